@@ -1,0 +1,51 @@
+package env
+
+import "time"
+
+// Batch is N time steps by column: Obs is [N, ObsLen], Mask [N, MaskLen], Info [N, len(Spec.Info)]. Where a
+// finished episode is followed by the next one's first step in the same call (package vec, SameStep), the row
+// holds the new episode's Obs and Mask beside the old one's Kind, Reward and Elapsed, FinalRows lists such rows
+// in order, and FinalObs [k, ObsLen] and FinalInfo [k, len(Spec.Info)] hold what the old episode ended with.
+type Batch struct {
+	N       int
+	Kind    []Kind
+	Reward  []float64
+	Elapsed []time.Duration
+	Obs     []float32
+	Mask    []bool
+	Info    []float64
+
+	FinalRows []int
+	FinalObs  []float32
+	FinalInfo []float64
+}
+
+// NewBatch returns a batch of n rows of the sizes that s asks for, with room for n final rows.
+func NewBatch(s Spec, n int) *Batch {
+	return &Batch{
+		N:         n,
+		Kind:      make([]Kind, n),
+		Reward:    make([]float64, n),
+		Elapsed:   make([]time.Duration, n),
+		Obs:       make([]float32, n*s.ObsLen()),
+		Mask:      make([]bool, n*s.MaskLen()),
+		Info:      make([]float64, n*len(s.Info)),
+		FinalRows: make([]int, 0, n),
+		FinalObs:  make([]float32, 0, n*s.ObsLen()),
+		FinalInfo: make([]float64, 0, n*len(s.Info)),
+	}
+}
+
+// CopyFrom makes b equal to src, whose sizes must be b's.
+func (b *Batch) CopyFrom(src *Batch) {
+	b.N = src.N
+	copy(b.Kind, src.Kind)
+	copy(b.Reward, src.Reward)
+	copy(b.Elapsed, src.Elapsed)
+	copy(b.Obs, src.Obs)
+	copy(b.Mask, src.Mask)
+	copy(b.Info, src.Info)
+	b.FinalRows = append(b.FinalRows[:0], src.FinalRows...)
+	b.FinalObs = append(b.FinalObs[:0], src.FinalObs...)
+	b.FinalInfo = append(b.FinalInfo[:0], src.FinalInfo...)
+}

@@ -1,0 +1,20 @@
+package env
+
+import (
+	"errors"
+
+	"clustergym/internal/rng"
+)
+
+var (
+	// ErrClosed is returned by every call after Close.
+	ErrClosed = errors.New("env: closed")
+	// ErrResetNeeded is returned by Step before the first Reset and after an episode has ended.
+	ErrResetNeeded = errors.New("env: reset needed")
+	// ErrIllegalAction is returned by Step for an action outside the space, or one that the mask forbids.
+	ErrIllegalAction = errors.New("env: illegal action")
+	// ErrSnapshot is returned by RestoreSnapshot for bytes that are no snapshot of this environment.
+	ErrSnapshot = errors.New("env: not a snapshot of this environment")
+)
+
+func episodeSeed(x, k uint64) uint64 { return rng.At(x, 0x657069736f6465, k) }

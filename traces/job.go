@@ -1,0 +1,46 @@
+package traces
+
+import "time"
+
+// Job is one row of a workload, as recorded or generated. It never changes after creation; what happens to a
+// job at run time lives in env/sim.
+type Job struct {
+	ID    string // as in the file; a run knows jobs by their position
+	User  string // "" when the trace does not say; so too VC and Model
+	VC    string // virtual cluster or queue
+	Model string
+
+	Submit   time.Duration // offset from the trace's origin, never negative
+	Work     time.Duration // run time alone on the GPUs asked for, at the reference speed and the best placement
+	Estimate time.Duration // requested or predicted run time, which may be wrong; 0 = not given
+
+	GPUs             int      // gang size: all of them or none
+	MinGPUs, MaxGPUs int      // elastic range; 0 = not elastic
+	GPUMilli         int      // share of each GPU in thousandths; 1000 = whole
+	GPUTypes         []string // any of these; nil = all
+
+	CPUMilli   int64 // of the whole gang, thousandths of a core; 0 = not given
+	MemBytes   int64 // main memory of the whole gang; 0 = not given
+	Iterations int64
+	Priority   int
+	Deadline   time.Duration // offset from the origin; 0 = none
+	Status     Status
+}
+
+// Milli is the job's demand in thousandths of a GPU.
+func (j *Job) Milli() int { return j.GPUs * j.GPUMilli }
+
+// Status is how a job ended according to its trace.
+type Status uint8
+
+// What a trace may say of a job's end.
+const (
+	StatusUnknown Status = iota
+	Completed
+	Failed
+	Cancelled
+)
+
+func (s Status) String() string {
+	return [...]string{"unknown", "completed", "failed", "cancelled"}[s]
+}

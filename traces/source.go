@@ -1,0 +1,66 @@
+package traces
+
+import (
+	"fmt"
+	"io"
+)
+
+// Stream yields jobs in order of Submit, io.EOF at the end. Next overwrites *j completely; the strings and
+// slices in it are the caller's to keep. A broken row is a *RowError. Not safe for concurrent use.
+type Stream interface{ Next(j *Job) error }
+
+// Source opens windows of a workload. Safe for concurrent use.
+type Source interface {
+	Windows() int                                 // 0 = endless generator
+	Open(seed uint64, window int) (Stream, error) // window -1 = drawn from seed
+}
+
+// RowError is a fault in one row of a trace file. Line counts from 1 and includes headers and comments.
+type RowError struct {
+	File   string
+	Line   int
+	Column string // name of the column, "" when the whole row is meant
+	Value  string // as found
+	Want   string // what would be right
+}
+
+func (e *RowError) Error() string {
+	at := fmt.Sprintf("%s:%d", e.File, e.Line)
+	if e.Column != "" {
+		at += ": " + e.Column
+	}
+	return fmt.Sprintf("%s: got %q, want %s", at, e.Value, e.Want)
+}
+
+// Slice is a Stream over jobs in memory. It does not copy or change them.
+type Slice struct {
+	Jobs []Job
+	next int
+}
+
+// Next implements Stream.
+func (s *Slice) Next(j *Job) error {
+	if s.next >= len(s.Jobs) {
+		return io.EOF
+	}
+	*j = s.Jobs[s.next]
+	s.next++
+	return nil
+}
+
+// Reset starts the stream again, over jobs.
+func (s *Slice) Reset(jobs []Job) { s.Jobs, s.next = jobs, 0 }
+
+// ReadAll reads s to its end.
+func ReadAll(s Stream) ([]Job, error) {
+	var jobs []Job
+	for {
+		var j Job
+		if err := s.Next(&j); err == io.EOF {
+			return jobs, nil
+		} else if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+}
