@@ -5,7 +5,9 @@ import "time"
 // Batch is N time steps by column: Obs is [N, ObsLen], Mask [N, MaskLen], Info [N, len(Spec.Info)]. Where a
 // finished episode is followed by the next one's first step in the same call (package vec, SameStep), the row
 // holds the new episode's Obs and Mask beside the old one's Kind, Reward and Elapsed, FinalRows lists such rows
-// in order, and FinalObs [k, ObsLen] and FinalInfo [k, len(Spec.Info)] hold what the old episode ended with.
+// in order, and FinalObs [k, ObsLen], FinalMask [k, MaskLen] and FinalInfo [k, len(Spec.Info)] hold what the old
+// episode ended with. FinalMask is what a learner of action values needs to bootstrap from a truncated episode;
+// a source that does not know it leaves it empty.
 type Batch struct {
 	N       int
 	Kind    []Kind
@@ -17,6 +19,7 @@ type Batch struct {
 
 	FinalRows []int
 	FinalObs  []float32
+	FinalMask []bool
 	FinalInfo []float64
 }
 
@@ -32,6 +35,7 @@ func NewBatch(s Spec, n int) *Batch {
 		Info:      make([]float64, n*len(s.Info)),
 		FinalRows: make([]int, 0, n),
 		FinalObs:  make([]float32, 0, n*s.ObsLen()),
+		FinalMask: make([]bool, 0, n*s.MaskLen()),
 		FinalInfo: make([]float64, 0, n*len(s.Info)),
 	}
 }
@@ -47,5 +51,6 @@ func (b *Batch) CopyFrom(src *Batch) {
 	copy(b.Info, src.Info)
 	b.FinalRows = append(b.FinalRows[:0], src.FinalRows...)
 	b.FinalObs = append(b.FinalObs[:0], src.FinalObs...)
+	b.FinalMask = append(b.FinalMask[:0], src.FinalMask...)
 	b.FinalInfo = append(b.FinalInfo[:0], src.FinalInfo...)
 }
