@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"clustergym/internal/fault"
+)
+
+// Spec is what a user writes of a cluster: one YAML file, or a short form (Parse). It never changes after
+// construction.
+type Spec struct {
+	Name  string     `yaml:"name"`
+	Pool  int        `yaml:"pool,omitempty"`  // a plain counter of so many GPUs or processors; no racks then
+	Racks []RackSpec `yaml:"racks,omitempty"` // in order
+	// Speeds is how fast each GPU type is, 1 = the reference on which a job's work is measured. Types that are
+	// not named have speed 1. A gang runs at the speed of its slowest GPU.
+	Speeds map[string]float64 `yaml:"speeds,omitempty"`
+}
+
+// RackSpec is Count equal racks.
+type RackSpec struct {
+	Count  int        `yaml:"count"` // 0 = 1
+	Nodes  []NodeSpec `yaml:"nodes"`
+	Uplink Link       `yaml:"uplink,omitempty"` // from the rack to the site; less than the sum of NICs = oversubscribed
+}
+
+// NodeSpec is Count equal nodes.
+type NodeSpec struct {
+	Count    int     `yaml:"count"` // 0 = 1
+	GPUs     int     `yaml:"gpus"`
+	GPUType  string  `yaml:"gpu_type,omitempty"`
+	GPUMemGB float64 `yaml:"gpu_mem_gb,omitempty"` // of each GPU, GiB
+	CPUs     float64 `yaml:"cpus,omitempty"`       // cores; 0 = not limited
+	MemGB    float64 `yaml:"mem_gb,omitempty"`     // main memory, GiB; 0 = not limited
+	Link     Link    `yaml:"link,omitempty"`       // between the node's GPUs
+	NIC      Link    `yaml:"nic,omitempty"`        // to the rack
+}
+
+// Link is a connection; a zero field is not stated.
+type Link struct {
+	Class   string        `yaml:"class,omitempty"` // "nvlink", "pcie", "infiniband", "ethernet", …
+	Gbps    float64       `yaml:"gbps,omitempty"`  // 10^9 bits per second, each way
+	Latency time.Duration `yaml:"latency,omitempty"`
+}
+
+// maxGPUs bounds a cluster so that a mistyped count is a fault and not a machine without memory.
+const maxGPUs = 1 << 24
+
+var shortForm = regexp.MustCompile(`^(?:(pool|swf)[:-](\d+)|(\d+)x(\d+))$`)
+
+// Parse reads a short form: "pool:256" (a counter), "swf-256" (the same, by its customary name) or "6x8" (six
+// nodes of eight GPUs in one rack). ok is false where s has none of these forms.
+func Parse(s string) (spec Spec, ok bool, err error) {
+	m := shortForm.FindStringSubmatch(s)
+	if m == nil {
+		return Spec{}, false, nil
+	}
+	num := func(t string) int {
+		n, err := strconv.Atoi(t)
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	spec.Name = s
+	if m[1] != "" {
+		spec.Pool = num(m[2])
+		if spec.Pool == 0 {
+			spec.Pool = -1
+		}
+	} else {
+		spec.Racks = []RackSpec{{Count: 1, Nodes: []NodeSpec{{Count: num(m[3]), GPUs: num(m[4])}}}}
+		if spec.Racks[0].Nodes[0].Count == 0 {
+			spec.Racks[0].Nodes[0].Count = -1
+		}
+	}
+	if err := spec.Validate(); err != nil {
+		return Spec{}, true, fmt.Errorf("cluster %q: %w", s, err)
+	}
+	return spec, true, nil
+}
+
+// Validate reports every fault of the specification.
+func (s *Spec) Validate() error {
+	var l fault.List
+	l.Add(s.Pool >= 0 && s.Pool <= maxGPUs, "pool", s.Pool, fmt.Sprintf("1 to %d GPUs", maxGPUs))
+	l.Add(s.Pool != 0 || len(s.Racks) > 0, "racks", "none", "a list of racks, or pool: N for a plain counter")
+	l.Add(s.Pool == 0 || len(s.Racks) == 0, "racks", len(s.Racks), "none beside pool (a counter has no racks)")
+	total := 0
+	for i, r := range s.Racks {
+		key := fmt.Sprintf("racks[%d]", i)
+		l.Add(r.Count >= 0, key+".count", r.Count, "1 or more (left out = 1)")
+		l.Add(len(r.Nodes) > 0, key+".nodes", "none", "a list of nodes")
+		checkLink(&l, key+".uplink", r.Uplink)
+		for k, n := range r.Nodes {
+			key := fmt.Sprintf("%s.nodes[%d]", key, k)
+			l.Add(n.Count >= 0, key+".count", n.Count, "1 or more (left out = 1)")
+			l.Add(n.GPUs >= 0 && n.GPUs <= 1024, key+".gpus", n.GPUs, "0 to 1024")
+			l.Add(n.CPUs >= 0, key+".cpus", n.CPUs, "a number of cores, 0 = not limited")
+			l.Add(n.MemGB >= 0, key+".mem_gb", n.MemGB, "GiB, 0 = not limited")
+			l.Add(n.GPUMemGB >= 0, key+".gpu_mem_gb", n.GPUMemGB, "GiB, 0 = not stated")
+			checkLink(&l, key+".link", n.Link)
+			checkLink(&l, key+".nic", n.NIC)
+			if total <= maxGPUs && r.Count <= maxGPUs && n.Count <= maxGPUs {
+				total += max(1, r.Count) * max(1, n.Count) * max(0, n.GPUs)
+			} else {
+				total = maxGPUs + 1
+			}
+		}
+	}
+	if len(s.Racks) > 0 {
+		l.Add(total > 0 && total <= maxGPUs, "racks", fmt.Sprintf("%d GPUs in all", total), fmt.Sprintf("1 to %d GPUs", maxGPUs))
+	}
+	for _, t := range sortedKeys(s.Speeds) {
+		v := s.Speeds[t]
+		l.Add(v > 0 && v < 1e6, "speeds."+t, v, "a positive factor, 1 = the reference GPU")
+	}
+	types := map[string]bool{}
+	for _, r := range s.Racks {
+		for _, n := range r.Nodes {
+			types[n.GPUType] = true
+		}
+	}
+	l.Add(len(types) <= 64, "racks", fmt.Sprintf("%d GPU types", len(types)), "at most 64")
+	return l.Err()
+}
+
+func checkLink(l *fault.List, key string, k Link) {
+	l.Add(k.Gbps >= 0, key+".gbps", k.Gbps, "10^9 bits per second, 0 = not stated")
+	l.Add(k.Latency >= 0, key+".latency", k.Latency, "a time, as 5us")
+}

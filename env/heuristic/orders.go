@@ -1,0 +1,26 @@
+package heuristic
+
+import "clustergym/env/sim"
+
+// rule is one order. Jobs with the least key go first; ties go by position in the trace.
+type rule struct {
+	name       string
+	preemptive bool
+	estimates  bool // key looks at run times
+	key        func(s *Scheduler, v *sim.View, j sim.Job) float64
+	// state is made anew for each run, nil where the key needs none.
+	state func(s *Scheduler) stateful
+}
+
+// stateful is an order that remembers.
+type stateful interface {
+	submit(v *sim.View, j sim.Job)
+	// before is called before a pass ranks the running jobs; it returns when the ranks will next change by
+	// themselves, 0 if never.
+	before(v *sim.View, running []entry) (until int64)
+	// after is called with the jobs that will run, in rank order, and those that are stopped, in rank order; the
+	// latter are queued afterwards.
+	after(chosen, stopped []entry)
+}
+
+var rules = []rule{fifo, sjf, srtf, smallest, area, las, las2D, random}

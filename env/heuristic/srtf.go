@@ -1,0 +1,20 @@
+package heuristic
+
+import (
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// srtf serves the job with the shortest remaining run time first and preempts for it (Schrage 1968; Tiresias'
+// simulator calls it "shortest").
+var srtf = rule{name: "srtf", preemptive: true, estimates: true, key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
+	return s.remaining(v, j)
+}}
+
+// remaining is what the scheduler believes is left of j, in nanoseconds.
+func (s *Scheduler) remaining(v *sim.View, j sim.Job) float64 {
+	if s.est.Mode == traces.EstimateExact {
+		return v.Left(j)
+	}
+	return float64(traces.Remaining(s.est.Of(v.Trace(j)), v.Ran(j)))
+}

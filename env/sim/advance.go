@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Advance goes on to the next instant at which something happens and returns it, or ErrDone. The current point
+// must have been ended by Wait. The point belongs to the simulator and is valid until the next Advance.
+func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	if s.over {
+		return nil, ErrDone
+	}
+	if s.begun && !s.waited {
+		if err := s.wait(0); err != nil {
+			return nil, err
+		}
+	}
+	t := s.nextTime()
+	if t == math.MaxInt64 {
+		// Nothing has ever arrived, or nothing is left.
+		s.over = true
+		if len(s.events) == 0 {
+			return nil, ErrDone
+		}
+		return s.deliver(), nil
+	}
+	s.spare = append(s.spare, s.dead...)
+	s.dead = s.dead[:0]
+	s.begun, s.waited = true, false
+	if h := int64(s.cfg.Horizon); h > 0 && t > h {
+		s.now, s.over = h, true
+		return s.deliver(), nil
+	}
+	s.now = t
+	for len(s.finishes) > 0 && s.finishes[0].at == t {
+		s.end(s.finishes[0].job)
+	}
+	for s.more && int64(s.next.Submit) == t {
+		if err := s.arrive(); err != nil {
+			return nil, err
+		}
+	}
+	if s.timer == t && t > 0 {
+		s.events = append(s.events, Event{At: time.Duration(t), Kind: Timer, Job: -1})
+	}
+	s.timer = 0
+	s.over = !s.more && len(s.waiting) == 0 && len(s.running) == 0
+	s.check()
+	return s.deliver(), nil
+}
+
+// nextTime is when something happens next, MaxInt64 if never.
+func (s *Simulator) nextTime() int64 {
+	t := int64(math.MaxInt64)
+	if len(s.finishes) > 0 {
+		t = s.finishes[0].at
+	}
+	if s.more {
+		t = min(t, int64(s.next.Submit))
+	}
+	if s.timer > 0 {
+		t = min(t, s.timer)
+	}
+	return t
+}
+
+// deliver hands out what was gathered; the next Apply starts a new list in the other buffer.
+func (s *Simulator) deliver() *Point {
+	s.points++
+	s.point.Now = time.Duration(s.now)
+	s.point.Events, s.events = s.events, s.point.Events[:0]
+	return &s.point
+}
+
+// end finishes j now.
+func (s *Simulator) end(j Job) {
+	st := &s.jobs[j]
+	s.heapRemove(int(st.heap))
+	s.removeFrom(&s.running, j)
+	s.cluster.Release(&st.req, st.gpus)
+	st.ran += s.now - st.start
+	st.left, st.since, st.state, st.rate = 0, s.now, Finished, 0
+	st.finish = s.now
+	s.ended++
+	s.dead = append(s.dead, j)
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Finish, Job: j, GPUs: st.gpus})
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"clustergym/env/cluster"
+)
+
+// Job is the number of a job in a run: a dense index, given at arrival and used again, for another job, once
+// its own has ended. Every run with the same jobs and decisions gives the same numbers. View.Pos tells a job's
+// position in the trace, which is never used again.
+type Job int32
+
+// EventKind says what happened.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	Submit  EventKind = iota // the job arrived
+	Start                    // it was given GPUs, for the first time or again
+	Preempt                  // its GPUs were taken away
+	Finish                   // its work is done
+	Timer                    // the time of WaitUntil has come; no job
+)
+
+func (k EventKind) String() string {
+	return [...]string{"submit", "start", "preempt", "finish", "timer"}[k]
+}
+
+// Event is one thing that happened. GPUs is the gang's placement (empty for Submit and Timer, and on counters);
+// it belongs to the simulator and is valid until the next Advance.
+type Event struct {
+	At   time.Duration
+	Kind EventKind
+	Job  Job
+	GPUs []cluster.GPU
+}
+
+// Point is a moment at which something has happened and decisions can be taken. Events are all since the last
+// point in order: first the decisions taken there, then what happened at Now. It is valid until the next
+// Advance.
+type Point struct {
+	Now    time.Duration
+	Events []Event
+}
+
+// Op is what a decision does.
+type Op uint8
+
+// The decisions.
+const (
+	Wait       Op = iota // end the point; go on to the next event, or to Until if that comes first
+	StartJob             // give Job the GPUs
+	PreemptJob           // take Job's GPUs away; it waits again
+)
+
+// Decision is one decision. GPUs is the whole gang, copied by Apply; empty on counters.
+type Decision struct {
+	Op    Op
+	Job   Job
+	GPUs  []cluster.GPU
+	Until time.Duration // Wait: also wake at this time; 0 = at the next event only
+}
+
+var (
+	// ErrDone is returned by Advance when every job has finished or the horizon is reached.
+	ErrDone = errors.New("sim: the run is over")
+	// ErrWait is returned when waiting would last for ever: nothing runs, nothing will arrive, no timer is set
+	// and a job waits.
+	ErrWait = errors.New("sim: nothing would ever happen: a job waits, nothing runs and nothing will arrive")
+	// ErrDecision is returned for a decision that is impossible; it changes nothing.
+	ErrDecision = errors.New("sim: impossible decision")
+	// ErrSnapshot is returned for bytes that are no snapshot of a run with this configuration and workload.
+	ErrSnapshot = errors.New("sim: not a snapshot of this run")
+)

@@ -1,0 +1,284 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+// Config is what a user may choose of a run.
+type Config struct {
+	Comm    string        `yaml:"comm"`              // "none" or "tree": how the placement slows a gang down
+	Restart time.Duration `yaml:"restart,omitempty"` // added to what is left of a job whenever it is started again
+	Horizon time.Duration `yaml:"horizon,omitempty"` // the run is cut off at this time; 0 = runs until all jobs have finished
+}
+
+// DefaultConfig is a run without communication cost.
+func DefaultConfig() Config { return Config{Comm: "none"} }
+
+// CommNames are the communication models.
+func CommNames() []string { return []string{"none", "tree"} }
+
+// Validate reports every fault.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
+	l.Add(c.Restart >= 0, "restart", c.Restart, "a time of 0s or more")
+	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
+	return l.Err()
+}
+
+// State is where a job stands. Every job ends in exactly one state: Finished, or where the horizon found it.
+type State uint8
+
+// The states of a job that has arrived.
+const (
+	Waiting State = iota
+	Running
+	Finished
+)
+
+func (s State) String() string { return [...]string{"waiting", "running", "finished"}[s] }
+
+// jobState is what changes of a job. Times are nanoseconds since the origin.
+type jobState struct {
+	left    float64 // work left at since
+	rate    float64 // of progress while running
+	since   int64   // left is as of this time
+	start   int64   // last start
+	first   int64   // first start, -1 before it
+	ran     int64   // on GPUs, without the current stint
+	finish  int64   // while running: when it will finish
+	pos     int64   // among the jobs that fit
+	row     int64   // in the stream
+	changed int64   // the point of its last start or stop, 0 = none
+	stops   int32   // preemptions
+	heap    int32   // place in Simulator.finishes
+	list    int32   // place in waiting or running
+	state   State
+	req     cluster.Request
+	gpus    []cluster.GPU
+}
+
+// Simulator runs one workload on one cluster. Not safe for concurrent use.
+type Simulator struct {
+	cfg     Config
+	cluster *cluster.Cluster
+	tree    bool
+	view    View
+
+	stream  traces.Stream
+	next    traces.Job      // read ahead
+	nextReq cluster.Request // its request
+	more    bool            // next is valid
+	read    int64           // rows read from the stream, next included
+	arrived int64           // jobs that have arrived
+	ended   int64           // jobs that have finished
+	refused Refused
+
+	now      int64
+	jobs     []jobState
+	traced   []traces.Job // what the trace says of jobs[i]
+	spare    []Job        // numbers to use again
+	dead     []Job        // finished at the current point: spare from the next Advance on
+	waiting  []Job
+	running  []Job
+	finishes []finish
+	seq      int64
+	points   int64 // delivered so far
+	timer    int64 // absolute, 0 = none
+	waited   bool  // the current point was ended by Wait
+	begun    bool  // there has been a point
+	over     bool
+	err      error // of the stream: the run cannot go on
+
+	point  Point
+	events []Event // gathered since the last Advance began
+}
+
+// Refused counts the jobs that can never fit the cluster and names the first of them.
+type Refused struct {
+	Count int
+	IDs   []string // at most 20
+	GPUs  int      // the largest gang among them
+}
+
+// New returns a simulator of an empty cluster. Call Reset before anything else.
+func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := cluster.New(spec)
+	if err != nil {
+		return nil, err
+	}
+	s := &Simulator{cfg: cfg, cluster: c, tree: cfg.Comm == "tree" && !c.Pool()}
+	s.view.s = s
+	return s, nil
+}
+
+// Reset begins a run of jobs on the empty cluster. The stream is read one job ahead of time.
+func (s *Simulator) Reset(jobs traces.Stream) error {
+	s.cluster.Reset()
+	s.stream, s.more, s.read, s.arrived, s.ended = jobs, false, 0, 0, 0
+	s.refused = Refused{IDs: s.refused.IDs[:0]}
+	s.now, s.seq, s.timer, s.points = 0, 0, 0, 0
+	s.waited, s.begun, s.over, s.err = false, false, false, nil
+	s.jobs, s.traced = s.jobs[:0], s.traced[:0]
+	s.spare, s.dead = s.spare[:0], s.dead[:0]
+	s.waiting, s.running, s.finishes = s.waiting[:0], s.running[:0], s.finishes[:0]
+	s.events, s.point = s.events[:0], Point{Events: s.point.Events[:0]}
+	return s.readNext()
+}
+
+// readNext reads the next job that can ever fit.
+func (s *Simulator) readNext() error {
+	s.more = false
+	before := s.next.Submit
+	for {
+		err := s.stream.Next(&s.next)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			s.err = fmt.Errorf("sim: job %d: %w", s.read, err)
+			return s.err
+		}
+		if s.next.Submit < 0 || s.next.Work < 0 || s.read > 0 && s.next.Submit < before {
+			s.err = fmt.Errorf("sim: job %d (%s) is submitted at %v after one at %v and works %v: jobs must come in order of submit, with times of 0 or more",
+				s.read, s.next.ID, s.next.Submit, before, s.next.Work)
+			return s.err
+		}
+		before = s.next.Submit
+		s.read++
+		req, ok := s.cluster.Request(&s.next)
+		if ok {
+			s.nextReq, s.more = req, true
+			return nil
+		}
+		s.refused.Count++
+		s.refused.GPUs = max(s.refused.GPUs, s.next.GPUs)
+		if len(s.refused.IDs) < 20 {
+			s.refused.IDs = append(s.refused.IDs, s.next.ID)
+		}
+	}
+}
+
+// Refused tells which jobs read so far can never fit the cluster.
+func (s *Simulator) Refused() Refused { return s.refused }
+
+// View is the read-only side of the simulator. It is the same at every call.
+func (s *Simulator) View() *View { return &s.view }
+
+// arrive turns the job read ahead into a waiting one.
+func (s *Simulator) arrive() error {
+	var j Job
+	if n := len(s.spare); n > 0 {
+		j, s.spare = s.spare[n-1], s.spare[:n-1]
+	} else {
+		j = Job(len(s.jobs))
+		if len(s.jobs) < min(cap(s.jobs), cap(s.traced)) { // keep the GPU list of an earlier run
+			s.jobs, s.traced = s.jobs[:j+1], s.traced[:j+1]
+		} else {
+			s.jobs, s.traced = append(s.jobs, jobState{}), append(s.traced, traces.Job{})
+		}
+	}
+	s.traced[j] = s.next
+	st := &s.jobs[j]
+	*st = jobState{
+		left: float64(s.next.Work), rate: 0, since: s.now, first: -1,
+		pos: s.arrived, row: s.read - 1, state: Waiting, req: s.nextReq, gpus: st.gpus[:0],
+	}
+	s.arrived++
+	s.addTo(&s.waiting, j)
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Submit, Job: j})
+	return s.readNext()
+}
+
+func (s *Simulator) addTo(list *[]Job, j Job) {
+	s.jobs[j].list = int32(len(*list))
+	*list = append(*list, j)
+}
+
+func (s *Simulator) removeFrom(list *[]Job, j Job) {
+	l := *list
+	i, last := s.jobs[j].list, l[len(l)-1]
+	l[i] = last
+	s.jobs[last].list = i
+	*list = l[:len(l)-1]
+}
+
+// factor is the rate at which req's gang progresses on gpus.
+func (s *Simulator) factor(req *cluster.Request, gpus []cluster.GPU) float64 {
+	rate := s.cluster.Speed(gpus)
+	if s.tree {
+		rate *= s.cluster.BestCost(req.GPUs) / s.cluster.Cost(gpus)
+	}
+	return rate
+}
+
+// finishAt is now + ⌈left/rate⌉, saturating.
+func finishAt(now int64, left, rate float64) int64 {
+	d := math.Ceil(left / rate)
+	if d >= float64(math.MaxInt64-now) {
+		return math.MaxInt64
+	}
+	return now + int64(d)
+}
+
+// Run lets sch decide from the first event to the end of the run, and shows every point to the observers
+// before sch is asked. Reset must have been called.
+func Run(ctx context.Context, s *Simulator, sch Scheduler, observers ...Observer) error {
+	v := s.View()
+	sch.Reset(v)
+	var d Decision
+	for {
+		p, err := s.Advance(ctx)
+		if errors.Is(err, ErrDone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, o := range observers {
+			if err := o.Observe(v, p); err != nil {
+				return err
+			}
+		}
+		if v.Over() {
+			continue
+		}
+		for {
+			d.Op, d.GPUs, d.Until = Wait, d.GPUs[:0], 0
+			if err := sch.Decide(v, p, &d); err != nil {
+				return err
+			}
+			if err := s.Apply(&d); err != nil {
+				return err
+			}
+			if d.Op == Wait {
+				break
+			}
+		}
+	}
+}
+
+// Scheduler is a heuristic or any other policy over the whole simulator: it sees the whole queue and may take
+// any decision.
+type Scheduler interface {
+	Reset(v *View)
+	// Decide fills d, whose Op is Wait when it is called. It is called again at the same point until it waits.
+	Decide(v *View, p *Point, d *Decision) error
+}
+
+// Observer is shown every point, the last one included.
+type Observer interface {
+	Observe(v *View, p *Point) error
+}
