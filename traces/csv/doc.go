@@ -1,0 +1,13 @@
+// Package csv reads and writes the native trace format: any CSV file (RFC 4180, also with CR LF or a byte order
+// mark) whose header names at least
+//
+//	submit_time  seconds since the trace's origin     duration  run time, seconds     num_gpu  GPUs of the gang
+//
+// A num_gpu below 1 is a share of one GPU, in thousandths. Optional are job_id, user, vc, gpu_type (alternatives
+// joined by |), num_cpu (cores of the gang), mem_gb (GiB of the gang), estimate (seconds), model, iterations,
+// deadline (seconds since the origin), priority, min_gpu and max_gpu (elastic range) and status. An empty cell
+// means "not given"; a job without job_id is called by its position, from 0. Other columns are labels, which
+// Reader.Labels and Reader.Label show. Numbers are decimal and read exactly, never through a float.
+//
+// The package does not guess other people's column names: a format that has its own gets its own package.
+package csv

@@ -1,0 +1,308 @@
+package csv
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"clustergym/traces"
+)
+
+// The columns of the format, in the order in which Write writes them.
+const (
+	colSubmit = iota
+	colDuration
+	colGPU
+	colID
+	colUser
+	colVC
+	colType
+	colCPU
+	colMem
+	colEstimate
+	colModel
+	colIterations
+	colDeadline
+	colPriority
+	colMin
+	colMax
+	colStatus
+	columns
+)
+
+var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "user", "vc", "gpu_type", "num_cpu", "mem_gb",
+	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status"}
+
+// Options changes how a file is read. The zero value is right for a sorted file.
+type Options struct {
+	// Unsorted lets submit_time go backwards; jobs then come as they stand in the file, for traces.SortStable.
+	// Without it such a row is a fault, because a Stream is in order of submit.
+	Unsorted bool
+}
+
+// Reader is a traces.Stream over a file in the native format. It holds one row at a time. Not safe for
+// concurrent use.
+type Reader struct {
+	rows   splitter
+	o      Options
+	at     [columns]int // index of the column in a row, -1 = not there
+	width  int
+	extra  []string
+	extras []int
+	types  map[string][]string
+	text   traces.Names
+	n      int
+	last   time.Duration
+	err    error
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// NewReader reads the header of r. file is the name that messages give. A header in which required columns are
+// missing, all of them named, or a column stands twice is a *traces.RowError.
+func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
+	d := &Reader{o: o, types: map[string][]string{}, last: math.MinInt64}
+	d.rows.lines = traces.NewLines(r, file)
+	if err := d.rows.next(); err == io.EOF {
+		return nil, &traces.RowError{File: file, Line: 1, Want: "a header with submit_time, duration, num_gpu"}
+	} else if err != nil {
+		return nil, err
+	}
+	for c := range d.at {
+		d.at[c] = -1
+	}
+	d.width = len(d.rows.fields)
+	seen := make(map[string]bool, d.width)
+	for i, f := range d.rows.fields {
+		name := string(bytes.TrimSpace(f))
+		if seen[name] && name != "" {
+			return nil, d.rows.lines.Fault(name, name, "each column once in the header")
+		}
+		seen[name] = true
+		known := false
+		for c := range names {
+			if names[c] == name {
+				d.at[c], known = i, true
+			}
+		}
+		if !known || name == names[colStatus] {
+			d.extra, d.extras = append(d.extra, name), append(d.extras, i)
+		}
+	}
+	var missing []string
+	for c := colSubmit; c <= colGPU; c++ {
+		if d.at[c] < 0 {
+			missing = append(missing, names[c])
+		}
+	}
+	if missing != nil {
+		return nil, d.rows.lines.Fault("", string(bytes.Join(d.rows.fields, []byte{','})), "a header with also "+strings.Join(missing, ", "))
+	}
+	return d, nil
+}
+
+// Labels are the header's names for the columns that a job has no field for, and status, whose words may say
+// more than Job.Status does; in the order of the file. The caller must not change them.
+func (d *Reader) Labels() []string { return d.extra }
+
+// Label is the current row's value in column Labels()[i]: of the job that Next gave last, until the next call.
+func (d *Reader) Label(i int) string {
+	if k := d.extras[i]; k < len(d.rows.fields) {
+		return string(d.rows.fields[k])
+	}
+	return ""
+}
+
+// Line is the number of the line in which the row read last ends.
+func (d *Reader) Line() int { return d.rows.lines.Line() }
+
+// Next implements traces.Stream. After an error it gives the same error again.
+func (d *Reader) Next(j *traces.Job) error {
+	if d.err == nil {
+		d.err = d.read(j)
+	}
+	return d.err
+}
+
+func (d *Reader) read(j *traces.Job) error {
+	if err := d.rows.next(); err != nil {
+		return err
+	}
+	if n := len(d.rows.fields); n != d.width {
+		return d.rows.lines.Fault("", fmt.Sprintf("%d fields", n), fmt.Sprintf("%d, as in the header", d.width))
+	}
+	*j = traces.Job{}
+	var err error
+	if j.Submit, err = d.seconds(colSubmit, true); err != nil {
+		return err
+	}
+	if j.Submit < d.last && !d.o.Unsorted {
+		return d.fault(colSubmit, string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
+	}
+	d.last = j.Submit
+	if j.Work, err = d.seconds(colDuration, true); err != nil {
+		return err
+	}
+	if err = d.gpus(j); err != nil {
+		return err
+	}
+	if id := d.cell(colID); len(id) > 0 {
+		j.ID = string(id)
+	} else {
+		j.ID = strconv.Itoa(d.n)
+	}
+	j.User, j.VC, j.Model = d.text.Get(d.cell(colUser)), d.text.Get(d.cell(colVC)), d.text.Get(d.cell(colModel))
+	if j.GPUTypes, err = d.gpuTypes(); err != nil {
+		return err
+	}
+	if j.CPUMilli, err = d.decimal(colCPU, 3, "a number of cores, 0 or more"); err != nil {
+		return err
+	}
+	if j.MemBytes, err = d.memory(); err != nil {
+		return err
+	}
+	if j.Estimate, err = d.seconds(colEstimate, false); err != nil {
+		return err
+	}
+	if j.Iterations, err = d.decimal(colIterations, 0, "a whole number, 0 or more"); err != nil {
+		return err
+	}
+	if j.Deadline, err = d.seconds(colDeadline, false); err != nil {
+		return err
+	}
+	if err = d.elastic(j); err != nil {
+		return err
+	}
+	if b := bytes.TrimSpace(d.cell(colPriority)); len(b) > 0 {
+		v, exact, e := traces.Decimal(string(b), 0)
+		if e != nil || !exact || int64(int(v)) != v {
+			return d.fault(colPriority, "a whole number")
+		}
+		j.Priority = int(v)
+	}
+	if b := d.cell(colStatus); len(b) > 0 {
+		j.Status = traces.ParseStatus(string(b))
+	}
+	d.n++
+	return nil
+}
+
+// cell is the current row's cell, nil when the file has no such column.
+func (d *Reader) cell(col int) []byte {
+	if d.at[col] < 0 {
+		return nil
+	}
+	return d.rows.fields[d.at[col]]
+}
+
+func (d *Reader) fault(col int, want string) error {
+	return d.rows.lines.Fault(names[col], string(d.cell(col)), want)
+}
+
+func (d *Reader) seconds(col int, required bool) (time.Duration, error) {
+	b := bytes.TrimSpace(d.cell(col))
+	if len(b) == 0 && !required {
+		return 0, nil
+	}
+	v, _, err := traces.Decimal(string(b), 9)
+	if err != nil || v < 0 {
+		want := "seconds, 0 or more and below 292 years"
+		if !required {
+			want += ", or nothing where it is not given"
+		}
+		return 0, d.fault(col, want)
+	}
+	return time.Duration(v), nil
+}
+
+// decimal reads an optional number of 0 or more. With places 0 it must be whole; else it is rounded.
+func (d *Reader) decimal(col, places int, want string) (int64, error) {
+	b := bytes.TrimSpace(d.cell(col))
+	if len(b) == 0 {
+		return 0, nil
+	}
+	v, exact, err := traces.Decimal(string(b), places)
+	if err != nil || v < 0 || places == 0 && !exact {
+		return 0, d.fault(col, want)
+	}
+	return v, nil
+}
+
+// maxGPUs bounds a gang, so that sums of demands in thousandths stay far inside an int64.
+const maxGPUs = 1 << 30
+
+func (d *Reader) gpus(j *traces.Job) error {
+	v, exact, err := traces.Decimal(string(bytes.TrimSpace(d.cell(colGPU))), 3)
+	switch whole := v / 1000; {
+	case err != nil || !exact || v < 0 || v > maxGPUs*1000 || v > 1000 && v%1000 != 0:
+		return d.fault(colGPU, "a whole number of GPUs, or a share of one GPU in thousandths, 0.001 to 0.999")
+	case v == 0 || v >= 1000:
+		j.GPUs, j.GPUMilli = int(whole), 1000
+	default:
+		j.GPUs, j.GPUMilli = 1, int(v)
+	}
+	return nil
+}
+
+func (d *Reader) elastic(j *traces.Job) error {
+	lo, err := d.decimal(colMin, 0, "a whole number of GPUs, at most num_gpu, or nothing")
+	if err == nil && lo > int64(j.GPUs) {
+		err = d.fault(colMin, "at most num_gpu")
+	}
+	if err != nil {
+		return err
+	}
+	hi, err := d.decimal(colMax, 0, "a whole number of GPUs, at least num_gpu, or nothing")
+	if err == nil && (hi != 0 && hi < int64(j.GPUs) || hi > maxGPUs) {
+		err = d.fault(colMax, "at least num_gpu")
+	}
+	j.MinGPUs, j.MaxGPUs = int(lo), int(hi)
+	return err
+}
+
+// gpuTypes gives one slice for each different cell: jobs share it and nobody changes it.
+func (d *Reader) gpuTypes() ([]string, error) {
+	b := d.cell(colType)
+	if len(b) == 0 {
+		return nil, nil
+	}
+	if t, ok := d.types[string(b)]; ok {
+		return t, nil
+	}
+	t := strings.Split(string(b), "|")
+	for _, s := range t {
+		if s == "" {
+			return nil, d.fault(colType, "names joined by |, none of them empty")
+		}
+	}
+	if len(d.types) < 4096 {
+		d.types[string(b)] = t
+	}
+	return t, nil
+}
+
+// memDecimals are enough to tell a byte from the next in GiB (2^-30 is 0.9e-9).
+const memDecimals = 10
+
+func (d *Reader) memory() (int64, error) {
+	v, err := d.decimal(colMem, memDecimals, "GiB, 0 or more")
+	if err != nil || v == 0 {
+		return 0, err
+	}
+	hi, lo := bits.Mul64(uint64(v), 1<<30)
+	const unit = 1e10
+	lo, carry := bits.Add64(lo, unit/2, 0) // round to nearest
+	if hi += carry; hi >= unit {
+		return 0, d.fault(colMem, "GiB, 0 or more")
+	}
+	q, _ := bits.Div64(hi, lo, unit)
+	if q > math.MaxInt64 {
+		return 0, d.fault(colMem, "GiB, 0 or more")
+	}
+	return int64(q), nil
+}

@@ -1,0 +1,156 @@
+package traces
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	errNumber = errors.New("not a decimal number")
+	errRange  = errors.New("out of range")
+)
+
+// Seconds reads a decimal number of seconds, as "66.0", "0.25" or "1e3", without passing through a float: what
+// is written with up to nine decimals is exact, further decimals are rounded to the nearest nanosecond, halves
+// away from zero. Anything that is not such a number (also "NaN" and "Inf"), or more than a time.Duration holds
+// (292 years), is an error.
+func Seconds(s string) (time.Duration, error) {
+	v, _, err := Decimal(s, 9)
+	switch err {
+	case nil:
+		return time.Duration(v), nil
+	case errRange:
+		return 0, fmt.Errorf("%q seconds are more than 292 years, the longest time that can be told", short(strings.Clone(s)))
+	}
+	return 0, fmt.Errorf("%q is not a decimal number of seconds", short(strings.Clone(s)))
+}
+
+// Decimal reads s as a decimal number and returns it times 10^places as an integer, rounded to nearest, halves
+// away from zero; exact says that nothing was rounded. s is an optional sign, digits with at most one point
+// among them, and an optional exponent. It allocates nothing, and long digits or exponents cost no more than
+// reading them. places is 0 to 18.
+func Decimal(s string, places int) (v int64, exact bool, err error) {
+	i, neg := 0, false
+	if i < len(s) && (s[i] == '+' || s[i] == '-') {
+		neg = s[i] == '-'
+		i++
+	}
+	start, point, digits := i, -1, 0
+	for ; i < len(s); i++ {
+		if c := s[i]; c == '.' && point < 0 {
+			point = digits
+		} else if c >= '0' && c <= '9' {
+			digits++
+		} else {
+			break
+		}
+	}
+	end := i
+	if digits == 0 {
+		return 0, false, errNumber
+	}
+	if point < 0 {
+		point = digits
+	}
+	exp := 0
+	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
+		i++
+		down := false
+		if i < len(s) && (s[i] == '+' || s[i] == '-') {
+			down = s[i] == '-'
+			i++
+		}
+		if i == len(s) {
+			return 0, false, errNumber
+		}
+		for ; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
+			exp = min(exp*10+int(s[i]-'0'), 1<<40) // beyond every length of digits
+		}
+		if down {
+			exp = -exp
+		}
+	}
+	if i != len(s) {
+		return 0, false, errNumber
+	}
+	keep := point + exp + places // digits before the cut; the one after it decides the rounding
+	var u uint64
+	at, up := 0, false
+	exact = true
+	for k := start; k < end; k++ {
+		if s[k] == '.' {
+			continue
+		}
+		d := uint64(s[k] - '0')
+		if at < keep {
+			if u > (math.MaxInt64-d)/10 {
+				return 0, false, errRange
+			}
+			u = u*10 + d
+		} else {
+			if at == keep {
+				up = d >= 5
+			}
+			exact = exact && d == 0
+		}
+		at++
+	}
+	for ; at < keep && u != 0; at++ {
+		if u > math.MaxInt64/10 {
+			return 0, false, errRange
+		}
+		u *= 10
+	}
+	if up {
+		u++
+	}
+	if u > math.MaxInt64 {
+		return 0, false, errRange
+	}
+	if neg {
+		return -int64(u), exact, nil
+	}
+	return int64(u), exact, nil
+}
+
+// AppendSeconds appends d as a decimal number of seconds with as many decimals as it needs, "66" or "0.25".
+// Seconds reads it back exactly.
+func AppendSeconds(dst []byte, d time.Duration) []byte { return AppendDecimal(dst, int64(d), 9) }
+
+// AppendDecimal appends v/10^places in decimal, exactly and without trailing zeros. Decimal reads it back.
+// places is 0 to 18.
+func AppendDecimal(dst []byte, v int64, places int) []byte {
+	u := uint64(v)
+	if v < 0 {
+		dst = append(dst, '-')
+		u = -u
+	}
+	unit := uint64(1)
+	for range places {
+		unit *= 10
+	}
+	dst = strconv.AppendUint(dst, u/unit, 10)
+	frac := u % unit
+	if frac == 0 {
+		return dst
+	}
+	dst = append(dst, '.')
+	for frac != 0 {
+		unit /= 10
+		dst = append(dst, '0'+byte(frac/unit))
+		frac %= unit
+	}
+	return dst
+}
+
+// short keeps a message readable when the value in it is long.
+func short(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:80], "") + "…"
+}

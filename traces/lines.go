@@ -1,0 +1,110 @@
+package traces
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// MaxLine is the longest line, and the longest row of several lines, that a reader takes, in bytes. A longer
+// one is a fault: it keeps a file that is no trace from filling the memory.
+const MaxLine = 1 << 20
+
+// Lines reads a text file line by line and counts, for the readers of formats. Not safe for concurrent use.
+type Lines struct {
+	file string
+	r    *bufio.Reader
+	buf  []byte // a line longer than the reader's buffer
+	line int
+	crlf bool
+}
+
+// NewLines starts at the first line of r. file is the name that messages give.
+func NewLines(r io.Reader, file string) *Lines {
+	return &Lines{file: file, r: bufio.NewReaderSize(r, 1<<16)}
+}
+
+// Next returns the next line without its end (LF or CR LF), and io.EOF after the last one. A byte order mark
+// before the first line is dropped. The bytes are valid until the next call. A failure of the underlying
+// reader is wrapped with file and line; a line beyond MaxLine is a *RowError.
+func (l *Lines) Next() ([]byte, error) {
+	l.line++
+	b, err := l.r.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		l.buf = l.buf[:0]
+		for err == bufio.ErrBufferFull && len(l.buf) <= MaxLine {
+			l.buf = append(l.buf, b...)
+			b, err = l.r.ReadSlice('\n')
+		}
+		l.buf = append(l.buf, b...)
+		b = l.buf
+		if len(b) > MaxLine {
+			return nil, l.Fault("", string(b[:100]), fmt.Sprintf("a line of at most %d bytes", MaxLine))
+		}
+	}
+	if err != nil && (err != io.EOF || len(b) == 0) {
+		if err == io.EOF {
+			l.line--
+			return nil, io.EOF
+		}
+		return nil, fmt.Errorf("%s:%d: %w", l.file, l.line, err)
+	}
+	l.crlf = false
+	if n := len(b); n > 0 && b[n-1] == '\n' {
+		b = b[:n-1]
+		if n > 1 && b[n-2] == '\r' {
+			b, l.crlf = b[:n-2], true
+		}
+	}
+	if l.line == 1 && len(b) >= 3 && b[0] == 0xef && b[1] == 0xbb && b[2] == 0xbf {
+		b = b[3:]
+	}
+	return b, nil
+}
+
+// Line is the number of the line read last, counted from 1.
+func (l *Lines) Line() int { return l.line }
+
+// CRLF says that the line read last ended in CR LF.
+func (l *Lines) CRLF() bool { return l.crlf }
+
+// Fault describes a fault in the line read last. Long values are cut.
+func (l *Lines) Fault(column, value, want string) *RowError {
+	return &RowError{File: l.file, Line: l.line, Column: column, Value: short(value), Want: want}
+}
+
+// Names keeps one string for each different name, so that a reader makes each user or queue once. The zero
+// value is ready. It stops keeping at 65,536 names, then every call makes its string. Not safe for concurrent
+// use.
+type Names struct{ m map[string]string }
+
+// Get returns b as a string.
+func (n *Names) Get(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if s, ok := n.m[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if n.m == nil {
+		n.m = make(map[string]string)
+	}
+	if len(n.m) < 1<<16 {
+		n.m[s] = s
+	}
+	return s
+}
+
+// ParseStatus reads the common words for a job's end, in any case: completed, pass, succeeded, finished; failed,
+// error; cancelled, killed and their spellings. Every other word is StatusUnknown.
+func ParseStatus(s string) Status {
+	for i, words := range [...]string{Completed: " completed complete pass passed succeeded success finished done ",
+		Failed: " failed fail failure error ", Cancelled: " cancelled canceled killed cancel aborted "} {
+		if s != "" && !strings.Contains(s, " ") && strings.Contains(words, " "+strings.ToLower(s)+" ") {
+			return Status(i)
+		}
+	}
+	return StatusUnknown
+}

@@ -1,0 +1,117 @@
+package traces
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// OpenFile opens a trace for reading. A gzip or zstd file is unpacked on the way, whatever its name; the first
+// bytes tell. A packed file that is cut short or damaged gives an error from Read that says so, never a short
+// trace. The caller closes the result, which is not safe for concurrent use.
+func OpenFile(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("trace %s: there is no such file: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("trace %s: %w", path, cause(err))
+	}
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		f.Close()
+		return nil, fmt.Errorf("trace %s: this is a folder, a file is wanted", path)
+	}
+	u, err := unpack(f, path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	u.closers = append(u.closers, f.Close)
+	return u, nil
+}
+
+// unpacked is a stream after unpacking whose errors name the file.
+type unpacked struct {
+	r       io.Reader
+	what    string // "gzip" or "zstd", "" when plain
+	path    string
+	closers []func() error // in order
+}
+
+// unpack looks at the first bytes of r and puts the right reader over it.
+func unpack(r io.Reader, path string) (*unpacked, error) {
+	b := bufio.NewReaderSize(r, 1<<16)
+	u := &unpacked{r: b, path: path}
+	head, err := b.Peek(4) // fewer bytes at the end of a tiny file are no fault here
+	if err != nil && err != io.EOF {
+		return nil, u.wrap(err)
+	}
+	switch {
+	case len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b: // RFC 1952, 2.3.1
+		u.what = "gzip"
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, u.wrap(err)
+		}
+		u.r = z
+		u.closers = append(u.closers, z.Close)
+	case len(head) == 4 && isZstd(head):
+		u.what = "zstd"
+		// One goroutine's worth of work: a trace is read by one owner, and no reader is left running behind it.
+		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(1<<27))
+		if err != nil {
+			return nil, u.wrap(err)
+		}
+		u.r = z
+		u.closers = append(u.closers, func() error { z.Close(); return nil })
+	}
+	return u, nil
+}
+
+// isZstd knows a zstd frame and a skippable frame (RFC 8878, 3.1), which some packers write first.
+func isZstd(b []byte) bool {
+	return b[0] == 0x28 && b[1] == 0xb5 && b[2] == 0x2f && b[3] == 0xfd ||
+		b[0]&0xf0 == 0x50 && b[1] == 0x2a && b[2] == 0x4d && b[3] == 0x18
+}
+
+func (u *unpacked) wrap(err error) error {
+	if u.what == "" {
+		return fmt.Errorf("trace %s: %w", u.path, cause(err))
+	}
+	return fmt.Errorf("trace %s: the %s stream is cut short or damaged: %w", u.path, u.what, err)
+}
+
+// Read implements io.Reader.
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	if err != nil && err != io.EOF {
+		err = u.wrap(err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (u *unpacked) Close() error {
+	var first error
+	for _, c := range u.closers {
+		if err := c(); err != nil && first == nil {
+			first = err
+		}
+	}
+	u.closers = nil
+	return first
+}
+
+// cause drops operation and path from a file error, because the message names the path already.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}

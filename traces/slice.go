@@ -1,0 +1,132 @@
+package traces
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+)
+
+// Clip leaves out the first skip jobs of s and ends after n more; n = 0 takes all the rest. Negative numbers
+// count as 0. Like s it is not safe for concurrent use.
+func Clip(s Stream, skip, n int) Stream {
+	c := &clip{s: s, skip: skip, left: -1}
+	if n > 0 {
+		c.left = n
+	}
+	return c
+}
+
+type clip struct {
+	s    Stream
+	skip int
+	left int // jobs still to give, -1 = no limit
+}
+
+// Next implements Stream.
+func (c *clip) Next(j *Job) error {
+	if c.left == 0 {
+		return io.EOF
+	}
+	for ; c.skip > 0; c.skip-- {
+		if err := c.s.Next(j); err != nil {
+			return err
+		}
+	}
+	if err := c.s.Next(j); err != nil {
+		return err
+	}
+	if c.left > 0 {
+		c.left--
+	}
+	return nil
+}
+
+// SortStable puts jobs in order of Submit, in place; jobs of equal Submit keep their order. moved is how many
+// jobs stood after a job of later Submit, 0 when jobs were in order.
+func SortStable(jobs []Job) (moved int) {
+	latest := time.Duration(math.MinInt64)
+	for i := range jobs {
+		if jobs[i].Submit < latest {
+			moved++
+		} else {
+			latest = jobs[i].Submit
+		}
+	}
+	if moved > 0 {
+		slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	}
+	return moved
+}
+
+// ScaleSubmit appends jobs to dst with the distances between their submits multiplied by f: a job submitted at
+// s is submitted at s0 + (s-s0)·f, s0 being the submit of jobs[0], rounded to the nanosecond. Deadlines move
+// with their jobs. Orders in time stay. jobs is not changed; with room in dst nothing is allocated. It is an
+// error when f is not a positive number, or a time would leave the range of time.Duration.
+func ScaleSubmit(dst, jobs []Job, f float64) ([]Job, error) {
+	if !(f > 0) || math.IsInf(f, 0) {
+		return dst, fmt.Errorf("submit times cannot be multiplied by %v: the factor must be a positive number", f)
+	}
+	n := len(dst)
+	dst = append(dst, jobs...)
+	if len(jobs) == 0 || f == 1 {
+		return dst, nil
+	}
+	base := jobs[0].Submit
+	for i := n; i < len(dst); i++ {
+		j := &dst[i]
+		off := math.Round(float64(j.Submit-base) * f)
+		if math.Abs(off) > maxTime-float64(max(base, 0)) {
+			return dst[:n], fmt.Errorf("submit times multiplied by %v leave the range of times (292 years)", f)
+		}
+		at := base + time.Duration(off)
+		if j.Deadline != 0 {
+			j.Deadline += at - j.Submit
+		}
+		j.Submit = at
+	}
+	return dst, nil
+}
+
+// maxTime is a little under the longest time.Duration, so that sums of floats below it convert safely.
+const maxTime = math.MaxInt64 - 4096
+
+// Filter copies the jobs that a scheduler can be asked to run: those with at most maxGPUs GPUs (0 = any number)
+// and with work to do. large counts the jobs above maxGPUs; workless the others left out, which have no run
+// time or ask for no GPU. jobs is not changed.
+func Filter(jobs []Job, maxGPUs int) (kept []Job, large, workless int) {
+	kept = make([]Job, 0, len(jobs))
+	for i := range jobs {
+		switch j := &jobs[i]; {
+		case maxGPUs > 0 && j.GPUs > maxGPUs:
+			large++
+		case j.Work <= 0 || j.GPUs <= 0 || j.GPUMilli <= 0:
+			workless++
+		default:
+			kept = append(kept, *j)
+		}
+	}
+	return kept, large, workless
+}
+
+// LoadFactor returns the factor for ScaleSubmit that makes jobs, in order of Submit, load a machine of so many
+// GPUs to the degree load: sum(n·work) / (gpus·span·factor) = load, where n counts shared GPUs by their share
+// and span is the time from the first submit to the last. It is 1 where there is nothing to scale: no span, no
+// work, or a load or a number of GPUs that is not positive (load 0 means "as recorded"). It allocates nothing.
+func LoadFactor(jobs []Job, gpus int, load float64) float64 {
+	if len(jobs) == 0 || gpus <= 0 || !(load > 0) || math.IsInf(load, 0) {
+		return 1
+	}
+	var area sum128
+	for i := range jobs {
+		area.mul(max(0, jobs[i].Milli()), max(0, jobs[i].Work))
+	}
+	span := jobs[len(jobs)-1].Submit - jobs[0].Submit
+	f := area.float() / 1000 / (float64(gpus) * float64(span) * load)
+	if span <= 0 || !(f > 0) || math.IsInf(f, 0) {
+		return 1
+	}
+	return f
+}

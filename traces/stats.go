@@ -1,0 +1,169 @@
+package traces
+
+import (
+	"cmp"
+	"io"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// Stats describes a workload.
+type Stats struct {
+	Jobs        int
+	First, Last time.Duration // earliest and latest submit
+	Span        time.Duration // Last - First
+	JobsPerHour float64       // Jobs / Span; 0 where there is no span
+	Work        Spread        // run times, also those of 0
+	GPUHours    float64       // sum of n·work; shared GPUs count by their share
+	Sizes       []Size        // smallest first
+	Users       []Count       // most jobs first, ties by name; jobs without one are not in it. So too the next two
+	VCs         []Count
+	Models      []Count
+	Statuses    [4]int // by Status
+	NoEstimate  int    // jobs that give no estimate
+	ZeroWork    int    // jobs whose run time is 0
+	Shared      int    // jobs that want less than a whole GPU
+}
+
+// Spread is a distribution of times. Quantiles are by nearest rank: the value at index floor(p·n) of the sorted
+// sample, from 0. This is how tables of traces are usually made; results of simulations are interpolated.
+type Spread struct{ P50, P90, P99, Mean, Max time.Duration }
+
+// Size counts the jobs of one size.
+type Size struct {
+	Milli    int // demand in thousandths of a GPU
+	Jobs     int
+	GPUHours float64
+}
+
+// Count says how many jobs carry a name.
+type Count struct {
+	Name string
+	Jobs int
+}
+
+// Between counts the jobs that want at least from and less than to thousandths of a GPU; to 0 = no limit.
+func (s *Stats) Between(from, to int) int {
+	n := 0
+	for _, z := range s.Sizes {
+		if z.Milli >= from && (to == 0 || z.Milli < to) {
+			n += z.Jobs
+		}
+	}
+	return n
+}
+
+// Summarize reads s to its end and describes it. It keeps the run times (eight bytes a job) and the different
+// names and sizes, nothing else. The jobs may be in any order.
+func Summarize(s Stream) (Stats, error) {
+	type size struct {
+		jobs int
+		area sum128
+	}
+	var (
+		st                 Stats
+		j                  Job
+		work               []time.Duration
+		area               sum128
+		sizes              = map[int]*size{}
+		users, vcs, models = map[string]int{}, map[string]int{}, map[string]int{}
+		countName          = func(m map[string]int, name string) {
+			if name != "" {
+				m[name]++
+			}
+		}
+	)
+	for {
+		if err := s.Next(&j); err == io.EOF {
+			break
+		} else if err != nil {
+			return Stats{}, err
+		}
+		if st.Jobs == 0 {
+			st.First, st.Last = j.Submit, j.Submit
+		}
+		st.Jobs++
+		st.First, st.Last = min(st.First, j.Submit), max(st.Last, j.Submit)
+		work = append(work, j.Work)
+		z := sizes[j.Milli()]
+		if z == nil {
+			z = new(size)
+			sizes[j.Milli()] = z
+		}
+		z.jobs++
+		z.area.mul(max(0, j.Milli()), max(0, j.Work))
+		area.mul(max(0, j.Milli()), max(0, j.Work))
+		countName(users, j.User)
+		countName(vcs, j.VC)
+		countName(models, j.Model)
+		if int(j.Status) < len(st.Statuses) {
+			st.Statuses[j.Status]++
+		}
+		if j.Estimate == 0 {
+			st.NoEstimate++
+		}
+		if j.Work == 0 {
+			st.ZeroWork++
+		}
+		if j.GPUMilli < 1000 {
+			st.Shared++
+		}
+	}
+	st.Span = st.Last - st.First
+	if st.Span > 0 {
+		st.JobsPerHour = float64(st.Jobs) / st.Span.Hours()
+	}
+	const milliHour = 1000 * float64(time.Hour)
+	st.GPUHours = area.float() / milliHour
+	for m, z := range sizes { // sorted below
+		st.Sizes = append(st.Sizes, Size{Milli: m, Jobs: z.jobs, GPUHours: z.area.float() / milliHour})
+	}
+	slices.SortFunc(st.Sizes, func(a, b Size) int { return cmp.Compare(a.Milli, b.Milli) })
+	st.Users, st.VCs, st.Models = counts(users), counts(vcs), counts(models)
+	slices.Sort(work)
+	st.Work = SpreadOf(work)
+	return st, nil
+}
+
+func counts(m map[string]int) []Count {
+	var c []Count
+	for name, n := range m { // sorted below
+		c = append(c, Count{name, n})
+	}
+	slices.SortFunc(c, func(a, b Count) int { return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(a.Name, b.Name)) })
+	return c
+}
+
+// SpreadOf describes a sorted sample of times that are 0 or more. An empty one gives zeros.
+func SpreadOf(sorted []time.Duration) Spread {
+	n := len(sorted)
+	if n == 0 {
+		return Spread{}
+	}
+	var sum sum128
+	for _, d := range sorted {
+		sum.mul(1, max(0, d))
+	}
+	rank := func(percent int) time.Duration { return sorted[min(n-1, n*percent/100)] }
+	return Spread{P50: rank(50), P90: rank(90), P99: rank(99), Mean: sum.mean(n), Max: sorted[n-1]}
+}
+
+// sum128 adds products of non-negative numbers exactly: a month of a large cluster in thousandths of a GPU times
+// nanoseconds is beyond 64 bits.
+type sum128 struct{ hi, lo uint64 }
+
+func (s *sum128) mul(n int, d time.Duration) {
+	hi, lo := bits.Mul64(uint64(n), uint64(d))
+	var c uint64
+	s.lo, c = bits.Add64(s.lo, lo, 0)
+	s.hi, _ = bits.Add64(s.hi, hi, c)
+}
+
+func (s *sum128) float() float64 { return float64(s.hi)*(1<<64) + float64(s.lo) }
+
+// mean divides by n; the sum is of n numbers below 2^63, so the quotient fits. Rounded down.
+func (s *sum128) mean(n int) time.Duration {
+	q, _ := bits.Div64(s.hi, s.lo, uint64(n))
+	return time.Duration(q)
+}

@@ -1,0 +1,20 @@
+// Package swf reads logs in the Standard Workload Format of the Parallel Workloads Archive (version 2.2, Chapin
+// et al., "Benchmarks and Standards for the Evaluation of Parallel Job Schedulers", JSSPP 1999): header lines
+// after a semicolon, then one job a line in 18 blank-separated fields, -1 where unknown. The logs are free for
+// research; publications acknowledge the archive and the person whom the log's header names.
+//
+// The fields used, and what becomes of them:
+//
+//	1 job number        ID, as written
+//	2 submit, s         Submit: the log's own clock, not shifted
+//	4 run time, s       Work; a job with none (0 or -1) is dropped and counted
+//	5, 8 processors     GPUs: those allocated, else those requested; a job with neither is dropped and counted
+//	7, 10 memory, KB    MemBytes, times the processors: what was requested for each, else what each used
+//	9 requested time, s Estimate; 0 where unknown
+//	11 status           1 and 3 Completed, 0 and 4 Failed, 5 Cancelled, others StatusUnknown
+//	12 user, 13 group   User and VC (with Options.Queue VC is 15, the queue), as written, "" where unknown
+//	14 executable       Model, as written, where the number is positive
+//
+// A job runs on whole processors, counted where GPUs are. Waits, partitions, preceding jobs and think times are
+// not used: they describe the schedule that was, or feedback that a replay does not model.
+package swf
