@@ -1,0 +1,222 @@
+package replay
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// The saved form is little-endian: the magic "CGRP", a version, the kind of buffer, then its fields in the order
+// in which the save methods write them. Lengths are not free: they follow from the configuration, which is in
+// the file and must be the reader's own, or are checked against it. So hostile bytes cannot ask for memory.
+const (
+	magic   = 0x50524743 // "CGRP"
+	version = 1
+
+	kindUniform     = 1
+	kindPrioritized = 2
+	kindRollout     = 3
+)
+
+// encoder writes numbers and remembers the first error.
+type encoder struct {
+	w   *bufio.Writer
+	n   int64
+	err error
+	buf [8]byte
+}
+
+func newEncoder(w io.Writer) *encoder { return &encoder{w: bufio.NewWriterSize(w, 1<<16)} }
+
+func (e *encoder) write(p []byte) {
+	if e.err == nil {
+		var n int
+		n, e.err = e.w.Write(p)
+		e.n += int64(n)
+	}
+}
+
+func (e *encoder) header(kind uint32) {
+	e.u32(magic)
+	e.u32(version)
+	e.u32(kind)
+}
+
+func (e *encoder) end() (int64, error) {
+	if e.err == nil {
+		e.err = e.w.Flush()
+	}
+	if e.err != nil {
+		return e.n, fmt.Errorf("replay: save: %w", e.err)
+	}
+	return e.n, nil
+}
+
+func (e *encoder) u32(v uint32) {
+	binary.LittleEndian.PutUint32(e.buf[:4], v)
+	e.write(e.buf[:4])
+}
+
+func (e *encoder) u64(v uint64) {
+	binary.LittleEndian.PutUint64(e.buf[:], v)
+	e.write(e.buf[:])
+}
+
+func (e *encoder) int(v int)     { e.u64(uint64(v)) }
+func (e *encoder) f64(v float64) { e.u64(math.Float64bits(v)) }
+
+func (e *encoder) u64s(s []uint64) {
+	for _, v := range s {
+		e.u64(v)
+	}
+}
+
+func (e *encoder) f64s(s []float64) {
+	for _, v := range s {
+		e.f64(v)
+	}
+}
+
+func (e *encoder) f32s(s []float32) {
+	for _, v := range s {
+		e.u32(math.Float32bits(v))
+	}
+}
+
+func (e *encoder) i32s(s []int32) {
+	for _, v := range s {
+		e.u32(uint32(v))
+	}
+}
+
+func (e *encoder) bools(s []bool) {
+	for _, v := range s {
+		e.buf[0] = 0
+		if v {
+			e.buf[0] = 1
+		}
+		e.write(e.buf[:1])
+	}
+}
+
+// decoder reads what encoder wrote and remembers the first error; after it every read gives 0.
+type decoder struct {
+	r   *bufio.Reader
+	n   int64
+	err error
+	buf [8]byte
+}
+
+func newDecoder(r io.Reader) *decoder { return &decoder{r: bufio.NewReaderSize(r, 1<<16)} }
+
+func (d *decoder) read(p []byte) {
+	if d.err == nil {
+		var n int
+		n, d.err = io.ReadFull(d.r, p)
+		d.n += int64(n)
+		if errors.Is(d.err, io.EOF) || errors.Is(d.err, io.ErrUnexpectedEOF) {
+			d.err = fmt.Errorf("%w: it ends after %d bytes", ErrFormat, d.n)
+		}
+	}
+	if d.err != nil {
+		clear(p)
+	}
+}
+
+// check fails the decoding unless ok.
+func (d *decoder) check(ok bool, format string, args ...any) {
+	if d.err == nil && !ok {
+		d.err = fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+	}
+}
+
+// same checks a number of the configuration.
+func (d *decoder) same(name string, got, want float64) {
+	d.check(got == want, "its %s is %v, not %v", name, got, want)
+}
+
+func (d *decoder) header(kind uint32) {
+	m, v, k := d.u32(), d.u32(), d.u32()
+	d.check(m == magic, "it does not begin with the magic number")
+	d.check(v == version, "its version is %d, not %d", v, version)
+	d.check(k == kind, "it is of kind %d, not %d", k, kind)
+}
+
+// end checks that nothing is left.
+func (d *decoder) end() error {
+	if d.err == nil {
+		if _, err := d.r.ReadByte(); err == nil {
+			d.check(false, "bytes follow its end at %d", d.n)
+		} else if !errors.Is(err, io.EOF) {
+			d.err = err
+		}
+	}
+	return d.err
+}
+
+func (d *decoder) u32() uint32 {
+	d.read(d.buf[:4])
+	return binary.LittleEndian.Uint32(d.buf[:4])
+}
+
+func (d *decoder) u64() uint64 {
+	d.read(d.buf[:])
+	return binary.LittleEndian.Uint64(d.buf[:])
+}
+
+func (d *decoder) f64() float64 { return math.Float64frombits(d.u64()) }
+
+// int reads a number in [low, high].
+func (d *decoder) int(name string, low, high int) int {
+	v := d.u64()
+	d.check(v <= math.MaxInt64 && int(v) >= low && int(v) <= high, "its %s is %d, want %d to %d", name, v, low, high)
+	if d.err != nil {
+		return low
+	}
+	return int(v)
+}
+
+func (d *decoder) u64s(s []uint64) {
+	for i := range s {
+		s[i] = d.u64()
+	}
+}
+
+func (d *decoder) f64s(s []float64) {
+	for i := range s {
+		s[i] = d.f64()
+		d.check(s[i]-s[i] == 0, "it holds the number %v", s[i])
+	}
+}
+
+// f32s reads finite numbers.
+func (d *decoder) f32s(s []float32) {
+	for i := range s {
+		s[i] = math.Float32frombits(d.u32())
+		d.check(s[i]-s[i] == 0, "it holds the number %v", s[i])
+	}
+}
+
+// anyF32s reads numbers that may be infinite or NaN: observations are the environment's business.
+func (d *decoder) anyF32s(s []float32) {
+	for i := range s {
+		s[i] = math.Float32frombits(d.u32())
+	}
+}
+
+func (d *decoder) i32s(s []int32) {
+	for i := range s {
+		s[i] = int32(d.u32())
+	}
+}
+
+func (d *decoder) bools(s []bool) {
+	for i := range s {
+		d.read(d.buf[:1])
+		d.check(d.buf[0] <= 1, "it holds the truth value %d", d.buf[0])
+		s[i] = d.buf[0] == 1
+	}
+}

@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+
+	"clustergym/env"
+)
+
+// moments are running mean and variance (Welford, 1962).
+type moments struct {
+	N    int64   `json:"n"`
+	Mean float64 `json:"mean"`
+	M2   float64 `json:"m2"` // sum of squared differences from the mean
+}
+
+func (m *moments) add(x float64) {
+	m.N++
+	d := x - m.Mean
+	m.Mean += d / float64(m.N)
+	m.M2 += d * (x - m.Mean)
+}
+
+func (m *moments) variance() float64 {
+	if m.N == 0 {
+		return 0
+	}
+	return m.M2 / float64(m.N)
+}
+
+// ReturnScale is the running standard deviation of the discounted return, by which learners divide rewards so
+// that one learning rate fits environments of any unit (Engstrom et al. 2020, "Implementation Matters in Deep
+// Policy Gradients", section 3; Huang et al. 2022, detail "reward scaling"). As there, the sum runs backwards,
+// R ← d·R + r over a row's steps with d the step's own discount, and starts again with every episode.
+//
+// The fields are saved as they stand (JSON keeps every bit of a float64). Not safe for concurrent use.
+type ReturnScale struct {
+	Sum   []float64 `json:"sum"` // [rows], R of the episode under way
+	Stats moments   `json:"stats"`
+}
+
+// NewReturnScale returns the scale of rows environments, 1 until something was seen.
+func NewReturnScale(rows int) *ReturnScale { return &ReturnScale{Sum: make([]float64, rows)} }
+
+// Observe counts one step of all rows; gamma as in Config.
+func (s *ReturnScale) Observe(spec env.Spec, gamma float64, next *env.Batch) {
+	for i := range s.Sum {
+		kind := next.Kind[i]
+		if kind == env.First {
+			s.Sum[i] = 0
+			continue
+		}
+		// Termination is no reason to forget the rewards that led to it, so the plain discount, not 0.
+		s.Sum[i] = s.Sum[i]*spec.Discount(gamma, next.Elapsed[i]) + next.Reward[i]
+		s.Stats.add(s.Sum[i])
+		if kind.Last() {
+			s.Sum[i] = 0
+		}
+	}
+}
+
+// Scale is the number that rewards are to be divided by. Returns that do not vary, as in an environment that
+// always pays the same, are divided by their size instead, and by 1 where there are none.
+func (s *ReturnScale) Scale() float64 {
+	size := math.Sqrt(s.Stats.variance() + s.Stats.Mean*s.Stats.Mean)
+	if size == 0 {
+		return 1
+	}
+	if deviation := math.Sqrt(s.Stats.variance()); deviation > 1e-4*size {
+		return deviation
+	}
+	return size
+}
+
+// Check says whether s, read from outside, can be the scale of rows rows.
+func (s *ReturnScale) Check(rows int) error {
+	if len(s.Sum) != rows {
+		return fmt.Errorf("%w: a return scale of %d rows, want %d", ErrFormat, len(s.Sum), rows)
+	}
+	if s.Stats.N < 0 || s.Stats.M2 < 0 {
+		return fmt.Errorf("%w: a return scale with count %d and squares %v", ErrFormat, s.Stats.N, s.Stats.M2)
+	}
+	return nil
+}
