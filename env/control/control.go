@@ -1,0 +1,49 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"clustergym/env"
+)
+
+// definition is a problem with its words for people.
+type definition struct {
+	spec env.Spec
+	make func() problem
+
+	about   string // description: what is decided, and what the problem tells apart
+	actions string
+	rewards string
+	start   string
+	end     string
+	answer  string // what a right agent learns
+	source  string
+}
+
+// definitions lists the problems by ID. It is built anew by every call, so that nobody shares slices.
+func definitions() []definition {
+	all := append(probes(), invalidAction())
+	slices.SortFunc(all, func(a, b definition) int { return strings.Compare(a.spec.ID, b.spec.ID) })
+	return all
+}
+
+// IDs lists the problems, sorted.
+func IDs() []string {
+	var ids []string
+	for _, d := range definitions() {
+		ids = append(ids, d.spec.ID)
+	}
+	return ids
+}
+
+// New returns the problem called id. It is an *Env.
+func New(id string) (env.Env, error) {
+	for _, d := range definitions() {
+		if d.spec.ID == id {
+			return newEnv(d.spec, d.make), nil
+		}
+	}
+	return nil, fmt.Errorf("control: no environment %q, want one of %s", id, strings.Join(IDs(), ", "))
+}

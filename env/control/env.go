@@ -1,0 +1,185 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"clustergym/env"
+	"clustergym/internal/rng"
+	"clustergym/internal/snap"
+)
+
+// problem is the part of an environment that differs between problems. What it is told is legal and in order;
+// what it draws comes from src only.
+type problem interface {
+	// reset draws the start of an episode.
+	reset(src *rand.Rand)
+	// step takes a legal action; end is env.Mid where the episode goes on. The limit of steps is not its concern.
+	step(a int, src *rand.Rand) (reward float64, end env.Kind)
+	// observe writes the observation and the legal actions of the present state, every element of both.
+	observe(obs []float32, mask []bool)
+	// save appends the state; load reads it and says whether it makes sense in an episode of so many steps
+	// whose last time step was of this kind.
+	save(dst []byte) []byte
+	load(r *snap.Reader, steps int, kind env.Kind) bool
+}
+
+// Env is one of this package's problems as an environment. It implements env.Env and env.Snapshotter.
+type Env struct {
+	spec env.Spec
+	make func() problem
+	p    problem
+	pcg  rand.PCG
+	rand *rand.Rand
+
+	obs    []float32 // of the present state
+	mask   []bool
+	kind   env.Kind
+	reward float64
+	steps  int
+	begun  bool
+	closed bool
+}
+
+var (
+	_ env.Env         = (*Env)(nil)
+	_ env.Snapshotter = (*Env)(nil)
+)
+
+func newEnv(spec env.Spec, mk func() problem) *Env {
+	e := &Env{
+		spec: spec, make: mk, p: mk(),
+		obs: make([]float32, spec.ObsLen()), mask: make([]bool, spec.MaskLen()),
+	}
+	e.rand = rand.New(&e.pcg)
+	return e
+}
+
+// Spec describes the problem.
+func (e *Env) Spec() env.Spec { return e.spec }
+
+// Close makes every later call env.ErrClosed.
+func (e *Env) Close() error {
+	e.closed = true
+	return nil
+}
+
+// Reset begins an episode. Its draws depend on ep.Seed alone.
+func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(ep.Task) > 0 {
+		return fmt.Errorf("%s: a task of %d numbers, want none", e.spec.ID, len(ep.Task))
+	}
+	rng.Seed(&e.pcg, ep.Seed, e.spec.ID)
+	e.p.reset(e.rand)
+	e.kind, e.reward, e.steps, e.begun = env.First, 0, 0, true
+	e.p.observe(e.obs, e.mask)
+	e.fill(ts)
+	return nil
+}
+
+// Step takes one action.
+func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !e.begun || e.kind.Last() {
+		return env.ErrResetNeeded
+	}
+	if len(a.Disc) != 1 || len(a.Cont) != 0 {
+		return fmt.Errorf("%w: %s: %d indices and %d numbers, want 1 and 0", env.ErrIllegalAction, e.spec.ID, len(a.Disc), len(a.Cont))
+	}
+	k := int(a.Disc[0])
+	if k < 0 || k >= len(e.mask) {
+		return fmt.Errorf("%w: %s: %d, want 0 to %d", env.ErrIllegalAction, e.spec.ID, k, len(e.mask)-1)
+	}
+	if !e.mask[k] {
+		return fmt.Errorf("%w: %s: %d is masked", env.ErrIllegalAction, e.spec.ID, k)
+	}
+	e.reward, e.kind = e.p.step(k, e.rand)
+	e.steps++
+	if e.kind == env.Mid && e.steps == e.spec.MaxSteps {
+		e.kind = env.Truncated
+	}
+	e.p.observe(e.obs, e.mask)
+	e.fill(ts)
+	return nil
+}
+
+func (e *Env) fill(ts *env.TimeStep) {
+	ts.Kind, ts.Reward, ts.Elapsed = e.kind, e.reward, 0
+	copy(ts.Obs, e.obs)
+	copy(ts.Mask, e.mask)
+}
+
+// snapshots begin with these bytes, the ID and a line feed.
+const snapshotMagic = "clustergym control 1\n"
+
+// AppendSnapshot appends the state of the episode; before the first Reset there is none (env.ErrResetNeeded).
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
+	if e.closed {
+		return dst, env.ErrClosed
+	}
+	if !e.begun {
+		return dst, env.ErrResetNeeded
+	}
+	b := snap.Begin(dst, snapshotMagic)
+	b = snap.String(b, e.spec.ID)
+	pcg, err := e.pcg.MarshalBinary()
+	if err != nil {
+		return dst, fmt.Errorf("%s: %w", e.spec.ID, err)
+	}
+	b = snap.Bytes(b, pcg)
+	b = snap.Int(b, int(e.kind))
+	b = snap.F64(b, e.reward)
+	b = snap.Int(b, e.steps)
+	b = e.p.save(b)
+	return snap.Seal(b, len(dst)), nil
+}
+
+// RestoreSnapshot continues from src.
+func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	r, err := snap.Open(src, snapshotMagic)
+	if err != nil {
+		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+	}
+	if id := r.String(); id != e.spec.ID {
+		return fmt.Errorf("%w: of %.40q, want %q", env.ErrSnapshot, id, e.spec.ID)
+	}
+	var pcg rand.PCG
+	if err := pcg.UnmarshalBinary(r.Bytes()); err != nil {
+		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+	}
+	n, reward, steps := r.Int(), r.F64(), r.Int()
+	kind := env.Kind(n & 3)
+	p := e.make()
+	ok := p.load(&r, steps, kind)
+	if err := r.Done(); err != nil {
+		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+	}
+	limit := e.spec.MaxSteps
+	if !ok || int(kind) != n || steps < 0 || limit > 0 && steps > limit ||
+		(kind == env.First) != (steps == 0) || kind == env.First && reward != 0 ||
+		math.IsNaN(reward) || math.IsInf(reward, 0) ||
+		kind != env.Terminated && (kind == env.Truncated) != (limit > 0 && steps == limit) {
+		return fmt.Errorf("%w: %s: impossible state", env.ErrSnapshot, e.spec.ID)
+	}
+	e.p, e.pcg = p, pcg
+	e.kind, e.reward, e.steps, e.begun = kind, reward, steps, true
+	e.p.observe(e.obs, e.mask)
+	e.fill(ts)
+	return nil
+}

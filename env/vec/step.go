@@ -1,0 +1,216 @@
+package vec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"clustergym/env"
+	"clustergym/internal/par"
+)
+
+// chunksPerWorker balances rows of uneven cost against the price of handing a chunk over.
+const chunksPerWorker = 4
+
+// Reset begins an episode in the rows asked, nil meaning all, and writes their first time steps to b; other
+// rows of b stay as they are. ep[k] is the episode of rows[k]; its Seed becomes the seed of that row's stream,
+// whose next episodes, begun by autoreset, are env.EpisodeSeed(Seed, 1), 2, … with Window -1 and the same Task.
+// With ep nil every row asked begins the next episode of its stream. Rows must be distinct; their order does
+// not matter.
+//
+// Rows that fail are reported as joined *RowErrors; the others are valid. A row that failed needs another Reset,
+// and its stream has not moved on. Any other error means that nothing was done.
+func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Batch) error {
+	rows, err := v.check(rows, b)
+	if err != nil {
+		return err
+	}
+	if ep != nil && len(ep) != len(rows) {
+		return fmt.Errorf("vec: %d episodes for %d rows", len(ep), len(rows))
+	}
+	return v.do(call{ctx: ctx, rows: rows, ep: ep, b: b})
+}
+
+// Step applies row i of a to environment i, for the rows asked, nil meaning all, and writes what follows to
+// their rows of b; other rows of b stay as they are, and what other rows of a hold does not matter. b's Final
+// columns describe this call alone, in ascending order of rows. Rows must be distinct; their order does not
+// matter.
+//
+// Rows that fail are reported as joined *RowErrors; the others are valid. Any other error means that nothing
+// was done. Step does not allocate in steady state with fewer than two workers, unless an environment does.
+func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch) error {
+	rows, err := v.check(rows, b)
+	if err != nil {
+		return err
+	}
+	n := len(v.rows)
+	if d, c := n*len(v.spec.Action.Sizes), n*len(v.spec.Action.Low); a.N != n || len(a.Disc) != d || len(a.Cont) != c {
+		return fmt.Errorf("vec: actions of %d rows with %d indices and %d numbers, want %d, %d and %d",
+			a.N, len(a.Disc), len(a.Cont), n, d, c)
+	}
+	return v.do(call{ctx: ctx, rows: rows, a: a, b: b})
+}
+
+// check says whether rows and b fit, and marks the rows asked with the call's number.
+func (v *Vec) check(rows []int, b *env.Batch) ([]int, error) {
+	if v.closed {
+		return nil, env.ErrClosed
+	}
+	n := len(v.rows)
+	if b.N != n || len(b.Kind) != n || len(b.Reward) != n || len(b.Elapsed) != n ||
+		len(b.Obs) != n*v.obsLen || len(b.Mask) != n*v.maskLen || len(b.Info) != n*v.infoLen {
+		return nil, fmt.Errorf("vec: batch of %d rows with %d observations, %d mask bits and %d infos, want %d, %d, %d and %d",
+			b.N, len(b.Obs), len(b.Mask), len(b.Info), n, n*v.obsLen, n*v.maskLen, n*v.infoLen)
+	}
+	if rows == nil {
+		rows = v.all
+	}
+	v.serial++
+	for _, i := range rows {
+		if i < 0 || i >= n {
+			return nil, fmt.Errorf("vec: row %d of %d", i, n)
+		}
+		if v.asked[i] == v.serial {
+			return nil, fmt.Errorf("vec: row %d is asked for twice", i)
+		}
+		v.asked[i] = v.serial
+	}
+	return rows, nil
+}
+
+func (v *Vec) do(c call) error {
+	chunks := max(v.cfg.Workers, 1)
+	if chunks > 1 {
+		chunks *= chunksPerWorker
+	}
+	c.size = max((len(c.rows)+chunks-1)/chunks, 1)
+	for _, i := range c.rows {
+		r := &v.rows[i]
+		r.done, r.final, r.err = false, false, nil
+		v.view(&v.ts[i], c.b, i)
+	}
+	v.call = c
+	// Only a cancelled context ends the loop early; failures of rows are kept with the rows.
+	err := par.For(c.ctx, v.cfg.Workers, (len(c.rows)+c.size-1)/c.size, v.work)
+	v.call = call{}
+
+	c.b.FinalRows, c.b.FinalObs, c.b.FinalInfo = c.b.FinalRows[:0], c.b.FinalObs[:0], c.b.FinalInfo[:0]
+	failed, ended := false, false
+	for _, i := range c.rows {
+		r := &v.rows[i]
+		if !r.done {
+			r.err = err
+		}
+		failed = failed || r.err != nil
+		ended = ended || r.final
+	}
+	if ended {
+		v.gather(c.b)
+	}
+	if !failed {
+		return nil
+	}
+	var errs []error
+	for _, i := range c.rows {
+		if e := v.rows[i].err; e != nil {
+			errs = append(errs, &RowError{i, e})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// view makes ts a view of row i of b.
+func (v *Vec) view(ts *env.TimeStep, b *env.Batch, i int) {
+	o, m, n := v.obsLen, v.maskLen, v.infoLen
+	ts.Obs = b.Obs[i*o : (i+1)*o : (i+1)*o]
+	ts.Mask = b.Mask[i*m : (i+1)*m : (i+1)*m]
+	ts.Info = b.Info[i*n : (i+1)*n : (i+1)*n]
+}
+
+// gather appends what ended in this call to b's Final columns, in row order.
+func (v *Vec) gather(b *env.Batch) {
+	o, n := v.obsLen, v.infoLen
+	for i := range v.rows {
+		if v.asked[i] != v.serial || !v.rows[i].final {
+			continue
+		}
+		b.FinalRows = append(b.FinalRows, i)
+		b.FinalObs = append(b.FinalObs, v.finalObs[i*o:(i+1)*o]...)
+		b.FinalInfo = append(b.FinalInfo, v.finalInfo[i*n:(i+1)*n]...)
+	}
+}
+
+// chunk works on one chunk of the call's rows. It never fails: par.For would leave rows out.
+func (v *Vec) chunk(_, k int) error {
+	c := &v.call
+	for p := k * c.size; p < min((k+1)*c.size, len(c.rows)); p++ {
+		i := c.rows[p]
+		r := &v.rows[i]
+		if c.a != nil {
+			r.err = v.step(i)
+		} else if c.ep != nil {
+			r.err = v.begin(i, &c.ep[p])
+		} else {
+			r.err = v.begin(i, nil)
+		}
+		r.done = true
+	}
+	return nil
+}
+
+// begin begins episode ep of row i, nil meaning the next of its stream.
+func (v *Vec) begin(i int, ep *env.Episode) error {
+	r, ts := &v.rows[i], &v.ts[i]
+	e := r.next()
+	if ep != nil {
+		e = *ep
+	}
+	if err := v.envs[i].Reset(v.call.ctx, e, ts); err != nil {
+		r.live = false
+		return err
+	}
+	if ep == nil {
+		r.episode++
+	} else {
+		r.seed, r.episode = e.Seed, 0
+		r.setTask(e.Task)
+	}
+	r.live, r.ended = true, false
+	v.publish(i)
+	return nil
+}
+
+// publish writes the scalars of row i's time step to the batch.
+func (v *Vec) publish(i int) {
+	r, ts, b := &v.rows[i], &v.ts[i], v.call.b
+	r.kind, r.reward, r.elapsed = ts.Kind, ts.Reward, ts.Elapsed
+	b.Kind[i], b.Reward[i], b.Elapsed[i] = r.kind, r.reward, r.elapsed
+}
+
+func (v *Vec) step(i int) error {
+	r, ts := &v.rows[i], &v.ts[i]
+	if r.live && r.ended && v.cfg.Autoreset == NextStep {
+		return v.begin(i, nil) // the dead step: the action is ignored
+	}
+	if !r.live || r.ended {
+		return env.ErrResetNeeded
+	}
+	if err := v.envs[i].Step(v.call.ctx, v.call.a.Row(i), ts); err != nil {
+		return err
+	}
+	r.ended = ts.Kind.Last()
+	if !r.ended || v.cfg.Autoreset != SameStep {
+		v.publish(i)
+		return nil
+	}
+	copy(v.finalObs[i*v.obsLen:], ts.Obs)
+	copy(v.finalInfo[i*v.infoLen:], ts.Info)
+	kind, reward, elapsed := ts.Kind, ts.Reward, ts.Elapsed
+	if err := v.begin(i, nil); err != nil {
+		return fmt.Errorf("episode ended; beginning the next: %w", err)
+	}
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	v.publish(i)
+	r.final = true
+	return nil
+}
