@@ -1,0 +1,83 @@
+package kernel
+
+import "fmt"
+
+// Act is an activation function whose derivative can be had from its value.
+type Act uint8
+
+// The activations. Identity is none; ReLU is max(x, 0), with derivative 0 at 0; Tanh is the hyperbolic tangent.
+const (
+	Identity Act = iota
+	ReLU
+	Tanh
+)
+
+func (a Act) String() string {
+	switch a {
+	case Identity:
+		return "identity"
+	case ReLU:
+		return "relu"
+	case Tanh:
+		return "tanh"
+	}
+	return fmt.Sprintf("Act(%d)", uint8(a))
+}
+
+// Activate sets dst[i] = act(src[i]). dst may be src.
+func Activate[T Float](dst, src []T, act Act) {
+	if d, ok := f32(dst); ok {
+		active.activate(d, as32(src), act)
+		return
+	}
+	activate(dst, src, act)
+}
+
+func activate[T Float](dst, src []T, act Act) {
+	dst = dst[:len(src)]
+	switch act {
+	case Identity:
+		copy(dst, src)
+	case ReLU:
+		for i, x := range src {
+			dst[i] = max(x, 0) // passes NaN on, so that a broken network is seen
+		}
+	case Tanh:
+		for i, x := range src {
+			dst[i] = tanh(x)
+		}
+	default:
+		panic("kernel: unknown activation " + act.String())
+	}
+}
+
+// ActGrad sets dst[i] = dy[i]·act'(x[i]), where y[i] = act(x[i]). dst may be dy.
+func ActGrad[T Float](dst, y, dy []T, act Act) {
+	if d, ok := f32(dst); ok {
+		active.actGrad(d, as32(y), as32(dy), act)
+		return
+	}
+	actGrad(dst, y, dy, act)
+}
+
+func actGrad[T Float](dst, y, dy []T, act Act) {
+	dst, dy = dst[:len(y)], dy[:len(y)]
+	switch act {
+	case Identity:
+		copy(dst, dy)
+	case ReLU:
+		for i, v := range y {
+			g := dy[i]
+			if v <= 0 {
+				g = 0
+			}
+			dst[i] = g
+		}
+	case Tanh:
+		for i, v := range y {
+			dst[i] = dy[i] * (1 - v*v)
+		}
+	default:
+		panic("kernel: unknown activation " + act.String())
+	}
+}

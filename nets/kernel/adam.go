@@ -1,0 +1,50 @@
+package kernel
+
+import "math"
+
+// AdamStep holds the numbers of one Adam update, see Adam.
+type AdamStep struct {
+	Beta1, Beta2 float32 // decay of the moments
+	Rate         float32 // learning rate / (1 - beta1^t)
+	Root         float32 // 1 / sqrt(1 - beta2^t)
+	Eps          float32
+}
+
+// Adam updates parameters p and moments m, v by gradient g (Kingma and Ba 2015, algorithm 1):
+//
+//	m = beta1·m + (1-beta1)·g,  v = beta2·v + (1-beta2)·g²,  p = p - Rate·m / (sqrt(v)·Root + Eps)
+//
+// All four have the same length.
+func Adam(p, g, m, v []float32, s *AdamStep) { active.adam(p, g, m, v, s) }
+
+func adam(p, g, m, v []float32, s *AdamStep) {
+	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
+	b1, b2, rate, root, eps := s.Beta1, s.Beta2, s.Rate, s.Root, s.Eps
+	c1, c2 := 1-b1, 1-b2
+	for i := range p {
+		x := g[i]
+		mi := b1*m[i] + c1*x
+		vi := b2*v[i] + c2*x*x
+		m[i], v[i] = mi, vi
+		p[i] -= rate * mi / (float32(math.Sqrt(float64(vi)))*root + eps)
+	}
+}
+
+// SumSquares is the sum of the squares of x in float64, in four interleaved sums that are then added in order.
+func SumSquares(x []float32) float64 { return active.sumSquares(x) }
+
+func sumSquares(x []float32) float64 {
+	var s0, s1, s2, s3 float64
+	for len(x) >= 4 {
+		a, b, c, d := float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3])
+		s0 += a * a
+		s1 += b * b
+		s2 += c * c
+		s3 += d * d
+		x = x[4:]
+	}
+	for _, a := range x {
+		s0 += float64(a) * float64(a)
+	}
+	return s0 + s1 + s2 + s3
+}

@@ -1,0 +1,137 @@
+package kernel
+
+import "fmt"
+
+// Conv is the geometry of a two-dimensional convolution over images [H, W, C], channels of one position
+// contiguous: kernel [KH, KW], strides SH and SW, PH rows and PW columns of zeros added on each side.
+type Conv struct {
+	H, W, C        int
+	KH, KW, SH, SW int
+	PH, PW         int
+}
+
+// OutH and OutW are the numbers of positions of the kernel down and across.
+func (g *Conv) OutH() int { return (g.H+2*g.PH-g.KH)/g.SH + 1 }
+
+// OutW is described at OutH.
+func (g *Conv) OutW() int { return (g.W+2*g.PW-g.KW)/g.SW + 1 }
+
+// Patch is the number of inputs that one position sees.
+func (g *Conv) Patch() int { return g.KH * g.KW * g.C }
+
+// Check returns an error when the geometry is not possible.
+func (g *Conv) Check() error {
+	switch {
+	case g.H < 1 || g.W < 1 || g.C < 1 || g.KH < 1 || g.KW < 1 || g.SH < 1 || g.SW < 1:
+		return fmt.Errorf("kernel: convolution %+v: sizes and strides must be positive", *g)
+	case g.PH < 0 || g.PW < 0 || g.PH >= g.KH || g.PW >= g.KW:
+		return fmt.Errorf("kernel: convolution %+v: padding must be less than the kernel", *g)
+	case g.KH > g.H+2*g.PH || g.KW > g.W+2*g.PW:
+		return fmt.Errorf("kernel: convolution %+v: kernel larger than the image", *g)
+	}
+	return nil
+}
+
+// Tiles reports whether the patches in order are the image itself: then Im2Col would only copy.
+func (g *Conv) Tiles() bool {
+	if g.PH != 0 || g.PW != 0 {
+		return false
+	}
+	if g.KW == g.W { // whole rows
+		return g.KH == g.SH && g.H%g.KH == 0
+	}
+	return g.KH == 1 && g.SH == 1 && g.KW == g.SW && g.W%g.KW == 0 // pieces of rows
+}
+
+// Im2Col writes the patches of images src [rows, H, W, C] to dst [rows, OutH, OutW, KH, KW, C], zeros where a
+// patch reaches over the border. A convolution is then one matrix product.
+func Im2Col[T Float](dst, src []T, rows int, g *Conv) {
+	if d, ok := f32(dst); ok {
+		active.im2Col(d, as32(src), rows, g)
+		return
+	}
+	im2Col(dst, src, rows, g)
+}
+
+func im2Col[T Float](dst, src []T, rows int, g *Conv) {
+	oh, ow, line, run := g.OutH(), g.OutW(), g.W*g.C, g.KW*g.C
+	at := 0
+	for r := 0; r < rows; r++ {
+		img := src[r*g.H*line : (r+1)*g.H*line]
+		for y := 0; y < oh; y++ {
+			for x := 0; x < ow; x++ {
+				x0 := x*g.SW - g.PW
+				lo, hi := max(0, -x0), min(g.KW, g.W-x0)
+				for ky := 0; ky < g.KH; ky++ {
+					d := dst[at : at+run]
+					at += run
+					iy := y*g.SH - g.PH + ky
+					if iy < 0 || iy >= g.H {
+						clear(d)
+						continue
+					}
+					if hi-lo == g.KW {
+						from := iy*line + x0*g.C
+						move(d, img[from:from+run])
+						continue
+					}
+					clear(d)
+					if hi > lo {
+						copy(d[lo*g.C:hi*g.C], img[iy*line+(x0+lo)*g.C:iy*line+(x0+hi)*g.C])
+					}
+				}
+			}
+		}
+	}
+}
+
+// move copies short runs without a call to memmove.
+func move[T Float](d, s []T) {
+	if len(d) > 16 {
+		copy(d, s)
+		return
+	}
+	s = s[:len(d)]
+	for i := range d {
+		d[i] = s[i]
+	}
+}
+
+// Col2Im is the transpose of Im2Col: it adds the patches src back to images dst, which it clears first. A pixel's
+// sum runs over positions in order.
+func Col2Im[T Float](dst, src []T, rows int, g *Conv) {
+	if d, ok := f32(dst); ok {
+		active.col2Im(d, as32(src), rows, g)
+		return
+	}
+	col2Im(dst, src, rows, g)
+}
+
+func col2Im[T Float](dst, src []T, rows int, g *Conv) {
+	oh, ow, line, run := g.OutH(), g.OutW(), g.W*g.C, g.KW*g.C
+	clear(dst[:rows*g.H*line])
+	at := 0
+	for r := 0; r < rows; r++ {
+		img := dst[r*g.H*line : (r+1)*g.H*line]
+		for y := 0; y < oh; y++ {
+			for x := 0; x < ow; x++ {
+				x0 := x*g.SW - g.PW
+				lo, hi := max(0, -x0), min(g.KW, g.W-x0)
+				for ky := 0; ky < g.KH; ky++ {
+					s := src[at : at+run]
+					at += run
+					iy := y*g.SH - g.PH + ky
+					if iy < 0 || iy >= g.H || hi <= lo {
+						continue
+					}
+					s = s[lo*g.C : hi*g.C]
+					d := img[iy*line+(x0+lo)*g.C:]
+					d = d[:len(s)]
+					for i := range s {
+						d[i] += s[i]
+					}
+				}
+			}
+		}
+	}
+}

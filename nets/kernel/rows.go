@@ -1,0 +1,119 @@
+package kernel
+
+// AddRows sets dst = act(x + context), with x and dst [n·k, h] and context [n, h]: the k rows of one group get the
+// same context. dst may be x.
+func AddRows[T Float](dst, x, context []T, n, k, h int, act Act) {
+	for i := 0; i < n; i++ {
+		c := context[i*h : (i+1)*h]
+		for j := i * k; j < (i+1)*k; j++ {
+			d, s := dst[j*h:(j+1)*h], x[j*h:(j+1)*h]
+			s, d = s[:len(c)], d[:len(c)]
+			for q, v := range c {
+				d[q] = s[q] + v
+			}
+		}
+	}
+	if act != Identity {
+		Activate(dst[:n*k*h], dst[:n*k*h], act)
+	}
+}
+
+// SumRows sets each row of dst [n, h] to the sum of the k rows of its group in x [n·k, h], in order, divided by
+// div.
+func SumRows[T Float](dst, x []T, n, k, h int, div T) {
+	for i := 0; i < n; i++ {
+		d := dst[i*h : (i+1)*h]
+		clear(d)
+		for j := i * k; j < (i+1)*k; j++ {
+			s := x[j*h : (j+1)*h]
+			s = s[:len(d)]
+			for q := range d {
+				d[q] += s[q]
+			}
+		}
+		if div != 1 {
+			for q := range d {
+				d[q] /= div
+			}
+		}
+	}
+}
+
+// MaxRows sets each row of dst [n, h] to the maximum, column by column, of the k rows of its group in x [n·k, h].
+func MaxRows[T Float](dst, x []T, n, k, h int) {
+	for i := 0; i < n; i++ {
+		d := dst[i*h : (i+1)*h]
+		copy(d, x[i*k*h:(i*k+1)*h])
+		for j := i*k + 1; j < (i+1)*k; j++ {
+			s := x[j*h : (j+1)*h]
+			s = s[:len(d)]
+			for q, v := range s {
+				if v > d[q] {
+					d[q] = v
+				}
+			}
+		}
+	}
+}
+
+// Duel sets each row of q [n, a] to v + adv - mean(adv), the mean over the actions whose mask is not 0 (over all
+// with a nil mask, or where none is). q may be adv.
+func Duel[T Float](q, v, adv, mask []T, n, a int) {
+	for i := 0; i < n; i++ {
+		x := adv[i*a : (i+1)*a]
+		mean := maskedMean(x, mask, i*a)
+		d := q[i*a : (i+1)*a]
+		for j, y := range x {
+			d[j] = v[i] + (y - mean)
+		}
+	}
+}
+
+func maskedMean[T Float](x, mask []T, at int) T {
+	var sum T
+	count := 0
+	if mask != nil {
+		for j, legal := range mask[at : at+len(x)] {
+			if legal != 0 {
+				sum += x[j]
+				count++
+			}
+		}
+	}
+	if count == 0 {
+		for _, y := range x {
+			sum += y
+		}
+		count = len(x)
+	}
+	return sum / T(count)
+}
+
+// LayerNormEps is added to the variance by LayerNorm.
+const LayerNormEps = 1e-5
+
+// LayerNorm sets each row of dst [n, h] to gamma·(x-mean)/sqrt(variance+LayerNormEps) + beta, mean and variance (of
+// the population) over that row (Ba et al. 2016, arXiv 1607.06450, eq. 4). dst may be x.
+func LayerNorm[T Float](dst, x, gamma, beta []T, n, h int) {
+	gamma, beta = gamma[:h], beta[:h]
+	for i := 0; i < n; i++ {
+		s, d := x[i*h:(i+1)*h], dst[i*h:(i+1)*h]
+		mean, inv := Moments(s)
+		for j, v := range s {
+			d[j] = gamma[j]*((v-mean)*inv) + beta[j]
+		}
+	}
+}
+
+// Moments returns the mean of x and 1/sqrt(variance + LayerNormEps).
+func Moments[T Float](x []T) (mean, inv T) {
+	for _, v := range x {
+		mean += v
+	}
+	mean /= T(len(x))
+	var s T
+	for _, v := range x {
+		s += (v - mean) * (v - mean)
+	}
+	return mean, 1 / sqrt(s/T(len(x))+LayerNormEps)
+}

@@ -1,0 +1,54 @@
+package kernel
+
+// Float is the element type: float32 for work, float64 for checking gradients.
+type Float interface{ float32 | float64 }
+
+// set is one implementation of the float32 kernels: the single point where faster code is chosen.
+type set struct {
+	name       string
+	matMul     func(c, a, b, bias []float32, m, n, k int, act Act)
+	matMulTN   func(c, a, b []float32, m, n, k int)
+	matMulNT   func(c, a, b []float32, m, n, k int, scratch []float32)
+	colSums    func(dst, a []float32, m, n int)
+	activate   func(dst, src []float32, act Act)
+	actGrad    func(dst, y, dy []float32, act Act)
+	exp        func(dst, src []float32)
+	logSoftmax func(dst, src, mask []float32, m, n int)
+	im2Col     func(dst, src []float32, rows int, g *Conv)
+	col2Im     func(dst, src []float32, rows int, g *Conv)
+	adam       func(p, g, m, v []float32, c *AdamStep)
+	sumSquares func(x []float32) float64
+}
+
+var portable = set{
+	name:       "portable",
+	matMul:     matMul[float32],
+	matMulTN:   matMulTN[float32],
+	matMulNT:   matMulNT[float32],
+	colSums:    colSums[float32],
+	activate:   activate[float32],
+	actGrad:    actGrad[float32],
+	exp:        expAll[float32],
+	logSoftmax: logSoftmax[float32],
+	im2Col:     im2Col[float32],
+	col2Im:     col2Im[float32],
+	adam:       adam,
+	sumSquares: sumSquares,
+}
+
+var active = &portable
+
+// Set names the implementation in use. Sets differ in the last bits of their results, so logs and checkpoints
+// name the one they come from.
+func Set() string { return active.name }
+
+// f32 is x as a []float32, and whether it is one.
+func f32[T Float](x []T) ([]float32, bool) {
+	y, ok := any(x).([]float32)
+	return y, ok
+}
+
+func as32[T Float](x []T) []float32 {
+	y, _ := any(x).([]float32)
+	return y
+}

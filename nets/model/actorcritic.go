@@ -1,0 +1,79 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"gorgonia.org/gorgonia"
+
+	"clustergym/nets"
+	"clustergym/nets/layer"
+	"clustergym/nets/op"
+	"clustergym/nets/tape"
+)
+
+// ActorCritic is a policy over a discrete set of actions with an estimate of the state's value. Its layers are
+// initialised orthogonally, hidden ones with gain sqrt 2, the policy's head with 0.01, the value's with 1, biases 0.
+// With Config.Separate the parameters are called "actor.…" and "critic.…".
+type ActorCritic struct {
+	p       *plan
+	actions int
+}
+
+// NewActorCritic builds the network for the given observation and number of actions, initialised from r. Errors
+// name every key of cfg that does not fit.
+func NewActorCritic(cfg Config, in Input, actions int, r *rand.Rand) (*ActorCritic, error) {
+	b, err := newBuilder(cfg, in, actions)
+	if err != nil {
+		return nil, err
+	}
+	actor, critic := "", ""
+	if cfg.Separate {
+		actor, critic = "actor.", "critic."
+	}
+	y := b.body(actor)
+	if err := b.faults.Err(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	logits := b.actionHead(actor+"policy", y, layer.GainPolicy)
+	if cfg.Separate {
+		y = b.body(critic)
+	}
+	value := b.dense(critic+"value", y.trunk, 1, 1, layer.GainValue, true, op.Identity)
+	b.out = []int{logits, value}
+	b.allocate(r)
+	return &ActorCritic{p: b.plan, actions: actions}, nil
+}
+
+// Params are the parameters, in the order of the gradients of a program over Graph. They belong to the network;
+// all its Forwards and programs read them.
+func (m *ActorCritic) Params() *nets.Params { return m.p.params }
+
+// Actions is the number of actions.
+func (m *ActorCritic) Actions() int { return m.actions }
+
+// Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
+// buffers: one for each goroutine.
+func (m *ActorCritic) Forward(maxRows int) *ACForward {
+	return &ACForward{f: newForward(m.p, maxRows), logits: m.p.out[0], value: m.p.out[1]}
+}
+
+// Graph adds the network over obs [N, input] to b: logits [N, actions] before any masking, and value [N].
+func (m *ActorCritic) Graph(b *tape.Builder, obs *gorgonia.Node) (logits, value *gorgonia.Node) {
+	out := m.p.graph(b, obs, nil)
+	return out[0], op.Reshape(out[1], obs.Shape()[0])
+}
+
+// ACForward runs an ActorCritic without a graph.
+type ACForward struct {
+	f             *forward
+	logits, value int
+}
+
+// Run computes logits [n, actions], before any masking, and values [n] for n observations. The results are valid
+// until the next Run and belong to the runner. A row's bits depend on that row alone. It allocates nothing; more
+// rows than Forward was made for, or too short an obs, panic.
+func (f *ACForward) Run(obs []float32, n int) (logits, value []float32) {
+	f.f.run(obs, n)
+	return f.f.val(f.logits, n), f.f.val(f.value, n)
+}

@@ -1,0 +1,217 @@
+package model
+
+import (
+	"fmt"
+
+	"clustergym/internal/fault"
+	"clustergym/nets/layer"
+	"clustergym/nets/op"
+)
+
+// body is what the heads stand on.
+type body struct {
+	trunk    int // value, one row for each observation
+	slots    int // value with one row for each slot, or -1
+	slotSize int // channels of a slot
+}
+
+// builder adds bodies and heads to a plan.
+type builder struct {
+	*plan
+	cfg     Config
+	in      Input
+	actions int
+	faults  fault.List
+}
+
+func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	b := &builder{plan: newPlan(in), cfg: cfg, in: in, actions: actions}
+	b.faults.Add(actions > 0, "actions", actions, "at least one")
+	b.faults.Add(len(in) > 0 && in.Size() > 0, "input", fmt.Sprint(in), "fields with positive sizes")
+	for i, br := range cfg.Branches {
+		b.faults.Add(b.find(br.Field) >= 0, fmt.Sprintf("branches[%d].field", i), br.Field, fmt.Sprintf("one of %v", b.names()))
+	}
+	if cfg.Head == "slots" {
+		b.faults.Add(actions > 1, "actions", actions, "at least two with head slots: one slot and wait")
+	}
+	if err := b.faults.Err(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	return b, nil
+}
+
+func (b *builder) find(field string) int {
+	for i, f := range b.in {
+		if f.Name == field {
+			return i
+		}
+	}
+	return -1
+}
+
+func (b *builder) names() []string {
+	var ns []string
+	for _, f := range b.in {
+		ns = append(ns, f.Name)
+	}
+	return ns
+}
+
+// dense adds a dense layer from value in, with rows rows for each observation.
+func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, act op.Act) int {
+	k := b.width[in] / rows
+	w, c := b.param(name+".weight", orthogonal(gain), k, n), -1
+	if bias {
+		c = b.param(name+".bias", constant(0), n)
+	}
+	return b.value(rows*n, func(out int) layerOf {
+		return &dense{in: in, out: out, w: w, b: c, rows: rows, k: k, n: n, act: act}
+	})
+}
+
+func (b *builder) concat(rows int, vs []int) int {
+	if len(vs) == 1 {
+		return vs[0]
+	}
+	w := 0
+	for _, v := range vs {
+		w += b.width[v]
+	}
+	return b.value(w, func(out int) layerOf { return &concat{in: vs, out: out, rows: rows} })
+}
+
+// body adds everything below the heads; parameters are called prefix + name.
+func (b *builder) body(prefix string) body {
+	act := b.cfg.act()
+	r := body{slots: -1}
+	var trunk, slots []int
+	if b.cfg.Kind == "mlp" {
+		trunk = []int{0}
+	} else {
+		branch := make(map[string]int, len(b.cfg.Branches))
+		for i, br := range b.cfg.Branches {
+			branch[br.Field] = i + 1
+		}
+		at := 0
+		for _, f := range b.in { // in the order of the observation, whatever the order of branches
+			from, to := at, at+f.Size()
+			at = to
+			v := b.value(to-from, func(out int) layerOf { return &columns{in: 0, out: out, from: from, to: to} })
+			i := branch[f.Name] - 1
+			if i < 0 {
+				trunk = append(trunk, v)
+				continue
+			}
+			v, isSlots := b.branch(prefix, i, f, v)
+			if isSlots {
+				slots = append(slots, v)
+			} else {
+				trunk = append(trunk, v)
+			}
+		}
+	}
+	if k := b.actions - 1; len(slots) > 0 && b.faults.Err() == nil {
+		// The trunk sees the slots through their mean and maximum, so that neither the critic nor the context of
+		// a slot depends on the order of slots, nor the number of weights on their number.
+		r.slots = b.concat(k, slots)
+		h := b.width[r.slots] / k
+		r.slotSize = h
+		for _, max := range []bool{false, true} {
+			trunk = append(trunk, b.value(h, func(out int) layerOf {
+				return &pool{in: r.slots, out: out, rows: k, h: h, max: max}
+			}))
+		}
+	}
+	if len(trunk) == 0 { // only after a fault
+		return r
+	}
+	x := b.concat(1, trunk)
+	for i, n := range b.cfg.Hidden {
+		name := fmt.Sprintf("%strunk.%d", prefix, i)
+		if !b.cfg.LayerNorm {
+			x = b.dense(name, x, 1, n, layer.GainHidden, true, act)
+			continue
+		}
+		in := b.dense(name, x, 1, n, layer.GainHidden, false, op.Identity)
+		scale, bias := b.param(name+".norm.scale", constant(1), n), b.param(name+".norm.bias", constant(0), n)
+		x = b.value(n, func(out int) layerOf { return &norm{in: in, out: out, scale: scale, bias: bias, h: n, act: act} })
+	}
+	r.trunk = x
+	return r
+}
+
+// branch adds the layers of branch i over field f, whose elements are value v. It reports whether the result has
+// one row for each slot.
+func (b *builder) branch(prefix string, i int, f Field, v int) (int, bool) {
+	br, act := b.cfg.Branches[i], b.cfg.act()
+	key := fmt.Sprintf("branches[%d]", i)
+	prefix += f.Name
+	positions := 0
+	if len(f.Shape) > 0 {
+		positions = f.Shape[0]
+	}
+	if len(br.Convs) > 0 {
+		if len(f.Shape) != 2 && len(f.Shape) != 3 {
+			b.faults.Add(false, key+".field", f.Name, fmt.Sprintf("an image [H, W] or [H, W, C] for convolutions; its shape is %v", f.Shape))
+			return v, false
+		}
+		h, w, c := f.Shape[0], f.Shape[1], 1
+		if len(f.Shape) == 3 {
+			c = f.Shape[2]
+		}
+		for j, k := range br.Convs {
+			geom := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}
+			g := geom.Conv(h, w, c)
+			if g.Check() != nil {
+				b.faults.Add(false, fmt.Sprintf("%s.convs[%d].kernel", key, j), k.Kernel, fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1]))
+				return v, false
+			}
+			name := fmt.Sprintf("%s.conv.%d", prefix, j)
+			weight := b.param(name+".weight", orthogonal(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
+			bias := b.param(name+".bias", constant(0), k.Filters)
+			in := v
+			v = b.value(g.OutH()*g.OutW()*k.Filters, func(out int) layerOf {
+				return &conv{in: in, out: out, w: weight, b: bias, filters: k.Filters, geom: geom, c: g, act: act}
+			})
+			h, w, c = g.OutH(), g.OutW(), k.Filters
+		}
+		positions = h * w
+	}
+	rows, asSlots := 1, br.Slots && b.cfg.Head == "slots"
+	if asSlots {
+		rows = b.actions - 1
+		if positions != rows {
+			b.faults.Add(false, key+".slots", positions, fmt.Sprintf("%d positions at the end, one for each slot (actions - 1)", rows))
+			return v, false
+		}
+	} else if br.Slots { // with head dense the layers are still shared by the slots, if there are any
+		rows = max(positions, 1)
+	}
+	for j, n := range br.Dense {
+		v = b.dense(fmt.Sprintf("%s.dense.%d", prefix, j), v, rows, n, layer.GainHidden, true, act)
+	}
+	if rows > 1 && !asSlots {
+		in := v
+		v = b.value(b.width[in], func(out int) layerOf { return &flatten{in: in, out: out, width: b.width[in]} })
+	}
+	return v, asSlots
+}
+
+// actionHead adds one number for each action: logits, action values or advantages.
+func (b *builder) actionHead(name string, y body, gain float64) int {
+	if b.cfg.Head == "dense" {
+		return b.dense(name, y.trunk, 1, b.actions, gain, true, op.Identity)
+	}
+	k, h, act := b.actions-1, b.cfg.SlotHidden, b.cfg.act()
+	// slot·W1 + context·W2 is one layer with two inputs: with gain 1 each the sum has the variance of gain sqrt 2.
+	s := b.dense(name+".slot", y.slots, k, h, 1, false, op.Identity)
+	c := b.dense(name+".context", y.trunk, 1, h, 1, true, op.Identity)
+	hidden := b.value(k*h, func(out int) layerOf { return &addRows{in: s, context: c, out: out, rows: k, h: h, act: act} })
+	each := b.dense(name+".each", hidden, k, 1, gain, true, op.Identity)
+	wait := b.dense(name+".wait", y.trunk, 1, 1, gain, true, op.Identity)
+	flat := b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
+	return b.concat(1, []int{flat, wait})
+}

@@ -1,0 +1,136 @@
+package model
+
+import (
+	"fmt"
+
+	"clustergym/internal/fault"
+	"clustergym/nets/kernel"
+)
+
+// Field is one named part of an observation.
+type Field struct {
+	Name  string
+	Shape []int
+}
+
+// Size is the number of elements.
+func (f Field) Size() int {
+	n := 1
+	for _, d := range f.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Input describes the flat observation [N, sum of sizes]: its fields in order, each row-major.
+type Input []Field
+
+// Size is the number of elements of one observation.
+func (in Input) Size() int {
+	n := 0
+	for _, f := range in {
+		n += f.Size()
+	}
+	return n
+}
+
+// Config describes a network.
+type Config struct {
+	// Kind is "mlp", dense layers over the whole flat observation, or "cnn", a branch for each field that
+	// Branches names; fields that no branch names then enter the trunk as they are.
+	Kind string `yaml:"kind"`
+	// Hidden are the widths of the dense layers (for cnn: of the trunk behind the branches).
+	Hidden []int `yaml:"hidden"`
+	// Activation is "relu" or "tanh", after every layer but the heads.
+	Activation string `yaml:"activation"`
+	// LayerNorm puts a layer norm before the activation of each Hidden layer.
+	LayerNorm bool `yaml:"layer_norm"`
+	// Separate gives actor and critic nothing in common; else they share all but their heads. QNet has one body.
+	Separate bool `yaml:"separate"`
+	// Branches of kind cnn.
+	Branches []Branch `yaml:"branches"`
+	// Head is "dense", one layer from the trunk to all actions, or "slots": the first actions-1 actions stand for
+	// slots of a queue and are scored by one small network with shared weights, the last action ("wait") by the
+	// trunk. The order of slots then cannot matter beyond what they contain.
+	Head string `yaml:"head"`
+	// SlotHidden is the width of the hidden layer of head slots.
+	SlotHidden int `yaml:"slot_hidden"`
+}
+
+// Branch is the way of one field: convolutions, then dense layers.
+type Branch struct {
+	// Field names the observation field: an image [H, W] of one channel or [H, W, C].
+	Field string `yaml:"field"`
+	// Convs are the convolutions in order.
+	Convs []Conv `yaml:"convs"`
+	// Dense are the widths of dense layers behind them: over the flattened image, or with Slots over each slot's
+	// channels with weights shared by the slots.
+	Dense []int `yaml:"dense"`
+	// Slots says that the branch ends in one position for each slot: the last convolution's positions (row by
+	// row), or the first dimension of a field without convolutions. With head slots there must be actions-1.
+	Slots bool `yaml:"slots"`
+}
+
+// Conv is one convolutional layer. Kernel, stride and zero padding are [down, across]; a stride left out is 1.
+type Conv struct {
+	Filters int    `yaml:"filters"`
+	Kernel  [2]int `yaml:"kernel,flow"`
+	Stride  [2]int `yaml:"stride,flow"`
+	Pad     [2]int `yaml:"pad,flow"`
+}
+
+// DefaultConfig is the network of CleanRL's PPO: two hidden layers of 64 with tanh, actor and critic separate.
+func DefaultConfig() Config {
+	return Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Separate: true, Head: "dense", SlotHidden: 64}
+}
+
+// Validate reports every fault that can be seen without the observation; the constructors report the others.
+func (c Config) Validate() error {
+	var l fault.List
+	l.Add(c.Kind == "mlp" || c.Kind == "cnn", "kind", c.Kind, `"mlp" or "cnn"`)
+	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
+	l.Add(c.Head == "dense" || c.Head == "slots", "head", c.Head, `"dense" or "slots"`)
+	widths(&l, "hidden", c.Hidden)
+	slots := false
+	seen := map[string]bool{}
+	for i, b := range c.Branches {
+		key := fmt.Sprintf("branches[%d]", i)
+		l.Add(b.Field != "" && !seen[b.Field], key+".field", b.Field, "the name of a field that no other branch has")
+		seen[b.Field] = true
+		slots = slots || b.Slots
+		widths(&l, key+".dense", b.Dense)
+		for j, v := range b.Convs {
+			k := fmt.Sprintf("%s.convs[%d]", key, j)
+			l.Add(v.Filters > 0, k+".filters", v.Filters, "a positive number")
+			l.Add(v.Kernel[0] > 0 && v.Kernel[1] > 0, k+".kernel", v.Kernel, "two positive numbers, [down, across]")
+			l.Add(v.Stride[0] >= 0 && v.Stride[1] >= 0, k+".stride", v.Stride, "two positive numbers, [down, across]")
+			l.Add(v.Pad[0] >= 0 && v.Pad[1] >= 0 && v.Pad[0] < max(v.Kernel[0], 1) && v.Pad[1] < max(v.Kernel[1], 1),
+				k+".pad", v.Pad, "two numbers from 0 to less than the kernel")
+		}
+	}
+	switch c.Kind {
+	case "mlp":
+		l.Add(len(c.Branches) == 0, "branches", len(c.Branches), "none with kind mlp")
+		l.Add(c.Head != "slots", "head", c.Head, `"dense" with kind mlp`)
+	case "cnn":
+		l.Add(len(c.Branches) > 0, "branches", len(c.Branches), "at least one with kind cnn")
+	}
+	if c.Head == "slots" {
+		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
+		l.Add(c.SlotHidden > 0, "slot_hidden", c.SlotHidden, "a positive number")
+	}
+	return l.Err()
+}
+
+func widths(l *fault.List, key string, ws []int) {
+	for i, w := range ws {
+		l.Add(w > 0, fmt.Sprintf("%s[%d]", key, i), w, "a positive number")
+	}
+}
+
+func (c Config) act() kernel.Act {
+	if c.Activation == "relu" {
+		return kernel.ReLU
+	}
+	return kernel.Tanh
+}

@@ -1,0 +1,150 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+
+	"clustergym/nets"
+	"clustergym/nets/layer"
+	"clustergym/nets/tape"
+)
+
+// plan is a network as a list of layers in order, each computing one value. Value 0 is the observation; every value
+// has a width, its number of elements for one observation.
+type plan struct {
+	layers []layerOf
+	width  []int
+	params *nets.Params
+
+	shapes []nets.View // parameters until they are allocated
+	init   []func(v *nets.View, r *rand.Rand)
+	out    []int // the network's results
+}
+
+// layerOf is one layer in its two ways of running.
+type layerOf interface {
+	run(f *forward, n int)
+	node(g *grapher) *gorgonia.Node
+}
+
+func newPlan(in Input) *plan { return &plan{width: []int{in.Size()}} }
+
+// value adds a layer that computes a value of the given width and returns the value's number.
+func (p *plan) value(width int, make func(out int) layerOf) int {
+	out := len(p.width)
+	p.width = append(p.width, width)
+	p.layers = append(p.layers, make(out))
+	return out
+}
+
+// param declares a parameter and returns its number.
+func (p *plan) param(name string, init func(v *nets.View, r *rand.Rand), shape ...int) int {
+	p.shapes = append(p.shapes, nets.View{Name: name, Shape: slices.Clone(shape)})
+	p.init = append(p.init, init)
+	return len(p.shapes) - 1
+}
+
+// allocate makes the parameters and initialises them in the order of their declaration.
+func (p *plan) allocate(r *rand.Rand) {
+	p.params = nets.NewParams(p.shapes)
+	for i, f := range p.init {
+		f(&p.params.Views[i], r)
+	}
+}
+
+func orthogonal(gain float64) func(*nets.View, *rand.Rand) {
+	return func(v *nets.View, r *rand.Rand) { layer.Orthogonal(v, gain, r) }
+}
+
+func constant(x float32) func(*nets.View, *rand.Rand) {
+	return func(v *nets.View, _ *rand.Rand) { layer.Constant(v, x) }
+}
+
+// forward is the memory of one goroutine that runs a plan.
+type forward struct {
+	p       *plan
+	max     int
+	vals    [][]float32 // by value; val gives the rows in use
+	mask    []float32   // of duelling heads, nil = all legal
+	scratch []float32   // patches of convolutions
+}
+
+func newForward(p *plan, maxRows int) *forward {
+	if maxRows < 1 {
+		panic(fmt.Sprintf("model: Forward for %d rows", maxRows))
+	}
+	f := &forward{p: p, max: maxRows, vals: make([][]float32, len(p.width))}
+	for v, w := range p.width[1:] { // the observation stays the caller's
+		f.vals[v+1] = make([]float32, maxRows*w)
+	}
+	need := 0
+	for _, l := range p.layers {
+		if c, ok := l.(*conv); ok {
+			need = max(need, c.scratch())
+		}
+	}
+	f.scratch = make([]float32, need)
+	return f
+}
+
+func (f *forward) val(v, n int) []float32 { return f.vals[v][:n*f.p.width[v]] }
+
+func (f *forward) param(i int) []float32 {
+	if i < 0 {
+		return nil
+	}
+	return f.p.params.Views[i].Data
+}
+
+// run computes all values for n observations.
+func (f *forward) run(obs []float32, n int) {
+	if n < 0 || n > f.max || len(obs) < n*f.p.width[0] {
+		panic(fmt.Sprintf("model: %d rows in %d numbers; at most %d rows of %d", n, len(obs), f.max, f.p.width[0]))
+	}
+	f.vals[0] = obs
+	for _, l := range f.p.layers {
+		l.run(f, n)
+	}
+	f.vals[0] = nil
+}
+
+// grapher adds a plan to a graph.
+type grapher struct {
+	b     *tape.Builder
+	nodes []*gorgonia.Node // by value
+	views []*gorgonia.Node // parameters
+	mask  *gorgonia.Node
+	n     int
+}
+
+// graph adds the plan's nodes over obs to b and returns the results. All parameters are given to the builder, in
+// their order, so that its gradients have the layout of the plan's parameters.
+func (p *plan) graph(b *tape.Builder, obs, mask *gorgonia.Node) []*gorgonia.Node {
+	s := obs.Shape()
+	if len(s) != 2 || s[1] != p.width[0] {
+		panic(fmt.Errorf("model: observations have shape %v, want [N %d]", s, p.width[0]))
+	}
+	g := &grapher{b: b, nodes: make([]*gorgonia.Node, 1, len(p.width)), mask: mask, n: s[0]}
+	g.nodes[0] = obs
+	for i := range p.params.Views {
+		g.views = append(g.views, b.Param(&p.params.Views[i]))
+	}
+	for _, l := range p.layers {
+		g.nodes = append(g.nodes, l.node(g))
+	}
+	out := make([]*gorgonia.Node, len(p.out))
+	for i, v := range p.out {
+		out[i] = g.nodes[v]
+	}
+	return out
+}
+
+func (g *grapher) param(i int) *gorgonia.Node {
+	if i < 0 {
+		return nil
+	}
+	return g.views[i]
+}

@@ -1,0 +1,88 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"gorgonia.org/gorgonia"
+
+	"clustergym/nets"
+	"clustergym/nets/layer"
+	"clustergym/nets/op"
+	"clustergym/nets/tape"
+)
+
+// QNet is a network of action values. All its heads have gain 1; hidden layers are as in ActorCritic.
+type QNet struct {
+	p       *plan
+	actions int
+}
+
+// NewQNet builds the network for the given observation and number of actions, initialised from r. With duelling
+// it has one head for the state's value and one for advantages, whose mean over the legal actions is taken off
+// (Wang et al. 2016, arXiv 1511.06581, eq. 9). Config.Separate has no meaning here. Errors name every key of cfg that does not
+// fit.
+func NewQNet(cfg Config, in Input, actions int, duelling bool, r *rand.Rand) (*QNet, error) {
+	b, err := newBuilder(cfg, in, actions)
+	if err != nil {
+		return nil, err
+	}
+	y := b.body("")
+	if err := b.faults.Err(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if duelling {
+		v := b.dense("value", y.trunk, 1, 1, layer.GainValue, true, op.Identity)
+		adv := b.actionHead("advantage", y, layer.GainValue)
+		b.out = []int{b.value(actions, func(out int) layerOf { return &duel{v: v, adv: adv, out: out, a: actions} })}
+	} else {
+		b.out = []int{b.actionHead("q", y, layer.GainValue)}
+	}
+	b.allocate(r)
+	return &QNet{p: b.plan, actions: actions}, nil
+}
+
+// Params are the parameters, in the order of the gradients of a program over Graph. They belong to the network;
+// all its Forwards and programs read them.
+func (m *QNet) Params() *nets.Params { return m.p.params }
+
+// Actions is the number of actions.
+func (m *QNet) Actions() int { return m.actions }
+
+// Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
+// buffers: one for each goroutine.
+func (m *QNet) Forward(maxRows int) *QForward {
+	return &QForward{f: newForward(m.p, maxRows), q: m.p.out[0], actions: m.actions, mask: make([]float32, maxRows*m.actions)}
+}
+
+// Graph adds the network over obs [N, input] to b. mask [N, actions] is 1 where an action is legal and decides
+// over which the mean of a duelling head runs; nil means over all.
+func (m *QNet) Graph(b *tape.Builder, obs, mask *gorgonia.Node) (q *gorgonia.Node) {
+	return m.p.graph(b, obs, mask)[0]
+}
+
+// QForward runs a QNet without a graph.
+type QForward struct {
+	f       *forward
+	q       int
+	actions int
+	mask    []float32
+}
+
+// Run computes action values [n, actions] for n observations, also of illegal actions. mask [n, actions] is as in
+// Graph, nil = all legal. The result is valid until the next Run and belongs to the runner. A row's bits depend on
+// that row alone. It allocates nothing; more rows than Forward was made for, or slices too short, panic.
+func (f *QForward) Run(obs []float32, mask []bool, n int) (q []float32) {
+	f.f.mask = nil
+	if mask != nil {
+		f.f.mask = f.mask[:n*f.actions]
+		for i, legal := range mask[:n*f.actions] {
+			f.mask[i] = 0
+			if legal {
+				f.mask[i] = 1
+			}
+		}
+	}
+	f.f.run(obs, n)
+	return f.f.val(f.q, n)
+}

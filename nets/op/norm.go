@@ -1,0 +1,67 @@
+package op
+
+import (
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/nets/kernel"
+)
+
+// LayerNorm is gamma·(x - mean)/sqrt(variance + 1e-5) + beta with mean and variance over each row of x [N, H]; gamma
+// and beta are [H] (Ba et al. 2016, arXiv 1607.06450, eq. 4).
+func LayerNorm(x, gamma, beta *gorgonia.Node) *gorgonia.Node {
+	s, gs, bs := shape("layernorm", x, 2), shape("layernorm", gamma, 1), shape("layernorm", beta, 1)
+	n, h := s[0], s[1]
+	need(gs[0] == h && bs[0] == h, "layernorm: gamma %v and beta %v for %v", gs, bs, s)
+	return apply(spec{
+		name: "layernorm",
+		out:  s,
+		diff: []bool{true, true, true},
+		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
+			return gorgonia.Nodes{
+				apply(spec{name: "layernorm-dx", out: s}, runNormX[float32](n, h), runNormX[float64](n, h), in[0], in[1], grad),
+				apply(spec{name: "layernorm-dgamma", out: tensor.Shape{h}}, runNormGamma[float32](n, h), runNormGamma[float64](n, h), in[0], grad),
+				colSums(grad),
+			}
+		},
+	}, runNorm[float32](n, h), runNorm[float64](n, h), x, gamma, beta)
+}
+
+func runNorm[T kernel.Float](n, h int) runFunc[T] {
+	return func(out []T, in [][]T, _ []T) { kernel.LayerNorm(out, in[0], in[1], in[2], n, h) }
+}
+
+// runNormX: with z the normalised row and e = gamma·dy, dx = (e - mean(e) - z·mean(e·z)) / deviation.
+func runNormX[T kernel.Float](n, h int) runFunc[T] {
+	return func(out []T, in [][]T, _ []T) {
+		gamma := in[1]
+		for i := 0; i < n; i++ {
+			x, dy, dx := in[0][i*h:(i+1)*h], in[2][i*h:(i+1)*h], out[i*h:(i+1)*h]
+			mean, inv := kernel.Moments(x)
+			var s, t T
+			for j, v := range x {
+				e := gamma[j] * dy[j]
+				s += e
+				t += e * (v - mean) * inv
+			}
+			s /= T(h)
+			t /= T(h)
+			for j, v := range x {
+				dx[j] = inv * (gamma[j]*dy[j] - s - (v-mean)*inv*t)
+			}
+		}
+	}
+}
+
+func runNormGamma[T kernel.Float](n, h int) runFunc[T] {
+	return func(out []T, in [][]T, _ []T) {
+		clear(out)
+		for i := 0; i < n; i++ {
+			x, dy := in[0][i*h:(i+1)*h], in[1][i*h:(i+1)*h]
+			mean, inv := kernel.Moments(x)
+			for j, v := range x {
+				out[j] += dy[j] * (v - mean) * inv
+			}
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package op
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"slices"
+
+	"github.com/chewxy/hm"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/nets/kernel"
+)
+
+// Act is an activation function.
+type Act = kernel.Act
+
+// The activations, as in nets/kernel.
+const (
+	Identity = kernel.Identity
+	ReLU     = kernel.ReLU
+	Tanh     = kernel.Tanh
+)
+
+// runFunc computes out from the inputs; scratch holds what the operation asked for and is overwritten.
+type runFunc[T kernel.Float] func(out []T, in [][]T, scratch []T)
+
+// gradFunc adds the nodes of the gradients with regard to the inputs, nil for those not differentiable.
+type gradFunc func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes
+
+// Op is one operation on inputs of fixed shapes. It is immutable, so programs on different goroutines may share it.
+type Op struct {
+	name    string // with all parameters: equal names and inputs mean equal results
+	in      []tensor.Shape
+	out     tensor.Shape
+	dt      tensor.Dtype
+	scratch int
+	view    bool // the output is the first input's memory under another shape
+	run32   runFunc[float32]
+	run64   runFunc[float64]
+	diff    []bool
+	grad    gradFunc
+	salt    int
+}
+
+var (
+	_ gorgonia.SDOp            = (*Op)(nil)
+	_ gorgonia.UsePreallocDoer = (*Op)(nil)
+)
+
+// Run32 computes out from the inputs, all row-major; scratch has at least Scratch elements. It allocates nothing
+// and is safe for concurrent use on different out and scratch.
+func (o *Op) Run32(out []float32, in [][]float32, scratch []float32) { o.run32(out, in, scratch) }
+
+// Run64 is Run32 in double precision.
+func (o *Op) Run64(out []float64, in [][]float64, scratch []float64) { o.run64(out, in, scratch) }
+
+// Scratch is the number of elements of working memory that a run needs.
+func (o *Op) Scratch() int { return o.scratch }
+
+// View reports whether the output is the first input under another shape, so that nothing needs to run when both
+// share their memory.
+func (o *Op) View() bool { return o.view }
+
+// Arity is the number of inputs.
+func (o *Op) Arity() int { return len(o.in) }
+
+// Type is the function type from the inputs to the output.
+func (o *Op) Type() hm.Type {
+	ts := make([]hm.Type, 0, len(o.in)+1)
+	for _, s := range o.in {
+		ts = append(ts, typeOf(s, o.dt))
+	}
+	return hm.NewFnType(append(ts, typeOf(o.out, o.dt))...)
+}
+
+func typeOf(s tensor.Shape, dt tensor.Dtype) hm.Type {
+	if len(s) == 0 {
+		return dt
+	}
+	return gorgonia.TensorType{Dims: len(s), Of: dt}
+}
+
+// InferShape is the output's shape, which was fixed when the operation was made.
+func (o *Op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) { return o.out.Clone(), nil }
+
+// ReturnsPtr is false: the output is new memory, which may not be edited in place of the input's.
+func (o *Op) ReturnsPtr() bool { return false }
+
+// CallsExtern is false.
+func (o *Op) CallsExtern() bool { return false }
+
+// OverwritesInput is -1: inputs stay as they are.
+func (o *Op) OverwritesInput() int { return -1 }
+
+// WriteHash writes what distinguishes this operation from others.
+func (o *Op) WriteHash(h hash.Hash) {
+	fmt.Fprintf(h, "%s %v %v %v %d", o.name, o.in, o.out, o.dt, o.salt)
+}
+
+// Hashcode is the hash of WriteHash.
+func (o *Op) Hashcode() uint32 {
+	h := fnv.New32a()
+	o.WriteHash(h)
+	return h.Sum32()
+}
+
+func (o *Op) String() string { return o.name }
+
+// DiffWRT tells for each input whether the operation can be differentiated with regard to it.
+func (o *Op) DiffWRT(inputs int) []bool { return slices.Clone(o.diff) }
+
+// SymDiff adds the nodes of the gradients to the graph.
+func (o *Op) SymDiff(inputs gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	if o.grad == nil {
+		return nil, fmt.Errorf("op: %s has no gradient", o.name)
+	}
+	return o.grad(inputs, output, grad), nil
+}
+
+// Do computes the output into new memory, for Gorgonia's own machines.
+func (o *Op) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
+	if len(o.out) > 0 {
+		return o.UsePreallocDo(tensor.New(tensor.Of(o.dt), tensor.WithShape(o.out...)), inputs...)
+	}
+	if o.dt == tensor.Float64 {
+		return o.UsePreallocDo(gorgonia.NewF64(0), inputs...)
+	}
+	return o.UsePreallocDo(gorgonia.NewF32(0), inputs...)
+}
+
+// UsePreallocDo computes the output into prealloc, for Gorgonia's own machines.
+func (o *Op) UsePreallocDo(prealloc gorgonia.Value, inputs ...gorgonia.Value) (gorgonia.Value, error) {
+	if o.dt == tensor.Float64 {
+		return do(o, o.run64, prealloc, inputs)
+	}
+	return do(o, o.run32, prealloc, inputs)
+}
+
+func do[T kernel.Float](o *Op, run runFunc[T], prealloc gorgonia.Value, inputs []gorgonia.Value) (gorgonia.Value, error) {
+	in := make([][]T, len(inputs))
+	for i, v := range inputs {
+		d, err := data[T](v)
+		if err != nil {
+			return nil, fmt.Errorf("op: %s: input %d: %w", o.name, i, err)
+		}
+		if len(d) < o.in[i].TotalSize() {
+			return nil, fmt.Errorf("op: %s: input %d has shape %v, want %v", o.name, i, v.Shape(), o.in[i])
+		}
+		in[i] = d
+	}
+	out, err := data[T](prealloc)
+	if err != nil {
+		return nil, fmt.Errorf("op: %s: output: %w", o.name, err)
+	}
+	run(out, in, make([]T, o.scratch))
+	switch v := prealloc.(type) { // data copied the scalar
+	case *gorgonia.F32:
+		*v = gorgonia.F32(out[0])
+	case *gorgonia.F64:
+		*v = gorgonia.F64(out[0])
+	}
+	return prealloc, nil
+}
+
+// data is the memory of a value; a scalar's is a copy.
+func data[T kernel.Float](v gorgonia.Value) ([]T, error) {
+	switch d := v.Data().(type) {
+	case []T:
+		return d, nil
+	case T:
+		return []T{d}, nil
+	}
+	return nil, fmt.Errorf("value of type %T", v.Data())
+}
+
+// spec is what a constructor says of an operation beyond its two run functions.
+type spec struct {
+	name    string
+	out     tensor.Shape
+	scratch int
+	view    bool
+	diff    []bool // nil = no input
+	grad    gradFunc
+}
+
+// apply adds a node that applies an operation to in. Gorgonia merges nodes that it holds for equal; it judges by
+// 32-bit hashes and not by the inputs, so a collision would silently join different nodes: the salt is changed
+// until the node really has the inputs asked for.
+func apply(s spec, r32 runFunc[float32], r64 runFunc[float64], in ...*gorgonia.Node) *gorgonia.Node {
+	o := &Op{name: s.name, out: s.out, dt: in[0].Dtype(), scratch: s.scratch, view: s.view, run32: r32, run64: r64,
+		diff: s.diff, grad: s.grad}
+	for _, n := range in {
+		if n.Dtype() != o.dt {
+			panic(fmt.Errorf("op: %s: inputs of types %v and %v", s.name, o.dt, n.Dtype()))
+		}
+		o.in = append(o.in, n.Shape())
+	}
+	if o.diff == nil {
+		o.diff = make([]bool, len(in))
+	}
+	for ; ; o.salt++ {
+		n, err := gorgonia.ApplyOp(o, in...)
+		if err != nil {
+			panic(fmt.Errorf("op: %s: %w", s.name, err))
+		}
+		if sameInputs(n, in) {
+			return n
+		}
+		c := *o
+		o = &c
+	}
+}
+
+func sameInputs(n *gorgonia.Node, in []*gorgonia.Node) bool {
+	it := n.Graph().From(n.ID())
+	for _, want := range in {
+		if !it.Next() || it.Node().ID() != want.ID() {
+			return false
+		}
+	}
+	return !it.Next()
+}
+
+// shape returns n's shape after checking its number of dimensions.
+func shape(name string, n *gorgonia.Node, dims int) tensor.Shape {
+	s := n.Shape()
+	if len(s) != dims {
+		panic(fmt.Errorf("op: %s: input %q has shape %v, want %d dimensions", name, n.Name(), s, dims))
+	}
+	return s
+}
+
+// need panics unless ok: a shape that does not fit.
+func need(ok bool, format string, args ...any) {
+	if !ok {
+		panic(fmt.Errorf("op: "+format, args...))
+	}
+}

@@ -1,0 +1,118 @@
+package optim
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"clustergym/internal/fault"
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+)
+
+// AdamConfig holds Adam's hyper-parameters.
+type AdamConfig struct {
+	LR    float64 `yaml:"lr"`    // learning rate, for callers without a schedule
+	Beta1 float64 `yaml:"beta1"` // decay of the mean of gradients
+	Beta2 float64 `yaml:"beta2"` // decay of the mean of squared gradients
+	Eps   float64 `yaml:"eps"`   // added to the root; PPO uses 1e-5
+}
+
+// DefaultAdamConfig is the paper's setting: rate 1e-3, decays 0.9 and 0.999, eps 1e-8.
+func DefaultAdamConfig() AdamConfig {
+	return AdamConfig{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
+}
+
+// Validate reports every value that is out of range.
+func (c AdamConfig) Validate() error {
+	var l fault.List
+	l.Add(c.LR > 0 && !math.IsInf(c.LR, 0), "lr", c.LR, "a positive number")
+	l.Add(c.Beta1 >= 0 && c.Beta1 < 1, "beta1", c.Beta1, "a number in [0, 1)")
+	l.Add(c.Beta2 >= 0 && c.Beta2 < 1, "beta2", c.Beta2, "a number in [0, 1)")
+	l.Add(c.Eps > 0 && !math.IsInf(c.Eps, 0), "eps", c.Eps, "a positive number")
+	return l.Err()
+}
+
+// Adam is the optimiser of Kingma and Ba 2015 (arXiv 1412.6980, algorithm 1), with eps added to the corrected root
+// as in the paper and in PyTorch. Parameters and moments are float32, the corrections of the bias are computed in
+// float64. It belongs to one goroutine.
+type Adam struct {
+	p, m, v *nets.Params
+	cfg     AdamConfig
+	step    uint64
+}
+
+// NewAdam makes an optimiser of p, which it keeps and updates in place, with moments 0.
+func NewAdam(p *nets.Params, cfg AdamConfig) *Adam {
+	return &Adam{p: p, m: p.Like(), v: p.Like(), cfg: cfg}
+}
+
+// Config is the configuration given to NewAdam.
+func (a *Adam) Config() AdamConfig { return a.cfg }
+
+// Steps is the number of updates made so far.
+func (a *Adam) Steps() uint64 { return a.step }
+
+// Step makes one update of the parameters by the gradient g with learning rate lr, which a schedule may change
+// from step to step. g must have the parameters' layout, which is checked by size only; it is not changed.
+func (a *Adam) Step(g *nets.Params, lr float64) {
+	if len(g.Data) != len(a.p.Data) {
+		panic(fmt.Sprintf("optim: gradient of %d elements for %d parameters", len(g.Data), len(a.p.Data)))
+	}
+	a.step++
+	t := float64(a.step)
+	s := kernel.AdamStep{
+		Beta1: float32(a.cfg.Beta1),
+		Beta2: float32(a.cfg.Beta2),
+		Rate:  float32(lr / (1 - math.Pow(a.cfg.Beta1, t))),
+		Root:  float32(1 / math.Sqrt(1-math.Pow(a.cfg.Beta2, t))),
+		Eps:   float32(a.cfg.Eps),
+	}
+	kernel.Adam(a.p.Data, g.Data, a.m.Data, a.v.Data, &s)
+}
+
+// Reset forgets the moments and starts counting steps from 0.
+func (a *Adam) Reset() {
+	a.m.Zero()
+	a.v.Zero()
+	a.step = 0
+}
+
+const stepKey = "step"
+
+// WriteTo saves the moments (tensors "m/NAME" and "v/NAME") and the number of steps (metadata "step") as
+// safetensors. The parameters themselves are not in it.
+func (a *Adam) WriteTo(w io.Writer) (int64, error) {
+	return nets.WriteTensors(w, map[string]string{stepKey: strconv.FormatUint(a.step, 10)}, views(a.m, a.v))
+}
+
+// ReadFrom restores what WriteTo saved, for parameters of the same names and shapes. Errors are as for
+// nets.Params.ReadFrom; on an error nothing has changed.
+func (a *Adam) ReadFrom(r io.Reader) (int64, error) {
+	m, v := a.p.Like(), a.p.Like()
+	meta, n, err := nets.ReadTensors(r, views(m, v))
+	if err != nil {
+		return n, fmt.Errorf("adam: %w", err)
+	}
+	step, err := strconv.ParseUint(meta[stepKey], 10, 64)
+	if err != nil {
+		return n, fmt.Errorf("adam: %w: metadata %q is %q, want a number of steps", nets.ErrFormat, stepKey, meta[stepKey])
+	}
+	copy(a.m.Data, m.Data)
+	copy(a.v.Data, v.Data)
+	a.step = step
+	return n, nil
+}
+
+// views lists both moments under names that cannot meet.
+func views(m, v *nets.Params) []nets.View {
+	var all []nets.View
+	for _, x := range m.Views {
+		all = append(all, nets.View{Name: "m/" + x.Name, Shape: x.Shape, Data: x.Data})
+	}
+	for _, x := range v.Views {
+		all = append(all, nets.View{Name: "v/" + x.Name, Shape: x.Shape, Data: x.Data})
+	}
+	return all
+}

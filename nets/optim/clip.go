@@ -1,0 +1,26 @@
+package optim
+
+import (
+	"math"
+
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+)
+
+// GlobalNorm is the Euclidean norm of all of g, summed in float64 in a fixed order.
+func GlobalNorm(g *nets.Params) float64 { return math.Sqrt(kernel.SumSquares(g.Data)) }
+
+// ClipGlobalNorm scales g down so that its Euclidean norm is at most max, and returns the norm it had before
+// (Pascanu et al. 2013, algorithm 1). max 0 or less does not clip. A norm that is not finite leaves g as it is:
+// no scaling can mend it, and the caller sees it in the result.
+func ClipGlobalNorm(g *nets.Params, max float64) (norm float64) {
+	norm = GlobalNorm(g)
+	if max <= 0 || !(norm > max) || math.IsInf(norm, 1) {
+		return norm
+	}
+	scale := float32(max / norm)
+	for i := range g.Data {
+		g.Data[i] *= scale
+	}
+	return norm
+}

@@ -1,0 +1,292 @@
+package tape
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+	"clustergym/nets/op"
+)
+
+// Compile differentiates the scalar loss with regard to every parameter of b and makes a program that computes
+// loss, outputs and gradients. A parameter on which the loss does not depend has gradient 0. With a nil loss the
+// program computes the outputs only. The builder must not be used afterwards.
+func (b *Builder) Compile(loss *gorgonia.Node, outputs ...*gorgonia.Node) (p *Program, err error) {
+	defer caught("compile", &err)
+	if loss == nil && len(outputs) == 0 {
+		return nil, errors.New("tape: compile: neither loss nor outputs")
+	}
+	for i, n := range append([]*gorgonia.Node{loss}, outputs...) {
+		if n != nil && (n.Graph() != b.g || n.Dtype() != b.dt) || n == nil && i > 0 {
+			return nil, fmt.Errorf("tape: compile: output %d (0 = loss) is not of this graph", i)
+		}
+	}
+	var grads []*gorgonia.Node // by parameter, nil = none
+	if loss != nil {
+		if grads, err = b.differentiate(loss); err != nil {
+			return nil, err
+		}
+	}
+	order, err := b.schedule(append(append([]*gorgonia.Node{loss}, outputs...), grads...))
+	if err != nil {
+		return nil, err
+	}
+	p = &Program{}
+	if b.dt == tensor.Float64 {
+		p.m64, err = assemble[float64](b, order, loss, outputs, grads)
+	} else {
+		p.m32, err = assemble[float32](b, order, loss, outputs, grads)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tape: compile: %w", err)
+	}
+	if p.m32 != nil {
+		p.grad = p.m32.grad
+	} else {
+		p.grad = p.m64.grad
+	}
+	return p, nil
+}
+
+// differentiate returns the gradient node of each parameter, nil for one that cannot change the loss. Gorgonia
+// takes such parameters for a mistake, so they are left out.
+func (b *Builder) differentiate(loss *gorgonia.Node) ([]*gorgonia.Node, error) {
+	if !loss.IsScalar() {
+		return nil, fmt.Errorf("tape: compile: loss has shape %v, want a scalar", loss.Shape())
+	}
+	reach := map[int64]bool{}
+	todo := []*gorgonia.Node{loss}
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if reach[n.ID()] {
+			continue
+		}
+		reach[n.ID()] = true
+		d, ok := n.Op().(gorgonia.SDOp)
+		if n.Op() == nil || !ok {
+			continue
+		}
+		in := inputs(n)
+		for i, diff := range d.DiffWRT(len(in)) {
+			if diff {
+				todo = append(todo, in[i])
+			}
+		}
+	}
+	var wrt []*gorgonia.Node
+	var at []int
+	for i, q := range b.params {
+		if reach[q.node.ID()] {
+			wrt = append(wrt, q.node)
+			at = append(at, i)
+		}
+	}
+	grads := make([]*gorgonia.Node, len(b.params))
+	if len(wrt) == 0 {
+		return grads, nil
+	}
+	nodes, err := gorgonia.Grad(loss, wrt...)
+	if err != nil {
+		return nil, fmt.Errorf("tape: compile: %w", err)
+	}
+	for k, i := range at {
+		grads[i] = nodes[k]
+	}
+	return grads, nil
+}
+
+// inputs returns the nodes that n is computed from, in order.
+func inputs(n *gorgonia.Node) []*gorgonia.Node {
+	var in []*gorgonia.Node
+	for it := n.Graph().From(n.ID()); it.Next(); {
+		in = append(in, it.Node().(*gorgonia.Node))
+	}
+	return in
+}
+
+// schedule returns the nodes that roots need, each after its inputs. The order is that of a walk from the roots
+// and depends on nothing but the graph; nodes that nobody needs are left out.
+func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
+	var order []*gorgonia.Node
+	done := map[int64]int{} // 1 = begun, 2 = finished
+	var visit func(n *gorgonia.Node) error
+	visit = func(n *gorgonia.Node) error {
+		switch done[n.ID()] {
+		case 1:
+			return fmt.Errorf("tape: compile: node %v needs itself", n)
+		case 2:
+			return nil
+		}
+		done[n.ID()] = 1
+		for _, c := range inputs(n) {
+			if err := visit(c); err != nil {
+				return err
+			}
+		}
+		done[n.ID()] = 2
+		order = append(order, n)
+		return nil
+	}
+	for _, n := range roots {
+		if n != nil {
+			if err := visit(n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return order, nil
+}
+
+// assemble allocates the values and lists the steps.
+func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia.Node, outputs, grads []*gorgonia.Node) (*machine[T], error) {
+	m := &machine[T]{inputs: map[string][]T{}, params: map[string][]T{}}
+	mem := map[int64][]T{} // by node
+	shapes := make([]nets.View, len(b.params))
+	for i, p := range b.params {
+		shapes[i] = p.view
+		d, shared := any(p.view.Data).([]T)
+		if !shared {
+			d = make([]T, len(p.view.Data))
+			for j, x := range p.view.Data {
+				d[j] = T(x)
+			}
+		}
+		mem[p.node.ID()] = d
+		m.params[p.view.Name] = d
+	}
+	m.grad = nets.NewParams(shapes)
+	for _, n := range b.inputs { // also those that nothing uses: the caller fills them all the same
+		d := make([]T, elements(n))
+		mem[n.ID()] = d
+		m.inputs[n.Name()] = d
+	}
+	// A gradient's value lies in m.grad itself where one node serves one parameter and is computed by a step.
+	m.grads = make([][]T, len(grads))
+	place := map[int64][]T{}
+	for i, n := range grads {
+		v := &m.grad.Views[i]
+		d, same := any(v.Data).([]T)
+		if !same {
+			d = make([]T, len(v.Data))
+		}
+		m.grads[i] = d
+		if n == nil {
+			continue
+		}
+		root := base(n)
+		if _, taken := place[root.ID()]; !taken && root.Op() != nil && root.Value() == nil {
+			place[root.ID()] = d
+		}
+	}
+	for _, n := range order {
+		if err := m.add(n, mem, place); err != nil {
+			return nil, err
+		}
+	}
+	for i, n := range grads {
+		if n == nil {
+			continue
+		}
+		if d, from := m.grads[i], mem[n.ID()]; &d[0] != &from[0] {
+			m.steps = append(m.steps, step[T]{run: copyFirst[T], out: d, in: [][]T{from}})
+		}
+	}
+	if loss != nil {
+		m.loss = mem[loss.ID()]
+	}
+	for _, n := range outputs {
+		m.outputs = append(m.outputs, mem[n.ID()])
+	}
+	m.scratch = make([]T, m.need)
+	return m, nil
+}
+
+func elements(n *gorgonia.Node) int {
+	k := 1
+	for _, d := range n.Shape() {
+		k *= d
+	}
+	return k
+}
+
+// base is the node whose memory n shares.
+func base(n *gorgonia.Node) *gorgonia.Node {
+	for {
+		o, ok := n.Op().(*op.Op)
+		if !ok || !o.View() {
+			return n
+		}
+		n = inputs(n)[0]
+	}
+}
+
+// add allocates n's value and lists the step that computes it.
+func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T) error {
+	if _, ok := mem[n.ID()]; ok {
+		return nil // input or parameter
+	}
+	if n.Op() == nil {
+		return fmt.Errorf("variable %q was not made by this builder", n.Name())
+	}
+	children := inputs(n)
+	in := make([][]T, len(children))
+	for i, c := range children {
+		in[i] = mem[c.ID()]
+	}
+	o, ours := n.Op().(*op.Op)
+	if ours && o.View() {
+		mem[n.ID()] = in[0]
+		return nil
+	}
+	out := place[n.ID()]
+	if out == nil {
+		out = make([]T, elements(n))
+	}
+	mem[n.ID()] = out
+	if len(children) == 0 { // a constant
+		if n.Value() == nil {
+			return fmt.Errorf("node %v has neither inputs nor a value", n)
+		}
+		return fill(out, n.Value())
+	}
+	s := step[T]{out: out, in: in}
+	switch {
+	case ours:
+		s.run = runOf[T](o)
+		m.need = max(m.need, o.Scratch())
+	case isSum(n, children):
+		s.run = addTwo[T]
+	default:
+		f, err := newForeign(n, children, in, out)
+		if err != nil {
+			return err
+		}
+		s.foreign = f
+	}
+	m.steps = append(m.steps, s)
+	return nil
+}
+
+// isSum recognises the addition that Gorgonia puts where the gradients of a node used several times meet.
+func isSum(n *gorgonia.Node, in []*gorgonia.Node) bool {
+	if b, ok := n.Op().(gorgonia.BinaryOp); !ok || !b.IsBinary() || !strings.HasPrefix(n.Op().String(), "+") {
+		return false
+	}
+	return len(in) == 2 && elements(in[0]) == elements(n) && elements(in[1]) == elements(n)
+}
+
+// runOf is the operation's function for T.
+func runOf[T kernel.Float](o *op.Op) func(out []T, in [][]T, scratch []T) {
+	if f, ok := any(o.Run32).(func([]float32, [][]float32, []float32)); ok {
+		if g, ok := any(f).(func([]T, [][]T, []T)); ok {
+			return g
+		}
+	}
+	return any(o.Run64).(func([]T, [][]T, []T))
+}

@@ -1,0 +1,157 @@
+package tape
+
+import (
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+)
+
+// Program computes a loss, its gradients and some outputs, again and again. It belongs to one goroutine; programs
+// that share parameters may run at the same time as long as nobody changes the parameters meanwhile. Same inputs
+// and parameters give the same bits.
+type Program struct {
+	m32  *machine[float32]
+	m64  *machine[float64]
+	grad *nets.Params
+}
+
+// Input is the memory of a float32 program's input, row-major, for the caller to fill before Run; nil when there
+// is no such input.
+func (p *Program) Input(name string) []float32 {
+	if p.m32 == nil {
+		return nil
+	}
+	return p.m32.inputs[name]
+}
+
+// InputF64 is Input for a float64 program.
+func (p *Program) InputF64(name string) []float64 {
+	if p.m64 == nil {
+		return nil
+	}
+	return p.m64.inputs[name]
+}
+
+// ParamF64 is a float64 program's copy of a parameter, which the caller may change between runs; nil when there
+// is no such parameter.
+func (p *Program) ParamF64(name string) []float64 {
+	if p.m64 == nil {
+		return nil
+	}
+	return p.m64.params[name]
+}
+
+// Run computes everything from the inputs and parameters as they are. It allocates nothing. An error says that an
+// operation failed, as for an action index out of range; results are then undefined until the next Run. Numbers
+// that are not finite are no error: look at Loss.
+func (p *Program) Run() (err error) {
+	defer caught("run", &err)
+	if p.m32 != nil {
+		return p.m32.run()
+	}
+	if err := p.m64.run(); err != nil {
+		return err
+	}
+	for i, g := range p.m64.grads {
+		d := p.grad.Views[i].Data
+		for j, x := range g {
+			d[j] = float32(x)
+		}
+	}
+	return nil
+}
+
+// Loss is the loss of the last run, 0 in a program without one.
+func (p *Program) Loss() float64 {
+	switch {
+	case p.m32 != nil && p.m32.loss != nil:
+		return float64(p.m32.loss[0])
+	case p.m64 != nil && p.m64.loss != nil:
+		return p.m64.loss[0]
+	}
+	return 0
+}
+
+// Output is the i-th output of a float32 program, row-major, overwritten by the next run; it is not to be changed.
+func (p *Program) Output(i int) []float32 {
+	if p.m32 == nil {
+		return nil
+	}
+	return p.m32.outputs[i]
+}
+
+// OutputF64 is Output for a float64 program.
+func (p *Program) OutputF64(i int) []float64 {
+	if p.m64 == nil {
+		return nil
+	}
+	return p.m64.outputs[i]
+}
+
+// Grad is the gradient of the loss: one view for each parameter, in the order and with the names and shapes in
+// which they were first given to Builder.Param. It has its own memory, which each run overwrites; between runs the
+// caller may change it, as clipping does. A float64 program rounds its gradients into it.
+func (p *Program) Grad() *nets.Params { return p.grad }
+
+// GradF64 is a float64 program's gradient with regard to one parameter, nil when there is no such parameter.
+func (p *Program) GradF64(name string) []float64 {
+	if p.m64 == nil {
+		return nil
+	}
+	for i := range p.grad.Views {
+		if p.grad.Views[i].Name == name && i < len(p.m64.grads) {
+			return p.m64.grads[i]
+		}
+	}
+	return nil
+}
+
+// Steps is the number of operations in one run.
+func (p *Program) Steps() int {
+	if p.m32 != nil {
+		return len(p.m32.steps)
+	}
+	return len(p.m64.steps)
+}
+
+// machine is a program for one type.
+type machine[T kernel.Float] struct {
+	steps   []step[T]
+	scratch []T
+	need    int // elements of scratch
+	inputs  map[string][]T
+	params  map[string][]T
+	loss    []T
+	outputs [][]T
+	grads   [][]T // by parameter; for float32 the memory of grad
+	grad    *nets.Params
+}
+
+type step[T kernel.Float] struct {
+	run     func(out []T, in [][]T, scratch []T)
+	foreign *foreign[T] // instead of run
+	out     []T
+	in      [][]T
+}
+
+func (m *machine[T]) run() error {
+	for i := range m.steps {
+		s := &m.steps[i]
+		if s.foreign != nil {
+			if err := s.foreign.run(); err != nil {
+				return err
+			}
+			continue
+		}
+		s.run(s.out, s.in, m.scratch)
+	}
+	return nil
+}
+
+func addTwo[T kernel.Float](out []T, in [][]T, _ []T) {
+	a, b := in[0][:len(out)], in[1][:len(out)]
+	for i := range out {
+		out[i] = a[i] + b[i]
+	}
+}
+
+func copyFirst[T kernel.Float](out []T, in [][]T, _ []T) { copy(out, in[0]) }
