@@ -1,0 +1,51 @@
+package baseline
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"clustergym/agents"
+	"clustergym/env"
+)
+
+// Random chooses uniformly among the legal actions of every factor, in any environment with discrete actions.
+type Random struct{ spec env.Spec }
+
+var _ agents.Policy = (*Random)(nil)
+
+// NewRandom returns random play for environments like spec.
+func NewRandom(spec env.Spec) *Random { return &Random{spec} }
+
+// Act implements agents.Policy.
+func (p *Random) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
+	masks, factors := p.spec.MaskLen(), len(p.spec.Action.Sizes)
+	for i := range b.N {
+		mask := b.Mask[i*masks : (i+1)*masks]
+		for f, n := range p.spec.Action.Sizes {
+			dst.Disc[i*factors+f] = int32(uniform(mask[:n], src[i]))
+			mask = mask[n:]
+		}
+	}
+	return nil
+}
+
+// uniform draws one of the true places of mask; there is at least one.
+func uniform(mask []bool, src *rand.Rand) int {
+	legal := 0
+	for _, ok := range mask {
+		if ok {
+			legal++
+		}
+	}
+	k := src.IntN(max(1, legal))
+	for i, ok := range mask {
+		if !ok {
+			continue
+		}
+		if k == 0 {
+			return i
+		}
+		k--
+	}
+	return 0
+}

@@ -1,0 +1,7 @@
+// Package train moves data between environments and an agent: act, step, observe, learn, and now and then
+// report, evaluate and checkpoint through hooks. It knows no algorithm, reads no clock and writes no file.
+//
+// Everything that decides what happens next is in the parts that a checkpoint keeps: the agent's own, and this
+// package's "trainer.json" (counters, random streams) and "envs.bin" (every environment). A run that is stopped
+// and resumed from a checkpoint therefore goes on bit for bit as if it had not been, for any number of workers.
+package train

@@ -1,0 +1,243 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/env/vec"
+	"clustergym/internal/rng"
+)
+
+// recent is how many finished episodes the reported means are over, as in Stable-Baselines3.
+const recent = 100
+
+// Record is what a run reports at one moment.
+type Record struct {
+	Step     int64
+	Episodes int64
+	Updates  int64
+	Return   float64       // mean over the last 100 finished episodes, NaN before the first
+	Length   float64       // likewise, in steps
+	Info     []agents.Stat // likewise, what the environment tells at an episode's end; NaNs are left out
+	Learn    []agents.Stat // means over the updates since the last record
+}
+
+// Hooks are called between two iterations, in this order. An error ends training. They must not change the
+// agent.
+type Hooks struct {
+	Tick       func(r Progress) error // after every iteration; must be cheap
+	Log        func(r Record) error
+	Evaluate   func(step int64) error
+	Checkpoint func(step int64) error
+}
+
+// Progress is what is known after every iteration.
+type Progress struct {
+	Step, Steps int64
+	Return      float64
+}
+
+// Trainer trains one agent. Not safe for concurrent use.
+type Trainer struct {
+	cfg   Config
+	spec  env.Spec
+	vec   *vec.Vec
+	agent agents.Agent
+
+	cur, next *env.Batch
+	actions   *env.Actions
+	pcg       []*rand.PCG
+	src       []*rand.Rand
+
+	step, episodes, updates int64
+	ret                     []float64 // by row: return of the running episode
+	length                  []int64
+	lastReturn, lastLength  []float64   // of the last episodes, oldest first
+	lastInfo                [][]float64 // likewise
+	learn                   []agents.Stat
+	learnN                  []int64
+	begun                   bool
+}
+
+// New returns a trainer of agent in v, whose mode must be SameStep. seed is the run's: the environments' episodes
+// and the actions' draws come from its streams "train/envs" and "train/act/ROW".
+func New(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64) (*Trainer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if v.Len() != cfg.Envs || v.Config().Autoreset != vec.SameStep {
+		return nil, fmt.Errorf("train: %d environments with autoreset %v, want %d with same_step", v.Len(), v.Config().Autoreset, cfg.Envs)
+	}
+	t := &Trainer{
+		cfg: cfg, spec: v.Spec(), vec: v, agent: agent,
+		cur: env.NewBatch(v.Spec(), v.Len()), next: env.NewBatch(v.Spec(), v.Len()), actions: env.NewActions(v.Spec(), v.Len()),
+		ret: make([]float64, v.Len()), length: make([]int64, v.Len()),
+	}
+	for i := range v.Len() {
+		p := rng.Source(seed, fmt.Sprintf("train/act/%d", i))
+		t.pcg, t.src = append(t.pcg, p), append(t.src, rand.New(p))
+	}
+	v.Seed(rng.Source(seed, "train/envs").Uint64())
+	return t, nil
+}
+
+// Step is the number of environment steps taken so far.
+func (t *Trainer) Step() int64 { return t.step }
+
+// Run trains until Config.Steps or until ctx is cancelled, which it honours between two iterations only, so that
+// the state is always whole; it then returns ctx's error.
+func (t *Trainer) Run(ctx context.Context, h Hooks) error {
+	// An iteration is never cut in half: inside, nothing is cancelled.
+	whole := context.Background()
+	if !t.begun {
+		if err := t.vec.Reset(whole, nil, nil, t.cur); err != nil {
+			return err
+		}
+		t.begun = true
+	}
+	for t.step < t.cfg.Steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		before := t.step
+		if err := t.iterate(whole); err != nil {
+			return err
+		}
+		if h.Tick != nil {
+			if err := h.Tick(Progress{t.step, t.cfg.Steps, mean(t.lastReturn)}); err != nil {
+				return err
+			}
+		}
+		end := t.step >= t.cfg.Steps
+		if h.Log != nil && (end || crossed(before, t.step, t.cfg.LogEvery)) {
+			if err := h.Log(t.record()); err != nil {
+				return err
+			}
+		}
+		if h.Evaluate != nil && t.cfg.EvalEvery > 0 && (end || crossed(before, t.step, t.cfg.EvalEvery)) {
+			if err := h.Evaluate(t.step); err != nil {
+				return err
+			}
+		}
+		if h.Checkpoint != nil && (end || crossed(before, t.step, t.cfg.CheckpointEvery)) {
+			if err := h.Checkpoint(t.step); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// crossed says whether a multiple of every lies in (from, to].
+func crossed(from, to, every int64) bool { return every > 0 && from/every != to/every }
+
+// iterate takes one step in every environment and learns as long as the agent wants to.
+func (t *Trainer) iterate(ctx context.Context) error {
+	t.agent.Progress(float64(t.step) / float64(t.cfg.Steps))
+	if err := t.agent.Act(ctx, t.cur, t.actions, t.src); err != nil {
+		return err
+	}
+	if err := t.vec.Step(ctx, nil, t.actions, t.next); err != nil {
+		return err
+	}
+	if err := t.agent.Observe(t.cur, t.actions, t.next); err != nil {
+		return err
+	}
+	t.count()
+	t.cur, t.next = t.next, t.cur
+	t.step += int64(t.cur.N)
+	for {
+		stats, err := t.agent.Learn(ctx)
+		if errors.Is(err, agents.ErrNotReady) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t.updates++
+		t.learned(stats)
+	}
+}
+
+// count follows returns and lengths.
+func (t *Trainer) count() {
+	b := t.next
+	infos := len(t.spec.Info)
+	final := 0
+	for i := range b.N {
+		t.ret[i] += b.Reward[i]
+		t.length[i]++
+		if !b.Kind[i].Last() {
+			continue
+		}
+		t.episodes++
+		t.lastReturn = push(t.lastReturn, t.ret[i])
+		t.lastLength = push(t.lastLength, float64(t.length[i]))
+		t.lastInfo = push(t.lastInfo, append([]float64(nil), b.FinalInfo[final*infos:(final+1)*infos]...))
+		final++
+		t.ret[i], t.length[i] = 0, 0
+	}
+}
+
+func push[T any](list []T, v T) []T {
+	if len(list) == recent {
+		copy(list, list[1:])
+		list = list[:recent-1]
+	}
+	return append(list, v)
+}
+
+func (t *Trainer) learned(stats agents.Stats) {
+	for _, s := range stats {
+		found := false
+		for i := range t.learn {
+			if t.learn[i].Name == s.Name {
+				t.learn[i].Value += s.Value
+				t.learnN[i]++
+				found = true
+				break
+			}
+		}
+		if !found {
+			t.learn, t.learnN = append(t.learn, s), append(t.learnN, 1)
+		}
+	}
+}
+
+// record makes a report and begins the next one's means.
+func (t *Trainer) record() Record {
+	r := Record{Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: mean(t.lastReturn), Length: mean(t.lastLength)}
+	for i, f := range t.spec.Info {
+		sum, n := 0.0, 0
+		for _, row := range t.lastInfo {
+			if !math.IsNaN(row[i]) {
+				sum += row[i]
+				n++
+			}
+		}
+		if n > 0 {
+			r.Info = append(r.Info, agents.Stat{Name: f.Name, Value: sum / float64(n)})
+		}
+	}
+	for i, s := range t.learn {
+		r.Learn = append(r.Learn, agents.Stat{Name: s.Name, Value: s.Value / float64(t.learnN[i])})
+	}
+	t.learn, t.learnN = t.learn[:0], t.learnN[:0]
+	return r
+}
+
+func mean(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
