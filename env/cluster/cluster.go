@@ -237,8 +237,8 @@ func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 		}
 	}
 	if c.limits {
-		r.CPUMilli = ceilDiv(j.CPUMilli, int64(r.GPUs))
-		r.MemBytes = ceilDiv(j.MemBytes, int64(r.GPUs))
+		r.CPUMilli = ceilDiv(max(0, j.CPUMilli), int64(r.GPUs))
+		r.MemBytes = ceilDiv(max(0, j.MemBytes), int64(r.GPUs))
 	}
 	if r.plain() {
 		return r, true
@@ -250,7 +250,13 @@ func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 	return r, n >= r.GPUs
 }
 
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+// ceilDiv is ⌈a/b⌉ for a of 0 or more and b above 0; it cannot overflow.
+func ceilDiv(a, b int64) int64 {
+	if a%b == 0 {
+		return a / b
+	}
+	return a/b + 1
+}
 
 // plain requests are for whole GPUs of any type, without cores or memory.
 func (r *Request) plain() bool {
@@ -322,7 +328,13 @@ func (c *Cluster) Allocate(r *Request, gpus []GPU) error {
 		return fmt.Errorf("cluster: gang of %d GPUs placed on %d", r.GPUs, len(gpus))
 	}
 	for i, g := range gpus {
-		if err := c.take(r, g); err != nil {
+		err := c.take(r, g)
+		// A whole GPU is gone once it is taken; two members of a gang could still share one by halves.
+		if err == nil && r.Milli <= 500 && slices.Contains(gpus[:i], g) {
+			c.give(r, g)
+			err = fmt.Errorf("cluster: GPU %d is named twice for one gang", g)
+		}
+		if err != nil {
 			for k := i - 1; k >= 0; k-- {
 				c.give(r, gpus[k])
 			}

@@ -46,8 +46,14 @@ type Link struct {
 	Latency time.Duration `yaml:"latency,omitempty"`
 }
 
-// maxGPUs bounds a cluster so that a mistyped count is a fault and not a machine without memory.
-const maxGPUs = 1 << 24
+// maxGPUs and maxNodes bound a cluster so that a mistyped count is a fault and not a machine without memory; the
+// others keep sums of a node's resources within an int64.
+const (
+	maxGPUs  = 1 << 24
+	maxNodes = 1 << 20
+	maxCPUs  = 1 << 20
+	maxMemGB = 1 << 30
+)
 
 var shortForm = regexp.MustCompile(`^(?:(pool|swf)[:-](\d+)|(\d+)x(\d+))$`)
 
@@ -59,23 +65,18 @@ func Parse(s string) (spec Spec, ok bool, err error) {
 		return Spec{}, false, nil
 	}
 	num := func(t string) int {
-		n, err := strconv.Atoi(t)
-		if err != nil {
-			return -1
-		}
+		n, _ := strconv.Atoi(t) // digits only; what is out of range becomes the largest int, which Validate refuses
 		return n
 	}
 	spec.Name = s
 	if m[1] != "" {
 		spec.Pool = num(m[2])
-		if spec.Pool == 0 {
-			spec.Pool = -1
-		}
 	} else {
 		spec.Racks = []RackSpec{{Count: 1, Nodes: []NodeSpec{{Count: num(m[3]), GPUs: num(m[4])}}}}
-		if spec.Racks[0].Nodes[0].Count == 0 {
-			spec.Racks[0].Nodes[0].Count = -1
-		}
+	}
+	// In a Spec 0 means "left out".
+	if spec.Pool == 0 && (len(spec.Racks) == 0 || spec.Racks[0].Nodes[0].Count == 0) {
+		return Spec{}, true, fault.New("cluster", s, "a number of GPUs above 0, as pool:256 or 6x8")
 	}
 	if err := spec.Validate(); err != nil {
 		return Spec{}, true, fmt.Errorf("cluster %q: %w", s, err)
@@ -89,7 +90,7 @@ func (s *Spec) Validate() error {
 	l.Add(s.Pool >= 0 && s.Pool <= maxGPUs, "pool", s.Pool, fmt.Sprintf("1 to %d GPUs", maxGPUs))
 	l.Add(s.Pool != 0 || len(s.Racks) > 0, "racks", "none", "a list of racks, or pool: N for a plain counter")
 	l.Add(s.Pool == 0 || len(s.Racks) == 0, "racks", len(s.Racks), "none beside pool (a counter has no racks)")
-	total := 0
+	total, nodes := 0, 0
 	for i, r := range s.Racks {
 		key := fmt.Sprintf("racks[%d]", i)
 		l.Add(r.Count >= 0, key+".count", r.Count, "1 or more (left out = 1)")
@@ -99,20 +100,20 @@ func (s *Spec) Validate() error {
 			key := fmt.Sprintf("%s.nodes[%d]", key, k)
 			l.Add(n.Count >= 0, key+".count", n.Count, "1 or more (left out = 1)")
 			l.Add(n.GPUs >= 0 && n.GPUs <= 1024, key+".gpus", n.GPUs, "0 to 1024")
-			l.Add(n.CPUs >= 0, key+".cpus", n.CPUs, "a number of cores, 0 = not limited")
-			l.Add(n.MemGB >= 0, key+".mem_gb", n.MemGB, "GiB, 0 = not limited")
-			l.Add(n.GPUMemGB >= 0, key+".gpu_mem_gb", n.GPUMemGB, "GiB, 0 = not stated")
+			l.Add(n.CPUs >= 0 && n.CPUs <= maxCPUs, key+".cpus", n.CPUs, fmt.Sprintf("0 to %d cores, 0 = not limited", maxCPUs))
+			l.Add(n.MemGB >= 0 && n.MemGB <= maxMemGB, key+".mem_gb", n.MemGB, fmt.Sprintf("0 to %d GiB, 0 = not limited", maxMemGB))
+			l.Add(n.GPUMemGB >= 0 && n.GPUMemGB <= maxMemGB, key+".gpu_mem_gb", n.GPUMemGB, "GiB, 0 = not stated")
 			checkLink(&l, key+".link", n.Link)
 			checkLink(&l, key+".nic", n.NIC)
-			if total <= maxGPUs && r.Count <= maxGPUs && n.Count <= maxGPUs {
-				total += max(1, r.Count) * max(1, n.Count) * max(0, n.GPUs)
-			} else {
-				total = maxGPUs + 1
-			}
+			// Counts are cut to just above the bound first, so that no product overflows.
+			count := min(max(1, r.Count), maxNodes+1) * min(max(1, n.Count), maxNodes+1)
+			nodes = min(nodes+count, maxNodes+1)
+			total = min(total+min(count, maxGPUs+1)*min(max(0, n.GPUs), maxGPUs+1), maxGPUs+1)
 		}
 	}
 	if len(s.Racks) > 0 {
-		l.Add(total > 0 && total <= maxGPUs, "racks", fmt.Sprintf("%d GPUs in all", total), fmt.Sprintf("1 to %d GPUs", maxGPUs))
+		l.Add(total > 0 && total <= maxGPUs, "racks", inAll(total, maxGPUs, "GPUs"), fmt.Sprintf("1 to %d GPUs", maxGPUs))
+		l.Add(nodes <= maxNodes, "racks", inAll(nodes, maxNodes, "nodes"), fmt.Sprintf("at most %d nodes", maxNodes))
 	}
 	for _, t := range sortedKeys(s.Speeds) {
 		v := s.Speeds[t]
@@ -126,6 +127,14 @@ func (s *Spec) Validate() error {
 	}
 	l.Add(len(types) <= 64, "racks", fmt.Sprintf("%d GPU types", len(types)), "at most 64")
 	return l.Err()
+}
+
+// inAll prints a sum that was cut to just above limit.
+func inAll(n, limit int, what string) string {
+	if n > limit {
+		return fmt.Sprintf("more than %d %s in all", limit, what)
+	}
+	return fmt.Sprintf("%d %s in all", n, what)
 }
 
 func checkLink(l *fault.List, key string, k Link) {
