@@ -1,0 +1,144 @@
+package profile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/rng"
+)
+
+// Model is one network.
+type Model struct {
+	Name   string  `yaml:"name"`
+	MB     float64 `yaml:"mb"`     // gradients, 10^6 bytes: what an all-reduce exchanges in each iteration
+	GFLOPs float64 `yaml:"gflops"` // forward pass on one example, 10^9 operations
+}
+
+// Mix is a distribution of models and batch sizes. It does not change after Validate; its methods are safe for
+// concurrent use.
+type Mix struct {
+	Name    string    `yaml:"name"`
+	Models  []Model   `yaml:"models"`
+	Weights []float64 `yaml:"weights"` // of Models; none = all alike
+	Batches []int     `yaml:"batches"` // examples in a batch on one GPU, all alike
+}
+
+// Validate reports every fault.
+func (m *Mix) Validate() error {
+	var l fault.List
+	l.Add(len(m.Models) > 0, "models", "none", "a list of models")
+	l.Add(len(m.Batches) > 0, "batches", "none", "a list of batch sizes")
+	l.Add(len(m.Weights) == 0 || len(m.Weights) == len(m.Models), "weights", len(m.Weights), fmt.Sprintf("%d, one for each model, or none", len(m.Models)))
+	seen := map[string]bool{}
+	for i, v := range m.Models {
+		key := fmt.Sprintf("models[%d]", i)
+		l.Add(v.Name != "" && !seen[v.Name], key+".name", v.Name, "a name of its own")
+		l.Add(v.MB > 0 && v.MB <= 1e9, key+".mb", v.MB, "a positive number of megabytes")
+		l.Add(v.GFLOPs > 0 && v.GFLOPs <= 1e9, key+".gflops", v.GFLOPs, "a positive number")
+		seen[v.Name] = true
+	}
+	sum := 0.0
+	for i, w := range m.Weights {
+		l.Add(w >= 0 && w <= 1e9, fmt.Sprintf("weights[%d]", i), w, "0 or more")
+		sum += w
+	}
+	l.Add(len(m.Weights) == 0 || sum > 0, "weights", sum, "a positive sum")
+	for i, b := range m.Batches {
+		l.Add(b > 0, fmt.Sprintf("batches[%d]", i), b, "1 or more")
+	}
+	return l.Err()
+}
+
+// Draw gives the job called jobID its model and batch size. Both depend on seed and jobID and on nothing else.
+// The model belongs to the mix and must not be changed. It allocates nothing. m must be valid.
+func (m *Mix) Draw(seed uint64, jobID string) (model *Model, batch int) {
+	id := rng.Hash(jobID)
+	return m.pick(rng.Uniform(rng.At(seed, modelKey, id))), m.Batches[int(rng.Uniform(rng.At(seed, batchKey, id))*float64(len(m.Batches)))]
+}
+
+var (
+	modelKey = rng.Hash("traces/profile/model")
+	batchKey = rng.Hash("traces/profile/batch")
+)
+
+// pick maps u in [0, 1) to a model.
+func (m *Mix) pick(u float64) *Model {
+	if len(m.Weights) == 0 {
+		return &m.Models[int(u*float64(len(m.Models)))]
+	}
+	sum := 0.0
+	for _, w := range m.Weights {
+		sum += w
+	}
+	u *= sum
+	last := 0
+	for i, w := range m.Weights {
+		if w > 0 {
+			last = i
+			if u < w {
+				break
+			}
+		}
+		u -= w
+	}
+	return &m.Models[last]
+}
+
+// Find is the model called name, nil when the mix has none of that name. It allocates nothing.
+func (m *Mix) Find(name string) *Model {
+	for i := range m.Models {
+		if m.Models[i].Name == name {
+			return &m.Models[i]
+		}
+	}
+	return nil
+}
+
+// Hash is the SHA-256, in hexadecimal digits, of everything that a draw depends on and of all figures; the mix's
+// own name does not count.
+func (m *Mix) Hash() string {
+	var b []byte
+	num := func(v float64) { b = append(strconv.AppendUint(b, math.Float64bits(v), 16), ' ') }
+	for _, v := range m.Models {
+		b = strconv.AppendQuote(b, v.Name)
+		num(v.MB)
+		num(v.GFLOPs)
+	}
+	b = append(b, '\n')
+	for _, w := range m.Weights {
+		num(w)
+	}
+	b = append(b, '\n')
+	for _, n := range m.Batches {
+		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Names are the names that Named takes, sorted.
+func Names() []string {
+	var names []string
+	for n := range mixes { // sorted below
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Named is the mix called name, as a copy that the caller may change.
+func Named(name string) (Mix, error) {
+	m, ok := mixes[name]
+	if !ok {
+		return Mix{}, fmt.Errorf("model mix: got %q, want one of %s", name, strings.Join(Names(), ", "))
+	}
+	m.Name = name
+	m.Models, m.Weights, m.Batches = slices.Clone(m.Models), slices.Clone(m.Weights), slices.Clone(m.Batches)
+	return m, nil
+}

@@ -1,0 +1,129 @@
+package synth
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"clustergym/internal/fault"
+)
+
+// Config describes a workload to make up.
+type Config struct {
+	Profile string        `yaml:"profile"`  // a name of Profiles
+	Jobs    int           `yaml:"jobs"`     // how many
+	Rate    float64       `yaml:"rate"`     // factor on the rate at which jobs come; hours and days keep their length
+	Work    float64       `yaml:"work"`     // factor on run times
+	MaxGPUs int           `yaml:"max_gpus"` // larger jobs are left out (the others come as often as before); 0 = none
+	Start   time.Duration `yaml:"start"`    // time of the week at which the workload begins, 0 = Monday, 0:00
+}
+
+// DefaultConfig is 20,000 jobs of the Philly profile, of every size, as they came.
+func DefaultConfig() Config { return Config{Profile: "philly", Jobs: 20000, Rate: 1, Work: 1} }
+
+// maxJobs bounds a workload so that a mistyped number is a fault and not a machine without memory.
+const maxJobs = 20_000_000
+
+// Validate reports every fault.
+func (c Config) Validate() error {
+	var l fault.List
+	_, known := profiles[c.Profile]
+	l.Add(known, "profile", c.Profile, "one of "+strings.Join(Profiles(), ", "))
+	l.Add(c.Jobs >= 1 && c.Jobs <= maxJobs, "jobs", c.Jobs, "1 to 20000000")
+	l.Add(c.Rate >= 1e-3 && c.Rate <= 1e6, "rate", c.Rate, "a factor from 0.001 to 1000000")
+	l.Add(c.Work >= 1e-3 && c.Work <= 1e3, "work", c.Work, "a factor from 0.001 to 1000")
+	l.Add(c.MaxGPUs >= 0, "max_gpus", c.MaxGPUs, "1 or more GPUs, 0 = no limit")
+	l.Add(c.Start >= 0 && c.Start < week, "start", c.Start, "a time of the week, 0s up to 168h")
+	return l.Err()
+}
+
+// Profiles are the names that Config.Profile takes, sorted.
+func Profiles() []string {
+	var names []string
+	for n := range profiles { // sorted below
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+const week = 7 * 24 * time.Hour
+
+// profiles are the known ones.
+var profiles = map[string]*profile{"philly": &philly}
+
+// profile is a cluster in statistics. Times are in seconds.
+type profile struct {
+	gap     float64     // mean time between jobs
+	hours   [24]float64 // rate of bursts by hour of the day, mean 1
+	days    [7]float64  // by day of the week from Monday, mean 1
+	work    []class     // run times by size, smallest first
+	beat    beat
+	vcs     []vc
+	multi   []float64 // gaps in bursts of jobs above one GPU, at gapP
+	persist float64   // correlation of a VC's busyness from one day to the next
+}
+
+// class is the distribution of run times of the jobs with at least gpus GPUs and fewer than the next class.
+type class struct {
+	gpus int
+	work []float64 // at workP
+}
+
+// beat is a job that a clock sends.
+type beat struct {
+	vc     string
+	user   string
+	share  float64   // of all jobs
+	every  float64   // seconds
+	kept   float64   // share of the ticks at which it comes
+	jitter int       // whole seconds either way
+	work   []float64 // at levelP
+}
+
+// vc is one virtual cluster without its beat.
+type vc struct {
+	name   string
+	sizes  []share
+	users  int
+	busy   float64    // squared coefficient of variation of the bursts begun a day
+	length []float64  // jobs of a burst of one-GPU jobs, at lengthP
+	gaps   []float64  // seconds between these, at gapP
+	many   []float64  // jobs of a burst of larger jobs, at lengthP; empty = length
+	few    []float64  // run time level of bursts below bulkLength jobs, at levelP
+	bulk   []float64  // and of longer ones; empty = few
+	spread [2]float64 // deviation of log run time within a burst, by few and bulk
+}
+
+// share is the share of jobs with so many GPUs among all jobs of the profile.
+type share struct {
+	gpus int
+	of   float64
+}
+
+// bulkLength is where a burst is a campaign: runs of a script over many settings, with run times of their own.
+const bulkLength = 20
+
+// The probabilities at which distributions are tabulated.
+var (
+	workP = []float64{0, .005, .01, .025, .05, .10, .15, .20, .25, .30, .35, .40, .45, .50, .55, .60, .65, .70, .75, .80, .85,
+		.90, .91, .92, .93, .94, .95, .96, .97, .98, .985, .99, .995, .9975, .999, .9995, .9999, 1}
+	lengthP = []float64{0, .25, .50, .60, .70, .75, .80, .85, .90, .95, .98, .99, .995, 1}
+	levelP  = []float64{0, .05, .10, .25, .50, .75, .90, .95, .98, .99, 1}
+	gapP    = []float64{0, .10, .25, .50, .75, .90, .95, .99, 1}
+)
+
+// at is the value of a tabulated distribution at probability u in [0, 1), interpolated between the logarithms of
+// value+shift (shift 1 where values may be 0).
+func at(p, v []float64, u, shift float64) float64 {
+	i, found := slices.BinarySearch(p, u)
+	if found || i == 0 {
+		return v[i]
+	}
+	if i == len(p) {
+		return v[i-1]
+	}
+	a, b := v[i-1]+shift, v[i]+shift
+	return a*math.Exp(math.Log(b/a)*(u-p[i-1])/(p[i]-p[i-1])) - shift
+}

@@ -1,0 +1,38 @@
+package synth
+
+import (
+	"time"
+
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// Source gives a new workload for every window, without end. Each begins at an hour of the week of its own.
+// Safe for concurrent use.
+type Source struct{ cfg Config }
+
+var _ traces.Source = (*Source)(nil)
+
+// NewSource checks cfg; its Jobs is the length of a window.
+func NewSource(cfg Config) (*Source, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Source{cfg}, nil
+}
+
+// Windows implements traces.Source: 0, as there is no end.
+func (s *Source) Windows() int { return 0 }
+
+// Open implements traces.Source. Window -1 is the workload of seed; windows 0, 1, … are others, also decided by
+// seed.
+func (s *Source) Open(seed uint64, window int) (traces.Stream, error) {
+	own := rng.At(seed, rng.Hash("traces/synth/window"), uint64(int64(window)))
+	cfg := s.cfg
+	cfg.Start = time.Duration(rng.At(own, rng.Hash("start"))%(7*24)) * time.Hour
+	jobs, err := Generate(cfg, own)
+	if err != nil {
+		return nil, err
+	}
+	return &traces.Slice{Jobs: jobs}, nil
+}
