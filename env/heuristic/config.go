@@ -75,3 +75,9 @@ func (c *Config) admission() string {
 	}
 	return "strict"
 }
+
+// Estimating says whether the order called name ranks by run time, and so needs estimates.
+func Estimating(name string) bool {
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name })
+	return i >= 0 && rules[i].estimates
+}

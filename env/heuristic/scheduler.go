@@ -56,6 +56,9 @@ func New(cfg Config) (*Scheduler, error) {
 // Name is order and admission: "sjf+skip".
 func (s *Scheduler) Name() string { return s.cfg.Name() }
 
+// Reseed changes the seed of random orders and noisy estimates, from the next Reset on.
+func (s *Scheduler) Reseed(seed uint64) { s.cfg.Seed, s.est.Seed = seed, seed }
+
 // Reset implements sim.Scheduler. Jobs that wait already are taken over.
 func (s *Scheduler) Reset(v *sim.View) {
 	// Preemptive orders always use one line for each kind of request: what fits is counted in GPUs, in rank order.

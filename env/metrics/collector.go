@@ -46,14 +46,19 @@ func (c *Collector) Observe(v *sim.View, p *sim.Point) error {
 		}
 	}
 	if v.Over() {
-		for _, j := range v.Running() {
-			c.add(v, j, -1)
-		}
-		for _, j := range v.Waiting() {
-			c.add(v, j, -1)
-		}
+		c.End(v)
 	}
 	return nil
+}
+
+// End counts the jobs that wait or run as unfinished, where a run is broken off before the simulator's own end.
+func (c *Collector) End(v *sim.View) {
+	for _, j := range v.Running() {
+		c.add(v, j, -1)
+	}
+	for _, j := range v.Waiting() {
+		c.add(v, j, -1)
+	}
 }
 
 func (c *Collector) add(v *sim.View, j sim.Job, finish time.Duration) {

@@ -32,8 +32,8 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 		}
 		return s.deliver(), nil
 	}
-	s.spare = append(s.spare, s.dead...)
-	s.dead = s.dead[:0]
+	s.spare = append(s.spare, s.dead[:s.gone]...)
+	s.dead = append(s.dead[:0], s.dead[s.gone:]...)
 	s.begun, s.waited = true, false
 	if h := int64(s.cfg.Horizon); h > 0 && t > h {
 		s.now, s.over = h, true
@@ -75,6 +75,7 @@ func (s *Simulator) nextTime() int64 {
 // deliver hands out what was gathered; the next Apply starts a new list in the other buffer.
 func (s *Simulator) deliver() *Point {
 	s.points++
+	s.gone = len(s.dead)
 	s.point.Now = time.Duration(s.now)
 	s.point.Events, s.events = s.events, s.point.Events[:0]
 	return &s.point

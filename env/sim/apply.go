@@ -23,6 +23,8 @@ func (s *Simulator) Apply(d *Decision) error {
 		return s.startJob(d.Job, d.GPUs)
 	case PreemptJob:
 		return s.preempt(d.Job)
+	case DropJob:
+		return s.drop(d.Job)
 	}
 	return fmt.Errorf("%w: operation %d is unknown", ErrDecision, d.Op)
 }
@@ -61,7 +63,8 @@ func (s *Simulator) startJob(j Job, gpus []cluster.GPU) error {
 	if err := s.cluster.Allocate(&st.req, gpus); err != nil {
 		return fmt.Errorf("start job %d (%s): %w", j, s.traced[j].ID, err)
 	}
-	st.gpus = append(st.gpus[:0], gpus...)
+	// The event of the stop before still shows the old list at this point.
+	st.gpus, st.other = append(st.other[:0], gpus...), st.gpus
 	st.start, st.since, st.changed = s.now, s.now, s.points
 	if st.first < 0 {
 		st.first = s.now
@@ -104,4 +107,18 @@ func leftAt(st *jobState, now int64) float64 {
 		return st.left
 	}
 	return max(0, st.left-float64(now-st.since)*st.rate)
+}
+
+func (s *Simulator) drop(j Job) error {
+	st, err := s.live(j, Waiting, "drop")
+	if err != nil {
+		return err
+	}
+	s.removeFrom(&s.waiting, j)
+	st.state, st.finish, st.changed = Dropped, s.now, s.points
+	s.ended++
+	s.dead = append(s.dead, j)
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Drop, Job: j})
+	s.check()
+	return nil
 }

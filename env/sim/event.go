@@ -21,14 +21,15 @@ const (
 	Start                    // it was given GPUs, for the first time or again
 	Preempt                  // its GPUs were taken away
 	Finish                   // its work is done
+	Drop                     // it left without running any more
 	Timer                    // the time of WaitUntil has come; no job
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submit", "start", "preempt", "finish", "timer"}[k]
+	return [...]string{"submit", "start", "preempt", "finish", "drop", "timer"}[k]
 }
 
-// Event is one thing that happened. GPUs is the gang's placement (empty for Submit and Timer, and on counters);
+// Event is one thing that happened. GPUs is the gang's placement (empty for Submit, Drop and Timer, and on counters);
 // it belongs to the simulator and is valid until the next Advance.
 type Event struct {
 	At   time.Duration
@@ -53,6 +54,7 @@ const (
 	Wait       Op = iota // end the point; go on to the next event, or to Until if that comes first
 	StartJob             // give Job the GPUs
 	PreemptJob           // take Job's GPUs away; it waits again
+	DropJob              // Job, which waits, leaves for good
 )
 
 // Decision is one decision. GPUs is the whole gang, copied by Apply; empty on counters.

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/internal/fault"
+	"clustergym/internal/rng"
 	"clustergym/traces"
 )
 
@@ -38,14 +39,15 @@ func (c *Config) Validate() error {
 // State is where a job stands. Every job ends in exactly one state: Finished, or where the horizon found it.
 type State uint8
 
-// The states of a job that has arrived.
+// The states of a job that has arrived. A dropped job counts as ended.
 const (
 	Waiting State = iota
 	Running
 	Finished
+	Dropped
 )
 
-func (s State) String() string { return [...]string{"waiting", "running", "finished"}[s] }
+func (s State) String() string { return [...]string{"waiting", "running", "finished", "dropped"}[s] }
 
 // jobState is what changes of a job. Times are nanoseconds since the origin.
 type jobState struct {
@@ -65,6 +67,7 @@ type jobState struct {
 	state   State
 	req     cluster.Request
 	gpus    []cluster.GPU
+	other   []cluster.GPU // the gang's last placement but one: events may still show it
 }
 
 // Simulator runs one workload on one cluster. Not safe for concurrent use.
@@ -79,6 +82,7 @@ type Simulator struct {
 	nextReq cluster.Request // its request
 	more    bool            // next is valid
 	read    int64           // rows read from the stream, next included
+	rows    uint64          // hash of these rows
 	arrived int64           // jobs that have arrived
 	ended   int64           // jobs that have finished
 	refused Refused
@@ -87,7 +91,8 @@ type Simulator struct {
 	jobs     []jobState
 	traced   []traces.Job // what the trace says of jobs[i]
 	spare    []Job        // numbers to use again
-	dead     []Job        // finished at the current point: spare from the next Advance on
+	dead     []Job        // ended, with an event still to be seen: spare later
+	gone     int          // how many of dead were told of at the current point: spare from the next Advance on
 	waiting  []Job
 	running  []Job
 	finishes []finish
@@ -127,12 +132,12 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 // Reset begins a run of jobs on the empty cluster. The stream is read one job ahead of time.
 func (s *Simulator) Reset(jobs traces.Stream) error {
 	s.cluster.Reset()
-	s.stream, s.more, s.read, s.arrived, s.ended = jobs, false, 0, 0, 0
+	s.stream, s.more, s.read, s.rows, s.arrived, s.ended = jobs, false, 0, 0, 0, 0
 	s.refused = Refused{IDs: s.refused.IDs[:0]}
 	s.now, s.seq, s.timer, s.points = 0, 0, 0, 0
 	s.waited, s.begun, s.over, s.err = false, false, false, nil
 	s.jobs, s.traced = s.jobs[:0], s.traced[:0]
-	s.spare, s.dead = s.spare[:0], s.dead[:0]
+	s.spare, s.dead, s.gone = s.spare[:0], s.dead[:0], 0
 	s.waiting, s.running, s.finishes = s.waiting[:0], s.running[:0], s.finishes[:0]
 	s.events, s.point = s.events[:0], Point{Events: s.point.Events[:0]}
 	return s.readNext()
@@ -158,6 +163,7 @@ func (s *Simulator) readNext() error {
 		}
 		before = s.next.Submit
 		s.read++
+		s.rows = rng.Mix(s.rows ^ uint64(s.next.Submit) ^ uint64(s.next.Work)<<20 ^ uint64(s.next.Milli())<<44)
 		req, ok := s.cluster.Request(&s.next)
 		if ok {
 			s.nextReq, s.more = req, true
@@ -194,7 +200,7 @@ func (s *Simulator) arrive() error {
 	st := &s.jobs[j]
 	*st = jobState{
 		left: float64(s.next.Work), rate: 0, since: s.now, first: -1,
-		pos: s.arrived, row: s.read - 1, state: Waiting, req: s.nextReq, gpus: st.gpus[:0],
+		pos: s.arrived, row: s.read - 1, state: Waiting, req: s.nextReq, gpus: st.gpus[:0], other: st.other,
 	}
 	s.arrived++
 	s.addTo(&s.waiting, j)

@@ -60,6 +60,9 @@ func (v *View) GPUs(j Job) []cluster.GPU { return v.s.jobs[j].gpus }
 // Rate is how fast j progresses: 0 unless it runs.
 func (v *View) Rate(j Job) float64 { return v.s.jobs[j].rate }
 
+// Factor is the rate at which j would progress on gpus.
+func (v *View) Factor(j Job, gpus []cluster.GPU) float64 { return v.s.factor(&v.s.jobs[j].req, gpus) }
+
 // Left is the work that is left of j, in nanoseconds at rate 1. Policies that may not know run times must not
 // look.
 func (v *View) Left(j Job) float64 { return leftAt(&v.s.jobs[j], v.s.now) }

@@ -1,0 +1,322 @@
+package encode
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// wideCluster is the number of GPUs above which the cluster image has a column for each node, not each GPU.
+const wideCluster = 512
+
+// Image is the job-queue and cluster image of JobSelect-v1, with scalars beside it.
+type Image struct {
+	axis   *Axis
+	c      *cluster.Cluster
+	slots  int // K
+	width  int // M, columns of a slot
+	cols   int // of the cluster image
+	perCol bool
+	gpus   float64
+	place  *Placements
+
+	height []float32 // by column of nodes: sum of the bars
+	pool   []sim.Job // scratch: running jobs in order of start
+}
+
+var _ sched.Encoder = (*Image)(nil)
+
+// NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would go.
+//
+// c tells the cluster's shape; what of it is used comes with each state.
+func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements) (*Image, error) {
+	im := &Image{axis: axis, c: c, slots: k, width: m, gpus: float64(c.GPUs()), place: place, cols: c.GPUs()}
+	if c.GPUs() > wideCluster {
+		if c.Pool() {
+			return nil, fmt.Errorf("encode: a counter of %d GPUs has no machines to draw; want at most %d GPUs, or a cluster of nodes", c.GPUs(), wideCluster)
+		}
+		im.cols, im.perCol = c.Nodes(), true
+	}
+	im.height = make([]float32, im.cols)
+	return im, nil
+}
+
+// The columns of field jobs.
+const (
+	jobFilled = iota
+	jobWait
+	jobGPUs
+	jobEstimate
+	jobArea
+	jobModel
+	jobBatch
+	jobBest
+	jobNow
+	jobFits
+	jobLen
+)
+
+// The numbers kept in Known.Feature.
+const (
+	featEstimate = iota
+	featArea
+	featModel
+	featBatch
+)
+
+// Fields implements sched.Encoder.
+func (im *Image) Fields() []env.Field {
+	f := func(name, unit, doc string, shape ...int) env.Field {
+		return env.Field{Name: name, Shape: shape, Low: 0, High: 1, Unit: unit, Doc: doc}
+	}
+	per := "GPU by rack, machine and index"
+	if im.perCol {
+		per = "machine (mean over its GPUs)"
+	}
+	return []env.Field{
+		f("cluster", "bar", "remaining time of the job on each "+per, rowCount, im.cols),
+		f("global", "fraction", "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs", 8),
+		f("jobs", "fraction", "by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost now/worst (1: does not fit); fits", im.slots, jobLen),
+		f("queue", "bar", "estimated run time of each slot's job, in as many of the slot's columns as it wants GPUs", rowCount, im.slots*im.width),
+	}
+}
+
+// Reset implements sched.Encoder.
+func (im *Image) Reset(*sched.State) { im.place.Forget() }
+
+// Learn implements sched.Encoder.
+func (im *Image) Learn(s *sched.State, j sim.Job) {
+	k := &s.Known[j]
+	k.Feature[featEstimate] = L(float64(k.Estimate))
+	k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
+	k.Feature[featModel] = C(k.ModelMB, 1e6)
+	k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
+}
+
+// Encode implements sched.Encoder.
+func (im *Image) Encode(dst []float32, s *sched.State) {
+	clear(dst)
+	n := rowCount * im.cols
+	im.clusterImage(dst[:n], s)
+	im.global(dst[n:n+8], s)
+	n += 8
+	im.jobs(dst[n:n+im.slots*jobLen], s)
+	im.queue(dst[n+im.slots*jobLen:], s)
+}
+
+// known is how long j is believed to run on: e − time run, or the time run where there are no estimates.
+func known(s *sched.State, j sim.Job) float64 {
+	ran := s.View.Ran(j)
+	if s.Blind {
+		return float64(ran)
+	}
+	return float64(traces.Remaining(s.Known[j].Estimate, ran))
+}
+
+func (im *Image) clusterImage(dst []float32, s *sched.State) {
+	v := s.View
+	switch {
+	case im.c.Pool():
+		// GPUs have no identity: the running jobs stand side by side in order of start.
+		im.pool = append(im.pool[:0], v.Running()...)
+		slices.SortFunc(im.pool, func(a, b sim.Job) int {
+			if d := v.Started(a) - v.Started(b); d != 0 {
+				return int(max(-1, min(1, d)))
+			}
+			return v.Pos(a) - v.Pos(b)
+		})
+		col := 0
+		for _, j := range im.pool {
+			full, part := im.axis.Bar(known(s, j))
+			for range int(math.Ceil(s.Known[j].GPUs)) {
+				if col < im.cols {
+					paint(dst, im.cols, col, full, part)
+					col++
+				}
+			}
+		}
+	case im.perCol:
+		clear(im.height)
+		for _, j := range v.Running() {
+			full, part := im.axis.Bar(known(s, j))
+			for _, g := range v.GPUs(j) {
+				im.height[im.c.NodeOf(g)] += float32(full) + part
+			}
+		}
+		for n := range im.height {
+			if from, to := im.c.NodeGPUs(n); to > from {
+				h := im.height[n] / float32(to-from)
+				paint(dst, im.cols, n, int(h), h-float32(int(h)))
+			}
+		}
+	default:
+		for _, j := range v.Running() {
+			full, part := im.axis.Bar(known(s, j))
+			for _, g := range v.GPUs(j) {
+				// A shared GPU shows its longest job: higher bars cover lower ones.
+				if h := v.Request(j).Milli; h < 1000 {
+					cover(dst, im.cols, int(g), full, part)
+				} else {
+					paint(dst, im.cols, int(g), full, part)
+				}
+			}
+		}
+	}
+}
+
+// paint draws a bar into an empty column of a row-major image.
+func paint(dst []float32, cols, col, full int, part float32) {
+	at := col
+	for range full {
+		dst[at] = 1
+		at += cols
+	}
+	if part > 0 && at < len(dst) {
+		dst[at] = part
+	}
+}
+
+// cover draws a bar over another.
+func cover(dst []float32, cols, col, full int, part float32) {
+	at := col
+	for range full {
+		dst[at] = 1
+		at += cols
+	}
+	if at < len(dst) {
+		dst[at] = max(dst[at], part)
+	}
+}
+
+func (im *Image) global(dst []float32, s *sched.State) {
+	v := s.View
+	backlog, gpus, work := s.Waiting, s.WaitingGPUs, s.WaitingWork
+	for _, j := range s.Slots {
+		k := &s.Known[j]
+		backlog--
+		gpus -= k.GPUs
+		work -= float64(k.Estimate) * k.GPUs
+	}
+	if backlog == 0 {
+		gpus, work = 0, 0
+	}
+	rate := 0.0
+	for _, j := range v.Running() {
+		rate += v.Rate(j)
+	}
+	if n := len(v.Running()); n > 0 {
+		rate /= float64(n)
+	} else {
+		rate = 1
+	}
+	now := v.Now()
+	dst[0] = float32(float64(v.Cluster().FreeMilli()) / (1000 * im.gpus))
+	dst[1] = C(float64(len(v.Running())), im.gpus)
+	dst[2] = C(float64(backlog), 1024)
+	dst[3] = float32(min(1, max(0, gpus)/(4*im.gpus)))
+	dst[4] = L(work / im.gpus)
+	dst[5] = L(float64(now - s.LastArrival))
+	dst[6] = L(float64(now - s.LastFinish))
+	dst[7] = float32(min(1, rate))
+}
+
+func (im *Image) jobs(dst []float32, s *sched.State) {
+	now := s.View.Now()
+	for i, j := range s.Slots {
+		k := &s.Known[j]
+		r := s.View.Request(j)
+		d := dst[i*jobLen : (i+1)*jobLen]
+		waited := now - s.View.Trace(j).Submit
+		d[jobFilled] = 1
+		d[jobWait] = L(float64(waited))
+		d[jobGPUs] = float32(min(1, k.GPUs/im.gpus))
+		if s.Blind {
+			d[jobEstimate] = d[jobWait]
+			d[jobArea] = L(float64(waited) * k.GPUs / im.gpus)
+		} else {
+			d[jobEstimate], d[jobArea] = k.Feature[featEstimate], k.Feature[featArea]
+		}
+		d[jobModel], d[jobBatch] = k.Feature[featModel], k.Feature[featBatch]
+		worst := im.c.WorstCost(r.GPUs)
+		d[jobBest] = float32(im.c.BestCost(r.GPUs) / worst)
+		d[jobNow] = 1
+		if s.Fits[i] {
+			d[jobFits] = 1
+			_, cost := im.place.Of(s.View, j)
+			d[jobNow] = float32(min(1, cost/worst))
+		}
+	}
+}
+
+func (im *Image) queue(dst []float32, s *sched.State) {
+	now := s.View.Now()
+	cols := im.slots * im.width
+	for i, j := range s.Slots {
+		k := &s.Known[j]
+		x := float64(k.Estimate)
+		if s.Blind {
+			x = float64(now - s.View.Trace(j).Submit)
+		}
+		full, part := im.axis.Bar(x)
+		for c := range min(im.width, int(math.Ceil(k.GPUs))) {
+			paint(dst, cols, i*im.width+c, full, part)
+		}
+	}
+}
+
+// Placements answers where a gang would go now, and what that costs, computing it once for each size of gang
+// while the cluster stays as it is. It belongs to one environment.
+type Placements struct {
+	rule    cluster.Placement
+	version uint64
+	plain   []placed // by GPUs
+	other   placed   // requests for shares, types, cores or memory
+}
+
+type placed struct {
+	known, ok bool
+	gpus      []cluster.GPU
+	cost      float64
+}
+
+// NewPlacements asks rule.
+func NewPlacements(rule cluster.Placement) *Placements { return &Placements{rule: rule} }
+
+// Forget drops what was computed.
+func (p *Placements) Forget() {
+	for i := range p.plain {
+		p.plain[i].known = false
+	}
+}
+
+// Of is where j's gang would go now, and its tree cost; nil where it does not fit. The list is valid until the
+// cluster changes or another job is asked for.
+func (p *Placements) Of(v *sim.View, j sim.Job) (gpus []cluster.GPU, cost float64) {
+	c, r := v.Cluster(), v.Request(j)
+	if c.Version() != p.version {
+		p.Forget()
+		p.version = c.Version()
+	}
+	slot := &p.other
+	if r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs < 4096 {
+		for r.GPUs >= len(p.plain) {
+			p.plain = append(p.plain, placed{})
+		}
+		slot = &p.plain[r.GPUs]
+	}
+	if slot == &p.other || !slot.known {
+		slot.gpus, slot.ok = p.rule.Place(c, r, slot.gpus)
+		slot.cost = c.Cost(slot.gpus)
+		slot.known = true
+	}
+	if !slot.ok {
+		return nil, 0
+	}
+	return slot.gpus, slot.cost
+}

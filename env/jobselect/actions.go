@@ -1,0 +1,52 @@
+package jobselect
+
+import (
+	"fmt"
+
+	"clustergym/env"
+	"clustergym/env/encode"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+)
+
+// actions is Discrete(K+1): i < K starts slot i on the GPUs that the placement picks, K waits.
+type actions struct {
+	k     int
+	place *encode.Placements
+}
+
+var _ sched.Actions = (*actions)(nil)
+
+func (a *actions) Spec() env.ActionSpec { return env.ActionSpec{Sizes: []int{a.k + 1}} }
+
+func (a *actions) NoOp() int { return a.k }
+
+func (a *actions) Mask(dst []bool, s *sched.State) (legal int) {
+	clear(dst)
+	for i, fits := range s.Fits {
+		if fits {
+			dst[i] = true
+			legal++
+		}
+	}
+	if s.View.CanWait() {
+		dst[a.k] = true
+		legal++
+	}
+	return legal
+}
+
+func (a *actions) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, error) {
+	i := int(act.Disc[0])
+	if i == a.k {
+		d.Op = sim.Wait
+		return true, nil
+	}
+	j := s.Slots[i]
+	gpus, _ := a.place.Of(s.View, j)
+	if gpus == nil && !s.View.Cluster().Pool() {
+		return false, fmt.Errorf("jobselect: slot %d fits and has no placement", i)
+	}
+	d.Op, d.Job, d.GPUs = sim.StartJob, j, append(d.GPUs[:0], gpus...)
+	return true, nil
+}

@@ -1,0 +1,150 @@
+package jobselect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/encode"
+	"clustergym/env/reward"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+	"clustergym/traces/profile"
+)
+
+// ID is the environment's name and version.
+const ID = "JobSelect-v1"
+
+// Config is what can be chosen. A change of a default that moves returns makes a new version.
+type Config struct {
+	sched.Config `yaml:",inline"`
+
+	Visible   int           `yaml:"visible"`   // K, jobs that the agent sees and can start
+	Slots     string        `yaml:"slots"`     // mixed or oldest: which jobs are visible
+	MaxGPUs   int           `yaml:"max_gpus"`  // M, the largest gang; larger jobs are left out of the workload
+	Placement string        `yaml:"placement"` // which GPUs a job gets
+	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
+	Reward    string        `yaml:"reward"`    // see package reward
+	WaitCost  float64       `yaml:"wait_cost"` // c of reward throughput
+	TimeAxis  string        `yaml:"time_axis"` // log or linear: rows of the images
+	Row       time.Duration `yaml:"row"`       // of a linear axis
+	Models    string        `yaml:"models"`    // mix from which jobs get a model and a batch size
+}
+
+// DefaultConfig is the environment as published results use it.
+func DefaultConfig() Config {
+	return Config{
+		Config: sched.DefaultConfig(), Visible: 10, Slots: "mixed", MaxGPUs: 8, Placement: "closest-b", Comm: "tree",
+		Reward: "jct", WaitCost: 2, TimeAxis: "log", Row: 241500 * time.Millisecond, Models: "topdrl-cnn",
+	}
+}
+
+// Validate reports every fault.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Join("", c.Config.Validate())
+	_, err := traces.ParseEstimates(c.Estimates)
+	l.Add(err == nil, "estimates", c.Estimates, "exact, trace, none or noisy:SIGMA with SIGMA from 0 to 10")
+	l.Add(c.Visible >= 2 && c.Visible <= 1024 && c.Visible%2 == 0, "visible", c.Visible, "an even number from 2 to 1024")
+	l.Add(c.Slots == "mixed" || c.Slots == "oldest", "slots", c.Slots, "mixed or oldest")
+	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
+	l.Add(slices.Contains(cluster.PlacementNames(), c.Placement), "placement", c.Placement, "one of "+strings.Join(cluster.PlacementNames(), ", "))
+	l.Add(slices.Contains(sim.CommNames(), c.Comm), "comm", c.Comm, "one of "+strings.Join(sim.CommNames(), ", "))
+	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
+	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
+	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
+	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
+	_, err = profile.Named(c.Models)
+	l.Add(err == nil, "models", c.Models, fmt.Sprint(err))
+	return l.Err()
+}
+
+// Workload is a trace made ready for episodes, to be shared by any number of environments.
+type Workload struct {
+	Windows         *traces.Windows
+	Large, Workless int // jobs left out: above MaxGPUs, without work
+}
+
+// NewWorkload leaves out of jobs, which are in order of submit, what the environment does not take, and cuts the
+// rest into windows. Jobs that could never run on the cluster are an error that counts and names them.
+func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := cluster.New(spec)
+	if err != nil {
+		return nil, err
+	}
+	w := new(Workload)
+	kept, large, workless := traces.Filter(jobs, cfg.MaxGPUs)
+	w.Large, w.Workless = large, workless
+	var never []string
+	count := 0
+	for i := range kept {
+		if _, ok := c.Request(&kept[i]); !ok {
+			if count++; len(never) < 10 {
+				never = append(never, kept[i].ID)
+			}
+		}
+		if cfg.Estimates == "trace" && kept[i].Estimate <= 0 {
+			return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates exact, none or noisy:SIGMA", kept[i].ID)
+		}
+	}
+	if count > 0 {
+		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs): %s%s; lower max_gpus or take a larger cluster",
+			count, len(kept), spec.Name, c.GPUs(), strings.Join(never, ", "), more(count-len(never)))
+	}
+	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)
+	return w, err
+}
+
+func more(n int) string {
+	if n > 0 {
+		return fmt.Sprintf(" and %d more", n)
+	}
+	return ""
+}
+
+// New returns an environment over one part of the windows w.
+func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sched.Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	rule, err := cluster.NewPlacement(cfg.Placement)
+	if err != nil {
+		return nil, err
+	}
+	mix, err := profile.Named(cfg.Models)
+	if err != nil {
+		return nil, err
+	}
+	parts := sched.Parts{
+		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement,
+		Windows: w, Part: part, Models: &mix,
+		Slots: &slots{k: cfg.Visible, oldest: cfg.Slots == "oldest"},
+	}
+	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
+		return nil, err
+	}
+	if parts.Baseline, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
+		return nil, err
+	}
+	place := encode.NewPlacements(rule)
+	parts.Actions = &actions{k: cfg.Visible, place: place}
+	axis := encode.LogAxis()
+	if cfg.TimeAxis == "linear" {
+		axis = encode.LinearAxis(cfg.Row)
+	}
+	c, err := cluster.New(spec) // the encoder only asks it for what never changes
+	if err != nil {
+		return nil, err
+	}
+	if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place); err != nil {
+		return nil, err
+	}
+	return sched.New(cfg.Config, parts)
+}

@@ -1,0 +1,112 @@
+package jobselect
+
+import (
+	"fmt"
+	"strings"
+
+	"clustergym/env"
+)
+
+// Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
+// pages, as Markdown.
+func Page(cfg Config, s env.Spec) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("# %s\n", s.ID)
+	p("Which job starts now? The agent sees %d jobs of the queue and starts one of them, or waits; the placement", cfg.Visible)
+	p("%s picks its GPUs. For job selection as in TopDRL.\n", cfg.Placement)
+	p("## Description\n")
+	p("An episode is a window of W = %d consecutive jobs of a workload on a cluster of GPUs. After all events of an", cfg.Window)
+	p("instant the agent is asked if a visible job can start now; else the clock goes on. A start does not move the")
+	p("clock: the agent acts again until it waits or nothing visible fits. With the queue empty and no arrival left,")
+	p("the same step runs on to the last finish. A gang whose GPUs lie apart runs slower (comm: tree).\n")
+	p("Visible (slots: mixed) are the %d oldest jobs, the %d others of least estimate × GPUs that fit now, then the", cfg.Visible/2, cfg.Visible/2)
+	p("next oldest; with slots: oldest, the %d oldest.\n", cfg.Visible)
+	p("## Action space\n")
+	p("Discrete(%d)\n", s.Action.Sizes[0])
+	p("| action | meaning | legal |")
+	p("|---|---|---|")
+	p("| 0 to %d | start the job in that slot | the slot is filled and its gang fits |", cfg.Visible-1)
+	p("| %d | wait for the next event | something runs or will arrive |\n", cfg.Visible)
+	p("An action that is masked or out of range is an error that changes nothing.\n")
+	p("## Observation space\n")
+	p("float32, every element in [0, 1]; fields in this order in the flat vector of %d.\n", s.ObsLen())
+	p("| field | shape | unit | content |")
+	p("|---|---|---|---|")
+	for _, f := range s.Obs {
+		p("| %s | %v | %s | %s |", f.Name, f.Shape, f.Unit, strings.ReplaceAll(f.Doc, "|", "/"))
+	}
+	p("\nn = GPUs of a job, G of the cluster, e = its estimated run time, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s) and")
+	p("C(k, m) = ln(1+k)/ln(1+m), both cut to [0, 1]. Bars have 20 rows with edges 0 and 60 s·20160^((h−1)/19), h = 1 … 20")
+	p("(time_axis: linear: equal rows). GPUs that are shared show their longest job. An estimate that a job outlives")
+	p("doubles until it exceeds the time run. With estimates: none the time run replaces what remains, the time waited")
+	p("replaces e, and slots rank by n.\n")
+	p("## Reward\n")
+	p("W = counted jobs, tau = %v of simulated time. The return of a whole episode, undiscounted, equals exactly:\n", s.Tau)
+	p("| reward | return |")
+	p("|---|---|")
+	for _, r := range [][2]string{
+		{"jct", "−mean JCT / tau"}, {"wait", "−mean wait / tau"}, {"slowdown", "−mean JCT/work"},
+		{"bsld", "−mean bounded slowdown (10 s)"}, {"makespan, utilisation", "−makespan / tau"},
+		{"throughput", "(Σ n·work − c·Σ n·wait) / (G·tau), c = wait_cost"},
+	} {
+		mark := ""
+		if strings.HasPrefix(r[0], cfg.Reward) {
+			mark = " (this one)"
+		}
+		p("| %s%s | %s |", r[0], mark, r[1])
+	}
+	p("\nrelative: fifo or sjf subtracts what that baseline (admission skip) earns on the same window at the same")
+	p("time: the same optimum with less noise. What accumulates before the first decision is paid with the first step.\n")
+	p("## Discount\n")
+	p("gamma applies once per tau: a transition that takes t is discounted by gamma^(t/tau), which info.discount says;")
+	p("several starts in one instant cost nothing.\n")
+	p("## Start\n")
+	p("Training: the window's first job is drawn uniformly from the first 70 %% of the workload; evaluation: disjoint")
+	p("windows in order from the next 10 %% (validation) or the last 20 %% (test). Submit times are stretched so that")
+	p("Σ n·work / (G·span) = load (%g; 0 = as recorded). The %d jobs before the window run under FIFO skip until its", cfg.Load, cfg.Warm)
+	p("first submit (warm); those then running stay as occupants that are not counted, those waiting leave.")
+	p("contested: true draws training windows again where FIFO skip and SJF skip differ by less than 1 %%.\n")
+	p("## End\n")
+	p("Terminated when all counted jobs have finished. Truncated at horizon (simulated time) or after max_steps.\n")
+	p("## Info\n")
+	p("| key | unit | meaning |")
+	p("|---|---|---|")
+	for _, f := range s.Info {
+		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
+	}
+	p("\n## Arguments\n")
+	p("| key | here | values |")
+	p("|---|---|---|")
+	for _, a := range [][3]string{
+		{"visible", fmt.Sprint(cfg.Visible), "K, even, from 2"},
+		{"slots", cfg.Slots, "mixed, oldest"},
+		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "M; larger jobs are left out of the workload and counted"},
+		{"placement", cfg.Placement, "first-fit, best-fit, worst-fit, pack, closest-a, closest-b, closest-c"},
+		{"comm", cfg.Comm, "none, tree"},
+		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
+		{"reward", cfg.Reward, "as above"},
+		{"wait_cost", fmt.Sprint(cfg.WaitCost), "c of reward throughput"},
+		{"relative", fmt.Sprintf("%q", cfg.Relative), `"", fifo, sjf`},
+		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
+		{"tau", fmt.Sprint(cfg.Tau), "a time"},
+		{"window", fmt.Sprint(cfg.Window), "W"},
+		{"warm", fmt.Sprint(cfg.Warm), "jobs; 0 = empty cluster"},
+		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
+		{"contested", fmt.Sprint(cfg.Contested), "true, false"},
+		{"horizon", fmt.Sprint(cfg.Horizon), "a time; 0s = none"},
+		{"max_steps", fmt.Sprint(cfg.MaxSteps), "0 = none"},
+		{"time_axis", cfg.TimeAxis, "log, linear"},
+		{"row", fmt.Sprint(cfg.Row), "length of a row of the linear axis"},
+		{"models", cfg.Models, "mix from which a job gets a model and batch size that its trace does not name"},
+	} {
+		p("| %s | %s | %s |", a[0], a[1], a[2])
+	}
+	p("\n## Versions\n")
+	p("v1: first.\n")
+	p("## Source\n")
+	p("Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138: the paper's abstract, and the code")
+	p("of its precursor (github.com/djjbxxz/Proximity-DRL; Deng et al., Canadian AI 2024). A reconstruction, not the paper's")
+	p("own code: read it as TopDRL-like.")
+	return b.String()
+}

@@ -1,0 +1,590 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+	"clustergym/traces/profile"
+)
+
+// Parts is what an environment is put together from. Slots, Encoder, Actions and the rewards belong to it alone
+// afterwards; Windows may be shared.
+type Parts struct {
+	ID        string
+	Sim       sim.Config
+	Cluster   cluster.Spec
+	Placement string // of the warm-up and the baselines
+	Windows   Windows
+	Part      traces.Part
+	Models    *profile.Mix
+	Slots     Slots
+	Encoder   Encoder
+	Actions   Actions
+	Reward    Reward
+	Baseline  Reward // a second instance of the same reward, for Config.Relative; else nil
+}
+
+// Windows gives the jobs of an episode: those that count and those before them; *traces.Windows is the usual one.
+// The slices may be shared and must not be changed.
+type Windows interface {
+	At(p traces.Part, seed uint64, window int) (warm, counted []traces.Job, first int, err error)
+}
+
+// Env is a scheduling environment. Not safe for concurrent use.
+type Env struct {
+	cfg   Config
+	parts Parts
+	spec  env.Spec
+	est   traces.Estimates
+	sim   *sim.Simulator
+	state State
+	win   Window
+
+	stream  traces.Slice
+	warm    *heuristic.Scheduler
+	account account
+	carry   float64 // earned before the first decision
+	base    *baseline
+
+	ep      env.Episode
+	actions []int32 // taken so far: with ep they are the whole state
+	kind    env.Kind
+	begun   bool
+	closed  bool
+	done    int // counted jobs that have finished
+	steps   int
+	jct     float64 // seconds, summed over finished counted jobs
+	wait    float64
+	slow    float64
+	last    time.Duration // latest counted finish
+	dec     sim.Decision
+	mask    []bool
+	watch   sim.Observer
+}
+
+var (
+	_ env.Env         = (*Env)(nil)
+	_ env.Snapshotter = (*Env)(nil)
+)
+
+// The columns of Info. Means are over the counted jobs that have finished, NaN before the episode's end.
+const (
+	InfoDiscount = iota
+	InfoJCT
+	InfoWait
+	InfoSlowdown
+	InfoMakespan
+	InfoUnfinished
+	infoLen
+)
+
+func infoFields() []env.Field {
+	inf := float32(math.Inf(1))
+	return []env.Field{
+		{Name: "discount", Low: 0, High: 1, Unit: "fraction", Doc: "gamma^(elapsed/tau): what the value after this step counts for"},
+		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
+		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end"},
+		{Name: "slowdown", High: inf, Unit: "ratio", Doc: "mean JCT / work; at the end"},
+		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
+		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "counted jobs that had not finished at the end"},
+	}
+}
+
+// New puts an environment together.
+func New(cfg Config, p Parts) (*Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	est, err := traces.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sim.New(p.Sim, p.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{cfg: cfg, parts: p, est: est, sim: s}
+	if e.warm, err = fifoSkip(p.Placement); err != nil {
+		return nil, err
+	}
+	e.account = newAccount(p.Reward, cfg.Gamma, cfg.Tau)
+	e.state = State{View: s.View(), Blind: est.Mode == traces.EstimateNone}
+	e.spec = env.Spec{
+		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: infoFields(), MaxSteps: cfg.MaxSteps,
+		Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
+	}
+	e.mask = make([]bool, e.spec.MaskLen())
+	if cfg.Relative != "" || cfg.Contested {
+		if e.base, err = newBaseline(e); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func fifoSkip(placement string) (*heuristic.Scheduler, error) {
+	cfg := heuristic.DefaultConfig()
+	cfg.Admission, cfg.Placement = "skip", placement
+	return heuristic.New(cfg)
+}
+
+// Spec implements env.Env.
+func (e *Env) Spec() env.Spec { return e.spec }
+
+// State is what the encoder sees, for rules that act inside the action space. It is valid after Reset and until
+// the next Step.
+func (e *Env) State() *State { return &e.state }
+
+// Window is what stays the same throughout the current episode.
+func (e *Env) Window() *Window { return &e.win }
+
+// Close implements env.Env.
+func (e *Env) Close() error {
+	e.closed = true
+	return nil
+}
+
+// Reset implements env.Env.
+func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if ep.Task != nil {
+		return fmt.Errorf("%s: this environment has no tasks, got one of %d numbers", e.spec.ID, len(ep.Task))
+	}
+	e.begun = false
+	if err := e.begin(ctx, ep); err != nil {
+		return err
+	}
+	e.begun, e.kind = true, env.First
+	e.fill(ts, 0, 0, env.First)
+	return nil
+}
+
+// begin runs up to the first decision.
+func (e *Env) begin(ctx context.Context, ep env.Episode) error {
+	e.ep, e.actions = env.Episode{Seed: ep.Seed, Window: ep.Window}, e.actions[:0]
+	for try := uint64(0); ; try++ {
+		if err := e.prepare(ep, try); err != nil {
+			return err
+		}
+		if e.base == nil {
+			break
+		}
+		contested, err := e.base.run(ctx, e)
+		if err != nil {
+			return err
+		}
+		// A window number, or a hundred draws without one that is contested: take it as it is.
+		if contested || ep.Window >= 0 || try == 99 {
+			break
+		}
+	}
+	e.done, e.steps, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0, 0
+	e.stream.Reset(e.win.Traced)
+	if err := e.sim.Reset(&e.stream); err != nil {
+		return err
+	}
+	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork = 0, 0, 0
+	e.state.LastArrival, e.state.LastFinish = 0, 0
+	e.state.Slots, e.state.Fits, e.state.Picked = e.state.Slots[:0], e.state.Fits[:0], e.state.Picked[:0]
+	e.parts.Slots.Reset()
+	e.parts.Encoder.Reset(&e.state)
+	e.parts.Reward.Reset(&e.win)
+	p, err := warmUp(ctx, e.sim, e.warm, e.win.First, e.warmed)
+	if err != nil {
+		return err
+	}
+	e.account.begin(e.win.Begin)
+	e.follow(p)
+	kind, err := e.run(ctx)
+	if err != nil {
+		return err
+	}
+	if kind.Last() {
+		return fmt.Errorf("%s: the window starting at job %q ended before its first decision", e.spec.ID, e.win.Traced[e.win.First].ID)
+	}
+	e.carry = e.account.sum
+	if e.cfg.Relative != "" {
+		e.carry -= e.base.line.take(&e.account, e.win.Begin, e.state.View.Now())
+	}
+	return nil
+}
+
+// prepare makes the episode's jobs: the window and those before it, with submit times stretched.
+func (e *Env) prepare(ep env.Episode, try uint64) error {
+	draw := ep.Seed
+	if try > 0 {
+		draw = rng.At(ep.Seed, rng.Hash("contested"), try)
+	}
+	warm, counted, at, err := e.parts.Windows.At(e.parts.Part, draw, ep.Window)
+	if err != nil {
+		return err
+	}
+	f := 1.0
+	if e.cfg.Load > 0 {
+		f = traces.LoadFactor(counted, e.sim.View().Cluster().GPUs(), e.cfg.Load)
+	}
+	e.win = Window{At: at, First: len(warm), Jobs: len(counted), GPUs: e.sim.View().Cluster().GPUs(), Tau: e.cfg.Tau, Traced: e.win.Traced[:0]}
+	first := counted[0].Submit
+	if len(warm) > 0 {
+		first = warm[0].Submit
+	}
+	for _, part := range [2][]traces.Job{warm, counted} {
+		for i := range part {
+			e.win.Traced = append(e.win.Traced, part[i])
+			j := &e.win.Traced[len(e.win.Traced)-1]
+			j.Submit -= first
+			if f != 1 {
+				j.Submit = time.Duration(math.Round(float64(j.Submit) * f))
+			}
+		}
+	}
+	e.win.Begin = e.win.Traced[e.win.First].Submit
+	e.est.Seed = ep.Seed
+	return nil
+}
+
+// warmUp runs the first jobs under h until the job at position first arrives, then drops what waits of them. It
+// shows every point but the last, which it returns, to seen.
+func warmUp(ctx context.Context, s *sim.Simulator, h *heuristic.Scheduler, first int, seen func(*sim.Point)) (*sim.Point, error) {
+	v := s.View()
+	h.Reset(v)
+	var d sim.Decision
+	for {
+		p, err := s.Advance(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if v.Arrived() > first {
+			return p, dropOld(s, first)
+		}
+		if seen != nil {
+			seen(p)
+		}
+		if err := decide(s, h, p, &d); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func dropOld(s *sim.Simulator, first int) error {
+	v := s.View()
+	for i := 0; i < len(v.Waiting()); {
+		j := v.Waiting()[i]
+		if v.Pos(j) >= first {
+			i++
+			continue
+		}
+		if err := s.Apply(&sim.Decision{Op: sim.DropJob, Job: j}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warmed follows a point of the warm-up.
+func (e *Env) warmed(p *sim.Point) {
+	for i := range p.Events {
+		e.event(&p.Events[i])
+	}
+}
+
+// Watch shows every point of later episodes to o, from the first at which a counted job has arrived; nil stops
+// it. What o returns is ignored: it cannot fail an episode.
+func (e *Env) Watch(o sim.Observer) { e.watch = o }
+
+// Simulate plays episode ep with a scheduler over the whole simulator in the agent's place: the same jobs,
+// cluster and warm start, the whole queue in sight. It shows every point to o and ends when all counted jobs
+// have finished. The environment needs a Reset afterwards.
+func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	e.begun = false
+	if err := e.prepare(ep, 0); err != nil {
+		return err
+	}
+	e.stream.Reset(e.win.Traced)
+	if err := e.sim.Reset(&e.stream); err != nil {
+		return err
+	}
+	p, err := warmUp(ctx, e.sim, e.warm, e.win.First, nil)
+	if err != nil {
+		return err
+	}
+	v := e.sim.View()
+	sch.Reset(v)
+	var d sim.Decision
+	for done := 0; ; {
+		for i := range p.Events {
+			if ev := &p.Events[i]; ev.Kind == sim.Finish && v.Pos(ev.Job) >= e.win.First {
+				done++
+			}
+		}
+		if err := o.Observe(v, p); err != nil {
+			return err
+		}
+		if done == e.win.Jobs {
+			return nil
+		}
+		if err := decide(e.sim, sch, p, &d); err != nil {
+			return err
+		}
+		if p, err = e.sim.Advance(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// decide lets sch take its decisions at p.
+func decide(s *sim.Simulator, sch sim.Scheduler, p *sim.Point, d *sim.Decision) error {
+	for {
+		d.Op, d.GPUs, d.Until = sim.Wait, d.GPUs[:0], 0
+		if err := sch.Decide(s.View(), p, d); err != nil {
+			return err
+		}
+		if err := s.Apply(d); err != nil {
+			return err
+		}
+		if d.Op == sim.Wait {
+			return nil
+		}
+	}
+}
+
+// follow pays for p and learns what happened.
+func (e *Env) follow(p *sim.Point) {
+	if e.watch != nil {
+		_ = e.watch.Observe(e.state.View, p)
+	}
+	e.account.point(e.state.View, p)
+	for i := range p.Events {
+		e.event(&p.Events[i])
+	}
+}
+
+// event keeps the state up to date.
+func (e *Env) event(ev *sim.Event) {
+	v, s := e.state.View, &e.state
+	switch ev.Kind {
+	case sim.Submit:
+		s.LastArrival = ev.At
+		e.learn(ev.Job)
+		if s.Known[ev.Job].Counted {
+			e.enqueue(ev.Job)
+		}
+	case sim.Finish:
+		s.LastFinish = ev.At
+		if !s.Known[ev.Job].Counted {
+			return
+		}
+		t := v.Trace(ev.Job)
+		jct := ev.At - t.Submit
+		e.done++
+		e.last = ev.At
+		e.jct += jct.Seconds()
+		e.wait += (jct - v.Ran(ev.Job)).Seconds()
+		e.slow += float64(jct) / float64(t.Work)
+	}
+}
+
+// learn works out what a policy may know of j.
+func (e *Env) learn(j sim.Job) {
+	s, t := &e.state, e.state.View.Trace(j)
+	for int(j) >= len(s.Known) {
+		s.Known = append(s.Known, Known{})
+	}
+	k := Known{Estimate: e.est.Of(t), GPUs: float64(t.Milli()) / 1000, Counted: s.View.Pos(j) >= e.win.First}
+	k.Area = float64(k.Estimate) * k.GPUs
+	if s.Blind {
+		k.Area = k.GPUs
+	}
+	model, batch := e.parts.Models.Draw(e.ep.Seed, t.ID)
+	k.ModelMB, k.Batch = model.MB, batch
+	s.Known[j] = k
+	e.parts.Encoder.Learn(s, j)
+}
+
+func (e *Env) enqueue(j sim.Job) {
+	s := &e.state
+	k := &s.Known[j]
+	s.Waiting++
+	s.WaitingGPUs += k.GPUs
+	s.WaitingWork += float64(k.Estimate) * k.GPUs
+	e.parts.Slots.Add(s, j)
+}
+
+func (e *Env) dequeue(j sim.Job) {
+	s := &e.state
+	k := &s.Known[j]
+	s.Waiting--
+	s.WaitingGPUs -= k.GPUs
+	s.WaitingWork -= float64(k.Estimate) * k.GPUs
+	if s.Waiting == 0 {
+		s.WaitingGPUs, s.WaitingWork = 0, 0 // no rounding is carried along
+	}
+	e.parts.Slots.Remove(s, j)
+}
+
+// run goes on until a visible job fits or the episode ends.
+func (e *Env) run(ctx context.Context) (env.Kind, error) {
+	v := e.state.View
+	for {
+		e.parts.Slots.Fill(&e.state)
+		if e.done == e.win.Jobs {
+			return env.Terminated, nil
+		}
+		if v.Over() {
+			return env.Truncated, nil
+		}
+		if slices.Contains(e.state.Fits, true) {
+			return env.Mid, nil
+		}
+		if err := e.goOn(ctx); err != nil {
+			return 0, err
+		}
+		if e.cfg.Horizon > 0 && v.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs {
+			e.parts.Slots.Fill(&e.state)
+			return env.Truncated, nil
+		}
+	}
+}
+
+// goOn lets time pass to the next event, or to the horizon.
+func (e *Env) goOn(ctx context.Context) error {
+	d := sim.Decision{Op: sim.Wait}
+	if e.cfg.Horizon > 0 {
+		d.Until = e.win.Begin + e.cfg.Horizon
+	}
+	if err := e.sim.Apply(&d); err != nil {
+		return err
+	}
+	p, err := e.sim.Advance(ctx)
+	if err != nil {
+		return err
+	}
+	e.follow(p)
+	return nil
+}
+
+// Step implements env.Env.
+func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if !e.begun || e.kind.Last() {
+		return env.ErrResetNeeded
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.legal(a); err != nil {
+		return err
+	}
+	reward, elapsed, kind, err := e.step(context.Background(), a) // a step is not cut in half
+	if err != nil {
+		// The run is broken (the workload's stream, say); what is left is to begin another episode.
+		e.begun = false
+		return err
+	}
+	e.kind = kind
+	e.fill(ts, reward, elapsed, kind)
+	return nil
+}
+
+func (e *Env) legal(a env.Action) error {
+	sizes := e.spec.Action.Sizes
+	if len(a.Disc) != len(sizes) || len(a.Cont) != 0 {
+		return fmt.Errorf("%w: %d discrete and %d continuous parts, want %d and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont), len(sizes))
+	}
+	e.parts.Actions.Mask(e.mask, &e.state)
+	at := 0
+	for i, n := range sizes {
+		if x := a.Disc[i]; x < 0 || int(x) >= n {
+			return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, x, n-1)
+		} else if !e.mask[at+int(x)] {
+			return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, x)
+		}
+		at += n
+	}
+	return nil
+}
+
+func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed time.Duration, kind env.Kind, err error) {
+	v := e.state.View
+	from := v.Now()
+	e.account.begin(from)
+	e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
+	decided, err := e.parts.Actions.Decode(a, &e.state, &e.dec)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	e.actions = append(e.actions, a.Disc...)
+	e.steps++
+	kind = env.Mid
+	if decided {
+		switch e.dec.Op {
+		case sim.Wait:
+			if err := e.goOn(ctx); err != nil {
+				return 0, 0, 0, err
+			}
+		default:
+			if err := e.sim.Apply(&e.dec); err != nil {
+				return 0, 0, 0, err
+			}
+			if e.dec.Op == sim.StartJob {
+				e.dequeue(e.dec.Job)
+			}
+		}
+		if e.cfg.Horizon > 0 && v.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs {
+			kind = env.Truncated
+			e.parts.Slots.Fill(&e.state)
+		} else if kind, err = e.run(ctx); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	if kind == env.Mid && e.cfg.MaxSteps > 0 && e.steps >= e.cfg.MaxSteps {
+		kind = env.Truncated
+	}
+	now := v.Now()
+	reward = e.account.sum
+	if e.cfg.Relative != "" {
+		reward -= e.base.line.take(&e.account, from, now)
+		if kind == env.Terminated {
+			reward -= e.base.line.rest(&e.account, now)
+		}
+	}
+	reward += e.carry
+	e.carry = 0
+	return reward, now - from, kind, nil
+}
+
+// fill writes the time step.
+func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.parts.Encoder.Encode(ts.Obs, &e.state)
+	e.parts.Actions.Mask(ts.Mask, &e.state)
+	nan := math.NaN()
+	ts.Info[InfoDiscount] = e.spec.Discount(e.cfg.Gamma, elapsed)
+	for i := InfoDiscount + 1; i < infoLen; i++ {
+		ts.Info[i] = nan
+	}
+	if !kind.Last() {
+		return
+	}
+	if n := float64(e.done); n > 0 {
+		ts.Info[InfoJCT], ts.Info[InfoWait], ts.Info[InfoSlowdown] = e.jct/n, e.wait/n, e.slow/n
+		ts.Info[InfoMakespan] = (e.last - e.win.Begin).Seconds()
+	}
+	ts.Info[InfoUnfinished] = float64(e.win.Jobs - e.done)
+}

@@ -1,0 +1,96 @@
+// Package tfevents writes TensorBoard's event files: TFRecord frames around Event messages with scalar
+// summaries. It encodes the few protobuf fields by hand: TensorFlow's event.proto and summary.proto name them,
+// and they have not changed since 2015.
+package tfevents
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"math"
+	"time"
+)
+
+// Writer appends events to one file. Not safe for concurrent use.
+type Writer struct {
+	w   io.Writer
+	buf []byte
+	msg []byte
+	sub []byte
+}
+
+// Scalar is one number under a tag such as "rollout/ep_rew_mean".
+type Scalar struct {
+	Tag   string
+	Value float64
+}
+
+// New begins an event file on w. restart marks a resumed run: TensorBoard then forgets what earlier files say of
+// step and later (SessionLog START).
+func New(w io.Writer, now time.Time, restart bool, step int64) (*Writer, error) {
+	t := &Writer{w: w}
+	// Event.file_version = 3.
+	t.event(now, 0)
+	t.msg = appendBytes(t.msg, 3, []byte("brain.Event:2"))
+	if err := t.frame(); err != nil {
+		return nil, err
+	}
+	if restart {
+		// Event.session_log = 7, SessionLog.status = 1, START = 1.
+		t.event(now, step)
+		t.msg = appendBytes(t.msg, 7, []byte{1<<3 | 0, 1})
+		if err := t.frame(); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// Write records scalars at step.
+func (t *Writer) Write(now time.Time, step int64, scalars ...Scalar) error {
+	t.event(now, step)
+	// Event.summary = 5, Summary.value = 1, Value.tag = 1 and simple_value = 2 (float).
+	summary := []byte(nil)
+	for _, s := range scalars {
+		t.sub = appendBytes(t.sub[:0], 1, []byte(s.Tag))
+		t.sub = append(t.sub, 2<<3|5)
+		t.sub = binary.LittleEndian.AppendUint32(t.sub, math.Float32bits(float32(s.Value)))
+		summary = appendBytes(summary, 1, t.sub)
+	}
+	t.msg = appendBytes(t.msg, 5, summary)
+	return t.frame()
+}
+
+// event begins a message: wall_time = 1 (double), step = 2 (varint).
+func (t *Writer) event(now time.Time, step int64) {
+	t.msg = append(t.msg[:0], 1<<3|1)
+	t.msg = binary.LittleEndian.AppendUint64(t.msg, math.Float64bits(float64(now.UnixNano())/1e9))
+	if step != 0 {
+		t.msg = append(t.msg, 2<<3)
+		t.msg = binary.AppendUvarint(t.msg, uint64(step))
+	}
+}
+
+func appendBytes(dst []byte, field byte, b []byte) []byte {
+	dst = append(dst, field<<3|2)
+	dst = binary.AppendUvarint(dst, uint64(len(b)))
+	return append(dst, b...)
+}
+
+// frame writes the message as a TFRecord: length, its masked CRC-32C, data, its masked CRC-32C.
+func (t *Writer) frame() error {
+	t.buf = binary.LittleEndian.AppendUint64(t.buf[:0], uint64(len(t.msg)))
+	t.buf = binary.LittleEndian.AppendUint32(t.buf, masked(t.buf))
+	t.buf = append(t.buf, t.msg...)
+	t.buf = binary.LittleEndian.AppendUint32(t.buf, masked(t.msg))
+	_, err := t.w.Write(t.buf)
+	return err
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// masked is TFRecord's checksum: a CRC of data that itself holds CRCs is weak, so it is rotated and offset.
+func masked(b []byte) uint32 {
+	c := crc32.Checksum(b, castagnoli)
+	return (c>>15 | c<<17) + 0xa282ead8
+}
