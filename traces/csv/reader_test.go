@@ -1,0 +1,234 @@
+package csv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/traces"
+)
+
+func read(tb testing.TB, text string, o Options) ([]traces.Job, error) {
+	tb.Helper()
+	d, err := NewReader(strings.NewReader(text), "t.csv", o)
+	if err != nil {
+		return nil, err
+	}
+	return traces.ReadAll(d)
+}
+
+func wantJobs() []traces.Job {
+	return []traces.Job{
+		{ID: "a", User: "alice", VC: "main", Model: "resnet50", Work: 66 * time.Second, Estimate: 100 * time.Second, GPUs: 1, GPUMilli: 1000,
+			CPUMilli: 4000, MemBytes: 16 << 30, Iterations: 1000},
+		{ID: "b", User: "bob", VC: "main", Submit: 250 * time.Millisecond, Work: 10 * time.Second, GPUs: 1, GPUMilli: 500,
+			GPUTypes: []string{"V100", "A100"}, CPUMilli: 500, MemBytes: 1 << 29, Deadline: time.Hour, Priority: -2},
+		{ID: "2", Model: `odd "name"`, Submit: 1000 * time.Second, GPUs: 8, GPUMilli: 1000, GPUTypes: []string{"A100"}, Priority: 7},
+	}
+}
+
+func TestReadsEveryColumn(t *testing.T) {
+	b, err := os.ReadFile("testdata/jobs.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for name, in := range map[string]string{"as it is": text, "CR LF": strings.ReplaceAll(text, "\n", "\r\n"), "byte order mark": "\ufeff" + text,
+		"empty lines": strings.ReplaceAll(text, "\n", "\n\n"), "no end of line": strings.TrimSuffix(text, "\n")} {
+		got, err := read(t, in, Options{})
+		if err != nil || !reflect.DeepEqual(got, wantJobs()) {
+			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, wantJobs())
+		}
+	}
+}
+
+func TestOtherColumnsAreLabels(t *testing.T) {
+	d, err := NewReader(strings.NewReader("x,duration,num_gpu,submit_time,status,\n1,2,3,4,Pass,z\n\"5,\n5\",2,3,4,Killed,\n"), "t.csv", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(d.Labels()); got != "[x status ]" {
+		t.Errorf("labels %s", got)
+	}
+	var j traces.Job
+	for _, want := range []struct {
+		labels string
+		status traces.Status
+		line   int
+	}{{"1/Pass/z", traces.Completed, 2}, {"5,\n5/Killed/", traces.Cancelled, 4}} {
+		if err := d.Next(&j); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Label(0) + "/" + d.Label(1) + "/" + d.Label(2); got != want.labels || j.Status != want.status || d.Line() != want.line {
+			t.Errorf("labels %q, status %v, line %d; want %+v", got, j.Status, d.Line(), want)
+		}
+	}
+	if err := d.Next(&j); err != io.EOF {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
+	const head = "submit_time,duration,num_gpu,gpu_type,num_cpu,mem_gb,estimate,iterations,deadline,priority,min_gpu,max_gpu\n"
+	row := func(cells string) string { return head + "0,1,2,,,,,,,,,\n" + cells + "\n" }
+	for name, c := range map[string]struct{ text, want string }{
+		"empty file":            {"", `t.csv:1: got "", want a header with submit_time, duration, num_gpu`},
+		"all columns missing":   {"a,b\n1,2\n", `t.csv:1: got "a,b", want a header with also submit_time, duration, num_gpu`},
+		"two columns missing":   {"job_id,duration\n1,2\n", `t.csv:1: got "job_id,duration", want a header with also submit_time, num_gpu`},
+		"a column twice":        {"submit_time,duration,num_gpu,duration\n", `t.csv:1: duration: got "duration", want each column once in the header`},
+		"too few fields":        {row("1,1"), `t.csv:3: got "2 fields", want 12, as in the header`},
+		"too many fields":       {row("1,1,1,,,,,,,,,,"), `t.csv:3: got "13 fields", want 12, as in the header`},
+		"negative submit":       {row("-1,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "-1", want seconds, 0 or more`},
+		"submit NaN":            {row("NaN,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "NaN", want seconds`},
+		"no submit":             {row(",1,1,,,,,,,,,"), `t.csv:3: submit_time: got "", want seconds`},
+		"duration in words":     {row("1,1h,1,,,,,,,,,"), `t.csv:3: duration: got "1h", want seconds`},
+		"negative duration":     {row("1,-0.5,1,,,,,,,,,"), `t.csv:3: duration: got "-0.5", want seconds, 0 or more`},
+		"duration of an age":    {row("1,1e11,1,,,,,,,,,"), `t.csv:3: duration: got "1e11", want seconds, 0 or more and below 292 years`},
+		"fraction of several":   {row("1,1,1.5,,,,,,,,,"), `t.csv:3: num_gpu: got "1.5", want a whole number of GPUs, or a share of one GPU in thousandths`},
+		"finer than 1/1000":     {row("1,1,0.0004,,,,,,,,,"), `t.csv:3: num_gpu: got "0.0004"`},
+		"negative GPUs":         {row("1,1,-1,,,,,,,,,"), `t.csv:3: num_gpu: got "-1"`},
+		"absurd GPUs":           {row("1,1,1e12,,,,,,,,,"), `t.csv:3: num_gpu: got "1e12"`},
+		"empty alternative":     {row("1,1,1,A||B,,,,,,,,"), `t.csv:3: gpu_type: got "A||B", want names joined by |`},
+		"cores in words":        {row("1,1,1,,many,,,,,,,"), `t.csv:3: num_cpu: got "many"`},
+		"negative memory":       {row("1,1,1,,,-1,,,,,,"), `t.csv:3: mem_gb: got "-1"`},
+		"absurd memory":         {row("1,1,1,,,9e9,,,,,,"), `t.csv:3: mem_gb: got "9e9"`},
+		"estimate inf":          {row("1,1,1,,,,inf,,,,,"), `t.csv:3: estimate: got "inf", want seconds`},
+		"half an iteration":     {row("1,1,1,,,,,0.5,,,,"), `t.csv:3: iterations: got "0.5", want a whole number`},
+		"deadline none":         {row("1,1,1,,,,,,none,,,"), `t.csv:3: deadline: got "none", want seconds, 0 or more and below 292 years, or nothing where it is not given`},
+		"half a priority":       {row("1,1,1,,,,,,,1.5,,"), `t.csv:3: priority: got "1.5", want a whole number`},
+		"minimum above":         {row("1,1,1,,,,,,,,2,"), `t.csv:3: min_gpu: got "2", want at most num_gpu`},
+		"maximum below":         {row("1,1,2,,,,,,,,,1"), `t.csv:3: max_gpu: got "1", want at least num_gpu`},
+		"backwards":             {head + "5.5,1,2,,,,,,,,,\n4,1,1,,,,,,,,,\n", `t.csv:3: submit_time: got "4", want 5.5 or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)`},
+		"quote inside":          {row(`1,1,1,a"b",,,,,,,,`), `t.csv:3: got "a\"b\"", want quotes around the whole field`},
+		"text behind a quote":   {row(`1,1,1,"a"b,,,,,,,,`), `t.csv:3: got "b,,,,,,,,", want a comma or the end of the line after a closing quote`},
+		"quote never closed":    {row("1,1,1,\"a\n\n"), `got "the end of the file", want a closing quote for the one opened in line 3`},
+		"quote over everything": {row("1,1,1,\"" + strings.Repeat("a\n", traces.MaxLine)), `want a row of at most 1048576 bytes (a quote opened in line 3 is not closed)`},
+	} {
+		_, err := read(t, c.text, Options{})
+		var re *traces.RowError
+		if !errors.As(err, &re) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v\nwant %s", name, err, c.want)
+		}
+	}
+}
+
+func TestAnErrorStays(t *testing.T) {
+	d, err := NewReader(strings.NewReader("submit_time,duration,num_gpu\n1,x,1\n2,2,2\n"), "t.csv", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j traces.Job
+	first := d.Next(&j)
+	if second := d.Next(&j); first == nil || first != second {
+		t.Errorf("%v, then %v", first, second)
+	}
+}
+
+func TestUnsortedRowsComeAsTheyStand(t *testing.T) {
+	jobs, err := read(t, "submit_time,duration,num_gpu\n5,1,1\n3,1,1\n4,1,1\n", Options{Unsorted: true})
+	if err != nil || len(jobs) != 3 || jobs[1].Submit != 3*time.Second || jobs[1].ID != "1" {
+		t.Fatalf("%v, %+v", err, jobs)
+	}
+	if moved := traces.SortStable(jobs); moved != 2 || jobs[0].ID != "1" {
+		t.Errorf("moved %d, %+v", moved, jobs)
+	}
+}
+
+func TestSharesAndWholeNumbersOfGPUs(t *testing.T) {
+	for cell, want := range map[string][2]int{"1": {1, 1000}, "1.0": {1, 1000}, "8.000": {8, 1000}, "0.001": {1, 1}, "0.999": {1, 999}, "5e-1": {1, 500}, "0": {0, 1000}, " 2 ": {2, 1000}} {
+		jobs, err := read(t, "submit_time,duration,num_gpu\n0,1,"+cell+"\n", Options{})
+		if err != nil || jobs[0].GPUs != want[0] || jobs[0].GPUMilli != want[1] {
+			t.Errorf("num_gpu %q: %v, %+v; want %v", cell, err, jobs, want)
+		}
+	}
+}
+
+func TestReadingARowAllocatesItsIDAlone(t *testing.T) {
+	text := "submit_time,duration,num_gpu,user,gpu_type,job_id\n" + strings.Repeat("1000.5,20,4,alice,V100|A100,application_1\n", 2000)
+	d, err := NewReader(strings.NewReader(text), "t.csv", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j traces.Job
+	if n := testing.AllocsPerRun(1000, func() {
+		if err := d.Next(&j); err != nil {
+			t.Error(err)
+		}
+	}); n > 1 {
+		t.Errorf("%v allocations a row, want 1", n)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	b, err := os.ReadFile("testdata/jobs.csv")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b, false)
+	f.Add([]byte("\xef\xbb\xbfsubmit_time,duration,num_gpu,min_gpu,max_gpu,status\r\n1e-9,1,0.5,1,2,Pass\r\n"), true)
+	f.Add([]byte("num_gpu,submit_time,duration,job_id\n1,2,3,\"a\"\"\nb\"\n1,1,1,\""), true)
+	f.Add([]byte("submit_time,duration,num_gpu\n1e999999999,1,1\n"), false)
+	f.Fuzz(func(t *testing.T, b []byte, unsorted bool) {
+		d, err := NewReader(strings.NewReader(string(b)), "f", Options{Unsorted: unsorted})
+		if err != nil {
+			return
+		}
+		var jobs []traces.Job
+		for {
+			var j traces.Job
+			if err := d.Next(&j); err == io.EOF {
+				break
+			} else if err != nil {
+				if err.Error() == "" {
+					t.Fatal("an error without words")
+				}
+				return
+			}
+			for i := range d.Labels() {
+				d.Label(i)
+			}
+			if j.Submit < 0 || j.Work < 0 || j.GPUs < 0 || j.GPUMilli < 1 || j.GPUMilli > 1000 || j.ID == "" || !unsorted && len(jobs) > 0 && j.Submit < jobs[len(jobs)-1].Submit {
+				t.Fatalf("%+v", j)
+			}
+			jobs = append(jobs, j)
+		}
+		if len(jobs) > len(b) {
+			t.Fatalf("%d jobs from %d bytes", len(jobs), len(b))
+		}
+		var out strings.Builder // what was read can be written, and reading that gives the same
+		if n, err := Write(&out, &traces.Slice{Jobs: jobs}); err != nil || n != len(jobs) {
+			t.Fatalf("wrote %d of %d: %v", n, len(jobs), err)
+		}
+		again, err := read(t, out.String(), Options{Unsorted: true})
+		if err != nil || !reflect.DeepEqual(again, jobs) {
+			t.Fatalf("%v\n%+v\n%+v", err, jobs, again)
+		}
+	})
+}
+
+func BenchmarkReader(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("submit_time,duration,num_gpu,job_id,user,vc,gpu_type,estimate\n")
+	const rows = 10000
+	for i := range rows {
+		fmt.Fprintf(&text, "%d.5,%d,%d,job%d,user%d,vc%d,V100,%d\n", i, i%977, 1+i%8, i, i%50, i%5, i%977+60)
+	}
+	b.SetBytes(int64(text.Len()))
+	b.ReportAllocs()
+	var j traces.Job
+	for b.Loop() {
+		d, err := NewReader(strings.NewReader(text.String()), "b", Options{})
+		for err == nil {
+			err = d.Next(&j)
+		}
+		if err != io.EOF {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
+}

@@ -1,0 +1,162 @@
+package swf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/traces"
+)
+
+const s = time.Second
+
+func open(tb testing.TB, text string, o Options) *Reader {
+	tb.Helper()
+	d, err := NewReader(strings.NewReader(text), "t.swf", o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+func small(tb testing.TB) string {
+	tb.Helper()
+	b, err := os.ReadFile("testdata/small.swf")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestReadsASmallLog(t *testing.T) {
+	want := []traces.Job{
+		{ID: "1", Submit: 10 * s, Work: 100 * s, Estimate: 200 * s, GPUs: 8, GPUMilli: 1000, User: "7", VC: "3", Model: "2", Status: traces.Completed},
+		{ID: "2", Submit: 10 * s, Work: 50 * s, GPUs: 4, GPUMilli: 1000, User: "7", VC: "3", MemBytes: 4 * 512 << 10, Status: traces.Failed},
+		{ID: "5", Submit: 15 * s, Work: 3500 * time.Millisecond, Estimate: 60 * s, GPUs: 2, GPUMilli: 1000, MemBytes: 2 * 2048 << 10, Status: traces.Cancelled},
+		{ID: "6", Submit: 15 * s, Work: s, GPUs: 1, GPUMilli: 1000, User: "9", VC: "4", Model: "11", Status: traces.Completed},
+	}
+	text := small(t)
+	for name, in := range map[string]string{"as it is": text, "CR LF": strings.ReplaceAll(text, "\n", "\r\n"), "tabs": strings.ReplaceAll(text, "   ", "\t")} {
+		d := open(t, in, Options{})
+		got, err := traces.ReadAll(d)
+		if err != nil || !reflect.DeepEqual(got, want) || d.Dropped() != 2 {
+			t.Errorf("%s: %v, dropped %d\n%+v\nwant\n%+v", name, err, d.Dropped(), got, want)
+		}
+	}
+	got, err := traces.ReadAll(open(t, text, Options{Queue: true}))
+	if err != nil || got[0].VC != "1" || got[1].VC != "0" || got[2].VC != "" || got[3].VC != "2" {
+		t.Errorf("queues: %v, %+v", err, got)
+	}
+}
+
+func TestHeaderIsKept(t *testing.T) {
+	h := open(t, small(t), Options{}).Header()
+	if h.Procs() != 64 || h["Note"] != "the first note\ngoes on here\nthe second note" || h["Queue"] != "1  batch: long" {
+		t.Errorf("%d processors, %q", h.Procs(), h)
+	}
+	if v, ok := h.Int("UnixStartTime"); v != 1000000000 || !ok {
+		t.Errorf("UnixStartTime %d, %v", v, ok)
+	}
+	if _, ok := h.Int("Computer"); ok {
+		t.Error("a number of Computer")
+	}
+	if n := (Header{"MaxNodes": "16"}).Procs(); n != 16 || (Header{}).Procs() != 0 {
+		t.Error("Procs without MaxProcs")
+	}
+	if d := open(t, "", Options{}); len(d.Header()) != 0 || d.Next(new(traces.Job)) != io.EOF {
+		t.Error("an empty log")
+	}
+	d := open(t, strings.Repeat("; Note: "+strings.Repeat("x", 1000)+"\n", 2000), Options{})
+	if n := len(d.Header()["Note"]); n > maxHeader || n < maxHeader/2 {
+		t.Errorf("%d bytes of a long header kept", n)
+	}
+}
+
+// line is a good job with one field changed.
+func line(field int, value string) string {
+	f := strings.Fields("1 10 5 100 8 -1 -1 8 200 -1 1 7 3 2 1 -1 -1 -1")
+	f[field] = value
+	return strings.Join(f, " ") + "\n"
+}
+
+func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"17 fields":            {"; x\n1 10 5 100 8 -1 -1 8 200 -1 1 7 3 2 1 -1 -1\n", `t.swf:2: got "17 fields", want 18`},
+		"submit unknown":       {line(fieldSubmit, "-1"), `t.swf:1: submit time: got "-1", want seconds, 0 or more`},
+		"submit in words":      {line(fieldSubmit, "noon"), `t.swf:1: submit time: got "noon"`},
+		"run time NaN":         {line(fieldRun, "NaN"), `t.swf:1: run time: got "NaN", want seconds`},
+		"half a processor":     {line(fieldAllocated, "0.5"), `t.swf:1: allocated processors: got "0.5", want a whole number`},
+		"absurd processors":    {line(fieldAllocated, "99999999999"), `t.swf:1: allocated processors: got "99999999999", want at most`},
+		"requested time":       {line(fieldTime, "1h"), `t.swf:1: requested time: got "1h"`},
+		"requested memory":     {line(fieldMem, "2G"), `t.swf:1: requested memory: got "2G", want KB for each processor`},
+		"absurd memory":        {line(fieldMem, "9000000000000000000"), `t.swf:1: requested memory: got "9000000000000000000"`},
+		"memory of all absurd": {line(fieldMem, "9000000000000000"), `t.swf:1: requested memory: got "9000000000000000", want KB for each processor, together`},
+		"status":               {line(fieldStatus, "ok"), `t.swf:1: status: got "ok"`},
+		"executable":           {line(fieldExecutable, "a.out"), `t.swf:1: executable: got "a.out"`},
+		"backwards":            {line(fieldSubmit, "10") + line(fieldSubmit, "9"), `t.swf:2: submit time: got "9", want 10 or later, as in the job before (jobs must be in order of submit time; --sort puts them in order)`},
+	} {
+		_, err := traces.ReadAll(open(t, c.text, Options{}))
+		var re *traces.RowError
+		if !errors.As(err, &re) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v\nwant %s", name, err, c.want)
+		}
+	}
+	jobs, err := traces.ReadAll(open(t, line(fieldSubmit, "10")+line(fieldSubmit, "9"), Options{Unsorted: true}))
+	if err != nil || len(jobs) != 2 || jobs[1].Submit != 9*s {
+		t.Errorf("unsorted: %v, %+v", err, jobs)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte(small(f)), false)
+	f.Add([]byte(line(fieldMem, "123456789")+line(fieldAllocated, "-1")), true)
+	f.Add([]byte(";;;:\n; a: b\n;\x00:\n1 1e300 1"), true)
+	f.Fuzz(func(t *testing.T, b []byte, queue bool) {
+		d, err := NewReader(strings.NewReader(string(b)), "f", Options{Queue: queue})
+		if err != nil {
+			return
+		}
+		d.Header().Procs()
+		var j traces.Job
+		last, n := time.Duration(0), 0
+		for ; ; n++ {
+			if err := d.Next(&j); err != nil {
+				break
+			}
+			if j.Submit < last || j.Work <= 0 || j.GPUs < 1 || j.GPUMilli != 1000 || j.Estimate < 0 || j.MemBytes < 0 {
+				t.Fatalf("%+v after %v", j, last)
+			}
+			last = j.Submit
+		}
+		if n > len(b) {
+			t.Fatalf("%d jobs from %d bytes", n, len(b))
+		}
+	})
+}
+
+func BenchmarkReader(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("; MaxProcs: 128\n")
+	const rows = 10000
+	for i := range rows {
+		fmt.Fprintf(&text, "%5d %8d %6d %6d %3d     -1    -1  %3d %6d    -1  1 %3d %3d  -1 -1 -1 -1 -1\n", i+1, 13*i, 5, 1+i%977, 1+i%64, 1+i%64, 600, 1+i%50, 1+i%9)
+	}
+	b.SetBytes(int64(text.Len()))
+	b.ReportAllocs()
+	var j traces.Job
+	for b.Loop() {
+		d, err := NewReader(strings.NewReader(text.String()), "b", Options{})
+		for err == nil {
+			err = d.Next(&j)
+		}
+		if err != io.EOF {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
+}
