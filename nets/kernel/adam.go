@@ -5,6 +5,7 @@ import "math"
 // AdamStep holds the numbers of one Adam update, see Adam.
 type AdamStep struct {
 	Beta1, Beta2 float32 // decay of the moments
+	Rest1, Rest2 float32 // 1 - decay, rounded once: 1 - float32(0.999) is off in the fifth digit
 	Rate         float32 // learning rate / (1 - beta1^t)
 	Root         float32 // 1 / sqrt(1 - beta2^t)
 	Eps          float32
@@ -12,15 +13,15 @@ type AdamStep struct {
 
 // Adam updates parameters p and moments m, v by gradient g (Kingma and Ba 2015, algorithm 1):
 //
-//	m = beta1·m + (1-beta1)·g,  v = beta2·v + (1-beta2)·g²,  p = p - Rate·m / (sqrt(v)·Root + Eps)
+//	m = Beta1·m + Rest1·g,  v = Beta2·v + Rest2·g²,  p = p - Rate·m / (sqrt(v)·Root + Eps)
 //
 // All four have the same length.
-func Adam(p, g, m, v []float32, s *AdamStep) { active.adam(p, g, m, v, s) }
+func Adam(p, g, m, v []float32, s AdamStep) { active.adam(p, g, m, v, s) }
 
-func adam(p, g, m, v []float32, s *AdamStep) {
+func adam(p, g, m, v []float32, s AdamStep) {
 	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
 	b1, b2, rate, root, eps := s.Beta1, s.Beta2, s.Rate, s.Root, s.Eps
-	c1, c2 := 1-b1, 1-b2
+	c1, c2 := s.Rest1, s.Rest2
 	for i := range p {
 		x := g[i]
 		mi := b1*m[i] + c1*x

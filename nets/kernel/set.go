@@ -16,7 +16,7 @@ type set struct {
 	logSoftmax func(dst, src, mask []float32, m, n int)
 	im2Col     func(dst, src []float32, rows int, g *Conv)
 	col2Im     func(dst, src []float32, rows int, g *Conv)
-	adam       func(p, g, m, v []float32, c *AdamStep)
+	adam       func(p, g, m, v []float32, s AdamStep)
 	sumSquares func(x []float32) float64
 }
 

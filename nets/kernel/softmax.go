@@ -32,11 +32,13 @@ func logSoftmax[T Float](dst, src, mask []T, m, n int) {
 		for _, x := range d[1:] {
 			top = max(top, x)
 		}
+		// Taking off the largest logit first keeps the digits of the rest, whatever its size.
 		var sum T
-		for _, x := range d {
-			sum += exp(x - top)
+		for j, x := range d {
+			d[j] = x - top
+			sum += exp(d[j])
 		}
-		norm := top + T(math.Log(float64(sum)))
+		norm := T(math.Log(float64(sum)))
 		for j := range d {
 			d[j] -= norm
 		}

@@ -65,11 +65,13 @@ func (a *Adam) Step(g *nets.Params, lr float64) {
 	s := kernel.AdamStep{
 		Beta1: float32(a.cfg.Beta1),
 		Beta2: float32(a.cfg.Beta2),
+		Rest1: float32(1 - a.cfg.Beta1),
+		Rest2: float32(1 - a.cfg.Beta2),
 		Rate:  float32(lr / (1 - math.Pow(a.cfg.Beta1, t))),
 		Root:  float32(1 / math.Sqrt(1-math.Pow(a.cfg.Beta2, t))),
 		Eps:   float32(a.cfg.Eps),
 	}
-	kernel.Adam(a.p.Data, g.Data, a.m.Data, a.v.Data, &s)
+	kernel.Adam(a.p.Data, g.Data, a.m.Data, a.v.Data, s)
 }
 
 // Reset forgets the moments and starts counting steps from 0.

@@ -1,0 +1,377 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/rng"
+	"clustergym/nets"
+	"clustergym/nets/tape"
+)
+
+// jobSelect has the fields of the environment JobSelect-v1 for 10 slots.
+var jobSelect = Input{{"cluster", []int{20, 32}}, {"global", []int{8}}, {"jobs", []int{10, 10}}, {"queue", []int{20, 80}}}
+
+const jobSelectActions = 11
+
+// branches is a network for jobSelect: an image of the cluster, the queue and the job table slot by slot.
+func branches(head string) Config {
+	return Config{Kind: "cnn", Hidden: []int{256}, Activation: "relu", Head: head, SlotHidden: 64, Branches: []Branch{
+		{Field: "queue", Slots: true, Convs: []Conv{{Filters: 32, Kernel: [2]int{20, 8}, Stride: [2]int{20, 8}}}},
+		{Field: "jobs", Slots: true, Convs: []Conv{{Filters: 32, Kernel: [2]int{1, 10}, Stride: [2]int{1, 10}}}},
+		{Field: "cluster", Convs: []Conv{
+			{Filters: 16, Kernel: [2]int{4, 4}, Stride: [2]int{2, 2}},
+			{Filters: 32, Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}}}, Dense: []int{64}},
+	}}
+}
+
+type netCase struct {
+	name    string
+	cfg     Config
+	in      Input
+	actions int
+}
+
+func netCases() []netCase {
+	mlp := DefaultConfig()
+	shared := mlp
+	shared.Separate, shared.Activation = false, "relu"
+	normed := shared
+	normed.LayerNorm = true
+	none := shared
+	none.Hidden = nil
+	slotsSeparate := branches("slots")
+	slotsSeparate.Separate, slotsSeparate.LayerNorm = true, true
+	// Padding, several channels, dense layers in branches, slots without convolutions, a field without a branch.
+	odd := Config{Kind: "cnn", Hidden: []int{10}, Activation: "tanh", Head: "slots", SlotHidden: 7, Branches: []Branch{
+		{Field: "image", Convs: []Conv{{Filters: 3, Kernel: [2]int{3, 2}, Pad: [2]int{1, 1}}, {Filters: 2, Kernel: [2]int{2, 2}, Stride: [2]int{1, 2}}}, Dense: []int{5}},
+		{Field: "table", Slots: true, Dense: []int{6, 4}},
+		{Field: "line", Slots: true, Convs: []Conv{{Filters: 3, Kernel: [2]int{1, 2}, Stride: [2]int{1, 2}}}},
+	}}
+	oddIn := Input{{"extra", []int{3}}, {"image", []int{5, 4, 2}}, {"line", []int{1, 6}}, {"table", []int{3, 4}}}
+	oddDense := odd
+	oddDense.Head = "dense"
+	flat := Input{{"obs", []int{9}}}
+	return []netCase{
+		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
+		{"cnn dense", branches("dense"), jobSelect, jobSelectActions}, {"cnn slots", branches("slots"), jobSelect, jobSelectActions},
+		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4}, {"odd dense", oddDense, oddIn, 4},
+	}
+}
+
+func noise(r *rand.Rand, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	return x
+}
+
+func maskOf(r *rand.Rand, n, a int) []bool {
+	m := make([]bool, n*a)
+	for i := range m {
+		m[i] = r.IntN(3) > 0 || i%a == a-1
+	}
+	return m
+}
+
+func asFloats(m []bool) []float32 {
+	x := make([]float32, len(m))
+	for i, ok := range m {
+		if ok {
+			x[i] = 1
+		}
+	}
+	return x
+}
+
+func TestForwardHasTheBitsOfTheGraph(t *testing.T) {
+	for _, c := range netCases() {
+		t.Run(c.name, func(t *testing.T) {
+			r := rng.Stream(1, c.name)
+			const n = 5
+			obs, mask := noise(r, n*c.in.Size()), maskOf(r, n, c.actions)
+			ac, err := NewActorCritic(c.cfg, c.in, c.actions, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			perturb(ac.Params().Data, r) // biases are not 0 then
+			p, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+				l, v := ac.Graph(b, b.Input("obs", n, c.in.Size()))
+				return nil, []*gorgonia.Node{l, v}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(p.Input("obs"), obs)
+			if err := p.Run(); err != nil {
+				t.Fatal(err)
+			}
+			logits, value := ac.Forward(n+3).Run(obs, n)
+			sameBits(t, "logits", logits, p.Output(0))
+			sameBits(t, "value", value, p.Output(1))
+
+			for _, duelling := range []bool{false, true} {
+				for _, m := range [][]bool{nil, mask} {
+					q, err := NewQNet(c.cfg, c.in, c.actions, duelling, r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					perturb(q.Params().Data, r)
+					p, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+						obs := b.Input("obs", n, c.in.Size())
+						if m == nil {
+							return nil, []*gorgonia.Node{q.Graph(b, obs, nil)}
+						}
+						return nil, []*gorgonia.Node{q.Graph(b, obs, b.Input("mask", n, c.actions))}
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					copy(p.Input("obs"), obs)
+					copy(p.Input("mask"), asFloats(m))
+					if err := p.Run(); err != nil {
+						t.Fatal(err)
+					}
+					sameBits(t, fmt.Sprintf("q, duelling %v, mask %v", duelling, m != nil), q.Forward(n).Run(obs, m, n), p.Output(0))
+				}
+			}
+		})
+	}
+}
+
+func perturb(x []float32, r *rand.Rand) {
+	for i := range x {
+		x[i] += float32(0.1 * r.NormFloat64())
+	}
+}
+
+func sameBits(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) || len(got) == 0 {
+		t.Fatalf("%s: %d elements, want %d and not 0", name, len(got), len(want))
+	}
+	for i := range got {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) || got[i] != got[i] {
+			t.Fatalf("%s[%d] = %v, want %v", name, i, got[i], want[i])
+		}
+	}
+}
+
+func TestARowsBitsDoNotDependOnTheOtherRows(t *testing.T) {
+	for _, c := range netCases() {
+		r := rng.Stream(21, c.name)
+		const n = 7
+		obs, mask := noise(r, n*c.in.Size()), maskOf(r, n, c.actions)
+		ac, err := NewActorCritic(c.cfg, c.in, c.actions, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := NewQNet(c.cfg, c.in, c.actions, true, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logits, value := ac.Forward(n).Run(obs, n)
+		qs := q.Forward(n).Run(obs, mask, n)
+		one, oneQ := ac.Forward(1), q.Forward(1)
+		for i := range n {
+			row := obs[i*c.in.Size() : (i+1)*c.in.Size()]
+			l, v := one.Run(row, 1)
+			sameBits(t, c.name+" logits", l, logits[i*c.actions:(i+1)*c.actions])
+			sameBits(t, c.name+" value", v, value[i:i+1])
+			sameBits(t, c.name+" q", oneQ.Run(row, mask[i*c.actions:(i+1)*c.actions], 1), qs[i*c.actions:(i+1)*c.actions])
+		}
+	}
+}
+
+func TestForwardDoesNotAllocate(t *testing.T) {
+	for _, c := range netCases() {
+		r := rng.Stream(22, c.name)
+		obs, mask := noise(r, 5*c.in.Size()), maskOf(r, 5, c.actions)
+		ac, _ := NewActorCritic(c.cfg, c.in, c.actions, r)
+		q, _ := NewQNet(c.cfg, c.in, c.actions, true, r)
+		f, g := ac.Forward(5), q.Forward(5)
+		if n := testing.AllocsPerRun(10, func() { f.Run(obs, 5); g.Run(obs, mask, 5); g.Run(obs, nil, 3) }); n != 0 {
+			t.Errorf("%s: %v allocations", c.name, n)
+		}
+	}
+}
+
+// With head slots, exchanging two slots exchanges their logits and leaves the rest as it was, up to the rounding of
+// the mean over slots.
+func TestSlotsAreScoredAlike(t *testing.T) {
+	cfg := branches("slots")
+	r := rng.Stream(23, "slots")
+	ac, err := NewActorCritic(cfg, jobSelect, jobSelectActions, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ac.Params().Data { // policy heads begin so small that everything is nearly equal
+		ac.Params().Data[i] += float32(0.05 * r.NormFloat64())
+	}
+	obs := noise(r, jobSelect.Size())
+	f := ac.Forward(1)
+	before, v := f.Run(obs, 1)
+	logits, value := append([]float32(nil), before...), v[0]
+	const a, b = 2, 7
+	jobs := obs[640+8 : 640+8+100]
+	queue := obs[640+8+100:]
+	for i := range 10 {
+		jobs[a*10+i], jobs[b*10+i] = jobs[b*10+i], jobs[a*10+i]
+	}
+	for h := range 20 {
+		for m := range 8 {
+			x, y := h*80+a*8+m, h*80+b*8+m
+			queue[x], queue[y] = queue[y], queue[x]
+		}
+	}
+	logits[a], logits[b] = logits[b], logits[a]
+	if math.Abs(float64(logits[a]-logits[b])) < 1e-2 {
+		t.Fatalf("slots %d and %d score alike: the test shows nothing", a, b)
+	}
+	after, v := f.Run(obs, 1)
+	for i := range after {
+		if math.Abs(float64(after[i]-logits[i])) > 1e-5 {
+			t.Errorf("logit %d = %v, want %v", i, after[i], logits[i])
+		}
+	}
+	if math.Abs(float64(v[0]-value)) > 1e-5 {
+		t.Errorf("value %v, want %v", v[0], value)
+	}
+}
+
+func TestInitialisation(t *testing.T) {
+	ac, err := NewActorCritic(branches("dense"), jobSelect, jobSelectActions, rng.Stream(24, "init"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gain := func(name string) float64 { // of any column of an orthogonal matrix with more rows than columns
+		v := ac.Params().View(name)
+		if v == nil {
+			t.Fatalf("no parameter %q; there are %v", name, names(ac.Params().Views))
+		}
+		cols, s := v.Shape[len(v.Shape)-1], 0.0
+		for i := 0; i < len(v.Data); i += cols {
+			s += float64(v.Data[i]) * float64(v.Data[i])
+		}
+		return math.Sqrt(s)
+	}
+	for name, want := range map[string]float64{"policy.weight": 0.01, "value.weight": 1, "trunk.0.weight": math.Sqrt2, "queue.conv.0.weight": math.Sqrt2, "cluster.dense.0.weight": math.Sqrt2} {
+		if g := gain(name); math.Abs(g-want) > 1e-5 {
+			t.Errorf("%s has gain %v, want %v", name, g, want)
+		}
+	}
+	for _, v := range ac.Params().Views {
+		if len(v.Shape) == 1 && v.Data[0] != 0 {
+			t.Errorf("bias %s begins at %v", v.Name, v.Data[0])
+		}
+	}
+	again, _ := NewActorCritic(branches("dense"), jobSelect, jobSelectActions, rng.Stream(24, "init"))
+	sameBits(t, "parameters", again.Params().Data, ac.Params().Data)
+	// A policy that begins nearly uniform.
+	logits, _ := ac.Forward(1).Run(noise(rng.Stream(25, "obs"), jobSelect.Size()), 1)
+	for _, l := range logits {
+		if math.Abs(float64(l)) > 0.2 {
+			t.Errorf("logit %v at the beginning", l)
+		}
+	}
+}
+
+func names(vs []nets.View) []string {
+	var ns []string
+	for _, v := range vs {
+		ns = append(ns, v.Name)
+	}
+	return ns
+}
+
+func TestSeparateSharesNothing(t *testing.T) {
+	cfg := DefaultConfig()
+	in := Input{{"obs", []int{4}}}
+	ac, err := NewActorCritic(cfg, in, 3, rng.Stream(26, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := ac.Forward(1)
+	obs := []float32{1, 2, 3, 4}
+	l, v := f.Run(obs, 1)
+	logits, value := append([]float32(nil), l...), v[0]
+	for _, w := range ac.Params().Views {
+		if strings.HasPrefix(w.Name, "critic.") {
+			for i := range w.Data {
+				w.Data[i] += 1
+			}
+		} else if !strings.HasPrefix(w.Name, "actor.") {
+			t.Errorf("parameter %q is neither the actor's nor the critic's", w.Name)
+		}
+	}
+	l, v = f.Run(obs, 1)
+	sameBits(t, "logits", l, logits)
+	if v[0] == value {
+		t.Error("the value does not depend on the critic")
+	}
+}
+
+func TestEveryFaultIsReported(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	cfg := Config{Kind: "cnn", Hidden: []int{8, 0}, Activation: "gelu", Head: "slots", Branches: []Branch{
+		{Field: "a", Dense: []int{-1}, Convs: []Conv{{Filters: 0, Kernel: [2]int{0, 2}, Stride: [2]int{-1, 1}, Pad: [2]int{2, 2}}}}, {Field: "a"}}}
+	var keys []string
+	for _, f := range fault.All(cfg.Validate()) {
+		keys = append(keys, f.Key)
+	}
+	want := []string{"activation", "hidden[1]", "branches[0].dense[0]", "branches[0].convs[0].filters", "branches[0].convs[0].kernel",
+		"branches[0].convs[0].stride", "branches[0].convs[0].pad", "branches[1].field", "head", "slot_hidden"}
+	if !slices.Equal(keys, want) {
+		t.Errorf("faults of %v, want %v", keys, want)
+	}
+	mlp := DefaultConfig()
+	mlp.Head, mlp.Branches = "slots", []Branch{{Field: "obs"}}
+	if n := len(fault.All(mlp.Validate())); n != 2 {
+		t.Errorf("%d faults of branches and slots in an mlp, want 2", n)
+	}
+}
+
+func TestConfigurationsThatDoNotFitTheObservation(t *testing.T) {
+	bad := func(f func(c *Config)) Config {
+		c := branches("slots")
+		f(&c)
+		return c
+	}
+	for _, c := range []struct {
+		name, want string
+		cfg        Config
+		actions    int
+	}{
+		{"unknown field", `branches[1].field: got "job", want one of [cluster global jobs queue]`, bad(func(c *Config) { c.Branches[1].Field = "job" }), 11},
+		{"slots and actions", "branches[0].slots: got 10, want 11 positions", branches("slots"), 12},
+		{"kernel too large", "branches[2].convs[1].kernel", bad(func(c *Config) { c.Branches[2].Convs[1].Kernel = [2]int{12, 3} }), 11},
+		{"not an image", "branches[2].field", bad(func(c *Config) { c.Branches[2].Field = "global" }), 11},
+		{"no actions", "actions: got 0", branches("dense"), 0},
+		{"only wait", "actions: got 1", branches("slots"), 1},
+		{"bad by itself", "kind", Config{}, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := NewActorCritic(c.cfg, jobSelect, c.actions, rng.Stream(1, "x"))
+			_, err2 := NewQNet(c.cfg, jobSelect, c.actions, true, rng.Stream(1, "x"))
+			for _, e := range []error{err, err2} {
+				if e == nil || !strings.Contains(e.Error(), c.want) || len(fault.All(e)) == 0 {
+					t.Errorf("error %v, want faults with %q", e, c.want)
+				}
+			}
+		})
+	}
+	if _, err := NewActorCritic(DefaultConfig(), nil, 3, rng.Stream(1, "x")); err == nil {
+		t.Error("an empty observation was accepted")
+	}
+}
