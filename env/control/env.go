@@ -71,6 +71,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if e.closed {
 		return env.ErrClosed
 	}
+	e.begun = false // until this one has
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -1,0 +1,166 @@
+package envtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+
+	"clustergym/env"
+	"clustergym/internal/rng"
+)
+
+func (s *suite) tasksArePartOfTheEpisode() error {
+	e, ctx := s.first(), context.Background()
+	tasker, ok := e.(env.Tasker)
+	var fields []env.Field
+	if ok {
+		fields = tasker.TaskSpec()
+	}
+	n := 0
+	for _, f := range fields {
+		if err := fieldIsSane(f); err != nil {
+			return fmt.Errorf("task %q: %w", f.Name, err)
+		}
+		n += f.Len()
+	}
+	// A task of the wrong length is refused, also where there are none; so is one that is no number.
+	ts := env.NewTimeStep(s.spec)
+	ep := s.episode(0)
+	ep.Task = make([]float64, n+1)
+	if err := e.Reset(ctx, ep, ts); err == nil {
+		return fmt.Errorf("a task of %d numbers was accepted, want %d", n+1, n)
+	}
+	if n == 0 {
+		return nil
+	}
+	ep.Task = make([]float64, n)
+	for i := range ep.Task {
+		ep.Task[i] = math.NaN()
+	}
+	if err := e.Reset(ctx, ep, ts); err == nil {
+		return errors.New("a task of NaN was accepted")
+	}
+	other := s.open()
+	for k := range s.episodes {
+		ep := s.episode(k)
+		task, again := make([]float64, n), make([]float64, n)
+		tasker.SampleTask(rng.Stream(uint64(k), "envtest/task"), task)
+		tasker.SampleTask(rng.Stream(uint64(k), "envtest/task"), again)
+		at := 0
+		for _, f := range fields {
+			for range f.Len() {
+				if math.Float64bits(task[at]) != math.Float64bits(again[at]) {
+					return fmt.Errorf("task %q is drawn from more than the generator passed in", f.Name)
+				}
+				// Bounds are float32, which may round inwards.
+				if v := float32(task[at]); !(v >= f.Low && v <= f.High) {
+					return fmt.Errorf("task %q is %v, outside [%v, %v]", f.Name, task[at], f.Low, f.High)
+				}
+				at++
+			}
+		}
+		ep.Task = task
+		want, err := s.record(e, ep)
+		if err != nil {
+			return fmt.Errorf("task %v: %w", task, err)
+		}
+		ep.Task = append([]float64(nil), task...)
+		see := follow(want, 0)
+		err = s.play(other, ep, func(ts *env.TimeStep) error {
+			for i := range ep.Task { // the task was the caller's
+				ep.Task[i] = -1e30
+			}
+			return see(ts)
+		})
+		if err != nil {
+			return fmt.Errorf("task %v in a second instance: %w", task, err)
+		}
+	}
+	return nil
+}
+
+func (s *suite) renderingOnlyLooks() error {
+	r, ok := s.first().(env.Renderer)
+	if !ok {
+		return skip("the environment cannot show itself")
+	}
+	want, err := s.record(s.open(), s.episode(0))
+	if err != nil {
+		return err
+	}
+	see := follow(want, 0)
+	err = s.play(s.first(), s.episode(0), func(ts *env.TimeStep) error {
+		var b bytes.Buffer
+		if err := r.Render(&b, "ansi"); err != nil {
+			return fmt.Errorf("Render: %w", err)
+		}
+		if b.Len() == 0 {
+			return errors.New("Render wrote nothing")
+		}
+		return see(ts)
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.Render(new(bytes.Buffer), "no-such-mode"); err == nil {
+		return errors.New("Render accepts a mode that does not exist")
+	}
+	return nil
+}
+
+// stepsAllocateNothing plays the same episodes twice and counts in the second round: every buffer has then had
+// its size once. A few steps in a hundred may show allocations of the runtime's own.
+func (s *suite) stepsAllocateNothing() error {
+	if !s.noAllocs {
+		return skip("not asked for")
+	}
+	const steps = 300
+	e, ctx := s.first(), context.Background()
+	ts := env.NewTimeStep(s.spec)
+	p := s.player(s.seed)
+	episode, bad, allocs := 0, 0, 0.0
+	var failed error
+	round := func(count bool) {
+		p.src, episode = rng.Stream(s.seed, "envtest/allocs"), 0
+		ts.Kind = env.Terminated
+		for i := 0; i < steps && failed == nil; i++ {
+			var a env.Action
+			prepare := true
+			// AllocsPerRun calls its function twice and counts the second call.
+			n := testing.AllocsPerRun(1, func() {
+				if !prepare {
+					if err := e.Step(ctx, a, ts); err != nil {
+						failed = err
+					}
+					return
+				}
+				prepare = false
+				if ts.Kind.Last() {
+					if err := e.Reset(ctx, s.episode(episode), ts); err != nil {
+						failed = err
+					}
+					episode++
+				}
+				a = p.choose(ts)
+			})
+			if count && n > 0 {
+				bad++
+				allocs += n
+			}
+		}
+	}
+	round(false)
+	runtime.GC()
+	round(true)
+	if failed != nil {
+		return failed
+	}
+	if bad > steps/50 {
+		return fmt.Errorf("%d of %d steps allocate, %.1f times each", bad, steps, allocs/float64(bad))
+	}
+	return nil
+}
