@@ -281,7 +281,7 @@ func (s *Simulator) reread(p *saved, jobs traces.Stream) error {
 	}
 	s.jobs, s.traced = p.jobs, make([]traces.Job, len(p.jobs))
 	fit := int64(0) // jobs so far that fit the cluster
-	for s.more && (s.read < p.read || !p.more) {
+	for s.more && (s.read < p.read || !p.more && s.read == p.read) {
 		if i, ok := slot[s.read-1]; ok {
 			if p.jobs[i].pos != fit || int64(s.next.Submit) > p.now {
 				return fmt.Errorf("job %d is at position %d, the workload has it at %d", i, p.jobs[i].pos, fit)

@@ -1,0 +1,141 @@
+package sim_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+type gpu = cluster.GPU
+
+func stream(jobs []traces.Job) *traces.Slice { return &traces.Slice{Jobs: jobs} }
+
+// plain draws n whole-GPU jobs that load a cluster of gpus GPUs to about 80 %.
+func plain(n, gpus int) []traces.Job {
+	r := rand.New(rand.NewPCG(9, 9))
+	jobs := make([]traces.Job, n)
+	at := time.Duration(0)
+	for i := range jobs {
+		g := min(gpus, 1<<r.IntN(5))
+		work := time.Duration(1+r.IntN(1000)) * second
+		at += time.Duration(r.Float64() * 2 * float64(work) * float64(g) / (0.8 * float64(gpus)))
+		jobs[i] = job("", at, work, g)
+	}
+	return jobs
+}
+
+// In steady state nothing is allocated: the second run of a workload costs no allocation at all.
+func TestSecondRunAllocatesNothing(t *testing.T) {
+	if checked {
+		t.Skip("checking the books after every change allocates")
+	}
+	for _, name := range []string{"pool:32", "4x8"} {
+		for _, comm := range []string{"none", "tree"} {
+			t.Run(name+"/"+comm, func(t *testing.T) {
+				jobs := plain(500, 32)
+				s := start(t, sim.Config{Comm: comm}, short(t, name), jobs)
+				var src traces.Slice
+				var sch sim.Scheduler = newGreedy(t, "best-fit")
+				ctx := context.Background()
+				points := 0
+				run := func() {
+					src.Reset(jobs)
+					if err := s.Reset(&src); err != nil {
+						t.Fatal(err)
+					}
+					if err := play(ctx, s, sch, func(*sim.Point) { points++ }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				run() // which GPU lists a number has had depends on the run before: warm twice
+				run()
+				if n := testing.AllocsPerRun(3, run); n != 0 {
+					t.Errorf("%v allocations in a run of %d jobs", n, len(jobs))
+				}
+				if points < 500 {
+					t.Errorf("only %d points", points)
+				}
+			})
+		}
+	}
+}
+
+// play is sim.Run with one decision kept across runs, as an environment keeps it.
+func play(ctx context.Context, s *sim.Simulator, sch sim.Scheduler, each func(*sim.Point)) error {
+	v := s.View()
+	sch.Reset(v)
+	for {
+		p, err := s.Advance(ctx)
+		if err != nil {
+			if v.Over() {
+				return nil
+			}
+			return err
+		}
+		each(p)
+		for !v.Over() {
+			decision.Op, decision.GPUs, decision.Until = sim.Wait, decision.GPUs[:0], 0
+			if err := sch.Decide(v, p, &decision); err != nil {
+				return err
+			}
+			if err := s.Apply(&decision); err != nil {
+				return err
+			}
+			if decision.Op == sim.Wait {
+				break
+			}
+		}
+	}
+}
+
+var decision sim.Decision
+
+func BenchmarkSimulator(b *testing.B) {
+	for _, name := range []string{"pool:256", "64x8"} {
+		b.Run(name, func(b *testing.B) {
+			jobs := plain(10_000, 256)
+			s := start(b, sim.DefaultConfig(), short(b, name), jobs)
+			var src traces.Slice
+			sch := newGreedy(b, "first-fit")
+			ctx := context.Background()
+			events := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				src.Reset(jobs)
+				if err := s.Reset(&src); err != nil {
+					b.Fatal(err)
+				}
+				if err := play(ctx, s, sch, func(p *sim.Point) { events += len(p.Events) }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	s, spec, jobs, _ := saved(b)
+	var buf []byte
+	b.Run("append", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			buf = s.AppendSnapshot(buf[:0])
+		}
+	})
+	b.Run("restore", func(b *testing.B) {
+		other := start(b, sim.DefaultConfig(), short(b, spec), jobs)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := other.RestoreSnapshot(buf, stream(jobs)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

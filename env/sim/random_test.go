@@ -1,0 +1,91 @@
+package sim_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"clustergym/env/sim"
+)
+
+var long = flag.Bool("long", false, "ten million random decisions instead of a hundred thousand")
+
+// Random schedulers on random clusters and workloads, taking legal and illegal decisions: the books balance
+// after every one, illegal ones change nothing, and no run gets stuck.
+func TestRandomSchedulersNeverBreakTheBooks(t *testing.T) {
+	want := 100_000
+	if *long {
+		want = 10_000_000
+	}
+	const parts = 2 // of the seeds, played side by side
+	for part := range uint64(parts) {
+		t.Run(fmt.Sprint("part ", part), func(t *testing.T) {
+			t.Parallel()
+			count, busy := 0, 0
+			for seed := part; count < want/parts; seed += parts {
+				r := rand.New(rand.NewPCG(seed, 5))
+				spec := mixedSpec(r)
+				if r.IntN(4) == 0 {
+					spec = short(t, "pool:9")
+				}
+				cfg := sim.Config{Comm: []string{"none", "tree"}[r.IntN(2)], Restart: time.Duration(r.IntN(3)) * second}
+				if r.IntN(4) == 0 {
+					cfg.Horizon = time.Duration(1+r.IntN(500)) * second
+				}
+				s := start(t, cfg, spec, mixed(r, 1+r.IntN(60), 5, second))
+				c := newChaos(t, r)
+				runChaos(t, s, c)
+				if v := s.View(); cfg.Horizon == 0 && v.Ended() != v.Arrived() {
+					t.Fatalf("seed %d: %d of %d jobs ended", seed, v.Ended(), v.Arrived())
+				}
+				count += c.count
+				busy += c.busy
+			}
+			if busy < count/5 {
+				t.Errorf("only %d of %d decisions started or stopped something", busy, count)
+			}
+		})
+	}
+}
+
+// Equal seeds, equal bytes of events; other seeds, others.
+func TestEqualSeedsEqualBytes(t *testing.T) {
+	play := func(seed uint64) string {
+		r := rand.New(rand.NewPCG(seed, 6))
+		s := start(t, sim.Config{Comm: "tree"}, mixedSpec(r), mixed(r, 40, 4, second))
+		var l lines
+		runChaos(t, s, newChaos(t, r), &l)
+		return l.b.String()
+	}
+	if play(1) != play(1) {
+		t.Error("the same seed gives other events")
+	}
+	if play(1) == play(2) {
+		t.Error("another seed gives the same events")
+	}
+}
+
+// A simulator that was used before behaves like a new one.
+func TestResetForgets(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	spec := mixedSpec(r)
+	first, second := mixed(r, 40, 4, second), mixed(r, 30, 4, second)
+	used := start(t, sim.DefaultConfig(), spec, first)
+	for range 12 { // leave it in the middle of a run
+		advance(t, used)
+		newChaos(t, r).play(t, used)
+	}
+	fresh := start(t, sim.DefaultConfig(), spec, second)
+	if err := used.Reset(stream(second)); err != nil {
+		t.Fatal(err)
+	}
+	var logs [2]lines
+	for k, s := range []*sim.Simulator{used, fresh} {
+		runChaos(t, s, newChaos(t, rand.New(rand.NewPCG(8, 8))), &logs[k])
+	}
+	if logs[0].b.String() != logs[1].b.String() {
+		t.Errorf("used:\n%s\nfresh:\n%s", logs[0].b.String(), logs[1].b.String())
+	}
+}

@@ -1,0 +1,222 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"clustergym/env/sim"
+	"clustergym/internal/snap"
+	"clustergym/traces"
+)
+
+// A run that is saved at a random moment, also between two decisions of one point, and restored in a new
+// simulator goes on identically; and a snapshot of what was restored is the same snapshot.
+func TestSnapshotContinuesIdentically(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		stop := rapid.IntRange(0, 120).Draw(t, "decisions before")
+		r := rand.New(rand.NewPCG(seed, 3))
+		spec := mixedSpec(r)
+		cfg := sim.Config{Comm: []string{"none", "tree"}[r.IntN(2)]}
+		if r.IntN(3) == 0 {
+			cfg.Horizon = 200 * second
+		}
+		jobs := mixed(r, 30, 4, second)
+		s := start(t, cfg, spec, jobs)
+
+		c := newChaos(t, r)
+		c.legal = true
+		var d sim.Decision
+		open := false
+		for range stop {
+			if !open {
+				if _, err := s.Advance(context.Background()); ended(t, err) || s.View().Over() {
+					break
+				}
+				open = true
+			}
+			c.one(s.View(), &d)
+			if err := s.Apply(&d); err != nil && !errors.Is(err, sim.ErrDecision) {
+				t.Fatal(err)
+			} else if err == nil && d.Op == sim.Wait {
+				open = false
+			}
+		}
+
+		saved := s.AppendSnapshot([]byte("before"))[len("before"):]
+		twin := start(t, cfg, spec, jobs[:0])
+		if err := twin.RestoreSnapshot(saved, &traces.Slice{Jobs: jobs}); err != nil {
+			t.Fatal(err)
+		}
+		if again := twin.AppendSnapshot(nil); !bytes.Equal(again, saved) {
+			t.Fatal("the snapshot of the restored run differs")
+		}
+		if fmt.Sprint(twin.Refused()) != fmt.Sprint(s.Refused()) {
+			t.Fatalf("refused %+v, then %+v", s.Refused(), twin.Refused())
+		}
+		var logs [2]lines
+		for k, one := range []*sim.Simulator{s, twin} {
+			c := newChaos(t, rand.New(rand.NewPCG(seed, 4)))
+			c.legal = true
+			if open {
+				c.play(t, one)
+			}
+			runChaos(t, one, c, &logs[k])
+		}
+		if a, b := logs[0].b.String(), logs[1].b.String(); a != b {
+			t.Fatalf("straight on:\n%s\nrestored:\n%s", a, b)
+		}
+	})
+}
+
+// saved is a run in its middle: jobs wait, run and have just ended, and a decision is pending.
+func saved(t fatal) (s *sim.Simulator, spec string, jobs []traces.Job, snapshot []byte) {
+	spec = "2x2"
+	jobs = []traces.Job{job("A", 0, 10*second, 1), job("B", second, 9*second, 1), job("huge", second, second, 99), job("C", 2*second, second, 3),
+		job("D", 10*second, 5*second, 2), job("E", 20*second, second, 1)}
+	s = start(t, sim.DefaultConfig(), short(t, spec), jobs)
+	g, v := newGreedy(t, "best-fit"), s.View()
+	for {
+		p := advance(t, s)
+		if v.Now() == 10*second {
+			break
+		}
+		for {
+			var d sim.Decision
+			if err := g.Decide(v, p, &d); err != nil {
+				t.Fatal(err)
+			}
+			apply(t, s, d)
+			if d.Op == sim.Wait {
+				break
+			}
+		}
+	}
+	apply(t, s, sim.Decision{Op: sim.StartJob, Job: v.Waiting()[0], GPUs: nGPUs(v, v.Waiting()[0])})
+	return s, spec, jobs, s.AppendSnapshot(nil)
+}
+
+func nGPUs(v *sim.View, j sim.Job) (gpus []gpu) {
+	for i := range v.Request(j).GPUs {
+		gpus = append(gpus, gpu(i))
+	}
+	return gpus
+}
+
+// Every byte changed, every length cut: an ErrSnapshot, and the run goes on as if nothing had been asked.
+func TestHostileSnapshots(t *testing.T) {
+	s, spec, jobs, good := saved(t)
+	other := start(t, sim.DefaultConfig(), short(t, spec), jobs)
+	advance(t, other)
+	before := other.AppendSnapshot(nil)
+	try := func(what string, b []byte) {
+		t.Helper()
+		if err := other.RestoreSnapshot(b, &traces.Slice{Jobs: jobs}); !errors.Is(err, sim.ErrSnapshot) {
+			t.Errorf("%s: %v, want ErrSnapshot", what, err)
+		}
+	}
+	for i := range good {
+		try(fmt.Sprint("cut at ", i), good[:i])
+		for _, x := range []byte{1, 0x80, 0xff} {
+			bad := bytes.Clone(good)
+			bad[i] ^= x
+			try(fmt.Sprint("byte ", i, " xor ", x), bad)
+		}
+	}
+	try("a byte more", append(bytes.Clone(good), 0))
+	if after := other.AppendSnapshot(nil); !bytes.Equal(before, after) {
+		t.Error("what could not be restored changed the run")
+	}
+	if err := other.RestoreSnapshot(good, &traces.Slice{Jobs: jobs}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(other.AppendSnapshot(nil), s.AppendSnapshot(nil)) {
+		t.Error("the good snapshot did not restore the run")
+	}
+}
+
+func TestSnapshotsOfOtherRunsAreRefused(t *testing.T) {
+	_, spec, jobs, good := saved(t)
+	changed := func(f func(j []traces.Job) []traces.Job) []traces.Job {
+		return f(append([]traces.Job(nil), jobs...))
+	}
+	for name, c := range map[string]struct {
+		cfg  sim.Config
+		spec string
+		jobs []traces.Job
+	}{
+		"another cluster":      {sim.DefaultConfig(), "1x4", jobs},
+		"another model":        {sim.Config{Comm: "tree"}, spec, jobs},
+		"another horizon":      {sim.Config{Comm: "none", Horizon: 1000 * second}, spec, jobs},
+		"another restart":      {sim.Config{Comm: "none", Restart: 1}, spec, jobs},
+		"no jobs":              {sim.DefaultConfig(), spec, nil},
+		"fewer jobs":           {sim.DefaultConfig(), spec, jobs[:4]},
+		"a shorter job ended":  {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { j[0].Work--; return j })},
+		"a waiting job's gang": {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { j[3].GPUs--; return j })},
+		"one job less":         {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { return j[1:] })},
+	} {
+		s := start(t, c.cfg, short(t, c.spec), nil)
+		if err := s.RestoreSnapshot(good, &traces.Slice{Jobs: c.jobs}); !errors.Is(err, sim.ErrSnapshot) {
+			t.Errorf("%s: %v, want ErrSnapshot", name, err)
+		}
+	}
+	// What comes after the moment of the snapshot may differ.
+	s := start(t, sim.DefaultConfig(), short(t, spec), nil)
+	if err := s.RestoreSnapshot(good, &traces.Slice{Jobs: append(jobs[:6:6], job("F", 30*second, second, 1))}); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzRestoreSnapshot goes behind the checksum: whatever the numbers are, they are refused, or make a run whose
+// books balance and that can be played to its end.
+func FuzzRestoreSnapshot(f *testing.F) {
+	const magic = "CGsim1"
+	_, spec, jobs, good := saved(f)
+	inner := good[len(magic) : len(good)-4]
+	f.Add(bytes.Clone(inner))
+	for i := 16; i < len(inner); i += 8 {
+		bad := bytes.Clone(inner)
+		bad[i]++
+		f.Add(bad)
+	}
+	f.Add(start(f, sim.DefaultConfig(), short(f, spec), jobs).AppendSnapshot(nil)[len(magic):])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		s := start(t, sim.DefaultConfig(), short(t, spec), jobs)
+		whole := snap.Seal(append(snap.Begin(nil, magic), body...), 0)
+		err := s.RestoreSnapshot(whole, &traces.Slice{Jobs: jobs})
+		if err != nil {
+			if !errors.Is(err, sim.ErrSnapshot) {
+				t.Fatal(err)
+			}
+			return
+		}
+		g, v := newGreedy(t, "best-fit"), s.View()
+		p := &sim.Point{}
+		_ = s.AppendSnapshot(nil)
+		for n := 0; n < 100; n++ {
+			for !v.Over() {
+				var d sim.Decision
+				if err := g.Decide(v, p, &d); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Apply(&d); err != nil || d.Op == sim.Wait {
+					break
+				}
+			}
+			if p, err = s.Advance(context.Background()); err != nil {
+				return
+			}
+			_ = text(v, p)
+			if err := s.CheckInvariants(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Fatal("six jobs and no end")
+	})
+}
