@@ -55,9 +55,10 @@ func checkBatches(s env.Spec, rows int, b *env.Batch, a *env.Actions, next *env.
 	return nil
 }
 
-// after returns row i's observation after a step with the mask that goes with it (nil when unknown): the final
-// one where the episode ended and the row went on with the next. at walks along next.FinalRows with the rows.
-func after(s env.Spec, next *env.Batch, i int, at *int) (obs []float32, mask []bool) {
+// After returns row i's observation after a step with the mask that goes with it (nil when unknown): the final one
+// where the episode ended and the row went on with the next. Both are views of next. at walks along next.FinalRows:
+// it starts at 0 and is passed on from row to row, in ascending order.
+func After(s env.Spec, next *env.Batch, i int, at *int) (obs []float32, mask []bool) {
 	o, m := s.ObsLen(), s.MaskLen()
 	for *at < len(next.FinalRows) && next.FinalRows[*at] < i {
 		*at++

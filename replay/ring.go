@@ -77,7 +77,7 @@ func (r *ring) add(b *env.Batch, a *env.Actions, next *env.Batch) error {
 		}
 		w.begin(i, a.Row(i))
 		w.extend(i, next.Reward[i], discount(r.spec, r.cfg.Gamma, next, i))
-		w.cur[i] = r.frames.push(after(r.spec, next, i, &at))
+		w.cur[i] = r.frames.push(After(r.spec, next, i, &at))
 		if kind.Last() {
 			r.flush(i, w.cur[i], low)
 			w.cur[i] = nowhere

@@ -1,0 +1,215 @@
+package ppo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/internal/rng"
+	"clustergym/nets"
+	"clustergym/nets/model"
+	"clustergym/nets/optim"
+	"clustergym/replay"
+)
+
+// Agent is a PPO learner for a fixed number of rows. The order of calls is Act, Observe, Act, Observe, …, with
+// Learn after any Observe. Not safe for concurrent use.
+type Agent struct {
+	cfg     Config
+	spec    env.Spec
+	rows    int
+	workers int
+
+	net   *model.ActorCritic
+	fwd   *forward
+	act   actor
+	opt   *optim.Adam
+	roll  *replay.Rollout
+	scale *replay.ReturnScale
+
+	order    *rand.Rand // shuffles minibatches; draws from orderPCG
+	orderPCG *rand.PCG
+	progress float64 // share of the training that is done
+	begun    float64 // the same, when the rollout began
+	updates  int64   // gradient steps
+
+	acted    bool      // Act was called and Observe was not
+	value    []float32 // [rows], of the observations acted on
+	logp     []float32 // [rows], of the actions observed
+	final    []float32 // [rows], of truncated episodes' last observations
+	last     []float32 // [rows], of the observations after the last step
+	finalObs []float32 // [rows, ObsLen]
+	finalRow []int     // rows in finalObs
+
+	shards []*shard
+	grad   *nets.Params
+	index  []int // of live steps, shuffled
+	batch  minibatch
+	work   func(worker, i int) error
+	stats  agents.Stats
+}
+
+var _ agents.Agent = (*Agent)(nil)
+
+// minibatch is the call that shards work on, in a field so that passing it to goroutines allocates nothing.
+type minibatch struct {
+	index     []int     // of steps in the rollout
+	advantage []float32 // normalised, in index's order
+	coefs     coefs
+}
+
+// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from
+// seed. workers goroutines at most share the work of acting and learning; their number changes nothing but speed.
+// Errors name every fault of cfg, or say why the environment is none for PPO.
+func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSpec(s); err != nil {
+		return nil, err
+	}
+	if rows < 1 {
+		return nil, fmt.Errorf("ppo: got %d rows, want at least 1", rows)
+	}
+	if cfg.Steps > math.MaxInt32/rows {
+		return nil, fmt.Errorf("ppo: a rollout of %d steps of %d rows is too large", cfg.Steps, rows)
+	}
+	size := cfg.Steps * rows
+	if size < cfg.Minibatches {
+		return nil, fmt.Errorf("ppo: %d minibatches of a rollout with %d steps (%d of %d rows), want no more than that", cfg.Minibatches, size, cfg.Steps, rows)
+	}
+	net, err := newNet(cfg, s, seed)
+	if err != nil {
+		return nil, err
+	}
+	roll, err := replay.NewRollout(s, cfg.Steps, rows, cfg.Gamma)
+	if err != nil {
+		return nil, err
+	}
+	pcg := rng.Source(seed, "ppo/order")
+	adam := optim.DefaultAdamConfig()
+	adam.LR, adam.Eps = cfg.LR, cfg.AdamEps
+	a := &Agent{
+		cfg: cfg, spec: s, rows: rows, workers: max(workers, 1),
+		net: net, fwd: newForward(net, s.ObsLen(), workers), act: newActor(s), opt: optim.NewAdam(net.Params(), adam),
+		roll: roll, scale: replay.NewReturnScale(rows),
+		order: rand.New(pcg), orderPCG: pcg,
+		value: make([]float32, rows), logp: make([]float32, rows), final: make([]float32, rows), last: make([]float32, rows),
+		finalObs: make([]float32, rows*s.ObsLen()), finalRow: make([]int, 0, rows),
+		grad:  net.Params().Clone(),
+		index: make([]int, 0, size), batch: minibatch{advantage: make([]float32, ceil(size, cfg.Minibatches))},
+	}
+	a.work = a.workShard
+	for range cfg.Shards {
+		sh, err := newShard(net, s.ObsLen(), ceil(ceil(size, cfg.Minibatches), cfg.Shards))
+		if err != nil {
+			return nil, fmt.Errorf("ppo: %w", err)
+		}
+		a.shards = append(a.shards, sh)
+	}
+	return a, nil
+}
+
+func ceil(n, k int) int { return (n + k - 1) / k }
+
+// Act samples one legal action for every row of b and remembers values and probabilities for Observe.
+func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
+	if b.N != a.rows {
+		return fmt.Errorf("ppo: a batch of %d rows for an agent of %d", b.N, a.rows)
+	}
+	a.acted = false
+	if err := a.act.fit(b, dst, src, true); err != nil {
+		return err
+	}
+	if err := a.fwd.run(ctx, b.Obs, b.N, a.act.logits, a.value); err != nil {
+		return err
+	}
+	a.act.distribution(b.N)
+	for i := 0; i < b.N; i++ {
+		var err error
+		if dst.Disc[i], err = a.act.sample(b, i, src[i]); err != nil {
+			return err
+		}
+	}
+	a.acted = true
+	return nil
+}
+
+// ErrOrder is returned by Observe without a call to Act before it.
+var ErrOrder = errors.New("ppo: Observe without Act: the probabilities of the actions are not known")
+
+// Observe adds a step to the rollout. b must be the batch of the last Act; the actions may be others than those
+// that it chose, if they were legal. It fails with replay.ErrFull while a full rollout waits for Learn.
+func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
+	if !a.acted {
+		return ErrOrder
+	}
+	if act.N != a.rows || len(act.Disc) < a.rows {
+		return fmt.Errorf("ppo: %d actions for %d rows", act.N, a.rows)
+	}
+	for i := range a.logp {
+		k := int(act.Disc[i])
+		if k < 0 || k >= a.act.actions {
+			return fmt.Errorf("ppo: row %d: action %d of %d", i, k, a.act.actions)
+		}
+		a.logp[i] = a.act.logp[i*a.act.actions+k]
+	}
+	if next.N != a.rows {
+		return fmt.Errorf("ppo: a batch of %d rows for an agent of %d", next.N, a.rows)
+	}
+	if err := a.finalValues(next); err != nil {
+		return err
+	}
+	begins := a.roll.Len() == 0
+	if err := a.roll.Add(b, act, next, a.logp, a.value, a.final); err != nil {
+		return err
+	}
+	a.acted = false
+	if begins {
+		a.begun = a.progress
+	}
+	a.scale.Observe(a.spec, a.cfg.Gamma, next)
+	if a.roll.Full() {
+		return a.fwd.run(context.Background(), next.Obs, a.rows, nil, a.last)
+	}
+	return nil
+}
+
+// finalValues fills final for the rows that were truncated.
+func (a *Agent) finalValues(next *env.Batch) error {
+	o := a.spec.ObsLen()
+	a.finalRow = a.finalRow[:0]
+	at := 0
+	for i, kind := range next.Kind[:a.rows] {
+		if kind == env.Truncated {
+			obs, _ := replay.After(a.spec, next, i, &at)
+			copy(a.finalObs[len(a.finalRow)*o:], obs)
+			a.finalRow = append(a.finalRow, i)
+		}
+	}
+	if len(a.finalRow) == 0 {
+		return nil
+	}
+	// The values come out in the order of finalRow and are moved to their rows, the last first, as rows ascend.
+	if err := a.fwd.run(context.Background(), a.finalObs, len(a.finalRow), nil, a.final); err != nil {
+		return err
+	}
+	for k := len(a.finalRow) - 1; k >= 0; k-- {
+		a.final[a.finalRow[k]] = a.final[k]
+	}
+	return nil
+}
+
+// Progress sets the share of the training that is done, which learning rate and clip range follow.
+func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
+
+// Greedy returns the policy of the most likely actions. It shares the agent's parameters and takes batches of any
+// size.
+func (a *Agent) Greedy() agents.Policy { return newPolicy(a.net, a.spec, a.workers) }
+
+// Params are the network's parameters, shared with the agent.
+func (a *Agent) Params() *nets.Params { return a.net.Params() }

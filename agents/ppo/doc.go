@@ -1,0 +1,37 @@
+// Package ppo is proximal policy optimisation with a clipped objective (Schulman et al. 2017, arXiv 1707.06347) over
+// one discrete set of actions with masks. It is on-policy: it plays Steps steps of all rows, learns from them for
+// Epochs passes, and forgets them.
+//
+// What a working PPO does beyond the paper is taken from Huang et al. 2022, "The 37 Implementation Details of
+// Proximal Policy Optimization" (ICLR blog track), by its numbers there, and from what each detail names:
+//
+//   - Core 1: rows stepped together, rollouts of fixed length that cross episode ends (replay.Rollout).
+//   - Core 2: orthogonal weights, gain √2 hidden, 0.01 policy head, 1 value head; biases 0 (nets/model).
+//   - Core 3, 4: Adam with epsilon 1e-5; the learning rate falls linearly to 0 (anneal_lr), each update at the rate of
+//     the share of training that was done when its rollout began.
+//   - Core 5: generalised advantage estimation (Schulman et al. 2016), returns = advantages + values.
+//   - Core 6: every epoch shuffles all steps and cuts them into minibatches that cover them all.
+//   - Core 7: advantages normalised within each minibatch (norm_advantage), with the sample deviation + 1e-8.
+//   - Core 8: the clipped surrogate objective (equation 7), the same mask in the old and the new probabilities.
+//   - Core 9: value clipping, off unless clip_value says how far (Andrychowicz et al. 2021 found that it hurts).
+//   - Core 10: one loss = policy loss − ent_coef·entropy + vf_coef·value loss, the value loss with its factor ½.
+//   - Core 11: the gradient's global norm is clipped.
+//   - Core 12: statistics of every update; approx_kl is Schulman's k3, mean((r−1) − log r).
+//   - Core 13: separate or shared networks for policy and value (network.separate).
+//   - Continuous 8: rewards are divided by the running deviation of the discounted return (reward_scale); one number
+//     for a whole rollout, the one that stands when it is complete. Rewards are not clipped (Continuous 9), since
+//     that would break the reward's meaning.
+//   - Auxiliary 1: the clip range may fall with the learning rate (anneal_clip).
+//   - Auxiliary 2: minibatches are cut into shards whose gradients are computed in parallel and summed in order.
+//   - Auxiliary 3: an update ends early when approx_kl passes 1.5·target_kl, before the step that measured it is
+//     taken (as Stable-Baselines3 does).
+//   - Auxiliary 4: masks of illegal actions (Huang and Ontañón 2022, arXiv 2006.14171): logits −1e8, a normaliser
+//     over what is left, p·log p = 0 for what is not, and the mask of the step that acted kept with it.
+//
+// Where it differs on purpose: a truncated episode is not a terminated one. Its last step bootstraps from the
+// value of the true final observation (Pardo et al. 2018, arXiv 1712.00378), also in the middle of a rollout.
+// Discounts are per step, because decisions need not be evenly spaced in time (env.Spec.Discount).
+//
+// The details for images of Atari games and for recurrent networks do not apply; several discrete factors and
+// continuous actions are refused. loss.go is the only file that knows the graph library.
+package ppo

@@ -1,0 +1,181 @@
+package ppo
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"clustergym/agents"
+	"clustergym/internal/par"
+	"clustergym/nets/optim"
+)
+
+// Learn makes one update, all epochs over a full rollout, and empties the rollout; agents.ErrNotReady before that.
+// The statistics, in this order: policy_loss, value_loss, entropy, approx_kl, clip_fraction and grad_norm (means
+// over the minibatches), explained_variance (of the acting critic), learning_rate, clip_range, reward_scale,
+// epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update that began is finished
+// even if ctx is cancelled: half an update could not be resumed. A loss that is no number is an error, and the
+// parameters stay at the last step before it.
+func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
+	if !a.roll.Full() {
+		return nil, agents.ErrNotReady
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	scale := 1.0
+	if a.cfg.RewardScale {
+		scale = a.scale.Scale()
+	}
+	if err := a.roll.Advantages(a.last, float32(a.cfg.Lambda), float32(1/scale)); err != nil {
+		return nil, err
+	}
+	explained := a.roll.ExplainedVariance()
+	a.index = a.index[:0]
+	for k, live := range a.roll.Live {
+		if live {
+			a.index = append(a.index, k)
+		}
+	}
+	lr, clip := a.cfg.LR, a.cfg.Clip
+	if a.cfg.AnnealLR {
+		lr *= 1 - a.begun
+	}
+	if a.cfg.AnnealClip {
+		clip *= 1 - a.begun
+	}
+
+	var sum stats
+	norms, measured, epochs := 0.0, 0, 0
+	n, m := len(a.index), a.cfg.Minibatches
+update:
+	for ; epochs < a.cfg.Epochs; epochs++ {
+		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
+		for k := 0; k < m; k++ {
+			index := a.index[k*n/m : (k+1)*n/m]
+			if len(index) == 0 { // fewer live steps than minibatches
+				continue
+			}
+			s, err := a.gradient(ctx, index, clip)
+			if err != nil {
+				return nil, err
+			}
+			sum.add(s)
+			measured++
+			if a.cfg.TargetKL > 0 && s.kl > 1.5*a.cfg.TargetKL {
+				epochs++
+				break update
+			}
+			norm := optim.ClipGlobalNorm(a.grad, a.cfg.MaxGradNorm)
+			if math.IsNaN(norm) || math.IsInf(norm, 0) {
+				return nil, fmt.Errorf("ppo: the gradient's norm is %v at step %d of the optimiser", norm, a.updates)
+			}
+			norms += norm
+			a.opt.Step(a.grad, lr)
+			a.updates++
+		}
+	}
+	a.roll.Reset()
+
+	d := float64(max(measured, 1))
+	a.stats = append(a.stats[:0],
+		agents.Stat{Name: "policy_loss", Value: sum.policy / d},
+		agents.Stat{Name: "value_loss", Value: sum.value / d},
+		agents.Stat{Name: "entropy", Value: sum.entropy / d},
+		agents.Stat{Name: "approx_kl", Value: sum.kl / d},
+		agents.Stat{Name: "clip_fraction", Value: sum.clipped / d},
+		agents.Stat{Name: "grad_norm", Value: norms / d},
+		agents.Stat{Name: "explained_variance", Value: explained},
+		agents.Stat{Name: "learning_rate", Value: lr},
+		agents.Stat{Name: "clip_range", Value: clip},
+		agents.Stat{Name: "reward_scale", Value: scale},
+		agents.Stat{Name: "epochs", Value: float64(epochs)},
+		agents.Stat{Name: "n_updates", Value: float64(a.updates)},
+	)
+	return a.stats, nil
+}
+
+// gradient fills a.grad with the gradient over one minibatch and returns its statistics.
+func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats, error) {
+	b := &a.batch
+	b.index = index
+	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, divisor: float64(len(index))}
+	a.normalise()
+	if err := par.For(ctx, a.workers, len(a.shards), a.work); err != nil {
+		return stats{}, err
+	}
+	// In the order of shards, whoever finished first.
+	var sum stats
+	loss := 0.0
+	clear(a.grad.Data)
+	for i, sh := range a.shards {
+		if from, to := a.cut(i); from == to {
+			continue
+		}
+		if err := a.grad.Add(sh.grad()); err != nil {
+			return stats{}, err
+		}
+		sum.add(sh.stats())
+		loss += sh.loss()
+	}
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return stats{}, fmt.Errorf("ppo: the loss is %v at step %d of the optimiser", loss, a.updates)
+	}
+	return sum, nil
+}
+
+// cut is the part of the minibatch that shard i works on.
+func (a *Agent) cut(i int) (from, to int) {
+	n, s := len(a.batch.index), len(a.shards)
+	return i * n / s, (i + 1) * n / s
+}
+
+// workShard fills shard i's inputs and runs it.
+func (a *Agent) workShard(_, i int) error {
+	sh, b, r := a.shards[i], &a.batch, a.roll
+	from, to := a.cut(i)
+	if from == to {
+		return nil
+	}
+	o, n := a.spec.ObsLen(), a.act.actions
+	sh.set(b.coefs)
+	for k, at := range b.index[from:to] {
+		copy(sh.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
+		for j, legal := range r.Mask[at*n : (at+1)*n] {
+			sh.mask[k*n+j] = 0
+			if legal {
+				sh.mask[k*n+j] = 1
+			}
+		}
+		sh.action[k] = float32(r.Action.Disc[at])
+		sh.logp[k], sh.value[k], sh.target[k] = r.LogProb[at], r.Value[at], r.Return[at]
+		sh.advantage[k] = b.advantage[from+k]
+		sh.weight[k] = 1
+	}
+	clear(sh.weight[to-from:])
+	return sh.run()
+}
+
+// normalise fills the minibatch's advantages: less their mean, by their sample deviation. A minibatch of one step
+// is left as it is.
+func (a *Agent) normalise() {
+	b := &a.batch
+	n := float64(len(b.index))
+	mean, deviation := 0.0, 1.0
+	if a.cfg.NormAdvantage && n > 1 {
+		for _, at := range b.index {
+			mean += float64(a.roll.Advantage[at])
+		}
+		mean /= n
+		squares := 0.0
+		for _, at := range b.index {
+			d := float64(a.roll.Advantage[at]) - mean
+			squares += d * d
+		}
+		deviation = math.Sqrt(squares/(n-1)) + 1e-8
+	}
+	for k, at := range b.index {
+		b.advantage[k] = float32((float64(a.roll.Advantage[at]) - mean) / deviation)
+	}
+}

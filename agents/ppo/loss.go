@@ -1,0 +1,90 @@
+package ppo
+
+import (
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/nets"
+	"clustergym/nets/model"
+	"clustergym/nets/op"
+	"clustergym/nets/tape"
+)
+
+// shard is the loss and its gradient over up to cap rows of a minibatch. It has its own buffers and shares the
+// network's parameters; one goroutine at a time.
+type shard struct {
+	prog *tape.Program
+	cap  int
+
+	obs, mask, action, logp, advantage, target, value, weight, coef []float32 // inputs, views of prog's memory
+}
+
+// The places of a shard's outputs.
+const outStats = 0
+
+func newShard(m *model.ActorCritic, obsLen, capacity int) (*shard, error) {
+	n, a := capacity, m.Actions()
+	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+		obs, mask := b.Input("obs", n, obsLen), b.Input("mask", n, a)
+		logits, value := m.Graph(b, obs)
+		logp := op.MaskedLogSoftmax(logits, mask)
+		loss, stats := op.PPOLoss(op.PPO{
+			LogP:      op.Gather(logp, b.Input("action", n)),
+			Entropy:   op.Entropy(logp, mask),
+			Value:     value,
+			OldLogP:   b.Input("logp", n),
+			Advantage: b.Input("advantage", n),
+			Return:    b.Input("return", n),
+			OldValue:  b.Input("value", n),
+			Weight:    b.Input("weight", n),
+			Coef:      b.Input("coef", op.PPOCoefs),
+		})
+		return loss, []*gorgonia.Node{stats}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &shard{
+		prog: prog, cap: n,
+		obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"), logp: prog.Input("logp"),
+		advantage: prog.Input("advantage"), target: prog.Input("return"), value: prog.Input("value"),
+		weight: prog.Input("weight"), coef: prog.Input("coef"),
+	}, nil
+}
+
+// coefs are what the loss is weighed with; divisor is the number of steps in the whole minibatch.
+type coefs struct{ clip, clipValue, vf, ent, divisor float64 }
+
+func (s *shard) set(c coefs) {
+	s.coef[op.PPOClip] = float32(c.clip)
+	s.coef[op.PPOVFClip] = float32(c.clipValue)
+	s.coef[op.PPOVFCoef] = float32(c.vf)
+	s.coef[op.PPOEntCoef] = float32(c.ent)
+	s.coef[op.PPODivisor] = float32(c.divisor)
+}
+
+// stats are the sums that shards add up to a minibatch's means.
+type stats struct{ policy, value, entropy, kl, clipped float64 }
+
+func (s *stats) add(t stats) {
+	s.policy += t.policy
+	s.value += t.value
+	s.entropy += t.entropy
+	s.kl += t.kl
+	s.clipped += t.clipped
+}
+
+// run computes the gradient over what the inputs hold.
+func (s *shard) run() error { return s.prog.Run() }
+
+func (s *shard) grad() *nets.Params { return s.prog.Grad() }
+
+func (s *shard) loss() float64 { return s.prog.Loss() }
+
+func (s *shard) stats() stats {
+	o := s.prog.Output(outStats)
+	return stats{
+		policy: float64(o[op.PPOPolicyLoss]), value: float64(o[op.PPOValueLoss]), entropy: float64(o[op.PPOEntropy]),
+		kl: float64(o[op.PPOApproxKL]), clipped: float64(o[op.PPOClipFraction]),
+	}
+}
