@@ -163,6 +163,33 @@ func TestImpossibleConvolutionsAreRefused(t *testing.T) {
 	}
 }
 
+func TestActivationGradients(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	y := []float32{1e-45, 0, float32(math.Copysign(0, -1)), 2, -1, inf, -inf, nan, 0.5}
+	dy := []float32{1, 2, 3, -4, 5, 6, 7, 8, nan}
+	d := make([]float32, len(y))
+	ActGrad(d, y, dy, ReLU)
+	for i, w := range []float32{1, 0, 0, -4, 0, 6, 0, 8, nan} {
+		if d[i] != w && !(w != w && d[i] != d[i]) {
+			t.Errorf("relu: gradient %v at %v becomes %v, want %v", dy[i], y[i], d[i], w)
+		}
+	}
+	y64 := []float64{1, 0, -1}
+	d64 := make([]float64, 3)
+	ActGrad(d64, y64, []float64{3, 3, 3}, ReLU)
+	if d64[0] != 3 || d64[1] != 0 || d64[2] != 0 {
+		t.Errorf("relu in float64: %v, want [3 0 0]", d64)
+	}
+	ActGrad(d64, y64, []float64{3, 3, 3}, Tanh)
+	if d64[0] != 0 || d64[1] != 3 || d64[2] != 0 {
+		t.Errorf("tanh: %v, want [0 3 0]", d64)
+	}
+	ActGrad(d64, y64, []float64{7, 8, 9}, Identity)
+	if d64[2] != 9 {
+		t.Errorf("identity: %v, want [7 8 9]", d64)
+	}
+}
+
 func TestRowKernels(t *testing.T) {
 	x := []float64{1, -5, 3, 4, -2, 9} // two groups of k = 1.. rows of width 2 below
 	d := make([]float64, 2)

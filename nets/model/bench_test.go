@@ -1,0 +1,125 @@
+package model
+
+import (
+	"fmt"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/internal/rng"
+	"clustergym/nets/optim"
+)
+
+func benchCases() []netCase {
+	mlp := Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "relu", Head: "dense"}
+	cart := DefaultConfig()
+	return []netCase{
+		{"mlp 128-64-64-8", mlp, Input{{"obs", []int{128}}}, 8},
+		{"mlp 4-64-64-2 separate", cart, Input{{"obs", []int{4}}}, 2},
+		{"cnn dense", branches("dense", 4), jobSelect, jobSelectActions},
+		{"cnn slots", branches("slots", 4), jobSelect, jobSelectActions},
+	}
+}
+
+// One training step: forward, loss, backward, clipping, Adam.
+func BenchmarkTrainingStep(b *testing.B) {
+	for _, c := range benchCases() {
+		for name, l := range map[string]learner{"td": tdLearner(b, c, 64, false), "ppo": ppoLearner(b, c, 64)} {
+			b.Run(c.name+"/"+name, func(b *testing.B) {
+				p := l.program(b, tensor.Float32)
+				adam := optim.NewAdam(l.params, optim.DefaultAdamConfig())
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := p.Run(); err != nil {
+						b.Fatal(err)
+					}
+					optim.ClipGlobalNorm(p.Grad(), 10)
+					adam.Step(p.Grad(), 1e-4)
+				}
+			})
+		}
+	}
+}
+
+// The same graphs of our operations, without clipping and Adam, on Gorgonia's own machine, and the MLP written in
+// Gorgonia's own operations.
+func BenchmarkGorgoniaMachine(b *testing.B) {
+	for _, c := range benchCases() {
+		l := tdLearner(b, c, 64, false)
+		b.Run(c.name+"/td", func(b *testing.B) {
+			vm, _ := l.machine(b, tensor.Float32)
+			defer vm.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := vm.RunAll(); err != nil {
+					b.Fatal(err)
+				}
+				vm.Reset()
+			}
+		})
+	}
+	b.Run("mlp 128-64-64-8/own operations", func(b *testing.B) {
+		g := gorgonia.NewGraph()
+		must := gorgonia.Must
+		r := rng.Stream(1, "bench")
+		leaf := func(name string, shape ...int) *gorgonia.Node {
+			n := 1
+			for _, d := range shape {
+				n *= d
+			}
+			return gorgonia.NewTensor(g, tensor.Float32, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(name),
+				gorgonia.WithValue(tensor.New(tensor.WithShape(shape...), tensor.WithBacking(noise(r, n)))))
+		}
+		var wrt gorgonia.Nodes
+		x, in := leaf("x", 64, 128), 128
+		for i, out := range []int{64, 64, 8} {
+			w, c := leaf(fmt.Sprint("w", i), in, out), leaf(fmt.Sprint("b", i), 1, out)
+			wrt = append(wrt, w, c)
+			x = must(gorgonia.BroadcastAdd(must(gorgonia.Mul(x, w)), c, nil, []byte{0}))
+			if i < 2 {
+				x = must(gorgonia.Rectify(x))
+			}
+			in = out
+		}
+		loss := must(gorgonia.Mean(must(gorgonia.Square(must(gorgonia.Sub(x, leaf("y", 64, 8)))))))
+		if _, err := gorgonia.Grad(loss, wrt...); err != nil {
+			b.Fatal(err)
+		}
+		vm := gorgonia.NewTapeMachine(g, gorgonia.BindDualValues(wrt...))
+		defer vm.Close()
+		solver := gorgonia.NewAdamSolver(gorgonia.WithLearnRate(1e-4))
+		values := gorgonia.NodesToValueGrads(wrt)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := vm.RunAll(); err != nil {
+				b.Fatal(err)
+			}
+			if err := solver.Step(values); err != nil {
+				b.Fatal(err)
+			}
+			vm.Reset()
+		}
+	})
+}
+
+func BenchmarkForward(b *testing.B) {
+	for _, c := range benchCases() {
+		r := rng.Stream(2, c.name)
+		ac, err := NewActorCritic(c.cfg, c.in, c.actions, r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		f := ac.Forward(64)
+		obs := noise(r, 64*c.in.Size())
+		for _, n := range []int{1, 8, 64} {
+			b.Run(fmt.Sprintf("%s/n=%d", c.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					f.Run(obs, n)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
+			})
+		}
+	}
+}
