@@ -89,6 +89,9 @@ func invalidConfig() Config {
 // The masked problem with 80 actions, of which 60 are illegal: mean return at least 90 within 5,000 steps. That no
 // mask is violated is part of it, since the environment refuses illegal actions.
 func TestInvalidActionIsSolved(t *testing.T) {
+	if raceDetector {
+		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		start := time.Now()
 		l := newLoop(t, "InvalidAction-v1", 10, 2, vec.SameStep, invalidConfig(), seed, 5000).train()

@@ -25,7 +25,7 @@ func busy() Config {
 func TestWorkersChangeNothing(t *testing.T) {
 	var want map[string][]byte
 	for _, workers := range []int{1, 2, 8} {
-		l := newLoop(t, "InvalidAction-v1", 70, workers, vec.SameStep, busy(), 5, 6000).train() // 70 rows: two pieces when acting
+		l := newLoop(t, "InvalidAction-v1", 70, workers, vec.SameStep, busy(), 5, 3500).train() // 70 rows: two pieces when acting
 		got := stateOf(t, l.agent.Parts())
 		if want == nil {
 			want = got
