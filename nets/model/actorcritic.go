@@ -52,6 +52,9 @@ func (m *ActorCritic) Params() *nets.Params { return m.p.params }
 // Actions is the number of actions.
 func (m *ActorCritic) Actions() int { return m.actions }
 
+// Clone is the same network with its own copy of the parameters.
+func (m *ActorCritic) Clone() *ActorCritic { return &ActorCritic{p: m.p.clone(), actions: m.actions} }
+
 // Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
 // buffers: one for each goroutine.
 func (m *ActorCritic) Forward(maxRows int) *ACForward {

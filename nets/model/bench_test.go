@@ -49,7 +49,7 @@ func BenchmarkGorgoniaMachine(b *testing.B) {
 		l := tdLearner(b, c, 64, false)
 		b.Run(c.name+"/td", func(b *testing.B) {
 			vm, _ := l.machine(b, tensor.Float32)
-			defer vm.Close()
+			defer func() { _ = vm.Close() }()
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := vm.RunAll(); err != nil {
@@ -87,7 +87,7 @@ func BenchmarkGorgoniaMachine(b *testing.B) {
 			b.Fatal(err)
 		}
 		vm := gorgonia.NewTapeMachine(g, gorgonia.BindDualValues(wrt...))
-		defer vm.Close()
+		defer func() { _ = vm.Close() }()
 		solver := gorgonia.NewAdamSolver(gorgonia.WithLearnRate(1e-4))
 		values := gorgonia.NodesToValueGrads(wrt)
 		b.ReportAllocs()

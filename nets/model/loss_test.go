@@ -165,7 +165,7 @@ func TestGradientsEqualThoseOfGorgoniasMachineInFloat64(t *testing.T) {
 		for name, l := range learners(t, c, 4) {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				vm, nodes := l.machine(t, tensor.Float64)
-				defer vm.Close()
+				defer func() { _ = vm.Close() }()
 				if err := vm.RunAll(); err != nil {
 					t.Fatal(err)
 				}

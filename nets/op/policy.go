@@ -165,8 +165,10 @@ func runScatter[T kernel.Float](a int) runFunc[T] {
 
 // pick is the action index k of row i as an integer.
 func pick[T kernel.Float](k T, i, a int) int {
-	if !(k >= 0 && k < T(a)) {
-		panic(fmt.Errorf("op: gather: row %d has index %v, want one in [0, %d)", i, k, a))
+	if k >= 0 && k < T(a) {
+		if j := int(k); T(j) == k {
+			return j
+		}
 	}
-	return int(k)
+	panic(fmt.Errorf("op: gather: row %d has index %v, want a whole number in [0, %d)", i, k, a))
 }

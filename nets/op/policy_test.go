@@ -262,7 +262,7 @@ func TestActionOutOfRangeFailsTheRun(t *testing.T) {
 	p := program(t, func(e *env) (*gorgonia.Node, []*gorgonia.Node) {
 		return nil, []*gorgonia.Node{op.Gather(e.input("x", cell, 2, 3), e.input("k", func(int) float64 { return 2 }, 2))}
 	})
-	for _, k := range []float64{3, -1, math.NaN()} {
+	for _, k := range []float64{3, -1, 0.5, math.NaN()} {
 		p.InputF64("k")[1] = k
 		if err := p.Run(); err == nil || !strings.Contains(err.Error(), "row 1") {
 			t.Errorf("index %v: error %v, want one that names row 1", k, err)

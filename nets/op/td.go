@@ -61,12 +61,12 @@ func runTDLoss[T kernel.Float](out []T, in [][]T, _ []T) {
 		e := errs[i]
 		abs := max(e, -e)
 		switch {
-		case !(delta > 0):
-			sum += w * e * e
-		case abs <= delta:
+		case delta > 0 && abs <= delta:
 			sum += w * e * e / 2
-		default:
+		case delta > 0:
 			sum += w * delta * (abs - delta/2)
+		default:
+			sum += w * e * e
 		}
 	}
 	out[0] = sum / in[2][TDDivisor]

@@ -192,7 +192,7 @@ func TestGradientsEqualThoseOfGorgoniasOwnOperations(t *testing.T) {
 		t.Fatal(err)
 	}
 	vm := gorgonia.NewTapeMachine(g, gorgonia.BindDualValues(w, b, head))
-	defer vm.Close()
+	defer func() { _ = vm.Close() }()
 	if err := vm.RunAll(); err != nil {
 		t.Fatal(err)
 	}
