@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/agents/checkpoint"
+)
+
+func ckptVerb(a *app) *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "ckpt",
+		Short: "Inspect and verify checkpoints",
+		Long: `ckpt looks into what training saves. DIR is one checkpoint, a folder of checkpoints, or a run directory, whose
+checkpoints stand in its folder checkpoints.`,
+		Example: `  gymctl ckpt show --help
+  gymctl ckpt verify --help`,
+	})
+	c.AddCommand(ckptShow(a), ckptVerify(a))
+	return c
+}
+
+func ckptShow(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show DIR",
+		Short: "Print what a checkpoint is and what it holds",
+		Long: `show prints what every checkpoint under DIR was made for and at which step, and the parts of a single one, after
+comparing all sizes and hashes.
+
+  gymctl ckpt show runs/quickstart/checkpoints/50000`,
+		Args: args(1, 1, "one DIR"),
+		RunE: func(_ *cobra.Command, dirs []string) error {
+			found, err := findCheckpoints(dirs[0])
+			if err != nil {
+				return err
+			}
+			all := make([]ckptInfo, 0, len(found))
+			for _, dir := range found {
+				m, err := checkpoint.Verify(dir)
+				if err != nil {
+					return err
+				}
+				all = append(all, ckptInfo{Dir: dir, Manifest: m})
+			}
+			if asJSON {
+				return a.json(struct {
+					Checkpoints []ckptInfo `json:"checkpoints"`
+				}{all})
+			}
+			return a.showCheckpoints(all)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// ckptInfo is one checkpoint in the JSON document of ckpt show.
+type ckptInfo struct {
+	Dir string `json:"dir"`
+	*checkpoint.Manifest
+}
+
+func (a *app) showCheckpoints(all []ckptInfo) error {
+	var rows [][]string
+	for _, k := range all {
+		var bytes int64
+		for _, p := range k.Parts {
+			bytes += p.Size
+		}
+		rows = append(rows, []string{k.Dir, k.Meta.Env, k.Meta.Agent, strconv.FormatInt(k.Meta.Step, 10),
+			strconv.FormatUint(k.Meta.Seed, 10), k.Meta.Kernels, strconv.FormatInt(bytes, 10)})
+	}
+	if err := a.table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows); err != nil {
+		return err
+	}
+	if len(all) != 1 {
+		return nil
+	}
+	rows = nil
+	for _, p := range all[0].Parts {
+		rows = append(rows, []string{p.Name, strconv.FormatInt(p.Size, 10), p.SHA256})
+	}
+	a.printf("\n")
+	return a.table(1, []string{"part", "bytes", "sha256"}, rows)
+}
+
+func ckptVerify(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify DIR",
+		Short: "Compare every file of a checkpoint with its hash",
+		Long: `verify reads every file of every checkpoint under DIR and compares its size and SHA-256 with the manifest. It
+ends with exit code 2 at the first file that is missing, cut short or changed.
+
+  gymctl ckpt verify runs/quickstart`,
+		Args: args(1, 1, "one DIR"),
+		RunE: func(_ *cobra.Command, dirs []string) error {
+			found, err := findCheckpoints(dirs[0])
+			if err != nil {
+				return err
+			}
+			for _, dir := range found {
+				m, err := checkpoint.Verify(dir)
+				if err != nil {
+					return err
+				}
+				a.printf("%s: ok, step %d, %d parts\n", dir, m.Meta.Step, len(m.Parts))
+			}
+			return nil
+		},
+	}
+}
+
+// findCheckpoints lists the checkpoints that dir is, holds, or holds in its folder checkpoints.
+func findCheckpoints(dir string) ([]string, error) {
+	st, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, mistake("checkpoint %s: there is no such folder", dir)
+	} else if err != nil {
+		return nil, fileMistake(dir, err)
+	} else if !st.IsDir() {
+		return nil, mistake("checkpoint %s: this is a file, a folder is wanted", dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
+		return []string{dir}, nil
+	}
+	for _, root := range []string{dir, filepath.Join(dir, "checkpoints")} {
+		steps, err := checkpoint.List(root)
+		if err != nil {
+			return nil, fileMistake(root, err)
+		}
+		if len(steps) > 0 {
+			var dirs []string
+			for _, s := range steps {
+				dirs = append(dirs, checkpoint.Dir(root, s))
+			}
+			return dirs, nil
+		}
+	}
+	return nil, mistake("checkpoint %s: there is no %s in it and no checkpoint below it, so nothing here was saved to its end", dir, checkpoint.ManifestName)
+}
+
+// fileMistake is an error about a file that the user named.
+func fileMistake(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return mistake("%s: there is no such file", path)
+	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	return mistake("%s: %w", path, err)
+}

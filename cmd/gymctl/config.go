@@ -1,0 +1,326 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/configs"
+	"clustergym/env/cluster"
+	"clustergym/experiments"
+	"clustergym/traces/synth"
+)
+
+// kind is what a YAML file can configure.
+type kind struct {
+	name string
+	what string
+	make func() configs.Validator // with the defaults in it
+}
+
+// kinds are told apart by their top-level keys.
+var kinds = []kind{
+	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
+	{"run", "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := experiments.DefaultConfig(); return &c }},
+	{"workload", "a generated workload (gymctl trace synth -c)", func() configs.Validator { c := synth.DefaultConfig(); return &c }},
+}
+
+func kindNames() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func configVerb(a *app) *cobra.Command {
+	var what []string
+	for _, k := range kinds {
+		what = append(what, "  "+k.name+strings.Repeat(" ", max(1, 10-len(k.name)))+k.what)
+	}
+	c := group(&cobra.Command{
+		Use:   "config",
+		Short: "Check and show configuration files and presets",
+		Long: `config reads YAML files and the presets that are built in. A file is one of
+
+` + strings.Join(what, "\n") + `
+
+and is told by its keys, unless --kind says which.`,
+		Example: `  gymctl config list
+  gymctl config show philly-192
+  gymctl config show --cluster 6x8`,
+	})
+	c.AddCommand(configCheck(a), configShow(a), configList(a))
+	return c
+}
+
+func configCheck(a *app) *cobra.Command {
+	var as string
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Find every fault in a configuration file",
+		Long: `check reads files or presets and reports every fault at once, with file, line and key: unknown keys, wrong
+types, values out of range. It ends with exit code 2 when there is one.`,
+		Example: `  gymctl config show philly-192 > mine.yaml
+  gymctl config check mine.yaml`,
+		Args: args(1, 1<<10, "one or more FILEs"),
+		RunE: func(_ *cobra.Command, files []string) error {
+			var faults []error
+			for _, f := range files {
+				_, k, err := load(f, as)
+				if err != nil {
+					faults = append(faults, err)
+					continue
+				}
+				a.printf("%s: ok (%s)\n", f, k.name)
+			}
+			return errors.Join(faults...)
+		},
+	}
+	c.Flags().StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
+	complete(c, "kind", kindNames()...)
+	return c
+}
+
+func configShow(a *app) *cobra.Command {
+	var (
+		as, named string
+		sets      []string
+		asJSON    bool
+	)
+	c := &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Print a configuration with all defaults, or a cluster as a tree",
+		Long: `show prints what a file or preset comes to: every key, defaults included, after the changes that --set makes.
+What it prints can be read again. With --cluster it prints a cluster as a tree, with totals.`,
+		Example: `  gymctl config show philly-192
+  gymctl config show --cluster openb-1523
+  gymctl config show --cluster pool:256 --json`,
+		Args: args(0, 1, "one FILE or --cluster C"),
+		RunE: func(_ *cobra.Command, files []string) error {
+			if (named != "") == (len(files) == 1) {
+				return mistake("config show: want one FILE or --cluster C; see gymctl config show --help")
+			}
+			if named != "" {
+				if len(sets) > 0 {
+					return mistake("--set goes with a FILE, not with --cluster")
+				}
+				spec, err := experiments.ClusterSpec(named)
+				if err != nil {
+					return err
+				}
+				return a.showCluster(spec, asJSON)
+			}
+			if asJSON {
+				return mistake("--json goes with --cluster; a file is shown as YAML")
+			}
+			cfg, _, err := load(files[0], as)
+			if err != nil {
+				return err
+			}
+			if err := setAll(cfg, sets); err != nil {
+				return err
+			}
+			if err := cfg.Validate(); err != nil {
+				return &experiments.InputError{Err: err}
+			}
+			text, err := configs.Encode(cfg)
+			if err != nil {
+				return err
+			}
+			a.printf("%s", text)
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
+	f.StringVar(&named, "cluster", "", "show this cluster as a tree: preset, `FILE`, pool:N or NxG")
+	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
+	f.BoolVar(&asJSON, "json", false, "with --cluster: print one JSON document")
+	complete(c, "kind", kindNames()...)
+	complete(c, "cluster", experiments.ClusterPresets()...)
+	return c
+}
+
+func configList(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the presets that are built in",
+		Example: `  gymctl config list`,
+		Args:    args(0, 0, "flags only"),
+		RunE: func(*cobra.Command, []string) error {
+			type preset struct {
+				Name string `json:"name"`
+				Kind string `json:"kind"`
+				What string `json:"what"`
+			}
+			list := []preset{}
+			for _, file := range presetFiles() {
+				data, err := fs.ReadFile(configs.Presets, file)
+				if err != nil {
+					return err
+				}
+				list = append(list, preset{presetName(file), kindOf(file, data).name, firstSentence(data)})
+			}
+			if asJSON {
+				return a.json(struct {
+					Presets []preset `json:"presets"`
+				}{list})
+			}
+			var rows [][]string
+			for _, p := range list {
+				rows = append(rows, []string{p.Name, p.Kind, p.What})
+			}
+			return a.table(3, []string{"preset", "kind", "what it is"}, rows)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// presetFiles are the embedded files, in order of their paths.
+func presetFiles() []string {
+	var files []string
+	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error { // reading what is embedded cannot fail
+		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".yaml") {
+			files = append(files, p)
+		}
+		return nil
+	})
+	return files
+}
+
+func presetName(file string) string { return strings.TrimSuffix(path.Base(file), ".yaml") }
+
+// load reads the file or preset called name. as names its kind, "" = by its keys.
+func load(name, as string) (configs.Validator, kind, error) {
+	file, data, err := readConfig(name)
+	if err != nil {
+		return nil, kind{}, err
+	}
+	k := kindOf(file, data)
+	if as != "" {
+		if k, err = kindNamed(as); err != nil {
+			return nil, kind{}, err
+		}
+	}
+	cfg := k.make()
+	if err := configs.DecodeBytes(name, data, cfg); err != nil {
+		return nil, kind{}, &experiments.InputError{Err: err}
+	}
+	return cfg, k, nil
+}
+
+// readConfig reads a file, or a preset where there is no such file.
+func readConfig(name string) (file string, data []byte, err error) {
+	data, err = os.ReadFile(name)
+	if err == nil {
+		return name, data, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fileMistake(name, err)
+	}
+	var names []string
+	for _, f := range presetFiles() {
+		if names = append(names, presetName(f)); presetName(f) == name {
+			data, err = fs.ReadFile(configs.Presets, f)
+			return f, data, err
+		}
+	}
+	if near := experiments.Nearest(name, names); near != "" {
+		return "", nil, mistake("%s: there is no such file or preset; did you mean %s?", name, near)
+	}
+	return "", nil, mistake("%s: there is no such file or preset; presets are %s", name, strings.Join(names, ", "))
+}
+
+func kindNamed(name string) (kind, error) {
+	for _, k := range kinds {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return kind{}, mistake("--kind: got %q, want one of %s", name, strings.Join(kindNames(), ", "))
+}
+
+var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:`)
+
+// kindOf tells a file's kind: the one that knows most of its top-level keys, the first where several do. An
+// embedded cluster is told by its folder.
+func kindOf(file string, data []byte) kind {
+	best, most := kinds[len(kinds)-1], 0
+	for _, k := range kinds {
+		known, n := topKeys(reflect.TypeOf(k.make()).Elem()), 0
+		for _, m := range topKey.FindAllSubmatch(data, -1) {
+			if known[string(m[1])] {
+				n++
+			}
+		}
+		if n > most {
+			best, most = k, n
+		}
+	}
+	if most == 0 && strings.HasPrefix(file, "clusters/") {
+		return kinds[0]
+	}
+	return best
+}
+
+// topKeys are the YAML keys of a configuration's fields.
+func topKeys(t reflect.Type) map[string]bool {
+	keys := map[string]bool{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, opts, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if strings.Contains(opts, "inline") {
+			for k := range topKeys(f.Type) { // a set
+				keys[k] = true
+			}
+		} else if f.IsExported() && name != "-" {
+			if name == "" {
+				name = strings.ToLower(f.Name)
+			}
+			keys[name] = true
+		}
+	}
+	return keys
+}
+
+// firstSentence is the beginning of the comment at a file's head.
+func firstSentence(data []byte) string {
+	var words []string
+	for line := range strings.Lines(string(data)) {
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "#")
+		if !ok {
+			break
+		}
+		words = append(words, strings.Fields(text)...)
+	}
+	s := strings.Join(words, " ")
+	if i := strings.IndexAny(s, ":;"); i >= 0 {
+		s = s[:i]
+	}
+	// A full stop ends a sentence where a capital follows, which the one in "et al." never has.
+	if m := regexp.MustCompile(`\. [A-Z]`).FindStringIndex(s); m != nil {
+		s = s[:m[0]]
+	}
+	if i := strings.Index(s, " ("); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimSuffix(s, ".")
+}
+
+// indented is a configuration as YAML, for a help text.
+func indented(cfg any) string {
+	text, err := configs.Encode(cfg)
+	if err != nil {
+		return ""
+	}
+	return "  " + strings.ReplaceAll(strings.TrimRight(string(text), "\n"), "\n", "\n  ")
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/experiments"
+)
+
+func evalVerb(a *app) *cobra.Command {
+	var (
+		src     configSource
+		opt     experiments.EvalOptions
+		windows int
+		seeds   int
+		polices []string
+		noWhole bool
+		asJSON  bool
+	)
+	c := &cobra.Command{
+		Use:   "eval",
+		Short: "Compare checkpoints and heuristics on the same held-out windows",
+		Long: `eval plays checkpoints and heuristics on the same test windows of a workload and compares them: mean JCT, IQM over
+windows with 95 % bootstrap intervals, paired differences, wins. Then each runs once over the whole test part.
+
+Workload, cluster and environment are those of the first checkpoint's run, or of a configuration (-c, default
+quickstart); --trace and --cluster replace them. --checkpoint takes a run directory (its best checkpoint, else its
+newest) or a checkpoint.
+
+Policies are ` + experiments.PolicyForms + `.
+An order that names no admission takes strict, or skip where it preempts.`,
+		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
+  gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
+  gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4`,
+		Args: args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if opt.Workers < 1 {
+				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+			}
+			cfg, err := src.evalConfig(c, opt.Checkpoints)
+			if err != nil {
+				return err
+			}
+			if c.Flags().Changed("windows") {
+				cfg.Eval.Windows = windows
+			}
+			if c.Flags().Changed("seeds") {
+				cfg.Eval.Seeds = seeds
+			}
+			if c.Flags().Changed("policies") {
+				cfg.Eval.Policies = polices
+			}
+			if noWhole {
+				cfg.Eval.Whole = false
+			}
+			if err := cfg.Validate(); err != nil {
+				return flagFaults(err, map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds"})
+			}
+			ui := newProgress(a, 0)
+			opt.Game = ui.game
+			r, err := experiments.Evaluate(c.Context(), cfg, opt)
+			ui.close()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.json(r)
+			}
+			return r.WriteTable(a.stdout)
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
+	f.StringSliceVar(&polices, "policies", nil, "what to compare with, joined by commas: `POLICY`")
+	f.IntVar(&windows, "windows", 32, "`N` test windows at most")
+	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
+	f.BoolVar(&noWhole, "no-whole", false, "leave out the run over the whole test part")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	src.flags(c, "the first checkpoint's, else quickstart")
+	return c
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"clustergym/experiments"
+	"clustergym/internal/fault"
+)
+
+// flagMistake turns what the flag parser says into one sentence: an unknown flag with the nearest that there is,
+// a value that cannot be read with what would be right.
+func flagMistake(c *cobra.Command, err error) error {
+	verb := verbName(c)
+	var (
+		missing *pflag.NotExistError
+		value   *pflag.InvalidValueError
+		without *pflag.ValueRequiredError
+	)
+	switch {
+	case errors.As(err, &missing):
+		name := missing.GetSpecifiedName()
+		if len(missing.GetSpecifiedShortnames()) > 0 {
+			return mistake("%sflag -%s is unknown; see %s --help", verb, name, c.CommandPath())
+		}
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if near := experiments.Nearest(name, names); near != "" {
+			return mistake("%sflag --%s is unknown; did you mean --%s?", verb, name, near)
+		}
+		return mistake("%sflag --%s is unknown; see %s --help", verb, name, c.CommandPath())
+	case errors.As(err, &value):
+		f := value.GetFlag()
+		return mistake("--%s: got %q, want %s", f.Name, value.GetValue(), wantOf(f))
+	case errors.As(err, &without):
+		return mistake("--%s: got nothing, want %s", without.GetFlag().Name, wantOf(without.GetFlag()))
+	}
+	return mistake("%s%w", verb, err)
+}
+
+// verbName begins a message about c: its path without the program's name, "" for the program itself.
+func verbName(c *cobra.Command) string {
+	_, verb, _ := strings.Cut(c.CommandPath(), " ")
+	if verb == "" {
+		return ""
+	}
+	return verb + ": "
+}
+
+// wantOf says what can stand after a flag.
+func wantOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "uint64", "uint", "int64":
+		if f.Value.Type()[0] == 'u' {
+			return "a whole number, 0 or more"
+		}
+		return "a whole number"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a time such as 90s, 40m or 72h"
+	}
+	if name, _ := pflag.UnquoteUsage(f); name != "" && name != "string" && name != "stringArray" {
+		return name
+	}
+	return "a value"
+}
+
+// flagFaults says of every fault of a configuration which flag it came by. names holds the flags whose keys are
+// called otherwise; for the others the last part of the key is the flag.
+func flagFaults(err error, names map[string]string) error {
+	faults := fault.All(err)
+	if len(faults) == 0 {
+		return err
+	}
+	var l fault.List
+	for _, f := range faults {
+		key, _, _ := strings.Cut(f.Key, "[") // of a list, which one is told by its value
+		name, ok := names[key]
+		if !ok {
+			name = key[strings.LastIndexByte(key, '.')+1:]
+			name = strings.ReplaceAll(name, "_", "-")
+		}
+		g := *f
+		g.Key = "--" + name
+		l.Join("", &g)
+	}
+	return &experiments.InputError{Err: l.Err()}
+}
+
+// traceFlags adds the flags by which a verb that reads a trace is told how.
+func traceFlags(c *cobra.Command, t *experiments.TraceConfig) {
+	f := c.Flags()
+	f.StringVar(&t.Format, "format", t.Format, "format of the trace: "+strings.Join(experiments.FormatNames(), ", "))
+	f.BoolVar(&t.Sort, "sort", t.Sort, "put the jobs in order of submit, instead of refusing a file that is not")
+	f.IntVar(&t.Skip, "skip", t.Skip, "leave out the first `N` jobs, counted after the reader's own drops")
+	f.IntVar(&t.Jobs, "jobs", t.Jobs, "take `N` jobs, 0 = all")
+	complete(c, "format", experiments.FormatNames()...)
+}
+
+// complete lets the shell complete the values of a flag.
+func complete(c *cobra.Command, flag string, values ...string) {
+	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(fmt.Sprintf("gymctl: completion of --%s: %v", flag, err)) // a flag that is not there, or twice
+	}
+}

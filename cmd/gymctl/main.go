@@ -1,0 +1,203 @@
+// Command gymctl trains, simulates and compares schedulers for GPU clusters. Its verbs are thin: flags in, a
+// call of package experiments, a table or one JSON document out. One file holds one verb.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/agents/checkpoint"
+	"clustergym/experiments"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+func main() {
+	// Without this the program would be killed by the first write to a pipe that nobody reads any more, and could
+	// not clean up.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal ends the program at once
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// The exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitMistake     = 2 // the user's: a flag, a file, a value
+	exitInterrupted = 130
+)
+
+// verbs are the subcommands of gymctl, each in its file.
+var verbs = []func(*app) *cobra.Command{
+	trainVerb, evalVerb, simVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
+}
+
+// app is what every verb works with.
+type app struct {
+	stdout *output   // results, and nothing else
+	stderr io.Writer // notes, progress, errors
+	now    func() time.Time
+}
+
+// run is the program: it carries out args and returns the exit code. It writes results to stdout and everything
+// else to stderr. When ctx is cancelled it cleans up and returns 130.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: &output{w: stdout}, stderr: stderr, now: time.Now}
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case errors.Is(a.stdout.err, syscall.EPIPE):
+		return exitDone // whoever read the output has had enough of it
+	case a.stdout.err != nil:
+		fmt.Fprintf(stderr, "gymctl: the output cannot be written: %v\n", a.stdout.err)
+		return exitFailed
+	case err == nil:
+		return exitDone
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "gymctl: interrupted")
+		return exitInterrupted
+	}
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if line != "" {
+			fmt.Fprintf(stderr, "gymctl: %s\n", line)
+		}
+	}
+	if isMistake(err) {
+		return exitMistake
+	}
+	return exitFailed
+}
+
+// isMistake tells the user's mistakes from failures of the program or the machine.
+func isMistake(err error) bool {
+	var (
+		input *experiments.InputError
+		row   *traces.RowError
+	)
+	return errors.As(err, &input) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, checkpoint.ErrMismatch) || errors.Is(err, checkpoint.ErrNone) ||
+		errors.Is(err, checkpoint.ErrParts)
+}
+
+// mistake makes an error that is the user's.
+func mistake(format string, args ...any) error {
+	return &experiments.InputError{Err: fmt.Errorf(format, args...)}
+}
+
+// newRoot builds the tree of commands.
+func newRoot(a *app) *cobra.Command {
+	root := group(&cobra.Command{
+		Use:   "gymctl",
+		Short: "Learn, compare and trust schedulers for GPU clusters",
+		Long: `gymctl simulates workloads on clusters of GPUs, trains schedulers on them, and compares what was learned
+with the heuristics of the literature.
+
+Results go to standard output, as tables for people or, with --json, as one JSON document; everything else goes to
+standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or value, 130 interrupted.`,
+		Example: `  gymctl sim --policy fifo,sjf,srtf
+  gymctl trace stats --help
+  gymctl envs JobSelect-v1`,
+	})
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagMistake)
+	for _, v := range verbs {
+		root.AddCommand(v(a))
+	}
+	root.SetHelpCommand(helpVerb())
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			group(c)
+		}
+	}
+	return root
+}
+
+// group makes c a command that only has subcommands: alone it prints its help, and what it does not know it
+// answers with the nearest that it knows.
+func group(c *cobra.Command) *cobra.Command {
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return unknownVerb(c, args[0])
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	return c
+}
+
+func unknownVerb(c *cobra.Command, name string) error {
+	var names []string
+	for _, s := range c.Commands() {
+		if s.IsAvailableCommand() {
+			names = append(names, s.Name())
+		}
+	}
+	return unknown(verbName(c)+"verb", name, names)
+}
+
+// helpVerb is gymctl help.
+func helpVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Print the help of a verb",
+		RunE: func(c *cobra.Command, args []string) error {
+			verb, rest, err := c.Root().Find(args)
+			if err != nil {
+				return mistake("help: %w", err)
+			}
+			if len(rest) > 0 {
+				return unknownVerb(verb, rest[0])
+			}
+			verb.InitDefaultHelpFlag()
+			return verb.Help()
+		},
+	}
+}
+
+// unknown says that what is not called name, and what it may be called.
+func unknown(what, name string, names []string) error {
+	if near := experiments.Nearest(name, names); near != "" {
+		return mistake("%s %q is unknown; did you mean %s?", what, name, near)
+	}
+	return mistake("%s %q is unknown, want one of %s", what, name, strings.Join(names, ", "))
+}
+
+// args checks how many arguments stand after a verb; what names them, as "one FILE".
+func args(least, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			if len(args) == 0 {
+				return mistake("%swant %s; see %s --help", verbName(c), what, c.CommandPath())
+			}
+			return mistake("%sgot %s, want %s; see %s --help", verbName(c), quoted(args), what, c.CommandPath())
+		}
+		return nil
+	}
+}
+
+func quoted(args []string) string {
+	q := make([]string, len(args))
+	for i, s := range args {
+		q[i] = fmt.Sprintf("%q", s)
+	}
+	return strings.Join(q, " ")
+}

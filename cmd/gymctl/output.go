@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"clustergym/experiments"
+)
+
+// output is standard output. The first failure is kept, and nothing is written after it.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	o.err = err
+	return n, err
+}
+
+// isTerminal tells whether w is a terminal, where progress and the like are welcome.
+func isTerminal(w io.Writer) bool {
+	if o, ok := w.(*output); ok {
+		w = o.w
+	}
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// printf writes to standard output.
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
+
+// notef writes one line for people to standard error.
+func (a *app) notef(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "gymctl: "+format+"\n", args...)
+}
+
+// json writes v as the one JSON document of the run.
+func (a *app) json(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// table writes a table to standard output; the first left columns begin at the left.
+func (a *app) table(left int, header []string, rows [][]string) error {
+	return experiments.WriteTable(a.stdout, header, rows, left)
+}
+
+// writeTo lets write fill the file at path, or standard output where path is "" or "-". The file appears as a
+// whole or not at all.
+func (a *app) writeTo(path string, write func(w io.Writer) error) error {
+	if path == "" || path == "-" {
+		return write(a.stdout)
+	}
+	o, err := experiments.CreateFile(path)
+	if err != nil {
+		return err
+	}
+	defer o.Discard()
+	if err := write(o); err != nil {
+		return err
+	}
+	if err := o.Commit(); err != nil {
+		return fmt.Errorf("output file %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/configs"
+	"clustergym/experiments"
+)
+
+// configSource is where a run's configuration comes from: a preset or a file, then flags, then --set.
+type configSource struct {
+	name    string
+	set     []string
+	trace   string
+	format  string
+	cluster string
+	agent   string
+	seed    uint64
+}
+
+// flags adds the flags; without says in words what holds without -c.
+func (s *configSource) flags(c *cobra.Command, without string) {
+	f := c.Flags()
+	f.StringVarP(&s.name, "config", "c", "", "preset or YAML `FILE` (default "+without+")")
+	f.StringArrayVar(&s.set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
+	f.StringVar(&s.trace, "trace", "", "trace `FILE` in place of the configuration's workload")
+	f.StringVar(&s.format, "format", "auto", "format of --trace: "+strings.Join(experiments.FormatNames(), ", "))
+	f.StringVar(&s.cluster, "cluster", "", "preset, `FILE`, pool:N or NxG in place of the configuration's cluster")
+	if c.Name() == "train" {
+		f.StringVar(&s.agent, "agent", "", strings.Join(experiments.Agents(), " or "))
+		f.Uint64Var(&s.seed, "seed", 1, "of everything drawn while training")
+		complete(c, "agent", experiments.Agents()...)
+	}
+	complete(c, "format", experiments.FormatNames()...)
+	complete(c, "cluster", experiments.ClusterPresets()...)
+	complete(c, "config", experiments.RunPresets()...)
+}
+
+// changed is the first of names that stands on the command line, "" if none does.
+func (s *configSource) changed(c *cobra.Command, names ...string) string {
+	i := slices.IndexFunc(names, func(n string) bool { f := c.Flags().Lookup(n); return f != nil && f.Changed })
+	if i < 0 {
+		return ""
+	}
+	return names[i]
+}
+
+// config is the configuration for a new run.
+func (s *configSource) config(c *cobra.Command) (experiments.Config, error) {
+	name := s.name
+	if name == "" {
+		name = "quickstart"
+	}
+	v, _, err := load(name, "run")
+	if err != nil {
+		return experiments.Config{}, err
+	}
+	cfg := *v.(*experiments.Config)
+	return cfg, s.apply(c, &cfg)
+}
+
+// evalConfig is the configuration for an evaluation: the first checkpoint's run decides unless -c does.
+func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (experiments.Config, error) {
+	if len(ckpts) == 0 || s.name != "" {
+		return s.config(c)
+	}
+	_, run, err := experiments.CheckpointDir(ckpts[0])
+	if err != nil {
+		return experiments.Config{}, err
+	}
+	cfg, err := experiments.ReadRunConfig(run)
+	if err != nil {
+		return cfg, err
+	}
+	return cfg, s.apply(c, &cfg)
+}
+
+// apply puts the flags and --set over cfg.
+func (s *configSource) apply(c *cobra.Command, cfg *experiments.Config) error {
+	if s.changed(c, "trace") != "" {
+		if s.trace == "" {
+			return mistake(`--trace: got "", want the path of a file`)
+		}
+		cfg.Trace.File, cfg.Trace.Format = s.trace, s.format
+	} else if s.changed(c, "format") != "" {
+		return mistake("--format goes with --trace")
+	}
+	if s.changed(c, "cluster") != "" {
+		cfg.Cluster = s.cluster
+	}
+	if s.changed(c, "agent") != "" {
+		if !slices.Contains(experiments.Agents(), s.agent) {
+			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(experiments.Agents(), ", "))
+		}
+		cfg.Agent = s.agent
+	}
+	if s.changed(c, "seed") != "" {
+		cfg.Seed = s.seed
+	}
+	return s.override(cfg)
+}
+
+// override carries out --set.
+func (s *configSource) override(cfg *experiments.Config) error {
+	for _, kv := range s.set {
+		if err := configs.Set(cfg, kv); err != nil {
+			return mistake("--set %s: %w", kv, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"clustergym/agents/train"
+	"clustergym/experiments"
+)
+
+func trainVerb(a *app) *cobra.Command {
+	var (
+		src    configSource
+		opt    experiments.TrainOptions
+		resume string
+		asJSON bool
+	)
+	c := &cobra.Command{
+		Use:   "train",
+		Short: "Train an agent, then compare it with the heuristics",
+		Long: `train lets an agent learn to schedule a cluster and ends with a table that compares it with heuristics on windows
+of the workload that it was never trained on.
+
+Without arguments it runs the preset quickstart: PPO on a workload generated after the published statistics of the
+Philly cluster, on 32 GPUs. --trace takes a trace of your own instead, --cluster another cluster; -c takes another
+preset (gymctl config list) or a YAML file, and --set changes single keys of it.
+
+A run lives in a directory: config.yaml (everything that decides results), progress.jsonl, event files for
+TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
+and ends with exit code 130; --resume continues bit for bit. --workers changes nothing but speed.`,
+		Example: `  gymctl train
+  gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
+  gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
+  gymctl train --resume runs/mine`,
+		Args: args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			opt.Now = a.now
+			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
+				return mistake("--tags: got %q, want sb3 or cleanrl", opt.Tags)
+			}
+			if opt.Workers < 1 {
+				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+			}
+			var cfg experiments.Config
+			var err error
+			if resume != "" {
+				if name := src.changed(c, "config", "trace", "format", "cluster", "agent", "seed", "run-dir"); name != "" {
+					return mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
+				}
+				opt.Resume, opt.RunDir = true, resume
+				if cfg, err = experiments.ReadRunConfig(resume); err == nil {
+					err = src.override(&cfg)
+				}
+			} else {
+				cfg, err = src.config(c)
+				if err == nil && opt.RunDir == "" {
+					opt.RunDir = experiments.DefaultRunDir(cfg.Name, a.now())
+				}
+			}
+			if err != nil {
+				return err
+			}
+			ui := newProgress(a, cfg.Train.Steps)
+			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
+			ui.say("run       %s", opt.RunDir)
+			result, err := experiments.Train(c.Context(), cfg, opt)
+			ui.close()
+			if err != nil {
+				if errors.Is(err, experiments.ErrInterrupted) {
+					a.notef("%v", err)
+					return context.Canceled
+				}
+				return err
+			}
+			if asJSON {
+				return a.json(result)
+			}
+			if result.Eval == nil {
+				a.printf("checkpoint %s\n", result.Checkpoint)
+				return nil
+			}
+			a.printf("\n")
+			if err := result.Eval.WriteTable(a.stdout); err != nil {
+				return err
+			}
+			a.printf("\nThe agent is %s, the best checkpoint on the validation windows.\n", result.Checkpoint)
+			return nil
+		},
+	}
+	f := c.Flags()
+	src.flags(c, "quickstart")
+	f.StringVar(&opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
+	f.StringVar(&resume, "resume", "", "continue the run in `DIR`")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
+	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
+	f.BoolVar(&opt.NoEval, "no-eval", false, "leave out the comparison at the end")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
+	complete(c, "tags", "sb3", "cleanrl")
+	return c
+}
+
+// progress shows how a run goes: a bar on a terminal, else plain lines.
+type progress struct {
+	w     io.Writer
+	bar   *progressbar.ProgressBar
+	games *progressbar.ProgressBar
+	tty   bool
+	steps int64
+	drawn time.Time
+	now   func() time.Time
+}
+
+func newProgress(a *app, steps int64) *progress {
+	return &progress{w: a.stderr, tty: isTerminal(a.stderr), steps: steps, now: a.now}
+}
+
+func (p *progress) say(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+
+func (p *progress) newBar(all int64, what, unit string) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(all,
+		progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what), progressbar.OptionSetItsString(unit),
+		progressbar.OptionShowIts(), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionSetWidth(24), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+}
+
+func (p *progress) tick(t train.Progress) {
+	if !p.tty {
+		return
+	}
+	if p.bar == nil {
+		p.bar = p.newBar(p.steps, "training", "steps")
+		p.bar.Set64(t.Step)
+	}
+	if now := p.now(); now.Sub(p.drawn) > 200*time.Millisecond {
+		p.drawn = now
+		p.bar.Describe(fmt.Sprintf("training  return %7.3f ", t.Return))
+	}
+	p.bar.Set64(t.Step)
+}
+
+func (p *progress) log(r train.Record, perSecond float64) {
+	if p.tty {
+		return
+	}
+	eta := ""
+	if perSecond > 0 {
+		eta = (time.Duration(float64(p.steps-r.Step)/perSecond) * time.Second).Round(time.Second).String()
+	}
+	p.say("step %8d of %d  return %8.3f  %6.0f steps/s  eta %s", r.Step, p.steps, r.Return, perSecond, eta)
+}
+
+func (p *progress) best(step int64, jct float64, best bool) {
+	mark := ""
+	if best {
+		mark = "  (best so far)"
+	}
+	if p.bar != nil {
+		_ = p.bar.Clear() // it is drawn again at the next tick
+	}
+	p.say("step %8d  validation windows: mean JCT %s%s", step, experiments.Hours(jct), mark)
+}
+
+func (p *progress) game(done, all int) {
+	if !p.tty {
+		return
+	}
+	if p.games == nil {
+		p.games = p.newBar(int64(all), "comparing", "games")
+	}
+	_ = p.games.Set(done) // a bar that cannot be drawn hurts nobody
+}
+
+// close leaves the line free for what follows.
+func (p *progress) close() {
+	for _, b := range []*progressbar.ProgressBar{p.bar, p.games} {
+		if b != nil {
+			_ = b.Clear()
+		}
+	}
+}

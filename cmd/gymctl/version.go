@@ -1,0 +1,70 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/nets/kernel"
+)
+
+// build is what gymctl version tells.
+type build struct {
+	Version  string `json:"version"`  // of the module; "(devel)" for a build from a checkout
+	Commit   string `json:"commit"`   // "" where the build does not know it
+	Modified bool   `json:"modified"` // the checkout had changes that were not committed
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Kernels  string `json:"kernels"` // set of float32 kernels in use
+}
+
+func versionVerb(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print version, commit, Go version and the float32 kernels in use",
+		Long: `version tells what a result was made with. Kernel sets differ in the last bits of their results; everything
+else that is equal gives equal bytes.`,
+		Example: `  gymctl version
+  gymctl version --json`,
+		Args: args(0, 0, "flags only"),
+		RunE: func(*cobra.Command, []string) error {
+			v := about()
+			if asJSON {
+				return a.json(v)
+			}
+			commit := v.Commit
+			if commit == "" {
+				commit = "unknown"
+			}
+			if v.Modified {
+				commit += " (modified)"
+			}
+			a.printf("gymctl   %s\ncommit   %s\ngo       %s %s\nkernels  %s\n", v.Version, commit, v.Go, v.Platform, v.Kernels)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+func about() build {
+	v := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernel.Set()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}

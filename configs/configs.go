@@ -1,0 +1,198 @@
+package configs
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"clustergym/internal/fault"
+)
+
+// Presets are the configurations that are built in: runs at the top, clusters below clusters/.
+//
+//go:embed *.yaml clusters/*.yaml
+var Presets embed.FS
+
+// Validator is a configuration: a pointer to a struct that can say what is wrong with it. Validate returns all
+// faults, joined, each a *fault.Fault where it can name a key.
+type Validator interface{ Validate() error }
+
+// Error is one fault of a file.
+type Error struct {
+	File string
+	Line int   // 0 = the file does not say anything of that key
+	Err  error // a *fault.Fault where the fault is a value
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.File == "":
+		return e.Err.Error()
+	case e.Line == 0:
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+
+// Unwrap is Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Decode reads the one YAML document of file name into cfg, a pointer to a struct that already holds the
+// defaults, and validates the result. See DecodeBytes.
+func Decode(fsys fs.FS, name string, cfg Validator) error {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return err
+	}
+	return DecodeBytes(name, data, cfg)
+}
+
+// DecodeBytes is Decode for data that is at hand; name stands in errors.
+//
+// Keys are those of yaml tags (",inline" included). What the document does not name keeps its default, and so does a
+// section that is left empty; lists and maps replace the default as a whole, and empty ones become nil.
+// time.Duration is written "40s", "1h30m". Types with UnmarshalText or UnmarshalYAML read themselves. Anchors,
+// aliases and merge keys work. An empty document is the defaults.
+//
+// Faults are *Errors, joined, in order of lines: unknown keys with the nearest known one, keys given twice, values
+// of the wrong type, and all that Validate finds in what could be read. On any fault cfg is left as it was.
+func DecodeBytes(name string, data []byte, cfg Validator) error {
+	target, err := structOf(cfg)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	doc, err := parse(data)
+	if err != nil {
+		return located(name, err)
+	}
+	work := reflect.New(target.Type())
+	work.Elem().Set(target)
+	d := newDecoder()
+	if doc != nil {
+		d.value("", doc, work.Elem(), 0)
+	}
+	d.validate(work.Interface().(Validator).Validate())
+	if len(d.errs) == 0 {
+		target.Set(work.Elem())
+		return nil
+	}
+	slices.SortStableFunc(d.errs, func(a, b *Error) int {
+		if (a.Line == 0) != (b.Line == 0) {
+			return b.Line - a.Line // what has no line comes last
+		}
+		return a.Line - b.Line
+	})
+	errs := make([]error, len(d.errs))
+	for i, e := range d.errs {
+		e.File = name
+		errs[i] = e
+	}
+	return errors.Join(errs...)
+}
+
+// Encode writes cfg as YAML: keys in the order of the struct's fields, map keys sorted. Fields tagged omitempty are
+// left out when zero, so they must have zero as their default. DecodeBytes into the same defaults gives cfg again.
+func Encode(cfg any) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(cfg); err != nil {
+		return nil, fmt.Errorf("configs: %w", err)
+	}
+	if err := e.Close(); err != nil {
+		return nil, fmt.Errorf("configs: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// structOf is the struct that cfg points to.
+func structOf(cfg any) (reflect.Value, error) {
+	v := reflect.ValueOf(cfg)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}, fmt.Errorf("configs: cannot decode into a %T, want a pointer to a struct", cfg)
+	}
+	return v.Elem(), nil
+}
+
+// parse returns the only document's content, nil when there is none.
+func parse(data []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := dec.Decode(&more); err == nil {
+		if len(more.Content) > 0 && more.Content[0].ShortTag() != nullTag {
+			return nil, &Error{Line: more.Content[0].Line, Err: errors.New("got a second document, want one in a file")}
+		}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 || doc.Content[0].ShortTag() == nullTag {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)$`)
+
+// located puts the library's way of naming a line into ours.
+func located(file string, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return &Error{File: file, Line: e.Line, Err: e.Err}
+	}
+	if m := yamlError.FindStringSubmatch(err.Error()); m != nil {
+		line, _ := strconv.Atoi(m[1]) // digits or nothing
+		return &Error{File: file, Line: line, Err: errors.New("not YAML: " + m[2])}
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// validate adds what a Validate method returned, leaving out what follows from values that could not be read.
+func (d *decoder) validate(err error) {
+	for _, leaf := range leaves(err) {
+		var f *fault.Fault
+		if !errors.As(leaf, &f) {
+			d.errs = append(d.errs, &Error{Err: leaf})
+			continue
+		}
+		if !d.follows(f.Key) {
+			d.errs = append(d.errs, &Error{Line: d.line(f.Key), Err: f})
+		}
+	}
+}
+
+// leaves takes joined errors apart.
+func leaves(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range j.Unwrap() {
+			all = append(all, leaves(e)...)
+		}
+		return all
+	}
+	// A sentence around several faults says less than the faults.
+	if all := fault.All(err); len(all) > 0 {
+		errs := make([]error, len(all))
+		for i, f := range all {
+			errs[i] = f
+		}
+		return errs
+	}
+	return []error{err}
+}

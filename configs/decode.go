@@ -1,0 +1,473 @@
+package configs
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"clustergym/internal/fault"
+)
+
+const (
+	// A document that unfolds to more values than this through aliases is an attack or an accident.
+	maxNodes = 1 << 20
+	maxDepth = 64
+
+	nullTag  = "!!null"
+	mergeTag = "!!merge"
+)
+
+// decoder walks a document and the value it describes together.
+type decoder struct {
+	errs  []*Error
+	lines map[string]int // of every key and list element given
+	bad   []string       // keys whose values could not be read
+	nodes int
+}
+
+func newDecoder() *decoder { return &decoder{lines: map[string]int{}} }
+
+// fail records a fault at key.
+func (d *decoder) fail(key string, line int, err error) {
+	d.bad = append(d.bad, key)
+	d.errs = append(d.errs, &Error{Line: line, Err: err})
+}
+
+func (d *decoder) wrong(key string, n *yaml.Node, line int, want string) {
+	if key == "" {
+		d.fail(key, line, fmt.Errorf("got %s, want %s", describe(n), want))
+		return
+	}
+	d.fail(key, line, &fault.Fault{Key: key, Value: describe(n), Want: want})
+}
+
+// follows says whether a fault at key may be a mere consequence of a value that could not be read: the same key, one
+// inside it or one around it.
+func (d *decoder) follows(key string) bool {
+	for _, b := range d.bad {
+		if within(key, b) || within(b, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// within says whether key is outer or lies inside it.
+func within(key, outer string) bool {
+	rest, ok := strings.CutPrefix(key, outer)
+	return ok && (rest == "" || outer == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// line is that of key, or of the innermost section around it that the document names.
+func (d *decoder) line(key string) int {
+	for key != "" {
+		if n, ok := d.lines[key]; ok {
+			return n
+		}
+		key = key[:max(0, strings.LastIndexAny(key, ".["))]
+	}
+	return 0
+}
+
+// value decodes n into v, which is settable. key is its path.
+func (d *decoder) value(key string, n *yaml.Node, v reflect.Value, depth int) {
+	line := n.Line
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if d.tooLarge(key, line, depth) {
+		return
+	}
+	if key != "" {
+		if _, seen := d.lines[key]; !seen {
+			d.lines[key] = line
+		}
+	}
+	if v.Kind() == reflect.Pointer {
+		p := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			p.Elem().Set(v.Elem())
+		}
+		d.value(key, n, p.Elem(), depth+1)
+		v.Set(p)
+		return
+	}
+	if d.custom(key, n, line, v) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.structure(key, n, line, v, depth)
+	case reflect.Map:
+		d.mapping(key, n, line, v, depth)
+	case reflect.Slice, reflect.Array:
+		d.list(key, n, line, v, depth)
+	case reflect.Interface:
+		var x any
+		if err := n.Decode(&x); err != nil {
+			d.fail(key, line, fmt.Errorf("%s: %w", orDocument(key), err))
+			return
+		}
+		if x == nil {
+			v.SetZero()
+			return
+		}
+		v.Set(reflect.ValueOf(x))
+	default:
+		if want := scalar(n, v); want != "" {
+			d.wrong(key, n, line, want)
+		}
+	}
+}
+
+// tooLarge counts a value, and reports once that there are too many of them or too deep ones.
+func (d *decoder) tooLarge(key string, line, depth int) bool {
+	if d.nodes++; d.nodes <= maxNodes && depth <= maxDepth {
+		return false
+	}
+	if d.nodes <= maxNodes+1 {
+		d.fail(key, line, fmt.Errorf("%s: too large, or too deep, once its aliases are written out", orDocument(key)))
+		d.nodes = maxNodes + 1
+	}
+	return true
+}
+
+func orDocument(key string) string {
+	if key == "" {
+		return "the document"
+	}
+	return key
+}
+
+// custom lets types read themselves. What an error says after "want " is taken over.
+func (d *decoder) custom(key string, n *yaml.Node, line int, v reflect.Value) bool {
+	var err error
+	switch u := v.Addr().Interface().(type) {
+	case yaml.Unmarshaler:
+		err = u.UnmarshalYAML(n)
+	case encoding.TextUnmarshaler:
+		if n.Kind != yaml.ScalarNode || n.ShortTag() == nullTag {
+			d.wrong(key, n, line, "a single value")
+			return true
+		}
+		err = u.UnmarshalText([]byte(n.Value))
+	default:
+		return false
+	}
+	if err == nil {
+		return true
+	}
+	if inner := fault.All(err); len(inner) > 0 {
+		for _, f := range inner {
+			d.fail(join(key, f.Key), line, &fault.Fault{Key: join(key, f.Key), Value: f.Value, Want: f.Want})
+		}
+		return true
+	}
+	if _, want, ok := strings.Cut(err.Error(), "want "); ok {
+		d.wrong(key, n, line, want)
+		return true
+	}
+	d.fail(key, line, fmt.Errorf("%s: got %s: %w", orDocument(key), describe(n), err))
+	return true
+}
+
+func join(key, inner string) string {
+	if key == "" || inner == "" || inner[0] == '[' {
+		return key + inner
+	}
+	return key + "." + inner
+}
+
+// entry is one key of a mapping with its value.
+type entry struct {
+	key    string
+	line   int
+	value  *yaml.Node
+	merged bool // came by a merge key: others may stand before it
+}
+
+// entries lists a mapping's keys, merged ones behind, and reports those given twice.
+func (d *decoder) entries(key string, n *yaml.Node, depth int) []entry {
+	var all, merged []entry
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.ShortTag() == mergeTag {
+			merged = append(merged, d.merge(key, v, depth)...)
+			continue
+		}
+		if k.Kind == yaml.AliasNode {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			d.fail(join(key, "?"), n.Content[i].Line, fmt.Errorf("%s: got %s as a key, want a name", orDocument(key), describe(k)))
+			continue
+		}
+		path, line := join(key, k.Value), n.Content[i].Line
+		if first, twice := seen[k.Value]; twice {
+			d.fail(path, line, fmt.Errorf("%s: given twice, first on line %d", path, first))
+			continue
+		}
+		seen[k.Value] = line
+		all = append(all, entry{key: k.Value, line: line, value: v})
+	}
+	for _, e := range merged {
+		if _, given := seen[e.key]; !given {
+			seen[e.key] = e.line
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// merge lists what a merge key brings in.
+func (d *decoder) merge(key string, n *yaml.Node, depth int) []entry {
+	line := n.Line
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if d.tooLarge(key, line, depth) {
+		return nil
+	}
+	var all []entry
+	switch n.Kind {
+	case yaml.MappingNode:
+		for _, e := range d.entries(key, n, depth+1) {
+			e.merged = true
+			all = append(all, e)
+		}
+	case yaml.SequenceNode:
+		for _, m := range n.Content {
+			all = append(all, d.merge(key, m, depth+1)...)
+		}
+	default:
+		d.fail(join(key, "<<"), line, fmt.Errorf("%s: got %s, want keys and values", join(key, "<<"), describe(n)))
+	}
+	return all
+}
+
+func (d *decoder) structure(key string, n *yaml.Node, line int, v reflect.Value, depth int) {
+	if n.ShortTag() == nullTag {
+		return // a section with nothing in it
+	}
+	if n.Kind != yaml.MappingNode {
+		d.wrong(key, n, line, "keys and values")
+		return
+	}
+	names, byName := fields(v.Type())
+	for _, e := range d.entries(key, n, depth) {
+		path := join(key, e.key)
+		index, known := byName[e.key]
+		if !known {
+			d.fail(path, e.line, unknown(path, e.key, names, v.Type()))
+			continue
+		}
+		d.lines[path] = e.line
+		d.value(path, e.value, v.FieldByIndex(index), depth+1)
+	}
+}
+
+func (d *decoder) mapping(key string, n *yaml.Node, line int, v reflect.Value, depth int) {
+	if n.ShortTag() == nullTag {
+		return
+	}
+	if n.Kind != yaml.MappingNode || v.Type().Key().Kind() != reflect.String {
+		d.wrong(key, n, line, "keys and values")
+		return
+	}
+	all := d.entries(key, n, depth)
+	if len(all) == 0 {
+		v.SetZero()
+		return
+	}
+	m := reflect.MakeMapWithSize(v.Type(), len(all))
+	for _, e := range all {
+		path := join(key, e.key)
+		d.lines[path] = e.line
+		x := reflect.New(v.Type().Elem()).Elem()
+		d.value(path, e.value, x, depth+1)
+		m.SetMapIndex(reflect.ValueOf(e.key).Convert(v.Type().Key()), x)
+	}
+	v.Set(m)
+}
+
+func (d *decoder) list(key string, n *yaml.Node, line int, v reflect.Value, depth int) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrong(key, n, line, "a list")
+		return
+	}
+	if v.Kind() == reflect.Array {
+		if len(n.Content) != v.Len() {
+			d.fail(key, line, &fault.Fault{Key: key, Value: fmt.Sprintf("%d elements", len(n.Content)), Want: strconv.Itoa(v.Len())})
+			return
+		}
+	} else if len(n.Content) == 0 {
+		v.SetZero()
+		return
+	} else {
+		v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	}
+	for i, c := range n.Content {
+		d.value(fmt.Sprintf("%s[%d]", key, i), c, v.Index(i), depth+1)
+	}
+}
+
+// fields are the keys of a struct type in order of declaration, and their fields.
+func fields(t reflect.Type) (names []string, byName map[string][]int) {
+	byName = map[string][]int{}
+	var visit func(t reflect.Type, index []int)
+	visit = func(t reflect.Type, index []int) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, opts, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			at := append(append([]int(nil), index...), i)
+			switch {
+			case strings.Contains(","+opts+",", ",inline,") && f.Type.Kind() == reflect.Struct:
+				visit(f.Type, at)
+			case !f.IsExported() || name == "-":
+			default:
+				if name == "" {
+					name = strings.ToLower(f.Name)
+				}
+				if _, twice := byName[name]; !twice {
+					names = append(names, name)
+					byName[name] = at
+				}
+			}
+		}
+	}
+	visit(t, nil)
+	return names, byName
+}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// scalar decodes a single value and says what it should have been if it cannot.
+func scalar(n *yaml.Node, v reflect.Value) (want string) {
+	tag := n.ShortTag()
+	if n.Kind != yaml.ScalarNode {
+		tag = ""
+	}
+	var x any
+	if tag != "" && tag != nullTag && n.Decode(&x) != nil {
+		x = nil
+	}
+	if v.Type() == durationType {
+		want = `a duration as "40s" or "1h30m"`
+		if tag != "!!str" && !(tag == "!!int" && n.Value == "0") {
+			return want
+		}
+		t, err := time.ParseDuration(n.Value)
+		if err != nil {
+			return want
+		}
+		v.SetInt(int64(t))
+		return ""
+	}
+	switch v.Kind() {
+	case reflect.String:
+		var s string
+		if tag == "" || tag == nullTag || n.Decode(&s) != nil {
+			return "a text"
+		}
+		v.SetString(s)
+	case reflect.Bool:
+		b, ok := x.(bool)
+		if !ok {
+			return "true or false"
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		want = "a whole number"
+		if bits := v.Type().Bits(); bits < 64 {
+			want = fmt.Sprintf("a whole number from %d to %d", int64(-1)<<(bits-1), int64(1)<<(bits-1)-1)
+		}
+		i, ok := integer(x)
+		if !ok || v.OverflowInt(i) {
+			return want
+		}
+		v.SetInt(i)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		want = fmt.Sprintf("a whole number from 0 to %d", uint64(math.MaxUint64)>>(64-v.Type().Bits()))
+		u, ok := x.(uint64)
+		if !ok {
+			i, whole := integer(x)
+			if u = uint64(i); !whole || i < 0 {
+				return want
+			}
+		}
+		if v.OverflowUint(u) {
+			return want
+		}
+		v.SetUint(u)
+	case reflect.Float32, reflect.Float64:
+		var f float64
+		switch x := x.(type) {
+		case int:
+			f = float64(x)
+		case int64:
+			f = float64(x)
+		case uint64:
+			f = float64(x)
+		case float64:
+			f = x
+		default:
+			return "a number"
+		}
+		// Rounding first: the largest float32, printed, is a little larger than itself.
+		if v.Kind() == reflect.Float32 && math.IsInf(float64(float32(f)), 0) && !math.IsInf(f, 0) {
+			return "a number of single precision"
+		}
+		v.SetFloat(f)
+	default:
+		return "nothing: the field has a type that YAML cannot fill"
+	}
+	return ""
+}
+
+// integer reads whole numbers, also those written as 1e6.
+func integer(x any) (int64, bool) {
+	switch x := x.(type) {
+	case int:
+		return int64(x), true
+	case int64:
+		return x, true
+	case float64:
+		if x == math.Trunc(x) && math.Abs(x) <= 1<<53 {
+			return int64(x), true
+		}
+	}
+	return 0, false
+}
+
+// describe is how a fault shows what was found.
+func describe(n *yaml.Node) string {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "keys and values"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.ShortTag() == nullTag:
+		return "nothing"
+	case n.ShortTag() == "!!str":
+		return strconv.Quote(short(n.Value))
+	}
+	return short(n.Value)
+}
+
+// short cuts a value that would fill the screen.
+func short(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:57]) + "…"
+	}
+	return s
+}

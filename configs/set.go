@@ -1,0 +1,154 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"clustergym/internal/fault"
+)
+
+// Set applies one change to cfg, a pointer to a struct: "key.path=value", where the value is YAML. Elements of lists
+// are reached as racks[0].count or racks.0.count, entries of maps by their keys (which may be new); lists, maps and
+// sections can be replaced as a whole: "policies=[fifo, sjf]", "train={steps: 1e6}". A value for a text is taken as it
+// stands where it is no single YAML value.
+//
+// Set does not validate, because several changes may be needed to get from one valid configuration to another: call
+// cfg.Validate after the last. On an error cfg is left as it was.
+func Set(cfg Validator, assignment string) error {
+	target, err := structOf(cfg)
+	if err != nil {
+		return err
+	}
+	path, text, ok := strings.Cut(assignment, "=")
+	path = strings.TrimSpace(path)
+	if !ok || path == "" {
+		return fmt.Errorf("got %q, want KEY.PATH=VALUE", assignment)
+	}
+	steps, err := split(path)
+	if err != nil {
+		return err
+	}
+	work := reflect.New(target.Type()).Elem()
+	work.Set(target)
+	if err := assign(work, "", steps, text); err != nil {
+		return err
+	}
+	target.Set(work)
+	return nil
+}
+
+// split takes "racks[0].nodes.1.gpus" apart.
+func split(path string) ([]string, error) {
+	var steps []string
+	for _, part := range strings.Split(path, ".") {
+		name, rest, indexed := strings.Cut(part, "[")
+		if name != "" {
+			steps = append(steps, name)
+		}
+		for indexed {
+			index, more, closed := strings.Cut(rest, "]")
+			if _, err := strconv.Atoi(index); !closed || err != nil || more != "" && more[0] != '[' {
+				return nil, fmt.Errorf("got the path %q, want names and indices as racks[0].count", path)
+			}
+			steps = append(steps, index)
+			_, rest, indexed = strings.Cut(more, "[")
+		}
+		if part == "" || strings.HasPrefix(part, "[") && len(steps) == 0 {
+			return nil, fmt.Errorf("got the path %q, want names and indices as racks[0].count", path)
+		}
+	}
+	return steps, nil
+}
+
+// assign sets what steps lead to inside v, which is settable, copying every list and map on the way.
+func assign(v reflect.Value, key string, steps []string, text string) error {
+	if v.Kind() == reflect.Pointer {
+		p := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			p.Elem().Set(v.Elem())
+		}
+		if err := assign(p.Elem(), key, steps, text); err != nil {
+			return err
+		}
+		v.Set(p)
+		return nil
+	}
+	if len(steps) == 0 {
+		return setText(v, key, text)
+	}
+	step := steps[0]
+	switch v.Kind() {
+	case reflect.Struct:
+		path := join(key, step)
+		names, byName := fields(v.Type())
+		index, known := byName[step]
+		if !known {
+			return unknown(path, step, names, v.Type())
+		}
+		return assign(v.FieldByIndex(index), path, steps[1:], text)
+	case reflect.Slice, reflect.Array:
+		path := fmt.Sprintf("%s[%s]", key, step)
+		i, err := strconv.Atoi(step)
+		if err != nil {
+			return fmt.Errorf("%s: %q is no index into a list", key, step)
+		}
+		if i < 0 || i >= v.Len() {
+			return fmt.Errorf("%s: there is no such element; %s has %d", path, key, v.Len())
+		}
+		if v.Kind() == reflect.Slice {
+			c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+			reflect.Copy(c, v)
+			v.Set(c)
+		}
+		return assign(v.Index(i), path, steps[1:], text)
+	case reflect.Map:
+		if v.Type().Key().Kind() != reflect.String {
+			break
+		}
+		k := reflect.ValueOf(step).Convert(v.Type().Key())
+		x := reflect.New(v.Type().Elem()).Elem()
+		if old := v.MapIndex(k); old.IsValid() {
+			x.Set(old)
+		}
+		if err := assign(x, join(key, step), steps[1:], text); err != nil {
+			return err
+		}
+		c := reflect.MakeMapWithSize(v.Type(), v.Len()+1)
+		for it := v.MapRange(); it.Next(); {
+			c.SetMapIndex(it.Key(), it.Value())
+		}
+		c.SetMapIndex(k, x)
+		v.Set(c)
+		return nil
+	}
+	return fmt.Errorf("%s: is a single value and has no key %s", key, step)
+}
+
+// setText decodes text into v.
+func setText(v reflect.Value, key, text string) error {
+	doc, err := parse([]byte(text))
+	if v.Kind() == reflect.String && (err != nil || doc == nil || doc.Kind != yaml.ScalarNode) {
+		doc, err = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, nil
+	}
+	if err != nil {
+		return &fault.Fault{Key: key, Value: strconv.Quote(short(text)), Want: "a YAML value"}
+	}
+	if doc == nil {
+		doc = &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag}
+		if k := v.Kind(); k == reflect.Struct || k == reflect.Map {
+			return &fault.Fault{Key: key, Value: "nothing", Want: "keys and values"}
+		}
+	}
+	d := newDecoder()
+	d.value(key, doc, v, 0)
+	errs := make([]error, len(d.errs))
+	for i, e := range d.errs {
+		errs[i] = e.Err
+	}
+	return errors.Join(errs...)
+}

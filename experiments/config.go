@@ -1,0 +1,142 @@
+package experiments
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"clustergym/agents/baseline"
+	"clustergym/agents/ddqn"
+	"clustergym/agents/ppo"
+	"clustergym/agents/train"
+	"clustergym/configs"
+	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
+	"clustergym/internal/fault"
+)
+
+// Config is a whole run: workload, cluster, environment, agent, training and evaluation. It is what a preset and
+// a run directory's config.yaml hold.
+type Config struct {
+	Name    string      `yaml:"name"` // of the run directory
+	Seed    uint64      `yaml:"seed"` // of everything that is drawn while training and evaluating
+	Trace   TraceConfig `yaml:"trace"`
+	Cluster string      `yaml:"cluster"` // see ClusterForms
+	Env     EnvConfig   `yaml:"env"`
+	Agent   string      `yaml:"agent"` // ppo or ddqn
+	PPO     ppo.Config  `yaml:"ppo"`
+	DDQN    ddqn.Config `yaml:"ddqn"`
+
+	Train train.Config `yaml:"train"`
+	Eval  EvalConfig   `yaml:"eval"`
+}
+
+// EnvConfig names the environment and configures it. Its gamma is what evaluations use; training takes the
+// agent's.
+type EnvConfig struct {
+	ID               string `yaml:"id"`
+	jobselect.Config `yaml:",inline"`
+}
+
+// EvalConfig says how policies are compared.
+type EvalConfig struct {
+	Windows    int      `yaml:"windows"`    // test windows; fewer where the workload has fewer
+	Validation int      `yaml:"validation"` // validation windows that choose the best checkpoint, at most
+	Policies   []string `yaml:"policies"`   // what the agent is compared with, see PolicyForms
+	Seeds      int      `yaml:"seeds"`      // plays of each window by policies that draw at random
+	Seed       uint64   `yaml:"seed"`       // of models and noise in the windows and of bootstrap draws; apart from the run's, so that runs compare
+	Whole      bool     `yaml:"whole"`      // after the windows, one run over the whole test part
+}
+
+// PolicyForms says in words how a policy can be named.
+const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip) or RULE@slots (sjf@slots)"
+
+// DefaultConfig is PPO on JobSelect-v1 over a generated workload.
+func DefaultConfig() Config {
+	c := Config{
+		Name: "run", Seed: 1, Trace: DefaultTraceConfig(), Cluster: "topdrl-2x4x4",
+		Env:   EnvConfig{ID: jobselect.ID, Config: jobselect.DefaultConfig()},
+		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), Train: train.DefaultConfig(),
+		Eval: EvalConfig{
+			Windows: 32, Validation: 8, Seeds: 1, Seed: 1, Whole: true,
+			Policies: []string{
+				"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
+				"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
+			},
+		},
+	}
+	return c
+}
+
+// Validate reports every fault. Whether files are there is not looked at.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
+	l.Join("trace", c.Trace.Validate())
+	l.Add(c.Cluster != "", "cluster", c.Cluster, ClusterForms)
+	l.Add(c.Env.ID == jobselect.ID, "env.id", c.Env.ID, jobselect.ID)
+	l.Join("env", c.Env.Config.Validate())
+	l.Add(slices.Contains(Agents(), c.Agent), "agent", c.Agent, "one of "+strings.Join(Agents(), ", "))
+	l.Join("ppo", c.PPO.Validate())
+	l.Join("ddqn", c.DDQN.Validate())
+	l.Join("train", c.Train.Validate())
+	l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 or more")
+	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 or more")
+	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
+	for i, p := range c.Eval.Policies {
+		if _, err := parsePolicy(p, &c.Env); err != nil {
+			l.Add(false, fmt.Sprintf("eval.policies[%d]", i), p, PolicyForms+": "+err.Error())
+		}
+	}
+	return l.Err()
+}
+
+// Agents are the values of Config.Agent.
+func Agents() []string { return []string{"ppo", "ddqn"} }
+
+// policyName is one policy to compare with.
+type policyName struct {
+	name  string // with its admission
+	slots bool   // a rule inside the action space
+	rule  string
+	sched heuristic.Config
+}
+
+// parsePolicy reads a name in one of PolicyForms. Heuristics get the environment's placement and estimates.
+func parsePolicy(name string, e *EnvConfig) (policyName, error) {
+	if rule, ok := strings.CutSuffix(name, "@slots"); ok {
+		if !slices.Contains(baseline.Rules(), rule) {
+			return policyName{}, fmt.Errorf("rule %q is unknown, want one of %s", rule, strings.Join(baseline.Rules(), ", "))
+		}
+		return policyName{name: name, slots: true, rule: rule}, nil
+	}
+	p := policyName{sched: heuristic.DefaultConfig()}
+	p.sched.Order, p.sched.Admission, _ = strings.Cut(name, "+")
+	p.sched.Placement = e.Placement
+	if e.Estimates != "none" {
+		p.sched.Estimates = e.Estimates
+	}
+	if err := p.sched.Validate(); err != nil {
+		return policyName{}, err
+	}
+	if e.Estimates == "none" && heuristic.Estimating(p.sched.Order) {
+		return policyName{}, fmt.Errorf("%s ranks by run time, which estimates: none hides", p.sched.Order)
+	}
+	p.name = p.sched.Name()
+	return p, nil
+}
+
+// RunPresets are the names of the embedded runs, sorted.
+func RunPresets() []string {
+	entries, err := configs.Presets.ReadDir(".")
+	if err != nil {
+		panic(fmt.Sprintf("experiments: embedded presets: %v", err)) // what is embedded can be read
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok && !e.IsDir() {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,153 @@
+package experiments
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"clustergym/agents/checkpoint"
+	"clustergym/env/sched"
+	"clustergym/nets"
+	"clustergym/traces"
+)
+
+// EvalOptions are what an evaluation compares, beside Config.Eval.
+type EvalOptions struct {
+	Checkpoints []string // checkpoints or run directories; each is played as its own run's configuration says
+	Workers     int
+	World       *World // nil = made from the configuration
+	Game        func(done, all int)
+}
+
+// Evaluate plays checkpoints and the policies of cfg.Eval on the test windows of cfg's workload, all on the same
+// ones, and compares them. A checkpoint of another environment or network is an *InputError.
+func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &InputError{err}
+	}
+	world := opt.World
+	if world == nil {
+		var err error
+		if world, err = NewWorld(&cfg); err != nil {
+			return nil, err
+		}
+	}
+	n, err := world.count(traces.Test, cfg.Eval.Windows)
+	if err != nil {
+		return nil, err
+	}
+	probe, err := world.NewEnv(traces.Test, 1)
+	if err != nil {
+		return nil, err
+	}
+	var cs []contestant
+	for _, dir := range opt.Checkpoints {
+		c, err := checkpointContestant(dir, probe)
+		if err != nil {
+			return nil, err
+		}
+		cs = append(cs, c)
+	}
+	for _, name := range cfg.Eval.Policies {
+		p, err := parsePolicy(name, &cfg.Env)
+		if err != nil {
+			return nil, &InputError{err}
+		}
+		if p.slots {
+			cs = append(cs, slotsContestant(p))
+		} else {
+			cs = append(cs, heuristicContestant(p))
+		}
+	}
+	seen := map[string]bool{}
+	for _, c := range cs {
+		if seen[c.name] {
+			return nil, mistake("policy %s is named twice", c.name)
+		}
+		seen[c.name] = true
+	}
+	if len(cs) == 0 {
+		return nil, mistake("nothing to evaluate: name checkpoints or policies (%s)", PolicyForms)
+	}
+	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
+	all := 0
+	for _, c := range cs {
+		if c.random {
+			all += n * cfg.Eval.Seeds
+		} else {
+			all += n
+		}
+	}
+	if cfg.Eval.Whole {
+		all += len(cs)
+	}
+	var mu sync.Mutex
+	played := 0
+	tick := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		played++
+		if opt.Game != nil {
+			opt.Game(played, all)
+		}
+	}
+	games, err := v.play(ctx, cs, tick)
+	if err != nil {
+		return nil, err
+	}
+	r, err := v.report(cs, games)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Eval.Whole {
+		if r.Whole, err = v.playWhole(ctx, cs, tick); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// checkpointContestant plays a checkpoint greedily, with its own run's agent.
+func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
+	ckpt, run, err := CheckpointDir(dir)
+	if err != nil {
+		return contestant{}, err
+	}
+	cfg, err := ReadRunConfig(run)
+	if err != nil {
+		return contestant{}, err
+	}
+	f, meta, err := checkpoint.Open(ckpt, "weights.safetensors")
+	if err != nil {
+		return contestant{}, &InputError{err}
+	}
+	weights, err := io.ReadAll(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return contestant{}, err
+	}
+	if err := meta.Match(checkpoint.Meta{Env: probe.Spec().ID, Agent: cfg.Agent}); err != nil {
+		return contestant{}, &InputError{fmt.Errorf("%s: %w", ckpt, err)}
+	}
+	if _, err := newPolicy(&cfg, probe.Spec(), bytes.NewReader(weights)); err != nil {
+		return contestant{}, &InputError{fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
+	}
+	return contestant{name: checkpointName(cfg.Agent, run, meta.Step), kind: "checkpoint", player: func(e *sched.Env) (player, error) {
+		p, err := newPolicy(&cfg, e.Spec(), bytes.NewReader(weights))
+		if err != nil {
+			return nil, err
+		}
+		return policyPlayer(e, p), nil
+	}}, nil
+}
+
+// paramsReader is the parameters as a file of weights.
+func paramsReader(p *nets.Params) io.Reader {
+	var b bytes.Buffer
+	_, _ = p.WriteTo(&b) // memory only
+	return &b
+}

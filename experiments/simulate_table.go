@@ -1,0 +1,165 @@
+package experiments
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"clustergym/env/metrics"
+)
+
+// WriteTable prints the runs for people: one row for each policy with its admission, times in one unit for each
+// column.
+func (r *SimReport) WriteTable(w io.Writer) error {
+	if len(r.Runs) == 0 {
+		return nil
+	}
+	first := &r.Runs[0]
+	var b strings.Builder
+	fmt.Fprintf(&b, "workload   %s\n", r.Info)
+	fmt.Fprintf(&b, "cluster    %s: %s, %s\n", first.Cluster.Name, plural(first.Cluster.Nodes, "node", "nodes"), plural(first.Cluster.GPUs, "GPU", "GPUs"))
+	fmt.Fprintf(&b, "placement  %s, backfill %s, estimates %s\n\n", first.Placement, first.Backfill, first.Estimates)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+
+	header, rows := []string{"policy"}, make([][]string, len(r.Runs))
+	for i := range r.Runs {
+		rows[i] = []string{r.Runs[i].Policy + "+" + r.Runs[i].Admission}
+	}
+	column := func(name string, format func(vs []float64) (unit string, cells []string), of func(m *metrics.Summary) float64) {
+		vs := make([]float64, len(r.Runs))
+		for i := range r.Runs {
+			vs[i] = of(&r.Runs[i].Metrics)
+		}
+		unit, cells := format(vs)
+		header = append(header, name+unit)
+		for i := range rows {
+			rows[i] = append(rows[i], cells[i])
+		}
+	}
+	column("JCT mean", timeCells, func(m *metrics.Summary) float64 { return m.JCT.Mean })
+	column("JCT p50", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P50 })
+	column("JCT p90", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P90 })
+	column("JCT p99", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P99 })
+	column("wait mean", timeCells, func(m *metrics.Summary) float64 { return m.Wait.Mean })
+	column("first wait", timeCells, func(m *metrics.Summary) float64 { return m.FirstWait.Mean })
+	column("bounded slowdown", numberCells, func(m *metrics.Summary) float64 { return m.BoundedSlowdown.Mean })
+	column("makespan", timeCells, func(m *metrics.Summary) float64 { return m.Makespan })
+	column("GPUs used", percentCells, func(m *metrics.Summary) float64 { return m.Utilization })
+	column("preemptions", countCells, func(m *metrics.Summary) float64 { return float64(m.Preemptions) })
+	column("finished", countCells, func(m *metrics.Summary) float64 { return float64(m.Finished) })
+	cut := false
+	for i := range r.Runs {
+		cut = cut || r.Runs[i].Metrics.Unfinished > 0
+	}
+	if cut {
+		column("unfinished", countCells, func(m *metrics.Summary) float64 { return float64(m.Unfinished) })
+	}
+	return WriteTable(w, header, rows, 1)
+}
+
+// timeCells prints seconds in the largest unit in which the smallest value that is not 0 still has a digit before
+// the point.
+func timeCells(seconds []float64) (unit string, cells []string) {
+	least := math.Inf(1)
+	for _, v := range seconds {
+		if v > 0 {
+			least = min(least, v)
+		}
+	}
+	size, unit := 1.0, " (s)"
+	for _, u := range []struct {
+		size float64
+		unit string
+	}{{60, " (min)"}, {3600, " (h)"}, {86400, " (d)"}} {
+		if least >= 2*u.size && !math.IsInf(least, 1) {
+			size, unit = u.size, u.unit
+		}
+	}
+	vs := make([]float64, len(seconds))
+	for i, v := range seconds {
+		vs[i] = v / size
+	}
+	_, cells = numberCells(vs)
+	return unit, cells
+}
+
+// numberCells prints with as many decimals as the smallest value that is not 0 needs for three digits, three at most.
+func numberCells(vs []float64) (unit string, cells []string) {
+	least := math.Inf(1)
+	for _, v := range vs {
+		if v != 0 {
+			least = min(least, math.Abs(v))
+		}
+	}
+	places := 0
+	switch {
+	case least < 1:
+		places = 3
+	case least < 10:
+		places = 2
+	case least < 1000:
+		places = 1
+	}
+	for _, v := range vs {
+		cells = append(cells, strconv.FormatFloat(v, 'f', places, 64))
+	}
+	return "", cells
+}
+
+func percentCells(vs []float64) (unit string, cells []string) {
+	for _, v := range vs {
+		cells = append(cells, strconv.FormatFloat(100*v, 'f', 1, 64)+" %")
+	}
+	return "", cells
+}
+
+func countCells(vs []float64) (unit string, cells []string) {
+	for _, v := range vs {
+		cells = append(cells, strconv.FormatFloat(v, 'f', 0, 64))
+	}
+	return "", cells
+}
+
+// WriteTable prints rows under header, columns two blanks apart: the first left columns begin at the left, the
+// others end at the right. Every row has as many cells as header. It is plain text, right for terminals and
+// pipes alike.
+func WriteTable(w io.Writer, header []string, rows [][]string, left int) error {
+	width := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
+		for i, c := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	var b strings.Builder
+	line := func(row []string) {
+		var l strings.Builder
+		for i, c := range row {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
+			if i > 0 {
+				l.WriteString("  ")
+			}
+			if i < left {
+				l.WriteString(c + pad)
+			} else {
+				l.WriteString(pad + c)
+			}
+		}
+		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+	}
+	line(header)
+	rule := make([]string, len(header))
+	for i := range rule {
+		rule[i] = strings.Repeat("-", width[i])
+	}
+	line(rule)
+	for _, row := range rows {
+		line(row)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
