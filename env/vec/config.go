@@ -16,7 +16,7 @@ const (
 	NextStep Autoreset = iota
 	// SameStep begins the next episode within the Step that ended the last: the row holds the new episode's
 	// Obs, Mask and Info beside the old one's Kind, Reward and Elapsed, and what the old one ended with stands
-	// in FinalRows, FinalObs and FinalInfo. Every Step of every row is a transition.
+	// in the batch's Final columns. Every Step of every row is a transition.
 	SameStep
 	// Disabled leaves the row ended: Step is env.ErrResetNeeded for it until Reset.
 	Disabled

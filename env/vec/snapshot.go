@@ -103,7 +103,7 @@ func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error {
 	}
 	v.rows = rows
 	b.CopyFrom(stage)
-	b.FinalRows, b.FinalObs, b.FinalInfo = b.FinalRows[:0], b.FinalObs[:0], b.FinalInfo[:0]
+	clearFinal(b)
 	return nil
 }
 

@@ -94,7 +94,7 @@ func (v *Vec) do(c call) error {
 	err := par.For(c.ctx, v.cfg.Workers, (len(c.rows)+c.size-1)/c.size, v.work)
 	v.call = call{}
 
-	c.b.FinalRows, c.b.FinalObs, c.b.FinalInfo = c.b.FinalRows[:0], c.b.FinalObs[:0], c.b.FinalInfo[:0]
+	clearFinal(c.b)
 	failed, ended := false, false
 	for _, i := range c.rows {
 		r := &v.rows[i]
@@ -127,15 +127,22 @@ func (v *Vec) view(ts *env.TimeStep, b *env.Batch, i int) {
 	ts.Info = b.Info[i*n : (i+1)*n : (i+1)*n]
 }
 
+// clearFinal empties b's Final columns.
+func clearFinal(b *env.Batch) {
+	b.FinalRows, b.FinalObs = b.FinalRows[:0], b.FinalObs[:0]
+	b.FinalMask, b.FinalInfo = b.FinalMask[:0], b.FinalInfo[:0]
+}
+
 // gather appends what ended in this call to b's Final columns, in row order.
 func (v *Vec) gather(b *env.Batch) {
-	o, n := v.obsLen, v.infoLen
+	o, m, n := v.obsLen, v.maskLen, v.infoLen
 	for i := range v.rows {
 		if v.asked[i] != v.serial || !v.rows[i].final {
 			continue
 		}
 		b.FinalRows = append(b.FinalRows, i)
 		b.FinalObs = append(b.FinalObs, v.finalObs[i*o:(i+1)*o]...)
+		b.FinalMask = append(b.FinalMask, v.finalMask[i*m:(i+1)*m]...)
 		b.FinalInfo = append(b.FinalInfo, v.finalInfo[i*n:(i+1)*n]...)
 	}
 }
@@ -204,6 +211,7 @@ func (v *Vec) step(i int) error {
 		return nil
 	}
 	copy(v.finalObs[i*v.obsLen:], ts.Obs)
+	copy(v.finalMask[i*v.maskLen:], ts.Mask)
 	copy(v.finalInfo[i*v.infoLen:], ts.Info)
 	kind, reward, elapsed := ts.Kind, ts.Reward, ts.Elapsed
 	if err := v.begin(i, nil); err != nil {

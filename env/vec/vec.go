@@ -23,6 +23,7 @@ type Vec struct {
 
 	// What an episode of row i ended with waits here until the call gathers it in row order.
 	finalObs  []float32
+	finalMask []bool
 	finalInfo []float64
 
 	all    []int // 0, 1, …, N-1
@@ -93,6 +94,7 @@ func New(cfg Config, envs ...env.Env) (*Vec, error) {
 	v.obsLen, v.maskLen, v.infoLen = v.spec.ObsLen(), v.spec.MaskLen(), len(v.spec.Info)
 	if cfg.Autoreset == SameStep {
 		v.finalObs = make([]float32, n*v.obsLen)
+		v.finalMask = make([]bool, n*v.maskLen)
 		v.finalInfo = make([]float64, n*v.infoLen)
 	}
 	for i := range v.all {

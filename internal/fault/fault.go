@@ -64,22 +64,19 @@ func (l *List) Err() error { return errors.Join(l.errs...) }
 
 // All returns the faults in err, in order, looking into joined and wrapped errors.
 func All(err error) []*Fault {
-	if err == nil {
+	switch e := err.(type) {
+	case nil:
 		return nil
-	}
-	var f *Fault
-	if g, ok := err.(*Fault); ok {
-		return []*Fault{g}
-	}
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
+	case *Fault:
+		return []*Fault{e}
+	case interface{ Unwrap() []error }:
 		var all []*Fault
-		for _, e := range j.Unwrap() {
+		for _, e := range e.Unwrap() {
 			all = append(all, All(e)...)
 		}
 		return all
-	}
-	if errors.As(err, &f) {
-		return []*Fault{f}
+	case interface{ Unwrap() error }:
+		return All(e.Unwrap())
 	}
 	return nil
 }
