@@ -1,0 +1,200 @@
+package ddqn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/internal/rng"
+	"clustergym/nets"
+	"clustergym/nets/model"
+	"clustergym/nets/optim"
+	"clustergym/replay"
+)
+
+// buffer is what the agent asks of a replay beside drawing, in which the two kinds differ.
+type buffer interface {
+	Add(b *env.Batch, a *env.Actions, next *env.Batch) error
+	Len() int
+	Added() uint64
+	io.WriterTo
+	io.ReaderFrom
+}
+
+// Agent is a Q-learner for a fixed number of rows. The order of calls is Act, Observe, Act, Observe, …, with Learn
+// after every Observe. Not safe for concurrent use.
+type Agent struct {
+	cfg     Config
+	spec    env.Spec
+	rows    int
+	workers int
+
+	net, target *model.QNet
+	fwd         *forward
+	opt         *optim.Adam
+	scale       *replay.ReturnScale
+
+	buffer      buffer
+	uniform     *replay.Uniform     // one of these two is the buffer
+	prioritized *replay.Prioritized // and the other nil
+
+	draws     *rand.Rand // draws batches; draws from drawsPCG
+	drawsPCG  *rand.PCG
+	progress  float64 // share of the training that is done
+	steps     int64   // environment steps observed
+	intervals int64   // of TrainEvery steps since LearningStarts that have been learnt from or passed over
+	targets   int64   // of TargetEvery steps after which the target was updated
+	updates   int64   // gradient steps
+	refill    bool    // resumed without the replay: wait until it is filled again
+
+	q        []float32 // [rows, actions]
+	explores []bool    // [rows]
+
+	batch  *replay.Batch
+	delta  []float32 // [Batch], errors
+	reward float64   // what rewards are multiplied by in the batch at work
+	shards []*shard
+	grad   *nets.Params
+	work   func(worker, i int) error
+	stats  agents.Stats
+}
+
+var _ agents.Agent = (*Agent)(nil)
+
+// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from
+// seed. workers goroutines at most share the work of acting and learning; their number changes nothing but speed.
+// Errors name every fault of cfg, or say why the environment is none for Q-learning.
+func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSpec(s); err != nil {
+		return nil, err
+	}
+	if rows < 1 {
+		return nil, fmt.Errorf("ddqn: got %d rows, want at least 1", rows)
+	}
+	net, err := newNet(cfg, s, seed)
+	if err != nil {
+		return nil, err
+	}
+	target, err := newNet(cfg, s, seed) // the same draws, hence a copy
+	if err != nil {
+		return nil, err
+	}
+	pcg := rng.Source(seed, "ddqn/replay")
+	adam := optim.DefaultAdamConfig()
+	adam.LR, adam.Eps = cfg.LR, cfg.AdamEps
+	a := &Agent{
+		cfg: cfg, spec: s, rows: rows, workers: max(workers, 1),
+		net: net, target: target, fwd: newForward(net, s.ObsLen(), workers),
+		opt: optim.NewAdam(net.Params(), adam), scale: replay.NewReturnScale(rows),
+		draws: rand.New(pcg), drawsPCG: pcg,
+		q: make([]float32, rows*net.Actions()), explores: make([]bool, rows),
+		batch: replay.NewBatch(s, cfg.Batch), delta: make([]float32, cfg.Batch), grad: net.Params().Clone(),
+	}
+	r := replay.Config{Capacity: cfg.Buffer, NStep: cfg.NStep, Gamma: cfg.Gamma}
+	if cfg.Prioritized {
+		a.prioritized, err = replay.NewPrioritized(r, cfg.Priority, s, rows)
+		a.buffer = a.prioritized
+	} else {
+		a.uniform, err = replay.NewUniform(r, s, rows)
+		a.buffer = a.uniform
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.work = a.workShard
+	for i := range cfg.Shards {
+		sh, err := newShard(net, target, s.ObsLen(), i*cfg.Batch/cfg.Shards, (i+1)*cfg.Batch/cfg.Shards)
+		if err != nil {
+			return nil, fmt.Errorf("ddqn: %w", err)
+		}
+		a.shards = append(a.shards, sh)
+	}
+	return a, nil
+}
+
+// epsilon is the share of random actions.
+func (a *Agent) epsilon() float64 {
+	if a.progress >= a.cfg.EpsShare {
+		return a.cfg.EpsEnd
+	}
+	return a.cfg.EpsStart + (a.cfg.EpsEnd-a.cfg.EpsStart)*a.progress/a.cfg.EpsShare
+}
+
+// beta is the exponent of the importance weights.
+func (a *Agent) beta() float64 { return a.cfg.Beta + (1-a.cfg.Beta)*a.progress }
+
+// Act chooses one legal action for every row of b: with probability epsilon any, else the one of the largest value.
+// A row takes one number from its stream, and a second when it explores.
+func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
+	if b.N != a.rows {
+		return fmt.Errorf("ddqn: a batch of %d rows for an agent of %d", b.N, a.rows)
+	}
+	if err := fits(a.spec, b, dst); err != nil {
+		return err
+	}
+	if len(src) < a.rows {
+		return fmt.Errorf("ddqn: %d streams for %d rows", len(src), a.rows)
+	}
+	eps, all := a.epsilon(), true
+	for i := range a.explores {
+		a.explores[i] = src[i].Float64() < eps
+		all = all && a.explores[i]
+	}
+	if !all {
+		if err := a.fwd.run(ctx, b.Obs, b.Mask, b.N, a.q); err != nil {
+			return err
+		}
+	}
+	n := a.fwd.actions
+	for i, explore := range a.explores {
+		k, mask := 0, b.Mask[i*n:(i+1)*n]
+		if explore {
+			k = pick(mask, src[i])
+		} else {
+			k = best(a.q[i*n:(i+1)*n], mask)
+		}
+		var err error
+		if dst.Disc[i], err = chosen(b, i, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Observe adds a step of all rows to the replay.
+func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
+	if act.N == a.rows && len(act.Disc) >= a.rows {
+		for i, k := range act.Disc[:a.rows] {
+			if k < 0 || int(k) >= a.fwd.actions {
+				return fmt.Errorf("ddqn: row %d: action %d of %d", i, k, a.fwd.actions)
+			}
+		}
+	}
+	if err := a.buffer.Add(b, act, next); err != nil {
+		return err
+	}
+	a.scale.Observe(a.spec, a.cfg.Gamma, next)
+	for _, kind := range next.Kind[:a.rows] {
+		if kind != env.First {
+			a.steps++
+		}
+	}
+	return nil
+}
+
+// Progress sets the share of the training that is done, which epsilon and beta follow.
+func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
+
+// Greedy returns the policy without exploration. It shares the agent's parameters and takes batches of any size.
+func (a *Agent) Greedy() agents.Policy {
+	return &Policy{spec: a.spec, fwd: newForward(a.net, a.spec.ObsLen(), a.workers)}
+}
+
+// Params are the online network's parameters, shared with the agent.
+func (a *Agent) Params() *nets.Params { return a.net.Params() }

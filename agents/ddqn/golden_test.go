@@ -1,0 +1,324 @@
+package ddqn
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/env/vec"
+	"clustergym/internal/fault"
+)
+
+// table is an agent whose networks are tables: two one-hot observations, three actions, Q = the weights.
+func table(t *testing.T, cfg Config, online, target [2][3]float32) *Agent {
+	t.Helper()
+	cfg.Network.Hidden, cfg.Duelling, cfg.Shards = nil, false, 2
+	spec := env.Spec{ID: "Table-v1", Obs: []env.Field{{Name: "s", Shape: []int{2}, High: 1}}, Action: env.ActionSpec{Sizes: []int{3}}}
+	a, err := New(cfg, spec, 1, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, q := range [][2][3]float32{online, target} {
+		p := a.net.Params()
+		if k == 1 {
+			p = a.target.Params()
+		}
+		clear(p.Data)
+		for _, v := range p.Views {
+			if len(v.Shape) == 2 && v.Shape[0] == 2 && v.Shape[1] == 3 {
+				copy(v.Data, append(q[0][:], q[1][:]...))
+			}
+		}
+	}
+	for s := range 2 {
+		obs := []float32{0, 0}
+		obs[s] = 1
+		for k, got := range valuesOf(t, a, obs...) {
+			if got != float64(online[s][k]) {
+				t.Fatalf("the table says Q(%d, %d) = %v, want %v", s, k, got, online[s][k])
+			}
+		}
+	}
+	return a
+}
+
+// Targets worked by hand. The online network prefers action 2 then 0 in state 0, and 1 then 2 in state 1.
+func TestTargetsByHand(t *testing.T) {
+	online := [2][3]float32{{2, 1, 3}, {-5, 4, 0}}
+	target := [2][3]float32{{10, 40, 20}, {-1, -2, -4}}
+	rows := []struct {
+		state          int
+		mask           [3]bool
+		reward         float32
+		discount       float32
+		double, single float32
+	}{
+		{0, [3]bool{true, true, true}, 1, 0.5, 1 + 0.5*20, 1 + 0.5*40},   // online says 2; the target alone says 1
+		{0, [3]bool{true, true, false}, 1, 0.5, 1 + 0.5*10, 1 + 0.5*40},  // 2 is illegal next: online says 0
+		{0, [3]bool{true, false, true}, 1, 1, 1 + 20, 1 + 20},            // 1 is illegal next
+		{1, [3]bool{true, true, true}, -2, 0.25, -2 - 0.5, -2 - 0.25},    // online says 1; the target says 0
+		{1, [3]bool{false, false, true}, 0, 0.5, -2, -2},                 // one action left
+		{1, [3]bool{true, true, true}, 7, 0, 7, 7},                       // terminated
+		{1, [3]bool{false, false, false}, 7, 0, 7, 7},                    // terminated, nothing legal
+		{0, [3]bool{false, true, false}, 3, 0.125, 3 + 5, 3 + 0.125*40.}, // and once more
+	}
+	for _, double := range []bool{true, false} {
+		cfg := DefaultConfig()
+		cfg.Double, cfg.Batch, cfg.RewardFactor = double, len(rows), 1
+		a := table(t, cfg, online, target)
+		for i, r := range rows {
+			a.batch.Obs[2*i] = 1
+			clear(a.batch.NextObs[2*i : 2*i+2])
+			a.batch.NextObs[2*i+r.state] = 1
+			copy(a.batch.NextMask[3*i:], r.mask[:])
+			copy(a.batch.Mask[3*i:], []bool{true, true, true})
+			a.batch.Reward[i], a.batch.Discount[i], a.batch.Weight[i], a.batch.Action.Disc[i] = r.reward, r.discount, 1, 2
+		}
+		for _, factor := range []float64{1, 0.5} {
+			a.reward = factor
+			for i := range a.shards {
+				if err := a.workShard(0, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, r := range rows {
+				want := r.single
+				if double {
+					want = r.double
+				}
+				want += float32(factor-1) * r.reward
+				s := a.shards[i*2/len(rows)]
+				if got := s.loss.target[i-s.from]; got != want {
+					t.Errorf("double %v, factor %v, row %d: target %v, want %v", double, factor, i, got, want)
+				}
+				if got := a.delta[i]; got != 3-want { // Q(0, action 2) = 3
+					t.Errorf("double %v, factor %v, row %d: error %v, want %v", double, factor, i, got, 3-want)
+				}
+			}
+		}
+	}
+}
+
+// Random actions are uniform over what is legal, greedy ones the best of what is legal, in the share epsilon says.
+func TestActionsFollowEpsilonAndMask(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.EpsStart, cfg.EpsEnd, cfg.EpsShare = 0.75, 0.25, 0.5
+	a := table(t, cfg, [2][3]float32{{1, 2, 3}, {0, 0, 0}}, [2][3]float32{})
+	b, act := env.NewBatch(a.spec, 1), env.NewActions(a.spec, 1)
+	src := []*rand.Rand{rand.New(rand.NewPCG(1, 2))}
+	b.Obs[0] = 1
+	const draws = 40_000
+	for _, c := range []struct {
+		progress, eps float64
+		mask          [3]bool
+		best          int
+	}{
+		{0, 0.75, [3]bool{true, true, true}, 2}, {0.25, 0.5, [3]bool{true, true, false}, 1}, {0.5, 0.25, [3]bool{true, false, true}, 2},
+		{1, 0.25, [3]bool{true, false, false}, 0},
+	} {
+		a.Progress(c.progress)
+		copy(b.Mask, c.mask[:])
+		legal := 0.0
+		for _, ok := range c.mask {
+			if ok {
+				legal++
+			}
+		}
+		var count [3]float64
+		for range draws {
+			if err := a.Act(context.Background(), b, act, src); err != nil {
+				t.Fatal(err)
+			}
+			count[act.Disc[0]]++
+		}
+		for k, ok := range c.mask {
+			want := 0.0
+			if ok {
+				want = c.eps / legal
+			}
+			if k == c.best {
+				want += 1 - c.eps
+			}
+			// Four standard deviations, and exactly 0 where illegal.
+			if got := count[k] / draws; math.Abs(got-want) > 4*math.Sqrt(want*(1-want)/draws) {
+				t.Errorf("progress %v, action %d: frequency %.4f, want %.4f", c.progress, k, got, want)
+			}
+		}
+		if err := a.Greedy().Act(context.Background(), b, act, nil); err != nil || int(act.Disc[0]) != c.best {
+			t.Errorf("progress %v: greedy action %d (%v), want %d", c.progress, act.Disc[0], err, c.best)
+		}
+	}
+}
+
+// A step without any legal action is an error that names the row, unless the row has ended and nothing is decided.
+func TestNoLegalAction(t *testing.T) {
+	for _, eps := range []float64{0, 1} {
+		cfg := small()
+		cfg.EpsStart, cfg.EpsEnd = eps, eps
+		l := newLoop(t, "ProbeAction-v1", 2, 1, vec.SameStep, cfg, 3, 1<<20)
+		for name, p := range map[string]agents.Policy{"agent": l.agent, "greedy": l.agent.Greedy()} {
+			copy(l.b.Mask, []bool{true, true, false, false})
+			l.b.Kind[1] = env.Mid
+			if err := p.Act(context.Background(), l.b, l.act, l.src); err == nil || !strings.Contains(err.Error(), "row 1") {
+				t.Errorf("%s, epsilon %v: got %v, want an error that names row 1", name, eps, err)
+			}
+			l.b.Kind[1] = env.Terminated
+			if err := p.Act(context.Background(), l.b, l.act, l.src); err != nil {
+				t.Errorf("%s, epsilon %v: an ended row: %v", name, eps, err)
+			}
+		}
+	}
+}
+
+// Updates and target copies follow environment steps over all rows, whatever the number of rows.
+func TestUpdatesFollowSteps(t *testing.T) {
+	for _, rows := range []int{1, 3, 8, 20} {
+		cfg := small()
+		cfg.LearningStarts, cfg.TrainEvery, cfg.GradientSteps, cfg.TargetEvery, cfg.Batch = 100, 7, 2, 50, 16
+		l := newLoop(t, "ProbeContext-v1", rows, 1, vec.SameStep, cfg, 3, 1<<20)
+		for l.steps < 600 {
+			before := append([]float32(nil), l.agent.target.Params().Data...)
+			learnt := l.step()
+			if want := l.steps >= 100 && (l.steps-100)/7 != (l.steps-rows-100)/7 || l.steps >= 100 && l.steps-rows < 100; learnt != want {
+				t.Fatalf("%d rows: after %d steps learnt %v, want %v", rows, l.steps, learnt, want)
+			}
+			if want := int64(max(0, (l.steps-100)/7+1) * 2); l.steps >= 100 && l.agent.updates != want {
+				t.Fatalf("%d rows: %d gradient steps after %d steps, want %d", rows, l.agent.updates, l.steps, want)
+			}
+			copied := true
+			for i, v := range l.agent.Params().Data {
+				copied = copied && l.agent.target.Params().Data[i] == v
+			}
+			same := true
+			for i, v := range before {
+				same = same && l.agent.target.Params().Data[i] == v
+			}
+			if learnt && !copied && !same {
+				t.Fatalf("%d rows: after %d steps the target is neither a copy nor what it was", rows, l.steps)
+			}
+		}
+		if want := int64(l.steps / 50); l.agent.targets < want-1 {
+			t.Errorf("%d rows: the target was copied up to interval %d of %d", rows, l.agent.targets, want)
+		}
+	}
+}
+
+// With tau below 1 the target follows by that share after each gradient step.
+func TestSoftTarget(t *testing.T) {
+	cfg := small()
+	cfg.LearningStarts, cfg.TrainEvery, cfg.TargetEvery, cfg.Tau, cfg.Batch = 32, 1, 0, 0.25, 16
+	l := newLoop(t, "ProbeContext-v1", 1, 1, vec.SameStep, cfg, 3, 1<<20)
+	for range 60 {
+		before := append([]float32(nil), l.agent.target.Params().Data...)
+		if !l.step() {
+			continue
+		}
+		for i, v := range l.agent.target.Params().Data {
+			if want := 0.75*float64(before[i]) + 0.25*float64(l.agent.Params().Data[i]); math.Abs(float64(v)-want) > 1e-6 {
+				t.Fatalf("parameter %d of the target is %v, want %v", i, v, want)
+			}
+		}
+	}
+	if l.agent.updates == 0 {
+		t.Error("nothing was learnt")
+	}
+}
+
+// What a step reports: for a network of zeros Q is 0, so the mean error is the mean target's size and so on.
+func TestStatistics(t *testing.T) {
+	cfg := plain()
+	cfg.LearningStarts, cfg.Batch, cfg.Huber, cfg.LR = 0, 64, 0, 1e-12
+	l := newLoop(t, "ProbeConstant-v1", 64, 1, vec.SameStep, cfg, 3, 1<<20)
+	clear(l.agent.Params().Data)
+	clear(l.agent.target.Params().Data)
+	if !l.step() {
+		t.Fatal("nothing was learnt")
+	}
+	for name, want := range map[string]float64{
+		"loss": 1, "td_error_mean": 1, "q_mean": 0, "target_mean": 1, "replay_size": 64, "reward_scale": 1, "learning_rate": 1e-12,
+		"n_updates": 64/4 + 1, // at steps 0, 4, …, 64, all caught up with by one call
+	} {
+		if got := l.stat(name); math.Abs(got-want) > 1e-5 {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	for _, s := range l.stats {
+		if s.Name == "beta" {
+			t.Error("beta is reported without prioritised replay")
+		}
+	}
+}
+
+// Scaled rewards make learning independent of their unit.
+func TestRewardScaleCancelsTheUnit(t *testing.T) {
+	for _, unit := range []float64{1.0 / 1024, 4096} {
+		cfg := small()
+		cfg.RewardScale = true
+		l := newLoop(t, "ProbeContext-v1", 4, 1, vec.SameStep, cfg, 2, 5000)
+		ctx := context.Background()
+		for l.steps < l.total {
+			if err := errors.Join(l.agent.Act(ctx, l.b, l.act, l.src), l.v.Step(ctx, nil, l.act, l.next)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range l.next.Reward {
+				l.next.Reward[i] *= unit
+			}
+			if err := l.agent.Observe(l.b, l.act, l.next); err != nil {
+				t.Fatal(err)
+			}
+			l.steps += 4
+			l.agent.Progress(float64(l.steps) / float64(l.total))
+			if stats, err := l.agent.Learn(ctx); err == nil {
+				l.stats = stats
+			} else if !errors.Is(err, agents.ErrNotReady) {
+				t.Fatal(err)
+			}
+			l.b, l.next = l.next, l.b
+		}
+		if got := evaluate(t, "ProbeContext-v1", l.agent.Greedy(), 100); got != 1 {
+			t.Errorf("unit %v: greedy play returns %v, want 1", unit, got)
+		}
+		if s := l.stat("reward_scale") / unit; s < 0.1 || s > 1.1 {
+			t.Errorf("unit %v: the scale is %v units", unit, s)
+		}
+	}
+}
+
+func TestNewRefusesWhatItCannotDo(t *testing.T) {
+	good := env.Spec{ID: "X-v1", Obs: []env.Field{{Name: "x", Shape: []int{2}}}, Action: env.ActionSpec{Sizes: []int{3}}}
+	several, box, blind := good, good, good
+	several.Action = env.ActionSpec{Sizes: []int{3, 4}}
+	box.Action = env.ActionSpec{Low: []float32{0}, High: []float32{1}}
+	blind.Obs = nil
+	for want, s := range map[string]env.Spec{"2 discrete factors": several, "1 continuous": box, "no observation": blind} {
+		if _, err := New(DefaultConfig(), s, 4, 1, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+		if _, err := NewPolicy(DefaultConfig(), s, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("policy: got %v, want an error with %q", err, want)
+		}
+	}
+	if _, err := New(DefaultConfig(), good, 0, 1, 1); err == nil {
+		t.Error("no rows: no error")
+	}
+	bad := Config{Gamma: math.NaN(), LR: -1, Beta: 2, LearningStarts: -1, Tau: 0, EpsStart: -1, TargetEvery: -1, Network: DefaultConfig().Network}
+	bad.Network.Activation = "sine"
+	keys := map[string]bool{}
+	for _, f := range fault.All(bad.Validate()) {
+		keys[f.Key] = true
+	}
+	for _, k := range []string{"n_step", "gamma", "reward_factor", "buffer", "priority.eps", "beta", "lr", "adam_eps", "batch", "shards",
+		"learning_starts", "train_every", "gradient_steps", "target_every", "tau", "eps_start", "network.activation"} {
+		if !keys[k] {
+			t.Errorf("no fault named %s in %v", k, keys)
+		}
+	}
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("the default: %v", err)
+	}
+}

@@ -1,0 +1,226 @@
+package ddqn
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"clustergym/agents"
+	"clustergym/internal/par"
+	"clustergym/nets/model"
+	"clustergym/nets/optim"
+)
+
+// shard is the part [from, to) of a batch with its own networks' buffers.
+type shard struct {
+	from, to       int
+	online, target *model.QForward
+	loss           *loss
+}
+
+func newShard(net, target *model.QNet, obsLen, from, to int) (*shard, error) {
+	s := &shard{from: from, to: to}
+	if from == to { // more shards than rows
+		return s, nil
+	}
+	var err error
+	s.online, s.target = net.Forward(to-from), target.Forward(to-from)
+	s.loss, err = newLoss(net, obsLen, to-from)
+	return s, err
+}
+
+// due is the number of updates that the steps observed call for. Steps that pass while there is too little to
+// learn from are not caught up with.
+func (a *Agent) due() int64 {
+	since := a.steps - int64(a.cfg.LearningStarts)
+	if since < 0 {
+		return 0
+	}
+	now := since/int64(a.cfg.TrainEvery) + 1
+	if a.refill && a.buffer.Added() >= uint64(max(a.cfg.Batch, min(a.cfg.LearningStarts, a.cfg.Buffer))) {
+		a.refill = false
+	}
+	if a.refill || a.buffer.Len() < a.cfg.Batch {
+		a.intervals = now
+		return 0
+	}
+	return now - a.intervals
+}
+
+// Learn makes every update that has become due since the last call: GradientSteps gradient steps for each TrainEvery
+// steps observed. With none due it is agents.ErrNotReady. The statistics, in this order: loss, td_error_mean,
+// q_mean, target_mean and grad_norm (means over the gradient steps), epsilon, beta (with prioritised replay),
+// reward_scale, learning_rate, replay_size and n_updates. Updates that began are finished even if ctx is cancelled:
+// half of them could not be resumed. A loss that is no number is an error, and the parameters stay at the last
+// step before it.
+func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
+	due := a.due()
+	if due <= 0 {
+		return nil, agents.ErrNotReady
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	scale := 1.0
+	if a.cfg.RewardScale {
+		scale = a.scale.Scale()
+	}
+	a.reward = a.cfg.RewardFactor / scale
+
+	var sum measures
+	n := int(due) * a.cfg.GradientSteps
+	for range n {
+		m, err := a.update(ctx)
+		if err != nil {
+			return nil, err
+		}
+		sum.add(m)
+		if a.cfg.TargetEvery == 0 {
+			if err := a.moveTarget(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	a.intervals += due
+	if every := int64(a.cfg.TargetEvery); every > 0 && a.steps/every > a.targets {
+		a.targets = a.steps / every
+		if err := a.moveTarget(); err != nil {
+			return nil, err
+		}
+	}
+
+	d := float64(n)
+	a.stats = append(a.stats[:0],
+		agents.Stat{Name: "loss", Value: sum.loss / d},
+		agents.Stat{Name: "td_error_mean", Value: sum.err / d},
+		agents.Stat{Name: "q_mean", Value: sum.q / d},
+		agents.Stat{Name: "target_mean", Value: sum.target / d},
+		agents.Stat{Name: "grad_norm", Value: sum.norm / d},
+		agents.Stat{Name: "epsilon", Value: a.epsilon()},
+	)
+	if a.prioritized != nil {
+		a.stats = append(a.stats, agents.Stat{Name: "beta", Value: a.beta()})
+	}
+	a.stats = append(a.stats,
+		agents.Stat{Name: "reward_scale", Value: scale},
+		agents.Stat{Name: "learning_rate", Value: a.cfg.LR},
+		agents.Stat{Name: "replay_size", Value: float64(a.buffer.Len())},
+		agents.Stat{Name: "n_updates", Value: float64(a.updates)},
+	)
+	return a.stats, nil
+}
+
+// measures are what one gradient step reports, means over the batch.
+type measures struct{ loss, err, q, target, norm float64 }
+
+func (m *measures) add(o measures) {
+	m.loss += o.loss
+	m.err += o.err
+	m.q += o.q
+	m.target += o.target
+	m.norm += o.norm
+}
+
+// update makes one gradient step.
+func (a *Agent) update(ctx context.Context) (measures, error) {
+	var err error
+	if a.prioritized != nil {
+		err = a.prioritized.Sample(a.draws, a.beta(), a.batch)
+	} else {
+		err = a.uniform.Sample(a.draws, a.batch)
+	}
+	if err != nil {
+		return measures{}, err
+	}
+	if err := par.For(ctx, a.workers, len(a.shards), a.work); err != nil {
+		return measures{}, err
+	}
+	// In the order of shards, whoever finished first.
+	var m measures
+	clear(a.grad.Data)
+	n := float64(a.cfg.Batch)
+	for _, s := range a.shards {
+		if s.from == s.to {
+			continue
+		}
+		if err := a.grad.Add(s.loss.grad()); err != nil {
+			return measures{}, err
+		}
+		m.loss += s.loss.value()
+		for k, y := range s.loss.target[:s.to-s.from] {
+			e := float64(a.delta[s.from+k])
+			m.err += math.Abs(e) / n
+			m.target += float64(y) / n
+			m.q += (float64(y) + e) / n
+		}
+	}
+	if math.IsNaN(m.loss) || math.IsInf(m.loss, 0) {
+		return measures{}, fmt.Errorf("ddqn: the loss is %v at step %d of the optimiser", m.loss, a.updates)
+	}
+	m.norm = optim.ClipGlobalNorm(a.grad, a.cfg.MaxGradNorm)
+	if math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
+		return measures{}, fmt.Errorf("ddqn: the gradient's norm is %v at step %d of the optimiser", m.norm, a.updates)
+	}
+	a.opt.Step(a.grad, a.cfg.LR)
+	a.updates++
+	if a.prioritized != nil {
+		if err := a.prioritized.Update(a.batch.Index, a.delta); err != nil {
+			return measures{}, err
+		}
+	}
+	return m, nil
+}
+
+// workShard computes targets, loss and gradient of shard i.
+func (a *Agent) workShard(_, i int) error {
+	s, b := a.shards[i], a.batch
+	n := s.to - s.from
+	if n == 0 {
+		return nil
+	}
+	o, k := a.spec.ObsLen(), a.fwd.actions
+	l := s.loss
+	l.set(a.cfg.Huber, float64(a.cfg.Batch))
+
+	nextObs, nextMask := b.NextObs[s.from*o:s.to*o], b.NextMask[s.from*k:s.to*k]
+	value := s.target.Run(nextObs, nextMask, n)
+	choice := value
+	if a.cfg.Double {
+		choice = s.online.Run(nextObs, nextMask, n)
+	}
+	for r := 0; r < n; r++ {
+		at := s.from + r
+		y := a.reward * float64(b.Reward[at])
+		if d := float64(b.Discount[at]); d != 0 { // what lies behind a termination is not even looked at
+			c := best(choice[r*k:(r+1)*k], nextMask[r*k:(r+1)*k])
+			if c < 0 {
+				return fmt.Errorf("ddqn: a value of the next observation is NaN at step %d of the optimiser", a.updates)
+			}
+			y += d * float64(value[r*k+c])
+		}
+		l.target[r] = float32(y)
+		l.action[r] = float32(b.Action.Disc[at])
+		l.weight[r] = b.Weight[at]
+	}
+	copy(l.obs, b.Obs[s.from*o:s.to*o])
+	for j, legal := range b.Mask[s.from*k : s.to*k] {
+		l.mask[j] = 0
+		if legal {
+			l.mask[j] = 1
+		}
+	}
+	if err := l.run(); err != nil {
+		return err
+	}
+	copy(a.delta[s.from:s.to], l.errors())
+	return nil
+}
+
+// moveTarget moves the target network towards the online one, or onto it.
+func (a *Agent) moveTarget() error {
+	if a.cfg.Tau == 1 {
+		return a.target.Params().CopyFrom(a.net.Params())
+	}
+	return a.target.Params().Lerp(a.net.Params(), float32(a.cfg.Tau))
+}

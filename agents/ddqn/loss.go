@@ -1,0 +1,53 @@
+package ddqn
+
+import (
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/nets"
+	"clustergym/nets/model"
+	"clustergym/nets/op"
+	"clustergym/nets/tape"
+)
+
+// loss is the temporal-difference loss and its gradient over up to cap rows of a batch. It has its own buffers and
+// shares the network's parameters; one goroutine at a time.
+type loss struct {
+	prog *tape.Program
+
+	obs, mask, action, target, weight, coef []float32 // inputs, views of prog's memory
+}
+
+// The places of a loss's outputs.
+const outErrors = 0
+
+func newLoss(m *model.QNet, obsLen, capacity int) (*loss, error) {
+	n, a := capacity, m.Actions()
+	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+		q := m.Graph(b, b.Input("obs", n, obsLen), b.Input("mask", n, a))
+		l, errs := op.TDLoss(q, b.Input("action", n), b.Input("target", n), b.Input("weight", n), b.Input("coef", op.TDCoefs))
+		return l, []*gorgonia.Node{errs}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &loss{
+		prog: prog, obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"),
+		target: prog.Input("target"), weight: prog.Input("weight"), coef: prog.Input("coef"),
+	}, nil
+}
+
+// set says where the loss turns linear and how many rows the whole batch has.
+func (l *loss) set(huber, divisor float64) {
+	l.coef[op.TDDelta], l.coef[op.TDDivisor] = float32(huber), float32(divisor)
+}
+
+// run computes loss and gradient over what the inputs hold.
+func (l *loss) run() error { return l.prog.Run() }
+
+func (l *loss) value() float64 { return l.prog.Loss() }
+
+func (l *loss) grad() *nets.Params { return l.prog.Grad() }
+
+// errors are Q(s, a) − target, row by row.
+func (l *loss) errors() []float32 { return l.prog.Output(outErrors) }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package ddqn
+
+const raceDetector = false

@@ -1,0 +1,197 @@
+package ddqn
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+	"clustergym/nets/model"
+)
+
+// piece is the number of rows that a network sees at a time when acting. A row's bits do not depend on the other
+// rows, so cutting a batch into pieces, on any number of workers, changes nothing.
+const piece = 64
+
+// checkSpec says why this algorithm cannot act in an environment, nil if it can.
+func checkSpec(s env.Spec) error {
+	if len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 {
+		return fmt.Errorf("ddqn: %s has %d discrete factors and %d continuous actions, want one factor and no continuous actions",
+			s.ID, len(s.Action.Sizes), len(s.Action.Low))
+	}
+	if s.ObsLen() == 0 {
+		return fmt.Errorf("ddqn: %s has no observation", s.ID)
+	}
+	return nil
+}
+
+// newNet builds a network; its initial weights follow from seed alone.
+func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
+	in := make(model.Input, len(s.Obs))
+	for i, f := range s.Obs {
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape}
+	}
+	net, err := model.NewQNet(cfg.Network, in, s.Action.Sizes[0], cfg.Duelling, rng.Stream(seed, "ddqn/init"))
+	if err != nil {
+		return nil, fmt.Errorf("ddqn: network for %s: %w", s.ID, err)
+	}
+	return net, nil
+}
+
+// forward runs the network over batches of any size, piece by piece on workers goroutines.
+type forward struct {
+	workers int
+	obsLen  int
+	actions int
+	nets    []*model.QForward // one for each worker
+
+	// The call under way, in fields so that passing it to goroutines allocates nothing.
+	n     int
+	obs   []float32
+	mask  []bool
+	q     []float32
+	piece func(worker, i int) error
+}
+
+func newForward(m *model.QNet, obsLen, workers int) *forward {
+	f := &forward{workers: max(workers, 1), obsLen: obsLen, actions: m.Actions()}
+	for range f.workers {
+		f.nets = append(f.nets, m.Forward(piece))
+	}
+	f.piece = f.runPiece
+	return f
+}
+
+// run fills q [n, actions].
+func (f *forward) run(ctx context.Context, obs []float32, mask []bool, n int, q []float32) error {
+	f.n, f.obs, f.mask, f.q = n, obs, mask, q
+	err := par.For(ctx, f.workers, (n+piece-1)/piece, f.piece)
+	f.obs, f.mask, f.q = nil, nil, nil
+	return err
+}
+
+func (f *forward) runPiece(worker, i int) error {
+	from, to := i*piece, min((i+1)*piece, f.n)
+	a := f.actions
+	copy(f.q[from*a:to*a], f.nets[worker].Run(f.obs[from*f.obsLen:to*f.obsLen], f.mask[from*a:to*a], to-from))
+	return nil
+}
+
+// best is the legal action of the largest value, the first among equals, -1 when nothing is legal or a value is NaN.
+func best(q []float32, mask []bool) int {
+	at := -1
+	for k, v := range q {
+		if !mask[k] {
+			continue
+		}
+		if v != v {
+			return -1
+		}
+		if at < 0 || v > q[at] {
+			at = k
+		}
+	}
+	return at
+}
+
+// pick draws one legal action, each as likely as any other, -1 when nothing is legal.
+func pick(mask []bool, src *rand.Rand) int {
+	n := 0
+	for _, legal := range mask {
+		if legal {
+			n++
+		}
+	}
+	if n == 0 {
+		return -1
+	}
+	n = src.IntN(n)
+	for k, legal := range mask {
+		if legal {
+			if n == 0 {
+				return k
+			}
+			n--
+		}
+	}
+	return -1
+}
+
+// chosen is an action for row i out of best or pick. An ended row, whose mask may be empty and whose action is
+// ignored, gets 0.
+func chosen(b *env.Batch, i, k int) (int32, error) {
+	if k >= 0 {
+		return int32(k), nil
+	}
+	if b.Kind[i].Last() {
+		return 0, nil
+	}
+	return 0, fmt.Errorf("ddqn: row %d has no legal action, or a value that is NaN", i)
+}
+
+// fits checks a batch and the room for its actions.
+func fits(s env.Spec, b *env.Batch, dst *env.Actions) error {
+	n := b.N
+	if dst.N != n || len(dst.Disc) < n {
+		return fmt.Errorf("ddqn: a batch of %d rows and room for %d actions, want as many", n, len(dst.Disc))
+	}
+	if len(b.Obs) < n*s.ObsLen() || len(b.Mask) < n*s.MaskLen() || len(b.Kind) < n {
+		return fmt.Errorf("ddqn: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs), len(b.Mask), s.ID)
+	}
+	return nil
+}
+
+// Policy takes the legal action of the largest value. It takes batches of any size. It has its own buffers and
+// shares the parameters: use one for each goroutine, and none while somebody learns.
+type Policy struct {
+	spec env.Spec
+	fwd  *forward
+	q    []float32 // grows with the largest batch seen
+}
+
+var _ agents.Policy = (*Policy)(nil)
+
+// NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
+// spec s. cfg's Network and Duelling must be what they were trained with; errors name the first tensor that does
+// not fit.
+func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
+	if err := cfg.Network.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSpec(s); err != nil {
+		return nil, err
+	}
+	net, err := newNet(cfg, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := net.Params().ReadFrom(weights); err != nil {
+		return nil, fmt.Errorf("ddqn: weights for %s: %w", s.ID, err)
+	}
+	return &Policy{spec: s, fwd: newForward(net, s.ObsLen(), 1)}, nil
+}
+
+// Act chooses one legal action for every row of b. It draws nothing, and src may be nil.
+func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
+	if err := fits(p.spec, b, dst); err != nil {
+		return err
+	}
+	a := p.fwd.actions
+	if len(p.q) < b.N*a {
+		p.q = make([]float32, b.N*a)
+	}
+	if err := p.fwd.run(ctx, b.Obs, b.Mask, b.N, p.q); err != nil {
+		return err
+	}
+	for i := 0; i < b.N; i++ {
+		var err error
+		if dst.Disc[i], err = chosen(b, i, best(p.q[i*a:(i+1)*a], b.Mask[i*a:(i+1)*a])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
