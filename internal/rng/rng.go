@@ -54,7 +54,8 @@ func Mix(x uint64) uint64 {
 func At(seed uint64, keys ...uint64) uint64 {
 	x := Mix(seed)
 	for _, k := range keys {
-		x = Mix(x ^ Mix(k))
+		// Without the rotation At(a, b) would equal At(b, a), and At(a, a) would be one number for all a.
+		x = Mix(bits.RotateLeft64(x, 23) ^ Mix(k))
 	}
 	return x
 }
