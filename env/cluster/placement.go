@@ -26,11 +26,11 @@ func NewPlacement(name string) (Placement, error) {
 	case "first-fit":
 		return firstFit{}, nil
 	case "best-fit":
-		return bestFit{}, nil
+		return &bestFit{}, nil
 	case "worst-fit":
-		return worstFit{}, nil
+		return &worstFit{}, nil
 	case "pack":
-		return pack{}, nil
+		return &pack{}, nil
 	case "closest-a", "closest-b", "closest-c":
 		return &closest{variant: name[len(name)-1]}, nil
 	}
@@ -89,11 +89,11 @@ func (firstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 
 // bestFit takes the node where the fewest GPUs are left; failing one that holds the gang, the node with most
 // room, and so on until the rest fits one node. Shares go to the fullest GPU that suffices.
-type bestFit struct{}
+type bestFit struct{ rooms rooms }
 
-func (bestFit) Name() string { return "best-fit" }
+func (*bestFit) Name() string { return "best-fit" }
 
-func (bestFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
+func (p *bestFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	dst = dst[:0]
 	if !c.Fits(r) {
 		return dst, false
@@ -104,7 +104,7 @@ func (bestFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if r.Milli < 1000 && r.GPUs == 1 {
 		return append(dst, c.fullestShare(r)), true
 	}
-	return c.spread(r, dst, func(room, need int) int { return room - need }), true
+	return p.rooms.spread(c, r, dst, 1), true
 }
 
 // fullestShare is the GPU with the least left that suffices for one share, lowest number on ties.
@@ -123,49 +123,53 @@ func (c *Cluster) fullestShare(r *Request) GPU {
 	return best
 }
 
-// spread fills dst node by node: the node that holds all that is still needed with the least score, else the
-// one with most room.
-func (c *Cluster) spread(r *Request, dst []GPU, score func(room, need int) int) []GPU {
-	for len(dst) < r.GPUs {
-		need := r.GPUs - len(dst)
-		fit, fitScore, most, mostRoom := -1, 0, -1, 0
-		for n := range c.rackOf {
-			room := c.Room(n, r)
-			if room == 0 || c.has(dst, n) {
-				continue
-			}
-			if room >= need {
-				if s := score(room, need); fit < 0 || s < fitScore {
-					fit, fitScore = n, s
+// rooms is scratch space: how many members of a gang each node has room for; 0 once the node is used.
+type rooms []int32
+
+func (s *rooms) count(c *Cluster, r *Request) []int32 {
+	if len(*s) != len(c.rackOf) {
+		*s = make(rooms, len(c.rackOf))
+	}
+	if r.plain() {
+		copy(*s, c.nodeFree)
+		return *s
+	}
+	for n := range *s {
+		(*s)[n] = int32(c.Room(n, r))
+	}
+	return *s
+}
+
+// spread fills dst node by node: of the nodes that hold all that is still needed the one with the least room
+// (sign 1) or the most (sign -1), else the one with most room.
+func (s *rooms) spread(c *Cluster, r *Request, dst []GPU, sign int32) []GPU {
+	room := s.count(c, r)
+	for {
+		need := int32(r.GPUs - len(dst))
+		fit, most := -1, 0
+		for n, k := range room {
+			if k >= need {
+				if fit < 0 || sign*k < sign*room[fit] {
+					fit = n
 				}
-			} else if room > mostRoom {
-				most, mostRoom = n, room
+			} else if k > room[most] {
+				most = n
 			}
 		}
 		if fit >= 0 {
-			return c.takeFullest(fit, need, r, dst)
+			return c.takeFullest(fit, int(need), r, dst)
 		}
-		dst = c.takeFullest(most, mostRoom, r, dst)
+		dst = c.takeFullest(most, int(room[most]), r, dst)
+		room[most] = 0
 	}
-	return dst
-}
-
-// has says whether node is among those that dst already uses; dst is short.
-func (c *Cluster) has(dst []GPU, node int) bool {
-	for _, g := range dst {
-		if int(c.nodeOf[g]) == node {
-			return true
-		}
-	}
-	return false
 }
 
 // worstFit takes the node with most room; a larger gang takes the nodes in that order.
-type worstFit struct{}
+type worstFit struct{ rooms rooms }
 
-func (worstFit) Name() string { return "worst-fit" }
+func (*worstFit) Name() string { return "worst-fit" }
 
-func (worstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
+func (p *worstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	dst = dst[:0]
 	if !c.Fits(r) {
 		return dst, false
@@ -173,17 +177,17 @@ func (worstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if c.pool {
 		return dst, true
 	}
-	return c.spread(r, dst, func(room, need int) int { return need - room }), true
+	return p.rooms.spread(c, r, dst, -1), true
 }
 
 // pack fills nodes that are already in use before it opens idle ones: the fullest started node that holds the
 // gang, else the smallest idle node that does; a larger gang takes what the started nodes have, fullest first,
 // then idle nodes, largest first.
-type pack struct{}
+type pack struct{ rooms rooms }
 
-func (pack) Name() string { return "pack" }
+func (*pack) Name() string { return "pack" }
 
-func (pack) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
+func (p *pack) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	dst = dst[:0]
 	if !c.Fits(r) {
 		return dst, false
@@ -194,40 +198,39 @@ func (pack) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if r.Milli < 1000 && r.GPUs == 1 {
 		return append(dst, c.fullestShare(r)), true
 	}
+	room := p.rooms.count(c, r)
 	const idle = 1 << 20 // any idle node comes after every started one
-	fit, score := -1, 0
-	for n := range c.rackOf {
-		room := c.Room(n, r)
-		if room < r.GPUs {
+	started := func(n int) bool { return c.nodeFree[n] < c.gpu0[n+1]-c.gpu0[n] }
+	fit, score := -1, int32(0)
+	for n, k := range room {
+		if int(k) < r.GPUs {
 			continue
 		}
-		s := room
-		if c.nodeFree[n] == c.gpu0[n+1]-c.gpu0[n] {
-			s += idle
+		if !started(n) {
+			k += idle
 		}
-		if fit < 0 || s < score {
-			fit, score = n, s
+		if fit < 0 || k < score {
+			fit, score = n, k
 		}
 	}
 	if fit >= 0 {
 		return c.takeFullest(fit, r.GPUs, r, dst), true
 	}
 	for len(dst) < r.GPUs {
-		next, score := -1, 0
-		for n := range c.rackOf {
-			room := c.Room(n, r)
-			if room == 0 || c.has(dst, n) {
+		next, score := -1, int32(0)
+		for n, k := range room {
+			if k == 0 {
 				continue
 			}
-			s := room
-			if c.nodeFree[n] == c.gpu0[n+1]-c.gpu0[n] {
-				s = 2*idle - room
+			if !started(n) {
+				k = 2*idle - k
 			}
-			if next < 0 || s < score {
-				next, score = n, s
+			if next < 0 || k < score {
+				next, score = n, k
 			}
 		}
-		dst = c.takeFullest(next, min(c.Room(next, r), r.GPUs-len(dst)), r, dst)
+		dst = c.takeFullest(next, min(int(room[next]), r.GPUs-len(dst)), r, dst)
+		room[next] = 0
 	}
 	return dst, true
 }

@@ -82,12 +82,14 @@ func TestPublishedMeans(t *testing.T) {
 		order, admission            string
 		jct, p50, wait, first, bsld string
 		lastEnd                     float64
+		preemptions                 int
 	}{
-		{"fifo", "strict", "841484.616114", "935980.500000", "766992.308057", "766992.308057", "390.215304", 7658747},
-		{"fifo", "skip", "387281.428910", "274612.500000", "312789.120853", "312789.120853", "81.316622", 7658747},
-		{"sjf", "strict", "366117.613744", "100941.500000", "291625.305687", "291625.305687", "33.277197", 7658747},
-		{"sjf", "skip", "306328.296209", "84094.000000", "231835.988152", "231835.988152", "25.288338", 7658747},
-		{"srtf", "skip", "232178.016588", "11296.000000", "157685.708531", "121397.708531", "1.917906", 7658747},
+		{"fifo", "strict", "841484.616114", "935980.500000", "766992.308057", "766992.308057", "390.215304", 7658747, 0},
+		{"fifo", "skip", "387281.428910", "274612.500000", "312789.120853", "312789.120853", "81.316622", 7658747, 0},
+		{"sjf", "strict", "366117.613744", "100941.500000", "291625.305687", "291625.305687", "33.277197", 7658747, 0},
+		{"sjf", "skip", "306328.296209", "84094.000000", "231835.988152", "231835.988152", "25.288338", 7658747, 0},
+		{"srtf", "skip", "232178.016588", "11296.000000", "157685.708531", "121397.708531", "1.917906", 7658747, 299},
+		{"las", "skip", "352919.966825", "19819.000000", "278427.658768", "618.177725", "6.212846", 7658747, 522}, // Tiresias' alone
 	} {
 		t.Run(want.order+"+"+want.admission, func(t *testing.T) {
 			cfg := heuristic.DefaultConfig()
@@ -95,7 +97,8 @@ func TestPublishedMeans(t *testing.T) {
 			got := run(t, "pool:48", jobs, cfg)
 			six := func(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
 			if six(got.JCT.Mean) != want.jct || six(got.JCT.P50) != want.p50 || six(got.Wait.Mean) != want.wait ||
-				six(got.FirstWait.Mean) != want.first || six(got.BoundedSlowdown.Mean) != want.bsld || got.Makespan != want.lastEnd {
+				six(got.FirstWait.Mean) != want.first || six(got.BoundedSlowdown.Mean) != want.bsld || got.Makespan != want.lastEnd ||
+				got.Preemptions != want.preemptions {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})

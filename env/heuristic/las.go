@@ -1,16 +1,23 @@
 package heuristic
 
-import "clustergym/env/sim"
+import (
+	"slices"
+
+	"clustergym/env/sim"
+)
 
 // las is least attained service in discretised queues (Tiresias: Gu et al., NSDI 2019; "dlas" in its
 // simulator). A job begins in queue 0 and falls to the next when the time it has run reaches the queue's limit,
 // never to return. Lower queues go first. Within a queue, first those that run, in the order in which they came
 // to, then those that wait; a job that is stopped goes to the front of those that wait, one that falls goes to
-// the back of its new queue.
+// the back of its new queue, also if it is stopped in the same pass. Several that fall at once fall in the order
+// of the trace.
 var las = rule{name: "las", preemptive: true, key: lasKey,
 	state: func(s *Scheduler) stateful { return newQueues(s, false) }}
 
-// las2D is las with GPU-time in place of time ("dlas-gpu").
+// las2D is las with GPU-time in place of time ("dlas-gpu"). Tiresias' simulator works out the time of the next
+// fall as (limit − run time)/GPUs there, so its jobs of several GPUs fall late, at the event after; here they
+// fall when their GPU-time reaches the limit. Nothing else differs.
 var las2D = rule{name: "las-2d", preemptive: true, key: lasKey,
 	state: func(s *Scheduler) stateful { return newQueues(s, true) }}
 
@@ -33,18 +40,23 @@ type queues struct {
 	byGPU               bool
 	limits              []int64
 	at                  []place // by job
+	byPos               []entry // scratch
 	started, front, end []float64
 }
 
+// newQueues empties the queues of the run before, if there was one.
 func newQueues(s *Scheduler, byGPU bool) *queues {
-	q := &queues{s: s, byGPU: byGPU}
-	for _, d := range s.cfg.Limits {
-		q.limits = append(q.limits, int64(d))
+	q, ok := s.state.(*queues)
+	if !ok {
+		n := len(s.cfg.Limits) + 1
+		q = &queues{s: s, byGPU: byGPU, started: make([]float64, n), front: make([]float64, n), end: make([]float64, n)}
+		for _, d := range s.cfg.Limits {
+			q.limits = append(q.limits, int64(d))
+		}
 	}
-	n := len(q.limits) + 1
-	q.started, q.front, q.end = make([]float64, n), make([]float64, n), make([]float64, n)
-	for i := range n {
-		q.front[i], q.end[i] = waitBase, waitBase
+	q.at = q.at[:0]
+	for i := range q.started {
+		q.started[i], q.front[i], q.end[i] = 0, waitBase, waitBase
 	}
 	return q
 }
@@ -63,7 +75,10 @@ func (q *queues) back(queue int) float64 {
 
 func (q *queues) before(v *sim.View, running []entry) (until int64) {
 	now := int64(v.Now())
-	for _, e := range running {
+	// Several that fall at once fall in the order of the trace.
+	q.byPos = append(q.byPos[:0], running...)
+	slices.SortFunc(q.byPos, func(a, b entry) int { return a.pos - b.pos })
+	for _, e := range q.byPos {
 		p := &q.at[e.job]
 		got, per := int64(v.Ran(e.job)), int64(1)
 		if q.byGPU {
@@ -92,8 +107,10 @@ func (q *queues) after(chosen, stopped []entry) {
 		}
 	}
 	for i := len(stopped) - 1; i >= 0; i-- {
-		p := &q.at[stopped[i].job]
-		q.front[p.queue]--
-		p.rank = q.front[p.queue]
+		// One that has just fallen stays where it fell.
+		if p := &q.at[stopped[i].job]; p.rank < waitBase/2 {
+			q.front[p.queue]--
+			p.rank = q.front[p.queue]
+		}
 	}
 }

@@ -8,7 +8,7 @@ type rule struct {
 	preemptive bool
 	estimates  bool // key looks at run times
 	key        func(s *Scheduler, v *sim.View, j sim.Job) float64
-	// state is made anew for each run, nil where the key needs none.
+	// state is called at the beginning of each run, nil where the key needs none.
 	state func(s *Scheduler) stateful
 }
 
@@ -18,8 +18,8 @@ type stateful interface {
 	// before is called before a pass ranks the running jobs; it returns when the ranks will next change by
 	// themselves, 0 if never.
 	before(v *sim.View, running []entry) (until int64)
-	// after is called with the jobs that will run, in rank order, and those that are stopped, in rank order; the
-	// latter are queued afterwards.
+	// after is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
+	// rank order; the latter are queued afterwards.
 	after(chosen, stopped []entry)
 }
 

@@ -24,6 +24,7 @@ type Scheduler struct {
 	open  bool // in the middle of a point
 	until int64
 	err   error // found by Reset
+	seen  int   // jobs before this position have been taken into the queue
 
 	// Preemptive orders plan a whole pass, then hand it out decision by decision.
 	running []entry
@@ -74,6 +75,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 			s.err = err // Decide reports it
 		}
 	}
+	s.seen = v.Arrived()
 	for _, j := range v.Running() {
 		s.running = append(s.running, entry{pos: v.Pos(j), job: j})
 		if s.state != nil {
@@ -101,7 +103,8 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if !s.open {
 		s.open, s.until = true, 0
 		for i := range p.Events {
-			if e := &p.Events[i]; e.Kind == sim.Submit {
+			// A job that Reset found waiting may also stand among the events of the first point.
+			if e := &p.Events[i]; e.Kind == sim.Submit && v.Pos(e.Job) >= s.seen {
 				if err := s.submit(v, e.Job); err != nil {
 					return err
 				}
@@ -129,20 +132,19 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 	c := v.Cluster()
 	for {
-		i := s.queue.best(v)
-		if i < 0 {
+		at := s.queue.best(v, c.Free(), c.FreeMilli() > 0)
+		if at == none {
 			return true
 		}
-		b := &s.queue.buckets[i]
 		var ok bool
-		if d.GPUs, ok = s.place.Place(c, v.Request(b.line[0].job), d.GPUs); ok {
-			d.Op, d.Job = sim.StartJob, b.line.pop().job
+		if d.GPUs, ok = s.place.Place(c, v.Request(s.queue.top(at).job), d.GPUs); ok {
+			d.Op, d.Job = sim.StartJob, s.queue.pop(at).job
 			return false
 		}
 		if s.strict {
 			return true
 		}
-		b.closed = true
+		s.queue.close(at)
 	}
 }
 
@@ -163,51 +165,47 @@ func (s *Scheduler) makePlan(v *sim.View) {
 			s.running[k], s.running[k-1] = s.running[k-1], s.running[k]
 		}
 	}
+	need := func(j sim.Job) int {
+		r := v.Request(j)
+		return r.GPUs * r.Milli
+	}
 	left := v.Cluster().GPUs() * 1000
 	r, full := 0, false
-	for r < len(s.running) || !full {
-		w := -1
+	for {
+		w := none // the first of the waiting that has a place, or ends the pass
 		for !full {
-			if w = s.queue.best(v); w < 0 {
-				break
-			}
-			b := &s.queue.buckets[w]
-			if b.req.GPUs*b.req.Milli <= left {
-				break
-			}
+			limit := left / 1000
 			if s.strict {
-				break // it takes its turn below, and ends the pass
+				limit = unlimited
 			}
-			b.closed = true
+			if w = s.queue.best(v, limit, true); w == none || s.strict || need(s.queue.top(w).job) <= left {
+				break
+			}
+			s.queue.close(w)
 		}
-		if w < 0 && r >= len(s.running) {
-			break
-		}
-		if r < len(s.running) && (w < 0 || s.running[r].before(&s.queue.buckets[w].line[0])) {
+		switch {
+		case r < len(s.running) && (w == none || s.running[r].before(s.queue.top(w))):
 			e := s.running[r]
 			r++
-			q := v.Request(e.job)
-			if need := q.GPUs * q.Milli; !full && need <= left {
-				left -= need
+			if n := need(e.job); !full && n <= left {
+				left -= n
 				s.chosen = append(s.chosen, e)
 			} else {
 				full = full || s.strict
 				s.stopped = append(s.stopped, e)
 			}
 			continue
-		}
-		b := &s.queue.buckets[w]
-		need := b.req.GPUs * b.req.Milli
-		if need > left {
-			full = true
+		case w == none:
+		case need(s.queue.top(w).job) > left:
+			full = true // strict
+			continue
+		default:
+			e := s.queue.pop(w)
+			left -= need(e.job)
+			s.chosen = append(s.chosen, e)
 			continue
 		}
-		left -= need
-		e := b.line.pop()
-		s.chosen = append(s.chosen, e)
-	}
-	if s.state != nil {
-		s.state.after(s.chosen, s.stopped)
+		break
 	}
 	for _, e := range s.stopped {
 		s.plan = append(s.plan, step{stop: true, entry: e})
@@ -238,6 +236,10 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 			return false
 		}
 		s.queue.push(p.entry, v.Request(p.job))
+	}
+	if s.state != nil {
+		s.chosen = slices.DeleteFunc(s.chosen, func(e entry) bool { return v.State(e.job) != sim.Running })
+		s.state.after(s.chosen, s.stopped)
 	}
 	// The stopped wait now; their keys are as of this moment.
 	for _, e := range s.stopped {

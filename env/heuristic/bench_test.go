@@ -1,0 +1,160 @@
+package heuristic_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/metrics"
+	"clustergym/env/sim"
+	"clustergym/traces"
+	"clustergym/traces/swf"
+)
+
+// generated is n jobs of the shape of an HPC log: sizes that are often powers of two, log-normal run times, a
+// load of the 256 processors below 1, bursts that make a queue of hundreds now and then.
+func generated(n int) []traces.Job {
+	r := rand.New(rand.NewPCG(1, 1))
+	jobs := make([]traces.Job, n)
+	at := 0.0
+	for i := range jobs {
+		gpus := 1 << r.IntN(8)
+		if r.IntN(4) == 0 {
+			gpus = 1 + r.IntN(128)
+		}
+		work := math.Ceil(min(120_000, math.Exp(5+2.6*r.NormFloat64())))
+		gap := r.ExpFloat64() * 1400
+		if r.IntN(3) > 0 {
+			gap *= 0.1
+		}
+		at += math.Floor(gap)
+		jobs[i] = traces.Job{ID: fmt.Sprint(i), Submit: time.Duration(at) * second, Work: time.Duration(work) * second, GPUs: gpus, GPUMilli: 1000}
+	}
+	return jobs
+}
+
+// lublin is the log of that name, where it is at hand.
+func lublin(b *testing.B) []traces.Job {
+	const name = "lublin_256.swf.gz"
+	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		b.Skip("the log lublin_256 is not at hand")
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	r, err := swf.NewReader(f, name, swf.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	jobs, err := traces.ReadAll(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return jobs
+}
+
+// BenchmarkSchedulers plays whole workloads, metrics included, in simulators that are used again.
+func BenchmarkSchedulers(b *testing.B) {
+	for _, w := range []struct {
+		name string
+		jobs func(b *testing.B) []traces.Job
+	}{
+		{"lublin_256", lublin},
+		{"generated", func(*testing.B) []traces.Job { return generated(10_000) }},
+	} {
+		for _, c := range []struct{ cluster, order, admission, placement string }{
+			{"pool:256", "fifo", "strict", "first-fit"},
+			{"pool:256", "sjf", "strict", "first-fit"},
+			{"pool:256", "fifo", "skip", "first-fit"},
+			{"pool:256", "sjf", "skip", "first-fit"},
+			{"pool:256", "srtf", "skip", "first-fit"},
+			{"pool:256", "las", "skip", "first-fit"},
+			{"64x8", "fifo", "strict", "best-fit"},
+			{"64x8", "sjf", "skip", "best-fit"},
+			{"64x8", "srtf", "skip", "best-fit"},
+		} {
+			b.Run(fmt.Sprintf("%s/%s/%s+%s/%s", w.name, c.cluster, c.order, c.admission, c.placement), func(b *testing.B) {
+				jobs := w.jobs(b)
+				spec, _, err := cluster.Parse(c.cluster)
+				if err != nil {
+					b.Fatal(err)
+				}
+				s, err := sim.New(sim.DefaultConfig(), spec)
+				if err != nil {
+					b.Fatal(err)
+				}
+				h := scheduler(b, func(k *heuristic.Config) { k.Order, k.Admission, k.Placement = c.order, c.admission, c.placement })
+				var src traces.Slice
+				var col metrics.Collector
+				ctx := context.Background()
+				events := 0
+				b.ReportAllocs()
+				for b.Loop() {
+					src.Reset(jobs)
+					col.Reset()
+					if err := s.Reset(&src); err != nil {
+						b.Fatal(err)
+					}
+					if err := sim.Run(ctx, s, h, &col); err != nil {
+						b.Fatal(err)
+					}
+					events += col.Events()
+				}
+				b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
+				b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+			})
+		}
+	}
+}
+
+// After one run of a workload another allocates next to nothing: the decision that sim.Run keeps.
+func TestSecondRunAllocatesNothing(t *testing.T) {
+	if checked {
+		t.Skip("checking the books after every change allocates")
+	}
+	jobs := generated(1000)
+	for _, order := range heuristic.Orders() {
+		for _, name := range []string{"pool:256", "32x8"} {
+			t.Run(order+"/"+name, func(t *testing.T) {
+				spec, _, err := cluster.Parse(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := sim.New(sim.DefaultConfig(), spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := scheduler(t, func(k *heuristic.Config) { k.Order, k.Placement = order, "best-fit" })
+				var src traces.Slice
+				var col metrics.Collector
+				observers := []sim.Observer{&col}
+				run := func() {
+					src.Reset(jobs)
+					col.Reset()
+					if err := s.Reset(&src); err != nil {
+						t.Fatal(err)
+					}
+					if err := sim.Run(context.Background(), s, h, observers...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				run() // which lists a job's number has had depends on the run before: warm up twice
+				run()
+				grows := 12.0 // the GPU list of the decision, doubled a few times
+				if n := testing.AllocsPerRun(2, run); n > grows {
+					t.Errorf("%v allocations in a run of %d jobs", n, len(jobs))
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package heuristic_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// naive is what the heaps must agree with: at every point it ranks all jobs again and walks down the list.
+type naive struct {
+	cfg   heuristic.Config
+	skip  bool
+	place cluster.Placement
+	est   traces.Estimates
+
+	open  bool
+	plan  []sim.Decision // of preemptive orders
+	until time.Duration
+	lists [][]sim.Job // of las: by queue, all its jobs in order
+}
+
+func newNaive(t fatal, cfg heuristic.Config) *naive {
+	t.Helper()
+	n := &naive{cfg: cfg, skip: cfg.Admission == "skip" || cfg.Admission == "" && heuristic.Preemptive(cfg.Order)}
+	var err error
+	if n.place, err = cluster.NewPlacement(cfg.Placement); err != nil {
+		t.Fatal(err)
+	}
+	if n.est, err = traces.ParseEstimates(cfg.Estimates); err != nil {
+		t.Fatal(err)
+	}
+	n.est.Seed = cfg.Seed
+	return n
+}
+
+func (n *naive) Reset(*sim.View) { n.open, n.lists = false, make([][]sim.Job, len(n.cfg.Limits)+1) }
+
+func (n *naive) key(v *sim.View, j sim.Job) float64 {
+	r, t := v.Request(j), v.Trace(j)
+	switch n.cfg.Order {
+	case "fifo":
+		return 0
+	case "sjf":
+		return float64(n.est.Of(t))
+	case "smallest":
+		return float64(r.GPUs * r.Milli)
+	case "area":
+		return float64(n.est.Of(t)) * float64(r.GPUs*r.Milli)
+	case "random":
+		return rng.Uniform(rng.At(n.cfg.Seed, rng.Hash("random order"), uint64(v.Pos(j))))
+	case "srtf":
+		if n.cfg.Estimates == "exact" {
+			return v.Left(j)
+		}
+		return float64(traces.Remaining(n.est.Of(t), v.Ran(j)))
+	}
+	panic(n.cfg.Order)
+}
+
+func (n *naive) ranked(v *sim.View, jobs ...sim.Job) []sim.Job {
+	slices.SortFunc(jobs, func(a, b sim.Job) int {
+		return cmp.Or(cmp.Compare(n.key(v, a), n.key(v, b)), cmp.Compare(v.Pos(a), v.Pos(b)))
+	})
+	return jobs
+}
+
+func (n *naive) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+	if !heuristic.Preemptive(n.cfg.Order) {
+		for _, j := range n.ranked(v, slices.Clone(v.Waiting())...) {
+			var ok bool
+			if d.GPUs, ok = n.place.Place(v.Cluster(), v.Request(j), nil); ok {
+				d.Op, d.Job = sim.StartJob, j
+				return nil
+			}
+			if !n.skip {
+				return nil
+			}
+		}
+		return nil
+	}
+	if !n.open {
+		n.open, n.until = true, 0
+		n.rerank(v, p)
+	}
+	for len(n.plan) > 0 {
+		*d, n.plan = n.plan[0], n.plan[1:]
+		if d.Op == sim.PreemptJob {
+			return nil
+		}
+		var ok bool
+		if d.GPUs, ok = n.place.Place(v.Cluster(), v.Request(d.Job), nil); ok {
+			return nil
+		}
+	}
+	*d = sim.Decision{}
+	n.finish(v)
+	n.open, d.Until = false, n.until
+	return nil
+}
+
+func (n *naive) las() bool { return n.cfg.Order == "las" || n.cfg.Order == "las-2d" }
+
+// got is what counts towards the limits.
+func (n *naive) got(v *sim.View, j sim.Job) time.Duration {
+	if n.cfg.Order == "las-2d" {
+		return v.Ran(j) * time.Duration(v.Request(j).GPUs)
+	}
+	return v.Ran(j)
+}
+
+func (n *naive) rerank(v *sim.View, p *sim.Point) {
+	var order []sim.Job
+	if n.las() {
+		for _, e := range p.Events {
+			if e.Kind == sim.Submit {
+				n.lists[0] = append(n.lists[0], e.Job)
+			}
+		}
+		n.drop(v)
+		byPos := slices.Clone(v.Running())
+		slices.SortFunc(byPos, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
+		for _, j := range byPos {
+			for q := range n.cfg.Limits {
+				if i := slices.Index(n.lists[q], j); i >= 0 && n.got(v, j) >= n.cfg.Limits[q] {
+					n.lists[q] = slices.Delete(n.lists[q], i, i+1)
+					n.lists[q+1] = append(n.lists[q+1], j)
+				}
+			}
+		}
+		order = slices.Concat(n.lists...)
+	} else {
+		order = n.ranked(v, slices.Concat(v.Waiting(), v.Running())...)
+	}
+	left, full := v.Cluster().GPUs()*1000, false
+	var stops, starts []sim.Decision
+	for _, j := range order {
+		r := v.Request(j)
+		if need := r.GPUs * r.Milli; !full && need <= left {
+			left -= need
+			if v.State(j) == sim.Waiting {
+				starts = append(starts, sim.Decision{Op: sim.StartJob, Job: j})
+			}
+			continue
+		}
+		full = full || !n.skip
+		if v.State(j) == sim.Running {
+			stops = append(stops, sim.Decision{Op: sim.PreemptJob, Job: j})
+		}
+	}
+	n.plan = append(stops, starts...)
+}
+
+// drop takes jobs that have ended out of the lists; their numbers may mean others later.
+func (n *naive) drop(v *sim.View) {
+	live := map[sim.Job]bool{}
+	for _, j := range slices.Concat(v.Running(), v.Waiting()) {
+		live[j] = true
+	}
+	for q := range n.lists {
+		n.lists[q] = slices.DeleteFunc(n.lists[q], func(j sim.Job) bool { return !live[j] })
+	}
+}
+
+// finish moves what waits behind what runs, queue by queue, and finds the next fall.
+func (n *naive) finish(v *sim.View) {
+	if !n.las() {
+		return
+	}
+	for q, list := range n.lists {
+		slices.SortStableFunc(list, func(a, b sim.Job) int { return cmp.Compare(b2i(v, a), b2i(v, b)) })
+		if q == len(n.cfg.Limits) {
+			break
+		}
+		for _, j := range list {
+			if v.State(j) == sim.Running {
+				per := time.Duration(1)
+				if n.cfg.Order == "las-2d" {
+					per = time.Duration(v.Request(j).GPUs)
+				}
+				wait := n.cfg.Limits[q] - n.got(v, j)
+				at := v.Now() + wait/per
+				if wait%per > 0 {
+					at++
+				}
+				if n.until == 0 || at < n.until {
+					n.until = at
+				}
+			}
+		}
+	}
+}
+
+func b2i(v *sim.View, j sim.Job) int {
+	if v.State(j) == sim.Running {
+		return 0
+	}
+	return 1
+}
+
+type fatal interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// log is an observer that writes every event down.
+type log struct{ b bytes.Buffer }
+
+func (l *log) Observe(v *sim.View, p *sim.Point) error {
+	for _, e := range p.Events {
+		id := ""
+		if e.Job >= 0 {
+			id = v.Trace(e.Job).ID
+		}
+		fmt.Fprintln(&l.b, e.At, e.Kind, id, e.GPUs)
+	}
+	return nil
+}
+
+// drawn is a workload and a cluster: gangs, shares, types, cores, same-time arrivals, few distinct run times so
+// that ties are common.
+func drawn(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
+	var spec cluster.Spec
+	gpus := 12
+	switch r.IntN(3) {
+	case 0:
+		spec.Pool = gpus
+	case 1:
+		spec.Racks = []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 3}}}}
+	default:
+		spec.Speeds = map[string]float64{"k80": 0.4}
+		spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, GPUType: "v100"}, {GPUs: 4, GPUType: "k80", CPUs: 16}}}}
+	}
+	jobs := make([]traces.Job, n)
+	at := time.Duration(0)
+	for i := range jobs {
+		if r.IntN(3) > 0 {
+			at += time.Duration(r.IntN(30)) * time.Second
+		}
+		j := traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(12)) * 10 * time.Second, GPUs: 1 + r.IntN(5), GPUMilli: 1000}
+		j.Estimate = time.Duration(1+r.IntN(12)) * 10 * time.Second
+		switch r.IntN(8) {
+		case 0:
+			j.GPUMilli = 1 + r.IntN(999)
+		case 1:
+			j.GPUTypes = []string{"k80"}
+		case 2:
+			j.CPUMilli = int64(r.IntN(5)) * 4000
+		case 3:
+			j.GPUs = 12
+		}
+		if spec.Pool > 0 || spec.Speeds == nil {
+			j.GPUTypes = nil
+		}
+		jobs[i] = j
+	}
+	return spec, jobs
+}
+
+// simulate runs jobs under sch and returns all events as text.
+func simulate(t fatal, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, sch sim.Scheduler) string {
+	t.Helper()
+	s, err := sim.New(cfg, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+		t.Fatal(err)
+	}
+	var l log
+	if err := sim.Run(context.Background(), s, sch, &l); err != nil {
+		t.Fatalf("%v; so far:\n%s", err, l.b.String())
+	}
+	return l.b.String()
+}
+
+// Every order × admission decides exactly as if all jobs were ranked anew at every point.
+func TestHeapsAgreeWithRankingAnew(t *testing.T) {
+	for _, order := range heuristic.Orders() {
+		for _, admission := range []string{"strict", "skip"} {
+			t.Run(order+"+"+admission, func(t *testing.T) {
+				rapid.Check(t, func(t *rapid.T) {
+					r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+					spec, jobs := drawn(r, rapid.IntRange(1, 60).Draw(t, "jobs"))
+					cfg := heuristic.DefaultConfig()
+					cfg.Order, cfg.Admission, cfg.Seed = order, admission, r.Uint64()
+					cfg.Placement = cluster.PlacementNames()[r.IntN(len(cluster.PlacementNames()))]
+					cfg.Estimates = []string{"exact", "trace", "noisy:0.7"}[r.IntN(3)]
+					cfg.Limits = [][]time.Duration{nil, {40 * time.Second}, {25 * time.Second, 90 * time.Second}}[r.IntN(3)]
+					run := sim.Config{Comm: []string{"none", "tree"}[r.IntN(2)], Restart: time.Duration(r.IntN(2)) * 5 * time.Second}
+					h, err := heuristic.New(cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := simulate(t, run, spec, jobs, h)
+					want := simulate(t, run, spec, jobs, newNaive(t, cfg))
+					if got != want {
+						t.Fatalf("%+v on %+v:\n%s", cfg, spec, diff(got, want))
+					}
+					if again := simulate(t, run, spec, jobs, h); again != want {
+						t.Fatalf("used again:\n%s", diff(again, want))
+					}
+				})
+			})
+		}
+	}
+}
+
+// diff is where two logs part.
+func diff(got, want string) string {
+	g, w := bytes.Split([]byte(got), []byte("\n")), bytes.Split([]byte(want), []byte("\n"))
+	for i := range min(len(g), len(w)) {
+		if !bytes.Equal(g[i], w[i]) {
+			from := max(0, i-12)
+			return fmt.Sprintf("… %s\ngot\n%s\nwant\n%s", bytes.Join(g[from:i], []byte("\n")),
+				bytes.Join(g[i:min(i+5, len(g))], []byte("\n")), bytes.Join(w[i:min(i+5, len(w))], []byte("\n")))
+		}
+	}
+	return fmt.Sprintf("%d and %d events", len(g), len(w))
+}
+
+// A workload in which every job asks for something else: lines that nobody stands in are forgotten on the way.
+func TestManyKindsOfRequests(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 4, CPUs: 32}}}}}
+	var jobs []traces.Job
+	for i := range 700 {
+		jobs = append(jobs, traces.Job{ID: fmt.Sprint("j", i), Submit: time.Duration(i) * 10 * time.Second, GPUs: 1 + r.IntN(4), GPUMilli: 1000,
+			Work: time.Duration(1+r.IntN(50)) * time.Second, CPUMilli: int64(1000 + i*7)})
+	}
+	for _, order := range []string{"sjf", "srtf"} {
+		cfg := heuristic.DefaultConfig()
+		cfg.Order, cfg.Admission = order, "skip"
+		h, err := heuristic.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := simulate(t, sim.DefaultConfig(), spec, jobs, h), simulate(t, sim.DefaultConfig(), spec, jobs, newNaive(t, cfg))
+		if got != want {
+			t.Errorf("%s:\n%s", order, diff(got, want))
+		}
+	}
+}

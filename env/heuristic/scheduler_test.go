@@ -1,0 +1,308 @@
+package heuristic_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+const second = time.Second
+
+func whole(id string, submit, work time.Duration, gpus int) traces.Job {
+	return traces.Job{ID: id, Submit: submit, Work: work, GPUs: gpus, GPUMilli: 1000}
+}
+
+func scheduler(t testing.TB, change func(c *heuristic.Config)) *heuristic.Scheduler {
+	t.Helper()
+	cfg := heuristic.DefaultConfig()
+	change(&cfg)
+	h, err := heuristic.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// Two GPUs; A wants both for 100 s, B both for 15 s from 5 s on; jobs fall after 10 s and after 30 s.
+func TestLASByHand(t *testing.T) {
+	jobs := []traces.Job{whole("A", 0, 100*second, 2), whole("B", 5*second, 15*second, 2)}
+	for order, want := range map[string]string{
+		// A falls at 10 and B goes first; B falls at 20 behind A, which waits there; A falls again at 40.
+		"las": "0s submit A, 0s start A, 5s submit B, 10s timer, 10s preempt A, 10s start B, 20s timer, 20s preempt B, 20s start A, " +
+			"40s timer, 40s preempt A, 40s start B, 45s finish B, 45s start A, 1m55s finish A",
+		// The same in half the time, because each second counts for both GPUs: A falls at 5 as B arrives, B at 10;
+		// A has 30 GPU-seconds at 20, so B ends first, at its own limit.
+		"las-2d": "0s submit A, 0s start A, 5s submit B, 5s timer, 5s preempt A, 5s start B, 10s timer, 10s preempt B, 10s start A, " +
+			"20s timer, 20s preempt A, 20s start B, 30s finish B, 30s timer, 30s start A, 1m55s finish A",
+	} {
+		h := scheduler(t, func(c *heuristic.Config) {
+			c.Order, c.Limits = order, []time.Duration{10 * second, 30 * second}
+		})
+		got := simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 2}, jobs, h)
+		got = strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(got), " []", ""), "\n", ", ")
+		if got = strings.ReplaceAll(got, "timer ,", "timer,"); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", order, got, want)
+		}
+	}
+}
+
+// A job that falls in the pass that stops it goes behind those that wait in its new queue.
+func TestLASFallenAndStoppedGoesToTheBack(t *testing.T) {
+	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Limits = "las", []time.Duration{10 * second} })
+	// A falls at 10 and is stopped for B; C, from 15 on, makes B wait at the fall of B at 20. Then A was there first.
+	got := simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 1}, []traces.Job{
+		whole("A", 0, 30*second, 1), whole("B", 5*second, 30*second, 1), whole("C", 15*second, 5*second, 1)}, h)
+	for i, want := range []string{"20s preempt B", "20s start C", "25s finish C", "25s start A", "45s finish A", "45s start B", "1m5s finish B"} {
+		at := strings.Index(got, want)
+		if at < 0 {
+			t.Fatalf("event %d, %q, is missing in\n%s", i, want, got)
+		}
+		got = got[at:]
+	}
+}
+
+func TestAdmissionByHand(t *testing.T) {
+	// Four GPUs: A holds three until 10. B wants two, C one, D one and is shorter.
+	jobs := []traces.Job{whole("A", 0, 10*second, 3), whole("B", second, 10*second, 2), whole("C", 2*second, 5*second, 1), whole("D", 2*second, 4*second, 1)}
+	for name, want := range map[string]string{
+		"fifo+strict":     "A0s B10s C10s D10s",
+		"fifo+skip":       "A0s C2s D7s B10s",
+		"sjf+strict":      "A0s D2s C6s B10s", // B is no shorter than C and D, so it blocks nobody
+		"sjf+skip":        "A0s D2s C6s B10s",
+		"smallest+strict": "A0s C2s D7s B10s",
+		"area+strict":     "A0s D2s C6s B10s",
+	} {
+		order, admission, _ := strings.Cut(name, "+")
+		h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Admission = order, admission })
+		if h.Name() != name {
+			t.Errorf("its name is %s, want %s", h.Name(), name)
+		}
+		var starts []string
+		for _, line := range strings.Split(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 4}, jobs, h), "\n") {
+			if f := strings.Fields(line); len(f) > 2 && f[1] == "start" {
+				starts = append(starts, f[2]+f[0])
+			}
+		}
+		if got := strings.Join(starts, " "); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestDefaultAdmissionIsTheOrders(t *testing.T) {
+	for _, order := range heuristic.Orders() {
+		want := order + "+strict"
+		if heuristic.Preemptive(order) {
+			want = order + "+skip"
+		}
+		if got := scheduler(t, func(c *heuristic.Config) { c.Order = order }).Name(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if heuristic.Preemptive("no such order") {
+		t.Error("an unknown order preempts")
+	}
+}
+
+func TestConfigFaults(t *testing.T) {
+	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Estimates: "none", Limits: []time.Duration{2, 2}}
+	var keys []string
+	for _, f := range fault.All(bad.Validate()) {
+		keys = append(keys, f.Key)
+	}
+	if got := fmt.Sprint(keys); got != "[order admission placement estimates limits]" {
+		t.Errorf("faults of %s", got)
+	}
+	if _, err := heuristic.New(bad); err == nil {
+		t.Error("New takes it")
+	}
+	good := heuristic.DefaultConfig()
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	good.Limits = make([]time.Duration, 8)
+	for i := range good.Limits {
+		good.Limits[i] = time.Duration(i + 1)
+	}
+	if good.Validate() == nil {
+		t.Error("8 limits are more than ranks hold")
+	}
+}
+
+func TestTraceEstimates(t *testing.T) {
+	jobs := []traces.Job{whole("A", 0, 10*second, 1), whole("long", 0, 9*second, 1), whole("short", 0, 8*second, 1)}
+	jobs[0].Estimate, jobs[1].Estimate, jobs[2].Estimate = second, 2*second, 3*second
+	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "sjf", "trace" })
+	got := simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 1}, jobs, h)
+	if !strings.Contains(got, "10s start long") || !strings.Contains(got, "19s start short") {
+		t.Errorf("the trace's estimates do not decide:\n%s", got)
+	}
+
+	// Without one the error names the job; at arrival, and of jobs that wait when the scheduler takes over.
+	jobs[1].Estimate = 0
+	for _, at := range []time.Duration{0, 5 * second} {
+		jobs[1].Submit, jobs[2].Submit = at, at
+		s, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+			t.Fatal(err)
+		}
+		if at == 0 {
+			p, err := s.Advance(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Reset(s.View())
+			var d sim.Decision
+			err = h.Decide(s.View(), &sim.Point{Now: p.Now}, &d)
+			if err == nil || !strings.Contains(err.Error(), "job long") {
+				t.Errorf("taking over: %v", err)
+			}
+			continue
+		}
+		if err := sim.Run(context.Background(), s, h); err == nil || !strings.Contains(err.Error(), "job long") {
+			t.Errorf("at arrival: %v", err)
+		}
+	}
+}
+
+func TestNoiseDependsOnSeedAndJobAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	var jobs []traces.Job
+	for i := range 40 {
+		jobs = append(jobs, whole(fmt.Sprint("j", i), 0, time.Duration(50+r.IntN(50))*second, 1))
+	}
+	order := func(seed uint64) string {
+		h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "sjf", "noisy:1" })
+		h.Reseed(seed)
+		return simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 1}, jobs, h)
+	}
+	if order(1) != order(1) || order(1) == order(2) {
+		t.Error("noise must follow the seed")
+	}
+}
+
+// Somebody else may start, stop or drop jobs at a point; the scheduler goes on with what is left.
+func TestOthersMayDecideToo(t *testing.T) {
+	for _, order := range []string{"fifo", "sjf", "srtf", "las"} {
+		t.Run(order, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(4, 4))
+			var jobs []traces.Job
+			for i := range 200 {
+				jobs = append(jobs, whole(fmt.Sprint("j", i), time.Duration(i)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(3)))
+			}
+			s, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+				t.Fatal(err)
+			}
+			v := s.View()
+			h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Admission = order, "skip" })
+			h.Reset(v)
+			meddled := 0
+			for !v.Over() {
+				p, err := s.Advance(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v.Over() {
+					break
+				}
+				if w := v.Waiting(); len(w) > 0 && r.IntN(3) == 0 {
+					d := sim.Decision{Op: sim.StartJob, Job: w[r.IntN(len(w))]}
+					if r.IntN(2) == 0 {
+						d.Op = sim.DropJob
+					}
+					if err := s.Apply(&d); err == nil {
+						meddled++
+					} else if !errors.Is(err, cluster.ErrNoCapacity) {
+						t.Fatal(err)
+					}
+				}
+				for {
+					var d sim.Decision
+					if err := h.Decide(v, p, &d); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.Apply(&d); err != nil {
+						t.Fatalf("%+v: %v", d, err)
+					}
+					if d.Op == sim.Wait {
+						break
+					}
+				}
+				// What waits although it fits would be a job that the scheduler has lost.
+				for _, j := range v.Waiting() {
+					if v.Fits(j) && order != "srtf" && order != "las" {
+						t.Fatalf("job %s fits and waits", v.Trace(j).ID)
+					}
+				}
+			}
+			if v.Ended() != len(jobs) || meddled < 20 {
+				t.Errorf("%d of %d jobs ended, %d decisions of others", v.Ended(), len(jobs), meddled)
+			}
+		})
+	}
+}
+
+// A scheduler that takes over in the middle of a run knows the jobs that wait and those that run.
+func TestTakingOver(t *testing.T) {
+	for _, order := range heuristic.Orders() {
+		t.Run(order, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(5, 5))
+			spec, jobs := drawn(r, 60)
+			s, err := sim.New(sim.DefaultConfig(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+				t.Fatal(err)
+			}
+			v := s.View()
+			var h *heuristic.Scheduler
+			for n := 0; !v.Over(); n++ {
+				p, err := s.Advance(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v.Over() {
+					break
+				}
+				if n%10 == 0 {
+					h = scheduler(t, func(c *heuristic.Config) { c.Order = []string{order, "smallest"}[n/10%2] })
+					h.Reset(v)
+					p = &sim.Point{Now: p.Now} // Reset has seen this point's arrivals
+				}
+				for {
+					var d sim.Decision
+					if err := h.Decide(v, p, &d); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.Apply(&d); err != nil {
+						t.Fatalf("%+v: %v", d, err)
+					}
+					if d.Op == sim.Wait {
+						break
+					}
+				}
+			}
+			if v.Ended() != v.Arrived() {
+				t.Errorf("%d of %d jobs ended", v.Ended(), v.Arrived())
+			}
+		})
+	}
+}
