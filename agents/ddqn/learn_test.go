@@ -26,6 +26,9 @@ func plain() Config {
 
 // The ladder of problems with known answers, plain and with everything; a rung that fails names the fault.
 func TestProbes(t *testing.T) {
+	if raceDetector {
+		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+	}
 	for _, c := range []struct {
 		id     string
 		values map[float32][]float64 // by the observation that holds this number; NaN = nothing to learn
@@ -71,6 +74,9 @@ func TestProbes(t *testing.T) {
 // A constant reward that is cut off after ten steps is worth r/(1−gamma), not the sum of ten, for targets of one
 // step and of several.
 func TestTruncationBootstraps(t *testing.T) {
+	if raceDetector {
+		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+	}
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
 		for _, n := range []int{1, 4} {
 			cfg := small()
@@ -85,6 +91,9 @@ func TestTruncationBootstraps(t *testing.T) {
 
 // The reset steps of NextStep batches must not enter the values.
 func TestDeadStepTrap(t *testing.T) {
+	if raceDetector {
+		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+	}
 	for _, mode := range []vec.Autoreset{vec.NextStep, vec.SameStep} {
 		for _, n := range []int{1, 3} {
 			cfg := small()
