@@ -1,3 +1,4 @@
+// Package deps keeps in go.mod the libraries that no other package imports yet.
 package deps
 
 import (

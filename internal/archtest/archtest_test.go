@@ -1,0 +1,159 @@
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// listed is what go list says of a package.
+type listed struct {
+	ImportPath, Dir, Doc                                         string
+	GoFiles, CgoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles []string
+}
+
+// TestTheCodeKeepsTheRules reads every package of the module, every file of it under every build tag.
+func TestTheCodeKeepsTheRules(t *testing.T) {
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Doc,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...")
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages, files := 0, 0
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkg, ours := strings.CutPrefix(p.ImportPath, module+"/")
+		if !ours {
+			t.Errorf("package %s, want everything in folders below the root", p.ImportPath)
+			continue
+		}
+		packages++
+		doc := p.Doc
+		if len(p.GoFiles) == 0 {
+			doc = "tests only" // nothing to comment on
+		}
+		for _, f := range checkPackage(pkg, doc) {
+			t.Error(f)
+		}
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.IgnoredGoFiles, p.TestGoFiles, p.XTestGoFiles) {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			files++
+			for _, f := range check(source{pkg, name, text}) {
+				t.Error(f)
+			}
+		}
+	}
+	if packages < 10 || files < 50 {
+		t.Errorf("saw %d packages and %d files only", packages, files)
+	}
+}
+
+func TestTheTablesPointDown(t *testing.T) {
+	for _, f := range checkTables() {
+		t.Error(f)
+	}
+}
+
+// TestEveryRuleFindsItsBreach shows each rule a file that keeps it and one that breaks it.
+func TestEveryRuleFindsItsBreach(t *testing.T) {
+	for _, c := range []struct {
+		what, pkg, file, code string
+		want                  string // "" = no fault
+	}{
+		{"an arrow of the table", "env/sim", "a.go", `import "clustergym/env/cluster"`, ""},
+		{"an arrow below the table", "agents/ppo", "a.go", `import "clustergym/nets/kernel"`, ""},
+		{"internal", "traces/csv", "a.go", `import "clustergym/internal/rng"`, ""},
+		{"an arrow up", "env/sim", "a.go", `import "clustergym/agents"`, "env/sim imports agents, which is not in the table"},
+		{"an arrow sideways", "nets", "a.go", `import "clustergym/traces"`, "nets imports traces"},
+		{"from a root to its child", "env", "a.go", `import "clustergym/env/sim"`, "env imports env/sim"},
+		{"between children", "traces/csv", "a.go", `import "clustergym/traces/swf"`, "traces/csv imports traces/swf"},
+		{"between algorithms", "agents/maml", "a.go", `import "clustergym/agents/ppo"`, "agents/maml imports agents/ppo"},
+		{"an agent that knows jobs", "agents/ppo", "a.go", `import "clustergym/env/sched"`, "agents/ppo imports env/sched"},
+		{"a prefix is not a folder", "agents/ppo", "a.go", `import "clustergym/nets2"`, "agents/ppo imports nets2"},
+
+		{"a test looking down", "agents/ppo", "a_test.go", `import "clustergym/env/control"`, ""},
+		{"a test looking around", "env/sim", "a_test.go", `import "clustergym/env/heuristic"`, ""},
+		{"a test of its own package", "env/sim", "a_test.go", `import "clustergym/env/sim"`, ""},
+		{"a test looking up", "env/sim", "a_test.go", `import "clustergym/agents"`, "env/sim imports agents"},
+		{"a test looking sideways", "nets", "a_test.go", `import "clustergym/traces"`, "nets imports traces"},
+
+		{"a library of the table", "traces/csv", "a.go", `import "github.com/klauspost/compress/zstd"`, ""},
+		{"a library of others", "env/sim", "a.go", `import "github.com/klauspost/compress/zstd"`, "not among its libraries"},
+		{"a library that nobody may use", "experiments", "a.go", `import "github.com/stretchr/testify/assert"`, "not among its libraries"},
+		{"a library with a longer name", "configs", "a.go", `import "go.yaml.in/yaml/v3more"`, "not among its libraries"},
+		{"rapid in a test", "env/sim", "a_test.go", `import "pgregory.net/rapid"`, ""},
+		{"rapid outside tests", "env/sim", "a.go", `import "pgregory.net/rapid"`, "not among its libraries"},
+
+		{"Gorgonia in nets", "nets/tape", "a.go", `import "gorgonia.org/gorgonia"`, ""},
+		{"Gorgonia in a loss", "agents/ppo", "loss.go", `import "gorgonia.org/gorgonia"`, ""},
+		{"Gorgonia in another loss", "agents/ppo", "loss_value.go", `import G "gorgonia.org/gorgonia"`, ""},
+		{"Gorgonia beside the loss", "agents/ppo", "agent.go", `import "gorgonia.org/tensor"`, "in agents only loss*.go may"},
+		{"Gorgonia in replay", "replay", "loss.go", `import "gorgonia.org/tensor"`, "not among its libraries"},
+		{"Gorgonia in experiments", "experiments", "a.go", `import "gorgonia.org/gorgonia"`, "not among its libraries"},
+
+		{"a duration", "env/sim", "a.go", "import \"time\"\nvar x = time.Second", ""},
+		{"the clock", "env/sim", "a.go", "import \"time\"\nvar x = time.Now()", "a.go:3: uses time.Now"},
+		{"the clock as a value", "env/sim", "a.go", "import \"time\"\nvar x = time.Now", "uses time.Now"},
+		{"the clock by another name", "replay", "a.go", "import clock \"time\"\nvar x = clock.Since", "uses time.Since"},
+		{"the clock in a test", "env/sim", "a_test.go", "import \"time\"\nvar x = time.Now()", ""},
+		{"the clock of the bridge", "env/bridge/server", "a.go", "import \"time\"\nvar x = time.Now()", ""},
+		{"the clock of experiments", "experiments", "a.go", "import \"time\"\nvar x = time.Now()", ""},
+		{"the environment", "traces", "a.go", "import \"os\"\nvar x = os.Getenv(\"HOME\")", "uses os.Getenv"},
+		{"the bridge's environment", "env/bridge/server", "a.go", "import \"os\"\nvar x = os.Getenv(\"HOME\")", "uses os.Getenv"},
+		{"a file", "traces", "a.go", "import \"os\"\nvar x = os.Open", ""},
+		{"a generator", "env/sim", "a.go", "import \"math/rand/v2\"\nvar x = rand.New(rand.NewPCG(1, 2))", ""},
+		{"the global generator", "nets/layer", "a.go", "import \"math/rand/v2\"\nvar x = rand.NormFloat64()", "rand.NormFloat64 of the global generator"},
+		{"the global generator's generic", "agents/ppo", "a.go", "import r \"math/rand/v2\"\nvar x = r.N(10)", "rand.N of the global generator"},
+		{"a method of a generator", "env/sim", "a.go", "import \"math/rand/v2\"\nfunc f(src *rand.Rand) int { return src.IntN(3) }", ""},
+		{"the old generator", "cmd/gymctl", "a.go", `import "math/rand"`, "want math/rand/v2"},
+		{"the old generator in a test", "env/sim", "a_test.go", `import "math/rand"`, "want math/rand/v2"},
+		{"the system's generator", "agents", "a.go", `import "crypto/rand"`, "imports crypto/rand"},
+		{"tokens of the bridge", "env/bridge/server", "a.go", `import "crypto/rand"`, ""},
+		{"a dot import", "env/sim", "a.go", `import . "strings"`, "dot import of strings"},
+		{"cgo", "nets/kernel", "a.go", `import "C"`, "imports C"},
+		{"no Go at all", "env/sim", "a.go", "func {", "expected"},
+	} {
+		got := check(source{c.pkg, c.file, []byte("package p\n" + c.code + "\n")})
+		if c.want == "" {
+			if len(got) > 0 {
+				t.Errorf("%s: got %q, want nothing", c.what, got)
+			}
+			continue
+		}
+		if len(got) != 1 && c.want != "expected" || len(got) == 0 || !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+func TestPackagesMustBeListedNamedAndCommented(t *testing.T) {
+	for _, c := range []struct{ pkg, doc, want string }{
+		{"env/sim", "Package sim …", ""},
+		{"experiments/topdrl", "Package topdrl …", ""},
+		{"env/unheard", "Package unheard …", "env/unheard is not in the table"},
+		{"internal/utils", "Package utils …", "has a name that says nothing"},
+		{"env/sim", "", "env/sim has no package comment"},
+	} {
+		got := strings.Join(checkPackage(c.pkg, c.doc), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.pkg, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const module = "clustergym"
+
+// matches says whether pkg is pattern, or below it where pattern ends with "/...".
+func matches(pattern, pkg string) bool {
+	if root, ok := strings.CutSuffix(pattern, "..."); ok {
+		return strings.HasPrefix(pkg+"/", root)
+	}
+	return pattern == pkg
+}
+
+func matchesAny(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, pkg) })
+}
+
+// allowed collects the entries of a table that speak of pkg.
+func allowed(table map[string][]string, pkg string) (list []string, listed bool) {
+	for pattern, may := range table { // the order does not matter: the lists are united
+		if matches(pattern, pkg) {
+			list, listed = append(list, may...), true
+		}
+	}
+	return list, listed
+}
+
+// source is one file to check.
+type source struct {
+	pkg  string // path below the module, as "env/sim"
+	name string // of the file
+	text []byte
+}
+
+// check returns what is wrong with a file, each with its line.
+func check(s source) []string {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path.Join(s.pkg, s.name), s.text, parser.SkipObjectResolution)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	c := &checker{source: s, fset: fset, test: strings.HasSuffix(s.name, "_test.go"), names: map[string]string{}}
+	for _, spec := range f.Imports {
+		c.imported(spec)
+	}
+	if !c.test && matchesAny(repeatable, s.pkg) {
+		ast.Inspect(f, c.selector)
+	}
+	return c.faults
+}
+
+type checker struct {
+	source
+	fset   *token.FileSet
+	test   bool
+	names  map[string]string // local name of an import → its path
+	faults []string
+}
+
+func (c *checker) fault(at token.Pos, format string, args ...any) {
+	p := c.fset.Position(at)
+	c.faults = append(c.faults, fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...)))
+}
+
+func (c *checker) imported(spec *ast.ImportSpec) {
+	full, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		c.fault(spec.Pos(), "import path %s", spec.Path.Value)
+		return
+	}
+	name := path.Base(full)
+	if name == "v2" || name == "v3" || name == "v5" {
+		name = path.Base(path.Dir(full))
+	}
+	if spec.Name != nil {
+		name = spec.Name.Name
+	}
+	c.names[name] = full
+	if name == "." {
+		c.fault(spec.Pos(), "dot import of %s: names must show where they come from", full)
+	}
+	inner, ours := strings.CutPrefix(full, module+"/")
+	switch {
+	case ours:
+		c.ours(spec, inner)
+	case full == "math/rand":
+		c.fault(spec.Pos(), "imports math/rand, want math/rand/v2 with a generator that is passed in")
+	case full == "crypto/rand" && matchesAny(repeatable, c.pkg) && !matchesAny(clocks, c.pkg):
+		c.fault(spec.Pos(), "imports crypto/rand: nothing here may draw from the system")
+	case full == "C" || full == "plugin":
+		c.fault(spec.Pos(), "imports %s: the binary is plain Go", full)
+	case strings.Contains(strings.Split(full, "/")[0], "."):
+		c.library(spec, full)
+	}
+}
+
+// ours checks an arrow within the module.
+func (c *checker) ours(spec *ast.ImportSpec, to string) {
+	if to == c.pkg || strings.HasPrefix(to, "internal/") {
+		return // an external test imports its own package
+	}
+	may, _ := allowed(arrows, c.pkg)
+	if matchesAny(may, to) {
+		return
+	}
+	if c.test && testMay(c.pkg, to) {
+		return
+	}
+	c.fault(spec.Pos(), "%s imports %s, which is not in the table", c.pkg, to)
+}
+
+// testMay says whether a test may look further than its package: at all of its own top-level folder and at the
+// floors below.
+func testMay(from, to string) bool {
+	a, b := top(from), top(to)
+	return a == b || floors[b] < floors[a]
+}
+
+func top(pkg string) string {
+	folder, _, _ := strings.Cut(pkg, "/")
+	return folder
+}
+
+// library checks an import from outside.
+func (c *checker) library(spec *ast.ImportSpec, full string) {
+	may, _ := allowed(libraries, c.pkg)
+	may = append(slices.Clone(may), everywhere...)
+	if c.test {
+		may = append(may, everyTest...)
+	}
+	if !slices.ContainsFunc(may, func(m string) bool { return m == "..." || matches(m+"/...", full) }) {
+		c.fault(spec.Pos(), "%s imports %s, which is not among its libraries", c.pkg, full)
+		return
+	}
+	if strings.HasPrefix(full, "gorgonia.org/") && top(c.pkg) == "agents" && !c.test && !strings.HasPrefix(c.name, "loss") {
+		c.fault(spec.Pos(), "imports %s: in agents only loss*.go may", full)
+	}
+}
+
+// forbidden are functions that read what is neither seed nor configuration.
+var forbidden = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"os":   {"Getenv", "LookupEnv", "Environ", "ExpandEnv"},
+	"syscall": {
+		"Getenv", "Environ",
+	},
+}
+
+// randMay are the names of math/rand/v2 that are not functions of the global generator.
+var randMay = []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "PCG", "ChaCha8", "Source", "Zipf"}
+
+// selector looks for pkg.Name where pkg is an import.
+func (c *checker) selector(n ast.Node) bool {
+	sel, ok := n.(*ast.SelectorExpr)
+	if !ok {
+		return true
+	}
+	id, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return true
+	}
+	from := c.names[id.Name]
+	switch {
+	case slices.Contains(forbidden[from], sel.Sel.Name) && !(from == "time" && matchesAny(clocks, c.pkg)):
+		c.fault(sel.Pos(), "uses %s.%s: results must follow from seed and configuration", from, sel.Sel.Name)
+	case from == "math/rand/v2" && !slices.Contains(randMay, sel.Sel.Name):
+		c.fault(sel.Pos(), "uses rand.%s of the global generator, want a *rand.Rand that is passed in", sel.Sel.Name)
+	}
+	return true
+}
+
+// badNames say nothing of what a package is for.
+var badNames = []string{"util", "utils", "common", "types", "misc", "helpers", "base"}
+
+// checkPackage returns what is wrong with a package as a whole.
+func checkPackage(pkg, doc string) []string {
+	var faults []string
+	if _, listed := allowed(arrows, pkg); !listed {
+		faults = append(faults, fmt.Sprintf("%s is not in the table of arrows", pkg))
+	}
+	if slices.Contains(badNames, path.Base(pkg)) {
+		faults = append(faults, fmt.Sprintf("%s has a name that says nothing", pkg))
+	}
+	if doc == "" {
+		faults = append(faults, fmt.Sprintf("%s has no package comment", pkg))
+	}
+	return faults
+}
+
+// checkTables returns arrows that point up or sideways between top-level folders.
+func checkTables() []string {
+	var faults []string
+	for from, tos := range arrows {
+		for _, to := range tos {
+			a, b := top(from), top(to)
+			if _, known := floors[a]; !known {
+				faults = append(faults, fmt.Sprintf("%s stands in no folder of the floors", from))
+			}
+			if _, known := floors[b]; !known || a != b && floors[b] >= floors[a] {
+				faults = append(faults, fmt.Sprintf("the table lets %s import %s, which is not below it", from, to))
+			}
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}

@@ -1,0 +1,127 @@
+package archtest
+
+// floors are the top-level folders. An arrow may only point down; what stands on one floor knows nothing of its
+// neighbours.
+var floors = map[string]int{
+	"cmd":         6,
+	"experiments": 5,
+	"agents":      4,
+	"replay":      3,
+	"env":         2,
+	"nets":        1,
+	"traces":      1,
+	"configs":     1,
+	"internal":    0,
+}
+
+// arrows say which packages of this module a package may import, beside internal/…, which is open to all.
+// "x/..." is x and all below it. A package that is not listed here may not exist.
+var arrows = map[string][]string{
+	"internal/...": {},
+	"configs":      {},
+
+	// Children import the root of their folder, never each other, except where a line says so.
+	"traces":         {},
+	"traces/csv":     {"traces"},
+	"traces/philly":  {"traces"},
+	"traces/helios":  {"traces"},
+	"traces/openb":   {"traces"},
+	"traces/pai":     {"traces"},
+	"traces/swf":     {"traces"},
+	"traces/synth":   {"traces"},
+	"traces/profile": {"traces"},
+
+	"nets":           {},
+	"nets/kernel":    {},
+	"nets/op":        {"nets", "nets/kernel"},
+	"nets/tape":      {"nets", "nets/kernel", "nets/op"},
+	"nets/layer":     {"nets", "nets/kernel", "nets/op"},
+	"nets/model":     {"nets", "nets/kernel", "nets/op", "nets/tape", "nets/layer"},
+	"nets/optim":     {"nets", "nets/kernel"},
+	"nets/onnx":      {"nets", "nets/model"},
+	"nets/attention": {"nets", "nets/kernel", "nets/op", "nets/layer"},
+
+	"env":         {},
+	"env/envtest": {"env"},
+	"env/cluster": {"traces"},
+	"env/sim":     {"env/cluster", "traces"},
+	"env/heuristic": {
+		"env/cluster", "env/sim", "traces",
+	},
+	"env/metrics": {"env/sim", "traces"},
+	// The decision process declares what encoders and rewards are; they implement it, and jobselect and its
+	// siblings put everything together.
+	"env/sched":       {"env", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
+	"env/encode":      {"env", "env/sim", "env/cluster", "env/sched", "traces"},
+	"env/reward":      {"env/sim", "env/sched"},
+	"env/jobselect":   wiring,
+	"env/gpupick":     wiring,
+	"env/queuerank":   wiring,
+	"env/delayoffer":  wiring,
+	"env/policymix":   wiring,
+	"env/workerplace": {"env", "env/cluster", "traces", "traces/profile"},
+	"env/dag":         {},
+	"env/dagplace":    {"env", "env/dag"},
+	"env/control":     {"env"},
+	"env/peer/...":    {"traces", "env/metrics"},
+	"env/vec":         {"env"},
+
+	"env/bridge/wire":   {"env"},
+	"env/bridge/server": {"env", "env/vec", "env/bridge/wire"},
+	"env/bridge/client": {"env", "env/bridge/wire"},
+
+	"replay": {"env"},
+
+	"agents":            {"env"},
+	"agents/baseline":   {"agents", "env", "env/sched"}, // the only agents that know what a job is
+	"agents/ddqn":       {"agents", "env", "replay", "nets/..."},
+	"agents/ppo":        {"agents", "env", "replay", "nets/..."},
+	"agents/maml":       {"agents", "env", "env/vec", "replay", "nets"},
+	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
+	"agents/mbmpo":      {"agents", "env/workerplace", "nets/...", "agents/maml", "agents/perfmodel"},
+	"agents/listsched":  {"agents", "env/dag"},
+	"agents/woa":        {"agents", "env/dag"},
+	"agents/train":      {"agents", "env", "env/vec"},
+	"agents/checkpoint": {"agents"},
+
+	"experiments/...": {"experiments/...", "agents/...", "replay", "env/...", "nets/...", "traces/...", "configs"},
+	"cmd/...":         {"cmd/...", "experiments/...", "agents/...", "replay", "env/...", "nets/...", "traces/...", "configs"},
+}
+
+// wiring is what a scheduling environment puts together.
+var wiring = []string{
+	"env", "env/cluster", "env/sim", "env/sched", "env/encode", "env/reward", "env/heuristic", "traces", "traces/profile",
+}
+
+// libraries are the outside modules that packages may import. rapid is open to all tests, and so is what the
+// package itself may use.
+var libraries = map[string][]string{
+	"configs":           {"go.yaml.in/yaml/v3"},
+	"traces/...":        {"github.com/klauspost/compress"},
+	"nets/...":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
+	"agents/ddqn":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/ppo":        {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/maml":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/perfmodel":  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"env/bridge/...":    {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
+	"env/bridge/server": {"github.com/prometheus/client_golang"},
+	"experiments/...":   {"github.com/klauspost/compress"},
+	"cmd/...": {
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/jedib0t/go-pretty/v6",
+		"golang.org/x/term", "github.com/prometheus/client_golang",
+	},
+	"internal/deps": {"..."}, // keeps in go.mod what is not imported elsewhere yet
+}
+
+// everywhere are outside modules open to every package, and everyTest those open to every test.
+var (
+	everywhere = []string{"golang.org/x/exp"}
+	everyTest  = []string{"pgregory.net/rapid"}
+)
+
+// repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below
+// them that may read the wall clock.
+var (
+	repeatable = []string{"env/...", "traces/...", "replay/...", "nets/...", "agents/..."}
+	clocks     = []string{"env/bridge/..."}
+)
