@@ -254,7 +254,7 @@ var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:
 // kindOf tells a file's kind: the one that knows most of its top-level keys, the first where several do. An
 // embedded cluster is told by its folder.
 func kindOf(file string, data []byte) kind {
-	best, most := kinds[len(kinds)-1], 0
+	best, most := kinds[1], 0 // an empty file is a run with all defaults
 	for _, k := range kinds {
 		known, n := topKeys(reflect.TypeOf(k.make()).Elem()), 0
 		for _, m := range topKey.FindAllSubmatch(data, -1) {

@@ -109,7 +109,7 @@ func jobSelect(cluster string, sets []string) (environment, error) {
 		return environment{}, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return environment{}, flagFaults(err, nil)
+		return environment{}, &experiments.InputError{Err: err}
 	}
 	spec, err := experiments.ClusterSpec(cluster)
 	if err != nil {

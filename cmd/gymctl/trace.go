@@ -63,7 +63,7 @@ seed give the same bytes.
 				cfg.Jobs = jobs
 			}
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, nil)
+				return &experiments.InputError{Err: err} // by key: it may come from the file, from --set or from --jobs
 			}
 			list, err := synth.Generate(cfg, seed)
 			if err != nil {
