@@ -35,14 +35,14 @@ func (f *frames) push(obs []float32, mask []bool) uint64 {
 	copy(f.obs(id), obs)
 	bits := f.bits(id)
 	clear(bits)
-	any := false
+	some := false
 	for i, legal := range mask {
 		if legal {
 			bits[i>>3] |= 1 << (i & 7)
-			any = true
+			some = true
 		}
 	}
-	if !any {
+	if !some {
 		for i := 0; i < f.maskLen; i++ {
 			bits[i>>3] |= 1 << (i & 7)
 		}

@@ -145,11 +145,11 @@ func (r *ring) loadFrames(d *decoder) {
 		f.next++
 		d.anyF32s(f.obs(id))
 		d.read(f.bits(id))
-		any := byte(0)
+		all := byte(0)
 		for _, b := range f.bits(id) {
-			any |= b
+			all |= b
 		}
-		d.check(any != 0 || f.maskLen == 0, "observation %d has no legal action", id)
+		d.check(all != 0 || f.maskLen == 0, "observation %d has no legal action", id)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestCrashLeavesOldOrNew(t *testing.T) {
 				t.Fatalf("killed before %q: meta %+v, error %v", op, m, err)
 			}
 
-			if _, err := Latest(root); err != nil && !(first && errors.Is(err, ErrNone)) {
+			if _, err := Latest(root); err != nil && (!first || !errors.Is(err, ErrNone)) {
 				t.Fatalf("killed before %q: Latest: %v", op, err)
 			}
 			if _, err := os.Stat(root); err == nil {

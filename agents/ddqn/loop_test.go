@@ -107,6 +107,14 @@ func (l *loop) step() (learnt bool) {
 	return err == nil
 }
 
+// update steps until something was learnt.
+func (l *loop) update() {
+	l.t.Helper()
+	for learnt := false; !learnt; {
+		learnt = l.step()
+	}
+}
+
 func (l *loop) train() *loop {
 	l.t.Helper()
 	for l.steps < l.total {

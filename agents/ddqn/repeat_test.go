@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/env"
 	"clustergym/env/vec"
@@ -210,7 +209,7 @@ func TestActAndObserveDoNotAllocate(t *testing.T) {
 	for range 400 {
 		l.step()
 	}
-	var p agents.Policy = l.agent.Greedy()
+	p := l.agent.Greedy()
 	run := func() {
 		ctx := context.Background()
 		if p.Act(ctx, l.b, l.act, nil) != nil || l.agent.Act(ctx, l.b, l.act, l.src) != nil ||

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/env"
 	"clustergym/env/vec"
@@ -158,7 +157,7 @@ func TestActAndObserveDoNotAllocate(t *testing.T) {
 	for range 200 {
 		l.step()
 	}
-	var p agents.Policy = l.agent.Greedy()
+	p := l.agent.Greedy()
 	run := func() {
 		ctx := context.Background()
 		if l.agent.roll.Full() {
