@@ -167,10 +167,12 @@ func (a *actor) sample(b *env.Batch, i int, src *rand.Rand) (int32, error) {
 	return int32(last), nil // u was pushed to the total by rounding
 }
 
-// best is row i's legal action of the largest logit, the first among equals.
+// best is row i's legal action of the largest logit, the first among equals; but doing nothing (env.Spec.NoOp) must
+// be likelier than all other actions together. A choice that is split among many like actions (ten short jobs to
+// start) would else lose against a wait that nobody prefers: acting or not is decided first, then how.
 func (a *actor) best(b *env.Batch, i int) (int32, error) {
 	logits, mask := a.logits[i*a.actions:(i+1)*a.actions], a.mask[i*a.actions:(i+1)*a.actions]
-	best := -1
+	best, noop := -1, a.spec.NoOp
 	for k, v := range logits {
 		if mask[k] == 0 {
 			continue
@@ -178,12 +180,27 @@ func (a *actor) best(b *env.Batch, i int) (int32, error) {
 		if v != v {
 			return 0, fmt.Errorf("ppo: row %d: logit %d is NaN", i, k)
 		}
-		if best < 0 || v > logits[best] {
+		if k != noop && (best < 0 || v > logits[best]) {
 			best = k
 		}
 	}
+	if noop < 0 || noop >= len(logits) || mask[noop] == 0 {
+		if best < 0 {
+			return a.none(b, i)
+		}
+		return int32(best), nil
+	}
 	if best < 0 {
-		return a.none(b, i)
+		return int32(noop), nil
+	}
+	others := 0.0 // the weight of all others against that of doing nothing
+	for k, v := range logits {
+		if mask[k] != 0 && k != noop {
+			others += math.Exp(float64(v) - float64(logits[noop]))
+		}
+	}
+	if others < 1 {
+		return int32(noop), nil
 	}
 	return int32(best), nil
 }
