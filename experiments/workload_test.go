@@ -214,7 +214,7 @@ func TestReadingStopsWhenTheContextDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tr.Close() //nolint:errcheck // only read
+	defer tr.Close()
 	cancel()
 	if _, err := traces.ReadAll(tr); !errors.Is(err, context.Canceled) {
 		t.Errorf("reading on gave %v, want context.Canceled", err)

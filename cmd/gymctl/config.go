@@ -292,6 +292,9 @@ func topKeys(t reflect.Type) map[string]bool {
 	return keys
 }
 
+// sentenceEnd is a full stop between a word and a capital; initials and "et al." are followed or preceded otherwise.
+var sentenceEnd = regexp.MustCompile(`[a-z0-9)"]\. [A-Z]`)
+
 // firstSentence is the beginning of the comment at a file's head.
 func firstSentence(data []byte) string {
 	var words []string
@@ -306,9 +309,8 @@ func firstSentence(data []byte) string {
 	if i := strings.IndexAny(s, ":;"); i >= 0 {
 		s = s[:i]
 	}
-	// A full stop ends a sentence where a capital follows, which the one in "et al." never has.
-	if m := regexp.MustCompile(`\. [A-Z]`).FindStringIndex(s); m != nil {
-		s = s[:m[0]]
+	if m := sentenceEnd.FindStringIndex(s); m != nil {
+		s = s[:m[0]+1]
 	}
 	if i := strings.Index(s, " ("); i >= 0 {
 		s = s[:i]

@@ -65,17 +65,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(a.stdout.err, syscall.EPIPE):
 		return exitDone // whoever read the output has had enough of it
 	case a.stdout.err != nil:
-		fmt.Fprintf(stderr, "gymctl: the output cannot be written: %v\n", a.stdout.err)
+		a.notef("the output cannot be written: %v", a.stdout.err)
 		return exitFailed
 	case err == nil:
 		return exitDone
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "gymctl: interrupted")
+		a.notef("interrupted")
 		return exitInterrupted
 	}
 	for _, line := range strings.Split(err.Error(), "\n") {
 		if line != "" {
-			fmt.Fprintf(stderr, "gymctl: %s\n", line)
+			a.notef("%s", line)
 		}
 	}
 	if isMistake(err) {

@@ -36,12 +36,12 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printf writes to standard output.
-func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
+// printf writes to standard output, which keeps a failure until the end.
+func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
 
-// notef writes one line for people to standard error.
+// notef writes one line for people to standard error; where that fails, there is nobody to tell.
 func (a *app) notef(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "gymctl: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(a.stderr, "gymctl: "+format+"\n", args...)
 }
 
 // json writes v as the one JSON document of the run.

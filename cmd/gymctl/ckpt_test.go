@@ -1,0 +1,96 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clustergym/agents/checkpoint"
+)
+
+// part is a part of a checkpoint with fixed bytes.
+type part struct{ name, content string }
+
+func (p part) Name() string { return p.name }
+
+func (p part) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, p.content)
+	return int64(n), err
+}
+
+func (p part) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
+
+// save makes a run directory with checkpoints of two steps.
+func save(t *testing.T) {
+	t.Helper()
+	for _, step := range []int64{1000, 500} {
+		m := checkpoint.Meta{Step: step, Env: "JobSelect-v1", Agent: "ppo", Seed: 3, Kernels: "portable"}
+		dir := checkpoint.Dir(filepath.Join("run", "checkpoints"), step)
+		if err := checkpoint.Save(dir, m, part{"weights.bin", "weights"}, part{"agent.bin", strings.Repeat("x", 500)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCheckpointsAreFoundShownAndVerified(t *testing.T) {
+	t.Chdir(t.TempDir())
+	save(t)
+	older, newer := filepath.Join("run", "checkpoints", "500"), filepath.Join("run", "checkpoints", "1000")
+	for _, dir := range []string{"run", filepath.Join("run", "checkpoints")} {
+		if out, want := must(t, "ckpt", "verify", dir), older+": ok, step 500, 2 parts\n"+newer+": ok, step 1000, 2 parts\n"; out != want {
+			t.Errorf("verify %s: %q, want %q", dir, out, want)
+		}
+	}
+	if out, want := must(t, "ckpt", "verify", newer), newer+": ok, step 1000, 2 parts\n"; out != want {
+		t.Errorf("verify: %q, want %q", out, want)
+	}
+	var d struct {
+		Checkpoints []ckptInfo `json:"checkpoints"`
+	}
+	strict(t, must(t, "ckpt", "show", "run", "--json"), &d)
+	if len(d.Checkpoints) != 2 || d.Checkpoints[1].Dir != newer || d.Checkpoints[1].Meta.Step != 1000 || d.Checkpoints[1].Meta.Agent != "ppo" ||
+		len(d.Checkpoints[1].Parts) != 2 || d.Checkpoints[1].Parts[1].Size != 500 {
+		t.Errorf("got %+v", d)
+	}
+	if out := must(t, "ckpt", "show", "run"); strings.Contains(out, "sha256") || strings.Count(out, "JobSelect-v1") != 2 {
+		t.Errorf("show run:\n%s", out)
+	}
+	if out := must(t, "ckpt", "show", newer); !strings.Contains(out, "weights.bin") || !strings.Contains(out, "sha256") || !strings.Contains(out, " 507\n") {
+		t.Errorf("show one:\n%s", out)
+	}
+}
+
+func TestDamagedCheckpointsAreTheUsersToKnow(t *testing.T) {
+	t.Chdir(t.TempDir())
+	save(t)
+	newer := filepath.Join("run", "checkpoints", "1000")
+	weights := filepath.Join(newer, "weights.bin")
+	check := func(want string, args ...string) {
+		t.Helper()
+		for _, verb := range []string{"verify", "show"} {
+			code, out, said := gymctl(t, append([]string{"ckpt", verb}, args...)...)
+			if code != exitMistake || verb == "show" && out != "" || !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
+				t.Errorf("ckpt %s %v: exit code %d, printed %q, said %q; want 2 and %q", verb, args, code, out, said, want)
+			}
+		}
+	}
+	write(t, weights, "wEights")
+	check(weights, newer)
+	check(weights, "run")
+	write(t, weights, "weig")
+	check(weights, newer)
+	if err := os.Remove(weights); err != nil {
+		t.Fatal(err)
+	}
+	check("weights.bin", newer)
+	if err := os.Remove(filepath.Join(newer, checkpoint.ManifestName)); err != nil {
+		t.Fatal(err)
+	}
+	check("nothing here was saved to its end", newer)
+	check("there is no such folder", "nowhere")
+	write(t, "file", "")
+	check("this is a file, a folder is wanted", "file")
+	check("no checkpoint below it", t.TempDir())
+}

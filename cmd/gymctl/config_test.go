@@ -1,0 +1,241 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clustergym/env"
+	"clustergym/experiments"
+)
+
+func TestEveryPresetIsSoundAndShownAsItCanBeRead(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var d struct {
+		Presets []struct{ Name, Kind, What string } `json:"presets"`
+	}
+	strict(t, must(t, "config", "list", "--json"), &d)
+	table := must(t, "config", "list")
+	if len(d.Presets) < 5 {
+		t.Fatalf("only %d presets", len(d.Presets))
+	}
+	for _, p := range d.Presets {
+		if !strings.Contains(table, p.Name) || p.What == "" {
+			t.Errorf("%s is not in the table, or is not described (%q)", p.Name, p.What)
+		}
+		if out := must(t, "config", "check", p.Name); out != p.Name+": ok ("+p.Kind+")\n" {
+			t.Errorf("check %s: %q", p.Name, out)
+		}
+		first := must(t, "config", "show", p.Name)
+		write(t, "shown.yaml", first)
+		if out := must(t, "config", "check", "shown.yaml"); out != "shown.yaml: ok ("+p.Kind+")\n" {
+			t.Errorf("%s as shown is taken for %q", p.Name, out)
+		}
+		if again := must(t, "config", "show", "shown.yaml"); again != first {
+			t.Errorf("%s is shown as\n%s\nand that as\n%s", p.Name, first, again)
+		}
+	}
+}
+
+func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "a.yaml", "name: x\nracks:\n  - nodez: 3\n    nodes:\n      - gpus: -3\n")
+	write(t, "b.yaml", "seed: -1\ntrace:\n  skip: -4\nagnet: ppo\n")
+	code, out, said := gymctl(t, "config", "check", "a.yaml", "philly-192", "b.yaml")
+	if code != exitMistake || out != "philly-192: ok (cluster)\n" {
+		t.Errorf("exit code %d, printed %q", code, out)
+	}
+	for _, want := range []string{"gymctl: a.yaml:3: racks[0].nodez: unknown key; did you mean nodes?\n", "gymctl: a.yaml:5: racks[0].nodes[0].gpus: got -3, want 0 to 1024\n",
+		"gymctl: b.yaml:1: seed: ", "gymctl: b.yaml:3: trace.skip: got -4, want ", "gymctl: b.yaml:4: agnet: unknown key; did you mean agent?\n"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is missing in\n%s", want, said)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"check quikstart", "gymctl: quikstart: there is no such file or preset; did you mean quickstart?\n"},
+		{"check nowhere.yaml", "gymctl: nowhere.yaml: there is no such file or preset; presets are "},
+		{"check .", "gymctl: .: is a directory\n"},
+		{"check a.yaml --kind dog", "gymctl: --kind: got \"dog\", want one of cluster, "},
+		{"check", "gymctl: config check: want one or more FILEs; see gymctl config check --help\n"},
+		{"show", "gymctl: config show: want one FILE or --cluster C; see gymctl config show --help\n"},
+		{"show philly-192 --cluster 6x8", "gymctl: config show: want one FILE or --cluster C; see "},
+		{"show --cluster 6x8 --set a=b", "gymctl: --set goes with a FILE, not with --cluster\n"},
+		{"show philly-192 --json", "gymctl: --json goes with --cluster; a file is shown as YAML\n"},
+		{"show philly-192 --set racks.0.nodez=3", "gymctl: --set \"racks.0.nodez=3\": racks[0].nodez: unknown key; did you mean nodes?\n"},
+		{"show philly-192 --set racks.0.nodes.0.gpus=-3", "gymctl: racks[0].nodes[0].gpus: got -3, want 0 to 1024\n"},
+		{"show --cluster philly-129", "gymctl: cluster \"philly-129\" is unknown; did you mean philly-192?\n"},
+	} {
+		code, out, said := gymctl(t, append([]string{"config"}, strings.Fields(c.args)...)...)
+		if code != exitMistake || out != "" || !strings.HasPrefix(said, c.want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("gymctl config %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
+		}
+	}
+}
+
+func TestConfigShowAppliesChangesInOrder(t *testing.T) {
+	out := must(t, "config", "show", "quickstart", "--set", "train.steps=7000", "--set", "train.steps=8000", "--set", "cluster=4x8")
+	for _, want := range []string{"\n  steps: 8000\n", "\ncluster: 4x8\n", "\n    jobs: 45000\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+}
+
+func TestClustersAreShownAsTrees(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "mixed.yaml", `name: mixed
+racks:
+  - count: 2
+    uplink: {gbps: 100, latency: 2us}
+    nodes:
+      - {count: 3, gpus: 8, gpu_type: H100, gpu_mem_gb: 80, cpus: 96, mem_gb: 1024, link: {class: nvlink, gbps: 900}, nic: {class: infiniband}}
+      - {gpus: 1, gpu_type: T4}
+  - nodes:
+      - {count: 2, gpus: 0, cpus: 64}
+speeds: {T4: 0.25}
+`)
+	var all strings.Builder
+	for _, c := range []string{"mixed.yaml", "topdrl-2x4x4", "6x8", "pool:256"} {
+		all.WriteString(must(t, "config", "show", "--cluster", c))
+	}
+	want := `mixed: 3 racks, 10 nodes, 50 GPUs
+├─ racks 0 to 1, each: 4 nodes, 25 GPUs, uplink 100 Gbit/s 2µs
+│  ├─ 3 nodes, each with 8 GPUs H100 of 80 GiB, 96 cores, 1024 GiB, between GPUs nvlink 900 Gbit/s, to the rack infiniband
+│  └─ 1 node with 1 GPU T4
+└─ rack 2: 2 nodes, 0 GPUs
+   └─ 2 nodes, each without GPUs, 64 cores
+
+GPU type  nodes  GPUs  speed
+--------  -----  ----  -----
+H100          6    48      1
+T4            2     2   0.25
+topdrl-2x4x4: 2 racks, 8 nodes, 32 GPUs
+└─ racks 0 to 1, each: 4 nodes, 16 GPUs, uplink peer-to-peer
+   └─ 4 nodes, each with 4 GPUs P100, between GPUs nvlink, to the rack infiniband
+6x8: 1 rack, 6 nodes, 48 GPUs
+└─ rack 0: 6 nodes, 48 GPUs
+   └─ 6 nodes, each with 8 GPUs
+pool:256: a plain counter of 256 GPUs or processors
+`
+	if all.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", all.String(), want)
+	}
+	out := must(t, "config", "show", "--cluster", "mixed.yaml", "--json")
+	if want := `{"name":"mixed","pool":false,"racks":3,"nodes":10,"gpus":50,"by_type":[{"gpu_type":"H100","nodes":6,"gpus":48,"speed":1},` +
+		`{"gpu_type":"T4","nodes":2,"gpus":2,"speed":0.25}]}` + "\n"; out != want {
+		t.Errorf("got %swant %s", out, want)
+	}
+}
+
+func TestKindsAreToldByTheirKeys(t *testing.T) {
+	for content, want := range map[string]string{
+		"pool: 3\n": "cluster", "racks: []\nname: x\n": "cluster", "profile: philly\n": "workload", "agent: ppo\nname: x\n": "run",
+		"# nothing\n": "run", "jobs: 4\nrate: 2\n": "workload", "name: x\n": "cluster", "\"pool\" : 3\n": "cluster", "agnet: x\nracs: y\npool: 3\n": "cluster",
+	} {
+		if k := kindOf("f.yaml", []byte(content)); k.name != want {
+			t.Errorf("%q is taken for %s, want %s", content, k.name, want)
+		}
+	}
+}
+
+func TestFirstSentences(t *testing.T) {
+	for text, want := range map[string]string{
+		"# The quick start: PPO learns.\nname: x\n":                       "The quick start",
+		"# One thing. Another thing.\n":                                   "One thing",
+		"# A cluster (Deng et al., \"Title\",\n# Place): 2 racks.\n":      "A cluster",
+		"# Goes on\n# and on, by A. Writer et al. of somewhere.\na: 1\n#": "Goes on and on, by A. Writer et al. of somewhere",
+		"name: x\n": "",
+	} {
+		if got := firstSentence([]byte(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEnvsListsEveryEnvironmentWithAPage(t *testing.T) {
+	table := must(t, "envs")
+	var d struct {
+		Envs []envDocument `json:"envs"`
+	}
+	strict(t, must(t, "envs", "--json"), &d)
+	if len(d.Envs) != len(envIDs()) || len(d.Envs) < 3 {
+		t.Fatalf("%d environments, want %d", len(d.Envs), len(envIDs()))
+	}
+	for _, e := range d.Envs {
+		page := must(t, "envs", e.ID)
+		if !strings.HasPrefix(page, "# "+e.ID+"\n") || !strings.HasSuffix(page, "\n") || strings.HasSuffix(page, "\n\n") {
+			t.Errorf("%s: page begins with %.60q", e.ID, page)
+		}
+		for _, head := range []string{"## Description", "## Action space", "## Observation space", "## Reward", "## Arguments", "## Source"} {
+			if !strings.Contains(page, head) {
+				t.Errorf("%s: the page has no %s", e.ID, head)
+			}
+		}
+		for _, f := range e.Obs {
+			if !strings.Contains(page, f.Name) {
+				t.Errorf("%s: the page does not tell of field %s", e.ID, f.Name)
+			}
+		}
+		if !strings.Contains(table, e.ID) || len(e.Actions) == 0 || len(e.Obs) == 0 {
+			t.Errorf("%s: not in the table, or without spaces: %+v", e.ID, e)
+		}
+		var one envDocument
+		strict(t, must(t, "envs", e.ID, "--json"), &one)
+		if one.ID != e.ID || len(one.Obs) != len(e.Obs) {
+			t.Errorf("%s alone is %+v, in the list %+v", e.ID, one, e)
+		}
+	}
+}
+
+func TestEnvsShowsWhatChangesDoToTheSpaces(t *testing.T) {
+	var d envDocument
+	strict(t, must(t, "envs", "JobSelect-v1", "--json", "--cluster", "4x8", "--set", "visible=16", "--set", "max_gpus=4"), &d)
+	if len(d.Actions) != 1 || d.Actions[0] != 17 {
+		t.Errorf("actions %v, want 17", d.Actions)
+	}
+	for _, f := range d.Obs {
+		if want := map[string]int{"cluster": 32, "queue": 64, "jobs": 10, "global": 8}[f.Name]; f.Shape[len(f.Shape)-1] != want {
+			t.Errorf("%s has shape %v, want %d in the last dimension", f.Name, f.Shape, want)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"JobSelect-v2", `environment "JobSelect-v2" is unknown; did you mean JobSelect-v1?`},
+		{"CartPole-v9", `environment "CartPole-v9" is unknown, want one of JobSelect-v1, `},
+		{"JobSelect-v1 --set visibel=4", `--set "visibel=4": visibel: unknown key; did you mean visible?`},
+		{"JobSelect-v1 --set visible=3", `visible: got 3, want an even number from 2 to 1024`},
+		{"JobSelect-v1 --cluster 0x4", `cluster: got "0x4"`},
+		{"InvalidAction-v1 --set a=1", `--set a=1: InvalidAction-v1 has no arguments`},
+		{"InvalidAction-v1 --cluster 4x4", `--cluster: InvalidAction-v1 has no cluster`},
+		{"--set visible=4", `envs: --set and --cluster belong to one environment; `},
+		{"a b", `envs: got "a" "b", want one ID, or none`},
+	} {
+		code, out, said := gymctl(t, append([]string{"envs"}, strings.Fields(c.args)...)...)
+		if code != exitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+c.want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("gymctl envs %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
+		}
+	}
+}
+
+func TestActionSpaces(t *testing.T) {
+	for want, s := range map[string]env.ActionSpec{
+		"Discrete(4)": {Sizes: []int{4}}, "MultiDiscrete([2 3])": {Sizes: []int{2, 3}}, "Box(2)": {Low: []float32{0, 0}, High: []float32{1, 1}},
+	} {
+		if got := actionSpace(s); got != want {
+			t.Errorf("%+v is %s, want %s", s, got, want)
+		}
+	}
+}
+
+// Every cluster that the help names must be there.
+func TestHelpNamesTheClusters(t *testing.T) {
+	help := strings.Join(strings.Fields(must(t, "sim", "--help")), " ")
+	for _, name := range experiments.ClusterPresets() {
+		if !strings.Contains(help, name) {
+			t.Errorf("sim --help does not name %s", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join("..", "..", "configs", "clusters", "philly-192.yaml")); err != nil {
+		t.Error(err)
+	}
+}

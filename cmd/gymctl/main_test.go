@@ -1,0 +1,384 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// asProgram makes the test binary be gymctl, for tests that need a process.
+const asProgram = "GYMCTL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// gymctl runs the program in this process.
+func gymctl(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// must is gymctl where nothing may go wrong.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, err := gymctl(t, args...)
+	if code != exitDone {
+		t.Fatalf("gymctl %s: exit code %d: %s", strings.Join(args, " "), code, err)
+	}
+	return out
+}
+
+// write puts a file into the current folder.
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// commands are all verbs of the program, the program itself first.
+func commands() []*cobra.Command {
+	var all []*cobra.Command
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		all = append(all, c)
+		for _, s := range c.Commands() {
+			if s.Name() != "help" {
+				walk(s)
+			}
+		}
+	}
+	walk(newRoot(&app{stdout: &output{w: io.Discard}, stderr: io.Discard, now: time.Now}))
+	return all
+}
+
+func TestHelpTexts(t *testing.T) {
+	// The number of processors is the machine's.
+	workers := regexp.MustCompile(`(--workers .*\(default )\d+\)`)
+	for _, c := range commands() {
+		path := c.CommandPath()
+		if strings.Contains(path, "completion") {
+			continue // written by the library
+		}
+		args := append(strings.Fields(path)[1:], "--help")
+		got := workers.ReplaceAllString(must(t, args...), "${1}N)")
+		golden := filepath.Join("testdata", "help", strings.ReplaceAll(path, " ", "-")+".txt")
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(golden), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			write(t, golden, got)
+		}
+		if want := read(t, golden); got != want {
+			t.Errorf("%s --help (-update rewrites):\n%s\nwant\n%s", path, got, want)
+		}
+	}
+}
+
+func TestEveryVerbHasHelpOfAKind(t *testing.T) {
+	for _, c := range commands() {
+		path := c.CommandPath()
+		if strings.Contains(path, "completion") {
+			continue
+		}
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || strings.Contains(c.Short, "\n") || len(c.Short) > 72 {
+			t.Errorf("%s: short help %q, want one line without a full stop", path, c.Short)
+		}
+		if c.Example == "" && !strings.Contains(c.Long, "\n  gymctl ") {
+			t.Errorf("%s shows no example", path)
+		}
+		for line := range strings.Lines(c.Long + "\n" + c.Example) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 130 {
+				t.Errorf("%s: a line of %d characters: %s", path, n, line)
+			}
+		}
+	}
+}
+
+// Examples must work as printed. Those of train and eval take minutes and have tests of their own.
+func TestExamplesWorkAsPrinted(t *testing.T) {
+	for _, c := range commands() {
+		if c.Example == "" || c.Name() == "train" || c.Name() == "eval" {
+			continue
+		}
+		t.Run(c.CommandPath(), func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			for line := range strings.Lines(c.Example) {
+				line, to, redirected := strings.Cut(strings.TrimSpace(line), " > ")
+				words := strings.Fields(line)
+				if len(words) < 2 || words[0] != "gymctl" {
+					t.Fatalf("%q is no example", line)
+				}
+				code, out, err := gymctl(t, words[1:]...)
+				if code != exitDone || out == "" && !strings.Contains(line, " -o ") {
+					t.Errorf("%s: exit code %d, printed %q and %q", line, code, out, err)
+				}
+				if redirected {
+					write(t, to, out)
+				}
+			}
+		})
+	}
+}
+
+func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"simm", `verb "simm" is unknown; did you mean sim?`},
+		{"xyzzy", `verb "xyzzy" is unknown, want one of ckpt, `},
+		{"trace sats", `trace: verb "sats" is unknown; did you mean stats?`},
+		{"config chek f", `config: verb "chek" is unknown; did you mean check?`},
+		{"completion tcsh", `completion: verb "tcsh" is unknown, want one of bash, fish, powershell, zsh`},
+		{"help simm", `verb "simm" is unknown; did you mean sim?`},
+		{"help trace sats", `trace: verb "sats" is unknown; did you mean stats?`},
+		{"sim --polcy fifo", `sim: flag --polcy is unknown; did you mean --policy?`},
+		{"sim --xyzzy", `sim: flag --xyzzy is unknown; see gymctl sim --help`},
+		{"sim -q", `sim: flag -q is unknown; see gymctl sim --help`},
+		{"--jsno", `flag --jsno is unknown; see gymctl --help`},
+		{"sim --jobs x", `--jobs: got "x", want a whole number`},
+		{"sim --jobs", `--jobs: got nothing, want a whole number`},
+		{"sim --events", `--events: got nothing, want FILE`},
+		{"sim --seed -1", `--seed: got "-1", want a whole number, 0 or more`},
+		{"sim --horizon 3", `--horizon: got "3", want a time such as 90s, 40m or 72h`},
+		{"sim --json=perhaps", `--json: got "perhaps", want true or false`},
+		{"sim trace.csv", `sim: got "trace.csv", want flags only; see gymctl sim --help`},
+		{"trace stats", `trace stats: want one FILE; see gymctl trace stats --help`},
+		{"trace stats a b", `trace stats: got "a" "b", want one FILE; see gymctl trace stats --help`},
+	} {
+		code, out, err := gymctl(t, strings.Fields(c.args)...)
+		if code != exitMistake || out != "" || !strings.HasPrefix(err, "gymctl: "+c.want) || strings.Count(err, "\n") != 1 {
+			t.Errorf("gymctl %s: exit code %d, printed %q, said %q; want 2, nothing, one line with %q", c.args, code, out, err, c.want)
+		}
+	}
+}
+
+func TestWithoutArgumentsThereIsHelp(t *testing.T) {
+	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"trace"}, {"help", "trace"}, {"config"}, {"ckpt"}, {"help", "sim"}} {
+		if out := must(t, args...); !strings.Contains(out, "Usage:\n  gymctl") {
+			t.Errorf("gymctl %v prints %q", args, out)
+		}
+	}
+}
+
+func TestCompletionKnowsVerbsFlagsAndValues(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out := must(t, "completion", shell); !strings.Contains(out, "gymctl") || len(out) < 1000 {
+			t.Errorf("completion %s prints %d bytes", shell, len(out))
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"si"}, "sim"}, {[]string{"sim", "--pol"}, "--policy"}, {[]string{"sim", "--policy", "s"}, "sjf+skip"},
+		{[]string{"envs", "Job"}, "JobSelect-v1"}, {[]string{"config", "show", "--cluster", "p"}, "philly-192"},
+		{[]string{"trace", "stats", "--format", "s"}, "swf"},
+	} {
+		if out := must(t, append([]string{"__complete"}, c.args...)...); !strings.Contains("\n"+out, "\n"+c.want) {
+			t.Errorf("completion of %v does not offer %s:\n%s", c.args, c.want, out)
+		}
+	}
+}
+
+// program starts this test binary as gymctl.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...) //nolint:gosec // this binary
+	c.Env = append(os.Environ(), asProgram+"=1")
+	return c
+}
+
+func TestSignalsEndALongSimulationCleanly(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		dir := t.TempDir()
+		c := program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--drop-refused", "--policy", "las", "--events", filepath.Join(dir, "events.jsonl"))
+		var out, said bytes.Buffer
+		c.Stdout, c.Stderr = &out, &said
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = c.Wait() // its exit code is looked at below
+		}()
+		// The first events tell that it is at work.
+		for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+			parts, err := filepath.Glob(filepath.Join(dir, ".events.jsonl.*.part"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(parts) == 1 {
+				if st, err := os.Stat(parts[0]); err == nil && st.Size() > 0 {
+					break
+				}
+			}
+			if time.Since(begun) > 30*time.Second {
+				_ = c.Process.Kill()
+				t.Fatalf("no events after 30 s: %s", said.String())
+			}
+		}
+		if err := c.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			_ = c.Process.Kill()
+			t.Fatalf("%v does not end it", sig)
+		}
+		if code := c.ProcessState.ExitCode(); code != exitInterrupted || said.String() != "gymctl: interrupted\n" || out.Len() != 0 {
+			t.Errorf("%v: exit code %d, said %q, printed %q; want 130", sig, code, said.String(), out.String())
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("%v leaves %v behind (%v)", sig, left, err)
+		}
+	}
+}
+
+func TestAReaderThatStopsIsNoCrash(t *testing.T) {
+	c := program(t, "trace", "synth", "--jobs", "50000")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil || said.Len() != 0 {
+		t.Errorf("a closed pipe: %v, said %q; want a quiet end", err, said.String())
+	}
+}
+
+// full is an output without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"sim", "--jobs", "20"}, {"trace", "synth", "--jobs", "9"}, {"envs"}, {"config", "list"}, {"help"}} {
+		var said bytes.Buffer
+		if code := run(t.Context(), args, full{}, &said); code != exitFailed || !strings.Contains(said.String(), "no space left") {
+			t.Errorf("gymctl %v on a full disk: exit code %d, said %q", args, code, said.String())
+		}
+	}
+}
+
+func TestACancelledContextIsAnInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, said bytes.Buffer
+	if code := run(ctx, []string{"sim", "--jobs", "50"}, &out, &said); code != exitInterrupted || out.Len() != 0 {
+		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
+	}
+}
+
+func TestVersion(t *testing.T) {
+	out := must(t, "version")
+	for _, want := range []string{"gymctl ", "commit ", "go       go1.", "kernels  "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q lacks %q", out, want)
+		}
+	}
+	var v build
+	strict(t, must(t, "version", "--json"), &v)
+	if v.Version == "" || v.Kernels == "" || !strings.HasPrefix(v.Go, "go1.") || !strings.Contains(v.Platform, "/") {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// strict reads exactly one JSON document with no keys but those of v.
+func strict(t *testing.T, text string, v any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		t.Fatalf("more than one document: %s", text)
+	}
+}
+
+// keys lists the keys of a JSON document in order, with their paths; of a list, those of its first element.
+func keys(t *testing.T, text string) []string {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	var out []string
+	var value func(path string)
+	value = func(path string) {
+		tok, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch tok {
+		case json.Delim('{'):
+			for d.More() {
+				k, err := d.Token()
+				if err != nil {
+					t.Fatal(err)
+				}
+				name, _ := k.(string)
+				out = append(out, path+name)
+				value(path + name + ".")
+			}
+			_, err = d.Token()
+		case json.Delim('['):
+			before := -1
+			for d.More() {
+				n := len(out)
+				value(path)
+				if before >= 0 {
+					out = out[:n]
+				}
+				before = n
+			}
+			_, err = d.Token()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	value("")
+	return out
+}

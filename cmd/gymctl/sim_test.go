@@ -1,0 +1,218 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const jobs = "job_id,submit_time,duration,num_gpu\na,0,100,2\nb,5,10,1\nc,5,10,1\n"
+
+// The keys that gymctl sim --json is documented with, in order.
+var simKeys = strings.Fields(`policy admission placement backfill estimates trace trace.file trace.format trace.jobs trace.refused
+cluster cluster.name cluster.nodes cluster.gpus metrics metrics.finished metrics.unfinished metrics.makespan_s
+metrics.jct_s metrics.jct_s.mean metrics.jct_s.p50 metrics.jct_s.p90 metrics.jct_s.p99 metrics.jct_s.max
+metrics.first_wait_s metrics.first_wait_s.mean metrics.first_wait_s.p50 metrics.first_wait_s.p90 metrics.first_wait_s.p99 metrics.first_wait_s.max
+metrics.wait_s metrics.wait_s.mean metrics.wait_s.p50 metrics.wait_s.p90 metrics.wait_s.p99 metrics.wait_s.max
+metrics.bounded_slowdown metrics.bounded_slowdown.mean metrics.bounded_slowdown.p50 metrics.bounded_slowdown.p90 metrics.bounded_slowdown.p99 metrics.bounded_slowdown.max
+metrics.slowdown metrics.slowdown.mean metrics.slowdown.p50 metrics.slowdown.p90 metrics.slowdown.p99 metrics.slowdown.max
+metrics.gpu_utilization metrics.effective_utilization metrics.communication_share metrics.preemptions metrics.migrations events wall_s`)
+
+func TestSimDocument(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", jobs)
+	out := must(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--policy", "sjf", "--json")
+	if strings.Count(out, "\n") != 1 {
+		t.Errorf("more than one line: %q", out)
+	}
+	if got := strings.Join(keys(t, out), "\n"); got != strings.Join(simKeys, "\n") {
+		t.Errorf("keys\n%s\nwant\n%s", got, strings.Join(simKeys, "\n"))
+	}
+	var d struct {
+		Policy, Admission, Placement, Backfill, Estimates string
+		Metrics                                           struct {
+			JCT struct{ Mean float64 } `json:"jct_s"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	// a runs at once and ends at 100; b and c wait for it, 95 s each, and run 10 s.
+	if d.Policy != "sjf" || d.Admission != "strict" || d.Placement != "first-fit" || d.Backfill != "none" || d.Estimates != "exact" ||
+		d.Metrics.JCT.Mean != 310./3 {
+		t.Errorf("got %+v", d)
+	}
+	out = must(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--policy", "sjf,fifo+skip", "--json")
+	var many struct {
+		Runs []json.RawMessage `json:"runs"`
+	}
+	strict(t, out, &many)
+	if len(many.Runs) != 2 {
+		t.Fatalf("%d runs", len(many.Runs))
+	}
+	for _, r := range many.Runs {
+		if got := strings.Join(keys(t, string(r)), "\n"); got != strings.Join(simKeys, "\n") {
+			t.Errorf("keys\n%s", got)
+		}
+	}
+}
+
+func TestSimGivesThePublishedMeans(t *testing.T) {
+	trace := filepath.Join("..", "..", "..", "shared", "groundtruth", "philly_2869ce_all.csv.gz")
+	if _, err := os.Stat(trace); err != nil {
+		t.Skip("the published workload is not at hand")
+	}
+	for policy, want := range map[string]string{
+		"fifo": "841484.616114", "fifo+skip": "387281.428910", "sjf": "366117.613744", "sjf+skip": "306328.296209", "srtf": "232178.016588",
+	} {
+		out := must(t, "sim", "--trace", trace, "--cluster", "pool:48", "--policy", policy, "--json")
+		var d struct {
+			Metrics struct {
+				JCT struct{ Mean json.Number } `json:"jct_s"`
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &d); err != nil {
+			t.Fatal(err)
+		}
+		v, err := d.Metrics.JCT.Mean.Float64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sixDecimals(v); got != want {
+			t.Errorf("%s: mean JCT %s, want %s", policy, got, want)
+		}
+	}
+}
+
+func sixDecimals(v float64) string {
+	b, err := json.Marshal(int64(v*1e6 + .5))
+	if err != nil {
+		return err.Error()
+	}
+	s := string(b)
+	return s[:len(s)-6] + "." + s[len(s)-6:]
+}
+
+func TestSimMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", jobs)
+	write(t, "back.csv", "submit_time,duration,num_gpu\n9,1,1\n5,1,1\n")
+	write(t, "negative.csv", "submit_time,duration,num_gpu\n0,1,1\n-5,1,1\n")
+	write(t, "nan.csv", "submit_time,duration,num_gpu\n0,NaN,1\n")
+	write(t, "short.csv", "submit_time,duration,num_gpu\n0,1\n")
+	write(t, "share.csv", "submit_time,duration,num_gpu\n0,1,1.5\n")
+	write(t, "big.csv", "job_id,submit_time,duration,num_gpu\nx,0,1,9\ny,1,1,1\n")
+	write(t, "words.txt", "hello world\n")
+	write(t, "half.csv.gz", "\x1f\x8b\x08\x00")
+	write(t, "bad.yaml", "racks:\n  - nodes:\n      - gpus: -3\n        cpu: 4\nspeed: {}\n")
+	for _, c := range []struct {
+		args  string
+		lines []string // each must be one line of what is said
+	}{
+		{"--trace none.csv --cluster 4x4", []string{"trace none.csv: there is no such file"}},
+		{"--trace . --cluster 4x4", []string{"trace .: this is a folder, a file is wanted"}},
+		{"--trace jobs.csv", []string{"--cluster is missing; want a preset, a YAML file, "}},
+		{"--trace= --cluster 4x4", []string{`--trace: got "", want the path of a file`}},
+		{"--trace back.csv --cluster 4x4", []string{`back.csv:3: submit_time: got "5", want 9 or later, `}},
+		{"--trace negative.csv --cluster 4x4", []string{`negative.csv:3: submit_time: got "-5", want `}},
+		{"--trace nan.csv --cluster 4x4", []string{`nan.csv:2: duration: got "NaN", want `}},
+		{"--trace short.csv --cluster 4x4", []string{`short.csv:2: got "2 fields", want 3, as in the header`}},
+		{"--trace share.csv --cluster 4x4", []string{`share.csv:2: num_gpu: got "1.5", want `}},
+		{"--trace words.txt --cluster 4x4", []string{`trace words.txt: its first line, "hello world", is of no known format; known are csv (`}},
+		{"--trace half.csv.gz --cluster 4x4", []string{"trace half.csv.gz: the gzip stream is cut short or damaged"}},
+		{"--trace big.csv --cluster 2x4", []string{"1 of 2 jobs can never fit cluster 2x4 (8 GPUs): x; the largest asks for 9 GPUs; want a cluster that holds them, or --drop-refused"}},
+		{"--trace jobs.csv --cluster phily-192", []string{`cluster "phily-192" is unknown; did you mean philly-192?`}},
+		{"--trace jobs.csv --cluster none.yaml", []string{"cluster file none.yaml: there is no such file"}},
+		{"--trace jobs.csv --cluster bad.yaml", []string{"bad.yaml:3: racks[0].nodes[0].gpus: got -3, want 0 to 1024",
+			"bad.yaml:4: racks[0].nodes[0].cpu: unknown key; did you mean cpus?", "bad.yaml:5: speed: unknown key; did you mean speeds?"}},
+		{"--policy sfj --placement up --comm x --warmup -1", []string{`--policy: got "sfj", want one of fifo, `, `--placement: got "up", want one of `,
+			`--comm: got "x", want `, `--warmup: got -1, want a number of jobs, 0 or more`}},
+		{"--policy fifo --admission never", []string{`--admission: got "never", want strict or skip`}},
+		{"--estimates none", []string{`--estimates: got "none", want exact, trace or noisy:SIGMA`}},
+		{"--policy sjf --estimates trace --jobs 10", []string{"policy sjf+strict ranks by estimated run time, and 10 of 10 jobs"}},
+		{"--policy fifo,sjf --events e.jsonl", []string{"events can be written for one policy at a time, not for fifo,sjf"}},
+		{"--jobs 10 --events no/where.jsonl", []string{"output file no/where.jsonl: there is no folder no"}},
+		{"--jobs 10 --events -", []string{`--events: got "-", want the path of a file`}},
+		{"--jobs 10 --warmup 6 --tail 4", []string{"warmup 6 and tail 4 leave none of the 10 jobs to count"}},
+		{"--trace jobs.csv --cluster 4x4 --skip 3", []string{"trace jobs.csv: there are no jobs to read after the first 3"}},
+		{"--format xls", []string{`--format: got "xls", want one of auto, csv, swf, philly`}},
+		{"--jobs -1", []string{`--jobs: got -1, want `}},
+		{"--horizon -1h", []string{`--horizon: got -1h0m0s, want `}},
+	} {
+		code, out, said := gymctl(t, append([]string{"sim"}, strings.Fields(c.args)...)...)
+		lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n")
+		ok := code == exitMistake && out == "" && len(lines) == len(c.lines)
+		for i := range min(len(lines), len(c.lines)) {
+			ok = ok && strings.HasPrefix(lines[i], "gymctl: "+c.lines[i])
+		}
+		if !ok {
+			t.Errorf("gymctl sim %s: exit code %d, printed %q, said\n%s\nwant 2, nothing, and\n%s", c.args, code, out, said, strings.Join(c.lines, "\n"))
+		}
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 10 {
+		t.Errorf("a mistake left something behind: %v", entries)
+	}
+}
+
+func TestSimNotesGoToStandardError(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", jobs+"d,6,10,40\n")
+	code, out, said := gymctl(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--drop-refused", "--horizon", "102s", "--json")
+	if code != exitDone || said != "gymctl: 1 of 4 jobs left out because cluster pool:2 can never hold them: d\n"+
+		"gymctl: fifo+strict: 2 jobs unfinished at the horizon of 1m42s: b, c\n" {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
+	if !strings.Contains(out, `"jobs":4,"refused":1`) || !strings.Contains(out, `"finished":1,"unfinished":2`) {
+		t.Errorf("printed %s", out)
+	}
+}
+
+func TestSimRepeats(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wall := regexp.MustCompile(`"wall_s":[0-9.e-]+`)
+	args := []string{"sim", "--jobs", "400", "--cluster", "4x8", "--policy", "random+skip", "--estimates", "noisy:1", "--drop-refused", "--json", "--events"}
+	a := wall.ReplaceAllString(must(t, append(args, "a.jsonl")...), "")
+	b := wall.ReplaceAllString(must(t, append(args, "b.jsonl")...), "")
+	if a != b || read(t, "a.jsonl") != read(t, "b.jsonl") {
+		t.Error("two runs with the same flags differ")
+	}
+	c := wall.ReplaceAllString(must(t, append(args, "c.jsonl", "--seed", "2")...), "")
+	if a == c || read(t, "a.jsonl") == read(t, "c.jsonl") {
+		t.Error("another seed changes nothing")
+	}
+}
+
+func TestEventsReplaceAFileOnlyWhenTheRunIsDone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", jobs)
+	write(t, "events.jsonl", "old\n")
+	if code, _, said := gymctl(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:1", "--events", "events.jsonl"); code != exitMistake {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	if got := read(t, "events.jsonl"); got != "old\n" {
+		t.Errorf("a run that failed wrote %q over the old events", got)
+	}
+	must(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--events", "events.jsonl")
+	if got := read(t, "events.jsonl"); strings.Count(got, "\n") != 9 || !strings.HasPrefix(got, `{"t_s":0,"event":"submit","job":"a","gpus":[]}`) {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestSimTable(t *testing.T) {
+	out := must(t, "sim", "--policy", "fifo,sjf+skip,srtf", "--jobs", "200")
+	for _, want := range []string{"workload   synth:philly (seed 1): 200 jobs", "cluster    philly-192: 36 nodes, 192 GPUs", "\nfifo+strict ", "\nsjf+skip ", "\nsrtf+skip "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the table lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Error("colours in a pipe")
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clustergym/experiments"
+)
+
+func TestSynthRepeatsAndPacks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	plain := must(t, "trace", "synth", "--jobs", "50", "--seed", "7")
+	if n := strings.Count(plain, "\n"); n != 51 || !strings.HasPrefix(plain, "submit_time,duration,num_gpu,") {
+		t.Errorf("%d lines, beginning with %.40q; want a header and 50 jobs", n, plain)
+	}
+	if must(t, "trace", "synth", "--jobs", "50", "--seed", "7", "-o", "-") != plain {
+		t.Error("the same seed gave other jobs")
+	}
+	if must(t, "trace", "synth", "--jobs", "50", "--seed", "8") == plain {
+		t.Error("another seed gave the same jobs")
+	}
+	write(t, "c.yaml", "jobs: 50\nmax_gpus: 2\n")
+	for _, name := range []string{"a.csv", "a.csv.gz", "a.csv.zst"} {
+		if out := must(t, "trace", "synth", "-c", "c.yaml", "--set", "max_gpus=0", "--seed", "7", "-o", name); out != "" {
+			t.Errorf("-o %s printed %q", name, out)
+		}
+		if packed := read(t, name) != plain; packed != (name != "a.csv") {
+			t.Errorf("%s is packed: %v", name, packed)
+		}
+		if got := must(t, "trace", "convert", name); got != plain {
+			t.Errorf("%s: converting the native format into itself changed it", name)
+		}
+	}
+}
+
+func TestSynthMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "bad.yaml", "profile: mars\njobs: 0\nrats: 2\n")
+	write(t, "jobs.csv", "old\n")
+	for _, c := range []struct{ args, want string }{
+		{"-c none.yaml", "gymctl: none.yaml: there is no such file\n"},
+		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of philly\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
+			"gymctl: bad.yaml:3: rats: unknown key; did you mean rate?\n"},
+		{"--set rats=2", "gymctl: --set \"rats=2\": rats: unknown key; did you mean rate?\n"},
+		{"--set rate", "gymctl: --set \"rate\": got \"rate\", want KEY.PATH=VALUE\n"},
+		{"--set rate=fast", "gymctl: --set \"rate=fast\": "},
+		{"--jobs 0 -o jobs.csv", "gymctl: jobs: got 0, want 1 to 20000000\n"},
+		{"--jobs 5 -o no/where.csv", "gymctl: output file no/where.csv: there is no folder no\n"},
+		{"--jobs 5 -o .", "gymctl: output file .: this is a folder\n"},
+	} {
+		code, out, said := gymctl(t, append([]string{"trace", "synth"}, strings.Fields(c.args)...)...)
+		if code != exitMistake || out != "" || !strings.HasPrefix(said, c.want) {
+			t.Errorf("gymctl trace synth %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
+		}
+	}
+	if got := read(t, "jobs.csv"); got != "old\n" {
+		t.Errorf("the old file holds %q", got)
+	}
+}
+
+const log = "; MaxProcs: 64\n1 0 -1 100 4 -1 2048 4 200 -1 1 3 1 -1 -1 -1 -1 -1\n2 5 -1 0 4 -1 -1 4 200 -1 1 3 1 -1 -1 -1 -1 -1\n" +
+	"3 6 -1 50 8 -1 -1 8 -1 -1 0 4 1 -1 -1 -1 -1 -1\n"
+
+func TestConvertWritesWhatTheLogSays(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "log.swf", log)
+	code, out, said := gymctl(t, "trace", "convert", "log.swf", "--to", "csv", "-o", "log.csv")
+	if code != exitDone || out != "" || said != "gymctl: log.swf → log.csv (csv): 2 jobs, 1 dropped, 0 moved\n" {
+		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
+	}
+	want := "0,100,4,1,3,1,,,0.0078125,200,,,,,,,completed\n6,50,8,3,4,1,,,,,,,,,,,failed\n"
+	if got := read(t, "log.csv"); !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want a header and %q", got, want)
+	}
+	if code, _, said := gymctl(t, "trace", "convert", "log.swf", "--to", "xls"); code != exitMistake || said != "gymctl: --to: got \"xls\", want csv\n" {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
+	write(t, "log.csv", "old\n")
+	write(t, "broken.swf", log+"4 7 -1 x 8 -1 -1 8 -1 -1 0 4 1 -1 -1 -1 -1 -1\n")
+	code, _, said = gymctl(t, "trace", "convert", "broken.swf", "-o", "log.csv")
+	if code != exitMistake || !strings.HasPrefix(said, "gymctl: broken.swf:5: run time: got \"x\", want ") || read(t, "log.csv") != "old\n" {
+		t.Errorf("exit code %d, said %q, the old file holds %q", code, said, read(t, "log.csv"))
+	}
+}
+
+func TestStatsOfALog(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "log.swf", log)
+	out := must(t, "trace", "stats", "log.swf", "--json")
+	want := strings.Fields(`trace trace.file trace.format trace.jobs trace.moved trace.repeated trace.dropped trace.assumed trace.procs trace.sha256
+first_s last_s span_s jobs_per_hour duration_s duration_s.p50 duration_s.p90 duration_s.p99 duration_s.mean duration_s.max gpu_hours mean_gpus
+sizes sizes.gpus sizes.jobs sizes.share sizes.gpu_hours users vcs vcs.name vcs.jobs models
+statuses statuses.completed statuses.failed statuses.cancelled statuses.unknown no_estimate zero_duration shared_gpu`)
+	if got := keys(t, out); strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("keys %v, want %v", got, want)
+	}
+	var d stats
+	strict(t, out, &d)
+	if d.Trace.Jobs != 2 || d.Trace.Dropped != 1 || d.Trace.Procs != 64 || d.SpanS != 6 || d.Duration.Mean != 75 || d.Duration.Max != 100 ||
+		d.GPUHours != 800./3600 || d.Users != 2 || d.NoEstimate != 1 || d.Statuses != (statuses{Completed: 1, Failed: 1}) {
+		t.Errorf("got %+v", d)
+	}
+	text := must(t, "trace", "stats", "log.swf")
+	for _, line := range []string{"log.swf (swf): 2 jobs, 1 dropped by the reader", "run time    p50 100 s, p90 100 s, p99 100 s, mean 75 s, max 100 s", "\n3-4      1   50.0 %"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%q is missing in\n%s", line, text)
+		}
+	}
+	if code, _, said := gymctl(t, "trace", "stats", "log.swf", "--skip", "2"); code != exitMistake || !strings.Contains(said, "there are no jobs") {
+		t.Errorf("no jobs: exit code %d, said %q", code, said)
+	}
+}
+
+func TestStatsOfTheRealTraceEqualItsPublishedTable(t *testing.T) {
+	trace := filepath.Join("..", "..", "..", "shared", "traces", "philly", "philly_jobs.csv.gz")
+	if _, err := os.Stat(trace); err != nil {
+		t.Skip("real Philly trace not at hand")
+	}
+	var d stats
+	strict(t, must(t, "trace", "stats", trace, "--json"), &d)
+	if d.Trace.Jobs != 71920 || d.Duration.P50 != 1079 || d.Duration.P90 != 10289 || d.Duration.P99 != 247622 || d.Duration.Max != 4628226 || len(d.VCs) != 13 {
+		t.Errorf("got %d jobs, %+v, %d VCs", d.Trace.Jobs, d.Duration, len(d.VCs))
+	}
+}
+
+func TestFormats(t *testing.T) {
+	out := must(t, "trace", "formats")
+	var d struct {
+		Formats []experiments.Format `json:"formats"`
+	}
+	strict(t, must(t, "trace", "formats", "--json"), &d)
+	if len(d.Formats) != len(experiments.Formats()) {
+		t.Errorf("%d formats, want %d", len(d.Formats), len(experiments.Formats()))
+	}
+	for _, f := range d.Formats {
+		if !strings.Contains(out, f.Name+": "+f.What) {
+			t.Errorf("%s is missing in\n%s", f.Name, out)
+		}
+	}
+}
+
+func TestSizesAreGatheredByPowersOfTwo(t *testing.T) {
+	got := buckets([]size{{GPUs: 0, Jobs: 1}, {GPUs: .25, Jobs: 2}, {GPUs: .5, Jobs: 3}, {GPUs: 1, Jobs: 4}, {GPUs: 3, Jobs: 5}, {GPUs: 4, Jobs: 6},
+		{GPUs: 256, Jobs: 7}, {GPUs: 5000, Jobs: 8}})
+	b, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []bucket{{"0", 1, 0}, {"below 1", 5, 0}, {"1", 4, 0}, {"3-4", 11, 0}, {"129-256", 7, 0}, {"257 and more", 8, 0}}
+	if len(got) != len(want) {
+		t.Fatalf("got %+v (%s), want %+v", got, b, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %+v, want %+v", got[i], want[i])
+		}
+	}
+}
