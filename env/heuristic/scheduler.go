@@ -23,8 +23,9 @@ type Scheduler struct {
 	queue waitQueue
 	open  bool // in the middle of a point
 	until int64
-	err   error // found by Reset
-	seen  int   // jobs before this position have been taken into the queue
+	err   error     // found by Reset
+	taken []sim.Job // scratch of Reset
+	seen  int       // jobs before this position have been taken into the queue
 
 	// Preemptive orders plan a whole pass, then hand it out decision by decision.
 	running []entry
@@ -68,9 +69,9 @@ func (s *Scheduler) Reset(v *sim.View) {
 	if s.rule.state != nil {
 		s.state = s.rule.state(s)
 	}
-	waiting := slices.Clone(v.Waiting())
-	slices.SortFunc(waiting, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
-	for _, j := range waiting {
+	s.taken = append(s.taken[:0], v.Waiting()...)
+	slices.SortFunc(s.taken, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
+	for _, j := range s.taken {
 		if err := s.submit(v, j); err != nil && s.err == nil {
 			s.err = err // Decide reports it
 		}

@@ -20,6 +20,7 @@ type baseline struct {
 	line      timeline
 	reward    Reward
 	stream    traces.Slice
+	dec       sim.Decision
 }
 
 func newBaseline(e *Env) (*baseline, error) {
@@ -83,14 +84,13 @@ func (b *baseline) play(ctx context.Context, e *Env, h *heuristic.Scheduler, rec
 		b.line.reset()
 		b.reward.Reset(&e.win)
 	}
-	p, err := warmUp(ctx, b.sim, b.warm, e.win.First, nil)
+	p, err := warmUp(ctx, b.sim, b.warm, &b.dec, e.win.First, nil)
 	if err != nil {
 		return 0, err
 	}
 	v := b.sim.View()
 	h.Reset(v)
 	done := 0
-	var d sim.Decision
 	for {
 		for i := range p.Events {
 			ev := &p.Events[i]
@@ -106,7 +106,7 @@ func (b *baseline) play(ctx context.Context, e *Env, h *heuristic.Scheduler, rec
 		if done == e.win.Jobs {
 			return jct / float64(done), nil
 		}
-		if err := decide(b.sim, h, p, &d); err != nil {
+		if err := decide(b.sim, h, p, &b.dec); err != nil {
 			return 0, err
 		}
 		if p, err = b.sim.Advance(ctx); err != nil {

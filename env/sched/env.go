@@ -69,6 +69,7 @@ type Env struct {
 	dec     sim.Decision
 	mask    []bool
 	watch   sim.Observer
+	seen    func(*sim.Point) // warmed, kept so that no episode allocates it
 }
 
 var (
@@ -123,6 +124,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 		Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
 	}
 	e.mask = make([]bool, e.spec.MaskLen())
+	e.seen = e.warmed
 	if cfg.Relative != "" || cfg.Contested {
 		if e.base, err = newBaseline(e); err != nil {
 			return nil, err
@@ -200,7 +202,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 	e.parts.Slots.Reset()
 	e.parts.Encoder.Reset(&e.state)
 	e.parts.Reward.Reset(&e.win)
-	p, err := warmUp(ctx, e.sim, e.warm, e.win.First, e.warmed)
+	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
 	if err != nil {
 		return err
 	}
@@ -255,29 +257,28 @@ func (e *Env) prepare(ep env.Episode, try uint64) error {
 }
 
 // warmUp runs the first jobs under h until the job at position first arrives, then drops what waits of them. It
-// shows every point but the last, which it returns, to seen.
-func warmUp(ctx context.Context, s *sim.Simulator, h *heuristic.Scheduler, first int, seen func(*sim.Point)) (*sim.Point, error) {
+// shows every point but the last, which it returns, to seen. d is scratch space.
+func warmUp(ctx context.Context, s *sim.Simulator, h *heuristic.Scheduler, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
 	v := s.View()
 	h.Reset(v)
-	var d sim.Decision
 	for {
 		p, err := s.Advance(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if v.Arrived() > first {
-			return p, dropOld(s, first)
+			return p, dropOld(s, d, first)
 		}
 		if seen != nil {
 			seen(p)
 		}
-		if err := decide(s, h, p, &d); err != nil {
+		if err := decide(s, h, p, d); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func dropOld(s *sim.Simulator, first int) error {
+func dropOld(s *sim.Simulator, d *sim.Decision, first int) error {
 	v := s.View()
 	for i := 0; i < len(v.Waiting()); {
 		j := v.Waiting()[i]
@@ -285,7 +286,8 @@ func dropOld(s *sim.Simulator, first int) error {
 			i++
 			continue
 		}
-		if err := s.Apply(&sim.Decision{Op: sim.DropJob, Job: j}); err != nil {
+		d.Op, d.Job, d.GPUs = sim.DropJob, j, d.GPUs[:0]
+		if err := s.Apply(d); err != nil {
 			return err
 		}
 	}
@@ -318,7 +320,7 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 	if err := e.sim.Reset(&e.stream); err != nil {
 		return err
 	}
-	p, err := warmUp(ctx, e.sim, e.warm, e.win.First, nil)
+	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, nil)
 	if err != nil {
 		return err
 	}

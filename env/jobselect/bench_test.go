@@ -1,0 +1,117 @@
+package jobselect_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"clustergym/env"
+	"clustergym/env/jobselect"
+	"clustergym/env/sched"
+)
+
+// walker plays one episode after the other with random legal actions.
+type walker struct {
+	e     *sched.Env
+	ts    *env.TimeStep
+	r     *rand.Rand
+	disc  [1]int32
+	seed  uint64
+	n     uint64 // so many seeds, then again from 0
+	steps int
+}
+
+func newWalker(t testing.TB, cfg jobselect.Config, episodes uint64) *walker {
+	e := newEnv(t, cfg, topdrl(), philly(t, 20_000))
+	w := &walker{e: e, ts: env.NewTimeStep(e.Spec()), r: rand.New(rand.NewPCG(1, 1)), n: episodes}
+	w.ts.Kind = env.Terminated
+	return w
+}
+
+func (w *walker) reset(t testing.TB) {
+	if err := w.e.Reset(ctx, env.Episode{Seed: w.seed % w.n, Window: -1}, w.ts); err != nil {
+		t.Fatal(err)
+	}
+	w.seed++
+}
+
+// one is a step, or the reset before an episode's first.
+func (w *walker) one(t testing.TB) {
+	if w.ts.Kind.Last() {
+		w.reset(t)
+	}
+	w.disc[0] = int32(anyLegal(w.r, w.ts.Mask))
+	if err := w.e.Step(ctx, env.Action{Disc: w.disc[:]}, w.ts); err != nil {
+		t.Fatal(err)
+	}
+	w.steps++
+}
+
+// In steady state neither a step, its observation included, nor a reset allocates.
+func TestStepsAndResetsAllocateNothing(t *testing.T) {
+	if checked {
+		t.Skip("checking the books after every change allocates")
+	}
+	for _, relative := range []string{"", "sjf"} {
+		cfg := jobselect.DefaultConfig()
+		cfg.Relative = relative
+		w := newWalker(t, cfg, 3)
+		for w.seed < 7 { // twice through all episodes
+			w.one(t)
+		}
+		for !w.ts.Kind.Last() {
+			w.one(t)
+		}
+		w.reset(t)
+		if n := testing.AllocsPerRun(200, func() { w.one(t) }); n != 0 || w.ts.Kind.Last() {
+			t.Errorf("relative %q: %v allocations per step", relative, n)
+		}
+		if n := testing.AllocsPerRun(6, func() { w.reset(t) }); n != 0 {
+			t.Errorf("relative %q: %v allocations per reset", relative, n)
+		}
+	}
+}
+
+// BenchmarkStep is random legal play over generated Philly windows, resets included, on one core.
+func BenchmarkStep(b *testing.B) {
+	for _, x := range []struct {
+		name   string
+		change func(c *jobselect.Config)
+	}{
+		{"default", func(*jobselect.Config) {}},
+		{"relative", func(c *jobselect.Config) { c.Relative = "fifo" }},
+		{"oldest", func(c *jobselect.Config) { c.Slots = "oldest" }},
+		{"noisy", func(c *jobselect.Config) { c.Estimates = "noisy:0.5" }},
+	} {
+		b.Run(x.name, func(b *testing.B) {
+			cfg := jobselect.DefaultConfig()
+			x.change(&cfg)
+			w := newWalker(b, cfg, 64)
+			for w.seed < 2 {
+				w.one(b)
+			}
+			w.steps = 0
+			b.ReportAllocs()
+			for b.Loop() {
+				w.one(b)
+			}
+			b.ReportMetric(float64(w.steps)/b.Elapsed().Seconds(), "steps/s")
+		})
+	}
+}
+
+// BenchmarkReset is the cost of a new episode: drawing the window, the warm-up, the first observation.
+func BenchmarkReset(b *testing.B) {
+	for _, warm := range []int{0, 256} {
+		b.Run(fmt.Sprint("warm ", warm), func(b *testing.B) {
+			cfg := jobselect.DefaultConfig()
+			cfg.Warm = warm
+			w := newWalker(b, cfg, 64)
+			w.reset(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.reset(b)
+			}
+		})
+	}
+}
