@@ -80,7 +80,11 @@ func DecodeBytes(name string, data []byte, cfg Validator) error {
 	if doc != nil {
 		d.value("", doc, work.Elem(), 0)
 	}
-	d.validate(work.Interface().(Validator).Validate())
+	if len(d.errs) < maxFaults {
+		d.validate(work.Interface().(Validator).Validate())
+	} else {
+		d.errs = append(d.errs, &Error{Err: fmt.Errorf("more than %d faults; the rest is left out", maxFaults)})
+	}
 	if len(d.errs) == 0 {
 		target.Set(work.Elem())
 		return nil
@@ -97,21 +101,6 @@ func DecodeBytes(name string, data []byte, cfg Validator) error {
 		errs[i] = e
 	}
 	return errors.Join(errs...)
-}
-
-// Encode writes cfg as YAML: keys in the order of the struct's fields, map keys sorted. Fields tagged omitempty are
-// left out when zero, so they must have zero as their default. DecodeBytes into the same defaults gives cfg again.
-func Encode(cfg any) ([]byte, error) {
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
-	e.SetIndent(2)
-	if err := e.Encode(cfg); err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
-	}
-	if err := e.Close(); err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
-	}
-	return b.Bytes(), nil
 }
 
 // structOf is the struct that cfg points to.

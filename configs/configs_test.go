@@ -104,6 +104,34 @@ func TestDefaultsAreNotSharedWithWhatIsDecoded(t *testing.T) {
 	}
 }
 
+func TestHostileDocumentsEndSoon(t *testing.T) {
+	var levels strings.Builder
+	levels.WriteString("a: &a0 {count: 1, x: 1, delay: 3}\n")
+	for i := 1; i < 30; i++ {
+		fmt.Fprintf(&levels, "a%d: &a%d {<<: [*a%d, *a%d], y: 2}\n", i, i, i-1, i-1)
+	}
+	for what, text := range map[string]string{
+		"merge keys that double":       levels.String() + "racks: [*a29, *a29]\n",
+		"merge keys that meet":         "train: &t\n  <<: [*t, *t, *t]\n",
+		"lists that hold themselves":   "racks: &r [*r, *r]\nnames: &n [*n, *n]\n",
+		"many faults in many elements": "racks: [" + strings.Repeat("{x: 1, count: y}, ", 100_000) + "]\n",
+		"very deep":                    "racks: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "\n",
+	} {
+		done := make(chan error, 1)
+		go func() { done <- DecodeBytes("x.yaml", []byte(text), defaults()) }()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("%s: accepted", what)
+			} else if n := len(leaves(err)); n > maxFaults+10 {
+				t.Errorf("%s: %d faults", what, n)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: takes too long", what)
+		}
+	}
+}
+
 func TestMissingFileIsErrNotExist(t *testing.T) {
 	if err := Decode(fstest.MapFS{}, "no.yaml", defaults()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
@@ -284,6 +312,34 @@ func TestEncodeKeepsTheOrderOfFields(t *testing.T) {
 			t.Errorf("%s stands at %d, after a key at %d, in\n%s", name, i, at, text)
 		}
 		at = i
+	}
+}
+
+func TestEncodeOfOddities(t *testing.T) {
+	five := 5
+	for _, c := range []struct {
+		what string
+		cfg  any
+		want string // "" = an error
+	}{
+		{"omitempty", rack{Count: 1}, "count: 1\ndelay: 0s\n"},
+		{"a text that looks like a number", struct{ A string }{"1e3"}, "a: \"1e3\"\n"},
+		{"a text that looks like nothing", struct{ A string }{""}, "a: \"\"\n"},
+		{"a text of two lines", struct{ A string }{"\tx\n"}, "a: \"\\tx\\n\"\n"},
+		{"bytes that are no text", struct{ A string }{"\xff"}, "a: !!binary /w==\n"},
+		{"flow", struct {
+			A []int `yaml:"a,flow"`
+		}{[]int{1, 2}}, "a: [1, 2]\n"},
+		{"pointers", struct{ A, B *int }{&five, nil}, "a: 5\nb: null\n"},
+		{"anything", struct{ A any }{map[string]any{"y": 1, "x": true}}, "a:\n  x: true\n  y: 1\n"},
+		{"durations in anything", struct{ A []any }{[]any{time.Second}}, "a:\n  - 1s\n"},
+		{"a channel", struct{ A chan int }{}, ""},
+		{"a map by number", struct{ A map[int]int }{map[int]int{1: 1}}, ""},
+	} {
+		got, err := Encode(c.cfg)
+		if string(got) != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s: got %q, error %v, want %q", c.what, got, err, c.want)
+		}
 	}
 }
 

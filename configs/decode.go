@@ -16,8 +16,10 @@ import (
 
 const (
 	// A document that unfolds to more values than this through aliases is an attack or an accident.
-	maxNodes = 1 << 20
+	maxNodes = 1 << 16
 	maxDepth = 64
+	// Nobody reads more faults at once, and a hostile document could have millions.
+	maxFaults = 100
 
 	nullTag  = "!!null"
 	mergeTag = "!!merge"
@@ -128,6 +130,9 @@ func (d *decoder) value(key string, n *yaml.Node, v reflect.Value, depth int) {
 
 // tooLarge counts a value, and reports once that there are too many of them or too deep ones.
 func (d *decoder) tooLarge(key string, line, depth int) bool {
+	if len(d.errs) >= maxFaults {
+		return true
+	}
 	if d.nodes++; d.nodes <= maxNodes && depth <= maxDepth {
 		return false
 	}

@@ -65,7 +65,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"renders anything", "rendering only looks"},
 		{"allocates", "steps allocate nothing"},
 	} {
-		shared = 0
+		shared.Store(0)
 		found := false
 		for _, claim := range claims {
 			if claim.name != c.claim {

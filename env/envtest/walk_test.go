@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"clustergym/env"
@@ -36,8 +37,8 @@ type walk struct {
 
 const walkSteps = 12
 
-// shared is what instances share under a fault.
-var shared uint64
+// shared is what instances share under a fault. It is atomic so that the fault is one of the contract only.
+var shared atomic.Uint64
 
 func newWalk(fault string) *walk {
 	w := &walk{fault: fault, spec: env.Spec{
@@ -62,8 +63,7 @@ func newWalk(fault string) *walk {
 	case "info not scalar":
 		w.spec.Info[0].Shape = []int{2}
 	case "instances differ in spec":
-		shared++
-		w.spec.Info[0].Doc = fmt.Sprint(shared)
+		w.spec.Info[0].Doc = fmt.Sprint(shared.Add(1))
 	case "never ends":
 		w.spec.MaxSteps, w.spec.Info[0].High = 0, 0
 	case "limit not kept":
@@ -91,8 +91,7 @@ func (w *walk) SampleTask(src *rand.Rand, dst []float64) {
 	case "task out of bounds":
 		dst[0] = 2
 	case "task from elsewhere":
-		shared++
-		dst[0] = rng.Uniform(rng.Mix(shared))
+		dst[0] = rng.Uniform(rng.Mix(shared.Add(1)))
 	}
 }
 
@@ -138,7 +137,7 @@ func (w *walk) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) erro
 			w.stream = 0
 		}
 	case "instances share state":
-		shared++
+		shared.Add(1)
 	}
 	rng.Seed(&w.pcg, seed, "walk")
 	w.x, w.tilt, w.steps, w.kind, w.reward, w.begun = w.src.NormFloat64(), tilt, 0, env.First, 0, true
@@ -183,8 +182,7 @@ func (w *walk) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	}
 	w.x += float64(a.Disc[0]-1) + float64(a.Cont[0]) + w.tilt + 0.1*w.src.NormFloat64()
 	if w.fault == "instances share state" {
-		shared++
-		w.x += float64(shared%97) * 1e-3
+		w.x += float64(shared.Add(1)%97) * 1e-3
 	}
 	w.reward = -math.Abs(w.x)
 	w.masked = w.src.IntN(3)
