@@ -24,12 +24,12 @@ func OpenFile(path string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("trace %s: %w", path, cause(err))
 	}
 	if st, err := f.Stat(); err == nil && st.IsDir() {
-		f.Close()
+		_ = f.Close() // the fault is the one to tell
 		return nil, fmt.Errorf("trace %s: this is a folder, a file is wanted", path)
 	}
 	u, err := unpack(f, path)
 	if err != nil {
-		f.Close()
+		_ = f.Close() // the fault is the one to tell
 		return nil, err
 	}
 	u.closers = append(u.closers, f.Close)

@@ -136,13 +136,13 @@ func (p *progress) tick(t train.Progress) {
 	}
 	if p.bar == nil {
 		p.bar = p.newBar(p.steps, "training", "steps")
-		p.bar.Set64(t.Step)
+		_ = p.bar.Set64(t.Step) // a bar that cannot be drawn hurts nobody
 	}
 	if now := p.now(); now.Sub(p.drawn) > 200*time.Millisecond {
 		p.drawn = now
 		p.bar.Describe(fmt.Sprintf("training  return %7.3f ", t.Return))
 	}
-	p.bar.Set64(t.Step)
+	_ = p.bar.Set64(t.Step)
 }
 
 func (p *progress) log(r train.Record, perSecond float64) {

@@ -1,7 +1,9 @@
 package kernel
 
+import "golang.org/x/exp/constraints"
+
 // Float is the element type: float32 for work, float64 for checking gradients.
-type Float interface{ float32 | float64 }
+type Float interface{ constraints.Float }
 
 // set is one implementation of the float32 kernels: the single point where faster code is chosen.
 type set struct {

@@ -28,11 +28,11 @@ func Write(w io.Writer, s traces.Stream) (n int, err error) {
 		if err := s.Next(&j); err == io.EOF {
 			return n, b.Flush()
 		} else if err != nil {
-			b.Flush() // what was read is of use; the stream's fault is the one to tell
+			_ = b.Flush() // what was read is of use; the stream's fault is the one to tell
 			return n, err
 		}
 		if err := check(&j); err != nil {
-			b.Flush()
+			_ = b.Flush()
 			return n, fmt.Errorf("csv: job %d (%q): %w", n, j.ID, err)
 		}
 		row = appendRow(row[:0], &j)
