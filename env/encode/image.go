@@ -26,7 +26,7 @@ type Image struct {
 	gpus   float64
 	place  *Placements
 
-	height []float32 // by column of nodes: sum of the bars
+	height []float32 // where a column is a node: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
 }
 
@@ -42,8 +42,8 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements) (*Ima
 			return nil, fmt.Errorf("encode: a counter of %d GPUs has no machines to draw; want at most %d GPUs, or a cluster of nodes", c.GPUs(), wideCluster)
 		}
 		im.cols, im.perCol = c.Nodes(), true
+		im.height = make([]float32, c.GPUs())
 	}
-	im.height = make([]float32, im.cols)
 	return im, nil
 }
 
@@ -146,12 +146,17 @@ func (im *Image) clusterImage(dst []float32, s *sched.State) {
 		for _, j := range v.Running() {
 			full, part := im.axis.Bar(known(s, j))
 			for _, g := range v.GPUs(j) {
-				im.height[im.c.NodeOf(g)] += float32(full) + part
+				im.height[g] = max(im.height[g], float32(full)+part)
 			}
 		}
-		for n := range im.height {
-			if from, to := im.c.NodeGPUs(n); to > from {
-				h := im.height[n] / float32(to-from)
+		for n := range im.cols {
+			from, to := im.c.NodeGPUs(n)
+			sum := float32(0)
+			for _, h := range im.height[from:to] {
+				sum += h
+			}
+			if sum > 0 {
+				h := min(rowCount, sum/float32(to-from))
 				paint(dst, im.cols, n, int(h), h-float32(int(h)))
 			}
 		}
@@ -196,12 +201,20 @@ func cover(dst []float32, cols, col, full int, part float32) {
 
 func (im *Image) global(dst []float32, s *sched.State) {
 	v := s.View
+	now := v.Now()
 	backlog, gpus, work := s.Waiting, s.WaitingGPUs, s.WaitingWork
+	if s.Blind {
+		work = float64(now)*gpus - s.WaitingSince
+	}
 	for _, j := range s.Slots {
 		k := &s.Known[j]
 		backlog--
 		gpus -= k.GPUs
-		work -= float64(k.Estimate) * k.GPUs
+		e := k.Estimate
+		if s.Blind {
+			e = now - v.Trace(j).Submit
+		}
+		work -= float64(e) * k.GPUs
 	}
 	if backlog == 0 {
 		gpus, work = 0, 0
@@ -215,7 +228,6 @@ func (im *Image) global(dst []float32, s *sched.State) {
 	} else {
 		rate = 1
 	}
-	now := v.Now()
 	dst[0] = float32(float64(v.Cluster().FreeMilli()) / (1000 * im.gpus))
 	dst[1] = C(float64(len(v.Running())), im.gpus)
 	dst[2] = C(float64(backlog), 1024)

@@ -196,7 +196,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 	if err := e.sim.Reset(&e.stream); err != nil {
 		return err
 	}
-	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork = 0, 0, 0
+	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
 	e.state.LastArrival, e.state.LastFinish = 0, 0
 	e.state.Slots, e.state.Fits, e.state.Picked = e.state.Slots[:0], e.state.Fits[:0], e.state.Picked[:0]
 	e.parts.Slots.Reset()
@@ -423,6 +423,7 @@ func (e *Env) enqueue(j sim.Job) {
 	s.Waiting++
 	s.WaitingGPUs += k.GPUs
 	s.WaitingWork += float64(k.Estimate) * k.GPUs
+	s.WaitingSince += float64(s.View.Trace(j).Submit) * k.GPUs
 	e.parts.Slots.Add(s, j)
 }
 
@@ -432,8 +433,9 @@ func (e *Env) dequeue(j sim.Job) {
 	s.Waiting--
 	s.WaitingGPUs -= k.GPUs
 	s.WaitingWork -= float64(k.Estimate) * k.GPUs
+	s.WaitingSince -= float64(s.View.Trace(j).Submit) * k.GPUs
 	if s.Waiting == 0 {
-		s.WaitingGPUs, s.WaitingWork = 0, 0 // no rounding is carried along
+		s.WaitingGPUs, s.WaitingWork, s.WaitingSince = 0, 0, 0 // no rounding is carried along
 	}
 	e.parts.Slots.Remove(s, j)
 }

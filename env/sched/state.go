@@ -17,12 +17,13 @@ type State struct {
 	Fits   []bool        // [len(Slots)], whether the slot's gang can start now
 	Picked []cluster.GPU // a partial choice, for actions that take several steps
 
-	Waiting     int           // jobs in the queue, visible or not
-	WaitingGPUs float64       // their GPUs
-	WaitingWork float64       // their GPUs × estimate, in GPU-nanoseconds
-	LastArrival time.Duration // latest, of any job
-	LastFinish  time.Duration // latest; the episode's origin before the first
-	Blind       bool          // no estimates: time run replaces remaining, time waited replaces e
+	Waiting      int           // jobs in the queue, visible or not
+	WaitingGPUs  float64       // their GPUs
+	WaitingWork  float64       // their GPUs × estimate, in GPU-nanoseconds
+	WaitingSince float64       // their GPUs × submit, in GPU-nanoseconds
+	LastArrival  time.Duration // latest, of any job
+	LastFinish   time.Duration // latest; the episode's origin before the first
+	Blind        bool          // no estimates: time run replaces remaining, time waited replaces e
 }
 
 // Known is what a policy may know of one job. It never changes while the job lives.
