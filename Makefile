@@ -8,7 +8,7 @@ SHELL := bash
 GO       ?= go
 TOOLS    := $(CURDIR)/.tools/bin
 LINT_VER := v2.15.0
-LINT     ?= $(TOOLS)/golangci-lint-$(LINT_VER)
+GOLANGCI ?= $(TOOLS)/golangci-lint-$(LINT_VER)
 
 # Benchmarks of the calls that must be fast; PKG=./env/sim narrows them down.
 PKG   ?= ./...
@@ -29,8 +29,8 @@ vet:
 	$(GO) vet ./...
 	$(GO) vet -tags invariants ./env/...
 
-lint: $(LINT)
-	$(LINT) run ./...
+lint: $(GOLANGCI)
+	$(GOLANGCI) run ./...
 
 arch:
 	$(GO) test -count=1 ./internal/archtest

@@ -138,7 +138,7 @@ func (c *checker) library(spec *ast.ImportSpec, full string) {
 	if c.test {
 		may = append(may, everyTest...)
 	}
-	if !slices.ContainsFunc(may, func(m string) bool { return m == "..." || matches(m+"/...", full) }) {
+	if !slices.ContainsFunc(may, func(m string) bool { return matches(m+"/...", full) }) {
 		c.fault(spec.Pos(), "%s imports %s, which is not among its libraries", c.pkg, full)
 		return
 	}

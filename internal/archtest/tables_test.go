@@ -110,7 +110,6 @@ var libraries = map[string][]string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/jedib0t/go-pretty/v6",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
 	},
-	"internal/deps": {"..."}, // keeps in go.mod what is not imported elsewhere yet
 }
 
 // everywhere are outside modules open to every package, and everyTest those open to every test.
