@@ -3,12 +3,12 @@ package train
 import "clustergym/internal/fault"
 
 // Config says how long to train and how often to look up. All numbers are environment steps, counted over all
-// rows; 0 in an interval means never.
+// rows; 0 in an interval means never, but for the record and the checkpoint at the end.
 type Config struct {
 	Steps           int64 `yaml:"steps"`            // in all
 	Envs            int   `yaml:"envs"`             // rows: environments stepped together; changes results
-	LogEvery        int64 `yaml:"log_every"`        // a line of progress.jsonl
-	EvalEvery       int64 `yaml:"eval_every"`       // greedy evaluation on the validation windows
+	LogEvery        int64 `yaml:"log_every"`        // a record of progress; there is one at the end as well
+	EvalEvery       int64 `yaml:"eval_every"`       // an evaluation of what was learnt; there is one at the end as well unless 0
 	CheckpointEvery int64 `yaml:"checkpoint_every"` // a checkpoint; there is one at the end as well
 	Keep            int   `yaml:"keep"`             // checkpoints kept beside the best one; 0 = all
 }
@@ -23,7 +23,7 @@ func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Steps >= 1, "steps", c.Steps, "1 or more environment steps")
 	l.Add(c.Envs >= 1 && c.Envs <= 65536, "envs", c.Envs, "1 to 65536")
-	l.Add(c.LogEvery >= 0, "log_every", c.LogEvery, "a number of steps, 0 = never")
+	l.Add(c.LogEvery >= 0, "log_every", c.LogEvery, "a number of steps, 0 = only at the end")
 	l.Add(c.EvalEvery >= 0, "eval_every", c.EvalEvery, "a number of steps, 0 = never")
 	l.Add(c.CheckpointEvery >= 0, "checkpoint_every", c.CheckpointEvery, "a number of steps, 0 = only at the end")
 	l.Add(c.Keep >= 0, "keep", c.Keep, "a number of checkpoints, 0 = all")

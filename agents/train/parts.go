@@ -1,21 +1,20 @@
 package train
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 
 	"clustergym/agents"
 )
 
 // Parts are the trainer's own parts of a checkpoint; the agent's come beside them.
-func (t *Trainer) Parts() []agents.Part { return []agents.Part{(*statePart)(t), (*envsPart)(t)} }
+func (t *Trainer) Parts() []agents.Part {
+	return []agents.Part{agents.NewJSONPart("trainer.json", t.save, t.load), agents.NewPart("envs.bin", (*envsState)(t))}
+}
 
-// statePart is trainer.json. Floats are kept as bits: a decimal would have to be read back exactly.
-type statePart Trainer
-
+// state is trainer.json. Floats are kept as bits: JSON has no NaN.
 type state struct {
 	Step       int64          `json:"step"`
 	Episodes   int64          `json:"episodes"`
@@ -35,74 +34,72 @@ type learnedState struct {
 	N    int64  `json:"n"`
 }
 
-// Name implements agents.Part.
-func (p *statePart) Name() string { return "trainer.json" }
-
-// WriteTo implements agents.Part.
-func (p *statePart) WriteTo(w io.Writer) (int64, error) {
+func (t *Trainer) save() (state, error) {
 	s := state{
-		Step: p.step, Episodes: p.episodes, Updates: p.updates, Return: bits(p.ret), Length: p.length,
-		LastReturn: bits(p.lastReturn), LastLength: bits(p.lastLength),
+		Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: bits(t.ret), Length: t.length,
+		LastReturn: bits(t.lastReturn), LastLength: bits(t.lastLength),
 	}
-	for _, g := range p.pcg {
+	for _, g := range t.pcg {
 		b, err := g.MarshalBinary()
 		if err != nil {
-			return 0, err
+			return s, err
 		}
 		s.Streams = append(s.Streams, b)
 	}
-	for _, row := range p.lastInfo {
+	for _, row := range t.lastInfo {
 		s.LastInfo = append(s.LastInfo, bits(row))
 	}
-	for i, l := range p.learn {
-		s.Learn = append(s.Learn, learnedState{l.Name, math.Float64bits(l.Value), p.learnN[i]})
+	for i, l := range t.learn {
+		s.Learn = append(s.Learn, learnedState{l.Name, math.Float64bits(l.Value), t.learnN[i]})
 	}
-	b, err := json.MarshalIndent(s, "", " ")
-	if err != nil {
-		return 0, err
-	}
-	n, err := w.Write(append(b, '\n'))
-	return int64(n), err
+	return s, nil
 }
 
-// ReadFrom implements agents.Part.
-func (p *statePart) ReadFrom(r io.Reader) (int64, error) {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return int64(len(b)), err
-	}
-	var s state
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return int64(len(b)), fmt.Errorf("trainer.json: %w", err)
-	}
-	n := len(p.pcg)
+// load takes s over, or changes nothing.
+func (t *Trainer) load(s state) error {
+	n := len(t.pcg)
 	if len(s.Streams) != n || len(s.Return) != n || len(s.Length) != n {
-		return int64(len(b)), fmt.Errorf("trainer.json: %d environments, want %d", len(s.Streams), n)
+		return fmt.Errorf("%d streams, %d returns and %d lengths, want those of %d environments", len(s.Streams), len(s.Return), len(s.Length), n)
+	}
+	if s.Step < 0 || s.Episodes < 0 || s.Updates < 0 {
+		return fmt.Errorf("%d steps, %d episodes and %d updates cannot be", s.Step, s.Episodes, s.Updates)
+	}
+	if last := len(s.LastReturn); last > recent || len(s.LastLength) != last || len(s.LastInfo) != last {
+		return fmt.Errorf("%d returns, %d lengths and %d infos of finished episodes, want equally many, %d at most",
+			last, len(s.LastLength), len(s.LastInfo), recent)
 	}
 	for _, row := range s.LastInfo {
-		if len(row) != len(p.spec.Info) {
-			return int64(len(b)), fmt.Errorf("trainer.json: %d infos of an episode, want %d", len(row), len(p.spec.Info))
+		if len(row) != len(t.spec.Info) {
+			return fmt.Errorf("%d infos of an episode, want %d", len(row), len(t.spec.Info))
 		}
 	}
-	for i, g := range p.pcg {
-		if err := g.UnmarshalBinary(s.Streams[i]); err != nil {
-			return int64(len(b)), fmt.Errorf("trainer.json: stream %d: %w", i, err)
-		}
-	}
-	p.step, p.episodes, p.updates = s.Step, s.Episodes, s.Updates
-	p.ret, p.length = floats(s.Return), s.Length
-	p.lastReturn, p.lastLength, p.lastInfo = floats(s.LastReturn), floats(s.LastLength), nil
-	for _, row := range s.LastInfo {
-		p.lastInfo = append(p.lastInfo, floats(row))
-	}
-	p.learn, p.learnN = nil, nil
 	for _, l := range s.Learn {
-		p.learn = append(p.learn, agents.Stat{Name: l.Name, Value: math.Float64frombits(l.Sum)})
-		p.learnN = append(p.learnN, l.N)
+		if l.N < 1 {
+			return fmt.Errorf("a mean of %s over %d updates", l.Name, l.N)
+		}
 	}
-	return int64(len(b)), nil
+	streams := make([]rand.PCG, n)
+	for i, b := range s.Streams {
+		if err := streams[i].UnmarshalBinary(b); err != nil {
+			return fmt.Errorf("stream %d: %w", i, err)
+		}
+	}
+
+	for i := range streams {
+		*t.pcg[i] = streams[i]
+	}
+	t.step, t.episodes, t.updates = s.Step, s.Episodes, s.Updates
+	t.ret, t.length = floats(s.Return), s.Length
+	t.lastReturn, t.lastLength, t.lastInfo = floats(s.LastReturn), floats(s.LastLength), nil
+	for _, row := range s.LastInfo {
+		t.lastInfo = append(t.lastInfo, floats(row))
+	}
+	t.learn, t.learnN = nil, nil
+	for _, l := range s.Learn {
+		t.learn = append(t.learn, agents.Stat{Name: l.Name, Value: math.Float64frombits(l.Sum)})
+		t.learnN = append(t.learnN, l.N)
+	}
+	return nil
 }
 
 func bits(v []float64) []uint64 {
@@ -121,14 +118,11 @@ func floats(v []uint64) []float64 {
 	return out
 }
 
-// envsPart is envs.bin: every training environment and what its row is about to do.
-type envsPart Trainer
+// envsState is envs.bin: every training environment and what its row is about to do.
+type envsState Trainer
 
-// Name implements agents.Part.
-func (p *envsPart) Name() string { return "envs.bin" }
-
-// WriteTo implements agents.Part.
-func (p *envsPart) WriteTo(w io.Writer) (int64, error) {
+// WriteTo implements io.WriterTo.
+func (p *envsState) WriteTo(w io.Writer) (int64, error) {
 	b, err := p.vec.AppendSnapshot(nil)
 	if err != nil {
 		return 0, err
@@ -137,8 +131,8 @@ func (p *envsPart) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// ReadFrom implements agents.Part.
-func (p *envsPart) ReadFrom(r io.Reader) (int64, error) {
+// ReadFrom implements io.ReaderFrom.
+func (p *envsState) ReadFrom(r io.Reader) (int64, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return int64(len(b)), err
