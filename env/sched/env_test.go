@@ -1,0 +1,163 @@
+package sched_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+var ctx = context.Background()
+
+func workload(n int) []traces.Job {
+	r := rand.New(rand.NewPCG(1, 1))
+	jobs := make([]traces.Job, n)
+	at := time.Duration(0)
+	for i := range jobs {
+		at += time.Duration(r.ExpFloat64() * 200 * float64(time.Second))
+		jobs[i] = traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(3000)) * time.Second, GPUs: 1 + r.IntN(4), GPUMilli: 1000}
+	}
+	return jobs
+}
+
+func newEnv(t *testing.T, change func(c *jobselect.Config)) *sched.Env {
+	t.Helper()
+	cfg := jobselect.DefaultConfig()
+	cfg.Window, cfg.Warm = 30, 20
+	change(&cfg)
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}
+	w, err := jobselect.NewWorkload(cfg, spec, workload(300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := jobselect.New(cfg, spec, w.Windows, traces.Training)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// fifoThroughSlots plays the oldest that fits, which is FIFO skip where everything waiting is visible.
+func fifoThroughSlots(t *testing.T, e *sched.Env, ep env.Episode, o sim.Observer) {
+	t.Helper()
+	ts := env.NewTimeStep(e.Spec())
+	e.Watch(o)
+	if err := e.Reset(ctx, ep, ts); err != nil {
+		t.Fatal(err)
+	}
+	for !ts.Kind.Last() {
+		best := -1
+		for i, j := range e.State().Slots {
+			if e.State().Fits[i] && (best < 0 || e.State().View.Pos(j) < e.State().View.Pos(e.State().Slots[best])) {
+				best = i
+			}
+		}
+		if err := e.Step(ctx, env.Action{Disc: []int32{int32(best)}}, ts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Watch(nil)
+}
+
+// Simulate gives a heuristic the same jobs, the same cluster and the same warm start as the agent has: FIFO skip
+// through the slots and FIFO skip in the agent's place end with the same jobs at the same times.
+func TestSimulateIsTheSameEpisode(t *testing.T) {
+	e := newEnv(t, func(c *jobselect.Config) { c.Visible = 60 })
+	cfg := heuristic.DefaultConfig()
+	cfg.Admission, cfg.Placement = "skip", "closest-b"
+	h, err := heuristic.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ep := range []env.Episode{{Window: 0}, {Window: 2}, {Seed: 9, Window: -1}} {
+		counted := func(pos int) bool { return pos >= e.Window().First }
+		agent, other := &metrics.Collector{Keep: counted}, &metrics.Collector{Keep: counted}
+		fifoThroughSlots(t, e, ep, agent)
+		if err := e.Simulate(ctx, ep, h, other); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := fmt.Sprint(agent.Jobs()), fmt.Sprint(other.Jobs()); a != b || len(agent.Jobs()) != 30 {
+			t.Errorf("%+v: the agent's jobs\n%s\nthe scheduler's\n%s", ep, a, b)
+		}
+		if err := e.Step(ctx, env.Action{Disc: []int32{0}}, env.NewTimeStep(e.Spec())); !errors.Is(err, env.ErrResetNeeded) {
+			t.Errorf("after Simulate: %v, want ErrResetNeeded", err)
+		}
+	}
+}
+
+// Every order plays whole episodes in the agent's place, those that preempt too.
+func TestSimulateEveryOrder(t *testing.T) {
+	e := newEnv(t, func(*jobselect.Config) {})
+	for _, order := range heuristic.Orders() {
+		cfg := heuristic.DefaultConfig()
+		cfg.Order = order
+		h, err := heuristic.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &metrics.Collector{Keep: func(pos int) bool { return pos >= 20 }}
+		if err := e.Simulate(ctx, env.Episode{Window: 1}, h, c); err != nil {
+			t.Fatalf("%s: %v", order, err)
+		}
+		if s := c.Summary(0, 0); s.Finished != 30 || s.JCT.Mean <= 0 {
+			t.Errorf("%s: %+v", order, s)
+		}
+	}
+}
+
+func TestCancelledSimulation(t *testing.T) {
+	e := newEnv(t, func(*jobselect.Config) {})
+	h, err := heuristic.New(heuristic.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := e.Simulate(gone, env.Episode{Window: 0}, h, &metrics.Collector{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Simulate(ctx, env.Episode{Window: 0}, h, &metrics.Collector{}); !errors.Is(err, env.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+func TestWindowsOutOfRange(t *testing.T) {
+	e := newEnv(t, func(*jobselect.Config) {})
+	ts := env.NewTimeStep(e.Spec())
+	for _, window := range []int{-2, 7, 1 << 40} {
+		if err := e.Reset(ctx, env.Episode{Window: window}, ts); err == nil || !strings.Contains(err.Error(), "window") {
+			t.Errorf("window %d: %v", window, err)
+		}
+	}
+	if err := e.Step(ctx, env.Action{Disc: []int32{0}}, ts); !errors.Is(err, env.ErrResetNeeded) {
+		t.Errorf("after a failed reset: %v", err)
+	}
+}
+
+func TestConfigFaults(t *testing.T) {
+	var zero sched.Config
+	err := zero.Validate()
+	for _, key := range []string{"gamma", "tau", "window"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v does not name %s", err, key)
+		}
+	}
+	if _, err := sched.New(zero, sched.Parts{}); err == nil {
+		t.Error("New takes it")
+	}
+}
