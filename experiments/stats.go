@@ -50,6 +50,18 @@ func Mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
+// GeometricMean is the exponential of the mean logarithm; every value must be above 0.
+func GeometricMean(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, x := range v {
+		sum += math.Log(x)
+	}
+	return math.Exp(sum / float64(len(v)))
+}
+
 // bootstrap is the 95 % percentile interval of stat over resamples of the windows. For each resample, draw(i)
 // gives the window in place i and a number for choosing among seeds; numbers come from the stream called name,
 // so tables repeat and comparisons are paired.

@@ -27,6 +27,15 @@ func TestIQMCutsAQuarterOnEachSide(t *testing.T) {
 	}
 }
 
+func TestGeometricMeanWeighsRatios(t *testing.T) {
+	if got := GeometricMean([]float64{1, 100}); math.Abs(got-10) > 1e-12 {
+		t.Errorf("got %v, want 10", got)
+	}
+	if !math.IsNaN(GeometricMean(nil)) {
+		t.Error("the geometric mean of nothing is a number")
+	}
+}
+
 func TestPairedDifference(t *testing.T) {
 	a := sample{{8, 18, 30, 40}}
 	b := sample{{10, 20, 30, 30}}

@@ -303,7 +303,7 @@ func (t *training) validate(step int64) error {
 	if err != nil {
 		return err
 	}
-	jct := Mean(column(played[0][0], func(s *metrics.Summary) float64 { return s.JCT.Mean }))
+	jct := GeometricMean(column(played[0][0], func(s *metrics.Summary) float64 { return s.JCT.Mean }))
 	better := !t.hasBest || jct < t.best.Value
 	if err := t.dir.line(line{Step: step, Eval: &validation{n, jct, better}}); err != nil {
 		return err

@@ -164,7 +164,7 @@ func (p *progress) best(step int64, jct float64, best bool) {
 	if p.bar != nil {
 		_ = p.bar.Clear() // it is drawn again at the next tick
 	}
-	p.say("step %8d  validation windows: mean JCT %s%s", step, experiments.Hours(jct), mark)
+	p.say("step %8d  validation windows: typical JCT %s%s", step, experiments.Hours(jct), mark)
 }
 
 func (p *progress) game(done, all int) {
