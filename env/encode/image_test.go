@@ -221,7 +221,8 @@ func TestNoEstimates(t *testing.T) {
 	want(t, "B", jobs[1:5], l(25*second), 1.0/3, l(25*second), l(25*second/3))
 	want(t, "D", jobs[11:15], l(10*second), 1.0/3, l(10*second), l(10*second/3))
 	// The backlog: C has waited 20 s for two GPUs, E 5 s for two, F came now.
-	want(t, "backlog", wide(field(t, e, ts, "global"))[2:5], math.Log1p(3)/math.Log1p(1024), 5.0/12, l((40+10)*second/3))
+	want(t, "backlog", wide(field(t, e, ts, "global"))[2:6], math.Log1p(3)/math.Log1p(1024), 5.0/12, l((40+10)*second/3),
+		0) // F has arrived now
 }
 
 // A GPU that is shared shows its longest job, whatever the order in which they started.

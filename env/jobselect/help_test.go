@@ -155,10 +155,6 @@ type fact struct {
 	rate                  float64
 }
 
-func (f *facts) reset(w *sched.Window) {
-	f.first, f.begin, f.jobs, f.order, f.points = w.First, w.Begin, map[int]*fact{}, nil, nil
-}
-
 func (f *facts) Observe(v *sim.View, p *sim.Point) error {
 	if f.jobs == nil {
 		f.jobs = map[int]*fact{}

@@ -297,15 +297,6 @@ func mixedSpec(r *rand.Rand) cluster.Spec {
 	return s
 }
 
-func gpusOf(t fatal, s cluster.Spec) int {
-	t.Helper()
-	c, err := cluster.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.GPUs()
-}
-
 // ended says whether err is the end of the run, and fails at any other.
 func ended(t fatal, err error) bool {
 	t.Helper()

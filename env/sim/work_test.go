@@ -16,16 +16,16 @@ import (
 
 // stints follows every job of a run: what it has done by its rates, and how often these changed.
 type stints struct {
-	work, last map[string]float64
-	rate       map[string]float64
-	since      map[string]time.Duration
-	changes    map[string]int
-	ran        map[string]time.Duration
-	finish     map[string]time.Duration
-	maxRate    map[string]float64
-	jct, n     int64 // ns: sum of JCT; integral of the number of jobs in the system
-	in         int64
-	cursor     time.Duration
+	work    map[string]float64
+	rate    map[string]float64
+	since   map[string]time.Duration
+	changes map[string]int
+	ran     map[string]time.Duration
+	finish  map[string]time.Duration
+	maxRate map[string]float64
+	jct, n  int64 // ns: sum of JCT; integral of the number of jobs in the system
+	in      int64
+	cursor  time.Duration
 }
 
 func newStints() *stints {
@@ -51,6 +51,9 @@ func (f *stints) Observe(v *sim.View, p *sim.Point) error {
 		case sim.Preempt, sim.Finish:
 			f.ran[id] += e.At - f.since[id]
 			f.work[id] += float64(e.At-f.since[id]) * f.rate[id]
+			if got := v.Ran(e.Job); got != f.ran[id] && e.At == p.Now {
+				return fmt.Errorf("%s has run %v, the view says %v", id, f.ran[id], got)
+			}
 			if e.Kind == sim.Finish {
 				f.finish[id] = e.At
 				f.jct += int64(e.At - v.Trace(e.Job).Submit)
