@@ -126,7 +126,7 @@ func TestHostileDocumentsEndSoon(t *testing.T) {
 			} else if n := len(leaves(err)); n > maxFaults+10 {
 				t.Errorf("%s: %d faults", what, n)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute): // unbounded, they would take days
 			t.Fatalf("%s: takes too long", what)
 		}
 	}
