@@ -13,10 +13,9 @@ import (
 
 // Writer appends events to one file. Not safe for concurrent use.
 type Writer struct {
-	w   io.Writer
-	buf []byte
-	msg []byte
-	sub []byte
+	w io.Writer
+	// Scratch for a frame, its message, the message's summary and one value of that.
+	buf, msg, summary, value []byte
 }
 
 // Scalar is one number under a tag such as "rollout/ep_rew_mean".
@@ -25,19 +24,19 @@ type Scalar struct {
 	Value float64
 }
 
-// New begins an event file on w. restart marks a resumed run: TensorBoard then forgets what earlier files say of
-// step and later (SessionLog START).
-func New(w io.Writer, now time.Time, restart bool, step int64) (*Writer, error) {
+// New begins an event file on w. purge is for a resumed run: TensorBoard then forgets what earlier files say of
+// that step and later ones (SessionLog START). 0 begins a run.
+func New(w io.Writer, now time.Time, purge int64) (*Writer, error) {
 	t := &Writer{w: w}
 	// Event.file_version = 3.
 	t.event(now, 0)
-	t.msg = appendBytes(t.msg, 3, []byte("brain.Event:2"))
+	t.msg = appendBytes(t.msg, 3, "brain.Event:2")
 	if err := t.frame(); err != nil {
 		return nil, err
 	}
-	if restart {
+	if purge > 0 {
 		// Event.session_log = 7, SessionLog.status = 1, START = 1.
-		t.event(now, step)
+		t.event(now, purge)
 		t.msg = appendBytes(t.msg, 7, []byte{1<<3 | 0, 1})
 		if err := t.frame(); err != nil {
 			return nil, err
@@ -50,14 +49,14 @@ func New(w io.Writer, now time.Time, restart bool, step int64) (*Writer, error) 
 func (t *Writer) Write(now time.Time, step int64, scalars ...Scalar) error {
 	t.event(now, step)
 	// Event.summary = 5, Summary.value = 1, Value.tag = 1 and simple_value = 2 (float).
-	summary := []byte(nil)
+	t.summary = t.summary[:0]
 	for _, s := range scalars {
-		t.sub = appendBytes(t.sub[:0], 1, []byte(s.Tag))
-		t.sub = append(t.sub, 2<<3|5)
-		t.sub = binary.LittleEndian.AppendUint32(t.sub, math.Float32bits(float32(s.Value)))
-		summary = appendBytes(summary, 1, t.sub)
+		t.value = appendBytes(t.value[:0], 1, s.Tag)
+		t.value = append(t.value, 2<<3|5)
+		t.value = binary.LittleEndian.AppendUint32(t.value, math.Float32bits(float32(s.Value)))
+		t.summary = appendBytes(t.summary, 1, t.value)
 	}
-	t.msg = appendBytes(t.msg, 5, summary)
+	t.msg = appendBytes(t.msg, 5, t.summary)
 	return t.frame()
 }
 
@@ -71,7 +70,7 @@ func (t *Writer) event(now time.Time, step int64) {
 	}
 }
 
-func appendBytes(dst []byte, field byte, b []byte) []byte {
+func appendBytes[T string | []byte](dst []byte, field byte, b T) []byte {
 	dst = append(dst, field<<3|2)
 	dst = binary.AppendUvarint(dst, uint64(len(b)))
 	return append(dst, b...)
