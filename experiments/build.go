@@ -42,15 +42,23 @@ func NewWorld(cfg *Config) (*World, error) {
 	return &World{Env: cfg.Env, Cluster: spec, Workload: w, Trace: info}, nil
 }
 
-// NewEnv returns an environment over one part of the workload. gamma replaces the configured one; contested
-// windows are for training only.
+// NewEnv returns an environment over one part of the workload. gamma replaces the configured one. What makes
+// training easier is for training only: contested windows, relative rewards, and limits at which episodes are cut
+// off. Validation and test windows are played until their last job ends, as heuristics play them.
 func (w *World) NewEnv(part traces.Part, gamma float64) (*sched.Env, error) {
 	cfg := w.Env.Config
 	cfg.Gamma = gamma
 	if part != traces.Training {
-		cfg.Contested, cfg.Relative = false, ""
+		cfg = w.evaluated(gamma)
 	}
 	return jobselect.New(cfg, w.Cluster, w.Workload.Windows, part)
+}
+
+// evaluated is the environment's configuration in evaluations.
+func (w *World) evaluated(gamma float64) jobselect.Config {
+	cfg := w.Env.Config
+	cfg.Gamma, cfg.Contested, cfg.Relative, cfg.Horizon, cfg.MaxSteps = gamma, false, "", 0, 0
+	return cfg
 }
 
 // newVec returns the environments that cfg trains in.

@@ -108,6 +108,9 @@ func parsePolicy(name string, e *EnvConfig) (policyName, error) {
 		if !slices.Contains(baseline.Rules(), rule) {
 			return policyName{}, fmt.Errorf("rule %q is unknown, want one of %s", rule, strings.Join(baseline.Rules(), ", "))
 		}
+		if e.Estimates == "none" && heuristic.Estimating(rule) {
+			return policyName{}, hidden(rule)
+		}
 		return policyName{name: name, slots: true, rule: rule}, nil
 	}
 	p := policyName{sched: heuristic.DefaultConfig()}
@@ -120,10 +123,14 @@ func parsePolicy(name string, e *EnvConfig) (policyName, error) {
 		return policyName{}, err
 	}
 	if e.Estimates == "none" && heuristic.Estimating(p.sched.Order) {
-		return policyName{}, fmt.Errorf("%s ranks by run time, which estimates: none hides", p.sched.Order)
+		return policyName{}, hidden(p.sched.Order)
 	}
 	p.name = p.sched.Name()
 	return p, nil
+}
+
+func hidden(order string) error {
+	return fmt.Errorf("%s ranks by run time, which estimates: none hides", order)
 }
 
 // RunPresets are the names of the embedded runs, sorted.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"clustergym/agents/checkpoint"
@@ -61,12 +63,8 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 			cs = append(cs, heuristicContestant(p))
 		}
 	}
-	seen := map[string]bool{}
-	for _, c := range cs {
-		if seen[c.name] {
-			return nil, mistake("policy %s is named twice", c.name)
-		}
-		seen[c.name] = true
+	if err := distinct(cs, opt.Checkpoints); err != nil {
+		return nil, err
 	}
 	if len(cs) == 0 {
 		return nil, mistake("nothing to evaluate: name checkpoints or policies (%s)", PolicyForms)
@@ -107,6 +105,29 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 		}
 	}
 	return r, nil
+}
+
+// distinct gives checkpoints of runs whose folders have the same name their whole paths, and refuses what is still
+// named twice. dirs are where the first contestants come from.
+func distinct(cs []contestant, dirs []string) error {
+	count := map[string]int{}
+	for _, c := range cs {
+		count[c.name]++
+	}
+	for i, dir := range dirs {
+		if count[cs[i].name] > 1 {
+			agent, rest, _ := strings.Cut(cs[i].name, ":")
+			cs[i].name = agent + ":" + filepath.ToSlash(filepath.Clean(dir)) + rest[strings.LastIndexByte(rest, '@'):]
+		}
+	}
+	seen := map[string]bool{}
+	for _, c := range cs {
+		if seen[c.name] {
+			return mistake("policy %s is named twice", c.name)
+		}
+		seen[c.name] = true
+	}
+	return nil
 }
 
 // checkpointContestant plays a checkpoint greedily, with its own run's agent.

@@ -130,8 +130,8 @@ func policyPlayer(e *sched.Env, p agents.Policy) player {
 				return err
 			}
 		}
-		if ts.Kind == env.Truncated {
-			c.End(e.State().View)
+		if view := e.State().View; ts.Kind == env.Truncated && !view.Over() { // else c has seen the end itself
+			c.End(view)
 		}
 		return nil
 	}
@@ -298,8 +298,7 @@ func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()
 	cut := counted / 20
 	r := &WholeReport{FirstJob: all.first + warm, Jobs: counted, Counted: counted - 2*cut, Policies: make([]WholePolicy, len(cs))}
 	err = par.For(ctx, v.workers, len(cs), func(_, i int) error {
-		cfg := v.world.Env.Config
-		cfg.Gamma, cfg.Contested, cfg.Relative, cfg.MaxSteps, cfg.Horizon = 1, false, "", 0, 0
+		cfg := v.world.evaluated(1)
 		e, err := jobselect.New(cfg, v.world.Cluster, all, v.part)
 		if err != nil {
 			return err

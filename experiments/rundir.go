@@ -1,16 +1,15 @@
 package experiments
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,17 +47,49 @@ type runDir struct {
 	eventsAt *os.File
 	now      Clock
 	tags     string
+	last     line // the last record of a resumed run, zero without one
 }
 
-// createRun makes a new run directory with the effective configuration. A directory that holds a run already is
-// the user's mistake.
-func createRun(path string, cfg *Config) error {
+// createRun makes a new run directory with the effective configuration and locks it. A directory that holds a run
+// already, or what is left of one, is the user's mistake.
+func createRun(path string, cfg *Config) (unlock func(), err error) {
+	// Checked before anything is made, and again when nobody else can make it.
+	if err := vacant(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(path, checkpoints), 0o755); err != nil {
+		return nil, &InputError{err}
+	}
+	if unlock, err = lockRun(path); err != nil {
+		return nil, err
+	}
+	if err = vacant(path); err == nil {
+		err = writeConfig(path, cfg)
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// vacant says why a new run cannot begin in path.
+func vacant(path string) error {
 	if _, err := os.Stat(filepath.Join(path, configFile)); err == nil {
 		return mistake("%s holds a run already; continue it with --resume %s, or name another --run-dir", path, path)
 	}
-	if err := os.MkdirAll(filepath.Join(path, checkpoints), 0o755); err != nil {
+	steps, err := checkpoint.List(filepath.Join(path, checkpoints))
+	if err != nil {
 		return &InputError{err}
 	}
+	if _, err := os.Stat(filepath.Join(path, progressFile)); err == nil || len(steps) > 0 {
+		return mistake("%s holds what is left of a run, without its %s; name another --run-dir", path, configFile)
+	}
+	return nil
+}
+
+// writeConfig writes the effective configuration.
+func writeConfig(path string, cfg *Config) error {
 	b, err := configs.Encode(cfg)
 	if err != nil {
 		return err
@@ -81,79 +112,117 @@ func ReadRunConfig(dir string) (Config, error) {
 	return cfg, nil
 }
 
-// openRun opens a run directory for writing from step on. What progress.jsonl says of later steps is cut off, and
-// TensorBoard is told so.
-func openRun(path string, step int64, tags string, now Clock) (*runDir, error) {
-	r := &runDir{path: path, now: now, tags: tags}
+// openRun opens a run directory for writing from step on. Of a resumed run, what progress.jsonl says of later steps
+// is cut off and TensorBoard is told to forget it, best.json is made to agree with what is left, and what a crash
+// left behind of files that were being replaced is removed.
+func openRun(path string, step int64, resumed bool, tags string, now Clock) (r *runDir, err error) {
+	r = &runDir{path: path, now: now, tags: tags}
+	defer func() {
+		if err != nil {
+			for _, f := range []*os.File{r.progress, r.eventsAt} {
+				if f != nil {
+					_ = f.Close() // the first fault is the one to tell
+				}
+			}
+		}
+	}()
+	for _, f := range []string{configFile, progressFile, bestFile, evalFile} {
+		if err := os.Remove(aside(filepath.Join(path, filepath.FromSlash(f)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 	name := filepath.Join(path, progressFile)
-	if err := cutProgress(name, step); err != nil {
+	kept, err := cutProgress(name, step)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if r.progress, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 		return nil, err
 	}
-	if err := restoreBest(path, name); err != nil {
+	for _, l := range kept {
+		if l.Eval == nil {
+			r.last = l
+		}
+	}
+	if err := restoreBest(path, kept); err != nil {
 		return nil, err
 	}
-	t := now()
+	if r.eventsAt, err = createEvents(path, now()); err != nil {
+		return nil, err
+	}
+	purge := int64(0)
+	if resumed {
+		purge = step + 1 // what step itself reported stands
+	}
+	r.events, err = tfevents.New(r.eventsAt, now(), purge)
+	return r, err
+}
+
+// createEvents makes the next event file. TensorBoard reads them in the order of their names, so the new one's must
+// come after all others, even when the clock was set back.
+func createEvents(path string, now time.Time) (*os.File, error) {
+	const prefix = "events.out.tfevents."
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
-	for i := 0; ; i++ {
-		// TensorBoard reads event files in the order of their names.
-		n := filepath.Join(path, fmt.Sprintf("events.out.tfevents.%010d.%s.%d", t.Unix(), host, i))
-		if r.eventsAt, err = os.OpenFile(n, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
-			break
-		} else if !errors.Is(err, fs.ErrExist) {
-			return nil, err
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	at, last := now.Unix(), ""
+	for _, e := range entries {
+		if name, ok := strings.CutPrefix(e.Name(), prefix); ok {
+			last = max(last, e.Name())
+			first, _, _ := strings.Cut(name, ".")
+			if t, err := strconv.ParseInt(first, 10, 64); err == nil {
+				at = max(at, t)
+			}
 		}
 	}
-	r.events, err = tfevents.New(r.eventsAt, t, step > 0, step)
-	return r, err
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%s%010d.%s.%04d", prefix, at, host, i)
+		if name <= last {
+			if i == 9999 {
+				i, at = -1, at+1
+			}
+			continue
+		}
+		return os.OpenFile(filepath.Join(path, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	}
 }
 
-// cutProgress leaves out the lines of later steps, and half a line at the end.
-func cutProgress(name string, step int64) error {
+// cutProgress leaves out the lines of later steps, and half a line at the end, and returns the others.
+func cutProgress(name string, step int64) (kept []line, err error) {
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var kept bytes.Buffer
-	lines := bufio.NewScanner(bytes.NewReader(b))
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var l struct {
-			Step int64 `json:"step"`
-		}
-		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Step > step {
+	size := 0
+	for row := range bytes.Lines(b) {
+		var l line
+		if row[len(row)-1] != '\n' || json.Unmarshal(row, &l) != nil || l.Step > step {
 			break
 		}
-		kept.Write(lines.Bytes())
-		kept.WriteByte('\n')
+		kept = append(kept, l)
+		size += len(row)
 	}
-	if kept.Len() == len(b) {
-		return nil
+	if size == len(b) {
+		return kept, nil
 	}
-	return writeAside(name, kept.Bytes())
+	return kept, writeAside(name, b[:size])
 }
 
-// restoreBest makes best.json agree with the validations that progress.jsonl holds: a crash can come between the
-// checkpoint and the file that names it.
-func restoreBest(path, progress string) error {
-	data, err := os.ReadFile(progress)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+// restoreBest makes best.json agree with the validations of a resumed run: a crash can come between the line of
+// progress.jsonl, the checkpoint and the file that names it.
+func restoreBest(path string, kept []line) error {
 	var b best
 	found := false
-	for row := range bytes.Lines(data) {
-		var l line
-		if json.Unmarshal(row, &l) == nil && l.Eval != nil && l.Eval.Best {
+	for _, l := range kept {
+		if l.Eval != nil && l.Eval.Best {
 			b, found = best{l.Step, bestMetric, l.Eval.JCT}, true
 		}
 	}
@@ -186,12 +255,17 @@ func (r *runDir) scalars(step int64, s []tfevents.Scalar) error {
 }
 
 // saveCheckpoint writes one checkpoint, unless it is there already.
-func (r *runDir) saveCheckpoint(m checkpoint.Meta, parts []agents.Part) (string, error) {
+func (r *runDir) saveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	dir := checkpoint.Dir(filepath.Join(r.path, checkpoints), m.Step)
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
-		return dir, nil
+		return nil
 	}
-	return dir, checkpoint.Save(dir, m, parts...)
+	// What was reported up to here must survive whatever the checkpoint survives: a resumed run does not report it
+	// again.
+	if err := r.progress.Sync(); err != nil {
+		return err
+	}
+	return checkpoint.Save(dir, m, parts...)
 }
 
 // prune leaves the newest checkpoints and the best one.
@@ -231,30 +305,43 @@ func writeBest(dir string, b best) error {
 	return writeAside(filepath.Join(dir, bestFile), append(data, '\n'))
 }
 
+// aside is where the new content of a file is written before it takes the file's place.
+func aside(name string) string {
+	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
+}
+
 // writeAside replaces a file by one written completely beside it, so that a crash leaves the old or the new.
 func writeAside(name string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	tmp := aside(name)
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = io.Copy(f, bytes.NewReader(data)); err == nil {
+	if _, err = f.Write(data); err == nil {
 		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {
 		err = e
 	}
 	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
+		err = os.Rename(tmp, name)
 	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	// Its name must be on disk before what it replaces the last mention of is removed.
+	d, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), name)
+	err = d.Sync()
+	if e := d.Close(); err == nil {
+		err = e
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // CheckpointDir finds a checkpoint: dir itself, or of a run directory the best one, else the newest. run is the

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +17,7 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
@@ -35,7 +37,7 @@ type TrainOptions struct {
 	Workers int    // goroutines
 	Tags    string // names in TensorBoard: sb3 or cleanrl
 	NoEval  bool   // leave out the evaluation at the end
-	Now     Clock
+	Now     Clock  // nil = the machine's
 
 	Say  func(format string, args ...any)             // one line for people; nil = silent
 	Tick func(p train.Progress)                       // after every iteration
@@ -54,8 +56,9 @@ type TrainResult struct {
 	Eval       *Report  `json:"eval,omitempty"`
 }
 
-// line is one object of progress.jsonl. What measures the machine stands under Timing: everything else is the
-// same for the same seed, whatever the machine does and however many workers there are.
+// line is one record of progress.jsonl, or the line of a validation, which has Step and Eval alone. What measures
+// the machine stands under Timing: everything else is the same for the same seed, whatever the machine does and
+// however many workers there are.
 type line struct {
 	Step     int64              `json:"step"`
 	Episodes int64              `json:"episodes"`
@@ -66,6 +69,21 @@ type line struct {
 	Learn    map[string]float64 `json:"train,omitempty"`
 	Eval     *validation        `json:"eval,omitempty"`
 	Timing   *timing            `json:"timing,omitempty"`
+}
+
+// result is what a run that ends with l ends with.
+func (l *line) result() TrainResult {
+	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return}
+	if l.Timing != nil {
+		r.PerSecond = &l.Timing.PerSecond
+	}
+	return r
+}
+
+// evalLine is the line of a validation.
+type evalLine struct {
+	Step int64       `json:"step"`
+	Eval *validation `json:"eval"`
 }
 
 type validation struct {
@@ -107,11 +125,18 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if opt.Say == nil {
 		opt.Say = func(string, ...any) {}
 	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Resume {
+		if err := sameRun(opt.RunDir, &cfg); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	if t.world, err = NewWorld(&cfg); err != nil {
 		return nil, err
 	}
-	t.describe()
 	if _, err := t.world.count(traces.Validation, 1); err != nil {
 		return nil, err
 	}
@@ -130,18 +155,18 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if t.trainer, err = train.New(cfg.Train, v, t.agent, cfg.Seed); err != nil {
 		return nil, err
 	}
-	if opt.Resume {
-		if err := t.resume(); err != nil {
-			return nil, err
-		}
-	} else if err := createRun(opt.RunDir, &cfg); err != nil {
+	unlock, from, err := t.enter()
+	if err != nil {
 		return nil, err
 	}
-	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Tags, opt.Now); err != nil {
+	defer unlock()
+	t.describe(from)
+	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
 		return nil, err
 	}
+	t.result = t.dir.last.result()
 	if t.best, t.hasBest, err = readBest(opt.RunDir); err != nil {
-		return nil, err
+		return nil, errors.Join(err, t.dir.Close())
 	}
 	t.begun = opt.Now()
 	t.lastTime, t.lastStep = t.begun, t.trainer.Step()
@@ -161,8 +186,64 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	return t.finish(ctx)
 }
 
+// enter makes and locks the run directory, or locks one that is there and loads its newest checkpoint, which from
+// describes. Nothing is written before everything was found to fit.
+func (t *training) enter() (unlock func(), from string, err error) {
+	dir := t.opt.RunDir
+	if !t.opt.Resume {
+		unlock, err = createRun(dir, t.cfg)
+		return unlock, "", err
+	}
+	if unlock, err = lockRun(dir); err != nil {
+		return nil, "", err
+	}
+	if from, err = t.resume(); err == nil {
+		err = writeConfig(dir, t.cfg) // what of it may change may have changed
+	}
+	if err != nil {
+		unlock()
+		return nil, "", err
+	}
+	return unlock, from, nil
+}
+
+// sameRun says why a run cannot go on under cfg: what its checkpoints are made of has changed.
+func sameRun(dir string, cfg *Config) error {
+	old, err := ReadRunConfig(dir)
+	if err != nil {
+		return err
+	}
+	was, err := configs.Encode(&old)
+	if err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		key  string
+		take func(c *Config)
+	}{
+		{"seed", func(c *Config) { c.Seed = cfg.Seed }},
+		{"trace", func(c *Config) { c.Trace = cfg.Trace }},
+		{"cluster", func(c *Config) { c.Cluster = cfg.Cluster }},
+		{"env", func(c *Config) { c.Env = cfg.Env }},
+		{"agent", func(c *Config) { c.Agent = cfg.Agent }},
+		{"train.envs", func(c *Config) { c.Train.Envs = cfg.Train.Envs }},
+	} {
+		c := old
+		s.take(&c)
+		is, err := configs.Encode(&c)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(was, is) {
+			return mistake("%s: the run in %s goes on with the one it began with; begin another run to change it", s.key, dir)
+		}
+	}
+	return nil
+}
+
 // describe says what is being trained on.
-func (t *training) describe() {
+func (t *training) describe(from string) {
+	t.opt.Say("run       %s", t.opt.RunDir)
 	w := t.world.Workload
 	t.opt.Say("workload  %v", t.world.Trace)
 	if w.Large > 0 || w.Workless > 0 {
@@ -174,6 +255,9 @@ func (t *training) describe() {
 	t.opt.Say("cluster   %s", t.world.Cluster.Name)
 	t.opt.Say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", t.cfg.Env.ID, t.cfg.Env.Reward, t.cfg.Env.Load, t.cfg.Env.Estimates, t.cfg.Env.Placement, t.cfg.Env.Comm)
 	t.opt.Say("agent     %s, seed %d, %d environments, kernels %s", t.cfg.Agent, t.cfg.Seed, t.cfg.Train.Envs, kernel.Set())
+	if from != "" {
+		t.opt.Say("resume    %s", from)
+	}
 }
 
 func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trainer.Parts()...) }
@@ -182,9 +266,12 @@ func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trai
 func (t *training) meta(step int64) checkpoint.Meta {
 	return checkpoint.Meta{
 		Step: step, Env: t.spec.ID, Agent: t.cfg.Agent, Network: fingerprint(t.agent.Params()), Kernels: kernel.Set(), Seed: t.cfg.Seed,
-		Extra: map[string]string{"workload": t.world.Trace.String(), "cluster": t.world.Cluster.Name},
+		Extra: map[string]string{"workload": t.world.Trace.String(), "cluster": t.world.Cluster.Name, extraSHA256: t.world.Trace.SHA256},
 	}
 }
+
+// extraSHA256 is the key of the trace's hash in what a checkpoint says of itself.
+const extraSHA256 = "trace_sha256"
 
 // fingerprint tells networks of other names or shapes apart.
 func fingerprint(p *nets.Params) string {
@@ -195,30 +282,36 @@ func fingerprint(p *nets.Params) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-func (t *training) resume() error {
+// resume loads the newest checkpoint of the run directory and says what it loaded.
+func (t *training) resume() (from string, err error) {
 	dir, err := checkpoint.Latest(filepath.Join(t.opt.RunDir, checkpoints))
 	if errors.Is(err, checkpoint.ErrNone) {
-		t.opt.Say("resume    no checkpoint yet in %s: from the beginning", t.opt.RunDir)
-		return nil
+		return fmt.Sprintf("no checkpoint yet in %s: from the beginning", t.opt.RunDir), nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	m, err := checkpoint.Verify(dir)
 	if err != nil {
-		return &InputError{err}
+		return "", &InputError{err}
 	}
 	if err := m.Meta.Match(t.meta(0)); err != nil {
-		return &InputError{fmt.Errorf("%s: %w", dir, err)}
+		return "", &InputError{fmt.Errorf("%s: %w", dir, err)}
+	}
+	if had, has := m.Meta.Extra[extraSHA256], t.world.Trace.SHA256; had != has {
+		return "", mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", t.world.Trace.File, t.opt.RunDir, has, had)
 	}
 	if _, err := checkpoint.Load(dir, t.parts()...); err != nil {
-		return &InputError{fmt.Errorf("%s: %w", dir, err)}
+		return "", &InputError{fmt.Errorf("%s: %w", dir, err)}
 	}
-	t.opt.Say("resume    %s, step %d of %d", dir, t.trainer.Step(), t.cfg.Train.Steps)
+	from = fmt.Sprintf("%s, step %d of %d", dir, t.trainer.Step(), t.cfg.Train.Steps)
 	if m.Meta.Kernels != kernel.Set() {
-		t.opt.Say("          it was made with kernels %s: the last bits of what follows will differ", m.Meta.Kernels)
+		from += fmt.Sprintf("; it was made with kernels %s: the last bits of what follows will differ", m.Meta.Kernels)
 	}
-	return nil
+	if a, ok := t.agent.(interface{ ExactResume() bool }); ok && !a.ExactResume() {
+		from += "; it holds no replay: what follows will differ from a run that was not interrupted"
+	}
+	return from, nil
 }
 
 func (t *training) tick(p train.Progress) error {
@@ -235,11 +328,11 @@ func (t *training) log(r train.Record) error {
 		rate = float64(r.Step-t.lastStep) / dt
 	}
 	t.lastTime, t.lastStep = now, r.Step
-	t.result = TrainResult{Step: r.Step, Episodes: r.Episodes, Return: number(r.Return), PerSecond: number(rate)}
 	l := line{
 		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Return: number(r.Return), Length: number(r.Length),
 		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
 	}
+	t.result = l.result()
 	if err := t.dir.line(l); err != nil {
 		return err
 	}
@@ -305,7 +398,7 @@ func (t *training) validate(step int64) error {
 	}
 	jct := GeometricMean(column(played[0][0], func(s *metrics.Summary) float64 { return s.JCT.Mean }))
 	better := !t.hasBest || jct < t.best.Value
-	if err := t.dir.line(line{Step: step, Eval: &validation{n, jct, better}}); err != nil {
+	if err := t.dir.line(evalLine{step, &validation{n, jct, better}}); err != nil {
 		return err
 	}
 	if err := t.dir.scalars(step, []tfevents.Scalar{{Tag: "eval/jct_s", Value: jct}}); err != nil {
@@ -318,7 +411,7 @@ func (t *training) validate(step int64) error {
 		return nil
 	}
 	// First the checkpoint, then the file that names it.
-	if _, err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
+	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
 		return err
 	}
 	t.best, t.hasBest = best{step, bestMetric, jct}, true
@@ -334,7 +427,7 @@ func column(s []metrics.Summary, f func(*metrics.Summary) float64) []float64 {
 }
 
 func (t *training) checkpoint(step int64) error {
-	if _, err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
+	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
 		return err
 	}
 	return t.dir.prune(t.cfg.Train.Keep)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments"
+	"clustergym/internal/fault"
 )
 
 func evalVerb(a *app) *cobra.Command {
@@ -55,7 +57,7 @@ An order that names no admission takes strict, or skip where it preempts.`,
 				cfg.Eval.Whole = false
 			}
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds"})
+				return evalFaults(c, err, map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds"})
 			}
 			ui := newProgress(a, 0)
 			opt.Game = ui.game
@@ -80,4 +82,19 @@ An order that names no admission takes strict, or skip where it preempts.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	src.flags(c, "the first checkpoint's, else quickstart")
 	return c
+}
+
+// evalFaults says of faults of the configuration which flag they came by, where they came by one. names are flags by
+// key.
+func evalFaults(c *cobra.Command, err error, names map[string]string) error {
+	var l fault.List
+	for _, f := range fault.All(err) {
+		g := *f
+		key, _, _ := strings.Cut(f.Key, "[") // of a list, which one is told by its value
+		if name := names[key]; name != "" && c.Flags().Changed(name) {
+			g.Key = "--" + name
+		}
+		l.Join("", &g)
+	}
+	return &experiments.InputError{Err: l.Err()}
 }

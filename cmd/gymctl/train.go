@@ -50,7 +50,10 @@ and ends with exit code 130; --resume continues bit for bit. --workers changes n
 			}
 			var cfg experiments.Config
 			var err error
-			if resume != "" {
+			if c.Flags().Changed("resume") {
+				if resume == "" {
+					return mistake(`--resume: got "", want the directory of a run`)
+				}
 				if name := src.changed(c, "config", "trace", "format", "cluster", "agent", "seed", "run-dir"); name != "" {
 					return mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 				}
@@ -69,7 +72,6 @@ and ends with exit code 130; --resume continues bit for bit. --workers changes n
 			}
 			ui := newProgress(a, cfg.Train.Steps)
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
-			ui.say("run       %s", opt.RunDir)
 			result, err := experiments.Train(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
@@ -121,7 +123,8 @@ func newProgress(a *app, steps int64) *progress {
 	return &progress{w: a.stderr, tty: isTerminal(a.stderr), steps: steps, now: a.now}
 }
 
-func (p *progress) say(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+// say prints a line; where that fails, there is nobody to tell.
+func (p *progress) say(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }
 
 func (p *progress) newBar(all int64, what, unit string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(all,
@@ -174,7 +177,7 @@ func (p *progress) game(done, all int) {
 	if p.games == nil {
 		p.games = p.newBar(int64(all), "comparing", "games")
 	}
-	_ = p.games.Set(done) // a bar that cannot be drawn hurts nobody
+	_ = p.games.Set(done)
 }
 
 // close leaves the line free for what follows.
