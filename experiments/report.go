@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,12 +26,12 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var rows [][]string
 	for _, p := range r.Policies {
 		m := &p.Metrics
-		name := p.Name
+		name := r.shown(p.Name)
 		if m.Unfinished > 0 {
 			name = fmt.Sprintf("%s (%d unfinished)", name, m.Unfinished)
 		}
 		row := []string{
-			name, Hours(m.JCT.Mean), fmt.Sprintf("%s [%s, %s]", Hours(m.JCT.IQM), Hours(m.JCT.CI95[0]), Hours(m.JCT.CI95[1])),
+			name, Hours(m.JCT.Mean), span(m.JCT.IQM, m.JCT.CI95),
 			Hours(m.JCT99.Mean), Hours(m.Wait.Mean), fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization.Mean),
 		}
 		if reference != "" {
@@ -50,7 +51,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "\n%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", plural(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
 	fmt.Fprintf(&b, "interval. ORDER+ADMISSION sees the whole queue; RULE@slots acts through the agent's slots.\n")
 	if reference != "" {
-		fmt.Fprintf(&b, "agent vs it: difference of mean JCT on the same windows, negative = %s is faster.\n", reference)
+		fmt.Fprintf(&b, "agent vs it: difference of mean JCT on the same windows, negative = %s is faster.\n", r.shown(reference))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil || r.Whole == nil {
 		return err
@@ -62,7 +63,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, p := range r.Whole.Policies {
 		m := &p.Metrics
 		rows = append(rows, []string{
-			p.Name, Hours(m.JCT.Mean), Hours(m.JCT.P50), Hours(m.JCT.P99), Hours(m.Wait.Mean),
+			r.shown(p.Name), Hours(m.JCT.Mean), Hours(m.JCT.P50), Hours(m.JCT.P99), Hours(m.Wait.Mean),
 			fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization),
 		})
 	}
@@ -77,6 +78,40 @@ func (r *Report) reference() string {
 		}
 	}
 	return ""
+}
+
+// shown is how a table calls a policy: a checkpoint without its run where no other run's stands beside it.
+func (r *Report) shown(name string) string {
+	var runs []string
+	short := name
+	for _, p := range r.Policies {
+		if p.Kind != "checkpoint" {
+			continue
+		}
+		agent, rest, _ := strings.Cut(p.Name, ":")
+		run, step, ok := strings.Cut(rest, "@")
+		if ok && !slices.Contains(runs, run) {
+			runs = append(runs, run)
+		}
+		if ok && p.Name == name {
+			short = agent + "@" + step
+		}
+	}
+	if len(runs) > 1 {
+		return name
+	}
+	return short
+}
+
+// span prints a time and its interval in one unit.
+func span(seconds float64, ci [2]float64) string {
+	value, unit, _ := strings.Cut(Hours(seconds), " ")
+	size := map[string]float64{"s": 1, "min": 60, "h": 3600, "d": 86400}[unit]
+	if size == 0 {
+		return Hours(seconds)
+	}
+	_, places, _ := strings.Cut(value, ".")
+	return fmt.Sprintf("%s [%.*f, %.*f] %s", value, len(places), ci[0]/size, len(places), ci[1]/size, unit)
 }
 
 // Hours prints seconds as people read them: "52 s", "14.3 min", "6.02 h", "3.1 d".
