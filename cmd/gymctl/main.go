@@ -69,6 +69,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	case err == nil:
 		return exitDone
+	case errors.Is(err, experiments.ErrInterrupted): // it says what is saved, and how to go on
+		fmt.Fprintf(stderr, "gymctl: %v\n", err)
+		return exitInterrupted
 	case errors.Is(err, context.Canceled):
 		a.notef("interrupted")
 		return exitInterrupted

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -75,10 +73,6 @@ and ends with exit code 130; --resume continues bit for bit. --workers changes n
 			result, err := experiments.Train(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
-				if errors.Is(err, experiments.ErrInterrupted) {
-					a.notef("%v", err)
-					return context.Canceled
-				}
 				return err
 			}
 			if asJSON {
