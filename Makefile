@@ -10,11 +10,15 @@ TOOLS    := $(CURDIR)/.tools/bin
 LINT_VER := v2.15.0
 GOLANGCI ?= $(TOOLS)/golangci-lint-$(LINT_VER)
 
+# TensorBoard itself reads what training writes; its Python lives in a folder of its own.
+TB_VER := 2.20.0
+TB     := $(CURDIR)/.tools/tensorboard
+
 # Benchmarks of the calls that must be fast; PKG=./env/sim narrows them down.
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test race invariants bench clean
+.PHONY: build check format vet lint arch test race invariants tensorboard bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -35,7 +39,7 @@ lint: $(GOLANGCI)
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
-test: check race invariants
+test: check race invariants tensorboard
 
 race:
 	$(GO) test -race -timeout 30m ./...
@@ -44,6 +48,9 @@ race:
 invariants:
 	$(GO) test -tags invariants -timeout 30m ./env/...
 
+tensorboard: $(TB)/have-$(TB_VER)
+	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoardReadsRuns$$' ./experiments
+
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG)
 
@@ -51,6 +58,17 @@ $(TOOLS)/golangci-lint-$(LINT_VER):
 	@mkdir -p $(TOOLS)
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VER)
 	mv $(TOOLS)/golangci-lint $@
+
+# Where Python has no venv (Debian keeps it in a package of its own), virtualenv makes the same.
+$(TB)/have-$(TB_VER):
+	@rm -rf $(TB) $(TB)-virtualenv
+	@mkdir -p $(dir $(TB))
+	@python3 -m venv $(TB) >/dev/null 2>&1 || { rm -rf $(TB); \
+		python3 -m pip install -q --target $(TB)-virtualenv virtualenv && \
+		PYTHONPATH=$(TB)-virtualenv python3 -m virtualenv -q $(TB); } || { rm -rf $(TB); \
+		echo "make tensorboard needs python3 with venv (Debian: apt-get install python3-venv) or pip"; exit 1; }
+	$(TB)/bin/python -m pip install -q --disable-pip-version-check tensorboard==$(TB_VER) 'setuptools<81'
+	touch $@
 
 clean:
 	rm -f gymctl

@@ -115,8 +115,8 @@ func ReadRunConfig(dir string) (Config, error) {
 // openRun opens a run directory for writing from step on. Of a resumed run, what progress.jsonl says of later steps
 // is cut off and TensorBoard is told to forget it, best.json is made to agree with what is left, and what a crash
 // left behind of files that were being replaced is removed.
-func openRun(path string, step int64, resumed bool, tags string, now Clock) (r *runDir, err error) {
-	r = &runDir{path: path, now: now, tags: tags}
+func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir *runDir, err error) {
+	r := &runDir{path: path, now: now, tags: tags}
 	defer func() {
 		if err != nil {
 			for _, f := range []*os.File{r.progress, r.eventsAt} {

@@ -165,7 +165,10 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 		return nil, err
 	}
 	t.result = t.dir.last.result()
-	if t.best, t.hasBest, err = readBest(opt.RunDir); err != nil {
+	if t.best, t.hasBest, err = readBest(opt.RunDir); err == nil && opt.Resume {
+		err = t.dir.prune(cfg.Train.Keep) // a crash can come between a checkpoint and the removal of an old one
+	}
+	if err != nil {
 		return nil, errors.Join(err, t.dir.Close())
 	}
 	t.begun = opt.Now()

@@ -367,6 +367,22 @@ func TestBestCheckpointIsKept(t *testing.T) {
 	}
 }
 
+// A crash between a checkpoint and the removal of an old one leaves one too many, until the run is resumed.
+func TestResumedRunRemovesCheckpointsThatACrashLeft(t *testing.T) {
+	cfg, dir := tinyRun("ppo"), t.TempDir()
+	trainTo(t, cfg, dir, TrainOptions{NoEval: true}) // keeps all
+	run := filepath.Join(dir, "tiny")
+	b, _, err := readBest(run)
+	if err != nil || len(steps(t, run)) < 4 {
+		t.Fatalf("checkpoints %v (%v)", steps(t, run), err)
+	}
+	cfg.Train.Keep = 1
+	trainTo(t, cfg, dir, TrainOptions{NoEval: true, Resume: true})
+	if s := steps(t, run); !slices.Equal(s, slices.Compact([]int64{b.Step, 1600})) {
+		t.Errorf("checkpoints %v, want the best, %d, and the last", s, b.Step)
+	}
+}
+
 // Without validations there is no best checkpoint, and the newest counts.
 func TestWithoutValidationsTheNewestCheckpointCounts(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
@@ -442,6 +458,35 @@ func TestTooFewJobsForTheWindows(t *testing.T) {
 	cfg.Trace.Synth.Jobs = 300
 	_, err := Evaluate(t.Context(), cfg, EvalOptions{Workers: 1})
 	refused(t, "evaluation", err, "too few jobs", "test")
+}
+
+// Whatever cannot be opened or replaced in a run directory is an error that names it, and frees the directory.
+func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
+	cfg := tinyRun("ppo")
+	cfg.Train.Steps = 600
+	for _, name := range []string{progressFile, bestFile, "." + bestFile + ".new/x", "." + progressFile + ".new/x"} {
+		dir := t.TempDir()
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+		run := filepath.Join(dir, "tiny")
+		if _, ok, _ := readBest(run); !ok {
+			t.Fatal("no best checkpoint")
+		}
+		if err := os.RemoveAll(filepath.Join(run, name)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(name, "/") {
+			name += "/x"
+		}
+		put(t, run, name) // a folder where the file should be
+		_, err := Train(t.Context(), cfg, TrainOptions{RunDir: run, Resume: true, Workers: 1, NoEval: true})
+		if err == nil || !strings.Contains(err.Error(), filepath.Dir(name)) {
+			t.Errorf("%s: %v, want an error that names it", name, err)
+		}
+		if err := os.RemoveAll(filepath.Join(run, filepath.Dir(name))); err != nil {
+			t.Fatal(err)
+		}
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true, Resume: true})
+	}
 }
 
 // A hook of the trainer that cannot write ends the run with that error.
