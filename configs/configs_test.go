@@ -343,18 +343,6 @@ func TestEncodeOfOddities(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"gamma", "lambda", "rollout", "lr", "anneal_lr"}
-	for _, c := range []struct{ key, want string }{
-		{"gama", "gamma"}, {"gmama", "gamma"}, {"GAMMA", "gamma"}, {"lamda", "lambda"}, {"roll", "rollout"},
-		{"lrr", "lr"}, {"x", ""}, {"nothing", ""}, {"rl", "lr"}, {"aneal-lr", "anneal_lr"},
-	} {
-		if got := nearest(c.key, names); got != c.want {
-			t.Errorf("nearest to %q is %q, want %q", c.key, got, c.want)
-		}
-	}
-}
-
 // Presets cannot be decoded here, because this package knows no configuration; that they are YAML can be seen.
 func TestPresetsAreSingleDocuments(t *testing.T) {
 	n := 0

@@ -50,6 +50,9 @@ func TestChildOfTheCrashTest(t *testing.T) {
 // however often: in the end its files are those of a run that was left alone.
 func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 	for _, agent := range Agents() {
+		if raced && agent != "ppo" {
+			continue
+		}
 		straight := t.TempDir()
 		trainTo(t, crashing(agent), straight, TrainOptions{})
 		want := contents(t, filepath.Join(straight, "tiny"))
@@ -59,12 +62,16 @@ func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 		// Checkpoints are written at every 400th step and at every 500th that is the best so far: there the moments
 		// that matter lie close together.
 		draw := rand.New(rand.NewPCG(1, 2))
-		for _, at := range []int64{4, 252, 400, 500, 500, 800, 1000, 1000, 1200, 1204, 1500, 1600, 1600, 1_000_002, 1_000_009} {
+		moments := []int64{4, 252, 400, 500, 500, 800, 1000, 1000, 1200, 1204, 1500, 1600, 1600, 1_000_002, 1_000_009}
+		if raced || agent != "ppo" {
+			moments = []int64{252, 400, 500, 1000, 1600, 1_000_002}
+		}
+		for _, at := range moments {
 			if killedAt(t, dir, agent, at, time.Duration(draw.IntN(12_000))*time.Microsecond) {
 				killed++
 			}
 		}
-		if killed < 12 {
+		if killed < len(moments)-2 { // the comparison may be over before the kill arrives
 			t.Errorf("%s: killed %d times only", agent, killed)
 		}
 		t.Logf("%s: killed %d times", agent, killed)
@@ -83,8 +90,8 @@ func killedAt(t *testing.T, dir, agent string, at int64, after time.Duration) bo
 	}
 	c := exec.Command(self, "-test.run=^TestChildOfTheCrashTest$", "-test.v") //nolint:gosec // this binary
 	c.Env = append(os.Environ(), crashDir+"="+dir, crashAgent+"="+agent)
-	var said bytes.Buffer
-	c.Stderr = &said
+	var said, failed bytes.Buffer
+	c.Stderr = &failed
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +119,7 @@ func killedAt(t *testing.T, dir, agent string, at int64, after time.Duration) bo
 		return true
 	}
 	if err != nil {
-		t.Fatalf("the child failed: %v\n%s", err, said.String())
+		t.Fatalf("the child failed: %v\n%s%s", err, said.String(), failed.String())
 	}
 	return false
 }

@@ -11,6 +11,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/cluster"
+	"clustergym/internal/nearest"
 )
 
 // InputError marks an error as the user's mistake: a name, a value or a file that somebody chose and can put
@@ -108,49 +109,8 @@ func reason(err error) error {
 
 func unknownCluster(name string) error {
 	presets := ClusterPresets()
-	if near := Nearest(name, presets); near != "" {
+	if near := nearest.Name(name, presets); near != "" {
 		return mistake("cluster %q is unknown; did you mean %s?", name, near)
 	}
 	return mistake("cluster %q is unknown; want %s; presets are %s", name, ClusterForms, strings.Join(presets, ", "))
-}
-
-// Nearest is the one of names that name was probably meant to be: at most a third of its letters away by
-// insertions, deletions, replacements and swaps of neighbours, or beginning with it. It is "" where none is; the
-// first wins a tie.
-func Nearest(name string, names []string) string {
-	best, least := "", 1+max(1, len(name)/3)
-	for _, n := range names {
-		d := editDistance(strings.ToLower(name), strings.ToLower(n))
-		if len(name) >= 2 && strings.HasPrefix(n, name) {
-			d = min(d, 1)
-		}
-		if d < least {
-			best, least = n, d
-		}
-	}
-	return best
-}
-
-// editDistance counts insertions, deletions, replacements and swaps of neighbours between a and b (optimal
-// string alignment: no letter is touched twice).
-func editDistance(a, b string) int {
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	for k := range rows[0] {
-		rows[0][k] = k
-	}
-	for i := 1; i <= len(a); i++ {
-		cur, prev, before := rows[i%3], rows[(i+2)%3], rows[(i+1)%3]
-		cur[0] = i
-		for k := 1; k <= len(b); k++ {
-			replace := 1
-			if a[i-1] == b[k-1] {
-				replace = 0
-			}
-			cur[k] = min(prev[k]+1, cur[k-1]+1, prev[k-1]+replace)
-			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
-				cur[k] = min(cur[k], before[k-2]+1)
-			}
-		}
-	}
-	return rows[len(a)%3][len(b)]
 }

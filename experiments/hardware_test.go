@@ -112,21 +112,3 @@ func TestClustersThatAreNoneAreTheUsersMistake(t *testing.T) {
 		}
 	}
 }
-
-func TestNearestFindsTyposAndNothingElse(t *testing.T) {
-	names := []string{"fifo", "sjf", "srtf", "smallest", "las-2d"}
-	for name, want := range map[string]string{"sfj": "sjf", "fifo": "fifo", "small": "smallest", "smalest": "smallest",
-		"las2d": "las-2d", "priority": "", "x": "", "": ""} {
-		if got := Nearest(name, names); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
-		}
-	}
-	for _, c := range []struct {
-		a, b string
-		d    int
-	}{{"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"acb", "abc", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3}} {
-		if d := editDistance(c.a, c.b); d != c.d {
-			t.Errorf("distance of %q and %q is %d, want %d", c.a, c.b, d, c.d)
-		}
-	}
-}

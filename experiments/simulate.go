@@ -15,6 +15,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -59,7 +60,7 @@ func (c *SimConfig) Validate() error {
 		order, own, has := strings.Cut(p, "+")
 		ok := slices.Contains(heuristic.Orders(), order) && (!has || slices.Contains(Admissions(), own))
 		want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict or +skip after it where wanted"
-		if near := Nearest(order, heuristic.Orders()); near != "" && near != order {
+		if near := nearest.Name(order, heuristic.Orders()); near != "" && near != order {
 			want += "; did you mean " + near + "?"
 		}
 		l.Add(ok, fmt.Sprintf("policies[%d]", i), p, want)

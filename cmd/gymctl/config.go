@@ -14,6 +14,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env/cluster"
 	"clustergym/experiments"
+	"clustergym/internal/nearest"
 	"clustergym/traces/synth"
 )
 
@@ -234,7 +235,7 @@ func readConfig(name string) (file string, data []byte, err error) {
 			return f, data, err
 		}
 	}
-	if near := experiments.Nearest(name, names); near != "" {
+	if near := nearest.Name(name, names); near != "" {
 		return "", nil, mistake("%s: there is no such file or preset; did you mean %s?", name, near)
 	}
 	return "", nil, mistake("%s: there is no such file or preset; presets are %s", name, strings.Join(names, ", "))

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/experiments"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // flagMistake turns what the flag parser says into one sentence: an unknown flag with the nearest that there is,
@@ -33,7 +34,7 @@ func flagMistake(c *cobra.Command, err error) error {
 				names = append(names, f.Name)
 			}
 		})
-		if near := experiments.Nearest(name, names); near != "" {
+		if near := nearest.Name(name, names); near != "" {
 			return mistake("%sflag --%s is unknown; did you mean --%s?", verb, name, near)
 		}
 		return mistake("%sflag --%s is unknown; see %s --help", verb, name, c.CommandPath())

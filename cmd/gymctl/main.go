@@ -19,6 +19,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/experiments"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -178,7 +179,7 @@ func helpVerb() *cobra.Command {
 
 // unknown says that what is not called name, and what it may be called.
 func unknown(what, name string, names []string) error {
-	if near := experiments.Nearest(name, names); near != "" {
+	if near := nearest.Name(name, names); near != "" {
 		return mistake("%s %q is unknown; did you mean %s?", what, name, near)
 	}
 	return mistake("%s %q is unknown, want one of %s", what, name, strings.Join(names, ", "))
