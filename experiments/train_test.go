@@ -21,6 +21,9 @@ func TestWorkersChangeNoByteOfARun(t *testing.T) {
 	for _, agent := range Agents() {
 		var want map[string]string
 		for _, workers := range []int{1, 2, 8} {
+			if raced && workers == 2 {
+				continue
+			}
 			dir := t.TempDir()
 			trainTo(t, tinyRun(agent), dir, TrainOptions{Workers: workers})
 			got := contents(t, filepath.Join(dir, "tiny"))
@@ -69,6 +72,9 @@ func TestSeedsGiveOtherRuns(t *testing.T) {
 // files of one that was not.
 func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 	for _, agent := range Agents() {
+		if raced && agent != "ppo" {
+			continue // goroutines are those of the test above
+		}
 		cfg, straight := tinyRun(agent), t.TempDir()
 		whole := trainTo(t, cfg, straight, TrainOptions{})
 		want := contents(t, filepath.Join(straight, "tiny"))
@@ -463,7 +469,7 @@ func TestTooFewJobsForTheWindows(t *testing.T) {
 // Whatever cannot be opened or replaced in a run directory is an error that names it, and frees the directory.
 func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 	cfg := tinyRun("ppo")
-	cfg.Train.Steps = 600
+	cfg.Train.Steps, cfg.Train.EvalEvery = 200, 100
 	for _, name := range []string{progressFile, bestFile, "." + bestFile + ".new/x", "." + progressFile + ".new/x"} {
 		dir := t.TempDir()
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
