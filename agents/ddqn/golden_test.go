@@ -2,13 +2,14 @@ package ddqn
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"clustergym/agents"
+	"clustergym/agents/agenttest"
 	"clustergym/env"
 	"clustergym/env/vec"
 	"clustergym/internal/fault"
@@ -161,17 +162,7 @@ func TestNoLegalAction(t *testing.T) {
 		cfg := small()
 		cfg.EpsStart, cfg.EpsEnd = eps, eps
 		l := newLoop(t, "ProbeAction-v1", 2, 1, vec.SameStep, cfg, 3, 1<<20)
-		for name, p := range map[string]agents.Policy{"agent": l.agent, "greedy": l.agent.Greedy()} {
-			copy(l.b.Mask, []bool{true, true, false, false})
-			l.b.Kind[1] = env.Mid
-			if err := p.Act(context.Background(), l.b, l.act, l.src); err == nil || !strings.Contains(err.Error(), "row 1") {
-				t.Errorf("%s, epsilon %v: got %v, want an error that names row 1", name, eps, err)
-			}
-			l.b.Kind[1] = env.Terminated
-			if err := p.Act(context.Background(), l.b, l.act, l.src); err != nil {
-				t.Errorf("%s, epsilon %v: an ended row: %v", name, eps, err)
-			}
-		}
+		l.NeedsLegalActions(t, map[string]agents.Policy{fmt.Sprintf("agent, epsilon %v", eps): l.Agent, "greedy": l.Agent.Greedy()})
 	}
 }
 
@@ -181,29 +172,29 @@ func TestUpdatesFollowSteps(t *testing.T) {
 		cfg := small()
 		cfg.LearningStarts, cfg.TrainEvery, cfg.GradientSteps, cfg.TargetEvery, cfg.Batch = 100, 7, 2, 50, 16
 		l := newLoop(t, "ProbeContext-v1", rows, 1, vec.SameStep, cfg, 3, 1<<20)
-		for l.steps < 600 {
-			before := append([]float32(nil), l.agent.target.Params().Data...)
-			learnt := l.step()
-			if want := l.steps >= 100 && (l.steps-100)/7 != (l.steps-rows-100)/7 || l.steps >= 100 && l.steps-rows < 100; learnt != want {
-				t.Fatalf("%d rows: after %d steps learnt %v, want %v", rows, l.steps, learnt, want)
+		for l.Steps < 600 {
+			before := append([]float32(nil), l.Agent.target.Params().Data...)
+			learnt := l.Step()
+			if want := l.Steps >= 100 && (l.Steps-100)/7 != (l.Steps-rows-100)/7 || l.Steps >= 100 && l.Steps-rows < 100; learnt != want {
+				t.Fatalf("%d rows: after %d steps learnt %v, want %v", rows, l.Steps, learnt, want)
 			}
-			if want := int64(max(0, (l.steps-100)/7+1) * 2); l.steps >= 100 && l.agent.updates != want {
-				t.Fatalf("%d rows: %d gradient steps after %d steps, want %d", rows, l.agent.updates, l.steps, want)
+			if want := int64(max(0, (l.Steps-100)/7+1) * 2); l.Steps >= 100 && l.Agent.updates != want {
+				t.Fatalf("%d rows: %d gradient steps after %d steps, want %d", rows, l.Agent.updates, l.Steps, want)
 			}
 			copied := true
-			for i, v := range l.agent.Params().Data {
-				copied = copied && l.agent.target.Params().Data[i] == v
+			for i, v := range l.Agent.Params().Data {
+				copied = copied && l.Agent.target.Params().Data[i] == v
 			}
 			same := true
 			for i, v := range before {
-				same = same && l.agent.target.Params().Data[i] == v
+				same = same && l.Agent.target.Params().Data[i] == v
 			}
 			if learnt && !copied && !same {
-				t.Fatalf("%d rows: after %d steps the target is neither a copy nor what it was", rows, l.steps)
+				t.Fatalf("%d rows: after %d steps the target is neither a copy nor what it was", rows, l.Steps)
 			}
 		}
-		if want := int64(l.steps / 50); l.agent.targets < want-1 {
-			t.Errorf("%d rows: the target was copied up to interval %d of %d", rows, l.agent.targets, want)
+		if want := int64(l.Steps / 50); l.Agent.targets < want-1 {
+			t.Errorf("%d rows: the target was copied up to interval %d of %d", rows, l.Agent.targets, want)
 		}
 	}
 }
@@ -214,17 +205,17 @@ func TestSoftTarget(t *testing.T) {
 	cfg.LearningStarts, cfg.TrainEvery, cfg.TargetEvery, cfg.Tau, cfg.Batch = 32, 1, 0, 0.25, 16
 	l := newLoop(t, "ProbeContext-v1", 1, 1, vec.SameStep, cfg, 3, 1<<20)
 	for range 60 {
-		before := append([]float32(nil), l.agent.target.Params().Data...)
-		if !l.step() {
+		before := append([]float32(nil), l.Agent.target.Params().Data...)
+		if !l.Step() {
 			continue
 		}
-		for i, v := range l.agent.target.Params().Data {
-			if want := 0.75*float64(before[i]) + 0.25*float64(l.agent.Params().Data[i]); math.Abs(float64(v)-want) > 1e-6 {
+		for i, v := range l.Agent.target.Params().Data {
+			if want := 0.75*float64(before[i]) + 0.25*float64(l.Agent.Params().Data[i]); math.Abs(float64(v)-want) > 1e-6 {
 				t.Fatalf("parameter %d of the target is %v, want %v", i, v, want)
 			}
 		}
 	}
-	if l.agent.updates == 0 {
+	if l.Agent.updates == 0 {
 		t.Error("nothing was learnt")
 	}
 }
@@ -234,20 +225,20 @@ func TestStatistics(t *testing.T) {
 	cfg := plain()
 	cfg.LearningStarts, cfg.Batch, cfg.Huber, cfg.LR = 0, 64, 0, 1e-12
 	l := newLoop(t, "ProbeConstant-v1", 64, 1, vec.SameStep, cfg, 3, 1<<20)
-	clear(l.agent.Params().Data)
-	clear(l.agent.target.Params().Data)
-	if !l.step() {
+	clear(l.Agent.Params().Data)
+	clear(l.Agent.target.Params().Data)
+	if !l.Step() {
 		t.Fatal("nothing was learnt")
 	}
 	for name, want := range map[string]float64{
 		"loss": 1, "td_error_mean": 1, "q_mean": 0, "target_mean": 1, "replay_size": 64, "reward_scale": 1, "learning_rate": 1e-12,
 		"n_updates": 64/4 + 1, // at steps 0, 4, …, 64, all caught up with by one call
 	} {
-		if got := l.stat(name); math.Abs(got-want) > 1e-5 {
+		if got := l.Stat(name); math.Abs(got-want) > 1e-5 {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	for _, s := range l.stats {
+	for _, s := range l.Stats {
 		if s.Name == "beta" {
 			t.Error("beta is reported without prioritised replay")
 		}
@@ -260,49 +251,24 @@ func TestRewardScaleCancelsTheUnit(t *testing.T) {
 		cfg := small()
 		cfg.RewardScale = true
 		l := newLoop(t, "ProbeContext-v1", 4, 1, vec.SameStep, cfg, 2, 5000)
-		ctx := context.Background()
-		for l.steps < l.total {
-			if err := errors.Join(l.agent.Act(ctx, l.b, l.act, l.src), l.v.Step(ctx, nil, l.act, l.next)); err != nil {
-				t.Fatal(err)
-			}
-			for i := range l.next.Reward {
-				l.next.Reward[i] *= unit
-			}
-			if err := l.agent.Observe(l.b, l.act, l.next); err != nil {
-				t.Fatal(err)
-			}
-			l.steps += 4
-			l.agent.Progress(float64(l.steps) / float64(l.total))
-			if stats, err := l.agent.Learn(ctx); err == nil {
-				l.stats = stats
-			} else if !errors.Is(err, agents.ErrNotReady) {
-				t.Fatal(err)
-			}
-			l.b, l.next = l.next, l.b
-		}
-		if got := evaluate(t, "ProbeContext-v1", l.agent.Greedy(), 100); got != 1 {
+		l.Reward = unit
+		l.Train()
+		if got := agenttest.Evaluate(t, "ProbeContext-v1", l.Agent.Greedy(), 100); got != 1 {
 			t.Errorf("unit %v: greedy play returns %v, want 1", unit, got)
 		}
-		if s := l.stat("reward_scale") / unit; s < 0.1 || s > 1.1 {
+		if s := l.Stat("reward_scale") / unit; s < 0.1 || s > 1.1 {
 			t.Errorf("unit %v: the scale is %v units", unit, s)
 		}
 	}
 }
 
 func TestNewRefusesWhatItCannotDo(t *testing.T) {
-	good := env.Spec{ID: "X-v1", Obs: []env.Field{{Name: "x", Shape: []int{2}}}, Action: env.ActionSpec{Sizes: []int{3}}}
-	several, box, blind := good, good, good
-	several.Action = env.ActionSpec{Sizes: []int{3, 4}}
-	box.Action = env.ActionSpec{Low: []float32{0}, High: []float32{1}}
-	blind.Obs = nil
-	for want, s := range map[string]env.Spec{"2 discrete factors": several, "1 continuous": box, "no observation": blind} {
-		if _, err := New(DefaultConfig(), s, 4, 1, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an error with %q", err, want)
-		}
-		if _, err := NewPolicy(DefaultConfig(), s, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("policy: got %v, want an error with %q", err, want)
-		}
-	}
+	agenttest.RefusesSpecs(t, "agent", func(s env.Spec) error { _, err := New(DefaultConfig(), s, 4, 1, 1); return err })
+	agenttest.RefusesSpecs(t, "policy", func(s env.Spec) error {
+		_, err := NewPolicy(DefaultConfig(), s, strings.NewReader(""))
+		return err
+	})
+	good := agenttest.Plain()
 	if _, err := New(DefaultConfig(), good, 0, 1, 1); err == nil {
 		t.Error("no rows: no error")
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/agents/agenttest"
 	"clustergym/env/vec"
 )
 
@@ -49,11 +50,11 @@ func TestProbes(t *testing.T) {
 		for name, cfg := range map[string]Config{"plain": plain(), "all": all, "three steps": steps3} {
 			t.Run(c.id+"/"+name, func(t *testing.T) {
 				cfg.Gamma = 0.9
-				l := newLoop(t, c.id, 4, 1, vec.SameStep, cfg, 1, c.steps).train()
+				l := newLoop(t, c.id, 4, 1, vec.SameStep, cfg, 1, c.steps).Train()
 				for obs, want := range c.values {
 					// The mean that a duelling head takes off runs over what is legal, which is everything here
 					// but in ProbeMaskedTarget's second step.
-					got := valuesOf(t, l.agent, obs)
+					got := valuesOf(t, l.Agent, obs)
 					if cfg.Duelling && c.id == "ProbeMaskedTarget-v1" && obs == 1 {
 						continue
 					}
@@ -63,7 +64,7 @@ func TestProbes(t *testing.T) {
 						}
 					}
 				}
-				if got := evaluate(t, c.id, l.agent.Greedy(), 300); got < c.solved {
+				if got := agenttest.Evaluate(t, c.id, l.Agent.Greedy(), 300); got < c.solved {
 					t.Errorf("greedy play returns %.3f, want at least %v", got, c.solved)
 				}
 			})
@@ -81,8 +82,8 @@ func TestTruncationBootstraps(t *testing.T) {
 		for _, n := range []int{1, 4} {
 			cfg := small()
 			cfg.Gamma, cfg.NStep, cfg.TargetEvery = 0.8, n, 40
-			l := newLoop(t, "ProbeTruncation-v1", 4, 1, mode, cfg, 3, 20_000).train()
-			if got := valuesOf(t, l.agent, 0)[0]; math.Abs(got-5) > 0.1 {
+			l := newLoop(t, "ProbeTruncation-v1", 4, 1, mode, cfg, 3, 20_000).Train()
+			if got := valuesOf(t, l.Agent, 0)[0]; math.Abs(got-5) > 0.1 {
 				t.Errorf("%v, %d steps: Q is %.2f, want 5; the sum of ten rewards would be %.2f", mode, n, got, (1-math.Pow(0.8, 10))/0.2)
 			}
 		}
@@ -98,13 +99,13 @@ func TestDeadStepTrap(t *testing.T) {
 		for _, n := range []int{1, 3} {
 			cfg := small()
 			cfg.NStep = n
-			l := newLoop(t, "ProbeDeadStep-v1", 4, 1, mode, cfg, 5, 8000).train()
-			for _, got := range valuesOf(t, l.agent, 1) {
+			l := newLoop(t, "ProbeDeadStep-v1", 4, 1, mode, cfg, 5, 8000).Train()
+			for _, got := range valuesOf(t, l.Agent, 1) {
 				if math.Abs(got-1.5) > 0.15 {
 					t.Errorf("%v, %d steps: Q of the middle is %.2f, want 1.5", mode, n, got)
 				}
 			}
-			if got := evaluate(t, "ProbeDeadStep-v1", l.agent.Greedy(), 100); got != 0.5 {
+			if got := agenttest.Evaluate(t, "ProbeDeadStep-v1", l.Agent.Greedy(), 100); got != 0.5 {
 				t.Errorf("%v, %d steps: greedy play returns %.2f, want 0.5", mode, n, got)
 			}
 		}
@@ -120,10 +121,10 @@ func TestInvalidActionIsSolved(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		start := time.Now()
-		l := newLoop(t, "InvalidAction-v1", 10, 2, vec.SameStep, invalidConfig(), seed, 15_000).train()
+		l := newLoop(t, "InvalidAction-v1", 10, 2, vec.SameStep, invalidConfig(), seed, 15_000).Train()
 		took := time.Since(start)
-		got := evaluate(t, "InvalidAction-v1", l.agent.Greedy(), 50)
-		t.Logf("seed %d: %d steps in %v: greedy %.1f", seed, l.steps, took.Round(time.Millisecond), got)
+		got := agenttest.Evaluate(t, "InvalidAction-v1", l.Agent.Greedy(), 50)
+		t.Logf("seed %d: %d steps in %v: greedy %.1f", seed, l.Steps, took.Round(time.Millisecond), got)
 		if got < 90 {
 			t.Errorf("seed %d: mean return %.1f, want at least 90", seed, got)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"clustergym/agents"
+	"clustergym/agents/agenttest"
 	"clustergym/env"
 	"clustergym/env/vec"
 	"clustergym/internal/fault"
@@ -18,12 +19,8 @@ import (
 // fill plays until the rollout is full, without learning.
 func fill(t *testing.T, l *loop) {
 	t.Helper()
-	for !l.agent.roll.Full() {
-		ctx := context.Background()
-		if err := errors.Join(l.agent.Act(ctx, l.b, l.act, l.src), l.v.Step(ctx, nil, l.act, l.next), l.agent.Observe(l.b, l.act, l.next)); err != nil {
-			t.Fatal(err)
-		}
-		l.b, l.next = l.next, l.b
+	for !l.Agent.roll.Full() {
+		l.Play()
 	}
 }
 
@@ -35,29 +32,29 @@ func TestFirstMinibatchSeesTheActingPolicy(t *testing.T) {
 		cfg.Epochs, cfg.Minibatches, cfg.NormAdvantage = 1, 1, norm
 		l := newLoop(t, "InvalidAction-v1", 4, 1, vec.SameStep, cfg, 7, 1<<20)
 		fill(t, l)
-		if err := l.agent.roll.Advantages(l.agent.last, float32(cfg.Lambda), 1); err != nil {
+		if err := l.Agent.roll.Advantages(l.Agent.last, float32(cfg.Lambda), 1); err != nil {
 			t.Fatal(err)
 		}
 		want := 0.0
-		for _, a := range l.agent.roll.Advantage {
-			want -= float64(a) / float64(len(l.agent.roll.Advantage))
+		for _, a := range l.Agent.roll.Advantage {
+			want -= float64(a) / float64(len(l.Agent.roll.Advantage))
 		}
 		if norm {
 			want = 0
 		}
-		stats, err := l.agent.Learn(context.Background())
+		stats, err := l.Agent.Learn(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.stats = stats
-		if kl, clip := l.stat("approx_kl"), l.stat("clip_fraction"); kl != 0 || clip != 0 {
+		l.Stats = stats
+		if kl, clip := l.Stat("approx_kl"), l.Stat("clip_fraction"); kl != 0 || clip != 0 {
 			t.Errorf("norm %v: KL %v and clip fraction %v, want 0 and 0", norm, kl, clip)
 		}
-		if got := l.stat("policy_loss"); math.Abs(got-want) > 1e-6 {
+		if got := l.Stat("policy_loss"); math.Abs(got-want) > 1e-6 {
 			t.Errorf("norm %v: policy loss %v, want %v", norm, got, want)
 		}
 		// The policy's head starts close to 0, so the policy is close to uniform over the 20 legal actions.
-		if got := l.stat("entropy"); math.Abs(got-math.Log(20)) > 1e-3 {
+		if got := l.Stat("entropy"); math.Abs(got-math.Log(20)) > 1e-3 {
 			t.Errorf("norm %v: entropy %v, want ln 20 = %v", norm, got, math.Log(20))
 		}
 	}
@@ -68,19 +65,19 @@ func TestUniformPolicyHasEntropyLogN(t *testing.T) {
 	cfg := small()
 	cfg.Epochs, cfg.Minibatches = 1, 1
 	l := newLoop(t, "InvalidAction-v1", 4, 1, vec.SameStep, cfg, 7, 1<<20)
-	clear(l.agent.Params().Data)
+	clear(l.Agent.Params().Data)
 	fill(t, l)
-	for _, lp := range l.agent.roll.LogProb {
+	for _, lp := range l.Agent.roll.LogProb {
 		if math.Abs(float64(lp)+math.Log(20)) > 1e-6 {
 			t.Fatalf("log-probability %v, want −ln 20 = %v", lp, -math.Log(20))
 		}
 	}
-	stats, err := l.agent.Learn(context.Background())
+	stats, err := l.Agent.Learn(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.stats = stats
-	if got := l.stat("entropy"); math.Abs(got-math.Log(20)) > 1e-5 {
+	l.Stats = stats
+	if got := l.Stat("entropy"); math.Abs(got-math.Log(20)) > 1e-5 {
 		t.Errorf("entropy %v, want ln 20 = %v", got, math.Log(20))
 	}
 }
@@ -93,17 +90,17 @@ func TestShardsAddUp(t *testing.T) {
 		cfg.Shards, cfg.Steps, cfg.Minibatches, cfg.Epochs = shards, 10, 1, 1
 		l := newLoop(t, "ProbeMaskedContext-v1", 5, 1, vec.SameStep, cfg, 11, 1<<20)
 		fill(t, l)
-		if err := l.agent.roll.Advantages(l.agent.last, 0.9, 1); err != nil {
+		if err := l.Agent.roll.Advantages(l.Agent.last, 0.9, 1); err != nil {
 			t.Fatal(err)
 		}
 		index := make([]int, 50)
 		for i := range index {
 			index[i] = i
 		}
-		if _, err := l.agent.gradient(context.Background(), index, 0.2); err != nil {
+		if _, err := l.Agent.gradient(context.Background(), index, 0.2); err != nil {
 			t.Fatal(err)
 		}
-		grads = append(grads, append([]float32(nil), l.agent.grad.Data...))
+		grads = append(grads, append([]float32(nil), l.Agent.grad.Data...))
 	}
 	var norm float64
 	for _, g := range grads[0] {
@@ -124,11 +121,11 @@ func TestShardsAddUp(t *testing.T) {
 func TestSamplingFollowsTheDistribution(t *testing.T) {
 	cfg := small()
 	l := newLoop(t, "ProbeMaskedContext-v1", 1, 1, vec.SameStep, cfg, 3, 1<<20)
-	spec := l.v.Spec()
-	p := l.agent.Greedy().(*Policy).Sampling()
+	spec := l.Vec.Spec()
+	p := l.Agent.Greedy().(*Policy).Sampling()
 	rng := rand.New(rand.NewPCG(4, 4))
-	for i := range l.agent.Params().Data {
-		l.agent.Params().Data[i] += float32(0.3 * rng.NormFloat64())
+	for i := range l.Agent.Params().Data {
+		l.Agent.Params().Data[i] += float32(0.3 * rng.NormFloat64())
 	}
 	const n = 3
 	b, act := env.NewBatch(spec, n), env.NewActions(spec, n)
@@ -149,7 +146,7 @@ func TestSamplingFollowsTheDistribution(t *testing.T) {
 		}
 	}
 	logits := make([]float32, n*4)
-	if err := l.agent.fwd.run(context.Background(), b.Obs, n, logits, nil); err != nil {
+	if err := l.Agent.fwd.run(context.Background(), b.Obs, n, logits, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range count {
@@ -192,17 +189,7 @@ func TestSamplingFollowsTheDistribution(t *testing.T) {
 // A step without any legal action is an error that names the row, unless the row has ended and nothing is decided.
 func TestNoLegalAction(t *testing.T) {
 	l := newLoop(t, "ProbeAction-v1", 2, 1, vec.SameStep, small(), 3, 1<<20)
-	for name, p := range map[string]agents.Policy{"agent": l.agent, "greedy": l.agent.Greedy(), "sampling": l.agent.Greedy().(*Policy).Sampling()} {
-		copy(l.b.Mask, []bool{true, true, false, false})
-		l.b.Kind[1] = env.Mid
-		if err := p.Act(context.Background(), l.b, l.act, l.src); err == nil || !strings.Contains(err.Error(), "row 1") {
-			t.Errorf("%s: got %v, want an error that names row 1", name, err)
-		}
-		l.b.Kind[1] = env.Terminated
-		if err := p.Act(context.Background(), l.b, l.act, l.src); err != nil {
-			t.Errorf("%s: an ended row: %v", name, err)
-		}
-	}
+	l.NeedsLegalActions(t, map[string]agents.Policy{"agent": l.Agent, "greedy": l.Agent.Greedy(), "sampling": l.Agent.Greedy().(*Policy).Sampling()})
 }
 
 // An update stops before the step whose KL has passed 1.5 times the target.
@@ -211,15 +198,15 @@ func TestTargetKLEndsAnUpdate(t *testing.T) {
 		cfg := small()
 		cfg.LR, cfg.Epochs, cfg.TargetKL = 0.05, 10, target
 		l := newLoop(t, "ProbeContext-v1", 8, 1, vec.SameStep, cfg, 2, 1<<20)
-		l.update()
+		l.Update()
 		return l
 	}
 	free, held := run(0), run(0.01)
-	if free.stat("epochs") != 10 || free.stat("n_updates") != 40 {
-		t.Errorf("without a target: %v epochs and %v updates, want 10 and 40", free.stat("epochs"), free.stat("n_updates"))
+	if free.Stat("epochs") != 10 || free.Stat("n_updates") != 40 {
+		t.Errorf("without a target: %v epochs and %v updates, want 10 and 40", free.Stat("epochs"), free.Stat("n_updates"))
 	}
-	if held.stat("epochs") >= 10 || held.stat("n_updates") >= 40 || held.stat("n_updates") < 1 {
-		t.Errorf("with a target: %v epochs and %v updates, want fewer", held.stat("epochs"), held.stat("n_updates"))
+	if held.Stat("epochs") >= 10 || held.Stat("n_updates") >= 40 || held.Stat("n_updates") < 1 {
+		t.Errorf("with a target: %v epochs and %v updates, want fewer", held.Stat("epochs"), held.Stat("n_updates"))
 	}
 }
 
@@ -230,9 +217,9 @@ func TestSchedules(t *testing.T) {
 	cfg.LR, cfg.AnnealLR, cfg.AnnealClip = 1e-3, true, true
 	l := newLoop(t, "ProbeContext-v1", 8, 1, vec.SameStep, cfg, 2, 4*8*32)
 	for k := 0; k < 4; k++ {
-		l.update()
+		l.Update()
 		share := 1 - float64(k)/4
-		if lr, clip := l.stat("learning_rate"), l.stat("clip_range"); math.Abs(lr-1e-3*share) > 1e-12 || math.Abs(clip-0.2*share) > 1e-12 {
+		if lr, clip := l.Stat("learning_rate"), l.Stat("clip_range"); math.Abs(lr-1e-3*share) > 1e-12 || math.Abs(clip-0.2*share) > 1e-12 {
 			t.Errorf("update %d: rate %v and clip %v, want %v and %v", k, lr, clip, 1e-3*share, 0.2*share)
 		}
 	}
@@ -244,52 +231,28 @@ func TestRewardScaleCancelsTheUnit(t *testing.T) {
 		cfg := small()
 		cfg.RewardScale = true
 		l := newLoop(t, "ProbeContext-v1", 8, 1, vec.SameStep, cfg, 2, 6000)
-		ctx := context.Background()
-		for l.steps < l.total {
-			if err := errors.Join(l.agent.Act(ctx, l.b, l.act, l.src), l.v.Step(ctx, nil, l.act, l.next)); err != nil {
-				t.Fatal(err)
-			}
-			for i := range l.next.Reward {
-				l.next.Reward[i] *= unit
-			}
-			if err := l.agent.Observe(l.b, l.act, l.next); err != nil {
-				t.Fatal(err)
-			}
-			l.steps += 8
-			if stats, err := l.agent.Learn(ctx); err == nil {
-				l.stats = stats
-			} else if !errors.Is(err, agents.ErrNotReady) {
-				t.Fatal(err)
-			}
-			l.b, l.next = l.next, l.b
-		}
-		return l, evaluate(t, "ProbeContext-v1", l.agent.Greedy(), 100)
+		l.Reward = unit
+		l.Train()
+		return l, agenttest.Evaluate(t, "ProbeContext-v1", l.Agent.Greedy(), 100)
 	}
 	for _, unit := range []float64{1.0 / 1024, 1, 4096} { // powers of two: the scaled numbers are equal bit for bit
 		l, got := run(unit)
 		if got != 1 {
 			t.Errorf("unit %v: greedy play returns %v, want 1", unit, got)
 		}
-		if s := l.stat("reward_scale") / unit; s < 0.1 || s > 1.1 {
+		if s := l.Stat("reward_scale") / unit; s < 0.1 || s > 1.1 {
 			t.Errorf("unit %v: the scale is %v units", unit, s)
 		}
 	}
 }
 
 func TestNewRefusesWhatItCannotDo(t *testing.T) {
-	good := env.Spec{ID: "X-v1", Obs: []env.Field{{Name: "x", Shape: []int{2}}}, Action: env.ActionSpec{Sizes: []int{3}}}
-	several, box, blind := good, good, good
-	several.Action = env.ActionSpec{Sizes: []int{3, 4}}
-	box.Action = env.ActionSpec{Low: []float32{0}, High: []float32{1}}
-	blind.Obs = nil
-	for want, s := range map[string]env.Spec{"2 discrete factors": several, "1 continuous": box, "no observation": blind} {
-		if _, err := New(DefaultConfig(), s, 4, 1, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an error with %q", err, want)
-		}
-		if _, err := NewPolicy(DefaultConfig(), s, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("policy: got %v, want an error with %q", err, want)
-		}
-	}
+	agenttest.RefusesSpecs(t, "agent", func(s env.Spec) error { _, err := New(DefaultConfig(), s, 4, 1, 1); return err })
+	agenttest.RefusesSpecs(t, "policy", func(s env.Spec) error {
+		_, err := NewPolicy(DefaultConfig(), s, strings.NewReader(""))
+		return err
+	})
+	good := agenttest.Plain()
 	if _, err := New(DefaultConfig(), good, 0, 1, 1); err == nil {
 		t.Error("no rows: no error")
 	}
@@ -316,26 +279,26 @@ func TestNewRefusesWhatItCannotDo(t *testing.T) {
 
 func TestOrderOfCalls(t *testing.T) {
 	l := newLoop(t, "ProbeAction-v1", 2, 1, vec.SameStep, small(), 3, 1<<20)
-	if err := l.agent.Observe(l.b, l.act, l.next); !errors.Is(err, ErrOrder) {
+	if err := l.Agent.Observe(l.Batch, l.Actions, l.Next); !errors.Is(err, ErrOrder) {
 		t.Errorf("Observe first: got %v, want ErrOrder", err)
 	}
-	if _, err := l.agent.Learn(context.Background()); !errors.Is(err, agents.ErrNotReady) {
+	if _, err := l.Agent.Learn(context.Background()); !errors.Is(err, agents.ErrNotReady) {
 		t.Errorf("Learn first: got %v, want ErrNotReady", err)
 	}
 	fill(t, l)
 	ctx := context.Background()
-	if err := errors.Join(l.agent.Act(ctx, l.b, l.act, l.src), l.v.Step(ctx, nil, l.act, l.next)); err != nil {
+	if err := errors.Join(l.Agent.Act(ctx, l.Batch, l.Actions, l.Streams), l.Vec.Step(ctx, nil, l.Actions, l.Next)); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.agent.Observe(l.b, l.act, l.next); !errors.Is(err, replay.ErrFull) {
+	if err := l.Agent.Observe(l.Batch, l.Actions, l.Next); !errors.Is(err, replay.ErrFull) {
 		t.Errorf("a full rollout: got %v, want ErrFull", err)
 	}
 	done, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := l.agent.Learn(done); !errors.Is(err, context.Canceled) {
+	if _, err := l.Agent.Learn(done); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
-	if _, err := l.agent.Learn(ctx); err != nil {
+	if _, err := l.Agent.Learn(ctx); err != nil {
 		t.Errorf("and then: %v", err)
 	}
 }

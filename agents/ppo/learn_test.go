@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/agents/agenttest"
 	"clustergym/env/vec"
 )
 
@@ -36,13 +37,13 @@ func TestProbes(t *testing.T) {
 		t.Run(c.id, func(t *testing.T) {
 			cfg := small()
 			cfg.Gamma = 0.9
-			l := newLoop(t, c.id, 8, 1, vec.SameStep, cfg, 1, c.steps).train()
+			l := newLoop(t, c.id, 8, 1, vec.SameStep, cfg, 1, c.steps).Train()
 			for obs, want := range c.values {
-				if got := valueOf(t, l.agent, obs); math.Abs(got-want) > 0.1 {
+				if got := valueOf(t, l.Agent, obs); math.Abs(got-want) > 0.1 {
 					t.Errorf("V(%v) is %.3f, want %v", obs, got, want)
 				}
 			}
-			if got := evaluate(t, c.id, l.agent.Greedy(), 300); got < c.solved {
+			if got := agenttest.Evaluate(t, c.id, l.Agent.Greedy(), 300); got < c.solved {
 				t.Errorf("greedy play returns %.3f, want at least %v", got, c.solved)
 			}
 		})
@@ -54,8 +55,8 @@ func TestTruncationBootstraps(t *testing.T) {
 	cfg := small()
 	cfg.Gamma, cfg.Lambda = 0.9, 0.9
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
-		l := newLoop(t, "ProbeTruncation-v1", 8, 1, mode, cfg, 3, 20_000).train()
-		if got := valueOf(t, l.agent, 0); math.Abs(got-10) > 0.5 {
+		l := newLoop(t, "ProbeTruncation-v1", 8, 1, mode, cfg, 3, 20_000).Train()
+		if got := valueOf(t, l.Agent, 0); math.Abs(got-10) > 0.5 {
 			t.Errorf("%v: V is %.2f, want 10; the sum of ten rewards would be %.2f", mode, got, (1-math.Pow(0.9, 10))/0.1)
 		}
 	}
@@ -66,11 +67,11 @@ func TestDeadStepTrap(t *testing.T) {
 	for _, mode := range []vec.Autoreset{vec.NextStep, vec.SameStep} {
 		cfg := small()
 		cfg.EntCoef = 0.05 // going on costs first
-		l := newLoop(t, "ProbeDeadStep-v1", 8, 1, mode, cfg, 5, 12_000).train()
-		if got := valueOf(t, l.agent, 1); math.Abs(got-1.5) > 0.15 {
+		l := newLoop(t, "ProbeDeadStep-v1", 8, 1, mode, cfg, 5, 12_000).Train()
+		if got := valueOf(t, l.Agent, 1); math.Abs(got-1.5) > 0.15 {
 			t.Errorf("%v: V of the middle is %.2f, want 1.5", mode, got)
 		}
-		if got := evaluate(t, "ProbeDeadStep-v1", l.agent.Greedy(), 100); got != 0.5 {
+		if got := agenttest.Evaluate(t, "ProbeDeadStep-v1", l.Agent.Greedy(), 100); got != 0.5 {
 			t.Errorf("%v: greedy play returns %.2f, want 0.5", mode, got)
 		}
 	}
@@ -94,11 +95,11 @@ func TestInvalidActionIsSolved(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		start := time.Now()
-		l := newLoop(t, "InvalidAction-v1", 10, 2, vec.SameStep, invalidConfig(), seed, 5000).train()
+		l := newLoop(t, "InvalidAction-v1", 10, 2, vec.SameStep, invalidConfig(), seed, 5000).Train()
 		took := time.Since(start)
-		greedy := evaluate(t, "InvalidAction-v1", l.agent.Greedy(), 50)
-		sampled := evaluate(t, "InvalidAction-v1", l.agent.Greedy().(*Policy).Sampling(), 50)
-		t.Logf("seed %d: %d steps in %v: greedy %.1f, sampling %.1f", seed, l.steps, took.Round(time.Millisecond), greedy, sampled)
+		greedy := agenttest.Evaluate(t, "InvalidAction-v1", l.Agent.Greedy(), 50)
+		sampled := agenttest.Evaluate(t, "InvalidAction-v1", l.Agent.Greedy().(*Policy).Sampling(), 50)
+		t.Logf("seed %d: %d steps in %v: greedy %.1f, sampling %.1f", seed, l.Steps, took.Round(time.Millisecond), greedy, sampled)
 		if greedy < 90 {
 			t.Errorf("seed %d: mean return %.1f, want at least 90", seed, greedy)
 		}

@@ -83,6 +83,7 @@ var arrows = map[string][]string{
 	"agents/woa":        {"agents", "env/dag"},
 	"agents/train":      {"agents", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
+	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 
 	"experiments/...": {"experiments/...", "agents/...", "replay", "env/...", "nets/...", "traces/...", "configs"},
 	"cmd/...":         {"cmd/...", "experiments/...", "agents/...", "replay", "env/...", "nets/...", "traces/...", "configs"},

@@ -1,0 +1,11 @@
+// Package agenttest is the contract of package agents as a test suite, and the training loop that tests of agents
+// share. An agent runs the suite from its own tests:
+//
+//	func TestContract(t *testing.T) {
+//		agenttest.Run(t, agenttest.Suite[*Agent]{Name: "mine", New: builder(busy()), Policy: policy(busy())})
+//	}
+//
+// The suite asks what every learner owes: the same bytes for any number of workers, resumed as if never
+// interrupted, metrics that are documented. Whether an agent learns anything is for its own tests, which play the
+// problems of package env/control through a Loop. Only tests import this package.
+package agenttest
