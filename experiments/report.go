@@ -89,12 +89,15 @@ func (r *Report) shown(name string) string {
 			continue
 		}
 		agent, rest, _ := strings.Cut(p.Name, ":")
-		run, step, ok := strings.Cut(rest, "@")
-		if ok && !slices.Contains(runs, run) {
+		at := strings.LastIndexByte(rest, '@') // a run's folder may have one in its name
+		if at < 0 {
+			continue
+		}
+		if run := rest[:at]; !slices.Contains(runs, run) {
 			runs = append(runs, run)
 		}
-		if ok && p.Name == name {
-			short = agent + "@" + step
+		if p.Name == name {
+			short = agent + rest[at:]
 		}
 	}
 	if len(runs) > 1 {

@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// tiny is a run of a second.
+const tiny = `name: tiny
+trace: {synth: {jobs: 3000}}
+env: {window: 32, warm: 32, visible: 4, load: 3}
+ppo: {steps: 32, epochs: 2, minibatches: 2, network: {hidden: [16]}}
+train: {steps: 1000, envs: 4, log_every: 250, eval_every: 500, checkpoint_every: 400, keep: 2}
+eval: {windows: 4, validation: 2, policies: [fifo, sjf@slots], whole: false}
+`
+
+// inRoom goes to an empty folder with tiny.yaml, jobs.csv and, if asked, a run in folder run.
+func inRoom(t *testing.T, withRun bool) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	write(t, "tiny.yaml", tiny)
+	var b strings.Builder
+	b.WriteString("submit_time,duration,num_gpu\n")
+	for i := range 900 {
+		n := func(v int) string { s, _ := json.Marshal(v); return string(s) } // an int
+		b.WriteString(n(30*i) + "," + n(60+977*i%5000) + "," + n(1+i%4) + "\n")
+	}
+	write(t, "jobs.csv", b.String())
+	if withRun {
+		must(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--no-eval", "--workers", "1")
+	}
+}
+
+// files are the paths under the current folder with their contents.
+func files(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		found[path] = "a folder"
+		if !d.IsDir() {
+			found[path] = read(t, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// wrong checks that args end with exit code 2 and one sentence with want, that nothing is printed, and nothing in the
+// current folder changes.
+func wrong(t *testing.T, args []string, want ...string) {
+	t.Helper()
+	before := files(t)
+	code, out, said := gymctl(t, args...)
+	if code != exitMistake || out != "" || !strings.HasPrefix(said, "gymctl: ") || strings.Count(said, "\n") != 1 {
+		t.Errorf("gymctl %s: exit code %d, printed %q, said %q; want 2, nothing, one line", strings.Join(args, " "), code, out, said)
+	}
+	for _, w := range want {
+		if !strings.Contains(said, w) {
+			t.Errorf("gymctl %s: said %q, want %q in it", strings.Join(args, " "), said, w)
+		}
+	}
+	if after := files(t); !maps.Equal(before, after) {
+		t.Errorf("gymctl %s changed files", strings.Join(args, " "))
+	}
+}
+
+func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
+	inRoom(t, true)
+	write(t, "broken.yaml", "name: x\ntrain: {stepz: 5}\n")
+	write(t, "broken.csv", "submit_time,duration,num_gpu\n0,10,1\n5,ten,1\n")
+	write(t, "few.csv", "submit_time,duration,num_gpu\n0,10,1\n5,10,1\n")
+	if err := os.Mkdir("empty", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"--set train.stepz=5", "stepz|did you mean|steps"},
+		{"--set trains.steps=5", "trains|did you mean train?"},
+		{"--set train.envs=0", "train.envs: got 0, want 1 to 65536"},
+		{"--set env.load=1000", "env.load: got 1000"},
+		{"--set env.load=much", "--set env.load=much: |load"},
+		{"--set train.steps", "KEY.PATH=VALUE"},
+		{"--set eval.policies=[fifi]", "eval.policies[0]|fifi"},
+		{"--set ppo.network.kind=rnn", "ppo.network.kind"},
+		{"--trace nowhere.csv", "nowhere.csv|no such file"},
+		{"--trace broken.csv", "broken.csv|3|ten"},
+		{"--trace few.csv", "few.csv|too few jobs"},
+		{"--trace tiny.yaml", "tiny.yaml|format"},
+		{"--trace jobs.csv --format xls", "xls|csv"},
+		{"--trace=", "--trace"},
+		{"--format csv", "--format goes with --trace"},
+		{"--cluster 1x2", "can never fit|1x2"},
+		{"--cluster topdrl", "topdrl-2x4x4"},
+		{"--cluster=", "cluster"},
+		{"--agent sac", `--agent: got "sac", want one of ppo, ddqn`},
+		{"--tags wandb", `--tags: got "wandb", want sb3 or cleanrl`},
+		{"--workers 0", "--workers: got 0, want 1 or more"},
+		{"--seed x", "--seed"},
+		{"--run-dir run", "run holds a run already|--resume run"},
+		{"--run-dir jobs.csv", "jobs.csv"},
+		{"--run-dir jobs.csv/run", "jobs.csv"},
+	} {
+		wrong(t, append([]string{"train", "-c", "tiny.yaml"}, strings.Fields(c.args)...), strings.Split(c.want, "|")...)
+	}
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"-c quickstat", "quickstart"},
+		{"-c broken.yaml", "broken.yaml|2|stepz"},
+		{"-c nowhere.yaml", "nowhere.yaml"},
+		{"--resume nowhere", "nowhere"},
+		{"--resume empty", "empty|not a run directory"},
+		{"--resume jobs.csv", "jobs.csv"},
+		{"--resume=", "--resume"},
+		{"--resume run --seed 2", "--seed does not go with --resume"},
+		{"--resume run --run-dir run", "--run-dir does not go with --resume"},
+		{"--resume run --set env.load=2", "env: |run"},
+		{"--resume run --set train.envs=0", "train.envs: got 0"},
+		{"run", "flags only"},
+	} {
+		wrong(t, append([]string{"train"}, strings.Fields(c.args)...), strings.Split(c.want, "|")...)
+	}
+	// Of several faults, each is one sentence.
+	code, _, said := gymctl(t, "train", "-c", "tiny.yaml", "--set", "train.envs=0", "--set", "train.steps=0")
+	if code != exitMistake || strings.Count(said, "\n") != 2 || strings.Count(said, "gymctl: train.") != 2 {
+		t.Errorf("two faults: exit code %d, said %q", code, said)
+	}
+
+	path := filepath.Join("run", "checkpoints", "1000", "weights.safetensors")
+	whole := read(t, path)
+	write(t, path, whole[:len(whole)/2])
+	wrong(t, []string{"train", "--resume", "run"}, "weights.safetensors", "bytes")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	wrong(t, []string{"train", "--resume", "run"}, "weights.safetensors is missing")
+}
+
+// The keys that the documents of train and eval are documented with, in order.
+var (
+	evalKeys = evaluationKeys("")
+	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s checkpoint eval"), evaluationKeys("eval.")...)
+)
+
+func evaluationKeys(prefix string) []string {
+	k := strings.Fields("windows windows.seed windows.first_job windows.jobs policies policies.name policies.kind policies.metrics")
+	for _, m := range strings.Fields("jct_s wait_s first_wait_s slowdown bounded_slowdown jct_p99_s makespan_s gpu_utilization effective_utilization") {
+		m = "policies.metrics." + m
+		k = append(k, m, m+".iqm", m+".mean", m+".ci95", m+".per_window")
+	}
+	k = append(k, strings.Fields("policies.metrics.unfinished paired paired.a paired.b paired.metric paired.difference_percent paired.ci95 paired.win_rate paired.wins paired.ties")...)
+	for i := range k {
+		k[i] = prefix + k[i]
+	}
+	return k
+}
+
+func TestTrainDocument(t *testing.T) {
+	inRoom(t, false)
+	code, out, said := gymctl(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--json")
+	if code != exitDone || strings.Count(out, "\n") != 1 {
+		t.Fatalf("exit code %d, printed %q, said %q", code, out, said)
+	}
+	if got := strings.Join(keys(t, out), "\n"); got != strings.Join(runKeys, "\n") {
+		t.Errorf("keys\n%s, want\n%s", got, strings.Join(runKeys, "\n"))
+	}
+	var d struct {
+		Step       int64
+		Checkpoint string
+		Eval       json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Step != 1000 || !strings.HasPrefix(d.Checkpoint, filepath.Join("run", "checkpoints")) {
+		t.Errorf("ended at step %d with %s", d.Step, d.Checkpoint)
+	}
+	var kept bytes.Buffer
+	if err := json.Compact(&kept, []byte(read(t, filepath.Join("run", "eval", "test.json")))); err != nil || kept.String() != string(d.Eval) {
+		t.Errorf("eval/test.json (%v) is not the document's comparison", err)
+	}
+	// What it tells people meanwhile.
+	for _, want := range []string{
+		"run       run\n", "workload  synth:philly (seed 1): 3000 jobs\n", "agent     ppo, seed 1, 4 environments", "step      252 of 1000", "step      500  validation windows",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said %q, want %q in it", said, want)
+		}
+	}
+	// The same comparison afterwards, from the run's own configuration.
+	again := must(t, "eval", "--checkpoint", "run", "--json")
+	if strings.TrimSpace(again) != string(d.Eval) {
+		t.Error("eval --checkpoint of the run gives another document than its training")
+	}
+}
+
+func TestTrainForPeople(t *testing.T) {
+	inRoom(t, false)
+	out := must(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--agent", "ddqn", "--seed", "5", "--trace", "jobs.csv", "--cluster", "2x8", "--set", "train.steps=400")
+	for _, want := range []string{"policy ", "ddqn@400", "fifo+strict", "sjf@slots", "The agent is run/checkpoints/400"} {
+		if !strings.Contains(filepath.ToSlash(out), want) {
+			t.Errorf("printed %q, want %q in it", out, want)
+		}
+	}
+	cfg := read(t, filepath.Join("run", "config.yaml"))
+	for _, want := range []string{"agent: ddqn\n", "seed: 5\n", "  file: jobs.csv\n", "cluster: 2x8\n", "  steps: 400\n"} {
+		if !strings.Contains(cfg, want) {
+			t.Errorf("config.yaml lacks %q", want)
+		}
+	}
+	if out := must(t, "train", "--resume", "run", "--no-eval", "--set", "train.steps=600"); !strings.HasPrefix(filepath.ToSlash(out), "checkpoint run/checkpoints/") {
+		t.Errorf("printed %q", out)
+	}
+	if !strings.Contains(read(t, filepath.Join("run", "config.yaml")), "  steps: 600\n") {
+		t.Error("config.yaml does not say that the run was made longer")
+	}
+}
+
+// until cancels when it is written something that contains text.
+type until struct {
+	mu     sync.Mutex
+	text   string
+	cancel func()
+	said   bytes.Buffer
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.said.Write(p)
+	if strings.Contains(u.said.String(), u.text) {
+		u.cancel()
+	}
+	return len(p), nil
+}
+
+// comparable is a train document without what tells of the machine.
+func comparable(t *testing.T, text string) string {
+	t.Helper()
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	delete(m, "steps_per_s")
+	b, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestInterruptedTrainingIsSavedAndGoesOn(t *testing.T) {
+	inRoom(t, false)
+	train := []string{"train", "-c", "tiny.yaml", "--run-dir", "run", "--json"}
+	want := comparable(t, must(t, train...))
+	for _, at := range []string{"run       run\n", "step      252 of", "validation windows", "step     1000  validation"} {
+		if err := os.RemoveAll("run"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		u := &until{text: at, cancel: cancel}
+		var out bytes.Buffer
+		if code := run(ctx, train, &out, u); code != exitInterrupted || out.Len() != 0 || !strings.Contains(u.said.String(), "continue with --resume run") && !strings.Contains(u.said.String(), "--resume run evaluates again") {
+			t.Errorf("interrupted at %q: exit code %d, printed %q, said %q", at, code, out.String(), u.said.String())
+		}
+		cancel()
+		if got := comparable(t, must(t, "train", "--resume", "run", "--json")); got != want {
+			t.Errorf("interrupted at %q and resumed:\n%s, want\n%s", at, got, want)
+		}
+	}
+}
+
+// The signal itself, sent to a process.
+func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
+	inRoom(t, false)
+	c := program(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--set", "train.steps=10000000", "--set", "train.eval_every=0", "--set", "train.checkpoint_every=0")
+	u := &until{text: "step      752", cancel: func() {}}
+	at := make(chan struct{})
+	u.cancel = sync.OnceFunc(func() { close(at) })
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, u
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-at:
+	case <-time.After(60 * time.Second):
+		t.Error("it does not get to work")
+	}
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.Wait() // its exit code is looked at below
+	}()
+	select {
+	case <-ended:
+	case <-time.After(60 * time.Second):
+		_ = c.Process.Kill()
+		<-ended
+		t.Fatal("it does not end")
+	}
+	if code := c.ProcessState.ExitCode(); code != exitInterrupted || out.Len() != 0 || !strings.Contains(u.said.String(), "saved, continue with --resume run") {
+		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), u.said.String())
+	}
+	if found, err := filepath.Glob(filepath.Join("run", "checkpoints", "*", "manifest.json")); err != nil || len(found) != 1 {
+		t.Errorf("checkpoints %v (%v), want one", found, err)
+	}
+	must(t, "ckpt", "verify", "run")
+}
+
+// Their examples take minutes; what can be wrong with them is a flag or a value.
+func TestExamplesOfTrainAndEvalCanBeRead(t *testing.T) {
+	for _, c := range commands() {
+		if c.Name() != "train" && c.Name() != "eval" {
+			continue
+		}
+		lines := 0
+		for line := range strings.Lines(c.Example) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] != "gymctl" || words[1] != c.Name() {
+				t.Fatalf("%q is no example of %s", line, c.Name())
+			}
+			lines++
+			fresh := find(t, c.Name())
+			if err := fresh.ParseFlags(words[2:]); err != nil || fresh.Flags().NArg() != 0 {
+				t.Errorf("%q: %v, arguments %v", line, err, fresh.Flags().Args())
+			}
+		}
+		if lines < 3 {
+			t.Errorf("%s has %d examples", c.Name(), lines)
+		}
+	}
+}
+
+func find(t *testing.T, name string) *cobra.Command {
+	t.Helper()
+	all := commands()
+	i := slices.IndexFunc(all, func(c *cobra.Command) bool { return c.Name() == name })
+	if i < 0 {
+		t.Fatalf("no verb %s", name)
+	}
+	return all[i]
+}
