@@ -75,6 +75,9 @@ func createRun(path string, cfg *Config) (unlock func(), err error) {
 
 // vacant says why a new run cannot begin in path.
 func vacant(path string) error {
+	if i, err := os.Stat(path); err == nil && !i.IsDir() {
+		return mistake("run directory %s: there is a file of that name", path)
+	}
 	if _, err := os.Stat(filepath.Join(path, configFile)); err == nil {
 		return mistake("%s holds a run already; continue it with --resume %s, or name another --run-dir", path, path)
 	}
@@ -100,8 +103,10 @@ func writeConfig(path string, cfg *Config) error {
 // ReadRunConfig is the configuration of the run in dir.
 func ReadRunConfig(dir string) (Config, error) {
 	cfg := DefaultConfig()
-	if _, err := os.Stat(dir); err != nil {
+	if i, err := os.Stat(dir); err != nil {
 		return cfg, mistake("run directory %s: %v", dir, reason(err))
+	} else if !i.IsDir() {
+		return cfg, mistake("run directory %s: it is a file", dir)
 	}
 	if err := configs.Decode(os.DirFS(dir), configFile, &cfg); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -214,6 +219,52 @@ func cutProgress(name string, step int64) (kept []line, err error) {
 		return kept, nil
 	}
 	return kept, writeAside(name, b[:size])
+}
+
+// wholeCheckpoints refuses a run in which a checkpoint lacks its manifest. No crash leaves one behind (they are written
+// aside and renamed), so somebody has to look; to go on from an earlier one silently would overwrite the rest.
+func wholeCheckpoints(root string) error {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &InputError{err}
+	}
+	for _, e := range entries {
+		if _, err := strconv.ParseUint(e.Name(), 10, 63); err != nil {
+			continue
+		}
+		dir := filepath.Join(root, e.Name())
+		if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err != nil {
+			return mistake("%s has no %s and is no whole checkpoint; remove it to go on without it", dir, checkpoint.ManifestName)
+		}
+	}
+	return nil
+}
+
+// reported refuses a run whose progress.jsonl has lost what best.json says of a validation up to step: continuing
+// would forget which checkpoint was the best.
+func reported(path string, step int64) error {
+	b, ok, err := readBest(path)
+	if err != nil {
+		return &InputError{err}
+	}
+	if !ok || b.Step > step {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(path, progressFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &InputError{err}
+	}
+	for row := range bytes.Lines(data) {
+		var l line
+		if json.Unmarshal(row, &l) == nil && l.Eval != nil && l.Eval.Best && l.Step == b.Step {
+			return nil
+		}
+	}
+	return mistake("%s: %s lacks the validation at step %d that %s names: part of the file is lost; put it back, or remove %s to go on without a best checkpoint",
+		path, progressFile, b.Step, bestFile, bestFile)
 }
 
 // restoreBest makes best.json agree with the validations of a resumed run: a crash can come between the line of

@@ -229,6 +229,8 @@ func sameRun(dir string, cfg *Config) error {
 		{"cluster", func(c *Config) { c.Cluster = cfg.Cluster }},
 		{"env", func(c *Config) { c.Env = cfg.Env }},
 		{"agent", func(c *Config) { c.Agent = cfg.Agent }},
+		{"ppo", func(c *Config) { c.PPO = cfg.PPO }},
+		{"ddqn", func(c *Config) { c.DDQN = cfg.DDQN }},
 		{"train.envs", func(c *Config) { c.Train.Envs = cfg.Train.Envs }},
 	} {
 		c := old
@@ -287,6 +289,9 @@ func fingerprint(p *nets.Params) string {
 
 // resume loads the newest checkpoint of the run directory and says what it loaded.
 func (t *training) resume() (from string, err error) {
+	if err := wholeCheckpoints(filepath.Join(t.opt.RunDir, checkpoints)); err != nil {
+		return "", err
+	}
 	dir, err := checkpoint.Latest(filepath.Join(t.opt.RunDir, checkpoints))
 	if errors.Is(err, checkpoint.ErrNone) {
 		return fmt.Sprintf("no checkpoint yet in %s: from the beginning", t.opt.RunDir), nil
@@ -300,6 +305,12 @@ func (t *training) resume() (from string, err error) {
 	}
 	if err := m.Meta.Match(t.meta(0)); err != nil {
 		return "", &InputError{fmt.Errorf("%s: %w", dir, err)}
+	}
+	if t.cfg.Train.Steps < m.Meta.Step {
+		return "", mistake("train.steps: got %d, want at least the %d that the run in %s has taken", t.cfg.Train.Steps, m.Meta.Step, t.opt.RunDir)
+	}
+	if err := reported(t.opt.RunDir, m.Meta.Step); err != nil {
+		return "", err
 	}
 	if had, has := m.Meta.Extra[extraSHA256], t.world.Trace.SHA256; had != has {
 		return "", mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", t.world.Trace.File, t.opt.RunDir, has, had)

@@ -171,23 +171,43 @@ func TestWhatARunIsMadeOfCannotChangeOnResume(t *testing.T) {
 	run := filepath.Join(dir, "tiny")
 	want := contents(t, run)
 	for key, change := range map[string]func(c *Config){
-		"seed":       func(c *Config) { c.Seed++ },
-		"trace":      func(c *Config) { c.Trace.Seed++ },
-		"cluster":    func(c *Config) { c.Cluster = "8x4" },
-		"env":        func(c *Config) { c.Env.Load = 2 },
-		"agent":      func(c *Config) { c.Agent = "ddqn" },
-		"train.envs": func(c *Config) { c.Train.Envs = 8 },
+		"seed":        func(c *Config) { c.Seed++ },
+		"trace":       func(c *Config) { c.Trace.Seed++ },
+		"cluster":     func(c *Config) { c.Cluster = "8x4" },
+		"env":         func(c *Config) { c.Env.Load = 2 },
+		"agent":       func(c *Config) { c.Agent = "ddqn" },
+		"train.envs":  func(c *Config) { c.Train.Envs = 8 },
+		"ppo":         func(c *Config) { c.PPO.Network.Hidden = []int{17} },
+		"train.steps": func(c *Config) { c.Train.Steps = 100 },
 	} {
 		c := cfg
 		change(&c)
 		_, err := Train(t.Context(), c, TrainOptions{RunDir: run, Resume: true, Workers: 1})
 		refused(t, key, err, key+": ")
 	}
-	c := cfg
-	c.PPO.Network.Hidden = []int{17}
-	_, err := Train(t.Context(), c, TrainOptions{RunDir: run, Resume: true, Workers: 1})
-	refused(t, "network", err, "network")
 	sameFiles(t, "refused", contents(t, run), want, false)
+}
+
+// No crash loses these files; what somebody removed by hand is not papered over.
+func TestRunThatHasLostAFileIsRefusedUntouched(t *testing.T) {
+	cfg := tinyRun("ppo")
+	cfg.Train.Steps, cfg.Train.EvalEvery = 200, 100
+	newest := checkpoints + "/200"
+	for name, want := range map[string]string{
+		newest + "/manifest.json": "no whole checkpoint",
+		progressFile:              "part of the file is lost",
+	} {
+		dir := t.TempDir()
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+		run := filepath.Join(dir, "tiny")
+		if err := os.Remove(filepath.Join(run, filepath.FromSlash(name))); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, run)
+		_, err := Train(t.Context(), cfg, TrainOptions{RunDir: run, Resume: true, Workers: 1})
+		refused(t, name, err, want)
+		sameFiles(t, name, contents(t, run), before, false)
+	}
 }
 
 // refused fails the test unless err is the user's mistake, said in one sentence with all of want in it.
@@ -477,6 +497,10 @@ func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 		if _, ok, _ := readBest(run); !ok {
 			t.Fatal("no best checkpoint")
 		}
+		progress, err := os.ReadFile(filepath.Join(run, progressFile))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := os.RemoveAll(filepath.Join(run, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -484,11 +508,14 @@ func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 			name += "/x"
 		}
 		put(t, run, name) // a folder where the file should be
-		_, err := Train(t.Context(), cfg, TrainOptions{RunDir: run, Resume: true, Workers: 1, NoEval: true})
+		_, err = Train(t.Context(), cfg, TrainOptions{RunDir: run, Resume: true, Workers: 1, NoEval: true})
 		if err == nil || !strings.Contains(err.Error(), filepath.Dir(name)) {
 			t.Errorf("%s: %v, want an error that names it", name, err)
 		}
 		if err := os.RemoveAll(filepath.Join(run, filepath.Dir(name))); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(run, progressFile), progress, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true, Resume: true})

@@ -75,18 +75,26 @@ func NewWindows(jobs []Job, length, warm int) (*Windows, error) {
 	return w, nil
 }
 
-// tooFew names the number of jobs that part p would need to hold one window.
+// tooFew says that part p holds no window, and how many jobs would give every part one.
 func (w *Windows) tooFew(p Part) error {
 	lo, hi := p.bounds(len(w.jobs))
 	share := [...]int{7, 1, 2}[p]
-	need := (w.length+w.warm)*10/share - 10
-	for ; ; need++ {
-		if a, b := p.bounds(max(0, need)); b-a >= w.length+w.warm {
-			break
+	need := max(1, (w.length+w.warm)*10-20) // a little too few for the smallest part, which has a tenth
+	for !w.enough(need) {
+		need++
+	}
+	return fmt.Errorf("too few jobs: the %s part (%d0 %%) has %d of the %d; one window of %d with %d before it in every part needs %d jobs in all; shorter windows need fewer",
+		p, share, hi-lo, len(w.jobs), w.length, w.warm, need)
+}
+
+// enough says whether n jobs give every part a window.
+func (w *Windows) enough(n int) bool {
+	for p := range Part(len(partNames)) {
+		if lo, hi := p.bounds(n); hi-lo < w.length+w.warm {
+			return false
 		}
 	}
-	return fmt.Errorf("too few jobs: the %s part (%d0 %%) has %d of the %d, one window of %d with %d before it needs %d jobs in all",
-		p, share, hi-lo, len(w.jobs), w.length, w.warm, need)
+	return true
 }
 
 // Count is how many disjoint windows part p has; its first warm jobs only fill the machine.
