@@ -75,15 +75,21 @@ func (c *Config) Validate() error {
 	l.Join("trace", c.Trace.Validate())
 	l.Add(c.Cluster != "", "cluster", c.Cluster, ClusterForms)
 	l.Add(c.Env.ID == jobselect.ID, "env.id", c.Env.ID, jobselect.ID)
-	l.Join("env", c.Env.Config.Validate())
+	envFaults := c.Env.Config.Validate()
+	l.Join("env", envFaults)
 	l.Add(slices.Contains(Agents(), c.Agent), "agent", c.Agent, "one of "+strings.Join(Agents(), ", "))
 	l.Join("ppo", c.PPO.Validate())
 	l.Join("ddqn", c.DDQN.Validate())
 	l.Join("train", c.Train.Validate())
-	l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 or more")
-	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 or more")
+	l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
+	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
+	// Policies take placement and estimates from env: a fault there would be told again for each of them.
+	inherited := slices.ContainsFunc(fault.All(envFaults), func(f *fault.Fault) bool { return f.Key == "placement" || f.Key == "estimates" })
 	for i, p := range c.Eval.Policies {
+		if inherited {
+			break
+		}
 		if _, err := parsePolicy(p, &c.Env); err != nil {
 			l.Add(false, fmt.Sprintf("eval.policies[%d]", i), p, PolicyForms+": "+err.Error())
 		}

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"clustergym/configs"
 	"clustergym/env/cluster"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
 
@@ -56,7 +59,7 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	}
 	if spec, ok, err := cluster.Parse(name); ok {
 		if err != nil {
-			return cluster.Spec{}, &InputError{err}
+			return cluster.Spec{}, &InputError{asWritten(name, err)}
 		}
 		return spec, nil
 	}
@@ -81,6 +84,25 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 		return cluster.Spec{}, mistake("cluster file %s: this is a folder, a YAML file is wanted", name)
 	}
 	return decodeCluster(os.DirFS(dir), base, name)
+}
+
+// asWritten puts the number of GPUs as it stands in a short form for the largest int, which is what a number that no
+// int can hold was read as. In every short form it stands last.
+func asWritten(name string, err error) error {
+	var l fault.List
+	found := false
+	for _, f := range fault.All(err) {
+		g := *f
+		if g.Value == strconv.Itoa(math.MaxInt) {
+			found = true
+			g.Value = name[strings.LastIndexFunc(name, func(r rune) bool { return r < '0' || r > '9' })+1:]
+		}
+		l.Join("", &g)
+	}
+	if !found {
+		return err
+	}
+	return fmt.Errorf("cluster %q: %w", name, l.Err())
 }
 
 // decodeCluster reads one specification; a file that gives no name is called by its own.

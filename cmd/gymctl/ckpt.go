@@ -31,9 +31,9 @@ func ckptShow(a *app) *cobra.Command {
 		Use:   "show DIR",
 		Short: "Print what a checkpoint is and what it holds",
 		Long: `show prints what every checkpoint under DIR was made for and at which step, and the parts of a single one, after
-comparing all sizes and hashes.
-
-  gymctl ckpt show runs/quickstart/checkpoints/50000`,
+comparing all sizes and hashes.`,
+		Example: `  gymctl ckpt show runs/mine
+  gymctl ckpt show runs/mine/checkpoints/50000 --json`,
 		Args: args(1, 1, "one DIR"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
@@ -95,10 +95,9 @@ func ckptVerify(a *app) *cobra.Command {
 		Use:   "verify DIR",
 		Short: "Compare every file of a checkpoint with its hash",
 		Long: `verify reads every file of every checkpoint under DIR and compares its size and SHA-256 with the manifest. It
-ends with exit code 2 at the first file that is missing, cut short or changed.
-
-  gymctl ckpt verify runs/quickstart`,
-		Args: args(1, 1, "one DIR"),
+ends with exit code 2 at the first file that is missing, cut short or changed.`,
+		Example: `  gymctl ckpt verify runs/mine`,
+		Args:    args(1, 1, "one DIR"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {

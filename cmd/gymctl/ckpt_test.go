@@ -22,12 +22,17 @@ func (p part) WriteTo(w io.Writer) (int64, error) {
 
 func (p part) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
 
-// save makes a run directory with checkpoints of two steps.
+// save makes the run directory run with checkpoints of two steps.
 func save(t *testing.T) {
 	t.Helper()
-	for _, step := range []int64{1000, 500} {
+	saveSteps(t, "run", 1000, 500)
+}
+
+func saveSteps(t *testing.T, run string, steps ...int64) {
+	t.Helper()
+	for _, step := range steps {
 		m := checkpoint.Meta{Step: step, Env: "JobSelect-v1", Agent: "ppo", Seed: 3, Kernels: "portable"}
-		dir := checkpoint.Dir(filepath.Join("run", "checkpoints"), step)
+		dir := checkpoint.Dir(filepath.Join(run, "checkpoints"), step)
 		if err := checkpoint.Save(dir, m, part{"weights.bin", "weights"}, part{"agent.bin", strings.Repeat("x", 500)}); err != nil {
 			t.Fatal(err)
 		}

@@ -113,8 +113,8 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || strings.Contains(c.Short, "\n") || len(c.Short) > 72 {
 			t.Errorf("%s: short help %q, want one line without a full stop", path, c.Short)
 		}
-		if c.Example == "" && !strings.Contains(c.Long, "\n  gymctl ") {
-			t.Errorf("%s shows no example", path)
+		if c.Example == "" || strings.Contains(c.Long, "\n  gymctl ") {
+			t.Errorf("%s shows no example, or shows it in its text", path)
 		}
 		for line := range strings.Lines(c.Long + "\n" + c.Example) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 130 {
@@ -132,6 +132,7 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {
 			t.Chdir(t.TempDir())
+			saveSteps(t, filepath.Join("runs", "mine"), 50000)
 			for line := range strings.Lines(c.Example) {
 				line, to, redirected := strings.Cut(strings.TrimSpace(line), " > ")
 				words := strings.Fields(line)

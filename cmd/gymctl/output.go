@@ -57,10 +57,15 @@ func (a *app) table(left int, header []string, rows [][]string) error {
 }
 
 // writeTo lets write fill the file at path, or standard output where path is "" or "-". The file appears as a
-// whole or not at all.
-func (a *app) writeTo(path string, write func(w io.Writer) error) error {
+// whole or not at all, and never in the place of one of inputs: what this run reads.
+func (a *app) writeTo(path string, inputs []string, write func(w io.Writer) error) error {
 	if path == "" || path == "-" {
 		return write(a.stdout)
+	}
+	for _, in := range inputs {
+		if sameFile(path, in) {
+			return mistake("output file %s: it is the input %s, which would be overwritten; want another name", path, in)
+		}
 	}
 	o, err := experiments.CreateFile(path)
 	if err != nil {
@@ -74,4 +79,15 @@ func (a *app) writeTo(path string, write func(w io.Writer) error) error {
 		return fmt.Errorf("output file %s: %w", path, err)
 	}
 	return nil
+}
+
+// sameFile tells whether both paths lead to one ordinary file, by whatever names and links. A terminal or a pipe can
+// be read and written at once.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil || !x.Mode().IsRegular() {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }

@@ -115,7 +115,7 @@ func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events strin
 	if events == "-" {
 		return nil, mistake("--events: got %q, want the path of a file: standard output is for the result", events)
 	}
-	err = a.writeTo(events, func(w io.Writer) error {
+	err = a.writeTo(events, []string{cfg.Trace.File, cfg.Cluster}, func(w io.Writer) error {
 		hooks.Events = w
 		report, err = experiments.Simulate(c.Context(), cfg, hooks)
 		return err

@@ -16,6 +16,7 @@ type configSource struct {
 	set     []string
 	trace   string
 	format  string
+	sort    bool
 	cluster string
 	agent   string
 	seed    uint64
@@ -28,6 +29,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.StringArrayVar(&s.set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
 	f.StringVar(&s.trace, "trace", "", "trace `FILE` in place of the configuration's workload")
 	f.StringVar(&s.format, "format", "auto", "format of --trace: "+strings.Join(experiments.FormatNames(), ", "))
+	f.BoolVar(&s.sort, "sort", false, "put the jobs of --trace in order of submit, instead of refusing a file that is not")
 	f.StringVar(&s.cluster, "cluster", "", "preset, `FILE`, pool:N or NxG in place of the configuration's cluster")
 	if c.Name() == "train" {
 		f.StringVar(&s.agent, "agent", "", strings.Join(experiments.Agents(), " or "))
@@ -85,8 +87,13 @@ func (s *configSource) apply(c *cobra.Command, cfg *experiments.Config) error {
 			return mistake(`--trace: got "", want the path of a file`)
 		}
 		cfg.Trace.File, cfg.Trace.Format = s.trace, s.format
+		if s.changed(c, "sort") != "" {
+			cfg.Trace.Sort = s.sort
+		}
 	} else if s.changed(c, "format") != "" {
 		return mistake("--format goes with --trace")
+	} else if s.changed(c, "sort") != "" {
+		return mistake("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
 	}
 	if s.changed(c, "cluster") != "" {
 		cfg.Cluster = s.cluster

@@ -69,7 +69,7 @@ seed give the same bytes.
 			if err != nil {
 				return err
 			}
-			return a.writeTo(out, func(w io.Writer) error {
+			return a.writeTo(out, []string{file}, func(w io.Writer) error {
 				_, err := csv.Write(w, &traces.Slice{Jobs: list})
 				return err
 			})
@@ -106,7 +106,7 @@ project knows, to standard output or to the file that -o names (packed if it end
 			}
 			defer t.Close() //nolint:errcheck // only read
 			n := 0
-			err = a.writeTo(out, func(w io.Writer) error {
+			err = a.writeTo(out, files, func(w io.Writer) error {
 				n, err = csv.Write(w, t)
 				return err
 			})

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -52,7 +54,7 @@ and ends with exit code 130; --resume continues bit for bit. --workers changes n
 				if resume == "" {
 					return mistake(`--resume: got "", want the directory of a run`)
 				}
-				if name := src.changed(c, "config", "trace", "format", "cluster", "agent", "seed", "run-dir"); name != "" {
+				if name := src.changed(c, "config", "trace", "format", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
 					return mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 				}
 				opt.Resume, opt.RunDir = true, resume
@@ -137,7 +139,7 @@ func (p *progress) tick(t train.Progress) {
 	}
 	if now := p.now(); now.Sub(p.drawn) > 200*time.Millisecond {
 		p.drawn = now
-		p.bar.Describe(fmt.Sprintf("training  return %7.3f ", t.Return))
+		p.bar.Describe(fmt.Sprintf("training  return %7s ", meanReturn(t.Return)))
 	}
 	_ = p.bar.Set64(t.Step)
 }
@@ -150,7 +152,15 @@ func (p *progress) log(r train.Record, perSecond float64) {
 	if perSecond > 0 {
 		eta = (time.Duration(float64(p.steps-r.Step)/perSecond) * time.Second).Round(time.Second).String()
 	}
-	p.say("step %8d of %d  return %8.3f  %6.0f steps/s  eta %s", r.Step, p.steps, r.Return, perSecond, eta)
+	p.say("step %8d of %d  return %8s  %6.0f steps/s  eta %s", r.Step, p.steps, meanReturn(r.Return), perSecond, eta)
+}
+
+// meanReturn is a dash until an episode has ended.
+func meanReturn(v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
 func (p *progress) best(step int64, jct float64, best bool) {

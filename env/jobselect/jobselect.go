@@ -58,8 +58,7 @@ func (c *Config) Validate() error {
 	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
-	_, err = profile.Named(c.Models)
-	l.Add(err == nil, "models", c.Models, fmt.Sprint(err))
+	l.Add(slices.Contains(profile.Names(), c.Models), "models", c.Models, "one of "+strings.Join(profile.Names(), ", "))
 	return l.Err()
 }
 
