@@ -23,6 +23,16 @@ type ActorCritic struct {
 // NewActorCritic builds the network for the given observation and number of actions, initialised from r. Errors
 // name every key of cfg that does not fit.
 func NewActorCritic(cfg Config, in Input, actions int, r *rand.Rand) (*ActorCritic, error) {
+	b, err := planActorCritic(cfg, in, actions)
+	if err != nil {
+		return nil, err
+	}
+	b.allocate(r)
+	return &ActorCritic{p: b.plan, actions: actions}, nil
+}
+
+// planActorCritic is the network without its parameters' memory.
+func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 	b, err := newBuilder(cfg, in, actions)
 	if err != nil {
 		return nil, err
@@ -41,8 +51,7 @@ func NewActorCritic(cfg Config, in Input, actions int, r *rand.Rand) (*ActorCrit
 	}
 	value := b.dense(critic+"value", y.trunk, 1, 1, layer.GainValue, true, op.Identity)
 	b.out = []int{logits, value}
-	b.allocate(r)
-	return &ActorCritic{p: b.plan, actions: actions}, nil
+	return b, nil
 }
 
 // Params are the parameters, in the order of the gradients of a program over Graph. They belong to the network;

@@ -84,6 +84,13 @@ func DefaultConfig() Config {
 	return Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Separate: true, Head: "dense", SlotHidden: 64}
 }
 
+// Bounds of a single layer: far above what is of use here, and low enough for a network's size to be counted.
+const (
+	maxWidth  = 65536 // outputs
+	maxKernel = 1024  // of a convolution, in either direction
+	wantWidth = "a number from 1 to 65536"
+)
+
 // Validate reports every fault that can be seen without the observation; the constructors report the others.
 func (c Config) Validate() error {
 	var l fault.List
@@ -101,8 +108,9 @@ func (c Config) Validate() error {
 		widths(&l, key+".dense", b.Dense)
 		for j, v := range b.Convs {
 			k := fmt.Sprintf("%s.convs[%d]", key, j)
-			l.Add(v.Filters > 0, k+".filters", v.Filters, "a positive number")
-			l.Add(v.Kernel[0] > 0 && v.Kernel[1] > 0, k+".kernel", v.Kernel, "two positive numbers, [down, across]")
+			l.Add(v.Filters > 0 && v.Filters <= maxWidth, k+".filters", v.Filters, wantWidth)
+			l.Add(v.Kernel[0] > 0 && v.Kernel[1] > 0 && max(v.Kernel[0], v.Kernel[1]) <= maxKernel, k+".kernel", v.Kernel,
+				fmt.Sprintf("two numbers from 1 to %d, [down, across]", maxKernel))
 			l.Add(v.Stride[0] >= 0 && v.Stride[1] >= 0, k+".stride", v.Stride, "two positive numbers, [down, across]")
 			l.Add(v.Pad[0] >= 0 && v.Pad[1] >= 0 && v.Pad[0] < max(v.Kernel[0], 1) && v.Pad[1] < max(v.Kernel[1], 1),
 				k+".pad", v.Pad, "two numbers from 0 to less than the kernel")
@@ -117,14 +125,14 @@ func (c Config) Validate() error {
 	}
 	if c.Head == "slots" {
 		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
-		l.Add(c.SlotHidden > 0, "slot_hidden", c.SlotHidden, "a positive number")
+		l.Add(c.SlotHidden > 0 && c.SlotHidden <= maxWidth, "slot_hidden", c.SlotHidden, wantWidth)
 	}
 	return l.Err()
 }
 
 func widths(l *fault.List, key string, ws []int) {
 	for i, w := range ws {
-		l.Add(w > 0, fmt.Sprintf("%s[%d]", key, i), w, "a positive number")
+		l.Add(w > 0 && w <= maxWidth, fmt.Sprintf("%s[%d]", key, i), w, wantWidth)
 	}
 }
 

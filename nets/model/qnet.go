@@ -23,6 +23,16 @@ type QNet struct {
 // (Wang et al. 2016, arXiv 1511.06581, eq. 9). Config.Separate has no meaning here. Errors name every key of cfg that does not
 // fit.
 func NewQNet(cfg Config, in Input, actions int, duelling bool, r *rand.Rand) (*QNet, error) {
+	b, err := planQNet(cfg, in, actions, duelling)
+	if err != nil {
+		return nil, err
+	}
+	b.allocate(r)
+	return &QNet{p: b.plan, actions: actions}, nil
+}
+
+// planQNet is the network without its parameters' memory.
+func planQNet(cfg Config, in Input, actions int, duelling bool) (*builder, error) {
 	b, err := newBuilder(cfg, in, actions)
 	if err != nil {
 		return nil, err
@@ -38,8 +48,7 @@ func NewQNet(cfg Config, in Input, actions int, duelling bool, r *rand.Rand) (*Q
 	} else {
 		b.out = []int{b.actionHead("q", y, layer.GainValue)}
 	}
-	b.allocate(r)
-	return &QNet{p: b.plan, actions: actions}, nil
+	return b, nil
 }
 
 // Params are the parameters, in the order of the gradients of a program over Graph. They belong to the network;

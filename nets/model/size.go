@@ -1,0 +1,56 @@
+package model
+
+import "clustergym/nets"
+
+// Size is what a network asks for, in numbers of float32, before it is built. It is counted in float64 because a
+// configuration can ask for more than an int holds.
+type Size struct {
+	Params  float64 // all parameters
+	Largest float64 // the largest single parameter
+	Row     float64 // all values of one observation, without the observation itself
+	Scratch float64 // patches of convolutions, once for each Forward
+}
+
+// ActorCriticSize is the size of the network that NewActorCritic makes of the same arguments. It allocates none of it.
+func ActorCriticSize(cfg Config, in Input, actions int) (Size, error) {
+	b, err := planActorCritic(cfg, in, actions)
+	if err != nil {
+		return Size{}, err
+	}
+	return b.size(), nil
+}
+
+// QNetSize is the size of the network that NewQNet makes of the same arguments. It allocates none of it.
+func QNetSize(cfg Config, in Input, actions int, duelling bool) (Size, error) {
+	b, err := planQNet(cfg, in, actions, duelling)
+	if err != nil {
+		return Size{}, err
+	}
+	return b.size(), nil
+}
+
+func (p *plan) size() Size {
+	var s Size
+	for i := range p.shapes {
+		n := elements(&p.shapes[i])
+		s.Params += n
+		s.Largest = max(s.Largest, n)
+	}
+	for _, w := range p.width[1:] {
+		s.Row += float64(w)
+	}
+	for _, l := range p.layers {
+		if c, ok := l.(*conv); ok {
+			s.Scratch = max(s.Scratch, float64(c.scratch()))
+		}
+	}
+	return s
+}
+
+func elements(v *nets.View) float64 {
+	n := 1.0
+	for _, d := range v.Shape {
+		n *= float64(d)
+	}
+	return n
+}

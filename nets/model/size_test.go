@@ -1,0 +1,48 @@
+package model
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestSizesAreThoseOfTheNetworks(t *testing.T) {
+	in := Input{{Name: "image", Shape: []int{12, 10}}, {Name: "rest", Shape: []int{7}}}
+	cnn := Config{Kind: "cnn", Hidden: []int{32, 16}, Activation: "relu", LayerNorm: true, Separate: true, Head: "dense",
+		Branches: []Branch{{Field: "image", Convs: []Conv{{Filters: 4, Kernel: [2]int{3, 3}}}, Dense: []int{20}}}}
+	for _, cfg := range []Config{DefaultConfig(), cnn} {
+		r := rand.New(rand.NewPCG(1, 2))
+		ac, err := NewActorCritic(cfg, in, 5, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, err := ActorCriticSize(cfg, in, 5)
+		if err != nil || size.Params != float64(len(ac.Params().Data)) {
+			t.Errorf("%s: %v parameters (%v), want %d", cfg.Kind, size.Params, err, len(ac.Params().Data))
+		}
+		row := 0
+		for _, v := range ac.Forward(1).f.vals {
+			row += len(v)
+		}
+		if size.Row != float64(row) || size.Largest <= 0 || size.Largest >= size.Params {
+			t.Errorf("%s: %+v, want %d values for an observation", cfg.Kind, size, row)
+		}
+		for _, duelling := range []bool{false, true} {
+			q, err := NewQNet(cfg, in, 5, duelling, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size, err := QNetSize(cfg, in, 5, duelling); err != nil || size.Params != float64(len(q.Params().Data)) {
+				t.Errorf("%s, duelling %v: %v parameters (%v), want %d", cfg.Kind, duelling, size.Params, err, len(q.Params().Data))
+			}
+		}
+	}
+	huge := DefaultConfig()
+	huge.Hidden = []int{65536, 65536, 65536, 65536}
+	if size, err := ActorCriticSize(huge, in, 5); err != nil || size.Params < 6*65536*65536 {
+		t.Errorf("%v parameters (%v), want more than six square matrices", size.Params, err)
+	}
+	huge.Hidden = []int{65537}
+	if _, err := ActorCriticSize(huge, in, 5); err == nil {
+		t.Error("a layer of 65537 was accepted")
+	}
+}
