@@ -41,15 +41,15 @@ func (a *app) showCluster(spec cluster.Spec, asJSON bool) error {
 	a.printf("%s: %s, %s, %s\n", d.Name, several(d.Racks, "rack", "racks"), several(d.Nodes, "node", "nodes"), several(d.GPUs, "GPU", "GPUs"))
 	first := 0
 	for i, r := range spec.Racks {
-		n := max(1, r.Count)
+		n := r.Count.N()
 		branch, bar := "├─ ", "│  "
 		if i == len(spec.Racks)-1 {
 			branch, bar = "└─ ", "   "
 		}
 		nodes, gpus := 0, 0
 		for _, k := range r.Nodes {
-			nodes += max(1, k.Count)
-			gpus += max(1, k.Count) * k.GPUs
+			nodes += k.Count.N()
+			gpus += k.Count.N() * k.GPUs
 		}
 		name, each := fmt.Sprintf("rack %d", first), ""
 		if n > 1 {
@@ -88,7 +88,7 @@ func totals(spec cluster.Spec) (clusterDocument, error) {
 	d := clusterDocument{Name: spec.Name, Pool: c.Pool(), Racks: c.Racks(), Nodes: c.Nodes(), GPUs: c.GPUs(), ByType: []gpuDocument{}}
 	for _, r := range spec.Racks {
 		for _, n := range r.Nodes {
-			count := max(1, r.Count) * max(1, n.Count)
+			count := r.Count.N() * n.Count.N()
 			if n.GPUs == 0 {
 				continue
 			}
@@ -110,7 +110,7 @@ func totals(spec cluster.Spec) (clusterDocument, error) {
 
 func nodeText(n cluster.NodeSpec) string {
 	var b strings.Builder
-	b.WriteString(several(max(1, n.Count), "node", "nodes"))
+	b.WriteString(several(n.Count.N(), "node", "nodes"))
 	if n.Count > 1 {
 		b.WriteString(", each")
 	}

@@ -74,10 +74,10 @@ func New(spec Spec) (*Cluster, error) {
 		return c, nil
 	}
 	for _, r := range spec.Racks {
-		for range max(1, r.Count) {
+		for range r.Count.N() {
 			c.node0 = append(c.node0, int32(len(c.rackOf)))
 			for _, n := range r.Nodes {
-				for range max(1, n.Count) {
+				for range n.Count.N() {
 					c.addNode(n)
 				}
 			}

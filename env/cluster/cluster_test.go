@@ -39,10 +39,10 @@ func drawSpec(t *rapid.T) cluster.Spec {
 	types := []string{"", "p100", "v100"}
 	s := cluster.Spec{Name: "drawn", Speeds: map[string]float64{"p100": 0.5, "v100": 2}}
 	for range rapid.IntRange(1, 3).Draw(t, "racks") {
-		r := cluster.RackSpec{Count: rapid.IntRange(0, 2).Draw(t, "rackCount")}
+		r := cluster.RackSpec{Count: cluster.Count(rapid.IntRange(0, 2).Draw(t, "rackCount"))}
 		for range rapid.IntRange(1, 2).Draw(t, "nodes") {
 			r.Nodes = append(r.Nodes, cluster.NodeSpec{
-				Count:   rapid.IntRange(0, 3).Draw(t, "nodeCount"),
+				Count:   cluster.Count(rapid.IntRange(0, 3).Draw(t, "nodeCount")),
 				GPUs:    rapid.IntRange(0, 4).Draw(t, "gpus"),
 				GPUType: rapid.SampledFrom(types).Draw(t, "type"),
 				CPUs:    rapid.SampledFrom([]float64{0, 0, 1.5, 8}).Draw(t, "cpus"),
@@ -89,9 +89,9 @@ type book struct {
 func newBooks(s cluster.Spec) *books {
 	b := &books{}
 	for i, r := range s.Racks {
-		for c := range max(1, r.Count) {
+		for c := range r.Count.N() {
 			for _, n := range r.Nodes {
-				for range max(1, n.Count) {
+				for range n.Count.N() {
 					for range n.GPUs {
 						b.gpus = append(b.gpus, book{node: len(b.cpu), rack: i*100 + c, kind: n.GPUType, free: 1000})
 					}

@@ -22,14 +22,30 @@ type Spec struct {
 
 // RackSpec is Count equal racks.
 type RackSpec struct {
-	Count  int        `yaml:"count"` // 0 = 1
+	Count  Count      `yaml:"count,omitempty"`
 	Nodes  []NodeSpec `yaml:"nodes"`
 	Uplink Link       `yaml:"uplink,omitempty"` // from the rack to the site; less than the sum of NICs = oversubscribed
 }
 
+// Count is how many of a thing there are; its zero value, a key left out of a file, means one.
+type Count int
+
+// N is the number that c stands for.
+func (c Count) N() int { return max(1, int(c)) }
+
+// UnmarshalText reads a number of at least 1: a file that says 0 means none, which nothing can be.
+func (c *Count) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 {
+		return fmt.Errorf("got %s, want 1 or more (left out = 1)", text)
+	}
+	*c = Count(n)
+	return nil
+}
+
 // NodeSpec is Count equal nodes.
 type NodeSpec struct {
-	Count    int     `yaml:"count"` // 0 = 1
+	Count    Count   `yaml:"count,omitempty"`
 	GPUs     int     `yaml:"gpus"`
 	GPUType  string  `yaml:"gpu_type,omitempty"`
 	GPUMemGB float64 `yaml:"gpu_mem_gb,omitempty"` // of each GPU, GiB
@@ -72,7 +88,7 @@ func Parse(s string) (spec Spec, ok bool, err error) {
 	if m[1] != "" {
 		spec.Pool = num(m[2])
 	} else {
-		spec.Racks = []RackSpec{{Count: 1, Nodes: []NodeSpec{{Count: num(m[3]), GPUs: num(m[4])}}}}
+		spec.Racks = []RackSpec{{Count: 1, Nodes: []NodeSpec{{Count: Count(num(m[3])), GPUs: num(m[4])}}}}
 	}
 	// In a Spec 0 means "left out".
 	if spec.Pool == 0 && (len(spec.Racks) == 0 || spec.Racks[0].Nodes[0].Count == 0) {
@@ -106,7 +122,7 @@ func (s *Spec) Validate() error {
 			checkLink(&l, key+".link", n.Link)
 			checkLink(&l, key+".nic", n.NIC)
 			// Counts are cut to just above the bound first, so that no product overflows.
-			count := min(max(1, r.Count), maxNodes+1) * min(max(1, n.Count), maxNodes+1)
+			count := min(r.Count.N(), maxNodes+1) * min(n.Count.N(), maxNodes+1)
 			nodes = min(nodes+count, maxNodes+1)
 			total = min(total+min(count, maxGPUs+1)*min(max(0, n.GPUs), maxGPUs+1), maxGPUs+1)
 		}

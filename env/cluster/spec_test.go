@@ -83,7 +83,9 @@ func TestValidateReportsEveryFault(t *testing.T) {
 }
 
 func TestValidateBoundsSums(t *testing.T) {
-	node := func(count, gpus int) []cluster.NodeSpec { return []cluster.NodeSpec{{Count: count, GPUs: gpus}} }
+	node := func(count cluster.Count, gpus int) []cluster.NodeSpec {
+		return []cluster.NodeSpec{{Count: count, GPUs: gpus}}
+	}
 	for name, s := range map[string]cluster.Spec{
 		"nothing":          {},
 		"negative pool":    {Pool: -1},
@@ -108,5 +110,20 @@ func TestValidateBoundsSums(t *testing.T) {
 	many.Racks[0].Nodes = many.Racks[0].Nodes[:64]
 	if err := many.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestCountLeftOutIsOneAndZeroIsRefused(t *testing.T) {
+	var c cluster.Count
+	if c.N() != 1 {
+		t.Errorf("left out means %d, want 1", c.N())
+	}
+	if err := c.UnmarshalText([]byte("12")); err != nil || c.N() != 12 {
+		t.Errorf("got %d (%v), want 12", c.N(), err)
+	}
+	for _, text := range []string{"0", "-1", "x", "1.5", ""} {
+		if err := c.UnmarshalText([]byte(text)); err == nil || c.N() != 12 {
+			t.Errorf("%q was taken for %d", text, c.N())
+		}
 	}
 }

@@ -289,8 +289,8 @@ func mixed(r *rand.Rand, n, gpus int, unit time.Duration) []traces.Job {
 func mixedSpec(r *rand.Rand) cluster.Spec {
 	s := cluster.Spec{Speeds: map[string]float64{"v100": []float64{1, 2, 1.7}[r.IntN(3)], "k80": []float64{1, 0.5, 0.3}[r.IntN(3)]}}
 	for range 1 + r.IntN(3) {
-		s.Racks = append(s.Racks, cluster.RackSpec{Count: 1 + r.IntN(2), Nodes: []cluster.NodeSpec{
-			{Count: 1 + r.IntN(2), GPUs: 1 + r.IntN(4), GPUType: "v100"},
+		s.Racks = append(s.Racks, cluster.RackSpec{Count: cluster.Count(1 + r.IntN(2)), Nodes: []cluster.NodeSpec{
+			{Count: cluster.Count(1 + r.IntN(2)), GPUs: 1 + r.IntN(4), GPUType: "v100"},
 			{Count: 1, GPUs: r.IntN(5), GPUType: "k80", CPUs: float64(r.IntN(2) * 16)},
 		}})
 	}
