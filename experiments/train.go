@@ -143,6 +143,13 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if _, err := t.world.count(traces.Test, 1); err != nil {
 		return nil, err
 	}
+	probe, err := t.world.NewEnv(traces.Training, cfg.gamma())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMemory(&cfg, probe.Spec()); err != nil {
+		return nil, err
+	}
 	v, err := t.world.newVec(&cfg, opt.Workers)
 	if err != nil {
 		return nil, err
