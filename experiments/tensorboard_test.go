@@ -54,8 +54,9 @@ func TestTensorBoardReadsRuns(t *testing.T) {
 						}
 					}
 				}
-				// Other learning from here on, so that what was forgotten can be told from what was not.
-				cfg.PPO.LR /= 2
+				// A longer run anneals the learning rate more slowly: other learning from here on, so that what was
+				// forgotten can be told from what was not.
+				cfg.Train.Steps += 100
 				trainTo(t, cfg, dir, TrainOptions{NoEval: true, Tags: tags, Now: clock, Resume: true})
 			}
 			if files, err := filepath.Glob(filepath.Join(run, "events.out.tfevents.*")); err != nil || len(files) != 1+resumed {
