@@ -28,7 +28,7 @@ func plain() Config {
 // The ladder of problems with known answers, plain and with everything; a rung that fails names the fault.
 func TestProbes(t *testing.T) {
 	if raceDetector {
-		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
 	}
 	for _, c := range []struct {
 		id     string
@@ -76,7 +76,7 @@ func TestProbes(t *testing.T) {
 // step and of several.
 func TestTruncationBootstraps(t *testing.T) {
 	if raceDetector {
-		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
 	}
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
 		for _, n := range []int{1, 4} {
@@ -93,7 +93,7 @@ func TestTruncationBootstraps(t *testing.T) {
 // The reset steps of NextStep batches must not enter the values.
 func TestDeadStepTrap(t *testing.T) {
 	if raceDetector {
-		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
 	}
 	for _, mode := range []vec.Autoreset{vec.NextStep, vec.SameStep} {
 		for _, n := range []int{1, 3} {
@@ -117,7 +117,7 @@ func TestDeadStepTrap(t *testing.T) {
 // no mask is violated is part of it, since the environment refuses illegal actions.
 func TestInvalidActionIsSolved(t *testing.T) {
 	if raceDetector {
-		t.Skip("under the race detector this takes a minute, and workers are tested elsewhere")
+		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
 	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		start := time.Now()

@@ -74,7 +74,7 @@ func published(t *testing.T) []traces.Job {
 	return jobs
 }
 
-// Three simulators written apart (Tiresias', Alibaba's for PAI, Lucid's) agree on these means of 422 jobs on a
+// Published simulators (Tiresias', Alibaba's for PAI, Lucid's) give these means, each where it has the rule: 422 jobs on a
 // counter of 48 GPUs. Printed to six decimals.
 func TestPublishedMeans(t *testing.T) {
 	jobs := published(t)
