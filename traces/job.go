@@ -14,7 +14,7 @@ type Job struct {
 	Work     time.Duration // run time alone on the GPUs asked for, at the reference speed and the best placement
 	Estimate time.Duration // requested or predicted run time, which may be wrong; 0 = not given
 
-	GPUs             int      // gang size: all of them or none
+	GPUs             int      // gang size: all of them or none; 0 = cores and memory only
 	MinGPUs, MaxGPUs int      // elastic range; 0 = not elastic
 	GPUMilli         int      // share of each GPU in thousandths; 1000 = whole
 	GPUTypes         []string // any of these; nil = all
@@ -25,6 +25,9 @@ type Job struct {
 	Priority   int
 	Deadline   time.Duration // offset from the origin; 0 = none
 	Status     Status
+
+	Profile *Profile // of the model; nil = nothing is known
+	Graph   *Graph   // of jobs that are task graphs; nil for others
 }
 
 // Milli is the job's demand in thousandths of a GPU.

@@ -17,9 +17,10 @@ var ErrNoCapacity = errors.New("cluster: not enough free capacity")
 
 // Request is what a gang needs. Make it with Cluster.Request.
 type Request struct {
-	GPUs  int    // gang size
+	GPUs  int    // gang size; 0 = a job without GPUs, which takes cores and memory of one node
 	Milli int    // share of each GPU, 1000 = whole
 	Types uint64 // bit i: GPU type i will do; 0 = any
+	VC    int32  // virtual cluster, by its place in Spec.VCs, from 1; 0 where the cluster has none
 	// CPUMilli and MemBytes are per GPU of the gang, the job's total divided and rounded up; 0 where the
 	// cluster or the job says nothing of them.
 	CPUMilli, MemBytes int64

@@ -18,6 +18,16 @@ type Spec struct {
 	// Speeds is how fast each GPU type is, 1 = the reference on which a job's work is measured. Types that are
 	// not named have speed 1. A gang runs at the speed of its slowest GPU.
 	Speeds map[string]float64 `yaml:"speeds,omitempty"`
+	// VCs are virtual clusters. Where there are any, every job belongs to one, by name, and jobs of others are
+	// refused.
+	VCs []VCSpec `yaml:"vcs,omitempty"`
+}
+
+// VCSpec is a virtual cluster: nodes of its own, or a quota of GPUs anywhere.
+type VCSpec struct {
+	Name  string `yaml:"name"`
+	Nodes int    `yaml:"nodes,omitempty"` // it owns so many nodes, the next in order after those of the VCs before it
+	Quota int    `yaml:"quota,omitempty"` // its running jobs may hold so many GPUs together; 0 = not limited
 }
 
 // RackSpec is Count equal racks.

@@ -17,16 +17,21 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	Submit  EventKind = iota // the job arrived
-	Start                    // it was given GPUs, for the first time or again
-	Preempt                  // its GPUs were taken away
-	Finish                   // its work is done
-	Drop                     // it left without running any more
-	Timer                    // the time of WaitUntil has come; no job
+	Submit      EventKind = iota // the job arrived
+	Start                        // it was given GPUs, for the first time or again
+	Preempt                      // its GPUs were taken away
+	Finish                       // its work is done
+	Drop                         // it left without running any more
+	Timer                        // the time of WaitUntil has come; no job
+	Migrate                      // it was moved to the GPUs shown
+	Resize                       // its gang was grown or cut to the GPUs shown
+	Fail                         // a node failed under it: it waits again, from its last checkpoint
+	NodeFail                     // Node failed; no job
+	NodeRecover                  // Node works again; no job
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submit", "start", "preempt", "finish", "drop", "timer"}[k]
+	return [...]string{"submit", "start", "preempt", "finish", "drop", "timer", "migrate", "resize", "fail", "node-fail", "node-recover"}[k]
 }
 
 // Event is one thing that happened. GPUs is the gang's placement (empty for Submit, Drop and Timer, and on counters);
@@ -35,6 +40,7 @@ type Event struct {
 	At   time.Duration
 	Kind EventKind
 	Job  Job
+	Node int32 // of NodeFail and NodeRecover
 	GPUs []cluster.GPU
 }
 
@@ -55,6 +61,8 @@ const (
 	StartJob             // give Job the GPUs
 	PreemptJob           // take Job's GPUs away; it waits again
 	DropJob              // Job, which waits, leaves for good
+	MigrateJob           // move Job, which runs, to GPUs: a gang of the same size
+	ResizeJob            // run Job, which runs and is elastic, on GPUs (on a counter: on N) from now on
 )
 
 // Decision is one decision. GPUs is the whole gang, copied by Apply; empty on counters.
@@ -62,6 +70,7 @@ type Decision struct {
 	Op    Op
 	Job   Job
 	GPUs  []cluster.GPU
+	N     int           // ResizeJob, StartJob of an elastic job on a counter: GPUs of the gang; 0 = as asked for
 	Until time.Duration // Wait: also wake at this time; 0 = at the next event only
 }
 
