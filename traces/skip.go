@@ -1,0 +1,40 @@
+package traces
+
+// Skip counts the rows that a reader left out for one reason.
+type Skip struct {
+	Reason string // as in "never placed: scheduled_time is empty"
+	Count  int
+}
+
+// Skips counts rows left out by reason, so that none is lost silently. The zero value is ready. There are few
+// reasons, which Add looks through in order. Not safe for concurrent use.
+type Skips struct{ all []Skip }
+
+// Add counts one more row for reason.
+func (s *Skips) Add(reason string) { s.AddN(reason, 1) }
+
+// AddN counts n more rows for reason; a reason without rows is not listed.
+func (s *Skips) AddN(reason string, n int) {
+	if n == 0 {
+		return
+	}
+	for i := range s.all {
+		if s.all[i].Reason == reason {
+			s.all[i].Count += n
+			return
+		}
+	}
+	s.all = append(s.all, Skip{reason, n})
+}
+
+// All are the reasons in the order in which they were first met. The slice is a copy; it is nil where nothing
+// was left out.
+func (s *Skips) All() []Skip { return append([]Skip(nil), s.all...) }
+
+// Total is the number of rows left out.
+func (s *Skips) Total() (n int) {
+	for _, k := range s.all {
+		n += k.Count
+	}
+	return n
+}
