@@ -19,6 +19,16 @@ type Config struct {
 	Estimates string `yaml:"estimates"` // what orders that rank by run time are told: exact, trace, noisy:SIGMA
 	// Limits are the attained service times at which LAS demotes a job to the next queue.
 	Limits []time.Duration `yaml:"limits,omitempty"`
+	// Promote brings a job of las and las-2d back to the first queue, with nothing attained, when it has waited
+	// since its last stop for this many times the time it has run (Tiresias' knob: 1, 2, 4, 8); 0 = never.
+	Promote float64 `yaml:"promote,omitempty"`
+	// Quantum is the service quantum of gittins-2d, in GPU-time.
+	Quantum time.Duration `yaml:"quantum,omitempty"`
+	// Service is the distribution of the jobs' GPU-times that gittins-2d knows; needed there only. It is not
+	// changed.
+	Service []time.Duration `yaml:"-"`
+	// Align is how much tetris weighs alignment against shortness, 0 to 1.
+	Align float64 `yaml:"align,omitempty"`
 	Seed   uint64          `yaml:"seed,omitempty"` // of random orders and noisy estimates
 }
 
@@ -27,7 +37,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Placement: "first-fit", Estimates: "exact",
-		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second},
+		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
 	}
 }
 
@@ -60,6 +70,9 @@ func (c *Config) Validate() error {
 		ok = ok && d > 0 && (i == 0 || d > c.Limits[i-1])
 	}
 	l.Add(ok, "limits", fmt.Sprint(c.Limits), "at most 7 growing times above 0s")
+	l.Add(c.Promote >= 0 && c.Promote <= 1e6, "promote", c.Promote, "a factor of 0 (never) or more")
+	l.Add(c.Quantum > 0, "quantum", c.Quantum, "a time above 0s")
+	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	return l.Err()
 }
 

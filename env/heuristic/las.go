@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"slices"
+	"time"
 
 	"clustergym/env/sim"
 )
@@ -13,13 +14,17 @@ import (
 // the back of its new queue, also if it is stopped in the same pass. Several that fall at once fall in the order
 // of the trace.
 var las = rule{name: "las", preemptive: true, key: lasKey,
-	state: func(s *Scheduler) stateful { return newQueues(s, false) }}
+	state: func(s *Scheduler) stateful { return newQueues(s, false, false) }}
 
-// las2D is las with GPU-time in place of time ("dlas-gpu"). Tiresias' simulator works out the time of the next
-// fall as (limit − run time)/GPUs there, so its jobs of several GPUs fall late, at the event after; here they
-// fall when their GPU-time reaches the limit. Nothing else differs.
+// las2D is las with GPU-time in place of time ("dlas-gpu" in Tiresias' simulator, whose every number it gives).
+// A fall is noticed at the next pass, and the passes made for it are late: they come ⌊(limit − run time)/GPUs⌋
+// whole seconds after the last one, as that simulator has it, where (limit − run time × GPUs)/GPUs would be right.
 var las2D = rule{name: "las-2d", preemptive: true, key: lasKey,
-	state: func(s *Scheduler) stateful { return newQueues(s, true) }}
+	state: func(s *Scheduler) stateful { return newQueues(s, true, true) }}
+
+// las2DPrompt is las2D with falls at the moment when the GPU-time reaches the limit, as the paper describes them.
+var las2DPrompt = rule{name: "las-2d-prompt", preemptive: true, key: lasKey,
+	state: func(s *Scheduler) stateful { return newQueues(s, true, false) }}
 
 func lasKey(s *Scheduler, _ *sim.View, j sim.Job) float64 { return s.state.(*queues).at[j].key() }
 
@@ -37,7 +42,7 @@ func (p place) key() float64 { return float64(p.queue)*(1<<49) + p.rank }
 
 type queues struct {
 	s                   *Scheduler
-	byGPU               bool
+	byGPU, late         bool
 	limits              []int64
 	at                  []place // by job
 	byPos               []entry // scratch
@@ -45,11 +50,11 @@ type queues struct {
 }
 
 // newQueues empties the queues of the run before, if there was one.
-func newQueues(s *Scheduler, byGPU bool) *queues {
+func newQueues(s *Scheduler, byGPU, late bool) *queues {
 	q, ok := s.state.(*queues)
 	if !ok {
 		n := len(s.cfg.Limits) + 1
-		q = &queues{s: s, byGPU: byGPU, started: make([]float64, n), front: make([]float64, n), end: make([]float64, n)}
+		q = &queues{s: s, byGPU: byGPU, late: late, started: make([]float64, n), front: make([]float64, n), end: make([]float64, n)}
 		for _, d := range s.cfg.Limits {
 			q.limits = append(q.limits, int64(d))
 		}
@@ -91,7 +96,11 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 		}
 		if p.queue < len(q.limits) {
 			t := now + (q.limits[p.queue]-got+per-1)/per
-			if until == 0 || t < until {
+			if q.late {
+				const second = int64(time.Second)
+				t = now + (q.limits[p.queue]-int64(v.Ran(e.job)))/(per*second)*second
+			}
+			if t > now && (until == 0 || t < until) {
 				until = t
 			}
 		}

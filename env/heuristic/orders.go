@@ -7,7 +7,11 @@ type rule struct {
 	name       string
 	preemptive bool
 	estimates  bool // key looks at run times
-	key        func(s *Scheduler, v *sim.View, j sim.Job) float64
+	// dynamic keys depend on the time or on what is free: waiting jobs are ranked anew in every pass.
+	dynamic bool
+	// passOver leaves the job behind each one that starts out of the rest of the pass, and is strict.
+	passOver bool
+	key      func(s *Scheduler, v *sim.View, j sim.Job) float64
 	// state is called at the beginning of each run, nil where the key needs none.
 	state func(s *Scheduler) stateful
 }
@@ -23,4 +27,9 @@ type stateful interface {
 	after(chosen, stopped []entry)
 }
 
-var rules = []rule{fifo, sjf, srtf, smallest, area, las, las2D, random}
+var rules = []rule{
+	fifo, sjf, srtf, srsf, las, las2D, las2DPrompt,
+	ljf, lcfs, lpf, smallest, smallestPreempt, largest, area, largestArea,
+	wfp3, unicep, f1, f2, f3, f4, multifactor, wfp3Peer, unicepPeer,
+	random,
+}
