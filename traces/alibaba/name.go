@@ -1,0 +1,49 @@
+package alibaba
+
+import "bytes"
+
+// maxNumber bounds the numbers of tasks; longer ones are taken for names of another shape.
+const maxNumber = 1 << 30
+
+// parseName reads a task's name. number is 0 for a name that is not of the grammar, whose parents are nil. cut says
+// that the name ends in _ and has lost the end of its list. parents are appended to buf[:0].
+func parseName(name []byte, buf []int32) (number int32, parents []int32, cut bool) {
+	parents = buf[:0]
+	if len(name) < 2 || name[0] < 'A' || name[0] > 'Z' {
+		return 0, nil, false
+	}
+	rest := name[1:]
+	if number, rest = leading(rest); number == 0 {
+		return 0, nil, false
+	}
+	for len(rest) > 0 {
+		if rest[0] != '_' {
+			return 0, nil, false
+		}
+		rest = rest[1:]
+		if len(rest) == 0 {
+			return number, parents, true
+		}
+		if stage, ok := bytes.CutPrefix(rest, []byte("Stg")); ok {
+			if n, end := leading(stage); n > 0 && len(end) == 0 {
+				return number, parents, false
+			}
+			return 0, nil, false
+		}
+		var p int32
+		if p, rest = leading(rest); p == 0 {
+			return 0, nil, false
+		}
+		parents = append(parents, p)
+	}
+	return number, parents, false
+}
+
+// leading takes the number that b begins with, 0 where there is none.
+func leading(b []byte) (n int32, rest []byte) {
+	for len(b) > 0 && b[0] >= '0' && b[0] <= '9' && n < maxNumber/10 {
+		n = n*10 + int32(b[0]-'0')
+		b = b[1:]
+	}
+	return n, b
+}

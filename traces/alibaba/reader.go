@@ -1,0 +1,348 @@
+package alibaba
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// Options changes how a file is read. The zero value is right for the samples that are passed on.
+type Options struct {
+	// Unsorted lets rows stand in any order: all of them are read, put together by job and the jobs in order of
+	// submit. Without it a reader holds one job, and rows of a job that stand apart are a fault.
+	Unsorted   bool
+	MachineMem int64 // bytes of a machine's memory, for plan_mem; 0 = not known
+}
+
+// Reader is a traces.Stream over a file. Beside one job it keeps eight bytes for each job read, to know a job that
+// comes twice. Not safe for concurrent use.
+type Reader struct {
+	t       *table
+	file    string
+	o       Options
+	job     builder
+	ahead   row // the first row of the next job, when pending
+	pending bool
+	seen    map[uint64]struct{} // hashes of job names
+	last    time.Duration
+	sorted  *traces.Slice // all jobs, with Unsorted
+	moved   int
+	missing int
+	skips   traces.Skips
+	err     error
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// NewReader reads the header of r; with Options.Unsorted all of r. file is the name that messages give. A fault in
+// a row is a *traces.RowError.
+func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
+	t, err := newTable(r, file)
+	if err != nil {
+		return nil, err
+	}
+	d := &Reader{t: t, file: file, o: o, seen: map[uint64]struct{}{}, last: math.MinInt64}
+	if o.Unsorted {
+		return d, d.readAll()
+	}
+	return d, nil
+}
+
+// Next implements traces.Stream. After an error it gives the same error again.
+func (d *Reader) Next(j *traces.Job) error {
+	if d.sorted != nil {
+		return d.sorted.Next(j)
+	}
+	for d.err == nil {
+		if d.err = d.gather(); d.err != nil {
+			break
+		}
+		keep := false
+		if keep, d.err = d.job.finish(j, d); d.err != nil || !keep {
+			continue
+		}
+		if j.Submit < d.last {
+			d.err = d.fault(colStart, string(traces.AppendSeconds(nil, j.Submit)), string(traces.AppendSeconds(nil, d.last))+
+				" or later, as in the job before (jobs must be in order of their first start; --sort puts them in order)")
+			break
+		}
+		d.last = j.Submit
+		return nil
+	}
+	return d.err
+}
+
+// Skipped are the jobs left out so far, by reason.
+func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
+
+// Moved is how many jobs stood after a job of later submit and were put in order (Options.Unsorted).
+func (d *Reader) Moved() int { return d.moved }
+
+// MissingParents is how many parents so far are named by a task but not in the file, or lost by a cut name. Their
+// edges are not in the graphs.
+func (d *Reader) MissingParents() int { return d.missing }
+
+// fault is about the job read last, at the line of its first row.
+func (d *Reader) fault(col int, value, want string) error {
+	return &traces.RowError{File: d.file, Line: d.job.line, Column: names[col], Value: value, Want: want}
+}
+
+// gather reads the rows of the next job into d.job.
+func (d *Reader) gather() error {
+	if !d.pending {
+		if err := d.t.next(&d.ahead); err != nil {
+			return err
+		}
+	}
+	d.pending = false
+	h := rng.Hash(string(d.ahead.job))
+	if _, again := d.seen[h]; again {
+		return d.t.fault(colJob, "all rows of a job together (--sort puts them in order)")
+	}
+	d.seen[h] = struct{}{}
+	d.job.reset(string(d.ahead.job))
+	for {
+		if err := d.job.add(&d.ahead, d.t); err != nil {
+			return err
+		}
+		if err := d.t.next(&d.ahead); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if string(d.ahead.job) != d.job.id {
+			d.pending = true
+			return nil
+		}
+	}
+}
+
+// readAll reads every row, whatever its order.
+func (d *Reader) readAll() error {
+	byName := map[string]*builder{}
+	var all []*builder
+	for {
+		var w row
+		if err := d.t.next(&w); err == io.EOF {
+			break
+		} else if err != nil {
+			return err
+		}
+		b := byName[string(w.job)]
+		if b == nil {
+			b = &builder{}
+			b.reset(string(w.job))
+			byName[b.id] = b
+			all = append(all, b)
+		}
+		if err := b.add(&w, d.t); err != nil {
+			return err
+		}
+	}
+	var jobs []traces.Job
+	for _, b := range all {
+		var j traces.Job
+		d.job.line = b.line
+		if keep, err := b.finish(&j, d); err != nil {
+			return err
+		} else if keep {
+			jobs = append(jobs, j)
+		}
+	}
+	d.moved = traces.SortStable(jobs)
+	d.sorted = &traces.Slice{Jobs: jobs}
+	return nil
+}
+
+// builder puts a job together, task by task.
+type builder struct {
+	id      string
+	line    int // of the first row
+	tasks   []traces.Task
+	times   []times
+	status  string // the gravest of its tasks', "" = all have terminated
+	index   map[int32]int32
+	numbers []int32 // of parents of all tasks, in order
+	buf     []int32
+}
+
+// times are of one task.
+type times struct {
+	start, end time.Duration
+	measured   bool
+	parents    int // how many of builder.numbers
+	cut        bool
+	mem        int64
+}
+
+func (b *builder) reset(id string) {
+	*b = builder{id: id, times: b.times[:0], numbers: b.numbers[:0], buf: b.buf, index: b.index}
+	if b.index == nil {
+		b.index = map[int32]int32{}
+	}
+	clear(b.index)
+}
+
+func (b *builder) add(w *row, t *table) error {
+	if b.line == 0 {
+		b.line = t.lines.Line()
+	}
+	number, parents, cut := parseName(w.name, b.buf)
+	if number != 0 {
+		b.buf = parents
+		if _, twice := b.index[number]; twice {
+			return t.fault(colTask, fmt.Sprintf("another number than %d, which job %s has already", number, b.id))
+		}
+		b.index[number] = int32(len(b.tasks))
+	}
+	if w.status != terminated {
+		b.status = graver(b.status, w.status)
+	} else if w.end < w.start {
+		return t.fault(colEnd, "start_time or later for a task that has terminated")
+	}
+	b.numbers = append(b.numbers, parents...)
+	b.tasks = append(b.tasks, traces.Task{Name: t.words.Get(w.name), Instances: w.instances, Work: w.mean, CPUMilli: w.cpuMilli})
+	b.times = append(b.times, times{w.start, w.end, w.measured, len(parents), cut, w.mem})
+	return nil
+}
+
+const terminated = "Terminated"
+
+// graver says which of two words for tasks that have not terminated tells why their job has not.
+func graver(a, b string) string {
+	if b == "" {
+		b = "of no status"
+	}
+	order := []string{"Waiting", "Running", "Failed"} // others, such as Cancelled, go with Failed
+	rank := func(s string) int {
+		if s == "" {
+			return -1
+		}
+		if i := slices.Index(order, s); i >= 0 {
+			return i
+		}
+		return len(order) - 1
+	}
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
+}
+
+// finish makes the job. keep is false where it is to be left out, which it has counted.
+func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
+	if b.status != "" {
+		d.skips.Add("job with a task that is " + b.status)
+		return false, nil
+	}
+	*j = traces.Job{ID: b.id, GPUMilli: 1000, Status: traces.Completed}
+	first, last := b.times[0].start, b.times[0].end
+	var mem uint64
+	for i := range b.tasks {
+		k, t := &b.tasks[i], &b.times[i]
+		first, last = min(first, t.start), max(last, t.end)
+		k.MemBytes = share(d.o.MachineMem, t.mem)
+		cpuHi, cpu := bits.Mul64(uint64(k.CPUMilli), uint64(k.Instances))
+		memHi, m := bits.Mul64(uint64(k.MemBytes), uint64(k.Instances))
+		mem += m
+		j.GPUs += k.Instances
+		if cpuHi|memHi != 0 || cpu > most || m > most || mem > most || j.GPUs > maxInstances || j.CPUMilli > most-int64(cpu) {
+			return false, d.fault(colInstances, b.id, fmt.Sprintf("a job of at most %d instances, with cores and memory that 62 bits hold", maxInstances))
+		}
+		j.CPUMilli += int64(cpu)
+	}
+	if j.GPUs == 0 {
+		d.skips.Add("job without instances")
+		return false, nil
+	}
+	j.MemBytes = int64(mem)
+	j.Submit, j.Work = first, last-first
+	g := &traces.Graph{Tasks: b.tasks}
+	at := 0
+	for i := range b.tasks {
+		t := &b.times[i]
+		from := time.Duration(-1)
+		for _, p := range b.numbers[at : at+t.parents] {
+			parent, ok := b.index[p]
+			if !ok {
+				d.missing++
+				continue
+			}
+			e := traces.Edge{Parent: parent, Child: int32(i)}
+			if slices.Contains(g.Edges[max(0, len(g.Edges)-t.parents):], e) {
+				continue // named twice
+			}
+			g.Edges = append(g.Edges, e)
+			from = max(from, b.times[parent].end)
+		}
+		at += t.parents
+		if t.cut {
+			d.missing++
+		}
+		if from < 0 {
+			from = t.start
+		}
+		if !t.measured {
+			b.tasks[i].Work = max(0, t.end-from)
+		}
+	}
+	if k := cyclic(g); k >= 0 {
+		return false, d.fault(colTask, g.Tasks[k].Name, "a task of job "+b.id+" that does not need itself, by way of its parents")
+	}
+	j.Graph = g
+	return true, nil
+}
+
+const (
+	most         = 1<<62 - 1
+	maxInstances = 1 << 30 // sums of demands in thousandths stay far inside an int64
+)
+
+// share is so many thousandths of a percent of n bytes, rounded down.
+func share(n, milliPercent int64) int64 {
+	if n <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(milliPercent))
+	if hi >= 100_000 {
+		return most
+	}
+	q, _ := bits.Div64(hi, lo, 100_000)
+	return int64(min(q, most))
+}
+
+// cyclic is a task on a cycle or behind one, -1 where there is none (Kahn's algorithm).
+func cyclic(g *traces.Graph) int {
+	needs := make([]int32, len(g.Tasks))
+	children := make([][]int32, len(g.Tasks))
+	for _, e := range g.Edges {
+		needs[e.Child]++
+		children[e.Parent] = append(children[e.Parent], e.Child)
+	}
+	var ready []int32
+	for i, n := range needs {
+		if n == 0 {
+			ready = append(ready, int32(i))
+		}
+	}
+	done := 0
+	for ; len(ready) > 0; done++ {
+		k := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		for _, c := range children[k] {
+			if needs[c]--; needs[c] == 0 {
+				ready = append(ready, c)
+			}
+		}
+	}
+	if done == len(g.Tasks) {
+		return -1
+	}
+	return slices.IndexFunc(needs, func(n int32) bool { return n > 0 })
+}
