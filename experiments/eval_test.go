@@ -174,7 +174,7 @@ func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job,
 				t.Fatal(err)
 			}
 		}
-		if len(c.Jobs()) == len(counted) {
+		if c.Len() == len(counted) {
 			return c.Summary(0, 0)
 		}
 		for {

@@ -278,9 +278,9 @@ func withoutEstimate(jobs []traces.Job) (n int, first string) {
 // unfinished notes what the horizon cut off.
 func (r *SimReport) unfinished(policy string, c *metrics.Collector, jobs []traces.Job, v *sim.View, cfg *SimConfig) {
 	var left []int
-	for _, j := range c.Jobs() {
+	for j := range c.Jobs() {
 		if j.Finish < 0 {
-			left = append(left, j.Pos)
+			left = append(left, int(j.Pos))
 		}
 	}
 	if len(left) > 0 {

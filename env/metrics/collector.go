@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"iter"
 	"time"
 
 	"clustergym/env/sim"
@@ -9,39 +10,88 @@ import (
 // Job is what the collector keeps of one job. Times are since the origin; Finish is -1 where the run ended
 // before the job did, and then Run goes up to that end.
 type Job struct {
-	Pos         int
-	GPUs        int
-	Milli       int // share of each GPU
-	Submit      time.Duration
-	First       time.Duration // first start, -1 = never
-	Finish      time.Duration
-	Run         time.Duration // on GPUs
-	Work        time.Duration // as the trace says; of an unfinished job, what it has done
-	Preemptions int
+	Submit   time.Duration
+	First    time.Duration // first start, -1 = never
+	Finish   time.Duration
+	Run      time.Duration // on GPUs
+	Work     time.Duration // as the trace says; of an unfinished job, what it has done
+	GPUTime  float64       // GPU-seconds held, shares by their size
+	Fairness float32       // finish-time fairness ρ, see Summary; 0 = not defined
+	Pos      int32         // among the jobs that fit the cluster
+	GPUs     int32         // as asked for
+	Milli    int16         // share of each GPU
+	Missed   bool          // it had a deadline and finished after it
+	Deadline bool          // it had a deadline
+
+	Preemptions, Migrations int32
 }
 
-// Collector is a sim.Observer that gathers the jobs of a run. Not safe for concurrent use.
+// Collector is a sim.Observer that gathers the jobs of a run and what happens between them. Not safe for
+// concurrent use.
 type Collector struct {
 	Keep func(pos int) bool // nil = all jobs; others are not counted anywhere
 
-	jobs   []Job
+	jobs   chunks
 	gpus   int
 	events int
+	begun  bool
 	end    time.Duration
+
+	system  systemLog
+	queue   queueLog
+	nodes   nodeLog
+	dropped int
+	failed  int           // times that a job lost its node
+	lost    time.Duration // progress lost, of all jobs
 }
 
 var _ sim.Observer = (*Collector)(nil)
 
 // Reset forgets everything.
-func (c *Collector) Reset() { c.jobs, c.events, c.end = c.jobs[:0], 0, 0 }
+func (c *Collector) Reset() {
+	c.jobs.reset()
+	c.events, c.begun, c.end, c.dropped, c.failed, c.lost = 0, false, 0, 0, 0, 0
+	c.system.reset()
+	c.queue.reset()
+	c.nodes.reset()
+}
 
 // Observe implements sim.Observer.
 func (c *Collector) Observe(v *sim.View, p *sim.Point) error {
 	c.gpus = v.Cluster().GPUs()
 	c.events += len(p.Events)
+	// How many jobs waited, and were in the system, between the last point and this one.
+	waiting, system := len(v.Waiting()), v.Arrived()-v.Ended()
+	for i := range p.Events {
+		switch p.Events[i].Kind {
+		case sim.Submit:
+			waiting--
+			system--
+		case sim.Finish:
+			system++
+		case sim.Fail:
+			waiting--
+			c.failed++
+		case sim.Drop:
+			c.dropped++
+		}
+	}
+	if c.begun {
+		span := p.Now - c.end
+		c.queue.add(waiting, span)
+		c.system.add(system, span)
+		c.nodes.observe(v.Cluster(), p, span)
+	} else {
+		c.begun = true
+		c.system.begin(v)
+		c.nodes.begin(v)
+	}
 	c.end = p.Now
 	for i := range p.Events {
-		if e := &p.Events[i]; e.Kind == sim.Finish {
+		switch e := &p.Events[i]; e.Kind {
+		case sim.Submit:
+			c.system.submit(e.Job)
+		case sim.Finish:
 			c.add(v, e.Job, e.At)
 		}
 	}
@@ -68,18 +118,59 @@ func (c *Collector) add(v *sim.View, j sim.Job, finish time.Duration) {
 	}
 	t, r := v.Trace(j), v.Request(j)
 	k := Job{
-		Pos: pos, GPUs: r.GPUs, Milli: r.Milli, Submit: t.Submit, First: v.FirstStart(j), Finish: finish,
-		Run: v.Ran(j), Work: t.Work, Preemptions: v.Preemptions(j),
+		Pos: int32(pos), GPUs: int32(t.GPUs), Milli: int16(r.Milli), Submit: t.Submit, First: v.FirstStart(j), Finish: finish,
+		Run: v.Ran(j), Work: t.Work, Preemptions: int32(v.Preemptions(j)),
 	}
+	k.GPUTime = float64(t.GPUs*r.Milli) / 1000 * k.Run.Seconds()
 	if finish < 0 {
 		k.Work = max(0, t.Work-time.Duration(v.Left(j)))
+	} else {
+		k.Deadline = t.Deadline > 0
+		k.Missed = k.Deadline && finish > t.Deadline
+		k.Fairness = float32(c.system.fairness(j, &k, float64(c.gpus)))
 	}
-	c.jobs = append(c.jobs, k)
+	c.jobs.add(&k)
 }
 
 // Jobs are the jobs counted so far, in order of finish, then those that the end of the run found unfinished.
-// The slice belongs to the collector.
-func (c *Collector) Jobs() []Job { return c.jobs }
+// What it yields belongs to the collector.
+func (c *Collector) Jobs() iter.Seq[*Job] { return c.jobs.all() }
+
+// Len is the number of jobs counted so far.
+func (c *Collector) Len() int { return c.jobs.n }
 
 // Events is the number of events seen.
 func (c *Collector) Events() int { return c.events }
+
+// chunks is a list that grows without being copied: runs of many millions of jobs must not hold it twice.
+type chunks struct {
+	full [][]Job
+	n    int
+}
+
+const chunk = 1 << 13
+
+func (c *chunks) reset() { c.n = 0 }
+
+func (c *chunks) add(j *Job) {
+	at := c.n / chunk
+	if at == len(c.full) {
+		size := chunk
+		if at == 0 {
+			size = 64 // most collectors see one window; the first chunk grows as slices do
+		}
+		c.full = append(c.full, make([]Job, 0, size))
+	}
+	c.full[at] = append(c.full[at][:c.n%chunk], *j)
+	c.n++
+}
+
+func (c *chunks) all() iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		for i := range c.n {
+			if !yield(&c.full[i/chunk][i%chunk]) {
+				return
+			}
+		}
+	}
+}

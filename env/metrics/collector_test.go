@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -54,16 +55,24 @@ func example() ([]traces.Job, script) {
 	}
 }
 
+func all(c *metrics.Collector) (jobs []metrics.Job) {
+	for j := range c.Jobs() {
+		jobs = append(jobs, *j)
+	}
+	return jobs
+}
+
 func TestCollectorFollowsEveryJob(t *testing.T) {
 	jobs, s := example()
 	var c metrics.Collector
 	observe(t, sim.Config{Comm: "none", Horizon: 30 * second}, jobs, s, &c)
 	want := []metrics.Job{
-		{Pos: 0, GPUs: 1, Milli: 1000, Finish: 10 * second, Run: 10 * second, Work: 10 * second},
-		{Pos: 1, GPUs: 2, Milli: 1000, Submit: 5 * second, First: 5 * second, Finish: 15 * second, Run: 8 * second, Work: 8 * second, Preemptions: 1},
+		{Pos: 0, GPUs: 1, Milli: 1000, Finish: 10 * second, Run: 10 * second, Work: 10 * second, GPUTime: 10, Fairness: 1},
+		{Pos: 1, GPUs: 2, Milli: 1000, Submit: 5 * second, First: 5 * second, Finish: 15 * second, Run: 8 * second, Work: 8 * second, GPUTime: 16,
+			Fairness: 1.25, Preemptions: 1}, // 1.8 jobs on average, 2·1.8/4 < 1: 10 s instead of 8
 		{Pos: 2, GPUs: 4, Milli: 1000, Submit: 12 * second, First: -1, Finish: -1},
 	}
-	if got := fmt.Sprint(c.Jobs()); got != fmt.Sprint(want) {
+	if got := fmt.Sprint(all(&c)); got != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	if n := c.Events(); n != 9 { // 3 submits, 3 starts, a stop, 2 finishes
@@ -74,6 +83,11 @@ func TestCollectorFollowsEveryJob(t *testing.T) {
 		t.Errorf("%+v", sum)
 	}
 
+	// One job waits from 10 to 12 and one from 12 to 30.
+	if q := sum.QueueLength; math.Abs(q.Mean-20./30) > 1e-15 || q.P50 != 1 || q.Max != 1 {
+		t.Errorf("queue %+v", q)
+	}
+
 	// Positions: the first is warm-up, the last is tail.
 	if s := c.Summary(1, 0); s.Finished != 1 || s.JCT.Max != 10 {
 		t.Errorf("without warm-up %+v", s)
@@ -81,15 +95,15 @@ func TestCollectorFollowsEveryJob(t *testing.T) {
 	if s := c.Summary(0, 1); s.Finished != 2 || s.Unfinished != 0 || s.Makespan != 15 {
 		t.Errorf("without tail %+v", s)
 	}
-	if s := c.Summary(2, 2); s != (metrics.Summary{}) {
+	if s := c.Summary(2, 2); s.Finished+s.Unfinished != 0 || s.JCT != (metrics.Quantiles{}) {
 		t.Errorf("nothing is left: %+v", s)
 	}
-	if len(c.Jobs()) != 3 {
+	if c.Len() != 3 {
 		t.Error("a summary changes what was gathered")
 	}
 
 	c.Reset()
-	if len(c.Jobs()) != 0 || c.Events() != 0 {
+	if c.Len() != 0 || c.Events() != 0 || c.Summary(0, 0) != (metrics.Summary{}) {
 		t.Error("Reset keeps jobs")
 	}
 }
@@ -98,7 +112,7 @@ func TestCollectorFollowsEveryJob(t *testing.T) {
 func TestCutOffWhileRunning(t *testing.T) {
 	var c metrics.Collector
 	observe(t, sim.Config{Comm: "none", Horizon: 30 * second}, []traces.Job{job(0, 100, 4)}, script{0: {{Op: sim.StartJob}}}, &c)
-	if got := c.Jobs()[0]; got.Finish != -1 || got.Run != 30*second || got.Work != 30*second {
+	if got := all(&c)[0]; got.Finish != -1 || got.Run != 30*second || got.Work != 30*second {
 		t.Errorf("%+v", got)
 	}
 	if s := c.Summary(0, 0); s.Utilization != 1 || s.Effective != 1 {
@@ -110,8 +124,42 @@ func TestKeepLeavesJobsOut(t *testing.T) {
 	jobs, s := example()
 	c := metrics.Collector{Keep: func(pos int) bool { return pos == 1 }}
 	observe(t, sim.Config{Comm: "none", Horizon: 30 * second}, jobs, s, &c)
-	if len(c.Jobs()) != 1 || c.Jobs()[0].Pos != 1 {
-		t.Errorf("%+v", c.Jobs())
+	if c.Len() != 1 || all(&c)[0].Pos != 1 {
+		t.Errorf("%+v", all(&c))
+	}
+}
+
+// Two nodes of two GPUs. From 0 to 4 one GPU of the first is in use: of 3 free GPUs 1 lies beside it. From 4 to 6 both
+// nodes have one in use: 2 of 2. From 6 to 10 the first is full, the second idle: 0 of 2. Then nothing is in use.
+func TestFragmentation(t *testing.T) {
+	m, err := sim.New(sim.DefaultConfig(), cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := []traces.Job{job(0, 10, 1), job(4, 2, 1), job(6, 4, 1)}
+	jobs[0].Deadline, jobs[1].Deadline = 9*second, 6*second
+	jobs[2].GPUMilli = 500
+	if err := m.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+		t.Fatal(err)
+	}
+	at := func(g cluster.GPU) []cluster.GPU { return []cluster.GPU{g} }
+	var c metrics.Collector
+	if err := sim.Run(context.Background(), m, script{
+		0:          {{Op: sim.StartJob, Job: 0, GPUs: at(0)}},
+		4 * second: {{Op: sim.StartJob, Job: 1, GPUs: at(2)}},
+		6 * second: {{Op: sim.StartJob, Job: 2, GPUs: at(1)}},
+	}, &c); err != nil {
+		t.Fatal(err)
+	}
+	s := c.Summary(0, 0)
+	if want := (4*1./3 + 2*1) / 10; math.Abs(s.Fragmentation-want) > 1e-15 {
+		t.Errorf("fragmentation %v, want %v", s.Fragmentation, want)
+	}
+	if want := (10. + 2 + 4*.5) / (4 * 10); math.Abs(s.Utilization-want) > 1e-15 {
+		t.Errorf("utilisation %v, want %v", s.Utilization, want)
+	}
+	if s.Deadlines != 2 || s.DeadlineMisses != 1 {
+		t.Errorf("%d of %d deadlines missed, want 1 of 2", s.DeadlineMisses, s.Deadlines)
 	}
 }
 

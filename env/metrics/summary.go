@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"iter"
 	"math"
 	"math/big"
 	"slices"
@@ -17,7 +18,8 @@ type Quantiles struct {
 	Max  float64 `json:"max"`
 }
 
-// Summary is what a run did. Times are in seconds.
+// Summary is what a run did. Times are in seconds. Everything is over jobs, never over members of gangs; jobs cut
+// by warm-up and tail are left out of all but QueueLength and Fragmentation, which are of the whole run.
 type Summary struct {
 	Finished   int     `json:"finished"`
 	Unfinished int     `json:"unfinished"`
@@ -41,40 +43,74 @@ type Summary struct {
 	Communication float64 `json:"communication_share"`
 	Preemptions   int     `json:"preemptions"`
 	Migrations    int     `json:"migrations"`
+	// Fairness is finish-time fairness ρ (Themis, NSDI 2020): JCT over the time that the job would take alone on
+	// an equal share of the cluster, work × max(1, GPUs × N / cluster GPUs), N being the mean number of jobs in
+	// the system during its life. Above 1 it was served worse than by equal shares.
+	Fairness Quantiles `json:"finish_time_fairness"`
+	// Jain is Jain's index of the slowdowns x: (Σx)² / (n·Σx²), 1 = all alike.
+	Jain float64 `json:"jain_index"`
+	// QueueLength is the number of waiting jobs, weighted by time.
+	QueueLength Quantiles `json:"queue_length"`
+	// Fragmentation is the share of the free GPUs that lie on nodes in use, the mean over the time in which any
+	// are free; 0 on counters.
+	Fragmentation  float64 `json:"fragmentation"`
+	Deadlines      int     `json:"deadlines"`       // finished jobs with a deadline
+	DeadlineMisses int     `json:"deadline_misses"` // those that finished after it
+	Dropped        int     `json:"dropped"`         // jobs that left without finishing
+	Failures       int     `json:"failures"`        // times that a job lost its node
+	Lost           float64 `json:"lost_s"`          // progress lost to stops and failures, of all jobs together
 }
 
 // Summary counts the jobs gathered so far, leaving out those among the first warmup and the last tail positions
 // of the run.
 func (c *Collector) Summary(warmup, tail int) Summary {
-	jobs := c.jobs
-	if warmup > 0 || tail > 0 {
-		last := -1
-		for i := range jobs {
-			last = max(last, jobs[i].Pos)
+	last := -1
+	if tail > 0 {
+		for j := range c.Jobs() {
+			last = max(last, int(j.Pos))
 		}
-		jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return j.Pos < warmup || j.Pos > last-tail })
 	}
-	return Summarize(jobs, c.gpus, c.end)
+	keep := func(j *Job) bool { return int(j.Pos) >= warmup && (tail <= 0 || int(j.Pos) <= last-tail) }
+	s := summarize(func(yield func(*Job) bool) {
+		for j := range c.Jobs() {
+			if keep(j) && !yield(j) {
+				return
+			}
+		}
+	}, c.Len(), c.gpus, c.end)
+	s.QueueLength = c.queue.quantiles()
+	if c.nodes.span > 0 {
+		s.Fragmentation = c.nodes.area / c.nodes.span
+	}
+	s.Dropped, s.Failures, s.Lost = c.dropped, c.failed, c.lost.Seconds()
+	return s
 }
 
 // Summarize counts jobs on a cluster of gpus GPUs. end is when the run ended; it counts as the last finish where
 // jobs are unfinished.
 func Summarize(jobs []Job, gpus int, end time.Duration) Summary {
+	return summarize(func(yield func(*Job) bool) {
+		for i := range jobs {
+			if !yield(&jobs[i]) {
+				return
+			}
+		}
+	}, len(jobs), gpus, end)
+}
+
+// summarize goes over the jobs once for each metric, with one column in memory at a time.
+func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration) Summary {
 	var s Summary
-	n := len(jobs)
-	times := make([]int64, 0, 3*n)
-	jct, first, wait := times[:0:n], times[n:n:2*n], times[2*n:2*n]
-	bounded, slow := make([]float64, 0, n), make([]float64, 0, n)
 	var alloc, done float64
 	start, finish := time.Duration(math.MaxInt64), time.Duration(0)
-	ratio, ratios := 0.0, 0
-	for i := range jobs {
-		j := &jobs[i]
+	ratio, ratios, n := 0.0, 0, 0
+	for j := range jobs {
+		n++
 		start = min(start, j.Submit)
-		milli := float64(j.GPUs*j.Milli) / 1000
-		alloc += milli * j.Run.Seconds()
-		done += milli * j.Work.Seconds()
-		s.Preemptions += j.Preemptions
+		alloc += j.GPUTime
+		done += float64(j.GPUs) * float64(j.Milli) / 1000 * j.Work.Seconds()
+		s.Preemptions += int(j.Preemptions)
+		s.Migrations += int(j.Migrations)
 		if j.Finish < 0 {
 			s.Unfinished++
 			finish = max(finish, end)
@@ -82,24 +118,49 @@ func Summarize(jobs []Job, gpus int, end time.Duration) Summary {
 		}
 		s.Finished++
 		finish = max(finish, j.Finish)
-		t := j.Finish - j.Submit
-		jct = append(jct, int64(t))
-		first = append(first, int64(j.First-j.Submit))
-		wait = append(wait, int64(t-j.Run))
-		bounded = append(bounded, max(1, t.Seconds()/max(j.Run.Seconds(), 10)))
-		if j.Work > 0 {
-			slow = append(slow, float64(t)/float64(j.Work))
-		}
 		if j.Run > 0 {
 			ratio += float64(j.Work) / float64(j.Run)
 			ratios++
+		}
+		if j.Deadline {
+			s.Deadlines++
+		}
+		if j.Missed {
+			s.DeadlineMisses++
 		}
 	}
 	if n == 0 {
 		return s
 	}
-	s.JCT, s.FirstWait, s.Wait = seconds(jct), seconds(first), seconds(wait)
-	s.BoundedSlowdown, s.Slowdown = quantiles(bounded), quantiles(slow)
+	ns := make([]int64, 0, min(n, most))
+	times := func(of func(*Job) time.Duration) Quantiles {
+		ns = ns[:0]
+		for j := range jobs {
+			if j.Finish >= 0 {
+				ns = append(ns, int64(of(j)))
+			}
+		}
+		return seconds(ns)
+	}
+	s.JCT = times(func(j *Job) time.Duration { return j.Finish - j.Submit })
+	s.FirstWait = times(func(j *Job) time.Duration { return j.First - j.Submit })
+	s.Wait = times(func(j *Job) time.Duration { return j.Finish - j.Submit - j.Run })
+	vs := make([]float64, 0, min(n, most))
+	values := func(of func(*Job) (float64, bool)) Quantiles {
+		vs = vs[:0]
+		for j := range jobs {
+			if v, ok := of(j); ok && j.Finish >= 0 {
+				vs = append(vs, v)
+			}
+		}
+		return quantiles(vs)
+	}
+	s.BoundedSlowdown = values(func(j *Job) (float64, bool) {
+		return max(1, (j.Finish-j.Submit).Seconds()/max(j.Run.Seconds(), 10)), true
+	})
+	s.Fairness = values(func(j *Job) (float64, bool) { return float64(j.Fairness), j.Fairness > 0 })
+	s.Slowdown = values(func(j *Job) (float64, bool) { return float64(j.Finish-j.Submit) / float64(j.Work), j.Work > 0 })
+	s.Jain = jain(vs)
 	if span := (finish - start).Seconds(); span > 0 {
 		s.Makespan = span
 		s.Utilization = alloc / (float64(gpus) * span)
@@ -109,6 +170,19 @@ func Summarize(jobs []Job, gpus int, end time.Duration) Summary {
 		s.Communication = 1 - ratio/float64(ratios)
 	}
 	return s
+}
+
+// jain is Jain's index of vs, 0 where there are none.
+func jain(vs []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, v := range vs {
+		sum += v
+		squares += v * v
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(vs)) * squares)
 }
 
 // seconds sorts ns and describes it. The mean is one integer sum divided once: exact however many jobs there

@@ -15,8 +15,8 @@ import (
 const second = time.Second
 
 func done(pos int, submit, first, finish, run, work time.Duration, gpus int) metrics.Job {
-	return metrics.Job{Pos: pos, GPUs: gpus, Milli: 1000, Submit: submit * second, First: first * second, Finish: finish * second,
-		Run: run * second, Work: work * second}
+	return metrics.Job{Pos: int32(pos), GPUs: int32(gpus), Milli: 1000, Submit: submit * second, First: first * second, Finish: finish * second,
+		Run: run * second, Work: work * second, GPUTime: float64(gpus) * (run * second).Seconds()}
 }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -55,13 +55,15 @@ func TestSummaryByHand(t *testing.T) {
 	near(t, "bounded slowdown mean", s.BoundedSlowdown.Mean, (1+1.3+1+2)/4)
 	near(t, "utilisation", s.Utilization, (2.0*10+4*5+2*4+1*20)/(4*45))
 	near(t, "effective", s.Effective, (2.0*10+4*5+2*4+1*16)/(4*45))
+	// x = 1, 2.6, 1, 2.5: (Σx)² = 50.41, n·Σx² = 4·15.01.
+	near(t, "Jain's index", s.Jain, 50.41/(4*15.01))
 	near(t, "communication", s.Communication, 1-(1+1+1+0.8)/4)
 }
 
 func TestSharesCountByTheirShare(t *testing.T) {
 	j := done(0, 0, 0, 10, 10, 10, 3)
-	j.Milli = 250
-	near(t, "utilisation", metrics.Summarize([]metrics.Job{j}, 1, 10*second).Utilization, 0.75)
+	j.Milli, j.GPUTime = 250, 7.5
+	near(t, "effective", metrics.Summarize([]metrics.Job{j}, 1, 10*second).Effective, 0.75)
 }
 
 func TestUnfinishedJobsAreCountedApart(t *testing.T) {
@@ -111,7 +113,7 @@ func TestMeansAreExact(t *testing.T) {
 	sum := new(big.Int)
 	for i := range 10_001 {
 		jct := time.Duration(r.Int64N(int64(100 * time.Hour)))
-		jobs = append(jobs, metrics.Job{Pos: i, GPUs: 1, Milli: 1000, Finish: jct, Run: jct, Work: jct})
+		jobs = append(jobs, metrics.Job{Pos: int32(i), GPUs: 1, Milli: 1000, Finish: jct, Run: jct, Work: jct})
 		sum.Add(sum, big.NewInt(int64(jct)))
 	}
 	want, _ := new(big.Rat).SetFrac(sum, big.NewInt(int64(len(jobs))*1e9)).Float64()
