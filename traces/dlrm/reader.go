@@ -1,0 +1,181 @@
+package dlrm
+
+import (
+	"fmt"
+	"io"
+	"math/bits"
+	"time"
+
+	"clustergym/traces"
+)
+
+const (
+	colID = iota
+	colRole
+	colApp
+	colCPU
+	colGPU
+	colMem
+	colCreated
+	colScheduled
+	colDeleted
+	columns
+)
+
+var (
+	required = []string{"instance_sn", "role", "app_name", "cpu_request", "gpu_request", "memory_request", "creation_time", "scheduled_time", "deletion_time"}
+	optional = []string{"cpu_limit", "gpu_limit", "memory_limit", "rdma_request", "rdma_limit", "disk_request", "disk_limit", "max_instance_per_node"}
+)
+
+// Why rows are left out.
+const (
+	Throughout = "run time not known: existed before the trace and after it (no times)"
+	Before     = "run time not known: existed before the trace (scheduled_time is empty)"
+	After      = "run time not known: outlived the trace (deletion_time is empty)"
+	NoRunTime  = "no run time: deletion_time is scheduled_time"
+)
+
+// Window is the length of the published trace, for Options.
+const Window = 31 * 24 * time.Hour
+
+// Options changes how a file is read. The zero value gives the instances whose whole life was seen.
+type Options struct {
+	// Window, where above 0, is the length of the trace, and keeps the instances that reach over its edges: one
+	// without creation and scheduling exists from 0, one without deletion until Window.
+	Window time.Duration
+}
+
+// Reader is a traces.Stream over the trace, in order of submit. Not safe for concurrent use.
+type Reader struct {
+	jobs   []traces.Job
+	stream traces.Slice
+	skips  traces.Skips
+	moved  int
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of this trace.
+func Sniff(head []byte) bool { return header(head, required, optional) }
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
+	t, err := newTable(r, file, required...)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{table: t, window: o.Window}
+	for i, name := range required {
+		p.at[i] = t.column(name)
+	}
+	d := &Reader{}
+	for {
+		if err := t.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		var j traces.Job
+		if err := p.demand(&j); err != nil {
+			return nil, err
+		}
+		skip, err := p.times(&j)
+		if err != nil {
+			return nil, err
+		}
+		if skip != "" {
+			d.skips.Add(skip)
+			continue
+		}
+		d.jobs = append(d.jobs, j)
+	}
+	d.moved = traces.SortStable(d.jobs)
+	d.stream.Jobs = d.jobs
+	return d, nil
+}
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
+
+// Skipped counts the rows left out, by reason.
+func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
+
+type parser struct {
+	*table
+	at     [columns]int
+	window time.Duration
+	text   traces.Names
+}
+
+func (p *parser) demand(j *traces.Job) error {
+	j.ID, j.VC, j.Model = string(p.cell(p.at[colID])), p.text.Get(p.cell(p.at[colRole])), p.text.Get(p.cell(p.at[colApp]))
+	var err error
+	if j.CPUMilli, err = p.number(p.at[colCPU], 3, 1<<42, "vCPU, 0 or more"); err != nil {
+		return err
+	}
+	gpus, err := p.number(p.at[colGPU], 0, 1<<30, "a whole number of GPUs, 0 or more")
+	if err != nil {
+		return err
+	}
+	j.GPUs, j.GPUMilli = int(gpus), 1000
+	const unit, most = 1_000_000_000, 1 << 32
+	gib, err := p.number(p.at[colMem], 9, most*unit, "GiB, 0 or more")
+	if err != nil {
+		return err
+	}
+	hi, lo := bits.Mul64(uint64(gib), 1<<30)
+	q, _ := bits.Div64(hi, lo, unit) // at most 2^62
+	j.MemBytes = int64(q)
+	return nil
+}
+
+// times reads submit and run time. skip says why the row is to be left out.
+func (p *parser) times(j *traces.Job) (skip string, err error) {
+	created, scheduled, deleted := p.at[colCreated], p.at[colScheduled], p.at[colDeleted]
+	var from time.Duration
+	before := len(p.cell(scheduled)) == 0
+	if len(p.cell(created)) > 0 {
+		if j.Submit, err = p.seconds(created); err != nil {
+			return "", err
+		}
+		if before {
+			return "", p.fault(scheduled, "seconds, because creation_time is given")
+		}
+	}
+	if !before {
+		if from, err = p.seconds(scheduled); err != nil {
+			return "", err
+		}
+	}
+	after := len(p.cell(deleted)) == 0
+	to := p.window
+	switch {
+	case !after:
+		if to, err = p.seconds(deleted); err != nil {
+			return "", err
+		}
+		if to < from {
+			return "", p.fault(deleted, "scheduled_time or later, "+string(p.cell(scheduled)))
+		}
+	case p.window > 0 && from > p.window:
+		return "", p.fault(scheduled, fmt.Sprintf("at most the length of the trace, %v, as deletion_time is not given", p.window))
+	}
+	if p.window <= 0 {
+		switch {
+		case before && after:
+			return Throughout, nil
+		case before:
+			return Before, nil
+		case after:
+			return After, nil
+		}
+	}
+	if j.Work = to - from; j.Work == 0 {
+		return NoRunTime, nil
+	}
+	return "", nil
+}
