@@ -1,0 +1,121 @@
+package pai
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"clustergym/traces"
+)
+
+// required are the columns that every file has; every other one but the unnamed is a GPU type.
+var required = []string{"job_name", "norm_job_submit_time", "ddl"}
+
+// reference is the type of the unit speed where Options names none.
+const reference = "A100"
+
+// Options changes how a file is read. The zero value is right for the published ones.
+type Options struct {
+	Reference string // the GPU type whose run time is Job.Work; "" = A100, or the first of the file
+}
+
+// Reader is a traces.Stream over the workload, in order of submit. Not safe for concurrent use.
+type Reader struct {
+	jobs   []traces.Job
+	stream traces.Slice
+	types  []string
+	ref    string
+	moved  int
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a workload.
+func Sniff(head []byte) bool {
+	t, err := newTable(bytes.NewReader(head), "", required...)
+	return err == nil && len(t.typeColumns()) > 0
+}
+
+// typeColumns are the indices of the columns that are GPU types, in the order of the file.
+func (t *table) typeColumns() (at []int) {
+	for i, name := range t.columns {
+		if name != "" && !slices.Contains(required, name) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
+	t, err := newTable(r, file, required...)
+	if err != nil {
+		return nil, err
+	}
+	types := t.typeColumns()
+	if len(types) == 0 {
+		return nil, t.lines.Fault("", strings.Join(t.columns, ","), "a header with also a column of run times for each GPU type")
+	}
+	d := &Reader{}
+	for _, c := range types {
+		d.types = append(d.types, t.columns[c])
+	}
+	ref := slices.Index(d.types, o.Reference)
+	if o.Reference == "" {
+		ref = max(0, slices.Index(d.types, reference))
+	} else if ref < 0 {
+		return nil, t.lines.Fault(o.Reference, strings.Join(d.types, ","), "a column of run times on the reference type "+o.Reference)
+	}
+	d.ref = d.types[ref]
+	id, submit, deadline := t.column(required[0]), t.column(required[1]), t.column(required[2])
+	for {
+		if err := t.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		j := traces.Job{ID: string(t.cell(id)), GPUs: 1, GPUMilli: 1000}
+		if j.Submit, err = t.seconds(submit); err != nil {
+			return nil, err
+		}
+		if b := t.cell(deadline); !strings.EqualFold(string(b), "inf") {
+			if j.Deadline, err = t.seconds(deadline); err != nil || j.Deadline == 0 {
+				return nil, t.fault(deadline, "seconds above 0 and below 292 years, or inf where there is none")
+			}
+		}
+		run := make([]time.Duration, len(types))
+		for i, c := range types {
+			if run[i], err = t.seconds(c); err != nil || run[i] == 0 {
+				return nil, t.fault(c, "a run time in seconds, above 0 and below 292 years")
+			}
+		}
+		j.Work = run[ref]
+		speeds := make(map[string]float64, len(types))
+		for i, name := range d.types {
+			speeds[name] = float64(j.Work) / float64(run[i])
+		}
+		j.Profile = &traces.Profile{Speeds: speeds}
+		d.jobs = append(d.jobs, j)
+	}
+	d.moved = traces.SortStable(d.jobs)
+	d.stream.Jobs = d.jobs
+	return d, nil
+}
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
+
+// Types are the GPU types of the file, in its order. The caller must not change them.
+func (d *Reader) Types() []string { return d.types }
+
+// Reference is the type whose run time is Job.Work.
+func (d *Reader) Reference() string { return d.ref }
+
+// Skipped is nil: every row is a job.
+func (d *Reader) Skipped() []traces.Skip { return nil }
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
