@@ -1,0 +1,213 @@
+package gavel
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"clustergym/traces"
+)
+
+// layout says at which position each value stands, from 0; -1 = not there.
+type layout struct{ model, dataDir, steps, arrival, gpus, weight, slo int }
+
+var (
+	sevenFields = layout{model: 0, dataDir: 3, steps: 4, arrival: 5, gpus: 6, weight: -1, slo: -1}
+	tenFields   = layout{model: 0, dataDir: 4, steps: 5, arrival: 9, gpus: 6, weight: 7, slo: 8}
+)
+
+// Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so all of it is in
+// memory. Not safe for concurrent use.
+type Reader struct {
+	rows  []row
+	next  int
+	moved int
+}
+
+type row struct {
+	job traces.Job
+	slo float64 // multiple of the run time, 0 = none
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError. A file without rows is an
+// empty trace.
+func NewReader(r io.Reader, file string) (*Reader, error) {
+	d, p := &Reader{}, &parser{lines: traces.NewLines(r, file)}
+	latest := time.Duration(math.MinInt64)
+	for {
+		var w row
+		if err := p.row(&w); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		w.job.ID = strconv.Itoa(len(d.rows))
+		if w.job.Submit < latest {
+			d.moved++
+		}
+		latest = max(latest, w.job.Submit)
+		d.rows = append(d.rows, w)
+	}
+	slices.SortStableFunc(d.rows, func(a, b row) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
+	return d, nil
+}
+
+// NeedsProfile says that run times are not in the file but follow from a throughput table.
+func (*Reader) NeedsProfile() bool { return true }
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error {
+	if d.next == len(d.rows) {
+		return io.EOF
+	}
+	*j = d.rows[d.next].job
+	d.next++
+	return nil
+}
+
+// Deadline is that of job i, in the order in which Next gives them, from 0, if its run time alone is work: the
+// arrival and the SLO times work. It is 0 where the job has no SLO or work is not above 0, and ends at 292 years.
+func (d *Reader) Deadline(i int, work time.Duration) time.Duration {
+	w := &d.rows[i]
+	if w.slo <= 0 || work <= 0 {
+		return 0
+	}
+	after := w.slo * float64(work)
+	if after >= float64(math.MaxInt64-w.job.Submit) {
+		return math.MaxInt64
+	}
+	return w.job.Submit + time.Duration(after)
+}
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
+
+// Skipped are the rows left out, by reason: none of this format are.
+func (d *Reader) Skipped() []traces.Skip { return nil }
+
+// Sniff says whether head, the first bytes of an unpacked file, is of this format: its first line reads as a row.
+func Sniff(head []byte) bool {
+	var w row
+	p := &parser{lines: traces.NewLines(bytes.NewReader(head), "")}
+	return p.row(&w) == nil
+}
+
+type parser struct {
+	lines *traces.Lines
+	width int // of the first row, 0 before it
+	at    layout
+	f     [][]byte
+	text  traces.Names
+}
+
+func (p *parser) row(w *row) error {
+	if err := p.split(); err != nil {
+		return err
+	}
+	j := &w.job
+	model := p.f[p.at.model]
+	if len(model) == 0 {
+		return p.lines.Fault("job type", "", `a name, as in "ResNet-18 (batch size 64)": run times follow from it`)
+	}
+	j.Model = p.text.Get(model)
+	if _, err := p.whole("needs data folder", p.at.dataDir, 0, 1); err != nil {
+		return err
+	}
+	var err error
+	if j.Iterations, err = p.whole("total steps", p.at.steps, 1, math.MaxInt64); err != nil {
+		return err
+	}
+	at := p.f[p.at.arrival]
+	submit, _, err := traces.Decimal(string(at), 9)
+	if err != nil || submit < 0 {
+		return p.lines.Fault("arrival time", string(at), "seconds, 0 or more and below 292 years")
+	}
+	j.Submit = time.Duration(submit)
+	gpus, err := p.whole("scale factor", p.at.gpus, 1, maxGPUs)
+	if err != nil {
+		return err
+	}
+	j.GPUs, j.GPUMilli = int(gpus), 1000
+	if p.at.weight < 0 {
+		return nil
+	}
+	weight, err := p.whole("priority weight", p.at.weight, 0, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	j.Priority = int(weight)
+	w.slo, err = p.slo()
+	return err
+}
+
+// split cuts the next line that is not blank into fields, and settles the layout at the first.
+func (p *parser) split() error {
+	var line []byte
+	for len(bytes.TrimSpace(line)) == 0 {
+		var err error
+		if line, err = p.lines.Next(); err != nil {
+			return err
+		}
+	}
+	p.f = p.f[:0]
+	for more := true; more; {
+		var f []byte
+		f, line, more = bytes.Cut(line, []byte{'\t'})
+		p.f = append(p.f, bytes.TrimSpace(f))
+	}
+	n := len(p.f)
+	if p.width == 0 {
+		switch p.at = sevenFields; n {
+		case 7:
+		case 10:
+			p.at = tenFields
+		default:
+			return p.lines.Fault("", fields(n), "7 or 10, separated by tabs")
+		}
+		p.width = n
+	}
+	if n != p.width {
+		return p.lines.Fault("", fields(n), fmt.Sprintf("%d, as in the first row, separated by tabs", p.width))
+	}
+	return nil
+}
+
+func fields(n int) string {
+	if n == 1 {
+		return "1 field"
+	}
+	return fmt.Sprintf("%d fields", n)
+}
+
+// maxGPUs bounds a gang, so that sums of demands in thousandths stay far inside an int64.
+const maxGPUs = 1 << 30
+
+// whole reads a whole number from lo to hi; decimals that are zeros are as good as none.
+func (p *parser) whole(name string, at int, lo, hi int64) (int64, error) {
+	v, exact, err := traces.Decimal(string(p.f[at]), 0)
+	if err == nil && exact && v >= lo && v <= hi {
+		return v, nil
+	}
+	want := fmt.Sprintf("a whole number from %d to %d", lo, hi)
+	if hi == math.MaxInt64 {
+		want = fmt.Sprintf("a whole number, %d or more", lo)
+	}
+	return 0, p.lines.Fault(name, string(p.f[at]), want)
+}
+
+// slo reads a multiple of a run time; every negative number means none, as in the authors' scheduler.
+func (p *parser) slo() (float64, error) {
+	v, _, err := traces.Decimal(string(p.f[p.at.slo]), 6) // as many decimals as the authors write
+	if err != nil || v == 0 {
+		return 0, p.lines.Fault("SLO", string(p.f[p.at.slo]), "a multiple of the run time above 0, or -1 where there is none")
+	}
+	return max(0, float64(v)/1e6), nil
+}
