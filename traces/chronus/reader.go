@@ -1,0 +1,201 @@
+package chronus
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/traces"
+)
+
+const (
+	colID = iota
+	colUser
+	colGPUs
+	colSubmit
+	colIterations
+	colModel
+	colDuration
+	colTimes
+	colValues
+	colBest
+	required = colBest // the columns before it must be there
+)
+
+var names = []string{"job_id", "user", "num_gpu", "submit_time", "iterations", "model_name", "duration", "expect_time_list",
+	"expect_value_list", "best_effort"}
+
+// Step is one step of a job's value: it is worth Value to have ended by By, an offset from the origin.
+type Step struct {
+	By    time.Duration
+	Value int64 // of 10
+}
+
+// Reader is a traces.Stream over a trace, in order of submit. The files are not in order, so all of it is in
+// memory. Not safe for concurrent use.
+type Reader struct {
+	rows    []row
+	next    int
+	moved   int
+	skipped traces.Skips
+}
+
+type row struct {
+	job   traces.Job
+	steps []Step
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*Reader, error) {
+	t, err := newTable(r, file, names, required)
+	if err != nil {
+		return nil, err
+	}
+	d, p := &Reader{}, &parser{table: t}
+	latest := time.Duration(math.MinInt64)
+	for {
+		var w row
+		if err := p.row(&w); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if w.job.GPUs == 0 {
+			d.skipped.Add("asks for no GPU: num_gpu is 0")
+			continue
+		}
+		if w.job.Submit < latest {
+			d.moved++
+		}
+		latest = max(latest, w.job.Submit)
+		d.rows = append(d.rows, w)
+	}
+	slices.SortStableFunc(d.rows, func(a, b row) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
+	return d, nil
+}
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error {
+	if d.next == len(d.rows) {
+		return io.EOF
+	}
+	*j = d.rows[d.next].job
+	d.next++
+	return nil
+}
+
+// Steps are the steps of the job that Next gave last, in order of time: one for a strict job, several for a soft
+// one, none for a best-effort job or before the first call. The caller must not change them.
+func (d *Reader) Steps() []Step {
+	if d.next == 0 {
+		return nil
+	}
+	return d.rows[d.next-1].steps
+}
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
+
+// Skipped are the rows left out, by reason.
+func (d *Reader) Skipped() []traces.Skip { return d.skipped.All() }
+
+// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+func Sniff(head []byte) bool { return hasHeader(head, names, required) }
+
+type parser struct {
+	*table
+	text traces.Names
+}
+
+func (p *parser) row(w *row) (err error) {
+	if err = p.table.next(); err != nil {
+		return err
+	}
+	j := &w.job
+	j.ID = string(p.cell(colID))
+	user := p.cell(colUser)
+	j.User = p.text.Get(user)
+	if vc, ok := bytes.CutPrefix(user, []byte("vc_")); ok {
+		j.VC = p.text.Get(vc)
+	}
+	gpus, err := p.whole(colGPUs, 0, maxGPUs)
+	if err != nil {
+		return err
+	}
+	j.GPUs, j.GPUMilli = int(gpus), 1000
+	if j.Submit, err = p.minutes(colSubmit); err != nil {
+		return err
+	}
+	if j.Iterations, err = p.whole(colIterations, 0, math.MaxInt64); err != nil {
+		return err
+	}
+	j.Model = p.text.Get(p.cell(colModel))
+	if j.Work, err = p.minutes(colDuration); err != nil {
+		return err
+	}
+	best, err := p.bestEffort()
+	if err != nil || best {
+		return err
+	}
+	if w.steps, err = p.steps(j.Submit); err != nil {
+		return err
+	}
+	j.Deadline = w.steps[0].By
+	return nil
+}
+
+// wantMinutes leaves room for the sum of a submit and an expected time.
+const wantMinutes = "minutes, 0 or more and below 146 years"
+
+func (p *parser) minutes(col int) (time.Duration, error) {
+	d, ok := minutes(p.cell(col))
+	if !ok {
+		return 0, p.fault(col, wantMinutes)
+	}
+	return d, nil
+}
+
+func minutes(b []byte) (time.Duration, bool) {
+	v, _, err := traces.Decimal(string(b), 9)
+	if err != nil || v < 0 || v > math.MaxInt64/2/60 {
+		return 0, false
+	}
+	return time.Duration(v * 60), true
+}
+
+func (p *parser) bestEffort() (bool, error) {
+	b := p.cell(colBest)
+	if len(b) == 0 {
+		return false, nil
+	}
+	v, err := p.whole(colBest, 0, 1)
+	return v == 1, err
+}
+
+// steps reads both lists. They are of equal length, times rise strictly and values never rise, else the first
+// step would not be the deadline.
+func (p *parser) steps(submit time.Duration) ([]Step, error) {
+	times, values := bytes.Split(p.cell(colTimes), []byte{'-'}), bytes.Split(p.cell(colValues), []byte{'-'})
+	if len(times) != len(values) {
+		return nil, p.fault(colValues, "as many values as expect_time_list has times, joined by -")
+	}
+	steps := make([]Step, len(times))
+	for i := range steps {
+		by, ok := minutes(bytes.TrimSpace(times[i]))
+		if !ok || i > 0 && submit+by <= steps[i-1].By || by == 0 {
+			return nil, p.fault(colTimes, "rising minutes after the submit joined by -, each above 0 and below 146 years")
+		}
+		v, exact, err := traces.Decimal(string(bytes.TrimSpace(values[i])), 0)
+		if err != nil || !exact || v < 0 || i > 0 && v > steps[i-1].Value {
+			return nil, p.fault(colValues, "whole numbers of 0 or more joined by -, none larger than the one before it")
+		}
+		steps[i] = Step{submit + by, v}
+	}
+	return steps, nil
+}
