@@ -292,8 +292,12 @@ func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 			b.tasks[i].Work = max(0, t.end-from)
 		}
 	}
-	if k := cyclic(g); k >= 0 {
-		return false, d.fault(colTask, g.Tasks[k].Name, "a task of job "+b.id+" that does not need itself, by way of its parents")
+	if order, ok := g.Order(nil); !ok {
+		k := int32(0) // the first that has no place in the order
+		for slices.Contains(order, k) {
+			k++
+		}
+		return false, d.fault(colTask, g.Tasks[k].Name, "tasks of job "+b.id+" that do not need themselves, by way of their parents")
 	}
 	j.Graph = g
 	return true, nil
@@ -315,34 +319,4 @@ func share(n, milliPercent int64) int64 {
 	}
 	q, _ := bits.Div64(hi, lo, 100_000)
 	return int64(min(q, most))
-}
-
-// cyclic is a task on a cycle or behind one, -1 where there is none (Kahn's algorithm).
-func cyclic(g *traces.Graph) int {
-	needs := make([]int32, len(g.Tasks))
-	children := make([][]int32, len(g.Tasks))
-	for _, e := range g.Edges {
-		needs[e.Child]++
-		children[e.Parent] = append(children[e.Parent], e.Child)
-	}
-	var ready []int32
-	for i, n := range needs {
-		if n == 0 {
-			ready = append(ready, int32(i))
-		}
-	}
-	done := 0
-	for ; len(ready) > 0; done++ {
-		k := ready[len(ready)-1]
-		ready = ready[:len(ready)-1]
-		for _, c := range children[k] {
-			if needs[c]--; needs[c] == 0 {
-				ready = append(ready, c)
-			}
-		}
-	}
-	if done == len(g.Tasks) {
-		return -1
-	}
-	return slices.IndexFunc(needs, func(n int32) bool { return n > 0 })
 }
