@@ -1,0 +1,170 @@
+package muri
+
+import (
+	"cmp"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/traces"
+)
+
+const (
+	colID = iota
+	colGPUs
+	colSubmit
+	colIterations
+	colModel
+	colBatch
+	colDuration
+	colIteration
+	colInput
+	colGPU
+	colNetwork
+	colPriority
+	required = colPriority // the columns before it must be there
+)
+
+var names = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "duration", "iteration_time",
+	"resource_time_0", "resource_time_1", "resource_time_2", "priority"}
+
+// Stages are the times of one iteration: alone on the job's GPUs, and of it on each resource.
+type Stages struct{ Iteration, Input, GPU, Network time.Duration }
+
+// Reader is a traces.Stream over a trace, in order of submit. All of it is in memory, because a job's profile is
+// made of all rows of its model. Not safe for concurrent use.
+type Reader struct {
+	rows  []row
+	next  int
+	moved int
+}
+
+type row struct {
+	job    traces.Job
+	batch  int64
+	stages Stages
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*Reader, error) {
+	t, err := newTable(r, file, names, required)
+	if err != nil {
+		return nil, err
+	}
+	d, p := &Reader{}, &parser{table: t}
+	latest := time.Duration(math.MinInt64)
+	for {
+		var w row
+		if err := p.row(&w); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if w.job.Submit < latest {
+			d.moved++
+		}
+		latest = max(latest, w.job.Submit)
+		d.rows = append(d.rows, w)
+	}
+	setProfiles(d.rows)
+	slices.SortStableFunc(d.rows, func(a, b row) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
+	return d, nil
+}
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error {
+	if d.next == len(d.rows) {
+		return io.EOF
+	}
+	*j = d.rows[d.next].job
+	d.next++
+	return nil
+}
+
+// Stages are the times of one iteration of the job that Next gave last, zeros before the first call.
+func (d *Reader) Stages() Stages {
+	if d.next == 0 {
+		return Stages{}
+	}
+	return d.rows[d.next-1].stages
+}
+
+// Batch is the number of examples in a batch on each GPU of the job that Next gave last, 0 before the first call.
+func (d *Reader) Batch() int64 {
+	if d.next == 0 {
+		return 0
+	}
+	return d.rows[d.next-1].batch
+}
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
+
+// Skipped are the rows left out, by reason: none of this format are.
+func (d *Reader) Skipped() []traces.Skip { return nil }
+
+// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+func Sniff(head []byte) bool { return hasHeader(head, names, required) }
+
+type parser struct {
+	*table
+	text traces.Names
+}
+
+func (p *parser) row(w *row) (err error) {
+	if err = p.table.next(); err != nil {
+		return err
+	}
+	j := &w.job
+	j.ID = string(p.cell(colID))
+	gpus, err := p.whole(colGPUs, 1, maxGPUs)
+	if err != nil {
+		return err
+	}
+	j.GPUs, j.GPUMilli = int(gpus), 1000
+	if j.Submit, err = p.millis(colSubmit); err != nil {
+		return err
+	}
+	if j.Iterations, err = p.whole(colIterations, 0, math.MaxInt64); err != nil {
+		return err
+	}
+	j.Model = p.text.Get(p.cell(colModel))
+	if w.batch, err = p.whole(colBatch, 1, math.MaxInt64); err != nil {
+		return err
+	}
+	if j.Work, err = p.millis(colDuration); err != nil {
+		return err
+	}
+	s := &w.stages
+	for _, c := range [...]struct {
+		col int
+		to  *time.Duration
+	}{{colIteration, &s.Iteration}, {colInput, &s.Input}, {colGPU, &s.GPU}, {colNetwork, &s.Network}} {
+		if *c.to, err = p.millis(c.col); err != nil {
+			return err
+		}
+	}
+	if s.Iteration == 0 {
+		return p.fault(colIteration, "milliseconds above 0")
+	}
+	if len(p.cell(colPriority)) > 0 {
+		v, err := p.whole(colPriority, 0, 1)
+		if err != nil {
+			return err
+		}
+		j.Priority = int(1 - v)
+	}
+	return nil
+}
+
+func (p *parser) millis(col int) (time.Duration, error) {
+	v, _, err := traces.Decimal(string(p.cell(col)), 6)
+	if err != nil || v < 0 {
+		return 0, p.fault(col, "milliseconds, 0 or more and below 292 years")
+	}
+	return time.Duration(v), nil
+}
