@@ -354,7 +354,7 @@ func TestRequestOfCoresIsPerGPURoundedUp(t *testing.T) {
 func TestRequestRefusesWhatNeverFits(t *testing.T) {
 	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a"}, {GPUs: 1, GPUType: "b"}}}}})
 	for _, j := range []traces.Job{
-		{GPUs: 0, GPUMilli: 1000}, {GPUs: -1, GPUMilli: 1000}, {GPUs: 1, GPUMilli: 0}, {GPUs: 1, GPUMilli: 1001}, {GPUs: 4, GPUMilli: 1},
+		{GPUs: -1, GPUMilli: 1000}, {GPUs: 1, GPUMilli: 0}, {GPUs: 1, GPUMilli: 1001}, {GPUs: 4, GPUMilli: 1},
 		{GPUs: 1, GPUMilli: 1000, GPUTypes: []string{"c"}}, {GPUs: 2, GPUMilli: 10, GPUTypes: []string{"b"}},
 	} {
 		if _, ok := c.Request(&j); ok {

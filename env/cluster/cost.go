@@ -14,9 +14,9 @@ const (
 // costTable holds the best and worst cost by gang size, grown on demand.
 type costTable struct{ best, worst []float64 }
 
-// Cost is the tree cost of gpus, distinct; that of a counter is 1.
+// Cost is the tree cost of gpus, distinct; that of a counter, and of a job without GPUs, is 1.
 func (c *Cluster) Cost(gpus []GPU) float64 {
-	if c.pool || len(gpus) == 0 {
+	if c.pool || len(gpus) == 0 || gpus[0] < 0 {
 		return 1
 	}
 	c.epoch++
@@ -45,18 +45,18 @@ func treeCost(racks, nodes, gpus int) float64 {
 	return float64(racks)*rackWeight + float64(nodes)*nodeWeight + float64(gpus)*gpuWeight
 }
 
-// BestCost is the least tree cost of any n GPUs of the empty cluster; n from 1 to GPUs().
+// BestCost is the least tree cost of any n GPUs of the empty cluster; n from 1 to GPUs(). That of none is 1.
 func (c *Cluster) BestCost(n int) float64 {
-	if c.pool {
+	if c.pool || n == 0 {
 		return 1
 	}
 	c.growCosts(n)
 	return c.cost.best[n]
 }
 
-// WorstCost is the greatest tree cost of any n GPUs of the empty cluster.
+// WorstCost is the greatest tree cost of any n GPUs of the empty cluster. That of none is 1.
 func (c *Cluster) WorstCost(n int) float64 {
-	if c.pool {
+	if c.pool || n == 0 {
 		return 1
 	}
 	c.growCosts(n)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +24,8 @@ type Spec struct {
 	VCs []VCSpec `yaml:"vcs,omitempty"`
 }
 
-// VCSpec is a virtual cluster: nodes of its own, or a quota of GPUs anywhere.
+// VCSpec is a virtual cluster. One with nodes owns them: its jobs run there and nowhere else, and nobody else's do.
+// Those without share the nodes that nobody owns, each within its quota.
 type VCSpec struct {
 	Name  string `yaml:"name"`
 	Nodes int    `yaml:"nodes,omitempty"` // it owns so many nodes, the next in order after those of the VCs before it
@@ -79,6 +81,7 @@ const (
 	maxNodes = 1 << 20
 	maxCPUs  = 1 << 20
 	maxMemGB = 1 << 30
+	maxVCs   = 1 << 16
 )
 
 var shortForm = regexp.MustCompile(`^(?:(pool|swf)[:-](\d+)|(\d+)x(\d+))$`)
@@ -152,7 +155,42 @@ func (s *Spec) Validate() error {
 		}
 	}
 	l.Add(len(types) <= 64, "racks", fmt.Sprintf("%d GPU types", len(types)), "at most 64")
+	s.checkVCs(&l, nodes)
 	return l.Err()
+}
+
+// checkVCs reports faults of the virtual clusters of a cluster with so many nodes, 0 of a counter.
+func (s *Spec) checkVCs(l *fault.List, nodes int) {
+	owned := 0
+	first := map[string]int{}
+	l.Add(len(s.VCs) <= maxVCs, "vcs", len(s.VCs), fmt.Sprintf("at most %d virtual clusters", maxVCs))
+	for i, v := range s.VCs {
+		key := fmt.Sprintf("vcs[%d]", i)
+		l.Add(v.Name != "", key+".name", v.Name, "a name, as jobs call it")
+		if at, twice := first[v.Name]; twice && v.Name != "" {
+			l.Add(false, key+".name", v.Name, fmt.Sprintf("a name of its own: vcs[%d] has this one", at))
+		} else {
+			first[v.Name] = i
+		}
+		l.Add(v.Quota >= 0 && v.Quota <= maxGPUs, key+".quota", v.Quota, fmt.Sprintf("0 to %d GPUs, 0 = not limited", maxGPUs))
+		l.Add(v.Nodes == 0 || v.Quota == 0, key+".quota", v.Quota, "none beside nodes: a virtual cluster has nodes of its own or a quota")
+		switch {
+		case s.Pool > 0:
+			l.Add(v.Nodes == 0, key+".nodes", v.Nodes, "none: a counter has no nodes; a quota does it")
+		case v.Nodes < 0 || v.Nodes > nodes-owned:
+			l.Add(false, key+".nodes", v.Nodes, fmt.Sprintf("0 to %d: of %d nodes, the virtual clusters before it own %d", nodes-owned, nodes, owned))
+			owned += max(0, min(v.Nodes, nodes-owned))
+		default:
+			owned += v.Nodes
+		}
+	}
+	if s.Pool > 0 || len(s.Racks) == 0 {
+		return
+	}
+	for i, v := range s.VCs {
+		l.Add(v.Nodes != 0 || owned < nodes, fmt.Sprintf("vcs[%d].nodes", i), v.Nodes,
+			fmt.Sprintf("1 or more: others own all %d nodes, so that none is left for it", nodes))
+	}
 }
 
 // inAll prints a sum that was cut to just above limit.
@@ -166,4 +204,12 @@ func inAll(n, limit int, what string) string {
 func checkLink(l *fault.List, key string, k Link) {
 	l.Add(k.Gbps >= 0, key+".gbps", k.Gbps, "10^9 bits per second, 0 = not stated")
 	l.Add(k.Latency >= 0, key+".latency", k.Latency, "a time, as 5us")
+}
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
 }

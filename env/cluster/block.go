@@ -1,0 +1,48 @@
+package cluster
+
+// block is the most that any node of 1<<blockShift neighbours has free, so that Fits can pass over nodes that
+// cannot have room: a whole cluster without room is seen at a glance. It is brought up to date when it is looked
+// at, not when something is allocated, which only marks it.
+type block struct {
+	types    uint64 // of its GPUs; never changes
+	cpu, mem int64  // most free on one node
+	share    int32  // most free thousandths of one GPU
+	stale    bool
+}
+
+const blockShift = 5
+
+func (c *Cluster) addBlocks() {
+	c.blocks = make([]block, (len(c.rackOf)+1<<blockShift-1)>>blockShift)
+	for n, t := range c.nodeType {
+		if c.gpu0[n+1] > c.gpu0[n] {
+			c.blocks[n>>blockShift].types |= 1 << t
+		}
+	}
+}
+
+// blockMay says whether some node of block i may have room for a member of r.
+func (c *Cluster) blockMay(i int, r *Request) bool {
+	b := &c.blocks[i]
+	if b.stale {
+		c.refresh(i)
+	}
+	return int(b.share) >= r.Milli && b.cpu >= r.CPUMilli && b.mem >= r.MemBytes && (r.Types == 0 || r.Types&b.types != 0)
+}
+
+func (c *Cluster) refresh(i int) {
+	b := &c.blocks[i]
+	b.cpu, b.mem, b.share, b.stale = -1, -1, 0, false
+	from, to := i<<blockShift, min((i+1)<<blockShift, len(c.rackOf))
+	for n := from; n < to; n++ {
+		b.cpu, b.mem = max(b.cpu, c.freeCPU[n]), max(b.mem, c.freeMem[n])
+		if c.nodeFree[n] > 0 {
+			b.share = 1000
+		}
+	}
+	if b.share == 0 {
+		for _, f := range c.gpuFree[c.gpu0[from]:c.gpu0[to]] {
+			b.share = max(b.share, f)
+		}
+	}
+}

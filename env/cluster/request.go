@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"slices"
+
+	"clustergym/traces"
+)
+
+// Request is what a gang needs. Make it with Cluster.Request.
+type Request struct {
+	GPUs  int    // gang size; 0 = a job without GPUs, which takes cores and memory of one node
+	Milli int    // share of each GPU, 1000 = whole; 0 for a job without GPUs
+	Types uint64 // bit i: GPU type i will do; 0 = any
+	VC    int32  // virtual cluster, by its place in Spec.VCs, from 1; 0 where the cluster has none
+	// CPUMilli and MemBytes are per GPU of the gang, the job's total divided and rounded up, and the whole of a job
+	// without GPUs; 0 where the cluster or the job says nothing of them.
+	CPUMilli, MemBytes int64
+}
+
+// Request is what j needs of this cluster. ok is false when it can never fit, even on an empty cluster with every
+// node up: it is too large, wants what no node has, or belongs to no virtual cluster where there are some.
+//
+// A job without GPUs runs on one node, of whatever type. On a counter, which has no cores, it always fits.
+func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
+	r = Request{GPUs: j.GPUs, Milli: j.GPUMilli}
+	if r.GPUs == 0 {
+		r.Milli = 0
+	} else if r.GPUs < 0 || r.Milli < 1 || r.Milli > 1000 || r.GPUs > c.total {
+		return r, false
+	}
+	if c.vcs.index != nil {
+		if r.VC = c.vcs.index[j.VC]; r.VC == 0 || r.GPUs*r.Milli > c.vcs.quota[r.VC] {
+			return r, false
+		}
+	}
+	if c.pool {
+		return r, true
+	}
+	if len(j.GPUTypes) > 0 && r.GPUs > 0 {
+		for i, t := range c.types {
+			if slices.Contains(j.GPUTypes, t) {
+				r.Types |= 1 << i
+			}
+		}
+		if r.Types == 0 {
+			return r, false
+		}
+	}
+	if c.limits {
+		n := int64(max(1, r.GPUs))
+		r.CPUMilli = ceilDiv(max(0, j.CPUMilli), n)
+		r.MemBytes = ceilDiv(max(0, j.MemBytes), n)
+	}
+	return r, c.everFits(&r)
+}
+
+// everFits says whether r fits the empty cluster.
+func (c *Cluster) everFits(r *Request) bool {
+	if r.plain() {
+		return r.GPUs <= c.total
+	}
+	left := max(1, r.GPUs)
+	from, to := c.VCNodes(r.VC)
+	for node := from; node < to; node++ {
+		if r.GPUs == 0 {
+			if c.nodeCPU[node] >= r.CPUMilli && c.nodeMem[node] >= r.MemBytes {
+				return true
+			}
+			continue
+		}
+		if left -= c.limit(node, int(c.gpu0[node+1]-c.gpu0[node]), c.nodeCPU[node], c.nodeMem[node], r); left <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Resized is the gang r with n GPUs instead: the share of each, its cores and its memory stay as they are.
+func (c *Cluster) Resized(r Request, n int) Request {
+	r.GPUs = n
+	return r
+}
+
+// ceilDiv is ⌈a/b⌉ for a of 0 or more and b above 0; it cannot overflow.
+func ceilDiv(a, b int64) int64 {
+	if a%b == 0 {
+		return a / b
+	}
+	return a/b + 1
+}
+
+// plain requests are for whole GPUs of any type and node, without cores or memory.
+func (r *Request) plain() bool {
+	return r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0
+}
+
+// limit cuts room to what the node's type, cores and memory allow.
+func (c *Cluster) limit(node, room int, cpu, mem int64, r *Request) int {
+	if room == 0 || r.Types != 0 && r.Types>>c.nodeType[node]&1 == 0 {
+		return 0
+	}
+	if r.CPUMilli > 0 {
+		room = int(min(int64(room), cpu/r.CPUMilli))
+	}
+	if r.MemBytes > 0 {
+		room = int(min(int64(room), mem/r.MemBytes))
+	}
+	return room
+}
+
+// Room is how many members of the gang could run on node now; of a job without GPUs, 1 or 0. Nodes that are down
+// or belong to another virtual cluster have no room, and none has more than the quota still allows.
+func (c *Cluster) Room(node int, r *Request) int {
+	room := int(c.nodeFree[node])
+	if r.plain() {
+		return room
+	}
+	if r.VC != 0 {
+		if c.vcs.owner[node] != c.vcs.domain[r.VC] {
+			return 0
+		}
+		if r.GPUs > 0 {
+			room = min(room, c.VCRoom(r.VC)/r.Milli)
+		}
+	}
+	if r.Milli < 1000 {
+		if r.GPUs == 0 {
+			return c.slotRoom(node, r)
+		}
+		room = c.shareRoom(node, r)
+	}
+	return c.limit(node, room, c.freeCPU[node], c.freeMem[node], r)
+}
+
+// shareRoom counts the GPUs of node with a share left for r.
+func (c *Cluster) shareRoom(node int, r *Request) int {
+	room := 0
+	for _, f := range c.gpuFree[c.gpu0[node]:c.gpu0[node+1]] {
+		if int(f) >= r.Milli {
+			room++
+		}
+	}
+	if r.VC != 0 {
+		room = min(room, c.VCRoom(r.VC)/r.Milli)
+	}
+	return room
+}
+
+// slotRoom is 1 where a job without GPUs could run on node now.
+func (c *Cluster) slotRoom(node int, r *Request) int {
+	if c.freeCPU[node] >= r.CPUMilli && c.freeMem[node] >= r.MemBytes {
+		return 1
+	}
+	return 0
+}
+
+// Fits says whether the whole gang could run now, wherever its GPUs lie.
+func (c *Cluster) Fits(r *Request) bool {
+	if r.plain() && !c.pool {
+		return c.free >= r.GPUs
+	}
+	if c.pool {
+		return c.milli >= r.GPUs*r.Milli && (r.VC == 0 || r.GPUs*r.Milli <= c.VCRoom(r.VC))
+	}
+	return c.fits(r)
+}
+
+// fits looks for room block by block, see block.
+func (c *Cluster) fits(r *Request) bool {
+	from, to := 0, len(c.rackOf)
+	if r.VC != 0 {
+		if r.GPUs*r.Milli > c.VCRoom(r.VC) {
+			return false
+		}
+		from, to = c.VCNodes(r.VC)
+	}
+	if r.Milli == 1000 {
+		free := c.free
+		if r.VC != 0 {
+			free = int(c.vcs.free[c.vcs.domain[r.VC]])
+		}
+		if free < r.GPUs || r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 {
+			return free >= r.GPUs
+		}
+	}
+	left := max(1, r.GPUs)
+	for i := from >> blockShift; i<<blockShift < to; i++ {
+		if !c.blockMay(i, r) {
+			continue
+		}
+		for n := max(from, i<<blockShift); n < min(to, (i+1)<<blockShift); n++ {
+			if left -= c.Room(n, r); left <= 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
