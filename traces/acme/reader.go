@@ -1,0 +1,165 @@
+package acme
+
+import (
+	"io"
+	"math"
+	"math/bits"
+	"time"
+
+	"clustergym/traces"
+)
+
+const (
+	colID = iota
+	colArrival
+	colIterations
+	colWorkers
+	colGPUs
+	columns
+)
+
+var (
+	required = []string{"job_id", "arrival_time", "num_iteration", "gpu_workers", "gpu_per_worker"}
+	optional = []string{"cpu_per_gpu_worker", "tensorsizes", "iteration_networking_time", "iteration_computing_time", "ps", "cpu_per_ps_worker", "profiled_network"}
+)
+
+// NoRunTime is why rows are left out.
+const NoRunTime = "no run time: num_iteration is 0"
+
+// What the conversion made of the log: half a second for an iteration, hundreds of GB as a tensor's size with a
+// constant where the memory was not known, and this network time for pretraining.
+const (
+	iteration     = 500 * time.Millisecond
+	memUnit       = 100_000_000_000
+	memUnknown    = 5_000_000_000 // in 10^-9 memUnit
+	pretrain      = "Pretrain"
+	pretrainMilli = 750
+)
+
+// Reader is a traces.Stream over the table. It holds one row at a time. Not safe for concurrent use.
+type Reader struct {
+	*table
+	at            [columns]int
+	cpu, mem, net int // -1 = not there
+	skips         traces.Skips
+	last          time.Duration
+	err           error
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a table.
+func Sniff(head []byte) bool { return header(head, required, optional) }
+
+// NewReader reads the header of r. file is the name that messages give. A header in which required columns are
+// missing, all of them named, is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*Reader, error) {
+	t, err := newTable(r, file, required...)
+	if err != nil {
+		return nil, err
+	}
+	d := &Reader{table: t, cpu: t.column("cpu_per_gpu_worker"), mem: t.column("tensorsizes"), net: t.column("iteration_networking_time")}
+	for i, name := range required {
+		d.at[i] = t.column(name)
+	}
+	return d, nil
+}
+
+// Next implements traces.Stream. After an error it gives the same error again.
+func (d *Reader) Next(j *traces.Job) error {
+	for d.err == nil {
+		if d.err = d.next(); d.err != nil {
+			break
+		}
+		if d.err = d.read(j); d.err != nil {
+			break
+		}
+		if j.Work > 0 {
+			return nil
+		}
+		d.skips.Add(NoRunTime)
+	}
+	return d.err
+}
+
+// Skipped counts the rows left out so far, by reason.
+func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
+
+func (d *Reader) read(j *traces.Job) error {
+	*j = traces.Job{ID: string(d.cell(d.at[colID])), Status: traces.Completed}
+	var err error
+	if j.Submit, err = d.seconds(d.at[colArrival]); err != nil {
+		return err
+	}
+	if j.Submit < d.last {
+		return d.fault(d.at[colArrival], string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of arrival)")
+	}
+	d.last = j.Submit
+	n, err := d.number(d.at[colIterations], 0, math.MaxInt64/int64(iteration), "a whole number of half seconds, 0 or more and below 292 years")
+	if err != nil {
+		return err
+	}
+	j.Work = time.Duration(n) * iteration
+	workers, err := d.number(d.at[colWorkers], 0, 1<<16, "a whole number of nodes, 1 to 65536")
+	if err != nil {
+		return err
+	}
+	if workers == 0 {
+		return d.fault(d.at[colWorkers], "a whole number of nodes, 1 to 65536")
+	}
+	if err := d.gpus(j, workers); err != nil {
+		return err
+	}
+	if d.cpu >= 0 {
+		// A quotient, as 128 cores of 24 GPUs: the product with the GPUs is rounded to a thousandth of a core.
+		per, err := d.number(d.cpu, 9, 1e6*nano, "cores for each GPU, 0 to a million")
+		if err != nil {
+			return err
+		}
+		j.CPUMilli = scaled(per, int64(j.GPUs)*1000)
+	}
+	if d.mem >= 0 {
+		per, err := d.number(d.mem, 9, 100*nano, "main memory of each node in units of 100 GB, 0 to 100")
+		if err != nil {
+			return err
+		}
+		if per != memUnknown {
+			j.MemBytes = scaled(per, memUnit) * workers
+		}
+	}
+	if d.net >= 0 {
+		milli, err := d.number(d.net, 3, math.MaxInt64, "seconds, 0 or more")
+		if err != nil {
+			return err
+		}
+		if milli == pretrainMilli {
+			j.Model = pretrain
+		}
+	}
+	return nil
+}
+
+// gpus are those of all nodes. Those of one node are a quotient, as 3.3333333333333335 for 10 on 3 nodes, so the
+// product is rounded when it is next to a whole number.
+func (d *Reader) gpus(j *traces.Job, workers int64) error {
+	per, err := d.number(d.at[colGPUs], 9, 1e4*nano, "GPUs on each node, above 0 and at most 10000")
+	if err != nil {
+		return err
+	}
+	total := scaled(per, workers)
+	if off := per*workers - total*nano; total < 1 || off > workers || off < -workers {
+		return d.fault(d.at[colGPUs], "GPUs on each node that make a whole number with gpu_workers, 1 or more")
+	}
+	j.GPUs, j.GPUMilli = int(total), 1000
+	return nil
+}
+
+const nano = 1_000_000_000
+
+// scaled is v·10^-9·n, rounded to nearest, for v and n of 0 or more whose product over 10^9 fits.
+func scaled(v, n int64) int64 {
+	hi, lo := bits.Mul64(uint64(v), uint64(n))
+	lo, carry := bits.Add64(lo, nano/2, 0)
+	q, _ := bits.Div64(hi+carry, lo, nano)
+	return int64(q)
+}
