@@ -1,0 +1,141 @@
+package sia
+
+import (
+	"cmp"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/traces"
+)
+
+const (
+	colName = iota
+	colTime
+	colApplication
+	colReplicas
+	colBatch
+	colCategory
+	required = colCategory // the columns before it must be there
+)
+
+var names = []string{"name", "time", "application", "num_replicas", "batch_size", "category"}
+
+// Reader is a traces.Stream over a workload, in order of submit. A file may be out of order, so all of it is in
+// memory. Not safe for concurrent use.
+type Reader struct {
+	rows  []row
+	next  int
+	moved int
+}
+
+type row struct {
+	job      traces.Job
+	batch    int64
+	category string
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*Reader, error) {
+	t, err := newTable(r, file, names, required)
+	if err != nil {
+		return nil, err
+	}
+	d, p := &Reader{}, &parser{table: t}
+	latest := time.Duration(math.MinInt64)
+	for {
+		var w row
+		if err := p.row(&w); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if w.job.Submit < latest {
+			d.moved++
+		}
+		latest = max(latest, w.job.Submit)
+		d.rows = append(d.rows, w)
+	}
+	slices.SortStableFunc(d.rows, func(a, b row) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
+	return d, nil
+}
+
+// NeedsProfile says that run times are not in the file but follow from a throughput table.
+func (*Reader) NeedsProfile() bool { return true }
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error {
+	if d.next == len(d.rows) {
+		return io.EOF
+	}
+	*j = d.rows[d.next].job
+	d.next++
+	return nil
+}
+
+// Batch is the number of examples in a batch, on all GPUs together, of the job that Next gave last, 0 before the
+// first call.
+func (d *Reader) Batch() int64 {
+	if d.next == 0 {
+		return 0
+	}
+	return d.rows[d.next-1].batch
+}
+
+// Category is what may change about the job that Next gave last: adaptive, scale-gpus or rigid, "" where the file
+// does not say and before the first call.
+func (d *Reader) Category() string {
+	if d.next == 0 {
+		return ""
+	}
+	return d.rows[d.next-1].category
+}
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
+
+// Skipped are the rows left out, by reason: none of this format are.
+func (d *Reader) Skipped() []traces.Skip { return nil }
+
+// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+func Sniff(head []byte) bool { return hasHeader(head, names, required) }
+
+type parser struct {
+	*table
+	text traces.Names
+}
+
+func (p *parser) row(w *row) (err error) {
+	if err = p.table.next(); err != nil {
+		return err
+	}
+	j := &w.job
+	j.ID = string(p.cell(colName))
+	submit, _, err := traces.Decimal(string(p.cell(colTime)), 9)
+	if err != nil || submit < 0 {
+		return p.fault(colTime, "seconds, 0 or more and below 292 years")
+	}
+	j.Submit = time.Duration(submit)
+	application := p.cell(colApplication)
+	if len(application) == 0 {
+		return p.fault(colApplication, "the name of an application: run times follow from it")
+	}
+	j.Model = p.text.Get(application)
+	gpus, err := p.whole(colReplicas, 1, maxGPUs)
+	if err != nil {
+		return err
+	}
+	j.GPUs, j.GPUMilli = int(gpus), 1000
+	if w.batch, err = p.whole(colBatch, 1, math.MaxInt64); err != nil {
+		return err
+	}
+	switch w.category = p.text.Get(p.cell(colCategory)); w.category {
+	case "", "adaptive", "scale-gpus", "rigid":
+		return nil
+	}
+	return p.fault(colCategory, "adaptive, scale-gpus or rigid, or nothing")
+}
