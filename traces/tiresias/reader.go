@@ -1,0 +1,97 @@
+package tiresias
+
+import (
+	"io"
+	"math"
+
+	"clustergym/traces"
+)
+
+const (
+	colID = iota
+	colGPUs
+	colSubmit
+	colIterations
+	colModel
+	colDuration
+	columns
+)
+
+var (
+	required = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"}
+	optional = []string{"interval"}
+)
+
+// NoRunTime is why rows are left out.
+const NoRunTime = "no run time: duration is 0"
+
+// Reader is a traces.Stream over a workload, in order of submit. Not safe for concurrent use.
+type Reader struct {
+	jobs   []traces.Job
+	stream traces.Slice
+	skips  traces.Skips
+	moved  int
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of a workload.
+func Sniff(head []byte) bool { return header(head, required, optional) }
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*Reader, error) {
+	t, err := newTable(r, file, required...)
+	if err != nil {
+		return nil, err
+	}
+	var at [columns]int
+	for i, name := range required {
+		at[i] = t.column(name)
+	}
+	var models traces.Names
+	d := &Reader{}
+	for {
+		if err := t.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		j := traces.Job{ID: string(t.cell(at[colID])), Model: models.Get(t.cell(at[colModel])), GPUMilli: 1000}
+		gpus, err := t.number(at[colGPUs], 0, 1<<30, wantGPUs)
+		if err != nil {
+			return nil, err
+		}
+		if j.GPUs = int(gpus); gpus == 0 {
+			return nil, t.fault(at[colGPUs], wantGPUs)
+		}
+		if j.Submit, err = t.seconds(at[colSubmit]); err != nil {
+			return nil, err
+		}
+		if j.Iterations, err = t.number(at[colIterations], 0, math.MaxInt64, "a whole number, 0 or more"); err != nil {
+			return nil, err
+		}
+		if j.Work, err = t.seconds(at[colDuration]); err != nil {
+			return nil, err
+		}
+		if j.Work == 0 {
+			d.skips.Add(NoRunTime)
+			continue
+		}
+		d.jobs = append(d.jobs, j)
+	}
+	d.moved = traces.SortStable(d.jobs)
+	d.stream.Jobs = d.jobs
+	return d, nil
+}
+
+const wantGPUs = "a whole number of GPUs, 1 or more"
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
+
+// Skipped counts the rows left out, by reason.
+func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
