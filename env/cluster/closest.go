@@ -27,6 +27,9 @@ func (p *closest) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if c.pool {
 		return dst, true
 	}
+	if r.GPUs == 0 {
+		return c.placeCPU(r, dst, lowest), true
+	}
 	p.count(c, r)
 	a := p.anchor(c, r)
 	rack := c.RackOf(a)

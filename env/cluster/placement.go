@@ -6,33 +6,60 @@ import (
 )
 
 // Placement chooses the GPUs of a gang among those that are free. Place appends them to dst[:0] and says
-// whether the gang fits; on a counter the list stays empty. It does not allocate them. A placement may hold
-// scratch space: use one for one cluster, in one goroutine.
+// whether the gang is placed; on a counter the list stays empty, and of a job without GPUs it is the Slot of one
+// node. It does not allocate them. A placement may hold scratch space: use one in one goroutine, preferably for
+// clusters of one Spec.
 //
-// Every rule here places whatever fits: a gang that no single node has room for is spread.
+// Rules place whatever fits, spreading a gang that no single node has room for, but for those that Constrained
+// tells.
 type Placement interface {
 	Name() string
 	Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool)
 }
 
-// PlacementNames are the rules that NewPlacement knows.
-func PlacementNames() []string {
-	return []string{"first-fit", "best-fit", "worst-fit", "pack", "closest-a", "closest-b", "closest-c"}
+// Constrained says whether p may refuse a gang although enough GPUs are free for it (Cluster.Fits).
+func Constrained(p Placement) bool {
+	k, ok := p.(interface{ Constrained() bool })
+	return ok && k.Constrained()
 }
 
-// NewPlacement returns the rule called name.
+// placements are the rules that NewPlacement makes.
+var placements = []struct {
+	name string
+	make func() Placement
+}{
+	{"first-fit", func() Placement { return firstFit{} }},
+	{"best-fit", func() Placement { return new(bestFit) }},
+	{"worst-fit", func() Placement { return new(worstFit) }},
+	{"pack", func() Placement { return new(pack) }},
+	{"closest-a", func() Placement { return &closest{variant: 'a'} }},
+	{"closest-b", func() Placement { return &closest{variant: 'b'} }},
+	{"closest-c", func() Placement { return &closest{variant: 'c'} }},
+	{"consolidate-first", func() Placement { return new(consolidate) }},
+	{"consolidate-best", func() Placement { return &consolidate{best: true} }},
+	{"rack", func() Placement { return new(rack) }},
+	{"tetris", func() Placement { return new(tetris) }},
+	{"fgd", func() Placement { return NewFGD(nil) }},
+	{"random", func() Placement { return NewRandom(0) }},
+	{"optimal", func() Placement { return new(optimal) }},
+}
+
+// PlacementNames are the rules that NewPlacement knows.
+func PlacementNames() []string {
+	names := make([]string, len(placements))
+	for i := range placements {
+		names[i] = placements[i].name
+	}
+	return names
+}
+
+// NewPlacement returns the rule called name. "random" begins with seed 0 and "fgd" knows no requests yet: see
+// Random.Reseed and FGD.SetClasses.
 func NewPlacement(name string) (Placement, error) {
-	switch name {
-	case "first-fit":
-		return firstFit{}, nil
-	case "best-fit":
-		return &bestFit{}, nil
-	case "worst-fit":
-		return &worstFit{}, nil
-	case "pack":
-		return &pack{}, nil
-	case "closest-a", "closest-b", "closest-c":
-		return &closest{variant: name[len(name)-1]}, nil
+	for i := range placements {
+		if placements[i].name == name {
+			return placements[i].make(), nil
+		}
 	}
 	return nil, fmt.Errorf("placement %q is unknown, want one of %s", name, strings.Join(PlacementNames(), ", "))
 }
@@ -76,6 +103,9 @@ func (firstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if c.pool {
 		return dst, true
 	}
+	if r.GPUs == 0 {
+		return c.placeCPU(r, dst, lowest), true
+	}
 	for n := range c.rackOf {
 		if c.Room(n, r) >= r.GPUs {
 			return c.takeFrom(n, r.GPUs, r, dst), true
@@ -101,10 +131,14 @@ func (p *bestFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if c.pool {
 		return dst, true
 	}
+	if r.GPUs == 0 {
+		return c.placeCPU(r, dst, fullest), true
+	}
 	if r.Milli < 1000 && r.GPUs == 1 {
 		return append(dst, c.fullestShare(r)), true
 	}
-	return p.rooms.spread(c, r, dst, 1), true
+	p.rooms.count(c, r)
+	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), 1), true
 }
 
 // fullestShare is the GPU with the least left that suffices for one share, lowest number on ties.
@@ -140,28 +174,111 @@ func (s *rooms) count(c *Cluster, r *Request) []int32 {
 	return *s
 }
 
-// spread fills dst node by node: of the nodes that hold all that is still needed the one with the least room
-// (sign 1) or the most (sign -1), else the one with most room.
-func (s *rooms) spread(c *Cluster, r *Request, dst []GPU, sign int32) []GPU {
-	room := s.count(c, r)
+// spread appends need GPUs of the nodes [from, to), which have room for them, node by node: of the nodes that hold
+// all that is still needed the one with the least room (sign 1) or the most (sign -1), else the one with most
+// room.
+func (s rooms) spread(c *Cluster, r *Request, dst []GPU, need, from, to int, sign int32) []GPU {
 	for {
-		need := int32(r.GPUs - len(dst))
-		fit, most := -1, 0
-		for n, k := range room {
-			if k >= need {
-				if fit < 0 || sign*k < sign*room[fit] {
+		fit, most := -1, from
+		for n := from; n < to; n++ {
+			if k := s[n]; int(k) >= need {
+				if fit < 0 || sign*k < sign*s[fit] {
 					fit = n
 				}
-			} else if k > room[most] {
+			} else if k > s[most] {
 				most = n
 			}
 		}
 		if fit >= 0 {
-			return c.takeFullest(fit, int(need), r, dst)
+			return c.takeFullest(fit, need, r, dst)
 		}
-		dst = c.takeFullest(most, int(room[most]), r, dst)
-		room[most] = 0
+		dst = c.takeFullest(most, int(s[most]), r, dst)
+		need -= int(s[most])
+		s[most] = 0
 	}
+}
+
+// first is the lowest index whose room is at least need, -1 if none is.
+func first(room []int32, need int) int {
+	for n, k := range room {
+		if int(k) >= need {
+			return n
+		}
+	}
+	return -1
+}
+
+// tightest is the index of the least room that is at least need, lowest on ties, -1 if none is.
+func tightest(room []int32, need int) int {
+	best := -1
+	for n, k := range room {
+		if int(k) >= need && (best < 0 || k < room[best]) {
+			best = n
+		}
+	}
+	return best
+}
+
+// freest is the index of most room, lowest on ties.
+func freest(room []int32) int {
+	best := 0
+	for n, k := range room {
+		if k > room[best] {
+			best = n
+		}
+	}
+	return best
+}
+
+// roomIdle is how many members of the gang node could hold if nothing ran there.
+func (c *Cluster) roomIdle(node int, r *Request) int {
+	if !c.admits(node, r.Types, r.VC) {
+		return 0
+	}
+	return c.limit(node, int(c.gpu0[node+1]-c.gpu0[node]), c.nodeCPU[node], c.nodeMem[node], r)
+}
+
+// admits says whether node is of one of types and may be used by virtual cluster vc.
+func (c *Cluster) admits(node int, types uint64, vc int32) bool {
+	if types != 0 && types>>c.nodeType[node]&1 == 0 {
+		return false
+	}
+	return vc == 0 || int(vc) < len(c.vcs.domain) && c.vcs.owner[node] == c.vcs.domain[vc]
+}
+
+// choice is which of the nodes with room a job without GPUs takes; ties go to the lowest number.
+type choice uint8
+
+const (
+	lowest   choice = iota
+	fullest         // fewest free cores
+	emptiest        // most free cores
+	aligned         // best alignment of demand and free capacity, see tetris
+)
+
+// placeCPU places a job without GPUs, which fits.
+func (c *Cluster) placeCPU(r *Request, dst []GPU, which choice) []GPU {
+	best, least := -1, 0.0
+	for n := range c.rackOf {
+		if c.Room(n, r) == 0 {
+			continue
+		}
+		v := 0.0
+		switch which {
+		case lowest:
+			return append(dst, Slot(n))
+		case fullest:
+			v = float64(c.freeCPU[n])
+		case emptiest:
+			v = -float64(c.freeCPU[n])
+		case aligned:
+			v = -c.alignment(n, r)
+		}
+		if best < 0 || v < least {
+			best, least = n, v
+		}
+	}
+	return append(dst, Slot(best))
 }
 
 // worstFit takes the node with most room; a larger gang takes the nodes in that order.
@@ -177,7 +294,11 @@ func (p *worstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if c.pool {
 		return dst, true
 	}
-	return p.rooms.spread(c, r, dst, -1), true
+	if r.GPUs == 0 {
+		return c.placeCPU(r, dst, emptiest), true
+	}
+	p.rooms.count(c, r)
+	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), -1), true
 }
 
 // pack fills nodes that are already in use before it opens idle ones: the fullest started node that holds the
@@ -194,6 +315,9 @@ func (p *pack) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	}
 	if c.pool {
 		return dst, true
+	}
+	if r.GPUs == 0 {
+		return c.placeCPU(r, dst, fullest), true
 	}
 	if r.Milli < 1000 && r.GPUs == 1 {
 		return append(dst, c.fullestShare(r)), true

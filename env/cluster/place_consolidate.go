@@ -1,0 +1,100 @@
+package cluster
+
+// consolidate keeps a gang together and refuses it where it would have to be torn apart.
+//
+// A gang that the largest node could hold, were it idle, gets one node: the first with room (consolidate-first)
+// or the one with the fewest usable GPUs that suffice (consolidate-best). A larger one gets wholly idle nodes,
+// lowest number first, and one node with the remainder: the first with room (consolidate-first) or the one with
+// most (consolidate-best). Wherever that is impossible the gang has to wait.
+//
+// consolidate-first is "yarn" of Tiresias' simulator (Gu et al., NSDI 2019), which does the same within one
+// switch at a time and reserves cores and memory of its own account. consolidate-best is "consolidate" of the
+// simulators of Helios (Hu et al., SC 2021) and Lucid (Hu et al., ASPLOS 2023); the remainder goes to the next
+// of the nodes that were sorted by free GPUs, most first, so it opens an idle node while there is one.
+//
+// Both were written for equal nodes. Where nodes differ, the largest idle ones that the gang fills go first,
+// lowest number on ties, until a single node has room for the rest; so an idle cluster places whatever it can
+// hold. "Largest" is among the nodes that the gang may use: of its types and virtual cluster, counting the
+// members for which an idle node has cores and memory.
+type consolidate struct {
+	best  bool
+	rooms rooms
+}
+
+func (p *consolidate) Name() string {
+	if p.best {
+		return "consolidate-best"
+	}
+	return "consolidate-first"
+}
+
+// Constrained says that gangs are refused although their GPUs are free.
+func (p *consolidate) Constrained() bool { return true }
+
+func (p *consolidate) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
+	dst = dst[:0]
+	if !c.Fits(r) {
+		return dst, false
+	}
+	if c.pool {
+		return dst, true
+	}
+	if r.GPUs == 0 {
+		if p.best {
+			return c.placeCPU(r, dst, fullest), true
+		}
+		return c.placeCPU(r, dst, lowest), true
+	}
+	room := p.rooms.count(c, r)
+	if r.GPUs <= c.largest(r) {
+		n := first(room, r.GPUs)
+		if p.best {
+			n = tightest(room, r.GPUs)
+		}
+		if n < 0 {
+			return dst, false
+		}
+		return c.takeFullest(n, r.GPUs, r, dst), true
+	}
+	for {
+		need := r.GPUs - len(dst)
+		n := first(room, need)
+		if p.best && n >= 0 {
+			n = freest(room)
+		}
+		if n >= 0 {
+			return c.takeFullest(n, need, r, dst), true
+		}
+		if n = c.largestIdle(room, r); n < 0 {
+			return dst[:0], false
+		}
+		dst = c.takeFrom(n, int(room[n]), r, dst)
+		room[n] = 0
+	}
+}
+
+// largest is how many members of the gang the largest node could hold, were it idle.
+func (c *Cluster) largest(r *Request) int {
+	if r.plain() {
+		return c.maxNode
+	}
+	most := 0
+	for n := range c.rackOf {
+		most = max(most, c.roomIdle(n, r))
+	}
+	return most
+}
+
+// largestIdle is the wholly idle node with most room, lowest number on ties, -1 if there is none.
+func (c *Cluster) largestIdle(room []int32, r *Request) int {
+	best := -1
+	for n, k := range room {
+		if k == 0 || best >= 0 && k <= room[best] || c.nodeFree[n] < c.gpu0[n+1]-c.gpu0[n] {
+			continue
+		}
+		if int(k) == c.roomIdle(n, r) {
+			best = n
+		}
+	}
+	return best
+}

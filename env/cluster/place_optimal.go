@@ -1,0 +1,81 @@
+package cluster
+
+import "slices"
+
+// optimal takes GPUs of the least tree cost (Cost) that the free ones allow: what the gap of every other rule is
+// measured against.
+//
+// The cost depends on how many racks and nodes are used, so within a rack the nodes with most room go first, and
+// what is left to choose is how many nodes of each rack: a knapsack over the racks, exact, with racks × gang ×
+// nodes of a rack steps at most. One node, if any holds the gang: the one with the least room. Otherwise ties
+// use the racks of lowest number, and in a rack the last node is the one with the least room that suffices.
+type optimal struct {
+	rooms rooms
+	most  []int32 // room by node, sorted downwards within each rack
+	cost  []int32 // [racks+1][need+1]: least cost, in quarters, of need GPUs on this rack and those after it
+	nodes []int32 // [racks][need+1]: how many nodes of the rack that takes
+}
+
+func (*optimal) Name() string { return "optimal" }
+
+func (p *optimal) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
+	dst = dst[:0]
+	if !c.Fits(r) {
+		return dst, false
+	}
+	if c.pool {
+		return dst, true
+	}
+	if r.GPUs == 0 {
+		return c.placeCPU(r, dst, fullest), true
+	}
+	room := p.rooms.count(c, r)
+	if n := tightest(room, r.GPUs); n >= 0 {
+		return c.takeFullest(n, r.GPUs, r, dst), true
+	}
+	p.solve(c, room, r.GPUs)
+	for k := 0; len(dst) < r.GPUs; k++ {
+		need := r.GPUs - len(dst)
+		sum := 0
+		for _, m := range p.most[c.node0[k]:][:p.nodes[k*(r.GPUs+1)+need]] {
+			sum += int(m)
+		}
+		if sum > 0 {
+			dst = p.rooms.spread(c, r, dst, min(sum, need), int(c.node0[k]), int(c.node0[k+1]), 1)
+		}
+	}
+	return dst, true
+}
+
+// solve fills cost and nodes for a gang of n.
+func (p *optimal) solve(c *Cluster, room []int32, n int) {
+	const (
+		never = 1 << 29
+		rackQ = rackWeight * 4 // in quarters: whole numbers, so that ties are ties
+		nodeQ = nodeWeight * 4
+	)
+	racks, w := c.Racks(), n+1
+	p.most = append(p.most[:0], room...)
+	p.cost = slices.Grow(p.cost[:0], (racks+1)*w)[:(racks+1)*w]
+	p.nodes = slices.Grow(p.nodes[:0], racks*w)[:racks*w]
+	last := p.cost[racks*w:]
+	for need := range last {
+		last[need] = never
+	}
+	last[0] = 0
+	for k := racks - 1; k >= 0; k-- {
+		most := p.most[c.node0[k]:c.node0[k+1]]
+		slices.SortFunc(most, func(a, b int32) int { return int(b - a) })
+		after := p.cost[(k+1)*w:][:w]
+		for need := range w {
+			best, with, sum := after[need], 0, 0
+			for m := 0; m < len(most) && most[m] > 0 && sum < need; m++ {
+				sum += int(most[m])
+				if v := rackQ + int32(m+1)*nodeQ + after[max(0, need-sum)]; v <= best {
+					best, with = v, m+1
+				}
+			}
+			p.cost[k*w+need], p.nodes[k*w+need] = best, int32(with)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"math/rand/v2"
+
+	"clustergym/internal/rng"
+)
+
+// Random takes GPUs at random: every set of usable GPUs that the gang could have is drawn with equal chance
+// where nodes limit neither cores nor memory; where they do, first how many of each node, then which. It is the
+// baseline that any other rule should beat.
+type Random struct {
+	pcg   rand.PCG
+	rand  *rand.Rand
+	rooms rooms
+}
+
+// NewRandom returns a random placement whose draws follow from seed and from the requests placed before.
+func NewRandom(seed uint64) *Random {
+	p := new(Random)
+	p.rand = rand.New(&p.pcg)
+	p.Reseed(seed)
+	return p
+}
+
+// Name implements Placement.
+func (*Random) Name() string { return "random" }
+
+// Reseed begins the draws of seed.
+func (p *Random) Reseed(seed uint64) { rng.Seed(&p.pcg, seed, "cluster/placement/random") }
+
+// Place implements Placement.
+func (p *Random) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
+	dst = dst[:0]
+	if !c.Fits(r) {
+		return dst, false
+	}
+	if c.pool {
+		return dst, true
+	}
+	if r.GPUs == 0 {
+		return p.placeCPU(c, r, dst), true
+	}
+	room := p.rooms.count(c, r)
+	left := 0
+	for _, k := range room {
+		left += int(k)
+	}
+	// Selection sampling (Knuth, TAOCP 2, algorithm 3.4.2 S), over the places of the cluster, then over each node's GPUs.
+	need := r.GPUs
+	for n, k := range room {
+		from := len(dst)
+		took := 0
+		for range k {
+			if need > 0 && p.rand.IntN(left) < need {
+				took++
+				need--
+			}
+			left--
+		}
+		if took == 0 {
+			continue
+		}
+		usable := 0
+		for _, f := range c.gpuFree[c.gpu0[n]:c.gpu0[n+1]] {
+			if int(f) >= r.Milli {
+				usable++
+			}
+		}
+		for g := c.gpu0[n]; len(dst) < from+took; g++ {
+			if int(c.gpuFree[g]) < r.Milli {
+				continue
+			}
+			if p.rand.IntN(usable) < from+took-len(dst) {
+				dst = append(dst, GPU(g))
+			}
+			usable--
+		}
+		if need == 0 {
+			break
+		}
+	}
+	return dst, true
+}
+
+// placeCPU takes any of the nodes that have room (reservoir sampling).
+func (p *Random) placeCPU(c *Cluster, r *Request, dst []GPU) []GPU {
+	node, seen := 0, 0
+	for n := range c.rackOf {
+		if c.Room(n, r) > 0 {
+			if seen++; p.rand.IntN(seen) == 0 {
+				node = n
+			}
+		}
+	}
+	return append(dst, Slot(node))
+}
