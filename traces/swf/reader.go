@@ -39,8 +39,11 @@ var names = [fields]string{"job number", "submit time", "wait time", "run time",
 
 // Options changes how a log is read. The zero value is right for a log of the archive.
 type Options struct {
-	Unsorted bool // let submit times go backwards; jobs then come as they stand, for traces.SortStable
-	Queue    bool // Job.VC is the queue instead of the group
+	Unsorted  bool // let submit times go backwards; jobs then come as they stand, for traces.SortStable
+	Queue     bool // Job.VC is the queue instead of the group
+	Zero      bool // keep jobs whose run time is 0; those whose run time is unknown (-1) are left out all the same
+	Requested bool // GPUs are the processors requested, and those allocated only where none are
+	NoText    bool // leave ID, User, VC and Model empty: reading then allocates nothing
 }
 
 // Reader is a traces.Stream over a log. It holds one line at a time. Not safe for concurrent use.
@@ -50,10 +53,14 @@ type Reader struct {
 	header  Header
 	first   []byte // the first line after the header, which NewReader had to read
 	pending bool
-	f       [fields][]byte
+	f       [fields][]byte // the line read last
+	v       [fields]int64  // its numbers, where whole says that a field is a short whole number
+	whole   uint32         // by field, lowest bit first
 	text    traces.Names
 	last    time.Duration
-	dropped int
+	record  Record
+	idle    int // jobs without run time
+	empty   int // jobs without processors
 	err     error
 }
 
@@ -88,7 +95,19 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 func (d *Reader) Header() Header { return d.header }
 
 // Dropped is how many lines so far were left out, because their job did not run or has no size.
-func (d *Reader) Dropped() int { return d.dropped }
+func (d *Reader) Dropped() int { return d.idle + d.empty }
+
+// Skipped are the lines of Dropped by reason.
+func (d *Reader) Skipped() []traces.Skip {
+	var s traces.Skips
+	if d.o.Zero {
+		s.AddN("run time unknown", d.idle)
+	} else {
+		s.AddN("run time 0 or unknown", d.idle)
+	}
+	s.AddN("no processors", d.empty)
+	return s.All()
+}
 
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {
@@ -130,15 +149,20 @@ func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 	if j.Work, err = d.seconds(fieldRun); err != nil {
 		return false, err
 	}
-	procs, err := d.whole(fieldAllocated)
+	size, other := fieldAllocated, fieldProcs
+	if d.o.Requested {
+		size, other = other, size
+	}
+	procs, err := d.number(size)
 	if err == nil && procs <= 0 {
-		procs, err = d.whole(fieldProcs)
+		size = other
+		procs, err = d.number(size)
 	}
 	if err != nil {
 		return false, err
 	}
 	if procs > maxProcs {
-		return false, d.lines.Fault(names[fieldAllocated], fmt.Sprint(procs), fmt.Sprintf("at most %d", maxProcs))
+		return false, d.fault(size, fmt.Sprintf("at most %d", maxProcs))
 	}
 	j.GPUs, j.GPUMilli = int(procs), 1000
 	if j.Estimate, err = d.seconds(fieldTime); err != nil {
@@ -151,21 +175,29 @@ func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 	if j.Status, err = d.status(); err != nil {
 		return false, err
 	}
+	model, err := d.number(fieldExecutable)
+	if err != nil {
+		return false, err
+	}
+	if j.Work < 0 || j.Work == 0 && !d.o.Zero {
+		d.idle++
+		return false, nil
+	}
+	if procs <= 0 {
+		d.empty++
+		return false, nil
+	}
+	if d.o.NoText {
+		return true, nil
+	}
 	group := fieldGroup
 	if d.o.Queue {
 		group = fieldQueue
 	}
-	j.User, j.VC = d.name(fieldUser), d.name(group)
-	if n, err := d.whole(fieldExecutable); err != nil {
-		return false, err
-	} else if n > 0 {
+	j.ID, j.User, j.VC = string(d.f[fieldID]), d.name(fieldUser), d.name(group)
+	if model > 0 {
 		j.Model = d.name(fieldExecutable)
 	}
-	if j.Work <= 0 || procs <= 0 {
-		d.dropped++
-		return false, nil
-	}
-	j.ID = string(d.f[fieldID])
 	return true, nil
 }
 
@@ -184,9 +216,10 @@ func trim(b []byte) []byte {
 	return b
 }
 
-// split fills d.f and returns how many fields there are, at most 18: some logs carry further ones of their own,
-// which are passed over.
+// split fills d.f, d.v and d.whole and returns how many fields there are, at most 18: some logs carry further ones of
+// their own, which are passed over. Numbers are read while fields are cut: one pass costs a third less than two.
 func (d *Reader) split(line []byte) (n int) {
+	d.whole = 0
 	for i := 0; n < fields; n++ {
 		for i < len(line) && blank(line[i]) {
 			i++
@@ -194,14 +227,34 @@ func (d *Reader) split(line []byte) (n int) {
 		if i == len(line) {
 			break
 		}
-		from := i
-		for i < len(line) && !blank(line[i]) {
+		from, digits, neg := i, i, line[i] == '-'
+		if neg {
 			i++
+			digits = i
+		}
+		v := int64(0)
+		for i < len(line) && line[i]-'0' <= 9 {
+			v = v*10 + int64(line[i]-'0') // a wrong sum of too many digits is not used
+			i++
+		}
+		if k := i - digits; k > 0 && k <= maxDigits && (i == len(line) || blank(line[i])) {
+			if neg {
+				v = -v
+			}
+			d.v[n] = v
+			d.whole |= 1 << n
+		} else {
+			for i < len(line) && !blank(line[i]) {
+				i++
+			}
 		}
 		d.f[n] = line[from:i]
 	}
 	return n
 }
+
+// maxDigits are as many as an int64 holds in any case.
+const maxDigits = 18
 
 func (d *Reader) fault(field int, want string) error {
 	return d.lines.Fault(names[field], string(d.f[field]), want)
@@ -209,6 +262,10 @@ func (d *Reader) fault(field int, want string) error {
 
 // seconds reads a time; logs have whole seconds, and decimals are taken exactly. Negative means unknown.
 func (d *Reader) seconds(field int) (time.Duration, error) {
+	const most = int64(math.MaxInt64 / time.Second)
+	if v := d.v[field]; d.whole&(1<<field) != 0 && v <= most && v >= -most {
+		return time.Duration(v) * time.Second, nil
+	}
 	v, _, err := traces.Decimal(string(d.f[field]), 9)
 	if err != nil {
 		return 0, d.fault(field, "seconds, below 292 years, or -1 where unknown")
@@ -216,10 +273,25 @@ func (d *Reader) seconds(field int) (time.Duration, error) {
 	return time.Duration(v), nil
 }
 
-func (d *Reader) whole(field int) (int64, error) {
+func (d *Reader) number(field int) (int64, error) {
+	if d.whole&(1<<field) != 0 {
+		return d.v[field], nil
+	}
 	v, exact, err := traces.Decimal(string(d.f[field]), 0)
 	if err != nil || !exact {
 		return 0, d.fault(field, "a whole number, or -1 where unknown")
+	}
+	return v, nil
+}
+
+// kilobytes reads an amount of memory; averages of used memory need not be whole and are rounded.
+func (d *Reader) kilobytes(field int) (int64, error) {
+	if d.whole&(1<<field) != 0 {
+		return d.v[field], nil
+	}
+	v, _, err := traces.Decimal(string(d.f[field]), 0)
+	if err != nil {
+		return 0, d.fault(field, "KB for each processor, or -1 where unknown")
 	}
 	return v, nil
 }
@@ -236,9 +308,9 @@ func (d *Reader) name(field int) string {
 // request is what a scheduler knows, so it goes first.
 func (d *Reader) memory(procs int64) (int64, error) {
 	for _, field := range [...]int{fieldMem, fieldUsedMem} {
-		kb, _, err := traces.Decimal(string(d.f[field]), 0) // averages of used memory need not be whole
+		kb, err := d.kilobytes(field)
 		if err != nil {
-			return 0, d.fault(field, "KB for each processor, or -1 where unknown")
+			return 0, err
 		}
 		if kb > 0 && procs > 0 {
 			if kb > math.MaxInt64>>10 {
@@ -255,7 +327,7 @@ func (d *Reader) memory(procs int64) (int64, error) {
 }
 
 func (d *Reader) status() (traces.Status, error) {
-	v, err := d.whole(fieldStatus)
+	v, err := d.number(fieldStatus)
 	if err != nil {
 		return traces.StatusUnknown, err
 	}

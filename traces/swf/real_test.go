@@ -1,9 +1,11 @@
 package swf_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -94,3 +96,41 @@ func TestRealLogsHaveTheirPublishedStatistics(t *testing.T) {
 }
 
 func near(a, b, tol float64) bool { return a-b <= tol && b-a <= tol }
+
+func TestRealLogsAreWrittenAndReadBack(t *testing.T) {
+	for _, file := range []string{"lublin_256.swf.gz", "KTH-SP2-1996-2.1-cln.swf.gz", "NASA-iPSC-1993-3.1-cln.swf.gz"} {
+		f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", file))
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Skip("real log not at hand")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := swf.NewReader(f, file, swf.Options{Zero: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := traces.ReadAll(r)
+		_ = f.Close() // only read
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if n, err := swf.Write(&b, &traces.Slice{Jobs: jobs}, r.Header()); err != nil || n != len(jobs) {
+			t.Fatal(n, err)
+		}
+		again, err := swf.NewReader(&b, "again", swf.Options{Zero: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := traces.ReadAll(again)
+		if err != nil || !reflect.DeepEqual(got, jobs) {
+			t.Errorf("%s: %d of %d jobs, %v", file, len(got), len(jobs), err)
+		}
+		for k, v := range r.Header() {
+			if again.Header()[k] != v {
+				t.Errorf("%s: header %s is %q, was %q", file, k, again.Header()[k], v)
+			}
+		}
+	}
+}
