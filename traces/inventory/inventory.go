@@ -1,0 +1,132 @@
+package inventory
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+
+	"clustergym/traces"
+)
+
+// Inventory is what a file says of a cluster. Of Nodes and VCs one is empty.
+type Inventory struct {
+	Format string // as in the package's comment: openb, pai, spot, lingjun, philly, tiresias, helios, philly-vc
+	Nodes  []Node // in the order of the file
+	VCs    []VC   // in the order of the file
+}
+
+// Node is one machine. A figure of 0 and a name of "" mean that the format does not give it, but for GPUs of a
+// machine without any; see GivesGPUs.
+type Node struct {
+	Name     string
+	Rack     string // top-of-rack switch
+	Pod      string // aggregation switch above the rack
+	Core     string // core switch above the pod
+	GPUType  string // "" also for a machine without GPU
+	GPUs     int
+	GPUMemGB float64 // of each GPU, as the file counts GB
+	CPUs     float64 // cores
+	MemGB    float64 // main memory, as the file counts GB: GiB for the lists of Alibaba
+}
+
+// VC is a virtual cluster and the number of its nodes.
+type VC struct {
+	Name  string
+	Nodes int
+}
+
+// GivesGPUs says whether a node's GPUs are those of the file: a format may list hosts without them.
+func (v *Inventory) GivesGPUs() bool { return v.Format != "lingjun" }
+
+// format is a header and how a row below it is read.
+type format struct {
+	name     string
+	required []string
+	optional []string
+	row      func(p *parser) error
+}
+
+// No header fits two formats.
+var formats = []format{
+	{"openb", []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, nil, (*parser).openb},
+	{"pai", []string{"machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"}, nil, (*parser).pai},
+	{"spot", []string{"gpu_model", "gpu_capacity_num", "cpu_num", "node_name"}, nil, (*parser).spot},
+	{"lingjun", []string{"ip", "DSW", "PSW", "ASW"}, nil, (*parser).lingjun},
+	{"philly", []string{"machineId", "number of GPUs"}, []string{"single GPU mem", ""}, (*parser).philly},
+	{"tiresias", []string{"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}, nil, (*parser).tiresias},
+	{"helios", []string{"", "num"}, nil, (*parser).vc},
+	{"philly-vc", []string{"vc", "node num"}, nil, (*parser).vc},
+}
+
+// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of an inventory.
+func Sniff(head []byte) bool {
+	t, err := newTable(bytes.NewReader(head), "")
+	return err == nil && find(t.columns) != nil
+}
+
+// find is the format of a header, nil where there is none.
+func find(columns []string) *format {
+	for i := range formats {
+		f := &formats[i]
+		fits := true
+		for _, c := range f.required {
+			fits = fits && slices.Contains(columns, c)
+		}
+		for _, c := range columns {
+			fits = fits && (slices.Contains(f.required, c) || slices.Contains(f.optional, c))
+		}
+		if fits {
+			return f
+		}
+	}
+	return nil
+}
+
+// Read reads r to its end. file is the name that messages give. A header of no known format, a fault in a row, a
+// name that stands twice and a file without rows are *traces.RowErrors.
+func Read(r io.Reader, file string) (Inventory, error) {
+	t, err := newTable(r, file)
+	if err != nil {
+		if e, ok := err.(*traces.RowError); ok && e.Value == "" {
+			e.Want = wantHeader()
+		}
+		return Inventory{}, err
+	}
+	f := find(t.columns)
+	if f == nil {
+		return Inventory{}, t.lines.Fault("", strings.Join(t.columns, ","), wantHeader())
+	}
+	p := &parser{table: t, seen: map[string]bool{}, inv: Inventory{Format: f.name}}
+	for _, c := range slices.Concat(f.required, f.optional) {
+		p.at = append(p.at, t.column(c))
+	}
+	for {
+		if err := t.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return Inventory{}, err
+		}
+		if err := f.row(p); err != nil {
+			return Inventory{}, err
+		}
+	}
+	if len(p.inv.Nodes)+len(p.inv.VCs) == 0 {
+		return Inventory{}, t.lines.Fault("", "no rows", "at least one node or virtual cluster")
+	}
+	return p.inv, nil
+}
+
+// wantHeader names the columns of every format.
+func wantHeader() string {
+	var b strings.Builder
+	b.WriteString("the header of a list of machines: ")
+	for i, f := range formats {
+		if i > 0 {
+			b.WriteString("; or ")
+		}
+		b.WriteString(strings.TrimPrefix(strings.Join(f.required, ","), ","))
+		b.WriteString(" (" + f.name + ")")
+	}
+	return b.String()
+}

@@ -1,0 +1,193 @@
+package inventory
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// parser reads the rows of one format into inv. at are the indices of the format's required, then its optional
+// columns, -1 where one is not there.
+type parser struct {
+	*table
+	at    []int
+	seen  map[string]bool
+	racks int // made so far, where a row stands for several
+	inv   Inventory
+}
+
+// Bounds far beyond any cluster, which keep a mistyped file from filling the memory.
+const (
+	maxNodes = 1 << 20
+	maxGPUs  = 1 << 16
+	maxUnits = 1 << 42
+)
+
+// name reads the column that tells rows apart.
+func (p *parser) name(i int) (string, error) {
+	s := string(p.cell(p.at[i]))
+	if s == "" {
+		return "", p.fault(p.at[i], "a name")
+	}
+	if p.seen[s] {
+		return "", p.fault(p.at[i], "each name once")
+	}
+	p.seen[s] = true
+	return s, nil
+}
+
+func (p *parser) gpus(i int) (int, error) {
+	v, err := p.number(p.at[i], 0, maxGPUs, fmt.Sprintf("a whole number of GPUs, 0 to %d", maxGPUs))
+	return int(v), err
+}
+
+func (p *parser) positive(i int, want string) (int64, error) {
+	v, err := p.number(p.at[i], 0, maxNodes, want)
+	if err == nil && v == 0 {
+		err = p.fault(p.at[i], want)
+	}
+	return v, err
+}
+
+// size reads an amount with up to three decimals.
+func (p *parser) size(i int, want string) (float64, error) {
+	v, err := p.number(p.at[i], 3, maxUnits, want+", 0 or more")
+	return float64(v) / 1000, err
+}
+
+// node appends a node unless one of its figures was at fault.
+func (p *parser) node(n Node, errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	p.inv.Nodes = append(p.inv.Nodes, n)
+	return nil
+}
+
+func (p *parser) openb() error {
+	name, err := p.name(0)
+	if err != nil {
+		return err
+	}
+	cpu, e1 := p.size(1, "thousandths of a core")
+	mem, e2 := p.size(2, "MiB")
+	gpus, e3 := p.gpus(3)
+	return p.node(Node{Name: name, GPUType: string(p.cell(p.at[4])), GPUs: gpus, CPUs: cpu / 1000, MemGB: mem / 1024}, e1, e2, e3)
+}
+
+func (p *parser) pai() error {
+	name, err := p.name(0)
+	if err != nil {
+		return err
+	}
+	cpu, e1 := p.size(2, "vCPU")
+	mem, e2 := p.size(3, "GiB")
+	gpus, e3 := p.gpus(4)
+	kind := string(p.cell(p.at[1]))
+	if gpus == 0 && kind == "CPU" {
+		kind = ""
+	}
+	return p.node(Node{Name: name, GPUType: kind, GPUs: gpus, CPUs: cpu, MemGB: mem}, e1, e2, e3)
+}
+
+func (p *parser) spot() error {
+	name, err := p.name(3)
+	if err != nil {
+		return err
+	}
+	gpus, e1 := p.gpus(1)
+	cpu, e2 := p.size(2, "cores")
+	return p.node(Node{Name: name, GPUType: string(p.cell(p.at[0])), GPUs: gpus, CPUs: cpu}, e1, e2)
+}
+
+func (p *parser) lingjun() error {
+	name, err := p.name(0)
+	if err != nil {
+		return err
+	}
+	for _, i := range []int{1, 2, 3} {
+		if len(p.cell(p.at[i])) == 0 {
+			return p.fault(p.at[i], "the name of a switch")
+		}
+	}
+	return p.node(Node{Name: name, Core: string(p.cell(p.at[1])), Pod: string(p.cell(p.at[2])), Rack: string(p.cell(p.at[3]))})
+}
+
+func (p *parser) philly() error {
+	name, err := p.name(0)
+	if err != nil {
+		return err
+	}
+	gpus, err := p.gpus(1)
+	if err != nil || p.at[2] < 0 {
+		return p.node(Node{Name: name, GPUs: gpus}, err)
+	}
+	mem, err := p.gb(p.at[2])
+	return p.node(Node{Name: name, GPUs: gpus, GPUMemGB: mem}, err)
+}
+
+// gb reads memory with its unit, as "12GB".
+func (p *parser) gb(col int) (float64, error) {
+	const want = "GB of each GPU, as in 12GB"
+	b, ok := bytes.CutSuffix(p.cell(col), []byte("GB"))
+	if !ok {
+		return 0, p.fault(col, want)
+	}
+	whole := p.fields[col]
+	p.fields[col] = b
+	v, err := p.number(col, 3, maxUnits, want)
+	p.fields[col] = whole
+	if err != nil {
+		return 0, p.fault(col, want)
+	}
+	return float64(v) / 1000, nil
+}
+
+// tiresias makes the nodes of a row: racks and nodes are numbered through the file, from 0.
+func (p *parser) tiresias() error {
+	racks, err := p.positive(0, "a whole number of switches, 1 or more")
+	if err != nil {
+		return err
+	}
+	nodes, err := p.positive(1, "a whole number of nodes for each switch, 1 or more")
+	if err != nil {
+		return err
+	}
+	if racks*nodes+int64(len(p.inv.Nodes)) > maxNodes {
+		return p.fault(p.at[1], fmt.Sprintf("at most %d nodes in the whole file, as many for each switch", maxNodes))
+	}
+	gpus, err := p.gpus(2)
+	if err != nil {
+		return err
+	}
+	cpu, err := p.size(3, "cores of each node")
+	if err != nil {
+		return err
+	}
+	mem, err := p.size(4, "GB of each node")
+	if err != nil {
+		return err
+	}
+	for range racks {
+		rack := fmt.Sprintf("switch%d", p.racks)
+		for range nodes {
+			p.inv.Nodes = append(p.inv.Nodes, Node{Name: fmt.Sprintf("node%d", len(p.inv.Nodes)), Rack: rack, GPUs: gpus, CPUs: cpu, MemGB: mem})
+		}
+		p.racks++
+	}
+	return nil
+}
+
+func (p *parser) vc() error {
+	name, err := p.name(0)
+	if err != nil {
+		return err
+	}
+	n, err := p.number(p.at[1], 0, maxNodes, fmt.Sprintf("a whole number of nodes, 0 to %d", maxNodes))
+	if err != nil {
+		return err
+	}
+	p.inv.VCs = append(p.inv.VCs, VC{name, int(n)})
+	return nil
+}
