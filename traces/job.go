@@ -22,8 +22,12 @@ type Job struct {
 	CPUMilli   int64 // of the whole gang, thousandths of a core; 0 = not given
 	MemBytes   int64 // main memory of the whole gang; 0 = not given
 	Iterations int64
+	Batch      int // examples in one iteration, all GPUs together; 0 = not given
 	Priority   int
 	Deadline   time.Duration // offset from the origin; 0 = none
+	// SLO is the deadline as a multiple of Work, counted from Submit, where a trace gives it so; 0 = none. Who
+	// sets Work of such a job sets Deadline with it.
+	SLO float64
 	Status     Status
 
 	Profile *Profile // of the model; nil = nothing is known
