@@ -1,0 +1,247 @@
+package philly
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/traces"
+)
+
+const (
+	attemptID = iota
+	attemptVC
+	attemptGPUs
+	attemptSubmit
+	attemptNumber
+	attemptStart
+	attemptEnd
+	attemptColumns
+)
+
+var attemptNames = []string{"job_id", "vc", "num_gpus", "submitted_time", "attempt", "start_time", "end_time"}
+
+// NeverRan is why jobs of the attempts' table are left out.
+const NeverRan = "no run time: every attempt ends when it starts"
+
+// Attempt is one run of a job; times are offsets from the origin of the job's Submit.
+type Attempt struct{ Start, End time.Duration }
+
+// AttemptReader is a traces.Stream over the table of attempts of the same trace: every run of every job, which
+// tells queueing delays (the first start less the submit) and restarts. Its header has these columns, in any
+// order; times are as in the table of jobs:
+//
+//	job_id          job, on every row of it, wherever the rows stand      ID
+//	vc              virtual cluster                                       VC
+//	num_gpus        GPUs of the gang                                      GPUs
+//	submitted_time                                                        Submit, from the first job's
+//	attempt         number of the attempt, from 0                         orders the attempts
+//	start_time                                                            Attempt.Start
+//	end_time                                                              Attempt.End
+//
+// A job's Work is the sum of its attempts' run times, which is what the table of jobs has as its duration, with
+// the time that was lost between attempts left out; from the first start to the last end it is longer, see
+// Attempts. How a job ended is not known. The published table has jobs of 4 GPUs and 10 minutes or more only.
+//
+// Not safe for concurrent use.
+type AttemptReader struct {
+	jobs     []traces.Job
+	stream   traces.Slice
+	attempts map[string][]Attempt
+	current  string
+	origin   time.Time
+	rows     int
+	moved    int
+	skips    traces.Skips
+}
+
+var _ traces.Stream = (*AttemptReader)(nil)
+
+// run is one row of the table; times are on the clock as written.
+type run struct {
+	number     int64
+	start, end time.Duration
+}
+
+// NewAttempts reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of
+// their first rows. file is the name that messages give. A fault in a row is a *traces.RowError: so too a row
+// that disagrees with an earlier one of its job, or repeats the number of an attempt.
+func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
+	t, err := newTable(r, file, attemptNames...)
+	if err != nil {
+		return nil, err
+	}
+	p := &attemptParser{table: t}
+	for i, name := range attemptNames {
+		p.at[i] = t.column(name)
+	}
+	d := &AttemptReader{attempts: map[string][]Attempt{}}
+	var runs [][]run // of d.jobs
+	type place struct {
+		job     int
+		attempt int64
+	}
+	index, taken := map[string]int{}, map[place]bool{}
+	for {
+		if err := t.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		d.rows++
+		var j traces.Job
+		if err := p.job(&j); err != nil {
+			return nil, err
+		}
+		k, known := index[j.ID]
+		if !known {
+			k = len(d.jobs)
+			index[j.ID] = k
+			d.jobs, runs = append(d.jobs, j), append(runs, nil)
+		} else if err := p.same(&j, &d.jobs[k]); err != nil {
+			return nil, err
+		}
+		a, err := p.run()
+		if err != nil {
+			return nil, err
+		}
+		at := place{k, a.number}
+		if taken[at] {
+			return nil, p.fault(p.at[attemptNumber], "each attempt of a job once")
+		}
+		taken[at] = true
+		if d.jobs[k].Work > math.MaxInt64-(a.end-a.start) {
+			return nil, p.fault(p.at[attemptEnd], "attempts of together less than 292 years")
+		}
+		d.jobs[k].Work += a.end - a.start
+		runs[k] = append(runs[k], a)
+	}
+	d.finish(runs)
+	return d, nil
+}
+
+// finish orders the jobs and counts times from the first submit.
+func (d *AttemptReader) finish(runs [][]run) {
+	first := time.Duration(math.MaxInt64)
+	for i := range d.jobs {
+		first = min(first, d.jobs[i].Submit)
+	}
+	if len(d.jobs) > 0 {
+		d.origin = time.Unix(int64(first/time.Second), 0).UTC()
+	}
+	kept := d.jobs[:0]
+	for i, j := range d.jobs {
+		if j.Work == 0 {
+			d.skips.Add(NeverRan)
+			continue
+		}
+		slices.SortFunc(runs[i], func(a, b run) int { return cmp.Compare(a.number, b.number) })
+		list := make([]Attempt, len(runs[i]))
+		for k, a := range runs[i] {
+			list[k] = Attempt{a.start - first, a.end - first}
+		}
+		d.attempts[j.ID] = list
+		j.Submit -= first
+		kept = append(kept, j)
+	}
+	d.jobs = kept
+	d.moved = traces.SortStable(d.jobs)
+	d.stream.Jobs = d.jobs
+}
+
+// Next implements traces.Stream.
+func (d *AttemptReader) Next(j *traces.Job) error {
+	if err := d.stream.Next(j); err != nil {
+		d.current = ""
+		return err
+	}
+	d.current = j.ID
+	return nil
+}
+
+// Attempts are the attempts, in their order, of the job that Next gave last; nil before the first and after the
+// end. From the first one's Start to the last one's End is what some count as the job's duration. The caller
+// must not change them.
+func (d *AttemptReader) Attempts() []Attempt { return d.attempts[d.current] }
+
+// Origin is the first job's submitted_time as written, in the form of UTC though the cluster's clock was another.
+// It is the zero time for a table without jobs.
+func (d *AttemptReader) Origin() time.Time { return d.origin }
+
+// Rows is how many attempts the table has, those of jobs left out among them.
+func (d *AttemptReader) Rows() int { return d.rows }
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *AttemptReader) Moved() int { return d.moved }
+
+// Skipped counts the jobs left out, by reason.
+func (d *AttemptReader) Skipped() []traces.Skip { return d.skips.All() }
+
+type attemptParser struct {
+	*table
+	at   [attemptColumns]int
+	text traces.Names
+}
+
+// job reads what every row of a job says of it; Submit is on the clock as written, since 1970.
+func (p *attemptParser) job(j *traces.Job) error {
+	id := p.cell(p.at[attemptID])
+	if len(id) == 0 {
+		return p.fault(p.at[attemptID], "the job's name")
+	}
+	j.ID, j.VC = p.text.Get(id), p.text.Get(p.cell(p.at[attemptVC]))
+	const want = "a whole number of GPUs, 1 or more"
+	gpus, err := p.number(p.at[attemptGPUs], 0, 1<<30, want)
+	if err != nil {
+		return err
+	}
+	if gpus == 0 {
+		return p.fault(p.at[attemptGPUs], want)
+	}
+	j.GPUs, j.GPUMilli = int(gpus), 1000
+	j.Submit, err = p.clock(attemptSubmit)
+	return err
+}
+
+func (p *attemptParser) same(j, first *traces.Job) error {
+	switch {
+	case j.VC != first.VC:
+		return p.fault(p.at[attemptVC], fmt.Sprintf("%s, as in an earlier row of %s", first.VC, j.ID))
+	case j.GPUs != first.GPUs:
+		return p.fault(p.at[attemptGPUs], fmt.Sprintf("%d, as in an earlier row of %s", first.GPUs, j.ID))
+	case j.Submit != first.Submit:
+		return p.fault(p.at[attemptSubmit], "the time in an earlier row of "+j.ID)
+	}
+	return nil
+}
+
+func (p *attemptParser) run() (a run, err error) {
+	if a.number, err = p.number(p.at[attemptNumber], 0, math.MaxInt64, "the number of the attempt, 0 or more"); err != nil {
+		return a, err
+	}
+	if a.start, err = p.clock(attemptStart); err != nil {
+		return a, err
+	}
+	if a.end, err = p.clock(attemptEnd); err != nil {
+		return a, err
+	}
+	if a.end < a.start {
+		// Within the hour that stands twice when clocks are set back for winter, an end may be written before its start.
+		if a.start-a.end > time.Hour {
+			return a, p.fault(p.at[attemptEnd], "start_time or later, "+string(p.cell(p.at[attemptStart])))
+		}
+		a.end += time.Hour
+	}
+	return a, nil
+}
+
+func (p *attemptParser) clock(c int) (time.Duration, error) {
+	at, ok := clock(p.cell(p.at[c]))
+	if !ok {
+		return 0, p.fault(p.at[c], "a time from 1970 to 2199 such as 2017-10-09 07:01:55")
+	}
+	return at, nil
+}
