@@ -16,6 +16,7 @@ type Config struct {
 	Rate    float64       `yaml:"rate"`     // factor on the rate at which jobs come; hours and days keep their length
 	Work    float64       `yaml:"work"`     // factor on run times
 	MaxGPUs int           `yaml:"max_gpus"` // larger jobs are left out (the others come as often as before); 0 = none
+	Procs   int           `yaml:"procs"`    // processors of the machine, hpc and lublin only; 0 = 128
 	Start   time.Duration `yaml:"start"`    // time of the week at which the workload begins, 0 = Monday, 0:00
 }
 
@@ -28,19 +29,20 @@ const maxJobs = 20_000_000
 // Validate reports every fault.
 func (c Config) Validate() error {
 	var l fault.List
-	_, known := profiles[c.Profile]
-	l.Add(known, "profile", c.Profile, "one of "+strings.Join(Profiles(), ", "))
+	l.Add(slices.Contains(Profiles(), c.Profile), "profile", c.Profile, "one of "+strings.Join(Profiles(), ", "))
 	l.Add(c.Jobs >= 1 && c.Jobs <= maxJobs, "jobs", c.Jobs, "1 to 20000000")
 	l.Add(c.Rate >= 1e-3 && c.Rate <= 1e6, "rate", c.Rate, "a factor from 0.001 to 1000000")
 	l.Add(c.Work >= 1e-3 && c.Work <= 1e3, "work", c.Work, "a factor from 0.001 to 1000")
 	l.Add(c.MaxGPUs >= 0, "max_gpus", c.MaxGPUs, "1 or more GPUs, 0 = no limit")
+	l.Add(c.Procs == 0 || c.Procs >= 2 && c.Procs <= 1<<20, "procs", c.Procs, "2 to 1048576 processors, 0 = 128")
+	l.Add(c.Procs == 0 || isHPC(c.Profile), "procs", c.Procs, "0: only the profiles hpc and lublin have a machine of any size")
 	l.Add(c.Start >= 0 && c.Start < week, "start", c.Start, "a time of the week, 0s up to 168h")
 	return l.Err()
 }
 
 // Profiles are the names that Config.Profile takes, sorted.
 func Profiles() []string {
-	var names []string
+	names := []string{"hpc", "lublin"}
 	for n := range profiles { // sorted below
 		names = append(names, n)
 	}
@@ -50,7 +52,7 @@ func Profiles() []string {
 
 const week = 7 * 24 * time.Hour
 
-// profiles are the known ones.
+// profiles are the known ones that are tables; HPC makes others.
 var profiles = map[string]*profile{"philly": &philly}
 
 // profile is a cluster in statistics. Times are in seconds.

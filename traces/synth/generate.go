@@ -17,7 +17,7 @@ import (
 // Generate makes a workload: cfg.Jobs jobs in order of submit, called by their position. The same cfg and seed
 // give the same jobs. It is an error when cfg is not valid.
 //
-// Step by step, for a profile p:
+// Step by step, for a profile p that is a table (HPC tells of the others):
 //
 //  1. The jobs are dealt out to streams, one for each virtual cluster and size, in proportion to p's shares;
 //     remainders are drawn, so that shares are right also on average over short workloads.
@@ -35,6 +35,13 @@ import (
 func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	if isHPC(cfg.Profile) {
+		h, err := NewHPC(cfg, seed)
+		if err != nil {
+			return nil, err
+		}
+		return traces.ReadAll(h)
 	}
 	p := profiles[cfg.Profile]
 	g := &generator{cfg: cfg, p: p, seed: seed, raw: make([]rawJob, 0, cfg.Jobs)}

@@ -30,7 +30,16 @@ func (s *Source) Open(seed uint64, window int) (traces.Stream, error) {
 	own := rng.At(seed, rng.Hash("traces/synth/window"), uint64(int64(window)))
 	cfg := s.cfg
 	cfg.Start = time.Duration(rng.At(own, rng.Hash("start"))%(7*24)) * time.Hour
-	jobs, err := Generate(cfg, own)
+	return New(cfg, own)
+}
+
+// New is the workload of Generate as a stream. Profiles hpc and lublin are made job by job, in constant memory; of the
+// others all jobs are made at once.
+func New(cfg Config, seed uint64) (traces.Stream, error) {
+	if isHPC(cfg.Profile) {
+		return NewHPC(cfg, seed)
+	}
+	jobs, err := Generate(cfg, seed)
 	if err != nil {
 		return nil, err
 	}
