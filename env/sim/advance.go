@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+const maxTime = math.MaxInt64
+
 // Advance goes on to the next instant at which something happens and returns it, or ErrDone. The current point
 // must have been ended by Wait. The point belongs to the simulator and is valid until the next Advance.
 func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
@@ -24,10 +26,10 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 		}
 	}
 	t := s.nextTime()
-	if t == math.MaxInt64 {
-		// Nothing has ever arrived, or nothing is left.
+	if t == maxTime {
+		// Nothing has ever arrived, nothing is left, or nothing that is left can happen.
 		s.over = true
-		if len(s.events) == 0 {
+		if len(s.events) == 0 && len(s.waiting) == 0 && len(s.running) == 0 {
 			return nil, ErrDone
 		}
 		return s.deliver(), nil
@@ -40,16 +42,12 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 		return s.deliver(), nil
 	}
 	s.now = t
-	for len(s.finishes) > 0 && s.finishes[0].at == t {
-		s.end(s.finishes[0].job)
-	}
-	for s.more && int64(s.next.Submit) == t {
-		if err := s.arrive(); err != nil {
+	if s.cfg.Serial {
+		if err := s.one(); err != nil {
 			return nil, err
 		}
-	}
-	if s.timer == t && t > 0 {
-		s.events = append(s.events, Event{At: time.Duration(t), Kind: Timer, Job: -1})
+	} else if err := s.all(); err != nil {
+		return nil, err
 	}
 	s.timer = 0
 	s.over = !s.more && len(s.waiting) == 0 && len(s.running) == 0
@@ -57,9 +55,54 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	return s.deliver(), nil
 }
 
-// nextTime is when something happens next, MaxInt64 if never.
+// all handles everything that happens now.
+func (s *Simulator) all() error {
+	for len(s.finishes) > 0 && s.finishes[0].at == s.now {
+		s.end(s.finishes[0].job)
+	}
+	if s.nodes.on {
+		for s.nodes.pending[0].at == s.now {
+			s.nextNode()
+		}
+	}
+	for s.more && int64(s.next.Submit) == s.now {
+		if err := s.arrive(); err != nil {
+			return err
+		}
+	}
+	s.wake()
+	return nil
+}
+
+// one handles the first thing that happens now.
+func (s *Simulator) one() error {
+	switch {
+	case s.more && int64(s.next.Submit) == s.now:
+		return s.arrive()
+	case len(s.finishes) > 0 && s.finishes[0].at == s.now:
+		s.end(s.finishes[0].job)
+	case s.nodes.on && s.nodes.pending[0].at == s.now:
+		s.nextNode()
+	default:
+		s.wake()
+	}
+	return nil
+}
+
+// wake tells of the timer if it is due.
+func (s *Simulator) wake() {
+	if s.timer == s.now && s.now > 0 {
+		s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Timer, Job: -1})
+	}
+}
+
+// stuck says that nothing will happen any more, unless a timer is set: nothing runs, nothing will arrive and no node
+// will recover. Failures that may still come would change nothing for the better.
+func (s *Simulator) stuck() bool { return len(s.running) == 0 && !s.more && s.nodes.down == 0 }
+
+// nextTime is when something happens next, maxTime if never.
 func (s *Simulator) nextTime() int64 {
-	t := int64(math.MaxInt64)
+	t := int64(maxTime)
 	if len(s.finishes) > 0 {
 		t = s.finishes[0].at
 	}
@@ -68,6 +111,9 @@ func (s *Simulator) nextTime() int64 {
 	}
 	if s.timer > 0 {
 		t = min(t, s.timer)
+	}
+	if s.nodes.on && (s.timer > 0 || !s.stuck()) {
+		t = min(t, s.nodes.pending[0].at)
 	}
 	return t
 }
@@ -87,6 +133,11 @@ func (s *Simulator) end(j Job) {
 	s.heapRemove(int(st.heap))
 	s.removeFrom(&s.running, j)
 	s.cluster.Release(&st.req, st.gpus)
+	if s.near.on {
+		s.departFrom(j)
+	}
+	s.account(st)
+	s.resized(st, int(st.asked))
 	st.ran += s.now - st.start
 	st.left, st.since, st.state, st.rate = 0, s.now, Finished, 0
 	st.finish = s.now

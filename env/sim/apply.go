@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"time"
-
-	"clustergym/env/cluster"
 )
 
 // Apply takes one decision at the current point. An error (ErrDecision, ErrWait, or one of package cluster)
@@ -20,11 +18,15 @@ func (s *Simulator) Apply(d *Decision) error {
 	case Wait:
 		return s.wait(int64(d.Until))
 	case StartJob:
-		return s.startJob(d.Job, d.GPUs)
+		return s.startJob(d)
 	case PreemptJob:
 		return s.preempt(d.Job)
 	case DropJob:
 		return s.drop(d.Job)
+	case MigrateJob:
+		return s.migrate(d)
+	case ResizeJob:
+		return s.resize(d)
 	}
 	return fmt.Errorf("%w: operation %d is unknown", ErrDecision, d.Op)
 }
@@ -33,14 +35,27 @@ func (s *Simulator) wait(until int64) error {
 	if until != 0 && until <= s.now {
 		return fmt.Errorf("%w: wait until %v, which is not after now (%v)", ErrDecision, time.Duration(until), time.Duration(s.now))
 	}
-	if until == 0 && len(s.running) == 0 && !s.more && len(s.waiting) > 0 {
+	if until == 0 && !s.canWait() {
 		return ErrWait
 	}
 	s.timer, s.waited = until, true
 	return nil
 }
 
-// live checks that j is a job in the given state that was not started or stopped in this instant.
+// canWait says whether something will happen without a timer, or nothing more can be done.
+func (s *Simulator) canWait() bool {
+	if !s.stuck() {
+		return true
+	}
+	for _, j := range s.waiting {
+		if s.cluster.Fits(&s.jobs[j].req) {
+			return false
+		}
+	}
+	return true
+}
+
+// live checks that j is a job in the given state that was not decided about at this point.
 func (s *Simulator) live(j Job, want State, verb string) (*jobState, error) {
 	if j < 0 || int(j) >= len(s.jobs) {
 		return nil, fmt.Errorf("%w: %s job %d, which does not exist", ErrDecision, verb, j)
@@ -55,25 +70,36 @@ func (s *Simulator) live(j Job, want State, verb string) (*jobState, error) {
 	return st, nil
 }
 
-func (s *Simulator) startJob(j Job, gpus []cluster.GPU) error {
+func (s *Simulator) startJob(d *Decision) error {
+	j := d.Job
 	st, err := s.live(j, Waiting, "start")
 	if err != nil {
 		return err
 	}
-	if err := s.cluster.Allocate(&st.req, gpus); err != nil {
+	req := &st.req
+	if n := s.sizeOf(d, st); n != int(st.asked) {
+		if err := s.elastic(j, n, "start"); err != nil {
+			return err
+		}
+		r := s.cluster.Resized(*req, n)
+		req = &r
+	}
+	if err := s.cluster.Allocate(req, d.GPUs); err != nil {
 		return fmt.Errorf("start job %d (%s): %w", j, s.traced[j].ID, err)
 	}
+	st.req = *req
 	// The event of the stop before still shows the old list at this point.
-	st.gpus, st.other = append(st.other[:0], gpus...), st.gpus
-	st.start, st.since, st.changed = s.now, s.now, s.points
+	st.gpus, st.other = append(st.other[:0], d.GPUs...), st.gpus
+	st.start, st.held, st.changed = s.now, s.now, s.points
 	if st.first < 0 {
 		st.first = s.now
 	} else {
 		st.left += float64(s.cfg.Restart)
 	}
-	st.rate = s.factor(&st.req, st.gpus)
 	st.state = Running
-	st.finish = finishAt(s.now, st.left, st.rate)
+	s.place(j, st)
+	s.begin(st, st.owed+s.cfg.Overhead.start(st.req.GPUs))
+	st.owed = 0
 	s.removeFrom(&s.waiting, j)
 	s.addTo(&s.running, j)
 	s.heapPush(finish{at: st.finish, seq: s.seq, job: j})
@@ -83,30 +109,55 @@ func (s *Simulator) startJob(j Job, gpus []cluster.GPU) error {
 	return nil
 }
 
+// place works out the rate of j, which has its GPUs, and what it changes for its neighbours.
+func (s *Simulator) place(j Job, st *jobState) {
+	st.base = s.base(j, st, &st.req, st.gpus)
+	st.rate = st.base
+	if s.near.on {
+		s.arriveAt(j)
+		if s.dynamic {
+			st.rate *= s.beside(j, st.gpus)
+		}
+	}
+}
+
 func (s *Simulator) preempt(j Job) error {
 	st, err := s.live(j, Running, "preempt")
 	if err != nil {
 		return err
 	}
-	s.heapRemove(int(st.heap))
-	s.removeFrom(&s.running, j)
-	s.addTo(&s.waiting, j)
-	s.cluster.Release(&st.req, st.gpus)
-	st.left = leftAt(st, s.now)
-	st.ran += s.now - st.start
-	st.since, st.changed, st.state, st.rate = s.now, s.points, Waiting, 0
+	st.owed = s.cfg.Overhead.stop(st.req.GPUs)
+	st.changed = s.points
 	st.stops++
-	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Preempt, Job: j, GPUs: st.gpus})
+	s.stop(j, Preempt)
 	s.check()
 	return nil
 }
 
-// leftAt is the work left of a job at now.
-func leftAt(st *jobState, now int64) float64 {
-	if st.state != Running {
-		return st.left
+// stop takes j's GPUs away; it waits again, from its last checkpoint.
+func (s *Simulator) stop(j Job, kind EventKind) {
+	st := &s.jobs[j]
+	s.heapRemove(int(st.heap))
+	s.removeFrom(&s.running, j)
+	s.addTo(&s.waiting, j)
+	s.cluster.Release(&st.req, st.gpus)
+	if s.near.on {
+		s.departFrom(j)
 	}
-	return max(0, st.left-float64(now-st.since)*st.rate)
+	s.settle(st)
+	s.rollBack(st)
+	s.account(st)
+	s.resized(st, int(st.asked))
+	st.ran += s.now - st.start
+	st.since, st.state, st.rate = s.now, Waiting, 0
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, GPUs: st.gpus})
+}
+
+// resized makes st's request one for n GPUs.
+func (s *Simulator) resized(st *jobState, n int) {
+	if st.req.GPUs != n {
+		st.req = s.cluster.Resized(st.req, n)
+	}
 }
 
 func (s *Simulator) drop(j Job) error {
@@ -120,5 +171,30 @@ func (s *Simulator) drop(j Job) error {
 	s.dead = append(s.dead, j)
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Drop, Job: j})
 	s.check()
+	return nil
+}
+
+// sizeOf is the size of the gang that d asks for.
+func (s *Simulator) sizeOf(d *Decision, st *jobState) int {
+	switch {
+	case st.asked == 0:
+		return 0
+	case !s.cluster.Pool():
+		return len(d.GPUs)
+	case d.N == 0:
+		return int(st.asked)
+	}
+	return d.N
+}
+
+// elastic says whether j's gang may have n GPUs.
+func (s *Simulator) elastic(j Job, n int, verb string) error {
+	t := &s.traced[j]
+	switch {
+	case t.MaxGPUs == 0:
+		return fmt.Errorf("%w: %s job %d (%s) on %d GPUs, which is not elastic and wants %d", ErrDecision, verb, j, t.ID, n, t.GPUs)
+	case n < max(1, t.MinGPUs) || n > t.MaxGPUs:
+		return fmt.Errorf("%w: %s job %d (%s) on %d GPUs, which can use %d to %d", ErrDecision, verb, j, t.ID, n, max(1, t.MinGPUs), t.MaxGPUs)
+	}
 	return nil
 }

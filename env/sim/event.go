@@ -34,12 +34,16 @@ func (k EventKind) String() string {
 	return [...]string{"submit", "start", "preempt", "finish", "drop", "timer", "migrate", "resize", "fail", "node-fail", "node-recover"}[k]
 }
 
-// Event is one thing that happened. GPUs is the gang's placement (empty for Submit, Drop and Timer, and on counters);
-// it belongs to the simulator and is valid until the next Advance.
+// jobless says whether events of this kind are of no job.
+func (k EventKind) jobless() bool { return k == Timer || k == NodeFail || k == NodeRecover }
+
+// Event is one thing that happened. GPUs is the gang's placement: the one it got, of a Migrate or Resize the new
+// one, or the one it gave back; empty for events of no job, Submit and Drop, and on counters. It belongs to the
+// simulator and is valid until the next Advance.
 type Event struct {
 	At   time.Duration
 	Kind EventKind
-	Job  Job
+	Job  Job   // -1 for Timer, NodeFail and NodeRecover
 	Node int32 // of NodeFail and NodeRecover
 	GPUs []cluster.GPU
 }
@@ -77,9 +81,9 @@ type Decision struct {
 var (
 	// ErrDone is returned by Advance when every job has finished or the horizon is reached.
 	ErrDone = errors.New("sim: the run is over")
-	// ErrWait is returned when waiting would last for ever: nothing runs, nothing will arrive, no timer is set
-	// and a job waits.
-	ErrWait = errors.New("sim: nothing would ever happen: a job waits, nothing runs and nothing will arrive")
+	// ErrWait is returned when waiting would last for ever although a job could start: nothing runs, nothing will
+	// arrive, no node will recover and no timer is set.
+	ErrWait = errors.New("sim: nothing would ever happen: a job waits that could start, nothing runs and nothing will arrive")
 	// ErrDecision is returned for a decision that is impossible; it changes nothing.
 	ErrDecision = errors.New("sim: impossible decision")
 	// ErrSnapshot is returned for bytes that are no snapshot of a run with this configuration and workload.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"clustergym/env/cluster"
 )
@@ -23,7 +24,7 @@ func (s *Simulator) CheckInvariants() error {
 		if h := s.finishes[st.heap]; h.job != j || h.at != st.finish || h.at < s.now {
 			return fmt.Errorf("sim: job %d finishes at %d, its event says job %d at %d, now is %d", j, st.finish, h.job, h.at, s.now)
 		}
-		if !s.cluster.Pool() && len(st.gpus) != st.req.GPUs {
+		if !s.cluster.Pool() && len(st.gpus) != max(1, st.req.GPUs) {
 			return fmt.Errorf("sim: job %d wants %d GPUs and has %d", j, st.req.GPUs, len(st.gpus))
 		}
 		if st.rate <= 0 || st.left < 0 || st.start > s.now || st.first < 0 {
@@ -31,7 +32,12 @@ func (s *Simulator) CheckInvariants() error {
 		}
 		used += st.req.GPUs * st.req.Milli
 		for _, g := range st.gpus {
-			byGPU[g] += st.req.Milli
+			if g >= 0 {
+				byGPU[g] += st.req.Milli
+			}
+		}
+		if err := s.checkProgress(j, st); err != nil {
+			return err
 		}
 	}
 	for g, m := range byGPU {
@@ -39,7 +45,7 @@ func (s *Simulator) CheckInvariants() error {
 			return fmt.Errorf("sim: GPU %d has %d thousandths used and %d free", g, m, s.cluster.GPUFree(g))
 		}
 	}
-	if total := s.cluster.GPUs() * 1000; used+s.cluster.FreeMilli() != total {
+	if total := (s.cluster.GPUs() - s.cluster.DownGPUs()) * 1000; used+s.cluster.FreeMilli() != total {
 		return fmt.Errorf("sim: %d thousandths used and %d free of %d", used, s.cluster.FreeMilli(), total)
 	}
 	if len(s.finishes) != len(s.running) {
@@ -52,7 +58,7 @@ func (s *Simulator) CheckInvariants() error {
 	}
 	for i, j := range s.waiting {
 		st := &s.jobs[j]
-		if st.state != Waiting || int(st.list) != i || st.left < 0 {
+		if st.state != Waiting || int(st.list) != i || st.left < 0 || st.req.GPUs != int(st.asked) {
 			return fmt.Errorf("sim: job %d stands among the waiting and is %v with %v left", j, st.state, st.left)
 		}
 	}
@@ -64,6 +70,88 @@ func (s *Simulator) CheckInvariants() error {
 	}
 	if s.more && int64(s.next.Submit) < s.now {
 		return fmt.Errorf("sim: the next job arrives at %v, now is %d", s.next.Submit, s.now)
+	}
+	if err := s.checkNeighbours(); err != nil {
+		return err
+	}
+	return s.checkFailures()
+}
+
+// checkProgress holds a running job's rate against what follows from where it is, and its checkpoint against what
+// is left.
+func (s *Simulator) checkProgress(j Job, st *jobState) error {
+	if rate := s.factor(j, st.gpus); rate != st.rate {
+		return fmt.Errorf("sim: job %d runs at rate %v, its place and neighbours make it %v", j, st.rate, rate)
+	}
+	if st.finish != finishAt(st.since, st.left, st.rate) {
+		return fmt.Errorf("sim: job %d has %v left since %d at rate %v and finishes at %d", j, st.left, st.since, st.rate, st.finish)
+	}
+	if st.saved < st.left || st.begun > st.since || st.held < st.start || st.held > s.now || st.lost < 0 {
+		return fmt.Errorf("sim: job %d has %v left, %v at its checkpoint, lost %v; progress since %d, %d; GPUs since %d, %d",
+			j, st.left, st.saved, st.lost, st.begun, st.since, st.start, st.held)
+	}
+	if n := st.req.GPUs; n != int(st.asked) {
+		return s.elastic(j, n, "run")
+	}
+	return nil
+}
+
+// checkNeighbours counts anew who is where.
+func (s *Simulator) checkNeighbours() error {
+	if !s.near.on {
+		return nil
+	}
+	byNode := make([][]Job, s.cluster.Nodes())
+	nic, up := make([]int32, s.cluster.Nodes()), make([]int32, s.cluster.Racks())
+	for _, j := range s.running {
+		nodes, racks := map[int]bool{}, map[int]bool{}
+		for _, g := range s.jobs[j].gpus {
+			n := s.cluster.NodeOf(g)
+			nodes[n], racks[s.cluster.RackOf(n)] = true, true
+		}
+		for n := range nodes {
+			byNode[n] = append(byNode[n], j)
+			if len(nodes) > 1 {
+				nic[n]++
+			}
+		}
+		for r := range racks {
+			if len(racks) > 1 {
+				up[r]++
+			}
+		}
+	}
+	for n, list := range byNode {
+		slices.Sort(list)
+		if !slices.Equal(list, s.near.byNode[n]) {
+			return fmt.Errorf("sim: on node %d are jobs %v, its list says %v", n, list, s.near.byNode[n])
+		}
+	}
+	if l := s.links; l != nil && (!slices.Equal(nic, l.onNIC) || !slices.Equal(up, l.onUp)) {
+		return fmt.Errorf("sim: gangs talk over NICs %v and uplinks %v, counted are %v and %v", nic, up, l.onNIC, l.onUp)
+	}
+	return nil
+}
+
+// checkFailures holds the pending events of nodes against the cluster.
+func (s *Simulator) checkFailures() error {
+	f := &s.nodes
+	if !f.on {
+		return nil
+	}
+	down := 0
+	for i := range f.pending {
+		e := &f.pending[i]
+		if e.at < s.now || e.recover != s.cluster.Down(int(e.node)) || e.recover != (f.draws[e.node]%2 == 0) || i > 0 && e.less(&f.pending[(i-1)/2]) {
+			return fmt.Errorf("sim: the event of node %d at %d (recovery: %v, %d draws) does not belong at place %d, now is %d",
+				e.node, e.at, e.recover, f.draws[e.node], i, s.now)
+		}
+		if e.recover {
+			down++
+		}
+	}
+	if down != f.down || len(f.pending) != s.cluster.Nodes() {
+		return fmt.Errorf("sim: %d of %d nodes are down, counted are %d", down, len(f.pending), f.down)
 	}
 	return nil
 }

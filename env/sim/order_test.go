@@ -222,7 +222,7 @@ func TestRefusedJobsAreCountedAndNamed(t *testing.T) {
 	for i := range 30 {
 		jobs = append(jobs, job(strings.Repeat("x", i+1), 0, second, 3+i%2))
 	}
-	jobs = append(jobs, job("fits", 0, second, 2), job("none", second, second, 0))
+	jobs = append(jobs, job("fits", 0, second, 2), job("none", second, second, -1))
 	s := start(t, sim.DefaultConfig(), short(t, "1x2"), jobs)
 	if err := sim.Run(context.Background(), s, newGreedy(t, "first-fit")); err != nil {
 		t.Fatal(err)

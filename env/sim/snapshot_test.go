@@ -176,7 +176,7 @@ func TestSnapshotsOfOtherRunsAreRefused(t *testing.T) {
 // FuzzRestoreSnapshot goes behind the checksum: whatever the numbers are, they are refused, or make a run whose
 // books balance and that can be played to its end.
 func FuzzRestoreSnapshot(f *testing.F) {
-	const magic = "CGsim1"
+	const magic = "CGsim2"
 	_, spec, jobs, good := saved(f)
 	inner := good[len(magic) : len(good)-4]
 	f.Add(bytes.Clone(inner))

@@ -14,28 +14,6 @@ import (
 	"clustergym/traces"
 )
 
-// Config is what a user may choose of a run.
-type Config struct {
-	Comm    string        `yaml:"comm"`              // "none" or "tree": how the placement slows a gang down
-	Restart time.Duration `yaml:"restart,omitempty"` // added to what is left of a job whenever it is started again
-	Horizon time.Duration `yaml:"horizon,omitempty"` // the run is cut off at this time; 0 = runs until all jobs have finished
-}
-
-// DefaultConfig is a run without communication cost.
-func DefaultConfig() Config { return Config{Comm: "none"} }
-
-// CommNames are the communication models.
-func CommNames() []string { return []string{"none", "tree"} }
-
-// Validate reports every fault.
-func (c *Config) Validate() error {
-	var l fault.List
-	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
-	l.Add(c.Restart >= 0, "restart", c.Restart, "a time of 0s or more")
-	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
-	return l.Err()
-}
-
 // State is where a job stands. Every job ends in exactly one state: Finished, or where the horizon found it.
 type State uint8
 
@@ -53,21 +31,34 @@ func (s State) String() string { return [...]string{"waiting", "running", "finis
 type jobState struct {
 	left    float64 // work left at since
 	rate    float64 // of progress while running
-	since   int64   // left is as of this time
+	since   int64   // left is as of this time and is worked off from then on: after now while an overhead lasts
 	start   int64   // last start
 	first   int64   // first start, -1 before it
 	ran     int64   // on GPUs, without the current stint
 	finish  int64   // while running: when it will finish
 	pos     int64   // among the jobs that fit
 	row     int64   // in the stream
-	changed int64   // the point of its last start or stop, 0 = none
+	changed int64   // the point of the last decision about it, 0 = none
 	stops   int32   // preemptions
 	heap    int32   // place in Simulator.finishes
 	list    int32   // place in waiting or running
+	asked   int32   // GPUs as asked for; req has those of the current gang
 	state   State
+	talks   bool // its gang communicates between nodes (contention)
+	spans   bool // and between racks
+	speeds  bool // its model has speeds of its own
 	req     cluster.Request
 	gpus    []cluster.GPU
 	other   []cluster.GPU // the gang's last placement but one: events may still show it
+
+	base                float64 // rate if it were alone
+	held                int64   // since when its gang has the size it has
+	area                gpuTime // until held
+	begun               int64   // since when, or from when on, it progresses in this stint: checkpoints are counted from here
+	saved               float64 // work left at the last checkpoint
+	lost                float64 // progress lost, ns of work
+	owed                int64   // overhead of the last stop, paid at the next start
+	fails, moves, sizes int32   // failures, migrations, resizes
 }
 
 // Simulator runs one workload on one cluster. Not safe for concurrent use.
@@ -75,6 +66,10 @@ type Simulator struct {
 	cfg     Config
 	cluster *cluster.Cluster
 	tree    bool
+	ring    *ring       // nil unless it is the communication model
+	links   *contention // nil unless it is
+	models  bool        // gangs need a profile of their model
+	dynamic bool        // rates depend on the neighbours
 	view    View
 
 	stream  traces.Stream
@@ -104,6 +99,10 @@ type Simulator struct {
 	over     bool
 	err      error // of the stream: the run cannot go on
 
+	near    neighbours
+	nodes   failures
+	profile map[*traces.Profile][]float64 // speeds by the cluster's GPU types
+
 	point  Point
 	events []Event // gathered since the last Advance began
 }
@@ -124,8 +123,25 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{cfg: cfg, cluster: c, tree: cfg.Comm == "tree" && !c.Pool()}
+	s := &Simulator{cfg: cfg, cluster: c}
 	s.view.s = s
+	if c.Pool() {
+		if cfg.Failures.MTBF > 0 {
+			return nil, fault.New("failures.mtbf", cfg.Failures.MTBF, "0s on a counter, which has no nodes that could fail")
+		}
+		return s, nil // its GPUs lie nowhere, so nothing depends on places
+	}
+	switch cfg.Comm {
+	case "tree":
+		s.tree = true
+	case "ring":
+		s.ring = newRing(c, cfg.Ring.Overlap)
+	case "contention":
+		s.links = newContention(c, cfg.Contention)
+	}
+	s.models = s.ring != nil || s.links != nil
+	s.dynamic = s.links != nil || cfg.Interference != nil
+	s.near.always = s.dynamic || cfg.Failures.MTBF > 0
 	return s, nil
 }
 
@@ -140,6 +156,8 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 	s.spare, s.dead, s.gone = s.spare[:0], s.dead[:0], 0
 	s.waiting, s.running, s.finishes = s.waiting[:0], s.running[:0], s.finishes[:0]
 	s.events, s.point = s.events[:0], Point{Events: s.point.Events[:0]}
+	s.resetNeighbours()
+	s.resetFailures()
 	return s.readNext()
 }
 
@@ -166,6 +184,12 @@ func (s *Simulator) readNext() error {
 		s.rows = rng.Mix(s.rows ^ uint64(s.next.Submit) ^ uint64(s.next.Work)<<20 ^ uint64(s.next.Milli())<<44)
 		req, ok := s.cluster.Request(&s.next)
 		if ok {
+			if s.models {
+				if err := s.checkProfile(); err != nil {
+					s.err = err
+					return err
+				}
+			}
 			s.nextReq, s.more = req, true
 			return nil
 		}
@@ -201,6 +225,7 @@ func (s *Simulator) arrive() error {
 	*st = jobState{
 		left: float64(s.next.Work), rate: 0, since: s.now, first: -1,
 		pos: s.arrived, row: s.read - 1, state: Waiting, req: s.nextReq, gpus: st.gpus[:0], other: st.other,
+		asked: int32(s.nextReq.GPUs), speeds: s.ownSpeeds(),
 	}
 	s.arrived++
 	s.addTo(&s.waiting, j)
@@ -221,22 +246,13 @@ func (s *Simulator) removeFrom(list *[]Job, j Job) {
 	*list = l[:len(l)-1]
 }
 
-// factor is the rate at which req's gang progresses on gpus.
-func (s *Simulator) factor(req *cluster.Request, gpus []cluster.GPU) float64 {
-	rate := s.cluster.Speed(gpus)
-	if s.tree {
-		rate *= s.cluster.BestCost(req.GPUs) / s.cluster.Cost(gpus)
-	}
-	return rate
-}
-
-// finishAt is now + ⌈left/rate⌉, saturating.
-func finishAt(now int64, left, rate float64) int64 {
+// finishAt is since + ⌈left/rate⌉, saturating.
+func finishAt(since int64, left, rate float64) int64 {
 	d := math.Ceil(left / rate)
-	if d >= float64(math.MaxInt64-now) {
+	if d >= float64(math.MaxInt64-since) {
 		return math.MaxInt64
 	}
-	return now + int64(d)
+	return since + int64(d)
 }
 
 // Run lets sch decide from the first event to the end of the run, and shows every point to the observers

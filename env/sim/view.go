@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"time"
 
 	"clustergym/env/cluster"
@@ -37,10 +38,7 @@ func (v *View) Ended() int { return int(v.s.ended) }
 func (v *View) Over() bool { return v.s.over }
 
 // CanWait says whether Wait without a time would be accepted.
-func (v *View) CanWait() bool {
-	s := v.s
-	return len(s.running) > 0 || s.more || len(s.waiting) == 0
-}
+func (v *View) CanWait() bool { return v.s.canWait() }
 
 // Trace is what the trace says of j.
 func (v *View) Trace(j Job) *traces.Job { return &v.s.traced[j] }
@@ -48,7 +46,7 @@ func (v *View) Trace(j Job) *traces.Job { return &v.s.traced[j] }
 // Pos is the position of j among the jobs that fit the cluster, from 0, in the order of the trace.
 func (v *View) Pos(j Job) int { return int(v.s.jobs[j].pos) }
 
-// Request is what j needs.
+// Request is what j needs: while it runs, its present gang's request, else the one with as many GPUs as asked for.
 func (v *View) Request(j Job) *cluster.Request { return &v.s.jobs[j].req }
 
 // State is where j stands.
@@ -57,11 +55,24 @@ func (v *View) State(j Job) State { return v.s.jobs[j].state }
 // GPUs is the placement of j: current, or of its last stint. Empty on counters.
 func (v *View) GPUs(j Job) []cluster.GPU { return v.s.jobs[j].gpus }
 
-// Rate is how fast j progresses: 0 unless it runs.
+// Asked is the number of GPUs that j asked for, 0 for a job without any.
+func (v *View) Asked(j Job) int { return int(v.s.jobs[j].asked) }
+
+// OnNode are the jobs that hold GPUs, or without any cores and memory, of node, by number; not for counters. Valid
+// until the next decision.
+func (v *View) OnNode(node int) []Job {
+	if !v.s.near.on {
+		v.s.watchNodes()
+	}
+	return v.s.near.byNode[node]
+}
+
+// Rate is how fast j progresses, or will when its overhead is over: 0 unless it runs.
 func (v *View) Rate(j Job) float64 { return v.s.jobs[j].rate }
 
-// Factor is the rate at which j would progress on gpus.
-func (v *View) Factor(j Job, gpus []cluster.GPU) float64 { return v.s.factor(&v.s.jobs[j].req, gpus) }
+// Factor is the rate at which j would progress on gpus beside the jobs that run now, itself left out. Of an elastic
+// job gpus may be another number than asked for; on counters, where the list is empty, it is asked as it stands.
+func (v *View) Factor(j Job, gpus []cluster.GPU) float64 { return v.s.factor(j, gpus) }
 
 // Left is the work that is left of j, in nanoseconds at rate 1. Policies that may not know run times must not
 // look.
@@ -85,8 +96,26 @@ func (v *View) FirstStart(j Job) time.Duration { return time.Duration(v.s.jobs[j
 // Finished is when j finished, or will if nothing changes; meaningless while it waits.
 func (v *View) Finished(j Job) time.Duration { return time.Duration(v.s.jobs[j].finish) }
 
-// Preemptions is how often j was stopped.
+// GPUTime is what j has held of GPUs so far, in GPUs × nanoseconds, shares by their size. It is summed up exactly;
+// whole numbers up to 2^53 are exact here, too.
+func (v *View) GPUTime(j Job) float64 {
+	st := &v.s.jobs[j]
+	t := st.area
+	if st.state == Running {
+		t.add(st.req.GPUs*st.req.Milli, v.s.now-st.held)
+	}
+	return t.float()
+}
+
+// Lost is the progress, in work, that j lost in stops since a checkpoint.
+func (v *View) Lost(j Job) time.Duration { return time.Duration(math.Round(v.s.jobs[j].lost)) }
+
+// Preemptions, Failures, Migrations and Resizes are how often j was stopped by a decision, lost a node, was moved
+// and had its gang grown or cut.
 func (v *View) Preemptions(j Job) int { return int(v.s.jobs[j].stops) }
+func (v *View) Failures(j Job) int    { return int(v.s.jobs[j].fails) }
+func (v *View) Migrations(j Job) int  { return int(v.s.jobs[j].moves) }
+func (v *View) Resizes(j Job) int     { return int(v.s.jobs[j].sizes) }
 
 // Fits says whether j could start now, wherever its GPUs lie.
 func (v *View) Fits(j Job) bool { return v.s.cluster.Fits(&v.s.jobs[j].req) }

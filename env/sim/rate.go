@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"fmt"
+
+	"clustergym/env/cluster"
+	"clustergym/traces"
+)
+
+// A running job's rate is base × neighbours: what follows from its own placement, which is worked out when the
+// gang is placed, and what the jobs beside it leave of that, which changes when they come and go.
+
+// base is the rate at which j's gang would progress on gpus if it were alone: the speed of the slowest GPU, the
+// throughput of so many GPUs against that of those asked for, and the communication over the placement.
+func (s *Simulator) base(j Job, st *jobState, req *cluster.Request, gpus []cluster.GPU) float64 {
+	rate := 1.0
+	if st.speeds {
+		rate = s.cluster.SpeedOf(gpus, s.speedsOf(j))
+	} else {
+		rate = s.cluster.Speed(gpus)
+	}
+	n := size(req, gpus)
+	if n != int(st.asked) {
+		p := s.traced[j].Profile
+		rate *= p.Throughput(n) / p.Throughput(int(st.asked))
+	}
+	if s.tree && n > 0 {
+		rate *= s.cluster.BestCost(n) / s.cluster.Cost(gpus)
+	}
+	if s.ring != nil && n > 1 {
+		rate *= s.ring.factor(s.traced[j].Profile, gpus)
+	}
+	return rate
+}
+
+// size is the number of GPUs of req's gang when it is placed on gpus: of another size than req where an elastic
+// job is asked about. A job without GPUs has its node in gpus.
+func size(req *cluster.Request, gpus []cluster.GPU) int {
+	if req.GPUs > 0 && len(gpus) > 0 {
+		return len(gpus)
+	}
+	return req.GPUs
+}
+
+// beside is the share of its rate that the jobs on the same hardware leave to j on gpus.
+func (s *Simulator) beside(j Job, gpus []cluster.GPU) float64 {
+	rate := 1.0
+	if s.links != nil {
+		rate *= s.contended(j, gpus)
+	}
+	if s.cfg.Interference != nil {
+		rate *= s.disturbed(j, gpus)
+	}
+	return rate
+}
+
+// factor is the rate at which j would progress on gpus beside the jobs that run there now.
+func (s *Simulator) factor(j Job, gpus []cluster.GPU) float64 {
+	st := &s.jobs[j]
+	rate := s.base(j, st, &st.req, gpus)
+	if s.dynamic {
+		rate *= s.beside(j, gpus)
+	}
+	return rate
+}
+
+// update works out the rate of j, which runs, anew.
+func (s *Simulator) update(j Job) {
+	st := &s.jobs[j]
+	rate := st.base * s.beside(j, st.gpus)
+	if rate == st.rate {
+		return
+	}
+	s.settle(st)
+	st.rate = rate
+	st.finish = finishAt(st.since, st.left, st.rate)
+	s.refile(st)
+}
+
+// refile puts the finish of a running job in its place after it has changed.
+func (s *Simulator) refile(st *jobState) {
+	at := int(st.heap)
+	s.finishes[at].at = st.finish
+	s.heapDown(at)
+	s.heapUp(int(st.heap))
+}
+
+// ownSpeeds says whether the model of the job read ahead has speeds of its own.
+func (s *Simulator) ownSpeeds() bool {
+	return s.next.Profile != nil && len(s.next.Profile.Speeds) > 0 && !s.cluster.Pool()
+}
+
+// maxProfiles bounds the table below for streams that make a profile for every job.
+const maxProfiles = 1 << 12
+
+// speedsOf are the speeds of j's model by the cluster's GPU types, 0 where it has none of its own.
+func (s *Simulator) speedsOf(j Job) []float64 {
+	p := s.traced[j].Profile
+	own, ok := s.profile[p]
+	if !ok {
+		if s.profile == nil || len(s.profile) == maxProfiles {
+			s.profile = map[*traces.Profile][]float64{}
+		}
+		own = make([]float64, len(s.cluster.Types()))
+		for i, t := range s.cluster.Types() {
+			own[i] = p.Speeds[t]
+		}
+		s.profile[p] = own
+	}
+	return own
+}
+
+// checkProfile says what is missing of the model of the job read ahead, if its gang can have more than one GPU:
+// without it nobody knows what the GPUs tell each other.
+func (s *Simulator) checkProfile() error {
+	t := &s.next
+	if max(t.GPUs, t.MaxGPUs) < 2 {
+		return nil
+	}
+	p, what := t.Profile, ""
+	switch {
+	case p == nil:
+		what = "no profile of its model"
+	case p.Compute <= 0:
+		what = fmt.Sprintf("a profile (%s) with a compute time of %v for an iteration", p.Name, p.Compute)
+	case p.GradientBytes < 0:
+		what = fmt.Sprintf("a profile (%s) with %d bytes of gradients", p.Name, p.GradientBytes)
+	default:
+		return nil
+	}
+	return fmt.Errorf("sim: job %d (%s) wants %d GPUs and has %s: comm %s needs compute time and gradient bytes of every gang's model, "+
+		"from the trace or from a mix of models (--mix)", s.read-1, t.ID, t.GPUs, what, s.cfg.Comm)
+}
