@@ -37,6 +37,9 @@ func (c *Cluster) Allocate(r *Request, gpus []GPU) error {
 	if len(gpus) != r.GPUs {
 		return fmt.Errorf("cluster: gang of %d GPUs placed on %d", r.GPUs, len(gpus))
 	}
+	if r.plain() && len(c.vcs.owner) == 0 {
+		return c.takeWhole(r, gpus)
+	}
 	for i, g := range gpus {
 		err := c.take(r, g)
 		// A whole GPU is gone once it is taken; two members of a gang could still share one by halves.
@@ -58,6 +61,42 @@ func (c *Cluster) Allocate(r *Request, gpus []GPU) error {
 	return nil
 }
 
+// takeWhole is the short way for whole GPUs of any type and node, by far the most frequent gangs.
+func (c *Cluster) takeWhole(r *Request, gpus []GPU) error {
+	for i, g := range gpus {
+		if g < 0 || int(g) >= c.total || c.gpuFree[g] != 1000 {
+			err := c.take(r, g) // says why
+			c.giveWhole(gpus[:i])
+			c.free, c.milli = c.free-i, c.milli-1000*i // which were not taken from the sums yet
+			return err
+		}
+		node := c.nodeOf[g]
+		c.gpuFree[g] = 0
+		c.nodeFree[node]--
+		c.rackFree[c.rackOf[node]]--
+		c.blocks[node>>blockShift].stale = true
+	}
+	c.free -= len(gpus)
+	c.milli -= 1000 * len(gpus)
+	c.version++
+	return nil
+}
+
+func (c *Cluster) giveWhole(gpus []GPU) {
+	for _, g := range gpus {
+		if c.gpuFree[g] != 0 {
+			panic(fmt.Sprintf("cluster: GPU %d released twice: %d thousandths free", g, c.gpuFree[g]+1000))
+		}
+		node := c.nodeOf[g]
+		c.gpuFree[g] = 1000
+		c.nodeFree[node]++
+		c.rackFree[c.rackOf[node]]++
+		c.blocks[node>>blockShift].stale = true
+	}
+	c.free += len(gpus)
+	c.milli += 1000 * len(gpus)
+}
+
 func (c *Cluster) take(r *Request, g GPU) error {
 	if g < 0 || int(g) >= c.total {
 		return fmt.Errorf("cluster: GPU %d does not exist, want 0 to %d", g, c.total-1)
@@ -77,7 +116,12 @@ func (c *Cluster) take(r *Request, g GPU) error {
 		return c.notIts(r, node)
 	}
 	if f == 1000 {
-		c.addFree(node, -1)
+		c.nodeFree[node]--
+		c.rackFree[c.rackOf[node]]--
+		c.free--
+		if len(c.vcs.owner) > 0 {
+			c.vcs.free[c.vcs.owner[node]]--
+		}
 	}
 	c.gpuFree[g] = f - int32(r.Milli)
 	c.blocks[node>>blockShift].stale = true
@@ -100,24 +144,18 @@ func (c *Cluster) give(r *Request, g GPU) {
 		panic(fmt.Sprintf("cluster: GPU %d released twice: %d thousandths free", g, c.gpuFree[g]))
 	}
 	if c.gpuFree[g] == 1000 {
-		c.addFree(node, 1)
+		c.nodeFree[node]++
+		c.rackFree[c.rackOf[node]]++
+		c.free++
+		if len(c.vcs.owner) > 0 {
+			c.vcs.free[c.vcs.owner[node]]++
+		}
 	}
 	c.blocks[node>>blockShift].stale = true
 	c.milli += r.Milli
 	if c.limits {
 		c.addLimits(node, r.CPUMilli, r.MemBytes)
 	}
-}
-
-// addFree books n wholly free GPUs on node and all that is above it.
-func (c *Cluster) addFree(node, n int32) {
-	c.nodeFree[node] += n
-	c.rackFree[c.rackOf[node]] += n
-	c.free += int(n)
-	if len(c.vcs.owner) > 0 {
-		c.vcs.free[c.vcs.owner[node]] += n
-	}
-	c.blocks[node>>blockShift].stale = true
 }
 
 // addLimits leaves "not limited" as it is.
@@ -169,6 +207,8 @@ func (c *Cluster) Release(r *Request, gpus []GPU) {
 		if c.addSlot(r, node, -1); c.slots[node] < 0 {
 			panic(fmt.Sprintf("cluster: node %d gives back a job without GPUs that it did not have", node))
 		}
+	case r.plain() && len(c.vcs.owner) == 0:
+		c.giveWhole(gpus)
 	default:
 		for _, g := range gpus {
 			c.give(r, g)

@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // block is the most that any node of 1<<blockShift neighbours has free, so that Fits can pass over nodes that
 // cannot have room: a whole cluster without room is seen at a glance. It is brought up to date when it is looked
 // at, not when something is allocated, which only marks it.
@@ -21,12 +23,16 @@ func (c *Cluster) addBlocks() {
 	}
 }
 
-// blockMay says whether some node of block i may have room for a member of r.
-func (c *Cluster) blockMay(i int, r *Request) bool {
-	b := &c.blocks[i]
-	if b.stale {
+// keepEmpty remembers the blocks as they are, all up to date.
+func (c *Cluster) keepEmpty() {
+	for i := range c.blocks {
 		c.refresh(i)
 	}
+	c.empty = slices.Clone(c.blocks)
+}
+
+// may says whether some node of the block may have room for a member of r.
+func (b *block) may(r *Request) bool {
 	return int(b.share) >= r.Milli && b.cpu >= r.CPUMilli && b.mem >= r.MemBytes && (r.Types == 0 || r.Types&b.types != 0)
 }
 

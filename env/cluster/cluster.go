@@ -48,7 +48,8 @@ type Cluster struct {
 	downGPUs int
 	version  uint64 // grows with every change
 
-	blocks []block
+	blocks []block // of the nodes, in order
+	empty  []block // the same of the empty cluster
 	cost   costTable
 	// Scratch of Cost: marks of the nodes and racks seen, by epoch.
 	seenNode, seenRack []uint32
@@ -95,6 +96,7 @@ func New(spec Spec) (*Cluster, error) {
 	c.addVCs()
 	c.addBlocks()
 	c.Reset()
+	c.keepEmpty()
 	return c, nil
 }
 

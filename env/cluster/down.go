@@ -34,7 +34,13 @@ func (c *Cluster) SetDown(node int, down bool) error {
 	c.down[node] = down
 	c.downGPUs += int(n)
 	c.milli -= 1000 * int(n)
-	c.addFree(int32(node), -n)
+	c.nodeFree[node] -= n
+	c.rackFree[c.rackOf[node]] -= n
+	c.free -= int(n)
+	if len(c.vcs.owner) > 0 {
+		c.vcs.free[c.vcs.owner[node]] -= n
+	}
+	c.blocks[node>>blockShift].stale = true
 	c.version++
 	return nil
 }

@@ -61,15 +61,20 @@ func (c *Cluster) everFits(r *Request) bool {
 	}
 	left := max(1, r.GPUs)
 	from, to := c.VCNodes(r.VC)
-	for node := from; node < to; node++ {
-		if r.GPUs == 0 {
-			if c.nodeCPU[node] >= r.CPUMilli && c.nodeMem[node] >= r.MemBytes {
-				return true
-			}
+	for i := from >> blockShift; i<<blockShift < to; i++ {
+		if !c.empty[i].may(r) {
 			continue
 		}
-		if left -= c.limit(node, int(c.gpu0[node+1]-c.gpu0[node]), c.nodeCPU[node], c.nodeMem[node], r); left <= 0 {
-			return true
+		for n := max(from, i<<blockShift); n < min(to, (i+1)<<blockShift); n++ {
+			room := 1 // of a job without GPUs
+			if r.GPUs > 0 {
+				room = c.limit(n, int(c.gpu0[n+1]-c.gpu0[n]), c.nodeCPU[n], c.nodeMem[n], r)
+			} else if c.nodeCPU[n] < r.CPUMilli || c.nodeMem[n] < r.MemBytes {
+				room = 0
+			}
+			if left -= room; left <= 0 {
+				return true
+			}
 		}
 	}
 	return false
@@ -185,7 +190,11 @@ func (c *Cluster) fits(r *Request) bool {
 	}
 	left := max(1, r.GPUs)
 	for i := from >> blockShift; i<<blockShift < to; i++ {
-		if !c.blockMay(i, r) {
+		b := &c.blocks[i]
+		if b.stale {
+			c.refresh(i)
+		}
+		if !b.may(r) {
 			continue
 		}
 		for n := max(from, i<<blockShift); n < min(to, (i+1)<<blockShift); n++ {
