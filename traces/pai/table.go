@@ -54,10 +54,10 @@ func newTable(r io.Reader, file string, required ...string) (*table, error) {
 // column is the index of a column, -1 where the header does not have it.
 func (t *table) column(name string) int { return slices.Index(t.columns, name) }
 
-// next reads a row; empty lines are passed over. io.EOF at the end.
+// next reads a row; blank lines are passed over. io.EOF at the end.
 func (t *table) next() error {
 	var line []byte
-	for len(line) == 0 {
+	for len(bytes.TrimSpace(line)) == 0 {
 		var err error
 		if line, err = t.lines.Next(); err != nil {
 			return err

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"clustergym/traces"
 )
@@ -54,10 +52,10 @@ func newTable(r io.Reader, file string, required ...string) (*table, error) {
 // column is the index of a column, -1 where the header does not have it.
 func (t *table) column(name string) int { return slices.Index(t.columns, name) }
 
-// next reads a row; empty lines are passed over. io.EOF at the end.
+// next reads a row; blank lines are passed over. io.EOF at the end.
 func (t *table) next() error {
 	var line []byte
-	for len(line) == 0 {
+	for len(bytes.TrimSpace(line)) == 0 {
 		var err error
 		if line, err = t.lines.Next(); err != nil {
 			return err
@@ -129,12 +127,6 @@ func (t *table) number(col, places int, most int64, want string) (int64, error) 
 		return 0, t.fault(col, want)
 	}
 	return v, nil
-}
-
-// seconds reads a time of 0 or more.
-func (t *table) seconds(col int) (time.Duration, error) {
-	v, err := t.number(col, 9, math.MaxInt64, "seconds, 0 or more and below 292 years")
-	return time.Duration(v), err
 }
 
 // header says whether head, the first bytes of a file, starts with a line of columns among which are all of
