@@ -21,7 +21,7 @@ import (
 // with most room have until the rest fits one node, and that is chosen by F.
 //
 // Where the classes are not given they are learned: the requests placed so far, counted anew whenever their
-// number has doubled.
+// number has doubled. Only then do placements depend on those before; see Reset.
 type FGD struct {
 	given   bool
 	table   classTable
@@ -76,6 +76,13 @@ func (p *FGD) SetClasses(classes []Class) {
 	p.learned.reset()
 	p.table.build(classes)
 	p.forget()
+}
+
+// Reset forgets what was learned, for a run that must not depend on the one before.
+func (p *FGD) Reset() {
+	if !p.given {
+		p.SetClasses(nil)
+	}
 }
 
 // Name implements Placement.

@@ -9,25 +9,42 @@ import (
 // Random takes GPUs at random: every set of usable GPUs that the gang could have is drawn with equal chance
 // where nodes limit neither cores nor memory; where they do, first how many of each node, then which. It is the
 // baseline that any other rule should beat.
+//
+// The draw follows from the seed, what is free and the request alone, so that a run that is repeated, resumed or
+// planned ahead on a copy of the cluster sees the same.
 type Random struct {
+	seed  uint64
 	pcg   rand.PCG
 	rand  *rand.Rand
 	rooms rooms
 }
 
-// NewRandom returns a random placement whose draws follow from seed and from the requests placed before.
+// NewRandom returns the random placement of seed.
 func NewRandom(seed uint64) *Random {
-	p := new(Random)
+	p := &Random{seed: seed}
 	p.rand = rand.New(&p.pcg)
-	p.Reseed(seed)
 	return p
 }
 
 // Name implements Placement.
 func (*Random) Name() string { return "random" }
 
-// Reseed begins the draws of seed.
-func (p *Random) Reseed(seed uint64) { rng.Seed(&p.pcg, seed, "cluster/placement/random") }
+// Reseed changes the seed.
+func (p *Random) Reseed(seed uint64) { p.seed = seed }
+
+// draw begins the stream of one placement.
+func (p *Random) draw(c *Cluster, r *Request) {
+	h := rng.At(uint64(r.GPUs), uint64(r.Milli), r.Types, uint64(r.CPUMilli), uint64(r.MemBytes))
+	for _, f := range c.gpuFree {
+		h = (h ^ uint64(f)) * 0x9e3779b97f4a7c15
+	}
+	if c.limits {
+		for _, f := range c.freeCPU {
+			h = (h ^ uint64(f)) * 0x9e3779b97f4a7c15
+		}
+	}
+	rng.Seed(&p.pcg, rng.At(p.seed, h), "cluster/placement/random")
+}
 
 // Place implements Placement.
 func (p *Random) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
@@ -38,6 +55,7 @@ func (p *Random) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	if c.pool {
 		return dst, true
 	}
+	p.draw(c, r)
 	if r.GPUs == 0 {
 		return p.placeCPU(c, r, dst), true
 	}
