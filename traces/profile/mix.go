@@ -13,11 +13,15 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Model is one network.
+// Model is one network. One of GFLOPs and Ms must be given.
 type Model struct {
 	Name   string  `yaml:"name"`
-	MB     float64 `yaml:"mb"`     // gradients, 10^6 bytes: what an all-reduce exchanges in each iteration
-	GFLOPs float64 `yaml:"gflops"` // forward pass on one example, 10^9 operations
+	MB     float64 `yaml:"mb"`               // gradients, 10^6 bytes: what an all-reduce exchanges in each iteration
+	GFLOPs float64 `yaml:"gflops,omitempty"` // forward pass on one example, 10^9 operations
+	Ms     float64 `yaml:"ms,omitempty"`     // compute time of one iteration on one GPU, forward and backward, milliseconds; 0 = from GFLOPs
+	Batch  int     `yaml:"batch,omitempty"`  // examples in a batch on one GPU, always; 0 = one of the mix's
+	MemMB  float64 `yaml:"mem_mb,omitempty"` // GPU memory on each GPU, 2^20 bytes, as drivers count; 0 = not known
+	Skewed bool    `yaml:"skewed,omitempty"` // one tensor is a large share of the gradients: such models want one node
 }
 
 // Mix is a distribution of models and batch sizes. It does not change after Validate; its methods are safe for
@@ -26,21 +30,25 @@ type Mix struct {
 	Name    string    `yaml:"name"`
 	Models  []Model   `yaml:"models"`
 	Weights []float64 `yaml:"weights"` // of Models; none = all alike
-	Batches []int     `yaml:"batches"` // examples in a batch on one GPU, all alike
+	Batches []int     `yaml:"batches"` // examples in a batch on one GPU, all alike; none where each model has its own
 }
 
 // Validate reports every fault.
 func (m *Mix) Validate() error {
 	var l fault.List
 	l.Add(len(m.Models) > 0, "models", "none", "a list of models")
-	l.Add(len(m.Batches) > 0, "batches", "none", "a list of batch sizes")
+	own := !slices.ContainsFunc(m.Models, func(v Model) bool { return v.Batch == 0 })
+	l.Add(len(m.Batches) > 0 || own && len(m.Models) > 0, "batches", "none", "a list of batch sizes")
 	l.Add(len(m.Weights) == 0 || len(m.Weights) == len(m.Models), "weights", len(m.Weights), fmt.Sprintf("%d, one for each model, or none", len(m.Models)))
 	seen := map[string]bool{}
 	for i, v := range m.Models {
 		key := fmt.Sprintf("models[%d]", i)
 		l.Add(v.Name != "" && !seen[v.Name], key+".name", v.Name, "a name of its own")
 		l.Add(v.MB > 0 && v.MB <= 1e9, key+".mb", v.MB, "a positive number of megabytes")
-		l.Add(v.GFLOPs > 0 && v.GFLOPs <= 1e9, key+".gflops", v.GFLOPs, "a positive number")
+		l.Add(v.GFLOPs > 0 && v.GFLOPs <= 1e9 || v.GFLOPs == 0 && v.Ms > 0, key+".gflops", v.GFLOPs, "a positive number, or 0 where ms is given")
+		l.Add(v.Ms >= 0 && v.Ms <= 1e9, key+".ms", v.Ms, "milliseconds, 0 to 1e9")
+		l.Add(v.Batch >= 0 && v.Batch <= maxBatch, key+".batch", v.Batch, "1 or more, or 0 for one of batches")
+		l.Add(v.MemMB >= 0 && v.MemMB <= 1e9, key+".mem_mb", v.MemMB, "megabytes, 0 to 1e9")
 		seen[v.Name] = true
 	}
 	sum := 0.0
@@ -50,7 +58,7 @@ func (m *Mix) Validate() error {
 	}
 	l.Add(len(m.Weights) == 0 || sum > 0, "weights", sum, "a positive sum")
 	for i, b := range m.Batches {
-		l.Add(b > 0, fmt.Sprintf("batches[%d]", i), b, "1 or more")
+		l.Add(b > 0 && b <= maxBatch, fmt.Sprintf("batches[%d]", i), b, "1 or more")
 	}
 	return l.Err()
 }
@@ -58,8 +66,16 @@ func (m *Mix) Validate() error {
 // Draw gives the job called jobID its model and batch size. Both depend on seed and jobID and on nothing else.
 // The model belongs to the mix and must not be changed. It allocates nothing. m must be valid.
 func (m *Mix) Draw(seed uint64, jobID string) (model *Model, batch int) {
-	id := rng.Hash(jobID)
-	return m.pick(rng.Uniform(rng.At(seed, modelKey, id))), m.Batches[int(rng.Uniform(rng.At(seed, batchKey, id))*float64(len(m.Batches)))]
+	model = m.pick(rng.Uniform(rng.At(seed, modelKey, rng.Hash(jobID))))
+	return model, m.batch(seed, jobID, model)
+}
+
+// batch is the model's own batch size or the one that the job draws.
+func (m *Mix) batch(seed uint64, jobID string, v *Model) int {
+	if v.Batch > 0 {
+		return v.Batch
+	}
+	return m.Batches[int(rng.Uniform(rng.At(seed, batchKey, rng.Hash(jobID)))*float64(len(m.Batches)))]
 }
 
 var (
@@ -101,7 +117,8 @@ func (m *Mix) Find(name string) *Model {
 }
 
 // Hash is the SHA-256, in hexadecimal digits, of everything that a draw depends on and of all figures; the mix's
-// own name does not count.
+// own name does not count. Figures that are not given do not count either, so that a mix without a figure keeps its
+// hash when models learn to have it.
 func (m *Mix) Hash() string {
 	var b []byte
 	num := func(v float64) { b = append(strconv.AppendUint(b, math.Float64bits(v), 16), ' ') }
@@ -109,6 +126,15 @@ func (m *Mix) Hash() string {
 		b = strconv.AppendQuote(b, v.Name)
 		num(v.MB)
 		num(v.GFLOPs)
+		for i, w := range [...]float64{v.Ms, float64(v.Batch), v.MemMB} {
+			if w != 0 {
+				b = append(b, "tbm"[i])
+				num(w)
+			}
+		}
+		if v.Skewed {
+			b = append(b, 's')
+		}
 	}
 	b = append(b, '\n')
 	for _, w := range m.Weights {

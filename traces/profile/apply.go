@@ -1,0 +1,70 @@
+package profile
+
+import (
+	"math"
+	"sync"
+
+	"clustergym/traces"
+)
+
+// p100TFLOPS is the throughput that turns operations into time: a P100 in float32, as in the simulator of TopDRL's
+// group. Forward and backward pass together count as three forward passes.
+const p100TFLOPS = 10.6
+
+// Compute is the model's compute time of one iteration on one GPU with so many examples, in seconds: Ms where it is
+// given, else GFLOPs · batch · 3 over the speed of a P100.
+func (v *Model) Compute(batch int) float64 {
+	if v.Ms > 0 {
+		return v.Ms / 1e3
+	}
+	return v.GFLOPs * float64(batch) * 3 / (p100TFLOPS * 1e3)
+}
+
+// Profile is the profile of the job called jobID: that of modelName where the mix has a model of that name, else
+// that of the model that Draw gives it. A name may end in a batch size, as in "vgg16 (batch size 64)", which goes
+// before a drawn one. Jobs of one model and batch size share one profile. m must be valid.
+func (m *Mix) Profile(seed uint64, jobID, modelName string) *traces.Profile {
+	v := m.Find(modelName)
+	if v == nil {
+		v = m.Find(baseOf(modelName))
+	}
+	if v == nil {
+		return profileOf(m.Draw(seed, jobID))
+	}
+	if n := batchOf(modelName); n > 0 && v.Batch == 0 {
+		return profileOf(v, n)
+	}
+	return profileOf(v, m.batch(seed, jobID, v))
+}
+
+// Apply gives each job that has none a profile of the mix. The slice's jobs are changed in place.
+func (m *Mix) Apply(seed uint64, jobs []traces.Job) {
+	for i := range jobs {
+		if j := &jobs[i]; j.Profile == nil {
+			j.Profile = m.Profile(seed, j.ID, j.Model)
+		}
+	}
+}
+
+// made keeps the profiles of the process: mixes are plain values that are copied, and a profile depends on nothing
+// but its key.
+var made = struct {
+	sync.Mutex
+	profiles map[madeKey]*traces.Profile
+}{profiles: map[madeKey]*traces.Profile{}}
+
+type madeKey struct {
+	model Model
+	batch int
+}
+
+func profileOf(v *Model, batch int) *traces.Profile {
+	made.Lock()
+	defer made.Unlock()
+	p := made.profiles[madeKey{*v, batch}]
+	if p == nil {
+		p = &traces.Profile{Name: v.Name, GradientBytes: int64(math.Round(v.MB * 1e6)), Compute: duration(v.Compute(batch)), MemBytes: mebibytes(v.MemMB), Skewed: v.Skewed}
+		made.profiles[madeKey{*v, batch}] = p
+	}
+	return p
+}

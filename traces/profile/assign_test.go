@@ -1,0 +1,95 @@
+package profile
+
+import (
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"clustergym/traces"
+)
+
+func TestAssignSetsWorkAndProfile(t *testing.T) {
+	g := gavelTable(t)
+	before := &traces.Profile{Name: "mine", GradientBytes: 7, Skewed: true, Compute: 1, MemBytes: 9}
+	jobs := []traces.Job{
+		{ID: "0", Model: "A (batch size 16)", GPUs: 4, Iterations: 60},
+		{ID: "1", Model: "A (batch size 16)", GPUs: 1, Iterations: 60, Work: 5 * time.Second},
+		{ID: "2", Model: "A (batch size 16)", GPUs: 16, Iterations: 60}, // more than were measured
+		{ID: "3", Model: "D", GPUs: 1, Iterations: 60},
+		{ID: "4", Model: "B", GPUs: 1},
+		{ID: "5", Model: "B", GPUs: 1, Iterations: 3, Profile: before},
+		{ID: "6", GPUs: 1, Work: time.Second},
+	}
+	changed, unknown := Assign(jobs, g, "V100")
+	if changed != 5 || unknown != 4 { // 2, 3, 4 and 6 are not known
+		t.Errorf("%d changed, %d unknown", changed, unknown)
+	}
+	for i, want := range []time.Duration{2 * time.Second, 5 * time.Second, 0, 0, 0, 1500 * time.Millisecond, time.Second} {
+		if jobs[i].Work != want {
+			t.Errorf("job %d runs %v, want %v", i, jobs[i].Work, want)
+		}
+	}
+	if p := jobs[0].Profile; p == nil || p != jobs[1].Profile || p != jobs[2].Profile || jobs[3].Profile != nil || jobs[6].Profile != nil {
+		t.Error("jobs of one model do not share its profile, or others have one")
+	}
+	if p := jobs[5].Profile; p.Name != "B" || p.Compute != 500*time.Millisecond || p.GradientBytes != 7 || !p.Skewed || p.MemBytes != 9 || p.Speeds["k80"] != .25 {
+		t.Errorf("%+v", p)
+	}
+	if before.Name != "mine" || before.Speeds != nil {
+		t.Error("a profile was changed in place")
+	}
+	first := *jobs[0].Profile
+	again := jobs[0].Profile
+	Assign(jobs, g, "v100")
+	if jobs[0].Profile != again || jobs[0].Profile.Compute != first.Compute {
+		t.Error("a second Assign changes something")
+	}
+	if changed, unknown := Assign([]traces.Job{{Model: "A", GPUs: 1, Iterations: 1}}, g, "p100"); changed != 0 || unknown != 1 {
+		t.Errorf("with a type that is not there: %d changed, %d unknown", changed, unknown)
+	}
+}
+
+func TestAssignBatchesTellsModelsApart(t *testing.T) {
+	s := smallSia(t).table()
+	jobs := []traces.Job{{Model: "net", GPUs: 1}, {Model: "net", GPUs: 1}, {Model: "net", GPUs: 1}}
+	changed, unknown := AssignBatches(jobs, []int{10, 40, 20}, s, "rtx")
+	if changed != 2 || unknown != 1 || jobs[0].Work != 200*time.Second || jobs[1].Work != 189*time.Second || jobs[2].Work != 0 {
+		t.Errorf("%d changed, %d unknown: %v, %v, %v", changed, unknown, jobs[0].Work, jobs[1].Work, jobs[2].Work)
+	}
+	if jobs[0].Profile.Name != "net (batch size 10)" || jobs[1].Profile.Name != "net (batch size 40)" {
+		t.Errorf("%s, %s", jobs[0].Profile.Name, jobs[1].Profile.Name)
+	}
+}
+
+func TestWorkBeyondADurationIsNotOk(t *testing.T) {
+	g := gavelTable(t)
+	if d, ok := g.Work("B", 0, 1, math.MaxInt64, "k80"); ok {
+		t.Errorf("got %v", d)
+	}
+	if d, ok := g.Work("B", 0, 1, 1, "k80"); !ok || d != 2*time.Second {
+		t.Errorf("got %v, %v", d, ok)
+	}
+	if d, ok := g.Work("B", 0, 1, 0, "k80"); ok {
+		t.Errorf("no iterations take %v", d)
+	}
+}
+
+func TestProfilesAreSafeForConcurrentUse(t *testing.T) {
+	g := gavelTable(t)
+	m, _ := Named("lwf")
+	var wg sync.WaitGroup
+	got := make([][2]*traces.Profile, 8)
+	for i := range got {
+		wg.Go(func() {
+			got[i][0], _ = g.Profile("A", "v100")
+			got[i][1] = m.Profile(1, "7", "vgg16")
+		})
+	}
+	wg.Wait()
+	for _, p := range got {
+		if p != got[0] || p[0] == nil || p[1] == nil {
+			t.Fatal("profiles differ")
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package profile
+
+import (
+	"cmp"
+	"slices"
+
+	"clustergym/traces"
+)
+
+// builder collects what the files of a table say.
+type builder struct {
+	models map[string]*model
+	order  []*model
+	shared map[pair]*mean
+	pairs  []pair // in the order of the files, so that sums repeat to the last bit
+	sia    []*application
+}
+
+// mean is a running mean.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func newBuilder() *builder {
+	return &builder{models: map[string]*model{}, shared: map[pair]*mean{}}
+}
+
+// model is the one called name, which it makes when it is new.
+func (b *builder) model(name string, batch int) *model {
+	m := b.models[name]
+	if m == nil {
+		m = &model{name: name, base: baseOf(name), batch: batch}
+		b.models[name] = m
+		b.order = append(b.order, m)
+	}
+	return m
+}
+
+// add records a throughput; 0 is none. false = there is one for so many GPUs and nodes already.
+func (m *model) add(gpu string, p point) bool {
+	o := m.find(gpu)
+	if o == nil {
+		o = &measured{gpu: gpu}
+		m.on = append(m.on, o)
+	}
+	for _, q := range o.points {
+		if q.gpus == p.gpus && q.nodes == p.nodes {
+			return false
+		}
+	}
+	if p.rate > 0 {
+		o.points = append(o.points, p)
+	}
+	return true
+}
+
+// keeps records one measurement of what victim keeps beside other; 0 is none.
+func (b *builder) keeps(victim, other *model, kept float64) {
+	if kept <= 0 {
+		return
+	}
+	p := pair{victim, other}
+	if b.shared[p] == nil {
+		b.shared[p] = &mean{}
+		b.pairs = append(b.pairs, p)
+	}
+	b.shared[p].sum += kept
+	b.shared[p].n++
+}
+
+// table is what was collected.
+func (b *builder) table() *Table {
+	t := &Table{byName: b.models, byBase: map[string][]*model{}, kept: map[pair]float64{}, profiles: map[profileKey]*traces.Profile{}}
+	t.models = b.order
+	slices.SortFunc(t.models, func(x, y *model) int {
+		return cmp.Or(cmp.Compare(x.base, y.base), cmp.Compare(x.batch, y.batch), cmp.Compare(x.name, y.name))
+	})
+	for _, m := range t.models {
+		t.byBase[m.base] = append(t.byBase[m.base], m)
+		m.on = slices.DeleteFunc(m.on, func(o *measured) bool { return len(o.points) == 0 })
+		slices.SortFunc(m.on, func(x, y *measured) int { return cmp.Compare(x.gpu, y.gpu) })
+		for _, o := range m.on {
+			o.finish()
+			t.types = append(t.types, o.gpu)
+		}
+		slices.SortFunc(m.relative, comparePoints)
+	}
+	slices.Sort(t.types)
+	t.types = slices.Compact(t.types)
+	for _, p := range b.pairs {
+		t.kept[p] = min(1, b.shared[p].sum/float64(b.shared[p].n))
+	}
+	return t
+}

@@ -1,0 +1,197 @@
+package profile
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// elasticflow reads a table of ElasticFlow (Gu et al., ASPLOS 2023): one model on one type of GPU, a row for each
+// global batch size, a column for each number of GPUs, iterations a second; nan, 0 or nothing where it does not fit
+// or was not measured.
+func (b *builder) elasticflow(r io.Reader, file, name, gpu string) error {
+	d, err := newRows(r, file, "global_batch_size")
+	if err != nil {
+		return err
+	}
+	gpus := make([]int, len(d.header))
+	for i, column := range d.header {
+		if column == "global_batch_size" {
+			continue
+		}
+		n, err := strconv.Atoi(column)
+		if err != nil || n < 1 || n > maxGPUs || slices.Contains(gpus[:i], n) {
+			return d.lines.Fault("", column, fmt.Sprintf("a number of GPUs from 1 to %d in the header, each once", maxGPUs))
+		}
+		gpus[i] = n
+	}
+	for {
+		if err := d.next(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		batch, err := d.whole("global_batch_size", maxBatch)
+		if err != nil {
+			return err
+		}
+		m := b.model(named(name, int(batch)), int(batch))
+		if m.find(gpu) != nil {
+			return d.fault("global_batch_size", "each batch size once for "+name+" on "+gpu)
+		}
+		for i, n := range gpus {
+			if n == 0 {
+				continue
+			}
+			rate, err := d.rate(d.header[i])
+			if err != nil {
+				return err
+			}
+			m.add(gpu, point{n, 1, rate})
+		}
+	}
+}
+
+// anyGPU is the type in tables that do not name theirs.
+const anyGPU = "gpu"
+
+// lucidName is one configuration of Lucid's.
+func (d *rows) lucidName(suffix string) (string, int, error) {
+	model, err := d.name("model" + suffix)
+	if err != nil {
+		return "", 0, err
+	}
+	dataset, err := d.name("dataset" + suffix)
+	if err != nil {
+		return "", 0, err
+	}
+	batch, err := d.whole("batchsize"+suffix, maxBatch)
+	if err != nil {
+		return "", 0, err
+	}
+	name := fmt.Sprintf("%s (%s, batch size %d)", model, dataset, batch)
+	switch d.cell("amp" + suffix) {
+	case "0":
+	case "1":
+		name = fmt.Sprintf("%s (%s, batch size %d, amp)", model, dataset, batch)
+	default:
+		return "", 0, d.fault("amp"+suffix, "0 or 1")
+	}
+	return name, int(batch), nil
+}
+
+// lucidPairs reads colocate_info.csv of Lucid (Hu et al., ASPLOS 2023): two models on one GPU and the speed of each,
+// 1 = alone. What they use of the GPU together (gpu_util, gmem_util, gmem) is not read.
+func (b *builder) lucidPairs(r io.Reader, file string) error {
+	d, err := newRows(r, file, "model1", "dataset1", "gpu_num1", "batchsize1", "amp1", "speed1", "model2", "dataset2", "gpu_num2", "batchsize2", "amp2", "speed2")
+	if err != nil {
+		return err
+	}
+	for {
+		if err := d.next(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var of [2]*model
+		var speed [2]float64
+		for i, suffix := range [...]string{"1", "2"} {
+			name, batch, err := d.lucidName(suffix)
+			if err != nil {
+				return err
+			}
+			if d.cell("gpu_num"+suffix) != "1" {
+				return d.fault("gpu_num"+suffix, "1: the pairs share one GPU")
+			}
+			if speed[i], err = d.number("speed" + suffix); err != nil {
+				return err
+			}
+			of[i] = b.model(name, batch)
+		}
+		b.keeps(of[0], of[1], speed[0])
+		b.keeps(of[1], of[0], speed[1])
+	}
+}
+
+// lucidAlone reads single_data.csv of Lucid: a model alone on a GPU of an unnamed type, its speed in examples a
+// second and its GPU memory in MiB. The throughput is speed over batch size.
+func (b *builder) lucidAlone(r io.Reader, file string) error {
+	d, err := newRows(r, file, "model", "dataset", "batchsize", "amp", "speed", "gmem")
+	if err != nil {
+		return err
+	}
+	for {
+		if err := d.next(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		name, batch, err := d.lucidName("")
+		if err != nil {
+			return err
+		}
+		speed, err := d.number("speed")
+		if err != nil {
+			return err
+		}
+		mem, err := d.number("gmem")
+		if err != nil {
+			return err
+		}
+		m := b.model(name, batch)
+		if m.find(anyGPU) != nil {
+			return d.fault("model", "each model, dataset, batch size and amp once")
+		}
+		m.add(anyGPU, point{1, 1, speed / float64(batch)})
+		m.mem = mebibytes(mem)
+	}
+}
+
+// mebibytes converts to bytes; more than an int64 holds stays at its end.
+func mebibytes(v float64) int64 {
+	v = math.Round(v * (1 << 20))
+	if v >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(v)
+}
+
+// tiresias reads the tensors of Tiresias (Gu et al., NSDI 2019), one a row, in MB. Their MB is 2^20 bytes: the first
+// dense layer of VGG, 25,088 by 4,096 float32 numbers, stands as 392. GradientBytes is the sum. A model is skewed
+// when its largest tensor is more than half of it, as in VGG and AlexNet (0.61 to 0.77 of the sum): all others stay
+// below 0.14, so that any share in between tells the same models apart.
+func (b *builder) tiresias(r io.Reader, file string) error {
+	d, err := newRows(r, file, "model_name", "tensor_index", "tensor_size_mb")
+	if err != nil {
+		return err
+	}
+	type sizes struct{ sum, largest float64 }
+	of := map[*model]*sizes{}
+	for {
+		if err := d.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return err
+		}
+		name, err := d.name("model_name")
+		if err != nil {
+			return err
+		}
+		v, err := d.number("tensor_size_mb")
+		if err != nil {
+			return err
+		}
+		m := b.model(name, batchOf(name))
+		if of[m] == nil {
+			of[m] = &sizes{}
+		}
+		of[m].sum += v
+		of[m].largest = max(of[m].largest, v)
+	}
+	for m, s := range of { // each model by itself: the order does not matter
+		m.gradient, m.skewed = mebibytes(s.sum), s.largest > s.sum/2
+	}
+	return nil
+}

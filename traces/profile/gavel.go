@@ -1,0 +1,137 @@
+package profile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// unconsolidated marks, in Gavel's tables, a type of GPU whose gangs are spread over nodes.
+const unconsolidated = "_unconsolidated"
+
+// gavel reads a table of Gavel (Narayanan et al., OSDI 2020): an object by type of GPU of objects by job, a Python
+// tuple as in "('ResNet-18 (batch size 64)', 2)", of steps a second: under "null" alone, under another job's tuple
+// a pair, of this job and of the other, while both share their GPUs. 0.0 says that it did not fit or was not
+// measured.
+func (b *builder) gavel(data []byte, file string) error {
+	d := newObject(data, file)
+	err := d.each("an object of GPU types", func(gpu string) error {
+		nodes := 1
+		if base, ok := strings.CutSuffix(gpu, unconsolidated); ok {
+			gpu, nodes = base, 0
+		}
+		if gpu == "" {
+			return d.fault(gpu, "the name of a GPU type")
+		}
+		return d.each("an object of jobs", func(job string) error { return b.gavelJob(d, gpu, nodes, job) })
+	})
+	if err != nil {
+		return err
+	}
+	return d.end()
+}
+
+func (b *builder) gavelJob(d *object, gpu string, nodes int, job string) error {
+	name, gpus, ok := tuple(job)
+	if !ok {
+		return d.fault(job, `a job and its GPUs, as in ('LM (batch size 5)', 1)`)
+	}
+	m := b.model(name, batchOf(name))
+	type shared struct {
+		other *model
+		rate  float64
+	}
+	var with []shared
+	alone, found := 0.0, false
+	err := d.each("an object of throughputs", func(partner string) (err error) {
+		if partner == "null" {
+			alone, err = d.number()
+			found = true
+			return err
+		}
+		other, _, ok := tuple(partner)
+		if !ok {
+			return d.fault(partner, `"null" or a job and its GPUs, as in ('LM (batch size 5)', 1)`)
+		}
+		var rates [2]float64
+		if err := d.numbers(rates[:]); err != nil {
+			return err
+		}
+		with = append(with, shared{b.model(other, batchOf(other)), rates[0]})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return d.fault("no \"null\"", `the throughput alone under "null"`)
+	}
+	if !m.add(gpu, point{gpus, nodes, alone}) {
+		return d.fault(job, "each job once")
+	}
+	if nodes == 1 && alone > 0 { // sharing has the same figures in both places
+		for _, s := range with {
+			b.keeps(m, s.other, s.rate/alone)
+		}
+	}
+	return nil
+}
+
+// tuple reads a Python tuple of a string and a whole number.
+func tuple(s string) (name string, n int, ok bool) {
+	s, ok = strings.CutPrefix(s, "(")
+	if !ok || len(s) < 2 || s[0] != '\'' && s[0] != '"' {
+		return "", 0, false
+	}
+	end := strings.LastIndexByte(s, s[0])
+	num, ok := strings.CutSuffix(s[end+1:], ")")
+	num, comma := strings.CutPrefix(num, ",")
+	if end < 2 || !ok || !comma || strings.ContainsRune(s[1:end], '\\') { // Python escapes what a name should not hold
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(num))
+	if err != nil || n < 1 || n > maxGPUs {
+		return "", 0, false
+	}
+	return s[1:end], n, true
+}
+
+// chronus reads model_info.json of Chronus (Gao et al., SoCC 2021): an object by model of objects by number of GPUs
+// of objects by number of nodes that they are spread over, of the speed relative to one node.
+func (b *builder) chronus(data []byte, file string) error {
+	d := newObject(data, file)
+	count := func(key, what string, hi int) (int, error) {
+		n, err := strconv.Atoi(key)
+		if err != nil || n < 1 || n > hi {
+			return 0, d.fault(key, fmt.Sprintf("a number of %s from 1 to %d", what, hi))
+		}
+		return n, nil
+	}
+	err := d.each("an object of models", func(name string) error {
+		if name == "" {
+			return d.fault(name, "the name of a model")
+		}
+		m := b.model(name, batchOf(name))
+		return d.each("an object of numbers of GPUs", func(key string) error {
+			gpus, err := count(key, "GPUs", maxGPUs)
+			if err != nil {
+				return err
+			}
+			return d.each("an object of numbers of nodes", func(key string) error {
+				nodes, err := count(key, "nodes", gpus)
+				if err != nil {
+					return err
+				}
+				v, err := d.number()
+				if err == nil && v > 0 {
+					m.relative = append(m.relative, point{gpus, nodes, v})
+				}
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return d.end()
+}

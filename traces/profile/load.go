@@ -1,0 +1,232 @@
+package profile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clustergym/traces"
+)
+
+// A kind of table, and which of its files.
+const (
+	gavelFile       = "gavel"
+	chronusFile     = "chronus"
+	elasticflowFile = "elasticflow"
+	tiresiasFile    = "tiresias"
+	lucidPairs      = "lucid pairs"
+	lucidAlone      = "lucid alone"
+	siaPlacements   = "sia placements"
+	siaScalability  = "sia scalability"
+	siaValidation   = "sia validation"
+)
+
+// maxFile is the largest file of a table that is read, in bytes; the largest published one has 1.3 million.
+const maxFile = 1 << 28
+
+// Load reads the published table at path: a file, or a folder with all below it. What kind it is its contents say:
+//
+//	Gavel        one of the two files of throughputs
+//	Lucid        colocate_info.csv, single_data.csv, or the folder with both
+//	ElasticFlow  <type>/<model>.csv: one such file, or a folder of them
+//	Sia, Pollux  <application>/{placements,scalability}-<type>.csv and validation-<batch>.csv: the folder of one
+//	             application, or a folder of such folders
+//	Chronus      model_info.json
+//	Tiresias     model_tensors.csv
+//
+// In a folder, files that end neither in .csv nor in .json (with .gz or .zst after it, where packed) are passed
+// over; tables of two kinds are a fault. open opens a file for reading, unpacked; nil is traces.OpenFile. Errors name file,
+// line and column or key.
+func Load(path string, open func(path string) (io.ReadCloser, error)) (*Table, error) {
+	if open == nil {
+		open = traces.OpenFile
+	}
+	files, err := tableFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	b := newBuilder()
+	first, kind := "", ""
+	for _, file := range files {
+		data, err := readAll(file, open)
+		if err != nil {
+			return nil, err
+		}
+		what, err := kindOf(data, file)
+		if err != nil {
+			return nil, err
+		}
+		k, _, _ := strings.Cut(what, " ")
+		if kind == "" {
+			first, kind = file, k
+		}
+		if k != kind || kind == gavelFile && file != first {
+			return nil, fmt.Errorf("profiles %s: got a table of %s in %s and one of %s in %s, want the path of one of them", path, kind, first, k, file)
+		}
+		if err := b.file(what, data, file); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range b.sia {
+		if len(a.ends) == 0 || len(a.steps) == 0 {
+			return nil, fmt.Errorf("profiles %s: got %d batch sizes and %d measurements of %s, want its validation-<batch>.csv and its placements-<type>.csv or scalability-<type>.csv in one folder", path, len(a.ends), len(a.steps), a.name)
+		}
+		a.finish(b)
+	}
+	t := b.table()
+	if len(t.models) == 0 {
+		return nil, fmt.Errorf("profiles %s: there is no model in it", path)
+	}
+	return t, nil
+}
+
+// file reads one file of the kind that kindOf told.
+func (b *builder) file(what string, data []byte, file string) error {
+	r := bytes.NewReader(data)
+	name := plainName(file)
+	folder := filepath.Base(filepath.Dir(file))
+	_, suffix, dashed := strings.Cut(name, "-")
+	if !dashed {
+		suffix = anyGPU // Pollux has one type and does not name it
+	}
+	switch what {
+	case gavelFile:
+		return b.gavel(data, file)
+	case chronusFile:
+		return b.chronus(data, file)
+	case elasticflowFile:
+		return b.elasticflow(r, file, name, folder)
+	case tiresiasFile:
+		return b.tiresias(r, file)
+	case lucidPairs:
+		return b.lucidPairs(r, file)
+	case lucidAlone:
+		return b.lucidAlone(r, file)
+	case siaPlacements:
+		return b.application(folder).placements(r, file, suffix)
+	case siaScalability:
+		return b.application(folder).scalability(r, file, suffix)
+	case siaValidation:
+		batch, err := strconv.Atoi(suffix)
+		if err != nil || batch < 1 || batch > maxBatch {
+			return fmt.Errorf("profiles %s: got %q, want the batch size in the file's name, as in validation-128.csv", file, name)
+		}
+		return b.application(folder).validation(r, file, batch)
+	}
+	panic("profile: kind " + what)
+}
+
+// kindOf tells a file's kind by its first keys or its header.
+func kindOf(data []byte, file string) (string, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if head := bytes.TrimLeft(data, " \t\r\n"); len(head) > 0 && head[0] == '{' {
+		d := newObject(head, file)
+		inner := ""
+		for i := 0; i < 4; i++ { // { "key" { "key"
+			t, err := d.dec.Token()
+			if err != nil {
+				break
+			}
+			if s, ok := t.(string); ok && i == 3 {
+				inner = s
+			}
+		}
+		if _, _, ok := tuple(inner); ok {
+			return gavelFile, nil
+		}
+		if n, err := strconv.Atoi(inner); err == nil && n > 0 {
+			return chronusFile, nil
+		}
+		return "", fmt.Errorf("profiles %s: got JSON with the inner key %q, want Gavel's jobs, as in ('LM (batch size 5)', 1), or Chronus' numbers of GPUs", file, cut(inner))
+	}
+	d, err := newRows(bytes.NewReader(data), file)
+	if err != nil {
+		if _, ok := errors.AsType[*traces.RowError](err); ok || err == io.EOF {
+			return "", fmt.Errorf("profiles %s: this is no performance table: %w", file, err)
+		}
+		return "", err
+	}
+	for _, k := range []struct {
+		what    string
+		columns []string
+	}{
+		{elasticflowFile, []string{"global_batch_size"}},
+		{tiresiasFile, []string{"model_name", "tensor_size_mb"}},
+		{lucidPairs, []string{"model1", "model2", "speed1", "speed2"}},
+		{lucidAlone, []string{"model", "dataset", "batchsize", "speed"}},
+		{siaPlacements, []string{"placement", "local_bsz"}},
+		{siaScalability, []string{"num_replicas", "local_bsz"}},
+		{siaValidation, []string{"progress", "iteration"}},
+	} {
+		if !slices.ContainsFunc(k.columns, func(c string) bool { return !slices.Contains(d.header, c) }) {
+			return k.what, nil
+		}
+	}
+	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file, cut(strings.Join(d.header, ",")))
+}
+
+// tableFiles are the files of a table, in lexical order.
+func tableFiles(path string) ([]string, error) {
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("profiles %s: there is no such file or folder: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("profiles: %w", err)
+	}
+	if !st.IsDir() {
+		return []string{path}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := filepath.Ext(unpackedName(p)); !e.IsDir() && (ext == ".csv" || ext == ".json") {
+			files = append(files, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("profiles: %w", err)
+	}
+	if files == nil {
+		return nil, fmt.Errorf("profiles %s: there is no .csv and no .json file in it", path)
+	}
+	return files, nil
+}
+
+// unpackedName drops the ending of a packed file.
+func unpackedName(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
+}
+
+// plainName is the last part of path without endings.
+func plainName(path string) string {
+	name := filepath.Base(unpackedName(path))
+	return strings.TrimSuffix(name, filepath.Ext(name))
+}
+
+func readAll(file string, open func(path string) (io.ReadCloser, error)) (data []byte, err error) {
+	r, err := open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e := r.Close(); err == nil {
+			err = e
+		}
+	}()
+	data, err = io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("profiles %s: got more than %d bytes, want a table of measurements", file, maxFile)
+	}
+	return data, err
+}
