@@ -50,7 +50,7 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 		return nil, err
 	}
 	s.timer = 0
-	s.over = !s.more && len(s.waiting) == 0 && len(s.running) == 0
+	s.over = !s.coming && len(s.waiting) == 0 && len(s.running) == 0
 	s.check()
 	return s.deliver(), nil
 }
@@ -65,7 +65,7 @@ func (s *Simulator) all() error {
 			s.nextNode()
 		}
 	}
-	for s.more && int64(s.next.Submit) == s.now {
+	for s.coming && int64(s.next.Submit) == s.now {
 		if err := s.arrive(); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Simulator) all() error {
 // one handles the first thing that happens now.
 func (s *Simulator) one() error {
 	switch {
-	case s.more && int64(s.next.Submit) == s.now:
+	case s.coming && int64(s.next.Submit) == s.now:
 		return s.arrive()
 	case len(s.finishes) > 0 && s.finishes[0].at == s.now:
 		s.end(s.finishes[0].job)
@@ -98,7 +98,7 @@ func (s *Simulator) wake() {
 
 // stuck says that nothing will happen any more, unless a timer is set: nothing runs, nothing will arrive and no node
 // will recover. Failures that may still come would change nothing for the better.
-func (s *Simulator) stuck() bool { return len(s.running) == 0 && !s.more && s.nodes.down == 0 }
+func (s *Simulator) stuck() bool { return len(s.running) == 0 && !s.coming && s.nodes.down == 0 }
 
 // nextTime is when something happens next, maxTime if never.
 func (s *Simulator) nextTime() int64 {
@@ -106,7 +106,7 @@ func (s *Simulator) nextTime() int64 {
 	if len(s.finishes) > 0 {
 		t = s.finishes[0].at
 	}
-	if s.more {
+	if s.coming {
 		t = min(t, int64(s.next.Submit))
 	}
 	if s.timer > 0 {
@@ -136,8 +136,8 @@ func (s *Simulator) end(j Job) {
 	if s.near.on {
 		s.departFrom(j)
 	}
-	s.account(st)
-	s.resized(st, int(st.asked))
+	s.account(j, st)
+	s.resized(j, st, int(st.asked))
 	st.ran += s.now - st.start
 	st.left, st.since, st.state, st.rate = 0, s.now, Finished, 0
 	st.finish = s.now

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"time"
+
+	"clustergym/env/cluster"
 )
 
 // Apply takes one decision at the current point. An error (ErrDecision, ErrWait, or one of package cluster)
@@ -76,21 +78,24 @@ func (s *Simulator) startJob(d *Decision) error {
 	if err != nil {
 		return err
 	}
+	n := s.sizeOf(d, st)
 	req := &st.req
-	if n := s.sizeOf(d, st); n != int(st.asked) {
+	var other cluster.Request
+	if n != int(st.asked) {
 		if err := s.elastic(j, n, "start"); err != nil {
 			return err
 		}
-		r := s.cluster.Resized(*req, n)
-		req = &r
+		other = s.cluster.Resized(*req, n)
+		req = &other
 	}
 	if err := s.cluster.Allocate(req, d.GPUs); err != nil {
 		return fmt.Errorf("start job %d (%s): %w", j, s.traced[j].ID, err)
 	}
-	st.req = *req
+	s.account(j, st)
+	s.resized(j, st, n)
 	// The event of the stop before still shows the old list at this point.
 	st.gpus, st.other = append(st.other[:0], d.GPUs...), st.gpus
-	st.start, st.held, st.changed = s.now, s.now, s.points
+	st.start, st.changed = s.now, s.points
 	if st.first < 0 {
 		st.first = s.now
 	} else {
@@ -98,8 +103,7 @@ func (s *Simulator) startJob(d *Decision) error {
 	}
 	st.state = Running
 	s.place(j, st)
-	s.begin(st, st.owed+s.cfg.Overhead.start(st.req.GPUs))
-	st.owed = 0
+	s.begin(j, st, s.startup(j, n))
 	s.removeFrom(&s.waiting, j)
 	s.addTo(&s.running, j)
 	s.heapPush(finish{at: st.finish, seq: s.seq, job: j})
@@ -111,13 +115,13 @@ func (s *Simulator) startJob(d *Decision) error {
 
 // place works out the rate of j, which has its GPUs, and what it changes for its neighbours.
 func (s *Simulator) place(j Job, st *jobState) {
-	st.base = s.base(j, st, &st.req, st.gpus)
-	st.rate = st.base
+	st.rate = s.base(j, st, &st.req, st.gpus)
 	if s.near.on {
 		s.arriveAt(j)
-		if s.dynamic {
-			st.rate *= s.beside(j, st.gpus)
-		}
+	}
+	if s.dynamic {
+		s.extra(j).base = st.rate
+		st.rate *= s.beside(j, st.gpus)
 	}
 }
 
@@ -126,7 +130,9 @@ func (s *Simulator) preempt(j Job) error {
 	if err != nil {
 		return err
 	}
-	st.owed = s.cfg.Overhead.stop(st.req.GPUs)
+	if s.stints {
+		s.extra(j).owed = s.cfg.Overhead.stop(st.req.GPUs)
+	}
 	st.changed = s.points
 	st.stops++
 	s.stop(j, Preempt)
@@ -144,20 +150,13 @@ func (s *Simulator) stop(j Job, kind EventKind) {
 	if s.near.on {
 		s.departFrom(j)
 	}
-	s.settle(st)
-	s.rollBack(st)
-	s.account(st)
-	s.resized(st, int(st.asked))
+	s.settle(j, st)
+	s.rollBack(j, st)
+	s.account(j, st)
+	s.resized(j, st, int(st.asked))
 	st.ran += s.now - st.start
 	st.since, st.state, st.rate = s.now, Waiting, 0
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, GPUs: st.gpus})
-}
-
-// resized makes st's request one for n GPUs.
-func (s *Simulator) resized(st *jobState, n int) {
-	if st.req.GPUs != n {
-		st.req = s.cluster.Resized(st.req, n)
-	}
 }
 
 func (s *Simulator) drop(j Job) error {

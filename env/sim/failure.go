@@ -115,7 +115,7 @@ func (s *Simulator) nextNode() {
 			}
 		}
 		for _, j := range f.hit {
-			s.jobs[j].fails++
+			s.extra(j).fails++
 			s.stop(j, Fail)
 		}
 	}

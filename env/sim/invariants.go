@@ -68,7 +68,7 @@ func (s *Simulator) CheckInvariants() error {
 	if all := len(s.waiting) + len(s.running) + len(s.spare) + len(s.dead); all != len(s.jobs) {
 		return fmt.Errorf("sim: %d of %d numbers are accounted for", all, len(s.jobs))
 	}
-	if s.more && int64(s.next.Submit) < s.now {
+	if s.coming && int64(s.next.Submit) < s.now {
 		return fmt.Errorf("sim: the next job arrives at %v, now is %d", s.next.Submit, s.now)
 	}
 	if err := s.checkNeighbours(); err != nil {
@@ -86,9 +86,12 @@ func (s *Simulator) checkProgress(j Job, st *jobState) error {
 	if st.finish != finishAt(st.since, st.left, st.rate) {
 		return fmt.Errorf("sim: job %d has %v left since %d at rate %v and finishes at %d", j, st.left, st.since, st.rate, st.finish)
 	}
-	if st.saved < st.left || st.begun > st.since || st.held < st.start || st.held > s.now || st.lost < 0 {
-		return fmt.Errorf("sim: job %d has %v left, %v at its checkpoint, lost %v; progress since %d, %d; GPUs since %d, %d",
-			j, st.left, st.saved, st.lost, st.begun, st.since, st.start, st.held)
+	if m := s.peek(j); s.stints && m.begun > st.since || s.cfg.Checkpoint > 0 && m.saved < st.left || m.lost < 0 ||
+		st.sized && (m.held < st.start || m.held > s.now) {
+		return fmt.Errorf("sim: job %d has %v left since %d: %+v", j, st.left, st.since, m)
+	}
+	if !st.sized && st.req.GPUs != int(st.asked) {
+		return fmt.Errorf("sim: job %d has %d GPUs, asked for %d and was never resized", j, st.req.GPUs, st.asked)
 	}
 	if n := st.req.GPUs; n != int(st.asked) {
 		return s.elastic(j, n, "run")

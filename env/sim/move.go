@@ -21,7 +21,7 @@ func (s *Simulator) migrate(d *Decision) error {
 	if err := s.move(d.Job, st, &st.req, d.GPUs, "migrate", Migrate); err != nil {
 		return err
 	}
-	st.moves++
+	s.extra(d.Job).moves++
 	return nil
 }
 
@@ -41,7 +41,7 @@ func (s *Simulator) resize(d *Decision) error {
 	if err := s.move(d.Job, st, &r, d.GPUs, "resize", Resize); err != nil {
 		return err
 	}
-	st.sizes++
+	s.extra(d.Job).sizes++
 	return nil
 }
 
@@ -57,13 +57,14 @@ func (s *Simulator) move(j Job, st *jobState, req *cluster.Request, gpus []clust
 	if s.near.on {
 		s.departFrom(j)
 	}
-	s.settle(st)
-	s.account(st)
+	s.settle(j, st)
 	overhead := s.cfg.Overhead.stop(st.req.GPUs) + s.cfg.Overhead.start(req.GPUs)
-	st.req, st.changed = *req, s.points
+	s.account(j, st)
+	s.resized(j, st, req.GPUs)
+	st.changed = s.points
 	st.gpus, st.other = append(st.other[:0], gpus...), st.gpus
 	s.place(j, st)
-	s.begin(st, overhead)
+	s.begin(j, st, overhead)
 	s.refile(st)
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, GPUs: st.gpus})
 	s.check()

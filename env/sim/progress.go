@@ -12,36 +12,92 @@ func leftAt(st *jobState, now int64) float64 {
 }
 
 // settle brings what is left of a running job up to date: before its rate changes or it stops.
-func (s *Simulator) settle(st *jobState) {
+func (s *Simulator) settle(j Job, st *jobState) {
 	if s.now <= st.since {
 		return
 	}
 	if c := int64(s.cfg.Checkpoint); c > 0 {
+		m := s.extra(j)
 		// The last checkpoint; one before since is known already.
-		if last := s.now - (s.now-st.begun)%c; last >= st.since {
-			st.saved = leftAt(st, last)
+		if last := s.now - (s.now-m.begun)%c; last >= st.since {
+			m.saved = leftAt(st, last)
 		}
 	}
 	st.left, st.since = leftAt(st, s.now), s.now
 }
 
-// rollBack takes the job back to its last checkpoint. Without checkpoints nothing is lost: every moment is one.
-func (s *Simulator) rollBack(st *jobState) {
+// rollBack takes a job, which is settled, back to its last checkpoint. Without checkpoints nothing is lost: every
+// moment is one.
+func (s *Simulator) rollBack(j Job, st *jobState) {
 	if s.cfg.Checkpoint > 0 {
-		st.lost += st.saved - st.left
-		st.left = st.saved
+		m := s.extra(j)
+		m.lost += m.saved - st.left
+		st.left = m.saved
 	}
 }
 
-// begin lets st's gang, placed now, progress once the overhead is over.
-func (s *Simulator) begin(st *jobState, overhead int64) {
+// begin lets j's gang, placed now, progress once the overhead is over.
+func (s *Simulator) begin(j Job, st *jobState, overhead int64) {
 	st.since = s.now + min(overhead, maxTime-s.now)
-	st.begun, st.saved = st.since, st.left
+	if s.stints {
+		m := s.extra(j)
+		m.begun, m.saved, m.owed = st.since, st.left, 0
+	}
 	st.finish = finishAt(st.since, st.left, st.rate)
 }
 
-// account adds the GPU-time of the gang since it had its present size.
-func (s *Simulator) account(st *jobState) {
-	st.area.add(st.req.GPUs*st.req.Milli, s.now-st.held)
-	st.held = s.now
+// startup is the overhead of starting a gang of n GPUs, and what is still owed for the stop before.
+func (s *Simulator) startup(j Job, n int) int64 {
+	if !s.stints {
+		return 0
+	}
+	return s.peek(j).owed + s.cfg.Overhead.start(n)
+}
+
+// account keeps the GPU-time of jobs that have not always had the GPUs they asked for: before such a gang's size
+// changes, or it stops, and when it starts.
+func (s *Simulator) account(j Job, st *jobState) {
+	if st.sized {
+		m := s.extra(j)
+		if st.state == Running {
+			m.area.add(st.req.GPUs*st.req.Milli, s.now-m.held)
+		}
+		m.held = s.now
+	}
+}
+
+// resized makes j's request one for n GPUs; account has been called.
+func (s *Simulator) resized(j Job, st *jobState, n int) {
+	if st.req.GPUs == n {
+		return
+	}
+	if !st.sized {
+		m := s.extra(j)
+		m.area, m.held = s.gpuTime(j), s.now
+		st.sized = true
+	}
+	st.req = s.cluster.Resized(st.req, n)
+}
+
+// gpuTime is what j has held of GPUs so far.
+func (s *Simulator) gpuTime(j Job) (t gpuTime) {
+	st := &s.jobs[j]
+	switch {
+	case !st.sized:
+		t.add(int(st.asked)*st.req.Milli, s.ran(st))
+	case st.state == Running:
+		t = s.more[j].area
+		t.add(st.req.GPUs*st.req.Milli, s.now-s.more[j].held)
+	default:
+		t = s.more[j].area
+	}
+	return t
+}
+
+// ran is the time that a job has had GPUs so far.
+func (s *Simulator) ran(st *jobState) int64 {
+	if st.state == Running {
+		return st.ran + s.now - st.start
+	}
+	return st.ran
 }

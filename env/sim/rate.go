@@ -67,11 +67,11 @@ func (s *Simulator) factor(j Job, gpus []cluster.GPU) float64 {
 // update works out the rate of j, which runs, anew.
 func (s *Simulator) update(j Job) {
 	st := &s.jobs[j]
-	rate := st.base * s.beside(j, st.gpus)
+	rate := s.more[j].base * s.beside(j, st.gpus)
 	if rate == st.rate {
 		return
 	}
-	s.settle(st)
+	s.settle(j, st)
 	st.rate = rate
 	st.finish = finishAt(st.since, st.left, st.rate)
 	s.refile(st)

@@ -15,10 +15,11 @@ import (
 // saved is a snapshot taken apart.
 type saved struct {
 	now, read, arrived, ended, seq, timer, points int64
-	more, waited, begun, over                     bool
+	coming, waited, begun, over                   bool
 	rows                                          uint64
 	jobs                                          []jobState
-	size                                          []int64  // GPUs of a job's gang
+	more                                          []jobMore
+	size                                          []int64  // GPUs of a running job's gang
 	lists                                         [4][]Job // waiting, running, spare, dead
 	gone                                          int
 	seqs                                          []int64 // by place in running
@@ -59,7 +60,9 @@ func (s *Simulator) restore(src []byte, jobs traces.Stream) error {
 		if err := s.cluster.Allocate(&st.req, st.gpus); err != nil {
 			return err
 		}
-		st.base = s.base(j, st, &st.req, st.gpus)
+		if s.dynamic {
+			s.extra(j).base = s.base(j, st, &st.req, st.gpus)
+		}
 		s.addTo(&s.running, j)
 		s.heapPush(finish{at: st.finish, seq: p.seqs[i], job: j})
 		if s.near.on {
@@ -108,7 +111,7 @@ func (s *Simulator) parse(src []byte) (*saved, error) {
 	for _, f := range []*int64{&p.now, &p.read, &p.arrived, &p.ended, &p.seq, &p.timer, &p.points} {
 		*f = int64(r.Int())
 	}
-	for _, f := range []*bool{&p.more, &p.waited, &p.begun, &p.over} {
+	for _, f := range []*bool{&p.coming, &p.waited, &p.begun, &p.over} {
 		*f = r.Bool()
 	}
 	gpus := func() []cluster.GPU {
@@ -123,29 +126,25 @@ func (s *Simulator) parse(src []byte) (*saved, error) {
 		return list
 	}
 	p.jobs = make([]jobState, r.Count(snapJob))
-	p.size = make([]int64, len(p.jobs))
+	p.size, p.more = make([]int64, len(p.jobs)), make([]jobMore, len(p.jobs))
 	for i := range p.jobs {
 		st := &p.jobs[i]
-		var counts [5]int64
+		var stops, state int64
 		for _, f := range [...]*int64{
-			&st.row, &st.pos, &st.since, &st.start, &st.first, &st.ran, &st.finish, &st.changed, &st.held, &st.begun, &st.owed,
-			&counts[0], &counts[1], &counts[2], &counts[3], &counts[4], &p.size[i],
+			&st.row, &st.pos, &st.since, &st.start, &st.first, &st.ran, &st.finish, &st.changed, &stops, &state, &p.size[i],
 		} {
 			*f = int64(r.Int())
 		}
-		for _, n := range counts {
-			if n < 0 || n > math.MaxInt32 {
-				return nil, fmt.Errorf("job %d has counts %v", i, counts)
+		if st.stops, st.state = int32(stops), State(state); int64(st.stops) != stops || int64(st.state) != state {
+			return nil, fmt.Errorf("job %d was stopped %d times and is in state %d", i, stops, state)
+		}
+		st.left, st.rate = r.F64(), r.F64()
+		st.sized, st.more = r.Bool(), r.Bool()
+		if st.more {
+			if err := p.more[i].read(&r); err != nil {
+				return nil, fmt.Errorf("job %d: %w", i, err)
 			}
 		}
-		st.stops, st.fails, st.moves, st.sizes = int32(counts[0]), int32(counts[1]), int32(counts[2]), int32(counts[3])
-		if st.state = State(counts[4]); int64(st.state) != counts[4] {
-			return nil, fmt.Errorf("job %d is in state %d", i, counts[4])
-		}
-		for _, f := range [...]*float64{&st.left, &st.rate, &st.saved, &st.lost} {
-			*f = r.F64()
-		}
-		st.area.hi, st.area.lo = r.U64(), r.U64()
 		st.gpus = gpus()
 	}
 	for k := range p.lists {
@@ -197,8 +196,9 @@ func (p *saved) check(c *cluster.Cluster) error {
 		return true
 	}
 	for i := range p.jobs {
-		if st := &p.jobs[i]; !st.possible(p.now, p.points) || !legal(st.gpus) {
-			return fmt.Errorf("job %d is in a state that cannot be: %+v", i, *st)
+		st, m := &p.jobs[i], &p.more[i]
+		if !st.possible(m, p.now, p.points) || !legal(st.gpus) {
+			return fmt.Errorf("job %d is in a state that cannot be: %+v, %+v", i, *st, *m)
 		}
 	}
 	in := make([]int, len(p.jobs)) // list + 1
@@ -232,20 +232,37 @@ func (p *saved) check(c *cluster.Cluster) error {
 }
 
 // possible says whether the times and amounts of a job make sense at now.
-func (st *jobState) possible(now, points int64) bool {
-	for _, v := range [...]float64{st.left, st.rate, st.saved, st.lost} {
+func (st *jobState) possible(m *jobMore, now, points int64) bool {
+	for _, v := range [...]float64{st.left, st.rate, m.saved, m.lost} {
 		if !(v >= 0) || math.IsInf(v, 0) {
 			return false
 		}
 	}
 	past := func(ns ...int64) bool { return slices.Min(ns) >= 0 && slices.Max(ns) <= now }
-	if st.state == Running {
-		return past(st.start, st.held, st.ran) && st.first >= 0 && st.first <= st.start && st.held >= st.start &&
-			st.start <= st.begun && st.begun <= st.since && (st.since <= now || st.since == st.begun) &&
-			st.changed >= 0 && st.changed <= points && st.owed == 0
+	ok := st.state <= Dropped && past(st.start, st.ran, m.held) && st.first >= -1 && st.first <= st.start && st.finish >= 0 &&
+		st.changed >= 0 && st.changed <= points && st.stops >= 0 && (!st.sized || st.more) &&
+		m.begun >= 0 && m.owed >= 0 && m.owed <= maxOwed && m.fails >= 0 && m.moves >= 0 && m.sizes >= 0
+	if st.state != Running {
+		return ok && past(st.since)
 	}
-	return st.state <= Dropped && past(st.since, st.start, st.ran, st.held) && st.first >= -1 && st.first <= st.start &&
-		st.finish >= 0 && st.changed >= 0 && st.changed <= points && st.begun >= 0 && st.owed >= 0 && st.owed <= maxOwed
+	// Only an overhead puts off progress.
+	return ok && st.first >= 0 && st.since >= st.start && (st.since <= now || st.more && st.since == m.begun)
+}
+
+// read takes apart what append wrote.
+func (m *jobMore) read(r *snap.Reader) error {
+	var counts [3]int64
+	for _, f := range [...]*int64{&m.begun, &m.owed, &m.held, &counts[0], &counts[1], &counts[2]} {
+		*f = int64(r.Int())
+	}
+	for i, f := range [...]*int32{&m.fails, &m.moves, &m.sizes} {
+		if *f = int32(counts[i]); int64(*f) != counts[i] {
+			return fmt.Errorf("%v failures, migrations and resizes", counts)
+		}
+	}
+	m.saved, m.lost = r.F64(), r.F64()
+	m.area.hi, m.area.lo = r.U64(), r.U64()
+	return nil
 }
 
 // reread reads the stream up to where the snapshot was taken and takes from it what the trace says of the jobs.
@@ -265,9 +282,9 @@ func (s *Simulator) reread(p *saved, jobs traces.Stream) error {
 	if err := s.Reset(jobs); err != nil {
 		return err
 	}
-	s.jobs, s.traced = p.jobs, make([]traces.Job, len(p.jobs))
+	s.jobs, s.more, s.traced = p.jobs, p.more, make([]traces.Job, len(p.jobs))
 	fit := int64(0) // jobs so far that fit the cluster
-	for s.more && (s.read < p.read || !p.more && s.read == p.read) {
+	for s.coming && (s.read < p.read || !p.coming && s.read == p.read) {
 		if i, ok := slot[s.read-1]; ok {
 			if p.jobs[i].pos != fit || int64(s.next.Submit) > p.now {
 				return fmt.Errorf("job %d is at position %d, the workload has it at %d", i, p.jobs[i].pos, fit)
@@ -282,7 +299,7 @@ func (s *Simulator) reread(p *saved, jobs traces.Stream) error {
 			return err
 		}
 	}
-	if len(slot) != 0 || s.read != p.read || s.more != p.more || s.rows != p.rows || fit != p.arrived {
+	if len(slot) != 0 || s.read != p.read || s.coming != p.coming || s.rows != p.rows || fit != p.arrived {
 		return errors.New("of a run of another workload")
 	}
 	return nil

@@ -16,7 +16,7 @@ const snapshotMagic = "CGsim2"
 
 // snapJob and snapEvent are the least bytes that a job and an event take.
 const (
-	snapJob   = 25 * 8
+	snapJob   = 14*8 + 2
 	snapEvent = 5 * 8
 	snapNode  = 3 * 8
 )
@@ -31,7 +31,7 @@ func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 	for _, v := range []int64{s.now, s.read, s.arrived, s.ended, s.seq, s.timer, s.points} {
 		b = snap.Int(b, int(v))
 	}
-	for _, v := range []bool{s.more, s.waited, s.begun, s.over} {
+	for _, v := range []bool{s.coming, s.waited, s.begun, s.over} {
 		b = snap.Bool(b, v)
 	}
 	b = snap.Int(b, len(s.jobs))
@@ -42,16 +42,18 @@ func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 			gang = st.req.GPUs
 		}
 		for _, v := range [...]int64{
-			st.row, st.pos, st.since, st.start, st.first, st.ran, st.finish, st.changed, st.held, st.begun, st.owed,
-			int64(st.stops), int64(st.fails), int64(st.moves), int64(st.sizes), int64(st.state), int64(gang),
+			st.row, st.pos, st.since, st.start, st.first, st.ran, st.finish, st.changed,
+			int64(st.stops), int64(st.state), int64(gang),
 		} {
 			b = snap.Int(b, int(v))
 		}
-		for _, v := range [...]float64{st.left, st.rate, st.saved, st.lost} {
-			b = snap.F64(b, v)
+		b = snap.F64(b, st.left)
+		b = snap.F64(b, st.rate)
+		b = snap.Bool(b, st.sized)
+		b = snap.Bool(b, st.more)
+		if st.more {
+			b = s.more[i].append(b)
 		}
-		b = snap.U64(b, st.area.hi)
-		b = snap.U64(b, st.area.lo)
 		b = appendGPUs(b, st.gpus)
 	}
 	for _, list := range [][]Job{s.waiting, s.running, s.spare, s.dead} {
@@ -83,6 +85,16 @@ func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 		}
 	}
 	return snap.Seal(b, start)
+}
+
+func (m *jobMore) append(b []byte) []byte {
+	for _, v := range [...]int64{m.begun, m.owed, m.held, int64(m.fails), int64(m.moves), int64(m.sizes)} {
+		b = snap.Int(b, int(v))
+	}
+	b = snap.F64(b, m.saved)
+	b = snap.F64(b, m.lost)
+	b = snap.U64(b, m.area.hi)
+	return snap.U64(b, m.area.lo)
 }
 
 func appendGPUs(b []byte, gpus []cluster.GPU) []byte {

@@ -47,18 +47,43 @@ type jobState struct {
 	talks   bool // its gang communicates between nodes (contention)
 	spans   bool // and between racks
 	speeds  bool // its model has speeds of its own
+	sized   bool // its gang has had another size than asked for
+	more    bool // it has an entry in Simulator.more
 	req     cluster.Request
 	gpus    []cluster.GPU
 	other   []cluster.GPU // the gang's last placement but one: events may still show it
+}
 
-	base                float64 // rate if it were alone
-	held                int64   // since when its gang has the size it has
-	area                gpuTime // until held
-	begun               int64   // since when, or from when on, it progresses in this stint: checkpoints are counted from here
-	saved               float64 // work left at the last checkpoint
-	lost                float64 // progress lost, ns of work
-	owed                int64   // overhead of the last stop, paid at the next start
-	fails, moves, sizes int32   // failures, migrations, resizes
+// jobMore is what only some runs need to know of a job. It stands apart so that plain runs do not touch it.
+type jobMore struct {
+	base  float64 // rate if it were alone, where rates depend on neighbours
+	begun int64   // since when, or from when on, it progresses in this stint: checkpoints are counted from here
+	saved float64 // work left at the last checkpoint, where there are any
+	lost  float64 // progress lost, ns of work
+	owed  int64   // overhead of the last stop, paid at the next start
+	held  int64   // since when a gang of another size than asked for has its present one
+	area  gpuTime // of such a job, until then
+
+	fails, moves, sizes int32 // failures, migrations, resizes
+}
+
+// extra is j's jobMore, empty at first. The pointer is valid until the next job gets one.
+func (s *Simulator) extra(j Job) *jobMore {
+	if !s.jobs[j].more {
+		for int(j) >= len(s.more) {
+			s.more = append(s.more, jobMore{})
+		}
+		s.more[j], s.jobs[j].more = jobMore{}, true
+	}
+	return &s.more[j]
+}
+
+// peek is what extra would be, without making it so.
+func (s *Simulator) peek(j Job) jobMore {
+	if !s.jobs[j].more {
+		return jobMore{}
+	}
+	return s.more[j]
 }
 
 // Simulator runs one workload on one cluster. Not safe for concurrent use.
@@ -70,12 +95,13 @@ type Simulator struct {
 	links   *contention // nil unless it is
 	models  bool        // gangs need a profile of their model
 	dynamic bool        // rates depend on the neighbours
+	stints  bool        // there are checkpoints or overheads
 	view    View
 
 	stream  traces.Stream
 	next    traces.Job      // read ahead
 	nextReq cluster.Request // its request
-	more    bool            // next is valid
+	coming  bool            // next is valid
 	read    int64           // rows read from the stream, next included
 	rows    uint64          // hash of these rows
 	arrived int64           // jobs that have arrived
@@ -85,6 +111,7 @@ type Simulator struct {
 	now      int64
 	jobs     []jobState
 	traced   []traces.Job // what the trace says of jobs[i]
+	more     []jobMore    // of those jobs[i] that need it
 	spare    []Job        // numbers to use again
 	dead     []Job        // ended, with an event still to be seen: spare later
 	gone     int          // how many of dead were told of at the current point: spare from the next Advance on
@@ -123,7 +150,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{cfg: cfg, cluster: c}
+	s := &Simulator{cfg: cfg, cluster: c, stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
 	s.view.s = s
 	if c.Pool() {
 		if cfg.Failures.MTBF > 0 {
@@ -148,7 +175,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 // Reset begins a run of jobs on the empty cluster. The stream is read one job ahead of time.
 func (s *Simulator) Reset(jobs traces.Stream) error {
 	s.cluster.Reset()
-	s.stream, s.more, s.read, s.rows, s.arrived, s.ended = jobs, false, 0, 0, 0, 0
+	s.stream, s.coming, s.read, s.rows, s.arrived, s.ended = jobs, false, 0, 0, 0, 0
 	s.refused = Refused{IDs: s.refused.IDs[:0]}
 	s.now, s.seq, s.timer, s.points = 0, 0, 0, 0
 	s.waited, s.begun, s.over, s.err = false, false, false, nil
@@ -163,7 +190,7 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 
 // readNext reads the next job that can ever fit.
 func (s *Simulator) readNext() error {
-	s.more = false
+	s.coming = false
 	before := s.next.Submit
 	for {
 		err := s.stream.Next(&s.next)
@@ -190,7 +217,7 @@ func (s *Simulator) readNext() error {
 					return err
 				}
 			}
-			s.nextReq, s.more = req, true
+			s.nextReq, s.coming = req, true
 			return nil
 		}
 		s.refused.Count++

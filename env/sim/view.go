@@ -26,7 +26,7 @@ func (v *View) Waiting() []Job { return v.s.waiting }
 func (v *View) Running() []Job { return v.s.running }
 
 // Arriving says whether more jobs will arrive.
-func (v *View) Arriving() bool { return v.s.more }
+func (v *View) Arriving() bool { return v.s.coming }
 
 // Arrived is the number of jobs that have arrived so far.
 func (v *View) Arrived() int { return int(v.s.arrived) }
@@ -79,13 +79,7 @@ func (v *View) Factor(j Job, gpus []cluster.GPU) float64 { return v.s.factor(j, 
 func (v *View) Left(j Job) float64 { return leftAt(&v.s.jobs[j], v.s.now) }
 
 // Ran is the time j has spent on GPUs so far.
-func (v *View) Ran(j Job) time.Duration {
-	st := &v.s.jobs[j]
-	if st.state == Running {
-		return time.Duration(st.ran + v.s.now - st.start)
-	}
-	return time.Duration(st.ran)
-}
+func (v *View) Ran(j Job) time.Duration { return time.Duration(v.s.ran(&v.s.jobs[j])) }
 
 // Started is when j was last started.
 func (v *View) Started(j Job) time.Duration { return time.Duration(v.s.jobs[j].start) }
@@ -98,24 +92,17 @@ func (v *View) Finished(j Job) time.Duration { return time.Duration(v.s.jobs[j].
 
 // GPUTime is what j has held of GPUs so far, in GPUs × nanoseconds, shares by their size. It is summed up exactly;
 // whole numbers up to 2^53 are exact here, too.
-func (v *View) GPUTime(j Job) float64 {
-	st := &v.s.jobs[j]
-	t := st.area
-	if st.state == Running {
-		t.add(st.req.GPUs*st.req.Milli, v.s.now-st.held)
-	}
-	return t.float()
-}
+func (v *View) GPUTime(j Job) float64 { return v.s.gpuTime(j).float() }
 
 // Lost is the progress, in work, that j lost in stops since a checkpoint.
-func (v *View) Lost(j Job) time.Duration { return time.Duration(math.Round(v.s.jobs[j].lost)) }
+func (v *View) Lost(j Job) time.Duration { return time.Duration(math.Round(v.s.peek(j).lost)) }
 
 // Preemptions, Failures, Migrations and Resizes are how often j was stopped by a decision, lost a node, was moved
 // and had its gang grown or cut.
 func (v *View) Preemptions(j Job) int { return int(v.s.jobs[j].stops) }
-func (v *View) Failures(j Job) int    { return int(v.s.jobs[j].fails) }
-func (v *View) Migrations(j Job) int  { return int(v.s.jobs[j].moves) }
-func (v *View) Resizes(j Job) int     { return int(v.s.jobs[j].sizes) }
+func (v *View) Failures(j Job) int    { return int(v.s.peek(j).fails) }
+func (v *View) Migrations(j Job) int  { return int(v.s.peek(j).moves) }
+func (v *View) Resizes(j Job) int     { return int(v.s.peek(j).sizes) }
 
 // Fits says whether j could start now, wherever its GPUs lie.
 func (v *View) Fits(j Job) bool { return v.s.cluster.Fits(&v.s.jobs[j].req) }
