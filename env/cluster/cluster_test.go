@@ -37,17 +37,22 @@ func topdrl(t testing.TB) *cluster.Cluster {
 // drawSpec draws a small cluster of mixed nodes: sizes, types, with and without limits of cores and memory.
 func drawSpec(t *rapid.T) cluster.Spec {
 	types := []string{"", "p100", "v100"}
-	s := cluster.Spec{Name: "drawn", Speeds: map[string]float64{"p100": 0.5, "v100": 2}}
+	speeds := map[string]float64{"p100": 0.5, "v100": 2}
+	s := cluster.Spec{Name: "drawn", Speeds: map[string]float64{}}
 	for range rapid.IntRange(1, 3).Draw(t, "racks") {
 		r := cluster.RackSpec{Count: cluster.Count(rapid.IntRange(0, 2).Draw(t, "rackCount"))}
 		for range rapid.IntRange(1, 2).Draw(t, "nodes") {
-			r.Nodes = append(r.Nodes, cluster.NodeSpec{
+			n := cluster.NodeSpec{
 				Count:   cluster.Count(rapid.IntRange(0, 3).Draw(t, "nodeCount")),
 				GPUs:    rapid.IntRange(0, 4).Draw(t, "gpus"),
 				GPUType: rapid.SampledFrom(types).Draw(t, "type"),
 				CPUs:    rapid.SampledFrom([]float64{0, 0, 1.5, 8}).Draw(t, "cpus"),
 				MemGB:   rapid.SampledFrom([]float64{0, 0, 0.5, 16}).Draw(t, "mem"),
-			})
+			}
+			if v, ok := speeds[n.GPUType]; ok {
+				s.Speeds[n.GPUType] = v
+			}
+			r.Nodes = append(r.Nodes, n)
 		}
 		s.Racks = append(s.Racks, r)
 	}

@@ -22,6 +22,8 @@ func TestParseShortForms(t *testing.T) {
 		{"swf:1", 1, 1, 1, true},
 		{"6x8", 48, 6, 1, false},
 		{"1x1", 1, 1, 1, false},
+		{"dally:4x2", 64, 8, 4, false},
+		{"dally-1x1", 8, 1, 1, false},
 	} {
 		t.Run(c.in, func(t *testing.T) {
 			spec, ok, err := cluster.Parse(c.in)
@@ -40,7 +42,7 @@ func TestParseShortForms(t *testing.T) {
 }
 
 func TestParseLeavesOtherNamesAlone(t *testing.T) {
-	for _, in := range []string{"", "philly-192", "x8", "6x", "pool", "pool:", "pool:x", "6X8", "6x8x2", " 6x8", "-6x8", "pool:-1"} {
+	for _, in := range []string{"", "philly-192", "x8", "6x", "pool", "pool:", "pool:x", "6X8", "6x8x2", " 6x8", "-6x8", "pool:-1", "dally:4", "dally4x2", "Dally:4x2"} {
 		if _, ok, err := cluster.Parse(in); ok || err != nil {
 			t.Errorf("Parse(%q) = ok %v, error %v; want no short form", in, ok, err)
 		}
@@ -48,7 +50,7 @@ func TestParseLeavesOtherNamesAlone(t *testing.T) {
 }
 
 func TestParseRefusesImpossibleSizes(t *testing.T) {
-	for _, in := range []string{"pool:0", "swf-0", "0x8", "6x0", "6x1025", "99999999999999999999x8", "pool:99999999999999999999", "1048577x1"} {
+	for _, in := range []string{"pool:0", "swf-0", "0x8", "6x0", "6x1025", "99999999999999999999x8", "pool:99999999999999999999", "1048577x1", "dally:0x4", "dally:4x0", "dally:99999999999999999999x1"} {
 		_, ok, err := cluster.Parse(in)
 		if !ok || err == nil || !strings.Contains(err.Error(), in) {
 			t.Errorf("Parse(%q) = ok %v, error %v; want an error that names it", in, ok, err)
@@ -59,7 +61,7 @@ func TestParseRefusesImpossibleSizes(t *testing.T) {
 func TestValidateReportsEveryFault(t *testing.T) {
 	spec := cluster.Spec{
 		Racks: []cluster.RackSpec{
-			{Count: -1, Nodes: []cluster.NodeSpec{{Count: -2, GPUs: 8, CPUs: math.NaN(), MemGB: -1, GPUMemGB: math.Inf(1)}}},
+			{Count: -1, Nodes: []cluster.NodeSpec{{Count: -2, GPUs: 8, GPUType: "a", CPUs: math.NaN(), MemGB: -1, GPUMemGB: math.Inf(1)}}},
 			{Uplink: cluster.Link{Gbps: -1}},
 			{Nodes: []cluster.NodeSpec{{GPUs: 2000, CPUs: 1e300, Link: cluster.Link{Latency: -time.Second}, NIC: cluster.Link{Gbps: math.NaN()}}}},
 		},
@@ -67,7 +69,7 @@ func TestValidateReportsEveryFault(t *testing.T) {
 	}
 	want := []string{"racks[0].count", "racks[0].nodes[0].count", "racks[0].nodes[0].cpus", "racks[0].nodes[0].mem_gb",
 		"racks[0].nodes[0].gpu_mem_gb", "racks[1].nodes", "racks[1].uplink.gbps", "racks[2].nodes[0].gpus",
-		"racks[2].nodes[0].cpus", "racks[2].nodes[0].link.latency", "racks[2].nodes[0].nic.gbps", "speeds.a", "speeds.b"}
+		"racks[2].nodes[0].cpus", "racks[2].nodes[0].link.latency", "racks[2].nodes[0].nic.gbps", "speeds.a", "speeds.b", "speeds.b"}
 	got := fault.All(spec.Validate())
 	for i, f := range got {
 		if i >= len(want) || f.Key != want[i] {
@@ -79,6 +81,49 @@ func TestValidateReportsEveryFault(t *testing.T) {
 	}
 	if _, err := cluster.New(spec); err == nil {
 		t.Error("New builds a faulty cluster")
+	}
+}
+
+func TestSpeedsAreOfTypesThatSomeNodeHas(t *testing.T) {
+	typed := []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 8, GPUType: "A100"}, {GPUs: 2}, {GPUs: 4, GPUType: "T4"}}}}
+	plain := []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 8}}}}
+	for _, x := range []struct {
+		spec  cluster.Spec
+		speed string
+		want  string
+	}{
+		{cluster.Spec{Racks: typed}, "T4", ""},
+		{cluster.Spec{Racks: typed}, "", ""},
+		{cluster.Spec{Racks: typed}, "V100", "speeds.V100: got 0.5, want the type of some node: A100, T4"},
+		{cluster.Spec{Racks: typed}, "a100", "speeds.a100: got 0.5, want the type of some node: A100, T4"},
+		{cluster.Spec{Racks: plain}, "A100", "speeds.A100: got 0.5, want none: no node states a gpu_type"},
+		{cluster.Spec{Pool: 8}, "A100", "speeds.A100: got 0.5, want none: the GPUs of a counter have no type"},
+	} {
+		x.spec.Speeds = map[string]float64{x.speed: 0.5}
+		got := ""
+		if err := x.spec.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != x.want {
+			t.Errorf("a speed of %q: %q, want %q", x.speed, got, x.want)
+		}
+	}
+}
+
+func TestDallysMachinesHaveItsLinks(t *testing.T) {
+	c := mustNew(t, "dally:3x2", cluster.Spec{})
+	if c.Racks() != 3 || c.Nodes() != 6 || c.MaxNode() != 8 {
+		t.Errorf("%d racks, %d nodes, %d GPUs on the largest", c.Racks(), c.Nodes(), c.MaxNode())
+	}
+	// 600, 200 and 400 GB/s, eight bits a byte.
+	for _, x := range []struct {
+		got     cluster.Link
+		gbps    float64
+		latency time.Duration
+	}{{c.Link(5), 4800, 500}, {c.NIC(5), 1600, 5000}, {c.Uplink(2), 3200, 50000}} {
+		if x.got.Gbps != x.gbps || x.got.Latency != x.latency {
+			t.Errorf("got %+v, want %v Gbit/s and %v", x.got, x.gbps, x.latency)
+		}
 	}
 }
 
