@@ -136,8 +136,10 @@ func (s *Simulator) end(j Job) {
 	if s.near.on {
 		s.departFrom(j)
 	}
-	s.account(j, st)
-	s.resized(j, st, int(st.asked))
+	if st.sized {
+		s.account(j, st)
+		s.resized(j, st, int(st.asked))
+	}
 	st.ran += s.now - st.start
 	st.left, st.since, st.state, st.rate = 0, s.now, Finished, 0
 	st.finish = s.now

@@ -91,8 +91,10 @@ func (s *Simulator) startJob(d *Decision) error {
 	if err := s.cluster.Allocate(req, d.GPUs); err != nil {
 		return fmt.Errorf("start job %d (%s): %w", j, s.traced[j].ID, err)
 	}
-	s.account(j, st)
-	s.resized(j, st, n)
+	if st.sized || n != int(st.asked) {
+		s.account(j, st)
+		s.resized(j, st, n)
+	}
 	// The event of the stop before still shows the old list at this point.
 	st.gpus, st.other = append(st.other[:0], d.GPUs...), st.gpus
 	st.start, st.changed = s.now, s.points
@@ -103,7 +105,11 @@ func (s *Simulator) startJob(d *Decision) error {
 	}
 	st.state = Running
 	s.place(j, st)
-	s.begin(j, st, s.startup(j, n))
+	if s.stints {
+		s.begin(j, st, s.peek(j).owed+s.cfg.Overhead.start(n))
+	} else {
+		st.since, st.finish = s.now, finishAt(s.now, st.left, st.rate)
+	}
 	s.removeFrom(&s.waiting, j)
 	s.addTo(&s.running, j)
 	s.heapPush(finish{at: st.finish, seq: s.seq, job: j})
@@ -152,8 +158,10 @@ func (s *Simulator) stop(j Job, kind EventKind) {
 	}
 	s.settle(j, st)
 	s.rollBack(j, st)
-	s.account(j, st)
-	s.resized(j, st, int(st.asked))
+	if st.sized {
+		s.account(j, st)
+		s.resized(j, st, int(st.asked))
+	}
 	st.ran += s.now - st.start
 	st.since, st.state, st.rate = s.now, Waiting, 0
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, GPUs: st.gpus})

@@ -64,7 +64,11 @@ func (s *Simulator) move(j Job, st *jobState, req *cluster.Request, gpus []clust
 	st.changed = s.points
 	st.gpus, st.other = append(st.other[:0], gpus...), st.gpus
 	s.place(j, st)
-	s.begin(j, st, overhead)
+	if s.stints {
+		s.begin(j, st, overhead)
+	} else {
+		st.finish = finishAt(s.now, st.left, st.rate)
+	}
 	s.refile(st)
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, GPUs: st.gpus})
 	s.check()

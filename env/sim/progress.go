@@ -39,19 +39,9 @@ func (s *Simulator) rollBack(j Job, st *jobState) {
 // begin lets j's gang, placed now, progress once the overhead is over.
 func (s *Simulator) begin(j Job, st *jobState, overhead int64) {
 	st.since = s.now + min(overhead, maxTime-s.now)
-	if s.stints {
-		m := s.extra(j)
-		m.begun, m.saved, m.owed = st.since, st.left, 0
-	}
 	st.finish = finishAt(st.since, st.left, st.rate)
-}
-
-// startup is the overhead of starting a gang of n GPUs, and what is still owed for the stop before.
-func (s *Simulator) startup(j Job, n int) int64 {
-	if !s.stints {
-		return 0
-	}
-	return s.peek(j).owed + s.cfg.Overhead.start(n)
+	m := s.extra(j)
+	m.begun, m.saved, m.owed = st.since, st.left, 0
 }
 
 // account keeps the GPU-time of jobs that have not always had the GPUs they asked for: before such a gang's size

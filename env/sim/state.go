@@ -249,11 +249,12 @@ func (s *Simulator) arrive() error {
 	}
 	s.traced[j] = s.next
 	st := &s.jobs[j]
-	*st = jobState{
-		left: float64(s.next.Work), rate: 0, since: s.now, first: -1,
-		pos: s.arrived, row: s.read - 1, state: Waiting, req: s.nextReq, gpus: st.gpus[:0], other: st.other,
-		asked: int32(s.nextReq.GPUs), speeds: s.ownSpeeds(),
-	}
+	gpus, other := st.gpus[:0], st.other
+	*st = jobState{}
+	st.left, st.since, st.first = float64(s.next.Work), s.now, -1
+	st.pos, st.row = s.arrived, s.read-1
+	st.req, st.asked, st.speeds = s.nextReq, int32(s.nextReq.GPUs), s.ownSpeeds()
+	st.gpus, st.other = gpus, other
 	s.arrived++
 	s.addTo(&s.waiting, j)
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Submit, Job: j})
