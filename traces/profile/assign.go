@@ -96,7 +96,7 @@ func ratio(a, b *measured) float64 {
 }
 
 // Work is the run time of a job alone on gpus GPUs of type reference, placed together: iterations over the
-// throughput. Sia's and Pollux' tables know how many iterations a training takes with each batch size, so that
+// throughput. As in a profile's Scaling, more GPUs than were measured bring no more. Sia's and Pollux' tables know how many iterations a training takes with each batch size, so that
 // iterations may be 0 there. batch counts the examples on all GPUs together; 0 = not given: it is then the one in
 // the model's name, else the one with the shortest training on these GPUs where the table knows how long a training
 // is (as the authors drew those of their workloads), else the smallest that was measured there. ok is false where
@@ -114,7 +114,7 @@ func (m *model) work(gpus int, iterations int64, gpu string) (time.Duration, boo
 	if iterations <= 0 {
 		iterations = m.iterations
 	}
-	rate, ok := m.rate(gpu, gpus)
+	rate, ok := m.capped(gpu, gpus)
 	if !ok || iterations <= 0 {
 		return 0, false
 	}

@@ -97,8 +97,8 @@ func TestSeededInterferenceHasDeepSharesFigures(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum, below, n := 0.0, 0, 0
-		for i := range 36 {
-			for j := range 36 {
+		for i := range 100 {
+			for j := range 100 {
 				k := x.Kept(of("model-"+strconv.Itoa(i)), of("model-"+strconv.Itoa(j)))
 				if k < .123 || k > 1 {
 					t.Fatalf("keeps %v", k)

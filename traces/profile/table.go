@@ -184,7 +184,8 @@ func (t *Table) all(name string) []*model {
 
 // pick is the model of that name and batch size (0 = not given). Where the name leaves the batch size open, it is
 // the one with the shortest training on gpus GPUs of type gpu if the table knows how long a training is, else the
-// smallest that was measured there. nil = there is none.
+// smallest that was measured there; where none was, the same among those measured on fewer GPUs only. nil = there is
+// none.
 func (t *Table) pick(name string, batch, gpus int, gpu string) *model {
 	if m := t.byName[name]; m != nil {
 		if batch == 0 || m.batch == 0 || m.batch == batch {
@@ -193,24 +194,26 @@ func (t *Table) pick(name string, batch, gpus int, gpu string) *model {
 		return nil
 	}
 	var best, first *model
-	least := math.Inf(1)
-	for _, m := range t.byBase[name] {
-		if batch != 0 && m.batch != 0 && m.batch != batch {
-			continue
-		}
-		if first == nil {
-			first = m
-		}
-		if r, ok := m.rate(gpu, gpus); ok {
-			if time := float64(m.iterations) / r; time < least {
-				best, least = m, time // all 0 where lengths are not known: the first stays
+	for _, throughput := range [...]func(m *model, gpu string, gpus int) (float64, bool){(*model).rate, (*model).capped} {
+		least := math.Inf(1)
+		for _, m := range t.byBase[name] {
+			if batch != 0 && m.batch != 0 && m.batch != batch {
+				continue
+			}
+			if first == nil {
+				first = m
+			}
+			if r, ok := throughput(m, gpu, gpus); ok {
+				if time := float64(m.iterations) / r; time < least {
+					best, least = m, time // all 0 where lengths are not known: the first stays
+				}
 			}
 		}
+		if best != nil {
+			return best
+		}
 	}
-	if best == nil {
-		return first
-	}
-	return best
+	return first
 }
 
 func (m *model) find(gpu string) *measured {
@@ -237,6 +240,14 @@ func (m *model) rate(gpu string, gpus int) (float64, bool) {
 	}
 	a, b := o.curve[i-1], o.curve[i]
 	return a.Throughput + (b.Throughput-a.Throughput)*float64(gpus-a.GPUs)/float64(b.GPUs-a.GPUs), true
+}
+
+// capped is rate, but more GPUs than were measured count as those that were.
+func (m *model) capped(gpu string, gpus int) (float64, bool) {
+	if o := m.find(gpu); o != nil && len(o.curve) > 0 {
+		gpus = min(gpus, o.curve[len(o.curve)-1].GPUs)
+	}
+	return m.rate(gpu, gpus)
 }
 
 // at is where gpus stands in the curve, or would stand.
