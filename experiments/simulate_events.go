@@ -15,7 +15,10 @@ import (
 //	{"t_s":12.5,"event":"start","job":"17","gpus":[0,1]}
 //
 // in the order in which things happened. t_s is exact, in seconds since the trace's origin. gpus are the gang's,
-// by their number in the cluster; empty for submits, and on a counter, whose GPUs have no identity.
+// by their number in the cluster; empty for submits, and on a counter, whose GPUs have no identity. What happens to
+// a node names it in place of job and GPUs:
+//
+//	{"t_s":12.5,"event":"node-fail","node":3}
 type eventLog struct {
 	w   *bufio.Writer
 	row []byte
@@ -36,6 +39,15 @@ func (l *eventLog) Observe(v *sim.View, p *sim.Point) error {
 		b = traces.AppendSeconds(b, e.At)
 		b = append(b, `,"event":"`...)
 		b = append(b, e.Kind.String()...)
+		if e.Job < 0 { // a node's
+			b = append(b, `","node":`...)
+			b = strconv.AppendInt(b, int64(e.Node), 10)
+			l.row = append(b, "}\n"...)
+			if _, err := l.w.Write(l.row); err != nil {
+				return err
+			}
+			continue
+		}
 		b = append(b, `","job":`...)
 		b = appendJSON(b, v.Trace(e.Job).ID)
 		b = append(b, `,"gpus":[`...)

@@ -93,6 +93,10 @@ func (c *Collector) Observe(v *sim.View, p *sim.Point) error {
 			c.system.submit(e.Job)
 		case sim.Finish:
 			c.add(v, e.Job, e.At)
+		case sim.Drop:
+			if c.Keep == nil || c.Keep(v.Pos(e.Job)) {
+				c.lost += v.Lost(e.Job)
+			}
 		}
 	}
 	if v.Over() {
@@ -120,8 +124,10 @@ func (c *Collector) add(v *sim.View, j sim.Job, finish time.Duration) {
 	k := Job{
 		Pos: int32(pos), GPUs: int32(t.GPUs), Milli: int16(r.Milli), Submit: t.Submit, First: v.FirstStart(j), Finish: finish,
 		Run: v.Ran(j), Work: t.Work, Preemptions: int32(v.Preemptions(j)),
+		Migrations: int32(v.Migrations(j)),
 	}
-	k.GPUTime = float64(t.GPUs*r.Milli) / 1000 * k.Run.Seconds()
+	k.GPUTime = v.GPUTime(j) / 1e9
+	c.lost += v.Lost(j)
 	if finish < 0 {
 		k.Work = max(0, t.Work-time.Duration(v.Left(j)))
 	} else {

@@ -72,7 +72,7 @@ func (r *wait) Reset(w *sched.Window) { r.w, r.n = w, 0 }
 func (r *wait) Event(v *sim.View, e *sim.Event) float64 {
 	if counted(r.w, v, e.Job) {
 		switch e.Kind {
-		case sim.Submit, sim.Preempt:
+		case sim.Submit, sim.Preempt, sim.Fail:
 			r.n++
 		case sim.Start:
 			r.n--
@@ -177,7 +177,8 @@ func (r *bsld) Rate() float64 { return -r.sum / float64(r.w.Jobs) }
 
 // throughput pays (Σ_running n·rate − c·Σ_waiting n)/(G·tau) per second (TopDRL's form, c = 2). Return =
 // (Σ n·work − c·Σ n·wait)/(G·tau). The work term is the same for every policy that drains the window: what it
-// teaches there is GPU-weighted waiting.
+// teaches there is GPU-weighted waiting. n is as asked for, which is what rates are relative to. Rates are those at
+// the last event of each job: it does not notice what neighbours change (comm contention, interference).
 type throughput struct {
 	w       *sched.Window
 	c       float64
@@ -197,7 +198,7 @@ func (r *throughput) Event(v *sim.View, e *sim.Event) float64 {
 		return 0
 	}
 	q := v.Request(e.Job)
-	n := float64(q.GPUs*q.Milli) / 1000
+	n := float64(v.Asked(e.Job)*q.Milli) / 1000
 	for int(e.Job) >= len(r.rate) {
 		r.rate = append(r.rate, 0)
 	}
@@ -208,6 +209,11 @@ func (r *throughput) Event(v *sim.View, e *sim.Event) float64 {
 		} else {
 			r.queued -= n
 		}
+	}
+	begin := func() {
+		r.rate[e.Job] = n * v.Factor(e.Job, e.GPUs)
+		r.running++
+		r.work += r.rate[e.Job]
 	}
 	stop := func() {
 		if r.running--; r.running == 0 {
@@ -221,10 +227,11 @@ func (r *throughput) Event(v *sim.View, e *sim.Event) float64 {
 		enter()
 	case sim.Start:
 		leave()
-		r.rate[e.Job] = n * v.Factor(e.Job, e.GPUs)
-		r.running++
-		r.work += r.rate[e.Job]
-	case sim.Preempt:
+		begin()
+	case sim.Migrate, sim.Resize:
+		stop()
+		begin()
+	case sim.Preempt, sim.Fail:
 		stop()
 		enter()
 	case sim.Finish:

@@ -50,7 +50,7 @@ type Env struct {
 	win   Window
 
 	stream  traces.Slice
-	warm    *heuristic.Scheduler
+	warm    heuristic.Policy
 	account account
 	carry   float64 // earned before the first decision
 	base    *baseline
@@ -133,7 +133,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	return e, nil
 }
 
-func fifoSkip(placement string) (*heuristic.Scheduler, error) {
+func fifoSkip(placement string) (heuristic.Policy, error) {
 	cfg := heuristic.DefaultConfig()
 	cfg.Admission, cfg.Placement = "skip", placement
 	return heuristic.New(cfg)
@@ -258,7 +258,7 @@ func (e *Env) prepare(ep env.Episode, try uint64) error {
 
 // warmUp runs the first jobs under h until the job at position first arrives, then drops what waits of them. It
 // shows every point but the last, which it returns, to seen. d is scratch space.
-func warmUp(ctx context.Context, s *sim.Simulator, h *heuristic.Scheduler, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
+func warmUp(ctx context.Context, s *sim.Simulator, h heuristic.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
 	v := s.View()
 	h.Reset(v)
 	for {
@@ -382,6 +382,10 @@ func (e *Env) event(ev *sim.Event) {
 	case sim.Submit:
 		s.LastArrival = ev.At
 		e.learn(ev.Job)
+		if s.Known[ev.Job].Counted {
+			e.enqueue(ev.Job)
+		}
+	case sim.Preempt, sim.Fail:
 		if s.Known[ev.Job].Counted {
 			e.enqueue(ev.Job)
 		}

@@ -133,6 +133,7 @@ func (s *Simulator) end(j Job) {
 	s.heapRemove(int(st.heap))
 	s.removeFrom(&s.running, j)
 	s.cluster.Release(&st.req, st.gpus)
+	n := int32(st.req.GPUs)
 	if s.near.on {
 		s.departFrom(j)
 	}
@@ -145,5 +146,5 @@ func (s *Simulator) end(j Job) {
 	st.finish = s.now
 	s.ended++
 	s.dead = append(s.dead, j)
-	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Finish, Job: j, GPUs: st.gpus})
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Finish, Job: j, N: n, GPUs: st.gpus})
 }

@@ -114,7 +114,7 @@ func (s *Simulator) startJob(d *Decision) error {
 	s.addTo(&s.running, j)
 	s.heapPush(finish{at: st.finish, seq: s.seq, job: j})
 	s.seq++
-	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Start, Job: j, GPUs: st.gpus})
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Start, Job: j, N: int32(st.req.GPUs), GPUs: st.gpus})
 	s.check()
 	return nil
 }
@@ -153,6 +153,7 @@ func (s *Simulator) stop(j Job, kind EventKind) {
 	s.removeFrom(&s.running, j)
 	s.addTo(&s.waiting, j)
 	s.cluster.Release(&st.req, st.gpus)
+	n := int32(st.req.GPUs)
 	if s.near.on {
 		s.departFrom(j)
 	}
@@ -164,7 +165,7 @@ func (s *Simulator) stop(j Job, kind EventKind) {
 	}
 	st.ran += s.now - st.start
 	st.since, st.state, st.rate = s.now, Waiting, 0
-	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, GPUs: st.gpus})
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, N: n, GPUs: st.gpus})
 }
 
 func (s *Simulator) drop(j Job) error {

@@ -45,6 +45,7 @@ type Event struct {
 	Kind EventKind
 	Job  Job   // -1 for Timer, NodeFail and NodeRecover
 	Node int32 // of NodeFail and NodeRecover
+	N    int32 // GPUs of the gang: as many as GPUs shows, and on counters, where it shows none
 	GPUs []cluster.GPU
 }
 

@@ -70,7 +70,7 @@ func (s *Simulator) move(j Job, st *jobState, req *cluster.Request, gpus []clust
 		st.finish = finishAt(s.now, st.left, st.rate)
 	}
 	s.refile(st)
-	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, GPUs: st.gpus})
+	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, N: int32(st.req.GPUs), GPUs: st.gpus})
 	s.check()
 	return nil
 }

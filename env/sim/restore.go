@@ -165,12 +165,12 @@ func (s *Simulator) parse(src []byte) (*saved, error) {
 	for k := range p.events {
 		p.events[k] = make([]Event, r.Count(snapEvent))
 		for i := range p.events[k] {
-			at, kind, j, node := r.Int(), r.Int(), r.Int(), r.Int()
+			at, kind, j, node, n := r.Int(), r.Int(), r.Int(), r.Int(), r.Int()
 			if kind < 0 || kind > int(NodeRecover) || j < -1 || j >= len(p.jobs) || (j < 0) != EventKind(kind).jobless() ||
-				node < 0 || node >= s.cluster.Nodes() {
-				return nil, fmt.Errorf("event %d of job %d, node %d", kind, j, node)
+				node < 0 || node >= s.cluster.Nodes() || n < 0 || n > s.cluster.GPUs() {
+				return nil, fmt.Errorf("event %d of job %d, node %d, %d GPUs", kind, j, node, n)
 			}
-			p.events[k][i] = Event{At: time.Duration(at), Kind: EventKind(kind), Job: Job(j), Node: int32(node), GPUs: gpus()}
+			p.events[k][i] = Event{At: time.Duration(at), Kind: EventKind(kind), Job: Job(j), Node: int32(node), N: int32(n), GPUs: gpus()}
 		}
 	}
 	if s.cfg.Failures.MTBF > 0 {

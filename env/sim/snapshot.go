@@ -17,7 +17,7 @@ const snapshotMagic = "CGsim2"
 // snapJob and snapEvent are the least bytes that a job and an event take.
 const (
 	snapJob   = 14*8 + 2
-	snapEvent = 5 * 8
+	snapEvent = 6 * 8
 	snapNode  = 3 * 8
 )
 
@@ -73,6 +73,7 @@ func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 			b = snap.Int(b, int(e.Kind))
 			b = snap.Int(b, int(e.Job))
 			b = snap.Int(b, int(e.Node))
+			b = snap.Int(b, int(e.N))
 			b = appendGPUs(b, e.GPUs)
 		}
 	}
