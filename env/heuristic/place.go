@@ -1,0 +1,78 @@
+package heuristic
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// placer chooses the GPUs of a job among those that are free of c, which is the run's cluster or a copy for
+// planning. Otherwise it is as cluster.Placement.
+type placer interface {
+	// Reset begins a run: nothing that was seen in another may matter.
+	Reset()
+	Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
+}
+
+// Given is what some placements must be told of the workload. It is not changed.
+type Given struct {
+	// Classes is the distribution of requests for fgd; nil = it learns from those that it places.
+	Classes []cluster.Class
+	// Interference and InterferenceScope, as sim.Config has them, are for least-interference, which without them is
+	// best-fit.
+	Interference      sim.Interference
+	InterferenceScope string
+}
+
+// PlacementNames are the placements that a Config may name: those of package cluster and those that look at the
+// jobs that run. Beside these, lwf-K stands for any K from 1.
+func PlacementNames() []string {
+	return append(cluster.PlacementNames(), "least-interference", "lwf-1", "lwf-2", "lwf-4")
+}
+
+// newPlacement returns the placement that cfg names.
+func newPlacement(cfg Config) (placer, error) {
+	switch name := cfg.Placement; {
+	case name == "least-interference":
+		return newLeastInterference(cfg.Given), nil
+	case strings.HasPrefix(name, "lwf-"):
+		if k, err := strconv.Atoi(name[len("lwf-"):]); err == nil && k >= 1 && name == "lwf-"+strconv.Itoa(k) {
+			return newLWF(k), nil
+		}
+	default:
+		p, err := cluster.NewPlacement(name)
+		if err != nil {
+			break
+		}
+		b := &blind{p}
+		b.Reseed(cfg.Seed)
+		if p, ok := p.(*cluster.FGD); ok {
+			p.SetClasses(cfg.Given.Classes)
+		}
+		return b, nil
+	}
+	return nil, fmt.Errorf("placement %q is unknown, want one of %s", cfg.Placement, strings.Join(PlacementNames(), ", "))
+}
+
+// blind is a placement that does not look at jobs.
+type blind struct{ rule cluster.Placement }
+
+func (b *blind) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+	return b.rule.Place(c, v.Request(j), dst)
+}
+
+func (b *blind) Reset() {
+	if p, ok := b.rule.(*cluster.FGD); ok {
+		p.Reset()
+	}
+}
+
+// Reseed changes the seed of a random placement.
+func (b *blind) Reseed(seed uint64) {
+	if p, ok := b.rule.(*cluster.Random); ok {
+		p.Reseed(seed)
+	}
+}

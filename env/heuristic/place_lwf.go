@@ -1,0 +1,137 @@
+package heuristic
+
+import (
+	"cmp"
+	"slices"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// lwf is least workload first, LWF-κ (Wang, Shi, Wang, Chu: "Communication contention aware scheduling of multiple
+// deep learning training jobs", 2020). The load of a GPU is the work left of the jobs on it, at rate 1. A gang of up
+// to κ GPUs takes those with the least load, wherever they are; a larger one goes node by node, by mean load of
+// all the node's GPUs, taking of each what it has room for, least loaded first. Ties go to the lowest number.
+//
+// The authors' simulator keeps account of loads by itself, with an estimate of communication in it, and sorts
+// its list of nodes in place, so that ties depend on what was placed before. Here the load is what the run says.
+// Like SJF under exact estimates it looks at work that a scheduler could only predict.
+type lwf struct {
+	k     int
+	cpu   cluster.Placement // of jobs without GPUs
+	load  []int64           // nanoseconds, by GPU
+	gpus  []loaded[int64]
+	nodes []loaded[float64]
+	took  []int32 // by node
+}
+
+// loaded is a GPU or node and its load.
+type loaded[T cmp.Ordered] struct {
+	load T
+	at   int32
+}
+
+func (a loaded[T]) compare(b loaded[T]) int {
+	return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.at, b.at))
+}
+
+func newLWF(k int) *lwf {
+	p := &lwf{k: k}
+	p.cpu, _ = cluster.NewPlacement("first-fit")
+	return p
+}
+
+func (*lwf) Reset() {}
+
+func (p *lwf) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+	dst = dst[:0]
+	r := v.Request(j)
+	if !c.Fits(r) {
+		return dst, false
+	}
+	if c.Pool() {
+		return dst, true
+	}
+	if r.GPUs == 0 {
+		return p.cpu.Place(c, r, dst)
+	}
+	p.weigh(v, c)
+	if r.GPUs <= p.k {
+		return p.least(c, r, dst), true
+	}
+	return p.byNode(c, r, dst), true
+}
+
+// weigh works out the load of every GPU. What is wholly free of c, as it may be of a copy for planning, has none.
+func (p *lwf) weigh(v *sim.View, c *cluster.Cluster) {
+	if len(p.load) != c.GPUs() || len(p.took) != c.Nodes() {
+		p.load, p.took = make([]int64, c.GPUs()), make([]int32, c.Nodes())
+	}
+	clear(p.load)
+	for _, j := range v.Running() {
+		left := int64(v.Left(j))
+		for _, g := range v.GPUs(j) {
+			if g >= 0 && c.GPUFree(g) < 1000 {
+				p.load[g] += left
+			}
+		}
+	}
+}
+
+// usable appends the GPUs of node with a share left for r to p.gpus.
+func (p *lwf) usable(c *cluster.Cluster, node int, r *cluster.Request) {
+	from, to := c.NodeGPUs(node)
+	for g := from; g < to; g++ {
+		if c.GPUFree(g) >= r.Milli {
+			p.gpus = append(p.gpus, loaded[int64]{p.load[g], int32(g)})
+		}
+	}
+}
+
+func (p *lwf) least(c *cluster.Cluster, r *cluster.Request, dst []cluster.GPU) []cluster.GPU {
+	p.gpus = p.gpus[:0]
+	for n := range p.took {
+		if p.took[n] = int32(c.Room(n, r)); p.took[n] > 0 {
+			p.usable(c, n, r)
+		}
+	}
+	slices.SortFunc(p.gpus, loaded[int64].compare)
+	for _, g := range p.gpus {
+		n := c.NodeOf(cluster.GPU(g.at))
+		if p.took[n] == 0 {
+			continue // no cores or memory for another
+		}
+		p.took[n]--
+		if dst = append(dst, cluster.GPU(g.at)); len(dst) == r.GPUs {
+			break
+		}
+	}
+	return dst
+}
+
+func (p *lwf) byNode(c *cluster.Cluster, r *cluster.Request, dst []cluster.GPU) []cluster.GPU {
+	p.nodes = p.nodes[:0]
+	for n := range p.took {
+		if p.took[n] = int32(c.Room(n, r)); p.took[n] == 0 {
+			continue
+		}
+		from, to := c.NodeGPUs(n)
+		sum := 0.0
+		for g := from; g < to; g++ {
+			sum += float64(p.load[g])
+		}
+		p.nodes = append(p.nodes, loaded[float64]{sum / float64(to-from), int32(n)})
+	}
+	slices.SortFunc(p.nodes, loaded[float64].compare)
+	for _, n := range p.nodes {
+		p.gpus = p.gpus[:0]
+		p.usable(c, int(n.at), r)
+		slices.SortFunc(p.gpus, loaded[int64].compare)
+		for _, g := range p.gpus[:p.took[n.at]] {
+			if dst = append(dst, cluster.GPU(g.at)); len(dst) == r.GPUs {
+				return dst
+			}
+		}
+	}
+	return dst
+}
