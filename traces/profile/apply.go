@@ -3,6 +3,7 @@ package profile
 import (
 	"math"
 	"sync"
+	"time"
 
 	"clustergym/traces"
 )
@@ -11,13 +12,13 @@ import (
 // group. Forward and backward pass together count as three forward passes.
 const p100TFLOPS = 10.6
 
-// Compute is the model's compute time of one iteration on one GPU with so many examples, in seconds: Ms where it is
-// given, else GFLOPs · batch · 3 over the speed of a P100.
-func (v *Model) Compute(batch int) float64 {
+// Compute is the model's compute time of one iteration on one GPU with so many examples: Ms where it is given, else
+// GFLOPs · batch · 3 over the speed of a P100.
+func (v *Model) Compute(batch int) time.Duration {
 	if v.Ms > 0 {
-		return v.Ms / 1e3
+		return duration(v.Ms / 1e3)
 	}
-	return v.GFLOPs * float64(batch) * 3 / (p100TFLOPS * 1e3)
+	return duration(v.GFLOPs * float64(batch) * 3 / (p100TFLOPS * 1e3))
 }
 
 // Profile is the profile of the job called jobID: that of modelName where the mix has a model of that name, else
@@ -63,7 +64,7 @@ func profileOf(v *Model, batch int) *traces.Profile {
 	defer made.Unlock()
 	p := made.profiles[madeKey{*v, batch}]
 	if p == nil {
-		p = &traces.Profile{Name: v.Name, GradientBytes: int64(math.Round(v.MB * 1e6)), Compute: duration(v.Compute(batch)), MemBytes: mebibytes(v.MemMB), Skewed: v.Skewed}
+		p = &traces.Profile{Name: v.Name, GradientBytes: int64(math.Round(v.MB * 1e6)), Compute: v.Compute(batch), MemBytes: mebibytes(v.MemMB), Skewed: v.Skewed}
 		made.profiles[madeKey{*v, batch}] = p
 	}
 	return p

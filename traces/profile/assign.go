@@ -37,8 +37,8 @@ func (t *Table) profile(m *model, gpu string, over *traces.Profile) *traces.Prof
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := profileKey{m, gpu, over}
-	if over != nil && t.profiles[profileKey{m, gpu, nil}] == over {
-		return over // given by the table before
+	if from, ok := t.given[over]; ok && from.m == m && from.reference == gpu {
+		return over // the table's own
 	}
 	if p := t.profiles[key]; p != nil {
 		return p
@@ -62,7 +62,7 @@ func (t *Table) profile(m *model, gpu string, over *traces.Profile) *traces.Prof
 	if over != nil {
 		fill(p, over)
 	}
-	t.profiles[key] = p
+	t.profiles[key], t.given[p] = p, key
 	return p
 }
 
@@ -134,38 +134,38 @@ func duration(seconds float64) time.Duration {
 // Assign gives jobs what the table knows of their models: Work where it is 0, from Iterations, and Profile. Of a
 // profile that a job has, what the table does not know stays. changed counts jobs that got something, unknown those
 // whose model the table does not have or whose Work is still 0. The slice's jobs are changed in place.
+//
+// It knows of batch sizes what stands in the models' names. Table.Assign takes them where a trace tells them apart,
+// as ElasticFlow's and Sia's do.
 func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
-	return AssignBatches(jobs, nil, t, reference)
-}
-
-// AssignBatches is Assign for traces that tell batch sizes apart from model names, as ElasticFlow's and Sia's do:
-// batches[i] is the one of jobs[i], 0 = not given; nil = none is.
-func AssignBatches(jobs []traces.Job, batches []int, t *Table, reference string) (changed, unknown int) {
-	gpu, typed := t.Type(reference)
 	for i := range jobs {
-		j := &jobs[i]
-		batch := 0
-		if batches != nil {
-			batch = batches[i]
-		}
-		m := t.pick(j.Model, batch, j.GPUs, gpu)
-		did := false
-		if m != nil {
-			if p := t.profile(m, gpu, j.Profile); p != nil {
-				j.Profile, did = p, true
-			}
-			if j.Work == 0 && typed {
-				if d, ok := m.work(j.GPUs, j.Iterations, gpu); ok {
-					j.Work, did = d, true
-				}
-			}
-		}
+		did, known := t.Assign(&jobs[i], 0, reference)
 		if did {
 			changed++
 		}
-		if m == nil || j.Work == 0 {
+		if !known {
 			unknown++
 		}
 	}
 	return changed, unknown
+}
+
+// Assign is the function of that name for one job, whose batches have so many examples on all GPUs together; 0 =
+// what its model's name says, see Work. known is false where the table does not have the model or Work is still 0.
+func (t *Table) Assign(j *traces.Job, batch int64, reference string) (changed, known bool) {
+	gpu, typed := t.Type(reference)
+	m := t.pick(j.Model, int(min(batch, math.MaxInt)), j.GPUs, gpu)
+	if m == nil {
+		return false, false
+	}
+	if p := t.profile(m, gpu, j.Profile); p != nil {
+		changed = j.Profile != p
+		j.Profile = p
+	}
+	if j.Work == 0 && typed {
+		if d, ok := m.work(j.GPUs, j.Iterations, gpu); ok {
+			j.Work, changed = d, true
+		}
+	}
+	return changed, j.Work != 0
 }

@@ -41,7 +41,9 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 	}
 	first := *jobs[0].Profile
 	again := jobs[0].Profile
-	Assign(jobs, g, "v100")
+	if changed, unknown := Assign(jobs, g, "v100"); changed != 0 || unknown != 3 {
+		t.Errorf("again: %d changed, %d unknown", changed, unknown)
+	}
 	if jobs[0].Profile != again || jobs[0].Profile.Compute != first.Compute {
 		t.Error("a second Assign changes something")
 	}
@@ -50,15 +52,18 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 	}
 }
 
-func TestAssignBatchesTellsModelsApart(t *testing.T) {
+func TestAssignTakesTheBatchSizeOfAJob(t *testing.T) {
 	s := smallSia(t).table()
-	jobs := []traces.Job{{Model: "net", GPUs: 1}, {Model: "net", GPUs: 1}, {Model: "net", GPUs: 1}}
-	changed, unknown := AssignBatches(jobs, []int{10, 40, 20}, s, "rtx")
-	if changed != 2 || unknown != 1 || jobs[0].Work != 200*time.Second || jobs[1].Work != 189*time.Second || jobs[2].Work != 0 {
-		t.Errorf("%d changed, %d unknown: %v, %v, %v", changed, unknown, jobs[0].Work, jobs[1].Work, jobs[2].Work)
-	}
-	if jobs[0].Profile.Name != "net (batch size 10)" || jobs[1].Profile.Name != "net (batch size 40)" {
-		t.Errorf("%s, %s", jobs[0].Profile.Name, jobs[1].Profile.Name)
+	for _, c := range []struct {
+		batch int64
+		work  time.Duration
+		name  string
+	}{{10, 200 * time.Second, "net (batch size 10)"}, {40, 189 * time.Second, "net (batch size 40)"}, {0, 189 * time.Second, "net (batch size 40)"}, {20, 0, ""}} {
+		j := traces.Job{Model: "net", GPUs: 1}
+		changed, known := s.Assign(&j, c.batch, "rtx")
+		if known != (c.work > 0) || changed != known || j.Work != c.work || known && j.Profile.Name != c.name {
+			t.Errorf("batch size %d: %v, %v, %+v", c.batch, changed, known, j)
+		}
 	}
 }
 

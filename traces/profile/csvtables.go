@@ -82,8 +82,9 @@ func (d *rows) lucidName(suffix string) (string, int, error) {
 	return name, int(batch), nil
 }
 
-// lucidPairs reads colocate_info.csv of Lucid (Hu et al., ASPLOS 2023): two models on one GPU and the speed of each,
-// 1 = alone. What they use of the GPU together (gpu_util, gmem_util, gmem) is not read.
+// lucidPairs reads colocate_info.csv of Lucid (Hu et al., ASPLOS 2023; published for non-commercial use only): two
+// models on one GPU and the speed of each, 1 = alone. What they use of the GPU together (gpu_util, gmem_util, gmem)
+// is not read.
 func (b *builder) lucidPairs(r io.Reader, file string) error {
 	d, err := newRows(r, file, "model1", "dataset1", "gpu_num1", "batchsize1", "amp1", "speed1", "model2", "dataset2", "gpu_num2", "batchsize2", "amp2", "speed2")
 	if err != nil {

@@ -74,7 +74,7 @@ func TestLucidByHand(t *testing.T) {
 		{"A (D, batch size 64)", "A (D, batch size 64)", .6},      // both sides of one row
 		{"B", "B", 0},
 	} {
-		if got, ok := l.Kept(c.victim, c.other); !close(got, c.want) || ok != (c.want > 0) {
+		if got, ok := l.Kept(c.victim, c.other); !near(got, c.want) || ok != (c.want > 0) {
 			t.Errorf("%s beside %s keeps %v, %v; want %v", c.victim, c.other, got, ok, c.want)
 		}
 	}

@@ -76,7 +76,7 @@ func TestGavelByHand(t *testing.T) {
 		{"A (batch size 32)", "A", 0},  // not measured
 		{"C", "B", 0}, {"D", "A", 0}, {"", "", 0},
 	} {
-		if got, ok := g.Kept(c.victim, c.other); !close(got, c.want) || ok != (c.want > 0) {
+		if got, ok := g.Kept(c.victim, c.other); !near(got, c.want) || ok != (c.want > 0) {
 			t.Errorf("%s beside %s keeps %v, %v; want %v", c.victim, c.other, got, ok, c.want)
 		}
 	}
@@ -115,7 +115,7 @@ func TestGavelProfileByHand(t *testing.T) {
 	}
 }
 
-func close(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 }
+func near(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 }
 
 func TestGavelFaultsNameLineAndKey(t *testing.T) {
 	for _, c := range []struct{ text, want string }{

@@ -43,7 +43,11 @@ func (x *Interference) Scope() string { return x.scope }
 // before them.
 func (x *Interference) Kept(victim, other *traces.Job) float64 {
 	if x.seeded {
-		return seededKept(rng.At(x.seed, interferenceKey, rng.Hash(modelName(victim)), rng.Hash(modelName(other))))
+		v, o := modelName(victim), modelName(other)
+		if v == "" || o == "" {
+			return 1
+		}
+		return seededKept(rng.At(x.seed, interferenceKey, rng.Hash(v), rng.Hash(o)))
 	}
 	v, o := x.find(victim), x.find(other)
 	if v < 0 || o < 0 {

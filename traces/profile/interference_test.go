@@ -128,6 +128,9 @@ func TestSeededInterferenceHasDeepSharesFigures(t *testing.T) {
 		t.Errorf("mean %v, share %v", sum, below)
 	}
 	x, y := Seeded(1), Seeded(2)
+	if x.Kept(of(""), of("b")) != 1 || x.Kept(of("a"), of("")) != 1 {
+		t.Error("a job without a name is slowed")
+	}
 	if a := x.Kept(of("a"), of("b")); a != Seeded(1).Kept(of("a"), of("b")) || a == x.Kept(of("b"), of("a")) || a == y.Kept(of("a"), of("b")) {
 		t.Error("the draw does not depend on seed and ordered pair alone")
 	}
@@ -140,7 +143,7 @@ func TestLoadInterferenceTellsFilesFromTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := x.Kept(of("A"), of("B")); !close(got, want) {
+		if got := x.Kept(of("A"), of("B")); !near(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}

@@ -91,7 +91,10 @@ func Load(path string, open func(path string) (io.ReadCloser, error)) (*Table, e
 func (b *builder) file(what string, data []byte, file string) error {
 	r := bytes.NewReader(data)
 	name := plainName(file)
-	folder := filepath.Base(filepath.Dir(file))
+	folder := "."
+	if abs, err := filepath.Abs(file); err == nil { // "." has a name too
+		folder = filepath.Base(filepath.Dir(abs))
+	}
 	_, suffix, dashed := strings.Cut(name, "-")
 	if !dashed {
 		suffix = anyGPU // Pollux has one type and does not name it

@@ -14,15 +14,14 @@ import (
 	"clustergym/traces"
 )
 
-// real is a path of recorded data; the test is skipped where it is not.
-func real(t *testing.T, path string) string {
-	t.Helper()
+// realPath is a path of recorded data; tests skip where it is not.
+func realPath(path string) string {
 	return filepath.Join("..", "..", "..", "shared", "traces", filepath.FromSlash(path))
 }
 
 func loadReal(t *testing.T, path string) *Table {
 	t.Helper()
-	table, err := Load(real(t, path), nil)
+	table, err := Load(realPath(path), nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("measurements not at hand")
 	}
@@ -34,7 +33,7 @@ func loadReal(t *testing.T, path string) *Table {
 
 func readReal(t *testing.T, path string) string {
 	t.Helper()
-	r, err := traces.OpenFile(real(t, path))
+	r, err := traces.OpenFile(realPath(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("recorded data not at hand")
 	}
@@ -179,8 +178,10 @@ func TestRealSiaKnowsItsWorkloads(t *testing.T) {
 		}
 	}
 	given := append([]traces.Job(nil), jobs...)
-	if changed, unknown := AssignBatches(given, batches, s, "aws"); unknown != 0 || changed != len(jobs) {
-		t.Errorf("%d of %d jobs unknown on aws", unknown, len(jobs))
+	for i := range given {
+		if changed, known := s.Assign(&given[i], int64(batches[i]), "aws"); !changed || !known {
+			t.Errorf("unknown on aws: %+v with batch size %d", given[i], batches[i])
+		}
 	}
 	// The authors gave each number of GPUs the batch size with the shortest training, but reckoned layouts that were
 	// not measured otherwise.
@@ -207,19 +208,19 @@ func TestRealElasticFlowHasTheRunTimesOfItsTrace(t *testing.T) {
 		t.Errorf("%d models %v on %v", n, e.Models(), e.Types())
 	}
 	rows := realRows(t, "philly-elasticflow/philly_103959.csv")
-	near := 0
+	good := 0
 	for _, r := range rows {
 		d, ok := e.Work(r["model_name"], int(number(t, r["batch_size"])), int(number(t, r["num_gpu"])), int64(number(t, r["iteration"])), "A100")
 		if !ok {
 			t.Fatalf("unknown: %v", r)
 		}
 		if want := number(t, r["duration"]); math.Abs(d.Seconds()-want) <= .01*want+1 {
-			near++
+			good++
 		}
 	}
-	t.Logf("%d of %d run times within 1 %%", near, len(rows))
-	if near < len(rows)*9/10 {
-		t.Errorf("%d of %d run times within 1 %%", near, len(rows))
+	t.Logf("%d of %d run times within 1 %%", good, len(rows))
+	if good < len(rows)*9/10 {
+		t.Errorf("%d of %d run times within 1 %%", good, len(rows))
 	}
 }
 
@@ -293,6 +294,31 @@ func TestRealTiresiasAndChronus(t *testing.T) {
 			if !ok || !ok2 || one != 1 || two > 1 || two < .2 {
 				t.Errorf("%s on %d GPUs keeps %v and %v", m, gpus, one, two)
 			}
+		}
+	}
+}
+
+func TestRealProfilesScaleAsTheirTables(t *testing.T) {
+	for _, path := range []string{"profiles-sia", "profiles-elasticflow", "profiles-gavel/simulation_throughputs.json.gz"} {
+		table := loadReal(t, path)
+		compared := 0
+		for _, gpu := range table.Types() {
+			for _, m := range table.Models() {
+				p, ok := table.Profile(m, gpu)
+				if !ok || p.Scaling == nil {
+					continue
+				}
+				for n := p.Scaling[0].GPUs; n <= p.Scaling[len(p.Scaling)-1].GPUs; n++ {
+					want, ok := table.Throughput(m, gpu, n)
+					if got := p.Throughput(n); !ok || math.Abs(got-want) > 1e-12*want {
+						t.Errorf("%s on %d %s: the profile says %v, the table %v", m, n, gpu, got, want)
+					}
+					compared++
+				}
+			}
+		}
+		if compared < 300 {
+			t.Errorf("%s: compared %d only", path, compared)
 		}
 	}
 }

@@ -47,12 +47,12 @@ func TestSiaByHand(t *testing.T) {
 		if c.seconds > 0 {
 			want = 1 / c.seconds
 		}
-		if got, ok := s.Throughput(named("net", c.batch), c.gpu, c.gpus); !close(got, want) || ok != (want > 0) {
+		if got, ok := s.Throughput(named("net", c.batch), c.gpu, c.gpus); !near(got, want) || ok != (want > 0) {
 			t.Errorf("batch %d on %d %s: %v, %v; want %v", c.batch, c.gpus, c.gpu, got, ok, want)
 		}
 	}
 	// On 3 GPUs two parts of 7 are too few: between 2 and 4 GPUs the throughput is linear.
-	if got, ok := s.Throughput("net (batch size 40)", "rtx", 3); !ok || !close(got, (1/1.6+1/1.25)/2) {
+	if got, ok := s.Throughput("net (batch size 40)", "rtx", 3); !ok || !near(got, (1/1.6+1/1.25)/2) {
 		t.Errorf("batch 40 on 3 rtx: %v, %v", got, ok)
 	}
 	if d, ok := s.Work("net", 40, 4, 0, "rtx"); !ok || d != 87500*time.Millisecond {
@@ -78,7 +78,7 @@ func TestSiaByHand(t *testing.T) {
 			t.Errorf("%+v take %v", c, d)
 		}
 	}
-	if p, _ := s.Profile("net (batch size 40)", "rtx"); p.Compute != 2700*time.Millisecond || !close(p.Speeds["a100"], 2.7/1.7) || len(p.Scaling) != 3 {
+	if p, _ := s.Profile("net (batch size 40)", "rtx"); p.Compute != 2700*time.Millisecond || !near(p.Speeds["a100"], 2.7/1.7) || len(p.Scaling) != 3 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -105,7 +105,7 @@ func TestSiaPipelines(t *testing.T) {
 	s := b.table()
 	// 4 stages: 48 examples in one pipeline, 24 in each of two; 6 GPUs are no whole number of pipelines.
 	for gpus, seconds := range map[int]float64{4: 3*(3+48)*.1 + .5, 8: 3*(3+24)*.1 + .7} {
-		if got, ok := s.Throughput("gpt_pmp", "rtx", gpus); !ok || !close(got, 1/seconds) {
+		if got, ok := s.Throughput("gpt_pmp", "rtx", gpus); !ok || !near(got, 1/seconds) {
 			t.Errorf("%d GPUs: %v, %v; want %v", gpus, got, ok, 1/seconds)
 		}
 	}

@@ -26,6 +26,7 @@ type Table struct {
 
 	mu       sync.Mutex
 	profiles map[profileKey]*traces.Profile
+	given    map[*traces.Profile]profileKey // the other way round
 }
 
 // model is one model with one batch size.
