@@ -32,7 +32,7 @@ func mistake(format string, args ...any) error { return &InputError{fmt.Errorf(f
 const clusterDir = "clusters"
 
 // ClusterForms says in words how a cluster can be named.
-const ClusterForms = "a preset, a YAML file, pool:N (a plain counter of N GPUs or processors), swf-N (the same) or NxG (N nodes of G GPUs)"
+const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes of G GPUs) or dally:RxM (R racks of M nodes of 8 GPUs)"
 
 // ClusterPresets are the names of the embedded clusters, sorted.
 func ClusterPresets() []string {
@@ -49,10 +49,10 @@ func ClusterPresets() []string {
 	return names
 }
 
-// ClusterSpec finds the cluster that a user names: a short form ("pool:256", "swf-256", "6x8"), an embedded
-// preset ("philly-192") or the path of a YAML file, in this order; a name with a slash or with .yaml at its end
-// is always a path. What cannot be found or is faulty is an *InputError; of a faulty file it lists all faults,
-// with their lines.
+// ClusterSpec finds the cluster that a user names: a short form ("pool:256", "swf-256", "6x8", "dally:4x2"), an
+// embedded preset ("philly-192") or the path of a file, in this order; a name with a slash or with .yaml at its end
+// is always a path. A file is a published list of machines (package inventory), told by its header, or YAML. What
+// cannot be found or is faulty is an *InputError; of a faulty YAML file it lists all faults, with their lines.
 func ClusterSpec(name string) (cluster.Spec, error) {
 	if name == "" {
 		return cluster.Spec{}, mistake("no cluster is named; want %s", ClusterForms)
@@ -81,7 +81,10 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return cluster.Spec{}, mistake("cluster file %s: there is no such file", name)
 	case err == nil && st.IsDir():
-		return cluster.Spec{}, mistake("cluster file %s: this is a folder, a YAML file is wanted", name)
+		return cluster.Spec{}, mistake("cluster file %s: this is a folder, a YAML file or a list of machines is wanted", name)
+	}
+	if spec, ok, err := readInventory(name); ok {
+		return spec, err
 	}
 	return decodeCluster(os.DirFS(dir), base, name)
 }

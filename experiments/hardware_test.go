@@ -12,11 +12,24 @@ import (
 )
 
 func TestPresetsAreTheClustersOfTheirSources(t *testing.T) {
-	want := map[string]struct{ racks, nodes, gpus, largest int }{
-		"topdrl-2x4x4": {2, 8, 32, 4},
-		"lwf-16x4":     {1, 16, 64, 4},
-		"philly-192":   {1, 36, 192, 8},
-		"openb-1523":   {1, 1523, 6212, 8},
+	type size struct{ racks, nodes, gpus, largest, vcs int }
+	want := map[string]size{
+		"topdrl-2x4x4":      {2, 8, 32, 4, 0},
+		"lwf-16x4":          {1, 16, 64, 4, 0},
+		"philly-192":        {1, 36, 192, 8, 0},
+		"philly-vcs":        {1, 304, 2432, 8, 9},
+		"openb-1523":        {1, 1523, 6212, 8, 0},
+		"pai-1897":          {1, 1897, 6742, 8, 0},
+		"pai-pools":         {5, 49, 254, 8, 0},
+		"rltune-helios":     {1, 17, 136, 8, 5},
+		"helios-venus":      {1, 135, 1080, 8, 15},
+		"helios-earth":      {1, 143, 1144, 8, 0},
+		"helios-saturn":     {1, 262, 2096, 8, 0},
+		"helios-uranus":     {1, 264, 2112, 8, 0},
+		"acme-kalos":        {1, 302, 2416, 8, 0},
+		"acme-seren":        {1, 286, 2288, 8, 0},
+		"alibaba-spot-2026": {1, 4278, 10412, 8, 0},
+		"lingjun-847":       {48, 847, 6776, 8, 0},
 	}
 	for _, name := range ClusterPresets() {
 		spec, err := ClusterSpec(name)
@@ -33,8 +46,15 @@ func TestPresetsAreTheClustersOfTheirSources(t *testing.T) {
 			t.Errorf("%s calls itself %q", name, spec.Name)
 		}
 		w, ok := want[name]
-		if got := (struct{ racks, nodes, gpus, largest int }{c.Racks(), c.Nodes(), c.GPUs(), c.MaxNode()}); ok && got != w {
+		if got := (size{c.Racks(), c.Nodes(), c.GPUs(), c.MaxNode(), len(c.VCs())}); !ok || got != w {
 			t.Errorf("%s: got %+v, want %+v", name, got, w)
+		}
+		owned := 0
+		for _, v := range spec.VCs {
+			owned += v.Nodes
+		}
+		if len(spec.VCs) > 0 && owned != c.Nodes() {
+			t.Errorf("%s: its virtual clusters own %d of %d nodes", name, owned, c.Nodes())
 		}
 	}
 	for name := range want {
@@ -71,7 +91,7 @@ func TestClustersAreFoundByFormNameAndPath(t *testing.T) {
 		name, calls string
 		gpus        int
 	}{
-		{"pool:7", "pool:7", 7}, {"swf-256", "swf-256", 256}, {"6x8", "6x8", 48}, {"philly-192", "philly-192", 192},
+		{"pool:7", "pool:7", 7}, {"swf-256", "swf-256", 256}, {"6x8", "6x8", 48}, {"dally:4x2", "dally:4x2", 64}, {"philly-192", "philly-192", 192},
 		{file, "mine", 15}, {"mine.yaml", "mine", 15}, {"./mine.yaml", "mine", 15},
 	} {
 		spec, err := ClusterSpec(c.name)
