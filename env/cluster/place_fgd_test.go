@@ -285,3 +285,31 @@ func TestFGDLearns(t *testing.T) {
 		t.Errorf("after Reset it takes %d, want the lowest", g)
 	}
 }
+
+// More kinds of requests come than gradients are remembered for: those that were given up are worked out anew.
+func TestFGDForgetsKindsOfLongAgo(t *testing.T) {
+	c := mustNew(t, "131072x1", cluster.Spec{})
+	var classes []cluster.Class
+	for i := range 36 {
+		classes = append(classes, cluster.Class{Request: cluster.Request{GPUs: 1, Milli: 100 + 20*i}, Count: int64(1 + i%7)})
+	}
+	fgd := cluster.NewFGD(classes)
+	place := func(i int, check bool) {
+		r := &classes[i].Request
+		got, _ := fgd.Place(c, r, nil)
+		if check {
+			if want, _ := cluster.NewFGD(classes).Place(c, r, nil); !equal(got, want) {
+				t.Fatalf("kind %d goes to %v, worked out anew to %v", i, got, want)
+			}
+		}
+		if err := c.Allocate(r, got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range classes {
+		place(i, i > 30)
+	}
+	for i := range 6 {
+		place(i, true)
+	}
+}
