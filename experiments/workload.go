@@ -2,7 +2,6 @@ package experiments
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,12 +10,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"clustergym/internal/fault"
 	"clustergym/traces"
-	"clustergym/traces/csv"
-	"clustergym/traces/philly"
+	"clustergym/traces/profile"
 	"clustergym/traces/swf"
 	"clustergym/traces/synth"
 )
@@ -24,14 +23,21 @@ import (
 // TraceConfig says where jobs come from: a file in one of Formats, or, without a file, a generator.
 type TraceConfig struct {
 	File   string `yaml:"file"`   // plain, gzip or zstd; "" = generate jobs as synth says
-	Format string `yaml:"format"` // auto (by content), csv, swf or philly
-	Sort   bool   `yaml:"sort"`   // put csv and swf jobs in order of submit, instead of refusing a file that is not
+	Format string `yaml:"format"` // auto (by content) or one of Formats
+	Sort   bool   `yaml:"sort"`   // put jobs in order of submit, instead of refusing a file of a sorted format that is not
 	Skip   int    `yaml:"skip"`   // leave out the first jobs, counted after what the reader itself drops
 	Jobs   int    `yaml:"jobs"`   // take so many jobs; 0 = all
 	// Seed is of the generator. It is apart from the seed of a training run, so that runs with several seeds
 	// see one workload.
 	Seed  uint64       `yaml:"seed"`
 	Synth synth.Config `yaml:"synth"` // the generator
+	// Profiles is the path of a throughput table (profile.Load): it gives jobs their profiles, and run times to those
+	// of traces that count steps. Reference is the type of GPU whose run time is Job.Work, for the table and for traces
+	// that know several; "" where there is only one. Mix names a mix of models (profile.Named), which gives a profile
+	// to each job that then still has none, drawn from Seed.
+	Profiles  string `yaml:"profiles"`
+	Reference string `yaml:"reference"`
+	Mix       string `yaml:"mix"`
 }
 
 // DefaultTraceConfig is the generator's default workload.
@@ -45,22 +51,36 @@ func (c *TraceConfig) Validate() error {
 	l.Add(knownFormat(c.Format), "format", c.Format, "one of "+strings.Join(FormatNames(), ", "))
 	l.Add(c.Skip >= 0, "skip", c.Skip, "a number of jobs, 0 or more")
 	l.Add(c.Jobs >= 0, "jobs", c.Jobs, "a number of jobs, or 0 for all")
+	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing")
 	l.Join("synth", c.Synth.Validate())
 	return l.Err()
 }
 
 // Info says what a workload is, for the record of a result.
 type Info struct {
-	File     string `json:"file"`   // as the user named it; "synth:PROFILE" where jobs were generated
-	Format   string `json:"format"` // as found; FormatSynth where jobs were generated
-	Jobs     int    `json:"jobs"`   // given so far: after Skip and up to Jobs of the configuration
-	Moved    int    `json:"moved"`  // rows that stood after one of later submit and were put in order
-	Repeated int    `json:"repeated"`
-	Dropped  int    `json:"dropped"`          // rows that the reader left out: no run time, or no size
-	Assumed  int    `json:"assumed"`          // estimates that the log does not give and that were set to the run time (LoadTrace, swf)
-	Procs    int    `json:"procs,omitempty"`  // size of the machine according to the file's header, 0 = not said
-	SHA256   string `json:"sha256,omitempty"` // of the file as it lies on disk; "" for what is no ordinary file
-	Seed     uint64 `json:"seed,omitempty"`   // of the generator
+	File      string `json:"file"`              // as the user named it; "synth:PROFILE" where jobs were generated
+	Format    string `json:"format"`            // as found; FormatSynth where jobs were generated
+	Read      int    `json:"read"`              // read so far: Jobs, Passed and Dropped together
+	Jobs      int    `json:"jobs"`              // given so far: after Skip and up to Jobs of the configuration
+	Passed    int    `json:"passed,omitempty"`  // over by Skip of the configuration
+	Dropped   int    `json:"dropped"`           // left out, as Skipped says
+	Skipped   []Skip `json:"skipped,omitempty"` // by reason
+	Moved     int    `json:"moved"`             // jobs that stood after one of later submit and were put in order
+	Repeated  int    `json:"repeated"`
+	Assumed   int    `json:"assumed"`             // estimates that the log does not give and that were set to the run time (LoadTrace, swf)
+	Timeless  bool   `json:"timeless,omitempty"`  // run times are not in the file: 0 for want of a table, or assumed by the reader
+	Procs     int    `json:"procs,omitempty"`     // size of the machine according to the file's header, 0 = not said
+	SHA256    string `json:"sha256,omitempty"`    // of the file as it lies on disk; "" for what is no ordinary file
+	Seed      uint64 `json:"seed,omitempty"`      // of the generator, and of a mix
+	Profiles  string `json:"profiles,omitempty"`  // the throughput table
+	Reference string `json:"reference,omitempty"` // its type of GPU
+	Mix       string `json:"mix,omitempty"`
+}
+
+// Skip counts what was left out for one reason.
+type Skip struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
 }
 
 // String describes the workload in one line.
@@ -76,11 +96,26 @@ func (i Info) String() string {
 		what  string
 	}{
 		{i.Moved, "put in order of submit"}, {i.Repeated, "repeated (kept)"},
-		{i.Dropped, "dropped by the reader"}, {i.Assumed, "estimates taken from the run time"},
+		{i.Assumed, "estimates taken from the run time"},
 	} {
 		if n.count > 0 {
 			fmt.Fprintf(&b, ", %d %s", n.count, n.what)
 		}
+	}
+	for _, k := range i.Skipped {
+		fmt.Fprintf(&b, ", %d left out (%s)", k.Count, k.Reason)
+	}
+	if i.Timeless {
+		b.WriteString(", run times not in the file")
+	}
+	if i.Profiles != "" {
+		fmt.Fprintf(&b, ", profiles %s", i.Profiles)
+		if i.Reference != "" {
+			fmt.Fprintf(&b, " on %s", i.Reference)
+		}
+	}
+	if i.Mix != "" {
+		fmt.Fprintf(&b, ", models of %s", i.Mix)
 	}
 	if i.SHA256 != "" {
 		fmt.Fprintf(&b, ", sha256 %.12s…", i.SHA256)
@@ -97,10 +132,13 @@ func plural(n int, one, many string) string {
 
 // Trace is an open workload: a traces.Stream that counts. Not safe for concurrent use.
 type Trace struct {
-	stream traces.Stream
-	file   io.Closer // nil when nothing is open
-	info   Info
-	source any // the format's reader, which knows what it dropped or moved
+	stream   traces.Stream
+	file     io.Closer // nil when nothing is open
+	info     Info
+	source   any // the format's reader, which knows what it dropped or moved
+	profiled *profiled
+	passing  int // jobs still to be passed over
+	left     int // jobs still to be given, -1 = no limit
 }
 
 var _ traces.Stream = (*Trace)(nil)
@@ -111,14 +149,20 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	t := &Trace{}
+	t := &Trace{passing: cfg.Skip, left: -1}
+	if cfg.Jobs > 0 {
+		t.left = cfg.Jobs
+	}
 	if cfg.File == "" {
-		jobs, err := synth.Generate(cfg.Synth, cfg.Seed)
+		stream, err := synth.New(cfg.Synth, cfg.Seed)
 		if err != nil {
 			return nil, &InputError{err}
 		}
 		t.info = Info{File: "synth:" + cfg.Synth.Profile, Format: FormatSynth, Seed: cfg.Seed}
-		t.stream = traces.Clip(&traces.Slice{Jobs: jobs}, cfg.Skip, cfg.Jobs)
+		t.stream = stream
+		if err := t.profile(ctx, cfg); err != nil {
+			return nil, &InputError{err}
+		}
 		return t, nil
 	}
 	f, err := traces.OpenFile(cfg.File)
@@ -128,7 +172,10 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 		return nil, &InputError{err}
 	}
 	t.file, t.info.File = f, cfg.File
-	if err := t.open(&ctxReader{ctx, f}, cfg); err != nil {
+	if err = t.open(&ctxReader{ctx, f}, cfg); err == nil {
+		err = t.profile(ctx, cfg)
+	}
+	if err != nil {
 		_ = f.Close() // the first fault is the one to tell
 		return nil, &InputError{err}
 	}
@@ -136,7 +183,6 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("trace %s: %w", cfg.File, err)
 	}
-	t.stream = traces.Clip(t.stream, cfg.Skip, cfg.Jobs)
 	return t, nil
 }
 
@@ -153,29 +199,23 @@ func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 			return unknownFormat(cfg.File, head)
 		}
 	}
-	switch t.info.Format {
-	case FormatCSV:
-		d, err := csv.NewReader(b, cfg.File, csv.Options{Unsorted: cfg.Sort})
-		if err != nil {
-			return err
-		}
-		t.stream = d
-	case FormatSWF:
-		d, err := swf.NewReader(b, cfg.File, swf.Options{Unsorted: cfg.Sort})
-		if err != nil {
-			return err
-		}
-		t.stream, t.source, t.info.Procs = d, d, d.Header().Procs()
-	case FormatPhilly:
-		d, err := philly.NewReader(b, cfg.File)
-		if err != nil {
-			return err
-		}
-		t.stream, t.info.Moved, t.info.Repeated = d, d.Moved(), d.Repeated()
-		return nil
+	f := format(t.info.Format)
+	stream, err := f.open(b, &cfg)
+	if err != nil {
+		return err
 	}
-	if cfg.Sort {
-		jobs, err := traces.ReadAll(t.stream)
+	t.stream, t.source = stream, stream
+	if d, ok := stream.(*swf.Reader); ok {
+		t.info.Procs = d.Header().Procs()
+	}
+	if d, ok := stream.(interface{ Repeated() int }); ok {
+		t.info.Repeated = d.Repeated()
+	}
+	if d, ok := stream.(interface{ Timeless() bool }); ok {
+		t.info.Timeless = d.Timeless()
+	}
+	if _, sorts := stream.(interface{ Moved() int }); f.Sorted && cfg.Sort && !sorts {
+		jobs, err := traces.ReadAll(stream)
 		if err != nil {
 			return err
 		}
@@ -187,23 +227,48 @@ func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 
 // Next implements traces.Stream. A broken row is an *InputError around a *traces.RowError.
 func (t *Trace) Next(j *traces.Job) error {
-	err := t.stream.Next(j)
-	switch {
-	case err == nil:
+	for t.left != 0 {
+		if err := t.stream.Next(j); err == io.EOF {
+			return err
+		} else if err != nil {
+			return &InputError{err}
+		}
+		if t.profiled != nil && !t.profiled.complete(j) {
+			continue
+		}
+		if t.passing > 0 {
+			t.passing--
+			t.info.Passed++
+			continue
+		}
+		t.left = max(-1, t.left-1)
 		t.info.Jobs++
 		return nil
-	case err == io.EOF:
-		return err
 	}
-	return &InputError{err}
+	return io.EOF
 }
 
 // Info says what the workload is; counts are as of the jobs given so far.
 func (t *Trace) Info() Info {
-	if d, ok := t.source.(*swf.Reader); ok {
-		t.info.Dropped = d.Dropped()
+	var skips traces.Skips
+	if d, ok := t.source.(interface{ Skipped() []traces.Skip }); ok {
+		for _, k := range d.Skipped() {
+			skips.AddN(k.Reason, k.Count)
+		}
 	}
-	return t.info
+	if t.profiled != nil {
+		skips.AddN(noRunTime, t.profiled.unknown)
+	}
+	if d, ok := t.source.(interface{ Moved() int }); ok {
+		t.info.Moved = d.Moved()
+	}
+	i := t.info
+	for _, k := range skips.All() {
+		i.Skipped = append(i.Skipped, Skip{k.Reason, k.Count})
+	}
+	i.Dropped = skips.Total()
+	i.Read = i.Jobs + i.Passed + i.Dropped
+	return i
 }
 
 // Close closes the file. Closing twice is harmless.
@@ -218,7 +283,8 @@ func (t *Trace) Close() error {
 
 // LoadTrace reads a workload into memory, in order of submit. Unlike the stream of OpenTrace it completes swf
 // logs: a job whose requested time is unknown (-1) gets its run time as estimate, as is customary with these
-// logs, and Info.Assumed counts it. A workload without jobs is an *InputError.
+// logs, and Info.Assumed counts it. A workload without jobs, and one whose run times need a throughput table that is
+// not given, are *InputErrors.
 func LoadTrace(cfg TraceConfig) ([]traces.Job, Info, error) {
 	return loadTrace(context.Background(), cfg)
 }
@@ -227,6 +293,10 @@ func loadTrace(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error)
 	t, err := OpenTrace(ctx, cfg)
 	if err != nil {
 		return nil, Info{}, err
+	}
+	if f := format(t.info.Format); f != nil && f.Profiles && cfg.Profiles == "" {
+		_ = t.Close() // the mistake is the one to tell
+		return nil, Info{}, mistake("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
 	}
 	jobs, err := traces.ReadAll(t)
 	if cerr := t.Close(); err == nil && cerr != nil {
@@ -245,7 +315,7 @@ func loadTrace(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error)
 	}
 	info := t.Info()
 	if len(jobs) == 0 {
-		return nil, info, mistake("trace %s: there are no jobs to read%s", info.File, afterSkip(cfg.Skip))
+		return nil, info, mistake("trace %s: there are no jobs to read%s%s", info.File, afterSkip(cfg.Skip), leftOut(info.Skipped))
 	}
 	return jobs, info, nil
 }
@@ -255,6 +325,15 @@ func afterSkip(skip int) string {
 		return fmt.Sprintf(" after the first %d", skip)
 	}
 	return ""
+}
+
+// leftOut says what was left out, where that may be why there is nothing.
+func leftOut(skipped []Skip) string {
+	var b strings.Builder
+	for _, k := range skipped {
+		fmt.Fprintf(&b, "; %d left out (%s)", k.Count, k.Reason)
+	}
+	return b.String()
 }
 
 // ctxReader reads until ctx is done.
@@ -286,133 +365,4 @@ func hashFile(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// The names of formats.
-const (
-	FormatAuto   = "auto"
-	FormatCSV    = "csv"
-	FormatSWF    = "swf"
-	FormatPhilly = "philly"
-	FormatSynth  = "synth" // of a generated workload; no file has it
-)
-
-// Format is one trace format that can be read.
-type Format struct {
-	Name    string `json:"name"`
-	What    string `json:"what"`     // one line
-	KnownBy string `json:"known_by"` // how auto recognises it
-	Sorted  bool   `json:"sorted"`   // rows must be in order of submit, unless --sort
-	Columns string `json:"columns"`
-}
-
-// Formats are the trace formats that can be read.
-func Formats() []Format {
-	return []Format{
-		{FormatCSV, "the native format: a CSV file with a header; other columns are kept as labels",
-			"a header with submit_time, duration and num_gpu", true,
-			"submit_time, duration (seconds), num_gpu (below 1: a share of one GPU); optional job_id, user, vc, gpu_type (alternatives joined by |), " +
-				"num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status"},
-		{FormatSWF, "Standard Workload Format 2.2 of the Parallel Workloads Archive; processors are counted where GPUs are",
-			"; comments, or lines of 18 numbers between blanks", true,
-			"18 fields in fixed order, -1 where unknown; rows without run time or size are dropped and counted"},
-		{FormatPhilly, "the job table of Microsoft's Philly trace (ATC 2019)",
-			"a header with timestamp, duration, num_gpus and cluster", false,
-			"timestamp (as 2017-10-09 07:01:55), duration (seconds), num_gpus, gpu_time, cluster; any order of rows"},
-	}
-}
-
-// FormatNames are the values of TraceConfig.Format.
-func FormatNames() []string {
-	names := []string{FormatAuto}
-	for _, f := range Formats() {
-		names = append(names, f.Name)
-	}
-	return names
-}
-
-func knownFormat(name string) bool {
-	for _, n := range FormatNames() {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
-// sniffed is how many bytes from the beginning of a file may tell its format.
-const sniffed = 1 << 16
-
-// sniff tells the format of a file by its first line with anything on it, "" where it is none that is known. A
-// header with only some of a format's columns counts for that format, whose reader then names what is missing.
-func sniff(head []byte) string {
-	line := firstLine(head)
-	if len(line) == 0 {
-		return ""
-	}
-	if line[0] == ';' {
-		return FormatSWF
-	}
-	if f := bytes.Fields(line); len(f) >= 18 && allNumbers(f[:18]) {
-		return FormatSWF
-	}
-	has := map[string]bool{}
-	for _, c := range bytes.Split(line, []byte{','}) {
-		has[strings.Trim(string(c), " \t\"\r")] = true
-	}
-	count := func(names ...string) (n int) {
-		for _, name := range names {
-			if has[name] {
-				n++
-			}
-		}
-		return n
-	}
-	native, table := count("submit_time", "duration", "num_gpu"), count("timestamp", "duration", "num_gpus", "cluster")
-	switch {
-	case native >= 2 && native >= table:
-		return FormatCSV
-	case table >= 2:
-		return FormatPhilly
-	}
-	return ""
-}
-
-// firstLine is the first line that is not blank, without a byte order mark and blanks around it.
-func firstLine(head []byte) []byte {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	for len(head) > 0 {
-		line, rest, _ := bytes.Cut(head, []byte{'\n'})
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line
-		}
-		head = rest
-	}
-	return nil
-}
-
-func allNumbers(fields [][]byte) bool {
-	for _, f := range fields {
-		if _, _, err := traces.Decimal(string(f), 9); err != nil {
-			return false
-		}
-	}
-	return true
-}
-
-func unknownFormat(file string, head []byte) error {
-	line := firstLine(head)
-	if len(line) == 0 {
-		return fmt.Errorf("trace %s: the file is empty", file)
-	}
-	const most = 60
-	shown := string(line)
-	if len(shown) > most {
-		shown = shown[:most] + "…"
-	}
-	var known []string
-	for _, f := range Formats() {
-		known = append(known, fmt.Sprintf("%s (%s)", f.Name, f.KnownBy))
-	}
-	return fmt.Errorf("trace %s: its first line, %q, is of no known format; known are %s", file, shown, strings.Join(known, ", "))
 }
