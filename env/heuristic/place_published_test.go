@@ -76,6 +76,7 @@ func TestPublishedMeansOnNodes(t *testing.T) {
 		{"sjf", "strict", "consolidate-best", "366117.613744", "100941.500000", "291625.305687", "33.277197", 7658747},
 		{"fifo", "strict", "consolidate-first", "841561.172986", "935980.500000", "767068.864929", "390.282265", 7658747},
 		{"fifo", "skip", "consolidate-first", "387281.428910", "274612.500000", "312789.120853", "81.316622", 7658747},
+		{"lpf", "strict", "consolidate-first", "820165.701422", "909121.500000", "745673.393365", "379.681146", 7658747},
 	} {
 		t.Run(want.order+"+"+want.admission+"/"+want.placement, func(t *testing.T) {
 			got, _ := onNodes(t, jobs, want.order, want.admission, want.placement)
