@@ -139,7 +139,7 @@ func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job,
 	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 		t.Fatal(err)
 	}
-	scheduler := func(order, admission string) *heuristic.Scheduler {
+	scheduler := func(order, admission string) heuristic.Policy {
 		c := heuristic.DefaultConfig()
 		c.Order, c.Admission, c.Placement = order, admission, placement
 		h, err := heuristic.New(c)

@@ -124,6 +124,9 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 	}
 	jobs := generated(1000)
 	for _, order := range heuristic.Orders() {
+		if !heuristic.IsOrder(order) {
+			continue
+		}
 		for _, name := range []string{"pool:256", "32x8"} {
 			t.Run(order+"/"+name, func(t *testing.T) {
 				spec, _, err := cluster.Parse(name)

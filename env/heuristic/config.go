@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
+	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
@@ -14,9 +14,10 @@ import (
 // Config names one scheduler.
 type Config struct {
 	Order     string `yaml:"order"`     // see Orders
-	Admission string `yaml:"admission"` // "strict", "skip", or "" for the order's own: skip if it preempts, else strict
+	Admission string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
+	Backfill  string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": who may go first while the first in line waits
 	Placement string `yaml:"placement"` // see cluster.PlacementNames
-	Estimates string `yaml:"estimates"` // what orders that rank by run time are told: exact, trace, noisy:SIGMA
+	Estimates string `yaml:"estimates"` // what is told of run times: exact, trace, noisy:SIGMA
 	// Limits are the attained service times at which LAS demotes a job to the next queue.
 	Limits []time.Duration `yaml:"limits,omitempty"`
 	// Promote brings a job of las and las-2d back to the first queue, with nothing attained, when it has waited
@@ -29,40 +30,29 @@ type Config struct {
 	Service []time.Duration `yaml:"-"`
 	// Align is how much tetris weighs alignment against shortness, 0 to 1.
 	Align float64 `yaml:"align,omitempty"`
-	Seed   uint64          `yaml:"seed,omitempty"` // of random orders and noisy estimates
+	// Given is what fgd and least-interference must be told.
+	Given Given `yaml:"-"`
+	// Workload is every job of the run, which exact plans with; needed there only. It is not changed.
+	Workload []traces.Job `yaml:"-"`
+	Seed     uint64       `yaml:"seed,omitempty"` // of random orders and noisy estimates
 }
 
 // DefaultConfig is FIFO strict with first-fit. The limits of LAS are those of Tiresias' simulator (3250 and
 // 7200 s).
 func DefaultConfig() Config {
 	return Config{
-		Order: "fifo", Placement: "first-fit", Estimates: "exact",
+		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
 	}
-}
-
-// Orders are the orders that New knows, in the order of their files' importance to readers.
-func Orders() []string {
-	names := make([]string, 0, len(rules))
-	for _, r := range rules {
-		names = append(names, r.name)
-	}
-	return names
-}
-
-// Preemptive says whether the order called name stops running jobs.
-func Preemptive(name string) bool {
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name })
-	return i >= 0 && rules[i].preemptive
 }
 
 // Validate reports every fault.
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(slices.Contains(Orders(), c.Order), "order", c.Order, "one of "+strings.Join(Orders(), ", "))
-	l.Add(slices.Contains([]string{"", "strict", "skip"}, c.Admission), "admission", c.Admission, "strict or skip")
-	_, err := cluster.NewPlacement(c.Placement)
-	l.Add(err == nil, "placement", c.Placement, "one of "+strings.Join(cluster.PlacementNames(), ", "))
+	c.checkAdmission(&l)
+	_, err := newPlacement(*c)
+	l.Add(err == nil, "placement", c.Placement, "one of "+strings.Join(PlacementNames(), ", "))
 	e, err := traces.ParseEstimates(c.Estimates)
 	l.Add(err == nil && e.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA")
 	ok := len(c.Limits) <= 7
@@ -76,21 +66,74 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// Name is order and admission together, which is what peers' papers call by one name: "sjf+skip".
-func (c *Config) Name() string { return c.Order + "+" + c.admission() }
+// checkAdmission finds the faults of how order, admission and back-filling go together.
+func (c *Config) checkAdmission(l *fault.List) {
+	r, own, known := named(c.Order)
+	l.Add(slices.Contains([]string{"", "strict", "skip", "commit"}, c.Admission), "admission", c.Admission, "strict, skip or commit")
+	l.Add(slices.Contains([]string{"", "none", "easy", "conservative"}, c.Backfill), "backfill", c.Backfill, "none, easy or conservative")
+	if !known {
+		return
+	}
+	backfill := c.backfill()
+	if own || r.passOver {
+		l.Add(!own || c.Admission == "", "admission", c.Admission, "none: "+c.Order+" has its own")
+		l.Add(own || c.Admission != "commit", "admission", c.Admission, "strict: "+c.Order+" has a pass of its own")
+		l.Add(backfill == "none", "backfill", c.Backfill, "none: "+c.Order+" has a pass of its own")
+		return
+	}
+	if r.preemptive {
+		l.Add(c.Admission != "commit", "admission", c.Admission, "strict or skip: "+c.Order+" stops running jobs")
+		l.Add(backfill == "none", "backfill", c.Backfill, "none: "+c.Order+" stops running jobs")
+		return
+	}
+	switch backfill {
+	case "easy":
+		l.Add(c.admission() != "skip", "backfill", c.Backfill, "none with admission skip, which passes over what does not fit; easy goes with strict and commit")
+	case "conservative":
+		l.Add(c.admission() == "strict", "backfill", c.Backfill, "none with admission "+c.admission()+"; conservative goes with strict")
+	}
+}
+
+// Name is order, admission and back-filling together, which is what peers' papers call by one name: "sjf+skip",
+// "fifo+strict+easy"; of policies that are more than an order, their name.
+func (c *Config) Name() string {
+	_, own, _ := named(c.Order)
+	switch {
+	case own:
+		return c.Order
+	case c.backfill() != "none":
+		return c.Order + "+" + c.admission() + "+" + c.backfill()
+	}
+	return c.Order + "+" + c.admission()
+}
 
 func (c *Config) admission() string {
+	r, _, _ := named(c.Order)
 	switch {
+	case r.passOver:
+		return "strict"
 	case c.Admission != "":
 		return c.Admission
-	case Preemptive(c.Order):
+	case r.preemptive:
 		return "skip"
 	}
 	return "strict"
 }
 
-// Estimating says whether the order called name ranks by run time, and so needs estimates.
-func Estimating(name string) bool {
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name })
-	return i >= 0 && rules[i].estimates
+func (c *Config) backfill() string {
+	if c.Backfill == "" {
+		return "none"
+	}
+	return c.Backfill
+}
+
+// Estimating says whether c ranks or back-fills by run time, and so needs estimates.
+func (c *Config) Estimating() bool { return c.backfill() != "none" || Estimating(c.Order) }
+
+// Simulator sets what the policy needs of the simulator: admission commit is RLScheduler's machine, which handles
+// one event at a time, arrivals first.
+func (c *Config) Simulator(s *sim.Config) {
+	if c.admission() == "commit" {
+		s.Serial = true
+	}
 }

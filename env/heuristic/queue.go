@@ -7,46 +7,113 @@ import (
 	"clustergym/env/sim"
 )
 
-// bucket is the line of all jobs with the same request. They fit or do not fit together.
-type bucket struct {
-	req    cluster.Request
-	line   line
-	closed bool // does not fit any more in this pass
+// lines is a number of lines of which those that are open take part in a search for the first in rank.
+type lines struct {
+	marks  *[]jobMark
+	line   []line
+	closed []bool
+	shut   []int // the closed ones
+	heads  tourney
+}
+
+func (l *lines) reset(marks *[]jobMark) {
+	l.marks = marks
+	for i := range l.line {
+		l.line[i], l.closed[i] = l.line[i][:0], false
+	}
+	l.shut = l.shut[:0]
+	l.heads.clear()
+}
+
+// extend makes sure that there is a line i.
+func (l *lines) extend(i int) {
+	for i >= len(l.line) {
+		l.line, l.closed = append(l.line, nil), append(l.closed, false)
+	}
+}
+
+func (l *lines) push(i int, e entry) {
+	l.extend(i)
+	l.line[i].push(e)
+	if !l.closed[i] && l.line[i][0].job == e.job {
+		l.heads.set(i, e)
+	}
+}
+
+// pop takes the first out of line i.
+func (l *lines) pop(i int) entry {
+	e := l.line[i].pop()
+	l.play(i)
+	return e
+}
+
+// play brings the search up to date after a change of line i.
+func (l *lines) play(i int) {
+	if l.closed[i] || len(l.line[i]) == 0 {
+		l.heads.unset(i)
+	} else {
+		l.heads.set(i, l.line[i][0])
+	}
+}
+
+// close leaves line i out until it is opened again.
+func (l *lines) close(i int) {
+	l.closed[i] = true
+	l.shut = append(l.shut, i)
+	l.heads.unset(i)
+}
+
+// open lets the closed lines take part again for which keep is false.
+func (l *lines) open(keep func(i int) bool) {
+	still := l.shut[:0]
+	for _, i := range l.shut {
+		if keep != nil && keep(i) {
+			still = append(still, i)
+			continue
+		}
+		l.closed[i] = false
+		l.play(i)
+	}
+	l.shut = still
+}
+
+// first is the open line whose first job, still waiting, ranks before those of all others among lines 0 to limit.
+// Jobs that somebody else has started meanwhile are dropped on the way.
+func (l *lines) first(v *sim.View, limit int) int {
+	for {
+		i := l.heads.first(limit)
+		if i < 0 || !stale(v, &l.line[i][0]) {
+			return i
+		}
+		if e := l.pop(i); v.Pos(e.job) == e.pos {
+			(*l.marks)[e.job].queued = false
+		}
+	}
 }
 
 // waitQueue is the waiting jobs: one line where the first in rank alone decides (strict), one for each kind of
-// request where jobs that do not fit are stepped over (skip). Requests for n whole GPUs and nothing else, which
-// are most, stand in a tournament tree over n: the first in rank among all that want up to n GPUs is found in
-// the logarithm of the sizes. The others are looked at one after another.
+// request where jobs that do not fit are stepped over (skip): jobs with the same request fit or do not fit
+// together. Requests for n whole GPUs and nothing else, which are most, stand in line n, so that those for more
+// than are free need not be looked at.
 type waitQueue struct {
 	single bool
-	whole  []line  // by GPUs; line 0 is the only one where single
-	tree   []int32 // node k has children 2k and 2k+1; the winner's GPUs, −1 = none. Leaves are the second half
-	shut   []int   // lines taken out of the tree for this pass
-	others []bucket
-	index  map[cluster.Request]int // of others
+	whole  lines // by GPUs; line 0 is the only one where single
+	others lines
+	kinds  []cluster.Request // of others
+	index  map[cluster.Request]int
 }
 
-// none is the place of no line. Places from 0 on are those of whole, from −2 downwards those of others.
-const none = -1
-
-func (q *waitQueue) reset(single bool) {
+func (q *waitQueue) reset(marks *[]jobMark, single bool) {
 	if q.index == nil {
 		q.index = map[cluster.Request]int{}
 	}
 	q.single = single
-	for i := range q.whole {
-		q.whole[i] = q.whole[i][:0]
-	}
-	for i := range q.tree {
-		q.tree[i] = none
-	}
-	q.shut = q.shut[:0]
-	for i := range q.others {
-		q.others[i].line = q.others[i].line[:0]
-	}
+	q.whole.reset(marks)
+	q.others.reset(marks)
 }
 
+// push puts e in the line of its request. Places from 0 on are those of whole lines, from −2 downwards those of
+// the others.
 func (q *waitQueue) push(e entry, r *cluster.Request) {
 	n := r.GPUs
 	if q.single {
@@ -54,186 +121,93 @@ func (q *waitQueue) push(e entry, r *cluster.Request) {
 	} else if r.Milli != 1000 || r.Types != 0 || r.CPUMilli != 0 || r.MemBytes != 0 || n >= 1<<16 {
 		i, ok := q.index[*r]
 		if !ok {
-			i = len(q.others)
+			i = len(q.kinds)
 			q.index[*r] = i
-			q.others = append(q.others, bucket{req: *r})
+			q.kinds = append(q.kinds, *r)
 		}
-		q.others[i].line.push(e)
+		q.others.push(i, e)
 		return
 	}
-	for n >= len(q.whole) {
-		q.grow()
-	}
-	q.whole[n].push(e)
-	q.play(n)
+	q.whole.push(n, e)
 }
 
-// grow doubles the tree.
-func (q *waitQueue) grow() {
-	leaves := max(1, 2*len(q.whole))
-	q.whole = append(q.whole, make([]line, leaves-len(q.whole))...)
-	q.tree = make([]int32, 2*leaves)
-	for i := range q.tree {
-		q.tree[i] = none
+// open begins a new pass. Lines that were closed because nothing of their kind fitted stay so while nothing has
+// been given back that could make room for them.
+func (q *waitQueue) open(c *cluster.Cluster, f *freed) {
+	q.whole.open(nil)
+	if len(q.others.shut) > 0 {
+		q.others.open(func(i int) bool { return !f.mayFit(c, &q.kinds[i]) })
 	}
-	for n := range q.whole {
-		q.play(n)
-	}
-	for _, n := range q.shut {
-		q.remove(n)
-	}
-}
-
-// play brings the tree up to date after a change of line n.
-func (q *waitQueue) play(n int) {
-	if len(q.whole[n]) == 0 {
-		q.remove(n)
-		return
-	}
-	k := len(q.tree)/2 + n
-	q.tree[k] = int32(n)
-	q.up(k, int32(n))
-}
-
-// remove takes line n out of the tree.
-func (q *waitQueue) remove(n int) {
-	k := len(q.tree)/2 + n
-	q.tree[k] = none
-	q.up(k, int32(n))
-}
-
-func (q *waitQueue) up(k int, n int32) {
-	for k >>= 1; k > 0; k >>= 1 {
-		was, won := q.tree[k], q.winner(q.tree[2*k], q.tree[2*k+1])
-		q.tree[k] = won
-		if was != n && won != n {
-			return // n does not matter here, nor above
-		}
-	}
-}
-
-func (q *waitQueue) winner(a, b int32) int32 {
-	if a < 0 || b >= 0 && q.whole[b][0].before(&q.whole[a][0]) {
-		return b
-	}
-	return a
-}
-
-// open lets every line take part in a new pass.
-func (q *waitQueue) open() {
-	for _, n := range q.shut {
-		q.play(n)
-	}
-	q.shut = q.shut[:0]
 	empty := 0
-	for i := range q.others {
-		b := &q.others[i]
-		b.closed = false
-		if len(b.line) == 0 {
+	for i := range q.others.line {
+		if len(q.others.line[i]) == 0 {
 			empty++
 		}
 	}
-	if empty > 64 && empty > len(q.others)/2 {
+	if empty > 64 && empty > len(q.others.line)/2 {
 		q.compact()
 	}
 }
 
 // compact forgets kinds of requests that nobody waits with: a workload may have a kind for every job.
 func (q *waitQueue) compact() {
-	keep := q.others[:0]
+	o := &q.others
 	clear(q.index)
-	for _, b := range q.others {
-		if len(b.line) > 0 {
-			q.index[b.req] = len(keep)
-			keep = append(keep, b)
+	o.heads.clear()
+	o.shut = o.shut[:0]
+	n := 0
+	for i := range o.line {
+		if len(o.line[i]) == 0 {
+			continue
 		}
+		// Swapped, so that the memory of the empty lines stays in use.
+		o.line[n], o.line[i] = o.line[i], o.line[n]
+		o.closed[n], q.kinds[n] = o.closed[i], q.kinds[i]
+		q.index[q.kinds[n]] = n
+		if o.closed[n] {
+			o.shut = append(o.shut, n)
+		}
+		n++
 	}
-	clear(q.others[len(keep):])
-	q.others = keep
+	o.line, o.closed, q.kinds = o.line[:n], o.closed[:n], q.kinds[:n]
+	for i := range o.line {
+		o.play(i)
+	}
 }
 
-// close leaves the line at place out of the rest of the pass.
+// close leaves the line at place out of the pass.
 func (q *waitQueue) close(place int) {
 	if place >= 0 {
-		q.shut = append(q.shut, place)
-		q.remove(place)
+		q.whole.close(place)
 	} else {
-		q.others[-2-place].closed = true
+		q.others.close(-2 - place)
 	}
 }
 
 // top is the first in the line at place.
 func (q *waitQueue) top(place int) *entry {
 	if place >= 0 {
-		return &q.whole[place][0]
+		return &q.whole.line[place][0]
 	}
-	return &q.others[-2-place].line[0]
+	return &q.others.line[-2-place][0]
 }
 
 // pop takes the first out of the line at place.
 func (q *waitQueue) pop(place int) entry {
-	if place < 0 {
-		return q.others[-2-place].line.pop()
+	if place >= 0 {
+		return q.whole.pop(place)
 	}
-	e := q.whole[place].pop()
-	q.play(place)
-	return e
+	return q.others.pop(-2 - place)
 }
 
 // best is the place of the line whose first job ranks before all others', none if no open line has jobs that
-// still wait. Of the requests for whole GPUs only those for up to limit take part; where free is false, no
-// others do. Jobs that somebody else has started meanwhile are dropped on the way.
-func (q *waitQueue) best(v *sim.View, limit int, free bool) int {
-	best := none
-	for {
-		n := q.first(limit)
-		if n < 0 {
-			break
-		}
-		if e := &q.whole[n][0]; stale(v, e) {
-			q.pop(n)
-			continue
-		}
-		best = n
-		break
+// still wait. Of the requests for whole GPUs only those for up to limit take part.
+func (q *waitQueue) best(v *sim.View, limit int) int {
+	w, o := q.whole.first(v, limit), q.others.first(v, unlimited)
+	if o >= 0 && (w < 0 || q.others.line[o][0].before(&q.whole.line[w][0])) {
+		return -2 - o
 	}
-	if !free {
-		return best
-	}
-	for i := range q.others {
-		b := &q.others[i]
-		if b.closed {
-			continue
-		}
-		for len(b.line) > 0 && stale(v, &b.line[0]) {
-			b.line.pop()
-		}
-		if len(b.line) > 0 && (best == none || b.line[0].before(q.top(best))) {
-			best = -2 - i
-		}
-	}
-	return best
-}
-
-// first is the winner among whole[0] to whole[limit], −1 if they are empty.
-func (q *waitQueue) first(limit int) int {
-	leaves := len(q.tree) / 2
-	if leaves == 0 {
-		return none
-	}
-	if limit >= leaves-1 {
-		return int(q.tree[1])
-	}
-	won := int32(none)
-	for r := leaves + limit + 1; r > 1; r >>= 1 { // subtrees that end right before r
-		if r&1 == 1 {
-			won = q.winner(won, q.tree[r-1])
-		}
-		if r&(r-1) == 0 {
-			break // the left edge: nothing lies before it
-		}
-	}
-	return int(won)
+	return w
 }
 
 // unlimited is a limit that every request keeps.

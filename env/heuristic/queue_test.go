@@ -8,38 +8,35 @@ import (
 	"clustergym/env/sim"
 )
 
-// The tree's winner among sizes up to any limit is the one that a walk over all lines finds.
-func TestTreeAgainstWalk(t *testing.T) {
+// The winner among places up to any limit is the one that a walk over all of them finds.
+func TestTourneyAgainstWalk(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	var q waitQueue
 	for round := range 20 {
-		q.reset(false)
+		var q tourney
+		held := map[int]entry{}
 		most := 1 << (round % 8)
 		for op := range 500 {
-			switch n := r.IntN(10); {
-			case n < 6:
-				g := 1 + r.IntN(most)
-				q.push(entry{float64(r.IntN(20)), op, sim.Job(op)}, &cluster.Request{GPUs: g, Milli: 1000})
-			case n == 6:
-				q.open()
-			case n == 7:
-				if at := q.first(unlimited); at >= 0 {
-					q.close(at)
+			i := r.IntN(most)
+			switch r.IntN(6) {
+			case 0:
+				q.unset(i)
+				delete(held, i)
+			case 1:
+				if op%50 == 0 {
+					q.clear()
+					clear(held)
 				}
 			default:
-				if at := q.first(r.IntN(most + 2)); at >= 0 {
-					q.pop(at)
-				}
+				held[i] = entry{float64(r.IntN(20)), op, sim.Job(op)}
+				q.set(i, held[i])
 			}
-			shut := map[int]bool{}
-			for _, g := range q.shut {
-				shut[g] = q.tree[len(q.tree)/2+g] < 0 // a push brings a line back
-			}
-			for limit := 0; limit < most+2; limit++ {
+			for limit := -1; limit < most+2; limit++ {
 				want := none
-				for g := range q.whole {
-					if g <= limit && len(q.whole[g]) > 0 && !shut[g] && (want < 0 || q.whole[g][0].before(&q.whole[want][0])) {
-						want = g
+				for i := range most {
+					if e, ok := held[i]; ok && i <= limit {
+						if best := held[want]; want < 0 || e.before(&best) {
+							want = i
+						}
 					}
 				}
 				if got := q.first(limit); got != want {
@@ -52,19 +49,19 @@ func TestTreeAgainstWalk(t *testing.T) {
 
 func TestEmptyLinesAreForgotten(t *testing.T) {
 	var q waitQueue
-	q.reset(false)
+	q.reset(nil, false)
 	for i := range 200 {
 		q.push(entry{1, i, sim.Job(i)}, &cluster.Request{GPUs: 1, Milli: 1000, CPUMilli: int64(i + 1)})
 	}
 	for i := range 150 {
 		q.pop(-2 - i)
 	}
-	q.open()
-	if len(q.others) != 50 || len(q.index) != 50 {
-		t.Fatalf("%d lines and %d in the index, want 50", len(q.others), len(q.index))
+	q.open(nil, &freed{any: true, all: true})
+	if len(q.others.line) != 50 || len(q.kinds) != 50 || len(q.index) != 50 {
+		t.Fatalf("%d lines of %d kinds and %d in the index, want 50", len(q.others.line), len(q.kinds), len(q.index))
 	}
-	for i := range q.others {
-		if e := q.top(-2 - i); e.pos != 150+i || q.index[q.others[i].req] != i {
+	for i := range q.others.line {
+		if e := q.top(-2 - i); e.pos != 150+i || q.index[q.kinds[i]] != i || q.others.heads.top[i] != *e {
 			t.Fatalf("line %d begins with job %d", i, e.pos)
 		}
 	}

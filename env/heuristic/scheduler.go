@@ -10,18 +10,24 @@ import (
 	"clustergym/traces"
 )
 
-// Scheduler is one heuristic. It keeps the queue in its own order and is told of changes by events. Not safe for
-// concurrent use.
+// Scheduler is an order with an admission and a placement. It keeps the queue in its own order and is told of
+// changes by events, so it must be asked at every point, or Reset. Not safe for concurrent use.
 type Scheduler struct {
 	cfg    Config
 	rule   rule
 	strict bool
-	place  cluster.Placement
+	place  placer
+	picky  bool // the placement may refuse what fits
 	est    traces.Estimates
 	state  stateful // of orders that remember
 
-	queue waitQueue
-	open  bool // in the middle of a point
+	lanes []lane     // by virtual cluster; one where there are none
+	fill  backfiller // waits and decides in place of lanes; nil without back-filling
+	jobs  []jobMark  // by job
+	odd   int        // jobs in the system that a count of GPUs is not enough for
+	freed freed
+	aside []aside // passed over: see rule.passOver
+	open  bool    // in the middle of a point
 	until int64
 	err   error     // found by Reset
 	taken []sim.Job // scratch of Reset
@@ -33,41 +39,105 @@ type Scheduler struct {
 	stopped []entry
 	plan    []step
 	next    int
+	exact   exactPlan
 }
 
-type step struct {
-	stop bool
+// lane is the waiting jobs of one virtual cluster: admission acts within each.
+type lane struct {
+	waitQueue
+	over  bool // nobody of them starts any more in this pass
+	stuck int  // position of the first, which did not fit; still true while nothing was given back. −1 = not known
+}
+
+// jobMark is what the scheduler notes of a job.
+type jobMark struct {
+	queued bool // stands in a lane
+	odd    bool // counted in Scheduler.odd
+}
+
+// aside is a job that was passed over, and its lane.
+type aside struct {
 	entry
+	lane int
 }
 
-var _ sim.Scheduler = (*Scheduler)(nil)
+// backfiller keeps the waiting jobs and decides, where back-filling does.
+type backfiller interface {
+	reset(v *sim.View)
+	// push takes in a job that waits.
+	push(v *sim.View, e entry)
+	// clear forgets all that wait: they are pushed again.
+	clear()
+	// holds says whether j has been pushed and waits still.
+	holds(v *sim.View, j sim.Job) bool
+	// event brings the books of the running jobs up to date: j has started or stopped.
+	event(v *sim.View, j sim.Job)
+	// open begins a pass.
+	open(v *sim.View)
+	// next is one decision, or done.
+	next(v *sim.View, d *sim.Decision) (done bool)
+}
 
-// New returns the scheduler that cfg names.
-func New(cfg Config) (*Scheduler, error) {
-	if err := cfg.Validate(); err != nil {
+var _ Policy = (*Scheduler)(nil)
+
+func newScheduler(cfg Config) (*Scheduler, error) {
+	s := &Scheduler{cfg: cfg, strict: cfg.admission() != "skip"}
+	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
+	var err error
+	if s.place, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	s := &Scheduler{cfg: cfg, strict: cfg.admission() == "strict"}
-	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
-	s.place, _ = cluster.NewPlacement(cfg.Placement)
+	if p, err := cluster.NewPlacement(cfg.Placement); err == nil {
+		s.picky = cluster.Constrained(p)
+	}
 	s.est, _ = traces.ParseEstimates(cfg.Estimates)
 	s.est.Seed = cfg.Seed
+	switch {
+	case cfg.admission() == "commit":
+		s.fill = &commit{s: s, fill: cfg.backfill() == "easy"}
+	case cfg.backfill() == "easy":
+		s.fill = &easy{s: s}
+	case cfg.backfill() == "conservative":
+		s.fill = &conservative{s: s}
+	}
 	return s, nil
 }
 
-// Name is order and admission: "sjf+skip".
+// Name is order and admission, and how it back-fills: "sjf+skip", "fifo+strict+easy".
 func (s *Scheduler) Name() string { return s.cfg.Name() }
 
-// Reseed changes the seed of random orders and noisy estimates, from the next Reset on.
-func (s *Scheduler) Reseed(seed uint64) { s.cfg.Seed, s.est.Seed = seed, seed }
+// Reseed changes the seed of random orders, noisy estimates and random placements, from the next Reset on.
+func (s *Scheduler) Reseed(seed uint64) {
+	s.cfg.Seed, s.est.Seed = seed, seed
+	if p, ok := s.place.(interface{ Reseed(seed uint64) }); ok {
+		p.Reseed(seed)
+	}
+}
 
 // Reset implements sim.Scheduler. Jobs that wait already are taken over.
 func (s *Scheduler) Reset(v *sim.View) {
-	// Preemptive orders always use one line for each kind of request: what fits is counted in GPUs, in rank order.
-	s.queue.reset(s.strict && !s.rule.preemptive)
+	n := 1
+	if vcs := len(v.Cluster().VCs()); vcs > 0 {
+		n = vcs + 1 // lane 0 stays empty
+	}
+	for len(s.lanes) < n {
+		s.lanes = append(s.lanes, lane{})
+	}
+	s.lanes = s.lanes[:n]
+	for i := range s.lanes {
+		// Preemptive orders always use one line for each kind of request: what fits is counted in GPUs, in rank order.
+		s.lanes[i].reset(&s.jobs, s.strict && !s.rule.preemptive)
+		s.lanes[i].over, s.lanes[i].stuck = false, -1
+	}
+	s.jobs, s.odd, s.aside = s.jobs[:0], 0, s.aside[:0]
+	s.freed.reset(v.Cluster())
+	s.place.Reset()
 	s.open, s.running, s.plan, s.next, s.err = false, s.running[:0], s.plan[:0], 0, nil
 	if s.rule.state != nil {
 		s.state = s.rule.state(s)
+	}
+	if s.fill != nil {
+		s.fill.reset(v)
 	}
 	s.taken = append(s.taken[:0], v.Waiting()...)
 	slices.SortFunc(s.taken, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
@@ -82,18 +152,73 @@ func (s *Scheduler) Reset(v *sim.View) {
 		if s.state != nil {
 			s.state.submit(v, j)
 		}
+		s.note(v, j)
+		if s.fill != nil {
+			s.fill.event(v, j)
+		}
 	}
+}
+
+// note makes room for what the scheduler notes of j, and counts it if it is odd.
+func (s *Scheduler) note(v *sim.View, j sim.Job) *jobMark {
+	for int(j) >= len(s.jobs) {
+		s.jobs = append(s.jobs, jobMark{})
+	}
+	s.forgetOdd(j)
+	m := &s.jobs[j]
+	*m = jobMark{odd: !plain(v.Request(j))}
+	if m.odd {
+		s.odd++
+	}
+	return m
+}
+
+func (s *Scheduler) forgetOdd(j sim.Job) {
+	if int(j) < len(s.jobs) && s.jobs[j].odd {
+		s.jobs[j].odd = false
+		s.odd--
+	}
+}
+
+// plain requests are for whole GPUs and nothing else.
+func plain(r *cluster.Request) bool {
+	return r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0
 }
 
 func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 	if s.state != nil {
 		s.state.submit(v, j)
 	}
-	if s.rule.estimates && s.est.Mode == traces.EstimateTrace && v.Trace(j).Estimate <= 0 {
+	if s.cfg.Estimating() && s.est.Mode == traces.EstimateTrace && v.Trace(j).Estimate <= 0 {
 		return fmt.Errorf("%s: job %s has no estimate in its trace; use estimates exact or noisy:SIGMA", s.Name(), v.Trace(j).ID)
 	}
-	s.queue.push(entry{s.rule.key(s, v, j), v.Pos(j), j}, v.Request(j))
+	s.note(v, j)
+	s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
 	return nil
+}
+
+// push takes in a job that waits.
+func (s *Scheduler) push(v *sim.View, e entry) {
+	if s.fill != nil {
+		s.fill.push(v, e)
+		return
+	}
+	s.jobs[e.job].queued = true
+	s.lanes[s.laneOf(v, e.job)].push(e, v.Request(e.job))
+}
+
+// laneOf is the number of j's lane.
+func (s *Scheduler) laneOf(v *sim.View, j sim.Job) int {
+	if len(s.lanes) == 1 {
+		return 0
+	}
+	return int(v.Request(j).VC)
+}
+
+func (s *Scheduler) pop(l *lane, at int) entry {
+	e := l.pop(at)
+	s.jobs[e.job].queued = false
+	return e
 }
 
 // Decide implements sim.Scheduler.
@@ -103,160 +228,189 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	}
 	if !s.open {
 		s.open, s.until = true, 0
-		for i := range p.Events {
-			// A job that Reset found waiting may also stand among the events of the first point.
-			if e := &p.Events[i]; e.Kind == sim.Submit && v.Pos(e.Job) >= s.seen {
-				if err := s.submit(v, e.Job); err != nil {
-					return err
-				}
-			}
+		if err := s.observe(v, p); err != nil {
+			return err
 		}
-		s.queue.open()
-		if s.rule.preemptive {
-			s.makePlan(v)
-		}
+		s.begin(v)
 	}
 	var done bool
-	if s.rule.preemptive {
+	switch {
+	case s.fill != nil:
+		done = s.fill.next(v, d)
+	case s.rule.preemptive:
 		done = s.nextStep(v, d)
-	} else {
+	default:
 		done = s.nextStart(v, d)
 	}
 	if done {
 		s.open = false
+		s.freed.done(v.Cluster())
 		d.Op, d.Until = sim.Wait, time.Duration(s.until)
 	}
 	return nil
+}
+
+// observe takes in what has happened since the last point.
+func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
+	c := v.Cluster()
+	for i := range p.Events {
+		e := &p.Events[i]
+		switch e.Kind {
+		case sim.Submit:
+			// A job that Reset found waiting may also stand among the events of the first point.
+			if v.Pos(e.Job) >= s.seen {
+				if err := s.submit(v, e.Job); err != nil {
+					return err
+				}
+			}
+			continue
+		case sim.Timer, sim.NodeFail:
+			continue
+		case sim.NodeRecover:
+			s.freed.event(c, e)
+			continue
+		}
+		s.freed.event(c, e)
+		if s.fill != nil {
+			s.fill.event(v, e.Job)
+		}
+		switch e.Kind {
+		case sim.Finish, sim.Drop:
+			s.forgetOdd(e.Job)
+		case sim.Preempt, sim.Fail:
+			s.requeue(v, e.Job)
+		}
+	}
+	s.freed.open(c)
+	return nil
+}
+
+// requeue takes a job back in that failed or that somebody else has stopped. Preemptive orders find such jobs as
+// they plan.
+func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
+	if s.rule.preemptive || v.State(j) != sim.Waiting || int(j) >= len(s.jobs) {
+		return
+	}
+	if s.fill != nil && s.fill.holds(v, j) || s.fill == nil && s.jobs[j].queued {
+		return
+	}
+	s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
+}
+
+// begin opens a pass.
+func (s *Scheduler) begin(v *sim.View) {
+	if s.rule.dynamic {
+		s.rerank(v)
+	}
+	if s.fill != nil {
+		s.fill.open(v)
+		return
+	}
+	if s.rule.preemptive {
+		s.freed.any, s.freed.all = true, true // every pass gives everything back
+	}
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		l.over = false
+		if s.freed.any {
+			l.stuck = -1
+		}
+		if s.freed.any {
+			l.open(v.Cluster(), &s.freed)
+		}
+	}
+	if s.rule.preemptive {
+		s.makePlan(v)
+	}
+}
+
+// rerank gives all that wait new keys.
+func (s *Scheduler) rerank(v *sim.View) {
+	if s.fill != nil {
+		s.fill.clear()
+	}
+	for i := range s.lanes {
+		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
+	}
+	for _, j := range v.Waiting() {
+		s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
+	}
+}
+
+// best is the lane and the place in it of the first in rank, of the lanes that are not over; what asks for more
+// whole GPUs than are free on c does not take part.
+func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *lane, at int) {
+	if len(s.lanes) == 1 {
+		if l = &s.lanes[0]; l.over {
+			return nil, none
+		}
+		return l, l.best(v, s.limit(c.Free()))
+	}
+	at = none
+	for i := range s.lanes {
+		k := &s.lanes[i]
+		if k.over {
+			continue
+		}
+		w := k.best(v, s.limit(min(c.VCFree(int32(i)), c.VCRoom(int32(i))/1000)))
+		if w != none && (at == none || k.top(w).before(l.top(at))) {
+			l, at = k, w
+		}
+	}
+	return l, at
+}
+
+// limit is up to how many whole GPUs a job may ask for to be looked at where so many are free.
+func (s *Scheduler) limit(free int) int {
+	if s.strict {
+		return unlimited
+	}
+	return free
 }
 
 // nextStart starts the first in line that fits, or is done.
 func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 	c := v.Cluster()
 	for {
-		at := s.queue.best(v, c.Free(), c.FreeMilli() > 0)
+		l, at := s.best(v, c)
 		if at == none {
+			s.comeBack(v)
 			return true
 		}
-		var ok bool
-		if d.GPUs, ok = s.place.Place(c, v.Request(s.queue.top(at).job), d.GPUs); ok {
-			d.Op, d.Job = sim.StartJob, s.queue.pop(at).job
-			return false
+		e := *l.top(at)
+		if l.stuck != e.pos || !s.strict {
+			var ok bool
+			if d.GPUs, ok = s.place.Place(v, e.job, c, d.GPUs); ok {
+				s.pop(l, at)
+				if s.rule.passOver {
+					s.passOver(v, l)
+				}
+				d.Op, d.Job = sim.StartJob, e.job
+				return false
+			}
 		}
 		if s.strict {
-			return true
-		}
-		s.queue.close(at)
-	}
-}
-
-// makePlan ranks running and waiting jobs together and lets the first in line have the GPUs: a walk down the
-// merged ranks with a count of what is left. A running job that no longer has a place is stopped.
-func (s *Scheduler) makePlan(v *sim.View) {
-	s.plan, s.next, s.chosen, s.stopped = s.plan[:0], 0, s.chosen[:0], s.stopped[:0]
-	s.forget(v)
-	if s.state != nil {
-		s.state.before(v, s.running)
-	}
-	for i := range s.running {
-		s.running[i].key = s.rule.key(s, v, s.running[i].job)
-	}
-	// Nearly in order from the last pass: insertion costs little.
-	for i := 1; i < len(s.running); i++ {
-		for k := i; k > 0 && s.running[k].before(&s.running[k-1]); k-- {
-			s.running[k], s.running[k-1] = s.running[k-1], s.running[k]
-		}
-	}
-	need := func(j sim.Job) int {
-		r := v.Request(j)
-		return r.GPUs * r.Milli
-	}
-	left := v.Cluster().GPUs() * 1000
-	r, full := 0, false
-	for {
-		w := none // the first of the waiting that has a place, or ends the pass
-		for !full {
-			limit := left / 1000
-			if s.strict {
-				limit = unlimited
-			}
-			if w = s.queue.best(v, limit, true); w == none || s.strict || need(s.queue.top(w).job) <= left {
-				break
-			}
-			s.queue.close(w)
-		}
-		switch {
-		case r < len(s.running) && (w == none || s.running[r].before(s.queue.top(w))):
-			e := s.running[r]
-			r++
-			if n := need(e.job); !full && n <= left {
-				left -= n
-				s.chosen = append(s.chosen, e)
-			} else {
-				full = full || s.strict
-				s.stopped = append(s.stopped, e)
-			}
-			continue
-		case w == none:
-		case need(s.queue.top(w).job) > left:
-			full = true // strict
-			continue
-		default:
-			e := s.queue.pop(w)
-			left -= need(e.job)
-			s.chosen = append(s.chosen, e)
-			continue
-		}
-		break
-	}
-	for _, e := range s.stopped {
-		s.plan = append(s.plan, step{stop: true, entry: e})
-	}
-	for _, e := range s.chosen {
-		if v.State(e.job) == sim.Waiting {
-			s.plan = append(s.plan, step{entry: e})
+			l.over, l.stuck = true, e.pos
+		} else {
+			l.close(at)
 		}
 	}
 }
 
-// nextStep hands out the plan. A job that cannot be placed although there are GPUs enough (they are of other
-// types, or lack cores or memory) goes back into the line.
-func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
-	for s.next < len(s.plan) {
-		p := s.plan[s.next]
-		s.next++
-		d.Job = p.job
-		if p.stop {
-			d.Op = sim.PreemptJob
-			d.GPUs = d.GPUs[:0]
-			return false
-		}
-		var ok bool
-		if d.GPUs, ok = s.place.Place(v.Cluster(), v.Request(p.job), d.GPUs); ok {
-			d.Op = sim.StartJob
-			s.running = append(s.running, entry{pos: p.pos, job: p.job})
-			return false
-		}
-		s.queue.push(p.entry, v.Request(p.job))
+// passOver leaves the next in line out of the rest of the pass.
+func (s *Scheduler) passOver(v *sim.View, l *lane) {
+	if at := l.best(v, unlimited); at != none {
+		e := s.pop(l, at)
+		s.aside = append(s.aside, aside{e, s.laneOf(v, e.job)})
 	}
-	if s.state != nil {
-		s.chosen = slices.DeleteFunc(s.chosen, func(e entry) bool { return v.State(e.job) != sim.Running })
-		s.state.after(s.chosen, s.stopped)
-	}
-	// The stopped wait now; their keys are as of this moment.
-	for _, e := range s.stopped {
-		s.queue.push(entry{s.rule.key(s, v, e.job), e.pos, e.job}, v.Request(e.job))
-	}
-	s.stopped = s.stopped[:0]
-	if s.state != nil {
-		s.forget(v)
-		s.until = s.state.before(v, s.running)
-	}
-	return true
 }
 
-// forget drops the jobs that no longer run.
-func (s *Scheduler) forget(v *sim.View) {
-	s.running = slices.DeleteFunc(s.running, func(e entry) bool {
-		return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos
-	})
+// comeBack returns those that were passed over to their lines.
+func (s *Scheduler) comeBack(v *sim.View) {
+	for _, a := range s.aside {
+		if v.State(a.job) == sim.Waiting {
+			s.push(v, a.entry)
+		}
+	}
+	s.aside = s.aside[:0]
 }

@@ -22,7 +22,7 @@ func whole(id string, submit, work time.Duration, gpus int) traces.Job {
 	return traces.Job{ID: id, Submit: submit, Work: work, GPUs: gpus, GPUMilli: 1000}
 }
 
-func scheduler(t testing.TB, change func(c *heuristic.Config)) *heuristic.Scheduler {
+func scheduler(t testing.TB, change func(c *heuristic.Config)) heuristic.Policy {
 	t.Helper()
 	cfg := heuristic.DefaultConfig()
 	change(&cfg)
@@ -42,7 +42,7 @@ func TestLASByHand(t *testing.T) {
 			"40s timer, 40s preempt A, 40s start B, 45s finish B, 45s start A, 1m55s finish A",
 		// The same in half the time, because each second counts for both GPUs: A falls at 5 as B arrives, B at 10;
 		// A has 30 GPU-seconds at 20, so B ends first, at its own limit.
-		"las-2d": "0s submit A, 0s start A, 5s submit B, 5s timer, 5s preempt A, 5s start B, 10s timer, 10s preempt B, 10s start A, " +
+		"las-2d-prompt": "0s submit A, 0s start A, 5s submit B, 5s timer, 5s preempt A, 5s start B, 10s timer, 10s preempt B, 10s start A, " +
 			"20s timer, 20s preempt A, 20s start B, 30s finish B, 30s timer, 30s start A, 1m55s finish A",
 	} {
 		h := scheduler(t, func(c *heuristic.Config) {
@@ -101,6 +101,9 @@ func TestAdmissionByHand(t *testing.T) {
 
 func TestDefaultAdmissionIsTheOrders(t *testing.T) {
 	for _, order := range heuristic.Orders() {
+		if !heuristic.IsOrder(order) {
+			continue
+		}
 		want := order + "+strict"
 		if heuristic.Preemptive(order) {
 			want = order + "+skip"
@@ -115,7 +118,7 @@ func TestDefaultAdmissionIsTheOrders(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
-	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Estimates: "none", Limits: []time.Duration{2, 2}}
+	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Estimates: "none", Limits: []time.Duration{2, 2}, Quantum: 1}
 	var keys []string
 	for _, f := range fault.All(bad.Validate()) {
 		keys = append(keys, f.Key)
@@ -263,6 +266,9 @@ func TestOthersMayDecideToo(t *testing.T) {
 // that wait and those that run, each once.
 func TestTakingOver(t *testing.T) {
 	for _, order := range heuristic.Orders() {
+		if !heuristic.IsOrder(order) {
+			continue
+		}
 		t.Run(order, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 5))
 			spec, jobs := drawn(r, 60)
@@ -274,7 +280,7 @@ func TestTakingOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := s.View()
-			var h *heuristic.Scheduler
+			var h heuristic.Policy
 			for n := 0; !v.Over(); n++ {
 				p, err := s.Advance(context.Background())
 				if err != nil {

@@ -15,8 +15,8 @@ import (
 // see the whole queue, with admission skip and the same estimates.
 type baseline struct {
 	sim       *sim.Simulator
-	warm      *heuristic.Scheduler
-	fifo, sjf *heuristic.Scheduler
+	warm      heuristic.Policy
+	fifo, sjf heuristic.Policy
 	line      timeline
 	reward    Reward
 	stream    traces.Slice
@@ -75,7 +75,7 @@ func (b *baseline) run(ctx context.Context, e *Env) (contested bool, err error) 
 }
 
 // play runs one baseline and returns the mean JCT of the counted jobs in seconds.
-func (b *baseline) play(ctx context.Context, e *Env, h *heuristic.Scheduler, record bool) (jct float64, err error) {
+func (b *baseline) play(ctx context.Context, e *Env, h heuristic.Policy, record bool) (jct float64, err error) {
 	b.stream.Reset(e.win.Traced)
 	if err := b.sim.Reset(&b.stream); err != nil {
 		return 0, err

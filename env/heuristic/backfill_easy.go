@@ -1,0 +1,239 @@
+package heuristic
+
+import (
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// easy is EASY back-filling (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson,
+// "Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling",
+// TPDS 2001, section 2): jobs start from the head of the line while they fit. The first that does not gets a
+// reservation at the shadow time, when by the requested times enough will be free for it. Then, in rank order, any
+// job starts that fits now and either ends by the shadow time or does not need what the head will: on a counter, of
+// what all jobs expected to have ended by then leave over beyond the head's need (the extra), which it uses up; on
+// nodes, the head must still have a place at the shadow time. Jobs that outlive their estimate are expected to end
+// now. Everything is worked out anew in each pass.
+//
+// On nodes jobs with the same request are judged alike within a pass: once one has no room, or would take the head's
+// place, so would the others. Each virtual cluster has a line and a reservation of its own; heads start in rank order
+// over all of them, then each is back-filled.
+type easy struct {
+	s     *Scheduler
+	ends  ends
+	tree  treap // of those that wait
+	lanes []easyLane
+	count bool // a counter without virtual clusters: numbers are enough
+	lane  int  // the one that is being filled, −1 = heads start
+
+	ahead *cluster.Cluster // as it will be at the shadow time
+	of    *cluster.Cluster
+	list  []sim.Job
+	dst   []cluster.GPU
+}
+
+type easyLane struct {
+	shelf
+	blocked bool  // the head does not fit
+	head    entry // of the line, where blocked
+	valid   bool  // the reservation holds still
+	shadow  int64
+	extra   int64 // thousandths; on counters
+}
+
+func (b *easy) reset(v *sim.View) {
+	c := v.Cluster()
+	b.count = c.Pool() && len(c.VCs()) == 0
+	if !b.count {
+		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
+	}
+	for len(b.lanes) < len(b.s.lanes) {
+		b.lanes = append(b.lanes, easyLane{})
+	}
+	b.lanes = b.lanes[:len(b.s.lanes)]
+	b.ends.reset()
+	b.tree.reset()
+	for i := range b.lanes {
+		l := &b.lanes[i]
+		l.reset(&b.tree, kindOpen)
+		l.blocked, l.valid = false, false
+	}
+}
+
+func (b *easy) push(v *sim.View, e entry) {
+	l := &b.lanes[b.s.laneOf(v, e.job)]
+	if b.tree.has(e.job, e.pos) {
+		l.remove(e.job)
+	}
+	l.push(e, b.s.lasts(v, e.job), v.Request(e.job))
+}
+
+func (b *easy) clear() {
+	for i := range b.lanes {
+		b.lanes[i].clear()
+	}
+}
+
+func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
+
+func (b *easy) event(v *sim.View, j sim.Job) {
+	if b.ends.sync(b.s, v, j) {
+		b.invalidate()
+	}
+	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
+		b.lanes[b.s.laneOf(v, j)].remove(j) // somebody else has started or dropped it
+	}
+}
+
+func (b *easy) invalidate() {
+	for i := range b.lanes {
+		b.lanes[i].valid = false
+	}
+}
+
+func (b *easy) open(v *sim.View) {
+	if b.ends.n != len(v.Running()) { // somebody else decides too, at this very point
+		b.ends.rebuild(b.s, v)
+		b.invalidate()
+	}
+	b.lane = -1
+	f := &b.s.freed
+	for i := range b.lanes {
+		l := &b.lanes[i]
+		l.reopen(v.Cluster(), f)
+		if f.any || b.s.rule.dynamic {
+			l.blocked = false
+		}
+		if f.any || b.s.rule.dynamic || len(b.lanes) > 1 {
+			l.valid = false
+		}
+	}
+}
+
+func (b *easy) next(v *sim.View, d *sim.Decision) (done bool) {
+	if b.lane < 0 {
+		if b.nextHead(v, d) {
+			return false
+		}
+		b.lane = 0
+	}
+	for ; b.lane < len(b.lanes); b.lane++ {
+		l := &b.lanes[b.lane]
+		if !l.blocked {
+			continue
+		}
+		if b.count && b.fillCounter(v, l, d) || !b.count && b.fillNodes(v, l, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// nextHead starts the first in rank of the heads that fit.
+func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
+	for {
+		var best *easyLane
+		var first entry
+		for i := range b.lanes {
+			l := &b.lanes[i]
+			e, ok := l.shelf.head(v)
+			if !ok {
+				l.blocked = false
+				continue
+			}
+			if l.blocked && (l.head.job != e.job || l.head.pos != e.pos) {
+				l.blocked, l.valid = false, false // another comes first now
+			}
+			if !l.blocked && (best == nil || e.before(&first)) {
+				best, first = l, e
+			}
+		}
+		if best == nil {
+			return false
+		}
+		var ok bool
+		if d.GPUs, ok = b.s.place.Place(v, first.job, v.Cluster(), d.GPUs); ok {
+			best.valid = false
+			b.start(v, best, first.job, d)
+			return true
+		}
+		best.blocked, best.head = true, first
+	}
+}
+
+// start takes j out of the line and among the running.
+func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
+	lasts := b.tree.nodes[j].time
+	l.remove(j)
+	b.ends.add(j, v.Pos(j), int64(v.Now())+lasts, int64(milli(v, j)))
+	d.Op, d.Job = sim.StartJob, j
+}
+
+// fillCounter starts the next job that may go before the head, if there is one.
+func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
+	now, free := int64(v.Now()), int64(v.Cluster().FreeMilli())
+	if !l.valid || l.shadow <= now {
+		need := int64(milli(v, l.head.job))
+		l.shadow = max(now, b.ends.enough(need-free))
+		l.extra = free + b.ends.released(l.shadow) - need
+		l.valid = true
+	}
+	for {
+		limit := within(now, l.shadow)
+		e, ok := l.fitting(free, limit, l.extra)
+		if !ok {
+			return false
+		}
+		if stale(v, &e) {
+			l.remove(e.job)
+			continue
+		}
+		if n := &b.tree.nodes[e.job]; n.time > limit {
+			l.extra -= n.need
+		}
+		b.start(v, l, e.job, d)
+		d.GPUs = d.GPUs[:0]
+		return true
+	}
+}
+
+// fillNodes is fillCounter on nodes.
+func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
+	now := int64(v.Now())
+	if !l.valid || l.shadow <= now {
+		l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.head.job, &b.dst)
+		l.valid = true
+		l.reopenShort()
+		l.mark(l.head.job, kindClosed)
+	}
+	l.within(within(now, l.shadow))
+	for {
+		e, ok := l.shelf.next(v)
+		if !ok {
+			return false
+		}
+		if d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs); !ok {
+			l.mark(e.job, kindClosed)
+			continue
+		}
+		if b.tree.nodes[e.job].time > l.limit && !b.leavesRoom(v, l, e.job, d.GPUs) {
+			l.mark(e.job, kindShort)
+			continue
+		}
+		b.start(v, l, e.job, d)
+		return true
+	}
+}
+
+// leavesRoom says whether the head still has a place at the shadow time with j on gpus; if so, they are taken from
+// the copy.
+func (b *easy) leavesRoom(v *sim.View, l *easyLane, j sim.Job, gpus []cluster.GPU) bool {
+	r := v.Request(j)
+	if !take(b.ahead, r, gpus) {
+		return false
+	}
+	var ok bool
+	if b.dst, ok = b.s.place.Place(v, l.head.job, b.ahead, b.dst); !ok {
+		b.ahead.Release(r, gpus)
+	}
+	return ok
+}

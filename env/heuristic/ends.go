@@ -1,0 +1,91 @@
+package heuristic
+
+import (
+	"math"
+
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// maxLasts bounds estimated run times so that a time of the run plus one of them stays a time.
+const maxLasts = math.MaxInt64 / 4
+
+// lasts is how long the scheduler believes that j, which waits, will run once it starts, in nanoseconds from 1 on.
+// Requested times are times on the clock: a job that its placement slows down outlives them.
+func (s *Scheduler) lasts(v *sim.View, j sim.Job) int64 {
+	d := s.est.Of(v.Trace(j))
+	if v.FirstStart(j) >= 0 {
+		if s.est.Mode == traces.EstimateExact {
+			return int64(min(max(1, math.Ceil(v.Left(j))), maxLasts))
+		}
+		d = traces.Remaining(d, v.Ran(j))
+	}
+	return min(max(1, int64(d)), maxLasts)
+}
+
+// ends are the running jobs in order of the times at which they are expected to end.
+type ends struct {
+	tree treap
+	root int32
+	n    int
+}
+
+func (e *ends) reset() {
+	e.tree.reset()
+	e.root, e.n = none, 0
+}
+
+func (e *ends) add(j sim.Job, pos int, end, need int64) {
+	if int(j) < len(e.tree.nodes) && e.tree.nodes[j].in {
+		e.remove(j)
+	}
+	e.root = e.tree.insert(e.root, j, uint64(max(0, end)), pos, end, need)
+	e.n++
+}
+
+func (e *ends) remove(j sim.Job) {
+	e.root = e.tree.remove(e.root, j)
+	e.n--
+}
+
+// of is when j, which runs, is expected to end.
+func (e *ends) of(j sim.Job) int64 { return e.tree.nodes[j].time }
+
+// released is what all jobs give back that are expected to end by t, in thousandths of a GPU.
+func (e *ends) released(t int64) int64 { return e.tree.upTo(e.root, uint64(max(0, t))) }
+
+// enough is when the jobs that are expected to have ended will have given back need, MaxInt64 if that is never so.
+func (e *ends) enough(need int64) int64 {
+	if i := e.tree.reaching(e.root, need); i != none {
+		return e.tree.nodes[i].time
+	}
+	return math.MaxInt64
+}
+
+// sync brings the books up to date with the state of j. It says whether j was started by somebody else.
+func (e *ends) sync(s *Scheduler, v *sim.View, j sim.Job) (foreign bool) {
+	runs := v.State(j) == sim.Running
+	if int(j) < len(e.tree.nodes) && e.tree.nodes[j].in {
+		if runs && e.tree.nodes[j].pos == v.Pos(j) {
+			return false
+		}
+		e.remove(j)
+	}
+	if runs {
+		e.add(j, v.Pos(j), s.expectedEnd(v, j), int64(milli(v, j)))
+	}
+	return runs
+}
+
+// expectedEnd is when j, which runs, is expected to end.
+func (s *Scheduler) expectedEnd(v *sim.View, j sim.Job) int64 {
+	return int64(v.Now()) + min(int64(s.est.Of(v.Trace(j))), maxLasts) - int64(v.Ran(j))
+}
+
+// rebuild takes all running jobs in.
+func (e *ends) rebuild(s *Scheduler, v *sim.View) {
+	e.reset()
+	for _, j := range v.Running() {
+		e.add(j, v.Pos(j), s.expectedEnd(v, j), int64(milli(v, j)))
+	}
+}

@@ -1,0 +1,27 @@
+package heuristic
+
+import "clustergym/env/sim"
+
+// KeyOf is the rank that p's order gives to j now, least first.
+func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
+	s := p.(*Scheduler)
+	return s.rule.key(s, v, j)
+}
+
+// PassesOver says whether the order called name passes over the job behind each one that starts.
+func PassesOver(name string) bool {
+	r, _, _ := named(name)
+	return r.passOver
+}
+
+// IsOrder says whether name is an order, not a policy of another kind.
+func IsOrder(name string) bool {
+	_, own, ok := named(name)
+	return ok && !own
+}
+
+// Remembers says whether the order called name has a state.
+func Remembers(name string) bool {
+	r, _, _ := named(name)
+	return r.state != nil
+}

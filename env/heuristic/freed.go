@@ -1,0 +1,71 @@
+package heuristic
+
+import (
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// freed is what was given back since a pass found that nothing fits any more: as long as it is nothing, nothing
+// will.
+type freed struct {
+	any, all bool    // something was; anything may have been
+	nodes    []int32 // if not all: where
+	quotas   bool    // of virtual clusters: what a job gives back on one node helps on all
+	free     int     // thousandths at the end of the last pass
+}
+
+// maxFreed is how many nodes are worth looking at one by one.
+const maxFreed = 64
+
+func (f *freed) reset(c *cluster.Cluster) {
+	f.any, f.all, f.nodes, f.free = true, true, f.nodes[:0], -1
+	f.quotas = c.Pool()
+	for _, vc := range c.Spec().VCs {
+		f.quotas = f.quotas || vc.Quota > 0
+	}
+}
+
+// event notes what e gave back.
+func (f *freed) event(c *cluster.Cluster, e *sim.Event) {
+	switch e.Kind {
+	case sim.Finish:
+		f.any = true
+		if f.all || f.quotas {
+			f.all = true
+			return
+		}
+		for _, g := range e.GPUs {
+			if n := int32(c.NodeOf(g)); len(f.nodes) == 0 || f.nodes[len(f.nodes)-1] != n {
+				f.nodes = append(f.nodes, n)
+			}
+		}
+		f.all = len(f.nodes) > maxFreed
+	case sim.Preempt, sim.Fail, sim.NodeRecover, sim.Migrate, sim.Resize:
+		f.any, f.all = true, true
+	}
+}
+
+// open begins a pass: somebody else may have given something back at this very moment.
+func (f *freed) open(c *cluster.Cluster) {
+	if c.FreeMilli() > f.free && !f.any {
+		f.any, f.all = true, true
+	}
+}
+
+// done ends a pass.
+func (f *freed) done(c *cluster.Cluster) {
+	f.any, f.all, f.nodes, f.free = false, false, f.nodes[:0], c.FreeMilli()
+}
+
+// mayFit says whether a request that had no room at the end of the last pass may have now.
+func (f *freed) mayFit(c *cluster.Cluster, r *cluster.Request) bool {
+	if !f.any || f.all || r.GPUs > 1 {
+		return f.any
+	}
+	for _, n := range f.nodes {
+		if c.Room(int(n), r) > 0 {
+			return true
+		}
+	}
+	return false
+}

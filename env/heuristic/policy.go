@@ -1,0 +1,80 @@
+package heuristic
+
+import (
+	"slices"
+
+	"clustergym/env/sim"
+)
+
+// Policy is a scheduler with a name, whose draws follow a seed.
+type Policy interface {
+	sim.Scheduler
+	// Name is what peers' papers call by one name: order and admission, and how it back-fills.
+	Name() string
+	// Reseed changes the seed, from the next Reset on.
+	Reseed(seed uint64)
+}
+
+// policy is a scheduler that is more than an order with an admission: one that works in rounds, or searches.
+type policy struct {
+	name       string
+	preemptive bool // stops running jobs
+	estimates  bool // looks at run times
+	// make is called with a valid configuration, whose Admission and Backfill say nothing.
+	make func(cfg Config) (Policy, error)
+}
+
+// policies are those that New knows beside rules. (A function, so that constructors may use what looks a policy up.)
+func policies() []policy {
+	return []policy{{name: "exact", make: newExact}}
+}
+
+// New returns the policy that cfg names.
+func New(cfg Config) (Policy, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	for _, p := range policies() {
+		if p.name == cfg.Order {
+			return p.make(cfg)
+		}
+	}
+	return newScheduler(cfg)
+}
+
+// Orders are the orders and other policies that New knows, in the order of their files' importance to readers.
+func Orders() []string {
+	var names []string
+	for _, r := range rules {
+		names = append(names, r.name)
+	}
+	for _, p := range policies() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// named is what is known of the order or policy called name.
+func named(name string) (r rule, own, ok bool) {
+	if i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name }); i >= 0 {
+		return rules[i], false, true
+	}
+	all := policies()
+	if i := slices.IndexFunc(all, func(p policy) bool { return p.name == name }); i >= 0 {
+		return rule{name: name, preemptive: all[i].preemptive, estimates: all[i].estimates}, true, true
+	}
+	return r, false, false
+}
+
+// Preemptive says whether the order or policy called name stops running jobs.
+func Preemptive(name string) bool {
+	r, _, _ := named(name)
+	return r.preemptive
+}
+
+// Estimating says whether the order or policy called name looks at run times, and so needs estimates; back-filling
+// needs them too (Config.Estimating).
+func Estimating(name string) bool {
+	r, _, _ := named(name)
+	return r.estimates
+}

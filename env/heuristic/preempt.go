@@ -1,0 +1,191 @@
+package heuristic
+
+import (
+	"slices"
+
+	"clustergym/env/sim"
+)
+
+// step is one decision of a plan. gpus is where the job goes, by the exact plan; nil = wherever the placement says.
+type step struct {
+	stop bool
+	entry
+	from, to int // in exactPlan.spots; to 0 = the placement is asked
+}
+
+// makePlan ranks running and waiting jobs together and lets the first in line have the GPUs.
+//
+// Where every job is for whole GPUs and nothing else, and the placement places whatever fits, and on counters, it is
+// enough to count: a walk down the merged ranks with what is left. Elsewhere that walk is a guess that exactPlan
+// makes good.
+func (s *Scheduler) makePlan(v *sim.View) {
+	s.plan, s.next, s.chosen, s.stopped = s.plan[:0], 0, s.chosen[:0], s.stopped[:0]
+	s.takeStock(v)
+	if s.state != nil {
+		s.state.before(v, s.running)
+	}
+	for i := range s.running {
+		s.running[i].key = s.rule.key(s, v, s.running[i].job)
+	}
+	if s.rule.dynamic {
+		slices.SortFunc(s.running, func(a, b entry) int {
+			if a.before(&b) {
+				return -1
+			}
+			return 1
+		})
+	} else {
+		// Nearly in order from the last pass: insertion costs little.
+		for i := 1; i < len(s.running); i++ {
+			for k := i; k > 0 && s.running[k].before(&s.running[k-1]); k-- {
+				s.running[k], s.running[k-1] = s.running[k-1], s.running[k]
+			}
+		}
+	}
+	s.countedPlan(v)
+	s.exact.spans = s.exact.spans[:0]
+	if c := v.Cluster(); len(s.lanes) > 1 || !c.Pool() && (s.picky || s.odd > 0) {
+		s.exact.make(s, v)
+	}
+	for _, e := range s.stopped {
+		s.plan = append(s.plan, step{stop: true, entry: e})
+	}
+	for i, e := range s.chosen {
+		if v.State(e.job) == sim.Waiting {
+			p := step{entry: e}
+			if len(s.exact.spans) > 0 {
+				p.from, p.to = s.exact.spans[i].from, s.exact.spans[i].to
+			}
+			s.plan = append(s.plan, p)
+		}
+	}
+}
+
+// countedPlan is a walk down the merged ranks with a count of what is left. A running job that no longer has a place
+// is stopped; under strict, all that stand behind the first in line that has none are.
+func (s *Scheduler) countedPlan(v *sim.View) {
+	left := v.Cluster().FreeMilli()
+	for _, e := range s.running {
+		left += milli(v, e.job)
+	}
+	r := 0
+	for {
+		var l *lane
+		w := none // the first of the waiting that has a place, or ends the pass
+		for {
+			if l, w = s.bestOf(v, left/1000); w == none || s.strict || milli(v, l.top(w).job) <= left {
+				break
+			}
+			l.close(w)
+		}
+		switch {
+		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
+			e := s.running[r]
+			r++
+			if n := milli(v, e.job); !s.lanes[s.laneOf(v, e.job)].over && n <= left {
+				left -= n
+				s.chosen = append(s.chosen, e)
+			} else {
+				l := &s.lanes[s.laneOf(v, e.job)]
+				l.over = l.over || s.strict
+				s.stopped = append(s.stopped, e)
+			}
+		case w == none:
+			return
+		case milli(v, l.top(w).job) > left:
+			l.over = true // strict
+		default:
+			e := s.pop(l, w)
+			left -= milli(v, e.job)
+			s.chosen = append(s.chosen, e)
+		}
+	}
+}
+
+// bestOf is best for a count of free GPUs.
+func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
+	at = none
+	for i := range s.lanes {
+		k := &s.lanes[i]
+		if k.over {
+			continue
+		}
+		if w := k.best(v, s.limit(free)); w != none && (at == none || k.top(w).before(l.top(at))) {
+			l, at = k, w
+		}
+	}
+	return l, at
+}
+
+// nextStep hands out the plan. A job that cannot be placed although there are GPUs enough goes back into the line.
+func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
+	for s.next < len(s.plan) {
+		p := s.plan[s.next]
+		s.next++
+		d.Job = p.job
+		if p.stop {
+			d.Op = sim.PreemptJob
+			d.GPUs = d.GPUs[:0]
+			return false
+		}
+		ok := p.to > 0
+		if ok {
+			d.GPUs = append(d.GPUs[:0], s.exact.spots[p.from:p.to]...)
+		} else {
+			d.GPUs, ok = s.place.Place(v, p.job, v.Cluster(), d.GPUs)
+		}
+		if ok {
+			d.Op = sim.StartJob
+			s.running = append(s.running, entry{pos: p.pos, job: p.job})
+			return false
+		}
+		s.push(v, p.entry)
+	}
+	if s.state != nil {
+		s.chosen = slices.DeleteFunc(s.chosen, func(e entry) bool { return v.State(e.job) != sim.Running })
+		s.state.after(s.chosen, s.stopped)
+	}
+	// The stopped wait now; their keys are as of this moment.
+	for _, e := range s.stopped {
+		s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})
+	}
+	s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
+	s.stopped = s.stopped[:0]
+	if s.state != nil {
+		s.until = s.state.before(v, s.running)
+	}
+	return true
+}
+
+// takeStock brings the list of running jobs up to date with what happened since the last pass. Those that failed, or
+// that somebody else has stopped, wait again; under an order that remembers, as if the order had stopped them.
+func (s *Scheduler) takeStock(v *sim.View) {
+	s.running = slices.DeleteFunc(s.running, func(e entry) bool {
+		if v.State(e.job) == sim.Running && v.Pos(e.job) == e.pos {
+			return false
+		}
+		if v.State(e.job) == sim.Waiting && v.Pos(e.job) == e.pos && !s.jobs[e.job].queued {
+			s.stopped = append(s.stopped, e)
+		}
+		return true
+	})
+	if len(s.stopped) > 0 {
+		if s.state != nil {
+			s.state.after(nil, s.stopped)
+		}
+		for _, e := range s.stopped {
+			s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})
+		}
+		s.stopped = s.stopped[:0]
+	}
+	if len(s.running) == len(v.Running()) {
+		return
+	}
+	// Somebody else has started some. Those of this very point cannot be stopped at it.
+	s.running = s.running[:0]
+	for _, j := range v.Running() {
+		if v.Started(j) < v.Now() {
+			s.running = append(s.running, entry{pos: v.Pos(j), job: j})
+		}
+	}
+}

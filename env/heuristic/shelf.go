@@ -1,0 +1,287 @@
+package heuristic
+
+import (
+	"cmp"
+	"slices"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// kind is the waiting jobs with the same request, a tree in rank order that knows their estimates. Jobs of one kind
+// fit or do not fit together.
+type kind struct {
+	req   cluster.Request
+	need  int64 // thousandths of a GPU
+	root  int32
+	state kindState
+}
+
+// kindState is what is known of a kind.
+type kindState uint8
+
+const (
+	kindOpen   kindState = iota // any of them may start
+	kindShort                   // only jobs that end in time may: another would delay the head
+	kindClosed                  // there is no room
+)
+
+// shelf is the waiting jobs of one line by kind, for back-filling: it finds the first in rank of all, and the first
+// in rank among those that the states of their kinds let through.
+type shelf struct {
+	tree   *treap
+	kinds  []kind
+	byNeed []int32                   // all kinds, those with the least need first
+	whole  []int32                   // kinds of whole GPUs and nothing else, by GPUs
+	index  map[cluster.Request]int32 // the other kinds
+	spare  []int32                   // kinds to use again
+	of     []int32                   // by job
+	shut   []int32                   // kinds that are not open
+	limit  int64                     // how long jobs of short kinds may last
+	base   kindState                 // of kinds of which nothing is known
+	heads  tourney                   // by kind: the first
+	picks  tourney                   // by kind: the first that its state lets through
+	empty  int
+}
+
+func (s *shelf) reset(tree *treap, base kindState) {
+	s.tree, s.base, s.limit = tree, base, 0
+	if s.index == nil {
+		s.index = map[cluster.Request]int32{}
+	}
+	clear(s.index)
+	s.kinds, s.byNeed, s.whole, s.spare, s.shut = s.kinds[:0], s.byNeed[:0], s.whole[:0], s.spare[:0], s.shut[:0]
+	s.heads.clear()
+	s.picks.clear()
+	s.empty = 0
+}
+
+// clear takes all jobs out.
+func (s *shelf) clear() {
+	for i := range s.kinds {
+		k := &s.kinds[i]
+		for k.root != none {
+			s.remove(sim.Job(k.root))
+		}
+	}
+}
+
+// kindOf is the kind of r, made if there is none.
+func (s *shelf) kindOf(r *cluster.Request) int32 {
+	plain := r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs < 1<<16
+	if plain {
+		for r.GPUs >= len(s.whole) {
+			s.whole = append(s.whole, none)
+		}
+		if k := s.whole[r.GPUs]; k != none {
+			return k
+		}
+	} else if k, ok := s.index[*r]; ok {
+		return k
+	}
+	if s.empty > 64 && s.empty > len(s.kinds)/2 {
+		s.forget()
+	}
+	k := int32(len(s.kinds))
+	if n := len(s.spare); n > 0 {
+		k, s.spare = s.spare[n-1], s.spare[:n-1]
+	} else {
+		s.kinds = append(s.kinds, kind{})
+	}
+	s.kinds[k] = kind{req: *r, need: int64(r.GPUs) * int64(r.Milli), root: none, state: s.base}
+	s.empty++
+	at, _ := slices.BinarySearchFunc(s.byNeed, s.kinds[k].need, func(i int32, need int64) int { return cmp.Compare(s.kinds[i].need, need) })
+	s.byNeed = slices.Insert(s.byNeed, at, k)
+	if plain {
+		s.whole[r.GPUs] = k
+	} else {
+		s.index[*r] = k
+	}
+	return k
+}
+
+// forget gives up the kinds that nobody waits with: a workload may have a kind for every job.
+func (s *shelf) forget() {
+	keep := func(k int32) bool { return s.kinds[k].root != none }
+	s.shut = slices.DeleteFunc(s.shut, func(k int32) bool { return !keep(k) })
+	s.byNeed = slices.DeleteFunc(s.byNeed, func(k int32) bool {
+		if keep(k) {
+			return false
+		}
+		if r := &s.kinds[k].req; r.GPUs < len(s.whole) && s.whole[r.GPUs] == k {
+			s.whole[r.GPUs] = none
+		} else {
+			delete(s.index, *r)
+		}
+		s.spare = append(s.spare, k)
+		return true
+	})
+	s.empty = 0
+}
+
+// push adds a job that is expected to last so long.
+func (s *shelf) push(e entry, lasts int64, r *cluster.Request) {
+	i := s.kindOf(r)
+	for int(e.job) >= len(s.of) {
+		s.of = append(s.of, 0)
+	}
+	s.of[e.job] = i
+	k := &s.kinds[i]
+	if k.root == none {
+		s.empty--
+	}
+	k.root = s.tree.insert(k.root, e.job, ordered(e.key), e.pos, lasts, k.need)
+	s.play(i)
+}
+
+func (s *shelf) remove(j sim.Job) {
+	i := s.of[j]
+	k := &s.kinds[i]
+	k.root = s.tree.remove(k.root, j)
+	if k.root == none {
+		s.empty++
+	}
+	s.play(i)
+}
+
+// entry is what was pushed for the job at node i.
+func (s *shelf) entry(i int32) entry {
+	n := &s.tree.nodes[i]
+	return entry{key: unordered(n.key), pos: n.pos, job: sim.Job(i)}
+}
+
+// play brings both searches up to date after a change of kind i.
+func (s *shelf) play(i int32) {
+	k := &s.kinds[i]
+	if f := s.tree.first(k.root); f != none {
+		s.heads.set(int(i), s.entry(f))
+	} else {
+		s.heads.unset(int(i))
+	}
+	s.pick(i)
+}
+
+func (s *shelf) pick(i int32) {
+	k := &s.kinds[i]
+	f := int32(none)
+	switch k.state {
+	case kindOpen:
+		f = s.tree.first(k.root)
+	case kindShort:
+		f = s.tree.within(k.root, s.limit)
+	}
+	if f != none {
+		s.picks.set(int(i), s.entry(f))
+	} else {
+		s.picks.unset(int(i))
+	}
+}
+
+// head is the first in rank of all that still wait.
+func (s *shelf) head(v *sim.View) (e entry, ok bool) {
+	for {
+		i := s.heads.first(unlimited)
+		if i < 0 {
+			return e, false
+		}
+		if e = s.heads.top[i]; !stale(v, &e) {
+			return e, true
+		}
+		s.remove(e.job)
+	}
+}
+
+// next is the first in rank of those that may start as far as is known.
+func (s *shelf) next(v *sim.View) (e entry, ok bool) {
+	for {
+		i := s.picks.first(unlimited)
+		if i < 0 {
+			return e, false
+		}
+		e = s.picks.top[i]
+		switch {
+		case stale(v, &e):
+			s.remove(e.job)
+		case s.kinds[i].state == kindShort && s.tree.nodes[e.job].time > s.limit:
+			s.pick(int32(i)) // the limit has come nearer since
+		default:
+			return e, true
+		}
+	}
+}
+
+// mark notes what the pass has found out about the kind of j.
+func (s *shelf) mark(j sim.Job, state kindState) {
+	i := s.of[j]
+	k := &s.kinds[i]
+	if k.state == s.base {
+		s.shut = append(s.shut, i)
+	}
+	k.state = state
+	s.pick(i)
+}
+
+// reopen opens the kinds that had no room and may have now.
+func (s *shelf) reopen(c *cluster.Cluster, f *freed) {
+	if f.any {
+		s.open(func(k *kind) bool { return k.state != kindClosed || !f.mayFit(c, &k.req) })
+	}
+}
+
+// reopenShort forgets which kinds would delay a head: it was another, or stands otherwise now.
+func (s *shelf) reopenShort() { s.open(func(k *kind) bool { return k.state != kindShort }) }
+
+func (s *shelf) open(keep func(k *kind) bool) {
+	still := s.shut[:0]
+	for _, i := range s.shut {
+		k := &s.kinds[i]
+		if keep(k) {
+			still = append(still, i)
+			continue
+		}
+		k.state = s.base
+		s.pick(i)
+	}
+	s.shut = still
+}
+
+// within lets jobs of short kinds last up to limit.
+func (s *shelf) within(limit int64) {
+	if s.limit < limit { // where it shrinks, next finds out by itself
+		s.limit = limit
+		for i := range s.kinds {
+			if s.kinds[i].state == kindShort {
+				s.pick(int32(i))
+			}
+		}
+	}
+	s.limit = limit
+}
+
+// fitting is the first in rank of the jobs for at most room thousandths that last at most limit, or need at most
+// spare; for counters, where nothing else matters.
+func (s *shelf) fitting(room, limit, spare int64) (e entry, ok bool) {
+	best := int32(none)
+	for _, i := range s.byNeed {
+		k := &s.kinds[i]
+		if k.need > room {
+			break
+		}
+		if k.root == none {
+			continue
+		}
+		f := int32(none)
+		if k.need <= spare {
+			f = s.tree.first(k.root)
+		} else {
+			f = s.tree.within(k.root, limit)
+		}
+		if f != none && (best == none || s.tree.before(f, best)) {
+			best = f
+		}
+	}
+	if best == none {
+		return e, false
+	}
+	return s.entry(best), true
+}

@@ -1,0 +1,229 @@
+package heuristic
+
+import (
+	"math"
+
+	"clustergym/env/sim"
+	"clustergym/internal/rng"
+)
+
+// treap is the nodes of search trees over jobs, each job in one tree at most: balanced by random priorities that
+// depend on the job's position alone (Seidel and Aragon, "Randomized search trees", Algorithmica 1996). A tree is
+// the number of the job at its root, none = empty. Every node knows the least time and the sum of needs below it,
+// so that searches by them take the logarithm of the jobs.
+type treap struct{ nodes []treeNode }
+
+type treeNode struct {
+	key         uint64
+	pos         int
+	time, least int64 // the job's, and the least below
+	need, sum   int64 // the job's, and the sum below
+	left, right int32
+	priority    uint32
+	in          bool // the job stands in a tree
+}
+
+// ordered maps floats to integers in the same order.
+func ordered(key float64) uint64 {
+	u := math.Float64bits(key + 0) // −0 becomes 0
+	if u>>63 == 1 {
+		return ^u
+	}
+	return u | 1<<63
+}
+
+// unordered is the inverse of ordered.
+func unordered(u uint64) float64 {
+	if u>>63 == 1 {
+		return math.Float64frombits(u &^ (1 << 63))
+	}
+	return math.Float64frombits(^u)
+}
+
+// has says whether j, at position pos of the trace, stands in a tree.
+func (t *treap) has(j sim.Job, pos int) bool {
+	return int(j) < len(t.nodes) && t.nodes[j].in && t.nodes[j].pos == pos
+}
+
+func (t *treap) reset() { t.nodes = t.nodes[:0] }
+
+// insert puts j, which stands in no tree, into that at root and returns its new root.
+func (t *treap) insert(root int32, j sim.Job, key uint64, pos int, time, need int64) int32 {
+	for int(j) >= len(t.nodes) {
+		t.nodes = append(t.nodes, treeNode{})
+	}
+	t.nodes[j] = treeNode{
+		key: key, pos: pos, time: time, least: time, need: need, sum: need,
+		left: none, right: none, priority: uint32(rng.Mix(uint64(pos))), in: true,
+	}
+	return t.add(root, int32(j))
+}
+
+// remove takes j out of the tree at root, where it stands, and returns the new root.
+func (t *treap) remove(root int32, j sim.Job) int32 {
+	t.nodes[j].in = false
+	return t.cut(root, int32(j))
+}
+
+func (t *treap) before(a, b int32) bool {
+	x, y := &t.nodes[a], &t.nodes[b]
+	return x.key < y.key || x.key == y.key && x.pos < y.pos
+}
+
+func (t *treap) add(root, j int32) int32 {
+	if root == none {
+		return j
+	}
+	n := &t.nodes[root]
+	if t.nodes[j].priority > n.priority {
+		t.nodes[j].left, t.nodes[j].right = t.split(root, j)
+		t.pull(j)
+		return j
+	}
+	if t.before(j, root) {
+		n.left = t.add(n.left, j)
+	} else {
+		n.right = t.add(n.right, j)
+	}
+	t.pull(root)
+	return root
+}
+
+// split divides the tree at root into what comes before j and what comes after.
+func (t *treap) split(root, j int32) (a, b int32) {
+	if root == none {
+		return none, none
+	}
+	n := &t.nodes[root]
+	if t.before(j, root) {
+		a, n.left = t.split(n.left, j)
+		t.pull(root)
+		return a, root
+	}
+	n.right, b = t.split(n.right, j)
+	t.pull(root)
+	return root, b
+}
+
+func (t *treap) cut(root, j int32) int32 {
+	n := &t.nodes[root]
+	if root == j {
+		return t.join(n.left, n.right)
+	}
+	if t.before(j, root) {
+		n.left = t.cut(n.left, j)
+	} else {
+		n.right = t.cut(n.right, j)
+	}
+	t.pull(root)
+	return root
+}
+
+func (t *treap) join(a, b int32) int32 {
+	switch {
+	case a == none:
+		return b
+	case b == none:
+		return a
+	case t.nodes[a].priority > t.nodes[b].priority:
+		t.nodes[a].right = t.join(t.nodes[a].right, b)
+		t.pull(a)
+		return a
+	}
+	t.nodes[b].left = t.join(a, t.nodes[b].left)
+	t.pull(b)
+	return b
+}
+
+func (t *treap) pull(i int32) {
+	n := &t.nodes[i]
+	n.least, n.sum = n.time, n.need
+	if n.left != none {
+		l := &t.nodes[n.left]
+		n.least, n.sum = min(n.least, l.least), n.sum+l.sum
+	}
+	if n.right != none {
+		r := &t.nodes[n.right]
+		n.least, n.sum = min(n.least, r.least), n.sum+r.sum
+	}
+}
+
+// first is the first of the tree at root, none if it is empty.
+func (t *treap) first(root int32) int32 {
+	if root == none {
+		return none
+	}
+	for t.nodes[root].left != none {
+		root = t.nodes[root].left
+	}
+	return root
+}
+
+// within is the first whose time is at most limit.
+func (t *treap) within(root int32, limit int64) int32 {
+	if root == none || t.nodes[root].least > limit {
+		return none
+	}
+	for {
+		n := &t.nodes[root]
+		switch {
+		case n.left != none && t.nodes[n.left].least <= limit:
+			root = n.left
+		case n.time <= limit:
+			return root
+		default:
+			root = n.right
+		}
+	}
+}
+
+// reaching is the first up to which, itself included, the needs add up to want or more; none if all of them do not.
+func (t *treap) reaching(root int32, want int64) int32 {
+	if root == none || t.nodes[root].sum < want {
+		return none
+	}
+	for {
+		n := &t.nodes[root]
+		if n.left != none {
+			sum := t.nodes[n.left].sum
+			if sum >= want {
+				root = n.left
+				continue
+			}
+			want -= sum
+		}
+		if n.need >= want {
+			return root
+		}
+		want -= n.need
+		root = n.right
+	}
+}
+
+// upTo is the sum of the needs of all whose key is at most key.
+func (t *treap) upTo(root int32, key uint64) int64 {
+	sum := int64(0)
+	for root != none {
+		n := &t.nodes[root]
+		if n.key > key {
+			root = n.left
+			continue
+		}
+		sum += n.need
+		if n.left != none {
+			sum += t.nodes[n.left].sum
+		}
+		root = n.right
+	}
+	return sum
+}
+
+// list appends the tree at root to dst in order.
+func (t *treap) list(root int32, dst []sim.Job) []sim.Job {
+	for root != none {
+		dst = t.list(t.nodes[root].left, dst)
+		dst = append(dst, sim.Job(root))
+		root = t.nodes[root].right
+	}
+	return dst
+}
