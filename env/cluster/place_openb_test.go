@@ -130,6 +130,9 @@ func allocated(t testing.TB, c *cluster.Cluster, pods []cluster.Request, rule cl
 // random and best-fit and refuse its first pod later. (worst-fit, which they do not have, allocates as much in the
 // end, but refuses pods of 8 GPUs from the beginning.)
 func TestFGDAllocatesWhatItsAuthorsReport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills a cluster twelve times")
+	}
 	for _, want := range []struct {
 		list        string
 		random, fgd float64
