@@ -77,6 +77,8 @@ func text(v *sim.View, p *sim.Point) string {
 		fmt.Fprintf(&b, " %v", e.Kind)
 		if e.Job >= 0 {
 			fmt.Fprintf(&b, " %s", v.Trace(e.Job).ID)
+		} else if e.Kind != sim.Timer {
+			fmt.Fprintf(&b, " %d", e.Node)
 		}
 		if len(e.GPUs) > 0 {
 			fmt.Fprint(&b, e.GPUs)
@@ -135,6 +137,8 @@ type chaos struct {
 	scale  time.Duration // of the times of WaitUntil
 	legal  bool          // take no illegal decisions
 	drops  bool
+	moves  bool // migrate, resize and start at other sizes
+	copy   *cluster.Cluster
 	stops  int // in a hundred decisions
 	before []byte
 	after  []byte
@@ -168,12 +172,24 @@ func (c *chaos) one(v *sim.View, d *sim.Decision) {
 			d.Op, d.Job = sim.DropJob, w[c.r.IntN(len(w))]
 			return
 		}
+	case x < c.stops+15 && c.moves:
+		if c.move(v, d) {
+			return
+		}
+		*d = sim.Decision{}
 	case x < 85:
 		if w := v.Waiting(); len(w) > 0 {
 			j := w[c.r.IntN(len(w))]
+			req := *v.Request(j)
+			n := 0
+			if c.moves {
+				if k, ok := c.otherSize(v, j, req.GPUs); ok {
+					req, n = v.Cluster().Resized(req, k), k
+				}
+			}
 			var ok bool
-			if c.gpus, ok = c.rules[c.r.IntN(len(c.rules))].Place(v.Cluster(), v.Request(j), c.gpus); ok {
-				d.Op, d.Job, d.GPUs = sim.StartJob, j, c.gpus
+			if c.gpus, ok = c.rules[c.r.IntN(len(c.rules))].Place(v.Cluster(), &req, c.gpus); ok {
+				d.Op, d.Job, d.GPUs, d.N = sim.StartJob, j, c.gpus, n
 				return
 			}
 		}
@@ -196,7 +212,14 @@ func (c *chaos) wrong(v *sim.View, d *sim.Decision) (ok bool) {
 		d.Job = l[c.r.IntN(len(l))]
 		return true
 	}
-	switch c.r.IntN(8) {
+	switch c.r.IntN(10) {
+	case 8, 9: // whatever they ask for, it cannot be had
+		d.Op, d.N = sim.MigrateJob, 1<<20
+		d.GPUs = []cluster.GPU{0, 0}
+		if c.r.IntN(2) == 0 {
+			d.Op = sim.ResizeJob
+		}
+		return pick(v.Running())
 	case 0:
 		d.Op, d.Job = sim.StartJob, sim.Job(c.r.IntN(1000)+v.Arrived())
 	case 1:
@@ -215,7 +238,7 @@ func (c *chaos) wrong(v *sim.View, d *sim.Decision) (ok bool) {
 		d.GPUs = []cluster.GPU{-1, 0, 1 << 20}
 		return pick(v.Waiting())
 	case 6:
-		d.Op = sim.Op(4 + c.r.IntN(200))
+		d.Op = sim.Op(6 + c.r.IntN(200))
 	case 7:
 		d.Until = v.Now() - time.Duration(c.r.IntN(3))
 		return d.Until != 0

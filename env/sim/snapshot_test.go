@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"clustergym/env/cluster"
 	"clustergym/env/sim"
 	"clustergym/internal/snap"
 	"clustergym/traces"
@@ -22,16 +24,15 @@ func TestSnapshotContinuesIdentically(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		stop := rapid.IntRange(0, 120).Draw(t, "decisions before")
 		r := rand.New(rand.NewPCG(seed, 3))
-		spec := mixedSpec(r)
-		cfg := sim.Config{Comm: []string{"none", "tree"}[r.IntN(2)]}
+		spec, cfg := richSpec(r), richConfig(r, second)
 		if r.IntN(3) == 0 {
 			cfg.Horizon = 200 * second
 		}
-		jobs := mixed(r, 30, 4, second)
+		jobs := rich(r, 30, 4, second)
 		s := start(t, cfg, spec, jobs)
 
 		c := newChaos(t, r)
-		c.legal = true
+		c.legal, c.moves = true, true
 		var d sim.Decision
 		open := false
 		for range stop {
@@ -63,7 +64,7 @@ func TestSnapshotContinuesIdentically(t *testing.T) {
 		var logs [2]lines
 		for k, one := range []*sim.Simulator{s, twin} {
 			c := newChaos(t, rand.New(rand.NewPCG(seed, 4)))
-			c.legal = true
+			c.legal, c.moves = true, true
 			if open {
 				c.play(t, one)
 			}
@@ -171,6 +172,87 @@ func TestSnapshotsOfOtherRunsAreRefused(t *testing.T) {
 	if err := s.RestoreSnapshot(good, &traces.Slice{Jobs: append(jobs[:6:6], job("F", 30*second, second, 1))}); err != nil {
 		t.Error(err)
 	}
+}
+
+// savedRich is a run in its middle with everything switched on: a node is down, gangs are larger and smaller than
+// asked for, jobs have lost work, and rates depend on neighbours.
+func savedRich(t fatal) (cfg sim.Config, spec cluster.Spec, jobs []traces.Job, snapshot []byte) {
+	cfg = sim.Config{
+		Comm: "contention", Contention: sim.Contention{B: time.Millisecond, Eta: time.Millisecond}, Restart: second,
+		Overhead: sim.Overhead{Start: 3 * second, StopPerGPU: second}, Checkpoint: 4 * second,
+		Failures: sim.Failures{MTBF: 300 * second, MTTR: 100 * second}, Seed: 3, Interference: pairs{}, InterferenceScope: "node",
+	}
+	spec = short(t, "3x4")
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 12))
+		jobs = rich(r, 12, 4, second)
+		s := start(t, cfg, spec, jobs)
+		c, v := newChaos(t, r), s.View()
+		c.legal, c.moves = true, true
+		for {
+			if _, err := s.Advance(context.Background()); ended(t, err) || v.Over() {
+				break
+			}
+			var sized, lost, moved bool
+			for _, j := range v.Running() {
+				sized = sized || v.Request(j).GPUs != v.Asked(j)
+				lost = lost || v.Lost(j) > 0
+				moved = moved || v.Migrations(j) > 0
+			}
+			if sized && lost && moved && v.Cluster().DownGPUs() > 0 && len(v.Running()) > 2 {
+				return cfg, spec, jobs, s.AppendSnapshot(nil)
+			}
+			c.play(t, s)
+		}
+	}
+	t.Fatal("no run comes to such a point")
+	return cfg, spec, jobs, nil
+}
+
+// FuzzRestoreRichSnapshot is FuzzRestoreSnapshot with everything switched on.
+func FuzzRestoreRichSnapshot(f *testing.F) {
+	const magic = "CGsim2"
+	cfg, spec, jobs, good := savedRich(f)
+	inner := good[len(magic) : len(good)-4]
+	f.Add(bytes.Clone(inner))
+	for i := 16; i < len(inner); i += 8 {
+		for _, x := range []byte{1, 0x80} {
+			bad := bytes.Clone(inner)
+			bad[i] ^= x
+			f.Add(bad)
+			bad = bytes.Clone(inner)
+			bad[min(i+6, len(bad)-1)] ^= x
+			f.Add(bad)
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		s := start(t, cfg, spec, jobs)
+		err := s.RestoreSnapshot(snap.Seal(append(snap.Begin(nil, magic), body...), 0), &traces.Slice{Jobs: jobs})
+		if err != nil {
+			if !errors.Is(err, sim.ErrSnapshot) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if err := s.RestoreSnapshot(s.AppendSnapshot(nil), &traces.Slice{Jobs: jobs}); err != nil {
+			t.Fatalf("what was restored cannot be restored again: %v", err)
+		}
+		c, v := newChaos(t, rand.New(rand.NewPCG(1, 1))), s.View()
+		c.legal, c.moves = true, true
+		if err := s.Apply(&sim.Decision{}); err == nil || v.Over() {
+			for range 50 { // repairs may be hundreds of years away
+				p, err := s.Advance(context.Background())
+				if err != nil {
+					return
+				}
+				_ = text(v, p)
+				if v.Over() {
+					return
+				}
+				c.play(t, s)
+			}
+		}
+	})
 }
 
 // FuzzRestoreSnapshot goes behind the checksum: whatever the numbers are, they are refused, or make a run whose
