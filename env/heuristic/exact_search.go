@@ -1,7 +1,6 @@
 package heuristic
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -33,7 +32,7 @@ type task struct {
 }
 
 // searchLimit is how many states are opened before the search gives up proving.
-const searchLimit = 5_000_000
+const searchLimit = 2_000_000
 
 // maxTasks is how many jobs an instance may have: sets of jobs are the bits of a word.
 const maxTasks = 64
@@ -49,7 +48,6 @@ type search struct {
 	opened int
 	cut    bool // the limit was reached
 	seen   map[string]int64
-	ctx    context.Context
 
 	// Scratch.
 	key     []byte
@@ -75,10 +73,10 @@ type choice struct {
 }
 
 // searchExact returns the best start times and whether they are proven optimal. tasks are in order of submit; every
-// need is at most capacity. ctx ends the search early, unproven.
-func searchExact(ctx context.Context, tasks []task, capacity int64, limit int) (start []int64, proven bool) {
+// need is at most capacity.
+func searchExact(tasks []task, capacity int64, limit int) (start []int64, proven bool) {
 	s := &search{tasks: tasks, capacity: capacity, limit: limit, start: make([]int64, len(tasks)),
-		cost: math.MaxInt64, seen: map[string]int64{}, ctx: ctx, perLvl: make([][]choice, len(tasks))}
+		cost: math.MaxInt64, seen: map[string]int64{}, perLvl: make([][]choice, len(tasks))}
 	s.seed()
 	s.open(0, 0, 0, 0)
 	return s.best, !s.cut
@@ -153,7 +151,7 @@ func (s *search) open(depth int, done uint64, last, cost int64) {
 		}
 		return
 	}
-	if s.opened++; s.opened > s.limit || s.opened&0xfff == 0 && s.ctx.Err() != nil {
+	if s.opened++; s.opened > s.limit {
 		s.cut = true
 		return
 	}

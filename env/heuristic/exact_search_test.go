@@ -1,7 +1,6 @@
 package heuristic
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -70,7 +69,7 @@ func TestSearchFindsTheOptimum(t *testing.T) {
 	for range 400 {
 		capacity := 1 + r.Int64N(6)
 		tasks := randomTasks(r, 1+r.IntN(7), capacity)
-		start, proven := searchExact(context.Background(), tasks, capacity, searchLimit)
+		start, proven := searchExact(tasks, capacity, searchLimit)
 		if want := bruteForce(tasks, capacity); !proven || total(tasks, start) != want {
 			t.Fatalf("%+v on %d: %d (proven %v), want %d", tasks, capacity, total(tasks, start), proven, want)
 		}
@@ -95,7 +94,7 @@ func TestSearchFindsTheOptimum(t *testing.T) {
 // A long wide job that comes first must wait for short ones that come soon: no list without idling finds it.
 func TestSearchIdlesWhereItPays(t *testing.T) {
 	tasks := []task{{0, 100, 4}, {1, 1, 4}, {2, 1, 4}, {3, 1, 4}}
-	start, proven := searchExact(context.Background(), tasks, 4, searchLimit)
+	start, proven := searchExact(tasks, 4, searchLimit)
 	if !proven || total(tasks, start) != 2+3+4+104 {
 		t.Errorf("%v, proven %v", start, proven)
 	}
@@ -104,7 +103,7 @@ func TestSearchIdlesWhereItPays(t *testing.T) {
 func TestSearchGivesUpAtItsLimit(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	tasks := randomTasks(r, 14, 6)
-	start, proven := searchExact(context.Background(), tasks, 6, 3)
+	start, proven := searchExact(tasks, 6, 3)
 	if proven || len(start) != 14 {
 		t.Errorf("%d starts, proven %v", len(start), proven)
 	}
@@ -114,7 +113,7 @@ func BenchmarkSearch(b *testing.B) {
 	r := rand.New(rand.NewPCG(5, 6))
 	tasks := randomTasks(r, 12, 8)
 	for b.Loop() {
-		if _, proven := searchExact(context.Background(), tasks, 8, searchLimit); !proven {
+		if _, proven := searchExact(tasks, 8, searchLimit); !proven {
 			b.Fatal("not proven")
 		}
 	}

@@ -1,0 +1,111 @@
+package heuristic
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// exact plays the schedule with the least mean completion time among all that do not stop running jobs: the
+// clairvoyant optimum, against which the gap of any other policy can be told. It knows every job beforehand and
+// searches all schedules (exact_search.go), so it is for small instances: some dozens of jobs at most, on a counter
+// or on nodes of GPUs that are all alike, where every job fits wherever enough GPUs are free.
+//
+// Where the search gives up, the best schedule found is played and Proven says false.
+type exact struct {
+	cfg   Config
+	start []int64 // by position, relative to the first submit
+	base  time.Duration
+	done  bool
+	shown error
+	place placer
+	ready []sim.Job // scratch
+	ok    bool      // proven
+}
+
+var _ Policy = (*exact)(nil)
+
+var errNotAlike = errors.New("exact plans on a counter, or on nodes of like GPUs for jobs that ask for whole GPUs and nothing else, with nothing that slows jobs down")
+
+func newExact(cfg Config) (Policy, error) {
+	p, err := newPlacement(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := p.(*blind); !ok || cluster.Constrained(b.rule) {
+		return nil, fmt.Errorf("exact: placement %s may refuse a job although enough GPUs are free; want one that does not, as first-fit", cfg.Placement)
+	}
+	if n := len(cfg.Workload); n > maxTasks {
+		return nil, fmt.Errorf("exact: %d jobs are too many to search all schedules, want at most %d (--jobs %d)", n, maxTasks, maxTasks)
+	}
+	return &exact{cfg: cfg, place: p}, nil
+}
+
+func (p *exact) Name() string { return "exact" }
+
+// Reseed does nothing: there is nothing random here.
+func (p *exact) Reseed(uint64) {}
+
+// Proven says whether the schedule that was played is an optimum. The error is of a run on a cluster that exact
+// cannot plan for.
+func (p *exact) Proven() (bool, error) { return p.ok, p.shown }
+
+// Reset implements sim.Scheduler: it finds the schedule.
+func (p *exact) Reset(v *sim.View) {
+	p.place.Reset()
+	p.shown = p.search(v.Cluster())
+}
+
+func (p *exact) search(c *cluster.Cluster) error {
+	if p.done {
+		return nil
+	}
+	tasks := make([]task, 0, len(p.cfg.Workload))
+	for i := range p.cfg.Workload {
+		j := &p.cfg.Workload[i]
+		r, ok := c.Request(j)
+		if !ok {
+			continue
+		}
+		plain := r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs > 0
+		if !c.Pool() && !plain {
+			return errNotAlike
+		}
+		if len(tasks) == 0 {
+			p.base = j.Submit
+		}
+		tasks = append(tasks, task{int64(j.Submit - p.base), int64(j.Work), int64(r.GPUs * r.Milli)})
+	}
+	p.start, p.ok = searchExact(tasks, int64(c.GPUs())*1000, searchLimit)
+	p.done = true
+	return nil
+}
+
+// Decide implements sim.Scheduler. Every start of the schedule is at a submit or at a finish, so there is a point.
+func (p *exact) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
+	if p.shown != nil {
+		return p.shown
+	}
+	for _, j := range v.Waiting() {
+		pos := v.Pos(j)
+		if pos >= len(p.start) {
+			return errors.New("exact: the run has other jobs than those that were planned with")
+		}
+		if p.base+time.Duration(p.start[pos]) > v.Now() {
+			continue
+		}
+		// A job without work ends at a point of its own, at the same time: what it holds back starts there.
+		var ok bool
+		if d.GPUs, ok = p.place.Place(v, j, v.Cluster(), d.GPUs); ok {
+			d.Op, d.Job = sim.StartJob, j
+			return nil
+		}
+		if p.base+time.Duration(p.start[pos]) < v.Now() || !v.CanWait() {
+			return errNotAlike
+		}
+	}
+	return nil
+}
