@@ -4,140 +4,296 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"clustergym/env/cluster"
 )
 
-// clusterDocument is a cluster in totals, in JSON.
-type clusterDocument struct {
-	Name   string        `json:"name"`
-	Pool   bool          `json:"pool"` // a plain counter, whose GPUs have no identity
-	Racks  int           `json:"racks"`
-	Nodes  int           `json:"nodes"`
-	GPUs   int           `json:"gpus"`
-	ByType []gpuDocument `json:"by_type"`
-}
-
-type gpuDocument struct {
-	GPUType string  `json:"gpu_type"` // "" = not stated
-	Nodes   int     `json:"nodes"`
-	GPUs    int     `json:"gpus"`
-	Speed   float64 `json:"speed"` // 1 = the reference GPU
-}
-
-// showCluster prints a cluster as a tree, equal racks and nodes together, or as JSON.
+// showCluster prints a cluster as a tree, equal racks and nodes together, with its types and virtual clusters below;
+// or as JSON.
 func (a *app) showCluster(spec cluster.Spec, asJSON bool) error {
-	d, err := totals(spec)
+	c, err := cluster.New(spec)
 	if err != nil {
 		return err
 	}
+	d := documentOf(c)
 	if asJSON {
 		return a.json(d)
 	}
 	if d.Pool {
 		a.printf("%s: a plain counter of %s\n", d.Name, several(d.GPUs, "GPU or processor", "GPUs or processors"))
-		return nil
-	}
-	a.printf("%s: %s, %s, %s\n", d.Name, several(d.Racks, "rack", "racks"), several(d.Nodes, "node", "nodes"), several(d.GPUs, "GPU", "GPUs"))
-	first := 0
-	for i, r := range spec.Racks {
-		n := r.Count.N()
-		branch, bar := "├─ ", "│  "
-		if i == len(spec.Racks)-1 {
-			branch, bar = "└─ ", "   "
+	} else {
+		parts := []string{several(d.Racks, "rack", "racks"), several(d.Nodes, "node", "nodes"), several(d.GPUs, "GPU", "GPUs")}
+		if d.CPUs > 0 {
+			parts = append(parts, fmt.Sprintf("%g cores", d.CPUs))
 		}
-		nodes, gpus := 0, 0
-		for _, k := range r.Nodes {
-			nodes += k.Count.N()
-			gpus += k.Count.N() * k.GPUs
+		if d.MemGB > 0 {
+			parts = append(parts, fmt.Sprintf("%g GiB", d.MemGB))
 		}
-		name, each := fmt.Sprintf("rack %d", first), ""
-		if n > 1 {
-			name, each = fmt.Sprintf("racks %d to %d", first, first+n-1), ", each"
-		}
-		first += n
-		a.printf("%s%s%s: %s, %s%s\n", branch, name, each, several(nodes, "node", "nodes"), several(gpus, "GPU", "GPUs"), linkText(", uplink ", r.Uplink))
-		for k, nd := range r.Nodes {
-			twig := "├─ "
-			if k == len(r.Nodes)-1 {
-				twig = "└─ "
-			}
-			a.printf("%s%s%s\n", bar, twig, nodeText(nd))
+		a.printf("%s: %s\n", d.Name, strings.Join(parts, ", "))
+		for _, line := range tree(spec.Racks) {
+			a.printf("%s\n", line)
 		}
 	}
-	if len(d.ByType) < 2 && (len(d.ByType) == 0 || d.ByType[0].Speed == 1) {
+	if err := a.showTypes(d.ByType); err != nil {
+		return err
+	}
+	return a.showVCs(&d)
+}
+
+// showTypes prints the GPU types where there are several, or one that is faster or slower than the reference.
+func (a *app) showTypes(types []gpuDocument) error {
+	if len(types) == 0 || len(types) == 1 && types[0].Speed == 1 {
 		return nil
 	}
 	var rows [][]string
-	for _, t := range d.ByType {
-		name := t.GPUType
-		if name == "" {
-			name = "(not stated)"
-		}
-		rows = append(rows, []string{name, fmt.Sprint(t.Nodes), fmt.Sprint(t.GPUs), fmt.Sprint(t.Speed)})
+	for _, t := range types {
+		rows = append(rows, []string{typeName(t.GPUType), fmt.Sprint(t.Nodes), fmt.Sprint(t.GPUs), fmt.Sprint(t.Speed)})
 	}
 	a.printf("\n")
 	return a.table(1, []string{"GPU type", "nodes", "GPUs", "speed"}, rows)
 }
 
-func totals(spec cluster.Spec) (clusterDocument, error) {
-	c, err := cluster.New(spec)
-	if err != nil {
-		return clusterDocument{}, err
+// showVCs prints the virtual clusters, and what is left to those without nodes of their own.
+func (a *app) showVCs(d *clusterDocument) error {
+	if len(d.VCs) == 0 {
+		return nil
 	}
-	d := clusterDocument{Name: spec.Name, Pool: c.Pool(), Racks: c.Racks(), Nodes: c.Nodes(), GPUs: c.GPUs(), ByType: []gpuDocument{}}
-	for _, r := range spec.Racks {
-		for _, n := range r.Nodes {
-			count := r.Count.N() * n.Count.N()
-			if n.GPUs == 0 {
-				continue
-			}
-			i := slices.IndexFunc(d.ByType, func(t gpuDocument) bool { return t.GPUType == n.GPUType })
-			if i < 0 {
-				speed, ok := spec.Speeds[n.GPUType]
-				if !ok {
-					speed = 1
-				}
-				i = len(d.ByType)
-				d.ByType = append(d.ByType, gpuDocument{GPUType: n.GPUType, Speed: speed})
-			}
-			d.ByType[i].Nodes += count
-			d.ByType[i].GPUs += count * n.GPUs
+	limit := func(quota int) string {
+		if quota == 0 {
+			return "-"
+		}
+		return fmt.Sprint(quota)
+	}
+	var rows [][]string
+	header := []string{"virtual cluster", "nodes", "which", "GPUs", "quota"}
+	shared := false
+	for _, v := range d.VCs {
+		if v.Nodes == 0 {
+			shared = true
+			rows = append(rows, []string{v.Name, "-", "shared", "-", limit(v.Quota)})
+			continue
+		}
+		rows = append(rows, []string{v.Name, fmt.Sprint(v.Nodes), numbers(v.First, v.First+v.Nodes-1), fmt.Sprint(v.GPUs), limit(v.Quota)})
+	}
+	if d.Pool {
+		header = []string{"virtual cluster", "quota"}
+		for i, row := range rows {
+			rows[i] = []string{row[0], row[4]}
+		}
+	} else if s := d.Shared; s.Nodes > 0 {
+		name := "(shared)"
+		if !shared {
+			name = "(nobody's)"
+		}
+		rows = append(rows, []string{name, fmt.Sprint(s.Nodes), numbers(s.First, s.First+s.Nodes-1), fmt.Sprint(s.GPUs), "-"})
+	}
+	a.printf("\n")
+	if !slices.ContainsFunc(d.VCs, func(v vcDocument) bool { return v.Quota > 0 }) {
+		header = header[:len(header)-1]
+		for i := range rows {
+			rows[i] = rows[i][:len(header)]
 		}
 	}
-	return d, nil
+	return a.table(1, header, rows)
 }
 
-func nodeText(n cluster.NodeSpec) string {
+func typeName(t string) string {
+	if t == "" {
+		return "(not stated)"
+	}
+	return t
+}
+
+// numbers is a range of numbers, one where they are the same.
+func numbers(first, last int) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d–%d", first, last)
+}
+
+// sameRacks is racks that are equal but for their numbers: those from first[i] on, count[i] of them.
+type sameRacks struct {
+	spec         cluster.RackSpec
+	first, count []int
+	total        int
+}
+
+// tree draws racks and their nodes. Equal ones are drawn once, wherever they stand.
+func tree(racks []cluster.RackSpec) []string {
+	var same []sameRacks
+	next := 0
+	for _, r := range racks {
+		n := r.Count.N()
+		r.Count, r.Nodes = 1, sameNodes(r.Nodes)
+		i := slices.IndexFunc(same, func(s sameRacks) bool { return slices.Equal(s.spec.Nodes, r.Nodes) && s.spec.Uplink == r.Uplink })
+		if i < 0 {
+			i = len(same)
+			same = append(same, sameRacks{spec: r})
+		}
+		s := &same[i]
+		if k := len(s.first) - 1; k >= 0 && s.first[k]+s.count[k] == next {
+			s.count[k] += n
+		} else {
+			s.first, s.count = append(s.first, next), append(s.count, n)
+		}
+		s.total += n
+		next += n
+	}
+	columns := widths(same)
+	var lines []string
+	for i, s := range same {
+		branch, bar := "├─ ", "│  "
+		if i == len(same)-1 {
+			branch, bar = "└─ ", "   "
+		}
+		lines = append(lines, branch+s.text())
+		for k, n := range s.spec.Nodes {
+			twig, under := "├─ ", "│  "
+			if k == len(s.spec.Nodes)-1 {
+				twig, under = "└─ ", "   "
+			}
+			cells := nodeCells(n)
+			lines = append(lines, bar+twig+strings.TrimRight(columns.row(cells), " "))
+			if links := linkTexts(n); links != "" {
+				lines = append(lines, bar+under+strings.Repeat(" ", columns[0]+2)+links)
+			}
+		}
+	}
+	return lines
+}
+
+// sameNodes counts equal nodes together, in the order of the first of each kind.
+func sameNodes(nodes []cluster.NodeSpec) []cluster.NodeSpec {
+	var same []cluster.NodeSpec
+	for _, n := range nodes {
+		count := cluster.Count(n.Count.N())
+		i := slices.IndexFunc(same, func(s cluster.NodeSpec) bool {
+			s.Count = n.Count
+			return s == n
+		})
+		if i < 0 {
+			n.Count = count
+			same = append(same, n)
+			continue
+		}
+		same[i].Count += count
+	}
+	return same
+}
+
+// text names racks and says what is in them.
+func (s *sameRacks) text() string {
+	var which []string
+	for i := range s.first {
+		if i == 6 {
+			which = append(which, "…")
+			break
+		}
+		which = append(which, numbers(s.first[i], s.first[i]+s.count[i]-1))
+	}
+	nodes, gpus := 0, 0
+	var types []string
+	for _, n := range s.spec.Nodes {
+		nodes += n.Count.N()
+		gpus += n.Count.N() * n.GPUs
+		if n.GPUs > 0 && !slices.Contains(types, n.GPUType) {
+			types = append(types, n.GPUType)
+		}
+	}
+	what := several(gpus, "GPU", "GPUs")
+	switch {
+	case gpus == 0:
+		what = "no GPUs"
+	case len(types) > 1:
+		what += fmt.Sprintf(" of %d types", len(types))
+	case types[0] != "":
+		what += " " + types[0]
+	}
+	name, each := "rack ", ""
+	if s.total > 1 {
+		name, each = "racks ", " each"
+		which[len(which)-1] += fmt.Sprintf(" (%d equal)", s.total)
+	}
+	line := fmt.Sprintf("%s%s: %s, %s%s", name, strings.Join(which, ", "), several(nodes, "node", "nodes"), what, each)
+	if l := linkText(s.spec.Uplink); l != "" {
+		line += ", uplink " + l
+	}
+	return line
+}
+
+// columnWidths are those of number, GPUs, cores and memory of nodes.
+type columnWidths [4]int
+
+func widths(racks []sameRacks) (w columnWidths) {
+	for _, r := range racks {
+		for _, n := range r.spec.Nodes {
+			for i, cell := range nodeCells(n) {
+				w[i] = max(w[i], utf8.RuneCountInString(cell))
+			}
+		}
+	}
+	return w
+}
+
+// row aligns cells: numbers to the right, GPUs to the left.
+func (w columnWidths) row(cells [4]string) string {
 	var b strings.Builder
-	b.WriteString(several(n.Count.N(), "node", "nodes"))
-	if n.Count > 1 {
-		b.WriteString(", each")
-	}
-	if n.GPUs == 0 {
-		b.WriteString(" without GPUs")
-	} else {
-		fmt.Fprintf(&b, " with %s", several(n.GPUs, "GPU", "GPUs"))
-		if n.GPUType != "" {
-			fmt.Fprintf(&b, " %s", n.GPUType)
+	for i, c := range cells {
+		if w[i] == 0 {
+			continue
 		}
-		if n.GPUMemGB > 0 {
-			fmt.Fprintf(&b, " of %g GiB", n.GPUMemGB)
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		pad := strings.Repeat(" ", w[i]-utf8.RuneCountInString(c))
+		if i == 1 {
+			b.WriteString(c + pad)
+		} else {
+			b.WriteString(pad + c)
 		}
 	}
-	if n.CPUs > 0 {
-		fmt.Fprintf(&b, ", %g cores", n.CPUs)
-	}
-	if n.MemGB > 0 {
-		fmt.Fprintf(&b, ", %g GiB", n.MemGB)
-	}
-	b.WriteString(linkText(", between GPUs ", n.Link))
-	b.WriteString(linkText(", to the rack ", n.NIC))
 	return b.String()
 }
 
+// nodeCells describes equal nodes: how many, the GPUs of each, cores, memory.
+func nodeCells(n cluster.NodeSpec) (cells [4]string) {
+	cells[0] = several(n.Count.N(), "node ", "nodes")
+	switch {
+	case n.GPUs == 0:
+		cells[1] = "no GPUs"
+	case n.GPUType == "":
+		cells[1] = several(n.GPUs, "GPU", "GPUs")
+	default:
+		cells[1] = fmt.Sprintf("%d × %s", n.GPUs, n.GPUType)
+	}
+	if n.GPUMemGB > 0 {
+		cells[1] += fmt.Sprintf(" of %g GiB", n.GPUMemGB)
+	}
+	if n.CPUs > 0 {
+		cells[2] = fmt.Sprintf("%g cores", n.CPUs)
+	}
+	if n.MemGB > 0 {
+		cells[3] = fmt.Sprintf("%g GiB", n.MemGB)
+	}
+	return cells
+}
+
+// linkTexts describes the stated links of a node, "" where none is.
+func linkTexts(n cluster.NodeSpec) string {
+	var parts []string
+	if l := linkText(n.Link); l != "" {
+		parts = append(parts, "between GPUs "+l)
+	}
+	if l := linkText(n.NIC); l != "" {
+		parts = append(parts, "to the rack "+l)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // linkText describes what is stated of a link, "" where nothing is.
-func linkText(before string, l cluster.Link) string {
+func linkText(l cluster.Link) string {
 	var parts []string
 	if l.Class != "" {
 		parts = append(parts, l.Class)
@@ -148,10 +304,7 @@ func linkText(before string, l cluster.Link) string {
 	if l.Latency > 0 {
 		parts = append(parts, l.Latency.String())
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return before + strings.Join(parts, " ")
+	return strings.Join(parts, " ")
 }
 
 func several(n int, one, many string) string {

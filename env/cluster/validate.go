@@ -86,7 +86,7 @@ func wantType(types []string) string {
 
 // checkVCs reports faults of the virtual clusters of a cluster with so many nodes, 0 of a counter.
 func (s *Spec) checkVCs(l *fault.List, nodes int) {
-	owned := 0
+	owned, wrong := 0, false
 	first := map[string]int{}
 	l.Add(len(s.VCs) <= maxVCs, "vcs", len(s.VCs), fmt.Sprintf("at most %d virtual clusters", maxVCs))
 	for i, v := range s.VCs {
@@ -104,12 +104,12 @@ func (s *Spec) checkVCs(l *fault.List, nodes int) {
 			l.Add(v.Nodes == 0, key+".nodes", v.Nodes, "none: a counter has no nodes; a quota does it")
 		case v.Nodes < 0 || v.Nodes > nodes-owned:
 			l.Add(false, key+".nodes", v.Nodes, fmt.Sprintf("0 to %d: of %d nodes, the virtual clusters before it own %d", nodes-owned, nodes, owned))
-			owned += max(0, min(v.Nodes, nodes-owned))
+			owned, wrong = owned+max(0, min(v.Nodes, nodes-owned)), true
 		default:
 			owned += v.Nodes
 		}
 	}
-	if s.Pool > 0 || len(s.Racks) == 0 {
+	if s.Pool > 0 || len(s.Racks) == 0 || wrong {
 		return
 	}
 	for i, v := range s.VCs {
@@ -127,6 +127,6 @@ func inAll(n, limit int, what string) string {
 }
 
 func checkLink(l *fault.List, key string, k Link) {
-	l.Add(k.Gbps >= 0 && k.Gbps <= 1e9, key+".gbps", k.Gbps, "10^9 bits per second, 0 = not stated")
+	l.Add(k.Gbps >= 0 && k.Gbps <= 1e9, key+".gbps", k.Gbps, "0 to 1e9 Gbit/s, 0 = not stated")
 	l.Add(k.Latency >= 0, key+".latency", k.Latency, "a time, as 5us")
 }
