@@ -59,7 +59,7 @@ func TestEveryFormatIsFoundAndRead(t *testing.T) {
 		}
 		cfg := DefaultTraceConfig()
 		cfg.File = file(t, "trace", c.text)
-		tr, err := OpenTrace(t.Context(), cfg)
+		tr, err := OpenUntimed(t.Context(), cfg)
 		if err != nil {
 			t.Errorf("%s: %v", c.format, err)
 			continue
@@ -120,7 +120,7 @@ func TestWhatLiesBesideTracesIsCalledByItsName(t *testing.T) {
 	} {
 		cfg := DefaultTraceConfig()
 		cfg.File = file(t, "x.csv", text)
-		if _, err := OpenTrace(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := OpenUntimed(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -217,7 +217,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 		want := published(rel)
 		cfg := DefaultTraceConfig()
 		cfg.File = path
-		tr, err := OpenTrace(t.Context(), cfg)
+		tr, err := OpenUntimed(t.Context(), cfg)
 		if want == "" {
 			if err == nil {
 				t.Errorf("%s is no trace and was taken for %s", rel, tr.Info().Format)

@@ -143,9 +143,24 @@ type Trace struct {
 
 var _ traces.Stream = (*Trace)(nil)
 
-// OpenTrace opens a workload for one reading. A file that is missing, damaged or of no known format, and a fault
-// in the configuration, are *InputErrors. ctx ends the reading, now and later. The caller closes the result.
+// OpenTrace opens a workload for one reading. A file that is missing, damaged or of no known format, one whose run
+// times need a throughput table that is not given, and a fault in the configuration, are *InputErrors. ctx ends the
+// reading, now and later. The caller closes the result.
 func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
+	t, err := OpenUntimed(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if f := format(t.info.Format); f != nil && f.Profiles && cfg.Profiles == "" {
+		_ = t.Close() // the mistake is the one to tell
+		return nil, mistake("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
+	}
+	return t, nil
+}
+
+// OpenUntimed is OpenTrace for those who look at jobs and do not run them: where a throughput table would be needed
+// and is not given, jobs have a run time of 0 and Info.Timeless is set.
+func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
@@ -271,6 +286,14 @@ func (t *Trace) Info() Info {
 	return i
 }
 
+// Header is what an SWF log says before its jobs, nil for other formats. The caller must not change it.
+func (t *Trace) Header() swf.Header {
+	if d, ok := t.source.(*swf.Reader); ok {
+		return d.Header()
+	}
+	return nil
+}
+
 // Close closes the file. Closing twice is harmless.
 func (t *Trace) Close() error {
 	if t.file == nil {
@@ -283,8 +306,7 @@ func (t *Trace) Close() error {
 
 // LoadTrace reads a workload into memory, in order of submit. Unlike the stream of OpenTrace it completes swf
 // logs: a job whose requested time is unknown (-1) gets its run time as estimate, as is customary with these
-// logs, and Info.Assumed counts it. A workload without jobs, and one whose run times need a throughput table that is
-// not given, are *InputErrors.
+// logs, and Info.Assumed counts it. A workload without jobs is an *InputError.
 func LoadTrace(cfg TraceConfig) ([]traces.Job, Info, error) {
 	return loadTrace(context.Background(), cfg)
 }
@@ -293,10 +315,6 @@ func loadTrace(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error)
 	t, err := OpenTrace(ctx, cfg)
 	if err != nil {
 		return nil, Info{}, err
-	}
-	if f := format(t.info.Format); f != nil && f.Profiles && cfg.Profiles == "" {
-		_ = t.Close() // the mistake is the one to tell
-		return nil, Info{}, mistake("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
 	}
 	jobs, err := traces.ReadAll(t)
 	if cerr := t.Close(); err == nil && cerr != nil {

@@ -11,6 +11,7 @@ import (
 	"clustergym/experiments"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/traces/profile"
 )
 
 // flagMistake turns what the flag parser says into one sentence: an unknown flag with the nearest that there is,
@@ -102,11 +103,15 @@ func flagFaults(err error, names map[string]string) error {
 // traceFlags adds the flags by which a verb that reads a trace is told how.
 func traceFlags(c *cobra.Command, t *experiments.TraceConfig) {
 	f := c.Flags()
-	f.StringVar(&t.Format, "format", t.Format, "format of the trace: "+strings.Join(experiments.FormatNames(), ", "))
+	f.StringVar(&t.Format, "format", t.Format, "`NAME` of the trace's format as in gymctl trace formats; auto = by content")
+	f.StringVar(&t.Profiles, "profiles", t.Profiles, "throughput table, FILE or `DIR`: profiles of the jobs' models, and run times of those that count steps")
+	f.StringVar(&t.Reference, "reference", t.Reference, "GPU `TYPE` to which run times refer, where --profiles or the trace know several")
+	f.StringVar(&t.Mix, "mix", t.Mix, "`NAME` of a mix of models, drawn for the jobs without a profile: "+strings.Join(profile.Names(), ", "))
 	f.BoolVar(&t.Sort, "sort", t.Sort, "put the jobs in order of submit, instead of refusing a file that is not")
 	f.IntVar(&t.Skip, "skip", t.Skip, "leave out the first `N` jobs, counted after the reader's own drops")
 	f.IntVar(&t.Jobs, "jobs", t.Jobs, "take `N` jobs, 0 = all")
 	complete(c, "format", experiments.FormatNames()...)
+	complete(c, "mix", profile.Names()...)
 }
 
 // complete lets the shell complete the values of a flag.

@@ -121,7 +121,7 @@ func TestSimMistakes(t *testing.T) {
 		{"--trace nan.csv --cluster 4x4", []string{`nan.csv:2: duration: got "NaN", want `}},
 		{"--trace short.csv --cluster 4x4", []string{`short.csv:2: got "2 fields", want 3, as in the header`}},
 		{"--trace share.csv --cluster 4x4", []string{`share.csv:2: num_gpu: got "1.5", want `}},
-		{"--trace words.txt --cluster 4x4", []string{`trace words.txt: its first line, "hello world", is of no known format; known are csv (`}},
+		{"--trace words.txt --cluster 4x4", []string{`trace words.txt: its first line, "hello world", is of no known format; known are csv, acme, `}},
 		{"--trace half.csv.gz --cluster 4x4", []string{"trace half.csv.gz: the gzip stream is cut short or damaged"}},
 		{"--trace big.csv --cluster 2x4", []string{"1 of 2 jobs can never fit cluster 2x4 (8 GPUs): x; the largest asks for 9 GPUs; want a cluster that holds them, or --drop-refused"}},
 		{"--trace jobs.csv --cluster phily-192", []string{`cluster "phily-192" is unknown; did you mean philly-192?`}},
@@ -138,7 +138,7 @@ func TestSimMistakes(t *testing.T) {
 		{"--jobs 10 --events -", []string{`--events: got "-", want the path of a file`}},
 		{"--jobs 10 --warmup 6 --tail 4", []string{"warmup 6 and tail 4 leave none of the 10 jobs to count"}},
 		{"--trace jobs.csv --cluster 4x4 --skip 3", []string{"trace jobs.csv: there are no jobs to read after the first 3"}},
-		{"--format xls", []string{`--format: got "xls", want one of auto, csv, swf, philly`}},
+		{"--format xls", []string{`--format: got "xls", want one of auto, csv, acme, `}},
 		{"--jobs -1", []string{`--jobs: got -1, want `}},
 		{"--horizon -1h", []string{`--horizon: got -1h0m0s, want `}},
 	} {

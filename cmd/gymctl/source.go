@@ -28,7 +28,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.StringVarP(&s.name, "config", "c", "", "preset or YAML `FILE` (default "+without+")")
 	f.StringArrayVar(&s.set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
 	f.StringVar(&s.trace, "trace", "", "trace `FILE` in place of the configuration's workload")
-	f.StringVar(&s.format, "format", "auto", "format of --trace: "+strings.Join(experiments.FormatNames(), ", "))
+	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	f.BoolVar(&s.sort, "sort", false, "put the jobs of --trace in order of submit, instead of refusing a file that is not")
 	f.StringVar(&s.cluster, "cluster", "", "preset, `FILE`, pool:N or NxG in place of the configuration's cluster")
 	if c.Name() == "train" {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +15,7 @@ import (
 	"clustergym/experiments"
 	"clustergym/traces"
 	"clustergym/traces/csv"
+	"clustergym/traces/swf"
 	"clustergym/traces/synth"
 )
 
@@ -25,32 +30,37 @@ A file may be plain or packed with gzip or zstd. Its format is found by its cont
   gymctl trace synth --jobs 1000 -o jobs.csv
   gymctl trace stats jobs.csv`,
 	})
-	c.AddCommand(traceStats(a), traceSynth(a), traceConvert(a), traceFormats(a))
+	c.AddCommand(traceStats(a), traceSynth(a), traceConvert(a), traceFormats(a), traceGet(a))
 	return c
 }
 
 func traceSynth(a *app) *cobra.Command {
 	cfg := synth.DefaultConfig()
 	var (
-		file, out string
-		sets      []string
-		jobs      int
-		seed      uint64 = 1
+		file, out, to string
+		sets          []string
+		flags                = cfg
+		seed          uint64 = 1
 	)
 	c := &cobra.Command{
 		Use:   "synth",
 		Short: "Generate a workload like that of a real cluster",
-		Long: `synth generates jobs after the published statistics of a real cluster and writes them in the native CSV
-format to standard output, or to the file that -o names (packed if it ends in .gz or .zst). The same settings and
-seed give the same bytes.
+		Long: `synth generates jobs after the published statistics of a real cluster, or with a published model of supercomputers
+(profiles hpc and lublin), and writes them in the native CSV format or in Standard Workload Format (--to swf) to standard
+output, or to the file that -o names (packed if it ends in .gz or .zst). The same settings and seed give the same bytes.
+The profiles hpc and lublin need the same memory for any number of jobs.
 
 -c reads settings from a YAML file; --set changes one of them. Settings and their defaults:
 
 ` + indented(cfg),
 		Example: `  gymctl trace synth --jobs 5 --seed 7
-  gymctl trace synth --jobs 2000 --set rate=1.5 --set max_gpus=8 -o busy.csv.zst`,
+  gymctl trace synth --jobs 2000 --set rate=1.5 --set max_gpus=8 -o busy.csv.zst
+  gymctl trace synth --profile hpc --jobs 1000 --set procs=1024 --to swf -o log.swf`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkTarget(to); err != nil {
+				return err
+			}
 			if file != "" {
 				if err := decodeFile(file, &cfg); err != nil {
 					return err
@@ -60,17 +70,20 @@ seed give the same bytes.
 				return err
 			}
 			if c.Flags().Changed("jobs") {
-				cfg.Jobs = jobs
+				cfg.Jobs = flags.Jobs
+			}
+			if c.Flags().Changed("profile") {
+				cfg.Profile = flags.Profile
 			}
 			if err := cfg.Validate(); err != nil {
-				return &experiments.InputError{Err: err} // by key: it may come from the file, from --set or from --jobs
+				return &experiments.InputError{Err: err} // by key: it may come from the file, from --set or from a flag
 			}
-			list, err := synth.Generate(cfg, seed)
+			jobs, err := synth.New(cfg, seed)
 			if err != nil {
 				return err
 			}
 			return a.writeTo(out, []string{file}, func(w io.Writer) error {
-				_, err := csv.Write(w, &traces.Slice{Jobs: list})
+				_, err := writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed))
 				return err
 			})
 		},
@@ -78,10 +91,27 @@ seed give the same bytes.
 	f := c.Flags()
 	f.StringVarP(&file, "config", "c", "", "read settings from this YAML `FILE`")
 	f.StringArrayVar(&sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
-	f.IntVar(&jobs, "jobs", cfg.Jobs, "how many jobs")
+	f.IntVar(&flags.Jobs, "jobs", cfg.Jobs, "how many jobs")
+	f.StringVar(&flags.Profile, "profile", cfg.Profile, "`NAME` of what is imitated: "+strings.Join(synth.Profiles(), ", "))
 	f.Uint64Var(&seed, "seed", seed, "another seed gives other jobs")
+	toFlag(c, &to)
 	f.StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
+	complete(c, "profile", synth.Profiles()...)
 	return c
+}
+
+// synthHeader is what a log says before made-up jobs.
+func synthHeader(cfg synth.Config, seed uint64) swf.Header {
+	h := swf.Header{
+		"Computer": "none: a generated workload", "MaxJobs": strconv.Itoa(cfg.Jobs), "MaxRecords": strconv.Itoa(cfg.Jobs),
+		"Note": fmt.Sprintf("gymctl trace synth, profile %s, seed %d", cfg.Profile, seed),
+	}
+	if cfg.Procs > 0 {
+		h["MaxProcs"] = strconv.Itoa(cfg.Procs)
+	} else if cfg.Profile == "hpc" || cfg.Profile == "lublin" {
+		h["MaxProcs"] = strconv.Itoa(synth.DefaultProcs)
+	}
+	return h
 }
 
 func traceConvert(a *app) *cobra.Command {
@@ -89,41 +119,120 @@ func traceConvert(a *app) *cobra.Command {
 	var to, out string
 	c := &cobra.Command{
 		Use:   "convert FILE --to FORMAT -o FILE",
-		Short: "Write a trace in the native format",
-		Long: `convert reads a trace in any known format and writes its jobs in the native CSV format, every field that the
-project knows, to standard output or to the file that -o names (packed if it ends in .gz or .zst).`,
+		Short: "Write a trace in the native format or as an SWF log",
+		Long: `convert reads a trace in any known format and writes its jobs in the native CSV format, every field that it has a
+column for, or as a log in Standard Workload Format, to standard output or to the file that -o names (packed if it ends
+in .gz or .zst). What the written format has no place for is told on standard error.`,
 		Example: `  gymctl trace synth --jobs 300 -o jobs.csv
-  gymctl trace convert jobs.csv --to csv --skip 100 --jobs 50 -o part.csv.gz`,
+  gymctl trace convert jobs.csv --to csv --skip 100 --jobs 50 -o part.csv.gz
+  gymctl trace convert jobs.csv --to swf -o jobs.swf`,
 		Args: args(1, 1, "one FILE"),
 		RunE: func(c *cobra.Command, files []string) error {
 			cfg.File = files[0]
-			if to != experiments.FormatCSV {
-				return mistake("--to: got %q, want %s", to, experiments.FormatCSV)
+			if err := checkTarget(to); err != nil {
+				return err
 			}
 			t, err := openTrace(c, cfg)
 			if err != nil {
 				return err
 			}
 			defer t.Close() //nolint:errcheck // only read
-			n := 0
-			err = a.writeTo(out, files, func(w io.Writer) error {
-				n, err = csv.Write(w, t)
+			n, jobs := 0, &contents{Stream: t}
+			err = a.writeTo(out, []string{files[0], cfg.Profiles}, func(w io.Writer) error {
+				h := t.Header()
+				if h == nil {
+					h = swf.Header{"Conversion": "from format " + t.Info().Format + " by gymctl trace convert"}
+				}
+				n, err = writeTrace(w, jobs, to, h)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			if i := t.Info(); out != "" && out != "-" {
-				a.notef("%s → %s (%s): %d jobs, %d dropped, %d moved", i.File, out, to, n, i.Dropped, i.Moved)
+			i := t.Info()
+			if out != "" && out != "-" {
+				a.notef("%s → %s (%s): %d jobs, %d left out, %d moved", i.File, out, to, n, i.Dropped, i.Moved)
+			}
+			if lost := jobs.lost(to); lost != "" {
+				a.notef("note: %s has no place for %s", to, lost)
+			}
+			if i.Timeless && i.Format != "openb" {
+				a.notef("note: run times are 0, as format %s does not tell them; --profiles gives a table from which they follow", i.Format)
 			}
 			return nil
 		},
 	}
 	traceFlags(c, &cfg)
-	c.Flags().StringVar(&to, "to", experiments.FormatCSV, "format to write: "+experiments.FormatCSV)
+	toFlag(c, &to)
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
-	complete(c, "to", experiments.FormatCSV)
 	return c
+}
+
+// targets are the formats that can be written.
+func targets() []string {
+	var names []string
+	for _, f := range experiments.Formats() {
+		if f.Writes {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func toFlag(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "to", experiments.FormatCSV, "`FORMAT` to write: "+strings.Join(targets(), ", "))
+	complete(c, "to", targets()...)
+}
+
+func checkTarget(to string) error {
+	if !slices.Contains(targets(), to) {
+		return mistake("--to: got %q, want %s", to, strings.Join(targets(), " or "))
+	}
+	return nil
+}
+
+// writeTrace writes jobs in format to, job by job. h is the header of a log. A job that the format cannot express is
+// the user's mistake.
+func writeTrace(w io.Writer, jobs traces.Stream, to string, h swf.Header) (n int, err error) {
+	checked := &failing{Stream: jobs}
+	if to == experiments.FormatSWF {
+		n, err = swf.Write(w, checked, h)
+	} else {
+		n, err = csv.Write(w, checked)
+	}
+	if err != nil && checked.err == nil && strings.HasPrefix(err.Error(), to+": job ") {
+		return n, mistake("%w", err)
+	}
+	return n, err
+}
+
+// failing remembers the error of its stream.
+type failing struct {
+	traces.Stream
+	err error
+}
+
+// Next implements traces.Stream.
+func (f *failing) Next(j *traces.Job) error {
+	err := f.Stream.Next(j)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return err
+}
+
+// stoppable ends a stream when ctx is done.
+type stoppable struct {
+	ctx context.Context
+	traces.Stream
+}
+
+// Next implements traces.Stream.
+func (s *stoppable) Next(j *traces.Job) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	return s.Stream.Next(j)
 }
 
 func traceFormats(a *app) *cobra.Command {
@@ -149,6 +258,12 @@ func traceFormats(a *app) *cobra.Command {
 					order = "in any order"
 				}
 				a.printf("%s: %s\n  known by  %s\n  columns   %s\n  rows      %s\n", f.Name, f.What, f.KnownBy, f.Columns, order)
+				if f.Profiles {
+					a.printf("  run times with --profiles, from a throughput table\n")
+				}
+				if f.Writes {
+					a.printf("  written   by gymctl trace synth and convert, --to %s\n", f.Name)
+				}
 			}
 			return nil
 		},
@@ -165,7 +280,7 @@ func openTrace(c *cobra.Command, cfg experiments.TraceConfig) (*experiments.Trac
 	if err := cfg.Validate(); err != nil {
 		return nil, flagFaults(err, nil)
 	}
-	return experiments.OpenTrace(c.Context(), cfg)
+	return experiments.OpenUntimed(c.Context(), cfg)
 }
 
 // decodeFile reads a YAML file into cfg.

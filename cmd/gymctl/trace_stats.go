@@ -30,14 +30,16 @@ virtual clusters and models. The mean load is what a cluster of how many GPUs wo
 				return err
 			}
 			defer t.Close() //nolint:errcheck // only read
-			s, err := traces.Summarize(t)
+			jobs := &contents{Stream: t}
+			s, err := traces.Summarize(jobs)
 			if err != nil {
 				return err
 			}
-			if s.Jobs == 0 {
-				return mistake("trace %s: there are no jobs to read", cfg.File)
+			if i := t.Info(); s.Jobs == 0 {
+				return mistake("trace %s: there are no jobs to read, %d left out", cfg.File, i.Dropped+i.Passed)
 			}
 			d := describe(&s, t.Info())
+			d.Contents = jobs
 			if asJSON {
 				return a.json(d)
 			}
@@ -67,6 +69,7 @@ type stats struct {
 	NoEstimate  int              `json:"no_estimate"`
 	ZeroWork    int              `json:"zero_duration"`
 	Shared      int              `json:"shared_gpu"`
+	Contents    *contents        `json:"carry"`
 }
 
 type spread struct {
@@ -126,9 +129,13 @@ func (a *app) showStats(d stats) error {
 	span := time.Duration(d.SpanS * float64(time.Second))
 	a.printf("trace       %s\n", d.Trace)
 	a.printf("span        %s, %.3g jobs/h\n", days(span), d.JobsPerHour)
-	a.printf("run time    p50 %s, p90 %s, p99 %s, mean %s, max %s\n", seconds(d.Duration.P50), seconds(d.Duration.P90),
-		seconds(d.Duration.P99), seconds(d.Duration.Mean), seconds(d.Duration.Max))
-	a.printf("GPU time    %.0f GPU-hours, %.1f GPUs busy on average\n", d.GPUHours, d.MeanGPUs)
+	if d.Trace.Timeless && d.Duration.Max == 0 {
+		a.printf("run time    not in the file; --profiles gives a table from which it follows\n")
+	} else {
+		a.printf("run time    p50 %s, p90 %s, p99 %s, mean %s, max %s\n", seconds(d.Duration.P50), seconds(d.Duration.P90),
+			seconds(d.Duration.P99), seconds(d.Duration.Mean), seconds(d.Duration.Max))
+		a.printf("GPU time    %.0f GPU-hours, %.1f GPUs busy on average\n", d.GPUHours, d.MeanGPUs)
+	}
 	a.printf("users       %d\n", d.Users)
 	if s := d.Statuses; s.Unknown < d.Trace.Jobs {
 		a.printf("ended       %d completed, %d failed, %d cancelled, %d unknown\n", s.Completed, s.Failed, s.Cancelled, s.Unknown)
@@ -136,11 +143,17 @@ func (a *app) showStats(d stats) error {
 	if n := d.NoEstimate; n > 0 {
 		a.printf("estimates   missing in %d of %d jobs\n", n, d.Trace.Jobs)
 	}
-	if d.ZeroWork > 0 {
+	if d.ZeroWork > 0 && d.Duration.Max > 0 {
 		a.printf("zero        %d jobs have a run time of 0\n", d.ZeroWork)
 	}
 	if d.Shared > 0 {
 		a.printf("shares      %d jobs want less than a whole GPU\n", d.Shared)
+	}
+	if c := d.Contents; c.Graphs > 0 {
+		a.printf("graphs      %d jobs, %d tasks, %d edges\n", c.Graphs, c.Tasks, c.Edges)
+	}
+	if carried := d.Contents.list(); carried != "" {
+		a.printf("carry       %s\n", carried)
 	}
 	a.printf("\n")
 	var rows [][]string

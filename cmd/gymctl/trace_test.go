@@ -42,7 +42,7 @@ func TestSynthMistakes(t *testing.T) {
 	write(t, "jobs.csv", "old\n")
 	for _, c := range []struct{ args, want string }{
 		{"-c none.yaml", "gymctl: none.yaml: there is no such file\n"},
-		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of philly\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
+		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of hpc, lublin, philly\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
 			"gymctl: bad.yaml:3: rats: unknown key; did you mean rate?\n"},
 		{"--set rats=2", "gymctl: --set \"rats=2\": rats: unknown key; did you mean rate?\n"},
 		{"--set rate", "gymctl: --set \"rate\": got \"rate\", want KEY.PATH=VALUE\n"},
@@ -68,14 +68,14 @@ func TestConvertWritesWhatTheLogSays(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "log.swf", log)
 	code, out, said := gymctl(t, "trace", "convert", "log.swf", "--to", "csv", "-o", "log.csv")
-	if code != exitDone || out != "" || said != "gymctl: log.swf → log.csv (csv): 2 jobs, 1 dropped, 0 moved\n" {
+	if code != exitDone || out != "" || said != "gymctl: log.swf → log.csv (csv): 2 jobs, 1 left out, 0 moved\n" {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 	want := "0,100,4,1,3,1,,,0.0078125,200,,,,,,,completed\n6,50,8,3,4,1,,,,,,,,,,,failed\n"
 	if got := read(t, "log.csv"); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want a header and %q", got, want)
 	}
-	if code, _, said := gymctl(t, "trace", "convert", "log.swf", "--to", "xls"); code != exitMistake || said != "gymctl: --to: got \"xls\", want csv\n" {
+	if code, _, said := gymctl(t, "trace", "convert", "log.swf", "--to", "xls"); code != exitMistake || said != "gymctl: --to: got \"xls\", want csv or swf\n" {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 	write(t, "log.csv", "old\n")
@@ -90,10 +90,12 @@ func TestStatsOfALog(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "log.swf", log)
 	out := must(t, "trace", "stats", "log.swf", "--json")
-	want := strings.Fields(`trace trace.file trace.format trace.jobs trace.moved trace.repeated trace.dropped trace.assumed trace.procs trace.sha256
+	want := strings.Fields(`trace trace.file trace.format trace.read trace.jobs trace.dropped trace.skipped trace.skipped.reason trace.skipped.count
+trace.moved trace.repeated trace.assumed trace.procs trace.sha256
 first_s last_s span_s jobs_per_hour duration_s duration_s.p50 duration_s.p90 duration_s.p99 duration_s.mean duration_s.max gpu_hours mean_gpus
 sizes sizes.gpus sizes.jobs sizes.share sizes.gpu_hours users vcs vcs.name vcs.jobs models
-statuses statuses.completed statuses.failed statuses.cancelled statuses.unknown no_estimate zero_duration shared_gpu`)
+statuses statuses.completed statuses.failed statuses.cancelled statuses.unknown no_estimate zero_duration shared_gpu
+carry carry.deadlines carry.elastic carry.typed carry.cores carry.iterations carry.priorities carry.profiles carry.graphs carry.tasks carry.edges`)
 	if got := keys(t, out); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("keys %v, want %v", got, want)
 	}
@@ -104,7 +106,7 @@ statuses statuses.completed statuses.failed statuses.cancelled statuses.unknown 
 		t.Errorf("got %+v", d)
 	}
 	text := must(t, "trace", "stats", "log.swf")
-	for _, line := range []string{"log.swf (swf): 2 jobs, 1 dropped by the reader", "run time    p50 100 s, p90 100 s, p99 100 s, mean 75 s, max 100 s", "\n3-4      1   50.0 %"} {
+	for _, line := range []string{"log.swf (swf): 2 jobs, 1 left out (run time 0 or unknown)", "run time    p50 100 s, p90 100 s, p99 100 s, mean 75 s, max 100 s", "\n3-4      1   50.0 %"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing in\n%s", line, text)
 		}
@@ -123,6 +125,86 @@ func TestStatsOfTheRealTraceEqualItsPublishedTable(t *testing.T) {
 	strict(t, must(t, "trace", "stats", trace, "--json"), &d)
 	if d.Trace.Jobs != 71920 || d.Duration.P50 != 1079 || d.Duration.P90 != 10289 || d.Duration.P99 != 247622 || d.Duration.Max != 4628226 || len(d.VCs) != 13 {
 		t.Errorf("got %d jobs, %+v, %d VCs", d.Trace.Jobs, d.Duration, len(d.VCs))
+	}
+}
+
+func TestConvertWritesLogsAndSaysWhatIsLost(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "log.swf", log)
+	again := must(t, "trace", "convert", "log.swf", "--to", "swf")
+	want := "; Version: 2.2\n; MaxProcs: 64\n1 0 -1 100 4 -1 -1 4 200 2048 1 3 1 -1 -1 -1 -1 -1\n3 6 -1 50 8 -1 -1 8 -1 -1 0 4 1 -1 -1 -1 -1 -1\n"
+	if again != want {
+		t.Errorf("got %q, want %q", again, want)
+	}
+	write(t, "again.swf", again)
+	if twice := must(t, "trace", "convert", "again.swf", "--to", "swf"); twice != again {
+		t.Errorf("a second time %q", twice)
+	}
+	write(t, "dag.csv", "task_name,instance_num,job_name,status,start_time,end_time,plan_cpu,plan_mem\n"+
+		"M1,2,j1,Terminated,5,9,100,1\nR2_1,1,j1,Terminated,5,19,100,1\nM1,2,j2,Failed,6,9,100,1\n")
+	code, out, said := gymctl(t, "trace", "convert", "dag.csv")
+	if code != exitDone || !strings.HasSuffix(out, "\n5,14,3,j1,,,,3,,,,,,,,,completed\n") || said != "gymctl: note: csv has no place for task graphs (1 job)\n" {
+		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
+	}
+	code, out, said = gymctl(t, "trace", "convert", "dag.csv", "--to", "swf")
+	if code != exitDone || !strings.HasSuffix(out, "\n1 5 -1 14 3 -1 -1 3 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n") ||
+		said != "gymctl: note: swf has no place for task graphs (1 job), cores (1 job)\n" {
+		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
+	}
+	write(t, "share.csv", "submit_time,duration,num_gpu\n0,5,0.5\n")
+	code, _, said = gymctl(t, "trace", "convert", "share.csv", "--to", "swf", "-o", "share.swf")
+	if code != exitMistake || !strings.Contains(said, "swf: job 0 (\"0\"): 1 GPUs at 500 thousandths") {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
+	if _, err := os.Stat("share.swf"); err == nil {
+		t.Error("half a log is left")
+	}
+}
+
+func TestTracesWithoutRunTimesShowWhatTheyHave(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "steps.trace", "ResNet-18 (batch size 64)\tmain.py --data %s\t--num_steps\t1\t1000\t5\t2\n")
+	out := must(t, "trace", "stats", "steps.trace")
+	for _, line := range []string{"steps.trace (gavel): 1 job, run times not in the file", "run time    not in the file; --profiles", "carry       iterations (1)", "ResNet-18 (batch size 64)"} {
+		if !strings.Contains(out, line) {
+			t.Errorf("%q is missing in\n%s", line, out)
+		}
+	}
+	code, out, said := gymctl(t, "trace", "convert", "steps.trace")
+	if code != exitDone || !strings.HasSuffix(out, "\n5,0,2,0,,,,,,,ResNet-18 (batch size 64),1000,,,,,\n") || !strings.Contains(said, "note: run times are 0") {
+		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
+	}
+	write(t, "table.json", `{"v100": {"('ResNet-18 (batch size 64)', 2)": {"null": 16.0}}}`)
+	out = must(t, "trace", "stats", "steps.trace", "--profiles", "table.json")
+	if !strings.Contains(out, "run time    p50 62.5 s") || !strings.Contains(out, "profiles table.json on v100") {
+		t.Errorf("with a table:\n%s", out)
+	}
+	code, _, said = gymctl(t, "sim", "--trace", "steps.trace", "--cluster", "4x4")
+	if code != exitMistake || !strings.Contains(said, "want --profiles") {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
+}
+
+func TestMadeUpLogsAreValid(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, profile := range []string{"hpc", "lublin", "philly"} {
+		must(t, "trace", "synth", "--profile", profile, "--jobs", "200", "--to", "swf", "-o", "a.swf.gz")
+		must(t, "trace", "synth", "--profile", profile, "--jobs", "200", "-o", "a.csv")
+		var log, table stats
+		strict(t, must(t, "trace", "stats", "a.swf.gz", "--json"), &log)
+		strict(t, must(t, "trace", "stats", "a.csv", "--json"), &table)
+		if log.Trace.Jobs != 200 || log.Trace.Dropped != 0 || log.GPUHours != table.GPUHours || log.SpanS != table.SpanS || log.NoEstimate != table.NoEstimate {
+			t.Errorf("%s: %+v, want as %+v", profile, log, table)
+		}
+		if procs := log.Trace.Procs; procs != map[string]int{"hpc": 128, "lublin": 128}[profile] {
+			t.Errorf("%s: %d processors", profile, procs)
+		}
+	}
+	if code, _, said := gymctl(t, "trace", "synth", "--profile", "mars"); code != exitMistake || !strings.Contains(said, "profile: got \"mars\", want one of hpc,") {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
+	if code, _, said := gymctl(t, "trace", "synth", "--set", "procs=64"); code != exitMistake || !strings.Contains(said, "procs: got 64") {
+		t.Errorf("exit code %d, said %q", code, said)
 	}
 }
 

@@ -74,7 +74,7 @@ func NewHPC(cfg Config, seed uint64) (*HPC, error) {
 	}
 	g := &HPC{cfg: cfg, hpc: cfg.Profile == "hpc", left: cfg.Jobs, most: cfg.Procs, now: math.Mod(cfg.Start.Seconds(), buckets*bucket)}
 	if g.most == 0 {
-		g.most = defaultProcs
+		g.most = DefaultProcs
 	}
 	g.high = math.Log2(float64(g.most))
 	for name, to := range map[string]**rand.Rand{"sizes": &g.sizes, "works": &g.works, "gaps": &g.gaps, "users": &g.users, "factors": &g.factors} {
@@ -97,7 +97,8 @@ func NewHPC(cfg Config, seed uint64) (*HPC, error) {
 	return g, nil
 }
 
-const defaultProcs = 128
+// DefaultProcs is the size of the machine where Config.Procs is 0.
+const DefaultProcs = 128
 
 // Next implements traces.Stream.
 func (g *HPC) Next(j *traces.Job) error {

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"clustergym/experiments"
+	"clustergym/traces"
+)
+
+// contents is a stream that counts what its jobs carry beside submit, run time and size.
+type contents struct {
+	traces.Stream `json:"-"`
+
+	Deadlines  int `json:"deadlines"` // jobs that have one; so too the others
+	Elastic    int `json:"elastic"`
+	Typed      int `json:"typed"` // ask for types of GPUs
+	Cores      int `json:"cores"`
+	Iterations int `json:"iterations"`
+	Priorities int `json:"priorities"`
+	Profiles   int `json:"profiles"`
+	Graphs     int `json:"graphs"`
+	Tasks      int `json:"tasks"` // of all graphs
+	Edges      int `json:"edges"`
+}
+
+// Next implements traces.Stream.
+func (c *contents) Next(j *traces.Job) error {
+	if err := c.Stream.Next(j); err != nil {
+		return err
+	}
+	for _, f := range [...]struct {
+		has bool
+		n   *int
+	}{{j.Deadline > 0, &c.Deadlines}, {j.MinGPUs != 0 || j.MaxGPUs != 0, &c.Elastic}, {len(j.GPUTypes) > 0, &c.Typed}, {j.CPUMilli > 0, &c.Cores},
+		{j.Iterations > 0, &c.Iterations}, {j.Priority != 0, &c.Priorities}, {j.Profile != nil, &c.Profiles}, {j.Graph != nil, &c.Graphs}} {
+		if f.has {
+			*f.n++
+		}
+	}
+	if j.Graph != nil {
+		c.Tasks += len(j.Graph.Tasks)
+		c.Edges += len(j.Graph.Edges)
+	}
+	return nil
+}
+
+// list says what some jobs carry, beside graphs.
+func (c *contents) list() string {
+	var parts []string
+	for _, f := range c.fields()[1:] {
+		if f.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s (%d)", f.what, f.n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lost says what a file of format to has no place for, "" where that is nothing.
+func (c *contents) lost(to string) string {
+	var parts []string
+	for _, f := range c.fields() {
+		if f.n > 0 && (!f.csv || to != experiments.FormatCSV) {
+			parts = append(parts, fmt.Sprintf("%s (%s)", f.what, several(f.n, "job", "jobs")))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// field counts the jobs that carry something; csv says that the native format has a column for it.
+type field struct {
+	what string
+	n    int
+	csv  bool
+}
+
+func (c *contents) fields() []field {
+	return []field{
+		{"task graphs", c.Graphs, false}, {"profiles of models", c.Profiles, false}, {"deadlines", c.Deadlines, true},
+		{"elastic ranges", c.Elastic, true}, {"GPU types", c.Typed, true}, {"cores", c.Cores, true},
+		{"iterations", c.Iterations, true}, {"priorities", c.Priorities, true},
+	}
+}
