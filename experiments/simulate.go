@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,28 +24,35 @@ import (
 type SimConfig struct {
 	Trace   TraceConfig `yaml:"trace"`
 	Cluster string      `yaml:"cluster"` // see ClusterSpec
-	// Policies are orders of package heuristic, each with its own admission where it says so: "sjf", "sjf+skip".
+	// Policies are orders and other policies of package heuristic, each with its own admission and back-filling
+	// where it says so: "sjf", "sjf+skip", "fifo+strict+easy".
 	Policies  []string `yaml:"policies"`
-	Admission string   `yaml:"admission"` // of policies that name none: strict, skip, or "" = skip for orders that preempt, else strict
-	Placement string   `yaml:"placement"`
-	Estimates string   `yaml:"estimates"` // what orders that rank by run time are told: exact, trace, noisy:SIGMA
-	Comm      string   `yaml:"comm"`      // how a placement slows a gang down: none or tree
-	Seed      uint64   `yaml:"seed"`      // of random orders and noisy estimates
+	Admission string   `yaml:"admission"` // of policies that name none: strict, skip, commit, or "" = skip for those that preempt, else strict
+	Backfill  string   `yaml:"backfill"`  // of policies that name none: none, easy or conservative
+	// Policy is what else a user may choose of the policies: placement, estimates, limits, …. Its order,
+	// admission, back-filling and seed are not looked at.
+	Policy    heuristic.Config `yaml:"policy"`
+	Simulator sim.Config       `yaml:"simulator"` // its horizon and seed are not looked at
+	// Interference is how jobs that share hardware slow each other down: see InterferenceForms. "" = not at all.
+	Interference string `yaml:"interference"`
+	Seed         uint64 `yaml:"seed"` // of random orders, noisy estimates, failures, model mixes
 
-	Restart time.Duration `yaml:"restart"` // added to what is left of a job whenever it is started again
 	Horizon time.Duration `yaml:"horizon"` // cut the run off this long after the first submit; 0 = never
 	Warmup  int           `yaml:"warmup"`  // jobs at the beginning that run but are not counted
 	Tail    int           `yaml:"tail"`    // and at the end
-	// DropRefused runs without the jobs that can never fit the cluster; else they are a mistake.
-	DropRefused bool `yaml:"drop_refused"`
+	// FailRefused makes jobs that can never fit the cluster a mistake; else they are left out, counted and named.
+	FailRefused bool `yaml:"fail_refused"`
+	// Stream reads the trace while it is simulated, once for each policy, instead of holding it in memory: "auto"
+	// for large files, "on", "off".
+	Stream string `yaml:"stream"`
 }
 
 // DefaultSimConfig is FIFO strict with first-fit over a generated workload on the cluster philly-192.
 func DefaultSimConfig() SimConfig {
-	h, s := heuristic.DefaultConfig(), sim.DefaultConfig()
+	h := heuristic.DefaultConfig()
 	return SimConfig{
 		Trace: DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
-		Placement: h.Placement, Estimates: h.Estimates, Comm: s.Comm, Seed: 1,
+		Policy: h, Simulator: sim.DefaultConfig(), Seed: 1, Stream: "auto",
 	}
 }
 
@@ -55,42 +63,98 @@ func (c *SimConfig) Validate() error {
 	l.Add(c.Cluster != "", "cluster", c.Cluster, ClusterForms)
 	l.Add(len(c.Policies) > 0, "policies", "none", "one or more of "+strings.Join(heuristic.Orders(), ", "))
 	admission := c.Admission == "" || slices.Contains(Admissions(), c.Admission)
-	l.Add(admission, "admission", c.Admission, strings.Join(Admissions(), " or "))
+	l.Add(admission, "admission", c.Admission, oneOf(Admissions()))
+	backfill := c.Backfill == "" || slices.Contains(Backfills(), c.Backfill)
+	l.Add(backfill, "backfill", c.Backfill, oneOf(Backfills()))
 	for i, p := range c.Policies {
-		order, own, has := strings.Cut(p, "+")
-		ok := slices.Contains(heuristic.Orders(), order) && (!has || slices.Contains(Admissions(), own))
-		want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict or +skip after it where wanted"
-		if near := nearest.Name(order, heuristic.Orders()); near != "" && near != order {
-			want += "; did you mean " + near + "?"
+		key := fmt.Sprintf("policies[%d]", i)
+		order, own, filled, ok := splitPolicy(p)
+		if !ok || !slices.Contains(heuristic.Orders(), order) {
+			want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where wanted"
+			if near := nearest.Name(order, heuristic.Orders()); near != "" && near != order {
+				want += "; did you mean " + near + "?"
+			}
+			l.Add(false, key, p, want)
+			continue
 		}
-		l.Add(ok, fmt.Sprintf("policies[%d]", i), p, want)
+		if !admission || !backfill {
+			continue
+		}
+		// What is wrong with admission and back-filling of this policy, each where it was said.
+		h := heuristic.DefaultConfig()
+		h.Order, h.Admission, h.Backfill = order, c.Admission, c.Backfill
+		if own != "" {
+			h.Admission = own
+		}
+		if filled != "" {
+			h.Backfill = filled
+		}
+		for _, f := range fault.All(h.Validate()) {
+			g := *f
+			if own != "" && f.Key == "admission" || filled != "" && f.Key == "backfill" {
+				g.Key, g.Value = key, p
+			}
+			l.Join("", &g)
+		}
 	}
-	// The rest is one heuristic's configuration; its own order and admission are right here.
-	h := heuristic.DefaultConfig()
-	h.Placement, h.Estimates = c.Placement, c.Estimates
-	l.Join("", h.Validate())
-	s := sim.Config{Comm: c.Comm, Restart: c.Restart, Horizon: c.Horizon}
-	l.Join("", s.Validate())
+	// The rest of a policy's configuration; its order and admission are right here.
+	h := c.Policy
+	d := heuristic.DefaultConfig()
+	h.Order, h.Admission, h.Backfill = d.Order, "", d.Backfill
+	l.Join("policy", h.Validate())
+	l.Join("simulator", c.Simulator.Validate())
+	l.Add(c.Simulator.Horizon == 0, "simulator.horizon", c.Simulator.Horizon, "nothing here; horizon counts from the first submit")
+	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
 	l.Add(c.Warmup >= 0, "warmup", c.Warmup, "a number of jobs, 0 or more")
 	l.Add(c.Tail >= 0, "tail", c.Tail, "a number of jobs, 0 or more")
+	l.Add(slices.Contains([]string{"", "auto", "on", "off"}, c.Stream), "stream", c.Stream, "auto, on or off")
 	return l.Err()
 }
 
+func oneOf(names []string) string { return "one of " + strings.Join(names, ", ") }
+
 // Admissions are what can happen when the first in line does not fit.
-func Admissions() []string { return []string{"strict", "skip"} }
+func Admissions() []string { return []string{"strict", "skip", "commit"} }
+
+// Backfills are the ways in which others may go first while the first in line waits.
+func Backfills() []string { return []string{"none", "easy", "conservative"} }
+
+// splitPolicy takes the name of a policy apart: its order, and the admission and back-filling that it names, ""
+// where it names none.
+func splitPolicy(name string) (order, admission, backfill string, ok bool) {
+	order, rest, has := strings.Cut(name, "+")
+	for has {
+		var part string
+		part, rest, has = strings.Cut(rest, "+")
+		switch {
+		case admission == "" && backfill == "" && slices.Contains(Admissions(), part):
+			admission = part
+		case backfill == "" && slices.Contains(Backfills(), part):
+			backfill = part
+		default:
+			return order, "", "", false
+		}
+	}
+	return order, admission, backfill, true
+}
 
 // heuristic is the scheduler that the policy called name stands for.
 func (c *SimConfig) heuristic(name string) heuristic.Config {
-	h := heuristic.DefaultConfig()
-	order, own, _ := strings.Cut(name, "+")
-	h.Order, h.Admission = order, own
-	if own == "" {
+	h := c.Policy
+	h.Seed = c.Seed
+	h.Order, h.Admission, h.Backfill, _ = splitPolicy(name)
+	if h.Admission == "" {
 		h.Admission = c.Admission
 	}
-	if h.Admission == "" {
-		_, h.Admission, _ = strings.Cut(h.Name(), "+") // the order's own, by its name
+	if h.Backfill == "" {
+		h.Backfill = c.Backfill
 	}
-	h.Placement, h.Estimates, h.Seed = c.Placement, c.Estimates, c.Seed
+	if h.Backfill == "" {
+		h.Backfill = "none"
+	}
+	if h.Admission == "" { // the order's own, by its name
+		_, h.Admission, _, _ = splitPolicy(h.Name())
+	}
 	return h
 }
 
@@ -98,6 +162,8 @@ func (c *SimConfig) heuristic(name string) heuristic.Config {
 type SimHooks struct {
 	Now    func() time.Time // the clock that wall_s is measured by; nil = wall_s stays 0
 	Events io.Writer        // every event as a JSON line, for one policy only; nil = none
+	// Observe gives somebody who is shown every point of the run of policy; nil = nobody.
+	Observe func(policy string) sim.Observer
 }
 
 // SimReport is what a simulation found.
@@ -119,14 +185,29 @@ type SimRun struct {
 	Metrics   metrics.Summary `json:"metrics"`
 	Events    int             `json:"events"`
 	WallS     float64         `json:"wall_s"`
+	Proven    *bool           `json:"proven_optimal,omitempty"` // of policies that search: the schedule is an optimum
+}
+
+// Name is the policy with its admission and back-filling: "fifo+strict+easy".
+func (r *SimRun) Name() string {
+	name := r.Policy
+	if r.Admission != "" {
+		name += "+" + r.Admission
+	}
+	if r.Backfill != "none" {
+		name += "+" + r.Backfill
+	}
+	return name
 }
 
 // SimTrace is the workload of a run.
 type SimTrace struct {
 	File    string `json:"file"`
 	Format  string `json:"format"`
-	Jobs    int    `json:"jobs"`    // those refused included
+	Jobs    int    `json:"jobs"`    // read: those refused included
 	Refused int    `json:"refused"` // can never fit the cluster, and were left out
+	// RefusedIDs are the first of them.
+	RefusedIDs []string `json:"refused_ids,omitempty"`
 }
 
 // SimCluster is the cluster of a run.
@@ -156,8 +237,7 @@ func marshalJSON(v any) ([]byte, error) {
 }
 
 // Simulate runs the workload of cfg under each policy, one after the other, each on the empty cluster. Faults in
-// cfg, in its files and in what they say together, such as jobs that can never fit the cluster, are
-// *InputErrors. ctx ends a run between two events.
+// cfg, in its files and in what they say together are *InputErrors. ctx ends a run between two events.
 func Simulate(ctx context.Context, cfg SimConfig, hooks SimHooks) (*SimReport, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
@@ -173,93 +253,212 @@ func Simulate(ctx context.Context, cfg SimConfig, hooks SimHooks) (*SimReport, e
 	if err != nil {
 		return nil, &InputError{err}
 	}
-	all, info, err := loadTrace(ctx, cfg.Trace)
-	if err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	report := &SimReport{Info: info}
-	jobs, never := fitting(c, all)
-	if never.count > 0 {
-		if !cfg.DropRefused || len(jobs) == 0 {
-			return nil, never.mistake(len(all), spec.Name, c)
-		}
-		report.note("%d of %s left out because cluster %s can never hold them: %s", never.count, plural(len(all), "job", "jobs"), spec.Name,
-			listIDs(never.ids, never.count))
-	}
-	if n := len(jobs); cfg.Warmup+cfg.Tail >= n {
-		return nil, mistake("warmup %d and tail %d leave none of the %s to count; want less than %d together", cfg.Warmup, cfg.Tail, plural(n, "job", "jobs"), n)
-	}
-	sc := sim.Config{Comm: cfg.Comm, Restart: cfg.Restart}
-	if cfg.Horizon > 0 {
-		sc.Horizon = jobs[0].Submit + cfg.Horizon
-	}
-	s, err := sim.New(sc, spec)
-	if err != nil {
-		return nil, &InputError{err}
-	}
-	for _, policy := range cfg.Policies {
-		h := cfg.heuristic(policy)
-		run := SimRun{
-			Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: "none", Estimates: h.Estimates,
-			Trace:   SimTrace{File: info.File, Format: info.Format, Jobs: len(all), Refused: never.count},
-			Cluster: SimCluster{Name: spec.Name, Nodes: c.Nodes(), GPUs: c.GPUs()},
-		}
-		if err := report.run(ctx, &run, s, h, jobs, &cfg, hooks); err != nil {
+	sc := cfg.Simulator
+	sc.Seed = cfg.Seed
+	if cfg.Interference != "" {
+		if sc.Interference, err = loadInterference(cfg.Interference); err != nil {
 			return nil, err
 		}
-		report.Runs = append(report.Runs, run)
 	}
-	return report, nil
+	r := &simulation{report: &SimReport{}, cfg: &cfg, hooks: hooks, spec: spec, cluster: c, sim: sc}
+	if err := r.load(ctx); err != nil {
+		return nil, err
+	}
+	for _, policy := range cfg.Policies {
+		if err := r.run(ctx, policy); err != nil {
+			return nil, err
+		}
+	}
+	return r.report, nil
+}
+
+// simulation is a Simulate under way.
+type simulation struct {
+	report  *SimReport
+	cfg     *SimConfig
+	hooks   SimHooks
+	spec    cluster.Spec
+	cluster *cluster.Cluster // empty: to ask what fits
+	sim     sim.Config
+	jobs    []traces.Job // that fit; nil when the trace is streamed
+	read    int          // jobs, those refused included; when streamed, as of the last run
+	never   refusal
+}
+
+// load reads the workload into memory, unless it is to be streamed.
+func (r *simulation) load(ctx context.Context) error {
+	cfg := r.cfg
+	if cfg.streams() {
+		return nil
+	}
+	all, info, err := loadTrace(ctx, cfg.Trace)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.report.Info, r.read = info, len(all)
+	r.jobs, r.never = fitting(r.cluster, all)
+	if err := r.refuse(len(r.jobs) == 0); err != nil {
+		return err
+	}
+	return r.cuts(len(r.jobs))
+}
+
+// refuse notes the jobs that can never fit, or makes them a mistake.
+func (r *simulation) refuse(all bool) error {
+	if r.never.count == 0 {
+		return nil
+	}
+	if r.cfg.FailRefused || all {
+		return r.never.mistake(r.read, r.spec.Name, r.cluster, r.cfg.FailRefused)
+	}
+	r.report.note("%d of %s refused, because cluster %s can never hold them: %s", r.never.count, plural(r.read, "job", "jobs"), r.spec.Name,
+		listIDs(r.never.ids, r.never.count))
+	return nil
+}
+
+// cuts checks warm-up and tail against the number of jobs.
+func (r *simulation) cuts(n int) error {
+	if cfg := r.cfg; cfg.Warmup+cfg.Tail >= n {
+		return mistake("warmup %d and tail %d leave none of the %s to count; want less than %d together", cfg.Warmup, cfg.Tail, plural(n, "job", "jobs"), n)
+	}
+	return nil
 }
 
 func (r *SimReport) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// run simulates one policy and fills out.
-func (r *SimReport) run(ctx context.Context, out *SimRun, s *sim.Simulator, h heuristic.Config, jobs []traces.Job, cfg *SimConfig, hooks SimHooks) error {
+// run simulates one policy.
+func (r *simulation) run(ctx context.Context, policy string) error {
+	cfg, h, sc := r.cfg, r.cfg.heuristic(policy), r.sim
+	if err := r.prepare(&h); err != nil {
+		return err
+	}
 	sch, err := heuristic.New(h)
 	if err != nil {
 		return &InputError{err}
 	}
-	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+	h.Simulator(&sc)
+	var jobs traces.Stream = &traces.Slice{Jobs: r.jobs}
+	var file *streamed
+	if r.jobs == nil {
+		if file, err = openStreamed(ctx, cfg.Trace); err != nil {
+			return err
+		}
+		defer file.Close() //nolint:errcheck // only read
+		jobs = file
+	}
+	if cfg.Horizon > 0 {
+		first, err := firstSubmit(jobs)
+		if err != nil {
+			return err
+		}
+		sc.Horizon = first + cfg.Horizon
+	}
+	s, err := sim.New(sc, r.spec)
+	if err != nil {
 		return &InputError{err}
 	}
-	if h.Estimates == "trace" && heuristic.Estimating(h.Order) {
-		if n, first := withoutEstimate(jobs); n > 0 {
-			return mistake("policy %s ranks by estimated run time, and %d of %s in %s have none, the first is %s; want estimates exact or noisy:SIGMA",
-				h.Name(), n, plural(len(jobs), "job", "jobs"), r.Info.File, first)
-		}
+	if err := s.Reset(jobs); err != nil {
+		return &InputError{err}
 	}
 	var counted metrics.Collector
 	observers := []sim.Observer{&counted}
 	var events *eventLog
-	if hooks.Events != nil {
-		events = newEventLog(hooks.Events)
+	if r.hooks.Events != nil {
+		events = newEventLog(r.hooks.Events)
 		observers = append(observers, events)
 	}
+	if r.hooks.Observe != nil {
+		observers = append(observers, r.hooks.Observe(sch.Name()))
+	}
 	var begin time.Time
-	if hooks.Now != nil {
-		begin = hooks.Now()
+	if r.hooks.Now != nil {
+		begin = r.hooks.Now()
 	}
 	if err := sim.Run(ctx, s, sch, observers...); err != nil {
+		if ctx.Err() == nil {
+			if input, ok := errors.AsType[*InputError](err); ok { // of a row of a streamed trace
+				return input
+			}
+		}
 		return fmt.Errorf("policy %s: %w", h.Name(), err)
 	}
-	if hooks.Now != nil {
-		out.WallS = hooks.Now().Sub(begin).Seconds()
+	run := SimRun{
+		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
+		Cluster: SimCluster{Name: r.spec.Name, Nodes: r.cluster.Nodes(), GPUs: r.cluster.GPUs()},
+		Events:  counted.Events(),
+	}
+	if r.hooks.Now != nil {
+		run.WallS = r.hooks.Now().Sub(begin).Seconds()
 	}
 	if events != nil {
 		if err := events.flush(); err != nil {
 			return err
 		}
 	}
-	out.Metrics = counted.Summary(cfg.Warmup, cfg.Tail)
-	out.Events = counted.Events()
-	r.unfinished(h.Name(), &counted, jobs, s.View(), cfg)
+	v := s.View()
+	if file != nil {
+		if err := r.count(file, s); err != nil {
+			return err
+		}
+	}
+	run.Trace = SimTrace{File: r.report.Info.File, Format: r.report.Info.Format, Jobs: r.read, Refused: r.never.count, RefusedIDs: r.never.ids}
+	run.Metrics = counted.Summary(cfg.Warmup, cfg.Tail)
+	r.unfinished(h.Name(), v, &run)
+	if q, ok := sch.(interface{ Proven() (bool, error) }); ok {
+		proven, err := q.Proven()
+		if err != nil {
+			return err
+		}
+		run.Proven = &proven
+	}
+	r.report.Runs = append(r.report.Runs, run)
 	return nil
+}
+
+// prepare gives a policy what it must know of the workload beforehand, and finds what it would miss.
+func (r *simulation) prepare(h *heuristic.Config) error {
+	if r.jobs == nil {
+		if h.Clairvoyant() {
+			return mistake("policy %s must know the whole workload beforehand; want --stream off", h.Name())
+		}
+		return nil
+	}
+	if h.Estimates == "trace" && h.Estimating() {
+		if n, first := withoutEstimate(r.jobs); n > 0 {
+			return mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates exact or noisy:SIGMA",
+				h.Name(), n, plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
+		}
+	}
+	h.Know(r.jobs, r.cluster)
+	return nil
+}
+
+// unfinished counts and notes what did not run to its end, so that jobs read = finished + unfinished + dropped +
+// refused where nothing is cut off by warm-up and tail.
+func (r *simulation) unfinished(policy string, v *sim.View, run *SimRun) {
+	late := r.read - r.never.count - v.Arrived()
+	run.Metrics.Unfinished += late
+	left := slices.Concat(v.Running(), v.Waiting())
+	if len(left) > 0 {
+		slices.SortFunc(left, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
+		ids := make([]string, 0, namedJobs)
+		for _, j := range left[:min(namedJobs, len(left))] {
+			ids = append(ids, v.Trace(j).ID)
+		}
+		why := fmt.Sprintf("at the horizon of %v", r.cfg.Horizon)
+		if r.cfg.Horizon == 0 || late == 0 && len(v.Running()) == 0 {
+			why = "for they can never start on what works of the cluster"
+		}
+		r.report.note("%s: %s unfinished %s: %s", policy, plural(len(left), "job", "jobs"), why, listIDs(ids, len(left)))
+	}
+	if late > 0 {
+		r.report.note("%s: %s submitted after the horizon of %v and not simulated", policy, plural(late, "job is", "jobs are"), r.cfg.Horizon)
+	}
 }
 
 // withoutEstimate counts the jobs that give no estimate and names the first.
@@ -273,27 +472,6 @@ func withoutEstimate(jobs []traces.Job) (n int, first string) {
 		}
 	}
 	return n, first
-}
-
-// unfinished notes what the horizon cut off.
-func (r *SimReport) unfinished(policy string, c *metrics.Collector, jobs []traces.Job, v *sim.View, cfg *SimConfig) {
-	var left []int
-	for j := range c.Jobs() {
-		if j.Finish < 0 {
-			left = append(left, int(j.Pos))
-		}
-	}
-	if len(left) > 0 {
-		slices.Sort(left)
-		ids := make([]string, 0, namedJobs)
-		for _, pos := range left[:min(namedJobs, len(left))] {
-			ids = append(ids, jobs[pos].ID)
-		}
-		r.note("%s: %s unfinished at the horizon of %v: %s", policy, plural(len(left), "job", "jobs"), cfg.Horizon, listIDs(ids, len(left)))
-	}
-	if n := len(jobs) - v.Arrived(); n > 0 {
-		r.note("%s: %s submitted after the horizon of %v and not simulated", policy, plural(n, "job is", "jobs are"), cfg.Horizon)
-	}
 }
 
 // namedJobs is how many jobs a message names.
@@ -343,7 +521,7 @@ func fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, refusal) {
 }
 
 // mistake says what can be done.
-func (r *refusal) mistake(of int, name string, c *cluster.Cluster) error {
+func (r *refusal) mistake(of int, name string, c *cluster.Cluster, asked bool) error {
 	var why []string
 	if r.largest > c.GPUs() {
 		why = append(why, fmt.Sprintf("the largest asks for %s", plural(r.largest, "GPU", "GPUs")))
@@ -353,6 +531,10 @@ func (r *refusal) mistake(of int, name string, c *cluster.Cluster) error {
 	if r.noGPU > 0 {
 		why = append(why, fmt.Sprintf("%s for no GPU", plural(r.noGPU, "asks", "ask")))
 	}
-	return mistake("%d of %s can never fit cluster %s (%s): %s; %s; want a cluster that holds them, or --drop-refused to run without them",
-		r.count, plural(of, "job", "jobs"), name, plural(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "))
+	want := "want a cluster that holds one of them at least"
+	if asked {
+		want = "want a cluster that holds them, or no --fail-refused, to run without them"
+	}
+	return mistake("%d of %s can never fit cluster %s (%s): %s; %s; %s",
+		r.count, plural(of, "job", "jobs"), name, plural(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "), want)
 }

@@ -21,14 +21,23 @@ func (r *SimReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "workload   %s\n", r.Info)
 	fmt.Fprintf(&b, "cluster    %s: %s, %s\n", first.Cluster.Name, plural(first.Cluster.Nodes, "node", "nodes"), plural(first.Cluster.GPUs, "GPU", "GPUs"))
-	fmt.Fprintf(&b, "placement  %s, backfill %s, estimates %s\n\n", first.Placement, first.Backfill, first.Estimates)
+	fmt.Fprintf(&b, "placement  %s, estimates %s\n", first.Placement, first.Estimates)
+	if t := first.Trace; t.Refused > 0 {
+		fmt.Fprintf(&b, "jobs       %d read, %d refused\n", t.Jobs, t.Refused)
+	}
+	b.WriteByte('\n')
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
+	header, rows := r.table()
+	return WriteTable(w, header, rows, 1)
+}
 
-	header, rows := []string{"policy"}, make([][]string, len(r.Runs))
+// table is the metrics as WriteTable prints them: a row for each run, its name first.
+func (r *SimReport) table() (header []string, rows [][]string) {
+	header, rows = []string{"policy"}, make([][]string, len(r.Runs))
 	for i := range r.Runs {
-		rows[i] = []string{r.Runs[i].Policy + "+" + r.Runs[i].Admission}
+		rows[i] = []string{r.Runs[i].Name()}
 	}
 	column := func(name string, format func(vs []float64) (unit string, cells []string), of func(m *metrics.Summary) float64) {
 		vs := make([]float64, len(r.Runs))
@@ -42,6 +51,12 @@ func (r *SimReport) WriteTable(w io.Writer) error {
 		}
 	}
 	column("JCT mean", timeCells, func(m *metrics.Summary) float64 { return m.JCT.Mean })
+	r.gap(func(cells []string) {
+		header = append(header, "gap to exact")
+		for i := range rows {
+			rows[i] = append(rows[i], cells[i])
+		}
+	})
 	column("JCT p50", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P50 })
 	column("JCT p90", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P90 })
 	column("JCT p99", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P99 })
@@ -50,6 +65,30 @@ func (r *SimReport) WriteTable(w io.Writer) error {
 	column("bounded slowdown", numberCells, func(m *metrics.Summary) float64 { return m.BoundedSlowdown.Mean })
 	column("makespan", timeCells, func(m *metrics.Summary) float64 { return m.Makespan })
 	column("GPUs used", percentCells, func(m *metrics.Summary) float64 { return m.Utilization })
+	has := func(of func(m *metrics.Summary) float64) bool {
+		for i := range r.Runs {
+			if of(&r.Runs[i].Metrics) != 0 {
+				return true
+			}
+		}
+		return false
+	}
+	// What most runs have none of is shown where one has.
+	for _, c := range []struct {
+		name   string
+		format func([]float64) (string, []string)
+		of     func(m *metrics.Summary) float64
+	}{
+		{"communication", percentCells, func(m *metrics.Summary) float64 { return m.Communication }},
+		{"migrations", countCells, func(m *metrics.Summary) float64 { return float64(m.Migrations) }},
+		{"failures", countCells, func(m *metrics.Summary) float64 { return float64(m.Failures) }},
+		{"work lost", timeCells, func(m *metrics.Summary) float64 { return m.Lost }},
+		{"deadlines missed", countCells, func(m *metrics.Summary) float64 { return float64(m.DeadlineMisses) }},
+	} {
+		if has(c.of) {
+			column(c.name, c.format, c.of)
+		}
+	}
 	column("preemptions", countCells, func(m *metrics.Summary) float64 { return float64(m.Preemptions) })
 	column("finished", countCells, func(m *metrics.Summary) float64 { return float64(m.Finished) })
 	cut := false
@@ -59,7 +98,7 @@ func (r *SimReport) WriteTable(w io.Writer) error {
 	if cut {
 		column("unfinished", countCells, func(m *metrics.Summary) float64 { return float64(m.Unfinished) })
 	}
-	return WriteTable(w, header, rows, 1)
+	return header, rows
 }
 
 // timeCells prints seconds in the largest unit in which the smallest value that is not 0 still has a digit before
@@ -162,4 +201,24 @@ func WriteTable(w io.Writer, header []string, rows [][]string, left int) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// gap shows how far each mean JCT is above that of exact, where exact is among the runs.
+func (r *SimReport) gap(show func(cells []string)) {
+	for i := range r.Runs {
+		best := &r.Runs[i]
+		if best.Proven == nil || best.Metrics.JCT.Mean <= 0 {
+			continue
+		}
+		cells := make([]string, len(r.Runs))
+		for k := range r.Runs {
+			cells[k] = fmt.Sprintf("%+.2f %%", 100*(r.Runs[k].Metrics.JCT.Mean/best.Metrics.JCT.Mean-1))
+		}
+		cells[i] = "proven"
+		if !*best.Proven {
+			cells[i] = "not proven"
+		}
+		show(cells)
+		return
+	}
 }

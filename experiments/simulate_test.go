@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,7 +111,7 @@ func TestSimulateByHand(t *testing.T) {
 		if r.Metrics.Makespan != 110 || r.Metrics.Utilization != 1 || r.Events != 9 || r.WallS != 1 {
 			t.Errorf("%s: makespan %v, utilisation %v, %d events, wall %v; want 110, 1, 9, 1", r.Policy, r.Metrics.Makespan, r.Metrics.Utilization, r.Events, r.WallS)
 		}
-		if want := (SimTrace{File: cfg.Trace.File, Format: "csv", Jobs: 3}); r.Trace != want {
+		if want := (SimTrace{File: cfg.Trace.File, Format: "csv", Jobs: 3}); !reflect.DeepEqual(r.Trace, want) {
 			t.Errorf("trace %+v, want %+v", r.Trace, want)
 		}
 		if want := (SimCluster{Name: "pool:2", Nodes: 2, GPUs: 2}); r.Cluster != want {
@@ -187,7 +188,7 @@ func TestEventsAgreeWithMetrics(t *testing.T) {
 	cfg := DefaultSimConfig()
 	cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 400, 8, "4x8"
 	for _, policy := range []string{"fifo+skip", "las", "srtf", "random"} {
-		cfg.Policies, cfg.Comm, cfg.Restart = []string{policy}, "tree", 30*time.Second
+		cfg.Policies, cfg.Simulator.Comm, cfg.Simulator.Restart = []string{policy}, "tree", 30*time.Second
 		var b bytes.Buffer
 		report, err := Simulate(t.Context(), cfg, SimHooks{Events: &b})
 		if err != nil {
@@ -260,22 +261,25 @@ func TestJobsThatNeverFitAreRefusedByCountAndName(t *testing.T) {
 	rows += "none,20,5,0\n"
 	cfg := smallConfig(t)
 	cfg.Trace.File = file(t, "big.csv", rows)
+	cfg.FailRefused = true
 	_, err := Simulate(t.Context(), cfg, SimHooks{})
-	want := "14 of 15 jobs can never fit cluster pool:2 (2 GPUs): big0, big1, big2, big3, big4, big5, big6, big7, big8, big9 and 4 more; " +
-		"the largest asks for 15 GPUs, 1 asks for no GPU; want a cluster that holds them, or --drop-refused to run without them"
+	want := "13 of 15 jobs can never fit cluster pool:2 (2 GPUs): big0, big1, big2, big3, big4, big5, big6, big7, big8, big9 and 3 more; " +
+		"the largest asks for 15 GPUs; want a cluster that holds them, or no --fail-refused, to run without them"
 	if _, ok := errors.AsType[*InputError](err); !ok || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
-	cfg.DropRefused = true
-	report, err := Simulate(t.Context(), cfg, SimHooks{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := report.Runs[0]; r.Trace.Jobs != 15 || r.Trace.Refused != 14 || r.Metrics.Finished != 1 {
-		t.Errorf("%d jobs, %d refused, %d finished; want 15, 14, 1", r.Trace.Jobs, r.Trace.Refused, r.Metrics.Finished)
-	}
-	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "14 of 15 jobs left out") || !strings.Contains(report.Notes[0], "big9 and 4 more") {
-		t.Errorf("notes %q", report.Notes)
+	for _, stream := range []string{"off", "on"} {
+		cfg.FailRefused, cfg.Stream = false, stream
+		report, err := Simulate(t.Context(), cfg, SimHooks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := report.Runs[0]; r.Trace.Jobs != 15 || r.Trace.Refused != 13 || r.Trace.RefusedIDs[9] != "big9" || r.Metrics.Finished != 2 {
+			t.Errorf("stream %s: %+v, %d finished; want 15, 13 refused, 2 finished", stream, r.Trace, r.Metrics.Finished)
+		}
+		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "13 of 15 jobs refused") || !strings.Contains(report.Notes[0], "big9 and 3 more") {
+			t.Errorf("notes %q", report.Notes)
+		}
 	}
 	cfg.Trace.File = file(t, "all.csv", "job_id,submit_time,duration,num_gpu\nx,0,10,9\n")
 	if _, err := Simulate(t.Context(), cfg, SimHooks{}); err == nil {
@@ -327,8 +331,8 @@ func TestTheHorizonCountsFromTheFirstSubmitAndHidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := report.Runs[0].Metrics
-	if m.Finished != 1 || m.Unfinished != 2 || m.JCT.Mean != 100 || m.Makespan != 105 {
-		t.Errorf("got %+v; want 1 finished after 100 s, 2 unfinished, 105 s in all", m)
+	if m.Finished != 1 || m.Unfinished != 3 || m.JCT.Mean != 100 || m.Makespan != 105 {
+		t.Errorf("got %+v; want 1 finished after 100 s, 3 unfinished, 105 s in all", m)
 	}
 	want := []string{"fifo+strict: 2 jobs unfinished at the horizon of 1m45s: B, C", "fifo+strict: 1 job is submitted after the horizon of 1m45s and not simulated"}
 	if fmt.Sprint(report.Notes) != fmt.Sprint(want) {
@@ -366,7 +370,7 @@ func TestWarmupAndTailAreRunAndNotCounted(t *testing.T) {
 func TestEstimatesOfTheTraceMustBeThere(t *testing.T) {
 	cfg := smallConfig(t)
 	cfg.Trace.File = file(t, "part.csv", native)
-	cfg.Estimates, cfg.Policies = "trace", []string{"sjf"}
+	cfg.Policy.Estimates, cfg.Policies = "trace", []string{"sjf"}
 	_, err := Simulate(t.Context(), cfg, SimHooks{})
 	if _, ok := errors.AsType[*InputError](err); !ok || !strings.Contains(err.Error(), "1 of 3 jobs") || !strings.Contains(err.Error(), "the first is b") {
 		t.Errorf("got %v", err)
@@ -380,8 +384,8 @@ func TestEstimatesOfTheTraceMustBeThere(t *testing.T) {
 func TestAllFaultsAtOnce(t *testing.T) {
 	cfg := DefaultSimConfig()
 	cfg.Policies = []string{"sfj", "fifo+never", "sjf"}
-	cfg.Admission, cfg.Placement, cfg.Estimates, cfg.Comm = "maybe", "anywhere", "none", "telepathy"
-	cfg.Warmup, cfg.Tail, cfg.Horizon, cfg.Restart, cfg.Cluster, cfg.Trace.Format = -1, -1, -1, -1, "", "xls"
+	cfg.Admission, cfg.Policy.Placement, cfg.Policy.Estimates, cfg.Simulator.Comm = "maybe", "anywhere", "none", "telepathy"
+	cfg.Warmup, cfg.Tail, cfg.Horizon, cfg.Simulator.Restart, cfg.Cluster, cfg.Trace.Format = -1, -1, -1, -1, "", "xls"
 	_, err := Simulate(t.Context(), cfg, SimHooks{})
 	if err == nil {
 		t.Fatal("no fault found")
@@ -406,7 +410,7 @@ func TestSimulationsRepeatAndDependOnTheSeedWhereTheyDraw(t *testing.T) {
 	cfg := DefaultSimConfig()
 	cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 300, 8, "2x8"
 	cfg.Policies = []string{"fifo", "sjf", "random", "las", "srtf"}
-	cfg.Estimates = "noisy:0.5"
+	cfg.Policy.Estimates = "noisy:0.5"
 	run := func() []string {
 		report, err := Simulate(t.Context(), cfg, SimHooks{})
 		if err != nil {

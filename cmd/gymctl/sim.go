@@ -2,11 +2,11 @@ package main
 
 import (
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/experiments"
@@ -17,31 +17,43 @@ func simVerb(a *app) *cobra.Command {
 	generated := cfg.Cluster
 	cfg.Cluster = ""
 	var asJSON bool
-	var events string
+	var events, html string
+	var sets []string
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Simulate heuristics over a trace",
-		Long: `sim runs a workload on a cluster under one heuristic, or under several, one after the other, and prints what
+		Long: `sim runs a workload on a cluster under one policy, or under several, one after the other, and prints what
 became of the jobs: completion times (JCT = finish - submit), waits, slowdowns, makespan and utilisation.
 
 The workload is a trace (gymctl trace formats lists what can be read; gzip and zstd are unpacked) or, without
---trace, one that is generated after the published statistics of the Philly cluster.
+--trace, one that is generated after the published statistics of the Philly cluster. Large files are read while
+they are simulated (--stream).
 
-A policy is an order and an admission: fifo+strict stops at the first job that does not fit, fifo+skip steps over
-it. A policy that names no admission takes --admission, else skip where it preempts running jobs and strict where
-it does not. --horizon counts from the first submit. Jobs that can never fit the cluster are a mistake, unless
---drop-refused says to run without them; the JSON document counts them in trace.refused, and jobs that the
-horizon cut off in metrics.unfinished.
+A policy is an order, an admission and a way of back-filling: fifo+strict stops at the first job that does not
+fit, fifo+skip steps over it, fifo+commit holds the job once chosen; fifo+strict+easy lets others go first as
+long as they do not delay it. A policy that does not say takes --admission and --backfill, else skip where it
+preempts running jobs and strict where it does not. exact is the clairvoyant optimum of small instances; the
+table then shows every policy's gap to it. docs/schedulers.md has every rule with its source.
 
-Orders: ` + strings.Join(heuristic.Orders(), ", ") + `.
-Placements: ` + strings.Join(cluster.PlacementNames(), ", ") + `.
-Clusters: ` + strings.Join(experiments.ClusterPresets(), ", ") + `, a YAML file,
-pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes of G GPUs).`,
-		Example: `  gymctl sim --policy fifo,fifo+skip,sjf,srtf
+--horizon counts from the first submit. Jobs that can never fit the cluster are refused: they are left out,
+counted and named. Jobs read = finished + unfinished + dropped + refused.
+
+Orders and policies: ` + wrapped(heuristic.Orders()) + `.
+Placements: ` + wrapped(heuristic.PlacementNames()) + `; lwf-K for any K.
+Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, pool:N (a plain counter of N GPUs
+or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
+Interference: ` + experiments.InterferenceForms + `.
+
+--set changes what has no flag; settings and their defaults:
+
+` + indented(&cfg),
+		Example: `  gymctl sim --policy fifo,fifo+skip,fifo+strict+easy,sjf,srtf
   gymctl trace synth --jobs 500 --seed 7 -o jobs.csv.gz
   gymctl sim --trace jobs.csv.gz --cluster pool:64 --policy sjf+skip --json
-  gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy las --comm tree --placement closest-b --drop-refused
-  gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50`,
+  gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy las --comm tree --placement closest-b --checkpoint 30m
+  gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
+  gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
+  gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch fromFile := cfg.Trace.File != ""; {
@@ -58,10 +70,13 @@ pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes
 					cfg.Trace.Synth.Jobs = n // as many as are asked for
 				}
 			}
-			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, map[string]string{"policies": "policy"})
+			if err := setAll(&cfg, sets); err != nil {
+				return err
 			}
-			report, err := a.simulate(c, cfg, events)
+			if err := cfg.Validate(); err != nil {
+				return flagFaults(err, simFlags)
+			}
+			report, err := a.simulate(c, cfg, events, html)
 			if err != nil {
 				return err
 			}
@@ -78,18 +93,28 @@ pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes
 	f.StringVar(&cfg.Trace.File, "trace", cfg.Trace.File, "trace `FILE`; without it jobs are generated")
 	traceFlags(c, &cfg.Trace)
 	f.StringVar(&cfg.Cluster, "cluster", cfg.Cluster, "preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+generated+")")
-	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "heuristics, joined by commas: `ORDER` or ORDER+ADMISSION")
-	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict or skip, for policies that do not name theirs")
-	f.StringVar(&cfg.Placement, "placement", cfg.Placement, "which GPUs a job gets")
-	f.StringVar(&cfg.Estimates, "estimates", cfg.Estimates, "run times that orders are told: exact, trace, noisy:SIGMA")
-	f.StringVar(&cfg.Comm, "comm", cfg.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), " or "))
-	f.DurationVar(&cfg.Restart, "restart", cfg.Restart, "work added to a job whenever it is started again, as 40s")
+	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
+	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name theirs")
+	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name theirs")
+	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
+	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies are told: exact, trace, noisy:SIGMA")
+	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
+	f.Float64Var(&cfg.Simulator.Ring.Overlap, "overlap", cfg.Simulator.Ring.Overlap, "of --comm ring: share of the compute time that hides communication")
+	f.StringVar(&cfg.Interference, "interference", cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")
+	f.StringVar(&cfg.Simulator.InterferenceScope, "interference-scope", cfg.Simulator.InterferenceScope, "jobs that share a gpu or a node")
+	f.DurationVar(&cfg.Simulator.Restart, "restart", cfg.Simulator.Restart, "work added to a job whenever it is started again, as 40s")
+	f.DurationVar(&cfg.Simulator.Checkpoint, "checkpoint", cfg.Simulator.Checkpoint, "progress since the last checkpoint is lost when a job is stopped; 0s = none is lost")
+	f.DurationVar(&cfg.Simulator.Failures.MTBF, "mtbf", cfg.Simulator.Failures.MTBF, "mean time between failures of a node; 0s = nodes never fail")
+	f.DurationVar(&cfg.Simulator.Failures.MTTR, "mttr", cfg.Simulator.Failures.MTTR, "mean time to its repair")
 	f.DurationVar(&cfg.Horizon, "horizon", cfg.Horizon, "cut the run off this long after the first submit, as 72h; 0s = never")
 	f.IntVar(&cfg.Warmup, "warmup", cfg.Warmup, "do not count the first `N` jobs")
 	f.IntVar(&cfg.Tail, "tail", cfg.Tail, "do not count the last `N` jobs")
-	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of random orders, noisy estimates and generated jobs")
-	f.BoolVar(&cfg.DropRefused, "drop-refused", cfg.DropRefused, "leave out jobs that can never fit the cluster")
+	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of random orders, noisy estimates, failures and generated jobs")
+	f.BoolVar(&cfg.FailRefused, "fail-refused", cfg.FailRefused, "do not run without jobs that can never fit the cluster")
+	f.StringVar(&cfg.Stream, "stream", cfg.Stream, "read the trace while it is simulated: auto (large files), on, off")
+	f.StringArrayVar(&sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
 	f.StringVar(&events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
+	f.StringVar(&html, "html", "", "show the schedules as one page in `FILE`, for any browser and without a network")
 	f.BoolVar(&asJSON, "json", false, `print one JSON document; of several policies {"runs":[…]}`)
 	var policies []string
 	for _, o := range heuristic.Orders() {
@@ -98,27 +123,84 @@ pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes
 			policies = append(policies, o+"+"+ad)
 		}
 	}
+	policies = append(policies, "fifo+strict+easy", "fifo+strict+conservative", "fifo+commit+easy")
 	complete(c, "policy", policies...)
 	complete(c, "admission", experiments.Admissions()...)
-	complete(c, "placement", cluster.PlacementNames()...)
+	complete(c, "backfill", experiments.Backfills()...)
+	complete(c, "placement", heuristic.PlacementNames()...)
 	complete(c, "estimates", "exact", "trace", "noisy:0.5")
 	complete(c, "comm", sim.CommNames()...)
+	complete(c, "stream", "auto", "on", "off")
+	complete(c, "interference-scope", "gpu", "node")
 	return c
 }
 
-// simulate runs cfg and writes the events where that is asked for.
-func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events string) (report *experiments.SimReport, err error) {
+// simFlags are the flags of settings that are called otherwise than their keys.
+var simFlags = map[string]string{
+	"policies": "policy", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
+	"simulator.contention.a": "set simulator.contention.a", "simulator.contention.b": "set simulator.contention.b",
+	"simulator.contention.eta": "set simulator.contention.eta", "simulator.overhead.start": "set simulator.overhead.start",
+	"simulator.overhead.start_per_gpu": "set simulator.overhead.start_per_gpu", "simulator.overhead.stop": "set simulator.overhead.stop",
+	"simulator.overhead.stop_per_gpu": "set simulator.overhead.stop_per_gpu", "simulator.horizon": "set simulator.horizon",
+	"policy.limits": "set policy.limits", "policy.promote": "set policy.promote", "policy.quantum": "set policy.quantum",
+	"policy.align": "set policy.align",
+}
+
+// wrapped joins names in lines that fit the help texts.
+func wrapped(names []string) string {
+	var b strings.Builder
+	width := 30
+	for i, n := range names {
+		if i > 0 {
+			b.WriteString(",")
+			if width += len(n) + 2; width > 110 {
+				b.WriteString("\n")
+				width = len(n)
+			} else {
+				b.WriteString(" ")
+			}
+		}
+		b.WriteString(n)
+	}
+	return b.String()
+}
+
+// simulate runs cfg and writes the events and the page where they are asked for.
+func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events, html string) (report *experiments.SimReport, err error) {
 	hooks := experiments.SimHooks{Now: a.now}
-	if events == "" {
-		return experiments.Simulate(c.Context(), cfg, hooks)
+	inputs := []string{cfg.Trace.File, cfg.Cluster}
+	for _, o := range [][2]string{{"events", events}, {"html", html}} {
+		if o[1] == "-" {
+			return nil, mistake("--%s: got %q, want the path of a file: standard output is for the result", o[0], o[1])
+		}
 	}
-	if events == "-" {
-		return nil, mistake("--events: got %q, want the path of a file: standard output is for the result", events)
+	if events != "" && html != "" && filepath.Clean(events) == filepath.Clean(html) {
+		return nil, mistake("--html: got %q, which is the file of --events; want another name", html)
 	}
-	err = a.writeTo(events, []string{cfg.Trace.File, cfg.Cluster}, func(w io.Writer) error {
-		hooks.Events = w
+	run := func() error {
 		report, err = experiments.Simulate(c.Context(), cfg, hooks)
 		return err
+	}
+	if events != "" {
+		simulate := run
+		run = func() error {
+			return a.writeTo(events, inputs, func(w io.Writer) error {
+				hooks.Events = w
+				return simulate()
+			})
+		}
+	}
+	if html == "" {
+		err = run()
+		return report, err
+	}
+	page := experiments.NewSchedulePage(cfg)
+	hooks.Observe = page.Observe
+	err = a.writeTo(html, inputs, func(w io.Writer) error {
+		if err := run(); err != nil {
+			return err
+		}
+		return page.Write(w, report)
 	})
 	return report, err
 }

@@ -1,0 +1,21 @@
+package experiments
+
+import (
+	"io"
+
+	"clustergym/env/sim"
+	"clustergym/traces"
+	"clustergym/traces/profile"
+)
+
+// InterferenceForms says what SimConfig.Interference can be.
+const InterferenceForms = "seeded:N (random, as DeepShare measured), or a FILE: model,other,kept with a header, or a table of co-location"
+
+// loadInterference reads an interference table.
+func loadInterference(spec string) (sim.Interference, error) {
+	x, err := profile.LoadInterference(spec, func(path string) (io.ReadCloser, error) { return traces.OpenFile(path) })
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	return x, nil
+}
