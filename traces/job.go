@@ -27,8 +27,8 @@ type Job struct {
 	Deadline   time.Duration // offset from the origin; 0 = none
 	// SLO is the deadline as a multiple of Work, counted from Submit, where a trace gives it so; 0 = none. Who
 	// sets Work of such a job sets Deadline with it.
-	SLO float64
-	Status     Status
+	SLO    float64
+	Status Status
 
 	Profile *Profile // of the model; nil = nothing is known
 	Graph   *Graph   // of jobs that are task graphs; nil for others

@@ -1,0 +1,106 @@
+package traces
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// read cuts the next line that is not blank, and where a quoted field goes on the lines after it, into fields.
+// io.EOF at the end.
+func (t *Table) read() error {
+	var line []byte
+	for len(bytes.TrimSpace(line)) == 0 {
+		var err error
+		if line, err = t.lines.Next(); err != nil {
+			return err
+		}
+	}
+	t.fields = t.fields[:0]
+	if bytes.IndexByte(line, '"') >= 0 {
+		return t.quoted(line)
+	}
+	for {
+		i := bytes.IndexByte(line, ',')
+		if i < 0 {
+			break
+		}
+		t.fields = append(t.fields, line[:i])
+		line = line[i+1:]
+	}
+	t.fields = append(t.fields, line)
+	return nil
+}
+
+// quoted cuts a row with quotes in it (RFC 4180, section 2, rules 5 to 7).
+func (t *Table) quoted(line []byte) (err error) {
+	t.row, t.ends = t.row[:0], t.ends[:0]
+	for i := 0; ; {
+		if i < len(line) && line[i] == '"' {
+			if line, i, err = t.unquote(line, i+1); err != nil {
+				return err
+			}
+			if i < len(line) && line[i] != ',' {
+				return t.FaultIn("", string(line[i:]), "a comma or the end of the line after a closing quote (a quote inside is written twice)")
+			}
+		} else {
+			k := bytes.IndexByte(line[i:], ',')
+			if k < 0 {
+				k = len(line) - i
+			}
+			if bytes.IndexByte(line[i:i+k], '"') >= 0 {
+				return t.FaultIn("", string(line[i:i+k]), "quotes around the whole field, those inside written twice")
+			}
+			t.row = append(t.row, line[i:i+k]...)
+			i += k
+		}
+		t.ends = append(t.ends, len(t.row))
+		if i == len(line) {
+			break
+		}
+		i++ // the comma
+	}
+	from := 0
+	for _, end := range t.ends { // only now, because row may have moved while it grew
+		t.fields = append(t.fields, t.row[from:end])
+		from = end
+	}
+	return nil
+}
+
+// unquote appends to row what stands in quotes from line[i], behind the opening one, and returns the line in which
+// the closing one stands and the place behind it.
+func (t *Table) unquote(line []byte, i int) ([]byte, int, error) {
+	first, opened := t.lines.Line(), i-1
+	for {
+		k := bytes.IndexByte(line[i:], '"')
+		if k < 0 {
+			if !t.breaks {
+				return nil, 0, t.FaultIn("", string(line[opened:]), "a closing quote in the same line")
+			}
+			t.row = append(t.row, line[i:]...)
+			if t.lines.CRLF() {
+				t.row = append(t.row, '\r')
+			}
+			t.row = append(t.row, '\n')
+			if len(t.row) > MaxLine {
+				return nil, 0, t.FaultIn("", string(t.row[:40]), fmt.Sprintf("a row of at most %d bytes (a quote opened in line %d is not closed)", MaxLine, first))
+			}
+			var err error
+			if line, err = t.lines.Next(); err == io.EOF {
+				return nil, 0, t.FaultIn("", "the end of the file", fmt.Sprintf("a closing quote for the one opened in line %d", first))
+			} else if err != nil {
+				return nil, 0, err
+			}
+			i = 0
+			continue
+		}
+		t.row = append(t.row, line[i:i+k]...)
+		i += k + 1
+		if i == len(line) || line[i] != '"' {
+			return line, i, nil
+		}
+		t.row = append(t.row, '"')
+		i++
+	}
+}
