@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"clustergym/experiments"
+	"clustergym/experiments/catalog"
+)
+
+// getFlags are those of trace get.
+type getFlags struct {
+	list, all, asJSON  bool
+	out, cache, mirror string
+}
+
+func traceGet(a *app) *cobra.Command {
+	var g getFlags
+	c := &cobra.Command{
+		Use:   "get NAME...",
+		Short: "Fetch public traces from their publishers",
+		Long: `get brings published traces, lists of machines and tables of measurements to this machine: from the publisher's
+repository, at one commit, checked by size and SHA-256. A file that is there already is not fetched again, a broken
+transfer goes on where it ended. --list shows what there is.
+
+Files are kept in the cache: clustergym/traces in your folder for caches, or where $CLUSTERGYM_CACHE says. Each has a
+licence of its own, which is printed with the paper to cite.`,
+		Example: `  gymctl trace get --list
+  gymctl trace get philly-jobs lublin-256
+  gymctl trace get openb-pods-default openb-nodes -o data`,
+		Args: func(c *cobra.Command, names []string) error {
+			if g.list || g.all {
+				return args(0, 0, "no NAME beside --list and --all")(c, names)
+			}
+			return args(1, 1<<10, "one or more NAMEs, --list or --all")(c, names)
+		},
+		ValidArgsFunction: cobra.FixedCompletions(catalog.Public().Names(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(c *cobra.Command, names []string) error {
+			if g.list && g.all {
+				return mistake("--list does not go with --all")
+			}
+			dir, err := g.folder(c)
+			if err != nil {
+				return err
+			}
+			if g.list {
+				return a.listPublic(dir, g.asJSON)
+			}
+			if g.all {
+				names = catalog.Public().Names()
+			}
+			return a.getPublic(c.Context(), names, dir, &g)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&g.list, "list", false, "show what can be fetched, and what is in the cache")
+	f.BoolVar(&g.all, "all", false, "fetch everything, "+catalog.FormatSize(publicSize()))
+	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR` beside the cache")
+	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your folder for caches)")
+	f.StringVar(&g.mirror, "mirror", "", "ask the server whose addresses begin with `URL` in place of "+catalog.Publisher)
+	f.BoolVar(&g.asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// folder is the cache to use.
+func (g *getFlags) folder(c *cobra.Command) (string, error) {
+	for _, f := range []struct{ name, value string }{{"output", g.out}, {"cache", g.cache}} {
+		if c.Flags().Changed(f.name) && f.value == "" {
+			return "", mistake(`--%s: got "", want a folder`, f.name)
+		}
+	}
+	if c.Flags().Changed("mirror") {
+		if err := catalog.CheckMirror(g.mirror); err != nil {
+			return "", mistake("--mirror: %w", err)
+		}
+	}
+	if g.cache != "" {
+		return g.cache, nil
+	}
+	dir, err := catalog.CacheDir()
+	if err != nil {
+		return "", &experiments.InputError{Err: err}
+	}
+	return dir, nil
+}
+
+// publicTrace is an entry of the catalogue in the JSON documents of trace get.
+type publicTrace struct {
+	Name          string `json:"name"`
+	What          string `json:"what"`
+	Kind          string `json:"kind"`
+	Format        string `json:"format"`
+	Path          string `json:"path"` // where it is, or would be
+	Here          bool   `json:"here"`
+	Fetched       bool   `json:"fetched"` // by this run
+	Bytes         int64  `json:"bytes"`
+	Files         []file `json:"files"`
+	Licence       string `json:"licence"`
+	NonCommercial bool   `json:"noncommercial"`
+	Cite          string `json:"cite"`
+	Next          string `json:"next"` // the command to try, "" where none reads it by itself
+}
+
+type file struct {
+	URL    string `json:"url"` // at the publisher
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+func newPublicTrace(e *catalog.Entry, path string) publicTrace {
+	s := catalog.Public().SourceOf(e)
+	p := publicTrace{Name: e.Name, What: e.What, Kind: e.Kind, Format: e.Format, Path: path, Bytes: e.Size(), Licence: s.Licence,
+		NonCommercial: s.NonCommercial, Cite: s.Cite, Next: nextCommand(e, path)}
+	for i := range e.Files {
+		p.Files = append(p.Files, file{s.URL(catalog.Publisher, &e.Files[i]), e.Files[i].Size, e.Files[i].SHA256})
+	}
+	return p
+}
+
+// nextCommand is what to try with a fetched entry.
+func nextCommand(e *catalog.Entry, path string) string {
+	if strings.ContainsAny(path, " \t'\"$&;|<>()*?[]#~`\\!{}") { // what a shell would take apart
+		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	switch e.Kind {
+	case catalog.KindTrace:
+		return "gymctl trace stats " + path
+	case catalog.KindInventory:
+		return "gymctl config show --cluster " + path
+	}
+	return ""
+}
+
+func (a *app) listPublic(dir string, asJSON bool) error {
+	c := catalog.Public()
+	list := []publicTrace{}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		here, err := e.In(dir)
+		if err != nil {
+			return &experiments.InputError{Err: err}
+		}
+		p := newPublicTrace(e, e.Path(dir))
+		p.Here = here
+		list = append(list, p)
+	}
+	if asJSON {
+		return a.json(struct {
+			Cache  string        `json:"cache"`
+			Traces []publicTrace `json:"traces"`
+		}{dir, list})
+	}
+	var rows [][]string
+	restricted := false
+	for _, p := range list {
+		here, name := "", p.Name
+		if p.Here {
+			here = "yes"
+		}
+		if p.NonCommercial {
+			name, restricted = name+" *", true
+		}
+		rows = append(rows, []string{name, p.Kind, p.Format, here, catalog.FormatSize(p.Bytes), p.What})
+	}
+	if err := a.listTable(rows); err != nil {
+		return err
+	}
+	a.printf("\nhere: in the cache, %s\n", dir)
+	if restricted {
+		a.printf("*: for non-commercial use only\n")
+	}
+	return nil
+}
+
+// listTable writes the table of --list: its last column, unlike those of other tables, begins at the left.
+func (a *app) listTable(rows [][]string) error {
+	for i, r := range rows {
+		rows[i] = append(r[:4:4], fmt.Sprintf("%8s", r[4]), r[5])
+	}
+	return a.table(6, []string{"name", "kind", "format", "here", "    size", "what it is"}, rows)
+}
+
+// getPublic fetches names in order. One that fails does not keep the others from coming, unless the folder is at fault
+// or the user has had enough.
+func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getFlags) error {
+	var entries []*catalog.Entry
+	for _, n := range names { // every name first: a slip in the last is told before anything is fetched
+		e, err := catalog.Public().Find(n)
+		if err != nil {
+			return &experiments.InputError{Err: err}
+		}
+		entries = append(entries, e)
+	}
+	bar := &fetchBar{a: a, tty: isTerminal(a.stderr)}
+	getter := catalog.NewGetter(dir, catalog.Options{Mirror: g.mirror, Progress: bar.tick, Note: bar.note})
+	list := []publicTrace{}
+	var failed []error
+	for i, e := range entries {
+		if i > 0 && !g.asJSON && len(list) > 0 {
+			a.printf("\n")
+		}
+		fetched, err := getter.Get(ctx, catalog.Public().SourceOf(e), e)
+		bar.close()
+		path := e.Path(dir)
+		if err == nil && g.out != "" {
+			path, err = catalog.Copy(e, dir, g.out)
+		}
+		if stop, ok := errors.AsType[*catalog.StoppedError](err); ok {
+			return fmt.Errorf("%w: %w", experiments.ErrInterrupted, stop)
+		}
+		if _, ok := errors.AsType[*catalog.FolderError](err); ok {
+			return errors.Join(errors.Join(failed...), &experiments.InputError{Err: err})
+		}
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		p := newPublicTrace(e, path)
+		p.Here, p.Fetched = true, fetched
+		if list = append(list, p); !g.asJSON {
+			a.showPublic(p)
+		}
+	}
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	if g.asJSON {
+		return a.json(struct {
+			Traces []publicTrace `json:"traces"`
+		}{list})
+	}
+	return nil
+}
+
+func (a *app) showPublic(p publicTrace) {
+	how := "fetched"
+	if !p.Fetched {
+		how = "was here already"
+	}
+	hash := ", sha256 right"
+	if len(p.Files) > 1 {
+		hash = fmt.Sprintf(" in %d files, each sha256 right", len(p.Files))
+	}
+	a.printf("%s: %s\n", p.Name, p.What)
+	a.printf("  path     %s (%s, %s%s)\n", p.Path, how, catalog.FormatSize(p.Bytes), hash)
+	a.printf("  licence  %s\n", p.Licence)
+	a.printf("  cite     %s\n", p.Cite)
+	if p.Next != "" {
+		a.printf("  try      %s\n", p.Next)
+	}
+}
+
+// fetchBar shows how a transfer goes, on a terminal.
+type fetchBar struct {
+	a     *app
+	tty   bool
+	bar   *progressbar.ProgressBar
+	entry *catalog.Entry
+}
+
+func (b *fetchBar) tick(e *catalog.Entry, done, all int64) {
+	if !b.tty {
+		return
+	}
+	if b.bar == nil || b.entry != e {
+		b.close()
+		b.entry = e
+		b.bar = progressbar.NewOptions64(all, progressbar.OptionSetWriter(b.a.stderr), progressbar.OptionSetDescription(e.Name),
+			progressbar.OptionShowBytes(true), progressbar.OptionSetPredictTime(true), progressbar.OptionSetWidth(24),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	_ = b.bar.Set64(done) // a bar that cannot be drawn hurts nobody
+}
+
+func (b *fetchBar) note(line string) {
+	if b.bar != nil {
+		_ = b.bar.Clear() // it is drawn again at the next tick
+	}
+	b.a.notef("%s", line)
+}
+
+// close leaves the line free for what follows.
+func (b *fetchBar) close() {
+	if b.bar != nil {
+		_ = b.bar.Clear()
+		b.bar = nil
+	}
+}
+
+// publicSize is how many bytes the whole catalogue has.
+func publicSize() (n int64) {
+	for i := range catalog.Public().Entries {
+		n += catalog.Public().Entries[i].Size()
+	}
+	return n
+}
