@@ -41,7 +41,7 @@ var failureStream = rng.Hash("sim/failure")
 func (s *Simulator) draw(node int32) int64 {
 	f := &s.nodes
 	mean := s.cfg.Failures.MTBF
-	if f.draws[node]%2 == 1 {
+	if f.draws[node]&1 == 1 {
 		mean = s.cfg.Failures.MTTR
 	}
 	x := rng.At(s.cfg.Seed, failureStream, uint64(node), uint64(f.draws[node]))

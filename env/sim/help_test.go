@@ -16,6 +16,8 @@ import (
 
 const second = time.Second
 
+var ctx = context.Background()
+
 // job is a whole-GPU job.
 func job(id string, submit, work time.Duration, gpus int) traces.Job {
 	return traces.Job{ID: id, Submit: submit, Work: work, GPUs: gpus, GPUMilli: 1000}
