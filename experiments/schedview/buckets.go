@@ -1,0 +1,171 @@
+package schedview
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// ticks cuts time into at most so many buckets of one width, which doubles whenever they do not suffice.
+type ticks struct {
+	origin time.Duration
+	width  time.Duration
+	most   int
+}
+
+// firstWidth is where widths begin; finer things than this are not seen.
+const firstWidth = time.Millisecond
+
+// covers says whether the buckets reach to t.
+func (k *ticks) covers(t time.Duration) bool {
+	return k.width > math.MaxInt64/time.Duration(k.most) || t-k.origin <= k.width*time.Duration(k.most)
+}
+
+// each calls do with every bucket that [from, to) touches and how long it does.
+func (k *ticks) each(from, to time.Duration, do func(bucket int, d time.Duration)) {
+	from, to = from-k.origin, to-k.origin
+	for from < to {
+		i := from / k.width
+		d := min(to-from, k.width-from%k.width)
+		do(int(i), d)
+		from += d
+	}
+}
+
+// The variables of a run over time. After sizes come as many as there are size classes.
+const (
+	used    = iota // GPUs held, in thousandths
+	queue          // jobs that wait
+	running        // jobs that run
+	down           // GPUs of nodes that are down, in thousandths
+	sizes          // GPUs held by jobs of the first class, in thousandths
+	vars    = sizes + len(sizeNames)
+)
+
+// levels are the variables at one time.
+type levels [vars]int64
+
+// series is the variables over time: every change where they are few, and buckets.
+type series struct {
+	most    int // changes, and buckets
+	exact   bool
+	at      []time.Duration
+	changes []levels
+
+	ticks   ticks
+	buckets []bucket
+}
+
+// bucket is what the variables were in one part of time.
+type bucket struct {
+	sum      [vars]float64 // × nanoseconds
+	low, top levels        // of what lasted at all
+}
+
+func (s *series) begin(t time.Duration) {
+	s.exact = true
+	s.ticks = ticks{origin: t, width: firstWidth, most: s.most}
+}
+
+// hold adds that the variables were l from one time to a later one.
+func (s *series) hold(l *levels, from, to time.Duration) {
+	if n := len(s.changes); s.exact && (n == 0 || s.changes[n-1] != *l) {
+		if n == s.most {
+			s.exact, s.at, s.changes = false, nil, nil
+		} else {
+			s.at, s.changes = append(s.at, from), append(s.changes, *l)
+		}
+	}
+	for !s.ticks.covers(to) {
+		s.fold()
+	}
+	s.ticks.each(from, to, func(i int, d time.Duration) {
+		for len(s.buckets) <= i { // time is held without gaps, so these are the next
+			s.buckets = append(s.buckets, bucket{low: *l, top: *l})
+		}
+		b := &s.buckets[i]
+		for v := range l {
+			b.sum[v] += float64(l[v]) * float64(d)
+			b.low[v], b.top[v] = min(b.low[v], l[v]), max(b.top[v], l[v])
+		}
+	})
+}
+
+// fold makes one bucket of each two.
+func (s *series) fold() {
+	s.ticks.width *= 2
+	half := s.buckets[:0]
+	for i := 0; i < len(s.buckets); i += 2 {
+		b := s.buckets[i]
+		if i+1 < len(s.buckets) {
+			o := &s.buckets[i+1]
+			for v := range b.sum {
+				b.sum[v] += o.sum[v]
+				b.low[v], b.top[v] = min(b.low[v], o.low[v]), max(b.top[v], o.top[v])
+			}
+		}
+		half = append(half, b)
+	}
+	s.buckets = half
+}
+
+// heat is how busy each row of nodes was in each part of time: GPU-thousandths × nanoseconds.
+type heat struct {
+	columns int
+	perRow  int // nodes
+	gpu0    []int32
+	level   []int64
+	since   []time.Duration
+	ticks   ticks
+	area    []float64 // row by row
+}
+
+// begin divides nodes, the first GPU of each being in gpu0 and their end at its end, into at most so many rows.
+func (h *heat) begin(t time.Duration, nodes, rows int, gpu0 func(node int) int32) {
+	h.perRow = (nodes + rows - 1) / rows
+	n := (nodes + h.perRow - 1) / h.perRow
+	h.level, h.since = make([]int64, n), slices.Repeat([]time.Duration{t}, n)
+	h.area = make([]float64, n*h.columns)
+	for i := range n {
+		h.gpu0 = append(h.gpu0, gpu0(i*h.perRow))
+	}
+	h.gpu0 = append(h.gpu0, gpu0(nodes))
+	h.ticks = ticks{origin: t, width: firstWidth, most: h.columns}
+}
+
+// change adds by to what is held of node from now on.
+func (h *heat) change(node int, by int64, now time.Duration) {
+	row := node / h.perRow
+	h.settle(row, now)
+	h.level[row] += by
+}
+
+// settle brings a row up to now.
+func (h *heat) settle(row int, now time.Duration) {
+	for !h.ticks.covers(now) {
+		h.fold()
+	}
+	if l := float64(h.level[row]); l > 0 {
+		cells := h.area[row*h.columns:][:h.columns]
+		h.ticks.each(h.since[row], now, func(i int, d time.Duration) { cells[i] += l * float64(d) })
+	}
+	h.since[row] = now
+}
+
+func (h *heat) fold() {
+	h.ticks.width *= 2
+	for row := range h.level {
+		cells := h.area[row*h.columns:][:h.columns]
+		for i := range cells {
+			a, b := 2*i, 2*i+1
+			sum := 0.0
+			if a < len(cells) {
+				sum = cells[a]
+			}
+			if b < len(cells) {
+				sum += cells[b]
+			}
+			cells[i] = sum
+		}
+	}
+}

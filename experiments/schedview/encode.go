@@ -1,0 +1,361 @@
+package schedview
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// encoder writes JSON: objects of columns, numbers as short as they are exact enough. Times are whole milliseconds
+// since the page's origin, the first submit.
+type encoder struct {
+	b      []byte
+	origin time.Duration
+}
+
+// key begins the value called name; a comma goes before it where one is needed.
+func (e *encoder) key(name string) {
+	e.comma()
+	e.b = append(e.b, '"')
+	e.b = append(e.b, name...)
+	e.b = append(e.b, '"', ':')
+}
+
+func (e *encoder) comma() {
+	switch e.b[len(e.b)-1] {
+	case '{', '[', ':':
+	default:
+		e.b = append(e.b, ',')
+	}
+}
+
+func (e *encoder) open(c byte)  { e.b = append(e.b, c) }
+func (e *encoder) close(c byte) { e.b = append(e.b, c) }
+
+func (e *encoder) string(s string)    { e.b = append(e.b, text(s)...) }
+func (e *encoder) int(v int64)        { e.b = strconv.AppendInt(e.b, v, 10) }
+func (e *encoder) bool(v bool)        { e.b = strconv.AppendBool(e.b, v) }
+func (e *encoder) ms(d time.Duration) { e.int(millis(d)) }
+
+// millis rounds to whole milliseconds.
+func millis(d time.Duration) int64 { return int64(d.Round(time.Millisecond) / time.Millisecond) }
+
+// number writes v with at most four significant digits after a thousandth's precision is left: enough for a pixel.
+func (e *encoder) number(v float64) {
+	if a := math.Abs(v); a >= 1000 {
+		v = math.Round(v*10) / 10
+	} else {
+		v = math.Round(v*1000) / 1000
+	}
+	e.b = strconv.AppendFloat(e.b, v, 'f', -1, 64)
+}
+
+// column writes the list called name of n values.
+func (e *encoder) column(name string, n int, value func(i int)) {
+	e.key(name)
+	e.list(n, value)
+}
+
+func (e *encoder) list(n int, value func(i int)) {
+	e.open('[')
+	for i := range n {
+		if i > 0 {
+			e.b = append(e.b, ',')
+		}
+		value(i)
+	}
+	e.close(']')
+}
+
+// encode is the page's data.
+func (p *Page) encode() []byte {
+	e := &encoder{}
+	end := time.Duration(0)
+	for i, r := range p.runs {
+		if r.begun {
+			if i == 0 || r.from < e.origin {
+				e.origin = r.from
+			}
+			end = max(end, r.to)
+		}
+	}
+	e.open('{')
+	e.key("title")
+	e.string(p.Title)
+	e.column("facts", len(p.Facts), func(i int) {
+		e.list(2, func(k int) { e.string(p.Facts[i][k]) })
+	})
+	e.column("header", len(p.Header), func(i int) { e.string(p.Header[i]) })
+	e.column("rows", len(p.Rows), func(i int) {
+		e.list(len(p.Rows[i]), func(k int) { e.string(p.Rows[i][k]) })
+	})
+	e.column("notes", len(p.Notes), func(i int) { e.string(p.Notes[i]) })
+	e.key("origin")
+	e.ms(e.origin)
+	e.key("end")
+	e.ms(max(0, end-e.origin))
+	e.column("sizes", len(sizeNames), func(i int) { e.string(sizeNames[i]) })
+	e.cluster(p)
+
+	// The jobs and stints are what could take too much room: they go as far as it reaches.
+	jobs := p.jobs.encode(e.origin)
+	left := p.limits.detail - len(jobs)
+	told := !p.jobs.over && left >= 0
+	kept := false
+	e.column("runs", len(p.runs), func(i int) {
+		var stints []byte
+		if r := p.runs[i]; told && r.begun && r.detail {
+			if b := r.encodeStints(e.origin); len(b) <= left {
+				stints, kept = b, true
+				left -= len(b)
+			}
+		}
+		e.run(p.runs[i], stints)
+	})
+	if kept {
+		e.key("jobs")
+		e.b = append(e.b, jobs...)
+	}
+	e.close('}')
+	return e.b
+}
+
+// cluster writes what the first run was on; all have the same.
+func (e *encoder) cluster(p *Page) {
+	for _, r := range p.runs {
+		if !r.begun {
+			continue
+		}
+		c := r.cluster
+		e.key("gpus")
+		e.int(int64(c.GPUs()))
+		e.key("pool")
+		e.bool(c.Pool())
+		if c.Pool() {
+			return
+		}
+		e.key("nodes")
+		e.int(int64(c.Nodes()))
+		if c.GPUs() <= p.limits.gpus && c.Nodes() <= p.limits.gpus {
+			e.column("node0", c.Nodes(), func(i int) {
+				g, _ := c.NodeGPUs(i)
+				e.int(int64(g))
+			})
+			if len(c.Types()) > 1 {
+				e.column("types", len(c.Types()), func(i int) { e.string(shorten(c.Types()[i], p.limits.text)) })
+				e.column("type", c.Nodes(), func(i int) { e.int(int64(c.TypeOf(i))) })
+			}
+		}
+		return
+	}
+}
+
+// run writes one run, with its stints where there is room for them.
+func (e *encoder) run(r *Run, stints []byte) {
+	e.open('{')
+	e.key("name")
+	e.string(r.name)
+	jct := r.curve()
+	e.key("jct")
+	e.open('{')
+	e.key("jobs")
+	e.int(int64(jct.jobs))
+	e.column("at", len(jct.at), func(i int) { e.ms(jct.at[i]) })
+	e.column("share", len(jct.at), func(i int) { e.b = strconv.AppendFloat(e.b, math.Round(jct.share[i]*1e6)/1e6, 'f', -1, 64) })
+	e.close('}')
+	if r.begun {
+		r.settle()
+		e.key("from")
+		e.ms(r.from - e.origin)
+		e.key("to")
+		e.ms(r.to - e.origin)
+		e.column("ended", len(r.counts), func(i int) { e.int(int64(r.counts[i])) })
+		e.key("starts")
+		e.int(int64(r.started))
+		e.key("coreOnly")
+		e.int(int64(r.coreJobs))
+		e.series(&r.series, r.to)
+		if !r.cluster.Pool() {
+			e.heat(r)
+			e.downs(r)
+		}
+		if stints != nil {
+			e.key("stints")
+			e.b = append(e.b, stints...)
+		}
+	}
+	e.close('}')
+}
+
+// amount is a variable as the page shows it: GPUs or jobs.
+func amount(v int, x float64) float64 {
+	if v == queue || v == running {
+		return x
+	}
+	return x / 1000
+}
+
+// series writes every change or, where they are too many, buckets.
+func (e *encoder) series(s *series, end time.Duration) {
+	e.key("series")
+	e.open('{')
+	if s.exact {
+		e.column("at", len(s.at), func(i int) { e.ms(s.at[i] - e.origin) })
+		e.column("values", vars, func(v int) {
+			e.list(len(s.changes), func(i int) { e.number(amount(v, float64(s.changes[i][v]))) })
+		})
+		e.close('}')
+		return
+	}
+	e.key("from")
+	e.ms(s.ticks.origin - e.origin)
+	e.key("width")
+	e.ms(s.ticks.width)
+	e.column("values", vars, func(v int) {
+		e.list(len(s.buckets), func(i int) {
+			span := min(s.ticks.width, end-s.ticks.origin-s.ticks.width*time.Duration(i))
+			e.number(amount(v, s.buckets[i].sum[v]/float64(span)))
+		})
+	})
+	e.column("low", sizes, func(v int) {
+		e.list(len(s.buckets), func(i int) { e.number(amount(v, float64(s.buckets[i].low[v]))) })
+	})
+	e.column("top", sizes, func(v int) {
+		e.list(len(s.buckets), func(i int) { e.number(amount(v, float64(s.buckets[i].top[v]))) })
+	})
+	e.close('}')
+}
+
+// shades are the digits of a share in steps of 1/63.
+const shades = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// heat writes the map of node × time: a text for each row, a digit for each column.
+func (e *encoder) heat(r *Run) {
+	h := &r.heat
+	columns := int((r.to - h.ticks.origin + h.ticks.width - 1) / h.ticks.width)
+	e.key("heat")
+	e.open('{')
+	e.key("from")
+	e.ms(h.ticks.origin - e.origin)
+	e.key("width")
+	e.ms(h.ticks.width)
+	e.key("nodes")
+	e.int(int64(h.perRow))
+	e.column("gpu0", len(h.gpu0), func(i int) { e.int(int64(h.gpu0[i])) })
+	e.column("rows", len(h.level), func(row int) {
+		whole := float64(h.gpu0[row+1]-h.gpu0[row]) * 1000
+		e.b = append(e.b, '"')
+		for i := range columns {
+			span := float64(min(h.ticks.width, r.to-h.ticks.origin-h.ticks.width*time.Duration(i)))
+			share := 0.0
+			if whole > 0 {
+				share = h.area[row*h.columns+i] / (whole * span)
+			}
+			e.b = append(e.b, shades[int(math.Round(63*min(1, share)))])
+		}
+		e.b = append(e.b, '"')
+	})
+	e.close('}')
+}
+
+// downs writes when nodes were down.
+func (e *encoder) downs(r *Run) {
+	if r.downsInAll == 0 {
+		return
+	}
+	e.key("downs")
+	e.open('{')
+	e.key("all")
+	e.int(int64(r.downsInAll))
+	e.column("node", len(r.downs), func(i int) { e.int(int64(r.downs[i].node)) })
+	e.column("gpu0", len(r.downs), func(i int) {
+		g, _ := r.cluster.NodeGPUs(int(r.downs[i].node))
+		e.int(int64(g))
+	})
+	e.column("gpus", len(r.downs), func(i int) {
+		a, b := r.cluster.NodeGPUs(int(r.downs[i].node))
+		e.int(int64(b - a))
+	})
+	e.column("from", len(r.downs), func(i int) { e.ms(r.downs[i].from - e.origin) })
+	e.column("to", len(r.downs), func(i int) {
+		to := r.downs[i].to
+		if to < 0 {
+			to = r.to
+		}
+		e.ms(to - e.origin)
+	})
+	e.close('}')
+}
+
+// encodeStints writes the stints in order of their start, which is given as the difference to the one before. What
+// began and what ended a stint is one letter.
+func (r *Run) encodeStints(origin time.Duration) []byte {
+	e := &encoder{origin: origin}
+	e.open('{')
+	e.column("job", len(r.stints), func(i int) { e.int(int64(r.stints[i].job)) })
+	e.column("start", len(r.stints), func(i int) {
+		before := int64(0)
+		if i > 0 {
+			before = millis(r.stints[i-1].start - origin)
+		}
+		e.int(millis(r.stints[i].start-origin) - before)
+	})
+	e.column("length", len(r.stints), func(i int) {
+		s := &r.stints[i]
+		end := s.end
+		if end < 0 {
+			end = r.to
+		}
+		e.int(millis(end-origin) - millis(s.start-origin))
+	})
+	e.key("kind")
+	e.b = append(e.b, '"')
+	for i := range r.stints {
+		s := &r.stints[i]
+		e.b = append(e.b, shades[int(s.began)*int(endings)+int(s.ended)])
+	}
+	e.b = append(e.b, '"')
+	e.column("spans", len(r.stints), func(i int) {
+		before := int32(0)
+		if i > 0 {
+			before = r.stints[i-1].to
+		}
+		e.int(int64(r.stints[i].to - before))
+	})
+	e.column("gpu", len(r.spans), func(i int) { e.int(int64(r.spans[i].gpu)) })
+	e.column("n", len(r.spans), func(i int) { e.int(int64(r.spans[i].n)) })
+	if r.page.jobs.shares {
+		e.column("off", len(r.spans), func(i int) { e.int(int64(r.spans[i].off)) })
+		e.column("milli", len(r.spans), func(i int) { e.int(int64(r.spans[i].milli)) })
+	}
+	e.close('}')
+	return e.b
+}
+
+// encode writes the jobs by position.
+func (t *jobTable) encode(origin time.Duration) []byte {
+	e := &encoder{origin: origin}
+	e.open('{')
+	e.column("id", len(t.id), func(i int) { e.string(t.id[i]) })
+	e.column("submit", len(t.id), func(i int) { e.ms(t.submit[i] - origin) })
+	e.column("work", len(t.id), func(i int) { e.ms(t.work[i]) })
+	e.column("gpus", len(t.id), func(i int) { e.int(int64(t.gpus[i])) })
+	if t.shares {
+		e.column("milli", len(t.id), func(i int) { e.int(int64(t.milli[i])) })
+	}
+	for _, c := range []struct {
+		key   string
+		names *names
+	}{{"user", &t.user}, {"vc", &t.vc}, {"model", &t.model}} {
+		if !c.names.told() {
+			continue
+		}
+		e.key(c.key)
+		e.open('{')
+		e.column("names", len(c.names.text), func(i int) { e.string(c.names.text[i]) })
+		e.column("of", len(c.names.of), func(i int) { e.int(int64(c.names.of[i])) })
+		e.close('}')
+	}
+	e.close('}')
+	return e.b
+}

@@ -1,0 +1,82 @@
+package schedview
+
+import (
+	"time"
+
+	"clustergym/traces"
+)
+
+// jobTable is what the trace says of the jobs, by position. All runs of a page share it.
+type jobTable struct {
+	over   bool // there are more than can be kept
+	id     []string
+	submit []time.Duration
+	work   []time.Duration
+	gpus   []int32
+	milli  []int16
+	shares bool // some job asks for less than a whole GPU
+	user   names
+	vc     names
+	model  names
+}
+
+// names are one column of a table of few different texts.
+type names struct {
+	of    []int32 // by job, into text
+	text  []string
+	index map[string]int32 // of text; only for looking up
+}
+
+// add keeps the job at pos, unless an earlier run did.
+func (t *jobTable) add(pos int, j *traces.Job, milli int, l *limits) {
+	if t.over || pos != len(t.id) {
+		return
+	}
+	if pos == l.jobs {
+		*t = jobTable{over: true}
+		return
+	}
+	t.id = append(t.id, shorten(j.ID, l.text))
+	t.submit = append(t.submit, j.Submit)
+	t.work = append(t.work, j.Work)
+	t.gpus = append(t.gpus, int32(j.GPUs))
+	t.milli = append(t.milli, int16(milli))
+	t.shares = t.shares || milli < 1000 && j.GPUs > 0
+	t.user.add(j.User, l)
+	t.vc.add(j.VC, l)
+	t.model.add(j.Model, l)
+}
+
+func (n *names) add(s string, l *limits) {
+	s = shorten(s, l.text)
+	i, known := n.index[s]
+	if !known {
+		if n.index == nil {
+			n.index = map[string]int32{}
+		}
+		i = int32(len(n.text))
+		n.index[s] = i
+		n.text = append(n.text, s)
+	}
+	n.of = append(n.of, i)
+}
+
+// told says whether the trace tells the jobs apart by this.
+func (n *names) told() bool { return len(n.text) > 1 || len(n.text) == 1 && n.text[0] != "" }
+
+// shorten cuts s to so many runes.
+func shorten(s string, runes int) string {
+	if len(s) <= runes {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n++; n == runes {
+			if cut := s[:i] + "…"; len([]rune(s)) > runes {
+				return cut
+			}
+			return s
+		}
+	}
+	return s
+}

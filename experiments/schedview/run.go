@@ -1,0 +1,340 @@
+package schedview
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// Run gathers one run. It is a sim.Observer.
+type Run struct {
+	page  *Page
+	name  string
+	begun bool
+	last  int          // position of the last job that arrived
+	done  []completion // in order
+
+	cluster  *cluster.Cluster
+	from, to time.Duration
+	now      levels // from to on
+	series   series
+	heat     heat
+	live     []liveJob // by sim.Job
+	scratch  []int32
+
+	// Stints are kept while they can be drawn one by one.
+	detail   bool
+	stints   []stint
+	spans    []span
+	lanes    lanes
+	coreJobs int // stints of jobs without GPUs, which have no place in the drawing
+	counts   [endings]int
+	started  int
+
+	downs      []outage
+	downSince  []int32 // by node: its outage in downs, -1 = none
+	downsInAll int
+}
+
+var _ sim.Observer = (*Run)(nil)
+
+// stint is a time for which a job held the same GPUs.
+type stint struct {
+	job   int32 // position
+	start time.Duration
+	end   time.Duration
+	began beginning
+	ended ending
+	to    int32 // its spans end there, and begin where those of the one before end
+}
+
+// span is consecutive GPUs, or a share of one: milli thousandths, drawn from off on.
+type span struct {
+	gpu, n     int32
+	off, milli int16
+}
+
+// outage is a time for which a node was down.
+type outage struct {
+	node     int32
+	from, to time.Duration // to is -1 while it lasts
+}
+
+type beginning uint8
+
+const (
+	first beginning = iota // the job starts for the first time
+	again
+	moved
+	sized
+)
+
+type ending uint8
+
+const (
+	finished ending = iota
+	preempted
+	failed
+	movedOn
+	sizedOn
+	cutOff // by the end of the run
+	endings
+)
+
+// liveJob is a job that runs.
+type liveJob struct {
+	spans []span // its own
+	stint int32  // -1 = not kept
+	milli int64  // held
+	class int32
+	area  float64 // GPUs × nanoseconds of its earlier stints, on counters
+	begun bool    // it was started before
+}
+
+// sizeNames are the classes of jobs by their GPUs.
+var sizeNames = [...]string{"a share", "1", "2", "3–4", "5–8", "9–16", "17–32", "33–64", "over 64"}
+
+// classOf is the class of a gang of n GPUs, so many thousandths of each.
+func classOf(n, milli int) int {
+	if milli < 1000 {
+		return 0
+	}
+	return min(1+bits.Len(uint(max(1, n)-1)), len(sizeNames)-1)
+}
+
+func (r *Run) begin(v *sim.View, p *sim.Point) {
+	c := v.Cluster()
+	r.begun, r.cluster, r.from, r.to = true, c, p.Now, p.Now
+	for i := range p.Events {
+		r.from = min(r.from, p.Events[i].At)
+	}
+	r.to = r.from
+	r.series.begin(r.from)
+	r.detail = c.GPUs() <= r.page.limits.gpus
+	if c.Pool() {
+		r.lanes.begin(c.GPUs(), r.detail)
+		return
+	}
+	r.heat.begin(r.from, c.Nodes(), r.page.limits.rows, func(node int) int32 {
+		if node == c.Nodes() {
+			return int32(c.GPUs())
+		}
+		g, _ := c.NodeGPUs(node)
+		return int32(g)
+	})
+	if r.detail {
+		r.lanes.beginShares(c.GPUs())
+	}
+	r.downSince = make([]int32, c.Nodes())
+	for i := range r.downSince {
+		r.downSince[i] = -1
+	}
+}
+
+// Observe implements sim.Observer. Decisions of the last point come first in p and bear its time.
+func (r *Run) Observe(v *sim.View, p *sim.Point) error {
+	if !r.begun {
+		r.begin(v, p)
+	}
+	for i := range p.Events {
+		e := &p.Events[i]
+		r.advance(e.At)
+		r.take(v, p, e)
+	}
+	r.advance(p.Now)
+	return nil
+}
+
+// advance says that nothing changed up to t.
+func (r *Run) advance(t time.Duration) {
+	if t > r.to {
+		r.series.hold(&r.now, r.to, t)
+		r.to = t
+	}
+}
+
+func (r *Run) take(v *sim.View, p *sim.Point, e *sim.Event) {
+	switch e.Kind {
+	case sim.Submit:
+		r.now[queue]++
+		r.last = v.Pos(e.Job)
+		r.page.jobs.add(r.last, v.Trace(e.Job), v.Request(e.Job).Milli, &r.page.limits)
+		l := r.job(e.Job)
+		*l = liveJob{spans: l.spans[:0], stint: -1}
+	case sim.Start:
+		r.now[queue]--
+		r.now[running]++
+		how := again
+		if l := r.job(e.Job); !l.begun {
+			how, l.begun = first, true
+		}
+		r.started++
+		r.open(v, p, e, how)
+	case sim.Preempt:
+		r.now[queue]++
+		r.now[running]--
+		r.close(v, e.Job, preempted)
+	case sim.Fail:
+		r.now[queue]++
+		r.now[running]--
+		r.close(v, e.Job, failed)
+	case sim.Finish:
+		r.now[running]--
+		r.done = append(r.done, completion{int32(v.Pos(e.Job)), e.At - v.Trace(e.Job).Submit})
+		r.close(v, e.Job, finished)
+	case sim.Drop:
+		r.now[queue]--
+	case sim.Migrate:
+		r.close(v, e.Job, movedOn)
+		r.open(v, p, e, moved)
+	case sim.Resize:
+		r.close(v, e.Job, sizedOn)
+		r.open(v, p, e, sized)
+	case sim.NodeFail:
+		r.fail(int(e.Node))
+	case sim.NodeRecover:
+		r.recover(int(e.Node))
+	case sim.Timer:
+	}
+}
+
+// job is what is kept of j.
+func (r *Run) job(j sim.Job) *liveJob {
+	for int(j) >= len(r.live) {
+		r.live = append(r.live, liveJob{stint: -1})
+	}
+	return &r.live[j]
+}
+
+// open begins a stint of e.Job.
+func (r *Run) open(v *sim.View, p *sim.Point, e *sim.Event, how beginning) {
+	l := r.job(e.Job)
+	milli := v.Request(e.Job).Milli
+	n := 0
+	if r.cluster.Pool() {
+		n = r.poolGang(v, p, e, l, milli)
+		l.spans = r.lanes.take(n, milli, l.spans[:0])
+	} else {
+		n = r.gang(e.GPUs, milli, l)
+		for _, s := range l.spans {
+			r.heatSpan(s, 1)
+		}
+	}
+	if n == 0 {
+		r.coreJobs++
+		milli = 0
+	}
+	l.milli, l.class, l.stint = int64(n)*int64(milli), int32(classOf(n, milli)), -1
+	r.now[used] += l.milli
+	r.now[sizes+int(l.class)] += l.milli
+	if !r.detail {
+		return
+	}
+	lim := &r.page.limits
+	if len(r.stints) == lim.stints || len(r.spans)+len(l.spans) > lim.spans {
+		r.dropDetail()
+		return
+	}
+	l.stint = int32(len(r.stints))
+	r.spans = append(r.spans, l.spans...)
+	r.stints = append(r.stints, stint{
+		job: int32(v.Pos(e.Job)), start: e.At, end: -1, began: how, ended: cutOff, to: int32(len(r.spans)),
+	})
+}
+
+func (r *Run) dropDetail() {
+	r.detail, r.stints, r.spans = false, nil, nil
+	r.lanes.end()
+}
+
+// poolGang is how many GPUs of a counter the gang that e starts or resizes has. The event does not say, and by now
+// the request may be as asked for again: then the job held its GPUs from e on until now.
+func (r *Run) poolGang(v *sim.View, p *sim.Point, e *sim.Event, l *liveJob, milli int) int {
+	t := v.Trace(e.Job)
+	if v.State(e.Job) == sim.Running || t.MaxGPUs == 0 || p.Now <= e.At || milli == 0 {
+		return v.Request(e.Job).GPUs
+	}
+	held := (v.GPUTime(e.Job) - l.area) / float64(p.Now-e.At)
+	return int(math.Round(held * 1000 / float64(milli)))
+}
+
+// gang sets l's spans to gpus and returns how many there are.
+func (r *Run) gang(gpus []cluster.GPU, milli int, l *liveJob) int {
+	l.spans = l.spans[:0]
+	r.scratch = r.scratch[:0]
+	for _, g := range gpus {
+		if g >= 0 { // else a job without GPUs
+			r.scratch = append(r.scratch, int32(g))
+		}
+	}
+	l.spans = merge(r.scratch, int16(milli), l.spans)
+	if milli < 1000 && r.detail {
+		for i := range l.spans {
+			r.lanes.share(&l.spans[i])
+		}
+	}
+	return len(r.scratch)
+}
+
+// heatSpan adds s to the map of node × time, or takes it out.
+func (r *Run) heatSpan(s span, by int64) {
+	for g, end := s.gpu, s.gpu+s.n; g < end; {
+		node := r.cluster.NodeOf(cluster.GPU(g))
+		_, to := r.cluster.NodeGPUs(node)
+		n := min(end, int32(to)) - g
+		r.heat.change(node, by*int64(n)*int64(s.milli), r.to)
+		g += n
+	}
+}
+
+// close ends j's stint now.
+func (r *Run) close(v *sim.View, j sim.Job, how ending) {
+	l := r.job(j)
+	r.counts[how]++
+	r.now[used] -= l.milli
+	r.now[sizes+int(l.class)] -= l.milli
+	if r.cluster.Pool() {
+		r.lanes.give(l.spans)
+		l.area = v.GPUTime(j)
+	} else {
+		for _, s := range l.spans {
+			r.heatSpan(s, -1)
+			if s.milli < 1000 && r.detail {
+				r.lanes.unshare(s)
+			}
+		}
+	}
+	if r.detail && l.stint >= 0 {
+		s := &r.stints[l.stint]
+		s.end, s.ended = r.to, how
+	}
+	l.spans, l.stint, l.milli = l.spans[:0], -1, 0
+}
+
+func (r *Run) fail(node int) {
+	from, to := r.cluster.NodeGPUs(node)
+	r.now[down] += int64(to-from) * 1000
+	r.downsInAll++
+	if len(r.downs) < r.page.limits.downs {
+		r.downSince[node] = int32(len(r.downs))
+		r.downs = append(r.downs, outage{int32(node), r.to, -1})
+	}
+}
+
+func (r *Run) recover(node int) {
+	from, to := r.cluster.NodeGPUs(node)
+	r.now[down] -= int64(to-from) * 1000
+	if i := r.downSince[node]; i >= 0 {
+		r.downs[i].to, r.downSince[node] = r.to, -1
+	}
+}
+
+// settle brings the map up to the end of the run.
+func (r *Run) settle() {
+	for row := range r.heat.level {
+		r.heat.settle(row, r.to)
+	}
+}
