@@ -142,13 +142,17 @@ func TestCounterCountsThousandths(t *testing.T) {
 }
 
 func TestReleaseTwicePanics(t *testing.T) {
-	c := mustNew(t, "1x2", cluster.Spec{})
-	defer func() {
-		if recover() == nil {
-			t.Error("releasing a free GPU must panic")
-		}
-	}()
-	c.Release(&cluster.Request{GPUs: 1, Milli: 1}, []cluster.GPU{1})
+	for _, milli := range []int{1, 1000} {
+		c := mustNew(t, "1x2", cluster.Spec{})
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("releasing %d thousandths of a free GPU must panic", milli)
+				}
+			}()
+			c.Release(&cluster.Request{GPUs: 1, Milli: milli}, []cluster.GPU{1})
+		}()
+	}
 }
 
 func TestAllocateSaysWhy(t *testing.T) {

@@ -161,11 +161,12 @@ func (c *Cluster) slotRoom(node int, r *Request) int {
 
 // Fits says whether the whole gang could run now, wherever its GPUs lie.
 func (c *Cluster) Fits(r *Request) bool {
-	if r.plain() && !c.pool {
-		return c.free >= r.GPUs
-	}
 	if c.pool {
-		return c.milli >= r.GPUs*r.Milli && (r.VC == 0 || r.GPUs*r.Milli <= c.VCRoom(r.VC))
+		need := r.GPUs * r.Milli
+		return c.milli >= need && (r.VC == 0 || need <= c.VCRoom(r.VC))
+	}
+	if r.plain() {
+		return c.free >= r.GPUs
 	}
 	return c.fits(r)
 }
