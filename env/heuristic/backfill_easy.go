@@ -36,6 +36,7 @@ type easyLane struct {
 	blocked bool  // the head does not fit
 	head    entry // of the line, where blocked
 	valid   bool  // the reservation holds still
+	moved   bool  // some have started since kinds were judged
 	shadow  int64
 	extra   int64 // thousandths; on counters
 }
@@ -55,7 +56,7 @@ func (b *easy) reset(v *sim.View) {
 	for i := range b.lanes {
 		l := &b.lanes[i]
 		l.reset(&b.tree, kindOpen)
-		l.blocked, l.valid = false, false
+		l.blocked, l.valid, l.moved = false, false, false
 	}
 }
 
@@ -103,8 +104,12 @@ func (b *easy) open(v *sim.View) {
 		if f.any || b.s.rule.dynamic {
 			l.blocked = false
 		}
-		if f.any || b.s.rule.dynamic || len(b.lanes) > 1 {
+		if f.any || b.s.rule.dynamic || len(b.lanes) > 1 || l.shadow <= int64(v.Now()) {
 			l.valid = false
+		}
+		if l.moved {
+			l.reopenShort()
+			l.moved = false
 		}
 	}
 }
@@ -164,6 +169,7 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
 	lasts := b.tree.nodes[j].time
 	l.remove(j)
+	l.moved = true
 	b.ends.add(j, v.Pos(j), int64(v.Now())+lasts, int64(milli(v, j)))
 	d.Op, d.Job = sim.StartJob, j
 }
@@ -171,7 +177,7 @@ func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
 // fillCounter starts the next job that may go before the head, if there is one.
 func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
 	now, free := int64(v.Now()), int64(v.Cluster().FreeMilli())
-	if !l.valid || l.shadow <= now {
+	if !l.valid {
 		need := int64(milli(v, l.head.job))
 		l.shadow = max(now, b.ends.enough(need-free))
 		l.extra = free + b.ends.released(l.shadow) - need
@@ -199,7 +205,7 @@ func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
 // fillNodes is fillCounter on nodes.
 func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
 	now := int64(v.Now())
-	if !l.valid || l.shadow <= now {
+	if !l.valid {
 		l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.head.job, &b.dst)
 		l.valid = true
 		l.reopenShort()

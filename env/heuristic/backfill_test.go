@@ -1,0 +1,436 @@
+package heuristic_test
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// textbook is back-filling straight from its description: every pass from nothing, all lists sorted and walked.
+type textbook struct {
+	cfg   heuristic.Config
+	place cluster.Placement
+	keys  heuristic.Policy
+	est   traces.Estimates
+	open  bool
+	plan  []sim.Decision
+	// collect is the other reading of EASY: running jobs are collected one by one until there are enough for the
+	// head, and the extra is what these leave over, though others may end at the same time.
+	collect bool
+}
+
+func newTextbook(t fatal, cfg heuristic.Config) *textbook {
+	t.Helper()
+	b := &textbook{cfg: cfg}
+	var err error
+	if b.place, err = cluster.NewPlacement(cfg.Placement); err != nil {
+		t.Fatal(err)
+	}
+	if b.keys, err = heuristic.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.est, _ = traces.ParseEstimates(cfg.Estimates)
+	b.est.Seed = cfg.Seed
+	return b
+}
+
+func (b *textbook) Reset(*sim.View) { b.open = false }
+
+func (b *textbook) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
+	if !b.open {
+		b.open, b.plan = true, nil
+		groups := map[int32]bool{}
+		for _, j := range v.Waiting() {
+			groups[v.Request(j).VC] = true
+		}
+		vcs := []int32{}
+		for vc := range groups {
+			vcs = append(vcs, vc)
+		}
+		slices.Sort(vcs)
+		b.pass(v, vcs)
+	}
+	if len(b.plan) > 0 {
+		*d, b.plan = b.plan[0], b.plan[1:]
+		return nil
+	}
+	b.open = false
+	return nil
+}
+
+// gang is a job that runs, or will by the plan.
+type gang struct {
+	req  *cluster.Request
+	gpus []cluster.GPU
+	end  time.Duration
+}
+
+func (g gang) milli() int { return g.req.GPUs * g.req.Milli }
+
+func (b *textbook) running(v *sim.View) []gang {
+	var all []gang
+	for _, j := range v.Running() {
+		all = append(all, gang{v.Request(j), v.GPUs(j), max(v.Now(), v.Started(j)+b.est.Of(v.Trace(j)))})
+	}
+	return all
+}
+
+// built is the cluster with gangs on it.
+func built(v *sim.View, gangs []gang) *cluster.Cluster {
+	c, err := cluster.New(v.Cluster().Spec())
+	if err != nil {
+		panic(err)
+	}
+	for _, g := range gangs {
+		if err := c.Allocate(g.req, g.gpus); err != nil {
+			panic(err)
+		}
+	}
+	return c
+}
+
+func (b *textbook) queue(v *sim.View, vc int32) []sim.Job {
+	var all []sim.Job
+	for _, j := range v.Waiting() {
+		if vc < 0 || v.Request(j).VC == vc {
+			all = append(all, j)
+		}
+	}
+	slices.SortFunc(all, func(x, y sim.Job) int {
+		return cmp.Or(cmp.Compare(heuristic.KeyOf(b.keys, v, x), heuristic.KeyOf(b.keys, v, y)), cmp.Compare(v.Pos(x), v.Pos(y)))
+	})
+	return all
+}
+
+func (b *textbook) start(v *sim.View, run *[]gang, j sim.Job, gpus []cluster.GPU) {
+	*run = append(*run, gang{v.Request(j), gpus, v.Now() + b.est.Of(v.Trace(j))})
+	b.plan = append(b.plan, sim.Decision{Op: sim.StartJob, Job: j, GPUs: gpus})
+}
+
+func (b *textbook) pass(v *sim.View, vcs []int32) {
+	run := b.running(v)
+	if b.cfg.Backfill == "conservative" {
+		for _, vc := range vcs {
+			b.conservative(v, &run, vc)
+		}
+		return
+	}
+	heads := map[int32]sim.Job{}
+	for _, j := range b.queue(v, -1) {
+		vc := v.Request(j).VC
+		if _, blocked := heads[vc]; blocked {
+			continue
+		}
+		if gpus, ok := b.place.Place(built(v, run), v.Request(j), nil); ok {
+			b.start(v, &run, j, gpus)
+		} else {
+			heads[vc] = j
+		}
+	}
+	for _, vc := range vcs {
+		head, blocked := heads[vc]
+		if !blocked {
+			continue
+		}
+		rest := b.queue(v, vc)
+		rest = rest[slices.Index(rest, head)+1:]
+		if v.Cluster().Pool() && len(v.Cluster().VCs()) == 0 {
+			b.easyOnCounter(v, run, head, rest)
+		} else {
+			b.easyOnNodes(v, &run, head, rest)
+		}
+	}
+}
+
+// easyOnCounter is Mu'alem and Feitelson's algorithm, steps 2 and 3.
+func (b *textbook) easyOnCounter(v *sim.View, run []gang, head sim.Job, rest []sim.Job) {
+	free := v.Cluster().GPUs() * 1000
+	for _, g := range run {
+		free -= g.milli()
+	}
+	slices.SortStableFunc(run, func(x, y gang) int { return cmp.Compare(x.end, y.end) })
+	need := v.Request(head).GPUs * v.Request(head).Milli
+	shadow, avail, k := time.Duration(0), free, 0
+	for ; avail < need; k++ {
+		avail += run[k].milli()
+		shadow = run[k].end
+	}
+	if !b.collect {
+		for ; k < len(run) && run[k].end == shadow; k++ {
+			avail += run[k].milli()
+		}
+	}
+	extra := avail - need
+	for _, j := range rest {
+		r := v.Request(j)
+		n, ends := r.GPUs*r.Milli, v.Now()+b.est.Of(v.Trace(j)) <= shadow
+		if n > free || !ends && n > extra {
+			continue
+		}
+		free -= n
+		if !ends {
+			extra -= n
+		}
+		b.start(v, &run, j, nil)
+	}
+}
+
+// easyOnNodes looks at the cluster as it will be; jobs with a request that was turned down in this pass are too.
+func (b *textbook) easyOnNodes(v *sim.View, run *[]gang, head sim.Job, rest []sim.Job) {
+	later := func(t time.Duration) *cluster.Cluster {
+		return built(v, slices.DeleteFunc(slices.Clone(*run), func(g gang) bool { return g.end <= t }))
+	}
+	var ends []time.Duration
+	for _, g := range *run {
+		ends = append(ends, g.end)
+	}
+	slices.Sort(ends)
+	shadow := time.Duration(math.MaxInt64)
+	for _, t := range ends {
+		if _, ok := b.place.Place(later(t), v.Request(head), nil); ok {
+			shadow = t
+			break
+		}
+	}
+	closed, short := map[cluster.Request]bool{*v.Request(head): true}, map[cluster.Request]bool{}
+	for _, j := range rest {
+		r := v.Request(j)
+		ends := shadow == math.MaxInt64 || v.Now()+b.est.Of(v.Trace(j)) <= shadow
+		if closed[*r] || short[*r] && !ends {
+			continue
+		}
+		gpus, ok := b.place.Place(built(v, *run), r, nil)
+		if !ok {
+			closed[*r] = true
+			continue
+		}
+		if !ends {
+			c := later(shadow)
+			if err := c.Allocate(r, gpus); err != nil {
+				panic(err)
+			}
+			if _, ok := b.place.Place(c, v.Request(head), nil); !ok {
+				short[*r] = true
+				continue
+			}
+		}
+		b.start(v, run, j, gpus)
+	}
+}
+
+// conservative makes all reservations. The profile is a function of time that looks at every gang and reservation.
+func (b *textbook) conservative(v *sim.View, run *[]gang, vc int32) {
+	c := v.Cluster()
+	type booking struct {
+		from, to time.Duration
+		milli    int
+	}
+	room := 0
+	switch {
+	case vc == 0:
+		room = c.FreeMilli()
+	case c.Pool():
+		room = min(c.FreeMilli(), c.VCRoom(vc))
+	default:
+		from, to := c.NodeGPUs(0)
+		for n, last := c.VCNodes(vc); n < last; n++ {
+			for from, to = c.NodeGPUs(n); from < to; from++ {
+				room += c.GPUFree(from)
+			}
+		}
+		room = min(room, c.VCRoom(vc))
+	}
+	var booked []booking
+	var mine []gang
+	for _, g := range b.running(v) {
+		if g.req.VC == vc {
+			mine = append(mine, g)
+		}
+	}
+	free := func(t time.Duration) int {
+		n := room
+		for _, g := range mine {
+			if g.end <= t {
+				n += g.milli()
+			}
+		}
+		for _, k := range booked {
+			if k.from <= t && t < k.to {
+				n -= k.milli
+			}
+		}
+		return n
+	}
+	left := room
+	for _, j := range b.queue(v, vc) {
+		r := v.Request(j)
+		need, lasts := r.GPUs*r.Milli, b.est.Of(v.Trace(j))
+		times := []time.Duration{v.Now()}
+		for _, g := range mine {
+			times = append(times, g.end)
+		}
+		for _, k := range booked {
+			times = append(times, k.to, k.from)
+		}
+		slices.Sort(times)
+		for _, t := range times {
+			fits := t >= v.Now()
+			for _, u := range times {
+				fits = fits && (u < t || u >= t+lasts || free(u) >= need)
+			}
+			if !fits {
+				continue
+			}
+			booked = append(booked, booking{t, t + lasts, need})
+			if t == v.Now() && need <= left {
+				if gpus, ok := b.place.Place(built(v, *run), r, nil); ok {
+					left -= need
+					b.start(v, run, j, gpus)
+				}
+			}
+			break
+		}
+	}
+}
+
+// estimated is a workload with wrong estimates, also far too short ones, and many ties.
+func estimated(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
+	spec, jobs := drawn(r, n)
+	for i := range jobs {
+		j := &jobs[i]
+		if r.IntN(2) == 0 {
+			j.Estimate = j.Work
+		}
+		if r.IntN(20) == 0 {
+			j.Work = 0
+		}
+		if r.IntN(4) == 0 {
+			j.GPUs = 1 + r.IntN(12)
+		}
+		if r.IntN(15) == 0 && len(j.GPUTypes) == 0 {
+			j.GPUs, j.GPUMilli = 0, 0
+		}
+	}
+	switch r.IntN(6) {
+	case 0:
+		if spec.Pool == 0 {
+			spec.VCs = []cluster.VCSpec{{Name: "own", Nodes: 1}, {Name: "few", Quota: 6}, {Name: "any"}}
+		} else {
+			spec.VCs = []cluster.VCSpec{{Name: "own", Quota: 12}, {Name: "few", Quota: 5}, {Name: "any"}}
+		}
+		for i := range jobs {
+			jobs[i].VC = []string{"own", "few", "any"}[r.IntN(3)]
+		}
+	}
+	return spec, jobs
+}
+
+// Back-filling decides exactly as the textbook does, whatever the order, the placement and the estimates.
+func TestBackfillingAgreesWithTheTextbook(t *testing.T) {
+	for _, backfill := range []string{"easy", "conservative"} {
+		for _, order := range []string{"fifo", "sjf", "largest", "wfp3", "random"} {
+			t.Run(order+"+"+backfill, func(t *testing.T) {
+				rapid.Check(t, func(t *rapid.T) {
+					r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+					spec, jobs := estimated(r, rapid.IntRange(1, 60).Draw(t, "jobs"))
+					cfg := heuristic.DefaultConfig()
+					cfg.Order, cfg.Admission, cfg.Backfill, cfg.Seed = order, "strict", backfill, r.Uint64()
+					cfg.Placement = fixedPlacements[r.IntN(len(fixedPlacements))]
+					cfg.Estimates = []string{"exact", "trace", "noisy:0.7"}[r.IntN(3)]
+					h, err := heuristic.New(cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want := simulate(t, sim.DefaultConfig(), spec, jobs, newTextbook(t, cfg))
+					for range 2 { // the second time with what the first has left behind
+						if got := simulate(t, sim.DefaultConfig(), spec, jobs, h); got != want {
+							t.Fatalf("%+v on %+v:\n%s", cfg, spec, diff(got, want))
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// Ten processors: A holds six until 10, B three until 20 by its request though it ends at 5. The head H wants eight.
+func TestEasyByHand(t *testing.T) {
+	job := func(id string, submit, work, request time.Duration, n int) traces.Job {
+		j := whole(id, submit*second, work*second, n)
+		j.Estimate = request * second
+		return j
+	}
+	jobs := []traces.Job{
+		job("A", 0, 10, 10, 6), job("B", 0, 5, 20, 3),
+		job("H", 1, 10, 10, 8), // at 1 one is free; it could start at 20, with two left over then
+		job("C", 2, 18, 18, 1), // ends at 20, right at the shadow time
+		job("D", 3, 1, 1, 2),   // never fits before B ends at 5; then three are free and the shadow time is 20 by C
+		job("E", 3, 30, 30, 2), // too long at 5 as D has taken two of them; at 6 it may have two, the extra
+	}
+	cfg := heuristic.DefaultConfig()
+	cfg.Backfill, cfg.Estimates = "easy", "trace"
+	h, err := heuristic.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Name() != "fifo+strict+easy" {
+		t.Errorf("its name is %s", h.Name())
+	}
+	// At 5 B has ended: free 3, running A (10) and C (20), so 3 + 6 = 9 ≥ 8 at 10: the shadow time is 10, the extra 1.
+	// D ends by then. At 6 E needs two, is too long and more than the extra. At 10 eight of nine go to H, at 20 E starts.
+	if got, want := starts(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 10}, jobs, h)), "A0s B0s C2s D5s H10s E20s"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// starts are the starts in a log, each the job and its time.
+func starts(log string) string {
+	var all []string
+	for _, line := range strings.Split(log, "\n") {
+		if f := strings.Fields(line); len(f) > 2 && f[1] == "start" {
+			all = append(all, f[2]+f[0])
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// Four processors; the plan of conservative back-filling protects the second in line too, which EASY does not.
+func TestConservativeByHand(t *testing.T) {
+	jobs := []traces.Job{
+		whole("A", 0, 10*second, 3), whole("B", 0, 10*second, 4), // B is reserved from 10 to 20
+		whole("C", 0, 20*second, 3), // C from 20 on
+		whole("D", 0, 30*second, 1), // needs one: beside C from 20 on, for it would delay B before
+		whole("E", 0, 10*second, 1), // beside A, now
+	}
+	for backfill, want := range map[string]string{
+		"conservative": "A0s E0s B10s C20s D20s",
+		"easy":         "A0s E0s B10s C20s D20s",
+	} {
+		h := scheduler(t, func(c *heuristic.Config) { c.Backfill = backfill })
+		if got := starts(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 4}, jobs, h)); got != want {
+			t.Errorf("%s: got %s, want %s", backfill, got, want)
+		}
+	}
+	// With B small enough to leave one over, EASY gives it to D, which delays C from 20 to 30; conservative does not.
+	jobs[1].GPUs, jobs[2].GPUs = 3, 4
+	for backfill, want := range map[string]string{
+		"conservative": "A0s E0s B10s C20s D40s",
+		"easy":         "A0s D0s B10s E20s C30s",
+	} {
+		h := scheduler(t, func(c *heuristic.Config) { c.Backfill = backfill })
+		if got := starts(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 4}, jobs, h)); got != want {
+			t.Errorf("%s: got %s, want %s", backfill, got, want)
+		}
+	}
+}
