@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -36,6 +37,10 @@ func (c Config) Validate() error {
 	l.Add(c.MaxGPUs >= 0, "max_gpus", c.MaxGPUs, "1 or more GPUs, 0 = no limit")
 	l.Add(c.Procs == 0 || c.Procs >= 2 && c.Procs <= 1<<20, "procs", c.Procs, "2 to 1048576 processors, 0 = 128")
 	l.Add(c.Procs == 0 || isHPC(c.Profile), "procs", c.Procs, "0: only the profiles hpc and lublin have a machine of any size")
+	if isHPC(c.Profile) {
+		least := float64(c.Jobs) * meanGap / maxSpan
+		l.Add(c.Rate >= least, "rate", c.Rate, fmt.Sprintf("%.2g or more for %d jobs, which else would come over more than 280 years", least*1.05, c.Jobs))
+	}
 	l.Add(c.Start >= 0 && c.Start < week, "start", c.Start, "a time of the week, 0s up to 168h")
 	return l.Err()
 }

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -58,6 +59,8 @@ const (
 	dayStart               = 11             // the half hour at which the daily cycle begins
 	buckets                = 48
 	bucket                 = 1800. // seconds
+	meanGap                = 945.  // seconds, of both together as measured
+	maxSpan                = 280 * 365.25 * 86400.
 )
 
 // isHPC says which profiles HPC makes.
@@ -112,6 +115,9 @@ func (g *HPC) Next(j *traces.Job) error {
 			continue
 		}
 		start := math.Mod(g.cfg.Start.Seconds(), buckets*bucket)
+		if g.now-start > maxSpan {
+			return fmt.Errorf("profile %s: job %d comes after 280 years, near the end of times: a higher rate than %g is needed for so many jobs", g.cfg.Profile, g.next+1, g.cfg.Rate)
+		}
 		*j = traces.Job{ID: strconv.Itoa(g.next + 1), Submit: time.Duration(g.now-start) * time.Second, Work: work, GPUs: n, GPUMilli: 1000}
 		if g.hpc {
 			const quarter = 15 * time.Minute

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,7 +159,7 @@ func TestTheDayHasItsCycle(t *testing.T) {
 }
 
 func TestALongWorkloadNeedsNoMemory(t *testing.T) {
-	g := hpc(t, func(c *Config) { c.Jobs = maxJobs }, 1)
+	g := hpc(t, func(c *Config) { c.Jobs, c.Rate = maxJobs, 100 }, 1)
 	var j traces.Job
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -204,8 +205,31 @@ func TestTheModelAgreesWithItsAuthorsProgram(t *testing.T) {
 	}
 }
 
+func TestTimesDoNotRunOut(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Profile, cfg.Jobs = "hpc", maxJobs
+	if _, err := NewHPC(cfg, 1); err == nil || !strings.Contains(err.Error(), "rate: got 1, want 2.2 or more for 20000000 jobs") {
+		t.Errorf("%v", err)
+	}
+	g := hpc(t, func(c *Config) { c.Jobs, c.Rate, c.MaxGPUs = 9_000, .001, 1 }, 1) // a quarter of the jobs, four times as long
+	last := time.Duration(0)
+	for {
+		var j traces.Job
+		if err := g.Next(&j); err != nil {
+			if !strings.Contains(err.Error(), "a higher rate than 0.001") {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if j.Submit < last {
+			t.Fatalf("%v after %v", j.Submit, last)
+		}
+		last = j.Submit
+	}
+}
+
 func BenchmarkHPC(b *testing.B) {
-	g := hpc(b, func(c *Config) { c.Jobs = maxJobs }, 1)
+	g := hpc(b, func(c *Config) { c.Jobs, c.Rate = maxJobs, 100 }, 1)
 	var j traces.Job
 	b.ReportAllocs()
 	for b.Loop() {
