@@ -316,7 +316,7 @@ func (p *Placements) Of(v *sim.View, j sim.Job) (gpus []cluster.GPU, cost float6
 		p.version = c.Version()
 	}
 	slot := &p.other
-	if r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs < 4096 {
+	if r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs < 4096 {
 		for r.GPUs >= len(p.plain) {
 			p.plain = append(p.plain, placed{})
 		}

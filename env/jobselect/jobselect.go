@@ -52,7 +52,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Visible >= 2 && c.Visible <= 1024 && c.Visible%2 == 0, "visible", c.Visible, "an even number from 2 to 1024")
 	l.Add(c.Slots == "mixed" || c.Slots == "oldest", "slots", c.Slots, "mixed or oldest")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
-	l.Add(slices.Contains(cluster.PlacementNames(), c.Placement), "placement", c.Placement, "one of "+strings.Join(cluster.PlacementNames(), ", "))
+	l.Add(slices.Contains(placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(placements(), ", "))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
 	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
@@ -106,6 +106,15 @@ func more(n int) string {
 		return fmt.Sprintf(" and %d more", n)
 	}
 	return ""
+}
+
+// placements are those that place whatever fits, for a job that fits is legal to choose, and that remember nothing
+// from one episode to the next.
+func placements() []string {
+	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
+		p, err := cluster.NewPlacement(name)
+		return err != nil || name == "fgd" || cluster.Constrained(p)
+	})
 }
 
 // New returns an environment over one part of the windows w.
