@@ -15,7 +15,6 @@ const (
 	colIterations
 	colWorkers
 	colGPUs
-	columns
 )
 
 var (
@@ -38,9 +37,9 @@ const (
 
 // Reader is a traces.Stream over the table. It holds one row at a time. Not safe for concurrent use.
 type Reader struct {
-	*table
-	at            [columns]int
-	cpu, mem, net int // -1 = not there
+	t             *traces.Table
+	at            []int // of required
+	cpu, mem, net int   // -1 = not there
 	skips         traces.Skips
 	last          time.Duration
 	err           error
@@ -49,26 +48,22 @@ type Reader struct {
 var _ traces.Stream = (*Reader)(nil)
 
 // Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a table.
-func Sniff(head []byte) bool { return header(head, required, optional) }
+func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
 // NewReader reads the header of r. file is the name that messages give. A header in which required columns are
 // missing, all of them named, is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := newTable(r, file, required...)
+	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
 		return nil, err
 	}
-	d := &Reader{table: t, cpu: t.column("cpu_per_gpu_worker"), mem: t.column("tensorsizes"), net: t.column("iteration_networking_time")}
-	for i, name := range required {
-		d.at[i] = t.column(name)
-	}
-	return d, nil
+	return &Reader{t: t, at: t.At(required...), cpu: t.Column("cpu_per_gpu_worker"), mem: t.Column("tensorsizes"), net: t.Column("iteration_networking_time")}, nil
 }
 
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {
 	for d.err == nil {
-		if d.err = d.next(); d.err != nil {
+		if d.err = d.t.Next(); d.err != nil {
 			break
 		}
 		if d.err = d.read(j); d.err != nil {
@@ -86,40 +81,37 @@ func (d *Reader) Next(j *traces.Job) error {
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
 func (d *Reader) read(j *traces.Job) error {
-	*j = traces.Job{ID: string(d.cell(d.at[colID])), Status: traces.Completed}
+	*j = traces.Job{ID: string(d.t.Text(d.at[colID])), Status: traces.Completed}
 	var err error
-	if j.Submit, err = d.seconds(d.at[colArrival]); err != nil {
+	if j.Submit, err = d.t.Seconds(d.at[colArrival]); err != nil {
 		return err
 	}
 	if j.Submit < d.last {
-		return d.fault(d.at[colArrival], string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of arrival)")
+		return d.t.Fault(d.at[colArrival], string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of arrival)")
 	}
 	d.last = j.Submit
-	n, err := d.number(d.at[colIterations], 0, math.MaxInt64/int64(iteration), "a whole number of half seconds, 0 or more and below 292 years")
+	n, err := d.t.Number(d.at[colIterations], 0, 0, math.MaxInt64/int64(iteration), "a whole number of half seconds, 0 or more and below 292 years")
 	if err != nil {
 		return err
 	}
 	j.Work = time.Duration(n) * iteration
-	workers, err := d.number(d.at[colWorkers], 0, 1<<16, "a whole number of nodes, 1 to 65536")
+	workers, err := d.t.Number(d.at[colWorkers], 0, 1, 1<<16, "a whole number of nodes, 1 to 65536")
 	if err != nil {
 		return err
-	}
-	if workers == 0 {
-		return d.fault(d.at[colWorkers], "a whole number of nodes, 1 to 65536")
 	}
 	if err := d.gpus(j, workers); err != nil {
 		return err
 	}
 	if d.cpu >= 0 {
 		// A quotient, as 128 cores of 24 GPUs: the product with the GPUs is rounded to a thousandth of a core.
-		per, err := d.number(d.cpu, 9, 1e6*nano, "cores for each GPU, 0 to a million")
+		per, err := d.t.Number(d.cpu, 9, 0, 1e6*nano, "cores for each GPU, 0 to a million")
 		if err != nil {
 			return err
 		}
 		j.CPUMilli = scaled(per, int64(j.GPUs)*1000)
 	}
 	if d.mem >= 0 {
-		per, err := d.number(d.mem, 9, 100*nano, "main memory of each node in units of 100 GB, 0 to 100")
+		per, err := d.t.Number(d.mem, 9, 0, 100*nano, "main memory of each node in units of 100 GB, 0 to 100")
 		if err != nil {
 			return err
 		}
@@ -128,7 +120,7 @@ func (d *Reader) read(j *traces.Job) error {
 		}
 	}
 	if d.net >= 0 {
-		milli, err := d.number(d.net, 3, math.MaxInt64, "seconds, 0 or more")
+		milli, err := d.t.Number(d.net, 3, 0, math.MaxInt64, "seconds, 0 or more")
 		if err != nil {
 			return err
 		}
@@ -142,13 +134,13 @@ func (d *Reader) read(j *traces.Job) error {
 // gpus are those of all nodes. Those of one node are a quotient, as 3.3333333333333335 for 10 on 3 nodes, so the
 // product is rounded when it is next to a whole number.
 func (d *Reader) gpus(j *traces.Job, workers int64) error {
-	per, err := d.number(d.at[colGPUs], 9, 1e4*nano, "GPUs on each node, above 0 and at most 10000")
+	per, err := d.t.Number(d.at[colGPUs], 9, 0, 1e4*nano, "GPUs on each node, above 0 and at most 10000")
 	if err != nil {
 		return err
 	}
 	total := scaled(per, workers)
 	if off := per*workers - total*nano; total < 1 || off > workers || off < -workers {
-		return d.fault(d.at[colGPUs], "GPUs on each node that make a whole number with gpu_workers, 1 or more")
+		return d.t.Fault(d.at[colGPUs], "GPUs on each node that make a whole number with gpu_workers, 1 or more")
 	}
 	j.GPUs, j.GPUMilli = int(total), 1000
 	return nil

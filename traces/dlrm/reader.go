@@ -19,7 +19,6 @@ const (
 	colCreated
 	colScheduled
 	colDeleted
-	columns
 )
 
 var (
@@ -56,22 +55,19 @@ type Reader struct {
 var _ traces.Stream = (*Reader)(nil)
 
 // Sniff says whether head, the first bytes of a file, unpacked, is the beginning of this trace.
-func Sniff(head []byte) bool { return header(head, required, optional) }
+func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	t, err := newTable(r, file, required...)
+	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{table: t, window: o.Window}
-	for i, name := range required {
-		p.at[i] = t.column(name)
-	}
+	p := &parser{Table: t, at: t.At(required...), window: o.Window}
 	d := &Reader{}
 	for {
-		if err := t.next(); err == io.EOF {
+		if err := t.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
@@ -105,25 +101,25 @@ func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 func (d *Reader) Moved() int { return d.moved }
 
 type parser struct {
-	*table
-	at     [columns]int
+	*traces.Table
+	at     []int // of required
 	window time.Duration
 	text   traces.Names
 }
 
 func (p *parser) demand(j *traces.Job) error {
-	j.ID, j.VC, j.Model = string(p.cell(p.at[colID])), p.text.Get(p.cell(p.at[colRole])), p.text.Get(p.cell(p.at[colApp]))
+	j.ID, j.VC, j.Model = string(p.Text(p.at[colID])), p.text.Get(p.Text(p.at[colRole])), p.text.Get(p.Text(p.at[colApp]))
 	var err error
-	if j.CPUMilli, err = p.number(p.at[colCPU], 3, 1<<42, "vCPU, 0 or more"); err != nil {
+	if j.CPUMilli, err = p.Number(p.at[colCPU], 3, 0, 1<<42, "vCPU, 0 or more"); err != nil {
 		return err
 	}
-	gpus, err := p.number(p.at[colGPU], 0, 1<<30, "a whole number of GPUs, 0 or more")
+	gpus, err := p.Number(p.at[colGPU], 0, 0, 1<<30, "a whole number of GPUs, 0 or more")
 	if err != nil {
 		return err
 	}
 	j.GPUs, j.GPUMilli = int(gpus), 1000
 	const unit, most = 1_000_000_000, 1 << 32
-	gib, err := p.number(p.at[colMem], 9, most*unit, "GiB, 0 or more")
+	gib, err := p.Number(p.at[colMem], 9, 0, most*unit, "GiB, 0 or more")
 	if err != nil {
 		return err
 	}
@@ -137,32 +133,32 @@ func (p *parser) demand(j *traces.Job) error {
 func (p *parser) times(j *traces.Job) (skip string, err error) {
 	created, scheduled, deleted := p.at[colCreated], p.at[colScheduled], p.at[colDeleted]
 	var from time.Duration
-	before := len(p.cell(scheduled)) == 0
-	if len(p.cell(created)) > 0 {
-		if j.Submit, err = p.seconds(created); err != nil {
+	before := len(p.Text(scheduled)) == 0
+	if len(p.Text(created)) > 0 {
+		if j.Submit, err = p.Seconds(created); err != nil {
 			return "", err
 		}
 		if before {
-			return "", p.fault(scheduled, "seconds, because creation_time is given")
+			return "", p.Fault(scheduled, "seconds, because creation_time is given")
 		}
 	}
 	if !before {
-		if from, err = p.seconds(scheduled); err != nil {
+		if from, err = p.Seconds(scheduled); err != nil {
 			return "", err
 		}
 	}
-	after := len(p.cell(deleted)) == 0
+	after := len(p.Text(deleted)) == 0
 	to := p.window
 	switch {
 	case !after:
-		if to, err = p.seconds(deleted); err != nil {
+		if to, err = p.Seconds(deleted); err != nil {
 			return "", err
 		}
 		if to < from {
-			return "", p.fault(deleted, "scheduled_time or later, "+string(p.cell(scheduled)))
+			return "", p.Fault(deleted, "scheduled_time or later, "+string(p.Text(scheduled)))
 		}
 	case p.window > 0 && from > p.window:
-		return "", p.fault(scheduled, fmt.Sprintf("at most the length of the trace, %v, as deletion_time is not given", p.window))
+		return "", p.Fault(scheduled, fmt.Sprintf("at most the length of the trace, %v, as deletion_time is not given", p.window))
 	}
 	if p.window <= 0 {
 		switch {

@@ -61,8 +61,8 @@ var formats = []format{
 
 // Sniff says whether head, the first bytes of a file, unpacked, is the beginning of an inventory.
 func Sniff(head []byte) bool {
-	t, err := newTable(bytes.NewReader(head), "")
-	return err == nil && find(t.columns) != nil
+	t, err := traces.NewTable(bytes.NewReader(head), "")
+	return err == nil && find(t.Columns()) != nil
 }
 
 // find is the format of a header, nil where there is none.
@@ -86,23 +86,20 @@ func find(columns []string) *format {
 // Read reads r to its end. file is the name that messages give. A header of no known format, a fault in a row, a
 // name that stands twice and a file without rows are *traces.RowErrors.
 func Read(r io.Reader, file string) (Inventory, error) {
-	t, err := newTable(r, file)
+	t, err := traces.NewTable(r, file)
 	if err != nil {
 		if e, ok := err.(*traces.RowError); ok && e.Value == "" {
 			e.Want = wantHeader()
 		}
 		return Inventory{}, err
 	}
-	f := find(t.columns)
+	f := find(t.Columns())
 	if f == nil {
-		return Inventory{}, t.lines.Fault("", strings.Join(t.columns, ","), wantHeader())
+		return Inventory{}, t.FaultIn("", strings.Join(t.Columns(), ","), wantHeader())
 	}
-	p := &parser{table: t, seen: map[string]bool{}, inv: Inventory{Format: f.name}}
-	for _, c := range slices.Concat(f.required, f.optional) {
-		p.at = append(p.at, t.column(c))
-	}
+	p := &parser{Table: t, at: t.At(slices.Concat(f.required, f.optional)...), seen: map[string]bool{}, inv: Inventory{Format: f.name}}
 	for {
-		if err := t.next(); err == io.EOF {
+		if err := t.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return Inventory{}, err
@@ -112,7 +109,7 @@ func Read(r io.Reader, file string) (Inventory, error) {
 		}
 	}
 	if len(p.inv.Nodes)+len(p.inv.VCs) == 0 {
-		return Inventory{}, t.lines.Fault("", "no rows", "at least one node or virtual cluster")
+		return Inventory{}, t.FaultIn("", "no rows", "at least one node or virtual cluster")
 	}
 	return p.inv, nil
 }

@@ -3,12 +3,14 @@ package inventory
 import (
 	"bytes"
 	"fmt"
+
+	"clustergym/traces"
 )
 
 // parser reads the rows of one format into inv. at are the indices of the format's required, then its optional
 // columns, -1 where one is not there.
 type parser struct {
-	*table
+	*traces.Table
 	at    []int
 	seen  map[string]bool
 	racks int // made so far, where a row stands for several
@@ -24,33 +26,29 @@ const (
 
 // name reads the column that tells rows apart.
 func (p *parser) name(i int) (string, error) {
-	s := string(p.cell(p.at[i]))
+	s := string(p.Text(p.at[i]))
 	if s == "" {
-		return "", p.fault(p.at[i], "a name")
+		return "", p.Fault(p.at[i], "a name")
 	}
 	if p.seen[s] {
-		return "", p.fault(p.at[i], "each name once")
+		return "", p.Fault(p.at[i], "each name once")
 	}
 	p.seen[s] = true
 	return s, nil
 }
 
 func (p *parser) gpus(i int) (int, error) {
-	v, err := p.number(p.at[i], 0, maxGPUs, fmt.Sprintf("a whole number of GPUs, 0 to %d", maxGPUs))
+	v, err := p.Number(p.at[i], 0, 0, maxGPUs, fmt.Sprintf("a whole number of GPUs, 0 to %d", maxGPUs))
 	return int(v), err
 }
 
 func (p *parser) positive(i int, want string) (int64, error) {
-	v, err := p.number(p.at[i], 0, maxNodes, want)
-	if err == nil && v == 0 {
-		err = p.fault(p.at[i], want)
-	}
-	return v, err
+	return p.Number(p.at[i], 0, 1, maxNodes, want)
 }
 
 // size reads an amount with up to three decimals.
 func (p *parser) size(i int, want string) (float64, error) {
-	v, err := p.number(p.at[i], 3, maxUnits, want+", 0 or more")
+	v, err := p.Number(p.at[i], 3, 0, maxUnits, want+", 0 or more")
 	return float64(v) / 1000, err
 }
 
@@ -73,7 +71,7 @@ func (p *parser) openb() error {
 	cpu, e1 := p.size(1, "thousandths of a core")
 	mem, e2 := p.size(2, "MiB")
 	gpus, e3 := p.gpus(3)
-	return p.node(Node{Name: name, GPUType: string(p.cell(p.at[4])), GPUs: gpus, CPUs: cpu / 1000, MemGB: mem / 1024}, e1, e2, e3)
+	return p.node(Node{Name: name, GPUType: string(p.Text(p.at[4])), GPUs: gpus, CPUs: cpu / 1000, MemGB: mem / 1024}, e1, e2, e3)
 }
 
 func (p *parser) pai() error {
@@ -84,7 +82,7 @@ func (p *parser) pai() error {
 	cpu, e1 := p.size(2, "vCPU")
 	mem, e2 := p.size(3, "GiB")
 	gpus, e3 := p.gpus(4)
-	kind := string(p.cell(p.at[1]))
+	kind := string(p.Text(p.at[1]))
 	if gpus == 0 && kind == "CPU" {
 		kind = ""
 	}
@@ -98,7 +96,7 @@ func (p *parser) spot() error {
 	}
 	gpus, e1 := p.gpus(1)
 	cpu, e2 := p.size(2, "cores")
-	return p.node(Node{Name: name, GPUType: string(p.cell(p.at[0])), GPUs: gpus, CPUs: cpu}, e1, e2)
+	return p.node(Node{Name: name, GPUType: string(p.Text(p.at[0])), GPUs: gpus, CPUs: cpu}, e1, e2)
 }
 
 func (p *parser) lingjun() error {
@@ -107,11 +105,11 @@ func (p *parser) lingjun() error {
 		return err
 	}
 	for _, i := range []int{1, 2, 3} {
-		if len(p.cell(p.at[i])) == 0 {
-			return p.fault(p.at[i], "the name of a switch")
+		if len(p.Text(p.at[i])) == 0 {
+			return p.Fault(p.at[i], "the name of a switch")
 		}
 	}
-	return p.node(Node{Name: name, Core: string(p.cell(p.at[1])), Pod: string(p.cell(p.at[2])), Rack: string(p.cell(p.at[3]))})
+	return p.node(Node{Name: name, Core: string(p.Text(p.at[1])), Pod: string(p.Text(p.at[2])), Rack: string(p.Text(p.at[3]))})
 }
 
 func (p *parser) philly() error {
@@ -130,16 +128,13 @@ func (p *parser) philly() error {
 // gb reads memory with its unit, as "12GB".
 func (p *parser) gb(col int) (float64, error) {
 	const want = "GB of each GPU, as in 12GB"
-	b, ok := bytes.CutSuffix(p.cell(col), []byte("GB"))
+	b, ok := bytes.CutSuffix(p.Text(col), []byte("GB"))
 	if !ok {
-		return 0, p.fault(col, want)
+		return 0, p.Fault(col, want)
 	}
-	whole := p.fields[col]
-	p.fields[col] = b
-	v, err := p.number(col, 3, maxUnits, want)
-	p.fields[col] = whole
-	if err != nil {
-		return 0, p.fault(col, want)
+	v, _, err := traces.Decimal(string(bytes.TrimSpace(b)), 3)
+	if err != nil || v < 0 || v > maxUnits {
+		return 0, p.Fault(col, want)
 	}
 	return float64(v) / 1000, nil
 }
@@ -155,7 +150,7 @@ func (p *parser) tiresias() error {
 		return err
 	}
 	if racks*nodes+int64(len(p.inv.Nodes)) > maxNodes {
-		return p.fault(p.at[1], fmt.Sprintf("at most %d nodes in the whole file, as many for each switch", maxNodes))
+		return p.Fault(p.at[1], fmt.Sprintf("at most %d nodes in the whole file, as many for each switch", maxNodes))
 	}
 	gpus, err := p.gpus(2)
 	if err != nil {
@@ -184,7 +179,7 @@ func (p *parser) vc() error {
 	if err != nil {
 		return err
 	}
-	n, err := p.number(p.at[1], 0, maxNodes, fmt.Sprintf("a whole number of nodes, 0 to %d", maxNodes))
+	n, err := p.Number(p.at[1], 0, 0, maxNodes, fmt.Sprintf("a whole number of nodes, 0 to %d", maxNodes))
 	if err != nil {
 		return err
 	}

@@ -41,34 +41,31 @@ type Reader struct {
 var _ traces.Stream = (*Reader)(nil)
 
 // Sniff says whether head, the first bytes of a file, unpacked, is the beginning of a pod list.
-func Sniff(head []byte) bool { return header(head, required, optional) }
+func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	t, err := newTable(r, file, required...)
+	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{table: t, specs: map[string][]string{}}
-	for i, name := range required {
-		p.need[i] = t.column(name)
-	}
-	p.spec, p.qos, p.phase = t.column("gpu_spec"), t.column("qos"), t.column("pod_phase")
-	p.created, p.scheduled, p.deleted = t.column(times[0]), t.column(times[1]), t.column(times[2])
+	p := &parser{Table: t, need: t.At(required...), specs: map[string][]string{}}
+	p.spec, p.qos, p.phase = t.Column("gpu_spec"), t.Column("qos"), t.Column("pod_phase")
+	p.created, p.scheduled, p.deleted = t.Column(times[0]), t.Column(times[1]), t.Column(times[2])
 	d := &Reader{timeless: o.Static}
 	switch n := min(p.created, 0) + min(p.scheduled, 0) + min(p.deleted, 0); {
 	case n == -3:
 		d.timeless = true
 	case n < 0:
-		return nil, t.lines.Fault("", strings.Join(t.columns, ","), "all of "+strings.Join(times, ", ")+" in the header, or none")
+		return nil, t.FaultIn("", strings.Join(t.Columns(), ","), "all of "+strings.Join(times, ", ")+" in the header, or none")
 	}
 	work := o.Work
 	if work <= 0 {
 		work = time.Hour
 	}
 	for {
-		if err := t.next(); err == io.EOF {
+		if err := t.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
@@ -110,9 +107,9 @@ func (d *Reader) Moved() int { return d.moved }
 func (d *Reader) Timeless() bool { return d.timeless }
 
 type parser struct {
-	*table
-	need                        [5]int // in the order of required
-	spec, qos, phase            int    // -1 = not there; so too the next three
+	*traces.Table
+	need                        []int // of required
+	spec, qos, phase            int   // -1 = not there; so too the next three
 	created, scheduled, deleted int
 	specs                       map[string][]string
 }
@@ -121,26 +118,26 @@ type parser struct {
 const maxMem = 1 << 42
 
 func (p *parser) demand(j *traces.Job) error {
-	j.ID = string(p.cell(p.need[0]))
+	j.ID = string(p.Text(p.need[0]))
 	var err error
-	if j.CPUMilli, err = p.number(p.need[1], 0, 1<<42, "thousandths of a core, a whole number of 0 or more"); err != nil {
+	if j.CPUMilli, err = p.Number(p.need[1], 0, 0, 1<<42, "thousandths of a core, a whole number of 0 or more"); err != nil {
 		return err
 	}
-	mib, err := p.number(p.need[2], 0, maxMem, "MiB, a whole number of 0 or more")
+	mib, err := p.Number(p.need[2], 0, 0, maxMem, "MiB, a whole number of 0 or more")
 	if err != nil {
 		return err
 	}
 	j.MemBytes = mib << 20
-	gpus, err := p.number(p.need[3], 0, 1<<30, "a whole number of GPUs, 0 or more")
+	gpus, err := p.Number(p.need[3], 0, 0, 1<<30, "a whole number of GPUs, 0 or more")
 	if err != nil {
 		return err
 	}
-	milli, err := p.number(p.need[4], 0, 1000, "thousandths of a GPU, a whole number of 0 to 1000")
+	milli, err := p.Number(p.need[4], 0, 0, 1000, "thousandths of a GPU, a whole number of 0 to 1000")
 	if err != nil {
 		return err
 	}
 	if gpus > 0 && milli == 0 {
-		return p.fault(p.need[4], "1 to 1000 thousandths of a GPU, because num_gpu is not 0")
+		return p.Fault(p.need[4], "1 to 1000 thousandths of a GPU, because num_gpu is not 0")
 	}
 	j.GPUs, j.GPUMilli = int(gpus), int(milli)
 	if gpus == 0 {
@@ -149,7 +146,7 @@ func (p *parser) demand(j *traces.Job) error {
 	if j.GPUTypes, err = p.types(); err != nil {
 		return err
 	}
-	switch string(p.cell(p.qos)) {
+	switch string(p.Text(p.qos)) {
 	case "LS":
 		j.Priority = 3
 	case "Guaranteed":
@@ -158,15 +155,15 @@ func (p *parser) demand(j *traces.Job) error {
 		j.Priority = 1
 	case "BE", "":
 	default:
-		return p.fault(p.qos, "LS, Guaranteed, Burstable or BE")
+		return p.Fault(p.qos, "LS, Guaranteed, Burstable or BE")
 	}
-	j.Status = traces.ParseStatus(string(p.cell(p.phase)))
+	j.Status = traces.ParseStatus(string(p.Text(p.phase)))
 	return nil
 }
 
 // types gives one slice for each different cell: jobs share it and nobody changes it.
 func (p *parser) types() ([]string, error) {
-	b := p.cell(p.spec)
+	b := p.Text(p.spec)
 	if len(b) == 0 {
 		return nil, nil
 	}
@@ -176,7 +173,7 @@ func (p *parser) types() ([]string, error) {
 	var types []string
 	for _, s := range strings.Split(string(b), "|") {
 		if s == "" {
-			return nil, p.fault(p.spec, "names joined by |, none of them empty")
+			return nil, p.Fault(p.spec, "names joined by |, none of them empty")
 		}
 		if !slices.Contains(types, s) { // some cells name a type twice
 			types = append(types, s)
@@ -188,22 +185,22 @@ func (p *parser) types() ([]string, error) {
 
 // times reads submit and run time. skip says why the row is to be left out.
 func (p *parser) times(j *traces.Job) (skip string, err error) {
-	if j.Submit, err = p.seconds(p.created); err != nil {
+	if j.Submit, err = p.Seconds(p.created); err != nil {
 		return "", err
 	}
-	if len(p.cell(p.scheduled)) == 0 {
+	if len(p.Text(p.scheduled)) == 0 {
 		return NeverPlaced, nil
 	}
-	from, err := p.seconds(p.scheduled)
+	from, err := p.Seconds(p.scheduled)
 	if err != nil {
 		return "", err
 	}
-	to, err := p.seconds(p.deleted)
+	to, err := p.Seconds(p.deleted)
 	if err != nil {
 		return "", err
 	}
 	if to < from {
-		return "", p.fault(p.deleted, "scheduled_time or later, "+string(p.cell(p.scheduled)))
+		return "", p.Fault(p.deleted, "scheduled_time or later, "+string(p.Text(p.scheduled)))
 	}
 	if j.Work = to - from; j.Work == 0 {
 		return NoRunTime, nil

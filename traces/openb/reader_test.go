@@ -2,6 +2,7 @@ package openb
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -164,4 +165,21 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+func BenchmarkReader(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n")
+	const rows = 10000
+	for i := range rows {
+		fmt.Fprintf(&text, "pod-%04d,%d,%d,1,%d,%s,LS,Succeeded,%d,%d.0,%d.0\n", i, 1000+i%977, 2048+i%4001, 1+i%1000, [...]string{"", "T4", "V100M16|V100M32"}[i%3], i, 2*i+5, i+1)
+	}
+	b.SetBytes(int64(text.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := NewReader(strings.NewReader(text.String()), "b", Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
 }

@@ -34,13 +34,13 @@ var _ traces.Stream = (*Reader)(nil)
 
 // Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a workload.
 func Sniff(head []byte) bool {
-	t, err := newTable(bytes.NewReader(head), "", required...)
-	return err == nil && len(t.typeColumns()) > 0
+	t, err := traces.NewTable(bytes.NewReader(head), "", required...)
+	return err == nil && len(typeColumns(t.Columns())) > 0
 }
 
 // typeColumns are the indices of the columns that are GPU types, in the order of the file.
-func (t *table) typeColumns() (at []int) {
-	for i, name := range t.columns {
+func typeColumns(header []string) (at []int) {
+	for i, name := range header {
 		if name != "" && !slices.Contains(required, name) {
 			at = append(at, i)
 		}
@@ -51,45 +51,45 @@ func (t *table) typeColumns() (at []int) {
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	t, err := newTable(r, file, required...)
+	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
 		return nil, err
 	}
-	types := t.typeColumns()
+	types := typeColumns(t.Columns())
 	if len(types) == 0 {
-		return nil, t.lines.Fault("", strings.Join(t.columns, ","), "a header with also a column of run times for each GPU type")
+		return nil, t.FaultIn("", strings.Join(t.Columns(), ","), "a header with also a column of run times for each GPU type")
 	}
 	d := &Reader{}
 	for _, c := range types {
-		d.types = append(d.types, t.columns[c])
+		d.types = append(d.types, t.Columns()[c])
 	}
 	ref := slices.Index(d.types, o.Reference)
 	if o.Reference == "" {
 		ref = max(0, slices.Index(d.types, reference))
 	} else if ref < 0 {
-		return nil, t.lines.Fault(o.Reference, strings.Join(d.types, ","), "a column of run times on the reference type "+o.Reference)
+		return nil, t.FaultIn(o.Reference, strings.Join(d.types, ","), "a column of run times on the reference type "+o.Reference)
 	}
 	d.ref = d.types[ref]
-	id, submit, deadline := t.column(required[0]), t.column(required[1]), t.column(required[2])
+	id, submit, deadline := t.Column(required[0]), t.Column(required[1]), t.Column(required[2])
 	for {
-		if err := t.next(); err == io.EOF {
+		if err := t.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		j := traces.Job{ID: string(t.cell(id)), GPUs: 1, GPUMilli: 1000}
-		if j.Submit, err = t.seconds(submit); err != nil {
+		j := traces.Job{ID: string(t.Text(id)), GPUs: 1, GPUMilli: 1000}
+		if j.Submit, err = t.Seconds(submit); err != nil {
 			return nil, err
 		}
-		if b := t.cell(deadline); !strings.EqualFold(string(b), "inf") {
-			if j.Deadline, err = t.seconds(deadline); err != nil || j.Deadline == 0 {
-				return nil, t.fault(deadline, "seconds above 0 and below 292 years, or inf where there is none")
+		if b := t.Text(deadline); !strings.EqualFold(string(b), "inf") {
+			if j.Deadline, err = t.Seconds(deadline); err != nil || j.Deadline == 0 {
+				return nil, t.Fault(deadline, "seconds above 0 and below 292 years, or inf where there is none")
 			}
 		}
 		run := make([]time.Duration, len(types))
 		for i, c := range types {
-			if run[i], err = t.seconds(c); err != nil || run[i] == 0 {
-				return nil, t.fault(c, "a run time in seconds, above 0 and below 292 years")
+			if run[i], err = t.Seconds(c); err != nil || run[i] == 0 {
+				return nil, t.Fault(c, "a run time in seconds, above 0 and below 292 years")
 			}
 		}
 		j.Work = run[ref]

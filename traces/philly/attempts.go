@@ -19,7 +19,6 @@ const (
 	attemptNumber
 	attemptStart
 	attemptEnd
-	attemptColumns
 )
 
 var attemptNames = []string{"job_id", "vc", "num_gpus", "submitted_time", "attempt", "start_time", "end_time"}
@@ -70,14 +69,11 @@ type run struct {
 // their first rows. file is the name that messages give. A fault in a row is a *traces.RowError: so too a row
 // that disagrees with an earlier one of its job, or repeats the number of an attempt.
 func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
-	t, err := newTable(r, file, attemptNames...)
+	t, err := traces.NewTable(r, file, attemptNames...)
 	if err != nil {
 		return nil, err
 	}
-	p := &attemptParser{table: t}
-	for i, name := range attemptNames {
-		p.at[i] = t.column(name)
-	}
+	p := &attemptParser{Table: t, at: t.At(attemptNames...)}
 	d := &AttemptReader{attempts: map[string][]Attempt{}}
 	var runs [][]run // of d.jobs
 	type place struct {
@@ -86,7 +82,7 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 	}
 	index, taken := map[string]int{}, map[place]bool{}
 	for {
-		if err := t.next(); err == io.EOF {
+		if err := t.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
@@ -110,11 +106,11 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 		}
 		at := place{k, a.number}
 		if taken[at] {
-			return nil, p.fault(p.at[attemptNumber], "each attempt of a job once")
+			return nil, p.Fault(p.at[attemptNumber], "each attempt of a job once")
 		}
 		taken[at] = true
 		if d.jobs[k].Work > math.MaxInt64-(a.end-a.start) {
-			return nil, p.fault(p.at[attemptEnd], "attempts of together less than 292 years")
+			return nil, p.Fault(p.at[attemptEnd], "attempts of together less than 292 years")
 		}
 		d.jobs[k].Work += a.end - a.start
 		runs[k] = append(runs[k], a)
@@ -181,25 +177,21 @@ func (d *AttemptReader) Moved() int { return d.moved }
 func (d *AttemptReader) Skipped() []traces.Skip { return d.skips.All() }
 
 type attemptParser struct {
-	*table
-	at   [attemptColumns]int
+	*traces.Table
+	at   []int // of attemptNames
 	text traces.Names
 }
 
 // job reads what every row of a job says of it; Submit is on the clock as written, since 1970.
 func (p *attemptParser) job(j *traces.Job) error {
-	id := p.cell(p.at[attemptID])
+	id := p.Text(p.at[attemptID])
 	if len(id) == 0 {
-		return p.fault(p.at[attemptID], "the job's name")
+		return p.Fault(p.at[attemptID], "the job's name")
 	}
-	j.ID, j.VC = p.text.Get(id), p.text.Get(p.cell(p.at[attemptVC]))
-	const want = "a whole number of GPUs, 1 or more"
-	gpus, err := p.number(p.at[attemptGPUs], 0, 1<<30, want)
+	j.ID, j.VC = p.text.Get(id), p.text.Get(p.Text(p.at[attemptVC]))
+	gpus, err := p.Number(p.at[attemptGPUs], 0, 1, 1<<30, "a whole number of GPUs, 1 or more")
 	if err != nil {
 		return err
-	}
-	if gpus == 0 {
-		return p.fault(p.at[attemptGPUs], want)
 	}
 	j.GPUs, j.GPUMilli = int(gpus), 1000
 	j.Submit, err = p.clock(attemptSubmit)
@@ -209,17 +201,17 @@ func (p *attemptParser) job(j *traces.Job) error {
 func (p *attemptParser) same(j, first *traces.Job) error {
 	switch {
 	case j.VC != first.VC:
-		return p.fault(p.at[attemptVC], fmt.Sprintf("%s, as in an earlier row of %s", first.VC, j.ID))
+		return p.Fault(p.at[attemptVC], fmt.Sprintf("%s, as in an earlier row of %s", first.VC, j.ID))
 	case j.GPUs != first.GPUs:
-		return p.fault(p.at[attemptGPUs], fmt.Sprintf("%d, as in an earlier row of %s", first.GPUs, j.ID))
+		return p.Fault(p.at[attemptGPUs], fmt.Sprintf("%d, as in an earlier row of %s", first.GPUs, j.ID))
 	case j.Submit != first.Submit:
-		return p.fault(p.at[attemptSubmit], "the time in an earlier row of "+j.ID)
+		return p.Fault(p.at[attemptSubmit], "the time in an earlier row of "+j.ID)
 	}
 	return nil
 }
 
 func (p *attemptParser) run() (a run, err error) {
-	if a.number, err = p.number(p.at[attemptNumber], 0, math.MaxInt64, "the number of the attempt, 0 or more"); err != nil {
+	if a.number, err = p.Number(p.at[attemptNumber], 0, 0, math.MaxInt64, "the number of the attempt, 0 or more"); err != nil {
 		return a, err
 	}
 	if a.start, err = p.clock(attemptStart); err != nil {
@@ -231,7 +223,7 @@ func (p *attemptParser) run() (a run, err error) {
 	if a.end < a.start {
 		// Within the hour that stands twice when clocks are set back for winter, an end may be written before its start.
 		if a.start-a.end > time.Hour {
-			return a, p.fault(p.at[attemptEnd], "start_time or later, "+string(p.cell(p.at[attemptStart])))
+			return a, p.Fault(p.at[attemptEnd], "start_time or later, "+string(p.Text(p.at[attemptStart])))
 		}
 		a.end += time.Hour
 	}
@@ -239,9 +231,9 @@ func (p *attemptParser) run() (a run, err error) {
 }
 
 func (p *attemptParser) clock(c int) (time.Duration, error) {
-	at, ok := clock(p.cell(p.at[c]))
+	at, ok := clock(p.Text(p.at[c]))
 	if !ok {
-		return 0, p.fault(p.at[c], "a time from 1970 to 2199 such as 2017-10-09 07:01:55")
+		return 0, p.Fault(p.at[c], "a time from 1970 to 2199 such as 2017-10-09 07:01:55")
 	}
 	return at, nil
 }

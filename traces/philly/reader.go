@@ -1,10 +1,8 @@
 package philly
 
 import (
-	"bytes"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"clustergym/traces"
@@ -14,12 +12,12 @@ const (
 	colTime = iota
 	colDuration
 	colGPUs
-	colArea
 	colVC
-	columns
+	required // the columns before it must be there
 )
 
-var names = [columns]string{"timestamp", "duration", "num_gpus", "gpu_time", "cluster"}
+var names = []string{"timestamp", "duration", "num_gpus", "cluster",
+	"gpu_time"}
 
 // Reader is a traces.Stream over the table, in order of submit. The file is not in order, so all of it is in
 // memory. Not safe for concurrent use.
@@ -36,11 +34,11 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	p := &parser{lines: traces.NewLines(r, file)}
-	if err := p.header(file); err != nil {
+	t, err := traces.NewTable(r, file, names[:required]...)
+	if err != nil {
 		return nil, err
 	}
-	d := &Reader{}
+	d, p := &Reader{}, &parser{Table: t, at: t.At(names[:required]...)}
 	for {
 		var j traces.Job
 		if err := p.row(&j); err == io.EOF {
@@ -111,89 +109,31 @@ func (d *Reader) Moved() int { return d.moved }
 func (d *Reader) Repeated() int { return d.repeated }
 
 type parser struct {
-	lines *traces.Lines
-	at    [columns]int
-	width int
-	f     [][]byte
-	text  traces.Names
-}
-
-func (p *parser) header(file string) error {
-	want := "a header with " + strings.Join(names[:], ",")
-	line, err := p.lines.Next()
-	if err == io.EOF {
-		return &traces.RowError{File: file, Line: 1, Want: want}
-	} else if err != nil {
-		return err
-	}
-	for c := range p.at {
-		p.at[c] = -1
-	}
-	p.split(line)
-	p.width = len(p.f)
-	for i, f := range p.f {
-		for c := range names {
-			if string(bytes.TrimSpace(f)) == names[c] {
-				if p.at[c] >= 0 {
-					return p.lines.Fault(names[c], names[c], "each column once in the header")
-				}
-				p.at[c] = i
-			}
-		}
-	}
-	for c, i := range p.at {
-		if i < 0 && c != colArea {
-			return p.lines.Fault("", string(line), want)
-		}
-	}
-	return nil
-}
-
-func (p *parser) split(line []byte) {
-	p.f = p.f[:0]
-	for {
-		i := bytes.IndexByte(line, ',')
-		if i < 0 {
-			break
-		}
-		p.f = append(p.f, line[:i])
-		line = line[i+1:]
-	}
-	p.f = append(p.f, line)
+	*traces.Table
+	at   []int // of names, those that must be there
+	text traces.Names
 }
 
 // row reads the next row; Submit is on the clock as written, since 1970.
-func (p *parser) row(j *traces.Job) error {
-	var line []byte
-	for len(line) == 0 {
-		var err error
-		if line, err = p.lines.Next(); err != nil {
-			return err
-		}
+func (p *parser) row(j *traces.Job) (err error) {
+	if err = p.Next(); err != nil {
+		return err
 	}
-	if p.split(line); len(p.f) != p.width {
-		return p.lines.Fault("", strconv.Itoa(len(p.f))+" fields", strconv.Itoa(p.width)+", as in the header")
-	}
-	at, ok := clock(p.f[p.at[colTime]])
+	at, ok := clock(p.Text(p.at[colTime]))
 	if !ok {
-		return p.fault(colTime, "a time from 1970 to 2199 such as 2017-10-09 07:01:55")
+		return p.Fault(p.at[colTime], "a time from 1970 to 2199 such as 2017-10-09 07:01:55")
 	}
-	work, _, err := traces.Decimal(string(p.f[p.at[colDuration]]), 9)
-	if err != nil || work < 0 {
-		return p.fault(colDuration, "seconds, 0 or more and below 292 years")
+	j.Submit = at
+	if j.Work, err = p.Seconds(p.at[colDuration]); err != nil {
+		return err
 	}
-	gpus, exact, err := traces.Decimal(string(p.f[p.at[colGPUs]]), 0)
-	if err != nil || !exact || gpus < 1 || gpus > 1<<30 {
-		return p.fault(colGPUs, "a whole number of GPUs, 1 or more")
+	gpus, err := p.Number(p.at[colGPUs], 0, 1, 1<<30, "a whole number of GPUs, 1 or more")
+	if err != nil {
+		return err
 	}
-	j.Submit, j.Work = at, time.Duration(work)
 	j.GPUs, j.GPUMilli = int(gpus), 1000
-	j.VC = p.text.Get(p.f[p.at[colVC]])
+	j.VC = p.text.Get(p.Text(p.at[colVC]))
 	return nil
-}
-
-func (p *parser) fault(col int, want string) error {
-	return p.lines.Fault(names[col], string(p.f[p.at[col]]), want)
 }
 
 // clock reads "2006-01-02 15:04:05" as the time since 1970, ten times as quickly as time.Parse.

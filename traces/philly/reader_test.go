@@ -80,7 +80,7 @@ func TestClockAgreesWithTheStandardLibrary(t *testing.T) {
 func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	const head = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,1,1,1,a\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty file":      {"", `t.csv:1: got "", want a header with timestamp,duration,num_gpus,gpu_time,cluster`},
+		"empty file":      {"", `t.csv:1: got "", want a header with timestamp, duration, num_gpus, cluster`},
 		"another header":  {"timestamp,duration,gpus,gpu_time,cluster\n", `t.csv:1: got "timestamp,duration,gpus,gpu_time,cluster", want a header`},
 		"a column twice":  {"timestamp,duration,num_gpus,cluster,cluster\n", `t.csv:1: cluster: got "cluster", want each column once`},
 		"a field missing": {head + "2017-10-09 07:01:55,1,1,1\n", `t.csv:3: got "4 fields", want 5, as in the header`},

@@ -1,10 +1,12 @@
 package philly
 
+import "clustergym/traces"
+
 // Sniff says whether head, the first bytes of a file, unpacked, is the beginning of the table of jobs.
 func Sniff(head []byte) bool {
-	return header(head, []string{names[colTime], names[colDuration], names[colGPUs], names[colVC]}, []string{names[colArea]})
+	return traces.HasHeader(head, names[:required], names[required:])
 }
 
 // SniffAttempts says whether head, the first bytes of a file, unpacked, is the beginning of the table of
 // attempts.
-func SniffAttempts(head []byte) bool { return header(head, attemptNames, nil) }
+func SniffAttempts(head []byte) bool { return traces.HasHeader(head, attemptNames, nil) }

@@ -14,7 +14,6 @@ const (
 	colIterations
 	colModel
 	colDuration
-	columns
 )
 
 var (
@@ -36,42 +35,37 @@ type Reader struct {
 var _ traces.Stream = (*Reader)(nil)
 
 // Sniff says whether head, the first bytes of a file, unpacked, is the beginning of a workload.
-func Sniff(head []byte) bool { return header(head, required, optional) }
+func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := newTable(r, file, required...)
+	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
 		return nil, err
 	}
-	var at [columns]int
-	for i, name := range required {
-		at[i] = t.column(name)
-	}
+	at := t.At(required...)
 	var models traces.Names
 	d := &Reader{}
 	for {
-		if err := t.next(); err == io.EOF {
+		if err := t.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		j := traces.Job{ID: string(t.cell(at[colID])), Model: models.Get(t.cell(at[colModel])), GPUMilli: 1000}
-		gpus, err := t.number(at[colGPUs], 0, 1<<30, wantGPUs)
+		j := traces.Job{ID: string(t.Text(at[colID])), Model: models.Get(t.Text(at[colModel])), GPUMilli: 1000}
+		gpus, err := t.Number(at[colGPUs], 0, 1, 1<<30, "a whole number of GPUs, 1 or more")
 		if err != nil {
 			return nil, err
 		}
-		if j.GPUs = int(gpus); gpus == 0 {
-			return nil, t.fault(at[colGPUs], wantGPUs)
-		}
-		if j.Submit, err = t.seconds(at[colSubmit]); err != nil {
+		j.GPUs = int(gpus)
+		if j.Submit, err = t.Seconds(at[colSubmit]); err != nil {
 			return nil, err
 		}
-		if j.Iterations, err = t.number(at[colIterations], 0, math.MaxInt64, "a whole number, 0 or more"); err != nil {
+		if j.Iterations, err = t.Number(at[colIterations], 0, 0, math.MaxInt64, "a whole number, 0 or more"); err != nil {
 			return nil, err
 		}
-		if j.Work, err = t.seconds(at[colDuration]); err != nil {
+		if j.Work, err = t.Seconds(at[colDuration]); err != nil {
 			return nil, err
 		}
 		if j.Work == 0 {
@@ -84,8 +78,6 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	d.stream.Jobs = d.jobs
 	return d, nil
 }
-
-const wantGPUs = "a whole number of GPUs, 1 or more"
 
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
