@@ -26,16 +26,16 @@ func TestRandomSchedulersNeverBreakTheBooks(t *testing.T) {
 			count, busy := 0, 0
 			for seed := part; count < want/parts; seed += parts {
 				r := rand.New(rand.NewPCG(seed, 5))
-				spec := mixedSpec(r)
+				spec, cfg := richSpec(r), richConfig(r, second)
 				if r.IntN(4) == 0 {
-					spec = short(t, "pool:9")
+					spec, cfg.Failures.MTBF = short(t, "pool:9"), 0
 				}
-				cfg := sim.Config{Comm: []string{"none", "tree"}[r.IntN(2)], Restart: time.Duration(r.IntN(3)) * second}
 				if r.IntN(4) == 0 {
 					cfg.Horizon = time.Duration(1+r.IntN(500)) * second
 				}
-				s := start(t, cfg, spec, mixed(r, 1+r.IntN(60), 5, second))
+				s := start(t, cfg, spec, rich(r, 1+r.IntN(60), 5, second))
 				c := newChaos(t, r)
+				c.moves = true
 				runChaos(t, s, c)
 				if v := s.View(); cfg.Horizon == 0 && v.Ended() != v.Arrived() {
 					t.Fatalf("seed %d: %d of %d jobs ended", seed, v.Ended(), v.Arrived())
@@ -54,9 +54,11 @@ func TestRandomSchedulersNeverBreakTheBooks(t *testing.T) {
 func TestEqualSeedsEqualBytes(t *testing.T) {
 	play := func(seed uint64) string {
 		r := rand.New(rand.NewPCG(seed, 6))
-		s := start(t, sim.Config{Comm: "tree"}, mixedSpec(r), mixed(r, 40, 4, second))
+		s := start(t, richConfig(r, second), richSpec(r), rich(r, 40, 4, second))
 		var l lines
-		runChaos(t, s, newChaos(t, r), &l)
+		c := newChaos(t, r)
+		c.moves = true
+		runChaos(t, s, c, &l)
 		return l.b.String()
 	}
 	if play(1) != play(1) {
@@ -69,21 +71,33 @@ func TestEqualSeedsEqualBytes(t *testing.T) {
 
 // A simulator that was used before behaves like a new one.
 func TestResetForgets(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
-	spec := mixedSpec(r)
-	first, second := mixed(r, 40, 4, second), mixed(r, 30, 4, second)
-	used := start(t, sim.DefaultConfig(), spec, first)
+	for seed := range uint64(50) {
+		testResetForgets(t, seed)
+	}
+}
+
+func testResetForgets(t *testing.T, seed uint64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 7))
+	spec, cfg := richSpec(r), richConfig(r, second)
+	first, second := rich(r, 40, 4, second), rich(r, 30, 4, second)
+	used := start(t, cfg, spec, first)
+	c := newChaos(t, r)
+	c.moves = true
 	for range 12 { // leave it in the middle of a run
 		advance(t, used)
-		newChaos(t, r).play(t, used)
+		c.play(t, used)
+		_ = used.View().OnNode(0)
 	}
-	fresh := start(t, sim.DefaultConfig(), spec, second)
+	fresh := start(t, cfg, spec, second)
 	if err := used.Reset(stream(second)); err != nil {
 		t.Fatal(err)
 	}
 	var logs [2]lines
 	for k, s := range []*sim.Simulator{used, fresh} {
-		runChaos(t, s, newChaos(t, rand.New(rand.NewPCG(8, 8))), &logs[k])
+		c := newChaos(t, rand.New(rand.NewPCG(8, 8)))
+		c.moves = true
+		runChaos(t, s, c, &logs[k])
 	}
 	if logs[0].b.String() != logs[1].b.String() {
 		t.Errorf("used:\n%s\nfresh:\n%s", logs[0].b.String(), logs[1].b.String())

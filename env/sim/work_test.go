@@ -193,6 +193,10 @@ func TestScalingByAPowerOfTwo(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		shift := rapid.IntRange(1, 12).Draw(t, "shift")
 		restart := time.Duration(rapid.IntRange(0, 3).Draw(t, "restart"))
+		upTo := func(most time.Duration, what string) time.Duration {
+			return time.Duration(rapid.Int64Range(0, int64(most)).Draw(t, what))
+		}
+		checkpoint, overhead, horizon := upTo(20*second, "checkpoint"), upTo(20*ms, "overhead"), upTo(1000*second, "horizon")
 		var log [2]string
 		for k := range log {
 			f := time.Duration(1)
@@ -203,7 +207,9 @@ func TestScalingByAPowerOfTwo(t *testing.T) {
 			spec := mixedSpec(r)
 			spec.Speeds = nil
 			jobs := mixed(r, 25, 4, f*(second/3))
-			s := start(t, sim.Config{Comm: "none", Restart: restart * f}, spec, jobs)
+			cfg := sim.Config{Comm: "none", Restart: restart * f, Checkpoint: checkpoint * f, Horizon: horizon * f, Overhead: sim.Overhead{
+				Start: overhead * f, StartPerGPU: overhead / 2 * f, Stop: overhead / 3 * f, StopPerGPU: overhead / 5 * f}}
+			s := start(t, cfg, spec, jobs)
 			c := newChaos(t, r)
 			c.scale, c.legal = f*(second/5), true
 			var out eventLog
