@@ -191,7 +191,7 @@ func (b *builder) reset(id string) {
 
 func (b *builder) add(w *row, t *table) error {
 	if b.line == 0 {
-		b.line = t.lines.Line()
+		b.line = t.Line()
 	}
 	number, parents, cut := parseName(w.name, b.buf)
 	if number != 0 {

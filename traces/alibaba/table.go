@@ -1,11 +1,8 @@
 package alibaba
 
 import (
-	"bytes"
 	"io"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"clustergym/traces"
@@ -42,73 +39,25 @@ type row struct {
 
 // table reads rows.
 type table struct {
-	lines *traces.Lines
-	at    [columns]int // -1 = not in this file
-	width int
-	f     [][]byte
+	*traces.Table
+	at    []int // by column; -1 = not in this file
 	words traces.Names
 }
 
 func newTable(r io.Reader, file string) (*table, error) {
-	t := &table{lines: traces.NewLines(r, file)}
-	want := "a header with " + strings.Join(names[:required], ",")
-	line, err := t.lines.Next()
-	if err == io.EOF {
-		return nil, &traces.RowError{File: file, Line: 1, Want: want}
-	} else if err != nil {
+	t, err := traces.NewTable(r, file, names[:required]...)
+	if err != nil {
 		return nil, err
 	}
-	t.split(line)
-	t.width = len(t.f)
-	var missing []string
-	for c, name := range names {
-		t.at[c] = -1
-		for i, f := range t.f {
-			if string(f) != name {
-				continue
-			}
-			if t.at[c] >= 0 {
-				return nil, t.lines.Fault(name, name, "each column once in the header")
-			}
-			t.at[c] = i
-		}
-		if t.at[c] < 0 && c < required {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, t.lines.Fault("", string(line), want+" (missing: "+strings.Join(missing, ", ")+")")
-	}
-	return t, nil
-}
-
-// split cuts at commas; blanks and quotes around a field go.
-func (t *table) split(line []byte) {
-	t.f = t.f[:0]
-	for more := true; more; {
-		var f []byte
-		f, line, more = bytes.Cut(line, []byte{','})
-		f = bytes.TrimSpace(f)
-		if len(f) > 1 && f[0] == '"' && f[len(f)-1] == '"' {
-			f = f[1 : len(f)-1]
-		}
-		t.f = append(t.f, f)
-	}
+	return &table{Table: t, at: t.At(names[:]...)}, nil
 }
 
 // next reads the next row into w; empty lines are passed over.
 func (t *table) next(w *row) error {
-	var line []byte
-	for len(bytes.TrimSpace(line)) == 0 {
-		var err error
-		if line, err = t.lines.Next(); err != nil {
-			return err
-		}
+	if err := t.Next(); err != nil {
+		return err
 	}
-	if t.split(line); len(t.f) != t.width {
-		return t.lines.Fault("", strconv.Itoa(len(t.f))+" fields", strconv.Itoa(t.width)+", as in the header")
-	}
-	*w = row{name: t.f[t.at[colTask]], job: t.f[t.at[colJob]], status: t.words.Get(t.f[t.at[colStatus]])}
+	*w = row{name: t.cell(colTask), job: t.cell(colJob), status: t.words.Get(t.cell(colStatus))}
 	if len(w.name) == 0 {
 		return t.fault(colTask, "a name such as M1 or R2_1")
 	}
@@ -134,7 +83,7 @@ func (t *table) next(w *row) error {
 			return err
 		}
 	}
-	if t.at[colMean] >= 0 && len(t.f[t.at[colMean]]) > 0 {
+	if len(t.cell(colMean)) > 0 {
 		mean, err := t.number(colMean, 9, math.MaxInt64, "seconds, 0 or more, or nothing where unknown")
 		if err != nil {
 			return err
@@ -147,36 +96,18 @@ func (t *table) next(w *row) error {
 // number is the field times 10^places, 0 where it is empty. Binary fractions of measured means are rounded; counts
 // must be whole.
 func (t *table) number(col, places int, most int64, want string) (int64, error) {
-	b := t.f[t.at[col]]
-	if len(b) == 0 {
+	if len(t.cell(col)) == 0 {
 		return 0, nil
 	}
-	v, exact, err := traces.Decimal(string(b), places)
-	if err != nil || v < 0 || v > most || places == 0 && !exact {
-		return 0, t.fault(col, want)
-	}
-	return v, nil
+	return t.Number(t.at[col], places, 0, most, want)
 }
 
-func (t *table) fault(col int, want string) error {
-	return t.lines.Fault(names[col], string(t.f[t.at[col]]), want)
-}
+func (t *table) cell(col int) []byte { return t.Text(t.at[col]) }
 
-// Sniff says whether the first bytes of a file are of this format: a header with task_name, job_name,
-// instance_num and start_time.
+func (t *table) fault(col int, want string) error { return t.Fault(t.at[col], want) }
+
+// Sniff says whether the first bytes of a file are of this format: a header with task_name, instance_num, job_name
+// and start_time.
 func Sniff(head []byte) bool {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	line, _, _ := bytes.Cut(head, []byte{'\n'})
-	var t table
-	t.split(line)
-	found := 0
-	for _, c := range [...]int{colTask, colInstances, colJob, colStart} {
-		for _, f := range t.f {
-			if string(f) == names[c] {
-				found++
-				break
-			}
-		}
-	}
-	return found == 4
+	return traces.HasColumns(head, names[colTask], names[colInstances], names[colJob], names[colStart])
 }
