@@ -34,11 +34,20 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 	if checked {
 		t.Skip("checking the books after every change allocates")
 	}
+	rich := contended()
+	rich.Interference, rich.InterferenceScope, rich.Checkpoint, rich.Overhead.Start = halves{}, "node", second, second
+	rich.Failures, rich.Seed = sim.Failures{MTBF: time.Hour, MTTR: time.Minute}, 1
 	for _, name := range []string{"pool:32", "4x8"} {
-		for _, comm := range []string{"none", "tree"} {
-			t.Run(name+"/"+comm, func(t *testing.T) {
+		for what, cfg := range map[string]sim.Config{"none": {Comm: "none"}, "tree": {Comm: "tree"}, "ring": {Comm: "ring"}, "rich": rich} {
+			if name == "pool:32" {
+				cfg.Failures.MTBF = 0
+			}
+			t.Run(name+"/"+what, func(t *testing.T) {
 				jobs := plain(500, 32)
-				s := start(t, sim.Config{Comm: comm}, short(t, name), jobs)
+				for i := range jobs {
+					jobs[i].Profile = models[i%len(models)]
+				}
+				s := start(t, cfg, short(t, name), jobs)
 				var src traces.Slice
 				var sch sim.Scheduler = newGreedy(t, "best-fit")
 				ctx := context.Background()
@@ -52,8 +61,9 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				run() // which GPU lists a number has had depends on the run before: warm twice
-				run()
+				for range 4 { // which GPU lists a number has had depends on the run before
+					run()
+				}
 				if n := testing.AllocsPerRun(3, run); n != 0 {
 					t.Errorf("%v allocations in a run of %d jobs", n, len(jobs))
 				}
@@ -115,6 +125,46 @@ func BenchmarkSimulator(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}
+
+type mild struct{}
+
+func (mild) Kept(_, _ *traces.Job) float64 { return 0.95 }
+
+// BenchmarkNeighbours is BenchmarkSimulator where rates depend on the other jobs.
+func BenchmarkNeighbours(b *testing.B) {
+	for _, what := range []string{"contention", "interference", "failures"} {
+		b.Run(what, func(b *testing.B) {
+			jobs := plain(10_000, 256)
+			for i := range jobs {
+				jobs[i].Profile = models[i%len(models)]
+				jobs[i].Submit *= 10 // else slow jobs make queues, and these are what takes the time
+			}
+			cfg := sim.DefaultConfig()
+			switch what {
+			case "contention":
+				cfg.Comm = what
+			case "interference":
+				cfg.Interference, cfg.InterferenceScope = mild{}, "node"
+			case "failures":
+				cfg.Failures, cfg.Checkpoint = sim.Failures{MTBF: 24 * time.Hour, MTTR: time.Hour}, time.Minute
+			}
+			s := start(b, cfg, short(b, "64x8"), jobs)
+			var src traces.Slice
+			sch := newGreedy(b, "first-fit")
+			b.ReportAllocs()
+			for b.Loop() {
+				src.Reset(jobs)
+				if err := s.Reset(&src); err != nil {
+					b.Fatal(err)
+				}
+				if err := play(ctx, s, sch, func(*sim.Point) {}); err != nil {
+					b.Fatal(err)
+				}
+			}
 			b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
 		})
 	}
