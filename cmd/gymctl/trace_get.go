@@ -14,6 +14,9 @@ import (
 	"clustergym/experiments/catalog"
 )
 
+// publicTraces is the catalogue; tests put another in its place.
+var publicTraces = catalog.Public
+
 // getFlags are those of trace get.
 type getFlags struct {
 	list, all, asJSON  bool
@@ -40,7 +43,7 @@ licence of its own, which is printed with the paper to cite.`,
 			}
 			return args(1, 1<<10, "one or more NAMEs, --list or --all")(c, names)
 		},
-		ValidArgsFunction: cobra.FixedCompletions(catalog.Public().Names(), cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: cobra.FixedCompletions(publicTraces().Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(c *cobra.Command, names []string) error {
 			if g.list && g.all {
 				return mistake("--list does not go with --all")
@@ -53,7 +56,7 @@ licence of its own, which is printed with the paper to cite.`,
 				return a.listPublic(dir, g.asJSON)
 			}
 			if g.all {
-				names = catalog.Public().Names()
+				names = publicTraces().Names()
 			}
 			return a.getPublic(c.Context(), names, dir, &g)
 		},
@@ -104,7 +107,8 @@ type publicTrace struct {
 	Licence       string `json:"licence"`
 	NonCommercial bool   `json:"noncommercial"`
 	Cite          string `json:"cite"`
-	Next          string `json:"next"` // the command to try, "" where none reads it by itself
+	Needs         string `json:"needs"` // the entry that Next also wants, and that is not in the cache
+	Next          string `json:"next"`  // the command to try, "" where none reads it by itself
 }
 
 type file struct {
@@ -113,32 +117,45 @@ type file struct {
 	SHA256 string `json:"sha256"`
 }
 
-func newPublicTrace(e *catalog.Entry, path string) publicTrace {
-	s := catalog.Public().SourceOf(e)
+// newPublicTrace describes e, which stands at path or would stand there; dir is the cache.
+func newPublicTrace(e *catalog.Entry, path, dir string) (publicTrace, error) {
+	s := publicTraces().SourceOf(e)
 	p := publicTrace{Name: e.Name, What: e.What, Kind: e.Kind, Format: e.Format, Path: path, Bytes: e.Size(), Licence: s.Licence,
-		NonCommercial: s.NonCommercial, Cite: s.Cite, Next: nextCommand(e, path)}
+		NonCommercial: s.NonCommercial, Cite: s.Cite}
 	for i := range e.Files {
 		p.Files = append(p.Files, file{s.URL(catalog.Publisher, &e.Files[i]), e.Files[i].Size, e.Files[i].SHA256})
 	}
-	return p
-}
-
-// nextCommand is what to try with a fetched entry.
-func nextCommand(e *catalog.Entry, path string) string {
-	if strings.ContainsAny(path, " \t'\"$&;|<>()*?[]#~`\\!{}") { // what a shell would take apart
-		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
 	switch e.Kind {
 	case catalog.KindTrace:
-		return "gymctl trace stats " + path
+		p.Next = "gymctl trace stats " + shellWord(path)
 	case catalog.KindInventory:
-		return "gymctl config show --cluster " + path
+		p.Next = "gymctl config show --cluster " + shellWord(path)
 	}
-	return ""
+	if e.Profiles == "" {
+		return p, nil
+	}
+	table, err := publicTraces().Find(e.Profiles)
+	if err != nil {
+		return p, err
+	}
+	p.Next += " --profiles " + shellWord(table.Path(dir)) + " --reference " + e.Reference
+	here, err := table.In(dir)
+	if !here {
+		p.Needs = table.Name
+	}
+	return p, err
+}
+
+// shellWord is s as a shell reads it as one word.
+func shellWord(s string) string {
+	if strings.ContainsAny(s, " \t\n'\"$&;|<>()*?[]#~`\\!{}") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
 }
 
 func (a *app) listPublic(dir string, asJSON bool) error {
-	c := catalog.Public()
+	c := publicTraces()
 	list := []publicTrace{}
 	for i := range c.Entries {
 		e := &c.Entries[i]
@@ -146,7 +163,10 @@ func (a *app) listPublic(dir string, asJSON bool) error {
 		if err != nil {
 			return &experiments.InputError{Err: err}
 		}
-		p := newPublicTrace(e, e.Path(dir))
+		p, err := newPublicTrace(e, e.Path(dir), dir)
+		if err != nil {
+			return &experiments.InputError{Err: err}
+		}
 		p.Here = here
 		list = append(list, p)
 	}
@@ -191,7 +211,7 @@ func (a *app) listTable(rows [][]string) error {
 func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getFlags) error {
 	var entries []*catalog.Entry
 	for _, n := range names { // every name first: a slip in the last is told before anything is fetched
-		e, err := catalog.Public().Find(n)
+		e, err := publicTraces().Find(n)
 		if err != nil {
 			return &experiments.InputError{Err: err}
 		}
@@ -205,7 +225,7 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 		if i > 0 && !g.asJSON && len(list) > 0 {
 			a.printf("\n")
 		}
-		fetched, err := getter.Get(ctx, catalog.Public().SourceOf(e), e)
+		fetched, err := getter.Get(ctx, publicTraces().SourceOf(e), e)
 		bar.close()
 		path := e.Path(dir)
 		if err == nil && g.out != "" {
@@ -221,7 +241,10 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 			failed = append(failed, err)
 			continue
 		}
-		p := newPublicTrace(e, path)
+		p, err := newPublicTrace(e, path, dir)
+		if err != nil {
+			return &experiments.InputError{Err: err}
+		}
 		p.Here, p.Fetched = true, fetched
 		if list = append(list, p); !g.asJSON {
 			a.showPublic(p)
@@ -251,6 +274,9 @@ func (a *app) showPublic(p publicTrace) {
 	a.printf("  path     %s (%s, %s%s)\n", p.Path, how, catalog.FormatSize(p.Bytes), hash)
 	a.printf("  licence  %s\n", p.Licence)
 	a.printf("  cite     %s\n", p.Cite)
+	if p.Needs != "" {
+		a.printf("  needs    %s, from which its run times follow: gymctl trace get %s\n", p.Needs, p.Needs)
+	}
 	if p.Next != "" {
 		a.printf("  try      %s\n", p.Next)
 	}
@@ -295,8 +321,8 @@ func (b *fetchBar) close() {
 
 // publicSize is how many bytes the whole catalogue has.
 func publicSize() (n int64) {
-	for i := range catalog.Public().Entries {
-		n += catalog.Public().Entries[i].Size()
+	for i := range publicTraces().Entries {
+		n += publicTraces().Entries[i].Size()
 	}
 	return n
 }

@@ -50,8 +50,12 @@ type Entry struct {
 	Kind   string `yaml:"kind"`
 	Format string `yaml:"format"` // the reader's name; "" for KindSeries
 	Source string `yaml:"source"` // name of a Source
-	Folder bool   `yaml:"folder"`
-	Files  []File `yaml:"files"`
+	// Profiles is the entry of KindProfiles from which the run times follow of a trace that has none itself, and Reference
+	// a GPU type of it; "" for others.
+	Profiles  string `yaml:"profiles"`
+	Reference string `yaml:"reference"`
+	Folder    bool   `yaml:"folder"`
+	Files     []File `yaml:"files"`
 }
 
 // File is one file of an entry.
@@ -186,6 +190,9 @@ func (c *Catalog) Validate() error {
 		l.Add(slices.Contains(sources, e.Source), key+"source", e.Source, "the name of a source")
 		l.Add(len(e.Files) == 1 || e.Folder && len(e.Files) > 0, key+"files", len(e.Files), "one file, or several in a folder")
 		names[e.Name] = true
+		p, err := c.Find(e.Profiles)
+		l.Add(e.Profiles == "" || err == nil && p.Kind == KindProfiles, key+"profiles", e.Profiles, "the name of an entry of kind "+KindProfiles)
+		l.Add((e.Profiles == "") == (e.Reference == ""), key+"reference", e.Reference, "a GPU type beside profiles, and none without")
 		for j, f := range e.Files {
 			at := fmt.Sprintf("%sfiles[%d].", key, j)
 			l.Add(f.Path != "" && f.Path == path.Clean(f.Path) && filepath.IsLocal(f.Path), at+"path", f.Path, "a path in the repository")

@@ -45,17 +45,6 @@ func TestThePublicCatalogIsValid(t *testing.T) {
 	}
 }
 
-func TestEveryFormatHasAReader(t *testing.T) {
-	for _, e := range Public().Entries {
-		if e.Format == "" {
-			continue
-		}
-		if st, err := os.Stat(filepath.Join("..", "..", "traces", e.Format)); err != nil || !st.IsDir() {
-			t.Errorf("%s has format %s, which nothing in traces reads", e.Name, e.Format)
-		}
-	}
-}
-
 func TestAFaultyCatalogIsRefusedWithAllFaults(t *testing.T) {
 	const good = `sources:
   - {name: s, repository: a/b, commit: 0123456789012345678901234567890123456789, licence: MIT, cite: a paper}
@@ -91,6 +80,9 @@ entries:
 		{"to: one.csv", "to: /one.csv", "entries[0].files[0].to: "},
 		{"to: one.csv", "to: .one.csv", "entries[0].files[0].to: "},
 		{"to: one.csv", "to: d/one.csv", "entries[0].files[0].to: "},
+		{"source: s", "source: s\n    profiles: one\n    reference: v100", "entries[0].profiles: "},
+		{"source: s", "source: s\n    profiles: none\n    reference: v100", "entries[0].profiles: "},
+		{"source: s", "source: s\n    reference: v100", "entries[0].reference: "},
 		{"size: 3", "size: 0", "entries[0].files[0].size: "},
 		{"sha256: 0", "sha256: ", "entries[0].files[0].sha256: "},
 		{"sha256: 0", "sha256: A", "entries[0].files[0].sha256: "},

@@ -61,6 +61,9 @@ type StoppedError struct {
 }
 
 func (e *StoppedError) Error() string {
+	if e.Done == 0 {
+		return fmt.Sprintf("nothing of %s has arrived yet; the same command begins again", e.Entry)
+	}
 	return fmt.Sprintf("%s of %s of %s have arrived and are kept; the same command goes on from there", FormatSize(e.Done), FormatSize(e.Size), e.Entry)
 }
 
