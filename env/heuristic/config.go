@@ -20,13 +20,13 @@ type Config struct {
 	Estimates string `yaml:"estimates"` // what is told of run times: exact, trace, noisy:SIGMA
 	// Limits are the attained service times at which LAS demotes a job to the next queue.
 	Limits []time.Duration `yaml:"limits,omitempty"`
-	// Promote brings a job of las and las-2d back to the first queue, with nothing attained, when it has waited
-	// since its last stop for this many times the time it has run (Tiresias' knob: 1, 2, 4, 8); 0 = never.
+	// Promote brings a job of las and las-2d back to the first queue, with nothing attained, when it has waited this
+	// many times as long as it has run (Tiresias' knob: 1, 2, 4, 8; see las); 0 = never.
 	Promote float64 `yaml:"promote,omitempty"`
 	// Quantum is the service quantum of gittins-2d, in GPU-time.
 	Quantum time.Duration `yaml:"quantum,omitempty"`
-	// Service is the distribution of the jobs' GPU-times that gittins-2d knows; needed there only. It is not
-	// changed.
+	// Service is the distribution of the jobs' GPU-times that gittins-2d knows; empty = it learns from jobs that
+	// finish. It is not changed.
 	Service []time.Duration `yaml:"-"`
 	// Align is how much tetris weighs alignment against shortness, 0 to 1.
 	Align float64 `yaml:"align,omitempty"`

@@ -5,6 +5,9 @@ import "clustergym/env/sim"
 // KeyOf is the rank that p's order gives to j now, least first.
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
 	s := p.(*Scheduler)
+	if s.rule.prepare != nil {
+		s.rule.prepare(s, v)
+	}
 	return s.rule.key(s, v, j)
 }
 

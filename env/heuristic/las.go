@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -13,6 +14,11 @@ import (
 // to, then those that wait; a job that is stopped goes to the front of those that wait, one that falls goes to
 // the back of its new queue, also if it is stopped in the same pass. Several that fall at once fall in the order
 // of the trace.
+//
+// With Config.Promote, Tiresias' knob against starvation, a job that waits below queue 0 rises to the back of queue 0
+// when it has waited this many times as long as it has run, both counted since it last rose, waiting only from when it
+// has run again; what it has run counts from 0 again. It is time that counts here, also where GPU-time decides the
+// queue.
 var las = rule{name: "las", preemptive: true, key: lasKey,
 	state: func(s *Scheduler) stateful { return newQueues(s, false, false) }}
 
@@ -33,6 +39,8 @@ func lasKey(s *Scheduler, _ *sim.View, j sim.Job) float64 { return s.state.(*que
 type place struct {
 	queue int
 	rank  float64
+	ran   int64 // of a job's run time, what does not count any more
+	idle  int64 // and of the time that it has waited
 }
 
 const waitBase = 1 << 48
@@ -44,8 +52,10 @@ type queues struct {
 	s                   *Scheduler
 	byGPU, late         bool
 	limits              []int64
-	at                  []place // by job
-	byPos               []entry // scratch
+	promote             float64
+	at                  []place   // by job
+	rising              []sim.Job // scratch
+	byPos               []entry   // scratch
 	started, front, end []float64
 }
 
@@ -54,7 +64,7 @@ func newQueues(s *Scheduler, byGPU, late bool) *queues {
 	q, ok := s.state.(*queues)
 	if !ok {
 		n := len(s.cfg.Limits) + 1
-		q = &queues{s: s, byGPU: byGPU, late: late, started: make([]float64, n), front: make([]float64, n), end: make([]float64, n)}
+		q = &queues{s: s, byGPU: byGPU, late: late, promote: s.cfg.Promote, started: make([]float64, n), front: make([]float64, n), end: make([]float64, n)}
 		for _, d := range s.cfg.Limits {
 			q.limits = append(q.limits, int64(d))
 		}
@@ -70,7 +80,7 @@ func (q *queues) submit(_ *sim.View, j sim.Job) {
 	for int(j) >= len(q.at) {
 		q.at = append(q.at, place{})
 	}
-	q.at[j] = place{0, q.back(0)}
+	q.at[j] = place{queue: 0, rank: q.back(0)}
 }
 
 func (q *queues) back(queue int) float64 {
@@ -85,7 +95,8 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 	slices.SortFunc(q.byPos, func(a, b entry) int { return a.pos - b.pos })
 	for _, e := range q.byPos {
 		p := &q.at[e.job]
-		got, per := int64(v.Ran(e.job)), int64(1)
+		ran := int64(v.Ran(e.job)) - p.ran
+		got, per := ran, int64(1)
 		if q.byGPU {
 			per = int64(v.Request(e.job).GPUs)
 			got *= per
@@ -98,9 +109,16 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 			t := now + (q.limits[p.queue]-got+per-1)/per
 			if q.late {
 				const second = int64(time.Second)
-				t = now + (q.limits[p.queue]-int64(v.Ran(e.job)))/(per*second)*second
+				t = now + (q.limits[p.queue]-ran)/(per*second)*second
 			}
 			if t > now && (until == 0 || t < until) {
+				until = t
+			}
+		}
+	}
+	if q.promote > 0 {
+		for _, j := range v.Waiting() {
+			if t := q.rises(v, j); t > now && (until == 0 || t < until) {
 				until = t
 			}
 		}
@@ -108,9 +126,49 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 	return until
 }
 
-func (q *queues) after(chosen, stopped []entry) {
+// waitedSoFar is how long j has waited since it was submitted.
+func waitedSoFar(v *sim.View, j sim.Job) int64 {
+	return int64(v.Now() - v.Trace(j).Submit - v.Ran(j))
+}
+
+// rises is when j, if it goes on waiting, comes back to queue 0: 0 if never.
+func (q *queues) rises(v *sim.View, j sim.Job) int64 {
+	p := &q.at[j]
+	ran := int64(v.Ran(j)) - p.ran
+	if p.queue == 0 || ran <= 0 {
+		return 0
+	}
+	wait := math.Ceil(q.promote*float64(ran)) - float64(waitedSoFar(v, j)-p.idle)
+	if wait > math.MaxInt64/4 {
+		return 0
+	}
+	return max(1, int64(v.Now())+int64(wait))
+}
+
+// rise brings those back to queue 0 that have waited long enough, in the order of the trace.
+func (q *queues) rise(v *sim.View) bool {
+	if q.promote == 0 {
+		return false
+	}
+	q.rising = q.rising[:0]
+	for _, j := range v.Waiting() {
+		if t := q.rises(v, j); t > 0 && t <= int64(v.Now()) {
+			q.rising = append(q.rising, j)
+		}
+	}
+	slices.SortFunc(q.rising, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
+	for _, j := range q.rising {
+		q.at[j] = place{queue: 0, rank: q.back(0), ran: int64(v.Ran(j))}
+	}
+	return len(q.rising) > 0
+}
+
+func (q *queues) after(v *sim.View, chosen, stopped []entry) {
 	for _, e := range chosen {
 		if p := &q.at[e.job]; p.rank >= waitBase/2 {
+			if int64(v.Ran(e.job)) == p.ran {
+				p.idle = waitedSoFar(v, e.job)
+			}
 			q.started[p.queue]++
 			p.rank = q.started[p.queue]
 		}

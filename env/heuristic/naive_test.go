@@ -333,6 +333,7 @@ func drawn(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 		}
 		j := traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(12)) * 10 * time.Second, GPUs: 1 + r.IntN(5), GPUMilli: 1000}
 		j.Estimate = time.Duration(1+r.IntN(12)) * 10 * time.Second
+		j.User = fmt.Sprint("u", i*7%4)
 		switch r.IntN(8) {
 		case 0:
 			j.GPUMilli = 1 + r.IntN(999)

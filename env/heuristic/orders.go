@@ -9,6 +9,10 @@ type rule struct {
 	estimates  bool // key looks at run times
 	// dynamic keys depend on the time or on what is free: waiting jobs are ranked anew in every pass.
 	dynamic bool
+	// everyStart ranks those that wait anew after every start, too: the keys depend on what is taken.
+	everyStart bool
+	// prepare is called before those that wait are ranked anew; nil where the key needs nothing.
+	prepare func(s *Scheduler, v *sim.View)
 	// passOver leaves the job behind each one that starts out of the rest of the pass, and is strict.
 	passOver bool
 	key      func(s *Scheduler, v *sim.View, j sim.Job) float64
@@ -24,12 +28,24 @@ type stateful interface {
 	before(v *sim.View, running []entry) (until int64)
 	// after is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
 	// rank order; the latter are queued afterwards.
-	after(chosen, stopped []entry)
+	after(v *sim.View, chosen, stopped []entry)
+}
+
+// riser is an order under which jobs that wait change rank by themselves.
+type riser interface {
+	// rise is called at the beginning of a pass; if it says so, those that wait are ranked anew.
+	rise(v *sim.View) bool
+}
+
+// learner is an order that learns from jobs that have finished.
+type learner interface {
+	learn(v *sim.View, j sim.Job)
 }
 
 var rules = []rule{
-	fifo, sjf, srtf, srsf, las, las2D, las2DPrompt,
+	fifo, sjf, srtf, srsf, las, las2D, las2DPrompt, gittins2D,
 	ljf, lcfs, lpf, smallest, smallestPreempt, largest, area, largestArea,
 	wfp3, unicep, f1, f2, f3, f4, multifactor, wfp3Peer, unicepPeer,
+	drf, packer, tetris,
 	random,
 }

@@ -22,6 +22,9 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	s.plan, s.next, s.chosen, s.stopped = s.plan[:0], 0, s.chosen[:0], s.stopped[:0]
 	s.takeStock(v)
 	if s.state != nil {
+		if r, ok := s.state.(riser); ok && r.rise(v) {
+			s.rerank(v)
+		}
 		s.state.before(v, s.running)
 	}
 	for i := range s.running {
@@ -143,7 +146,7 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	}
 	if s.state != nil {
 		s.chosen = slices.DeleteFunc(s.chosen, func(e entry) bool { return v.State(e.job) != sim.Running })
-		s.state.after(s.chosen, s.stopped)
+		s.state.after(v, s.chosen, s.stopped)
 	}
 	// The stopped wait now; their keys are as of this moment.
 	for _, e := range s.stopped {
@@ -171,7 +174,7 @@ func (s *Scheduler) takeStock(v *sim.View) {
 	})
 	if len(s.stopped) > 0 {
 		if s.state != nil {
-			s.state.after(nil, s.stopped)
+			s.state.after(v, nil, s.stopped)
 		}
 		for _, e := range s.stopped {
 			s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})

@@ -28,6 +28,8 @@ type Scheduler struct {
 	freed freed
 	aside []aside // passed over: see rule.passOver
 	open  bool    // in the middle of a point
+	moved bool    // a job has been started since those that wait were ranked
+	use   usage   // of orders that look at what users and jobs hold
 	until int64
 	err   error     // found by Reset
 	taken []sim.Job // scratch of Reset
@@ -130,9 +132,10 @@ func (s *Scheduler) Reset(v *sim.View) {
 		s.lanes[i].over, s.lanes[i].stuck = false, -1
 	}
 	s.jobs, s.odd, s.aside = s.jobs[:0], 0, s.aside[:0]
+	s.use.reset()
 	s.freed.reset(v.Cluster())
 	s.place.Reset()
-	s.open, s.running, s.plan, s.next, s.err = false, s.running[:0], s.plan[:0], 0, nil
+	s.open, s.moved, s.running, s.plan, s.next, s.err = false, false, s.running[:0], s.plan[:0], 0, nil
 	if s.rule.state != nil {
 		s.state = s.rule.state(s)
 	}
@@ -233,6 +236,12 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		}
 		s.begin(v)
 	}
+	if s.moved && s.rule.everyStart {
+		s.rerank(v)
+		if s.fill != nil {
+			s.fill.open(v)
+		}
+	}
 	var done bool
 	switch {
 	case s.fill != nil:
@@ -242,6 +251,7 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	default:
 		done = s.nextStart(v, d)
 	}
+	s.moved = !done
 	if done {
 		s.open = false
 		s.freed.done(v.Cluster())
@@ -277,6 +287,9 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 		switch e.Kind {
 		case sim.Finish, sim.Drop:
 			s.forgetOdd(e.Job)
+			if l, ok := s.state.(learner); ok && e.Kind == sim.Finish {
+				l.learn(v, e.Job)
+			}
 		case sim.Preempt, sim.Fail:
 			s.requeue(v, e.Job)
 		}
@@ -332,6 +345,10 @@ func (s *Scheduler) rerank(v *sim.View) {
 	for i := range s.lanes {
 		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
 	}
+	if s.rule.prepare != nil {
+		s.rule.prepare(s, v)
+	}
+	s.moved = false
 	for _, j := range v.Waiting() {
 		s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
 	}

@@ -1,0 +1,46 @@
+package heuristic
+
+import (
+	"math"
+
+	"clustergym/env/sim"
+)
+
+// packer serves the job first that is best aligned with what is free: the greatest dot product of demand and free
+// capacity over GPUs, cores and memory, each as a share of what the cluster has ("Packer" in the evaluation of DeepRM:
+// Mao et al., HotNets 2016). Every start changes what is free, so those that wait are ranked anew after each. Its
+// source chooses among the jobs that fit, which is admission skip.
+var packer = rule{name: "packer", dynamic: true, everyStart: true,
+	prepare: func(s *Scheduler, v *sim.View) { s.use.count(v) },
+	key:     func(s *Scheduler, v *sim.View, j sim.Job) float64 { return -s.use.aligned(v, j) }}
+
+// tetris weighs alignment as packer has it against shortness, the inverse of the estimated run time: with w =
+// Config.Align, the greatest w·alignment + (1 − w)·shortness goes first (Grandl et al., SIGCOMM 2014, in the form that
+// DeepRM's evaluation gives it). Both are in units of the greatest among the jobs that wait: the paper divides by
+// means over them, and DeepRM's machine has units of its own. Like packer's, its source's admission is skip.
+var tetris = rule{name: "tetris", estimates: true, dynamic: true, everyStart: true,
+	prepare: func(s *Scheduler, v *sim.View) {
+		s.use.count(v)
+		s.use.best, s.use.shortest = 0, math.Inf(1)
+		for _, j := range v.Waiting() {
+			s.use.best = max(s.use.best, s.use.aligned(v, j))
+			s.use.shortest = min(s.use.shortest, s.requested(v, j))
+		}
+	},
+	key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
+		score := (1 - s.cfg.Align) * s.use.shortest / s.requested(v, j)
+		if s.use.best > 0 {
+			score += s.cfg.Align * s.use.aligned(v, j) / s.use.best
+		}
+		return -score
+	}}
+
+// aligned is the dot product of j's demand and what is free.
+func (u *usage) aligned(v *sim.View, j sim.Job) float64 {
+	u.measure(v.Cluster())
+	sum := 0.0
+	for i, x := range u.demand(v.Request(j)) {
+		sum += x * u.free[i]
+	}
+	return sum
+}
