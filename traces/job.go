@@ -34,6 +34,9 @@ type Job struct {
 	Graph   *Graph   // of jobs that are task graphs; nil for others
 }
 
+// MaxGPUs is the largest gang that readers take, so that sums of demands in thousandths stay far inside an int64.
+const MaxGPUs = 1 << 30
+
 // Milli is the job's demand in thousandths of a GPU.
 func (j *Job) Milli() int { return j.GPUs * j.GPUMilli }
 

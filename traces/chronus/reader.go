@@ -53,11 +53,11 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := newTable(r, file, names, required)
+	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
 		return nil, err
 	}
-	d, p := &Reader{}, &parser{table: t}
+	d, p := &Reader{}, &parser{Table: t, at: t.At(names...)}
 	latest := time.Duration(math.MinInt64)
 	for {
 		var w row
@@ -106,25 +106,26 @@ func (d *Reader) Moved() int { return d.moved }
 func (d *Reader) Skipped() []traces.Skip { return d.skipped.All() }
 
 // Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
-func Sniff(head []byte) bool { return hasHeader(head, names, required) }
+func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
-	*table
+	*traces.Table
+	at   []int // of names, -1 = not there
 	text traces.Names
 }
 
 func (p *parser) row(w *row) (err error) {
-	if err = p.table.next(); err != nil {
+	if err = p.Next(); err != nil {
 		return err
 	}
 	j := &w.job
-	j.ID = string(p.cell(colID))
-	user := p.cell(colUser)
+	j.ID = string(p.Text(p.at[colID]))
+	user := p.Text(p.at[colUser])
 	j.User = p.text.Get(user)
 	if vc, ok := bytes.CutPrefix(user, []byte("vc_")); ok {
 		j.VC = p.text.Get(vc)
 	}
-	gpus, err := p.whole(colGPUs, 0, maxGPUs)
+	gpus, err := p.Whole(p.at[colGPUs], 0, traces.MaxGPUs)
 	if err != nil {
 		return err
 	}
@@ -132,10 +133,10 @@ func (p *parser) row(w *row) (err error) {
 	if j.Submit, err = p.minutes(colSubmit); err != nil {
 		return err
 	}
-	if j.Iterations, err = p.whole(colIterations, 0, math.MaxInt64); err != nil {
+	if j.Iterations, err = p.Whole(p.at[colIterations], 0, math.MaxInt64); err != nil {
 		return err
 	}
-	j.Model = p.text.Get(p.cell(colModel))
+	j.Model = p.text.Get(p.Text(p.at[colModel]))
 	if j.Work, err = p.minutes(colDuration); err != nil {
 		return err
 	}
@@ -154,9 +155,9 @@ func (p *parser) row(w *row) (err error) {
 const wantMinutes = "minutes, 0 or more and below 146 years"
 
 func (p *parser) minutes(col int) (time.Duration, error) {
-	d, ok := minutes(p.cell(col))
+	d, ok := minutes(p.Text(p.at[col]))
 	if !ok {
-		return 0, p.fault(col, wantMinutes)
+		return 0, p.Fault(p.at[col], wantMinutes)
 	}
 	return d, nil
 }
@@ -170,30 +171,30 @@ func minutes(b []byte) (time.Duration, bool) {
 }
 
 func (p *parser) bestEffort() (bool, error) {
-	b := p.cell(colBest)
+	b := p.Text(p.at[colBest])
 	if len(b) == 0 {
 		return false, nil
 	}
-	v, err := p.whole(colBest, 0, 1)
+	v, err := p.Whole(p.at[colBest], 0, 1)
 	return v == 1, err
 }
 
 // steps reads both lists. They are of equal length, times rise strictly and values never rise, else the first
 // step would not be the deadline.
 func (p *parser) steps(submit time.Duration) ([]Step, error) {
-	times, values := bytes.Split(p.cell(colTimes), []byte{'-'}), bytes.Split(p.cell(colValues), []byte{'-'})
+	times, values := bytes.Split(p.Text(p.at[colTimes]), []byte{'-'}), bytes.Split(p.Text(p.at[colValues]), []byte{'-'})
 	if len(times) != len(values) {
-		return nil, p.fault(colValues, "as many values as expect_time_list has times, joined by -")
+		return nil, p.Fault(p.at[colValues], "as many values as expect_time_list has times, joined by -")
 	}
 	steps := make([]Step, len(times))
 	for i := range steps {
 		by, ok := minutes(bytes.TrimSpace(times[i]))
 		if !ok || i > 0 && submit+by <= steps[i-1].By || by == 0 {
-			return nil, p.fault(colTimes, "rising minutes after the submit joined by -, each above 0 and below 146 years")
+			return nil, p.Fault(p.at[colTimes], "rising minutes after the submit joined by -, each above 0 and below 146 years")
 		}
 		v, exact, err := traces.Decimal(string(bytes.TrimSpace(values[i])), 0)
 		if err != nil || !exact || v < 0 || i > 0 && v > steps[i-1].Value {
-			return nil, p.fault(colValues, "whole numbers of 0 or more joined by -, none larger than the one before it")
+			return nil, p.Fault(p.at[colValues], "whole numbers of 0 or more joined by -, none larger than the one before it")
 		}
 		steps[i] = Step{submit + by, v}
 	}

@@ -9,7 +9,7 @@
 //	iteration       Iterations
 //	model_name      Model, without the batch size
 //	ddl             seconds since the origin                                             Deadline
-//	batch_size      examples in a batch, all GPUs together                               MaxGPUs, Reader.Batch
+//	batch_size      examples in a batch, all GPUs together                               Batch, MaxGPUs
 //	num_gpu         GPUs: the size at which duration was reckoned
 //	duration        seconds on num_gpu GPUs: iteration over the throughput on A100s      Work
 //	real_iteration  Iterations instead of iteration                                      (optional)

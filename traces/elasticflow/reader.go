@@ -1,11 +1,8 @@
 package elasticflow
 
 import (
-	"cmp"
 	"io"
 	"math"
-	"slices"
-	"time"
 
 	"clustergym/traces"
 )
@@ -31,14 +28,8 @@ var names = []string{"job_id", "submit_time", "iteration", "model_name", "ddl", 
 // Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so all of it is in
 // memory. Not safe for concurrent use.
 type Reader struct {
-	rows  []row
-	next  int
-	moved int
-}
-
-type row struct {
-	job   traces.Job
-	batch int64
+	stream traces.Slice
+	moved  int
 }
 
 var _ traces.Stream = (*Reader)(nil)
@@ -46,47 +37,26 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := newTable(r, file, names, required)
+	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
 		return nil, err
 	}
-	d, p := &Reader{}, &parser{table: t}
-	latest := time.Duration(math.MinInt64)
+	p := &parser{Table: t, at: t.At(names...)}
+	var jobs []traces.Job
 	for {
-		var w row
-		if err := p.row(&w); err == io.EOF {
+		var j traces.Job
+		if err := p.row(&j); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		if w.job.Submit < latest {
-			d.moved++
-		}
-		latest = max(latest, w.job.Submit)
-		d.rows = append(d.rows, w)
+		jobs = append(jobs, j)
 	}
-	slices.SortStableFunc(d.rows, func(a, b row) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
-	return d, nil
+	return &Reader{moved: traces.SortStable(jobs), stream: traces.Slice{Jobs: jobs}}, nil
 }
 
 // Next implements traces.Stream.
-func (d *Reader) Next(j *traces.Job) error {
-	if d.next == len(d.rows) {
-		return io.EOF
-	}
-	*j = d.rows[d.next].job
-	d.next++
-	return nil
-}
-
-// Batch is the number of examples in a batch, on all GPUs together, of the job that Next gave last, 0 before the
-// first call.
-func (d *Reader) Batch() int64 {
-	if d.next == 0 {
-		return 0
-	}
-	return d.rows[d.next-1].batch
-}
+func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
 // Moved is how many jobs stood after a job of later submit.
 func (d *Reader) Moved() int { return d.moved }
@@ -95,67 +65,61 @@ func (d *Reader) Moved() int { return d.moved }
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
 // Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
-func Sniff(head []byte) bool { return hasHeader(head, names, required) }
+func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
-	*table
+	*traces.Table
+	at   []int // of names, -1 = not there
 	text traces.Names
 }
 
 // maxElastic is the most GPUs that the authors' scheduler gives to a job.
 const maxElastic = 64
 
-func (p *parser) row(w *row) (err error) {
-	if err = p.table.next(); err != nil {
+func (p *parser) row(j *traces.Job) (err error) {
+	if err = p.Next(); err != nil {
 		return err
 	}
-	j := &w.job
-	j.ID, j.Model = string(p.cell(colID)), p.text.Get(p.cell(colModel))
-	if j.Submit, err = p.seconds(colSubmit); err != nil {
+	j.ID, j.Model = string(p.Text(p.at[colID])), p.text.Get(p.Text(p.at[colModel]))
+	if j.Submit, err = p.Seconds(p.at[colSubmit]); err != nil {
 		return err
 	}
-	gpus, err := p.whole(colGPUs, 1, maxGPUs)
+	gpus, err := p.Whole(p.at[colGPUs], 1, traces.MaxGPUs)
 	if err != nil {
 		return err
 	}
 	j.GPUs, j.GPUMilli = int(gpus), 1000
-	if w.batch, err = p.whole(colBatch, 1, math.MaxInt64); err != nil {
+	batch, err := p.Whole(p.at[colBatch], 1, math.MaxInt)
+	if err != nil {
 		return err
 	}
-	j.MinGPUs, j.MaxGPUs = 1, int(max(gpus, min(maxElastic, w.batch)))
-	if j.Iterations, err = p.whole(colIterations, 0, math.MaxInt64); err != nil {
+	j.Batch = int(batch) // of all GPUs together
+	j.MinGPUs, j.MaxGPUs = 1, int(max(gpus, min(maxElastic, batch)))
+	if j.Iterations, err = p.Whole(p.at[colIterations], 0, math.MaxInt64); err != nil {
 		return err
 	}
-	if j.Work, err = p.seconds(colDuration); err != nil {
+	if j.Work, err = p.Seconds(p.at[colDuration]); err != nil {
 		return err
 	}
-	if len(p.cell(colRealIterations)) > 0 {
-		if j.Iterations, err = p.whole(colRealIterations, 0, math.MaxInt64); err != nil {
+	if len(p.Text(p.at[colRealIterations])) > 0 {
+		if j.Iterations, err = p.Whole(p.at[colRealIterations], 0, math.MaxInt64); err != nil {
 			return err
 		}
 	}
-	if len(p.cell(colRealDuration)) > 0 {
+	if len(p.Text(p.at[colRealDuration])) > 0 {
 		j.Estimate = j.Work
-		if j.Work, err = p.seconds(colRealDuration); err != nil {
+		if j.Work, err = p.Seconds(p.at[colRealDuration]); err != nil {
 			return err
 		}
 	}
-	if len(p.cell(colBest)) > 0 {
-		best, err := p.whole(colBest, 0, 1)
+	if len(p.Text(p.at[colBest])) > 0 {
+		best, err := p.Whole(p.at[colBest], 0, 1)
 		if err != nil || best == 1 {
 			return err
 		}
 	}
-	if j.Deadline, err = p.seconds(colDeadline); err == nil && j.Deadline == 0 {
-		err = p.fault(colDeadline, "seconds above 0 and below 292 years (best_effort 1 where there is no deadline)")
+	if j.Deadline, err = p.Seconds(p.at[colDeadline]); err == nil && j.Deadline == 0 {
+		err = p.Fault(p.at[colDeadline], "seconds above 0 and below 292 years (best_effort 1 where there is no deadline)")
 	}
 	return err
-}
-
-func (p *parser) seconds(col int) (time.Duration, error) {
-	v, _, err := traces.Decimal(string(p.cell(col)), 9)
-	if err != nil || v < 0 {
-		return 0, p.fault(col, "seconds, 0 or more and below 292 years")
-	}
-	return time.Duration(v), nil
 }

@@ -12,7 +12,7 @@
 //	6         10         arrival, seconds since the origin                         Submit
 //	7         7          GPUs ("scale factor")                                     GPUs
 //	-         8          priority weight: a share, larger is more                  Priority
-//	-         9          SLO: a multiple of the run time alone, -1 = none          Reader.Deadline
+//	-         9          SLO: a multiple of the run time alone, -1 = none          SLO
 //
 // The files of 7 fields are semi-synthetic: arrivals and sizes of one virtual cluster of the Philly trace (CC BY
 // 4.0), cut at 2,000 jobs, with job types that the authors drew. Those of 10 fields were run on a cluster.

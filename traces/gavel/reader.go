@@ -2,11 +2,9 @@ package gavel
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -24,14 +22,8 @@ var (
 // Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so all of it is in
 // memory. Not safe for concurrent use.
 type Reader struct {
-	rows  []row
-	next  int
-	moved int
-}
-
-type row struct {
-	job traces.Job
-	slo float64 // multiple of the run time, 0 = none
+	stream traces.Slice
+	moved  int
 }
 
 var _ traces.Stream = (*Reader)(nil)
@@ -40,52 +32,26 @@ var _ traces.Stream = (*Reader)(nil)
 // file. file is the name that messages give. A fault in a row is a *traces.RowError. A file without rows is an
 // empty trace.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	d, p := &Reader{}, &parser{lines: traces.NewLines(r, file)}
-	latest := time.Duration(math.MinInt64)
+	p := &parser{lines: traces.NewLines(r, file)}
+	var jobs []traces.Job
 	for {
-		var w row
-		if err := p.row(&w); err == io.EOF {
+		var j traces.Job
+		if err := p.row(&j); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		w.job.ID = strconv.Itoa(len(d.rows))
-		if w.job.Submit < latest {
-			d.moved++
-		}
-		latest = max(latest, w.job.Submit)
-		d.rows = append(d.rows, w)
+		j.ID = strconv.Itoa(len(jobs))
+		jobs = append(jobs, j)
 	}
-	slices.SortStableFunc(d.rows, func(a, b row) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
-	return d, nil
+	return &Reader{moved: traces.SortStable(jobs), stream: traces.Slice{Jobs: jobs}}, nil
 }
 
 // NeedsProfile says that run times are not in the file but follow from a throughput table.
 func (*Reader) NeedsProfile() bool { return true }
 
 // Next implements traces.Stream.
-func (d *Reader) Next(j *traces.Job) error {
-	if d.next == len(d.rows) {
-		return io.EOF
-	}
-	*j = d.rows[d.next].job
-	d.next++
-	return nil
-}
-
-// Deadline is that of job i, in the order in which Next gives them, from 0, if its run time alone is work: the
-// arrival and the SLO times work. It is 0 where the job has no SLO or work is not above 0, and ends at 292 years.
-func (d *Reader) Deadline(i int, work time.Duration) time.Duration {
-	w := &d.rows[i]
-	if w.slo <= 0 || work <= 0 {
-		return 0
-	}
-	after := w.slo * float64(work)
-	if after >= float64(math.MaxInt64-w.job.Submit) {
-		return math.MaxInt64
-	}
-	return w.job.Submit + time.Duration(after)
-}
+func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
 // Moved is how many jobs stood after a job of later submit.
 func (d *Reader) Moved() int { return d.moved }
@@ -95,9 +61,9 @@ func (d *Reader) Skipped() []traces.Skip { return nil }
 
 // Sniff says whether head, the first bytes of an unpacked file, is of this format: its first line reads as a row.
 func Sniff(head []byte) bool {
-	var w row
+	var j traces.Job
 	p := &parser{lines: traces.NewLines(bytes.NewReader(head), "")}
-	return p.row(&w) == nil
+	return p.row(&j) == nil
 }
 
 type parser struct {
@@ -108,11 +74,10 @@ type parser struct {
 	text  traces.Names
 }
 
-func (p *parser) row(w *row) error {
+func (p *parser) row(j *traces.Job) error {
 	if err := p.split(); err != nil {
 		return err
 	}
-	j := &w.job
 	model := p.f[p.at.model]
 	if len(model) == 0 {
 		return p.lines.Fault("job type", "", `a name, as in "ResNet-18 (batch size 64)": run times follow from it`)
@@ -131,7 +96,7 @@ func (p *parser) row(w *row) error {
 		return p.lines.Fault("arrival time", string(at), "seconds, 0 or more and below 292 years")
 	}
 	j.Submit = time.Duration(submit)
-	gpus, err := p.whole("scale factor", p.at.gpus, 1, maxGPUs)
+	gpus, err := p.whole("scale factor", p.at.gpus, 1, traces.MaxGPUs)
 	if err != nil {
 		return err
 	}
@@ -144,7 +109,7 @@ func (p *parser) row(w *row) error {
 		return err
 	}
 	j.Priority = int(weight)
-	w.slo, err = p.slo()
+	j.SLO, err = p.slo()
 	return err
 }
 
@@ -186,9 +151,6 @@ func fields(n int) string {
 	}
 	return fmt.Sprintf("%d fields", n)
 }
-
-// maxGPUs bounds a gang, so that sums of demands in thousandths stay far inside an int64.
-const maxGPUs = 1 << 30
 
 // whole reads a whole number from lo to hi; decimals that are zeros are as good as none.
 func (p *parser) whole(name string, at int, lo, hi int64) (int64, error) {

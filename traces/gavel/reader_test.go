@@ -2,7 +2,6 @@ package gavel
 
 import (
 	"errors"
-	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -40,8 +39,8 @@ func TestReadsSevenFieldsInOrderOfSubmit(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, want)
 		}
-		if d.Moved() != 1 || d.Skipped() != nil || !d.NeedsProfile() || d.Deadline(0, s) != 0 {
-			t.Errorf("%s: moved %d, skipped %v, deadline %v", name, d.Moved(), d.Skipped(), d.Deadline(0, s))
+		if d.Moved() != 1 || d.Skipped() != nil || !d.NeedsProfile() {
+			t.Errorf("%s: moved %d, skipped %v", name, d.Moved(), d.Skipped())
 		}
 	}
 }
@@ -53,21 +52,12 @@ func TestReadsTenFieldsWhoseOrderDiffers(t *testing.T) {
 	}
 	got, err := traces.ReadAll(d)
 	want := []traces.Job{
-		{ID: "2", Model: "A3C", GPUs: 2, GPUMilli: 1000, Iterations: 700, Priority: 1},
-		{ID: "0", Model: "LM (batch size 20)", Submit: 10 * s, GPUs: 4, GPUMilli: 1000, Iterations: 12000, Priority: 2},
+		{ID: "2", Model: "A3C", GPUs: 2, GPUMilli: 1000, Iterations: 700, Priority: 1, SLO: 10},
+		{ID: "0", Model: "LM (batch size 20)", Submit: 10 * s, GPUs: 4, GPUMilli: 1000, Iterations: 12000, Priority: 2, SLO: 1.5},
 		{ID: "1", Model: "ResNet-18 (batch size 64)", Submit: 10 * s, GPUs: 1, GPUMilli: 1000, Iterations: 5000, Priority: 1},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) || d.Moved() != 1 {
 		t.Errorf("%v\n%+v\nwant\n%+v\n%d moved", err, got, want, d.Moved())
-	}
-	// The SLOs are 10, 1.5 and none, counted from arrivals at 0, 10 and 10 s.
-	for _, c := range []struct {
-		job        int
-		work, want time.Duration
-	}{{0, 7 * s, 70 * s}, {1, 7 * s, 20500 * time.Millisecond}, {2, 7 * s, 0}, {0, 0, 0}, {0, math.MaxInt64, math.MaxInt64}} {
-		if at := d.Deadline(c.job, c.work); at != c.want {
-			t.Errorf("job %d of %v: deadline %v, want %v", c.job, c.work, at, c.want)
-		}
 	}
 }
 
@@ -120,9 +110,8 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%d jobs from %d bytes, %d moved, %v", len(jobs), len(b), d.Moved(), err)
 		}
 		for i, j := range jobs {
-			at := d.Deadline(i, time.Hour)
-			if i > 0 && j.Submit < jobs[i-1].Submit || j.Submit < 0 || j.Work != 0 || j.GPUs < 1 || j.Iterations < 1 || j.Model == "" || at != 0 && at < j.Submit {
-				t.Fatalf("job %d: %+v, deadline %v", i, j, at)
+			if i > 0 && j.Submit < jobs[i-1].Submit || j.Submit < 0 || j.Work != 0 || j.GPUs < 1 || j.Iterations < 1 || j.Model == "" || !(j.SLO >= 0) {
+				t.Fatalf("job %d: %+v", i, j)
 			}
 		}
 	})

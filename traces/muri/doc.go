@@ -8,7 +8,7 @@
 //	submit_time      milliseconds since the origin                                         Submit
 //	iterations       Iterations
 //	model_name       Model and Profile.Name, without the batch size
-//	batch_size       examples in a batch on each GPU; one for each model                   Reader.Batch
+//	batch_size       examples in a batch on each GPU; one for each model                   Batch, times num_gpu
 //	duration         milliseconds; it is iterations times iteration_time, rounded          Work
 //	iteration_time   milliseconds of one iteration alone on these GPUs                     Reader.Stages, Profile
 //	resource_time_0  of it on storage and CPU: input, or the simulation in learning by it  (so too the next two)

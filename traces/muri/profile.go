@@ -11,7 +11,7 @@ import (
 func setProfiles(rows []row) {
 	type key struct {
 		model string
-		batch int64
+		batch int // on each GPU
 	}
 	type size struct {
 		gpus   int
@@ -21,7 +21,7 @@ func setProfiles(rows []row) {
 	profiles := map[key]*traces.Profile{}
 	for i := range rows {
 		j := &rows[i].job
-		k := key{j.Model, rows[i].batch}
+		k := key{j.Model, j.Batch / j.GPUs}
 		if profiles[k] == nil {
 			profiles[k] = &traces.Profile{Name: j.Model}
 		}

@@ -42,7 +42,6 @@ type Reader struct {
 
 type row struct {
 	job    traces.Job
-	batch  int64
 	stages Stages
 }
 
@@ -51,11 +50,11 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := newTable(r, file, names, required)
+	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
 		return nil, err
 	}
-	d, p := &Reader{}, &parser{table: t}
+	d, p := &Reader{}, &parser{Table: t, at: t.At(names...)}
 	latest := time.Duration(math.MinInt64)
 	for {
 		var w row
@@ -93,14 +92,6 @@ func (d *Reader) Stages() Stages {
 	return d.rows[d.next-1].stages
 }
 
-// Batch is the number of examples in a batch on each GPU of the job that Next gave last, 0 before the first call.
-func (d *Reader) Batch() int64 {
-	if d.next == 0 {
-		return 0
-	}
-	return d.rows[d.next-1].batch
-}
-
 // Moved is how many jobs stood after a job of later submit.
 func (d *Reader) Moved() int { return d.moved }
 
@@ -108,20 +99,21 @@ func (d *Reader) Moved() int { return d.moved }
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
 // Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
-func Sniff(head []byte) bool { return hasHeader(head, names, required) }
+func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
-	*table
+	*traces.Table
+	at   []int // of names, -1 = not there
 	text traces.Names
 }
 
 func (p *parser) row(w *row) (err error) {
-	if err = p.table.next(); err != nil {
+	if err = p.Next(); err != nil {
 		return err
 	}
 	j := &w.job
-	j.ID = string(p.cell(colID))
-	gpus, err := p.whole(colGPUs, 1, maxGPUs)
+	j.ID = string(p.Text(p.at[colID]))
+	gpus, err := p.Whole(p.at[colGPUs], 1, traces.MaxGPUs)
 	if err != nil {
 		return err
 	}
@@ -129,13 +121,15 @@ func (p *parser) row(w *row) (err error) {
 	if j.Submit, err = p.millis(colSubmit); err != nil {
 		return err
 	}
-	if j.Iterations, err = p.whole(colIterations, 0, math.MaxInt64); err != nil {
+	if j.Iterations, err = p.Whole(p.at[colIterations], 0, math.MaxInt64); err != nil {
 		return err
 	}
-	j.Model = p.text.Get(p.cell(colModel))
-	if w.batch, err = p.whole(colBatch, 1, math.MaxInt64); err != nil {
+	j.Model = p.text.Get(p.Text(p.at[colModel]))
+	each, err := p.Whole(p.at[colBatch], 1, math.MaxInt/gpus) // the file counts the examples on one GPU
+	if err != nil {
 		return err
 	}
+	j.Batch = int(each * gpus)
 	if j.Work, err = p.millis(colDuration); err != nil {
 		return err
 	}
@@ -149,10 +143,10 @@ func (p *parser) row(w *row) (err error) {
 		}
 	}
 	if s.Iteration == 0 {
-		return p.fault(colIteration, "milliseconds above 0")
+		return p.Fault(p.at[colIteration], "milliseconds above 0")
 	}
-	if len(p.cell(colPriority)) > 0 {
-		v, err := p.whole(colPriority, 0, 1)
+	if len(p.Text(p.at[colPriority])) > 0 {
+		v, err := p.Whole(p.at[colPriority], 0, 1)
 		if err != nil {
 			return err
 		}
@@ -162,9 +156,6 @@ func (p *parser) row(w *row) (err error) {
 }
 
 func (p *parser) millis(col int) (time.Duration, error) {
-	v, _, err := traces.Decimal(string(p.cell(col)), 6)
-	if err != nil || v < 0 {
-		return 0, p.fault(col, "milliseconds, 0 or more and below 292 years")
-	}
-	return time.Duration(v), nil
+	v, err := p.Number(p.at[col], 6, 0, math.MaxInt64, "milliseconds, 0 or more and below 292 years")
+	return time.Duration(v), err
 }

@@ -29,15 +29,14 @@ func TestReadsATraceWithItsProfiles(t *testing.T) {
 	netb128 := &traces.Profile{Name: "netb", Compute: 499500 * time.Microsecond, Scaling: []traces.ScalePoint{{GPUs: 8, Throughput: 16}}}
 	netb64 := &traces.Profile{Name: "netb", Compute: 500 * ms, Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 2}}}
 	want := []traces.Job{
-		{ID: "0", Model: "neta", Work: 100000 * ms, GPUs: 1, GPUMilli: 1000, Iterations: 1000, Profile: neta},
-		{ID: "1", Model: "neta", Submit: 2500 * ms, Work: 8000 * ms, GPUs: 4, GPUMilli: 1000, Iterations: 50, Priority: 1, Profile: neta},
-		{ID: "2", Model: "neta", Submit: 2500 * ms, Work: 1610 * ms, GPUs: 4, GPUMilli: 1000, Iterations: 10, Priority: 1, Profile: neta},
-		{ID: "3", Model: "netb", Submit: 4000 * ms, Work: 10000 * ms, GPUs: 8, GPUMilli: 1000, Iterations: 20, Profile: netb128},
-		{ID: "4", Model: "netb", Submit: 9000 * ms, Work: 15000 * ms, GPUs: 1, GPUMilli: 1000, Iterations: 30, Priority: 1, Profile: netb64},
+		{ID: "0", Model: "neta", Work: 100000 * ms, GPUs: 1, GPUMilli: 1000, Iterations: 1000, Batch: 16, Profile: neta},
+		{ID: "1", Model: "neta", Submit: 2500 * ms, Work: 8000 * ms, GPUs: 4, GPUMilli: 1000, Iterations: 50, Batch: 64, Priority: 1, Profile: neta},
+		{ID: "2", Model: "neta", Submit: 2500 * ms, Work: 1610 * ms, GPUs: 4, GPUMilli: 1000, Iterations: 10, Batch: 64, Priority: 1, Profile: neta},
+		{ID: "3", Model: "netb", Submit: 4000 * ms, Work: 10000 * ms, GPUs: 8, GPUMilli: 1000, Iterations: 20, Batch: 1024, Profile: netb128},
+		{ID: "4", Model: "netb", Submit: 9000 * ms, Work: 15000 * ms, GPUs: 1, GPUMilli: 1000, Iterations: 30, Batch: 64, Priority: 1, Profile: netb64},
 	}
 	stages := []Stages{{100 * ms, 40 * ms, 80 * ms, 0}, {160 * ms, 30 * ms, 80 * ms, 70500 * time.Microsecond}, {161 * ms, 30 * ms, 80 * ms, 70500 * time.Microsecond},
 		{500 * ms, 430 * ms, 8 * ms, 500 * time.Microsecond}, {500 * ms, 440 * ms, 8 * ms, 0}}
-	batches := []int64{16, 16, 16, 128, 64}
 	text := made(t)
 	lines := strings.SplitAfter(text, "\r\n")
 	lines[1], lines[5] = lines[5], lines[1] // the last job first, the first last
@@ -50,14 +49,14 @@ func TestReadsATraceWithItsProfiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if d.Stages() != (Stages{}) || d.Batch() != 0 {
-			t.Errorf("%s: something before the first job", name)
+		if d.Stages() != (Stages{}) {
+			t.Errorf("%s: stages before the first job", name)
 		}
 		var got []traces.Job
 		for i := range want {
 			var j traces.Job
-			if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, want[i]) || d.Stages() != stages[i] || d.Batch() != batches[i] {
-				t.Errorf("%s: %v\n%+v %+v %v %d\nwant\n%+v %+v %v %d", name, err, j, j.Profile, d.Stages(), d.Batch(), want[i], want[i].Profile, stages[i], batches[i])
+			if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, want[i]) || d.Stages() != stages[i] {
+				t.Errorf("%s: %v\n%+v %+v %v\nwant\n%+v %+v %v", name, err, j, j.Profile, d.Stages(), want[i], want[i].Profile, stages[i])
 			}
 			got = append(got, j)
 		}
@@ -82,6 +81,7 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 		"no GPU":          {head + "0,0,0,1,m,8,100,10,1,2,3,0\r\n", `t.csv:2: num_gpu: got "0", want a whole number from 1`},
 		"before the time": {head + "0,1,-5,1,m,8,100,10,1,2,3,0\r\n", `t.csv:2: submit_time: got "-5", want milliseconds, 0 or more`},
 		"iterations":      {head + "0,1,0,-1,m,8,100,10,1,2,3,0\r\n", `t.csv:2: iterations: got "-1", want a whole number, 0 or more`},
+		"absurd batch":    {head + "0,2,0,1,m,5e18,100,10,1,2,3,0\r\n", `t.csv:2: batch_size: got "5e18", want a whole number from 1 to 4611686018427387903`},
 		"no batch":        {head + "0,1,0,1,m,,100,10,1,2,3,0\r\n", `t.csv:2: batch_size: got "", want a whole number, 1 or more`},
 		"no time":         {head + "0,1,0,1,m,8,,10,1,2,3,0\r\n", `t.csv:2: duration: got "", want milliseconds`},
 		"iteration of 0":  {head + "0,1,0,1,m,8,100,0,1,2,3,0\r\n", `t.csv:2: iteration_time: got "0", want milliseconds above 0`},

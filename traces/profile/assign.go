@@ -96,8 +96,8 @@ func ratio(a, b *measured) float64 {
 }
 
 // Work is the run time of a job alone on gpus GPUs of type reference, placed together: iterations over the
-// throughput. As in a profile's Scaling, more GPUs than were measured bring no more. Sia's and Pollux' tables know how many iterations a training takes with each batch size, so that
-// iterations may be 0 there. batch counts the examples on all GPUs together; 0 = not given: it is then the one in
+// throughput. As in a profile's Scaling, more GPUs than were measured bring no more. Sia's and Pollux' tables know
+// how many iterations a training takes with each batch size, so that iterations may be 0 there. batch counts the examples on all GPUs together; 0 = not given: it is then the one in
 // the model's name, else the one with the shortest training on these GPUs where the table knows how long a training
 // is (as the authors drew those of their workloads), else the smallest that was measured there. ok is false where
 // the table does not know, or where the time is more than a time.Duration holds.
@@ -131,12 +131,10 @@ func duration(seconds float64) time.Duration {
 	return time.Duration(max(1, ns))
 }
 
-// Assign gives jobs what the table knows of their models: Work where it is 0, from Iterations, and Profile. Of a
-// profile that a job has, what the table does not know stays. changed counts jobs that got something, unknown those
-// whose model the table does not have or whose Work is still 0. The slice's jobs are changed in place.
-//
-// It knows of batch sizes what stands in the models' names. Table.Assign takes them where a trace tells them apart,
-// as ElasticFlow's and Sia's do.
+// Assign gives jobs what the table knows of their models: Work where it is 0, from Iterations and Batch, and Profile.
+// A job whose deadline is a multiple of its run time (SLO) gets Deadline with Work. Of a profile that a job has, what
+// the table does not know stays. changed counts jobs that got something, unknown those whose model the table does not
+// have or whose Work is still 0. The slice's jobs are changed in place.
 func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
 	for i := range jobs {
 		did, known := t.Assign(&jobs[i], 0, reference)
@@ -150,10 +148,13 @@ func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int
 	return changed, unknown
 }
 
-// Assign is the function of that name for one job, whose batches have so many examples on all GPUs together; 0 =
-// what its model's name says, see Work. known is false where the table does not have the model or Work is still 0.
+// Assign is the function of that name for one job. Where batch is not 0 it goes before Job.Batch; where both are 0
+// the model's name tells, see Work. known is false where the table does not have the model or Work is still 0.
 func (t *Table) Assign(j *traces.Job, batch int64, reference string) (changed, known bool) {
 	gpu, typed := t.Type(reference)
+	if batch == 0 {
+		batch = int64(j.Batch)
+	}
 	m := t.pick(j.Model, int(min(batch, math.MaxInt)), j.GPUs, gpu)
 	if m == nil {
 		return false, false
@@ -165,7 +166,18 @@ func (t *Table) Assign(j *traces.Job, batch int64, reference string) (changed, k
 	if j.Work == 0 && typed {
 		if d, ok := m.work(j.GPUs, j.Iterations, gpu); ok {
 			j.Work, changed = d, true
+			if j.SLO > 0 {
+				j.Deadline = after(j.Submit, j.SLO*float64(d))
+			}
 		}
 	}
 	return changed, j.Work != 0
+}
+
+// after is the time ns nanoseconds after submit; what a time.Duration cannot hold stays at its end.
+func after(submit time.Duration, ns float64) time.Duration {
+	if ns >= float64(math.MaxInt64-submit) {
+		return math.MaxInt64
+	}
+	return submit + time.Duration(ns)
 }

@@ -67,6 +67,45 @@ func TestAssignTakesTheBatchSizeOfAJob(t *testing.T) {
 	}
 }
 
+func TestAssignTakesTheBatchSizeThatAJobHas(t *testing.T) {
+	s := smallSia(t).table()
+	jobs := []traces.Job{{Model: "net", GPUs: 1, Batch: 10}, {Model: "net", GPUs: 1, Batch: 40}, {Model: "net", GPUs: 1}, {Model: "net", GPUs: 1, Batch: 20}}
+	changed, unknown := Assign(jobs, s, "rtx")
+	if changed != 3 || unknown != 1 {
+		t.Errorf("%d changed, %d unknown", changed, unknown)
+	}
+	for i, want := range []time.Duration{200 * time.Second, 189 * time.Second, 189 * time.Second, 0} {
+		if jobs[i].Work != want {
+			t.Errorf("batch size %d: %v, want %v", jobs[i].Batch, jobs[i].Work, want)
+		}
+	}
+	given := traces.Job{Model: "net", GPUs: 1, Batch: 10}
+	if s.Assign(&given, 40, "rtx"); given.Work != 189*time.Second {
+		t.Errorf("with another batch size: %v", given.Work)
+	}
+}
+
+func TestAssignCountsDeadlinesInRunTimes(t *testing.T) {
+	const s, end = time.Second, time.Duration(math.MaxInt64)
+	for name, c := range map[string]struct {
+		job  traces.Job
+		want time.Duration
+	}{ // 4 steps of B take 2 s on a V100
+		"a multiple of the run time": {traces.Job{Submit: 10 * s, SLO: 1.5}, 13 * s},
+		"less than the run time":     {traces.Job{Submit: 10 * s, SLO: .5}, 11 * s},
+		"no multiple":                {traces.Job{Submit: 10 * s}, 0},
+		"no multiple, a deadline":    {traces.Job{Submit: 10 * s, Deadline: 5 * s}, 5 * s},
+		"a run time of its own":      {traces.Job{Submit: 10 * s, SLO: 2, Work: s}, 0},
+		"beyond all time":            {traces.Job{Submit: 10 * s, SLO: 9e12}, end},
+		"late and beyond":            {traces.Job{Submit: end - s, SLO: 1}, end},
+	} {
+		c.job.Model, c.job.GPUs, c.job.Iterations = "B", 1, 4
+		if _, known := gavelTable(t).Assign(&c.job, 0, "V100"); !known || c.job.Deadline != c.want {
+			t.Errorf("%s: deadline %v of %v, want %v", name, c.job.Deadline, c.job.Work, c.want)
+		}
+	}
+}
+
 func TestWorkBeyondADurationIsNotOk(t *testing.T) {
 	g := gavelTable(t)
 	if d, ok := g.Work("B", 0, 1, math.MaxInt64, "k80"); ok {

@@ -8,7 +8,7 @@
 //	time          seconds since the origin                                              Submit
 //	application   Model: the name of a folder of measurements, without the batch size
 //	num_replicas  GPUs: those that the job is worth, where a scheduler does not resize it
-//	batch_size    examples in a batch on all GPUs together, likewise                    Reader.Batch
+//	batch_size    examples in a batch on all GPUs together, likewise                    Batch
 //	category      adaptive (as without the column), scale-gpus (the batch size stays) or rigid (the size stays too);
 //	              Reader.Category                                                       (optional)
 //

@@ -32,7 +32,6 @@ type Reader struct {
 
 type row struct {
 	job      traces.Job
-	batch    int64
 	category string
 }
 
@@ -41,11 +40,11 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
 // file. file is the name that messages give. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := newTable(r, file, names, required)
+	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
 		return nil, err
 	}
-	d, p := &Reader{}, &parser{table: t}
+	d, p := &Reader{}, &parser{Table: t, at: t.At(names...)}
 	latest := time.Duration(math.MinInt64)
 	for {
 		var w row
@@ -77,15 +76,6 @@ func (d *Reader) Next(j *traces.Job) error {
 	return nil
 }
 
-// Batch is the number of examples in a batch, on all GPUs together, of the job that Next gave last, 0 before the
-// first call.
-func (d *Reader) Batch() int64 {
-	if d.next == 0 {
-		return 0
-	}
-	return d.rows[d.next-1].batch
-}
-
 // Category is what may change about the job that Next gave last: adaptive, scale-gpus or rigid, "" where the file
 // does not say and before the first call.
 func (d *Reader) Category() string {
@@ -102,40 +92,41 @@ func (d *Reader) Moved() int { return d.moved }
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
 // Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
-func Sniff(head []byte) bool { return hasHeader(head, names, required) }
+func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
-	*table
+	*traces.Table
+	at   []int // of names, -1 = not there
 	text traces.Names
 }
 
 func (p *parser) row(w *row) (err error) {
-	if err = p.table.next(); err != nil {
+	if err = p.Next(); err != nil {
 		return err
 	}
 	j := &w.job
-	j.ID = string(p.cell(colName))
-	submit, _, err := traces.Decimal(string(p.cell(colTime)), 9)
-	if err != nil || submit < 0 {
-		return p.fault(colTime, "seconds, 0 or more and below 292 years")
+	j.ID = string(p.Text(p.at[colName]))
+	if j.Submit, err = p.Seconds(p.at[colTime]); err != nil {
+		return err
 	}
-	j.Submit = time.Duration(submit)
-	application := p.cell(colApplication)
+	application := p.Text(p.at[colApplication])
 	if len(application) == 0 {
-		return p.fault(colApplication, "the name of an application: run times follow from it")
+		return p.Fault(p.at[colApplication], "the name of an application: run times follow from it")
 	}
 	j.Model = p.text.Get(application)
-	gpus, err := p.whole(colReplicas, 1, maxGPUs)
+	gpus, err := p.Whole(p.at[colReplicas], 1, traces.MaxGPUs)
 	if err != nil {
 		return err
 	}
 	j.GPUs, j.GPUMilli = int(gpus), 1000
-	if w.batch, err = p.whole(colBatch, 1, math.MaxInt64); err != nil {
+	batch, err := p.Whole(p.at[colBatch], 1, math.MaxInt)
+	if err != nil {
 		return err
 	}
-	switch w.category = p.text.Get(p.cell(colCategory)); w.category {
+	j.Batch = int(batch) // of all GPUs together
+	switch w.category = p.text.Get(p.Text(p.at[colCategory])); w.category {
 	case "", "adaptive", "scale-gpus", "rigid":
 		return nil
 	}
-	return p.fault(colCategory, "adaptive, scale-gpus or rigid, or nothing")
+	return p.Fault(p.at[colCategory], "adaptive, scale-gpus or rigid, or nothing")
 }

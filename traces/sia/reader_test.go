@@ -23,26 +23,22 @@ func made(tb testing.TB, name string) string {
 }
 
 func TestReadsAWorkloadInOrderOfSubmit(t *testing.T) {
-	type more struct {
-		batch    int64
-		category string
-	}
 	for _, c := range []struct {
-		file  string
-		want  []traces.Job
-		more  []more
-		moved int
+		file       string
+		want       []traces.Job
+		categories []string
+		moved      int
 	}{
 		{"workload.csv", []traces.Job{
-			{ID: "appa-0", Model: "appa", Submit: 12500 * ms, GPUs: 4, GPUMilli: 1000},
-			{ID: "appa-2", Model: "appa", Submit: 30250 * ms, GPUs: 16, GPUMilli: 1000},
-			{ID: "appb-1", Model: "appb", Submit: 40000 * ms, GPUs: 1, GPUMilli: 1000},
-		}, []more{{512, ""}, {2048, ""}, {64, ""}}, 1},
+			{ID: "appa-0", Model: "appa", Submit: 12500 * ms, GPUs: 4, GPUMilli: 1000, Batch: 512},
+			{ID: "appa-2", Model: "appa", Submit: 30250 * ms, GPUs: 16, GPUMilli: 1000, Batch: 2048},
+			{ID: "appb-1", Model: "appb", Submit: 40000 * ms, GPUs: 1, GPUMilli: 1000, Batch: 64},
+		}, []string{"", "", ""}, 1},
 		{"mixed.csv", []traces.Job{
-			{ID: "appa-0", Model: "appa", Submit: 5000 * ms, GPUs: 4, GPUMilli: 1000},
-			{ID: "appb-1", Model: "appb", Submit: 7000 * ms, GPUs: 2, GPUMilli: 1000},
-			{ID: "appc-2", Model: "appc", Submit: 9000 * ms, GPUs: 8, GPUMilli: 1000},
-		}, []more{{512, "rigid"}, {128, "scale-gpus"}, {256, "adaptive"}}, 0},
+			{ID: "appa-0", Model: "appa", Submit: 5000 * ms, GPUs: 4, GPUMilli: 1000, Batch: 512},
+			{ID: "appb-1", Model: "appb", Submit: 7000 * ms, GPUs: 2, GPUMilli: 1000, Batch: 128},
+			{ID: "appc-2", Model: "appc", Submit: 9000 * ms, GPUs: 8, GPUMilli: 1000, Batch: 256},
+		}, []string{"rigid", "scale-gpus", "adaptive"}, 0},
 	} {
 		text := made(t, c.file)
 		for name, in := range map[string]string{"as it is": text, "CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\r\n", "quotes": strings.ReplaceAll(text, ",appa,", `,"appa",`)} {
@@ -51,13 +47,13 @@ func TestReadsAWorkloadInOrderOfSubmit(t *testing.T) {
 				t.Errorf("%s, %s: %v", c.file, name, err)
 				continue
 			}
-			if d.Batch() != 0 || d.Category() != "" {
-				t.Errorf("%s, %s: something before the first job", c.file, name)
+			if d.Category() != "" {
+				t.Errorf("%s, %s: a category before the first job", c.file, name)
 			}
 			for i := range c.want {
 				var j traces.Job
-				if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, c.want[i]) || d.Batch() != c.more[i].batch || d.Category() != c.more[i].category {
-					t.Errorf("%s, %s: %v\n%+v %d %s\nwant\n%+v %v", c.file, name, err, j, d.Batch(), d.Category(), c.want[i], c.more[i])
+				if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, c.want[i]) || d.Category() != c.categories[i] {
+					t.Errorf("%s, %s: %v\n%+v %s\nwant\n%+v %s", c.file, name, err, j, d.Category(), c.want[i], c.categories[i])
 				}
 			}
 			if rest, err := traces.ReadAll(d); len(rest) != 0 || err != nil || d.Moved() != c.moved || d.Skipped() != nil || !d.NeedsProfile() {
