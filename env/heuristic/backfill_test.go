@@ -389,13 +389,13 @@ func TestEasyByHand(t *testing.T) {
 	}
 	// At 5 B has ended: free 3, running A (10) and C (20), so 3 + 6 = 9 ≥ 8 at 10: the shadow time is 10, the extra 1.
 	// D ends by then. At 6 E needs two, is too long and more than the extra. At 10 eight of nine go to H, at 20 E starts.
-	if got, want := starts(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 10}, jobs, h)), "A0s B0s C2s D5s H10s E20s"; got != want {
+	if got, want := startTimes(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 10}, jobs, h)), "A0s B0s C2s D5s H10s E20s"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// starts are the starts in a log, each the job and its time.
-func starts(log string) string {
+// startTimes are the starts in a log, each the job and its time.
+func startTimes(log string) string {
 	var all []string
 	for _, line := range strings.Split(log, "\n") {
 		if f := strings.Fields(line); len(f) > 2 && f[1] == "start" {
@@ -418,7 +418,7 @@ func TestConservativeByHand(t *testing.T) {
 		"easy":         "A0s E0s B10s C20s D20s",
 	} {
 		h := scheduler(t, func(c *heuristic.Config) { c.Backfill = backfill })
-		if got := starts(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 4}, jobs, h)); got != want {
+		if got := startTimes(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 4}, jobs, h)); got != want {
 			t.Errorf("%s: got %s, want %s", backfill, got, want)
 		}
 	}
@@ -429,7 +429,7 @@ func TestConservativeByHand(t *testing.T) {
 		"easy":         "A0s D0s B10s E20s C30s",
 	} {
 		h := scheduler(t, func(c *heuristic.Config) { c.Backfill = backfill })
-		if got := starts(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 4}, jobs, h)); got != want {
+		if got := startTimes(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 4}, jobs, h)); got != want {
 			t.Errorf("%s: got %s, want %s", backfill, got, want)
 		}
 	}

@@ -42,7 +42,7 @@ func generated(n int) []traces.Job {
 }
 
 // lublin is the log of that name, where it is at hand.
-func lublin(b *testing.B) []traces.Job {
+func lublin(b testing.TB) []traces.Job {
 	const name = "lublin_256.swf.gz"
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,10 +67,10 @@ func lublin(b *testing.B) []traces.Job {
 func BenchmarkSchedulers(b *testing.B) {
 	for _, w := range []struct {
 		name string
-		jobs func(b *testing.B) []traces.Job
+		jobs func(b testing.TB) []traces.Job
 	}{
 		{"lublin_256", lublin},
-		{"generated", func(*testing.B) []traces.Job { return generated(10_000) }},
+		{"generated", func(testing.TB) []traces.Job { return generated(10_000) }},
 	} {
 		for _, c := range []struct{ cluster, order, admission, placement string }{
 			{"pool:256", "fifo", "strict", "first-fit"},
