@@ -247,3 +247,33 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 		t.Errorf("%d files, by format %v", files, found)
 	}
 }
+
+func TestRealTracesGetRunTimesFromRealTables(t *testing.T) {
+	root := filepath.Join("..", "..", "shared", "traces")
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("real traces not at hand")
+	}
+	for _, c := range []struct {
+		file, table, reference string
+		jobs                   int
+	}{
+		{"philly-gavel/0e4a51.trace.gz", "profiles-gavel/simulation_throughputs.json.gz", "V100", 1181},
+		{"gavel-physical/max_min_fairness.trace", "profiles-gavel/physical_cluster_throughputs.json.gz", "v100", 96},
+		{"sia-workloads/philly/workload-1.csv", "profiles-sia", "rtx", 160},
+		{"philly-elasticflow/philly_103959.csv", "profiles-elasticflow", "A100", 876},
+	} {
+		cfg := DefaultTraceConfig()
+		cfg.File, cfg.Profiles, cfg.Reference = filepath.Join(root, c.file), filepath.Join(root, c.table), c.reference
+		jobs, info, err := LoadTrace(cfg)
+		if err != nil || len(jobs) != c.jobs || info.Dropped != 0 {
+			t.Errorf("%s: %d jobs of %d, %v, %v", c.file, len(jobs), c.jobs, info, err)
+			continue
+		}
+		for _, j := range jobs {
+			if j.Work <= 0 || j.Profile == nil || j.Profile.Compute <= 0 {
+				t.Errorf("%s: job %s (%s on %d GPUs) has run time %v and profile %+v", c.file, j.ID, j.Model, j.GPUs, j.Work, j.Profile)
+				break
+			}
+		}
+	}
+}
