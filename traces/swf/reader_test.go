@@ -146,17 +146,21 @@ func BenchmarkReader(b *testing.B) {
 	for i := range rows {
 		fmt.Fprintf(&text, "%5d %8d %6d %6d %3d     -1    -1  %3d %6d    -1  1 %3d %3d  -1 -1 -1 -1 -1\n", i+1, 13*i, 5, 1+i%977, 1+i%64, 1+i%64, 600, 1+i%50, 1+i%9)
 	}
-	b.SetBytes(int64(text.Len()))
-	b.ReportAllocs()
-	var j traces.Job
-	for b.Loop() {
-		d, err := NewReader(strings.NewReader(text.String()), "b", Options{})
-		for err == nil {
-			err = d.Next(&j)
-		}
-		if err != io.EOF {
-			b.Fatal(err)
-		}
+	for name, o := range map[string]Options{"text": {}, "no text": {NoText: true}} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(text.Len()))
+			b.ReportAllocs()
+			var j traces.Job
+			for b.Loop() {
+				d, err := NewReader(strings.NewReader(text.String()), "b", o)
+				for err == nil {
+					err = d.Next(&j)
+				}
+				if err != io.EOF {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
+		})
 	}
-	b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
 }
