@@ -14,11 +14,13 @@ GOLANGCI ?= $(TOOLS)/golangci-lint-$(LINT_VER)
 TB_VER := 2.20.0
 TB     := $(CURDIR)/.tools/tensorboard
 
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
 # Benchmarks of the calls that must be fast; PKG=./env/sim narrows them down.
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test unit race invariants tensorboard bench clean
+.PHONY: build check format vet lint arch test unit race invariants tensorboard browser bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -39,7 +41,7 @@ lint: $(GOLANGCI)
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
-test: check unit race invariants tensorboard
+test: check unit race invariants tensorboard browser
 
 # Learning and the longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
@@ -54,6 +56,18 @@ invariants:
 
 tensorboard: $(TB)/have-$(TB_VER)
 	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoardReadsRuns$$' ./experiments
+
+# The page of gymctl sim --html is looked at by a browser.
+browser:
+	@chromium="$(CHROMIUM)"; \
+	if [ -z "$$chromium" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ apt-get install -y -q chromium || { apt-get update -q && apt-get install -y -q chromium; }; } >/dev/null 2>&1 || true; \
+		chromium="$$(command -v chromium || true)"; \
+	fi; \
+	if [ -z "$$chromium" ]; then \
+		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
+	fi; \
+	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/schedview
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG)

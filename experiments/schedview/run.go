@@ -90,8 +90,9 @@ type liveJob struct {
 	stint int32  // -1 = not kept
 	milli int64  // held
 	class int32
-	area  float64 // GPUs × nanoseconds of its earlier stints, on counters
-	begun bool    // it was started before
+	area  float64 // thousandths × nanoseconds of its earlier stints
+	since time.Duration
+	begun bool // it was started before
 }
 
 // sizeNames are the classes of jobs by their GPUs.
@@ -176,22 +177,22 @@ func (r *Run) take(v *sim.View, p *sim.Point, e *sim.Event) {
 	case sim.Preempt:
 		r.now[queue]++
 		r.now[running]--
-		r.close(v, e.Job, preempted)
+		r.close(e.Job, preempted)
 	case sim.Fail:
 		r.now[queue]++
 		r.now[running]--
-		r.close(v, e.Job, failed)
+		r.close(e.Job, failed)
 	case sim.Finish:
 		r.now[running]--
 		r.done = append(r.done, completion{int32(v.Pos(e.Job)), e.At - v.Trace(e.Job).Submit})
-		r.close(v, e.Job, finished)
+		r.close(e.Job, finished)
 	case sim.Drop:
 		r.now[queue]--
 	case sim.Migrate:
-		r.close(v, e.Job, movedOn)
+		r.close(e.Job, movedOn)
 		r.open(v, p, e, moved)
 	case sim.Resize:
-		r.close(v, e.Job, sizedOn)
+		r.close(e.Job, sizedOn)
 		r.open(v, p, e, sized)
 	case sim.NodeFail:
 		r.fail(int(e.Node))
@@ -227,6 +228,7 @@ func (r *Run) open(v *sim.View, p *sim.Point, e *sim.Event, how beginning) {
 		r.coreJobs++
 		milli = 0
 	}
+	l.since = r.to
 	l.milli, l.class, l.stint = int64(n)*int64(milli), int32(classOf(n, milli)), -1
 	r.now[used] += l.milli
 	r.now[sizes+int(l.class)] += l.milli
@@ -257,8 +259,8 @@ func (r *Run) poolGang(v *sim.View, p *sim.Point, e *sim.Event, l *liveJob, mill
 	if v.State(e.Job) == sim.Running || t.MaxGPUs == 0 || p.Now <= e.At || milli == 0 {
 		return v.Request(e.Job).GPUs
 	}
-	held := (v.GPUTime(e.Job) - l.area) / float64(p.Now-e.At)
-	return int(math.Round(held * 1000 / float64(milli)))
+	held := (v.GPUTime(e.Job)*1000 - l.area) / float64(p.Now-e.At)
+	return int(math.Round(held / float64(milli)))
 }
 
 // gang sets l's spans to gpus and returns how many there are.
@@ -291,14 +293,14 @@ func (r *Run) heatSpan(s span, by int64) {
 }
 
 // close ends j's stint now.
-func (r *Run) close(v *sim.View, j sim.Job, how ending) {
+func (r *Run) close(j sim.Job, how ending) {
 	l := r.job(j)
 	r.counts[how]++
+	l.area += float64(l.milli) * float64(r.to-l.since)
 	r.now[used] -= l.milli
 	r.now[sizes+int(l.class)] -= l.milli
 	if r.cluster.Pool() {
 		r.lanes.give(l.spans)
-		l.area = v.GPUTime(j)
 	} else {
 		for _, s := range l.spans {
 			r.heatSpan(s, -1)

@@ -28,7 +28,7 @@ function timeGrid(pen, theme, x, range, y0, y1, labels) {
 function yAxis(pen, theme, x0, x1, y0, y1, top, format = count, full = false) {
   const ticks = numberTicks(top, Math.max(2, (y1 - y0) / 26));
   if (full) { // the whole, in place of the tick that it would touch
-    while (ticks.length > 1 && (top - ticks[ticks.length - 1]) / top < 14 / (y1 - y0)) ticks.pop();
+    while (ticks.length > 1 && (top - ticks[ticks.length - 1]) / top < 18 / (y1 - y0)) ticks.pop();
     ticks.push(top);
   }
   for (const v of ticks) {

@@ -42,7 +42,7 @@ function sizesSeen(run) {
 }
 
 function drawCount(variable, pen, theme, run, x, range, y0, y1) {
-  const [a, b] = range, top = topOf(runs, variable) * 1.05, s = run.series;
+  const [a, b] = range, top = topOf([run], variable) * 1.05, s = run.series;
   const y = (v) => y1 - (v / top) * (y1 - y0), colour = runColour(theme, run.index);
   yAxis(pen, theme, x(a), x(b), y0, y1, top);
   pen.clip(x(a), y0 - 1, x(b) - x(a), y1 - y0 + 2);

@@ -150,8 +150,8 @@ const themes = {
 
 // Colours of the continuous scale from little to much.
 const scales = {
-  light: ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"].reverse(),
-  dark: ["#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"],
+  light: ["#fbe3b5", "#f7c27f", "#ef9a5f", "#dd7050", "#bf4c52", "#963358", "#6a2158", "#40164a", "#200a2e"],
+  dark: ["#3a2148", "#5a2a5c", "#81355f", "#a8435c", "#cb5a55", "#e67f58", "#f3a76b", "#f9cd8c", "#fdf0c4"],
 };
 
 function scaleColour(name, x) {

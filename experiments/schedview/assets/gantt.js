@@ -5,8 +5,8 @@ const rowLimit = 64; // clusters of so many GPUs have a label for each
 // mapHeight is how high the drawing of a run is.
 function mapHeight(run) {
   if (!run.stints && !run.heat) return 0;
-  const rows = run.stints ? data.gpus : run.heat.rows.length;
-  return Math.round(Math.min(620, Math.max(120, rows * (data.gpus <= rowLimit ? 12 : 4))));
+  const high = run.stints ? data.gpus * (data.gpus <= rowLimit ? 12 : 4) : run.heat.rows.length * 13;
+  return Math.round(Math.min(620, Math.max(120, high)));
 }
 
 // shown says how a run is drawn: "bars", "map" or "" for not at all.
@@ -114,9 +114,11 @@ function drawMap(pen, theme, run, view, x, y) {
   });
 }
 
-// rampColour is the shade of a share.
+// mapRamp are the shades of shares; the last ones of the ramp are too heavy for large parts.
+function mapRamp(theme) { return theme.ramp.slice(0, -2); }
 function rampColour(theme, share) {
-  return theme.ramp[Math.min(theme.ramp.length - 1, Math.floor(share * theme.ramp.length))];
+  const ramp = mapRamp(theme);
+  return ramp[Math.min(ramp.length - 1, Math.floor(share * ramp.length))];
 }
 
 // drawDowns marks the nodes that were down.

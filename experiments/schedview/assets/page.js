@@ -415,7 +415,7 @@ function stintLegend(theme) {
   } else if (any) out.push(make("span", { class: "entry" }, "each job has its own colour"));
   if (seen.some((r) => shown(r, view) === "map")) {
     const bar = make("span", { class: "ramp" });
-    bar.style.background = `linear-gradient(to right, ${theme.empty}, ${theme.ramp.join(",")})`;
+    bar.style.background = `linear-gradient(to right, ${theme.empty}, ${mapRamp(theme).join(",")})`;
     out.push(make("span", { class: "entry" }, "in use 0 %", bar, "100 %"));
   }
   const ended = (k) => any && seen.some((r) => r.ended && r.ended[k] > 0);
@@ -465,7 +465,7 @@ function timeline(run) {
 function schedules() {
   const sizesLegend = legend((theme) => [make("span", { class: "entry" }, "GPUs of a job:"),
     ...data.sizes.map((s, c) => (runs.some((r) => r.series && sizesSeen(r)[c]) ? swatch(sizeColour(theme, c), s) : null)).filter(Boolean)]);
-  return make("section", {}, make("h2", {}, "Schedules"), toolbar(), sizesLegend, legend(stintLegend), ...runs.map(timeline),
+  return make("section", { class: "schedules" }, make("h2", {}, "Schedules"), toolbar(), sizesLegend, legend(stintLegend), ...runs.map(timeline),
     make("p", { class: "hint" }, "Wheel over the jobs zooms in time, with Shift in rows; dragging moves; a double click shows everything. Keys: arrows, + −, [ ], 0."));
 }
 
