@@ -59,7 +59,7 @@ var arrows = map[string][]string{
 	"env/heuristic": {
 		"env/cluster", "env/sim", "traces",
 	},
-	"env/metrics": {"env/sim", "traces"},
+	"env/metrics": {"env/cluster", "env/sim", "traces"},
 	// The decision process declares what encoders and rewards are; they implement it, and jobselect and its
 	// siblings put everything together.
 	"env/sched":       {"env", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
