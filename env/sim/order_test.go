@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -267,11 +268,30 @@ func TestFaultyStreamsAreErrors(t *testing.T) {
 }
 
 func TestConfigFaultsAllAtOnce(t *testing.T) {
-	cfg := sim.Config{Comm: "telepathy", Restart: -1, Horizon: -1}
+	cfg := sim.Config{
+		Comm: "telepathy", Restart: -1, Horizon: -1, Ring: sim.Ring{Overlap: 1.5}, Contention: sim.Contention{A: -1, B: -1, Eta: -1}, Checkpoint: -1,
+		Overhead: sim.Overhead{Start: -1, StartPerGPU: 2 * time.Minute, Stop: -1, StopPerGPU: -1}, Failures: sim.Failures{MTBF: -1, MTTR: -1},
+		InterferenceScope: "street",
+	}
 	err := cfg.Validate()
-	for _, key := range []string{"comm", "restart", "horizon"} {
-		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%v does not name %s", err, key)
+	for _, fault := range []string{
+		`comm: got "telepathy", want one of none, tree, ring, contention`, "restart: got", "horizon: got", "ring.overlap: got 1.5, want a share of the compute time, 0 to 1",
+		"contention.a: got", "contention.b: got", "contention.eta: got", "checkpoint: got", "overhead.start: got", "overhead.start_per_gpu: got 2m0s, want a time, 0s to 1m0s",
+		"overhead.stop: got", "overhead.stop_per_gpu: got", "failures.mtbf: got", "failures.mttr: got", `interference_scope: got "street", want gpu or node`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), fault) {
+			t.Errorf("%v does not say %s", err, fault)
+		}
+	}
+	for _, bad := range []sim.Config{{Comm: "contention"}, {Comm: "none", Failures: sim.Failures{MTBF: 1}}, {Comm: "ring", Ring: sim.Ring{Overlap: math.NaN()}}} {
+		if err := bad.Validate(); err == nil {
+			t.Errorf("%+v is fine", bad)
+		}
+	}
+	for _, comm := range sim.CommNames() {
+		good := sim.DefaultConfig()
+		if good.Comm = comm; good.Validate() != nil {
+			t.Errorf("%s: %v", comm, good.Validate())
 		}
 	}
 	if _, err := sim.New(cfg, cluster.Spec{Pool: 1}); err == nil {

@@ -147,15 +147,22 @@ func TestSnapshotsOfOtherRunsAreRefused(t *testing.T) {
 	changed := func(f func(j []traces.Job) []traces.Job) []traces.Job {
 		return f(append([]traces.Job(nil), jobs...))
 	}
+	with := func(change func(*sim.Config)) sim.Config {
+		cfg := sim.DefaultConfig()
+		change(&cfg)
+		return cfg
+	}
 	for name, c := range map[string]struct {
 		cfg  sim.Config
 		spec string
 		jobs []traces.Job
 	}{
 		"another cluster":      {sim.DefaultConfig(), "1x4", jobs},
-		"another model":        {sim.Config{Comm: "tree"}, spec, jobs},
-		"another horizon":      {sim.Config{Comm: "none", Horizon: 1000 * second}, spec, jobs},
-		"another restart":      {sim.Config{Comm: "none", Restart: 1}, spec, jobs},
+		"another model":        {with(func(c *sim.Config) { c.Comm = "tree" }), spec, jobs},
+		"another horizon":      {with(func(c *sim.Config) { c.Horizon = 1000 * second }), spec, jobs},
+		"another restart":      {with(func(c *sim.Config) { c.Restart = 1 }), spec, jobs},
+		"another checkpoint":   {with(func(c *sim.Config) { c.Checkpoint = 1 }), spec, jobs},
+		"interference":         {with(func(c *sim.Config) { c.Interference = pairs{} }), spec, jobs},
 		"no jobs":              {sim.DefaultConfig(), spec, nil},
 		"fewer jobs":           {sim.DefaultConfig(), spec, jobs[:4]},
 		"a shorter job ended":  {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { j[0].Work--; return j })},

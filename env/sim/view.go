@@ -97,12 +97,17 @@ func (v *View) GPUTime(j Job) float64 { return v.s.gpuTime(j).float() }
 // Lost is the progress, in work, that j lost in stops since a checkpoint.
 func (v *View) Lost(j Job) time.Duration { return time.Duration(math.Round(v.s.peek(j).lost)) }
 
-// Preemptions, Failures, Migrations and Resizes are how often j was stopped by a decision, lost a node, was moved
-// and had its gang grown or cut.
+// Preemptions is how often j was stopped by a decision.
 func (v *View) Preemptions(j Job) int { return int(v.s.jobs[j].stops) }
-func (v *View) Failures(j Job) int    { return int(v.s.peek(j).fails) }
-func (v *View) Migrations(j Job) int  { return int(v.s.peek(j).moves) }
-func (v *View) Resizes(j Job) int     { return int(v.s.peek(j).sizes) }
+
+// Failures is how often j lost a node under it.
+func (v *View) Failures(j Job) int { return int(v.s.peek(j).fails) }
+
+// Migrations is how often j was moved while it ran.
+func (v *View) Migrations(j Job) int { return int(v.s.peek(j).moves) }
+
+// Resizes is how often j's gang was grown or cut while it ran.
+func (v *View) Resizes(j Job) int { return int(v.s.peek(j).sizes) }
 
 // Fits says whether j could start now, wherever its GPUs lie.
 func (v *View) Fits(j Job) bool { return v.s.cluster.Fits(&v.s.jobs[j].req) }
