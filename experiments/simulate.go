@@ -434,7 +434,25 @@ func (r *simulation) prepare(h *heuristic.Config) error {
 				h.Name(), n, plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
 		}
 	}
+	if comm := r.sim.Comm; (comm == "ring" || comm == "contention") && !r.cluster.Pool() {
+		n, first := 0, ""
+		for i := range r.jobs {
+			if j := &r.jobs[i]; j.GPUs > 1 && j.Profile == nil {
+				if n++; n == 1 {
+					first = j.ID
+				}
+			}
+		}
+		if n > 0 {
+			return mistake("comm %s needs to know the models of gangs, and %d of %s in %s have none, the first is %s; want --mix NAME or --profiles",
+				comm, n, plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
+		}
+	}
 	h.Know(r.jobs, r.cluster)
+	h.Given.Interference, h.Given.InterferenceScope = r.sim.Interference, r.sim.InterferenceScope
+	if h.Placement == "least-interference" && r.sim.Interference == nil {
+		return mistake("placement least-interference needs to know how jobs slow each other down; want --interference FILE or seeded:N")
+	}
 	return nil
 }
 

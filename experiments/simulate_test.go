@@ -142,7 +142,9 @@ const document = `{"policy":"","admission":"","placement":"","backfill":"","esti
 	`"metrics":{"finished":0,"unfinished":0,"makespan_s":0,"jct_s":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},` +
 	`"first_wait_s":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},"wait_s":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},` +
 	`"bounded_slowdown":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},"slowdown":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},` +
-	`"gpu_utilization":0,"effective_utilization":0,"communication_share":0,"preemptions":0,"migrations":0},"events":0,"wall_s":0}`
+	`"gpu_utilization":0,"effective_utilization":0,"communication_share":0,"preemptions":0,"migrations":0,` +
+	`"finish_time_fairness":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},"jain_index":0,"queue_length":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},` +
+	`"fragmentation":0,"deadlines":0,"deadline_misses":0,"dropped":0,"failures":0,"lost_s":0},"events":0,"wall_s":0}`
 
 func TestDocumentHasItsKeysInOrder(t *testing.T) {
 	report := &SimReport{Runs: make([]SimRun, 1)}

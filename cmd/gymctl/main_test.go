@@ -224,7 +224,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		dir := t.TempDir()
-		c := program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--drop-refused", "--policy", "las", "--events", filepath.Join(dir, "events.jsonl"))
+		c := program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--policy", "las", "--events", filepath.Join(dir, "events.jsonl"))
 		var out, said bytes.Buffer
 		c.Stdout, c.Stderr = &out, &said
 		if err := c.Start(); err != nil {

@@ -19,7 +19,11 @@ metrics.first_wait_s metrics.first_wait_s.mean metrics.first_wait_s.p50 metrics.
 metrics.wait_s metrics.wait_s.mean metrics.wait_s.p50 metrics.wait_s.p90 metrics.wait_s.p99 metrics.wait_s.max
 metrics.bounded_slowdown metrics.bounded_slowdown.mean metrics.bounded_slowdown.p50 metrics.bounded_slowdown.p90 metrics.bounded_slowdown.p99 metrics.bounded_slowdown.max
 metrics.slowdown metrics.slowdown.mean metrics.slowdown.p50 metrics.slowdown.p90 metrics.slowdown.p99 metrics.slowdown.max
-metrics.gpu_utilization metrics.effective_utilization metrics.communication_share metrics.preemptions metrics.migrations events wall_s`)
+metrics.gpu_utilization metrics.effective_utilization metrics.communication_share metrics.preemptions metrics.migrations
+metrics.finish_time_fairness metrics.finish_time_fairness.mean metrics.finish_time_fairness.p50 metrics.finish_time_fairness.p90 metrics.finish_time_fairness.p99 metrics.finish_time_fairness.max
+metrics.jain_index
+metrics.queue_length metrics.queue_length.mean metrics.queue_length.p50 metrics.queue_length.p90 metrics.queue_length.p99 metrics.queue_length.max
+metrics.fragmentation metrics.deadlines metrics.deadline_misses metrics.dropped metrics.failures metrics.lost_s events wall_s`)
 
 func TestSimDocument(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -123,16 +127,26 @@ func TestSimMistakes(t *testing.T) {
 		{"--trace share.csv --cluster 4x4", []string{`share.csv:2: num_gpu: got "1.5", want `}},
 		{"--trace words.txt --cluster 4x4", []string{`trace words.txt: its first line, "hello world", is of no known format; known are csv, acme, `}},
 		{"--trace half.csv.gz --cluster 4x4", []string{"trace half.csv.gz: the gzip stream is cut short or damaged"}},
-		{"--trace big.csv --cluster 2x4", []string{"1 of 2 jobs can never fit cluster 2x4 (8 GPUs): x; the largest asks for 9 GPUs; want a cluster that holds them, or --drop-refused"}},
+		{"--trace big.csv --cluster 2x4 --fail-refused", []string{"1 of 2 jobs can never fit cluster 2x4 (8 GPUs): x; the largest asks for 9 GPUs; want a cluster that holds them, or no --fail-refused"}},
+		{"--trace big.csv --cluster pool:0", []string{`cluster: got "pool:0", want numbers above 0`}},
+		{"--policy srtf --backfill easy", []string{`--backfill: got "easy", want none: srtf stops running jobs`}},
+		{"--policy fifo+skip+easy", []string{`--policy: got fifo+skip+easy, want none with admission skip`}},
+		{"--policy srtf+commit", []string{`--policy: got srtf+commit, want strict or skip: srtf stops running jobs`}},
+		{"--jobs 100 --policy exact", []string{"exact: 100 jobs are too many to search all schedules, want at most 64 (--jobs 64)"}},
+		{"--jobs 9 --set simulator.overhead.start=-1s", []string{"--set simulator.overhead.start: got -1s, want a time, 0s to "}},
+		{"--jobs 9 --set simulator.color=red", []string{`--set "simulator.color=red": `}},
+		{"--jobs 9 --comm ring", []string{"comm ring needs to know the models of gangs, and 2 of 9 jobs in synth:philly"}},
+		{"--jobs 9 --interference none.csv", []string{"profiles none.csv: there is no such file or folder"}},
+		{"--jobs 9 --cluster pool:9 --mtbf 1h", []string{"failures.mtbf: "}},
 		{"--trace jobs.csv --cluster phily-192", []string{`cluster "phily-192" is unknown; did you mean philly-192?`}},
 		{"--trace jobs.csv --cluster none.yaml", []string{"cluster file none.yaml: there is no such file"}},
 		{"--trace jobs.csv --cluster bad.yaml", []string{"bad.yaml:3: racks[0].nodes[0].gpus: got -3, want 0 to 1024",
 			"bad.yaml:4: racks[0].nodes[0].cpu: unknown key; did you mean cpus?", "bad.yaml:5: speed: unknown key; did you mean speeds?"}},
 		{"--policy sfj --placement up --comm x --warmup -1", []string{`--policy: got "sfj", want one of fifo, `, `--placement: got "up", want one of `,
 			`--comm: got "x", want `, `--warmup: got -1, want a number of jobs, 0 or more`}},
-		{"--policy fifo --admission never", []string{`--admission: got "never", want strict or skip`}},
+		{"--policy fifo --admission never", []string{`--admission: got "never", want one of strict, skip, commit`}},
 		{"--estimates none", []string{`--estimates: got "none", want exact, trace or noisy:SIGMA`}},
-		{"--policy sjf --estimates trace --jobs 10", []string{"policy sjf+strict ranks by estimated run time, and 10 of 10 jobs"}},
+		{"--policy sjf --estimates trace --jobs 10", []string{"policy sjf+strict looks at estimated run times, and 10 of 10 jobs"}},
 		{"--policy fifo,sjf --events e.jsonl", []string{"events can be written for one policy at a time, not for fifo,sjf"}},
 		{"--jobs 10 --events no/where.jsonl", []string{"output file no/where.jsonl: there is no folder no"}},
 		{"--jobs 10 --events -", []string{`--events: got "-", want the path of a file`}},
@@ -164,8 +178,8 @@ func TestSimMistakes(t *testing.T) {
 func TestSimNotesGoToStandardError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs+"d,6,10,40\n")
-	code, out, said := gymctl(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--drop-refused", "--horizon", "102s", "--json")
-	if code != exitDone || said != "gymctl: 1 of 4 jobs left out because cluster pool:2 can never hold them: d\n"+
+	code, out, said := gymctl(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--horizon", "102s", "--json")
+	if code != exitDone || said != "gymctl: 1 of 4 jobs refused, because cluster pool:2 can never hold them: d\n"+
 		"gymctl: fifo+strict: 2 jobs unfinished at the horizon of 1m42s: b, c\n" {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
@@ -177,7 +191,7 @@ func TestSimNotesGoToStandardError(t *testing.T) {
 func TestSimRepeats(t *testing.T) {
 	t.Chdir(t.TempDir())
 	wall := regexp.MustCompile(`"wall_s":[0-9.e-]+`)
-	args := []string{"sim", "--jobs", "400", "--cluster", "4x8", "--policy", "random+skip", "--estimates", "noisy:1", "--drop-refused", "--json", "--events"}
+	args := []string{"sim", "--jobs", "400", "--cluster", "4x8", "--policy", "random+skip", "--estimates", "noisy:1", "--json", "--events"}
 	a := wall.ReplaceAllString(must(t, append(args, "a.jsonl")...), "")
 	b := wall.ReplaceAllString(must(t, append(args, "b.jsonl")...), "")
 	if a != b || read(t, "a.jsonl") != read(t, "b.jsonl") {
@@ -193,7 +207,7 @@ func TestEventsReplaceAFileOnlyWhenTheRunIsDone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs)
 	write(t, "events.jsonl", "old\n")
-	if code, _, said := gymctl(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:1", "--events", "events.jsonl"); code != exitMistake {
+	if code, _, said := gymctl(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:1", "--fail-refused", "--events", "events.jsonl"); code != exitMistake {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	if got := read(t, "events.jsonl"); got != "old\n" {

@@ -22,7 +22,7 @@ type Config struct {
 	Limits []time.Duration `yaml:"limits,omitempty"`
 	// Promote brings a job of las and las-2d back to the first queue, with nothing attained, when it has waited this
 	// many times as long as it has run (Tiresias' knob: 1, 2, 4, 8; see las); 0 = never.
-	Promote float64 `yaml:"promote,omitempty"`
+	Promote float64 `yaml:"promote"`
 	// Quantum is the service quantum of gittins-2d, in GPU-time.
 	Quantum time.Duration `yaml:"quantum,omitempty"`
 	// Service is the distribution of the jobs' GPU-times that gittins-2d knows; empty = it learns from jobs that

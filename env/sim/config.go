@@ -13,15 +13,15 @@ import (
 // Config is what a user may choose of a run.
 type Config struct {
 	Comm       string     `yaml:"comm"` // how the placement slows a gang down: one of CommNames
-	Ring       Ring       `yaml:"ring,omitempty"`
-	Contention Contention `yaml:"contention,omitempty"`
+	Ring       Ring       `yaml:"ring"`
+	Contention Contention `yaml:"contention"`
 
 	// Restart is work that is added to what is left of a job whenever it is started again; it stays there until
 	// it is worked off. Moving and resizing a running job are no restarts.
-	Restart    time.Duration `yaml:"restart,omitempty"`
-	Overhead   Overhead      `yaml:"overhead,omitempty"`
-	Checkpoint time.Duration `yaml:"checkpoint,omitempty"` // time of progress from one checkpoint to the next; 0 = progress is never lost
-	Failures   Failures      `yaml:"failures,omitempty"`
+	Restart    time.Duration `yaml:"restart"`
+	Overhead   Overhead      `yaml:"overhead"`
+	Checkpoint time.Duration `yaml:"checkpoint"` // time of progress from one checkpoint to the next; 0 = progress is never lost
+	Failures   Failures      `yaml:"failures"`
 	Seed       uint64        `yaml:"seed,omitempty"` // of the failures
 
 	// Serial makes every event a point of its own, and at one time handles arrivals before finishes: the machine
@@ -34,7 +34,7 @@ type Config struct {
 	Interference Interference `yaml:"-"`
 	// InterferenceScope says which jobs disturb each other: those that share a GPU ("gpu", also where it is
 	// empty) or a node ("node").
-	InterferenceScope string `yaml:"interference_scope,omitempty"`
+	InterferenceScope string `yaml:"interference_scope"`
 }
 
 // Ring is the α–β model of hierarchical ring all-reduce.
