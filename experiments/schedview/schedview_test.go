@@ -23,7 +23,6 @@ func plain(job int, from, to float64, gpus []int, began, ended int) string {
 // witness makes the list of stints in the plainest way.
 type witness struct {
 	open map[int]func(to time.Duration, ended int) // by position
-	gpus map[int]int
 	all  []string
 	seen map[int]bool
 	area float64 // GPUs × seconds

@@ -154,4 +154,15 @@ function colourOf(stints, by, theme, themeName) {
   };
 }
 
+// paintOf is the colour of every stint, kept until another colouring is asked for.
+function paintOf(stints, by, theme, themeName) {
+  const key = by + " " + themeName;
+  if (stints.painted !== key) {
+    const colour = colourOf(stints, by, theme, themeName);
+    stints.paint = stints.job.map((_, i) => colour(i));
+    stints.painted = key;
+  }
+  return stints.paint;
+}
+
 function sizeColour(theme, c) { return theme.ramp[Math.min(theme.ramp.length - 1, c)]; }

@@ -28,6 +28,7 @@ function ganttRows(pen, theme, run, y, g0, g1, x0, x1, room) {
     return;
   }
   const start = data.node0 || run.heat.gpu0.slice(0, -1), perRow = data.node0 ? 1 : run.heat.nodes;
+  const step = numberStep((16 * (g1 - g0)) / room / (data.gpus / Math.max(1, data.nodes))); // nodes from label to label
   let last = -Infinity;
   start.forEach((g, i) => {
     const end = i + 1 < start.length ? start[i + 1] : data.gpus;
@@ -40,7 +41,7 @@ function ganttRows(pen, theme, run, y, g0, g1, x0, x1, room) {
         const py = y(k) + each / 2 + 3;
         if (py - 9 >= top && py <= bottom) pen.text("." + (k - g), x0 - 6, py, theme.soft, { align: "right", size: 9 });
       }
-    } else if ((top + bottom) / 2 - last >= 13) {
+    } else if ((i * perRow) % step === 0 && (top + bottom) / 2 - last >= 13) {
       pen.text("node " + i * perRow, x0 - 6, (top + bottom) / 2 + 4, theme.soft, { align: "right" });
       last = (top + bottom) / 2;
     }
@@ -50,7 +51,7 @@ function ganttRows(pen, theme, run, y, g0, g1, x0, x1, room) {
 // drawBars draws the stints that view shows. It returns how many.
 function drawBars(pen, theme, run, view, x, y, y0, y1, themeName) {
   const s = run.stints, [a, b] = view.x, [g0, g1] = view.y, each = (y1 - y0) / (g1 - g0);
-  const colour = colourOf(s, view.colour, theme, themeName), gap = each >= 5 ? 1 : each >= 2.5 ? 0.4 : 0;
+  const paint = paintOf(s, view.colour, theme, themeName), gap = each >= 5 ? 1 : each >= 2.5 ? 0.4 : 0;
   let drawn = 0;
   for (let i = 0; i < s.n; i++) {
     if (s.start[i] > b) break; // in order of start
@@ -61,7 +62,7 @@ function drawBars(pen, theme, run, view, x, y, y0, y1, themeName) {
     for (let k = s.from[i]; k < s.from[i + 1]; k++) {
       const top = s.gpu[k] + (s.off ? s.off[k] / 1000 : 0), h = s.milli && s.milli[k] < 1000 ? s.milli[k] / 1000 : s.count[k];
       if (top + h <= g0 || top >= g1) continue;
-      if (!fill) { fill = colour(i); drawn++; }
+      if (!fill) { fill = paint[i]; drawn++; }
       const py = y(top), ph = Math.max(h * each - gap, 0.5), pw = w > 3 ? w - 0.6 : w;
       pen.rect(px, py, pw, ph, fill);
       if (w > 7 && ph > 2.5) endMark(pen, theme, s.ended[i], px + pw, py, ph);

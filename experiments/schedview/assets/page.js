@@ -370,7 +370,7 @@ function told(run) {
     out.push(`Every stint is drawn: ${plural(run.stints.n - run.coreOnly, "time")} that a job held its GPUs.`);
     if (data.pool) out.push("The GPUs of a counter have no identity: each job is put on the lowest free lanes, for this drawing only.");
   } else {
-    out.push(`${plural(run.starts, "start")}, too much to draw each` + (run.heat ? ":" : "."));
+    out.push(`${plural(run.starts, "start")}, too many to draw each` + (run.heat ? ":" : "."));
     if (run.heat) out.push(`the map shows which share of its GPUs a row had in use, a column being ${duration(run.heat.width)}` + (run.heat.nodes > 1 ? ` and a row ${run.heat.nodes} nodes.` : "."));
   }
   if (run.coreOnly) out.push(`${plural(run.coreOnly, "start")} of jobs without GPUs have no place among them.`);
