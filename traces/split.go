@@ -10,31 +10,29 @@ import (
 // io.EOF at the end.
 func (t *Table) read() error {
 	var line []byte
-	for len(bytes.TrimSpace(line)) == 0 {
+	for len(trim(line)) == 0 {
 		var err error
 		if line, err = t.lines.Next(); err != nil {
 			return err
 		}
 	}
-	t.fields = t.fields[:0]
 	if bytes.IndexByte(line, '"') >= 0 {
 		return t.quoted(line)
 	}
-	for {
-		i := bytes.IndexByte(line, ',')
-		if i < 0 {
-			break
+	fields, from := t.fields[:0], 0
+	for i, c := range line {
+		if c == ',' {
+			fields = append(fields, line[from:i])
+			from = i + 1
 		}
-		t.fields = append(t.fields, line[:i])
-		line = line[i+1:]
 	}
-	t.fields = append(t.fields, line)
+	t.fields = append(fields, line[from:])
 	return nil
 }
 
 // quoted cuts a row with quotes in it (RFC 4180, section 2, rules 5 to 7).
 func (t *Table) quoted(line []byte) (err error) {
-	t.row, t.ends = t.row[:0], t.ends[:0]
+	t.fields, t.row, t.ends = t.fields[:0], t.row[:0], t.ends[:0]
 	for i := 0; ; {
 		if i < len(line) && line[i] == '"' {
 			if line, i, err = t.unquote(line, i+1); err != nil {

@@ -45,7 +45,7 @@ func newTable(r io.Reader, file string, breaks bool, required []string) (*Table,
 	}
 	seen := make(map[string]bool, len(t.fields))
 	for _, f := range t.fields {
-		name := string(bytes.TrimSpace(f))
+		name := string(trim(f))
 		if seen[name] && name != "" { // columns without a name are not asked for by it
 			return nil, t.lines.Fault(name, name, "each column once in the header")
 		}
@@ -121,7 +121,21 @@ func (t *Table) Cell(col int) []byte {
 }
 
 // Text is Cell without the blanks around it.
-func (t *Table) Text(col int) []byte { return bytes.TrimSpace(t.Cell(col)) }
+func (t *Table) Text(col int) []byte { return trim(t.Cell(col)) }
+
+// Given says whether a cell has more than blanks in it; false for column -1.
+func (t *Table) Given(col int) bool {
+	b := t.Cell(col)
+	return len(b) > 0 && len(trim(b)) > 0
+}
+
+// trim is bytes.TrimSpace, at less than half the cost where there is nothing to trim, as in most cells.
+func trim(b []byte) []byte {
+	if n := len(b); n == 0 || b[0]-'!' <= '~'-'!' && b[n-1]-'!' <= '~'-'!' {
+		return b
+	}
+	return bytes.TrimSpace(b)
+}
 
 // Number reads 10^places times a decimal number (see Decimal), from lo to hi after this scaling. Without places it
 // must be whole, else it is rounded. want completes the sentence of the fault.

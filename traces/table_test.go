@@ -236,6 +236,22 @@ func TestWhatACSVWriterWritesIsReadBack(t *testing.T) {
 	})
 }
 
+func TestTextIsWithoutTheBlanksThatTheStandardLibraryKnows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringMatching(`[ \t\v\f\r\x{85}\x{a0}\x{2003}]{0,2}.{0,3}[ \t\r\x{85}\x{a0}\x{3000}]{0,2}`).Draw(t, "cell")
+		if strings.ContainsAny(s, ",\"\n") {
+			return
+		}
+		d, err := NewTable(strings.NewReader("a,b\n"+s+",x\n"), "t.csv")
+		if err == nil {
+			err = d.Next()
+		}
+		if want := strings.TrimSpace(s); err != nil || string(d.Cell(0)) != s || string(d.Text(0)) != want || d.Given(0) != (want != "") || d.Given(-1) {
+			t.Fatalf("%v: %q for %q, given %v", err, d.Text(0), s, d.Given(0))
+		}
+	})
+}
+
 // FuzzTable compares with encoding/csv, which knows no blank lines with blanks in them, keeps no CR before a line
 // end, drops one at the end of the file and takes a file to its end where this table stops at a fault.
 func FuzzTable(f *testing.F) {

@@ -1,11 +1,10 @@
 package csv
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,7 @@ const (
 	colSubmit = iota
 	colDuration
 	colGPU
-	colID
+	colID // the first that need not be there
 	colUser
 	colVC
 	colType
@@ -48,10 +47,9 @@ type Options struct {
 // Reader is a traces.Stream over a file in the native format. It holds one row at a time. Not safe for
 // concurrent use.
 type Reader struct {
-	rows   splitter
+	rows   *traces.Table
 	o      Options
-	at     [columns]int // index of the column in a row, -1 = not there
-	width  int
+	at     []int // of names, -1 = not there
 	extra  []string
 	extras []int
 	types  map[string][]string
@@ -66,42 +64,15 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads the header of r. file is the name that messages give. A header in which required columns are
 // missing, all of them named, or a column stands twice is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	d := &Reader{o: o, types: map[string][]string{}, last: math.MinInt64}
-	d.rows.lines = traces.NewLines(r, file)
-	if err := d.rows.next(); err == io.EOF {
-		return nil, &traces.RowError{File: file, Line: 1, Want: "a header with submit_time, duration, num_gpu"}
-	} else if err != nil {
+	t, err := traces.NewTableOfText(r, file, names[:colID]...)
+	if err != nil {
 		return nil, err
 	}
-	for c := range d.at {
-		d.at[c] = -1
-	}
-	d.width = len(d.rows.fields)
-	seen := make(map[string]bool, d.width)
-	for i, f := range d.rows.fields {
-		name := string(bytes.TrimSpace(f))
-		if seen[name] && name != "" {
-			return nil, d.rows.lines.Fault(name, name, "each column once in the header")
-		}
-		seen[name] = true
-		known := false
-		for c := range names {
-			if names[c] == name {
-				d.at[c], known = i, true
-			}
-		}
-		if !known || name == names[colStatus] {
+	d := &Reader{rows: t, o: o, at: t.At(names[:]...), types: map[string][]string{}, last: math.MinInt64}
+	for i, name := range t.Columns() {
+		if name == names[colStatus] || !slices.Contains(names[:], name) {
 			d.extra, d.extras = append(d.extra, name), append(d.extras, i)
 		}
-	}
-	var missing []string
-	for c := colSubmit; c <= colGPU; c++ {
-		if d.at[c] < 0 {
-			missing = append(missing, names[c])
-		}
-	}
-	if missing != nil {
-		return nil, d.rows.lines.Fault("", string(bytes.Join(d.rows.fields, []byte{','})), "a header with also "+strings.Join(missing, ", "))
 	}
 	return d, nil
 }
@@ -111,15 +82,10 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 func (d *Reader) Labels() []string { return d.extra }
 
 // Label is the current row's value in column Labels()[i]: of the job that Next gave last, until the next call.
-func (d *Reader) Label(i int) string {
-	if k := d.extras[i]; k < len(d.rows.fields) {
-		return string(d.rows.fields[k])
-	}
-	return ""
-}
+func (d *Reader) Label(i int) string { return string(d.rows.Cell(d.extras[i])) }
 
 // Line is the number of the line in which the row read last ends.
-func (d *Reader) Line() int { return d.rows.lines.Line() }
+func (d *Reader) Line() int { return d.rows.Line() }
 
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {
@@ -130,11 +96,8 @@ func (d *Reader) Next(j *traces.Job) error {
 }
 
 func (d *Reader) read(j *traces.Job) error {
-	if err := d.rows.next(); err != nil {
+	if err := d.rows.Next(); err != nil {
 		return err
-	}
-	if n := len(d.rows.fields); n != d.width {
-		return d.rows.lines.Fault("", fmt.Sprintf("%d fields", n), fmt.Sprintf("%d, as in the header", d.width))
 	}
 	*j = traces.Job{}
 	var err error
@@ -178,10 +141,10 @@ func (d *Reader) read(j *traces.Job) error {
 	if err = d.elastic(j); err != nil {
 		return err
 	}
-	if b := bytes.TrimSpace(d.cell(colPriority)); len(b) > 0 {
-		v, exact, e := traces.Decimal(string(b), 0)
-		if e != nil || !exact || int64(int(v)) != v {
-			return d.fault(colPriority, "a whole number")
+	if d.rows.Given(d.at[colPriority]) {
+		v, err := d.rows.Number(d.at[colPriority], 0, math.MinInt, math.MaxInt, "a whole number")
+		if err != nil {
+			return err
 		}
 		j.Priority = int(v)
 	}
@@ -193,53 +156,30 @@ func (d *Reader) read(j *traces.Job) error {
 }
 
 // cell is the current row's cell, nil when the file has no such column.
-func (d *Reader) cell(col int) []byte {
-	if d.at[col] < 0 {
-		return nil
-	}
-	return d.rows.fields[d.at[col]]
-}
+func (d *Reader) cell(col int) []byte { return d.rows.Cell(d.at[col]) }
 
-func (d *Reader) fault(col int, want string) error {
-	return d.rows.lines.Fault(names[col], string(d.cell(col)), want)
-}
+func (d *Reader) fault(col int, want string) error { return d.rows.Fault(d.at[col], want) }
 
 func (d *Reader) seconds(col int, required bool) (time.Duration, error) {
-	b := bytes.TrimSpace(d.cell(col))
-	if len(b) == 0 && !required {
-		return 0, nil
+	if required {
+		return d.rows.Seconds(d.at[col])
 	}
-	v, _, err := traces.Decimal(string(b), 9)
-	if err != nil || v < 0 {
-		want := "seconds, 0 or more and below 292 years"
-		if !required {
-			want += ", or nothing where it is not given"
-		}
-		return 0, d.fault(col, want)
-	}
-	return time.Duration(v), nil
+	v, err := d.decimal(col, 9, "seconds, 0 or more and below 292 years, or nothing where it is not given")
+	return time.Duration(v), err
 }
 
 // decimal reads an optional number of 0 or more. With places 0 it must be whole; else it is rounded.
 func (d *Reader) decimal(col, places int, want string) (int64, error) {
-	b := bytes.TrimSpace(d.cell(col))
-	if len(b) == 0 {
+	if !d.rows.Given(d.at[col]) {
 		return 0, nil
 	}
-	v, exact, err := traces.Decimal(string(b), places)
-	if err != nil || v < 0 || places == 0 && !exact {
-		return 0, d.fault(col, want)
-	}
-	return v, nil
+	return d.rows.Number(d.at[col], places, 0, math.MaxInt64, want)
 }
 
-// maxGPUs bounds a gang, so that sums of demands in thousandths stay far inside an int64.
-const maxGPUs = 1 << 30
-
 func (d *Reader) gpus(j *traces.Job) error {
-	v, exact, err := traces.Decimal(string(bytes.TrimSpace(d.cell(colGPU))), 3)
+	v, exact, err := traces.Decimal(string(d.rows.Text(d.at[colGPU])), 3)
 	switch whole := v / 1000; {
-	case err != nil || !exact || v < 0 || v > maxGPUs*1000 || v > 1000 && v%1000 != 0:
+	case err != nil || !exact || v < 0 || v > traces.MaxGPUs*1000 || v > 1000 && v%1000 != 0:
 		return d.fault(colGPU, "a whole number of GPUs, or a share of one GPU in thousandths, 0.001 to 0.999")
 	case v == 0 || v >= 1000:
 		j.GPUs, j.GPUMilli = int(whole), 1000
@@ -258,7 +198,7 @@ func (d *Reader) elastic(j *traces.Job) error {
 		return err
 	}
 	hi, err := d.decimal(colMax, 0, "a whole number of GPUs, at least num_gpu, or nothing")
-	if err == nil && (hi != 0 && hi < int64(j.GPUs) || hi > maxGPUs) {
+	if err == nil && (hi != 0 && hi < int64(j.GPUs) || hi > traces.MaxGPUs) {
 		err = d.fault(colMax, "at least num_gpu")
 	}
 	j.MinGPUs, j.MaxGPUs = int(lo), int(hi)

@@ -12,8 +12,8 @@ import (
 )
 
 // Write reads s to its end and writes it in the native format, every column of it, and returns how many jobs it
-// wrote. Reading the file gives equal jobs, except that a job without ID is then called by its position. A job
-// that the format cannot express (a share of several GPUs, a GPU type with | in its name, a negative time, an
+// wrote. Reading the file gives equal jobs, except that a job without ID is then called by its position and that
+// the format has no batch sizes, SLOs, profiles and task graphs. A job that the format cannot express (a share of several GPUs, a GPU type with | in its name, a negative time, an
 // elastic range that its GPUs are outside of) is an error naming the job. Errors of s and w are returned as they are.
 func Write(w io.Writer, s traces.Stream) (n int, err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
@@ -46,9 +46,9 @@ func check(j *traces.Job) error {
 	switch {
 	case j.Submit < 0 || j.Work < 0 || j.Estimate < 0 || j.Deadline < 0:
 		return fmt.Errorf("times must be 0 or more (submit %v, work %v, estimate %v, deadline %v)", j.Submit, j.Work, j.Estimate, j.Deadline)
-	case j.GPUs < 0 || j.GPUs > maxGPUs || j.GPUMilli != 1000 && (j.GPUs != 1 || j.GPUMilli < 1 || j.GPUMilli > 999):
+	case j.GPUs < 0 || j.GPUs > traces.MaxGPUs || j.GPUMilli != 1000 && (j.GPUs != 1 || j.GPUMilli < 1 || j.GPUMilli > 999):
 		return fmt.Errorf("%d GPUs at %d thousandths each: the format holds whole GPUs or a share of one", j.GPUs, j.GPUMilli)
-	case j.MinGPUs < 0 || j.MinGPUs > j.GPUs || j.MaxGPUs != 0 && j.MaxGPUs < j.GPUs || j.MaxGPUs > maxGPUs:
+	case j.MinGPUs < 0 || j.MinGPUs > j.GPUs || j.MaxGPUs != 0 && j.MaxGPUs < j.GPUs || j.MaxGPUs > traces.MaxGPUs:
 		return fmt.Errorf("elastic range %d to %d: must hold the %d GPUs asked for", j.MinGPUs, j.MaxGPUs, j.GPUs)
 	case j.CPUMilli < 0 || j.MemBytes < 0 || j.MemBytes>>30 > 9e8 || j.Iterations < 0:
 		return fmt.Errorf("negative or too large: cores %d/1000, memory %d bytes, iterations %d", j.CPUMilli, j.MemBytes, j.Iterations)

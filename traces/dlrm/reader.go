@@ -113,7 +113,7 @@ func (p *parser) demand(j *traces.Job) error {
 	if j.CPUMilli, err = p.Number(p.at[colCPU], 3, 0, 1<<42, "vCPU, 0 or more"); err != nil {
 		return err
 	}
-	gpus, err := p.Number(p.at[colGPU], 0, 0, 1<<30, "a whole number of GPUs, 0 or more")
+	gpus, err := p.Number(p.at[colGPU], 0, 0, traces.MaxGPUs, "a whole number of GPUs, 0 or more")
 	if err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ func (p *parser) demand(j *traces.Job) error {
 func (p *parser) times(j *traces.Job) (skip string, err error) {
 	created, scheduled, deleted := p.at[colCreated], p.at[colScheduled], p.at[colDeleted]
 	var from time.Duration
-	before := len(p.Text(scheduled)) == 0
-	if len(p.Text(created)) > 0 {
+	before := !p.Given(scheduled)
+	if p.Given(created) {
 		if j.Submit, err = p.Seconds(created); err != nil {
 			return "", err
 		}
@@ -147,7 +147,7 @@ func (p *parser) times(j *traces.Job) (skip string, err error) {
 			return "", err
 		}
 	}
-	after := len(p.Text(deleted)) == 0
+	after := !p.Given(deleted)
 	to := p.window
 	switch {
 	case !after:

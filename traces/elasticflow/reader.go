@@ -101,18 +101,18 @@ func (p *parser) row(j *traces.Job) (err error) {
 	if j.Work, err = p.Seconds(p.at[colDuration]); err != nil {
 		return err
 	}
-	if len(p.Text(p.at[colRealIterations])) > 0 {
+	if p.Given(p.at[colRealIterations]) {
 		if j.Iterations, err = p.Whole(p.at[colRealIterations], 0, math.MaxInt64); err != nil {
 			return err
 		}
 	}
-	if len(p.Text(p.at[colRealDuration])) > 0 {
+	if p.Given(p.at[colRealDuration]) {
 		j.Estimate = j.Work
 		if j.Work, err = p.Seconds(p.at[colRealDuration]); err != nil {
 			return err
 		}
 	}
-	if len(p.Text(p.at[colBest])) > 0 {
+	if p.Given(p.at[colBest]) {
 		best, err := p.Whole(p.at[colBest], 0, 1)
 		if err != nil || best == 1 {
 			return err

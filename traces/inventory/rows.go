@@ -105,7 +105,7 @@ func (p *parser) lingjun() error {
 		return err
 	}
 	for _, i := range []int{1, 2, 3} {
-		if len(p.Text(p.at[i])) == 0 {
+		if !p.Given(p.at[i]) {
 			return p.Fault(p.at[i], "the name of a switch")
 		}
 	}

@@ -145,7 +145,7 @@ func (p *parser) row(w *row) (err error) {
 	if s.Iteration == 0 {
 		return p.Fault(p.at[colIteration], "milliseconds above 0")
 	}
-	if len(p.Text(p.at[colPriority])) > 0 {
+	if p.Given(p.at[colPriority]) {
 		v, err := p.Whole(p.at[colPriority], 0, 1)
 		if err != nil {
 			return err

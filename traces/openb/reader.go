@@ -128,7 +128,7 @@ func (p *parser) demand(j *traces.Job) error {
 		return err
 	}
 	j.MemBytes = mib << 20
-	gpus, err := p.Number(p.need[3], 0, 0, 1<<30, "a whole number of GPUs, 0 or more")
+	gpus, err := p.Number(p.need[3], 0, 0, traces.MaxGPUs, "a whole number of GPUs, 0 or more")
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (p *parser) times(j *traces.Job) (skip string, err error) {
 	if j.Submit, err = p.Seconds(p.created); err != nil {
 		return "", err
 	}
-	if len(p.Text(p.scheduled)) == 0 {
+	if !p.Given(p.scheduled) {
 		return NeverPlaced, nil
 	}
 	from, err := p.Seconds(p.scheduled)

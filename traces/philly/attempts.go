@@ -189,7 +189,7 @@ func (p *attemptParser) job(j *traces.Job) error {
 		return p.Fault(p.at[attemptID], "the job's name")
 	}
 	j.ID, j.VC = p.text.Get(id), p.text.Get(p.Text(p.at[attemptVC]))
-	gpus, err := p.Number(p.at[attemptGPUs], 0, 1, 1<<30, "a whole number of GPUs, 1 or more")
+	gpus, err := p.Number(p.at[attemptGPUs], 0, 1, traces.MaxGPUs, "a whole number of GPUs, 1 or more")
 	if err != nil {
 		return err
 	}

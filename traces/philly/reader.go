@@ -127,7 +127,7 @@ func (p *parser) row(j *traces.Job) (err error) {
 	if j.Work, err = p.Seconds(p.at[colDuration]); err != nil {
 		return err
 	}
-	gpus, err := p.Number(p.at[colGPUs], 0, 1, 1<<30, "a whole number of GPUs, 1 or more")
+	gpus, err := p.Number(p.at[colGPUs], 0, 1, traces.MaxGPUs, "a whole number of GPUs, 1 or more")
 	if err != nil {
 		return err
 	}

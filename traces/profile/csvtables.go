@@ -16,19 +16,19 @@ func (b *builder) elasticflow(r io.Reader, file, name, gpu string) error {
 	if err != nil {
 		return err
 	}
-	gpus := make([]int, len(d.header))
-	for i, column := range d.header {
+	gpus := make([]int, len(d.Columns()))
+	for i, column := range d.Columns() {
 		if column == "global_batch_size" {
 			continue
 		}
 		n, err := strconv.Atoi(column)
 		if err != nil || n < 1 || n > maxGPUs || slices.Contains(gpus[:i], n) {
-			return d.lines.Fault("", column, fmt.Sprintf("a number of GPUs from 1 to %d in the header, each once", maxGPUs))
+			return d.FaultIn("", column, fmt.Sprintf("a number of GPUs from 1 to %d in the header, each once", maxGPUs))
 		}
 		gpus[i] = n
 	}
 	for {
-		if err := d.next(); err == io.EOF {
+		if err := d.Next(); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (b *builder) elasticflow(r io.Reader, file, name, gpu string) error {
 			if n == 0 {
 				continue
 			}
-			rate, err := d.rate(d.header[i])
+			rate, err := d.rate(d.Columns()[i])
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ func (b *builder) elasticflow(r io.Reader, file, name, gpu string) error {
 const anyGPU = "gpu"
 
 // lucidName is one configuration of Lucid's.
-func (d *rows) lucidName(suffix string) (string, int, error) {
+func (d rows) lucidName(suffix string) (string, int, error) {
 	model, err := d.name("model" + suffix)
 	if err != nil {
 		return "", 0, err
@@ -91,7 +91,7 @@ func (b *builder) lucidPairs(r io.Reader, file string) error {
 		return err
 	}
 	for {
-		if err := d.next(); err == io.EOF {
+		if err := d.Next(); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (b *builder) lucidAlone(r io.Reader, file string) error {
 		return err
 	}
 	for {
-		if err := d.next(); err == io.EOF {
+		if err := d.Next(); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (b *builder) tiresias(r io.Reader, file string) error {
 	type sizes struct{ sum, largest float64 }
 	of := map[*model]*sizes{}
 	for {
-		if err := d.next(); err == io.EOF {
+		if err := d.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return err

@@ -88,7 +88,7 @@ func TestLucidByHand(t *testing.T) {
 		"0,A,D,1,32,0,1,,E,1,64,1,1.05,50":     `f:2: model2: got "", want a name`,
 		"0,A,D,1,32,2,1,B,E,1,64,1,1.05,50":    `f:2: amp1: got "2", want 0 or 1`,
 		"0,A,D,1,x,0,1,B,E,1,64,1,1.05,50":     `f:2: batchsize1: got "x", want a whole number from 1 to 1099511627776`,
-		"0,A,\"D,1,32,0,1,B,E,1,64,1,1.05,50":  `f:2: got "0,A,\"D,1,32,0,1,B,E,1,64,1,1.05,50", want quotes around whole fields, closed in the same line, those inside written twice`,
+		"0,A,\"D,1,32,0,1,B,E,1,64,1,1.05,50":  `f:2: got "\"D,1,32,0,1,B,E,1,64,1,1.05,50", want a closing quote in the same line`,
 		"0,A,D,1,32,0,1,B,E,1,64,1,1.05,50,51": `f:2: got "15 fields", want 14, as in the header`,
 	} {
 		if err := newBuilder().lucidPairs(strings.NewReader(pairsHeader+row), "f"); err == nil || err.Error() != want {

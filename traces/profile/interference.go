@@ -142,7 +142,7 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 	names := []string{anyModel}
 	seen := map[string]bool{anyModel: true}
 	for {
-		if err := d.next(); err == io.EOF {
+		if err := d.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
@@ -173,7 +173,7 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 		}
 	}
 	if len(kept) == 0 {
-		return nil, &traces.RowError{File: file, Line: d.lines.Line(), Value: "no rows", Want: "at least one pair of models"}
+		return nil, &traces.RowError{File: file, Line: d.Line(), Value: "no rows", Want: "at least one pair of models"}
 	}
 	x := newInterference("", names)
 	for v, i := range x.index { // each pair by itself: the order does not matter
@@ -257,7 +257,7 @@ func isInterference(data []byte) bool {
 	}
 	n := 0
 	for _, c := range interferenceColumns {
-		if slices.Contains(d.header, c) {
+		if slices.Contains(d.Columns(), c) {
 			n++
 		}
 	}

@@ -168,11 +168,11 @@ func kindOf(data []byte, file string) (string, error) {
 		{siaScalability, []string{"num_replicas", "local_bsz"}},
 		{siaValidation, []string{"progress", "iteration"}},
 	} {
-		if !slices.ContainsFunc(k.columns, func(c string) bool { return !slices.Contains(d.header, c) }) {
+		if !slices.ContainsFunc(k.columns, func(c string) bool { return !slices.Contains(d.Columns(), c) }) {
 			return k.what, nil
 		}
 	}
-	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file, cut(strings.Join(d.header, ",")))
+	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file, cut(strings.Join(d.Columns(), ",")))
 }
 
 // tableFiles are the files of a table, in lexical order.

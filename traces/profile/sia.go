@@ -92,9 +92,9 @@ func (a *application) scalability(r io.Reader, file, gpu string) error {
 	})
 }
 
-func (a *application) read(d *rows, gpu string, placed bool, layout func() (nodes, gpus int, err error)) error {
+func (a *application) read(d rows, gpu string, placed bool, layout func() (nodes, gpus int, err error)) error {
 	for {
-		if err := d.next(); err == io.EOF {
+		if err := d.Next(); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (a *application) validation(r io.Reader, file string, batch int) error {
 	}
 	last := int64(0)
 	for {
-		if err := d.next(); err == io.EOF {
+		if err := d.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (a *application) validation(r io.Reader, file string, batch int) error {
 		last = n
 	}
 	if last == 0 {
-		return &traces.RowError{File: file, Line: d.lines.Line(), Want: "a row with the iterations of an epoch"}
+		return &traces.RowError{File: file, Line: d.Line(), Want: "a row with the iterations of an epoch"}
 	}
 	if slices.ContainsFunc(a.ends, func(e ending) bool { return e.batch == batch }) {
 		return &traces.RowError{File: file, Line: 1, Value: fmt.Sprint(batch), Want: "each batch size in one file"}

@@ -54,7 +54,7 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 			return nil, err
 		}
 		j := traces.Job{ID: string(t.Text(at[colID])), Model: models.Get(t.Text(at[colModel])), GPUMilli: 1000}
-		gpus, err := t.Number(at[colGPUs], 0, 1, 1<<30, "a whole number of GPUs, 1 or more")
+		gpus, err := t.Number(at[colGPUs], 0, 1, traces.MaxGPUs, "a whole number of GPUs, 1 or more")
 		if err != nil {
 			return nil, err
 		}
