@@ -13,8 +13,9 @@ import (
 
 // Write reads s to its end and writes it in the native format, every column of it, and returns how many jobs it
 // wrote. Reading the file gives equal jobs, except that a job without ID is then called by its position and that
-// the format has no batch sizes, SLOs, profiles and task graphs. A job that the format cannot express (a share of several GPUs, a GPU type with | in its name, a negative time, an
-// elastic range that its GPUs are outside of) is an error naming the job. Errors of s and w are returned as they are.
+// the format has no batch sizes, SLOs, profiles and task graphs. A job that it cannot express (a share of several
+// GPUs, a GPU type with | in its name, a negative time, an elastic range that its GPUs are outside of) is an error
+// naming the job. Errors of s and w are returned as they are.
 func Write(w io.Writer, s traces.Stream) (n int, err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	if _, err := b.WriteString(strings.Join(names[:], ",") + "\n"); err != nil {
