@@ -120,7 +120,10 @@ func parsePolicy(name string, e *EnvConfig) (policyName, error) {
 		return policyName{name: name, slots: true, rule: rule}, nil
 	}
 	p := policyName{sched: heuristic.DefaultConfig()}
-	p.sched.Order, p.sched.Admission, _ = strings.Cut(name, "+")
+	var ok bool
+	if p.sched.Order, p.sched.Admission, p.sched.Backfill, ok = splitPolicy(name); !ok {
+		return policyName{}, fmt.Errorf("%q: want an order, then +strict or +skip, then +easy or +conservative, where wanted", name)
+	}
 	p.sched.Placement = e.Placement
 	if e.Estimates != "none" {
 		p.sched.Estimates = e.Estimates
@@ -128,8 +131,12 @@ func parsePolicy(name string, e *EnvConfig) (policyName, error) {
 	if err := p.sched.Validate(); err != nil {
 		return policyName{}, err
 	}
-	if e.Estimates == "none" && heuristic.Estimating(p.sched.Order) {
+	if e.Estimates == "none" && p.sched.Estimating() {
 		return policyName{}, hidden(p.sched.Order)
+	}
+	// Policies play in the environment's own simulator, from its warm start on.
+	if p.sched.Clairvoyant() || p.sched.Admission == "commit" {
+		return policyName{}, fmt.Errorf("%s can be played by gymctl sim only: it knows the whole workload beforehand, or has its own order of events", name)
 	}
 	p.name = p.sched.Name()
 	return p, nil
