@@ -63,6 +63,10 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 		}
 		return spec, nil
 	}
+	name, err := located(name)
+	if err != nil {
+		return cluster.Spec{}, err
+	}
 	isPath := strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 	if !isPath {
 		preset := path.Join(clusterDir, name+".yaml")

@@ -13,7 +13,11 @@ const InterferenceForms = "seeded:N (random, as DeepShare measured), or a FILE: 
 
 // loadInterference reads an interference table.
 func loadInterference(spec string) (sim.Interference, error) {
-	x, err := profile.LoadInterference(spec, func(path string) (io.ReadCloser, error) { return traces.OpenFile(path) })
+	from, err := located(spec)
+	if err != nil {
+		return nil, err
+	}
+	x, err := profile.LoadInterference(from, func(path string) (io.ReadCloser, error) { return traces.OpenFile(path) })
 	if err != nil {
 		return nil, &InputError{err}
 	}

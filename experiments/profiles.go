@@ -38,7 +38,11 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 	}
 	p := &profiled{reference: cfg.Reference, seed: cfg.Seed, source: t.source}
 	if cfg.Profiles != "" {
-		table, err := profile.Load(cfg.Profiles, func(path string) (io.ReadCloser, error) {
+		from, err := located(cfg.Profiles)
+		if err != nil {
+			return err
+		}
+		table, err := profile.Load(from, func(path string) (io.ReadCloser, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}

@@ -22,7 +22,11 @@ func (c *SimConfig) streams() bool {
 	case c.Stream == "on":
 		return true
 	}
-	st, err := os.Stat(c.Trace.File)
+	path, err := located(c.Trace.File)
+	if err != nil {
+		return false // what opens the trace says why
+	}
+	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular() && st.Size() >= streamBytes
 }
 

@@ -180,13 +180,18 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 		}
 		return t, nil
 	}
+	named := cfg.File
+	var err error
+	if cfg.File, err = located(named); err != nil {
+		return nil, err
+	}
 	f, err := traces.OpenFile(cfg.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, mistake("trace %s: there is no such file", cfg.File)
 	} else if err != nil {
 		return nil, &InputError{err}
 	}
-	t.file, t.info.File = f, cfg.File
+	t.file, t.info.File = f, named
 	if err = t.open(&ctxReader{ctx, f}, cfg); err == nil {
 		err = t.profile(ctx, cfg)
 	}
