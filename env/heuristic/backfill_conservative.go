@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"math"
 	"slices"
 
 	"clustergym/env/cluster"
@@ -23,20 +24,27 @@ type conservative struct {
 	roots []int32 // of the lines
 	nodes bool    // placements matter
 
-	steps  []free // from now on
+	// The profile: free[i] thousandths are free from from[i] until from[i+1].
+	from, free []int64
+	lost       int // steps before it have too little for any job still to come
+
 	list   []sim.Job
 	least  []int64 // of list: the least need from here on
 	starts []start // of this point
 	turn   int
 	spots  []cluster.GPU
 
+	// What the last pass found stays true while nothing is given back, no reservation's time comes, and nobody arrives
+	// who could start or ranks before those that have a reservation.
+	calm  bool
+	until int64 // the first reservation of those that wait
+	room  int64 // left now
+	last  entry // the last that was given a reservation
+
 	ahead *cluster.Cluster // with what has been started in this pass
 	of    *cluster.Cluster
 	dst   []cluster.GPU
 }
-
-// free is what is free from a time until the next one, in thousandths of a GPU.
-type free struct{ from, milli int64 }
 
 // start is a job that starts now, on spots[from:to].
 type start struct {
@@ -53,6 +61,7 @@ func (b *conservative) reset(v *sim.View) {
 	}
 	b.ends.reset()
 	b.tree.reset()
+	b.calm = false
 	b.roots = b.roots[:0]
 	for range b.s.lanes {
 		b.roots = append(b.roots, none)
@@ -65,9 +74,13 @@ func (b *conservative) push(v *sim.View, e entry) {
 		*root = b.tree.remove(*root, e.job)
 	}
 	*root = b.tree.insert(*root, e.job, ordered(e.key), e.pos, b.s.lasts(v, e.job), int64(milli(v, e.job)))
+	if b.calm {
+		b.calm = b.tree.nodes[e.job].need > b.room && b.last.before(&e)
+	}
 }
 
 func (b *conservative) clear() {
+	b.calm = false
 	b.tree.reset()
 	for i := range b.roots {
 		b.roots[i] = none
@@ -77,9 +90,12 @@ func (b *conservative) clear() {
 func (b *conservative) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
 
 func (b *conservative) event(v *sim.View, j sim.Job) {
-	b.ends.sync(b.s, v, j)
+	if b.ends.sync(b.s, v, j) {
+		b.calm = false
+	}
 	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
 		b.remove(v, j) // somebody else has started or dropped it
+		b.calm = false
 	}
 }
 
@@ -92,8 +108,13 @@ func (b *conservative) remove(v *sim.View, j sim.Job) {
 func (b *conservative) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.ends.rebuild(b.s, v)
+		b.calm = false
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
+	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
+		return
+	}
+	b.until, b.room = never, never // without a line every arrival counts
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
@@ -102,29 +123,56 @@ func (b *conservative) open(v *sim.View) {
 			b.reserveAll(v, int32(vc))
 		}
 	}
+	b.calm = len(b.roots) == 1
 }
 
 func (b *conservative) reserveAll(v *sim.View, vc int32) {
 	now, room := int64(v.Now()), b.roomOf(v, vc)
 	b.profile(v, vc, room)
-	b.list = b.tree.list(b.roots[vc], b.list[:0])
+	b.list = slices.DeleteFunc(b.tree.list(b.roots[vc], b.list[:0]), func(j sim.Job) bool {
+		return v.State(j) != sim.Waiting || v.Pos(j) != b.tree.nodes[j].pos
+	})
 	b.least = slices.Grow(b.least[:0], len(b.list))[:len(b.list)]
 	least := int64(never)
 	for i := len(b.list) - 1; i >= 0; i-- {
 		least = min(least, b.tree.nodes[b.list[i]].need)
 		b.least[i] = least
 	}
-	for i, j := range b.list {
+	b.lost, b.room, b.last = 0, room, entry{key: math.Inf(-1)}
+	for i := 0; i < len(b.list); {
 		if b.least[i] > room {
 			return // nobody from here on could start now
 		}
-		n := &b.tree.nodes[j]
-		if v.State(j) != sim.Waiting || v.Pos(j) != n.pos {
-			continue
+		// Jobs alike that follow each other are reserved together: as many as fit at the earliest time.
+		n := &b.tree.nodes[b.list[i]]
+		alike := i + 1
+		for alike < len(b.list) {
+			if k := &b.tree.nodes[b.list[alike]]; k.need != n.need || k.time != n.time {
+				break
+			}
+			alike++
 		}
-		at := b.reserve(n.need, n.time)
-		if at != now || n.need > room {
-			continue
+		at, count := b.reserve(n.need, n.time, int64(alike-i), b.least[i])
+		last := &b.tree.nodes[b.list[i+int(count)-1]]
+		b.last = entry{key: unordered(last.key), pos: last.pos}
+		if at != now {
+			b.until = min(b.until, at)
+		} else if started := b.startSome(v, b.list[i:i+int(count)], room); started < count {
+			b.until, room = now, room-started*n.need
+		} else {
+			room -= started * n.need
+		}
+		b.room = room
+		i += int(count)
+	}
+}
+
+// startSome starts those of jobs, alike and their time come, that have room and a place, and says how many.
+func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (started int64) {
+	for _, j := range jobs {
+		n := &b.tree.nodes[j]
+		if n.need > room {
+			break
 		}
 		from := len(b.spots)
 		if b.nodes {
@@ -135,8 +183,10 @@ func (b *conservative) reserveAll(v *sim.View, vc int32) {
 			b.spots = append(b.spots, b.dst...)
 		}
 		room -= n.need
+		started++
 		b.starts = append(b.starts, start{j, n.time, from, len(b.spots)})
 	}
+	return started
 }
 
 // roomOf is what is free for virtual cluster vc now.
@@ -163,7 +213,7 @@ func (b *conservative) roomOf(v *sim.View, vc int32) int64 {
 // profile is what will be free if nobody else starts.
 func (b *conservative) profile(v *sim.View, vc int32, room int64) {
 	now := int64(v.Now())
-	b.steps = append(b.steps[:0], free{now, room})
+	b.from, b.free = append(b.from[:0], now), append(b.free[:0], room)
 	b.list = b.ends.tree.list(b.ends.root, b.list[:0])
 	for _, j := range b.list {
 		if len(b.roots) > 1 && v.Request(j).VC != vc {
@@ -171,39 +221,54 @@ func (b *conservative) profile(v *sim.View, vc int32, room int64) {
 		}
 		n := &b.ends.tree.nodes[j]
 		room += n.need
-		if last := &b.steps[len(b.steps)-1]; n.time <= last.from {
-			last.milli = room
+		if last := len(b.from) - 1; n.time <= b.from[last] {
+			b.free[last] = room
 		} else {
-			b.steps = append(b.steps, free{n.time, room})
+			b.from, b.free = append(b.from, n.time), append(b.free, room)
 		}
 	}
 }
 
-// reserve takes need out of the profile for so long from the earliest time on at which it is free throughout, and
-// returns that time, never if there is none.
-func (b *conservative) reserve(need, lasts int64) (at int64) {
-	a := 0
-	k := 0
-	for ; k < len(b.steps); k++ {
-		if b.steps[k].milli < need {
-			a = k + 1
-		} else if k+1 < len(b.steps) && b.steps[k+1].from >= b.steps[a].from+lasts {
+// reserve finds the earliest time from which on need is free for so long, takes it out of the profile for as many of
+// most jobs as have room there, and returns that time and how many. Where nodes are down there may be none: never,
+// and all of them. No job after these will need less than least.
+func (b *conservative) reserve(need, lasts, most, least int64) (at, count int64) {
+	for b.lost < len(b.free) && b.free[b.lost] < least {
+		b.lost++
+	}
+	a := b.lost
+	k := a
+	for end := int64(never); k < len(b.free); k++ {
+		if b.free[k] < need {
+			a, end = k+1, never
+			continue
+		}
+		if end == never {
+			end = b.from[a] + lasts
+		}
+		if k+1 < len(b.from) && b.from[k+1] >= end {
 			break
 		}
 	}
-	if a >= len(b.steps) {
-		return never // nodes are down
+	if a >= len(b.from) {
+		return never, most
 	}
-	at = b.steps[a].from
-	end := at + lasts
-	k = min(k, len(b.steps)-1)
-	if k+1 == len(b.steps) || b.steps[k+1].from > end {
-		b.steps = slices.Insert(b.steps, k+1, free{end, b.steps[k].milli})
+	at = b.from[a]
+	k = min(k, len(b.from)-1)
+	if need > 0 {
+		count = min(most, slices.Min(b.free[a:k+1])/need)
+	} else {
+		count = most
 	}
+	if end := at + lasts; k+1 == len(b.from) || b.from[k+1] > end {
+		b.from = slices.Insert(b.from, k+1, end)
+		b.free = slices.Insert(b.free, k+1, b.free[k])
+	}
+	need *= count
 	for i := a; i <= k; i++ {
-		b.steps[i].milli -= need
+		b.free[i] -= need
 	}
-	return at
+	return at, count
 }
 
 func (b *conservative) next(v *sim.View, d *sim.Decision) (done bool) {

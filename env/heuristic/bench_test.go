@@ -42,11 +42,14 @@ func generated(n int) []traces.Job {
 }
 
 // lublin is the log of that name, where it is at hand.
-func lublin(b testing.TB) []traces.Job {
-	const name = "lublin_256.swf.gz"
+func lublin(b testing.TB) []traces.Job { return recorded(b, "lublin_256.swf.gz") }
+
+// recorded is a log in the Standard Workload Format, where it is at hand.
+func recorded(b testing.TB, name string) []traces.Job {
+	b.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		b.Skip("the log lublin_256 is not at hand")
+		b.Skip("the log " + name + " is not at hand")
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -84,34 +87,71 @@ func BenchmarkSchedulers(b *testing.B) {
 			{"64x8", "srtf", "skip", "best-fit"},
 		} {
 			b.Run(fmt.Sprintf("%s/%s/%s+%s/%s", w.name, c.cluster, c.order, c.admission, c.placement), func(b *testing.B) {
-				jobs := w.jobs(b)
-				spec, _, err := cluster.Parse(c.cluster)
-				if err != nil {
-					b.Fatal(err)
-				}
-				s, err := sim.New(sim.DefaultConfig(), spec)
-				if err != nil {
-					b.Fatal(err)
-				}
-				h := scheduler(b, func(k *heuristic.Config) { k.Order, k.Admission, k.Placement = c.order, c.admission, c.placement })
-				var src traces.Slice
-				var col metrics.Collector
-				ctx := context.Background()
-				events := 0
-				b.ReportAllocs()
-				for b.Loop() {
-					src.Reset(jobs)
-					col.Reset()
-					if err := s.Reset(&src); err != nil {
-						b.Fatal(err)
+				play(b, c.cluster, w.jobs(b), func(k *heuristic.Config) { k.Order, k.Admission, k.Placement = c.order, c.admission, c.placement })
+			})
+		}
+	}
+}
+
+// play measures how fast jobs are simulated, metrics included.
+func play(b *testing.B, on string, jobs []traces.Job, change func(k *heuristic.Config)) {
+	b.Helper()
+	spec, _, err := cluster.Parse(on)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := heuristic.DefaultConfig()
+	change(&cfg)
+	sc := sim.DefaultConfig()
+	cfg.Simulator(&sc)
+	s, err := sim.New(sc, spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := heuristic.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var src traces.Slice
+	var col metrics.Collector
+	ctx := context.Background()
+	events := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		src.Reset(jobs)
+		col.Reset()
+		if err := s.Reset(&src); err != nil {
+			b.Fatal(err)
+		}
+		if err := sim.Run(ctx, s, h, &col); err != nil {
+			b.Fatal(err)
+		}
+		events += col.Events()
+	}
+	b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkBackfill plays whole logs with back-filling, metrics included.
+func BenchmarkBackfill(b *testing.B) {
+	for _, w := range []struct{ log, cluster, estimates string }{
+		{"KTH-SP2-1996-2.1-cln.swf.gz", "pool:100", "trace"},
+		{"RICC-2010-2_first75d.swf.gz", "pool:8192", "trace"},
+		{"lublin_256.swf.gz", "pool:256", "exact"},
+	} {
+		for _, c := range []struct{ order, admission, backfill string }{
+			{"fifo", "strict", "none"}, {"fifo", "strict", "easy"}, {"sjf", "strict", "easy"}, {"fifo", "commit", "easy"}, {"fifo", "strict", "conservative"},
+		} {
+			b.Run(fmt.Sprintf("%s/%s+%s+%s", w.log, c.order, c.admission, c.backfill), func(b *testing.B) {
+				jobs := recorded(b, w.log)
+				for i := range jobs {
+					if jobs[i].Estimate <= 0 { // as most simulators take a log
+						jobs[i].Estimate = max(time.Nanosecond, jobs[i].Work)
 					}
-					if err := sim.Run(ctx, s, h, &col); err != nil {
-						b.Fatal(err)
-					}
-					events += col.Events()
 				}
-				b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
-				b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+				play(b, w.cluster, jobs, func(k *heuristic.Config) {
+					k.Order, k.Admission, k.Backfill, k.Estimates = c.order, c.admission, c.backfill, w.estimates
+				})
 			})
 		}
 	}
