@@ -5,27 +5,22 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"clustergym/traces"
-	"clustergym/traces/muri"
 	"clustergym/traces/profile"
 )
 
 // noRunTime is why jobs of traces that count steps are left out.
 const noRunTime = "no run time: the throughput table does not have the model on so many GPUs"
 
-// profiled gives jobs what a throughput table and a mix of models know. It keeps step with the reader of the jobs,
-// which it asks for what does not stand in a job.
+// profiled gives jobs what a throughput table and a mix of models know.
 type profiled struct {
 	table     *profile.Table // nil = none
 	reference string
 	mix       *profile.Mix // nil = none
 	seed      uint64
 	needs     bool // jobs without run time are left out
-	source    any
-	seen      int // jobs so far
-	unknown   int // of them left out
+	unknown   int  // of them left out
 }
 
 // profile puts the table and the mix of cfg over the stream.
@@ -36,7 +31,7 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 		}
 		return nil
 	}
-	p := &profiled{reference: cfg.Reference, seed: cfg.Seed, source: t.source}
+	p := &profiled{reference: cfg.Reference, seed: cfg.Seed}
 	if cfg.Profiles != "" {
 		from, err := located(cfg.Profiles)
 		if err != nil {
@@ -76,25 +71,11 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 
 // complete gives j its profile and, where it has none, its run time. keep is false for a job to be left out.
 func (p *profiled) complete(j *traces.Job) (keep bool) {
-	at := p.seen
-	p.seen++
 	if p.table != nil {
-		batch := int64(0) // examples on all GPUs together
-		if d, ok := p.source.(interface{ Batch() int64 }); ok {
-			batch = d.Batch()
-			if _, each := p.source.(*muri.Reader); each {
-				batch *= int64(j.GPUs)
-			}
-		}
-		p.table.Assign(j, batch, p.reference)
+		p.table.Assign(j, p.reference)
 		if j.Work == 0 && p.needs {
 			p.unknown++
 			return false
-		}
-		if d, ok := p.source.(interface {
-			Deadline(i int, work time.Duration) time.Duration
-		}); ok && j.Deadline == 0 {
-			j.Deadline = d.Deadline(at, j.Work)
 		}
 	}
 	if p.mix != nil && j.Profile == nil {

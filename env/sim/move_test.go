@@ -84,17 +84,18 @@ func TestModelsHaveSpeedsOfTheirOwn(t *testing.T) {
 	spec := cluster.Spec{Speeds: map[string]float64{"v100": 2, "k80": 0.5}, Racks: []cluster.RackSpec{{
 		Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "v100"}, {GPUs: 2, GPUType: "k80"}},
 	}}}
-	a, b := job("A", 0, second, 2), job("B", 0, second, 2)
+	a, b, c := job("A", 0, second, 2), job("B", 0, second, 2), job("C", 0, second, 2)
 	a.Profile = models[1] // 3 on a v100, nothing of a k80
-	s := start(t, sim.DefaultConfig(), spec, []traces.Job{a, b})
+	c.Profile = &traces.Profile{Speeds: map[string]float64{"V100": 5, "K80": 4, "k80": 0.25}} // the same name goes first
+	s := start(t, sim.DefaultConfig(), spec, []traces.Job{a, b, c})
 	advance(t, s)
 	v := s.View()
 	for _, c := range []struct {
-		gpus []cluster.GPU
-		a, b float64
-	}{{[]cluster.GPU{0, 1}, 3, 2}, {[]cluster.GPU{0, 2}, 0.5, 0.5}} {
-		if x, y := v.Factor(0, c.gpus), v.Factor(1, c.gpus); x != c.a || y != c.b {
-			t.Errorf("on %v: %v and %v, want %v and %v", c.gpus, x, y, c.a, c.b)
+		gpus    []cluster.GPU
+		a, b, c float64
+	}{{[]cluster.GPU{0, 1}, 3, 2, 5}, {[]cluster.GPU{0, 2}, 0.5, 0.5, 0.25}} {
+		if x, y, z := v.Factor(0, c.gpus), v.Factor(1, c.gpus), v.Factor(2, c.gpus); x != c.a || y != c.b || z != c.c {
+			t.Errorf("on %v: %v, %v and %v, want %v, %v and %v", c.gpus, x, y, z, c.a, c.b, c.c)
 		}
 	}
 }

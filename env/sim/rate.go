@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"clustergym/env/cluster"
 	"clustergym/traces"
@@ -93,7 +94,8 @@ func (s *Simulator) ownSpeeds() bool {
 // maxProfiles bounds the table below for streams that make a profile for every job.
 const maxProfiles = 1 << 12
 
-// speedsOf are the speeds of j's model by the cluster's GPU types, 0 where it has none of its own.
+// speedsOf are the speeds of j's model by the cluster's GPU types, 0 where it has none of its own. Published tables
+// spell types as they like: where no name is the same, one that differs in case counts.
 func (s *Simulator) speedsOf(j Job) []float64 {
 	p := s.traced[j].Profile
 	own, ok := s.profile[p]
@@ -103,7 +105,15 @@ func (s *Simulator) speedsOf(j Job) []float64 {
 		}
 		own = make([]float64, len(s.cluster.Types()))
 		for i, t := range s.cluster.Types() {
-			own[i] = p.Speeds[t]
+			v, ok := p.Speeds[t]
+			for name, w := range p.Speeds { // in any order: the fastest of those that differ in case
+				if !ok && strings.EqualFold(name, t) {
+					own[i] = max(own[i], w)
+				}
+			}
+			if ok {
+				own[i] = v
+			}
 		}
 		s.profile[p] = own
 	}

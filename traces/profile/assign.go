@@ -137,7 +137,7 @@ func duration(seconds float64) time.Duration {
 // have or whose Work is still 0. The slice's jobs are changed in place.
 func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
 	for i := range jobs {
-		did, known := t.Assign(&jobs[i], 0, reference)
+		did, known := t.Assign(&jobs[i], reference)
 		if did {
 			changed++
 		}
@@ -148,14 +148,10 @@ func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int
 	return changed, unknown
 }
 
-// Assign is the function of that name for one job. Where batch is not 0 it goes before Job.Batch; where both are 0
-// the model's name tells, see Work. known is false where the table does not have the model or Work is still 0.
-func (t *Table) Assign(j *traces.Job, batch int64, reference string) (changed, known bool) {
+// Assign is the function of that name for one job. Where Job.Batch is 0 the model's name tells, see Work. known is false where the table does not have the model or Work is still 0.
+func (t *Table) Assign(j *traces.Job, reference string) (changed, known bool) {
 	gpu, typed := t.Type(reference)
-	if batch == 0 {
-		batch = int64(j.Batch)
-	}
-	m := t.pick(j.Model, int(min(batch, math.MaxInt)), j.GPUs, gpu)
+	m := t.pick(j.Model, j.Batch, j.GPUs, gpu)
 	if m == nil {
 		return false, false
 	}

@@ -55,12 +55,12 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 func TestAssignTakesTheBatchSizeOfAJob(t *testing.T) {
 	s := smallSia(t).table()
 	for _, c := range []struct {
-		batch int64
+		batch int
 		work  time.Duration
 		name  string
 	}{{10, 200 * time.Second, "net (batch size 10)"}, {40, 189 * time.Second, "net (batch size 40)"}, {0, 189 * time.Second, "net (batch size 40)"}, {20, 0, ""}} {
-		j := traces.Job{Model: "net", GPUs: 1}
-		changed, known := s.Assign(&j, c.batch, "rtx")
+		j := traces.Job{Model: "net", GPUs: 1, Batch: c.batch}
+		changed, known := s.Assign(&j, "rtx")
 		if known != (c.work > 0) || changed != known || j.Work != c.work || known && j.Profile.Name != c.name {
 			t.Errorf("batch size %d: %v, %v, %+v", c.batch, changed, known, j)
 		}
@@ -79,10 +79,6 @@ func TestAssignTakesTheBatchSizeThatAJobHas(t *testing.T) {
 			t.Errorf("batch size %d: %v, want %v", jobs[i].Batch, jobs[i].Work, want)
 		}
 	}
-	given := traces.Job{Model: "net", GPUs: 1, Batch: 10}
-	if s.Assign(&given, 40, "rtx"); given.Work != 189*time.Second {
-		t.Errorf("with another batch size: %v", given.Work)
-	}
 }
 
 func TestAssignCountsDeadlinesInRunTimes(t *testing.T) {
@@ -100,7 +96,7 @@ func TestAssignCountsDeadlinesInRunTimes(t *testing.T) {
 		"late and beyond":            {traces.Job{Submit: end - s, SLO: 1}, end},
 	} {
 		c.job.Model, c.job.GPUs, c.job.Iterations = "B", 1, 4
-		if _, known := gavelTable(t).Assign(&c.job, 0, "V100"); !known || c.job.Deadline != c.want {
+		if _, known := gavelTable(t).Assign(&c.job, "V100"); !known || c.job.Deadline != c.want {
 			t.Errorf("%s: deadline %v of %v, want %v", name, c.job.Deadline, c.job.Work, c.want)
 		}
 	}

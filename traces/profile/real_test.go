@@ -179,7 +179,8 @@ func TestRealSiaKnowsItsWorkloads(t *testing.T) {
 	}
 	given := append([]traces.Job(nil), jobs...)
 	for i := range given {
-		if changed, known := s.Assign(&given[i], int64(batches[i]), "aws"); !changed || !known {
+		given[i].Batch = batches[i]
+		if changed, known := s.Assign(&given[i], "aws"); !changed || !known {
 			t.Errorf("unknown on aws: %+v with batch size %d", given[i], batches[i])
 		}
 	}
