@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -14,7 +16,10 @@ import (
 	"clustergym/configs"
 	"clustergym/env/cluster"
 	"clustergym/experiments"
+	"clustergym/experiments/catalog"
 	"clustergym/internal/nearest"
+	"clustergym/traces"
+	"clustergym/traces/inventory"
 	"clustergym/traces/synth"
 )
 
@@ -52,7 +57,7 @@ func configVerb(a *app) *cobra.Command {
 
 ` + strings.Join(what, "\n") + `
 
-and is told by its keys, unless --kind says which.`,
+and is told by its keys, unless --kind says which. A published list of machines (CSV, told by its header) is a cluster.`,
 		Example: `  gymctl config list
   gymctl config show philly-192
   gymctl config show --cluster 6x8`,
@@ -67,7 +72,7 @@ func configCheck(a *app) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Find every fault in a configuration file",
 		Long: `check reads files or presets and reports every fault at once, with file, line and key: unknown keys, wrong
-types, values out of range. It ends with exit code 2 when there is one.`,
+types, values out of range. Of a list of machines it reports the first. It ends with exit code 2 when there is one.`,
 		Example: `  gymctl config show philly-192 > mine.yaml
   gymctl config check mine.yaml`,
 		Args: args(1, 1<<10, "one or more FILEs"),
@@ -99,7 +104,8 @@ func configShow(a *app) *cobra.Command {
 		Use:   "show [FILE]",
 		Short: "Print a configuration with all defaults, or a cluster as a tree",
 		Long: `show prints what a file or preset comes to: every key, defaults included, after the changes that --set makes.
-What it prints can be read again. With --cluster it prints a cluster as a tree, with totals.`,
+What it prints can be read again; a list of machines becomes a YAML file. With --cluster it prints a cluster as a
+tree, with totals.`,
 		Example: `  gymctl config show philly-192
   gymctl config show --cluster openb-1523
   gymctl config show --cluster pool:256 --json`,
@@ -141,7 +147,7 @@ What it prints can be read again. With --cluster it prints a cluster as a tree, 
 	}
 	f := c.Flags()
 	f.StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
-	f.StringVar(&named, "cluster", "", "show this cluster as a tree: preset, `FILE`, pool:N or NxG")
+	f.StringVar(&named, "cluster", "", "show this cluster as a tree: "+clusterForms)
 	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "with --cluster: print one JSON document")
 	complete(c, "kind", kindNames()...)
@@ -200,8 +206,18 @@ func presetFiles() []string {
 
 func presetName(file string) string { return strings.TrimSuffix(path.Base(file), ".yaml") }
 
+// clusterForms says in the text of a flag how a cluster can be named.
+const clusterForms = "preset, `FILE` (YAML or a list of machines), pool:N, NxG or dally:RxM"
+
 // load reads the file or preset called name. as names its kind, "" = by its keys.
 func load(name, as string) (configs.Validator, kind, error) {
+	if as == "" || as == kinds[0].name {
+		if spec, ok, err := loadMachines(name); err != nil {
+			return nil, kind{}, err
+		} else if ok {
+			return &spec, kinds[0], nil
+		}
+	}
 	file, data, err := readConfig(name)
 	if err != nil {
 		return nil, kind{}, err
@@ -217,6 +233,35 @@ func load(name, as string) (configs.Validator, kind, error) {
 		return nil, kind{}, &experiments.InputError{Err: err}
 	}
 	return cfg, k, nil
+}
+
+// loadMachines reads a list of machines, plain or packed, that is told by its header. ok is false where the file is
+// none, or cannot be read at all, which whoever reads it as YAML will say; or where it can be read only once, as a pipe.
+func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
+	file := name
+	if strings.HasPrefix(name, catalog.Prefix) {
+		if file, err = catalog.Path(name); err != nil {
+			return spec, false, &experiments.InputError{Err: err}
+		}
+	}
+	if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
+		return spec, false, nil
+	}
+	f, err := traces.OpenFile(file)
+	if err != nil {
+		return spec, false, nil
+	}
+	head := make([]byte, 1<<16)
+	n, err := io.ReadFull(f, head)
+	_ = f.Close() // only read
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !inventory.Sniff(head[:n]) {
+		return spec, false, nil
+	}
+	if !strings.Contains(file, ".") { // else a preset or short form of this name would come first
+		file = "." + string(filepath.Separator) + file
+	}
+	spec, err = experiments.ClusterSpec(file)
+	return spec, err == nil, err
 }
 
 // readConfig reads a file, or a preset where there is no such file.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"strings"
 	"testing"
 
@@ -69,6 +71,60 @@ func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
 			t.Errorf("gymctl config %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
 		}
 	}
+}
+
+// A list of machines is a cluster to check and show too, plain or packed, and what is shown is the same cluster in YAML.
+func TestConfigTakesListsOfMachines(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("CLUSTERGYM_CACHE", t.TempDir())
+	list := "sn,cpu_milli,memory_mib,gpu,model\na,8000,1024,1,A\nb,8000,1024,1,A\nc,16500,512,0,\n"
+	write(t, "nodes.csv", list)
+	write(t, "philly-192", list) // a file goes before a preset of its name
+	write(t, "nodes.csv.gz", packed(t, list))
+	write(t, "vcs.csv", ",num\nvc1,3\nvc2,0\nvc3,1\n")
+	out := must(t, "config", "check", "nodes.csv", "philly-192", "nodes.csv.gz", "vcs.csv", "--kind", "cluster")
+	if want := "nodes.csv: ok (cluster)\nphilly-192: ok (cluster)\nnodes.csv.gz: ok (cluster)\nvcs.csv: ok (cluster)\n"; out != want || must(t, "config", "check", "nodes.csv") != want[:24] {
+		t.Errorf("got\n%swant\n%s", out, want)
+	}
+	for _, name := range []string{"nodes.csv", "nodes.csv.gz", "./philly-192", "vcs.csv"} {
+		write(t, "shown.yaml", must(t, "config", "show", name))
+		if got, want := must(t, "config", "show", "--cluster", "shown.yaml"), must(t, "config", "show", "--cluster", name); got != want {
+			t.Errorf("%s in YAML is\n%s\nwant\n%s", name, got, want)
+		}
+	}
+	if out := must(t, "config", "show", "nodes.csv", "--set", "name=mine", "--set", "speeds.A=0.5"); !strings.Contains(out, "name: mine\n") || !strings.Contains(out, "  A: 0.5\n") {
+		t.Errorf("changes are not made:\n%s", out)
+	}
+
+	write(t, "broken.csv", "sn,cpu_milli,memory_mib,gpu,model\na,8000,1024,one,A\n")
+	write(t, "vast.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,1,2000,8,16\n")
+	for _, c := range []struct{ args, want string }{
+		{"check broken.csv", `broken.csv:2: gpu: got "one", want `},
+		{"check vast.csv", `cluster file vast.csv: racks[0].nodes[0].gpus: got 2000, want 0 to 1024`},
+		{"check nodes.csv --kind run", `nodes.csv:`},
+		{"check get:openb-nodes", `public trace openb-nodes is not at hand (`},
+		{"show get:openb-nods", `public trace "openb-nods" is unknown; did you mean openb-nodes?`},
+		{"check get:lublin-256", `public trace lublin-256 is not at hand (`},
+	} {
+		code, out, said := gymctl(t, append([]string{"config"}, strings.Fields(c.args)...)...)
+		if code != exitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+c.want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("gymctl config %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
+		}
+	}
+}
+
+// packed is text as gzip packs it.
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func TestConfigShowAppliesChangesInOrder(t *testing.T) {

@@ -55,7 +55,7 @@ observations with bounds and units, reward, start, end, arguments. --set changes
 	}
 	f := c.Flags()
 	f.StringArrayVar(&sets, "set", nil, "change an argument: `KEY=VALUE` (repeatable)")
-	f.StringVar(&cluster, "cluster", defaultCluster, "preset, `FILE`, pool:N or NxG")
+	f.StringVar(&cluster, "cluster", defaultCluster, clusterForms)
 	f.BoolVar(&asJSON, "json", false, "print the specification as one JSON document")
 	complete(c, "cluster", experiments.ClusterPresets()...)
 	return c

@@ -30,7 +30,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.StringVar(&s.trace, "trace", "", "trace `FILE` in place of the configuration's workload")
 	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	f.BoolVar(&s.sort, "sort", false, "put the jobs of --trace in order of submit, instead of refusing a file that is not")
-	f.StringVar(&s.cluster, "cluster", "", "preset, `FILE`, pool:N or NxG in place of the configuration's cluster")
+	f.StringVar(&s.cluster, "cluster", "", clusterForms+", in place of the configuration's cluster")
 	if c.Name() == "train" {
 		f.StringVar(&s.agent, "agent", "", strings.Join(experiments.Agents(), " or "))
 		f.Uint64Var(&s.seed, "seed", 1, "of everything drawn while training")
