@@ -30,6 +30,10 @@ type Config struct {
 	Service []time.Duration `yaml:"-"`
 	// Align is how much tetris weighs alignment against shortness, 0 to 1.
 	Align float64 `yaml:"align,omitempty"`
+	// Round is how long those that work in rounds let jobs run before they decide anew; 0 = what each one's paper has.
+	Round time.Duration `yaml:"round,omitempty"`
+	// Migrate is how often gandiva moves gangs together; 0 = never.
+	Migrate time.Duration `yaml:"migrate,omitempty"`
 	// Given is what fgd and least-interference must be told.
 	Given Given `yaml:"-"`
 	// Workload is every job of the run, which exact plans with; needed there only. It is not changed.
@@ -43,6 +47,7 @@ func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
+		Migrate: 10 * time.Minute,
 	}
 }
 
@@ -62,6 +67,8 @@ func (c *Config) Validate() error {
 	l.Add(ok, "limits", fmt.Sprint(c.Limits), "at most 7 growing times above 0s")
 	l.Add(c.Promote >= 0 && c.Promote <= 1e6, "promote", c.Promote, "a factor of 0 (never) or more")
 	l.Add(c.Quantum > 0, "quantum", c.Quantum, "a time above 0s")
+	l.Add(c.Round == 0 || c.Round >= time.Second, "round", c.Round, "a time of 1s or more, or 0s for the policy's own")
+	l.Add(c.Migrate == 0 || c.Migrate >= time.Second, "migrate", c.Migrate, "a time of 1s or more, or 0s for never")
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	return l.Err()
 }

@@ -28,3 +28,6 @@ func Remembers(name string) bool {
 	r, _, _ := named(name)
 	return r.state != nil
 }
+
+// PlanExactly makes p, which preempts, plan exactly also where a count of GPUs is enough.
+func PlanExactly(p Policy) { p.(*Scheduler).picky = true }

@@ -98,7 +98,9 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 		ran := int64(v.Ran(e.job)) - p.ran
 		got, per := ran, int64(1)
 		if q.byGPU {
-			per = int64(v.Request(e.job).GPUs)
+			if per = int64(v.Request(e.job).GPUs); per == 0 {
+				continue // a job without GPUs attains nothing, and never falls
+			}
 			got *= per
 		}
 		for p.queue < len(q.limits) && got >= q.limits[p.queue] {

@@ -15,6 +15,8 @@ type placer interface {
 	// Reset begins a run: nothing that was seen in another may matter.
 	Reset()
 	Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
+	// PlaceAs is Place with another request than that which j has now: of another size, or for fewer types.
+	PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
 }
 
 // Given is what some placements must be told of the workload. It is not changed.
@@ -62,6 +64,10 @@ type blind struct{ rule cluster.Placement }
 
 func (b *blind) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	return b.rule.Place(c, v.Request(j), dst)
+}
+
+func (b *blind) PlaceAs(_ *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+	return b.rule.Place(c, r, dst)
 }
 
 func (b *blind) Reset() {

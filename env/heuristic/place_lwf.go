@@ -44,8 +44,11 @@ func newLWF(k int) *lwf {
 func (*lwf) Reset() {}
 
 func (p *lwf) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+	return p.PlaceAs(v, j, v.Request(j), c, dst)
+}
+
+func (p *lwf) PlaceAs(v *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	dst = dst[:0]
-	r := v.Request(j)
 	if !c.Fits(r) {
 		return dst, false
 	}

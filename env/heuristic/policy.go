@@ -26,7 +26,14 @@ type policy struct {
 
 // policies are those that New knows beside rules. (A function, so that constructors may use what looks a policy up.)
 func policies() []policy {
-	return []policy{{name: "exact", make: newExact}}
+	return []policy{
+		{name: "gavel-las", preemptive: true, make: newGavel},
+		{name: "gavel-ftf", preemptive: true, estimates: true, make: newGavel},
+		{name: "themis", preemptive: true, estimates: true, make: newThemis},
+		{name: "optimus", preemptive: true, estimates: true, make: newOptimus},
+		{name: "gandiva", preemptive: true, make: newGandiva},
+		{name: "exact", make: newExact},
+	}
 }
 
 // New returns the policy that cfg names.

@@ -344,6 +344,7 @@ func (s *Scheduler) rerank(v *sim.View) {
 	}
 	for i := range s.lanes {
 		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
+		s.lanes[i].over = false // another may come first now
 	}
 	if s.rule.prepare != nil {
 		s.rule.prepare(s, v)

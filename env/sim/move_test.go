@@ -85,7 +85,7 @@ func TestModelsHaveSpeedsOfTheirOwn(t *testing.T) {
 		Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "v100"}, {GPUs: 2, GPUType: "k80"}},
 	}}}
 	a, b, c := job("A", 0, second, 2), job("B", 0, second, 2), job("C", 0, second, 2)
-	a.Profile = models[1] // 3 on a v100, nothing of a k80
+	a.Profile = models[1]                                                                     // 3 on a v100, nothing of a k80
 	c.Profile = &traces.Profile{Speeds: map[string]float64{"V100": 5, "K80": 4, "k80": 0.25}} // the same name goes first
 	s := start(t, sim.DefaultConfig(), spec, []traces.Job{a, b, c})
 	advance(t, s)
