@@ -235,8 +235,7 @@ func load(name, as string) (configs.Validator, kind, error) {
 	return cfg, k, nil
 }
 
-// loadMachines reads a list of machines, plain or packed, that is told by its header. ok is false where the file is
-// none, or cannot be read at all, which whoever reads it as YAML will say; or where it can be read only once, as a pipe.
+// loadMachines reads a list of machines. ok is false where the file is none.
 func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	file := name
 	if strings.HasPrefix(name, catalog.Prefix) {
@@ -244,17 +243,7 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 			return spec, false, &experiments.InputError{Err: err}
 		}
 	}
-	if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
-		return spec, false, nil
-	}
-	f, err := traces.OpenFile(file)
-	if err != nil {
-		return spec, false, nil
-	}
-	head := make([]byte, 1<<16)
-	n, err := io.ReadFull(f, head)
-	_ = f.Close() // only read
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !inventory.Sniff(head[:n]) {
+	if !listsMachines(file) {
 		return spec, false, nil
 	}
 	if !strings.Contains(file, ".") { // else a preset or short form of this name would come first
@@ -262,6 +251,22 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	}
 	spec, err = experiments.ClusterSpec(file)
 	return spec, err == nil, err
+}
+
+// listsMachines says whether a file, plain or packed, has the header of a list of machines. A file that cannot be read
+// has none, which whoever reads it as YAML will say; nor has one that can be read only once, as a pipe.
+func listsMachines(file string) bool {
+	if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	f, err := traces.OpenFile(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read
+	head := make([]byte, 1<<16)
+	n, err := io.ReadFull(f, head)
+	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && inventory.Sniff(head[:n])
 }
 
 // readConfig reads a file, or a preset where there is no such file.
