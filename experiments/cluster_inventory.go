@@ -30,7 +30,7 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	if err != nil {
 		return spec, false, nil
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	head := make([]byte, listHead)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !inventory.Sniff(head[:n]) {

@@ -243,9 +243,8 @@ func (b *textbook) conservative(v *sim.View, run *[]gang, vc int32) {
 	case c.Pool():
 		room = min(c.FreeMilli(), c.VCRoom(vc))
 	default:
-		from, to := c.NodeGPUs(0)
 		for n, last := c.VCNodes(vc); n < last; n++ {
-			for from, to = c.NodeGPUs(n); from < to; from++ {
+			for from, to := c.NodeGPUs(n); from < to; from++ {
 				room += c.GPUFree(from)
 			}
 		}

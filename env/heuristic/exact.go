@@ -22,8 +22,7 @@ type exact struct {
 	done  bool
 	shown error
 	place placer
-	ready []sim.Job // scratch
-	ok    bool      // proven
+	ok    bool // proven
 }
 
 var _ Policy = (*exact)(nil)

@@ -69,7 +69,6 @@ type fluidTask struct {
 type choice struct {
 	task  int
 	start int64
-	bound int64
 }
 
 // searchExact returns the best start times and whether they are proven optimal. tasks are in order of submit; every

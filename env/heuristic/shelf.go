@@ -270,7 +270,7 @@ func (s *shelf) fitting(room, limit, spare int64) (e entry, ok bool) {
 		if k.root == none {
 			continue
 		}
-		f := int32(none)
+		var f int32
 		if k.need <= spare {
 			f = s.tree.first(k.root)
 		} else {

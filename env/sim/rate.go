@@ -14,7 +14,7 @@ import (
 // base is the rate at which j's gang would progress on gpus if it were alone: the speed of the slowest GPU, the
 // throughput of so many GPUs against that of those asked for, and the communication over the placement.
 func (s *Simulator) base(j Job, st *jobState, req *cluster.Request, gpus []cluster.GPU) float64 {
-	rate := 1.0
+	var rate float64
 	if st.speeds {
 		rate = s.cluster.SpeedOf(gpus, s.speedsOf(j))
 	} else {
