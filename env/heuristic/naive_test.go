@@ -222,21 +222,40 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 				high = append(high, held{r, v.GPUs(j)})
 			} else {
 				stops = append(stops, sim.Decision{Op: sim.PreemptJob, Job: j})
+				over[r.VC] = over[r.VC] || !n.skip
 			}
 			continue
 		}
 		if over[r.VC] {
 			continue
 		}
-		placed := false
-		for _, which := range []func(sim.Job) bool{
-			func(sim.Job) bool { return true }, func(j sim.Job) bool { return keep[j] }, func(sim.Job) bool { return false }} {
-			if gpus, ok := n.place.Place(build(rest, which), r, nil); ok {
+		try := func(c *cluster.Cluster) bool {
+			gpus, ok := n.place.Place(c, r, nil)
+			if ok {
 				high = append(high, held{r, gpus})
 				starts = append(starts, sim.Decision{Op: sim.StartJob, Job: j, GPUs: gpus})
-				placed = true
-				break
 			}
+			return ok
+		}
+		placed := try(build(rest, func(sim.Job) bool { return true })) || try(build(rest, func(j sim.Job) bool { return keep[j] }))
+		if !placed {
+			var lower []sim.Job
+			for _, k := range rest {
+				if v.State(k) == sim.Running {
+					lower = append(lower, k)
+				}
+			}
+			beside := func(k int) *cluster.Cluster { return build(lower[:k], func(sim.Job) bool { return true }) }
+			some, none := 0, len(lower)
+			for none-some > 1 {
+				mid := (some + none) / 2
+				if _, ok := n.place.Place(beside(mid), r, nil); ok {
+					some = mid
+				} else {
+					none = mid
+				}
+			}
+			placed = try(beside(some))
 		}
 		over[r.VC] = over[r.VC] || !placed && !n.skip
 	}

@@ -15,8 +15,9 @@ import (
 //	full  the same and, as far as there is room, all running jobs still to come, in rank order
 //
 // A running job keeps its place if its GPUs are still free in high, else it is stopped. A waiting job is placed on
-// full, where nobody has to be stopped for it, else on kept, else on high. If it has no place on any, strict ends the
-// pass of its virtual cluster, and whoever runs there with a lower rank is stopped; skip steps over it. So under skip
+// full, where nobody has to be stopped for it, else on kept, else on high beside as many running jobs as leave it a
+// place, the last in rank giving way first. If one has no place, strict ends the pass of
+// its virtual cluster, and whoever runs there with a lower rank is stopped; skip steps over it. So under skip
 // no job is stopped but for one that starts in its place; and where a count is enough the choice is that of the count,
 // since what the count keeps has room beside what it lets start.
 type exactPlan struct {
@@ -26,7 +27,7 @@ type exactPlan struct {
 	run              []runner      // by place in Scheduler.running
 	spans            []span        // by place in Scheduler.chosen; empty where the count was enough
 	spots            []cluster.GPU // of the jobs that start
-	dst              []cluster.GPU // scratch
+	dst, other       []cluster.GPU // scratch
 }
 
 // runner is what the plan notes of a running job.
@@ -59,8 +60,8 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
 			e := s.running[r]
 			r++
-			over := s.lanes[s.laneOf(v, e.job)].over
-			if !over && take(x.high, v.Request(e.job), v.GPUs(e.job)) {
+			own := &s.lanes[s.laneOf(v, e.job)]
+			if !own.over && take(x.high, v.Request(e.job), v.GPUs(e.job)) {
 				s.chosen, x.spans = append(s.chosen, e), append(x.spans, span{})
 				if n := &x.run[r-1]; !n.full || !n.kept && !take(x.kept, v.Request(e.job), v.GPUs(e.job)) {
 					x.rebuild(s, v, r)
@@ -68,6 +69,7 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 				continue
 			}
 			s.stopped = append(s.stopped, e)
+			own.over = own.over || s.strict
 			if n := &x.run[r-1]; n.kept || n.full {
 				x.rebuild(s, v, r)
 			}
@@ -135,20 +137,49 @@ func (x *exactPlan) rebuild(s *Scheduler, v *sim.View, r int) {
 // placed finds a place for j, which waits and comes before the running job r; it is left in x.dst.
 func (x *exactPlan) placed(s *Scheduler, v *sim.View, r int, j sim.Job) bool {
 	req := v.Request(j)
-	for _, on := range [...]*cluster.Cluster{x.full, x.kept, x.high} {
-		var ok bool
-		if x.dst, ok = s.place.Place(v, j, on, x.dst); !ok {
-			continue
-		}
-		if !take(x.high, req, x.dst) {
-			panic(fmt.Sprintf("heuristic: job %d was placed on GPUs that are not free", j))
-		}
-		if on != x.full || !take(x.full, req, x.dst) || !take(x.kept, req, x.dst) {
+	var ok bool
+	if x.dst, ok = s.place.Place(v, j, x.full, x.dst); ok {
+		x.put(v, x.high, req)
+		if !take(x.full, req, x.dst) || !take(x.kept, req, x.dst) {
 			x.rebuild(s, v, r)
 		}
 		return true
 	}
-	return false
+	if x.dst, ok = s.place.Place(v, j, x.kept, x.dst); !ok {
+		if x.dst, ok = s.place.Place(v, j, x.high, x.dst); !ok {
+			return false
+		}
+		x.spare(s, v, r, j)
+	}
+	x.put(v, x.high, req)
+	x.rebuild(s, v, r)
+	return true
+}
+
+// spare places j, which has a place on high but not beside all running jobs from r on, beside as many of these as
+// halving finds, in rank order.
+func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
+	some, none := 0, len(s.running)-r // beside so many it has a place; beside so many it has not
+	for none-some > 1 {
+		mid := (some + none) / 2
+		x.full.CopyFrom(x.high)
+		for i := r; i < r+mid; i++ {
+			take(x.full, v.Request(s.running[i].job), v.GPUs(s.running[i].job))
+		}
+		gpus, ok := s.place.Place(v, j, x.full, x.other)
+		if x.other = gpus; !ok {
+			none = mid
+			continue
+		}
+		some = mid
+		x.dst, x.other = x.other, x.dst
+	}
+}
+
+func (x *exactPlan) put(v *sim.View, on *cluster.Cluster, r *cluster.Request) {
+	if !take(on, r, x.dst) {
+		panic(fmt.Sprintf("heuristic: at %v a job for %d GPUs was placed on %v, which are not free", v.Now(), r.GPUs, x.dst))
+	}
 }
 
 // take allocates gpus if they are free.
