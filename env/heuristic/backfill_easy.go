@@ -217,7 +217,10 @@ func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
 		if !ok {
 			return false
 		}
-		if d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs); !ok {
+		if ok = !l.hopeless(v.Cluster(), &b.s.freed, e.job); ok {
+			d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs)
+		}
+		if !ok {
 			l.mark(e.job, kindClosed)
 			continue
 		}

@@ -100,6 +100,11 @@ func play(b *testing.B, on string, jobs []traces.Job, change func(k *heuristic.C
 	if err != nil {
 		b.Fatal(err)
 	}
+	playOn(b, spec, jobs, change)
+}
+
+func playOn(b *testing.B, spec cluster.Spec, jobs []traces.Job, change func(k *heuristic.Config)) {
+	b.Helper()
 	cfg := heuristic.DefaultConfig()
 	change(&cfg)
 	sc := sim.DefaultConfig()
@@ -197,6 +202,25 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 				if n := testing.AllocsPerRun(2, run); n > grows {
 					t.Errorf("%v allocations in a run of %d jobs", n, len(jobs))
 				}
+			})
+		}
+	}
+}
+
+// BenchmarkQueueLength plays workloads that all arrive at once: what a job costs must not grow by more than the
+// logarithm of the queue.
+func BenchmarkQueueLength(b *testing.B) {
+	for _, c := range []struct{ cluster, order, admission, backfill string }{
+		{"pool:256", "sjf", "strict", "none"}, {"pool:256", "sjf", "skip", "none"}, {"64x8", "sjf", "strict", "none"},
+		{"64x8", "sjf", "skip", "none"}, {"pool:256", "fifo", "strict", "easy"}, {"64x8", "fifo", "strict", "easy"}, {"pool:256", "fifo", "commit", "easy"},
+	} {
+		for n := 100; n <= 1_000_000; n *= 10 {
+			b.Run(fmt.Sprintf("%s/%s+%s+%s/%d", c.cluster, c.order, c.admission, c.backfill, n), func(b *testing.B) {
+				jobs := generated(n)
+				for i := range jobs {
+					jobs[i].Submit = 0
+				}
+				play(b, c.cluster, jobs, func(k *heuristic.Config) { k.Order, k.Admission, k.Backfill = c.order, c.admission, c.backfill })
 			})
 		}
 	}

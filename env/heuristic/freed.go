@@ -57,9 +57,10 @@ func (f *freed) done(c *cluster.Cluster) {
 	f.any, f.all, f.nodes, f.free = false, false, f.nodes[:0], c.FreeMilli()
 }
 
-// mayFit says whether a request that had no room at the end of the last pass may have now.
+// mayFit says whether a request that had no room at the end of the last pass may have now: only if one of its gang
+// fits where something was freed.
 func (f *freed) mayFit(c *cluster.Cluster, r *cluster.Request) bool {
-	if !f.any || f.all || r.GPUs > 1 {
+	if !f.any || f.all {
 		return f.any
 	}
 	for _, n := range f.nodes {

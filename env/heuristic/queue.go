@@ -12,23 +12,25 @@ type lines struct {
 	marks  *[]jobMark
 	line   []line
 	closed []bool
-	shut   []int // the closed ones
+	freed  []bool // open again in this pass because of what was freed, and has room nowhere else
+	shut   []int  // the closed ones
+	again  []int  // those with freed
 	heads  tourney
 }
 
 func (l *lines) reset(marks *[]jobMark) {
 	l.marks = marks
 	for i := range l.line {
-		l.line[i], l.closed[i] = l.line[i][:0], false
+		l.line[i], l.closed[i], l.freed[i] = l.line[i][:0], false, false
 	}
-	l.shut = l.shut[:0]
+	l.shut, l.again = l.shut[:0], l.again[:0]
 	l.heads.clear()
 }
 
 // extend makes sure that there is a line i.
 func (l *lines) extend(i int) {
 	for i >= len(l.line) {
-		l.line, l.closed = append(l.line, nil), append(l.closed, false)
+		l.line, l.closed, l.freed = append(l.line, nil), append(l.closed, false), append(l.freed, false)
 	}
 }
 
@@ -63,15 +65,35 @@ func (l *lines) close(i int) {
 	l.heads.unset(i)
 }
 
-// open lets the closed lines take part again for which keep is false.
-func (l *lines) open(keep func(i int) bool) {
+// open lets all closed lines take part again.
+func (l *lines) open() {
+	for _, i := range l.shut {
+		l.closed[i] = false
+		l.play(i)
+	}
+	l.shut = l.shut[:0]
+}
+
+// reopen lets those closed lines take part again whose kinds may have room where something was freed.
+func (l *lines) reopen(c *cluster.Cluster, f *freed, kinds []cluster.Request) {
+	for _, i := range l.again {
+		l.freed[i] = false
+	}
+	l.again = l.again[:0]
+	if !f.any {
+		return
+	}
 	still := l.shut[:0]
 	for _, i := range l.shut {
-		if keep != nil && keep(i) {
+		if !f.mayFit(c, &kinds[i]) {
 			still = append(still, i)
 			continue
 		}
 		l.closed[i] = false
+		if !f.all {
+			l.freed[i] = true
+			l.again = append(l.again, i)
+		}
 		l.play(i)
 	}
 	l.shut = still
@@ -134,10 +156,11 @@ func (q *waitQueue) push(e entry, r *cluster.Request) {
 // open begins a new pass. Lines that were closed because nothing of their kind fitted stay so while nothing has
 // been given back that could make room for them.
 func (q *waitQueue) open(c *cluster.Cluster, f *freed) {
-	q.whole.open(nil)
-	if len(q.others.shut) > 0 {
-		q.others.open(func(i int) bool { return !f.mayFit(c, &q.kinds[i]) })
+	q.others.reopen(c, f, q.kinds)
+	if !f.any {
+		return
 	}
+	q.whole.open()
 	empty := 0
 	for i := range q.others.line {
 		if len(q.others.line[i]) == 0 {
@@ -154,7 +177,7 @@ func (q *waitQueue) compact() {
 	o := &q.others
 	clear(q.index)
 	o.heads.clear()
-	o.shut = o.shut[:0]
+	o.shut, o.again = o.shut[:0], o.again[:0]
 	n := 0
 	for i := range o.line {
 		if len(o.line[i]) == 0 {
@@ -162,14 +185,17 @@ func (q *waitQueue) compact() {
 		}
 		// Swapped, so that the memory of the empty lines stays in use.
 		o.line[n], o.line[i] = o.line[i], o.line[n]
-		o.closed[n], q.kinds[n] = o.closed[i], q.kinds[i]
+		o.closed[n], o.freed[n], q.kinds[n] = o.closed[i], o.freed[i], q.kinds[i]
 		q.index[q.kinds[n]] = n
 		if o.closed[n] {
 			o.shut = append(o.shut, n)
 		}
+		if o.freed[n] {
+			o.again = append(o.again, n)
+		}
 		n++
 	}
-	o.line, o.closed, q.kinds = o.line[:n], o.closed[:n], q.kinds[:n]
+	o.line, o.closed, o.freed, q.kinds = o.line[:n], o.closed[:n], o.freed[:n], q.kinds[:n]
 	for i := range o.line {
 		o.play(i)
 	}
@@ -182,6 +208,11 @@ func (q *waitQueue) close(place int) {
 	} else {
 		q.others.close(-2 - place)
 	}
+}
+
+// hopeless says whether the line at place is known to have no room, without looking at the whole cluster.
+func (q *waitQueue) hopeless(c *cluster.Cluster, f *freed, place int) bool {
+	return place < 0 && q.others.freed[-2-place] && !f.mayFit(c, &q.kinds[-2-place])
 }
 
 // top is the first in the line at place.

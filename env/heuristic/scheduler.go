@@ -328,9 +328,7 @@ func (s *Scheduler) begin(v *sim.View) {
 		if s.freed.any {
 			l.stuck = -1
 		}
-		if s.freed.any {
-			l.open(v.Cluster(), &s.freed)
-		}
+		l.open(v.Cluster(), &s.freed)
 	}
 	if s.rule.preemptive {
 		s.makePlan(v)
@@ -396,7 +394,7 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 			return true
 		}
 		e := *l.top(at)
-		if l.stuck != e.pos || !s.strict {
+		if s.strict && l.stuck != e.pos || !s.strict && !l.hopeless(c, &s.freed, at) {
 			var ok bool
 			if d.GPUs, ok = s.place.Place(v, e.job, c, d.GPUs); ok {
 				s.pop(l, at)

@@ -15,6 +15,7 @@ type kind struct {
 	need  int64 // thousandths of a GPU
 	root  int32
 	state kindState
+	freed bool // open again in this pass because of what was freed, and has room nowhere else
 }
 
 // kindState is what is known of a kind.
@@ -36,7 +37,8 @@ type shelf struct {
 	index  map[cluster.Request]int32 // the other kinds
 	spare  []int32                   // kinds to use again
 	of     []int32                   // by job
-	shut   []int32                   // kinds that are not open
+	shut   []int32                   // kinds of which something is known
+	again  []int32                   // kinds with freed
 	limit  int64                     // how long jobs of short kinds may last
 	base   kindState                 // of kinds of which nothing is known
 	heads  tourney                   // by kind: the first
@@ -50,7 +52,7 @@ func (s *shelf) reset(tree *treap, base kindState) {
 		s.index = map[cluster.Request]int32{}
 	}
 	clear(s.index)
-	s.kinds, s.byNeed, s.whole, s.spare, s.shut = s.kinds[:0], s.byNeed[:0], s.whole[:0], s.spare[:0], s.shut[:0]
+	s.kinds, s.byNeed, s.whole, s.spare, s.shut, s.again = s.kinds[:0], s.byNeed[:0], s.whole[:0], s.spare[:0], s.shut[:0], s.again[:0]
 	s.heads.clear()
 	s.picks.clear()
 	s.empty = 0
@@ -223,23 +225,44 @@ func (s *shelf) mark(j sim.Job, state kindState) {
 
 // reopen opens the kinds that had no room and may have now.
 func (s *shelf) reopen(c *cluster.Cluster, f *freed) {
-	if f.any {
-		s.open(func(k *kind) bool { return k.state != kindClosed || !f.mayFit(c, &k.req) })
+	for _, i := range s.again {
+		s.kinds[i].freed = false
 	}
-}
-
-// reopenShort forgets which kinds would delay a head: it was another, or stands otherwise now.
-func (s *shelf) reopenShort() { s.open(func(k *kind) bool { return k.state != kindShort }) }
-
-func (s *shelf) open(keep func(k *kind) bool) {
+	s.again = s.again[:0]
+	if !f.any {
+		return
+	}
 	still := s.shut[:0]
 	for _, i := range s.shut {
 		k := &s.kinds[i]
-		if keep(k) {
+		if k.state != kindClosed || !f.mayFit(c, &k.req) {
 			still = append(still, i)
 			continue
 		}
-		k.state = s.base
+		if k.state = s.base; !f.all {
+			k.freed = true
+			s.again = append(s.again, i)
+		}
+		s.pick(i)
+	}
+	s.shut = still
+}
+
+// hopeless says whether the kind of j is known to have no room, without looking at the whole cluster.
+func (s *shelf) hopeless(c *cluster.Cluster, f *freed, j sim.Job) bool {
+	k := &s.kinds[s.of[j]]
+	return k.freed && !f.mayFit(c, &k.req)
+}
+
+// reopenShort forgets which kinds would delay a head: it was another, or stands otherwise now.
+func (s *shelf) reopenShort() {
+	still := s.shut[:0]
+	for _, i := range s.shut {
+		if s.kinds[i].state == kindClosed {
+			still = append(still, i)
+			continue
+		}
+		s.kinds[i].state = s.base
 		s.pick(i)
 	}
 	s.shut = still
