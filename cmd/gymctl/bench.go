@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/env/heuristic"
+	"clustergym/experiments"
+)
+
+func benchVerb(a *app) *cobra.Command {
+	cfg := experiments.BenchConfig{Trace: experiments.DefaultTraceConfig()}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "bench [" + strings.Join(experiments.BenchGroups(), "|") + "] ...",
+		Short: "Measure how fast this machine simulates, encodes, steps and trains",
+		Long: `bench measures and prints a table with units: the simulator under several policies on generated workloads,
+the cost of a job while 100 to 1,000,000 others wait, encoders, environments and training. Without arguments it
+measures all groups, which takes some minutes.
+
+Every row is done once to warm up, then in three rounds of half a second or one run, of which the best counts.
+Beside each row two fixed loops are measured, one in registers and one through memory. What a unit of work costs in
+steps of these is printed too: figures of two machines, or of a busy and a quiet hour, are compared by it. Reading
+traces is not part of any row but that of --long. docs/performance.md has results, and those of other simulators.
+
+With --trace the simulator plays that trace on --cluster, best-fit on nodes, with the trace's estimates where every
+job has one.`,
+		Example: `  gymctl bench encoders --quick
+  gymctl trace synth --profile hpc --jobs 2000 --to swf -o log.swf
+  gymctl bench --trace log.swf --cluster swf-128 --policy fifo+strict+easy,sjf+skip --quick --json`,
+		ValidArgs: experiments.BenchGroups(),
+		Args: func(_ *cobra.Command, args []string) error {
+			for _, g := range args {
+				if !slices.Contains(experiments.BenchGroups(), g) {
+					return unknown("bench: group", g, experiments.BenchGroups())
+				}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if cfg.Trace.File == "" && c.Flags().Changed("trace") {
+				return mistake(`--trace: got "", want the path of a file`)
+			}
+			cfg.Groups = args
+			if err := cfg.Validate(); err != nil {
+				return flagFaults(err, map[string]string{"trace": "trace", "policies": "policy"})
+			}
+			var dir string
+			defer func() {
+				if dir != "" {
+					if err := os.RemoveAll(dir); err != nil {
+						a.notef("%v", err)
+					}
+				}
+			}()
+			report, err := experiments.Bench(c.Context(), cfg, experiments.BenchHooks{
+				Now: a.now,
+				Row: func(what string) { a.notef("%s", what) },
+				Dir: func() (string, error) {
+					var err error
+					if dir, err = os.MkdirTemp("", "gymctl-bench-"); err != nil {
+						return "", fmt.Errorf("--long needs a folder for its log: %w", err)
+					}
+					return dir, nil
+				},
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.json(report)
+			}
+			return report.WriteTable(a.stdout)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&cfg.Quick, "quick", false, "small workloads and short rounds: an impression within seconds")
+	f.BoolVar(&cfg.Long, "long", false, "also 11,500,000 jobs, read from a file while they are simulated; takes 200 MB of disk")
+	f.StringVar(&cfg.Trace.File, "trace", "", "simulate this trace `FILE` instead of generated workloads")
+	traceFlags(c, &cfg.Trace)
+	f.StringVar(&cfg.Cluster, "cluster", "", "of --trace: preset, `FILE`, pool:N, swf-N or NxG")
+	f.StringSliceVar(&cfg.Policies, "policy", nil, "of --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	complete(c, "cluster", experiments.ClusterPresets()...)
+	complete(c, "policy", heuristic.Orders()...)
+	return c
+}

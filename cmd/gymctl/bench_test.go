@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clustergym/experiments"
+)
+
+func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "small.csv", "job_id,submit_time,duration,num_gpu\nA,0,100,2\nB,5,10,1\n")
+	code, out, notes := gymctl(t, "bench", "--quick", "--trace", "small.csv", "--cluster", "pool:2", "--policy", "fifo,sjf+skip", "--json")
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, notes)
+	}
+	var r experiments.BenchReport
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 2 || r.Rows[0].Policy != "fifo+strict" || r.Rows[0].Jobs != 2 || r.Rows[0].Rate <= 0 || r.Rows[1].Policy != "sjf+skip" || r.Machine.Processors < 1 {
+		t.Errorf("%s", out)
+	}
+	if !strings.Contains(notes, "gymctl: simulator: small.csv, pool:2, sjf+skip\n") {
+		t.Errorf("progress %q", notes)
+	}
+}
+
+func TestBenchMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "small.csv", "job_id,submit_time,duration,num_gpu\nA,0,100,2\n")
+	for _, c := range []struct{ args, want string }{
+		{"bench simulater", `bench: group "simulater" is unknown; did you mean simulator?`},
+		{"bench --cluster pool:2", `--cluster: got "pool:2", want nothing without a trace`},
+		{"bench envs --long", "--long: got true, want false where the simulator is not measured"},
+		{"bench --trace small.csv", "--cluster: got"},
+		{"bench --trace gone.csv --cluster pool:2", "trace gone.csv: there is no such file"},
+		{"bench --trace small.csv --cluster pool:2 --policy fifo,sfj", `--policy: got "sfj"`},
+		{"bench --trace small.csv --cluster pool:1", "1 of 1 job can never fit cluster pool:1"},
+		{"bench --trace=", `--trace: got "", want the path of a file`},
+	} {
+		code, out, err := gymctl(t, strings.Fields(c.args)...)
+		if code != exitMistake || out != "" || !strings.Contains(err, c.want) {
+			t.Errorf("%s: exit code %d, printed %q and %q, want %q", c.args, code, out, err, c.want)
+		}
+	}
+}
+
+// An interrupt ends the program at once, and what --long wrote is gone.
+func TestBenchIsInterrupted(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	code := run(ctx, []string{"bench", "--quick", "--long", "simulator"}, &out, writer(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("fifo+strict+easy")) { // the log is there and is going to be read
+			cancel()
+		}
+		return len(p), nil
+	}))
+	if code != exitInterrupted || out.Len() > 0 {
+		t.Errorf("exit code %d, printed %q", code, out.String())
+	}
+	if left, err := filepath.Glob(filepath.Join(tmp, "gymctl-bench-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left behind (%v)", left, err)
+	}
+	if _, err := os.Stat(tmp); err != nil {
+		t.Error(err)
+	}
+}
+
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
