@@ -35,7 +35,10 @@ type SimConfig struct {
 	Simulator sim.Config       `yaml:"simulator"` // its horizon and seed are not looked at
 	// Interference is how jobs that share hardware slow each other down: see InterferenceForms. "" = not at all.
 	Interference string `yaml:"interference"`
-	Seed         uint64 `yaml:"seed"` // of random orders, noisy estimates, failures, model mixes
+	// Service is a file of GPU-times, as Tiresias' sample, that gittins-2d takes for the distribution of the jobs';
+	// "" = those of the workload itself.
+	Service string `yaml:"service"`
+	Seed    uint64 `yaml:"seed"` // of random orders, noisy estimates, failures, model mixes
 
 	Horizon time.Duration `yaml:"horizon"` // cut the run off this long after the first submit; 0 = never
 	Warmup  int           `yaml:"warmup"`  // jobs at the beginning that run but are not counted
@@ -261,6 +264,9 @@ func Simulate(ctx context.Context, cfg SimConfig, hooks SimHooks) (*SimReport, e
 		}
 	}
 	r := &simulation{report: &SimReport{}, cfg: &cfg, hooks: hooks, spec: spec, cluster: c, sim: sc}
+	if r.service, err = readService(cfg.Service); err != nil {
+		return nil, err
+	}
 	if err := r.load(ctx); err != nil {
 		return nil, err
 	}
@@ -280,8 +286,9 @@ type simulation struct {
 	spec    cluster.Spec
 	cluster *cluster.Cluster // empty: to ask what fits
 	sim     sim.Config
-	jobs    []traces.Job // that fit; nil when the trace is streamed
-	read    int          // jobs, those refused included; when streamed, as of the last run
+	service []time.Duration // GPU-times, sorted; nil = those of the jobs
+	jobs    []traces.Job    // that fit; nil when the trace is streamed
+	read    int             // jobs, those refused included; when streamed, as of the last run
 	never   refusal
 }
 
@@ -423,6 +430,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 // prepare gives a policy what it must know of the workload beforehand, and finds what it would miss.
 func (r *simulation) prepare(h *heuristic.Config) error {
 	if r.jobs == nil {
+		h.Service = r.service
 		if h.Clairvoyant() {
 			return mistake("policy %s must know the whole workload beforehand; want --stream off", h.Name())
 		}
@@ -448,6 +456,7 @@ func (r *simulation) prepare(h *heuristic.Config) error {
 				comm, n, plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
 		}
 	}
+	h.Service = r.service
 	h.Know(r.jobs, r.cluster)
 	h.Given.Interference, h.Given.InterferenceScope = r.sim.Interference, r.sim.InterferenceScope
 	if h.Placement == "least-interference" && r.sim.Interference == nil {

@@ -1,0 +1,35 @@
+package experiments
+
+import (
+	"slices"
+	"time"
+
+	"clustergym/traces"
+	"clustergym/traces/tiresias"
+)
+
+// readService reads a sample of GPU-times, sorted; nil where no file is named.
+func readService(name string) ([]time.Duration, error) {
+	if name == "" {
+		return nil, nil
+	}
+	path, err := located(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := traces.OpenFile(path)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	defer f.Close() //nolint:errcheck // only read
+	seconds, err := tiresias.ReadSample(f, path)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	times := make([]time.Duration, 0, len(seconds))
+	for _, s := range seconds {
+		times = append(times, time.Duration(s*1e9))
+	}
+	slices.Sort(times)
+	return times, nil
+}
