@@ -12,4 +12,8 @@
 // The table knows no job ids, users, models, estimates or ends. A job's ID is the number of its row in the file,
 // from 0. Times are differences of the clock as written: the first job is at 0, and where the clock was set
 // back for winter an hour stands twice.
+//
+// AttemptReader reads the other table of the same trace: the scheduling attempts of the larger jobs, one row each,
+// with the columns job_id, vc, num_gpus, submitted_time, attempt, start_time and end_time. It tells queueing delays
+// and restarts, which the table of jobs does not.
 package philly
