@@ -55,7 +55,7 @@ type queues struct {
 	promote             float64
 	at                  []place   // by job
 	rising              []sim.Job // scratch
-	byPos               []entry   // scratch
+	falling             []entry   // scratch
 	started, front, end []float64
 }
 
@@ -91,39 +91,65 @@ func (q *queues) back(queue int) float64 {
 func (q *queues) before(v *sim.View, running []entry) (until int64) {
 	now := int64(v.Now())
 	// Several that fall at once fall in the order of the trace.
-	q.byPos = append(q.byPos[:0], running...)
-	slices.SortFunc(q.byPos, func(a, b entry) int { return a.pos - b.pos })
-	for _, e := range q.byPos {
+	q.falling = q.falling[:0]
+	for _, e := range running {
 		p := &q.at[e.job]
-		ran := int64(v.Ran(e.job)) - p.ran
-		got, per := ran, int64(1)
-		if q.byGPU {
-			if per = int64(v.Request(e.job).GPUs); per == 0 {
-				continue // a job without GPUs attains nothing, and never falls
-			}
-			got *= per
+		if p.queue == len(q.limits) {
+			continue
 		}
-		for p.queue < len(q.limits) && got >= q.limits[p.queue] {
+		ran, per := q.attained(v, e.job)
+		if ran*per >= q.limits[p.queue] {
+			q.falling = append(q.falling, e)
+		} else {
+			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per))
+		}
+	}
+	slices.SortFunc(q.falling, func(a, b entry) int { return a.pos - b.pos })
+	for _, e := range q.falling {
+		p := &q.at[e.job]
+		ran, per := q.attained(v, e.job)
+		for p.queue < len(q.limits) && ran*per >= q.limits[p.queue] {
 			p.queue++
 			p.rank = q.back(p.queue)
 		}
 		if p.queue < len(q.limits) {
-			t := now + (q.limits[p.queue]-got+per-1)/per
-			if q.late {
-				const second = int64(time.Second)
-				t = now + (q.limits[p.queue]-ran)/(per*second)*second
-			}
-			if t > now && (until == 0 || t < until) {
-				until = t
-			}
+			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per))
 		}
 	}
 	if q.promote > 0 {
 		for _, j := range v.Waiting() {
-			if t := q.rises(v, j); t > now && (until == 0 || t < until) {
-				until = t
-			}
+			until = earlier(until, now, q.rises(v, j))
 		}
+	}
+	return until
+}
+
+// attained is how long j, which runs, has run as far as that counts, and how much service that is in a unit of time: 0
+// of a job without GPUs where GPU-time counts, which so never falls.
+func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64) {
+	ran, per = int64(v.Ran(j))-q.at[j].ran, 1
+	if q.byGPU {
+		per = int64(v.Request(j).GPUs)
+	}
+	return ran, per
+}
+
+// fallsAt is when a running job reaches the limit of its queue, 0 if never.
+func (q *queues) fallsAt(now int64, queue int, ran, per int64) int64 {
+	switch {
+	case per == 0:
+		return 0
+	case q.late:
+		const second = int64(time.Second)
+		return now + (q.limits[queue]-ran)/(per*second)*second
+	}
+	return now + (q.limits[queue]-ran*per+per-1)/per
+}
+
+// earlier is the earlier of until, 0 = never, and t, where that is after now.
+func earlier(until, now, t int64) int64 {
+	if t > now && (until == 0 || t < until) {
+		return t
 	}
 	return until
 }
