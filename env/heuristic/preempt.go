@@ -72,14 +72,14 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 		left += milli(v, e.job)
 	}
 	r := 0
+	var l *lane
+	w, known := none, false // the first of the waiting that has a place, or ends the pass
 	for {
-		var l *lane
-		w := none // the first of the waiting that has a place, or ends the pass
-		for {
-			if l, w = s.bestOf(v, left/1000); w == none || s.strict || milli(v, l.top(w).job) <= left {
-				break
+		for !known {
+			l, w = s.bestOf(v, left/1000)
+			if known = w == none || s.strict || milli(v, l.top(w).job) <= left; !known {
+				l.close(w)
 			}
-			l.close(w)
 		}
 		switch {
 		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
@@ -88,19 +88,23 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 			if n := milli(v, e.job); !s.lanes[s.laneOf(v, e.job)].over && n <= left {
 				left -= n
 				s.chosen = append(s.chosen, e)
+				// The first stays the first as long as it has a place.
+				known = w == none || s.strict || milli(v, l.top(w).job) <= left
 			} else {
-				l := &s.lanes[s.laneOf(v, e.job)]
-				l.over = l.over || s.strict
+				its := &s.lanes[s.laneOf(v, e.job)]
+				its.over = its.over || s.strict
 				s.stopped = append(s.stopped, e)
+				known = !s.strict
 			}
 		case w == none:
 			return
 		case milli(v, l.top(w).job) > left:
-			l.over = true // strict
+			l.over, known = true, false // strict
 		default:
 			e := s.pop(l, w)
 			left -= milli(v, e.job)
 			s.chosen = append(s.chosen, e)
+			known = false
 		}
 	}
 }
