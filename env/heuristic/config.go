@@ -31,6 +31,7 @@ type Config struct {
 	// Align is how much tetris weighs alignment against shortness, 0 to 1.
 	Align float64 `yaml:"align,omitempty"`
 	// Round is how long those that work in rounds let jobs run before they decide anew; 0 = what each one's paper has.
+	// Where starting again costs more than a round brings, jobs that take turns never end.
 	Round time.Duration `yaml:"round,omitempty"`
 	// Migrate is how often gandiva moves gangs together; 0 = never.
 	Migrate time.Duration `yaml:"migrate,omitempty"`

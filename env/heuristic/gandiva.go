@@ -1,0 +1,165 @@
+package heuristic
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// gandiva shares GPUs in time (Xiao et al., "Gandiva: introspective cluster scheduling for deep learning", OSDI 2018, as
+// far as it is known here, with the minute of the model of it in Tiresias' simulator). Jobs start as they arrive, first
+// come, first served, each that fits. While some wait all take turns: at the end of a minute those that have run go to the
+// back of the queue, in the order in which they stood, and the queue is served from its front, stepping over gangs that do
+// not fit. Who is served again stays where it is. Every ten minutes (Config.Migrate) gangs that lie on more nodes than
+// they need to are moved together, the most scattered first.
+//
+// Here a turn belongs to a gang, not to a set of GPUs with jobs of one size, so a job may resume elsewhere. Packing two
+// jobs on one GPU is left out: in this simulator a gang's share of its GPUs is part of what it asks for.
+type gandiva struct {
+	*rounds
+	slice   int64
+	migrate int64
+	ends    int64 // of the turn; 0 = nobody waits
+	trip    int64 // next time that gangs are moved together
+	gather  cluster.Placement
+	queue   []entry
+	order   []ask
+	apart   []entry // scratch: scattered gangs
+	nodes   []int32 // scratch
+}
+
+func newGandiva(cfg Config) (Policy, error) {
+	r, err := newRounds(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g := &gandiva{rounds: r, slice: cfg.round(time.Minute), migrate: int64(cfg.Migrate)}
+	if g.gather, err = cluster.NewPlacement("consolidate-best"); err != nil {
+		return nil, err
+	}
+	r.choose = g
+	return g, nil
+}
+
+func (g *gandiva) reset(v *sim.View) {
+	g.queue, g.ends, g.trip = g.queue[:0], 0, int64(v.Now())+g.migrate
+}
+
+func (g *gandiva) event(v *sim.View, e *sim.Event) {
+	if e.Kind == sim.Submit && v.Request(e.Job).GPUs > 0 {
+		g.queue = append(g.queue, entry{pos: v.Pos(e.Job), job: e.Job})
+	}
+}
+
+func (g *gandiva) until(v *sim.View) (at int64) {
+	if !busy(v, sim.Running) {
+		return 0
+	}
+	if busy(v, sim.Waiting) {
+		at = g.ends
+	}
+	if g.moves(v) && len(g.scattered(v)) > 0 && (at == 0 || g.trip < at) {
+		at = g.trip
+	}
+	return at
+}
+
+func (g *gandiva) moves(v *sim.View) bool { return g.migrate > 0 && !v.Cluster().Pool() }
+
+func (g *gandiva) decide(v *sim.View) error {
+	now := int64(v.Now())
+	over := g.ends > 0 && now >= g.ends
+	waits, trip := busy(v, sim.Waiting), g.moves(v) && now >= g.trip
+	if !waits {
+		if g.ends = 0; !trip {
+			return nil
+		}
+	}
+	g.queue = slices.DeleteFunc(g.queue, func(e entry) bool {
+		return v.Pos(e.job) != e.pos || v.State(e.job) != sim.Waiting && v.State(e.job) != sim.Running
+	})
+	over = over && waits
+	if over {
+		slices.SortStableFunc(g.queue, func(a, b entry) int { return cmp.Compare(runs(v, a.job), runs(v, b.job)) })
+	}
+	g.begin(v, func(sim.Job) bool { return over })
+	g.order = g.order[:0]
+	for _, e := range g.queue {
+		if over || v.State(e.job) == sim.Waiting {
+			g.order = append(g.order, ask{e.job, anyKind, v.Asked(e.job)})
+		}
+	}
+	g.seatAll(v, g.order)
+	switch {
+	case len(g.order) == 0 || !slices.ContainsFunc(g.order, func(a ask) bool { return !g.seat[a.job].taken }):
+		g.ends = 0
+	case over || g.ends == 0:
+		g.ends = now + g.slice
+	}
+	if trip {
+		g.trip = now + g.migrate
+		g.together(v)
+	}
+	return nil
+}
+
+func runs(v *sim.View, j sim.Job) int {
+	if v.State(j) == sim.Running {
+		return 1
+	}
+	return 0
+}
+
+// scattered are the running gangs that lie on more than one node, with how many as their key, negative.
+func (g *gandiva) scattered(v *sim.View) []entry {
+	g.apart = g.apart[:0]
+	for _, j := range v.Running() {
+		if n := g.spread(v.Cluster(), v.GPUs(j)); n > 1 {
+			g.apart = append(g.apart, entry{-float64(n), v.Pos(j), j})
+		}
+	}
+	return g.apart
+}
+
+// spread is the number of nodes of gpus.
+func (g *gandiva) spread(c *cluster.Cluster, gpus []cluster.GPU) int {
+	if len(gpus) < 2 {
+		return len(gpus)
+	}
+	g.nodes = g.nodes[:0]
+	for _, p := range gpus {
+		g.nodes = append(g.nodes, int32(c.NodeOf(p)))
+	}
+	slices.Sort(g.nodes)
+	return len(slices.Compact(g.nodes))
+}
+
+// together moves gangs that would lie on fewer nodes elsewhere. Those whose turn ends or begins now are left alone.
+func (g *gandiva) together(v *sim.View) {
+	list := g.scattered(v)
+	slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), a.pos-b.pos) })
+	for _, e := range list {
+		t := &g.seat[e.job]
+		if t.loose != t.kept || v.Started(e.job) == v.Now() {
+			continue
+		}
+		r := v.Request(e.job)
+		g.plan.Release(r, v.GPUs(e.job))
+		var ok bool
+		g.dst, ok = g.gather.Place(g.plan, r, g.dst)
+		if !ok || g.spread(g.plan, g.dst) >= int(-e.key) || !take(g.plan, r, g.dst) {
+			if !take(g.plan, r, v.GPUs(e.job)) {
+				panic("heuristic: a job cannot have its own GPUs back")
+			}
+			continue
+		}
+		if !t.kept {
+			g.loose, g.taken = append(g.loose, e.job), append(g.taken, e.job)
+		}
+		*t = seat{loose: true, taken: true, n: r.GPUs, from: len(g.spots), to: len(g.spots) + len(g.dst)}
+		g.spots = append(g.spots, g.dst...)
+	}
+}

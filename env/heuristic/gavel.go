@@ -1,0 +1,347 @@
+package heuristic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// gavel is heterogeneity-aware fair sharing in rounds (Narayanan et al., "Heterogeneity-aware cluster scheduling policies
+// for deep learning workloads", OSDI 2020). A program (gavel-las: gavelLAS, gavel-ftf: gavelFTF) says which share
+// X[job][type] of the time each job is to run on each GPU type; rounds of six minutes realise that: in each, gangs run
+// on one type, the greatest priority X/f first, f being the job's part of all the time that jobs have had on the type
+// since the shares were last worked out (every job begins with half a round of each type; section 5 and the authors'
+// simulator). Ties go to the job that is owed more from before, then to the greater X, then to the position in the
+// trace. GPUs that are left go to the other jobs in the order of the trace, the fastest type first.
+//
+// Shares are worked out at the beginning of a round when a job has arrived or ended since, but, as there, only 16/3
+// rounds (1920 s) after the last time; until then a new job has what others leave. A round ends early when nothing
+// runs any more. GPUs given back in the middle of a round stay free until its end.
+//
+// Differences on purpose: there is one queue of (job, type) for all types (an option there), not one type after the
+// other; jobs of equal speeds, sizes and weights are one row of the program; of its optima the one by progressive
+// filling is taken (see fair). Weight is the trace's Priority where that is above 0. Types count as one where GPUs are
+// in virtual clusters of their own: placing sees to it that nobody leaves its own.
+type gavel struct {
+	*rounds
+	ftf    bool
+	length int64
+	ends   int64 // of the round
+	since  int64 // when the shares were worked out, −1 = never
+	stale  bool  // jobs have come or gone
+	types  int
+	sample []cluster.GPU // one of each type
+	fair   fair
+
+	mark []gavelJob
+	rows [3][]float64 // [what][job·types + type]: see below
+	time []float64    // nanoseconds that jobs have had of each type since
+
+	list   []entry
+	row    []int // by place in list: row of the program
+	index  map[gavelKind]int
+	order  []ask
+	ranked []gavelAsk
+	kind   []int     // scratch: types, the fastest first
+	speed  []float64 // and their speeds
+}
+
+// What gavel keeps of a job by type: its share, the time it has had since shares were worked out, and the time that it
+// is owed from before.
+const (
+	rowShare = iota
+	rowGot
+	rowOwed
+)
+
+// gavelJob is what gavel keeps of a job.
+type gavelJob struct {
+	pos   int
+	seen  int64 // of its run time
+	known bool  // has shares
+	wide  bool  // no type has GPUs enough for it
+	// For finish-time fairness: time in isolation so far, throughput in isolation and what was left when shares were
+	// last worked out.
+	isolated, rate, left float64
+}
+
+// gavelKind is what makes jobs equal in the program.
+type gavelKind struct {
+	profile *traces.Profile
+	milli   int
+	types   uint64
+	weight  float64
+}
+
+type gavelAsk struct {
+	ask
+	pos                   int
+	priority, owed, share float64
+}
+
+// maxShares bounds the program: its size is the number of jobs, or of kinds of jobs, times types.
+const maxShares = 1 << 16
+
+func newGavel(cfg Config) (Policy, error) {
+	r, err := newRounds(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g := &gavel{rounds: r, ftf: cfg.Order == "gavel-ftf", length: cfg.round(6 * time.Minute), index: map[gavelKind]int{}}
+	r.choose = g
+	return g, nil
+}
+
+// Solved is how many programs were solved in this run, and for how many levels of them no proof of optimality was
+// found: those are fair shares, but somebody might have had more.
+func (g *gavel) Solved() (programs, unproved int) { return g.fair.solved, g.fair.unproved }
+
+func (g *gavel) reset(v *sim.View) {
+	c := v.Cluster()
+	g.ends, g.since, g.stale, g.types = 0, -1, false, kinds(c)
+	g.mark, g.time = g.mark[:0], append(g.time[:0], make([]float64, g.types)...)
+	for i := range g.rows {
+		g.rows[i] = g.rows[i][:0]
+	}
+	g.fair.reset()
+	g.sample = append(g.sample[:0], make([]cluster.GPU, g.types)...)
+	for n := c.Nodes() - 1; n >= 0 && !c.Pool(); n-- {
+		if from, to := c.NodeGPUs(n); from < to {
+			g.sample[c.TypeOf(n)] = from
+		}
+	}
+}
+
+func (g *gavel) event(v *sim.View, e *sim.Event) {
+	switch e.Kind {
+	case sim.Submit:
+		g.stale = true
+		for int(e.Job) >= len(g.mark) {
+			g.mark = append(g.mark, gavelJob{})
+			for i := range g.rows {
+				g.rows[i] = append(g.rows[i], make([]float64, g.types)...)
+			}
+		}
+		g.mark[e.Job] = gavelJob{pos: v.Pos(e.Job), seen: int64(v.Ran(e.Job))}
+		for i := range g.rows {
+			clear(g.of(i, e.Job))
+		}
+	case sim.Finish, sim.Drop:
+		g.stale = true
+		g.account(v, e.Job)
+	}
+}
+
+// of is row what of j, by type.
+func (g *gavel) of(what int, j sim.Job) []float64 {
+	return g.rows[what][int(j)*g.types : (int(j)+1)*g.types]
+}
+
+// account adds what j has had since it was last looked at.
+func (g *gavel) account(v *sim.View, j sim.Job) {
+	m := &g.mark[j]
+	d := float64(int64(v.Ran(j)) - m.seen)
+	m.seen = int64(v.Ran(j))
+	if d > 0 {
+		t := max(0, kindOf(v, j))
+		g.of(rowGot, j)[t] += d
+		g.time[t] += d
+	}
+}
+
+func (g *gavel) until(v *sim.View) int64 {
+	if busy(v, sim.Running) {
+		return g.ends
+	}
+	return 0
+}
+
+func (g *gavel) decide(v *sim.View) error {
+	runs := busy(v, sim.Running)
+	if int64(v.Now()) < g.ends && runs {
+		return nil
+	}
+	g.list = members(v, g.list[:0])
+	if len(g.list) == 0 {
+		return nil
+	}
+	g.ends = int64(v.Now()) + g.length
+	for _, e := range g.list {
+		g.account(v, e.job)
+	}
+	if g.stale && (g.since < 0 || !runs || int64(v.Now())-g.since >= g.length*16/3) {
+		if err := g.work(v); err != nil {
+			return err
+		}
+	}
+	g.rank(v)
+	g.begin(v, func(sim.Job) bool { return true })
+	g.seatAll(v, g.order)
+	return nil
+}
+
+// speeds writes j's throughput on each type relative to the reference GPU, 0 where it may not run or there are too few.
+func (g *gavel) speeds(v *sim.View, j sim.Job, dst []float64) {
+	c, r, p := v.Cluster(), v.Request(j), v.Trace(j).Profile
+	for t := range dst {
+		dst[t] = 0
+		if !takes(r, t) || g.fair.room[t]*1000 < float64(r.GPUs*r.Milli) {
+			continue
+		}
+		dst[t] = 1
+		if c.Pool() {
+			continue
+		}
+		if dst[t] = c.Speed(g.sample[t : t+1]); p != nil && p.Speeds[c.Types()[t]] > 0 {
+			dst[t] = p.Speeds[c.Types()[t]]
+		}
+	}
+}
+
+// work works the shares out.
+func (g *gavel) work(v *sim.View) error {
+	f, c := &g.fair, v.Cluster()
+	g.settleAccounts(v)
+	f.types = g.types
+	f.room = append(f.room[:0], make([]float64, g.types)...)
+	if c.Pool() {
+		f.room[0] = float64(c.GPUs())
+	}
+	for n := range c.Nodes() {
+		if !c.Pool() && !c.Down(n) {
+			from, to := c.NodeGPUs(n)
+			f.room[c.TypeOf(n)] += float64(to - from)
+		}
+	}
+	if c.GPUs() == c.DownGPUs() {
+		return nil // no GPU works
+	}
+	f.copies, f.size, f.speed, g.row = f.copies[:0], f.size[:0], f.speed[:0], g.row[:0]
+	clear(g.index)
+	for _, e := range g.list {
+		r := v.Request(e.job)
+		kind := gavelKind{v.Trace(e.job).Profile, r.GPUs * r.Milli, r.Types, weight(v.Trace(e.job))}
+		i, ok := g.index[kind]
+		if g.ftf || !ok {
+			i = len(f.size)
+			g.index[kind] = i
+			f.copies, f.size = append(f.copies, 0), append(f.size, float64(kind.milli)/1000)
+			f.speed = append(f.speed, make([]float64, g.types)...)
+			g.speeds(v, e.job, f.speed[i*g.types:])
+			if f.fastest(i) == 0 {
+				f.copies, f.size, f.speed, i = f.copies[:i], f.size[:i], f.speed[:i*g.types], -1 // no type has so many
+				delete(g.index, kind)
+			}
+		}
+		if i >= 0 {
+			f.copies[i]++
+		}
+		g.row = append(g.row, i)
+	}
+	if n := len(f.size) * g.types; n > maxShares {
+		return fmt.Errorf("%s: %d jobs of different kinds on %d GPU types at %v make a program of %d shares, more than the %d that are solved; "+
+			"fewer jobs at a time (--jobs, a lower load) or another policy", g.Name(), len(f.size), g.types, v.Now(), n, maxShares)
+	}
+	if len(f.size) > 0 {
+		if g.ftf {
+			d := g.finishTimes(v)
+			f.solve(d, d.low())
+		} else {
+			d := g.attained(v)
+			f.solve(d, d.low())
+		}
+	}
+	for i, e := range g.list {
+		x := g.of(rowShare, e.job)
+		clear(x)
+		if k := g.row[i]; k >= 0 {
+			copy(x, f.x[k*g.types:(k+1)*g.types])
+		}
+		g.mark[e.job].known, g.mark[e.job].wide = g.row[i] >= 0, g.row[i] < 0
+	}
+	g.stale = false
+	return nil
+}
+
+// settleAccounts notes what is owed from the shares before, and begins to count anew.
+func (g *gavel) settleAccounts(v *sim.View) {
+	passed := float64(int64(v.Now()) - max(0, g.since))
+	clear(g.time)
+	for _, e := range g.list {
+		x, had, due := g.of(rowShare, e.job), g.of(rowGot, e.job), g.of(rowOwed, e.job)
+		for t := range x {
+			if g.mark[e.job].known {
+				due[t] += x[t]*passed - had[t]
+			}
+			had[t] = 0
+		}
+	}
+	g.since = int64(v.Now())
+}
+
+// rank puts the wishes in order.
+func (g *gavel) rank(v *sim.View) {
+	half := float64(g.length) / 2
+	g.ranked, g.order = g.ranked[:0], g.order[:0]
+	for _, e := range g.list {
+		x, had, due := g.of(rowShare, e.job), g.of(rowGot, e.job), g.of(rowOwed, e.job)
+		if g.mark[e.job].wide {
+			x, part := 1/float64(len(g.list)), (sum(had)+half)/(sum(g.time)+half*float64(len(g.list)))
+			g.ranked = append(g.ranked, gavelAsk{ask{e.job, anyKind, v.Asked(e.job)}, e.pos, x / part, 0, x})
+			continue
+		}
+		for t := range x {
+			if x[t] <= 0 {
+				continue
+			}
+			part := (had[t] + half) / (g.time[t] + half*float64(len(g.list)))
+			g.ranked = append(g.ranked, gavelAsk{ask{e.job, t, v.Asked(e.job)}, e.pos, x[t] / part, due[t], x[t]})
+		}
+	}
+	slices.SortFunc(g.ranked, func(a, b gavelAsk) int {
+		return cmp.Or(-cmp.Compare(a.priority, b.priority), -cmp.Compare(a.owed, b.owed), -cmp.Compare(a.share, b.share),
+			a.pos-b.pos, a.kind-b.kind)
+	})
+	for _, a := range g.ranked {
+		g.order = append(g.order, a.ask)
+	}
+	if g.types == 1 {
+		for _, e := range g.list {
+			g.order = append(g.order, ask{e.job, 0, v.Asked(e.job)})
+		}
+		return
+	}
+	if len(g.kind) != g.types {
+		g.kind, g.speed = make([]int, g.types), make([]float64, g.types)
+	}
+	speed, kind := g.speed, g.kind
+	for _, e := range g.list {
+		g.speeds(v, e.job, speed)
+		for t := range kind {
+			kind[t] = t
+		}
+		slices.SortStableFunc(kind, func(a, b int) int { return -cmp.Compare(speed[a], speed[b]) })
+		for _, t := range kind {
+			if speed[t] > 0 {
+				g.order = append(g.order, ask{e.job, t, v.Asked(e.job)})
+			}
+		}
+		if speed[kind[0]] == 0 {
+			g.order = append(g.order, ask{e.job, anyKind, v.Asked(e.job)})
+		}
+	}
+}
+
+func sum(list []float64) (s float64) {
+	for _, x := range list {
+		s += x
+	}
+	return s
+}
+
+func weight(j *traces.Job) float64 { return float64(max(1, j.Priority)) }

@@ -1,0 +1,143 @@
+package heuristic
+
+import (
+	"time"
+
+	"clustergym/env/sim"
+)
+
+// optimus gives GPUs to elastic jobs where they shorten most (Peng et al., "Optimus: an efficient dynamic resource
+// scheduler for deep learning clusters", EuroSys 2018, section 4.1, as far as it is known here). Every 10 minutes, each job,
+// in the order of the trace, gets the least that it can run on: its whole gang, or the lower end of its range if it is
+// elastic. Then, one by one, a GPU goes to the elastic job for which it makes the estimated remaining time fall most,
+//
+//	(left/T(n) − left/T(n+1)) · T(asked) / share of a GPU,
+//
+// T being the throughput by number of GPUs (traces.Profile.Scaling; in proportion where nothing is known), as long as it
+// falls and GPUs are left. Ties go to the job that stands first in the trace.
+//
+// The paper counts workers and parameter servers, and estimates T and what is left from the job's progress; here a GPU
+// is a worker, and the estimates are those of the configuration. Gangs of other jobs are as large as they ask for.
+type optimus struct {
+	*rounds
+	length, ends int64
+	list         []entry
+	n            []int // by place in list
+	at           []int // place in list, by job
+	gains        line
+	order        []ask
+	room         []int // thousandths, by virtual cluster; 0 where there are none
+}
+
+func newOptimus(cfg Config) (Policy, error) {
+	r, err := newRounds(cfg)
+	if err != nil {
+		return nil, err
+	}
+	o := &optimus{rounds: r, length: cfg.round(10 * time.Minute)}
+	r.choose = o
+	return o, nil
+}
+
+func (o *optimus) reset(*sim.View) { o.ends = 0 }
+
+func (o *optimus) event(*sim.View, *sim.Event) {}
+
+func (o *optimus) until(v *sim.View) int64 {
+	if busy(v, sim.Running) {
+		return o.ends
+	}
+	return 0
+}
+
+func (o *optimus) decide(v *sim.View) error {
+	if int64(v.Now()) < o.ends && busy(v, sim.Running) {
+		return nil
+	}
+	if o.list = members(v, o.list[:0]); len(o.list) == 0 {
+		return nil
+	}
+	o.ends = int64(v.Now()) + o.length
+	o.begin(v, func(sim.Job) bool { return true })
+	o.divide(v)
+	o.order = o.order[:0]
+	for i, e := range o.list {
+		if o.n[i] > 0 {
+			o.order = append(o.order, ask{e.job, anyKind, o.n[i]})
+		}
+	}
+	// Where the GPUs that were counted on do not lie right for so large a gang: the least.
+	for _, e := range o.list {
+		o.order = append(o.order, ask{e.job, anyKind, least(v, e.job)})
+	}
+	o.seatAll(v, o.order)
+	return nil
+}
+
+// least is the smallest gang of j.
+func least(v *sim.View, j sim.Job) int {
+	if t := v.Trace(j); t.MaxGPUs > 0 {
+		return max(1, t.MinGPUs)
+	}
+	return v.Asked(j)
+}
+
+// divide works out how many GPUs each job gets.
+func (o *optimus) divide(v *sim.View) {
+	free := o.plan.FreeMilli()
+	o.room = o.room[:0]
+	for vc := range len(o.plan.VCs()) + 1 {
+		if vc == 0 {
+			o.room = append(o.room, free)
+		} else if o.plan.Pool() {
+			o.room = append(o.room, min(free, o.plan.VCRoom(int32(vc))))
+		} else {
+			o.room = append(o.room, min(free, o.plan.VCRoom(int32(vc)), o.plan.VCFree(int32(vc))*1000))
+		}
+	}
+	spend := func(j sim.Job, n int) bool {
+		r := v.Request(j)
+		if m := n * r.Milli; m > free || m > o.room[r.VC] {
+			return false
+		} else if free -= m; r.VC > 0 {
+			o.room[r.VC] -= m
+		} else {
+			o.room[0] = free
+		}
+		return true
+	}
+	o.n, o.gains = o.n[:0], o.gains[:0]
+	for i, e := range o.list {
+		for int(e.job) >= len(o.at) {
+			o.at = append(o.at, 0)
+		}
+		o.at[e.job] = i
+		n := least(v, e.job)
+		if !spend(e.job, n) {
+			n = 0
+		}
+		o.n = append(o.n, n)
+		o.offer(v, e, n)
+	}
+	for len(o.gains) > 0 {
+		e := o.gains.pop()
+		if n := &o.n[o.at[e.job]]; spend(e.job, 1) {
+			*n++
+			o.offer(v, e, *n)
+		}
+	}
+}
+
+// offer notes what one GPU more than n would do for a job, if it is elastic.
+func (o *optimus) offer(v *sim.View, e entry, n int) {
+	t := v.Trace(e.job)
+	if n == 0 || n >= t.MaxGPUs {
+		return
+	}
+	p := t.Profile
+	left := o.remaining(v, e.job) * p.Throughput(v.Asked(e.job))
+	e.key = -(left/p.Throughput(n) - left/p.Throughput(n+1)) / float64(v.Request(e.job).Milli)
+	if e.key < 0 {
+		o.gains.push(e)
+	}
+}

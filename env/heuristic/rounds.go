@@ -1,0 +1,197 @@
+package heuristic
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// rounds is a policy that now and then decides anew who runs where: at the end of a round, of a lease, or whenever its
+// chooser says so. What the chooser has seated is carried out in this order: stops; then moves and changes of size,
+// each as soon as its new GPUs are free; then starts. Where gangs are to change places with each other, one of them is
+// stopped and starts again a nanosecond later, because a job can be changed once in a moment only.
+//
+// Jobs without GPUs take no part: they start, in the order of the trace, as soon as they fit.
+type rounds struct {
+	cfg    Config
+	place  placer
+	est    traces.Estimates
+	strict bool // estimates are needed
+	choose chooser
+	seats
+	open bool
+	err  error
+	seen int
+	jobs []entry // scratch: those without GPUs
+}
+
+// chooser is what makes a policy of rounds.
+type chooser interface {
+	reset(v *sim.View)
+	// event tells of a job that has arrived, started, stopped or ended.
+	event(v *sim.View, e *sim.Event)
+	// decide is called at every point. It seats those that are to run (begin, then seat), or does nothing.
+	decide(v *sim.View) error
+	// until is when it wants to be asked again at the latest, 0 = at the next event.
+	until(v *sim.View) int64
+}
+
+var _ Policy = (*rounds)(nil)
+
+// newRounds returns the policy that cfg names, without its chooser.
+func newRounds(cfg Config) (*rounds, error) {
+	r := &rounds{cfg: cfg, strict: Estimating(cfg.Order)}
+	var err error
+	if r.place, err = newPlacement(cfg); err != nil {
+		return nil, err
+	}
+	r.est, _ = traces.ParseEstimates(cfg.Estimates)
+	r.est.Seed = cfg.Seed
+	r.seats.place = r.place
+	return r, nil
+}
+
+// round is the length of a round: as configured, or the policy's own.
+func (c *Config) round(own time.Duration) int64 {
+	if c.Round > 0 {
+		return int64(c.Round)
+	}
+	return int64(own)
+}
+
+// Name is that of the policy.
+func (r *rounds) Name() string { return r.cfg.Name() }
+
+// Reseed changes the seed of noisy estimates and random placements, from the next Reset on.
+func (r *rounds) Reseed(seed uint64) {
+	r.cfg.Seed, r.est.Seed = seed, seed
+	if p, ok := r.place.(interface{ Reseed(seed uint64) }); ok {
+		p.Reseed(seed)
+	}
+}
+
+// Reset implements sim.Scheduler.
+func (r *rounds) Reset(v *sim.View) {
+	r.place.Reset()
+	r.seats.reset(v)
+	r.open, r.err, r.seen = false, nil, v.Arrived()
+	r.choose.reset(v)
+	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
+		for _, j := range list {
+			r.err = firstOf(r.err, r.submit(v, j))
+		}
+	}
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (r *rounds) submit(v *sim.View, j sim.Job) error {
+	if r.strict && r.est.Mode == traces.EstimateTrace && v.Trace(j).Estimate <= 0 {
+		return fmt.Errorf("%s: job %s has no estimate in its trace; use estimates exact or noisy:SIGMA", r.Name(), v.Trace(j).ID)
+	}
+	r.choose.event(v, &sim.Event{At: v.Now(), Kind: sim.Submit, Job: j})
+	return nil
+}
+
+// remaining is what the policy believes is left of j, in nanoseconds at rate 1.
+func (r *rounds) remaining(v *sim.View, j sim.Job) float64 {
+	if r.est.Mode == traces.EstimateExact {
+		return v.Left(j)
+	}
+	return float64(traces.Remaining(r.est.Of(v.Trace(j)), v.Ran(j)))
+}
+
+// Decide implements sim.Scheduler.
+func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+	if r.err != nil {
+		return r.err
+	}
+	if !r.open {
+		r.open = true
+		for i := range p.Events {
+			e := &p.Events[i]
+			switch {
+			case e.Job < 0:
+			case e.Kind == sim.Submit:
+				if v.Pos(e.Job) >= r.seen {
+					if r.err = r.submit(v, e.Job); r.err != nil {
+						return r.err
+					}
+				}
+			default:
+				r.choose.event(v, e)
+			}
+		}
+		if !r.resume(v) {
+			r.clear()
+			if r.err = r.choose.decide(v); r.err != nil {
+				return r.err
+			}
+			r.carryOut(v)
+		}
+		r.jobs = r.jobs[:0]
+		for _, j := range v.Waiting() {
+			if v.Request(j).GPUs == 0 {
+				r.jobs = append(r.jobs, entry{pos: v.Pos(j), job: j})
+			}
+		}
+		slices.SortFunc(r.jobs, func(a, b entry) int { return a.pos - b.pos })
+	}
+	if r.step(v, d) {
+		return nil
+	}
+	for len(r.jobs) > 0 {
+		e := r.jobs[0]
+		r.jobs = r.jobs[1:]
+		if stale(v, &e) {
+			continue
+		}
+		var ok bool
+		if d.GPUs, ok = r.place.Place(v, e.job, v.Cluster(), d.GPUs); ok {
+			d.Op, d.Job, d.N = sim.StartJob, e.job, 0
+			return nil
+		}
+	}
+	r.open = false
+	d.Op, d.Until = sim.Wait, 0
+	if len(r.late) > 0 || r.again {
+		d.Until = v.Now() + 1
+	} else if t := r.choose.until(v); t > int64(v.Now()) {
+		d.Until = time.Duration(t)
+	}
+	return nil
+}
+
+// members appends the jobs with GPUs, waiting and running, in the order of the trace.
+func members(v *sim.View, dst []entry) []entry {
+	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
+		for _, j := range list {
+			if v.Request(j).GPUs > 0 {
+				dst = append(dst, entry{pos: v.Pos(j), job: j})
+			}
+		}
+	}
+	slices.SortFunc(dst, func(a, b entry) int { return a.pos - b.pos })
+	return dst
+}
+
+// busy says whether a job with GPUs is in state (Running or Waiting).
+func busy(v *sim.View, state sim.State) bool {
+	list := v.Waiting()
+	if state == sim.Running {
+		list = v.Running()
+	}
+	return slices.ContainsFunc(list, func(j sim.Job) bool { return v.Request(j).GPUs > 0 })
+}
+
+// kinds is the number of GPU types of c.
+func kinds(c *cluster.Cluster) int { return max(1, len(c.Types())) }

@@ -1,0 +1,228 @@
+package heuristic
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/env/sim"
+)
+
+// themis is finish-time fairness by auction (Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI
+// 2020), as far as it is known in public: Themis-like, not the authors' program. Jobs hold their GPUs for a lease of 20
+// minutes. Whenever GPUs are free, or their leases have run out, while a job waits, they are offered to the share 1 − f
+// (f = 0.8), at least one, of the jobs without a lease that are worst off by
+//
+//	ρ = (elapsed + left) / alone,
+//
+// the time since the job was submitted, its estimated remaining time and its estimated time alone. The GPUs go to
+// those bidders for which the product of what a lease is worth is greatest: to one job it is worth (elapsed + lease +
+// left) / (elapsed + left), its ρ without it over its ρ with it. What is left after that is auctioned off to the jobs
+// that are left, in the same way, until nobody has a use for it.
+//
+// Differences: a job is an application with one gang and bids for all of it or nothing, so the part of a prize that
+// the partial-allocation mechanism holds back to make lies unprofitable cannot be held back; bids name a number of
+// GPUs, and the placement says which; a winner whose gang has no place drops out. The winners are found exactly, by
+// dynamic programming, up to maxKnapsack bidders × GPUs, beyond that by the greatest gain for a GPU.
+type themis struct {
+	*rounds
+	lease  int64
+	leases []lease // by job
+	free   []bidder
+	table  []float64
+	took   []bool
+}
+
+// lease is until when the job at a position holds its GPUs.
+type lease struct {
+	pos  int
+	ends int64
+}
+
+type bidder struct {
+	entry       // key = −ρ
+	need  int64 // thousandths
+	gain  float64
+	left  bool // the auction
+	wins  bool
+}
+
+const (
+	themisShare = 0.2 // 1 − f
+	maxKnapsack = 1 << 22
+)
+
+func newThemis(cfg Config) (Policy, error) {
+	r, err := newRounds(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &themis{rounds: r, lease: cfg.round(20 * time.Minute)}
+	r.choose = t
+	return t, nil
+}
+
+func (t *themis) reset(*sim.View) { t.leases = t.leases[:0] }
+
+func (t *themis) event(*sim.View, *sim.Event) {}
+
+// leaseOf is j's lease, which runs.
+func (t *themis) leaseOf(v *sim.View, j sim.Job) *lease {
+	for int(j) >= len(t.leases) {
+		t.leases = append(t.leases, lease{pos: -1})
+	}
+	l := &t.leases[j]
+	if l.pos != v.Pos(j) || l.ends <= int64(v.Started(j)) {
+		*l = lease{v.Pos(j), int64(v.Started(j)) + t.lease}
+	}
+	return l
+}
+
+func (t *themis) until(v *sim.View) (at int64) {
+	if !busy(v, sim.Waiting) {
+		return 0
+	}
+	for _, j := range v.Running() {
+		if e := t.leaseOf(v, j).ends; v.Request(j).GPUs > 0 && e > int64(v.Now()) && (at == 0 || e < at) {
+			at = e
+		}
+	}
+	return at
+}
+
+func (t *themis) decide(v *sim.View) error {
+	now := int64(v.Now())
+	if !busy(v, sim.Waiting) {
+		// Leases that run out meanwhile go on, one after the other.
+		for _, j := range v.Running() {
+			if l := t.leaseOf(v, j); l.ends <= now {
+				l.ends += (now - l.ends + t.lease) / t.lease * t.lease
+			}
+		}
+		return nil
+	}
+	t.begin(v, func(j sim.Job) bool {
+		l := t.leaseOf(v, j)
+		if l.ends < now-1 { // nobody waited when it ran out, else there would have been a point
+			l.ends += (now - l.ends + t.lease - 1) / t.lease * t.lease
+		}
+		return l.ends <= now
+	})
+	t.free = t.free[:0]
+	for _, j := range t.loose {
+		t.enter(v, j)
+	}
+	for _, j := range v.Waiting() {
+		if v.Request(j).GPUs > 0 {
+			t.enter(v, j)
+		}
+	}
+	slices.SortFunc(t.free, func(a, b bidder) int { return cmp.Or(cmp.Compare(a.key, b.key), a.pos-b.pos) })
+	for len(t.free) > 0 && t.plan.FreeMilli() > 0 {
+		n := max(1, int(themisShare*float64(len(t.free))))
+		t.auction(v, t.free[:n])
+		t.free = slices.DeleteFunc(t.free, func(b bidder) bool { return b.left })
+	}
+	for _, j := range t.taken {
+		for int(j) >= len(t.leases) {
+			t.leases = append(t.leases, lease{})
+		}
+		t.leases[j] = lease{v.Pos(j), now + t.lease}
+	}
+	return nil
+}
+
+// enter notes what j may bid.
+func (t *themis) enter(v *sim.View, j sim.Job) {
+	elapsed, left := float64(v.Now()-v.Trace(j).Submit), max(1, t.remaining(v, j))
+	alone := float64(t.est.Of(v.Trace(j)))
+	t.free = append(t.free, bidder{
+		entry: entry{-(elapsed + left) / alone, v.Pos(j), j},
+		need:  int64(v.Asked(j) * v.Request(j).Milli),
+		gain:  math.Log1p(float64(t.lease) / (elapsed + left)),
+	})
+}
+
+// auction gives the plan's free GPUs to the best set of bidders. Winners leave, also those whose gang has no place; if
+// there are none, all do.
+func (t *themis) auction(v *sim.View, bidders []bidder) {
+	t.best(bidders, int64(t.plan.FreeMilli()))
+	any := false
+	for i := range bidders {
+		b := &bidders[i]
+		any = any || b.wins
+		b.left = b.wins && t.keep(v, ask{b.job, anyKind, v.Asked(b.job)})
+	}
+	// From the largest gang down, as everywhere where gangs are placed together.
+	for {
+		next := -1
+		for i := range bidders {
+			if b := &bidders[i]; b.wins && !b.left && (next < 0 || b.need > bidders[next].need) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		b := &bidders[next]
+		t.put(v, ask{b.job, anyKind, v.Asked(b.job)})
+		b.left = true
+	}
+	if !any {
+		for i := range bidders {
+			bidders[i].left = true
+		}
+	}
+}
+
+// best marks the set with the greatest sum of gains that needs at most so much.
+func (t *themis) best(bidders []bidder, free int64) {
+	unit := int64(0)
+	for i := range bidders {
+		bidders[i].wins = false
+		for a, b := bidders[i].need, unit; ; a, b = b, a%b {
+			if b == 0 {
+				unit = a
+				break
+			}
+		}
+	}
+	n, room := len(bidders), int(free/max(1, unit))
+	if n*(room+1) > maxKnapsack {
+		t.greedy(bidders, free)
+		return
+	}
+	t.table = append(t.table[:0], make([]float64, room+1)...)
+	t.took = append(t.took[:0], make([]bool, n*(room+1))...)
+	for i := range bidders {
+		w := int(bidders[i].need / unit)
+		for r := room; r >= w; r-- {
+			if s := t.table[r-w] + bidders[i].gain; s > t.table[r] {
+				t.table[r], t.took[i*(room+1)+r] = s, true
+			}
+		}
+	}
+	for i, r := n-1, room; i >= 0; i-- {
+		if t.took[i*(room+1)+r] {
+			bidders[i].wins = true
+			r -= int(bidders[i].need / unit)
+		}
+	}
+}
+
+func (t *themis) greedy(bidders []bidder, free int64) {
+	order := make([]int, len(bidders))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return -cmp.Compare(bidders[a].gain/float64(bidders[a].need), bidders[b].gain/float64(bidders[b].need))
+	})
+	for _, i := range order {
+		if bidders[i].need <= free {
+			free -= bidders[i].need
+			bidders[i].wins = true
+		}
+	}
+}
