@@ -69,7 +69,7 @@ var formats = []Format{
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) { return philly.NewAttempts(r, c.File) },
 	},
 	{
-		Name: "openb", What: "the pod lists of Alibaba's GPU-sharing cluster (cluster-trace-gpu-v2023, ATC 2023); the sampled lists have no times: all are sent at 0 and run for an hour",
+		Name: "openb", What: "the pod lists of Alibaba's GPU-sharing cluster (cluster-trace-gpu-v2023, ATC 2023); in a list without times all are sent at 0 and run for an hour",
 		KnownBy: "a header with name, cpu_milli, memory_mib, num_gpu and gpu_milli",
 		Columns: "those, and gpu_spec, qos, pod_phase, creation_time, deletion_time, scheduled_time; pods never placed are left out and counted",
 		sniff:   openb.Sniff,
@@ -94,10 +94,12 @@ var formats = []Format{
 		},
 	},
 	{
-		Name: "acme", What: "the converted trace of Acme's LLM cluster Kalos (NSDI 2024)",
+		Name: "acme", What: "the converted trace of Acme's LLM cluster Kalos (NSDI 2024)", Sorted: true,
 		KnownBy: "a header with job_id, arrival_time, num_iteration, gpu_workers and gpu_per_worker",
 		Columns: "as in the header; run time is num_iteration half seconds", sniff: acme.Sniff,
-		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) { return acme.NewReader(r, c.File) },
+		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
+			return acme.NewReader(r, c.File, acme.Options{Unsorted: c.Sort})
+		},
 	},
 	{
 		Name: "tiresias", What: "the workload of Tiresias' testbed (NSDI 2019)",

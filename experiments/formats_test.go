@@ -31,7 +31,7 @@ var rows = []struct {
 		"disk_request,disk_limit,max_instance_per_node,creation_time,scheduled_time,deletion_time\n" +
 		"i1,HN,app_1,8,8,1,1,25,25,60,60,300,300,-1,5,7,90\ni2,CN,app_1,8,8,0,0,25,25,60,60,300,300,-1,,,90\n", jobs: 1, left: 1},
 	{format: "pai", text: ",job_name,norm_job_submit_time,ddl,A100,V100\n0,j1,0,inf,100,200\n1,j2,0,900,50,70\n", jobs: 2},
-	{format: "acme", text: "job_id,arrival_time,num_iteration,iteration_computing_time,iteration_networking_time,gpu_workers,ps,gpu_per_worker," +
+	{format: "acme", sorted: true, text: "job_id,arrival_time,num_iteration,iteration_computing_time,iteration_networking_time,gpu_workers,ps,gpu_per_worker," +
 		"cpu_per_gpu_worker,cpu_per_ps_worker,tensorsizes,profiled_network\n1,0,100,0.5,0.75,2,0,8,15,0,5,0.5\n", jobs: 1},
 	{format: "tiresias", text: "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\r\n1,4,0,100,vgg16,60,5\r\n2,1,5,100,vgg16,0,5\r\n", jobs: 1, left: 1},
 	{format: "chronus", text: "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type\n" +

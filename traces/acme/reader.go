@@ -41,8 +41,14 @@ type Reader struct {
 	at            []int // of required
 	cpu, mem, net int   // -1 = not there
 	skips         traces.Skips
+	o             Options
 	last          time.Duration
 	err           error
+}
+
+// Options change what the reader takes.
+type Options struct {
+	Unsorted bool // submit times may go backwards; jobs then come as they stand, for traces.SortStable
 }
 
 var _ traces.Stream = (*Reader)(nil)
@@ -52,12 +58,12 @@ func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional)
 
 // NewReader reads the header of r. file is the name that messages give. A header in which required columns are
 // missing, all of them named, is a *traces.RowError.
-func NewReader(r io.Reader, file string) (*Reader, error) {
+func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{t: t, at: t.At(required...), cpu: t.Column("cpu_per_gpu_worker"), mem: t.Column("tensorsizes"), net: t.Column("iteration_networking_time")}, nil
+	return &Reader{t: t, o: o, at: t.At(required...), cpu: t.Column("cpu_per_gpu_worker"), mem: t.Column("tensorsizes"), net: t.Column("iteration_networking_time")}, nil
 }
 
 // Next implements traces.Stream. After an error it gives the same error again.
@@ -86,8 +92,8 @@ func (d *Reader) read(j *traces.Job) error {
 	if j.Submit, err = d.t.Seconds(d.at[colArrival]); err != nil {
 		return err
 	}
-	if j.Submit < d.last {
-		return d.t.Fault(d.at[colArrival], string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of arrival)")
+	if j.Submit < d.last && !d.o.Unsorted {
+		return d.t.Fault(d.at[colArrival], string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of arrival; --sort puts them in order)")
 	}
 	d.last = j.Submit
 	n, err := d.t.Number(d.at[colIterations], 0, 0, math.MaxInt64/int64(iteration), "a whole number of half seconds, 0 or more and below 292 years")

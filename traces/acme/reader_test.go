@@ -31,7 +31,7 @@ func wanted() []traces.Job {
 
 func TestReadsATable(t *testing.T) {
 	for name, in := range map[string]string{"as it is": made, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"), "byte order mark, blank lines": "\ufeff" + strings.ReplaceAll(made, "\n", "\n\n")} {
-		d, err := NewReader(strings.NewReader(in), "t.csv")
+		d, err := NewReader(strings.NewReader(in), "t.csv", Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -47,7 +47,7 @@ func TestReadsATable(t *testing.T) {
 			t.Errorf("%s: after the end: %v", name, err)
 		}
 	}
-	d, err := NewReader(strings.NewReader("gpu_per_worker,gpu_workers,\"num_iteration\",arrival_time,job_id\n1,2,\"3\",4,x\n"), "t.csv")
+	d, err := NewReader(strings.NewReader("gpu_per_worker,gpu_workers,\"num_iteration\",arrival_time,job_id\n1,2,\"3\",4,x\n"), "t.csv", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 		"memory in words":   {head + "x,0,1,1,1,1,big,1\n", `t.csv:2: tensorsizes: got "big", want main memory of each node`},
 		"network in words":  {head + "x,0,1,1,1,1,1,slow\n", `t.csv:2: iteration_networking_time: got "slow", want seconds`},
 	} {
-		d, err := NewReader(strings.NewReader(c.text), "t.csv")
+		d, err := NewReader(strings.NewReader(c.text), "t.csv", Options{})
 		if err == nil {
 			_, err = traces.ReadAll(d)
 			if again := d.Next(new(traces.Job)); again != err {
@@ -89,12 +89,25 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	}
 }
 
+func TestUnsortedTakesRowsAsTheyStand(t *testing.T) {
+	text := "job_id,arrival_time,num_iteration,gpu_workers,gpu_per_worker\na,9,2,1,1\nb,5,2,1,1\n"
+	for _, unsorted := range []bool{false, true} {
+		d, err := NewReader(strings.NewReader(text), "t.csv", Options{Unsorted: unsorted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if jobs, err := traces.ReadAll(d); (err == nil) != unsorted || unsorted && len(jobs) != 2 {
+			t.Errorf("unsorted %v: %d jobs, %v", unsorted, len(jobs), err)
+		}
+	}
+}
+
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(made))
 	f.Add([]byte("gpu_per_worker,gpu_workers,num_iteration,arrival_time,job_id,cpu_per_gpu_worker,tensorsizes\n10000,65536,3,4,x,1e6,100\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		Sniff(b)
-		d, err := NewReader(strings.NewReader(string(b)), "f")
+		d, err := NewReader(strings.NewReader(string(b)), "f", Options{})
 		if err != nil {
 			return
 		}

@@ -23,7 +23,7 @@ func TestThePublishedTableHasItsStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	d, err := acme.NewReader(f, name)
+	d, err := acme.NewReader(f, name, acme.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
