@@ -54,7 +54,9 @@ func (u *usage) measure(c *cluster.Cluster) {
 // demand is what r asks for.
 func (u *usage) demand(r *cluster.Request) (d demand) {
 	n := float64(max(1, r.GPUs))
-	d[0] = float64(r.GPUs*r.Milli) / 1000 / u.total[0]
+	if u.total[0] > 0 {
+		d[0] = float64(r.GPUs*r.Milli) / 1000 / u.total[0]
+	}
 	for i, x := range [...]int64{r.CPUMilli, r.MemBytes} {
 		if u.total[i+1] > 0 {
 			d[i+1] = float64(x) * n / u.total[i+1]
@@ -67,7 +69,10 @@ func (u *usage) demand(r *cluster.Request) (d demand) {
 func (u *usage) count(v *sim.View) {
 	c := v.Cluster()
 	u.measure(c)
-	u.free = demand{float64(c.FreeMilli()) / 1000 / u.total[0]}
+	u.free = demand{}
+	if u.total[0] > 0 {
+		u.free[0] = float64(c.FreeMilli()) / 1000 / u.total[0]
+	}
 	if u.nodes == nil {
 		return
 	}
