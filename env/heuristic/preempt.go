@@ -111,6 +111,9 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 
 // bestOf is best for a count of free GPUs.
 func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
+	if len(s.lanes) == 1 && !s.lanes[0].over {
+		return &s.lanes[0], s.lanes[0].best(v, s.limit(free))
+	}
 	at = none
 	for i := range s.lanes {
 		k := &s.lanes[i]

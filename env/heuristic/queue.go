@@ -234,8 +234,11 @@ func (q *waitQueue) pop(place int) entry {
 // best is the place of the line whose first job ranks before all others', none if no open line has jobs that
 // still wait. Of the requests for whole GPUs only those for up to limit take part.
 func (q *waitQueue) best(v *sim.View, limit int) int {
-	w, o := q.whole.first(v, limit), q.others.first(v, unlimited)
-	if o >= 0 && (w < 0 || q.others.line[o][0].before(&q.whole.line[w][0])) {
+	w := q.whole.first(v, limit)
+	if len(q.others.line) == 0 {
+		return w
+	}
+	if o := q.others.first(v, unlimited); o >= 0 && (w < 0 || q.others.line[o][0].before(&q.whole.line[w][0])) {
 		return -2 - o
 	}
 	return w

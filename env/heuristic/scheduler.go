@@ -19,6 +19,7 @@ type Scheduler struct {
 	place  placer
 	picky  bool // the placement may refuse what fits
 	est    traces.Estimates
+	asks   bool     // needs estimates
 	state  stateful // of orders that remember
 
 	lanes []lane     // by virtual cluster; one where there are none
@@ -83,7 +84,7 @@ type backfiller interface {
 var _ Policy = (*Scheduler)(nil)
 
 func newScheduler(cfg Config) (*Scheduler, error) {
-	s := &Scheduler{cfg: cfg, strict: cfg.admission() != "skip"}
+	s := &Scheduler{cfg: cfg, strict: cfg.admission() != "skip", asks: cfg.Estimating()}
 	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
 	var err error
 	if s.place, err = newPlacement(cfg); err != nil {
@@ -192,7 +193,7 @@ func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 	if s.state != nil {
 		s.state.submit(v, j)
 	}
-	if s.cfg.Estimating() && s.est.Mode == traces.EstimateTrace && v.Trace(j).Estimate <= 0 {
+	if s.asks && s.est.Mode == traces.EstimateTrace && v.Trace(j).Estimate <= 0 {
 		return fmt.Errorf("%s: job %s has no estimate in its trace; use estimates exact or noisy:SIGMA", s.Name(), v.Trace(j).ID)
 	}
 	s.note(v, j)
