@@ -218,14 +218,9 @@ func (f *fair) remember() {
 // the busiest type less used than that.
 func (f *fair) column() (cost float64) {
 	k := len(f.cols)
-	if k == cap(f.cols) {
-		f.cols, f.used = append(f.cols, nil), append(f.used, nil)
-	} else {
-		f.cols = f.cols[:k+1]
-		f.used = append(f.used, nil)
-	}
+	f.cols, f.used = longer(f.cols), longer(f.used)
 	x := append(f.cols[k][:0], make([]float64, len(f.speed))...)
-	u := make([]float64, f.types)
+	u := append(f.used[k][:0], make([]float64, f.types)...)
 	for i := range f.size {
 		at := x[i*f.types : (i+1)*f.types]
 		cost += f.copies[i] * f.answer(i, at)
@@ -240,6 +235,14 @@ func (f *fair) column() (cost float64) {
 	}
 	f.cols[k], f.used[k] = x, u
 	return cost
+}
+
+// longer is list with one more row, whose memory is that of a row that was there before, if there was one.
+func longer(list [][]float64) [][]float64 {
+	if n := len(list); n < cap(list) {
+		return list[:n+1]
+	}
+	return append(list, nil)
 }
 
 // answer finds the cheapest shares that give i what it wants, on one type or two, and returns the cost. Of equally
@@ -276,7 +279,7 @@ func (f *fair) answer(i int, x []float64) (cost float64) {
 // blend makes x the mixture of the answers, scaled down by what it uses too much.
 func (f *fair) blend(busy float64) {
 	clear(f.x)
-	for k, m := range f.mix[:len(f.cols)] {
+	for k, m := range f.mix {
 		if m > 0 {
 			m /= max(1, busy)
 			for i, v := range f.cols[k] {

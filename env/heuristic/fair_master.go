@@ -14,12 +14,8 @@ func (l *master) solve(used [][]float64, weights *[]float64, price []float64) (b
 	theta, rhs := k+rows, k+rows+1 // columns: weights, slacks, θ, right-hand side
 	l.table, l.basis = l.table[:0], l.basis[:0]
 	for range rows + 2 {
-		if n := len(l.table); n < cap(l.table) {
-			l.table = l.table[:n+1]
-		} else {
-			l.table = append(l.table, nil)
-		}
-		n := len(l.table) - 1
+		n := len(l.table)
+		l.table = longer(l.table)
 		l.table[n] = append(l.table[n][:0], make([]float64, rhs+1)...)
 		l.basis = append(l.basis, -1)
 	}

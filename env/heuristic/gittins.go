@@ -83,6 +83,9 @@ func (*gittins) submit(*sim.View, sim.Job) {}
 
 func (g *gittins) before(v *sim.View, running []entry) (until int64) {
 	now := int64(v.Now())
+	if len(v.Waiting()) == 0 {
+		return 0 // nobody's rank matters
+	}
 	for _, e := range running {
 		m := milli(v, e.job)
 		if m == 0 {

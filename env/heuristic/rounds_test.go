@@ -15,6 +15,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -430,4 +431,103 @@ func TestGandivaByHand(t *testing.T) {
 	h = scheduler(t, func(c *heuristic.Config) { c.Order, c.Placement, c.Migrate = "gandiva", "worst-fit", 50*second })
 	check(t, "together", events(t, spec, []traces.Job{whole("S1", 0, 300*second, 1), whole("S2", 0, 60*second, 1), whole("G", second, 199*second, 2)}, h),
 		"0s start S1, 0s start S2, 1s start G, 1m0s finish S2, 1m40s migrate G, 3m20s finish G, 5m0s finish S1")
+}
+
+func TestRoundsConfigFaults(t *testing.T) {
+	cfg := heuristic.DefaultConfig()
+	cfg.Order, cfg.Admission, cfg.Backfill, cfg.Round, cfg.Migrate = "themis", "skip", "easy", time.Millisecond, -second
+	var keys []string
+	for _, f := range fault.All(cfg.Validate()) {
+		keys = append(keys, f.Key)
+	}
+	if got := fmt.Sprint(keys); got != "[admission backfill round migrate]" {
+		t.Errorf("faults of %s", got)
+	}
+	for _, order := range inRounds {
+		if h := scheduler(t, func(c *heuristic.Config) { c.Order = order }); h.Name() != order || !heuristic.Preemptive(order) {
+			t.Errorf("%s calls itself %s, preemptive %v", order, h.Name(), heuristic.Preemptive(order))
+		}
+	}
+	// Estimates from the trace that it does not have.
+	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "optimus", "trace" })
+	s, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reset(&traces.Slice{Jobs: []traces.Job{whole("J", 0, second, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := sim.Run(context.Background(), s, h); err == nil || !strings.Contains(err.Error(), "job J has no estimate") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A program too large to be solved is an error that says so, at once.
+func TestGavelRefusesTooLargeAProgram(t *testing.T) {
+	jobs := make([]traces.Job, 1<<16+1)
+	for i := range jobs {
+		jobs[i] = whole("j", 0, second, 1)
+	}
+	s, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+		t.Fatal(err)
+	}
+	err = sim.Run(context.Background(), s, scheduler(t, func(c *heuristic.Config) { c.Order = "gavel-ftf" }))
+	if err == nil || !strings.Contains(err.Error(), "65537 jobs of different kinds on 1 GPU types") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// threeTypes is two days of jobs of four models and sizes on three types, as many as need about all of the 108 GPUs.
+func threeTypes(n int) (cluster.Spec, []traces.Job) {
+	r := rand.New(rand.NewPCG(10, 10))
+	var models []*traces.Profile
+	for _, s := range [][2]float64{{0.4, 0.15}, {0.7, 0.3}, {0.55, 0.5}, {0.9, 0.8}} {
+		models = append(models, &traces.Profile{Speeds: map[string]float64{"v100": 1, "p100": s[0], "k80": s[1]}})
+	}
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{}}}
+	for _, kind := range []string{"v100", "p100", "k80"} {
+		spec.Racks[0].Nodes = append(spec.Racks[0].Nodes, cluster.NodeSpec{Count: 9, GPUs: 4, GPUType: kind})
+	}
+	jobs := make([]traces.Job, n)
+	at := 0.0
+	for i := range jobs {
+		at += r.ExpFloat64() * 200
+		jobs[i] = whole(fmt.Sprint(i), time.Duration(at)*second, time.Duration(600*(1+r.ExpFloat64()*8))*second, 1<<r.IntN(4))
+		jobs[i].Profile = models[r.IntN(len(models))]
+	}
+	return spec, jobs
+}
+
+func BenchmarkRounds(b *testing.B) {
+	for _, order := range inRounds {
+		b.Run(order, func(b *testing.B) {
+			spec, jobs := threeTypes(1000)
+			s, err := sim.New(sim.DefaultConfig(), spec)
+			if err != nil {
+				b.Fatal(err)
+			}
+			h := scheduler(b, func(c *heuristic.Config) { c.Order = order })
+			var c metrics.Collector
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Reset()
+				if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+					b.Fatal(err)
+				}
+				if err := sim.Run(context.Background(), s, h, &c); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if g, ok := h.(interface{ Solved() (int, int) }); ok {
+				n, unproved := g.Solved()
+				b.ReportMetric(float64(n), "programs")
+				b.ReportMetric(float64(unproved), "unproved")
+			}
+			b.ReportMetric(c.Summary(0, 0).JCT.Mean, "JCT")
+		})
+	}
 }

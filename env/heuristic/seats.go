@@ -29,6 +29,7 @@ type seats struct {
 	taken  []sim.Job // those with a seat, in the order in which they got it
 	spots  []cluster.GPU
 	dst    []cluster.GPU
+	req    cluster.Request
 	room   []int // by GPU type: thousandths that nobody is counted on
 
 	steps []move
@@ -163,9 +164,9 @@ func (s *seats) put(v *sim.View, a ask) bool {
 	if t.taken || v.State(a.job) == sim.Running && !t.loose {
 		return false
 	}
-	r := s.request(v, a)
+	s.req = s.request(v, a)
 	var ok bool
-	if s.dst, ok = s.place.PlaceAs(v, a.job, &r, s.plan, s.dst); !ok || !take(s.plan, &r, s.dst) {
+	if s.dst, ok = s.place.PlaceAs(v, a.job, &s.req, s.plan, s.dst); !ok || !take(s.plan, &s.req, s.dst) {
 		return false
 	}
 	t.taken, t.kept, t.n, t.from = true, false, a.n, len(s.spots)
