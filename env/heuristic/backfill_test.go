@@ -433,3 +433,74 @@ func TestConservativeByHand(t *testing.T) {
 		}
 	}
 }
+
+// The same with a real log, whose estimates are users'.
+func TestEasyOnALog(t *testing.T) {
+	jobs := recorded(t, "KTH-SP2-1996-2.1-cln.swf.gz")
+	cfg := heuristic.DefaultConfig()
+	cfg.Backfill, cfg.Estimates = "easy", "trace"
+	h, err := heuristic.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := cluster.Spec{Pool: 100}
+	if got, want := simulate(t, sim.DefaultConfig(), spec, jobs, h), simulate(t, sim.DefaultConfig(), spec, jobs, newTextbook(t, cfg)); got != want {
+		t.Fatal(diff(got, want))
+	}
+}
+
+// Two virtual clusters of one node each: the head of one that does not fit holds up its own alone, and has a
+// reservation of its own.
+func TestAdmissionActsWithinVirtualClusters(t *testing.T) {
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}, VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1}}}
+	in := func(vc string, j traces.Job) traces.Job {
+		j.VC = vc
+		return j
+	}
+	jobs := []traces.Job{
+		in("a", whole("A", 0, 10*second, 3)), in("b", whole("B", 0, 20*second, 3)),
+		in("a", whole("C", 0, 10*second, 4)), in("b", whole("D", 0, 10*second, 4)), // the heads
+		in("a", whole("E", 0, 11*second, 1)), in("b", whole("F", 0, 11*second, 1)), // F ends before D can start, E does not
+	}
+	for name, want := range map[string]string{
+		"fifo+strict":              "A0s B0s C10s D20s E20s F30s",
+		"fifo+skip":                "A0s B0s E0s F0s C11s D20s",
+		"fifo+strict+easy":         "A0s B0s F0s C10s D20s E20s",
+		"fifo+strict+conservative": "A0s B0s F0s C10s D20s E20s",
+		"fifo+commit":              "A0s B0s C10s D20s E20s F30s",
+		"fifo+commit+easy":         "A0s B0s F0s C10s D20s E20s",
+	} {
+		got := strings.Fields(startTimes(simulate(t, sim.DefaultConfig(), spec, jobs, scheduler(t, called(name)))))
+		slices.SortStableFunc(got, func(a, b string) int {
+			x, _ := time.ParseDuration(a[1:])
+			y, _ := time.ParseDuration(b[1:])
+			return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+		})
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+// The chosen job is held though a better one arrives, and nobody runs into its shadow time.
+func TestCommitByHand(t *testing.T) {
+	jobs := []traces.Job{
+		whole("A", 0, 10*second, 3),
+		whole("B", second, 9*second, 4),    // chosen and held until 10
+		whole("C", 2*second, 5*second, 2),  // better than B, and does not fit
+		whole("D", 3*second, 7*second, 1),  // ends at 10, the shadow time: not before it
+		whole("E", 3*second, 6*second, 1),  // ends at 9
+		whole("F", 11*second, 1*second, 4), // better than C, which has been chosen as B started
+	}
+	for _, on := range []cluster.Spec{{Pool: 4}, {Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}} {
+		for name, want := range map[string]string{
+			"sjf+commit":      "A0s B10s C19s F24s E25s D25s",
+			"sjf+commit+easy": "A0s E3s B10s C19s F24s D25s",
+			"sjf+strict":      "A0s C10s E10s D10s F17s B18s",
+		} {
+			if got := startTimes(simulate(t, sim.DefaultConfig(), on, jobs, scheduler(t, called(name)))); got != want {
+				t.Errorf("%s on %+v: got %s, want %s", name, on, got, want)
+			}
+		}
+	}
+}

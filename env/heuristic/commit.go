@@ -85,7 +85,7 @@ func (b *commit) clear() {
 
 func (b *commit) holds(v *sim.View, j sim.Job) bool {
 	l := &b.lanes[b.s.laneOf(v, j)]
-	return b.s.jobs[j].queued || l.holds && l.held.job == j && l.held.pos == v.Pos(j)
+	return b.s.jobs[j].queued && (!b.fill || b.tree.has(j, v.Pos(j))) || l.holds && l.held.job == j && l.held.pos == v.Pos(j)
 }
 
 func (b *commit) event(v *sim.View, j sim.Job) {

@@ -31,6 +31,8 @@ type naive struct {
 	until time.Duration
 	lists [][]sim.Job // of las: by queue, all its jobs in order
 	left  map[int]bool
+
+	of, scratch *cluster.Cluster
 }
 
 func newNaive(t fatal, cfg heuristic.Config) *naive {
@@ -188,13 +190,18 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 		r    *cluster.Request
 		gpus []cluster.GPU
 	}
+	if n.of != v.Cluster() {
+		n.of = v.Cluster()
+		var err error
+		if n.scratch, err = cluster.New(n.of.Spec()); err != nil {
+			panic(err)
+		}
+	}
 	var high []held
 	over := map[int32]bool{}
 	build := func(rest []sim.Job, which func(j sim.Job) bool) *cluster.Cluster {
-		c, err := cluster.New(v.Cluster().Spec())
-		if err != nil {
-			panic(err)
-		}
+		c := n.scratch
+		c.Reset()
 		for i := range c.Nodes() {
 			if !c.Pool() && v.Cluster().Down(i) {
 				if err := c.SetDown(i, true); err != nil {

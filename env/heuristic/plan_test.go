@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,6 +149,12 @@ func TestExactPlanByHand(t *testing.T) {
 // Nodes fail and come back: whatever the policy, every job ends.
 func TestFailuresLoseNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
+	failed := 0
+	defer func() {
+		if failed < 20 {
+			t.Errorf("only %d jobs failed: the test looked at too little", failed)
+		}
+	}()
 	for _, order := range heuristic.Orders() {
 		if !heuristic.IsOrder(order) {
 			continue
@@ -180,9 +187,11 @@ func TestFailuresLoseNobody(t *testing.T) {
 				if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 					t.Fatal(err)
 				}
-				if err := sim.Run(context.Background(), s, h); err != nil {
+				var l log
+				if err := sim.Run(context.Background(), s, h, &l); err != nil {
 					t.Fatal(err)
 				}
+				failed += strings.Count(l.b.String(), " fail ")
 				if v := s.View(); v.Ended() != v.Arrived() || len(v.Waiting()) > 0 {
 					t.Errorf("%d of %d jobs ended", v.Ended(), v.Arrived())
 				}

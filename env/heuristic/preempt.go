@@ -167,27 +167,9 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	return true
 }
 
-// takeStock brings the list of running jobs up to date with what happened since the last pass. Those that failed, or
-// that somebody else has stopped, wait again; under an order that remembers, as if the order had stopped them.
+// takeStock brings the list of running jobs up to date with what happened since the last pass.
 func (s *Scheduler) takeStock(v *sim.View) {
-	s.running = slices.DeleteFunc(s.running, func(e entry) bool {
-		if v.State(e.job) == sim.Running && v.Pos(e.job) == e.pos {
-			return false
-		}
-		if v.State(e.job) == sim.Waiting && v.Pos(e.job) == e.pos && !s.jobs[e.job].queued {
-			s.stopped = append(s.stopped, e)
-		}
-		return true
-	})
-	if len(s.stopped) > 0 {
-		if s.state != nil {
-			s.state.after(v, nil, s.stopped)
-		}
-		for _, e := range s.stopped {
-			s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})
-		}
-		s.stopped = s.stopped[:0]
-	}
+	s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
 	if len(s.running) == len(v.Running()) {
 		return
 	}

@@ -33,7 +33,7 @@ type Scheduler struct {
 	use   usage   // of orders that look at what users and jobs hold
 	until int64
 	err   error     // found by Reset
-	taken []sim.Job // scratch of Reset
+	taken []sim.Job // scratch of Reset and rerank
 	seen  int       // jobs before this position have been taken into the queue
 
 	// Preemptive orders plan a whole pass, then hand it out decision by decision.
@@ -299,16 +299,29 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// requeue takes a job back in that failed or that somebody else has stopped. Preemptive orders find such jobs as
-// they plan.
+// requeue takes a job back in that failed or that somebody else has stopped; under an order that remembers, as if the
+// order had stopped it.
 func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
-	if s.rule.preemptive || v.State(j) != sim.Waiting || int(j) >= len(s.jobs) {
+	if v.State(j) != sim.Waiting || int(j) >= len(s.jobs) {
 		return
 	}
-	if s.fill != nil && s.fill.holds(v, j) || s.fill == nil && s.jobs[j].queued {
+	if s.knows(v, j) {
 		return
 	}
-	s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
+	e := entry{pos: v.Pos(j), job: j}
+	if s.state != nil {
+		s.state.after(v, nil, []entry{e})
+	}
+	e.key = s.rule.key(s, v, j)
+	s.push(v, e)
+}
+
+// knows says whether j, which waits, has been pushed and not popped since.
+func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
+	if s.fill != nil {
+		return s.fill.holds(v, j)
+	}
+	return int(j) < len(s.jobs) && s.jobs[j].queued
 }
 
 // begin opens a pass.
@@ -338,6 +351,12 @@ func (s *Scheduler) begin(v *sim.View) {
 
 // rerank gives all that wait new keys.
 func (s *Scheduler) rerank(v *sim.View) {
+	s.taken = s.taken[:0]
+	for _, j := range v.Waiting() {
+		if s.knows(v, j) { // one that somebody else has stopped at this point cannot start at it
+			s.taken = append(s.taken, j)
+		}
+	}
 	if s.fill != nil {
 		s.fill.clear()
 	}
@@ -349,7 +368,7 @@ func (s *Scheduler) rerank(v *sim.View) {
 		s.rule.prepare(s, v)
 	}
 	s.moved = false
-	for _, j := range v.Waiting() {
+	for _, j := range s.taken {
 		s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
 	}
 }

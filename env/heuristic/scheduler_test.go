@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,39 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
+// What does not go together is refused with what would be right.
+func TestAdmissionFaults(t *testing.T) {
+	for name, want := range map[string]string{
+		"fifo+skip+easy":           `backfill: got "easy", want none with admission skip, which passes over what does not fit; easy goes with strict and commit`,
+		"fifo+skip+conservative":   `backfill: got "conservative", want none with admission skip; conservative goes with strict`,
+		"fifo+commit+conservative": `backfill: got "conservative", want none with admission commit; conservative goes with strict`,
+		"srtf+commit":              `admission: got "commit", want strict or skip: srtf stops running jobs`,
+		"srtf+skip+easy":           `backfill: got "easy", want none: srtf stops running jobs`,
+		"lpf+commit":               `admission: got "commit", want strict: lpf has a pass of its own`,
+		"lpf+strict+easy":          `backfill: got "easy", want none: lpf has a pass of its own`,
+		"fifo+strict+eazy":         `backfill: got "eazy", want none, easy or conservative`,
+		"exact+strict":             `admission: got "strict", want none: exact has its own`,
+		"fifo+strict+easy":         "",
+		"fifo+commit+easy":         "",
+		"sjf+strict+conservative":  "",
+	} {
+		cfg := heuristic.DefaultConfig()
+		called(name)(&cfg)
+		err := cfg.Validate()
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+		if err == nil && cfg.Name() != name {
+			t.Errorf("%s is called %s", name, cfg.Name())
+		}
+	}
+	cfg := heuristic.DefaultConfig()
+	called("fifo+strict+easy")(&cfg)
+	if !cfg.Estimating() || heuristic.Estimating("fifo") {
+		t.Error("back-filling needs estimates, the order alone does not")
+	}
+}
+
 func TestTraceEstimates(t *testing.T) {
 	jobs := []traces.Job{whole("A", 0, 10*second, 1), whole("long", 0, 9*second, 1), whole("short", 0, 8*second, 1)}
 	jobs[0].Estimate, jobs[1].Estimate, jobs[2].Estimate = second, 2*second, 3*second
@@ -197,16 +231,93 @@ func TestNoiseDependsOnSeedAndJobAlone(t *testing.T) {
 	}
 }
 
-// Somebody else may start, stop or drop jobs at a point; the scheduler goes on with what is left.
+// Somebody else may stop jobs; they wait again, from the next point on.
+func TestStoppedByOthers(t *testing.T) {
+	for _, name := range append([]string{"fifo+strict", "sjf+skip", "srtf+skip", "las+skip"}, backfilling...) {
+		for _, on := range []string{"pool:4", "2x2"} {
+			t.Run(name+"/"+on, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(9, 9))
+				spec, _, err := cluster.Parse(on)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var jobs []traces.Job
+				for i := range 150 {
+					jobs = append(jobs, whole(fmt.Sprint("j", i), time.Duration(i)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(3)))
+				}
+				s, err := sim.New(sim.DefaultConfig(), spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+					t.Fatal(err)
+				}
+				v, h, stopped := s.View(), scheduler(t, called(name)), 0
+				h.Reset(v)
+				for !v.Over() {
+					p, err := s.Advance(context.Background())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if run := v.Running(); !v.Over() && len(run) > 0 && r.IntN(6) == 0 {
+						if err := s.Apply(&sim.Decision{Op: sim.PreemptJob, Job: run[r.IntN(len(run))]}); err == nil {
+							stopped++
+						}
+					}
+					for !v.Over() {
+						var d sim.Decision
+						if err := h.Decide(v, p, &d); err != nil {
+							t.Fatal(err)
+						}
+						if d.Op == sim.Wait && !v.CanWait() {
+							d.Until = v.Now() + second // what was stopped cannot start before the next point
+						}
+						if err := s.Apply(&d); err != nil {
+							t.Fatalf("%+v: %v", d, err)
+						}
+						if d.Op == sim.Wait {
+							break
+						}
+					}
+				}
+				if v.Ended() != len(jobs) || stopped < 5 {
+					t.Errorf("%d of %d jobs ended, %d stopped by others", v.Ended(), len(jobs), stopped)
+				}
+			})
+		}
+	}
+}
+
+var firstFit, _ = cluster.NewPlacement("first-fit")
+
+// backfilling are policies that back-fill or commit, by their names.
+var backfilling = []string{"fifo+strict+easy", "wfp3+strict+easy", "sjf+strict+conservative", "sjf+commit", "fifo+commit+easy", "wfp3+commit+easy"}
+
+// called sets what the name of a policy says.
+func called(name string) func(c *heuristic.Config) {
+	return func(c *heuristic.Config) {
+		part := strings.Split(name, "+")
+		c.Order, c.Admission = part[0], part[1]
+		if len(part) > 2 {
+			c.Backfill = part[2]
+		}
+	}
+}
+
+// Somebody else may start or drop jobs at a point; the scheduler goes on with what is left.
 func TestOthersMayDecideToo(t *testing.T) {
-	for _, order := range []string{"fifo", "sjf", "srtf", "las"} {
-		t.Run(order, func(t *testing.T) {
+	for _, name := range append([]string{"fifo+skip", "sjf+skip", "srtf+skip", "las+skip"}, backfilling...) {
+		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(4, 4))
 			var jobs []traces.Job
 			for i := range 200 {
 				jobs = append(jobs, whole(fmt.Sprint("j", i), time.Duration(i)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(3)))
 			}
-			s, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 4})
+			spec := cluster.Spec{Pool: 4}
+			if r.IntN(2) == 0 || strings.Contains(name, "wfp3") {
+				spec = cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}
+			}
+			s, err := sim.New(sim.DefaultConfig(), spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +325,7 @@ func TestOthersMayDecideToo(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := s.View()
-			h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Admission = order, "skip" })
+			h := scheduler(t, called(name))
 			h.Reset(v)
 			meddled := 0
 			for !v.Over() {
@@ -227,12 +338,15 @@ func TestOthersMayDecideToo(t *testing.T) {
 				}
 				if w := v.Waiting(); len(w) > 0 && r.IntN(3) == 0 {
 					d := sim.Decision{Op: sim.StartJob, Job: w[r.IntN(len(w))]}
+					if !v.Cluster().Pool() {
+						d.GPUs, _ = firstFit.Place(v.Cluster(), v.Request(d.Job), nil)
+					}
 					if r.IntN(2) == 0 {
 						d.Op = sim.DropJob
 					}
 					if err := s.Apply(&d); err == nil {
 						meddled++
-					} else if !errors.Is(err, cluster.ErrNoCapacity) {
+					} else if !errors.Is(err, cluster.ErrNoCapacity) && len(d.GPUs) > 0 {
 						t.Fatal(err)
 					}
 				}
@@ -250,7 +364,7 @@ func TestOthersMayDecideToo(t *testing.T) {
 				}
 				// What waits although it fits would be a job that the scheduler has lost.
 				for _, j := range v.Waiting() {
-					if v.Fits(j) && order != "srtf" && order != "las" {
+					if v.Fits(j) && (name == "fifo+skip" || name == "sjf+skip") {
 						t.Fatalf("job %s fits and waits", v.Trace(j).ID)
 					}
 				}
@@ -265,11 +379,14 @@ func TestOthersMayDecideToo(t *testing.T) {
 // A scheduler that takes over in the middle of a run, at a point whose events it then sees too, knows the jobs
 // that wait and those that run, each once.
 func TestTakingOver(t *testing.T) {
+	names := slices.Clone(backfilling)
 	for _, order := range heuristic.Orders() {
-		if !heuristic.IsOrder(order) {
-			continue
+		if heuristic.IsOrder(order) {
+			names = append(names, order+"+")
 		}
-		t.Run(order, func(t *testing.T) {
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 5))
 			spec, jobs := drawn(r, 60)
 			s, err := sim.New(sim.DefaultConfig(), spec)
@@ -290,7 +407,7 @@ func TestTakingOver(t *testing.T) {
 					break
 				}
 				if n%10 == 0 {
-					h = scheduler(t, func(c *heuristic.Config) { c.Order = []string{order, "smallest"}[n/10%2] })
+					h = scheduler(t, called([]string{name, "smallest+"}[n/10%2]))
 					h.Reset(v)
 				}
 				for {
