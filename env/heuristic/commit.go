@@ -28,7 +28,8 @@ type commit struct {
 }
 
 type commitLane struct {
-	line   line  // by rank
+	line   line  // by rank; those that were back-filled leave it when they come up, or are too many
+	gone   int   // of them
 	shelf        // by submit, for back-filling
 	held   entry // the chosen job
 	holds  bool
@@ -51,7 +52,7 @@ func (b *commit) reset(v *sim.View) {
 	b.tree.reset()
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.line, l.holds, l.tried, l.known = l.line[:0], false, false, false
+		l.line, l.gone, l.holds, l.tried, l.known = l.line[:0], 0, false, false, false
 		l.shelf.reset(&b.tree, kindShort)
 	}
 }
@@ -78,7 +79,7 @@ func (b *commit) unshelve(l *commitLane, e entry) {
 func (b *commit) clear() {
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.line = l.line[:0]
+		l.line, l.gone = l.line[:0], 0
 		l.shelf.clear()
 	}
 }
@@ -106,6 +107,15 @@ func (b *commit) open(v *sim.View) {
 		l := &b.lanes[i]
 		l.reopen(v.Cluster(), &b.s.freed)
 		l.tried = l.tried && !b.s.freed.any
+		if l.gone > 64 && l.gone > len(l.line)/2 {
+			all := l.line
+			l.line, l.gone = l.line[:0], 0
+			for _, e := range all { // each is read before its place is written
+				if !stale(v, &e) {
+					l.line.push(e)
+				}
+			}
+		}
 	}
 }
 
@@ -143,6 +153,7 @@ func (b *commit) choose(v *sim.View, l *commitLane) bool {
 			b.s.jobs[e.job].queued = false
 		}
 		if stale(v, &e) {
+			l.gone = max(0, l.gone-1)
 			continue
 		}
 		b.unshelve(l, e)
@@ -197,6 +208,7 @@ func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
 		lasts := b.tree.nodes[e.job].time
 		l.remove(e.job)
 		b.s.jobs[e.job].queued = false
+		l.gone++
 		b.start(v, e.job, lasts, d)
 		return true
 	}
