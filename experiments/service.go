@@ -8,9 +8,19 @@ import (
 	"clustergym/traces/tiresias"
 )
 
+// serviceOf are the GPU-times of jobs, sorted.
+func serviceOf(jobs []traces.Job) []time.Duration {
+	times := make([]time.Duration, 0, len(jobs))
+	for i := range jobs {
+		times = append(times, time.Duration(float64(jobs[i].Work)*float64(jobs[i].Milli())/1000))
+	}
+	slices.Sort(times)
+	return times
+}
+
 // readService reads a sample of GPU-times, sorted; nil where no file is named.
 func readService(name string) ([]time.Duration, error) {
-	if name == "" {
+	if name == "" || name == "workload" {
 		return nil, nil
 	}
 	path, err := located(name)

@@ -35,8 +35,8 @@ type SimConfig struct {
 	Simulator sim.Config       `yaml:"simulator"` // its horizon and seed are not looked at
 	// Interference is how jobs that share hardware slow each other down: see InterferenceForms. "" = not at all.
 	Interference string `yaml:"interference"`
-	// Service is a file of GPU-times, as Tiresias' sample, that gittins-2d takes for the distribution of the jobs';
-	// "" = those of the workload itself.
+	// Service is what gittins-2d takes for the distribution of the jobs' GPU-times: a file of them, as Tiresias'
+	// sample; "workload" = those of the workload itself, known beforehand; "" = those of the jobs that have finished.
 	Service string `yaml:"service"`
 	Seed    uint64 `yaml:"seed"` // of random orders, noisy estimates, failures, model mixes
 
@@ -307,6 +307,9 @@ func (r *simulation) load(ctx context.Context) error {
 	}
 	r.report.Info, r.read = info, len(all)
 	r.jobs, r.never = fitting(r.cluster, all)
+	if cfg.Service == "workload" {
+		r.service = serviceOf(r.jobs)
+	}
 	if err := r.refuse(len(r.jobs) == 0); err != nil {
 		return err
 	}
@@ -431,7 +434,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 func (r *simulation) prepare(h *heuristic.Config) error {
 	if r.jobs == nil {
 		h.Service = r.service
-		if h.Clairvoyant() {
+		if h.Clairvoyant() || r.cfg.Service == "workload" {
 			return mistake("policy %s must know the whole workload beforehand; want --stream off", h.Name())
 		}
 		return nil
