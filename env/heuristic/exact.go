@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -84,27 +85,34 @@ func (p *exact) search(c *cluster.Cluster) error {
 }
 
 // Decide implements sim.Scheduler. Every start of the schedule is at a submit or at a finish, so there is a point.
+// Jobs start in the order of the schedule, of those that start together the first to end first: a job without work
+// ends at a point of its own, at the same time, and what it holds back starts there.
 func (p *exact) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	if p.shown != nil {
 		return p.shown
 	}
+	next, at, end := sim.Job(-1), time.Duration(0), time.Duration(0)
 	for _, j := range v.Waiting() {
 		pos := v.Pos(j)
 		if pos >= len(p.start) {
 			return errors.New("exact: the run has other jobs than those that were planned with")
 		}
-		if p.base+time.Duration(p.start[pos]) > v.Now() {
-			continue
+		start := p.base + time.Duration(p.start[pos])
+		over := start + v.Trace(j).Work
+		if start <= v.Now() && (next < 0 || cmp.Or(cmp.Compare(start, at), cmp.Compare(over, end), pos-v.Pos(next)) < 0) {
+			next, at, end = j, start, over
 		}
-		// A job without work ends at a point of its own, at the same time: what it holds back starts there.
-		var ok bool
-		if d.GPUs, ok = p.place.Place(v, j, v.Cluster(), d.GPUs); ok {
-			d.Op, d.Job = sim.StartJob, j
-			return nil
-		}
-		if p.base+time.Duration(p.start[pos]) < v.Now() || !v.CanWait() {
-			return errNotAlike
-		}
+	}
+	if next < 0 {
+		return nil
+	}
+	var ok bool
+	if d.GPUs, ok = p.place.Place(v, next, v.Cluster(), d.GPUs); ok {
+		d.Op, d.Job = sim.StartJob, next
+		return nil
+	}
+	if at < v.Now() || !v.CanWait() {
+		return errNotAlike
 	}
 	return nil
 }

@@ -285,6 +285,11 @@ func (s *search) bound(done uint64, last int64, rest []choice) int64 {
 // flow fills s.done with the completions of the fluid schedule, rounded down.
 func (s *search) flow(done uint64, last int64) {
 	s.done = s.done[:0]
+	for i := range s.fluid {
+		if f := &s.fluid[i]; f.left <= 0 { // no work, or no GPU: nothing holds it up
+			s.done = append(s.done, f.submit)
+		}
+	}
 	running := s.live(done, last)
 	speed := s.capacity
 	for _, x := range running {
@@ -327,4 +332,5 @@ func (s *search) flow(done uint64, last int64) {
 			k++
 		}
 	}
+	slices.Sort(s.done)
 }

@@ -59,7 +59,7 @@ func randomTasks(r *rand.Rand, n int, capacity int64) []task {
 	submit := int64(0)
 	for range n {
 		submit += r.Int64N(6) * r.Int64N(2)
-		tasks = append(tasks, task{submit, 1 + r.Int64N(20), 1 + r.Int64N(capacity)})
+		tasks = append(tasks, task{submit, r.Int64N(20), r.Int64N(1 + capacity)}) // some without work, some without GPUs
 	}
 	return tasks
 }
