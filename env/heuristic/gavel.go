@@ -35,7 +35,9 @@ type gavel struct {
 	since  int64 // when the shares were worked out, −1 = never
 	stale  bool  // jobs have come or gone
 	types  int
-	sample []cluster.GPU // one of each type
+	sample []cluster.GPU    // one of each type
+	idle   *cluster.Cluster // as it would be if nothing ran
+	like   *cluster.Cluster // what it is of
 	fair   fair
 
 	mark []gavelJob
@@ -110,6 +112,8 @@ func (g *gavel) reset(v *sim.View) {
 	}
 	g.fair.reset()
 	g.sample = append(g.sample[:0], make([]cluster.GPU, g.types)...)
+	g.idle, g.like = copyOf(c, g.idle, g.like == c), c
+	g.idle.Reset()
 	for n := c.Nodes() - 1; n >= 0 && !c.Pool(); n-- {
 		if from, to := c.NodeGPUs(n); from < to {
 			g.sample[c.TypeOf(n)] = from
@@ -190,7 +194,7 @@ func (g *gavel) speeds(v *sim.View, j sim.Job, dst []float64) {
 	c, r, p := v.Cluster(), v.Request(j), v.Trace(j).Profile
 	for t := range dst {
 		dst[t] = 0
-		if !takes(r, t) || g.fair.room[t]*1000 < float64(r.GPUs*r.Milli) {
+		if !takes(r, t) || !g.holds(r, t) {
 			continue
 		}
 		dst[t] = 1
@@ -203,6 +207,23 @@ func (g *gavel) speeds(v *sim.View, j sim.Job, dst []float64) {
 	}
 }
 
+// holds says whether the GPUs of type t that work could hold r's gang by themselves.
+func (g *gavel) holds(r *cluster.Request, t int) bool {
+	switch {
+	case g.idle.Pool():
+		return g.fair.room[0]*1000 >= float64(r.GPUs*r.Milli)
+	case g.fair.room[t] < float64(r.GPUs):
+		return false
+	case r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0:
+		return true
+	}
+	k := *r
+	if g.types > 1 {
+		k.Types = 1 << t
+	}
+	return g.idle.Fits(&k)
+}
+
 // work works the shares out.
 func (g *gavel) work(v *sim.View) error {
 	f, c := &g.fair, v.Cluster()
@@ -213,7 +234,13 @@ func (g *gavel) work(v *sim.View) error {
 		f.room[0] = float64(c.GPUs())
 	}
 	for n := range c.Nodes() {
-		if !c.Pool() && !c.Down(n) {
+		if c.Pool() {
+			break
+		}
+		if err := g.idle.SetDown(n, c.Down(n)); err != nil {
+			panic(fmt.Sprintf("heuristic: node %d of an idle cluster: %v", n, err))
+		}
+		if !c.Down(n) {
 			from, to := c.NodeGPUs(n)
 			f.room[c.TypeOf(n)] += float64(to - from)
 		}
