@@ -1,0 +1,38 @@
+package heuristic_test
+
+import (
+	"testing"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// Counter-examples that were found once, in the order in which they were.
+func TestFoundOnce(t *testing.T) {
+	one := func(id string, seconds time.Duration) traces.Job { return whole(id, 0, seconds*second, 1) }
+	for _, c := range []struct {
+		name, order string
+		spec        cluster.Spec
+		jobs        []traces.Job
+	}{
+		{"a bound over jobs without work has no area to share out", "exact", cluster.Spec{Pool: 1}, []traces.Job{one("A", 0)}},
+		{"of jobs that start together one with work must not go before those without", "exact", cluster.Spec{Pool: 1},
+			[]traces.Job{one("A", 0), one("B", 0), one("C", 1), one("D", 0), one("E", 0)}},
+		{"three shares of half a GPU need three GPUs, and no type has as many", "gavel-las", cluster.Spec{Racks: []cluster.RackSpec{{
+			Nodes: []cluster.NodeSpec{{GPUs: 1}, {Count: 2, GPUs: 1, GPUType: "a"}}}}},
+			[]traces.Job{{ID: "A", Work: second, GPUs: 3, GPUMilli: 500}}},
+		{"the nodes of a type have GPUs enough, and too few cores", "gavel-ftf", cluster.Spec{Racks: []cluster.RackSpec{{
+			Nodes: []cluster.NodeSpec{{GPUs: 4, CPUs: 2}, {GPUs: 4, CPUs: 2, GPUType: "a"}}}}},
+			[]traces.Job{{ID: "A", Work: second, GPUs: 4, GPUMilli: 1000, CPUMilli: 4000}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := &world{spec: c.spec, cfg: sim.DefaultConfig(), jobs: c.jobs, policy: heuristic.DefaultConfig()}
+			x.policy.Order = c.order
+			x.know()
+			x.watched(t)
+		})
+	}
+}

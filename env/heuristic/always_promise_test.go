@@ -1,0 +1,389 @@
+package heuristic_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// promise is what order, admission and back-filling say of decisions, held against each decision before it is applied.
+// Of policies that are more than an order it says only whether they stop jobs.
+type promise struct {
+	x       *world
+	order   bool // the policy is an order
+	stops   bool
+	way     how
+	keys    heuristic.Policy
+	place   cluster.Placement // nil = whatever fits is placed
+	est     traces.Estimates
+	ends    bool // no job outlives what is expected of it
+	stopped map[int]bool
+	held    map[int32]int         // commit: by virtual cluster, the position of the job that is held
+	bound   map[int32]deadline    // easy, commit: when the first in line, or the held one, starts at the latest
+	due     map[int]time.Duration // conservative: by position, the first reservation
+	seen    map[string]int        // how often what was held against something
+}
+
+// deadline is the latest start of a job.
+type deadline struct {
+	pos int
+	at  time.Duration
+}
+
+func newPromise(x *world) *promise {
+	c := &x.policy
+	p := &promise{x: x, order: heuristic.IsOrder(c.Order), stops: heuristic.Preemptive(c.Order), way: how{c.Admission, c.Backfill},
+		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: map[string]int{}}
+	p.est, _ = traces.ParseEstimates(c.Estimates)
+	p.est.Seed = c.Seed
+	if r, err := cluster.NewPlacement(c.Placement); err == nil && cluster.Constrained(r) {
+		p.place = r
+	}
+	if p.order {
+		p.keys, _ = heuristic.New(*c)
+	}
+	p.ends = x.steadily()
+	for i := range x.jobs {
+		p.ends = p.ends && p.est.Of(&x.jobs[i]) >= x.jobs[i].Work
+	}
+	return p
+}
+
+// see begins a point.
+func (p *promise) see(*sim.View, *sim.Point) { clear(p.stopped) }
+
+func (p *promise) key(v *sim.View, j sim.Job) float64 { return heuristic.KeyOf(p.keys, v, j) }
+
+// line is the waiting jobs by virtual cluster, in rank order.
+func (p *promise) lines(v *sim.View) map[int32][]sim.Job {
+	keys := map[sim.Job]float64{}
+	all := map[int32][]sim.Job{}
+	for _, j := range v.Waiting() {
+		keys[j] = p.key(v, j)
+		vc := v.Request(j).VC
+		all[vc] = append(all[vc], j)
+	}
+	for _, line := range all {
+		slices.SortFunc(line, func(a, b sim.Job) int { return cmp.Or(cmp.Compare(keys[a], keys[b]), v.Pos(a)-v.Pos(b)) })
+	}
+	return all
+}
+
+// fits says whether the placement has a place for j on c.
+func (p *promise) fits(v *sim.View, j sim.Job, c *cluster.Cluster) bool {
+	if p.place == nil {
+		return c.Fits(v.Request(j))
+	}
+	_, ok := p.place.Place(c, v.Request(j), nil)
+	return ok
+}
+
+// hold says what is wrong with d.
+func (p *promise) hold(v *sim.View, d *sim.Decision) error {
+	switch {
+	case d.Op == sim.DropJob:
+		return fmt.Errorf("job %d is dropped", d.Job)
+	case !p.stops && d.Op != sim.Wait && d.Op != sim.StartJob:
+		return fmt.Errorf("%s is not preemptive, and decides %+v", p.x.policy.Name(), *d)
+	case !p.order || heuristic.PassesOver(p.x.policy.Order): // the latter has a test of its own
+		return nil
+	case p.stops:
+		return p.holdPreemptive(v, d)
+	}
+	lines := p.lines(v)
+	var err error
+	switch {
+	case p.way.admission == "skip":
+		err = p.holdSkip(v, d, lines)
+	case p.way.admission == "commit":
+		err = p.holdCommit(v, d, lines)
+	case p.way.backfill == "none":
+		err = p.holdStrict(v, d, lines)
+	case p.way.backfill == "easy":
+		err = p.holdEasy(v, d, lines)
+	default:
+		err = p.holdConservative(v, d, lines)
+	}
+	return err
+}
+
+// Strict: within a virtual cluster jobs start in rank order, and the first of those that wait does not fit.
+func (p *promise) holdStrict(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
+	if d.Op == sim.StartJob {
+		if first := lines[v.Request(d.Job).VC][0]; first != d.Job {
+			return fmt.Errorf("%s starts before %s, which ranks higher", v.Trace(d.Job).ID, v.Trace(first).ID)
+		}
+		return nil
+	}
+	for _, line := range lines {
+		if p.fits(v, line[0], v.Cluster()) {
+			return fmt.Errorf("%s is first and fits, and waits", v.Trace(line[0]).ID)
+		}
+	}
+	return nil
+}
+
+// Skip: the first in rank of those that fit starts, and nobody waits who fits.
+func (p *promise) holdSkip(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
+	for vc, line := range lines {
+		if d.Op == sim.StartJob && vc != v.Request(d.Job).VC {
+			continue
+		}
+		for _, j := range line {
+			if d.Op == sim.StartJob && j == d.Job {
+				break
+			}
+			if p.fits(v, j, v.Cluster()) {
+				return fmt.Errorf("%s fits and waits, decided is %v %d", v.Trace(j).ID, d.Op, d.Job)
+			}
+		}
+	}
+	return nil
+}
+
+// Commit: while the chosen job does not fit, nobody else starts but to fill in, and it starts by its shadow time if
+// nobody outlives what is expected of him.
+func (p *promise) holdCommit(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
+	if len(p.x.spec.VCs) > 1 && slices.Contains([]string{"drf", "packer", "tetris"}, p.x.policy.Order) {
+		return nil // which job is chosen depends on when the other lines start theirs
+	}
+	for vc, line := range lines {
+		if d.Op == sim.StartJob && vc != v.Request(d.Job).VC {
+			continue
+		}
+		first := line[0]
+		if pos, ok := p.held[vc]; ok {
+			first = line[slices.IndexFunc(line, func(j sim.Job) bool { return v.Pos(j) == pos })]
+		}
+		switch {
+		case d.Op == sim.StartJob && first == d.Job:
+			delete(p.held, vc)
+			delete(p.bound, vc)
+			continue
+		case p.fits(v, first, v.Cluster()):
+			return fmt.Errorf("%s is chosen and fits, decided is %v %d", v.Trace(first).ID, d.Op, d.Job)
+		case d.Op == sim.StartJob && p.way.backfill == "none":
+			return fmt.Errorf("%s starts while %s is held", v.Trace(d.Job).ID, v.Trace(first).ID)
+		}
+		p.held[vc] = v.Pos(first)
+		p.seen["held"]++
+		if d.Op == sim.Wait {
+			if err := p.promised(v, vc, first); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// EASY: the first in line starts by its shadow time if nobody outlives what is expected of him, as long as it is first.
+func (p *promise) holdEasy(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
+	for vc, line := range lines {
+		if b, ok := p.bound[vc]; ok && b.pos != v.Pos(line[0]) {
+			delete(p.bound, vc)
+		}
+		if d.Op == sim.StartJob && (vc != v.Request(d.Job).VC || line[0] == d.Job) {
+			continue
+		}
+		if p.fits(v, line[0], v.Cluster()) {
+			return fmt.Errorf("%s is first and fits, decided is %v %d", v.Trace(line[0]).ID, d.Op, d.Job)
+		}
+		if d.Op == sim.Wait {
+			if err := p.promised(v, vc, line[0]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// promised notes when j, first in line, will start at the latest, and says whether that time has come.
+func (p *promise) promised(v *sim.View, vc int32, j sim.Job) error {
+	if !p.ends || p.sharesNodes() {
+		return nil
+	}
+	b, ok := p.bound[vc]
+	if !ok {
+		b = deadline{v.Pos(j), p.shadow(v, j)}
+		p.bound[vc] = b
+		p.seen["shadow"]++
+	}
+	if p.late(v, b.at) {
+		return fmt.Errorf("%s has not started by its shadow time %v", v.Trace(j).ID, b.at)
+	}
+	return nil
+}
+
+// late says whether at the end of this point a job that was to start by at is late. With serial points the jobs that
+// end at that time may still run.
+func (p *promise) late(v *sim.View, at time.Duration) bool {
+	return v.Now() > at || v.Now() == at && !p.x.cfg.Serial
+}
+
+// sharesNodes says whether jobs of one virtual cluster can take what another counts on.
+func (p *promise) sharesNodes() bool {
+	n := 0
+	for _, v := range p.x.spec.VCs {
+		if v.Nodes == 0 {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// expected is when j, which runs, is expected to end.
+func (p *promise) expected(v *sim.View, j sim.Job) time.Duration {
+	return max(v.Now(), v.Started(j)+p.est.Of(v.Trace(j)))
+}
+
+// shadow is when j fits if nobody else starts and everybody ends as expected.
+func (p *promise) shadow(v *sim.View, j sim.Job) time.Duration {
+	c, err := cluster.New(p.x.spec)
+	if err != nil {
+		panic(err)
+	}
+	c.CopyFrom(v.Cluster())
+	run := slices.Clone(v.Running())
+	slices.SortFunc(run, func(a, b sim.Job) int { return cmp.Compare(p.expected(v, a), p.expected(v, b)) })
+	for i, k := range run {
+		c.Release(v.Request(k), v.GPUs(k))
+		if at := p.expected(v, k); (i+1 == len(run) || p.expected(v, run[i+1]) > at) && p.fits(v, j, c) {
+			return at
+		}
+	}
+	return math.MaxInt64
+}
+
+// Conservative: under an order in which nobody comes before those that are there, and where it is enough to count, no
+// job starts after the first reservation it is given, if everybody ends as expected.
+func (p *promise) holdConservative(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
+	if d.Op != sim.Wait || p.place != nil || !p.x.counts() {
+		return nil
+	}
+	if line := lines[0]; len(line) > 0 && p.fits(v, line[0], v.Cluster()) {
+		return fmt.Errorf("%s is first and fits, and waits", v.Trace(line[0]).ID)
+	}
+	if !p.ends || p.est.Mode != traces.EstimateExact || p.x.policy.Order != "fifo" {
+		return nil
+	}
+	if slices.ContainsFunc(p.x.jobs, func(j traces.Job) bool { return j.Work == 0 }) {
+		return nil // it ends before its estimate, which is of at least a nanosecond
+	}
+	plan := p.reservations(v, lines[0])
+	for i, j := range lines[0] {
+		at, ok := p.due[v.Pos(j)]
+		if !ok {
+			at = plan[i]
+			p.due[v.Pos(j)] = at
+			p.seen["reservation"]++
+		}
+		if p.late(v, at) {
+			return fmt.Errorf("%s has not started by its first reservation %v", v.Trace(j).ID, at)
+		}
+	}
+	return nil
+}
+
+// counts says whether it is enough to count GPUs to know who fits.
+func (x *world) counts() bool {
+	for i := range x.jobs {
+		j := &x.jobs[i]
+		if x.spec.Pool == 0 && (j.GPUMilli != 1000 || j.GPUTypes != nil || j.CPUMilli > 0 || j.MemBytes > 0) {
+			return false
+		}
+	}
+	return len(x.spec.VCs) == 0
+}
+
+// taken is some thousandths taken for some time.
+type taken struct {
+	from, to time.Duration
+	milli    int
+}
+
+// reservations are the earliest times at which the jobs of line, one after the other, fit for as long as they last.
+func (p *promise) reservations(v *sim.View, line []sim.Job) []time.Duration {
+	var all []taken
+	for _, j := range v.Running() {
+		r := v.Request(j)
+		all = append(all, taken{v.Now(), p.expected(v, j), r.GPUs * r.Milli})
+	}
+	used := func(at time.Duration) (sum int) {
+		for _, k := range all {
+			if k.from <= at && at < k.to {
+				sum += k.milli
+			}
+		}
+		return sum
+	}
+	var plan []time.Duration
+	for _, j := range line {
+		need, lasts := v.Request(j).GPUs*v.Request(j).Milli, p.est.Of(v.Trace(j))
+		times := []time.Duration{v.Now()}
+		for _, k := range all {
+			times = append(times, k.to)
+		}
+		slices.Sort(times)
+		for _, at := range times {
+			ok := used(at)+need <= v.Cluster().GPUs()*1000
+			for _, k := range all { // use grows only where somebody begins
+				ok = ok && (k.from <= at || k.from >= at+lasts || used(k.from)+need <= v.Cluster().GPUs()*1000)
+			}
+			if ok {
+				plan = append(plan, at)
+				all = append(all, taken{at, at + lasts, need})
+				break
+			}
+		}
+	}
+	return plan
+}
+
+// Preemptive: under strict nobody runs who ranks behind one of the same virtual cluster that waits; under skip nobody
+// waits who fits. Both but for those that were stopped at this very point: their GPUs went to others, and they cannot
+// have other ones in the same moment.
+func (p *promise) holdPreemptive(v *sim.View, d *sim.Decision) error {
+	switch d.Op {
+	case sim.PreemptJob:
+		p.stopped[v.Pos(d.Job)] = true
+		return nil
+	case sim.StartJob:
+		return nil
+	case sim.Wait:
+	default:
+		return fmt.Errorf("an order decides %+v", *d)
+	}
+	if p.way.admission == "skip" {
+		for _, j := range v.Waiting() {
+			if p.place == nil && !p.stopped[v.Pos(j)] && v.Fits(j) {
+				return fmt.Errorf("%s fits and waits", v.Trace(j).ID)
+			}
+		}
+		return nil
+	}
+	if heuristic.Remembers(p.x.policy.Order) || p.x.cfg.Restart > 0 {
+		return nil // ranks change as the pass ends
+	}
+	for vc, line := range p.lines(v) {
+		if line = slices.DeleteFunc(line, func(j sim.Job) bool { return p.stopped[v.Pos(j)] }); len(line) == 0 {
+			continue
+		}
+		for _, j := range v.Running() {
+			a, b := p.key(v, line[0]), p.key(v, j)
+			if v.Request(j).VC == vc && (a < b || a == b && v.Pos(line[0]) < v.Pos(j)) {
+				return fmt.Errorf("%s waits and %s runs, which ranks behind it", v.Trace(line[0]).ID, v.Trace(j).ID)
+			}
+		}
+	}
+	return nil
+}
+
+// end is told that the run is over.
+func (*promise) end(*sim.View) {}
