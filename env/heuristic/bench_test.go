@@ -86,6 +86,7 @@ func BenchmarkSchedulers(b *testing.B) {
 			{"64x8", "fifo", "strict", "best-fit"},
 			{"64x8", "sjf", "skip", "best-fit"},
 			{"64x8", "srtf", "skip", "best-fit"},
+			{"64x8", "las", "skip", "best-fit"},
 		} {
 			b.Run(fmt.Sprintf("%s/%s/%s+%s/%s", w.name, c.cluster, c.order, c.admission, c.placement), func(b *testing.B) {
 				play(b, c.cluster, w.jobs(b), func(k *heuristic.Config) { k.Order, k.Admission, k.Placement = c.order, c.admission, c.placement })
