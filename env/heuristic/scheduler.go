@@ -275,6 +275,11 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 				}
 			}
 			continue
+		case sim.Start:
+			if s.fill != nil {
+				s.fill.event(v, e.Job)
+			}
+			continue
 		case sim.Timer, sim.NodeFail:
 			continue
 		case sim.NodeRecover:
@@ -342,7 +347,9 @@ func (s *Scheduler) begin(v *sim.View) {
 		if s.freed.any {
 			l.stuck = -1
 		}
-		l.open(v.Cluster(), &s.freed)
+		if !l.single {
+			l.open(v.Cluster(), &s.freed)
+		}
 	}
 	if s.rule.preemptive {
 		s.makePlan(v)
@@ -410,7 +417,9 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 	for {
 		l, at := s.best(v, c)
 		if at == none {
-			s.comeBack(v)
+			if len(s.aside) > 0 {
+				s.comeBack(v)
+			}
 			return true
 		}
 		e := *l.top(at)
