@@ -424,8 +424,13 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 		}
 		e := *l.top(at)
 		if s.strict && l.stuck != e.pos || !s.strict && !l.hopeless(c, &s.freed, at) {
-			var ok bool
-			if d.GPUs, ok = s.place.Place(v, e.job, c, d.GPUs); ok {
+			ok := false
+			if c.Pool() { // no placement can tell its GPUs apart
+				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.job))
+			} else {
+				d.GPUs, ok = s.place.Place(v, e.job, c, d.GPUs)
+			}
+			if ok {
 				s.pop(l, at)
 				if s.rule.passOver {
 					s.passOver(v, l)
