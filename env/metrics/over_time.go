@@ -86,12 +86,13 @@ func (l *queueLog) quantiles() Quantiles {
 // nodeLog follows which GPUs are in use, from events alone, and integrates the share of the free GPUs that lie on
 // nodes in use.
 type nodeLog struct {
-	users   []int32 // by GPU: jobs on it
-	used    []int32 // by node: GPUs in use
-	free    int     // GPUs in no use
-	started int     // those of them on nodes in use
-	area    float64 // share × seconds
-	span    float64 // seconds in which something was free
+	users   []int32         // by GPU: jobs on it
+	used    []int32         // by node: GPUs in use
+	held    [][]cluster.GPU // by job: what a move or a change of size gives back
+	free    int             // GPUs in no use
+	started int             // those of them on nodes in use
+	area    float64         // share × seconds
+	span    float64         // seconds in which something was free
 }
 
 func (l *nodeLog) reset() { l.area, l.span = 0, 0 }
@@ -109,8 +110,17 @@ func (l *nodeLog) begin(v *sim.View) {
 	clear(l.used)
 	l.free, l.started = c.GPUs(), 0
 	for _, j := range v.Running() {
-		l.change(c, v.GPUs(j), 1)
+		l.change(c, l.hold(j, v.GPUs(j)), 1)
 	}
+}
+
+// hold notes that j has gpus now.
+func (l *nodeLog) hold(j sim.Job, gpus []cluster.GPU) []cluster.GPU {
+	for int(j) >= len(l.held) {
+		l.held = append(l.held, nil)
+	}
+	l.held[j] = append(l.held[j][:0], gpus...)
+	return gpus
 }
 
 // observe takes in the events of p. Decisions were taken at the last point and hold for the span before p; what
@@ -136,7 +146,10 @@ func (l *nodeLog) observe(c *cluster.Cluster, p *sim.Point, span time.Duration) 
 func (l *nodeLog) take(c *cluster.Cluster, e *sim.Event) {
 	switch e.Kind {
 	case sim.Start:
-		l.change(c, e.GPUs, 1)
+		l.change(c, l.hold(e.Job, e.GPUs), 1)
+	case sim.Migrate, sim.Resize:
+		l.change(c, l.held[e.Job], -1)
+		l.change(c, l.hold(e.Job, e.GPUs), 1)
 	case sim.Finish, sim.Preempt, sim.Fail:
 		l.change(c, e.GPUs, -1)
 	}
