@@ -25,6 +25,9 @@ func (x *world) watched(t fatal) *witness {
 	if span := float64(w.last - w.first); math.Abs(sum.QueueLength.Mean*span-float64(w.inQueue)) > 1e-9*(float64(w.inQueue)+span) {
 		t.Fatalf("the mean queue is %v for %v ns, the jobs wait for %d\n%s", sum.QueueLength.Mean, span, w.inQueue, x)
 	}
+	if math.Abs(sum.Fragmentation*w.someFree-w.fragments) > 1e-9*(1+w.someFree) {
+		t.Fatalf("metrics say that fragmentation is %v, it is %v\n%s", sum.Fragmentation, w.fragments/w.someFree, x)
+	}
 	if sum.Finished != w.finished || sum.Finished+sum.Unfinished != w.submitted {
 		t.Fatalf("metrics know of %d finished and %d unfinished jobs of %d\n%s", sum.Finished, sum.Unfinished, w.submitted, x)
 	}

@@ -33,6 +33,7 @@ type witness struct {
 	inSystem, inQueue   int64 // integrals
 	events, decisions   int
 	finished, submitted int
+	fragments, someFree float64 // seconds × share; seconds
 	kinds               [sim.NodeRecover + 1]int
 }
 
@@ -149,7 +150,31 @@ func (w *witness) Observe(v *sim.View, p *sim.Point) error {
 func (w *witness) pass(to time.Duration) {
 	w.inSystem += int64(w.system) * int64(to-w.last)
 	w.inQueue += int64(w.waiting) * int64(to-w.last)
+	w.fragment(to - w.last)
 	w.last = to
+}
+
+// fragment adds the share of the free GPUs that lie on nodes in use.
+func (w *witness) fragment(span time.Duration) {
+	used := make([]bool, len(w.nodes))
+	for g, milli := range w.gpus {
+		if len(w.nodes) > 0 && milli > 0 {
+			used[w.owner[g]] = true
+		}
+	}
+	free, beside := 0, 0
+	for g, milli := range w.gpus {
+		if len(w.nodes) > 0 && milli == 0 {
+			free++
+			if used[w.owner[g]] {
+				beside++
+			}
+		}
+	}
+	if free > 0 {
+		w.fragments += float64(beside) / float64(free) * span.Seconds()
+		w.someFree += span.Seconds()
+	}
 }
 
 func (w *witness) take(v *sim.View, e *sim.Event) {
