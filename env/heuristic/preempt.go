@@ -19,7 +19,7 @@ type step struct {
 // enough to count: a walk down the merged ranks with what is left. Elsewhere that walk is a guess that exactPlan
 // makes good.
 func (s *Scheduler) makePlan(v *sim.View) {
-	s.plan, s.next, s.chosen, s.stopped = s.plan[:0], 0, s.chosen[:0], s.stopped[:0]
+	s.plan, s.next, s.chosen, s.fresh, s.stopped = s.plan[:0], 0, s.chosen[:0], s.fresh[:0], s.stopped[:0]
 	s.takeStock(v)
 	if s.state != nil {
 		if r, ok := s.state.(riser); ok && r.rise(v) {
@@ -47,19 +47,22 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	}
 	s.countedPlan(v)
 	s.exact.spans = s.exact.spans[:0]
-	if c := v.Cluster(); len(s.lanes) > 1 || !c.Pool() && (s.picky || s.odd > 0) {
+	counted := len(s.lanes) == 1 && (v.Cluster().Pool() || !s.picky && s.odd == 0)
+	if !counted {
 		s.exact.make(s, v)
 	}
 	for _, e := range s.stopped {
 		s.plan = append(s.plan, step{stop: true, entry: e})
 	}
+	if counted {
+		for _, i := range s.fresh {
+			s.plan = append(s.plan, step{entry: s.chosen[i]})
+		}
+		return
+	}
 	for i, e := range s.chosen {
 		if v.State(e.job) == sim.Waiting {
-			p := step{entry: e}
-			if len(s.exact.spans) > 0 {
-				p.from, p.to = s.exact.spans[i].from, s.exact.spans[i].to
-			}
-			s.plan = append(s.plan, p)
+			s.plan = append(s.plan, step{entry: e, from: s.exact.spans[i].from, to: s.exact.spans[i].to})
 		}
 	}
 }
@@ -103,6 +106,7 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 		default:
 			e := s.pop(l, w)
 			left -= milli(v, e.job)
+			s.fresh = append(s.fresh, len(s.chosen))
 			s.chosen = append(s.chosen, e)
 			known = false
 		}
@@ -159,8 +163,10 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	for _, e := range s.stopped {
 		s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})
 	}
-	s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
-	s.stopped = s.stopped[:0]
+	if len(s.stopped) > 0 {
+		s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
+		s.stopped = s.stopped[:0]
+	}
 	if s.state != nil {
 		s.until = s.state.before(v, s.running)
 	}
@@ -169,6 +175,10 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 
 // takeStock brings the list of running jobs up to date with what happened since the last pass.
 func (s *Scheduler) takeStock(v *sim.View) {
+	if !s.ended && len(s.running) == len(v.Running()) {
+		return // nobody has stopped running, and nobody else has started anything
+	}
+	s.ended = false
 	s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
 	if len(s.running) == len(v.Running()) {
 		return

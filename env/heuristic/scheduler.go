@@ -38,7 +38,9 @@ type Scheduler struct {
 
 	// Preemptive orders plan a whole pass, then hand it out decision by decision.
 	running []entry
+	ended   bool // some may have stopped running since takeStock
 	chosen  []entry
+	fresh   []int // in chosen: those that wait, of countedPlan
 	stopped []entry
 	plan    []step
 	next    int
@@ -287,6 +289,7 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 			continue
 		}
 		s.freed.event(c, e)
+		s.ended = true
 		if s.fill != nil {
 			s.fill.event(v, e.Job)
 		}
