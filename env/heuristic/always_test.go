@@ -57,7 +57,7 @@ func TestAlways(t *testing.T) {
 		}
 	}
 	for what, least := range map[string]int{
-		"start": 100_000, "preempt": 10_000, "migrate": 200, "resize": 1, "fail": 1000, "refused": 1000, "wait": 10_000, "drained": 30_000,
+		"start": 100_000, "preempt": 10_000, "migrate": 20, "resize": 1, "fail": 1000, "refused": 1000, "wait": 10_000, "drained": 30_000,
 		"cut off": 3, "shadow": 2000, "reservation": 20, "held": 5000,
 	} {
 		if count[what] < least && !testing.Short() {
