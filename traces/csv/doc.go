@@ -6,7 +6,7 @@
 // A num_gpu below 1 is a share of one GPU, in thousandths. Optional are job_id, user, vc, gpu_type (alternatives
 // joined by |), num_cpu (cores of the gang), mem_gb (GiB of the gang), estimate (seconds), model, iterations,
 // deadline (seconds since the origin), priority, min_gpu and max_gpu (elastic range) and status. An empty cell
-// means "not given"; a job without job_id is called by its position, from 0. Other columns are labels, which
+// means "not given"; a job without job_id is called by its position, from 0, and no two rows may give the same. Other columns are labels, which
 // Reader.Labels and Reader.Label show. Numbers are decimal and read exactly, never through a float.
 //
 // The package does not guess other people's column names: a format that has its own gets its own package.

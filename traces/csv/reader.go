@@ -55,6 +55,7 @@ type Reader struct {
 	types  map[string][]string
 	text   traces.Names
 	n      int
+	ids    traces.IDs
 	last   time.Duration
 	err    error
 }
@@ -115,6 +116,9 @@ func (d *Reader) read(j *traces.Job) error {
 		return err
 	}
 	if id := d.cell(colID); len(id) > 0 {
+		if !d.ids.Add(id) {
+			return d.fault(colID, "an id of its own (an earlier row has this one)")
+		}
 		j.ID = string(id)
 	} else {
 		j.ID = strconv.Itoa(d.n)

@@ -149,8 +149,12 @@ func TestSharesAndWholeNumbersOfGPUs(t *testing.T) {
 }
 
 func TestReadingARowAllocatesItsIDAlone(t *testing.T) {
-	text := "submit_time,duration,num_gpu,user,gpu_type,job_id\n" + strings.Repeat("1000.5,20,4,alice,V100|A100,application_1\n", 2000)
-	d, err := NewReader(strings.NewReader(text), "t.csv", Options{})
+	var text strings.Builder
+	text.WriteString("submit_time,duration,num_gpu,user,gpu_type,job_id\n")
+	for i := range 2000 {
+		fmt.Fprintf(&text, "1000.5,20,4,alice,V100|A100,%d\n", 1000+i)
+	}
+	d, err := NewReader(strings.NewReader(text.String()), "t.csv", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +165,18 @@ func TestReadingARowAllocatesItsIDAlone(t *testing.T) {
 		}
 	}); n > 1 {
 		t.Errorf("%v allocations a row, want 1", n)
+	}
+}
+
+func TestIDsStandOnce(t *testing.T) {
+	for _, ids := range [][]string{{"a", "b", "a"}, {"7", "8", "7"}, {"", "x", "x"}} {
+		_, err := read(t, "job_id,submit_time,duration,num_gpu\n"+ids[0]+",0,1,1\n"+ids[1]+",1,1,1\n"+ids[2]+",2,1,1\n", Options{})
+		if err == nil || err.Error() != fmt.Sprintf(`t.csv:4: job_id: got %q, want an id of its own (an earlier row has this one)`, ids[2]) {
+			t.Errorf("%q: %v", ids, err)
+		}
+	}
+	if _, err := read(t, "job_id,submit_time,duration,num_gpu\n,0,1,1\n,1,1,1\n07,1,1,1\n7,1,1,1\n", Options{}); err != nil {
+		t.Error(err)
 	}
 }
 

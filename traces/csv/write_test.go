@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ func TestWritingAndReadingGivesEqualJobs(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		jobs := rapid.SliceOfN(job, 0, 6).Draw(t, "jobs")
+		for i := range jobs {
+			jobs[i].ID += strconv.Itoa(i)
+		}
 		var out strings.Builder
 		n, err := Write(&out, &traces.Slice{Jobs: jobs})
 		if err != nil || n != len(jobs) {
