@@ -9,15 +9,19 @@ import "math"
 //
 // and the level z is to be as high as can be. For a given z this is a linear program whose rows, but for one for each
 // type, each concern one job alone. It is solved by Dantzig–Wolfe decomposition: given prices of the types, every job
-// by itself finds the cheapest shares that satisfy it (on at most two types); a master program with a row for each
-// type mixes such answers so that the busiest type is used least; its duals are the next prices. The answers to any
-// prices bound from below how busy the busiest type must be, so that both "there are such shares" and "there are none"
-// come with a proof. The level is found by bisection between the two, to tolerance. Then, as progressive filling does
+// by itself finds the cheapest shares that satisfy it (on at most two types, in closed form); a master program with a
+// row for each type mixes such answers so that the busiest type is used least; its duals are the next prices. Gonum's
+// lp.Simplex solves the master program (see master). The answers to any prices bound from below how busy the busiest
+// type must be, so that both "there are such shares" and "there are none" come with a proof that does not rest on the
+// solver: the mixture is added up, and the prices are tried. The level is found by bisection between the two, to tolerance. Then, as progressive filling does
 // for max-min fairness, whoever cannot get more keeps the level, and the others go on, up to maxLevels times: of the
 // many optima of the program this is nearly the one in which nothing is left lying that somebody could use.
 //
-// A level costs some 25 bisections × a few rounds × jobs × types². A general simplex needs a basis as large as the
-// number of jobs, which is cubic in them at every pivot.
+// A level whose master program lp.Simplex cannot solve is taken as one that cannot be had, and counted as unproved: the
+// run goes on with the shares of the highest level for which there were any.
+//
+// A level costs some 25 bisections × a few rounds × jobs × types². The program as a whole needs a basis as large as the
+// number of jobs, which is cubic in them at every pivot. speed[i][t] must be 0 where room[t] is.
 type fair struct {
 	types  int
 	copies []float64
@@ -26,7 +30,8 @@ type fair struct {
 	room   []float64 // by type
 	x      []float64 // the shares, as speed
 
-	// unproved counts levels whose optimality was not proved, because the decomposition did not come to an end.
+	// unproved counts levels of which it was not proved that there are no shares, because lp.Simplex failed or the
+	// decomposition did not come to an end.
 	unproved int
 	solved   int
 
@@ -155,6 +160,7 @@ func (f *fair) feasible(of demands, z float64) bool {
 		}
 	}
 	f.cols, f.used = f.cols[:0], f.used[:0]
+	f.lp.forget()
 	if len(f.warm) == 0 {
 		p := make([]float64, f.types)
 		for t := range p {
@@ -179,7 +185,10 @@ func (f *fair) feasible(of demands, z float64) bool {
 		}
 	}
 	for len(f.cols) < maxColumns {
-		busy := f.lp.solve(f.used, &f.mix, f.price)
+		busy, err := f.lp.solve(f.used, &f.mix, f.price)
+		if err != nil {
+			break
+		}
 		if busy <= 1+tight {
 			f.blend(busy)
 			f.remember()

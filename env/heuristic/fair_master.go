@@ -1,86 +1,247 @@
 package heuristic
 
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize/convex/lp"
+)
+
 // master mixes columns of use so that the busiest row is used least: min θ over the weights m ≥ 0 with Σ m = 1 and
-// Σ_k m_k·used[k][t] ≤ θ for every row t. It is a primal simplex on a table with as many rows as there are types, and
-// one for the weights; Bland's rule keeps it from cycling.
+// Σ_k m_k·used[k][t] ≤ θ for every row t. Gonum's lp.Simplex solves it, in units of the best column's peak, so that its
+// tolerances, which are absolute, mean the same for every load.
+//
+// lp.Simplex tells the solution but not its duals. Where as many unknowns are above 0 as there are rows, they are the
+// basis, and the duals follow from it; the next program, which has the same columns and more, begins there. Otherwise
+// (the basis is degenerate) the dual program is solved, by lp.Simplex too.
 type master struct {
-	table [][]float64
-	basis []int
+	primal, dual program
+	basis        []int // of the last solution of the primal program, empty = not known
+	known        []int // columns that are in the dual program
+	rows         [][]float64
+	corner       []int // basis of the dual program
 }
 
-// solve returns θ, the weights, and in price the duals of the rows, which are 0 or more and sum up to 1.
-func (l *master) solve(used [][]float64, weights *[]float64, price []float64) (busy float64) {
-	rows, k := len(used[0]), len(used)
-	theta, rhs := k+rows, k+rows+1 // columns: weights, slacks, θ, right-hand side
-	l.table, l.basis = l.table[:0], l.basis[:0]
-	for range rows + 2 {
-		n := len(l.table)
-		l.table = longer(l.table)
-		l.table[n] = append(l.table[n][:0], make([]float64, rhs+1)...)
-		l.basis = append(l.basis, -1)
+// zero is what unknowns must exceed to be in the basis for sure.
+const zero = 1e-9
+
+// forget is for columns that are not those of the last call and more.
+func (l *master) forget() { l.basis = l.basis[:0] }
+
+var errPrices = errors.New("heuristic: the duals of a linear program do not prove its optimum")
+
+// solve returns θ, the weights, and in price the duals of the rows, which are 0 or more and sum up to 1; they prove that
+// no weights are better. With an error (lp.Simplex failed, or what it says proves nothing) weights and prices are undefined.
+// used must be that of the last call, columns perhaps added to it, or forget be called before.
+func (l *master) solve(used [][]float64, weights *[]float64, price []float64) (busy float64, err error) {
+	rows, first := len(used[0]), 0 // first is the column that is best by itself
+	for k, u := range used {
+		if peak(u) < peak(used[first]) {
+			first = k
+		}
 	}
+	unit := peak(used[first])
+	if unit == 0 {
+		unit = 1
+	}
+	l.state(used, unit)
+	var x []float64
+	if len(l.basis) == rows+1 {
+		x, err = l.primal.solve(l.basis)
+	}
+	if x == nil || err != nil {
+		if x, err = l.primal.solve(l.begin(used, first)); err != nil {
+			l.forget()
+			return 0, err
+		}
+	}
+	w := append((*weights)[:0], x[rows+1:]...)
+	*weights = w
+	all := 0.0
+	for k, m := range w {
+		w[k] = max(0, m)
+		all += w[k]
+	}
+	for k := range w {
+		w[k] /= all
+	}
+	for t := range rows { // as it is, not as Simplex has it: the weights have been rounded
+		u := 0.0
+		for k, m := range w {
+			u += m * used[k][t]
+		}
+		busy = max(busy, u)
+	}
+	if l.prices(x, price) {
+		if _, cost := cheapest(used, price); cost >= enough(busy) {
+			return busy, nil
+		}
+	}
+	l.forget()
+	return busy, l.prove(used, w, busy, unit, price)
+}
+
+// enough is what every column must cost to prove that no mixture has a less busy row, but for rounding.
+func enough(busy float64) float64 { return busy * (1 - tight/100) }
+
+// state writes the primal program. Its unknowns are θ, the slack of every row and the weights.
+func (l *master) state(used [][]float64, unit float64) {
+	rows, p := len(used[0]), &l.primal
+	p.clear(rows+1, 1+rows+len(used))
+	p.cost[0], p.right[rows] = 1, 1
 	for t := range rows {
-		row := l.table[t]
-		for i := range used {
-			row[i] = used[i][t]
+		p.set(t, 0, -1)
+		p.set(t, 1+t, 1)
+	}
+	for k, u := range used {
+		for t, v := range u {
+			p.set(t, 1+rows+k, v/unit)
 		}
-		row[k+t], row[theta] = 1, -1
-		l.basis[t] = k + t
+		p.set(rows, 1+rows+k, 1)
 	}
-	sum, goal := l.table[rows], l.table[rows+1]
-	for i := range used {
-		sum[i] = 1
-	}
-	sum[rhs], goal[theta] = 1, 1
-	// Begin with the column that is best by itself.
-	first, top := 0, 0
-	for i := range used {
-		if peak(used[i]) < peak(used[first]) {
-			first = i
-		}
-	}
+}
+
+// begin is the basis of the column first alone: all slacks are in it but that of its peak.
+func (l *master) begin(used [][]float64, first int) []int {
+	rows, top := len(used[0]), 0
 	for t, u := range used[first] {
 		if u > used[first][top] {
 			top = t
 		}
 	}
-	l.pivot(rows, first)
-	l.pivot(top, theta)
-	const eps = 1e-12
-	for range 10_000 {
-		in := -1
-		for c := range rhs {
-			if goal[c] < -eps {
-				in = c
-				break
-			}
+	l.basis = append(l.basis[:0], 0, 1+rows+first)
+	for t := range rows {
+		if t != top {
+			l.basis = append(l.basis, 1+t)
 		}
-		if in < 0 {
-			break
-		}
-		out, least := -1, 0.0
-		for r := range rows + 1 {
-			if v := l.table[r][in]; v > eps {
-				if q := l.table[r][rhs] / v; out < 0 || q < least || q == least && l.basis[r] < l.basis[out] {
-					out, least = r, q
-				}
-			}
-		}
-		if out < 0 {
-			break // cannot be: the weights are bounded
-		}
-		l.pivot(out, in)
 	}
-	*weights = append((*weights)[:0], make([]float64, k)...)
-	for r := range rows + 1 {
-		if b := l.basis[r]; b < k {
-			(*weights)[b] = max(0, l.table[r][rhs])
+	return l.basis
+}
+
+// prices keeps the basis of x and works the duals out from it, if x shows it.
+func (l *master) prices(x, price []float64) bool {
+	rows := len(price)
+	l.basis = l.basis[:0]
+	for c, v := range x {
+		if v > zero {
+			l.basis = append(l.basis, c)
 		}
+	}
+	if len(l.basis) != rows+1 {
+		return false
+	}
+	b, cost := mat.NewDense(rows+1, rows+1, nil), mat.NewVecDense(rows+1, nil)
+	for i, c := range l.basis {
+		for r := range rows + 1 {
+			b.Set(i, r, l.primal.table[r*l.primal.columns+c])
+		}
+		cost.SetVec(i, l.primal.cost[c])
+	}
+	var y mat.VecDense
+	if err := y.SolveVec(b, cost); err != nil {
+		return false // as good as degenerate
+	}
+	for t := range price {
+		price[t] = -y.AtVec(t)
+	}
+	normalise(price)
+	return true
+}
+
+// prove looks for the prices by the dual program, which at first knows of the columns in the mixture alone. While one of
+// the others costs too little, the cheapest joins them: so they are few, and not nearly the same, which would make the
+// program ill-conditioned.
+func (l *master) prove(used [][]float64, weights []float64, busy, unit float64, price []float64) error {
+	l.known, l.rows = l.known[:0], l.rows[:0]
+	for k, m := range weights {
+		if m > zero {
+			l.known, l.rows = append(l.known, k), append(l.rows, used[k])
+		}
+	}
+	for {
+		x, err := l.dearest(l.rows, unit)
+		if err != nil {
+			return err
+		}
+		copy(price, x[1:])
+		normalise(price)
+		k, cost := cheapest(used, price)
+		if cost >= enough(busy) {
+			return nil
+		}
+		if slices.Contains(l.known, k) {
+			return errPrices
+		}
+		l.known, l.rows = append(l.known, k), append(l.rows, used[k])
+	}
+}
+
+// dearest solves the dual: the prices at which the cheapest column costs most, max v with v ≤ Σ_t price[t]·used[k][t] for
+// every column k, prices ≥ 0 with sum 1. Its unknowns are v, the prices and the slack of every column.
+func (l *master) dearest(used [][]float64, unit float64) (x []float64, err error) {
+	rows, p := len(used[0]), &l.dual
+	p.clear(len(used)+1, 1+rows+len(used))
+	p.cost[0], p.right[len(used)] = -1, 1
+	for k, u := range used {
+		scale := max(unit, peak(u)) // rounding errors are in proportion to the row
+		p.set(k, 0, unit/scale)
+		for t, v := range u {
+			p.set(k, 1+t, -v/scale)
+		}
+		p.set(k, 1+rows+k, 1)
 	}
 	for t := range rows {
-		price[t] = max(0, goal[k+t])
+		p.set(len(used), 1+t, 1)
 	}
-	return -goal[rhs]
+	// Begin where one row alone has a price. Simplex has been seen to cycle from one such corner and not from the others.
+	for t := range rows {
+		low := 0
+		for k, u := range used {
+			if u[t] < used[low][t] {
+				low = k
+			}
+		}
+		l.corner = append(l.corner[:0], 0, 1+t)
+		for k := range used {
+			if k != low {
+				l.corner = append(l.corner, 1+rows+k)
+			}
+		}
+		if x, err = p.solve(l.corner); err == nil {
+			return x, nil
+		}
+	}
+	return nil, err
+}
+
+// normalise makes prices 0 or more, with sum 1.
+func normalise(price []float64) {
+	all := 0.0
+	for t, v := range price {
+		price[t] = max(0, v)
+		all += price[t]
+	}
+	for t := range price {
+		price[t] /= all
+	}
+}
+
+// cheapest is the column that costs least at these prices.
+func cheapest(used [][]float64, price []float64) (column int, least float64) {
+	least = math.Inf(1)
+	for k, u := range used {
+		cost := 0.0
+		for t, v := range u {
+			cost += price[t] * v
+		}
+		if !(cost >= least) { // also if it is not a number, which proves nothing
+			column, least = k, cost
+		}
+	}
+	return column, least
 }
 
 func peak(u []float64) (m float64) {
@@ -90,23 +251,54 @@ func peak(u []float64) (m float64) {
 	return m
 }
 
-// pivot makes column in basic in row out.
-func (l *master) pivot(out, in int) {
-	row := l.table[out]
-	p := 1 / row[in]
-	for c := range row {
-		row[c] *= p
-	}
-	row[in] = 1
-	for r, other := range l.table {
-		if r == out || other[in] == 0 {
-			continue
-		}
-		m := other[in]
-		for c := range other {
-			other[c] -= m * row[c]
-		}
-		other[in] = 0
-	}
-	l.basis[out] = in
+// program is a linear program in standard form: min cost·x over x ≥ 0 with table·x = right. It is the matrix that
+// lp.Simplex looks at, because it counts: Simplex does not bound its pivots, and its rule against cycling covers most
+// cases, but not all. Since it looks a column up for every pivot, the count ends it.
+type program struct {
+	rows, columns int
+	table         []float64 // [row·columns + column]
+	cost, right   []float64
+	looks         int // that are left
 }
+
+var (
+	errEndless = errors.New("no end of pivots")
+	errNumber  = errors.New("a coefficient is not a number")
+)
+
+func (p *program) clear(rows, columns int) {
+	p.rows, p.columns = rows, columns
+	p.table = append(p.table[:0], make([]float64, rows*columns)...)
+	p.cost, p.right = append(p.cost[:0], make([]float64, columns)...), append(p.right[:0], make([]float64, rows)...)
+}
+
+func (p *program) set(row, column int, v float64) { p.table[row*p.columns+column] = v }
+
+// solve begins with the basis, one column for each row. An error is one of lp's (ErrSingular, ErrLinSolve, ErrBland,
+// ErrZeroColumn and so on), or holds what lp panicked with.
+func (p *program) solve(basis []int) (x []float64, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			x, err = nil, fmt.Errorf("heuristic: a linear program of %d rows and %d columns: %v", p.rows, p.columns, r)
+		}
+	}()
+	if s := sum(p.table); math.IsNaN(s) || math.IsInf(s, 0) {
+		return nil, errNumber // Simplex would pivot on and on
+	}
+	// It looks at all three times before it begins; of programs that it solves few need 12·rows² looks after that.
+	p.looks = (3*p.columns + 50*p.rows) * p.rows
+	_, x, err = lp.Simplex(p.cost, p, p.right, 1e-12, basis)
+	return x, err
+}
+
+// Dims, At and T make it a mat.Matrix.
+func (p *program) Dims() (rows, columns int) { return p.rows, p.columns }
+
+func (p *program) At(row, column int) float64 {
+	if p.looks--; p.looks < 0 {
+		panic(errEndless)
+	}
+	return p.table[row*p.columns+column]
+}
+
+func (p *program) T() mat.Matrix { return mat.Transpose{Matrix: p} }

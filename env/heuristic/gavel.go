@@ -23,6 +23,8 @@ import (
 // rounds (1920 s) after the last time; until then a new job has what others leave. A round ends early when nothing
 // runs any more. GPUs given back in the middle of a round stay free until its end.
 //
+// The programs are solved by decomposition (see fair); the linear programs in it by Gonum's lp.Simplex.
+//
 // Differences on purpose: there is one queue of (job, type) for all types (an option there), not one type after the
 // other; jobs of equal speeds, sizes and weights are one row of the program; of its optima the one by progressive
 // filling is taken (see fair). Weight is the trace's Priority where that is above 0. Types count as one where GPUs are
@@ -100,7 +102,7 @@ func newGavel(cfg Config) (Policy, error) {
 }
 
 // Solved is how many programs were solved in this run, and for how many levels of them no proof of optimality was
-// found: those are fair shares, but somebody might have had more.
+// found, because the linear solver failed or came to no end: shares within all limits, but somebody might have had more.
 func (g *gavel) Solved() (programs, unproved int) { return g.fair.solved, g.fair.unproved }
 
 func (g *gavel) reset(v *sim.View) {

@@ -110,6 +110,7 @@ var wiring = []string{
 var libraries = map[string][]string{
 	"configs":           {"go.yaml.in/yaml/v3"},
 	"traces/...":        {"github.com/klauspost/compress"},
+	"env/heuristic":     {"gonum.org/v1/gonum"},
 	"nets/...":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
 	"agents/ddqn":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/ppo":        {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
