@@ -85,7 +85,7 @@ func (l *master) solve(used [][]float64, weights *[]float64, price []float64) (b
 }
 
 // enough is what every column must cost to prove that no mixture has a less busy row, but for rounding.
-func enough(busy float64) float64 { return busy * (1 - tight/100) }
+func enough(busy float64) float64 { return busy * (1 - tight/20) }
 
 // state writes the primal program. Its unknowns are θ, the slack of every row and the weights.
 func (l *master) state(used [][]float64, unit float64) {
@@ -274,20 +274,31 @@ func (p *program) clear(rows, columns int) {
 
 func (p *program) set(row, column int, v float64) { p.table[row*p.columns+column] = v }
 
-// solve begins with the basis, one column for each row. An error is one of lp's (ErrSingular, ErrLinSolve, ErrBland,
-// ErrZeroColumn and so on), or holds what lp panicked with.
+// solve begins with the basis, one column for each row. Where columns are nearly the same, rounding can make Simplex see
+// gains at its finest tolerance that lead round and round; it then tries again with a coarser one. An error is one of lp's
+// (ErrSingular, ErrLinSolve, ErrBland, ErrZeroColumn and so on), or holds what lp panicked with.
 func (p *program) solve(basis []int) (x []float64, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			x, err = nil, fmt.Errorf("heuristic: a linear program of %d rows and %d columns: %v", p.rows, p.columns, r)
-		}
-	}()
 	if s := sum(p.table); math.IsNaN(s) || math.IsInf(s, 0) {
 		return nil, errNumber // Simplex would pivot on and on
 	}
+	for _, gain := range []float64{1e-12, 1e-10} {
+		if x, err = p.pivot(basis, gain); err == nil {
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("heuristic: a linear program of %d rows and %d columns: %w", p.rows, p.columns, err)
+}
+
+// pivot is lp.Simplex, with what it panics with as an error.
+func (p *program) pivot(basis []int, gain float64) (x []float64, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			x, err = nil, fmt.Errorf("%v", r)
+		}
+	}()
 	// It looks at all three times before it begins; of programs that it solves few need 12·rows² looks after that.
 	p.looks = (3*p.columns + 50*p.rows) * p.rows
-	_, x, err = lp.Simplex(p.cost, p, p.right, 1e-12, basis)
+	_, x, err = lp.Simplex(p.cost, p, p.right, gain, basis)
 	return x, err
 }
 
