@@ -11,7 +11,8 @@ import (
 type Env interface {
 	// Spec describes observations, actions and limits. It never changes.
 	Spec() Spec
-	// Reset begins the episode named by ep and fills ts with its first time step (Kind First).
+	// Reset begins the episode named by ep and fills ts with its first time step (Kind First). A window, split or
+	// task that the environment does not have is ErrEpisode.
 	// An error leaves ts as it was; the environment then needs another Reset.
 	Reset(ctx context.Context, ep Episode, ts *TimeStep) error
 	// Step applies a and fills ts. After a step whose Kind is Last, and before the first Reset, it returns
@@ -27,7 +28,17 @@ type Episode struct {
 	Seed   uint64
 	Window int       // of the workload; -1 = drawn from Seed
 	Task   []float64 // nil = the environment's own; in the order of TaskSpec
+	// Split is the part of the workload that the window is of: SplitTrain, SplitValidation, SplitTest, or "" for
+	// the part that the environment was made for. Environments without a workload ignore Window and refuse a Split.
+	Split string
 }
+
+// The values of Episode.Split.
+const (
+	SplitTrain      = "train"
+	SplitValidation = "validation"
+	SplitTest       = "test"
+)
 
 // EpisodeSeed is the seed of episode k of the row that was seeded with x. Episode 0 runs on x itself, as in
 // Gymnasium, where reset(seed=x) names the first episode.

@@ -76,7 +76,10 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	if len(ep.Task) > 0 {
-		return fmt.Errorf("%s: a task of %d numbers, want none", e.spec.ID, len(ep.Task))
+		return fmt.Errorf("%w: %s: a task of %d numbers, want none", env.ErrEpisode, e.spec.ID, len(ep.Task))
+	}
+	if ep.Split != "" {
+		return fmt.Errorf("%w: %s: split %q, want none, for it has no workload", env.ErrEpisode, e.spec.ID, ep.Split)
 	}
 	rng.Seed(&e.pcg, ep.Seed, e.spec.ID)
 	e.p.reset(e.rand)

@@ -83,6 +83,25 @@ func (s *suite) tasksArePartOfTheEpisode() error {
 	return nil
 }
 
+func (s *suite) unknownSplitsAreRefused() error {
+	e, ts := s.first(), env.NewTimeStep(s.spec)
+	want, err := s.record(e, s.episode(0))
+	if err != nil {
+		return err
+	}
+	litter(ts)
+	before := digestOf(ts)
+	ep := s.episode(1)
+	ep.Split = "no-such-split"
+	if err := e.Reset(context.Background(), ep, ts); err == nil {
+		return fmt.Errorf("split %q was accepted", ep.Split)
+	}
+	if err := digestOf(ts).differs(before); err != nil {
+		return fmt.Errorf("the refused Reset changed the time step: %w", err)
+	}
+	return s.repeat(e, s.episode(0), want)
+}
+
 func (s *suite) renderingOnlyLooks() error {
 	r, ok := s.first().(env.Renderer)
 	if !ok {

@@ -54,6 +54,7 @@ var claims = []struct {
 	{"snapshots continue identically", (*suite).snapshotsContinueIdentically},
 	{"broken snapshots change nothing", (*suite).brokenSnapshotsChangeNothing},
 	{"tasks are part of the episode", (*suite).tasksArePartOfTheEpisode},
+	{"a split that does not exist is refused", (*suite).unknownSplitsAreRefused},
 	{"rendering only looks", (*suite).renderingOnlyLooks},
 	{"steps allocate nothing", (*suite).stepsAllocateNothing},
 }

@@ -60,6 +60,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"task of any length", "tasks are part of the episode"},
 		{"task out of bounds", "tasks are part of the episode"},
 		{"task from elsewhere", "tasks are part of the episode"},
+		{"takes any split", "a split that does not exist is refused"},
 		{"renders nothing", "rendering only looks"},
 		{"rendering changes", "rendering only looks"},
 		{"renders anything", "rendering only looks"},

@@ -126,6 +126,9 @@ func (w *walk) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) erro
 			return fmt.Errorf("task %v", tilt)
 		}
 	}
+	if ep.Split != "" && w.fault != "takes any split" {
+		return fmt.Errorf("split %q", ep.Split)
+	}
 	seed := ep.Seed
 	switch w.fault {
 	case "seed ignored":

@@ -14,9 +14,9 @@ const chunksPerWorker = 4
 
 // Reset begins an episode in the rows asked, nil meaning all, and writes their first time steps to b; other
 // rows of b stay as they are. ep[k] is the episode of rows[k]; its Seed becomes the seed of that row's stream,
-// whose next episodes, begun by autoreset, are env.EpisodeSeed(Seed, 1), 2, … with Window -1 and the same Task.
-// With ep nil every row asked begins the next episode of its stream. Rows must be distinct; their order does
-// not matter.
+// whose next episodes, begun by autoreset, are env.EpisodeSeed(Seed, 1), 2, … with the same Task, but Window -1 and
+// no Split. With ep nil every row asked begins the next episode of its stream. Rows must be distinct; their order
+// does not matter.
 //
 // Rows that fail are reported as joined *RowErrors; the others are valid. A row that failed needs another Reset,
 // and its stream has not moved on. Any other error means that nothing was done.
