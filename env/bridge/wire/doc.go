@@ -1,0 +1,47 @@
+// Package wire is the byte format of the bridge, GBP/1: messages are maps with string keys, in msgpack or JSON, in
+// which arrays travel as typed binary. docs/wire.md is the normative description.
+//
+// It reads what strangers send: Decode checks every length against the bytes that are there before it allocates,
+// and everything it refuses is an *Error that says what was wrong. It knows nothing of connections, sessions or
+// environments beyond env.Spec (env/bridge/server and env/bridge/client do).
+package wire
+
+// Proto is the major version of the protocol.
+const Proto = 1
+
+// The websocket subprotocols.
+const (
+	SubMsgpack = "gbp.v1.msgpack"
+	SubJSON    = "gbp.v1.json"
+)
+
+// The operations of requests and replies, and the events that a server sends on its own.
+const (
+	OpHello    = "hello"
+	OpWelcome  = "welcome"
+	OpOpen     = "open"
+	OpReset    = "reset"
+	OpStep     = "step"
+	OpSend     = "send"
+	OpRecv     = "recv"
+	OpMasks    = "masks"
+	OpCall     = "call"
+	OpRender   = "render"
+	OpSnapshot = "snapshot"
+	OpRestore  = "restore"
+	OpClose    = "close"
+	OpPing     = "ping"
+	OpBye      = "bye"
+	OpError    = "error"
+	OpNotice   = "notice" // event
+	OpDrain    = "drain"  // event
+)
+
+// Limits bound what Decode accepts.
+type Limits struct {
+	Depth  int // nesting, the top map being level 1
+	String int // bytes of one string or key
+}
+
+// DefaultLimits are those of the protocol.
+func DefaultLimits() Limits { return Limits{Depth: 16, String: 64 << 10} }

@@ -1,0 +1,127 @@
+package wire
+
+import "fmt"
+
+// Code says what kind of error a reply reports; clients decide by it.
+type Code string
+
+// The error codes of the protocol.
+const (
+	BadFrame         Code = "bad_frame"
+	BadRequest       Code = "bad_request"
+	UnknownOp        Code = "unknown_op"
+	Unauthorized     Code = "unauthorized"
+	Forbidden        Code = "forbidden"
+	ProtoMismatch    Code = "proto_mismatch"
+	UnknownEnv       Code = "unknown_env"
+	BadKwargs        Code = "bad_kwargs"
+	BadHandle        Code = "bad_handle"
+	BadSeed          Code = "bad_seed"
+	BadAction        Code = "bad_action"
+	NeedsReset       Code = "needs_reset"
+	NotPending       Code = "not_pending"
+	Busy             Code = "busy"
+	Capacity         Code = "capacity"
+	TooLarge         Code = "too_large"
+	Timeout          Code = "timeout"
+	EnvFault         Code = "env_fault"
+	Unsupported      Code = "unsupported"
+	SnapshotMismatch Code = "snapshot_mismatch"
+	Draining         Code = "draining"
+	Internal         Code = "internal"
+)
+
+// The codes with which a connection is closed. Those below 4000 are RFC 6455's.
+const (
+	CloseBye          = 1000
+	CloseDraining     = 1001
+	CloseProtocol     = 1002
+	CloseWrongType    = 1003
+	CloseTooLarge     = 1009
+	CloseInternal     = 1011
+	CloseBadHello     = 4400
+	CloseUnauthorized = 4401
+	CloseNoVersion    = 4406
+	CloseHelloTimeout = 4408
+	CloseTakenOver    = 4409
+	CloseExpired      = 4410
+	CloseCapacity     = 4429
+	CloseNotNow       = 4503
+)
+
+// Error is what an error reply carries. It is an error of the request, or of the frame where Code is BadFrame.
+type Error struct {
+	Code  Code
+	Msg   string
+	Retry bool   // the same request may succeed later
+	Env   []int  // indices of the environments concerned, within the handle
+	Want  string // what would be right, "" = Msg says it
+	Got   string
+}
+
+func (e *Error) Error() string {
+	s := string(e.Code) + ": " + e.Msg
+	if e.Got != "" {
+		s += "; got " + e.Got
+	}
+	if e.Want != "" {
+		s += "; want " + e.Want
+	}
+	return s
+}
+
+// Errorf makes an error of the given code.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Reply writes the reply to request re that reports e.
+func (e *Error) Reply(w *Writer, re uint32) {
+	n := 5
+	for _, there := range []bool{len(e.Env) > 0, e.Want != "", e.Got != ""} {
+		if there {
+			n++
+		}
+	}
+	w.Reply(re, OpError, n-2)
+	w.Key("code")
+	w.Str(string(e.Code))
+	w.Key("msg")
+	w.Str(e.Msg)
+	w.Key("retry")
+	w.Bool(e.Retry)
+	if len(e.Env) > 0 {
+		w.Key("env")
+		w.List(len(e.Env))
+		for _, i := range e.Env {
+			w.Int(int64(i))
+		}
+	}
+	if e.Want != "" {
+		w.Key("want")
+		w.Str(e.Want)
+	}
+	if e.Got != "" {
+		w.Key("got")
+		w.Str(e.Got)
+	}
+}
+
+// ErrorOf reads an error reply. Fields that are missing or of another type are left empty.
+func ErrorOf(m Map) *Error {
+	e := &Error{Code: Internal}
+	if s, ok := m.Get("code").(string); ok {
+		e.Code = Code(s)
+	}
+	e.Msg, _ = m.Get("msg").(string)
+	e.Retry, _ = m.Get("retry").(bool)
+	e.Want, _ = m.Get("want").(string)
+	e.Got, _ = m.Get("got").(string)
+	list, _ := m.Get("env").([]any)
+	for _, v := range list {
+		if i, ok := v.(int64); ok {
+			e.Env = append(e.Env, int(i))
+		}
+	}
+	return e
+}

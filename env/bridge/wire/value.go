@@ -1,0 +1,203 @@
+package wire
+
+import (
+	"encoding/base64"
+	"math"
+)
+
+// Map is a decoded map: its keys are distinct strings, in the order of the frame. Values are nil, bool, int64,
+// uint64 (only above the largest int64), float64, string, []byte, Array, []any or Map. Strings are copies; byte
+// slices and arrays are views of the frame.
+type Map []Pair
+
+// Pair is one entry of a Map.
+type Pair struct {
+	Key   string
+	Value any
+}
+
+// Get is the value at key, nil where there is none.
+func (m Map) Get(key string) any {
+	for i := range m {
+		if m[i].Key == key {
+			return m[i].Value
+		}
+	}
+	return nil
+}
+
+// Has tells whether there is an entry at key, be it nil.
+func (m Map) Has(key string) bool {
+	for i := range m {
+		if m[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// describe names a value's type, for messages.
+func describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case bool:
+		return "a boolean"
+	case int64, uint64:
+		return "an integer"
+	case float64:
+		return "a number"
+	case string:
+		return "a string"
+	case []byte:
+		return "bytes"
+	case Array:
+		return "an array of " + v.DType.String()
+	case []any:
+		return "a list"
+	case Map:
+		return "a map"
+	}
+	return "something else"
+}
+
+// wrong is the error for a field of another type than it should be.
+func wrong(key string, got any, want string) *Error {
+	return &Error{Code: BadRequest, Msg: "field " + key, Got: describe(got), Want: want}
+}
+
+// Str is the string at key; def where there is none.
+func (m Map) Str(key, def string) (string, *Error) {
+	switch v := m.Get(key).(type) {
+	case nil:
+		return def, nil
+	case string:
+		return v, nil
+	default:
+		return "", wrong(key, v, "a string")
+	}
+}
+
+// Bool is the boolean at key; def where there is none.
+func (m Map) Bool(key string, def bool) (bool, *Error) {
+	switch v := m.Get(key).(type) {
+	case nil:
+		return def, nil
+	case bool:
+		return v, nil
+	default:
+		return false, wrong(key, v, "true or false")
+	}
+}
+
+// Int is the whole number at key, from lo to hi; def where there is none.
+func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
+	v := m.Get(key)
+	if v == nil {
+		return def, nil
+	}
+	n, ok := asInt(v)
+	if !ok || n < lo || n > hi {
+		e := wrong(key, v, "a whole number from "+decimal(lo)+" to "+decimal(hi))
+		if ok {
+			e.Got = decimal(n)
+		}
+		return 0, e
+	}
+	return n, nil
+}
+
+// asInt is v as an int64 where it is a whole number: JSON does not tell 3 from 3.0.
+func asInt(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return int64(v), true
+		}
+	}
+	return 0, false
+}
+
+// Bytes is the blob at key, which JSON carries in base64; nil where there is none.
+func (m Map) Bytes(key string) ([]byte, *Error) {
+	switch v := m.Get(key).(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return v, nil
+	case string:
+		b, err := base64.StdEncoding.DecodeString(v)
+		if err != nil {
+			return nil, wrong(key, v, "bytes, or a string in base64")
+		}
+		return b, nil
+	default:
+		return nil, wrong(key, v, "bytes")
+	}
+}
+
+// Ints are the whole numbers at key, a list or an array of integers of one dimension; nil where there is none.
+func (m Map) Ints(key string) ([]int64, *Error) {
+	v := m.Get(key)
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case []any:
+		out := make([]int64, len(v))
+		for i, x := range v {
+			n, ok := asInt(x)
+			if !ok {
+				return nil, wrong(key, x, "whole numbers")
+			}
+			out[i] = n
+		}
+		return out, nil
+	case Array:
+		if len(v.Shape) != 1 {
+			break
+		}
+		out := make([]int64, v.Len())
+		for i := range out {
+			n, ok := v.Int(i)
+			if !ok || v.DType == Bool {
+				return nil, wrong(key, v, "whole numbers")
+			}
+			out[i] = n
+		}
+		return out, nil
+	}
+	return nil, wrong(key, v, "a list of whole numbers")
+}
+
+// Strs are the strings of the list at key; def where there is none.
+func (m Map) Strs(key string, def []string) ([]string, *Error) {
+	v := m.Get(key)
+	if v == nil {
+		return def, nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, wrong(key, v, "a list of strings")
+	}
+	out := make([]string, len(list))
+	for i, x := range list {
+		if out[i], ok = x.(string); !ok {
+			return nil, wrong(key, x, "a list of strings")
+		}
+	}
+	return out, nil
+}
+
+// Sub is the map at key, nil where there is none.
+func (m Map) Sub(key string) (Map, *Error) {
+	switch v := m.Get(key).(type) {
+	case nil:
+		return nil, nil
+	case Map:
+		return v, nil
+	default:
+		return nil, wrong(key, v, "a map")
+	}
+}
