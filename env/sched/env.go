@@ -24,7 +24,7 @@ type Parts struct {
 	Cluster   cluster.Spec
 	Placement string // of the warm-up and the baselines
 	Windows   Windows
-	Part      traces.Part
+	Part      traces.Part // of the workload, where an episode's Split does not say
 	Models    *profile.Mix
 	Slots     Slots
 	Encoder   Encoder
@@ -160,10 +160,10 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if e.closed {
 		return env.ErrClosed
 	}
+	e.begun = false // until this one has
 	if ep.Task != nil {
-		return fmt.Errorf("%s: this environment has no tasks, got one of %d numbers", e.spec.ID, len(ep.Task))
+		return fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, e.spec.ID, len(ep.Task))
 	}
-	e.begun = false
 	if err := e.begin(ctx, ep); err != nil {
 		return err
 	}
@@ -174,9 +174,13 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 
 // begin runs up to the first decision.
 func (e *Env) begin(ctx context.Context, ep env.Episode) error {
-	e.ep, e.actions = env.Episode{Seed: ep.Seed, Window: ep.Window}, e.actions[:0]
+	part, err := e.part(ep.Split)
+	if err != nil {
+		return err
+	}
+	e.ep, e.actions = env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, e.actions[:0]
 	for try := uint64(0); ; try++ {
-		if err := e.prepare(ep, try); err != nil {
+		if err := e.prepare(ep, part, try); err != nil {
 			return err
 		}
 		if e.base == nil {
@@ -186,8 +190,8 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 		if err != nil {
 			return err
 		}
-		// A window number, or a hundred draws without one that is contested: take it as it is.
-		if contested || ep.Window >= 0 || try == 99 {
+		// A window number, a window to judge by, or a hundred draws without one that is contested: take it as it is.
+		if contested || ep.Window >= 0 || part != traces.Training || try == 99 {
 			break
 		}
 	}
@@ -222,15 +226,31 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 	return nil
 }
 
+// splits are the values of env.Episode.Split by part.
+var splits = [...]string{
+	traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation, traces.Test: env.SplitTest,
+}
+
+// part is the part of the workload that split names.
+func (e *Env) part(split string) (traces.Part, error) {
+	if split == "" {
+		return e.parts.Part, nil
+	}
+	if p := slices.Index(splits[:], split); p >= 0 {
+		return traces.Part(p), nil
+	}
+	return 0, fmt.Errorf("%w: %s: split %q, want train, validation, test or nothing", env.ErrEpisode, e.spec.ID, split)
+}
+
 // prepare makes the episode's jobs: the window and those before it, with submit times stretched.
-func (e *Env) prepare(ep env.Episode, try uint64) error {
+func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	draw := ep.Seed
 	if try > 0 {
 		draw = rng.At(ep.Seed, rng.Hash("contested"), try)
 	}
-	warm, counted, at, err := e.parts.Windows.At(e.parts.Part, draw, ep.Window)
+	warm, counted, at, err := e.parts.Windows.At(part, draw, ep.Window)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %s: %w", env.ErrEpisode, e.spec.ID, err)
 	}
 	f := 1.0
 	if e.cfg.Load > 0 {
@@ -313,7 +333,11 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 		return env.ErrClosed
 	}
 	e.begun = false
-	if err := e.prepare(ep, 0); err != nil {
+	part, err := e.part(ep.Split)
+	if err != nil {
+		return err
+	}
+	if err := e.prepare(ep, part, 0); err != nil {
 		return err
 	}
 	e.stream.Reset(e.win.Traced)

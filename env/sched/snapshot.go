@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"clustergym/env"
 )
@@ -11,7 +12,9 @@ import (
 // A snapshot is the episode's name and the actions taken: an episode follows from these alone, so restoring
 // plays it again. That costs the time of the steps so far, but a snapshot is small, cannot disagree with the
 // code that reads it, and hostile bytes can do no more than play an episode.
-const snapshotMagic = "CGS1"
+//
+// The last byte of the magic is the version: 2 names the part of the workload, which 1 left to the environment.
+const snapshotMagic = "CGS2"
 
 // AppendSnapshot implements env.Snapshotter.
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
@@ -24,6 +27,7 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	dst = append(dst, snapshotMagic...)
 	dst = binary.LittleEndian.AppendUint64(dst, e.ep.Seed)
 	dst = binary.AppendVarint(dst, int64(e.ep.Window))
+	dst = append(dst, byte(slices.Index(splits[:], e.ep.Split)))
 	dst = binary.AppendUvarint(dst, uint64(e.steps))
 	for _, a := range e.actions {
 		dst = binary.AppendUvarint(dst, uint64(a))
@@ -60,6 +64,9 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 
 func (e *Env) parseSnapshot(src []byte) (ep env.Episode, actions []int32, err error) {
 	short := fmt.Errorf("%d bytes are too few or of another kind", len(src))
+	if old := "CGS1"; len(src) >= len(old) && string(src[:len(old)]) == old {
+		return ep, nil, fmt.Errorf("it is of format %s, which does not name its part of the workload; want %s", old, snapshotMagic)
+	}
 	if len(src) < len(snapshotMagic)+8 || string(src[:len(snapshotMagic)]) != snapshotMagic {
 		return ep, nil, short
 	}
@@ -69,7 +76,13 @@ func (e *Env) parseSnapshot(src []byte) (ep env.Episode, actions []int32, err er
 	if n <= 0 {
 		return ep, nil, short
 	}
-	ep.Window, src = int(window), src[n:]
+	if ep.Window, src = int(window), src[n:]; len(src) == 0 {
+		return ep, nil, short
+	}
+	if int(src[0]) >= len(splits) {
+		return ep, nil, fmt.Errorf("part %d of the workload, want 0 to %d", src[0], len(splits)-1)
+	}
+	ep.Split, src = splits[src[0]], src[1:]
 	steps, n := binary.Uvarint(src)
 	factors := uint64(len(e.spec.Action.Sizes))
 	// Each action takes a byte at least, so a length that lies cannot make us allocate.

@@ -1,0 +1,327 @@
+package sched
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+const (
+	// wideCluster is the number of GPUs above which a picture has one mark for a machine, not for a GPU.
+	wideCluster = 512
+	lineMarks   = 96   // in a line of the picture
+	mostMarks   = 2048 // beyond, a mark stands for several machines
+	mostSlots   = 32   // that are listed
+	mostNames   = 48   // of running jobs
+)
+
+// marks are what running jobs are called in the picture, in order of submit; further jobs share otherMark.
+const (
+	marks     = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	freeMark  = '.'
+	downMark  = 'x'
+	shareMark = '+'
+	otherMark = '*'
+)
+
+var _ env.Renderer = (*Env)(nil)
+
+// Render implements env.Renderer: it writes who holds which GPUs, the visible slots and the clock, in lines of less
+// than 120 columns of plain text. It shows what a policy may know: estimates, never run times.
+func (e *Env) Render(w io.Writer, mode string) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if mode != "ansi" {
+		return fmt.Errorf("%s: render mode %q, want ansi", e.spec.ID, mode)
+	}
+	if !e.begun {
+		return env.ErrResetNeeded
+	}
+	p := newPicture(e)
+	p.head(e)
+	p.cluster()
+	p.slots()
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// picture is the text of one rendering.
+type picture struct {
+	b       strings.Builder
+	s       *State
+	c       *cluster.Cluster
+	running []sim.Job // in order of submit
+}
+
+func newPicture(e *Env) *picture {
+	p := &picture{s: &e.state, c: e.state.View.Cluster()}
+	p.running = slices.Clone(p.s.View.Running())
+	slices.SortFunc(p.running, func(a, b sim.Job) int { return p.s.View.Pos(a) - p.s.View.Pos(b) })
+	return p
+}
+
+func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
+
+// head is what is true of the whole: which episode, what time it is, how far it has come.
+func (p *picture) head(e *Env) {
+	v := p.s.View
+	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.ep.Split, e.win.At, e.win.At+e.win.Jobs-1, e.ep.Seed, e.steps)
+	if e.kind.Last() {
+		p.printf(", %s", strings.ToLower(e.kind.String()))
+	}
+	p.printf("\n%s since the window's first job; last arrival %s ago, last finish %s ago\n",
+		span(v.Now()-e.win.Begin), span(v.Now()-p.s.LastArrival), span(v.Now()-p.s.LastFinish))
+	before := 0
+	for _, j := range p.running {
+		if !p.s.Known[j].Counted {
+			before++
+		}
+	}
+	arrived := max(0, v.Arrived()-e.win.First)
+	p.printf("jobs  %d of %d finished, %d running", e.done, e.win.Jobs, len(p.running))
+	if before > 0 {
+		p.printf(" (%d from before the window)", before)
+	}
+	p.printf(", %d waiting for %.4g GPUs, %d to come\n", p.s.Waiting, p.s.WaitingGPUs, e.win.Jobs-arrived)
+	total := p.c.GPUs()
+	p.printf("GPUs  %.4g of %d held", float64(1000*(total-p.c.DownGPUs())-p.c.FreeMilli())/1000, total)
+	if d := p.c.DownGPUs(); d > 0 {
+		p.printf(", %d down", d)
+	}
+	p.b.WriteByte('\n')
+}
+
+// cluster draws who holds what.
+func (p *picture) cluster() {
+	switch {
+	case p.c.Pool():
+		p.counter()
+	case p.c.GPUs() > wideCluster:
+		p.machines()
+	default:
+		p.gpus()
+	}
+}
+
+// markOf is what the i-th running job is called.
+func markOf(i int) byte {
+	if i < len(marks) {
+		return marks[i]
+	}
+	return otherMark
+}
+
+// gpus draws a mark for each GPU, machines apart, a rack to a line.
+func (p *picture) gpus() {
+	v := p.s.View
+	held := []byte(strings.Repeat(string(freeMark), p.c.GPUs()))
+	for i, j := range p.running {
+		for _, g := range v.GPUs(j) {
+			switch {
+			case g < 0: // a job without GPUs
+			case held[g] == freeMark:
+				held[g] = markOf(i)
+			default:
+				held[g] = shareMark
+			}
+		}
+	}
+	for rack := range p.c.Racks() {
+		label := fmt.Sprintf("rack %d", rack)
+		line := 0
+		from, to := p.c.RackNodes(rack)
+		for node := from; node < to; node++ {
+			g0, g1 := p.c.NodeGPUs(node)
+			text := string(held[g0:g1])
+			if p.c.Down(node) {
+				text = strings.Repeat(string(downMark), int(g1-g0))
+			}
+			for len(text) > lineMarks {
+				p.lines(&label, &line, text[:lineMarks])
+				text = text[lineMarks:]
+			}
+			p.lines(&label, &line, text)
+		}
+		p.b.WriteByte('\n')
+	}
+	p.names()
+}
+
+// lines adds text to the present line of a rack, or to a new one where it is full.
+func (p *picture) lines(label *string, line *int, text string) {
+	if *line > 0 && *line+1+len(text) > lineMarks {
+		p.b.WriteByte('\n')
+		*label, *line = "", 0
+	}
+	if *line == 0 {
+		p.printf("%-9s", *label)
+	}
+	p.printf(" %s", text)
+	*line += 1 + len(text)
+}
+
+// names says which job each mark stands for.
+func (p *picture) names() {
+	if len(p.running) == 0 {
+		return
+	}
+	const indent = "         "
+	line := len(indent)
+	p.b.WriteString(indent)
+	for i, j := range p.running {
+		k := &p.s.Known[j]
+		text := fmt.Sprintf(" %c=%s:%.4g", markOf(i), name(p.s.View.Trace(j).ID), k.GPUs)
+		if i == mostNames {
+			text = fmt.Sprintf(" and %d more", len(p.running)-i)
+		}
+		if line+len(text) > 118 {
+			p.b.WriteString("\n" + indent)
+			line = len(indent)
+		}
+		p.b.WriteString(text)
+		line += len(text)
+		if i == mostNames {
+			break
+		}
+	}
+	p.b.WriteByte('\n')
+	if len(p.running) > len(marks) || slices.ContainsFunc(p.running, func(j sim.Job) bool { return p.s.View.Request(j).Milli < 1000 }) {
+		p.printf("%s %c shared by several jobs, %c another job\n", indent, shareMark, otherMark)
+	}
+}
+
+// counter draws the jobs on a counter side by side: its GPUs have no identity.
+func (p *picture) counter() {
+	total := p.c.GPUs()
+	if total > wideCluster {
+		held := (total*1000 - p.c.FreeMilli()) * lineMarks / (total * 1000)
+		p.printf("counter    %s%s\n", strings.Repeat("#", held), strings.Repeat(string(freeMark), lineMarks-held))
+		return
+	}
+	row := make([]byte, 0, total)
+	for i, j := range p.running {
+		for range int(p.s.Known[j].GPUs + 0.999) {
+			if len(row) < total {
+				row = append(row, markOf(i))
+			}
+		}
+	}
+	row = append(row, strings.Repeat(string(freeMark), total-len(row))...)
+	label := "counter"
+	for at := 0; at < len(row); at += lineMarks {
+		p.printf("%-9s  %s\n", label, row[at:min(len(row), at+lineMarks)])
+		label = ""
+	}
+	p.names()
+}
+
+// machines draws a mark for each machine, or for several in a row of a very large cluster: how full it is.
+func (p *picture) machines() {
+	per := (p.c.Nodes() + mostMarks - 1) / mostMarks
+	p.printf("by machine")
+	if per > 1 {
+		p.printf(", %d to a mark", per)
+	}
+	p.printf(": %c idle, 1 to 9 tenths held, # full, %c down\n", freeMark, downMark)
+	byRack := per == 1 && p.c.Racks() <= 64
+	var row []byte
+	flush := func(label string) {
+		for at := 0; at < len(row); at += lineMarks {
+			p.printf("%-9s  %s\n", label, row[at:min(len(row), at+lineMarks)])
+			label = ""
+		}
+		row = row[:0]
+	}
+	for node := 0; node < p.c.Nodes(); node += per {
+		row = append(row, p.fill(node, min(node+per, p.c.Nodes())))
+		if last := node+per >= p.c.Nodes(); byRack && (last || p.c.RackOf(node+1) != p.c.RackOf(node)) {
+			flush(fmt.Sprintf("rack %d", p.c.RackOf(node)))
+		}
+	}
+	flush("")
+}
+
+// fill says how full the machines [from, to) are.
+func (p *picture) fill(from, to int) byte {
+	total, free := 0, 0
+	for node := from; node < to; node++ {
+		if p.c.Down(node) {
+			continue
+		}
+		g0, g1 := p.c.NodeGPUs(node)
+		total += 1000 * int(g1-g0)
+		for g := g0; g < g1; g++ {
+			free += p.c.GPUFree(g)
+		}
+	}
+	switch {
+	case total == 0:
+		return downMark
+	case free == 0:
+		return '#'
+	case free == total:
+		return freeMark
+	}
+	return byte('0' + max(1, min(9, (total-free)*10/total)))
+}
+
+// slots lists the visible jobs in the order of the actions.
+func (p *picture) slots() {
+	if len(p.s.Slots) == 0 {
+		p.printf("slots     none is filled\n")
+		return
+	}
+	v := p.s.View
+	p.printf("slot  %-20s  %6s  %10s  %10s\n", "job", "GPUs", "estimate", "waited")
+	for i, j := range p.s.Slots {
+		if i == mostSlots {
+			p.printf("      and %d more\n", len(p.s.Slots)-i)
+			break
+		}
+		k := &p.s.Known[j]
+		estimate, fits := span(k.Estimate), "does not fit"
+		if p.s.Blind {
+			estimate = "unknown"
+		}
+		if p.s.Fits[i] {
+			fits = "fits"
+		}
+		p.printf("%4d  %-20s  %6.4g  %10s  %10s  %s\n", i, name(v.Trace(j).ID), k.GPUs, estimate, span(v.Now()-v.Trace(j).Submit), fits)
+	}
+}
+
+// name is a job's name, short and printable: names come from files.
+func name(id string) string {
+	short := []rune(strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || !unicode.IsPrint(r) || r == ' ' {
+			return '?'
+		}
+		return r
+	}, id))
+	if len(short) > 20 {
+		short = append(short[:17], '.', '.', '.')
+	}
+	return string(short)
+}
+
+// span is a time as people read it.
+func span(d time.Duration) string {
+	switch s := d.Seconds(); {
+	case s < 120:
+		return fmt.Sprintf("%.0f s", s)
+	case s < 2*3600:
+		return fmt.Sprintf("%.0f min", s/60)
+	case s < 48*3600:
+		return fmt.Sprintf("%.1f h", s/3600)
+	default:
+		return fmt.Sprintf("%.1f d", s/86400)
+	}
+}
