@@ -14,13 +14,17 @@ GOLANGCI ?= $(TOOLS)/golangci-lint-$(LINT_VER)
 TB_VER := 2.20.0
 TB     := $(CURDIR)/.tools/tensorboard
 
+# The libraries that agents are trained with, PyTorch among them: some 6 GB, installed once for each set of pins.
+RL_PINS := python/tests_rl/requirements.txt python/tests_rl/constraints.txt
+RL      := $(CURDIR)/.tools/rl-$(shell cat $(RL_PINS) | sha256sum | cut -c1-12)
+
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 # Benchmarks of the calls that must be fast; PKG=./env/sim narrows them down.
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test unit race invariants tensorboard browser bench clean
+.PHONY: build check format vet lint arch test unit race invariants tensorboard browser python-rl bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -41,7 +45,7 @@ lint: $(GOLANGCI)
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
-test: check unit race invariants tensorboard browser
+test: check unit race invariants tensorboard browser python-rl
 
 # Learning and the longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
@@ -69,6 +73,12 @@ browser:
 	fi; \
 	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/schedview
 
+# Adapters, examples and learning, with the libraries themselves.
+python-rl: $(RL)/have
+	$(GO) build -trimpath -o $(TOOLS)/gymctl ./cmd/gymctl
+	cd python && CLUSTERGYM_GYMCTL=$(TOOLS)/gymctl PYTHONPATH=src PYTHONPYCACHEPREFIX=$(RL)/pycache \
+		$(RL)/bin/python -m pytest -q -p no:cacheprovider tests_rl
+
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG)
 
@@ -77,15 +87,27 @@ $(TOOLS)/golangci-lint-$(LINT_VER):
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VER)
 	mv $(TOOLS)/golangci-lint $@
 
-# Where Python has no venv (Debian keeps it in a package of its own), virtualenv makes the same.
+# Where Python has no venv (Debian keeps it in a package of its own), virtualenv makes the same. $(1) is the folder.
+define new-venv
+@rm -rf $(1) $(1)-virtualenv
+@mkdir -p $(dir $(1))
+@python3 -m venv $(1) >/dev/null 2>&1 || { rm -rf $(1); \
+	python3 -m pip install -q --target $(1)-virtualenv virtualenv && \
+	PYTHONPATH=$(1)-virtualenv python3 -m virtualenv -q $(1); } || { rm -rf $(1); \
+	echo "$@ needs python3 with venv (Debian: apt-get install python3-venv) or pip"; exit 1; }
+endef
+
 $(TB)/have-$(TB_VER):
-	@rm -rf $(TB) $(TB)-virtualenv
-	@mkdir -p $(dir $(TB))
-	@python3 -m venv $(TB) >/dev/null 2>&1 || { rm -rf $(TB); \
-		python3 -m pip install -q --target $(TB)-virtualenv virtualenv && \
-		PYTHONPATH=$(TB)-virtualenv python3 -m virtualenv -q $(TB); } || { rm -rf $(TB); \
-		echo "make tensorboard needs python3 with venv (Debian: apt-get install python3-venv) or pip"; exit 1; }
+	$(call new-venv,$(TB))
 	$(TB)/bin/python -m pip install -q --disable-pip-version-check tensorboard==$(TB_VER) 'setuptools<81'
+	touch $@
+
+# What other pins left behind goes first.
+$(RL)/have: $(RL_PINS)
+	@rm -rf $(filter-out $(RL),$(wildcard $(CURDIR)/.tools/rl-*))
+	$(call new-venv,$(RL))
+	$(RL)/bin/python -m pip install -q --disable-pip-version-check --no-compile \
+		-r python/tests_rl/requirements.txt -c python/tests_rl/constraints.txt
 	touch $@
 
 clean:
