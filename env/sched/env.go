@@ -206,6 +206,9 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 	e.parts.Slots.Reset()
 	e.parts.Encoder.Reset(&e.state)
 	e.parts.Reward.Reset(&e.win)
+	if r, ok := e.watch.(interface{ Reset() }); ok {
+		r.Reset()
+	}
 	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
 	if err != nil {
 		return err
@@ -322,7 +325,8 @@ func (e *Env) warmed(p *sim.Point) {
 }
 
 // Watch shows every point of later episodes to o, from the first at which a counted job has arrived; nil stops
-// it. What o returns is ignored: it cannot fail an episode.
+// it. Where o has a method Reset, that is called as an episode begins, be it by RestoreSnapshot. What o returns is
+// ignored: it cannot fail an episode.
 func (e *Env) Watch(o sim.Observer) { e.watch = o }
 
 // Simulate plays episode ep with a scheduler over the whole simulator in the agent's place: the same jobs,

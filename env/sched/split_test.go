@@ -11,6 +11,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -178,5 +179,45 @@ func TestOnlyTrainingWindowsAreContested(t *testing.T) {
 	}
 	if redrawn == 0 {
 		t.Error("no training window was drawn again: this tells nothing")
+	}
+}
+
+// counter counts what it is shown of an episode.
+type counter struct{ begun, points int }
+
+func (c *counter) Reset() { c.begun, c.points = c.begun+1, 0 }
+
+func (c *counter) Observe(*sim.View, *sim.Point) error {
+	c.points++
+	return nil
+}
+
+// An observer with a Reset learns of every beginning, and after a restored snapshot it has seen what happened up to
+// there, once.
+func TestWatchersAreResetWithTheEpisode(t *testing.T) {
+	e := partEnv(t, traces.Training, nil)
+	var c counter
+	e.Watch(&c)
+	ts := env.NewTimeStep(e.Spec())
+	if err := e.Reset(ctx, env.Episode{Seed: 1}, ts); err != nil {
+		t.Fatal(err)
+	}
+	here := c.points
+	blob, err := e.AppendSnapshot(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn(t, e, ts)
+	if here == 0 || c.points <= here || c.begun != 1 {
+		t.Fatalf("%d points at first, %d in all, %d beginnings", here, c.points, c.begun)
+	}
+	if err := e.RestoreSnapshot(blob, ts); err != nil {
+		t.Fatal(err)
+	}
+	if c.points != here || c.begun != 2 {
+		t.Errorf("restored: %d points, want %d; %d beginnings, want 2", c.points, here, c.begun)
+	}
+	if err := e.RestoreSnapshot(blob[:5], ts); err == nil || c.points != here {
+		t.Errorf("after a snapshot that was refused (%v): %d points, want %d", err, c.points, here)
 	}
 }
