@@ -1,0 +1,108 @@
+package server
+
+import (
+	"strconv"
+	"time"
+
+	"clustergym/env/bridge/wire"
+	"clustergym/internal/fault"
+)
+
+// Config of a Server.
+type Config struct {
+	// Tokens are the secrets that clients show; none means that everybody who reaches the address may do everything
+	// but drain.
+	Tokens []Token `yaml:"-"`
+	// TLSCert and TLSKey are PEM files; with both the server speaks TLS only. ClientCA is a PEM file of the
+	// authorities whose certificates clients must then show.
+	TLSCert  string `yaml:"tls_cert"`
+	TLSKey   string `yaml:"tls_key"`
+	ClientCA string `yaml:"client_ca"`
+	// AllowOrigin lists the web origins, as "https://example.org", whose pages may connect; "*" is all of them.
+	// Clients that are no browsers send no origin and need no entry.
+	AllowOrigin []string `yaml:"allow_origin"`
+	// Insecure allows to listen beyond this machine without tokens and without client certificates.
+	Insecure bool `yaml:"insecure"`
+
+	MaxSessions int `yaml:"max_sessions"`  // parked ones included
+	MaxHandles  int `yaml:"max_handles"`   // of a session
+	MaxEnvs     int `yaml:"max_envs"`      // of a handle
+	MaxInflight int `yaml:"max_inflight"`  // unanswered requests of a handle
+	MaxFrameIn  int `yaml:"max_frame_in"`  // bytes of a message that is received
+	MaxFrameOut int `yaml:"max_frame_out"` // bytes of a message that is sent
+
+	HelloTimeout time.Duration `yaml:"hello_timeout"` // from the connection to its hello
+	IdleTimeout  time.Duration `yaml:"idle_timeout"`  // without a byte received
+	ResumeWindow time.Duration `yaml:"resume_window"` // how long a lost session waits for its client; 0 = not at all
+	StepTimeout  time.Duration `yaml:"step_timeout"`  // of one request
+	DrainTimeout time.Duration `yaml:"drain_timeout"` // for sessions to leave when the server is told to end
+	PingInterval time.Duration `yaml:"ping_interval"` // of websocket pings; 0 = none
+	WriteTimeout time.Duration `yaml:"write_timeout"` // of one message
+
+	// Workers is the number of goroutines that step the environments of one handle; 0 lets the server choose. It
+	// changes nothing but speed.
+	Workers int `yaml:"workers"`
+
+	// Version and Commit name the program in the welcome and at /v1/version.
+	Version string `yaml:"-"`
+	Commit  string `yaml:"-"`
+}
+
+// Token is a secret and what its holder may do. The same secret may stand in several.
+type Token struct {
+	Role   Role
+	Secret string
+}
+
+// DefaultConfig is for one machine: no tokens, no TLS.
+func DefaultConfig() Config {
+	return Config{
+		MaxSessions: 256, MaxHandles: 64, MaxEnvs: 4096, MaxInflight: 4,
+		MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20,
+		HelloTimeout: 5 * time.Second, IdleTimeout: 15 * time.Minute, ResumeWindow: 2 * time.Minute,
+		StepTimeout: time.Minute, DrainTimeout: 30 * time.Second, PingInterval: 30 * time.Second,
+		WriteTimeout: 30 * time.Second,
+	}
+}
+
+// Validate reports all faults at once.
+func (c Config) Validate() error {
+	var l fault.List
+	for i, t := range c.Tokens {
+		l.Add(t.Role != 0 && t.Role < RoleAdmin<<1, "tokens", i, "a token with a role")
+		l.Add(len(t.Secret) > 0, "tokens", i, "a token that is not empty")
+	}
+	l.Add((c.TLSCert == "") == (c.TLSKey == ""), "tls_cert", c.TLSCert, "a certificate and its key together")
+	l.Add(c.ClientCA == "" || c.TLSCert != "", "client_ca", c.ClientCA, "client certificates only together with tls_cert and tls_key")
+	const most = 1 << 30
+	for _, f := range []struct {
+		key        string
+		got, least int
+	}{
+		{"max_sessions", c.MaxSessions, 1}, {"max_handles", c.MaxHandles, 1}, {"max_envs", c.MaxEnvs, 1},
+		{"max_inflight", c.MaxInflight, 1}, {"max_frame_in", c.MaxFrameIn, 1 << 10}, {"max_frame_out", c.MaxFrameOut, 1 << 10},
+		{"workers", c.Workers, 0},
+	} {
+		l.Add(f.got >= f.least && f.got <= most, f.key, f.got, "a whole number from "+strconv.Itoa(f.least)+" to "+strconv.Itoa(most))
+	}
+	l.Add(c.MaxInflight <= 1<<10, "max_inflight", c.MaxInflight, "at most 1024 requests")
+	for _, d := range []struct {
+		key    string
+		got    time.Duration
+		mayBe0 bool
+	}{
+		{"hello_timeout", c.HelloTimeout, false}, {"idle_timeout", c.IdleTimeout, false}, {"resume_window", c.ResumeWindow, true},
+		{"step_timeout", c.StepTimeout, false}, {"drain_timeout", c.DrainTimeout, true}, {"ping_interval", c.PingInterval, true},
+		{"write_timeout", c.WriteTimeout, false},
+	} {
+		if d.mayBe0 {
+			l.Add(d.got >= 0, d.key, d.got, "a time, or 0 for none")
+		} else {
+			l.Add(d.got > 0, d.key, d.got, "a time above 0")
+		}
+	}
+	return l.Err()
+}
+
+// limits are those of the messages that clients send.
+func (c *Config) limits() wire.Limits { return wire.DefaultLimits() }
