@@ -164,12 +164,8 @@ func PutF64(dst []byte, src []float64) {
 
 // PutBool writes src to dst as zeros and ones.
 func PutBool(dst []byte, src []bool) {
-	for i, v := range src {
-		if v {
-			dst[i] = 1
-		} else {
-			dst[i] = 0
-		}
+	if len(src) > 0 { // a bool is a byte, 0 or 1
+		copy(dst, unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)))
 	}
 }
 
@@ -196,22 +192,23 @@ func (a Array) F64s(dst []float64) {
 }
 
 // elements is the product of shape, false where a dimension is negative or the array would have more than limit
-// bytes.
+// bytes; the dimensions of an empty one may have no larger product than an array can have that is there.
 func elements(shape []int, size, limit int) (int, bool) {
-	n := 1
+	n, empty := 1, false
 	for _, d := range shape {
-		if d < 0 {
+		empty = empty || d == 0
+	}
+	if empty {
+		limit = math.MaxInt32
+	}
+	for _, d := range shape {
+		if d < 0 || d > 0 && d > limit/size/n {
 			return 0, false
 		}
-		if d == 0 {
-			n = 0
-		}
-		if n > 0 {
-			if d > limit/size/n {
-				return 0, false
-			}
-			n *= d
-		}
+		n *= max(d, 1)
+	}
+	if empty {
+		return 0, true
 	}
 	return n, true
 }
@@ -247,9 +244,21 @@ func parseArray(p []byte) (Array, *Error) {
 			return Array{}, Errorf(BadFrame, "an array whose padding is not zero")
 		}
 	}
-	n, ok := elements(a.Shape, d.Size(), len(a.Data))
-	if !ok || n*d.Size() != len(a.Data) {
-		return Array{}, Errorf(BadFrame, "an array of %v %s has %d bytes of data", a.Shape, d, len(a.Data))
+	return a, a.check()
+}
+
+// check compares shape and data.
+func (a Array) check() *Error {
+	n, ok := elements(a.Shape, a.DType.Size(), len(a.Data))
+	if !ok || n*a.DType.Size() != len(a.Data) {
+		return Errorf(BadFrame, "an array of %v %s has %d bytes of data", a.Shape, a.DType, len(a.Data))
 	}
-	return a, nil
+	if a.DType == Bool {
+		for _, b := range a.Data {
+			if b > 1 {
+				return Errorf(BadFrame, "an array of booleans with a byte %d, want 0 or 1", b)
+			}
+		}
+	}
+	return nil
 }

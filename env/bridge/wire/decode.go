@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
@@ -43,11 +42,13 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Decoder reads messages of one connection. Not safe for concurrent use.
 type Decoder struct {
-	enc Encoding
-	lim Limits
-	r   bytes.Reader
-	m   *msgpack.Decoder
-	buf []byte // the frame
+	enc    Encoding
+	lim    Limits
+	r      bytes.Reader
+	m      *msgpack.Decoder
+	buf    []byte // the frame
+	owed   int    // entries of open containers that are still to come: each takes a byte at least
+	values int    // entries announced so far
 }
 
 // NewDecoder returns a decoder of messages in enc.
@@ -70,7 +71,9 @@ func (d *Decoder) Decode(frame []byte) (Map, *Error) {
 	d.buf = frame
 	d.r.Reset(frame)
 	d.m.ResetReader(&d.r)
+	d.owed, d.values = 0, 0
 	v, e := d.value(1)
+	d.buf = nil
 	if e != nil {
 		return nil, e
 	}
@@ -102,22 +105,23 @@ func (d *Decoder) take(n int) ([]byte, *Error) {
 	return d.buf[at : at+n : at+n], nil
 }
 
-func (d *Decoder) str() (string, *Error) {
+// text is the next string, as a view.
+func (d *Decoder) text() ([]byte, *Error) {
 	n, err := d.m.DecodeBytesLen()
 	if err != nil {
-		return "", ended(err)
+		return nil, ended(err)
 	}
 	if n > d.lim.String {
-		return "", Errorf(BadFrame, "a string of %d bytes, want at most %d", n, d.lim.String)
+		return nil, Errorf(BadFrame, "a string of %d bytes, want at most %d", n, d.lim.String)
 	}
 	b, e := d.take(n)
 	if e != nil {
-		return "", e
+		return nil, e
 	}
 	if !utf8.Valid(b) {
-		return "", Errorf(BadFrame, "a string is not UTF-8")
+		return nil, Errorf(BadFrame, "a string is not UTF-8")
 	}
-	return string(b), nil
+	return b, nil
 }
 
 // value reads one value at the given depth.
@@ -145,11 +149,14 @@ func (d *Decoder) value(depth int) (any, *Error) {
 		v, err := d.m.DecodeFloat64()
 		return v, fault(err)
 	case msgpcode.IsString(c):
-		s, e := d.str()
+		b, e := d.text()
 		if e != nil {
 			return nil, e
 		}
-		return s, nil
+		if w, ok := words[string(b)]; ok {
+			return w.value, nil
+		}
+		return string(b), nil
 	case msgpcode.IsBin(c):
 		n, err := d.m.DecodeBytesLen()
 		if err != nil {
@@ -197,46 +204,60 @@ func (d *Decoder) ext() (any, *Error) {
 	return a, nil
 }
 
-// room refuses a container that announces more entries than bytes are left, and one that is nested too deeply.
-func (d *Decoder) room(n, depth int) *Error {
-	if depth > d.lim.Depth {
-		return Errorf(BadFrame, "nested deeper than %d levels", d.lim.Depth)
+// room books n entries of size bytes at least each, and refuses more than can be there: what open containers are still
+// owed needs its bytes too, so that everything allocated ahead is covered by bytes of its own.
+func (d *Decoder) room(n, size int) *Error {
+	if left := d.r.Len() - d.owed; n > left/size {
+		return Errorf(BadFrame, "%d entries are announced where %d bytes are left", n, max(left, 0))
 	}
-	if n < 0 || n > d.r.Len() {
-		return Errorf(BadFrame, "%d entries are announced where %d bytes are left", n, d.r.Len())
+	d.values += n
+	if d.values > d.lim.values() {
+		return Errorf(BadFrame, "a message of more than %d values", d.lim.values())
 	}
+	d.owed += n * size
 	return nil
 }
 
-// grain bounds what is allocated for a container before its entries have been seen: an entry of one byte on the wire
-// takes up to 40 in memory.
-const grain = 64
+// deep refuses a container that is nested too deeply.
+func (d *Decoder) deep(depth int) *Error {
+	if depth > d.lim.Depth {
+		return Errorf(BadFrame, "nested deeper than %d levels", d.lim.Depth)
+	}
+	return nil
+}
 
 func (d *Decoder) list(depth int) (any, *Error) {
 	n, err := d.m.DecodeArrayLen()
 	if err != nil {
 		return nil, ended(err)
 	}
-	if e := d.room(n, depth); e != nil {
+	if e := d.deep(depth); e != nil {
 		return nil, e
 	}
-	out := make([]any, 0, min(n, grain))
-	for range n {
+	if e := d.room(n, 1); e != nil {
+		return nil, e
+	}
+	out := make([]any, n)
+	for i := range out {
+		d.owed--
 		v, e := d.value(depth + 1)
 		if e != nil {
 			return nil, e
 		}
-		out = append(out, v)
+		out[i] = v
 	}
 	return out, nil
 }
+
+// fewKeys is up to where keys are compared one by one; more go into a set, or a large map would cost its square.
+const fewKeys = 16
 
 func (d *Decoder) mapping(depth int) (any, *Error) {
 	n, err := d.m.DecodeMapLen()
 	if err != nil {
 		return nil, ended(err)
 	}
-	if e := d.room(2*n, depth); e != nil {
+	if e := d.room(n, 2); e != nil {
 		return nil, e
 	}
 	if n > 0 && d.enc == MPNP {
@@ -244,9 +265,16 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 			return d.numpy(n)
 		}
 	}
-	out := make(Map, 0, min(n, grain))
+	if e := d.deep(depth); e != nil {
+		return nil, e
+	}
+	out := make(Map, 0, n)
 	var seen map[string]struct{}
+	if n > fewKeys {
+		seen = make(map[string]struct{}, n)
+	}
 	for range n {
+		d.owed -= 2
 		c, err := d.m.PeekCode()
 		if err != nil {
 			return nil, ended(err)
@@ -254,23 +282,23 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 		if !msgpcode.IsString(c) {
 			return nil, Errorf(BadFrame, "a key that is no string")
 		}
-		key, e := d.str()
+		b, e := d.text()
 		if e != nil {
 			return nil, e
 		}
-		// Few keys are compared one by one; more go into a set, or a large map would cost its square.
-		if n <= 16 {
-			if out.Has(key) {
-				return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
-			}
+		var key string
+		if w, ok := words[string(b)]; ok {
+			key = w.key
 		} else {
-			if seen == nil {
-				seen = make(map[string]struct{}, grain)
-			}
-			if _, twice := seen[key]; twice {
-				return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
-			}
+			key = string(b)
+		}
+		twice := seen == nil && out.Has(key)
+		if seen != nil {
+			_, twice = seen[key]
 			seen[key] = struct{}{}
+		}
+		if twice {
+			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
 		}
 		v, e := d.value(depth + 1)
 		if e != nil {
@@ -281,173 +309,22 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 	return out, nil
 }
 
-// numpy reads the n entries of an array as msgpack-numpy writes it: keys are bytes.
-func (d *Decoder) numpy(n int) (any, *Error) {
-	var (
-		a    Array
-		nd   bool
-		seen = map[string]bool{}
-	)
-	for range n {
-		c, err := d.m.PeekCode()
-		if err != nil {
-			return nil, ended(err)
-		}
-		if !msgpcode.IsBin(c) {
-			return nil, Errorf(BadFrame, "an array of msgpack-numpy with a key that is not bytes")
-		}
-		k, err := d.m.DecodeBytesLen()
-		if err != nil {
-			return nil, ended(err)
-		}
-		b, e := d.take(k)
-		if e != nil {
-			return nil, e
-		}
-		key := string(b)
-		if seen[key] {
-			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
-		}
-		seen[key] = true
-		v, e := d.value(d.lim.Depth) // nothing is nested but the shape
-		if e != nil {
-			return nil, e
-		}
-		ok := true
-		switch key {
-		case "nd":
-			nd, ok = v.(bool)
-		case "type":
-			var s string
-			if s, ok = v.(string); ok {
-				a.DType, ok = numpyType(s)
-			}
-		case "kind":
-			b, isBytes := v.([]byte)
-			ok = isBytes && len(b) == 0
-		case "shape":
-			var list []any
-			list, ok = v.([]any)
-			for _, x := range list {
-				i, whole := x.(int64)
-				ok = ok && whole && i >= 0 && i < 1<<32
-				a.Shape = append(a.Shape, int(i))
-			}
-			ok = ok && len(a.Shape) <= maxDims
-		case "data":
-			a.Data, ok = v.([]byte)
-		default:
-			ok = false
-		}
-		if !ok {
-			return nil, Errorf(BadFrame, "an array of msgpack-numpy with a bad entry %.40q", key)
-		}
-	}
-	if !seen["nd"] || !seen["type"] || !seen["data"] || nd && !seen["shape"] {
-		return nil, Errorf(BadFrame, "an array of msgpack-numpy that lacks nd, type, shape or data")
-	}
-	if a.Shape == nil {
-		a.Shape = []int{}
-	}
-	count, ok := elements(a.Shape, a.DType.Size(), len(a.Data))
-	if !ok || count*a.DType.Size() != len(a.Data) {
-		return nil, Errorf(BadFrame, "an array of %v %s has %d bytes of data", a.Shape, a.DType, len(a.Data))
-	}
-	return a, nil
+// word is a string of the protocol, as it stands in messages.
+type word struct {
+	key   string
+	value any // the same
 }
 
-// numpyType is the type of numpy's array-protocol string.
-func numpyType(s string) (DType, bool) {
-	for d := Bool; d.valid(); d++ {
-		if dtypes[d].numpy == s {
-			return d, true
-		}
+// words saves allocating the strings that nearly every message has.
+var words = func() map[string]word {
+	m := map[string]word{}
+	for _, s := range []string{
+		OpHello, OpWelcome, OpOpen, OpReset, OpStep, OpSend, OpRecv, OpMasks, OpCall, OpRender, OpSnapshot, OpRestore,
+		OpClose, OpPing, OpBye, OpError, "id", "re", "op", "h", "a", "t", "r", "te", "tr", "ids", "which", "seed", "obs", "info", "fin",
+		"options", "method", "args", "ret", "mask", "episode", "l", "elapsed_s", "invalid", "qlen", MaskKey,
+		"_" + MaskKey, "_episode", "_invalid",
+	} {
+		m[s] = word{s, s}
 	}
-	return 0, false
-}
-
-// decodeJSON reads a message in JSON. Arrays are lists there.
-func decodeJSON(frame []byte, lim Limits) (Map, *Error) {
-	if !utf8.Valid(frame) {
-		return nil, Errorf(BadFrame, "the message is not UTF-8")
-	}
-	d := json.NewDecoder(bytes.NewReader(frame))
-	d.UseNumber()
-	v, e := jsonValue(d, lim, 1)
-	if e != nil {
-		return nil, e
-	}
-	m, ok := v.(Map)
-	if !ok {
-		return nil, &Error{Code: BadFrame, Msg: "message", Got: describe(v), Want: "a map"}
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, Errorf(BadFrame, "something follows the message")
-	}
-	return m, nil
-}
-
-func jsonValue(d *json.Decoder, lim Limits, depth int) (any, *Error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, ended(err)
-	}
-	switch t := t.(type) {
-	case nil, bool:
-		return t, nil
-	case string:
-		if len(t) > lim.String {
-			return nil, Errorf(BadFrame, "a string of %d bytes, want at most %d", len(t), lim.String)
-		}
-		return t, nil
-	case json.Number:
-		if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
-			return n, nil
-		}
-		if n, err := strconv.ParseUint(t.String(), 10, 64); err == nil {
-			return n, nil
-		}
-		f, err := t.Float64()
-		if err != nil {
-			return nil, Errorf(BadFrame, "number %.40s cannot be held", t)
-		}
-		return f, nil
-	}
-	if depth > lim.Depth {
-		return nil, Errorf(BadFrame, "nested deeper than %d levels", lim.Depth)
-	}
-	if t == json.Delim('[') {
-		out := []any{}
-		for d.More() {
-			v, e := jsonValue(d, lim, depth+1)
-			if e != nil {
-				return nil, e
-			}
-			out = append(out, v)
-		}
-		_, err = d.Token()
-		return out, fault(err)
-	}
-	out, seen := Map{}, map[string]struct{}{}
-	for d.More() {
-		k, err := d.Token()
-		if err != nil {
-			return nil, ended(err)
-		}
-		key, ok := k.(string)
-		if !ok || len(key) > lim.String {
-			return nil, Errorf(BadFrame, "a key that is no string, or too long")
-		}
-		if _, twice := seen[key]; twice {
-			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
-		}
-		seen[key] = struct{}{}
-		v, e := jsonValue(d, lim, depth+1)
-		if e != nil {
-			return nil, e
-		}
-		out = append(out, Pair{key, v})
-	}
-	_, err = d.Token()
-	return out, fault(err)
-}
+	return m
+}()

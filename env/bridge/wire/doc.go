@@ -6,6 +6,8 @@
 // environments beyond env.Spec (env/bridge/server and env/bridge/client do).
 package wire
 
+import "math"
+
 // Proto is the major version of the protocol.
 const Proto = 1
 
@@ -41,7 +43,15 @@ const (
 type Limits struct {
 	Depth  int // nesting, the top map being level 1
 	String int // bytes of one string or key
+	Values int // entries of all lists and maps together; 0 = as many as the bytes allow
+}
+
+func (l Limits) values() int {
+	if l.Values <= 0 {
+		return math.MaxInt
+	}
+	return l.Values
 }
 
 // DefaultLimits are those of the protocol.
-func DefaultLimits() Limits { return Limits{Depth: 16, String: 64 << 10} }
+func DefaultLimits() Limits { return Limits{Depth: 16, String: 64 << 10, Values: 1 << 20} }

@@ -2,11 +2,11 @@ package wire
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -15,21 +15,22 @@ import (
 // themselves. A message that breaks this is a bug of the caller and panics. The zero Writer is not usable; a Writer is
 // not safe for concurrent use, and allocates nothing once its buffer has grown.
 type Writer struct {
-	enc Encoding
-	buf buffer
-	m   *msgpack.Encoder
+	enc  Encoding
+	buf  buffer
+	m    *msgpack.Encoder
+	open []container // what is left of each open container
 
-	// JSON: what is left of each open container, and the array whose data the caller is filling.
-	open    []container
+	// JSON: the array whose data the caller is filling.
 	pending Array
 	waiting bool
 	scratch []byte
 }
 
 type container struct {
-	left  int
+	left  int // entries to come
 	isMap bool
-	first bool
+	first bool // none has come yet
+	keyed bool // a map's next entry has its key
 }
 
 // buffer is the end of a slice as an io.Writer.
@@ -70,6 +71,9 @@ func (w *Writer) Bytes() []byte {
 // Len is the number of bytes so far.
 func (w *Writer) Len() int { return len(w.Bytes()) }
 
+// Complete tells whether a whole value has been written: something, and every container has all its entries.
+func (w *Writer) Complete() bool { return len(w.Bytes()) > 0 && len(w.open) == 0 }
+
 // must is for errors that cannot happen: the buffer takes everything.
 func must(err error) {
 	if err != nil {
@@ -95,47 +99,21 @@ func (w *Writer) Request(id uint32, op string, n int) {
 	w.Uint(uint64(id))
 }
 
-// Map begins a map of n entries, each a Key and a value.
-func (w *Writer) Map(n int) {
-	if w.enc != JSON {
-		must(w.m.EncodeMapLen(n))
-		return
-	}
-	w.before()
-	w.begin('{', n, true)
-}
-
-// List begins a list of n values.
-func (w *Writer) List(n int) {
-	if w.enc != JSON {
-		must(w.m.EncodeArrayLen(n))
-		return
-	}
-	w.before()
-	w.begin('[', n, false)
-}
-
-func (w *Writer) begin(c byte, n int, isMap bool) {
-	w.buf.b = append(w.buf.b, c)
-	w.open = append(w.open, container{n, isMap, true})
-	w.end()
-}
-
-// before writes what stands before a value in JSON.
+// before books a value in the container that it stands in, and writes what JSON has before it.
 func (w *Writer) before() {
 	w.flush()
 	if len(w.open) == 0 {
 		return
 	}
 	c := &w.open[len(w.open)-1]
-	if c.left == 0 {
-		panic("wire: a container has more entries than announced")
+	if c.isMap != c.keyed {
+		panic("wire: a value in a map without a key")
 	}
 	c.left--
-	if !c.isMap && !c.first {
+	if w.enc == JSON && !c.isMap && !c.first {
 		w.buf.b = append(w.buf.b, ',')
 	}
-	c.first = false
+	c.first, c.keyed = false, false
 }
 
 // end closes the containers that are complete.
@@ -146,123 +124,152 @@ func (w *Writer) end() {
 			return
 		}
 		w.open = w.open[:len(w.open)-1]
-		if c.isMap {
-			w.buf.b = append(w.buf.b, '}')
-		} else {
-			w.buf.b = append(w.buf.b, ']')
+		if w.enc == JSON {
+			w.buf.b = append(w.buf.b, closing(c.isMap))
 		}
 	}
 }
 
+func (w *Writer) begin(n int, isMap bool) {
+	if n < 0 {
+		panic(fmt.Sprintf("wire: a container of %d entries", n))
+	}
+	w.open = append(w.open, container{left: n, isMap: isMap, first: true})
+	w.end()
+}
+
+// Map begins a map of n entries, each a Key and a value.
+func (w *Writer) Map(n int) {
+	w.before()
+	if w.enc == JSON {
+		w.buf.b = append(w.buf.b, '{')
+	} else {
+		must(w.m.EncodeMapLen(n))
+	}
+	w.begin(n, true)
+}
+
+// List begins a list of n values.
+func (w *Writer) List(n int) {
+	w.before()
+	if w.enc == JSON {
+		w.buf.b = append(w.buf.b, '[')
+	} else {
+		must(w.m.EncodeArrayLen(n))
+	}
+	w.begin(n, false)
+}
+
 // Key writes the key of the next entry of a map.
 func (w *Writer) Key(k string) {
+	w.flush()
+	if len(w.open) == 0 {
+		panic("wire: key " + k + " outside a map, or more entries than announced")
+	}
+	c := &w.open[len(w.open)-1]
+	if !c.isMap || c.keyed {
+		panic("wire: key " + k + " in place of a value")
+	}
+	c.keyed = true
 	if w.enc != JSON {
-		must(w.m.EncodeString(k))
+		w.str(k)
 		return
 	}
-	w.flush()
-	if len(w.open) == 0 || !w.open[len(w.open)-1].isMap {
-		panic("wire: a key outside a map")
-	}
-	if !w.open[len(w.open)-1].first {
+	if !c.first {
 		w.buf.b = append(w.buf.b, ',')
 	}
-	w.text(k)
-	w.buf.b = append(w.buf.b, ':')
+	w.buf.b = append(appendText(w.buf.b, k), ':')
 }
 
-func (w *Writer) text(s string) {
-	b, err := json.Marshal(s)
-	must(err)
-	w.buf.b = append(w.buf.b, b...)
-}
-
-// Str writes a string.
+// Str writes a string. Bytes that are not UTF-8 become U+FFFD, for a reader would refuse the whole message.
 func (w *Writer) Str(s string) {
-	if w.enc != JSON {
-		must(w.m.EncodeString(s))
-		return
-	}
 	w.before()
-	w.text(s)
+	if w.enc == JSON {
+		w.buf.b = appendText(w.buf.b, s)
+	} else {
+		w.str(s)
+	}
 	w.end()
+}
+
+func (w *Writer) str(s string) {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	must(w.m.EncodeString(s))
 }
 
 // Int writes a whole number.
 func (w *Writer) Int(v int64) {
-	if w.enc != JSON {
-		must(w.m.EncodeInt(v))
-		return
-	}
 	w.before()
-	w.buf.b = strconv.AppendInt(w.buf.b, v, 10)
+	if w.enc == JSON {
+		w.buf.b = strconv.AppendInt(w.buf.b, v, 10)
+	} else {
+		must(w.m.EncodeInt(v))
+	}
 	w.end()
 }
 
 // Uint writes a whole number.
 func (w *Writer) Uint(v uint64) {
-	if w.enc != JSON {
-		must(w.m.EncodeUint(v))
-		return
-	}
 	w.before()
-	w.buf.b = strconv.AppendUint(w.buf.b, v, 10)
+	if w.enc == JSON {
+		w.buf.b = strconv.AppendUint(w.buf.b, v, 10)
+	} else {
+		must(w.m.EncodeUint(v))
+	}
 	w.end()
 }
 
 // Float writes a number. JSON has no NaN and no infinities: they become null.
 func (w *Writer) Float(v float64) {
-	if w.enc != JSON {
-		must(w.m.EncodeFloat64(v))
-		return
-	}
 	w.before()
-	w.number(v, 64)
-	w.end()
-}
-
-func (w *Writer) number(v float64, bits int) {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		w.buf.b = append(w.buf.b, "null"...)
-		return
+	if w.enc == JSON {
+		w.buf.b = appendNumber(w.buf.b, v, 64)
+	} else {
+		must(w.m.EncodeFloat64(v))
 	}
-	w.buf.b = strconv.AppendFloat(w.buf.b, v, 'g', -1, bits)
+	w.end()
 }
 
 // Bool writes a boolean.
 func (w *Writer) Bool(v bool) {
-	if w.enc != JSON {
-		must(w.m.EncodeBool(v))
-		return
-	}
 	w.before()
-	w.buf.b = strconv.AppendBool(w.buf.b, v)
+	if w.enc == JSON {
+		w.buf.b = strconv.AppendBool(w.buf.b, v)
+	} else {
+		must(w.m.EncodeBool(v))
+	}
 	w.end()
 }
 
 // Nil writes nothing, as a value.
 func (w *Writer) Nil() {
-	if w.enc != JSON {
-		must(w.m.EncodeNil())
-		return
-	}
 	w.before()
-	w.buf.b = append(w.buf.b, "null"...)
+	if w.enc == JSON {
+		w.buf.b = append(w.buf.b, "null"...)
+	} else {
+		must(w.m.EncodeNil())
+	}
 	w.end()
 }
 
 // Bin writes a blob; in JSON it is a string in base64.
 func (w *Writer) Bin(b []byte) {
-	if w.enc != JSON {
-		must(w.m.EncodeBytesLen(len(b)))
-		w.buf.b = append(w.buf.b, b...)
-		return
-	}
 	w.before()
-	w.buf.b = append(w.buf.b, '"')
-	w.buf.b = base64.StdEncoding.AppendEncode(w.buf.b, b)
-	w.buf.b = append(w.buf.b, '"')
+	if w.enc == JSON {
+		w.buf.b = append(w.buf.b, '"')
+		w.buf.b = base64.StdEncoding.AppendEncode(w.buf.b, b)
+		w.buf.b = append(w.buf.b, '"')
+	} else {
+		w.bin(b)
+	}
 	w.end()
+}
+
+func (w *Writer) bin(b []byte) {
+	must(w.m.EncodeBytesLen(len(b)))
+	w.buf.b = append(w.buf.b, b...)
 }
 
 // Array announces an array and returns the room for its data, C-order and little-endian, which the caller fills
@@ -272,8 +279,14 @@ func (w *Writer) Array(d DType, shape ...int) []byte {
 	for _, k := range shape {
 		n *= k
 	}
-	switch w.enc {
-	case Ext:
+	w.before()
+	if w.enc == JSON {
+		w.scratch = slices.Grow(w.scratch[:0], n)[:n]
+		w.pending = Array{d, append(w.pending.Shape[:0], shape...), w.scratch}
+		w.waiting = true
+		return w.scratch
+	}
+	if w.enc == Ext {
 		h := header(len(shape))
 		must(w.m.EncodeExtHeader(ExtArray, h+n))
 		at := len(w.buf.b)
@@ -284,88 +297,31 @@ func (w *Writer) Array(d DType, shape ...int) []byte {
 		for len(w.buf.b) < at+h {
 			w.buf.b = append(w.buf.b, 0)
 		}
-		return w.room(n)
-	case MPNP:
+	} else {
+		// The order of msgpack-numpy, whose readers want the keys to be bytes.
 		must(w.m.EncodeMapLen(5))
-		w.Bin(keyND)
-		w.Bool(true)
-		w.Bin(keyType)
-		w.Str(dtypes[d].numpy)
-		w.Bin(keyKind)
-		w.Bin(nil2)
-		w.Bin(keyShape)
-		w.List(len(shape))
+		w.bin(keyND)
+		must(w.m.EncodeBool(true))
+		w.bin(keyType)
+		must(w.m.EncodeString(dtypes[d].numpy))
+		w.bin(keyKind)
+		w.bin(nil)
+		w.bin(keyShape)
+		must(w.m.EncodeArrayLen(len(shape)))
 		for _, k := range shape {
-			w.Int(int64(k))
+			must(w.m.EncodeInt(int64(k)))
 		}
-		w.Bin(keyData)
+		w.bin(keyData)
 		must(w.m.EncodeBytesLen(n))
-		return w.room(n)
 	}
-	w.before()
-	w.scratch = slices.Grow(w.scratch[:0], n)[:n]
-	w.pending = Array{d, append(w.pending.Shape[:0], shape...), w.scratch}
-	w.waiting = true
-	return w.scratch
-}
-
-// The keys of msgpack-numpy, and its empty kind.
-var (
-	keyND, keyType, keyKind = []byte("nd"), []byte("type"), []byte("kind")
-	keyShape, keyData       = []byte("shape"), []byte("data")
-	nil2                    = []byte{}
-)
-
-// room makes the message n bytes longer.
-func (w *Writer) room(n int) []byte {
 	at := len(w.buf.b)
 	w.buf.b = slices.Grow(w.buf.b, n)[:at+n]
+	w.end()
 	return w.buf.b[at:]
 }
 
-// flush writes the pending array of a JSON message as nested lists.
-func (w *Writer) flush() {
-	if !w.waiting {
-		return
-	}
-	w.waiting = false
-	w.nested(w.pending.Shape, 0, w.pending.Len())
-	w.end()
-}
-
-func (w *Writer) nested(shape []int, from, n int) {
-	a := &w.pending
-	if len(shape) == 0 {
-		switch {
-		case a.DType == Bool:
-			w.buf.b = strconv.AppendBool(w.buf.b, a.Data[from] != 0)
-		case a.DType == F32 || a.DType == F16:
-			w.number(a.Float(from), 32)
-		case a.DType == F64:
-			w.number(a.Float(from), 64)
-		case a.DType == U64:
-			v, ok := a.Int(from)
-			if !ok {
-				w.buf.b = strconv.AppendUint(w.buf.b, uint64(v), 10)
-				return
-			}
-			w.buf.b = strconv.AppendInt(w.buf.b, v, 10)
-		default:
-			v, _ := a.Int(from)
-			w.buf.b = strconv.AppendInt(w.buf.b, v, 10)
-		}
-		return
-	}
-	w.buf.b = append(w.buf.b, '[')
-	for i := range shape[0] {
-		if i > 0 {
-			w.buf.b = append(w.buf.b, ',')
-		}
-		each := n / max(shape[0], 1)
-		w.nested(shape[1:], from+i*each, each)
-	}
-	w.buf.b = append(w.buf.b, ']')
-}
+// The keys of msgpack-numpy.
+var keyND, keyType, keyKind, keyShape, keyData = []byte("nd"), []byte("type"), []byte("kind"), []byte("shape"), []byte("data")
 
 // F32 writes an array of float32.
 func (w *Writer) F32(data []float32, shape ...int) { PutF32(w.Array(F32, shape...), data) }
@@ -375,75 +331,3 @@ func (w *Writer) F64(data []float64, shape ...int) { PutF64(w.Array(F64, shape..
 
 // Bools writes an array of booleans of one dimension.
 func (w *Writer) Bools(data []bool) { PutBool(w.Array(Bool, len(data)), data) }
-
-// Value writes any decoded value, and what Go programs have in its place: int, float32, map[string]any (sorted by
-// key), []string, []int, []float64 (a list each), *Space.
-func (w *Writer) Value(v any) {
-	switch v := v.(type) {
-	case nil:
-		w.Nil()
-	case bool:
-		w.Bool(v)
-	case int:
-		w.Int(int64(v))
-	case int32:
-		w.Int(int64(v))
-	case int64:
-		w.Int(v)
-	case uint32:
-		w.Uint(uint64(v))
-	case uint64:
-		w.Uint(v)
-	case float32:
-		w.Float(float64(v))
-	case float64:
-		w.Float(v)
-	case string:
-		w.Str(v)
-	case []byte:
-		w.Bin(v)
-	case Array:
-		copy(w.Array(v.DType, v.Shape...), v.Data)
-	case []any:
-		w.List(len(v))
-		for _, x := range v {
-			w.Value(x)
-		}
-	case []string:
-		w.List(len(v))
-		for _, x := range v {
-			w.Str(x)
-		}
-	case []int:
-		w.List(len(v))
-		for _, x := range v {
-			w.Int(int64(x))
-		}
-	case []float64:
-		w.List(len(v))
-		for _, x := range v {
-			w.Float(x)
-		}
-	case Map:
-		w.Map(len(v))
-		for _, p := range v {
-			w.Key(p.Key)
-			w.Value(p.Value)
-		}
-	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		w.Map(len(v))
-		for _, k := range keys {
-			w.Key(k)
-			w.Value(v[k])
-		}
-	case *Space:
-		v.write(w)
-	default:
-		panic(fmt.Sprintf("wire: a value of type %T", v))
-	}
-}

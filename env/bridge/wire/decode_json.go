@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// jsonDecoder reads one message in JSON. Arrays are lists there, and blobs strings in base64.
+type jsonDecoder struct {
+	d      *json.Decoder
+	lim    Limits
+	values int
+}
+
+func decodeJSON(frame []byte, lim Limits) (Map, *Error) {
+	if !utf8.Valid(frame) {
+		return nil, Errorf(BadFrame, "the message is not UTF-8")
+	}
+	d := jsonDecoder{d: json.NewDecoder(bytes.NewReader(frame)), lim: lim}
+	d.d.UseNumber()
+	v, e := d.value(1)
+	if e != nil {
+		return nil, e
+	}
+	m, ok := v.(Map)
+	if !ok {
+		return nil, &Error{Code: BadFrame, Msg: "message", Got: describe(v), Want: "a map"}
+	}
+	if _, err := d.d.Token(); err != io.EOF {
+		return nil, Errorf(BadFrame, "something follows the message")
+	}
+	return m, nil
+}
+
+func (d *jsonDecoder) value(depth int) (any, *Error) {
+	if d.values++; d.values > d.lim.values() {
+		return nil, Errorf(BadFrame, "a message of more than %d values", d.lim.values())
+	}
+	t, err := d.d.Token()
+	if err != nil {
+		return nil, ended(err)
+	}
+	switch t := t.(type) {
+	case string:
+		return d.text(t)
+	case json.Number:
+		return number(t.String())
+	case json.Delim:
+		if depth > d.lim.Depth {
+			return nil, Errorf(BadFrame, "nested deeper than %d levels", d.lim.Depth)
+		}
+		if t == '[' {
+			return d.list(depth)
+		}
+		return d.mapping(depth)
+	}
+	return t, nil // nil or a boolean
+}
+
+// text is a string; one that is longer than strings may be is a blob.
+func (d *jsonDecoder) text(s string) (any, *Error) {
+	if len(s) <= d.lim.String {
+		return s, nil
+	}
+	b, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) {
+		return nil, Errorf(BadFrame, "a string of %d bytes, want at most %d where it is no blob in base64", len(s), d.lim.String)
+	}
+	return b, nil
+}
+
+// number is an int64 or a uint64 where s has neither point nor exponent, a float64 where it has. What would lose digits
+// that way is refused.
+func number(s string) (any, *Error) {
+	if strings.ContainsAny(s, ".eE") {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return nil, Errorf(BadFrame, "number %.40s is too large", s)
+		}
+		return f, nil
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return nil, Errorf(BadFrame, "integer %.40s, want 64 bits", s)
+	}
+	return n, nil
+}
+
+func (d *jsonDecoder) list(depth int) (any, *Error) {
+	out := []any{}
+	for d.d.More() {
+		v, e := d.value(depth + 1)
+		if e != nil {
+			return nil, e
+		}
+		out = append(out, v)
+	}
+	_, err := d.d.Token()
+	return out, fault(err)
+}
+
+func (d *jsonDecoder) mapping(depth int) (any, *Error) {
+	out := Map{}
+	var seen map[string]struct{}
+	for d.d.More() {
+		k, err := d.d.Token()
+		if err != nil {
+			return nil, ended(err)
+		}
+		key, ok := k.(string)
+		if !ok || len(key) > d.lim.String {
+			return nil, Errorf(BadFrame, "a key that is no string, or too long")
+		}
+		if len(out) == fewKeys {
+			seen = make(map[string]struct{}, 2*fewKeys)
+			for _, p := range out {
+				seen[p.Key] = struct{}{}
+			}
+		}
+		twice := seen == nil && out.Has(key)
+		if seen != nil {
+			_, twice = seen[key]
+			seen[key] = struct{}{}
+		}
+		if twice {
+			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
+		}
+		v, e := d.value(depth + 1)
+		if e != nil {
+			return nil, e
+		}
+		out = append(out, Pair{key, v})
+	}
+	_, err := d.d.Token()
+	return out, fault(err)
+}
