@@ -14,15 +14,22 @@ import sys
 from pathlib import Path
 
 from setuptools import setup
-from setuptools.command.build_py import build_py
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 from setuptools.dist import Distribution
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 NAME = "gymctl.exe" if os.environ.get("GOOS", "windows" if os.name == "nt" else "") == "windows" else "gymctl"
 
-_GOARCH = {"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "ppc64le": "ppc64le", "s390x": "s390x", "riscv64": "riscv64"}
+_GOARCH = {
+    "amd64": "x86_64",
+    "arm64": "aarch64",
+    "386": "i686",
+    "ppc64le": "ppc64le",
+    "s390x": "s390x",
+    "riscv64": "riscv64",
+}
 
 
 def wanted() -> bool:

@@ -15,8 +15,9 @@ import threading
 import time
 import warnings
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any
 
 from . import server as _server
 from ._keeper import keeper
@@ -276,9 +277,7 @@ class Client:
             try:
                 reply = decode(conn.recv(deadline, self._probe))
             except TimeoutError:
-                raise ReplyTimeout(
-                    f"hello: {self.url} did not answer within {left:g} s", "hello", left
-                ) from None
+                raise ReplyTimeout(f"hello: {self.url} did not answer within {left:g} s", "hello", left) from None
             except Closed as e:
                 raise error_from_close(e.code, e.reason, "hello") from None
             if reply.get("op") == "error":
@@ -286,7 +285,9 @@ class Client:
             if reply.get("op") != "welcome" or reply.get("re") != 1:
                 raise ProtocolError(f"hello: the server answered {reply.get('op')!r}, want 'welcome'")
             if not isinstance(reply.get("proto"), int) or not PROTOCOL[0] <= reply["proto"] <= PROTOCOL[1]:
-                raise ProtocolError(f"hello: protocol version {reply.get('proto')!r}, want {PROTOCOL[0]} to {PROTOCOL[1]}")
+                raise ProtocolError(
+                    f"hello: protocol version {reply.get('proto')!r}, want {PROTOCOL[0]} to {PROTOCOL[1]}"
+                )
             if reply.get("enc") != "ext":
                 raise ProtocolError(f"hello: the server chose encoding {reply.get('enc')!r}, want 'ext'")
             limits = reply.get("limits")
@@ -304,7 +305,11 @@ class Client:
     # Requests.
 
     def request(
-        self, op: str, fields: Mapping[str, Any] | None = None, timeout: float | None = None, handle: Handle | None = None
+        self,
+        op: str,
+        fields: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        handle: Handle | None = None,
     ) -> dict[str, Any]:
         """Sends a request and waits for its reply.
 
@@ -500,9 +505,7 @@ class Client:
         if op == "drain":
             self.draining = True
             self.notices.append(text or "draining")
-            warnings.warn(
-                DrainWarning(f"{self.url} is shutting down: {text or 'finish what is open'}"), stacklevel=6
-            )
+            warnings.warn(DrainWarning(f"{self.url} is shutting down: {text or 'finish what is open'}"), stacklevel=6)
         elif op == "notice":
             self.notices.append(text)
         elif op == "error":

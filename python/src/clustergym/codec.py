@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import msgpack
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from .errors import ProtocolError
 
-__all__ = ["ARRAY_EXT", "Array", "array_prefix", "decode", "encode", "pack_array", "unpack_array", "writable"]
+__all__ = ["ARRAY_EXT", "Array", "array_prefix", "decode", "encode", "pack_array", "unpack_array"]
 
 #: The msgpack extension type of arrays.
 ARRAY_EXT = 78
@@ -26,9 +27,7 @@ Array = npt.NDArray[Any]
 _MAX_NDIM = 8
 _DTYPES: dict[int, np.dtype[Any]] = {
     code: np.dtype(name)
-    for code, name in enumerate(
-        ("bool", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8", "<f2"), 1
-    )
+    for code, name in enumerate(("bool", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8", "<f2"), 1)
 }
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
@@ -79,12 +78,8 @@ def unpack_array(data: bytes) -> Array:
     shape, dtype, offset, size = _layouts.get(head) or _layout(head, ndim)
     if len(data) != size:
         raise ProtocolError(f"array of {dtype} {shape}: {len(data)} bytes, want {size}")
-    return np.ndarray(shape, dtype, data, offset)
-
-
-def writable(a: Array) -> Array:
-    """A copy of an array as :func:`decode` made it, which may be written to."""
-    return a.copy()
+    found: Array = np.ndarray(shape, dtype, data, offset)
+    return found
 
 
 def _ext_hook(code: int, data: bytes) -> Any:
@@ -170,7 +165,9 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, Iterable):
         return list(value)
-    raise TypeError(f"a {type(value).__name__} cannot be sent: want None, bool, int, float, str, bytes, array, list or map")
+    raise TypeError(
+        f"a {type(value).__name__} cannot be sent: want None, bool, int, float, str, bytes, array, list or map"
+    )
 
 
 def _payload_size(a: Array) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from operator import index
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +27,7 @@ def open_fields(
     obs: str,
     mask: Sequence[str],
     invalid: str,
+    penalty: float | None,
     info: str | Sequence[str],
     autoreset: str,
     kwargs: Mapping[str, Any] | None,
@@ -42,6 +44,7 @@ def open_fields(
         "obs": obs,
         "mask": [mask] if isinstance(mask, str) else list(mask),
         "invalid": invalid,
+        "penalty": penalty,
         "info": info if isinstance(info, str) else list(info),
         "render_mode": render_mode,
     }
@@ -82,7 +85,9 @@ class RemoteEnv(gym.Env[Any, Any]):
         render_mode: ``"ansi"`` or None.
         obs: ``"dict"``, ``"flat"`` or ``"graph"``.
         mask: where action masks go: ``"info"``, ``"obs"``, both, or nowhere.
-        invalid: ``"noop"``, ``"penalty"`` or ``"error"``.
+        invalid: what a masked action does: ``"noop"`` takes the environment's own "do nothing" (or the lowest legal action)
+            instead, ``"penalty"`` does too and takes penalty off the reward, ``"error"`` refuses it.
+        penalty: None = the server's 0.1.
         info: ``"episode"``, ``"none"`` or a list of keys.
         copy: False returns read-only arrays without copying.
         kwargs: arguments of the environment.
@@ -110,6 +115,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         obs: str = "dict",
         mask: Sequence[str] = ("info",),
         invalid: str = "noop",
+        penalty: float | None = None,
         info: str | Sequence[str] = "episode",
         copy: bool = True,
         kwargs: Mapping[str, Any] | None = None,
@@ -119,10 +125,11 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._closed = True  # until it is open, so that a failure here leaves nothing to close
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}, want None or one of {self.metadata['render_modes']}")
-        fields = open_fields(obs, mask, invalid, info, "disabled", kwargs, env_kwargs, render_mode)
+        fields = open_fields(obs, mask, invalid, penalty, info, "disabled", kwargs, env_kwargs, render_mode)
         self._init = dict(
             env_id=env_id, url=url, token=token, client=client, timeout=timeout, render_mode=render_mode, obs=obs,
-            mask=mask, invalid=invalid, info=info, copy=copy, kwargs=fields["kwargs"], client_options=client_options,
+            mask=mask, invalid=invalid, penalty=penalty, info=info, copy=copy, kwargs=fields["kwargs"],
+            client_options=client_options,
         )  # fmt: skip
         self._own = client is None
         self.client = client or Client(url, token, timeout, **(client_options or {}))
@@ -152,9 +159,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             stats.bytes_in, stats.bytes_out = conn.bytes_in, conn.bytes_out
         return stats
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode; returns its first observation and info."""
         super().reset(seed=seed)
         self._check_open()
@@ -200,7 +205,8 @@ class RemoteEnv(gym.Env[Any, Any]):
             mask = self.handle.request("masks").get("mask")
         if not isinstance(mask, np.ndarray):
             raise ClusterGymError(f"{self.handle.env} has no action masks")
-        return mask[0].astype(np.bool_)
+        legal: npt.NDArray[np.bool_] = mask[0].astype(np.bool_)
+        return legal
 
     def render(self) -> Any:
         """The environment as text where render_mode is ``"ansi"``, None without one."""
@@ -254,7 +260,7 @@ class RemoteEnv(gym.Env[Any, Any]):
 
 _DEFAULTS: dict[str, Any] = dict(
     url=None, token=None, client=None, timeout=60.0, render_mode=None, obs="dict", mask=("info",), invalid="noop",
-    info="episode", copy=True, kwargs={}, client_options=None,
+    penalty=None, info="episode", copy=True, kwargs={}, client_options=None,
 )  # fmt: skip
 
 
@@ -282,7 +288,7 @@ def batch_action(space: gym.Space[Any], action: Any, n: int) -> Any:
 
 def frames(reply: Mapping[str, Any], n: int) -> list[Any]:
     """What a render reply shows, one entry per environment."""
-    shown = next((reply[key] for key in ("frames", "ret", "render") if key in reply), None)
+    shown = reply.get("render")
     if not isinstance(shown, (list, np.ndarray)) or len(shown) != n:
         raise ProtocolError(f"render: want {n} frames, got {type(shown).__name__}")
     return [f.copy() if isinstance(f, np.ndarray) else f for f in shown]

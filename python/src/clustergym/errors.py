@@ -6,7 +6,8 @@ exactly what it can handle. Every exception survives pickling, as worker process
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 __all__ = [
     "BadAction",
@@ -42,6 +43,7 @@ __all__ = [
     "UnknownOp",
     "Unsupported",
     "error_from_close",
+    "error_from_faults",
     "error_from_reply",
 ]
 
@@ -118,7 +120,10 @@ class RemoteError(ClusterGymError):
         want: what would have been right, ``None`` when not said.
         got: what was sent, ``None`` when not said.
         op: the operation that failed, as ``"step"``.
+        result: where only some environments of a batch failed: what the call would have returned, with zeros for those.
     """
+
+    result: Any = None
 
     def __init__(
         self,
@@ -140,8 +145,14 @@ class RemoteError(ClusterGymError):
         self.op = op
 
     def __str__(self) -> str:
-        where = f" (environments {', '.join(map(str, self.env))})" if self.env else ""
-        return f"{self.op or 'request'}: {self.code}: {self.message}{where}"
+        text = f"{self.op or 'request'}: {self.code}: {self.message}"
+        if self.got is not None:
+            text += f"; got {self.got}"
+        if self.want is not None:
+            text += f"; want {self.want}"
+        if self.env:
+            text += f" (environment{'s' if len(self.env) > 1 else ''} {', '.join(map(str, self.env))})"
+        return text
 
 
 class BadFrame(RemoteError):
@@ -256,6 +267,15 @@ _BY_CODE: dict[str, type[RemoteError]] = {
     "draining": Draining,
     "internal": InternalError,
 }
+
+
+def error_from_faults(faults: Any, op: str, result: Any) -> RemoteError:
+    """The exception for a reply that came although some environments failed; result is what came for the others."""
+    listed = [f for f in faults if isinstance(f, Mapping)] if isinstance(faults, (list, tuple)) else []
+    error = error_from_reply(listed[0] if listed else {}, op)
+    error.env = tuple(sorted({int(i) for f in listed for i in f.get("env") or ()}))
+    error.result = result
+    return error
 
 
 def error_from_reply(reply: Mapping[str, Any], op: str = "") -> RemoteError:

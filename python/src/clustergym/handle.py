@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -160,4 +161,3 @@ class Handle:
         self.spec, self.meta = {}, {}
         if not self._closed:
             self.ensure()
-

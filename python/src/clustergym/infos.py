@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -49,11 +50,10 @@ def _column(column: Any) -> Array:
         out[:] = column
         return out
     if column.ndim == 1:
-        if column.dtype.kind == "f":
-            return column.astype(np.float64)
-        if column.dtype.kind in "iu":
-            return column.astype(np.int64)
-    return column.copy()
+        kind = column.dtype.kind
+        wide = np.float64 if kind == "f" else np.int64 if kind in "iu" else column.dtype
+        return np.array(column, dtype=wide)
+    return np.array(column)
 
 
 def vector_info(info: Mapping[str, Any] | None, n: int, outer: Array | None = None) -> dict[str, Any]:

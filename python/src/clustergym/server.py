@@ -10,8 +10,9 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Sequence
+from typing import IO
 
 from .errors import ServerNotFound, ServerStartError
 

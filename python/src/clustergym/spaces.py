@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -27,7 +28,8 @@ def _bound(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], infinite: f
     elif isinstance(value, (list, tuple)):
         value = np.array([infinite if v is None else v for v in np.ravel(np.array(value, dtype=object))], np.float64)
         value = value.reshape(shape)
-    return np.broadcast_to(np.asarray(value, dtype=dtype), shape).copy()
+    full: Array = np.broadcast_to(np.asarray(value, dtype=dtype), shape).copy()
+    return full
 
 
 def parse_space(g: Any) -> spaces.Space[Any]:
@@ -81,7 +83,9 @@ def _parse(g: Mapping[str, Any]) -> spaces.Space[Any]:
         return spaces.Graph(cast(Any, parse_space(g["node"])), None if edge is None else cast(Any, parse_space(edge)))
     if kind == "seq":
         return spaces.Sequence(parse_space(g["s"]))
-    raise ProtocolError(f"space: kind {kind!r}, want box, discrete, mdiscrete, mbinary, dict, tuple, text, graph or seq")
+    raise ProtocolError(
+        f"space: kind {kind!r}, want box, discrete, mdiscrete, mbinary, dict, tuple, text, graph or seq"
+    )
 
 
 def check_batch(space: spaces.Space[Any], value: Any, n: int, name: str = "obs") -> None:
@@ -130,7 +134,7 @@ class Batch:
         self._whole: tuple[np.dtype[Any], tuple[int, ...]] | None = None
         plain = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
         if isinstance(space, plain):
-            self._whole = cast(Any, space.dtype), (n, *space.shape)
+            self._whole = cast(Any, space.dtype), (n, *cast(Any, space.shape))
         elif isinstance(space, spaces.Dict) and all(isinstance(sub, plain) for sub in space.spaces.values()):
             self._parts = [(key, cast(Any, sub.dtype), (n, *cast(Any, sub.shape))) for key, sub in space.spaces.items()]
 
@@ -145,7 +149,7 @@ class Batch:
                 if len(value) == len(self._parts):
                     for key, dtype, shape in self._parts:
                         part = value[key]
-                        if part.dtype is not dtype and part.dtype != dtype or part.shape != shape:
+                        if (part.dtype is not dtype and part.dtype != dtype) or part.shape != shape:
                             break
                     else:
                         return

@@ -208,8 +208,9 @@ def dial(
     except (OSError, websocket.WebSocketException) as e:
         raise Lost(f"connect: {url}: {e}") from e
     sock = ws.sock
+    assert sock is not None
     if ws.subprotocol != SUBPROTOCOL:
-        ws.shutdown()
+        sock.close()
         raise ProtocolError(f"{url} does not speak {SUBPROTOCOL}: it offers {ws.subprotocol!r}")
     return Connection(sock, max_frame)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from .client import Client, Stats
 from .codec import Array
 from .envs import batch_action, blob_of, frames, new_spec, open_fields
-from .errors import ClusterGymError, ProtocolError
+from .errors import ClusterGymError, ProtocolError, error_from_faults
 from .handle import Handle
 from .infos import spread_info, vector_info
 from .spaces import Batch, parse_space
@@ -65,6 +66,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         obs: str = "dict",
         mask: Sequence[str] = ("info",),
         invalid: str = "noop",
+        penalty: float | None = None,
         info: str | Sequence[str] = "episode",
         recv: str = "all",
         batch: int | None = None,
@@ -75,13 +77,13 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     ) -> None:
         self.closed = True  # until it is open, so that a failure here leaves nothing to close
         mode = autoreset_mode if isinstance(autoreset_mode, AutoresetMode) else AutoresetMode(autoreset_mode)
-        fields = open_fields(obs, mask, invalid, info, _MODES[mode], kwargs, env_kwargs, render_mode)
+        fields = open_fields(obs, mask, invalid, penalty, info, _MODES[mode], kwargs, env_kwargs, render_mode)
         if recv != "all":
             fields["recv"], fields["batch"] = recv, batch or num_envs
         self._init = dict(
             env_id=env_id, num_envs=num_envs, url=url, token=token, client=client, timeout=timeout, autoreset_mode=mode,
-            render_mode=render_mode, obs=obs, mask=mask, invalid=invalid, info=info, recv=recv, batch=batch, copy=copy,
-            kwargs=fields["kwargs"], client_options=client_options,
+            render_mode=render_mode, obs=obs, mask=mask, invalid=invalid, penalty=penalty, info=info, recv=recv,
+            batch=batch, copy=copy, kwargs=fields["kwargs"], client_options=client_options,
         )  # fmt: skip
         self._own = client is None
         self.client = client or Client(url, token, timeout, **(client_options or {}))
@@ -157,8 +159,12 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
                 which = None
         reply = self.handle.wait(self.handle.post_reset(seeds, which, options))
         self._step_id = None
-        if which is None:
-            return self._all(reply), self._infos(reply)
+        result = self._reset_some(reply, which) if which is not None else (self._all(reply), self._infos(reply))
+        if "fault" in reply:
+            raise error_from_faults(reply["fault"], "reset", result)
+        return result
+
+    def _reset_some(self, reply: Mapping[str, Any], which: Array) -> tuple[Any, dict[str, Any]]:
         rows = np.flatnonzero(which)
         obs = reply.get("obs")
         part = self._rows_batch(len(rows))
@@ -219,8 +225,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if self._plain and type(actions) is np.ndarray and actions.dtype.kind in "iu" and n == self.num_envs:
             if actions.shape == self._action_shape:
                 return actions
-        a = batch_action(self.single_action_space, actions, n)
-        return a
+        return batch_action(self.single_action_space, actions, n)
 
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the step that :meth:`step_async` began, timeout seconds at most (None: the client's)."""
@@ -233,9 +238,11 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         infos = self._infos(reply)
         fin = reply.get("fin")
         if fin and self._same_step:
-            self._add_final(infos, fin)
-        r, te, tr = self._flags(reply, n)
-        return obs, r, te, tr, infos
+            self._add_final(infos, fin, n)
+        result = (obs, *self._flags(reply, n), infos)
+        if "fault" in reply:
+            raise error_from_faults(reply["fault"], "step", result)
+        return result
 
     def _flags(self, reply: Mapping[str, Any], n: int) -> tuple[Array, Array, Array]:
         try:
@@ -248,7 +255,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             return r.copy(), te.copy(), tr.copy()
         return r, te, tr
 
-    def _add_final(self, infos: dict[str, Any], fin: Mapping[str, Any]) -> None:
+    def _add_final(self, infos: dict[str, Any], fin: Mapping[str, Any], n: int) -> None:
         try:
             rows = np.asarray(fin["ids"])
             obs = fin["obs"]
@@ -256,13 +263,13 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             raise ProtocolError(f"step: fin lacks {e}") from e
         part = self._rows_batch(len(rows))
         part.check(obs)
-        final = np.full(self.num_envs, None, dtype=object)
-        mask = np.zeros(self.num_envs, np.bool_)
+        final = np.full(n, None, dtype=object)
+        mask = np.zeros(n, np.bool_)
         mask[rows] = True
         for i, row in enumerate(rows):
             final[row] = part.one(obs, i, True)
         infos["final_obs"], infos["_final_obs"] = final, mask
-        infos["final_info"] = spread_info(fin.get("info"), rows, self.num_envs)
+        infos["final_info"] = spread_info(fin.get("info"), rows, n)
         infos["_final_info"] = mask.copy()
 
     # Stepping out of step.
@@ -298,8 +305,15 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         obs = self._rows_batch(n).all(reply.get("obs"), self.copy)
         infos = vector_info(reply.get("info"), n)
         infos["env_id"] = ids.astype(np.int64)
-        r, te, tr = self._flags(reply, n)
-        return obs, r, te, tr, infos
+        fin = reply.get("fin")
+        if fin and self._same_step:
+            # The rows of fin are environments; here they stand where their environment does in this batch.
+            place = {int(env): i for i, env in enumerate(ids)}
+            self._add_final(infos, {**fin, "ids": [place[int(env)] for env in fin["ids"]]}, n)
+        result = (obs, *self._flags(reply, n), infos)
+        if "fault" in reply:
+            raise error_from_faults(reply["fault"], "recv", result)
+        return result
 
     # The rest.
 
@@ -341,9 +355,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._mask = None
         return self._batch.all(self._obs, True), spread_info(reply.get("info"), rows, self.num_envs)
 
-    def remote_call(
-        self, method: str, args: Mapping[str, Any] | None = None, ids: Sequence[int] | None = None
-    ) -> Any:
+    def remote_call(self, method: str, args: Mapping[str, Any] | None = None, ids: Sequence[int] | None = None) -> Any:
         """Calls a method of the environments (or of some): ``set_task``, ``get_task``, ``sample_tasks``, ``metrics``,
         ``heuristic``; returns a list."""
         self._check_open()
