@@ -119,7 +119,10 @@ func (v *Vec) Recv(ctx context.Context, least int, b *env.Batch) (rows []int, er
 	for _, i := range s.rows {
 		r := &v.rows[i]
 		r.out = false
-		failed = failed || r.err != nil
+		if r.err != nil {
+			failed = true
+			continue
+		}
 		v.copyRow(b, s.call.b, i)
 		if r.final {
 			v.gather(b, i)

@@ -157,6 +157,10 @@ func (v *Vec) Task(i int) []float64 {
 // stream, -1 before the first. The row must not be out.
 func (v *Vec) Episode(i int) (seed uint64, k int) { return v.rows[i].seed, v.rows[i].episode }
 
+// Drop gives up row i's episode, if it has one: its environment has failed in a way that it does not report itself. The
+// row needs a Reset; its stream of episodes stays where it is. The row must not be out.
+func (v *Vec) Drop(i int) { v.rows[i].live = false }
+
 // Close closes all environments; later calls return env.ErrClosed. It waits for rows that are out: their contexts
 // are cancelled, and what they give is lost. Closing twice is harmless.
 func (v *Vec) Close() error {
