@@ -83,7 +83,7 @@ func (s *Space) readShape(m Map) *Error {
 		}
 		s.Shape[i] = int(d)
 	}
-	if _, ok := elements(s.Shape, 1, math.MaxInt32); !ok {
+	if _, ok := elements(s.Shape, maxElements); !ok {
 		return Errorf(BadRequest, "a space of shape %v", list)
 	}
 	return nil
@@ -212,7 +212,7 @@ func (s *Space) readText(m Map) *Error {
 // bounds reads the bounds of a box: one number, an array or nested lists of its shape, or nothing where JSON had an
 // infinity.
 func bounds(m Map, key string, shape []int, infinite float64) ([]float64, *Error) {
-	n, _ := elements(shape, 1, math.MaxInt32)
+	n, _ := elements(shape, maxElements)
 	var out []float64
 	switch v := m.Get(key).(type) {
 	case nil:
