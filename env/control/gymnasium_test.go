@@ -230,3 +230,10 @@ func TestCartPoleFromAPublishedStart(t *testing.T) {
 		}
 	}
 }
+
+// No recording falls between the two float64 next to 12 degrees: Gymnasium's is the lower one.
+func TestTheCartPolesLimitIsGymnasiumsToTheBit(t *testing.T) {
+	if cartAngleLimit != 0x1.acee9f37bebd5p-3 {
+		t.Errorf("12 degrees are %x, want 0x1.acee9f37bebd5p-3", cartAngleLimit)
+	}
+}

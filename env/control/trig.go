@@ -30,6 +30,9 @@ func sincos(x float64) (sin, cos float64) {
 	if !(math.Abs(x) <= maxAngle) {
 		panic(fmt.Sprintf("control: the angle is %v, want at most %v", x, maxAngle))
 	}
+	if math.Abs(x) < 0.15 {
+		return tiny(x)
+	}
 	h, l, quadrant := x, 0.0, 0
 	if math.Abs(x) > math.Pi/4 {
 		h, l, quadrant = reduce(x)
@@ -59,11 +62,28 @@ func reduce(x float64) (h, l float64, quadrant int) {
 	return h, l, int(k) & 3
 }
 
-// near0 is the sine and the cosine of h + l, near 0.
-func near0(h, l float64) (sin, cos float64) {
-	if math.Abs(h) < 0x1p-27 && l == 0 {
-		return h, 1 // the next terms are less than half of the last place; this keeps the sign of 0
+// tiny is near0 for |x| < 0.15, where all but the first term may be computed in float64.
+func tiny(x float64) (sin, cos float64) {
+	if math.Abs(x) < 0x1p-27 {
+		return x, 1 // the next terms are less than half of the last place; this keeps the sign of 0
 	}
+	z := x * x
+	w := z * z
+	c := x * z * ((1./6 - z*(1./120)) + w*((1./5040-z*(1./362880))+w*(1./39916800)))
+	s, sl := quickTwoSum(x, -c)
+	sin, okSin := rounded(s, sl, c)
+
+	c = w * ((1./24 - z*(1./720)) + w*((1./40320-z*(1./3628800))+w*(1./479001600)))
+	s, sl = quickTwoSum(1, -0.5*z)
+	cos, okCos := rounded(s, sl+(c-0.5*math.FMA(x, x, -z)), c)
+	if okSin && okCos {
+		return sin, cos
+	}
+	return near0(x, 0)
+}
+
+// near0 is the sine and the cosine of h + l, near 0 but not next to it.
+func near0(h, l float64) (sin, cos float64) {
 	z := h * h
 	zl := math.FMA(h, h, -z) + 2*h*l
 	w := z * z
@@ -96,9 +116,9 @@ func near0(h, l float64) (sin, cos float64) {
 }
 
 // rounded rounds s + sl, where the terms in rest were computed in float64, and says whether the error that
-// they may have leaves no doubt of the result. The bound is generous: rest is right to less than 2⁻⁵⁰.
+// they may have leaves no doubt of the result: rest is off by less than 16 roundings, 2⁻⁴⁹ of it.
 func rounded(s, sl, rest float64) (float64, bool) {
-	e := math.Abs(rest)*0x1p-50 + math.Abs(s)*0x1p-98
+	e := math.Abs(rest)*0x1p-49 + math.Abs(s)*0x1p-98
 	a, b := s+(sl+e), s+(sl-e)
 	return a, a == b
 }
