@@ -57,7 +57,7 @@ func (v *Vec) Send(rows []int, a *env.Actions) error {
 		v.start()
 	}
 	s := v.async
-	d, c := len(v.spec.Action.Sizes), len(v.spec.Action.Low)
+	d, c := v.discLen, v.contLen
 	for _, i := range rows {
 		r := &v.rows[i]
 		r.out, r.final, r.err = true, false, nil

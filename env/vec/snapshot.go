@@ -74,7 +74,9 @@ func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error { return v.restore
 // RestoreRows is RestoreSnapshot into the rows asked alone, nil meaning all: src is of as many rows, and the k-th of
 // them continues in rows[k]. Other rows and their part of b stay as they are. The Vec that was saved may have had
 // another mode; but an episode that has ended cannot be restored into SameStep, where no row waits like that.
-func (v *Vec) RestoreRows(src []byte, rows []int, b *env.Batch) error { return v.restore(src, rows, b, false) }
+func (v *Vec) RestoreRows(src []byte, rows []int, b *env.Batch) error {
+	return v.restore(src, rows, b, false)
+}
 
 func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error {
 	rows, err := v.check(rows, b)

@@ -64,7 +64,7 @@ func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch
 
 func (v *Vec) checkActions(a *env.Actions) error {
 	n := len(v.rows)
-	if d, c := n*len(v.spec.Action.Sizes), n*len(v.spec.Action.Low); a.N != n || len(a.Disc) != d || len(a.Cont) != c {
+	if d, c := n*v.discLen, n*v.contLen; a.N != n || len(a.Disc) != d || len(a.Cont) != c {
 		return fmt.Errorf("vec: actions of %d rows with %d indices and %d numbers, want %d, %d and %d",
 			a.N, len(a.Disc), len(a.Cont), n, d, c)
 	}
@@ -247,7 +247,9 @@ func (v *Vec) step(c *call, i int) error {
 	if !r.live || r.ended {
 		return env.ErrResetNeeded
 	}
-	if err := v.envs[i].Step(c.ctx, c.a.Row(i), ts); err != nil {
+	d, n := v.discLen, v.contLen
+	a := env.Action{Disc: c.a.Disc[i*d : (i+1)*d], Cont: c.a.Cont[i*n : (i+1)*n]}
+	if err := v.envs[i].Step(c.ctx, a, ts); err != nil {
 		return err
 	}
 	r.ended = ts.Kind.Last()

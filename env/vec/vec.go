@@ -20,6 +20,7 @@ type Vec struct {
 	ts   []env.TimeStep // views of the caller's batch, set anew by every call
 
 	obsLen, maskLen, infoLen int
+	discLen, contLen         int
 
 	// What an episode of row i ended with waits here until the call gathers it in row order.
 	finalObs  []float32
@@ -94,6 +95,7 @@ func New(cfg Config, envs ...env.Env) (*Vec, error) {
 		}
 	}
 	v.obsLen, v.maskLen, v.infoLen = v.spec.ObsLen(), v.spec.MaskLen(), len(v.spec.Info)
+	v.discLen, v.contLen = len(v.spec.Action.Sizes), len(v.spec.Action.Low)
 	if cfg.Autoreset == SameStep {
 		v.finalObs = make([]float32, n*v.obsLen)
 		v.finalMask = make([]bool, n*v.maskLen)
