@@ -252,6 +252,25 @@ func (d *Decoder) list(depth int) (any, *Error) {
 // fewKeys is up to where keys are compared one by one; more go into a set, or a large map would cost its square.
 const fewKeys = 16
 
+// keys notices what stands twice in a map that is being read.
+type keys struct{ seen map[string]struct{} }
+
+// twice tells whether key stands in m, and notes it.
+func (k *keys) twice(m Map, key string) bool {
+	if len(m) < fewKeys {
+		return m.Has(key)
+	}
+	if k.seen == nil {
+		k.seen = make(map[string]struct{}, 2*fewKeys)
+		for _, p := range m {
+			k.seen[p.Key] = struct{}{}
+		}
+	}
+	_, there := k.seen[key]
+	k.seen[key] = struct{}{}
+	return there
+}
+
 func (d *Decoder) mapping(depth int) (any, *Error) {
 	n, err := d.m.DecodeMapLen()
 	if err != nil {
@@ -269,10 +288,7 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 		return nil, e
 	}
 	out := make(Map, 0, n)
-	var seen map[string]struct{}
-	if n > fewKeys {
-		seen = make(map[string]struct{}, n)
-	}
+	var all keys
 	for range n {
 		d.owed -= 2
 		c, err := d.m.PeekCode()
@@ -292,12 +308,7 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 		} else {
 			key = string(b)
 		}
-		twice := seen == nil && out.Has(key)
-		if seen != nil {
-			_, twice = seen[key]
-			seen[key] = struct{}{}
-		}
-		if twice {
+		if all.twice(out, key) {
 			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
 		}
 		v, e := d.value(depth + 1)

@@ -147,7 +147,7 @@ func (d *jsonDecoder) list(depth int) (any, *Error) {
 
 func (d *jsonDecoder) mapping(depth int) (any, *Error) {
 	out := Map{}
-	var seen map[string]struct{}
+	var all keys
 	for d.d.More() {
 		k, err := d.d.Token()
 		if err != nil {
@@ -157,18 +157,7 @@ func (d *jsonDecoder) mapping(depth int) (any, *Error) {
 		if !ok || len(key) > d.lim.String {
 			return nil, Errorf(BadFrame, "a key that is no string, or too long")
 		}
-		if len(out) == fewKeys {
-			seen = make(map[string]struct{}, 2*fewKeys)
-			for _, p := range out {
-				seen[p.Key] = struct{}{}
-			}
-		}
-		twice := seen == nil && out.Has(key)
-		if seen != nil {
-			_, twice = seen[key]
-			seen[key] = struct{}{}
-		}
-		if twice {
+		if all.twice(out, key) {
 			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
 		}
 		v, e := d.value(depth + 1)
