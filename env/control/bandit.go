@@ -36,6 +36,15 @@ func NewBandit(c BanditConfig) (*Family, error) {
 	return d.open().(*Family), nil
 }
 
+// BanditPage is the page of Bandit-v1 of another size, as Page is that of the usual one.
+func BanditPage(c BanditConfig) (string, error) {
+	if err := c.Validate(); err != nil {
+		return "", fmt.Errorf("Bandit-v1: %w", err)
+	}
+	d := bandit(c)
+	return d.page(), nil
+}
+
 // arms is a Bernoulli bandit. A task is the arms' probabilities.
 type arms struct {
 	cfg   BanditConfig

@@ -48,6 +48,49 @@ func TestIDsAreSortedAndOthersAreRefused(t *testing.T) {
 	}
 }
 
+// What a seed starts is part of every published result: these must never change.
+func TestStartsGolden(t *testing.T) {
+	for _, c := range []struct {
+		id   string
+		want []float32
+	}{
+		{"CartPole-v1", []float32{0.036402322, 0.03794957, 0.008181542, -0.006859843}},
+		{"MountainCar-v0", []float32{-0.4965624, 0}},
+		{"Acrobot-v1", []float32{0.9987589, -0.049806, 0.9980599, 0.062261008, -0.02620767, -0.0026453086}},
+	} {
+		e := open(t, c.id)
+		ts := env.NewTimeStep(e.Spec())
+		if err := e.Reset(context.Background(), env.Episode{Seed: 42}, ts); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(ts.Obs, c.want) {
+			t.Errorf("%s starts at %#v", c.id, ts.Obs)
+		}
+	}
+	for _, c := range []struct {
+		id   string
+		want []float64 // the first two numbers of the task
+	}{
+		{"Bandit-v1", []float64{0.04151640607720697, 0.6931289718798602}},
+		{"Nav2D-v1", []float64{0.0893786519960108, -0.2873715294937277}},
+	} {
+		e := instance(t, c.id)
+		if err := e.Reset(context.Background(), env.Episode{Seed: 42}, env.NewTimeStep(e.Spec())); err != nil {
+			t.Fatal(err)
+		}
+		var got []float64
+		switch p := e.p.(type) {
+		case *arms:
+			got = p.pays
+		case *point:
+			got = []float64{p.goalX, p.goalY}
+		}
+		if !slices.Equal(got[:2], c.want) {
+			t.Errorf("%s draws the task %#v", c.id, got)
+		}
+	}
+}
+
 // run plays episodes with choose and returns their mean return and the discounted return of the first.
 func run(t *testing.T, e env.Env, episodes int, gamma float64, choose func(ts *env.TimeStep) int) (mean, discounted float64) {
 	ctx, ts := context.Background(), env.NewTimeStep(e.Spec())
