@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,6 +250,18 @@ func m(kv ...any) wire.Map {
 	return out
 }
 
+// with is v with another value at key.
+func with(v wire.Map, key string, x any) wire.Map {
+	out := slices.Clone(v)
+	for i := range out {
+		if out[i].Key == key {
+			out[i].Value = x
+			return out
+		}
+	}
+	return append(out, wire.Pair{Key: key, Value: x})
+}
+
 // client connects and says hello, with more fields than it needs.
 func (h *host) client(more ...any) *peer {
 	h.t.Helper()
@@ -260,7 +273,11 @@ func (h *host) client(more ...any) *peer {
 // hello says hello and returns the welcome.
 func (p *peer) hello(more ...any) wire.Map {
 	p.t.Helper()
-	p.send(append(m("op", "hello", "id", 1, "proto", []any{1, 1}, "enc", []any{p.enc.String()}, "feat", all), m(more...)...))
+	v := m("op", "hello", "id", 1, "proto", []any{1, 1}, "enc", []any{p.enc.String()}, "feat", all)
+	for _, x := range m(more...) {
+		v = with(v, x.Key, x.Value)
+	}
+	p.send(v)
 	w := p.recv()
 	if w.Get("op") != "welcome" || w.Get("re") != int64(1) {
 		p.t.Fatalf("hello is answered by %v", w)
