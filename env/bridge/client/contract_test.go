@@ -14,7 +14,7 @@ func TestRemoteEnvironmentsKeepTheContract(t *testing.T) {
 	for _, id := range append(control.IDs(), driftID) {
 		t.Run(id, func(t *testing.T) {
 			c := dial(t, addr, nil)
-			envtest.Run(t, func() env.Env { return open(t, c, id, nil) }, envtest.Sealed(), envtest.Episodes(2))
+			envtest.Run(t, func() env.Env { return open(t, c, id, nil) }, envtest.Sealed(), envtest.Episodes(1))
 		})
 	}
 }
