@@ -138,6 +138,6 @@ func cartPole() definition {
 
 // sameAsGymnasium is what the pages of Gymnasium's problems promise.
 const sameAsGymnasium = "State, observations, rewards and ends are those of Gymnasium's environment of this name, bit for bit, where its sine, cosine and squares are " +
-	"correctly rounded. A C library rounds about one call in a thousand the other way. Against Gymnasium 1.4.0 with glibc 2.36 that changed nothing in 20 whole episodes of CartPole and 30 of " +
+	"correctly rounded. A C library rounds one or two calls of a thousand the other way. Against Gymnasium 1.4.0 with glibc 2.36 that changed nothing in 20 whole episodes of CartPole and 30 of " +
 	"MountainCar; of 40 episodes of random play in Acrobot, which is chaotic, 3 showed other last bits in their observations, from step 367 on at the earliest. Seeds are this " +
 	"project's own: the same seed starts elsewhere in Gymnasium."
