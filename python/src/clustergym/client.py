@@ -203,8 +203,7 @@ class Client:
         self._resume_token = ""
         self._next_id = 2  # 1 is hello's
         self._pending: dict[int, _Pending] = {}
-        self._replies: dict[int, dict[str, Any]] = {}
-        self._finished: dict[int, _Pending] = {}  # whose replies those are
+        self._replies: dict[int, tuple[dict[str, Any], _Pending]] = {}  # read, and not yet asked for
         self._last_free = 0  # the last reply without a handle
         self._plock = threading.Lock()  # the order of ids on the wire, and the pending requests
         self._rlock = threading.Lock()  # whoever reads the socket
@@ -395,32 +394,32 @@ class Client:
         return handle is not None and any(r > rid and p.handle is handle for r, p in list(self._pending.items()))
 
     def _await(self, rid: int, deadline: float, seconds: float) -> tuple[dict[str, Any], _Pending]:
+        # In this order: whoever reads a reply keeps it before it forgets the request.
         pending = self._pending.get(rid)
         done = self._replies.pop(rid, None)
         if done is not None:
-            return done, self._finished.pop(rid)
+            return done
         if pending is None:
             raise ClusterGymError(f"nothing is under way with id {rid}: replies can be waited for once")
         try:
-            while True:
+            while done is None:
                 if self._rlock.acquire(blocking=False):
                     try:
                         done = self._replies.pop(rid, None)
                         if done is None:
-                            done = self._read_until(rid, pending, deadline, seconds)
-                        else:
-                            self._finished.pop(rid, None)
+                            done = self._read_until(rid, pending, deadline, seconds), pending
                     finally:
                         self._rlock.release()
                         if self._followers:
                             with self._cond:
                                 self._cond.notify_all()
-                    return done, pending
-                self._follow(rid, pending, deadline, seconds)
+                else:
+                    self._follow(rid, pending, deadline, seconds)
+                    done = self._replies.pop(rid, None)
+            return done
         except BaseException:
             pending.abandoned = True
             self._replies.pop(rid, None)
-            self._finished.pop(rid, None)
             raise
 
     def _follow(self, rid: int, pending: _Pending, deadline: float, seconds: float) -> None:
@@ -439,8 +438,13 @@ class Client:
     def _timed_out(self, op: str, seconds: float) -> ReplyTimeout:
         return ReplyTimeout(f"{op}: {self.url} did not answer within {seconds:g} s", op, seconds)
 
-    def _read_until(self, rid: int, pending: _Pending, deadline: float, seconds: float) -> dict[str, Any]:
-        """Reads until the reply to rid has come. The caller holds the reading lock."""
+    def _read_until(
+        self, rid: int, pending: _Pending, deadline: float, seconds: float, keep: bool = False
+    ) -> dict[str, Any]:
+        """Reads until the reply to rid has come. The caller holds the reading lock.
+
+        keep leaves the reply to whoever will wait for it.
+        """
         if seconds < 1.0 and self._conn is not None:
             self._conn.wait_briefly(seconds)
         while True:
@@ -458,7 +462,10 @@ class Client:
                 self._forget_session()
                 raise
             if reply.get("re") == rid:
-                self._settle(rid)
+                if keep:
+                    self._dispatch(reply)
+                else:
+                    self._settle(rid)
                 return reply
             self._dispatch(reply)
 
@@ -490,13 +497,14 @@ class Client:
         if re == 0:
             self._event(reply)
             return
-        pending = self._settle(re)
-        if pending is None or pending.abandoned:
-            return  # sent again after a resume, or given up
-        with self._cond:
-            self._finished[re] = pending
-            self._replies[re] = reply
-            if self._followers:
+        pending = self._pending.get(re)
+        if pending is None:
+            return  # the second copy of a reply, after a resume
+        if not pending.abandoned:
+            self._replies[re] = reply, pending
+        self._settle(re)
+        if self._followers:
+            with self._cond:
                 self._cond.notify_all()
 
     def _event(self, event: dict[str, Any]) -> None:
@@ -525,10 +533,7 @@ class Client:
             if self._rlock.acquire(blocking=False):
                 try:
                     if oldest in self._pending:
-                        reply = self._read_until(oldest, pending, deadline, self.timeout)
-                        if not pending.abandoned:
-                            self._finished[oldest] = pending
-                            self._replies[oldest] = reply
+                        self._read_until(oldest, pending, deadline, self.timeout, keep=True)
                 finally:
                     self._rlock.release()
                     with self._cond:
@@ -599,7 +604,6 @@ class Client:
         self._session = self._resume_token = ""
         self._pending.clear()
         self._replies.clear()
-        self._finished.clear()
 
     def tend(self) -> None:
         """Called by the keep-alive thread: answers pings, keeps replies that come, resumes what broke."""

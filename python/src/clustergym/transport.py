@@ -81,10 +81,9 @@ class _Masks:
 
 def _mask(payload: bytes, key: bytes) -> bytes:
     n = len(payload)
-    if n <= 2048:
-        keys = key * ((n + 3) >> 2)
-        mixed = int.from_bytes(payload, "little") ^ (int.from_bytes(keys, "little") & ((1 << (8 * n)) - 1))
-        return mixed.to_bytes(n, "little")
+    if n <= 512:
+        keys = (key * ((n + 3) >> 2))[:n]
+        return (int.from_bytes(payload, "little") ^ int.from_bytes(keys, "little")).to_bytes(n, "little")
     words = np.frombuffer(payload + b"\0" * (-n % 4), np.uint32) ^ np.frombuffer(key, np.uint32)
     return words.tobytes()[:n]
 
@@ -169,7 +168,8 @@ def dial(
     Raises:
         Unauthorized: the server refused the token.
         ReplyTimeout: no answer in time.
-        Lost: refused, unreachable, or something else answered.
+        ProtocolError: what answers is no server of this kind.
+        Lost: refused or unreachable.
     """
     more = [f"{name}: {value}" for name, value in (headers or {}).items()]
     if token:
@@ -206,12 +206,11 @@ def dial(
     except ssl.SSLError as e:
         raise ConnectionLost(f"connect: {url}: TLS: {e}", reason=str(e)) from e
     except (OSError, websocket.WebSocketException) as e:
-        raise Lost(f"connect: {url}: {e}") from e
+        if type(e) is websocket.WebSocketException:
+            raise ProtocolError(f"{url} is no server that speaks {SUBPROTOCOL}: {e}") from e
+        raise Lost(f"{url}: {e}") from e
     sock = ws.sock
     assert sock is not None
-    if ws.subprotocol != SUBPROTOCOL:
-        sock.close()
-        raise ProtocolError(f"{url} does not speak {SUBPROTOCOL}: it offers {ws.subprotocol!r}")
     return Connection(sock, max_frame)
 
 
