@@ -126,7 +126,7 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	n.mu.Lock()
-	if n.ended {
+	if n.ended || n.bye != 0 {
 		n.mu.Unlock()
 		return nil, c.shut(wire.CloseExpired, expired)
 	}
