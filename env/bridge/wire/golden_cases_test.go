@@ -110,7 +110,7 @@ func requests() []golden {
 		{"reset-ids", request(4, OpReset, Pair{"h", 1}, Pair{"seed", []any{5, nil}}, Pair{"ids", ints(I64, two, 3, 0)},
 			Pair{"options", []any{Map{{"split", "test"}, {"window", 4}}, Map{}}})},
 		{"reset-which", request(5, OpReset, Pair{"h", 1}, Pair{"which", bools(false, true, true, false)},
-			Pair{"options", Map{{"task", []float64{0.5, 2}}}})},
+			Pair{"options", Map{{"task", []float64{0.5}}}})},
 		{"step-discrete", request(6, OpStep, Pair{"h", 1}, Pair{"a", ints(I64, two, 0, 2)})},
 		{"step-list", request(6, OpStep, Pair{"h", 1}, Pair{"a", []int{0, 2}})},
 		{"step-multi", request(7, OpStep, Pair{"h", 2}, Pair{"a", ints(I32, []int{2, 3}, 0, 1, 2, 3, 4, 5)})},
@@ -121,7 +121,7 @@ func requests() []golden {
 		{"send", request(11, OpSend, Pair{"h", 1}, Pair{"a", ints(I64, two, 1, 1)}, Pair{"ids", ints(I32, two, 4, 2)})},
 		{"recv", request(12, OpRecv, Pair{"h", 1})},
 		{"masks", request(13, OpMasks, Pair{"h", 1}, Pair{"ids", []int{1}})},
-		{"call-set_task", request(14, OpCall, Pair{"h", 1}, Pair{"method", "set_task"}, Pair{"args", Map{{"task", []float64{0.5, 2}}}}, Pair{"ids", []int{0, 1}})},
+		{"call-set_task", request(14, OpCall, Pair{"h", 1}, Pair{"method", "set_task"}, Pair{"args", Map{{"task", []float64{0.5}}}}, Pair{"ids", []int{0, 1}})},
 		{"call-sample_tasks", request(15, OpCall, Pair{"h", 1}, Pair{"method", "sample_tasks"}, Pair{"args", Map{{"n", 2}, {"seed", 7}}})},
 		{"render", request(16, OpRender, Pair{"h", 1}, Pair{"ids", []int{0}}, Pair{"mode", "ansi"})},
 		{"snapshot", request(17, OpSnapshot, Pair{"h", 1}, Pair{"ids", []int{0, 1}})},
@@ -137,7 +137,19 @@ func replies() []golden {
 	inf := math.Inf(1)
 	spec := Map{{"id", s.ID}, {"version", 1}, {"max_episode_steps", s.MaxSteps}, {"reward_threshold", nil},
 		{"reward_range", []float64{-inf, inf}}, {"nondeterministic", false}, {"scenario_sha", ""}}
-	meta := Map{{"noop", s.NoOp}, {"tau_s", s.Tau.Seconds()}}
+	field := func(name string, shape []int, high float64, unit, doc string) Map {
+		return Map{{"name", name}, {"shape", shape}, {"low", 0.0}, {"high", high}, {"unit", unit}, {"doc", doc}}
+	}
+	meta := Map{
+		{"fields", []any{
+			field("free", []int{}, 1, "fraction", "share of the GPUs that are free"),
+			field("jobs", []int{2, 2}, inf, "hours", "age and estimate of each job"),
+		}},
+		{"info", []any{field("queue", []int{}, inf, "jobs", "jobs that wait")}},
+		{"noop", s.NoOp}, {"tau_s", s.Tau.Seconds()}, {"autoreset", "next_step"}, {"snapshots", true},
+		{"render_modes", []string{"ansi"}}, {"methods", []string{"set_task", "get_task", "sample_tasks"}},
+	}
+	tasks := []any{field("load", []int{}, 2, "", "work that arrives for each GPU")}
 	fin := Map{
 		{"ids", ints(I32, []int{1}, 1)},
 		{"obs", Map{{"free", f32s([]int{1, 1}, 1)}, {"jobs", f32s([]int{1, 2, 2}, 0, 0, 0, 0)}}},
@@ -153,31 +165,35 @@ func replies() []golden {
 			Pair{"limits", Map{{"frame_in", 16 << 20}, {"frame_out", 64 << 20}, {"envs", 4096}, {"handles", 64}, {"inflight", 4},
 				{"sessions", 256}, {"idle_s", 900.0}, {"resume_s", 120.0}, {"step_s", 60.0}, {"ping_s", 30.0}}})},
 		{"open", reply(2, OpOpen, Pair{"h", 1}, Pair{"obs_space", ObsSpace(s, ViewDict, false)}, Pair{"act_space", ActionSpace(s)},
-			Pair{"spec", spec}, Pair{"meta", meta})},
-		{"open-mask", reply(2, OpOpen, Pair{"h", 1}, Pair{"obs_space", ObsSpace(s, ViewDict, true)}, Pair{"act_space", ActionSpace(s)},
+			Pair{"spec", spec}, Pair{"meta", meta}, Pair{"tasks", tasks})},
+		{"open-all", reply(2, OpOpen, Pair{"h", 1}, Pair{"obs_space", ObsSpace(s, ViewDict, true)}, Pair{"act_space", ActionSpace(s)},
 			Pair{"spec", spec}, Pair{"meta", meta})},
 		{"reset", reply(3, OpReset,
 			Pair{"obs", Map{{"free", f32s([]int{2, 1}, 1, 1)}, {"jobs", f32s([]int{2, 2, 2}, 0, 1.5, 0, 3, 0, 2, 0, 0.5)}}},
 			Pair{"info", Map{{"action_mask", ints(I8, []int{2, 3}, 1, 1, 1, 1, 1, 1)}, {"_action_mask", bools(true, true)}}})},
-		{"reset-ids", reply(4, OpReset,
+		{"reset-ids", reply(4, OpReset, // of a handle with obs flat
 			Pair{"obs", f32s([]int{2, 5}, 1, 0, 1.5, 0, 3, 1, 0, 2, 0, 0.5)},
-			Pair{"info", Map{{"seed", ints(U64, []int{2}, 5, -1)}, {"_seed", bools(false, true)}}},
+			Pair{"info", Map{{"seed", ints(U64, []int{2}, 0, 6143207154328577)}, {"_seed", bools(false, true)}}},
 			Pair{"ids", ints(I32, []int{2}, 3, 0)})},
 		{"step", reply(6, OpStep, step...)},
 		{"step-fin", reply(6, OpStep, same...)},
 		{"step-ids", reply(10, OpStep, append(step[:4:4], Pair{"info", Map{}}, Pair{"ids", ints(I32, []int{2}, 5, 1)})...)},
 		{"send", reply(11, OpSend)},
 		{"recv", reply(12, OpRecv, append(step[:4:4], Pair{"info", Map{}}, Pair{"ids", ints(I32, []int{2}, 4, 2)})...)},
-		{"masks", reply(13, OpMasks, Pair{"mask", ints(I8, []int{1, 3}, 0, 0, 1)})},
-		{"call", reply(15, OpCall, Pair{"ret", []any{[]float64{0.5, 2}, []float64{1, 3}}})},
-		{"render-ansi", reply(16, OpRender, Pair{"render", []string{"queue 2 │ free 1.00\n"}})},
+		{"step-fault", reply(6, OpStep, append(step[:4:4], Pair{"info", Map{}},
+			Pair{"fault", []any{Map{{"code", "env_fault"}, {"msg", "the environment panicked in step: see fault 5d1c2f in the server's log"}, {"env", []int{1}}}}})...)},
+		{"masks", reply(13, OpMasks, Pair{"mask", ints(I8, []int{1, 3}, 0, 0, 1)}, Pair{"ids", ints(I32, []int{1}, 1)})},
+		{"call-set_task", reply(14, OpCall, Pair{"ret", []any{nil, nil}})},
+		{"call-sample_tasks", reply(15, OpCall, Pair{"ret", []any{[]float64{0.5}, []float64{1.75}}})},
+		{"render", reply(16, OpRender, Pair{"render", []string{"queue 2 │ free 1.00\n"}}, Pair{"ids", ints(I32, []int{1}, 0)})},
 		{"render-rgb", reply(16, OpRender, Pair{"render", ints(U8, []int{1, 1, 2, 3}, 0, 0, 0, 255, 128, 0)})},
-		{"snapshot", reply(17, OpSnapshot, Pair{"blob", []byte{0xC6, 0x01, 0x00, 0xFF}})},
-		{"restore", reply(18, OpRestore, stepFields()[0], Pair{"info", Map{}}, Pair{"ids", ints(I32, []int{2}, 2, 3)})},
+		{"snapshot", reply(17, OpSnapshot, Pair{"blob", []byte{0xC6, 0x01, 0x00, 0xFF}}, Pair{"ids", ints(I32, []int{2}, 0, 1)})},
+		{"restore", reply(18, OpRestore, step[0], step[1], step[2], step[3], Pair{"first", bools(false, false)}, Pair{"info", Map{}},
+			Pair{"ids", ints(I32, []int{2}, 2, 3)})},
 		{"close", reply(19, OpClose)},
 		{"ping", reply(20, OpPing, Pair{"t", 1.25}, Pair{"qlen", 0})},
 		{"bye", reply(21, OpBye)},
 		{"notice", reply(0, OpNotice, Pair{"msg", "maintenance at noon"})},
-		{"drain", reply(0, OpDrain, Pair{"timeout_s", 30.0}, Pair{"msg", "the server ends: finish, and open nothing new"})},
+		{"drain", reply(0, OpDrain, Pair{"msg", "the server is ending: finish and leave"}, Pair{"timeout_s", 30.0})},
 	}
 }

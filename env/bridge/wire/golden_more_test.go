@@ -22,7 +22,7 @@ func errorReplies() []golden {
 		{Code: BadKwargs, Msg: "kwargs.gpus", Got: "-1", Want: "at least 1"},
 		{Code: BadHandle, Msg: "handle 9 is not open"},
 		{Code: BadSeed, Msg: "field seed", Got: "a string", Want: "a whole number, nothing, or a list of them"},
-		{Code: BadAction, Msg: "env 1: position 0 is 7, env 3: position 0 is -1", Env: []int{1, 3}, Want: "0 to 2"},
+		{Code: BadAction, Msg: "actions of 2 environments are outside the space; nothing was done", Env: []int{1, 3}, Got: "env 1: 7, env 3: -1", Want: "0 to 2"},
 		{Code: NeedsReset, Msg: "the episode is over", Env: []int{0, 2}},
 		{Code: NotPending, Msg: "nothing was sent"},
 		{Code: Busy, Msg: "4 requests on handle 1 are unanswered", Retry: true},
