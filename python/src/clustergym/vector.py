@@ -99,6 +99,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
+        self.autoreset_mode = mode  # where TorchRL looks, as Gymnasium's own vector environments have it
         self.render_mode = render_mode
         self.copy = copy
         self._batch = Batch(self.single_observation_space, num_envs)
