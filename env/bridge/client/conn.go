@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,7 +24,20 @@ import (
 func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.DialTimeout, fmt.Errorf("no connection within %v", c.cfg.DialTimeout))
 	defer cancel()
+	// Cancelling must end every wait up to the welcome; the dialer itself looks at the deadline only.
+	stop := func() bool { return true }
 	d := websocket.Dialer{
+		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			if err == nil {
+				stop = context.AfterFunc(ctx, func() {
+					if err := conn.Close(); err != nil {
+						return // it was closed before
+					}
+				})
+			}
+			return conn, err
+		},
 		TLSClientConfig: c.tls,
 		Subprotocols:    []string{wire.SubMsgpack},
 		ReadBufferSize:  64 << 10,
@@ -33,6 +48,7 @@ func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 		head.Set("Authorization", "Bearer "+c.cfg.Token)
 	}
 	conn, resp, err := d.DialContext(ctx, c.url, head)
+	defer func() { stop() }()
 	if err != nil {
 		if resp != nil {
 			body, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // gorilla keeps the beginning; an error leaves it short
@@ -48,10 +64,7 @@ func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 		closeConn(conn)
 		return nil, &refusal{fmt.Sprintf("the server speaks %q, want %q", conn.Subprotocol(), wire.SubMsgpack)}
 	}
-	// Cancelling must end the wait for the welcome.
-	stop := context.AfterFunc(ctx, func() { closeConn(conn) })
-	err = c.greet(conn)
-	if !stop() && err == nil {
+	if err = c.greet(conn); !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -61,8 +74,11 @@ func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// causeOf is the reason for which ctx has ended, err where it has not.
+// causeOf is the reason for which ctx, which has a deadline, has ended; err where it has not.
 func causeOf(ctx context.Context, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		<-ctx.Done() // it is the same deadline
+	}
 	if ctx.Err() == nil {
 		return err
 	}

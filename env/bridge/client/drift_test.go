@@ -63,7 +63,9 @@ func (d *drift) Spec() env.Spec {
 	}
 }
 
-func (d *drift) TaskSpec() []env.Field { return []env.Field{{Name: "tilt", Low: -1, High: 1, Unit: "slope"}} }
+func (d *drift) TaskSpec() []env.Field {
+	return []env.Field{{Name: "tilt", Low: -1, High: 1, Unit: "slope"}}
+}
 
 func (d *drift) SampleTask(src *rand.Rand, dst []float64) { dst[0] = 2*src.Float64() - 1 }
 

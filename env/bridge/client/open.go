@@ -65,6 +65,9 @@ func (c *Client) open(ctx context.Context, q request) (*remote, error) {
 	r, id, err := parseOpened(h.reply.reply)
 	opened := c.newHandle(id)
 	if err != nil {
+		if id == 0 {
+			return nil, fmt.Errorf("client: open %s: %w", q.id, err)
+		}
 		opened.begin(wire.OpClose, 0)
 		if e := opened.roundTrip(ctx); e == nil {
 			opened.release()
@@ -119,6 +122,9 @@ func parseOpened(m wire.Map) (*remote, uint32, error) {
 		Info:     p.fields(meta, "info"),
 	}
 	p.action(m.Get("act_space"), &s.Action)
+	if id == 0 {
+		p.note(wire.Errorf(wire.BadRequest, "no handle"))
+	}
 	if p.err != nil {
 		return nil, id, fmt.Errorf("%w: %w", ErrReply, p.err)
 	}
