@@ -111,7 +111,7 @@ func (h *vecHandle) discrete(v any, rows []int) *wire.Error {
 			return ok
 		})
 	}
-	return &wire.Error{Code: wire.BadAction, Msg: "field a", Got: fmt.Sprintf("%.40v", v), Want: "an array of integers"}
+	return &wire.Error{Code: wire.BadAction, Msg: "field a", Got: brief(v), Want: "an array of integers"}
 }
 
 // whole is x as a whole number: JSON does not tell 3 from 3.0.
@@ -176,7 +176,7 @@ func (h *vecHandle) continuous(v any, rows []int) *wire.Error {
 			return true
 		})
 	}
-	return &wire.Error{Code: wire.BadAction, Msg: "field a", Got: fmt.Sprintf("%.40v", v), Want: "an array of numbers"}
+	return &wire.Error{Code: wire.BadAction, Msg: "field a", Got: brief(v), Want: "an array of numbers"}
 }
 
 // number takes dimension j of row i's action. A float64 is rounded before it is compared: the bounds are float32.
@@ -208,17 +208,17 @@ func (h *vecHandle) listed(list []any, rows []int, each int, flat bool, want str
 	for p, i := range rows {
 		if flat {
 			if !take(i, 0, list[p]) {
-				return wrong(fmt.Sprintf("%.40v", list[p]))
+				return wrong(brief(list[p]))
 			}
 			continue
 		}
 		row, ok := list[p].([]any)
 		if !ok || len(row) != each {
-			return wrong(fmt.Sprintf("%.40v at position %d", list[p], p))
+			return wrong(brief(list[p]) + " at position " + decimal(p))
 		}
 		for j, x := range row {
 			if !take(i, j, x) {
-				return wrong(fmt.Sprintf("%.40v", x))
+				return wrong(brief(x))
 			}
 		}
 	}

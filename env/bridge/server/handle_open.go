@@ -186,7 +186,7 @@ func (h *vecHandle) chooseInvalid(req, kwargs wire.Map) (wire.Map, *wire.Error) 
 		h.penalty = nan
 	}
 	if !(h.penalty >= 0 && h.penalty <= 1e300) {
-		return nil, &wire.Error{Code: wire.BadRequest, Msg: "field penalty", Got: fmt.Sprint(v), Want: "a number, 0 or more"}
+		return nil, &wire.Error{Code: wire.BadRequest, Msg: "field penalty", Got: brief(v), Want: "a number, 0 or more"}
 	}
 	return kwargs, nil
 }
@@ -204,6 +204,25 @@ func oneOf(req wire.Map, key string, names ...string) (string, *wire.Error) {
 }
 
 func quoted(s string) string { return fmt.Sprintf("%.40q", s) }
+
+// brief is a value of a request for an error: short, however large it is.
+func brief(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case string:
+		return quoted(v)
+	case bool, int64, uint64, float64:
+		return fmt.Sprint(v)
+	case []byte:
+		return plural(len(v), "byte", "bytes")
+	case wire.Array:
+		return "an array of " + v.DType.String()
+	case []any:
+		return "a list of " + decimal(len(v))
+	}
+	return "a map"
+}
 
 // assemble puts the handle together from what the factory made. On an error the environments are not yet the Vec's.
 func (h *vecHandle) assemble(made *Made, kwargs wire.Map, o *opening, enc wire.Encoding) error {

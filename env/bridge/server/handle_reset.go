@@ -273,11 +273,11 @@ func (h *vecHandle) task(v any) ([]float64, *wire.Error) {
 			case int64:
 				task = append(task, float64(x))
 			default:
-				return nil, wrong(fmt.Sprintf("%.40v", x))
+				return nil, wrong(brief(x))
 			}
 		}
 	default:
-		return nil, wrong(fmt.Sprintf("%.40v", v))
+		return nil, wrong(brief(v))
 	}
 	if len(task) != n {
 		return nil, wrong(plural(len(task), "number", "numbers"))
