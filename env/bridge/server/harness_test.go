@@ -132,6 +132,7 @@ type host struct {
 	err   error
 	log   *bytes.Buffer // valid after done
 	tls   *tls.Config   // for clients
+	soak  bool          // clients are not closed at the end, for that would keep them
 }
 
 // quick is a configuration for tests: it ends at once.
@@ -144,8 +145,14 @@ func quick() Config {
 // serve starts a server, which ends with the test and must end without an error.
 func serve(t *testing.T, cfg Config) *host {
 	t.Helper()
-	h := &host{t: t, hooks: &hooks{}, done: make(chan struct{}), log: &bytes.Buffer{}}
-	s, err := New(cfg, walks{h.hooks}, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	log := &bytes.Buffer{}
+	return serveLogging(t, cfg, log, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+}
+
+func serveLogging(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger) *host {
+	t.Helper()
+	h := &host{t: t, hooks: &hooks{}, done: make(chan struct{}), log: text}
+	s, err := New(cfg, walks{h.hooks}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +232,9 @@ func (h *host) dial(sub string, header http.Header) (*peer, *http.Response, erro
 	if sub == wire.SubJSON {
 		p.enc = wire.JSON
 	}
-	h.t.Cleanup(func() { ws.Close() })
+	if !h.soak {
+		h.t.Cleanup(func() { ws.Close() })
+	}
 	return p, resp, nil
 }
 

@@ -77,8 +77,8 @@ func (s *session) rings() []*lane {
 }
 
 // unacknowledged are copies of the kept replies that the client does not have, by what it says it has, in the order of
-// the requests. A reply that belongs to no handle, or told the client of one, counts as received where a later one of
-// any handle was: last may list handle 0 for them.
+// the requests. A reply that belongs to no handle, to a closed one that last does not list, or told the client of its
+// handle, counts as received where a later one of any handle was: last may list handle 0 for them.
 func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 	var out []reply
 	newest, there := last[0]
@@ -89,6 +89,9 @@ func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 	}
 	for _, l := range s.rings() {
 		seen, there := last[l.h]
+		if !there && s.lanes[l.h] == nil {
+			seen = newest
+		}
 		for i := range l.kept.slots {
 			k := &l.kept.slots[i]
 			if k.id > seen && !(k.loose && (there || k.id <= newest)) {
