@@ -72,19 +72,38 @@ func (d *Decoder) Decode(frame []byte) (Map, *Error) {
 	d.r.Reset(frame)
 	d.m.ResetReader(&d.r)
 	d.owed, d.values = 0, 0
-	v, e := d.value(1)
+	m, e := d.message()
 	d.buf = nil
 	if e != nil {
 		return nil, e
-	}
-	m, ok := v.(Map)
-	if !ok {
-		return nil, &Error{Code: BadFrame, Msg: "message", Got: describe(v), Want: "a map"}
 	}
 	if d.r.Len() > 0 {
 		return nil, Errorf(BadFrame, "%d bytes follow the message", d.r.Len())
 	}
 	return m, nil
+}
+
+// message reads the map that a message is.
+func (d *Decoder) message() (Map, *Error) {
+	if c, err := d.m.PeekCode(); err == nil && isMap(c) {
+		n, err := d.m.DecodeMapLen()
+		if err != nil {
+			return nil, ended(err)
+		}
+		if e := d.room(n, 2); e != nil {
+			return nil, e
+		}
+		return d.entries(n, 1)
+	}
+	v, e := d.value(1)
+	if e != nil {
+		return nil, e
+	}
+	return nil, &Error{Code: BadFrame, Msg: "message", Got: describe(v), Want: "a map"}
+}
+
+func isMap(c byte) bool {
+	return msgpcode.IsFixedMap(c) || c == msgpcode.Map16 || c == msgpcode.Map32
 }
 
 // ended is the error for a frame that is shorter than it says.
@@ -171,7 +190,7 @@ func (d *Decoder) value(depth int) (any, *Error) {
 		return d.ext()
 	case msgpcode.IsFixedArray(c) || c == msgpcode.Array16 || c == msgpcode.Array32:
 		return d.list(depth)
-	case msgpcode.IsFixedMap(c) || c == msgpcode.Map16 || c == msgpcode.Map32:
+	case isMap(c):
 		return d.mapping(depth)
 	}
 	return nil, Errorf(BadFrame, "byte 0x%02x begins no value", c)
@@ -284,6 +303,15 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 			return d.numpy(n)
 		}
 	}
+	m, e := d.entries(n, depth)
+	if e != nil {
+		return nil, e
+	}
+	return m, nil
+}
+
+// entries reads the n entries of a map.
+func (d *Decoder) entries(n, depth int) (Map, *Error) {
 	if e := d.deep(depth); e != nil {
 		return nil, e
 	}

@@ -146,6 +146,22 @@ func TestADecoderServesAfterAnError(t *testing.T) {
 	}
 }
 
+// A message costs its map, its shapes and what does not fit into an interface: nothing that grows with its arrays.
+func TestReadingAStepAllocatesLittle(t *testing.T) {
+	for enc, most := range map[Encoding]float64{Ext: 5, MPNP: 12} {
+		for _, n := range []int{1, 1024} {
+			d, frame := NewDecoder(enc, DefaultLimits()), stepRequest(enc, n)
+			if got := testing.AllocsPerRun(50, func() {
+				if _, e := d.Decode(frame); e != nil {
+					t.Fatal(e)
+				}
+			}); got > most {
+				t.Errorf("%v, %d environments: %v allocations, want at most %v", enc, n, got, most)
+			}
+		}
+	}
+}
+
 func TestArraysAreViewsAndStringsCopies(t *testing.T) {
 	for _, enc := range []Encoding{Ext, MPNP} {
 		frame := encode(enc, Map{{"key of my own", "my own text"}, {"a", ints(U8, []int{2}, 7, 8)}, {"b", []byte{9}}})
