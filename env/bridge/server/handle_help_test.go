@@ -207,6 +207,8 @@ func at(m wire.Map, path ...string) any {
 // numbers are the elements of an array or of nested lists, as JSON has them; nil where it is neither.
 func numbers(v any) []float64 {
 	switch v := v.(type) {
+	case []float64:
+		return v
 	case wire.Array:
 		out := make([]float64, v.Len())
 		for i := range out {
@@ -365,16 +367,18 @@ func (e *toy) fill(ts *env.TimeStep, reward float64) {
 type savedToy struct{ *toy }
 
 func (e savedToy) AppendSnapshot(dst []byte) ([]byte, error) {
-	b, err := json.Marshal([]any{e.seed, e.steps, e.kind, e.window})
+	b, err := json.Marshal([]any{e.seed, e.steps, e.kind, e.window + 1, e.total})
 	return append(dst, b...), err
 }
 
 func (e savedToy) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	var v [4]uint64
-	if err := json.Unmarshal(src, &v); err != nil || v[2] > 3 || v[1] > toyEnd {
+	var total float64
+	all := []any{&v[0], &v[1], &v[2], &v[3], &total}
+	if err := json.Unmarshal(src, &all); err != nil || len(all) != 5 || v[2] > 3 || v[1] > toyEnd {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
-	e.seed, e.steps, e.kind, e.window, e.begun = v[0], int(v[1]), env.Kind(v[2]), int(v[3]), true
+	e.seed, e.steps, e.kind, e.window, e.total, e.begun = v[0], int(v[1]), env.Kind(v[2]), int(v[3])-1, total, true
 	e.fill(ts, 0)
 	return nil
 }
