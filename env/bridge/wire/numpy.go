@@ -37,7 +37,7 @@ func (d *Decoder) numpy(n int) (any, *Error) {
 			return nil, e
 		}
 		var bit int
-		ok := true
+		var ok bool // the entry is one of an array's, and of its type
 		switch string(key) {
 		case "nd":
 			bit = hasND
@@ -64,8 +64,6 @@ func (d *Decoder) numpy(n int) (any, *Error) {
 		case "data":
 			bit = hasData
 			a.Data, ok, e = read[[]byte](d)
-		default:
-			ok = false
 		}
 		if e != nil {
 			return nil, e
