@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -101,25 +102,31 @@ func (c *conn) serve() {
 var errShut = errors.New("server: the connection was shut")
 
 // talk is the dialogue: hello, then requests. Its error says how the connection ended.
-func (c *conn) talk() error {
+func (c *conn) talk() (err error) {
+	var sess *session
+	defer func() {
+		if p := recover(); p != nil { // no message may end a server that others use
+			c.log.Error("panic", "op", "reading a message", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = c.shut(wire.CloseInternal, "the server failed; its log says how")
+		}
+		if sess != nil {
+			sess.drop(c, clean(err))
+		}
+	}()
 	f, err := c.read(helloFrame)
 	if err != nil {
 		return err
 	}
-	sess, err := c.hello(f.b)
-	c.srv.release(f)
-	if err != nil {
+	if sess, err = c.hello(f.b); err != nil {
 		return err
 	}
-	for {
+	c.srv.release(f)
+	for err == nil {
 		if f, err = c.read(c.srv.cfg.MaxFrameIn); err == nil {
 			err = sess.take(c, f)
 		}
-		if err != nil {
-			sess.drop(c, clean(err))
-			return err
-		}
 	}
+	return err
 }
 
 // clean says whether a connection ended in a way after which its session is not kept.
@@ -223,6 +230,8 @@ func (c *conn) writeLocked(b []byte) {
 func (c *conn) shut(code int, reason string) error {
 	c.shutOnce.Do(func() {
 		c.code, c.reason = code, strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
+		// Who is writing, or waits to, must not hold up the farewell.
+		_ = c.raw.SetWriteDeadline(time.Now().Add(linger))
 		close(c.quit)
 	})
 	return errShut

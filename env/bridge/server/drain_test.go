@@ -103,6 +103,7 @@ func TestAnEnvironmentThatDoesNotComeBackDoesNotHoldTheServerForEver(t *testing.
 	if testing.Short() {
 		t.Skip("waits for five seconds")
 	}
+	t.Parallel()
 	h := serve(t, quick())
 	g := newGate()
 	defer g.open()

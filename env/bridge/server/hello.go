@@ -94,6 +94,7 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 		}
 		switch g.role = c.srv.roleOf(token); {
 		case g.role == 0:
+			c.srv.met.failed(wire.Unauthorized)
 			return nil, c.shut(wire.CloseUnauthorized, unauthorised)
 		case g.role&RoleEnv == 0:
 			return nil, c.shut(wire.CloseUnauthorized, "sessions need a token of role env, yours is "+g.role.String())

@@ -106,6 +106,7 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 	var role Role
 	if token, there := bearer(r); there || len(s.tokens) == 0 {
 		if role = s.roleOf(token); role == 0 {
+			s.met.failed(wire.Unauthorized)
 			unauthorized(w)
 			return
 		}
@@ -119,7 +120,7 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.admit() {
-		http.Error(w, "the server is ending", http.StatusServiceUnavailable)
+		http.Error(w, "too many connections, or the server is ending: connect again in a while", http.StatusServiceUnavailable)
 		return
 	}
 	defer s.wg.Done()
@@ -135,11 +136,15 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 
 func spoken(sub string) bool { return slices.Contains(subprotocols, sub) }
 
-// admit counts a connection in, unless the server waits for the last ones.
+// maxStrangers is how many connections may be beyond those of all sessions: ones that have not said hello yet, or that
+// are being closed.
+const maxStrangers = 256
+
+// admit counts a connection in, unless there are too many or the server waits for the last ones.
 func (s *Server) admit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || len(s.conns) >= s.cfg.MaxSessions+maxStrangers {
 		return false
 	}
 	s.wg.Add(1)

@@ -108,9 +108,12 @@ func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 	return out
 }
 
+// largestLoose is the size of the replies without a lane that are worth keeping: only those to pings can be larger.
+const largestLoose = 64 << 10
+
 // keepLoose keeps a copy of a reply that belongs to no open handle.
 func (s *session) keepLoose(id uint32, b []byte) {
-	if s.feat&featResume == 0 {
+	if s.feat&featResume == 0 || len(b) > largestLoose {
 		return
 	}
 	if len(s.loose) == s.srv.cfg.MaxInflight {

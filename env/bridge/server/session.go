@@ -358,7 +358,11 @@ func (s *session) ping(c *conn, r request) {
 	c.w.Value(r.m.Get("t"))
 	c.w.Key("qlen")
 	c.w.Int(int64(queue))
-	s.send(c, r.id, c.w)
+	if most := s.srv.cfg.MaxFrameOut; c.w.Len() > most {
+		s.answer(c, r.id, wire.Errorf(wire.TooLarge, "a reply of %d bytes, above frame_out, %d", c.w.Len(), most), true)
+	} else {
+		s.send(c, r.id, c.w)
+	}
 	s.srv.release(r.f)
 }
 
