@@ -14,6 +14,13 @@ GOLANGCI ?= $(TOOLS)/golangci-lint-$(LINT_VER)
 TB_VER := 2.20.0
 TB     := $(CURDIR)/.tools/tensorboard
 
+# The Python package and its own tests.
+PY_OLDEST := 1.2.3
+PY      := $(CURDIR)/.tools/python-$(shell { cat python/tests/requirements.txt; echo $(PY_OLDEST); } | sha256sum | cut -c1-12)
+PY_OWN  := setup.py tests $(addprefix src/clustergym/,__init__.py _keeper.py _version.py client.py codec.py envs.py errors.py \
+	evaluation.py handle.py infos.py registration.py server.py spaces.py transport.py vector.py)
+PY_TEST := PYTHONPYCACHEPREFIX=$(PY)/pycache $(PY)/bin/python -m pytest -p no:cacheprovider
+
 # The libraries that agents are trained with, PyTorch among them: some 6 GB, installed once for each set of pins.
 RL_PINS := python/tests_rl/requirements.txt python/tests_rl/constraints.txt
 RL      := $(CURDIR)/.tools/rl-$(shell cat $(RL_PINS) | sha256sum | cut -c1-12)
@@ -24,7 +31,7 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test unit race invariants tensorboard browser python-rl bench clean
+.PHONY: build check format vet lint arch test unit race invariants tensorboard browser python python-rl bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -45,7 +52,7 @@ lint: $(GOLANGCI)
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
-test: check unit race invariants tensorboard browser python-rl
+test: check unit race invariants tensorboard browser python python-rl
 
 # Learning and the longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
@@ -72,6 +79,19 @@ browser:
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
 	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/schedview
+
+# The Python package: its code's checkers, then its tests on the wheel that is built here, with the gymctl inside it;
+# Gymnasium's checks once more with the oldest Gymnasium that is supported.
+python: $(PY)/have
+	cd python && $(PY)/bin/ruff check --no-cache $(PY_OWN) && $(PY)/bin/ruff format --no-cache --check $(PY_OWN)
+	cd python && $(PY)/bin/mypy --cache-dir $(PY)/mypy
+	@rm -rf $(PY)/wheel $(PY)/build && mkdir -p $(PY)/wheel $(PY)/build
+	printf '[build]\nbuild_base=$(PY)/build\n[egg_info]\negg_base=$(PY)/build\n' > $(PY)/build.cfg
+	DIST_EXTRA_CONFIG=$(PY)/build.cfg $(PY)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps \
+		--no-build-isolation -w $(PY)/wheel ./python
+	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-compile --target $(PY)/wheel/here $(PY)/wheel/*.whl
+	cd python && PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
+	cd python && PYTHONPATH=$(PY)/wheel/here:$(PY)/oldest $(PY_TEST) tests/test_envs.py tests/test_vector.py
 
 # Adapters, examples and learning, with the libraries themselves.
 python-rl: $(RL)/have
@@ -103,6 +123,13 @@ $(TB)/have-$(TB_VER):
 	touch $@
 
 # What other pins left behind goes first.
+$(PY)/have: python/tests/requirements.txt
+	@rm -rf $(filter-out $(PY),$(wildcard $(CURDIR)/.tools/python-*))
+	$(call new-venv,$(PY))
+	$(PY)/bin/python -m pip install -q --disable-pip-version-check -r python/tests/requirements.txt
+	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --target $(PY)/oldest gymnasium==$(PY_OLDEST)
+	touch $@
+
 $(RL)/have: $(RL_PINS)
 	@rm -rf $(filter-out $(RL),$(wildcard $(CURDIR)/.tools/rl-*))
 	$(call new-venv,$(RL))

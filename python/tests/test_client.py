@@ -11,7 +11,8 @@ import struct
 import threading
 import time
 import warnings
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,7 +173,7 @@ def test_a_late_reply_is_not_taken_for_another() -> None:
 def test_a_server_that_does_not_answer_the_upgrade_is_a_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"ws://127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(clustergym.ReplyTimeout, match="connect: .* within"):
+        with pytest.raises(clustergym.ReplyTimeout, match=r"connect: .* within"):
             Client(url, timeout=0.3)
 
 
@@ -196,7 +197,9 @@ def test_something_else_listening_is_said_so() -> None:
             Client(server.url, timeout=5)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(401, errors.Unauthorized), (403, errors.RemoteError), (503, errors.Capacity)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, errors.Unauthorized), (403, errors.RemoteError), (503, errors.Capacity)]
+)
 def test_a_refused_upgrade_says_why(status: int, kind: type[Exception]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -515,7 +518,7 @@ def test_resuming_is_tried_until_the_time_is_up() -> None:
 
     with FakeServer(serve) as server:
         c = Client(server.url, timeout=1.5)
-        with pytest.raises(clustergym.ConnectionLost, match="ping: the connection broke .* could not be resumed"):
+        with pytest.raises(clustergym.ConnectionLost, match=r"ping: the connection broke .* could not be resumed"):
             c.request("ping")
         assert len(tries) > 3
         c.close()
@@ -549,7 +552,8 @@ def test_a_session_the_server_no_longer_knows_is_expired_and_the_next_call_begin
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"), [(4409, clustergym.TakenOver), (4410, clustergym.SessionExpired), (1001, clustergym.ConnectionLost)]
+    ("code", "kind"),
+    [(4409, clustergym.TakenOver), (4410, clustergym.SessionExpired), (1001, clustergym.ConnectionLost)],
 )
 def test_a_close_that_ends_the_session_is_not_resumed(code: int, kind: type[Exception]) -> None:
     def serve(peer: Peer) -> None:

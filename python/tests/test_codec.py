@@ -82,7 +82,7 @@ def test_golden_frames_are_read_as_described_and_written_back_byte_for_byte(case
         assert encode(value).hex() == case["hex"]
 
 
-@pytest.mark.parametrize("dtype", "bool i1 u1 i2 u2 i4 u4 i8 u8 f4 f8 f2".split())
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "f2"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 3), (1, 1, 5), (1,) * 8, (40, 50)])
 def test_arrays_survive_the_wire(dtype: str, shape: tuple[int, ...]) -> None:
     a = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
@@ -210,9 +210,9 @@ def test_spaces_are_exactly_what_is_described() -> None:
     assert parse_space({"t": "box", "shape": [2], "dtype": "float32", "low": -1.0, "high": None}) == spaces.Box(
         np.float32(-1), np.float32(np.inf), (2,), np.float32
     )
-    assert parse_space({"t": "box", "shape": [2], "dtype": "uint8", "low": [0, 1], "high": np.array([2, 3])}) == spaces.Box(
-        np.array([0, 1], np.uint8), np.array([2, 3], np.uint8), (2,), np.uint8
-    )
+    assert parse_space(
+        {"t": "box", "shape": [2], "dtype": "uint8", "low": [0, 1], "high": np.array([2, 3])}
+    ) == spaces.Box(np.array([0, 1], np.uint8), np.array([2, 3], np.uint8), (2,), np.uint8)
     assert parse_space({"t": "discrete", "n": 4, "start": 2, "dtype": "int64"}) == spaces.Discrete(4, start=2)
     assert parse_space({"t": "mdiscrete", "nvec": [2, 3], "dtype": "int64"}) == spaces.MultiDiscrete([2, 3])
     pairs = [["z", {"t": "mbinary", "shape": [3]}], ["a", {"t": "discrete", "n": 2}]]

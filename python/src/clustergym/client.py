@@ -190,7 +190,7 @@ class Client:
         self._context: ssl.SSLContext | None = a["context"]
         self._probe = float(a["probe"])
         self._rng = random.Random()
-        self._closed = False
+        self._closed = self._closing = False
         self._forget()
         _clients.add(self)
 
@@ -513,6 +513,8 @@ class Client:
         if op == "drain":
             self.draining = True
             self.notices.append(text or "draining")
+            if self._closing:
+                return
             warnings.warn(DrainWarning(f"{self.url} is shutting down: {text or 'finish what is open'}"), stacklevel=6)
         elif op == "notice":
             self.notices.append(text)
@@ -620,8 +622,8 @@ class Client:
                 self._recover(e, time.monotonic() + min(3.0, self.timeout), "keep-alive")
             except Exception:
                 pass  # the next call meets the same, and says so
-        except ClusterGymError:
-            pass
+        except Exception:
+            pass  # also warnings that were made errors: nobody could catch them here
         finally:
             self._rlock.release()
             with self._cond:
@@ -633,6 +635,7 @@ class Client:
         """Takes leave of the server and closes the connection. Harmless when done twice."""
         if self._closed:
             return
+        self._closing = True
         conn = self._conn
         if conn is not None and conn.broken is None:
             try:

@@ -184,7 +184,11 @@ class RemoteEnv(gym.Env[Any, Any]):
             self._check_open()
         handle = self.handle
         if self._discrete:
-            rid = handle.post_index(index(action))
+            try:
+                choice = index(action)
+            except TypeError:
+                choice = int(batch_action(self.action_space, action, 1)[0])
+            rid = handle.post_index(choice)
         else:
             rid = handle.post_step(batch_action(self.action_space, action, 1))
         reply = handle.wait(rid)

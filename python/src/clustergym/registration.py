@@ -12,7 +12,23 @@ __all__ = ["ENVIRONMENTS", "register"]
 #: The ids a server knows, each with the mean return that counts as solved (None where there is none). Registering must
 #: not start a server, so they stand here; a test holds them against ``gymctl envs --json``.
 ENVIRONMENTS: dict[str, float | None] = {
+    "Acrobot-v1": -100,
+    "Bandit-v1": 80,
+    "CartPole-v1": 475,
+    "InvalidAction-v1": 90,
     "JobSelect-v1": None,
+    "MountainCar-v0": -110,
+    "Nav2D-v1": -20,
+    "ProbeAction-v1": 0.95,
+    "ProbeConstant-v1": 1,
+    "ProbeContext-v1": 0.95,
+    "ProbeDeadStep-v1": 0.45,
+    "ProbeDiscount-v1": 1,
+    "ProbeMaskedAction-v1": 0.65,
+    "ProbeMaskedContext-v1": 0.95,
+    "ProbeMaskedTarget-v1": 0.95,
+    "ProbeObservation-v1": None,
+    "ProbeTruncation-v1": None,
 }
 
 

@@ -67,7 +67,7 @@ class LocalServer:
         self._owner = os.getpid()
         command = [gymctl or find_gymctl(), "serve", "--addr", "127.0.0.1:0", "--json", "--until-eof"]
         # It ends with its owner, whose sessions end too: there is nobody left to drain for.
-        command += ["--drain-timeout", "1s", *args]
+        command += ["--drain-timeout", "100ms", *args]
         # What it logs goes to a file: nobody reads a pipe all the time, and a full one would stop it.
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="clustergym-serve-")
         try:

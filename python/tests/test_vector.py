@@ -1,0 +1,333 @@
+"""The vector environment against Gymnasium's own, made of as many single remote environments."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import clustergym
+from clustergym import RemoteEnv, RemoteVectorEnv
+from test_envs import SMALL, equal
+
+N = 5
+MODES = list(AutoresetMode)
+# Episodes that end at different times, by termination and by truncation; actions of both kinds; every source of infos.
+CASES = {
+    "CartPole-v1": {},
+    "ProbeTruncation-v1": {},
+    "ProbeMaskedAction-v1": {},
+    "Bandit-v1": {},
+    "Nav2D-v1": {},
+    "JobSelect-v1": SMALL,
+}
+
+
+@pytest.fixture
+def many(url: str) -> Iterator[list[clustergym.Client]]:
+    clients = [clustergym.Client(url, timeout=20) for _ in range(2)]
+    yield clients
+    for c in clients:
+        c.close()
+
+
+def pair(env_id: str, mode: AutoresetMode, clients: list[clustergym.Client], **options: Any) -> tuple[Any, Any]:
+    kwargs = CASES.get(env_id, {})
+    ours = RemoteVectorEnv(env_id, N, client=clients[0], autoreset_mode=mode, kwargs=kwargs, **options)
+    one = clients[1]
+    theirs = SyncVectorEnv(
+        [lambda: RemoteEnv(env_id, client=one, kwargs=kwargs, **options) for _ in range(N)], autoreset_mode=mode
+    )
+    return ours, theirs
+
+
+def describe(a: Any, b: Any, path: str = "") -> str:
+    """Where two results differ."""
+    if equal(a, b):
+        return ""
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.keys() != b.keys():
+            return f"{path}: keys {sorted(a)} and {sorted(b)}"
+        return "; ".join(filter(None, (describe(a[k], b[k], f"{path}[{k!r}]") for k in a)))
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return "; ".join(filter(None, (describe(x, y, f"{path}.{i}") for i, (x, y) in enumerate(zip(a, b)))))
+    return f"{path}: {a!r} and {b!r} ({getattr(a, 'dtype', type(a))}, {getattr(b, 'dtype', type(b))})"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", CASES)
+def test_it_is_gymnasiums_sync_vector_env_to_the_byte(
+    env_id: str, mode: AutoresetMode, many: list[clustergym.Client]
+) -> None:
+    ours, theirs = pair(env_id, mode, many)
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    assert ours.single_observation_space == theirs.single_observation_space
+    assert ours.metadata["autoreset_mode"] is theirs.metadata["autoreset_mode"] is mode
+    assert describe(ours.reset(seed=7), theirs.reset(seed=7)) == ""
+    ours.action_space.seed(3)
+    ended = 0
+    for step in range(120):
+        actions = ours.action_space.sample()
+        a, b = ours.step(actions), theirs.step(actions)
+        assert describe(a, b) == "", f"step {step}"
+        over = a[2] | a[3]
+        ended += int(over.sum())
+        if over.any() and mode is AutoresetMode.DISABLED:
+            options = {"reset_mask": over}
+            assert describe(ours.reset(options=dict(options)), theirs.reset(options=dict(options))) == "", (
+                f"step {step}"
+            )
+    assert ended > 0, "the test has seen no episode end"
+    ours.close()
+    theirs.close()
+
+
+def test_seeds_may_be_given_one_by_one(many: list[clustergym.Client]) -> None:
+    ours, theirs = pair("CartPole-v1", AutoresetMode.NEXT_STEP, many)
+    seeds = [5, 3, 5, 1, 8]
+    assert describe(ours.reset(seed=seeds), theirs.reset(seed=seeds)) == ""
+    assert describe(ours.reset(), theirs.reset()) == ""
+    with pytest.raises(ValueError, match="seeds"):
+        ours.reset(seed=[1, 2])
+    mask = np.array([True, False, False, True, False])
+    options = {"reset_mask": mask}
+    a = ours.reset(seed=[9, None, None, 8, None], options=options)
+    assert describe(a, theirs.reset(seed=[9, None, None, 8, None], options=dict(options))) == ""
+    assert "reset_mask" in options, "the caller's options are left alone"
+    ours.close()
+    theirs.close()
+
+
+def test_a_partial_reset_returns_the_other_observations_as_they_were(many: list[clustergym.Client]) -> None:
+    ours, theirs = pair("CartPole-v1", AutoresetMode.NEXT_STEP, many)
+    ours.reset(seed=1)
+    theirs.reset(seed=1)
+    for _ in range(3):
+        a = np.ones(N, np.int64)
+        obs = ours.step(a)[0]
+        theirs.step(a)
+    for part in obs.values():
+        part[:] = 77.0  # what the caller does with its arrays is its own affair
+    mask = np.arange(N) == 2
+    assert describe(ours.reset(options={"reset_mask": mask}), theirs.reset(options={"reset_mask": mask.copy()})) == ""
+    assert ours.action_masks().shape == (N, 2)
+    ours.close()
+    theirs.close()
+
+
+def test_wrong_reset_masks_are_refused(client: clustergym.Client) -> None:
+    envs = RemoteVectorEnv("CartPole-v1", 3, client=client)
+    envs.reset(seed=1)
+    for mask in ([True, False, False], np.array([1, 0, 0]), np.array([True]), np.zeros(3, bool)):
+        with pytest.raises(ValueError, match="reset_mask"):
+            envs.reset(options={"reset_mask": mask})
+    envs.close()
+
+
+def test_n_environments_are_the_first_n_of_more(many: list[clustergym.Client]) -> None:
+    few = RemoteVectorEnv("CartPole-v1", 2, client=many[0])
+    more = RemoteVectorEnv("CartPole-v1", 64, client=many[1])
+    few.reset(seed=4)
+    more.reset(seed=4)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        actions = rng.integers(0, 2, 64)
+        a, b = few.step(actions[:2]), more.step(actions)
+        for name in a[0]:
+            assert (a[0][name] == b[0][name][:2]).all()
+        for x, y in zip(a[1:4], b[1:4]):
+            assert (x == y[:2]).all()
+    few.close()
+    more.close()
+
+
+def test_everything_returned_is_writable_and_ones_own(client: clustergym.Client) -> None:
+    envs = RemoteVectorEnv("CartPole-v1", 3, client=client)
+    first = envs.reset(seed=1)
+    second = envs.step(np.zeros(3, np.int64))
+    arrays = [*first[0].values(), *second[0].values(), *second[1:4], first[1]["action_mask"], second[4]["action_mask"]]
+    for i, a in enumerate(arrays):
+        assert a.flags.writeable
+        assert not any(np.shares_memory(a, b) for b in arrays[:i])
+    lean = RemoteVectorEnv("CartPole-v1", 3, client=client, copy=False)
+    obs, _ = lean.reset(seed=1)
+    assert not obs["pole_angle"].flags.writeable
+    envs.close()
+    lean.close()
+
+
+def test_steps_may_be_begun_and_awaited_apart(client: clustergym.Client) -> None:
+    envs = [RemoteVectorEnv("CartPole-v1", 3, client=client) for _ in range(3)]
+    for i, e in enumerate(envs):
+        e.reset(seed=i)
+    for e in envs:
+        e.step_async(np.ones(3, np.int64))
+    with pytest.raises(clustergym.ClusterGymError, match="not waited for"):
+        envs[0].step_async(np.ones(3, np.int64))
+    results = [e.step_wait() for e in reversed(envs)][::-1]
+    with pytest.raises(clustergym.ClusterGymError, match="no step"):
+        envs[0].step_wait()
+    check = RemoteVectorEnv("CartPole-v1", 3, client=client)
+    for i, r in enumerate(results):
+        check.reset(seed=i)
+        assert describe(check.step(np.ones(3, np.int64)), r) == ""
+        envs[i].close()
+    check.close()
+
+
+def test_sent_and_received_trajectories_are_those_of_steps(client: clustergym.Client) -> None:
+    n, batch = 6, 2
+    rng = np.random.default_rng(0)
+    actions = rng.integers(0, 2, (40, n))
+    ours = RemoteVectorEnv("CartPole-v1", n, client=client, recv="any", batch=batch)
+    steps = RemoteVectorEnv("CartPole-v1", n, client=client)
+    first, _ = ours.reset(seed=2)
+    assert describe(first, steps.reset(seed=2)[0]) == ""
+    with pytest.raises(clustergym.NotPending):
+        ours.recv()
+    want = [steps.step(a) for a in actions]
+    done = np.zeros(n, np.int64)
+    ours.send(actions[0])
+    while done.min() < len(actions) - 1:
+        obs, r, te, tr, infos = ours.recv()
+        ids = infos["env_id"]
+        assert ids.shape == r.shape == (batch,)
+        for row, i in enumerate(ids):
+            w = want[done[i]]
+            assert (r[row], te[row], tr[row]) == (w[1][i], w[2][i], w[3][i])
+            assert all((obs[k][row] == w[0][k][i]).all() for k in obs)
+            done[i] += 1
+        again = ids[done[ids] < len(actions)]
+        if len(again):
+            ours.send(actions[done[again], again], again)
+        elif done.sum() == n * len(actions):
+            break
+    ours.close()
+    steps.close()
+
+
+def test_masks_of_all_environments_are_at_hand(client: clustergym.Client) -> None:
+    for place in (("info",), ("obs",), ()):
+        envs = RemoteVectorEnv("InvalidAction-v1", 4, client=client, mask=place)
+        envs.reset(seed=1)
+        _, _, _, _, infos = envs.step(envs.action_space.sample())
+        masks = envs.action_masks()
+        assert masks.dtype == bool
+        assert masks.shape == (4, 80)
+        assert (masks.sum(axis=1) == 20).all()
+        assert ("action_mask" in infos) == ("info" in place)
+        if "info" in place:
+            assert (infos["action_mask"] == masks).all()
+        envs.close()
+
+
+def test_snapshots_cover_all_or_some(client: clustergym.Client) -> None:
+    envs, others = (RemoteVectorEnv("CartPole-v1", 4, client=client) for _ in range(2))
+    envs.reset(seed=1)
+    others.reset(seed=50)
+    a = np.array([0, 1, 1, 0])
+    envs.step(a)
+    blob, part = envs.snapshot(), envs.snapshot([1, 2])
+    want = [envs.step(a) for _ in range(30)]
+    others.restore(blob)
+    for w in want:
+        assert describe(others.step(a), w) == ""
+    before, _ = others.reset(seed=50)
+    mixed, _ = others.restore(part, [1, 2])
+    assert (mixed["pole_angle"][[0, 3]] == before["pole_angle"][[0, 3]]).all()
+    got = others.step(a)
+    assert (got[0]["pole_angle"][1:3] == want[0][0]["pole_angle"][1:3]).all()
+    envs.close()
+    others.close()
+
+
+def test_actions_of_another_shape_or_kind_are_refused(client: clustergym.Client) -> None:
+    envs = RemoteVectorEnv("CartPole-v1", 3, client=client)
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match="shape"):
+        envs.step(np.zeros(4, np.int64))
+    with pytest.raises(TypeError, match="integers"):
+        envs.step(np.zeros(3))
+    with pytest.raises(clustergym.BadAction) as e:
+        envs.step(np.array([0, 7, -1]))
+    assert e.value.env == (1, 2)
+    for good in ([0, 1, 0], (0, 1, 0), np.array([0, 1, 0], np.uint8), np.array([0, 1, 0], np.int32)):
+        envs.step(good)
+    envs.close()
+
+
+def test_disabled_autoreset_names_who_needs_a_reset(client: clustergym.Client) -> None:
+    envs = RemoteVectorEnv("ProbeTruncation-v1", 2, client=client, autoreset_mode=AutoresetMode.DISABLED)
+    envs.reset(seed=1)
+    over = np.zeros(2, bool)
+    while not over.any():
+        _, _, te, tr, _ = envs.step(np.zeros(2, np.int64))
+        over = te | tr
+    with pytest.raises(clustergym.NeedsReset) as e:
+        envs.step(np.zeros(2, np.int64))
+    assert e.value.env == tuple(np.flatnonzero(over))
+    envs.close()
+
+
+def test_make_vec_takes_the_vector_environment(url: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        envs = gym.make_vec("clustergym/JobSelect-v1", 3, url=url, **SMALL)
+        assert isinstance(envs, RemoteVectorEnv)
+        assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+        obs, _ = envs.reset(seed=1)
+        assert obs in envs.observation_space
+        for _ in range(20):
+            obs, r, te, tr, _ = envs.step(envs.action_space.sample())
+            assert obs in envs.observation_space
+            assert r.dtype == np.float64
+            assert te.dtype == tr.dtype == np.bool_
+        envs.close()
+        envs.close()
+        sync = gym.make_vec("clustergym/CartPole-v1", 2, vectorization_mode="sync", url=url)
+        sync.reset(seed=1)
+        sync.close()
+        same = gym.make_vec("clustergym/CartPole-v1", 2, url=url, autoreset_mode=AutoresetMode.SAME_STEP)
+        assert same.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+        again = gym.make_vec(same.spec)  # type: ignore[arg-type]
+        again.close()
+        same.close()
+
+
+def test_gymnasiums_vector_wrappers_work_on_it(url: str) -> None:
+    envs = gym.wrappers.vector.RecordEpisodeStatistics(RemoteVectorEnv("CartPole-v1", 3, url, info="none"))
+    envs.reset(seed=1)
+    seen = False
+    for _ in range(100):
+        _, _, _, _, infos = envs.step(envs.action_space.sample())
+        seen = seen or "episode" in infos
+    assert seen
+    envs.close()
+
+
+def test_texts_come_one_by_environment(url: str) -> None:
+    envs = RemoteVectorEnv("CartPole-v1", 2, url, render_mode="ansi")
+    envs.reset(seed=1)
+    texts = envs.render()
+    assert texts is not None
+    assert [type(t) for t in texts] == [str, str]
+    envs.close()
+
+
+def test_a_pickled_vector_environment_opens_its_own(url: str) -> None:
+    envs = RemoteVectorEnv("CartPole-v1", 2, url, autoreset_mode="SameStep")
+    other = pickle.loads(pickle.dumps(envs))
+    assert other.metadata == envs.metadata
+    assert describe(envs.reset(seed=1), other.reset(seed=1)) == ""
+    envs.close()
+    other.close()
+    for call in (envs.reset, envs.action_masks, lambda: envs.step([0, 0])):
+        with pytest.raises(clustergym.ClusterGymError, match="closed"):
+            call()
