@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"clustergym/agents/checkpoint"
+	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/nets"
 	"clustergym/traces"
@@ -20,6 +21,7 @@ type EvalOptions struct {
 	Checkpoints []string // checkpoints or run directories; each is played as its own run's configuration says
 	Workers     int
 	World       *World // nil = made from the configuration
+	External    *External
 	Game        func(done, all int)
 }
 
@@ -52,6 +54,14 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 		}
 		cs = append(cs, c)
 	}
+	if opt.External != nil {
+		if err := opt.External.Validate(); err != nil {
+			return nil, &InputError{err}
+		}
+		for _, name := range opt.External.Names {
+			cs = append(cs, contestant{name: name, kind: kindExternal})
+		}
+	}
 	for _, name := range cfg.Eval.Policies {
 		p, err := parsePolicy(name, &cfg.Env)
 		if err != nil {
@@ -70,28 +80,26 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 		return nil, mistake("nothing to evaluate: name checkpoints or policies (%s)", PolicyForms)
 	}
 	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
-	all := 0
-	for _, c := range cs {
-		if c.random {
-			all += n * cfg.Eval.Seeds
-		} else {
-			all += n
+	tick := counted(v.games(cs), opt.Game)
+	var games [][][]metrics.Summary
+	var wholly *WholeReport
+	play := func(ctx context.Context) (err error) {
+		if games, err = v.play(ctx, cs, tick); err == nil && cfg.Eval.Whole {
+			wholly, err = v.playWhole(ctx, cs, tick)
+		}
+		return err
+	}
+	if opt.External == nil {
+		err = play(ctx)
+	} else {
+		var x *externals
+		if x, err = newExternals(v, opt.External, tick); err != nil {
+			return nil, err
+		}
+		if err = x.run(ctx, play); err == nil {
+			x.report(cs, games)
 		}
 	}
-	if cfg.Eval.Whole {
-		all += len(cs)
-	}
-	var mu sync.Mutex
-	played := 0
-	tick := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		played++
-		if opt.Game != nil {
-			opt.Game(played, all)
-		}
-	}
-	games, err := v.play(ctx, cs, tick)
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +107,38 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Eval.Whole {
-		if r.Whole, err = v.playWhole(ctx, cs, tick); err != nil {
-			return nil, err
+	r.Whole = wholly
+	return r, nil
+}
+
+// games is how many games cs play in all.
+func (v *evaluation) games(cs []contestant) int {
+	all := 0
+	for _, c := range cs {
+		if c.random {
+			all += v.windows * v.seeds
+		} else {
+			all += v.windows
+		}
+		if v.cfg.Whole && c.player != nil {
+			all++
 		}
 	}
-	return r, nil
+	return all
+}
+
+// counted returns a function that any worker calls as a game ends, and that tells fn how many have.
+func counted(all int, fn func(done, all int)) func() {
+	var mu sync.Mutex
+	played := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		played++
+		if fn != nil {
+			fn(played, all)
+		}
+	}
 }
 
 // distinct gives checkpoints of runs whose folders have the same name their whole paths, and refuses what is still
@@ -157,7 +191,7 @@ func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
 	if _, err := newPolicy(&cfg, probe.Spec(), bytes.NewReader(weights)); err != nil {
 		return contestant{}, &InputError{fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
 	}
-	return contestant{name: checkpointName(cfg.Agent, run, meta.Step), kind: "checkpoint", player: func(e *sched.Env) (player, error) {
+	return contestant{name: checkpointName(cfg.Agent, run, meta.Step), kind: kindCheckpoint, player: func(e *sched.Env) (player, error) {
 		p, err := newPolicy(&cfg, e.Spec(), bytes.NewReader(weights))
 		if err != nil {
 			return nil, err

@@ -35,10 +35,19 @@ type WindowInfo struct {
 
 // PolicyReport is what one policy did on all windows.
 type PolicyReport struct {
-	Name    string        `json:"name"`
-	Kind    string        `json:"kind"` // heuristic, slots or checkpoint
-	Metrics PolicyMetrics `json:"metrics"`
+	Name    string         `json:"name"`
+	Kind    string         `json:"kind"` // heuristic, slots, checkpoint or external
+	Metrics *PolicyMetrics `json:"metrics,omitempty"`
+	// Missing says how far an external policy came that did not finish; it has no metrics then, and is compared with
+	// nobody.
+	Missing string `json:"missing,omitempty"`
 }
+
+// The kinds of agents, which are compared with everything else.
+const (
+	kindCheckpoint = "checkpoint"
+	kindExternal   = "external"
+)
 
 // PolicyMetrics are the means over each window's jobs (package metrics), and what concerns the whole window.
 type PolicyMetrics struct {
@@ -73,8 +82,14 @@ type WholePolicy struct {
 type contestant struct {
 	name, kind string
 	random     bool
-	// player makes an instance that plays on e; every worker has its own.
+	missing    string // why there is nothing to report of it
+	// player makes an instance that plays on e; every worker has its own. Who plays elsewhere has none.
 	player func(e *sched.Env) (player, error)
+}
+
+// agent says whether c is what a comparison is about.
+func (c *contestant) agent() bool {
+	return c.missing == "" && (c.kind == kindCheckpoint || c.kind == kindExternal)
 }
 
 // player plays one episode from beginning to end and gathers its jobs.
@@ -162,12 +177,15 @@ func (v *evaluation) episode(i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.At(v.cfg.Seed, rng.Hash("eval windows")), i), Window: i}
 }
 
-// play returns the summaries [seed][window] of each contestant. tick is called, by any worker, as games end.
+// play returns the summaries [seed][window] of each contestant, none of those who play elsewhere. tick is called, by any worker, as games end.
 func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([][][]metrics.Summary, error) {
 	type game struct{ contestant, seed, window int }
 	var games []game
 	out := make([][][]metrics.Summary, len(cs))
 	for c := range cs {
+		if cs[c].player == nil {
+			continue
+		}
 		seeds := 1
 		if cs[c].random {
 			seeds = max(1, v.seeds)
@@ -217,7 +235,7 @@ func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([]
 	return out, err
 }
 
-// report turns summaries into statistics. Checkpoints are compared with everything else.
+// report turns summaries into statistics. Agents are compared with everything else.
 func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Report, error) {
 	r := new(Report)
 	for i := range v.windows {
@@ -239,8 +257,12 @@ func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Rep
 	jct := func(s *metrics.Summary) float64 { return s.JCT.Mean }
 	bounded := func(s *metrics.Summary) float64 { return s.BoundedSlowdown.Mean }
 	for c := range cs {
+		if cs[c].missing != "" {
+			r.Policies = append(r.Policies, PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Missing: cs[c].missing})
+			continue
+		}
 		stat := func(f func(*metrics.Summary) float64) Statistic { return describe(v.cfg.Seed, pick(c, f)) }
-		p := PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Metrics: PolicyMetrics{
+		p := PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Metrics: &PolicyMetrics{
 			JCT:             stat(jct),
 			Wait:            stat(func(s *metrics.Summary) float64 { return s.Wait.Mean }),
 			FirstWait:       stat(func(s *metrics.Summary) float64 { return s.FirstWait.Mean }),
@@ -258,12 +280,13 @@ func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Rep
 		}
 		r.Policies = append(r.Policies, p)
 	}
+	agents := slices.ContainsFunc(cs, func(c contestant) bool { return c.agent() })
 	for a := range cs {
-		if cs[a].kind != "checkpoint" && slices.ContainsFunc(cs, func(c contestant) bool { return c.kind == "checkpoint" }) {
+		if cs[a].missing != "" || agents && !cs[a].agent() {
 			continue
 		}
 		for b := range cs {
-			if a == b || cs[a].kind != "checkpoint" && b < a {
+			if a == b || cs[b].missing != "" || !agents && b < a {
 				continue
 			}
 			r.Paired = append(r.Paired,
@@ -285,8 +308,9 @@ func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 	return w.jobs[:w.warm], w.jobs[w.warm:], w.first + w.warm, nil
 }
 
-// playWhole runs every contestant once over the whole part.
+// playWhole runs every contestant once over the whole part, but those who play elsewhere.
 func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*WholeReport, error) {
+	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return c.player == nil })
 	jobs := v.world.Workload.Windows.Jobs(v.part)
 	_, _, first, err := v.world.Workload.Windows.At(v.part, 0, 0)
 	if err != nil {

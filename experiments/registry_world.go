@@ -79,15 +79,12 @@ func (r *Registry) world(ctx context.Context, args *JobSelectArgs) (*world, erro
 		if w.workload, err = jobselect.NewWorkload(args.Config, spec, jobs); err != nil {
 			return nil, &InputError{fmt.Errorf("%s: %w", info.File, err)}
 		}
-		h := sha256.New()
+		w.jobs = jobsHash(w.workload.Windows)
 		for part := range splitNames {
-			kept := w.workload.Windows.Jobs(traces.Part(part))
-			hashJobs(h, kept)
-			for i := range kept {
-				w.bytes += 256 + int64(len(kept[i].ID)) // a job is 224 bytes; strings but the ID are mostly shared
+			for _, j := range w.workload.Windows.Jobs(traces.Part(part)) {
+				w.bytes += 256 + int64(len(j.ID)) // a job is 224 bytes; strings but the ID are mostly shared
 			}
 		}
-		h.Sum(w.jobs[:0])
 		return w, nil
 	})
 	var input *InputError
@@ -220,6 +217,16 @@ func (r *Registry) allowed(key, name string) (string, error) {
 		return "", outside
 	}
 	return at, nil
+}
+
+// jobsHash is a hash of all that w's jobs say.
+func jobsHash(w *traces.Windows) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for part := range splitNames {
+		hashJobs(h, w.Jobs(traces.Part(part)))
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // hashJobs adds everything that jobs say to h.

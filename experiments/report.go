@@ -25,8 +25,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	var rows [][]string
 	for _, p := range r.Policies {
-		m := &p.Metrics
+		m := p.Metrics
 		name := r.shown(p.Name)
+		if m == nil {
+			row := make([]string, len(header))
+			row[0] = name + " missing: " + p.Missing
+			rows = append(rows, row)
+			continue
+		}
 		if m.Unfinished > 0 {
 			name = fmt.Sprintf("%s (%d unfinished)", name, m.Unfinished)
 		}
@@ -70,11 +76,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return WriteTable(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1)
 }
 
-// reference is the checkpoint that a table compares with everything: the first.
+// reference is the agent that a table compares with everything: the first checkpoint, else the first policy that
+// played from outside.
 func (r *Report) reference() string {
-	for _, p := range r.Policies {
-		if p.Kind == "checkpoint" {
-			return p.Name
+	for _, kind := range []string{kindCheckpoint, kindExternal} {
+		for _, p := range r.Policies {
+			if p.Kind == kind && p.Metrics != nil {
+				return p.Name
+			}
 		}
 	}
 	return ""
@@ -85,7 +94,7 @@ func (r *Report) shown(name string) string {
 	var runs []string
 	short := name
 	for _, p := range r.Policies {
-		if p.Kind != "checkpoint" {
+		if p.Kind != kindCheckpoint {
 			continue
 		}
 		agent, rest, _ := strings.Cut(p.Name, ":")

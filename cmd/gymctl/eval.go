@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"clustergym/env/bridge/server"
 	"clustergym/experiments"
 	"clustergym/internal/fault"
 )
@@ -19,7 +22,11 @@ func evalVerb(a *app) *cobra.Command {
 		polices []string
 		noWhole bool
 		asJSON  bool
+
+		door     = newDoor("")
+		external experiments.External
 	)
+	door.cfg.DrainTimeout = evalDrain
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Compare checkpoints and heuristics on the same held-out windows",
@@ -31,10 +38,16 @@ quickstart); --trace and --cluster replace them. --checkpoint takes a run direct
 newest) or a checkpoint.
 
 Policies are ` + experiments.PolicyForms + `.
-An order that names no admission takes strict, or skip where it preempts.`,
+An order that names no admission takes strict, or skip where it preempts.
+
+Policies of other programs join in over the bridge: --serve opens a server beside the evaluation, and each --external
+names one. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays as
+many episodes as meta.windows says; each reset begins the next window, whatever its seed. What counts is measured here.
+One that finishes no window for --external-timeout, or leaves before it has played all of them, is a row "missing".`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
-  gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4`,
+  gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
+  gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if opt.Workers < 1 {
@@ -59,6 +72,9 @@ An order that names no admission takes strict, or skip where it preempts.`,
 			if err := cfg.Validate(); err != nil {
 				return evalFaults(c, err, map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds"})
 			}
+			if err := join(a, c, door, &external, &opt); err != nil {
+				return err
+			}
 			ui := newProgress(a, 0)
 			opt.Game = ui.game
 			r, err := experiments.Evaluate(c.Context(), cfg, opt)
@@ -81,7 +97,42 @@ An order that names no admission takes strict, or skip where it preempts.`,
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	src.flags(c, "the first checkpoint's, else quickstart")
+	door.flags(c)
+	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
+	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up policies of --external when none of them has finished a window for so long")
 	return c
+}
+
+// evalDrain is how long clients may take to leave when the last window is played.
+const evalDrain = 5 * time.Second
+
+// join lets the policies of --external play through door.
+func join(a *app, c *cobra.Command, d *door, external *experiments.External, opt *experiments.EvalOptions) error {
+	serve := c.Flags().Changed("serve")
+	if !serve {
+		for _, name := range []string{"external", "external-timeout", "token-file", "tls-cert", "tls-key", "client-ca", "allow-origin", "insecure", "log-level"} {
+			if c.Flags().Changed(name) {
+				return mistake("--%s goes with --serve HOST:PORT", name)
+			}
+		}
+		return nil
+	}
+	if len(external.Names) == 0 {
+		return mistake("--serve: there is nobody to serve; want --external NAME for each policy that will connect")
+	}
+	if err := external.Validate(); err != nil {
+		return flagFaults(err, nil)
+	}
+	external.Serve = func(ctx context.Context, f server.Factory) error {
+		s, l, err := d.open(a, f)
+		if err != nil {
+			return err
+		}
+		a.notef("%s can connect to %s", strings.Join(external.Names, ", "), l.Addr())
+		return s.Serve(ctx, l)
+	}
+	opt.External = external
+	return nil
 }
 
 // evalFaults says of faults of the configuration which flag they came by, where they came by one. names are flags by

@@ -58,7 +58,7 @@ type app struct {
 // run is the program: it carries out args and returns the exit code. It writes results to stdout and everything
 // else to stderr. When ctx is cancelled it cleans up and returns 130.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: &output{w: stdout}, stderr: stderr, now: time.Now}
+	a := &app{stdout: &output{w: stdout}, stderr: &locked{w: stderr}, now: time.Now}
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

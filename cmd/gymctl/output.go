@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/term"
 
@@ -27,9 +28,25 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// locked is standard error: a server's log and the progress of what goes on beside it take turns.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
 // isTerminal tells whether w is a terminal, where progress and the like are welcome.
 func isTerminal(w io.Writer) bool {
-	if o, ok := w.(*output); ok {
+	switch o := w.(type) {
+	case *output:
+		w = o.w
+	case *locked:
 		w = o.w
 	}
 	f, ok := w.(*os.File)

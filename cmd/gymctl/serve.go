@@ -27,7 +27,7 @@ func serveVerb(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the environments to programs in other languages and on other machines",
+		Short: "Serve the environments to other languages and other machines",
 		Long: `serve listens for clients of the bridge: websockets at /v1/ws, by the protocol of docs/wire.md. The first line on
 standard output is the address in use. Beside it are /healthz and /readyz for probes, /metrics for Prometheus, /v1/envs
 and /v1/version.
