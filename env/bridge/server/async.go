@@ -29,6 +29,9 @@ func (h *vecHandle) doSend(re uint32, req wire.Map, w *wire.Writer) error {
 
 // doRecv answers with the first rows that are done of those that are out.
 func (h *vecHandle) doRecv(ctx context.Context, re uint32, w *wire.Writer) error {
+	if h.stray {
+		return h.failedOf(h.all)
+	}
 	rows, err := h.v.Recv(ctx, h.batch, h.b)
 	if errors.Is(err, vec.ErrNotPending) {
 		return &wire.Error{Code: wire.NotPending, Msg: "no environment has been sent an action whose result was not received", Want: "a send first"}

@@ -84,8 +84,16 @@ func TestAfterAPoisoningAResetGetsRowsBack(t *testing.T) {
 		t.Fatalf("recv: %v", err)
 	}
 	d.h.poison()
-	if err := try(wire.OpReset); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("reset while the call is stuck: %v", err)
+	for _, op := range []string{wire.OpStep, wire.OpSend, wire.OpRecv, wire.OpMasks} {
+		if e := d.fails(wire.EnvFault, op, field("a", i64s(0, 0))); !reflect.DeepEqual(e.Env, []int{0, 1}) {
+			t.Errorf("%s: environments %v", op, e.Env)
+		}
+	}
+	// Even a reset of the row that is not stuck waits: else its next result could not be told from the one given up.
+	for _, ids := range [][]int{{0, 1}, {0}} {
+		if err := try(wire.OpReset, field("ids", ids)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("reset while the call is stuck: %v", err)
+		}
 	}
 	close(hold)
 	is(t, "obs", at(d.do(wire.OpReset, field("seed", 30)), "obs", "aa"), 30, 0, 31, 0)

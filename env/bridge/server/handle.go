@@ -30,6 +30,7 @@ type vecHandle struct {
 	a      *env.Actions // of the present request
 	pace   pace
 	shape  shape
+	stray  bool // what is out belongs to requests that were given up
 
 	count handleStats
 
@@ -85,8 +86,10 @@ func (h *vecHandle) stats() handleStats {
 
 func (h *vecHandle) close() error { return h.v.Close() }
 
-// poison marks every row: a request was abandoned, so nobody knows what its environments have seen.
+// poison marks every row: a request was abandoned, so nobody knows what its environments have seen. What is out stays
+// so until the first reset, which gets it back (fetch).
 func (h *vecHandle) poison() {
+	h.stray = h.v.Pending() > 0
 	for i := range h.rows {
 		h.rows[i].fault = true
 	}
@@ -207,11 +210,16 @@ func (h *vecHandle) which(sel any) (rows []int, named bool, err *wire.Error) {
 	return h.ids, true, nil
 }
 
-// ready says whether all rows may be stepped or looked at: none is out, none has failed, all have been reset, and,
+// ready says whether all rows may be stepped or looked at: none has failed, none is out, all have been reset, and,
 // where they are to be stepped, none has ended that does not begin anew by itself.
 func (h *vecHandle) ready(rows []int, step bool) *wire.Error {
-	if err := h.home(rows); err != nil {
-		return err
+	if h.v.Pending() > 0 {
+		if err := h.failedOf(rows); err != nil {
+			return err
+		}
+		if err := h.home(rows); err != nil {
+			return err
+		}
 	}
 	for _, i := range rows {
 		r := &h.rows[i]
@@ -223,20 +231,30 @@ func (h *vecHandle) ready(rows []int, step bool) *wire.Error {
 }
 
 func (h *vecHandle) notReady(rows []int, step bool) *wire.Error {
-	var fault, reset []int
+	if err := h.failedOf(rows); err != nil {
+		return err
+	}
+	var reset []int
 	for _, i := range rows {
-		r := &h.rows[i]
-		switch {
-		case r.fault:
-			fault = append(fault, i)
-		case !r.begun || step && h.mode == vec.Disabled && h.b.Kind[i].Last():
+		if !h.rows[i].begun || step && h.mode == vec.Disabled && h.b.Kind[i].Last() {
 			reset = append(reset, i)
 		}
 	}
-	if len(fault) > 0 {
-		return &wire.Error{Code: wire.EnvFault, Msg: "an environment has failed, or a call for it was abandoned; nothing was done", Env: fault, Want: "a reset of it"}
-	}
 	return &wire.Error{Code: wire.NeedsReset, Msg: "an environment has no episode under way; nothing was done", Env: reset, Want: "a reset of it"}
+}
+
+// failedOf is the error for rows that have failed, nil where none has.
+func (h *vecHandle) failedOf(rows []int) *wire.Error {
+	var fault []int
+	for _, i := range rows {
+		if h.rows[i].fault {
+			fault = append(fault, i)
+		}
+	}
+	if fault == nil {
+		return nil
+	}
+	return &wire.Error{Code: wire.EnvFault, Msg: "an environment has failed, or a call for it was abandoned; nothing was done", Env: fault, Want: "a reset of it"}
 }
 
 // home says whether no row is out.

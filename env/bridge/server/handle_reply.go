@@ -45,7 +45,8 @@ type viewKind uint8
 const (
 	viewReset viewKind = iota // nothing has ended, nothing was chosen
 	viewStep
-	viewFinal // what the rows' ended episodes ended with
+	viewFinal    // what the rows' ended episodes ended with
+	viewRestored // time steps of any kind, as they were
 )
 
 // present is the view of rows of the batch.
@@ -144,7 +145,7 @@ func (h *vecHandle) ends(i int, kind viewKind) bool {
 	switch kind {
 	case viewFinal:
 		return true
-	case viewStep:
+	case viewStep, viewRestored:
 		return h.mode != vec.SameStep && h.b.Kind[i].Last()
 	}
 	return false
@@ -153,7 +154,7 @@ func (h *vecHandle) ends(i int, kind viewKind) bool {
 // forced says whether row i's part of a view of this kind tells that its action was replaced. In the mode same_step
 // the last step of an episode is told of in the final part.
 func (h *vecHandle) forced(i int, kind viewKind) bool {
-	if !h.rows[i].forced || kind == viewReset {
+	if !h.rows[i].forced || kind == viewReset || kind == viewRestored {
 		return false
 	}
 	return (kind == viewFinal) == (h.mode == vec.SameStep && h.b.Kind[i].Last())
@@ -262,15 +263,7 @@ func (h *vecHandle) writeStep(w *wire.Writer, re uint32, op string, rows []int, 
 	v := h.present(rows, viewStep)
 	w.Key("obs")
 	h.writeObs(w, v)
-	w.Key("r")
-	dst := w.Array(wire.F64, k)
-	for p, i := range rows {
-		binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(b.Reward[i]))
-	}
-	w.Key("te")
-	h.writeKind(w, rows, env.Terminated)
-	w.Key("tr")
-	h.writeKind(w, rows, env.Truncated)
+	h.writeOutcome(w, rows)
 	w.Key("info")
 	h.writeInfo(w, v)
 	if named {
@@ -291,6 +284,19 @@ func (h *vecHandle) writeStep(w *wire.Writer, re uint32, op string, rows []int, 
 	h.writeFaults(w)
 }
 
+// writeOutcome writes r, te and tr.
+func (h *vecHandle) writeOutcome(w *wire.Writer, rows []int) {
+	w.Key("r")
+	dst := w.Array(wire.F64, len(rows))
+	for p, i := range rows {
+		binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(h.b.Reward[i]))
+	}
+	w.Key("te")
+	h.writeKind(w, rows, env.Terminated)
+	w.Key("tr")
+	h.writeKind(w, rows, env.Truncated)
+}
+
 func (h *vecHandle) writeKind(w *wire.Writer, rows []int, kind env.Kind) {
 	dst := w.Array(wire.Bool, len(rows))
 	for p, i := range rows {
@@ -301,34 +307,18 @@ func (h *vecHandle) writeKind(w *wire.Writer, rows []int, kind env.Kind) {
 	}
 }
 
-// writeReset writes the reply to a reset or a restore.
-func (h *vecHandle) writeReset(w *wire.Writer, re uint32, op string, rows []int, named bool) {
+// writeReset writes the reply to a reset.
+func (h *vecHandle) writeReset(w *wire.Writer, re uint32, rows []int, named bool) {
 	n := 2
 	for _, yes := range []bool{named, len(h.failed) > 0} {
 		if yes {
 			n++
 		}
 	}
-	if op == wire.OpRestore {
-		n += 4
-	}
-	w.Reply(re, op, n)
+	w.Reply(re, wire.OpReset, n)
 	v := h.present(rows, viewReset)
 	w.Key("obs")
 	h.writeObs(w, v)
-	if op == wire.OpRestore { // unlike a reset it may lead anywhere in an episode
-		w.Key("r")
-		dst := w.Array(wire.F64, len(rows))
-		for p, i := range rows {
-			binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(h.b.Reward[i]))
-		}
-		w.Key("te")
-		h.writeKind(w, rows, env.Terminated)
-		w.Key("tr")
-		h.writeKind(w, rows, env.Truncated)
-		w.Key("first")
-		h.writeKind(w, rows, env.First)
-	}
 	w.Key("info")
 	h.writeInfo(w, v)
 	if named {
@@ -336,6 +326,28 @@ func (h *vecHandle) writeReset(w *wire.Writer, re uint32, op string, rows []int,
 		gatherI32(w.Array(wire.I32, len(rows)), rows)
 	}
 	h.writeFaults(w)
+}
+
+// writeRestored writes the reply to a restore: the time steps that were current when the rows were saved, whatever
+// their kind.
+func (h *vecHandle) writeRestored(w *wire.Writer, re uint32, rows []int, named bool) {
+	n := 6
+	if named {
+		n++
+	}
+	w.Reply(re, wire.OpRestore, n)
+	v := h.present(rows, viewRestored)
+	w.Key("obs")
+	h.writeObs(w, v)
+	h.writeOutcome(w, rows)
+	w.Key("first")
+	h.writeKind(w, rows, env.First)
+	w.Key("info")
+	h.writeInfo(w, v)
+	if named {
+		w.Key("ids")
+		gatherI32(w.Array(wire.I32, len(rows)), rows)
+	}
 }
 
 // writeFaults lists what failed beside the rows that did not: for each code the environments and the first message.

@@ -89,25 +89,22 @@ func (h *vecHandle) doReset(ctx context.Context, re uint32, req wire.Map, w *wir
 	if err := h.allFailed(len(rows)); err != nil {
 		return err
 	}
-	h.writeReset(w, re, wire.OpReset, rows, named)
+	h.writeReset(w, re, rows, named)
 	return nil
 }
 
-// fetch gets rows that are out back where the handle has been poisoned, so that they can be reset; otherwise it is an
-// error to reset them.
+// fetch says whether rows are at home to be reset. After a poisoning it first gets everything back that is out, whose
+// results belong to requests that were given up.
 func (h *vecHandle) fetch(ctx context.Context, rows []int) error {
-	err := h.home(rows)
-	if err == nil {
-		return nil
-	}
-	for _, i := range err.Env {
-		if !h.rows[i].fault {
+	if h.stray {
+		// Failures of rows come again or end with the reset; only the end of the time is an error here.
+		if _, err := h.v.Recv(ctx, h.v.Pending(), h.b); h.v.Pending() > 0 {
 			return err
 		}
+		h.stray = false
 	}
-	// The results belong to requests that were given up. Failures of rows come again or end with the reset.
-	if _, e := h.v.Recv(ctx, h.v.Pending(), h.b); ctx.Err() != nil {
-		return e
+	if err := h.home(rows); err != nil {
+		return err
 	}
 	return nil
 }

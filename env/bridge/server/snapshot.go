@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"math"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
@@ -40,6 +39,7 @@ func (h *vecHandle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
 		body = snap.Bool(body, r.seeded)
 		body = snap.F64(body, r.ret)
 		body = snap.Int(body, int(r.length))
+		body = snap.F64(body, h.b.Reward[i]) // with what a masked action cost
 	}
 	inner, e := h.v.AppendRows(nil, rows)
 	if e != nil {
@@ -154,14 +154,20 @@ func (h *vecHandle) doRestore(ctx context.Context, re uint32, req wire.Map, w *w
 	}
 	h.failed = h.failed[:0]
 	for p, i := range rows {
-		h.rows[i] = states[p]
+		h.rows[i], h.b.Reward[i] = states[p].rowState, states[p].reward
 	}
-	h.writeReset(w, re, wire.OpRestore, rows, named)
+	h.writeRestored(w, re, rows, named)
 	return nil
 }
 
+// savedRow is what a blob keeps of a row beside vec's snapshot.
+type savedRow struct {
+	rowState
+	reward float64
+}
+
 // parseStates takes the body of a blob apart and changes nothing.
-func (h *vecHandle) parseStates(body []byte, k int) (states []rowState, inner []byte, err *wire.Error) {
+func (h *vecHandle) parseStates(body []byte, k int) (states []savedRow, inner []byte, err *wire.Error) {
 	rd, e := snap.Open(body, snapshotMagic)
 	if e != nil {
 		return nil, nil, mismatch("field blob makes no sense")
@@ -172,12 +178,12 @@ func (h *vecHandle) parseStates(body []byte, k int) (states []rowState, inner []
 	if n := rd.Int(); n != k {
 		return nil, nil, mismatch("field blob is a snapshot of %s, asked for is %s", plural(n, "environment", "environments"), plural(k, "environment", "environments"))
 	}
-	states = make([]rowState, k)
+	states = make([]savedRow, k)
 	for p := range states {
 		s := &states[p]
 		s.begun = true
-		s.seeded, s.ret, s.length = rd.Bool(), rd.F64(), int64(rd.Int())
-		if s.length < 0 || math.IsNaN(s.ret) || math.IsInf(s.ret, 0) {
+		s.seeded, s.ret, s.length, s.reward = rd.Bool(), rd.F64(), int64(rd.Int()), rd.F64()
+		if s.length < 0 || !isNumber(s.ret) || !isNumber(s.reward) {
 			return nil, nil, mismatch("field blob makes no sense")
 		}
 	}

@@ -70,6 +70,30 @@ func TestARestoredRowContinuesBitForBit(t *testing.T) {
 	}
 }
 
+func TestARestoreTellsTheTimeStepOfEachRow(t *testing.T) {
+	d := newDriver(t, toys(nil))
+	d.open("Toy-v3", field("n", 3), field("invalid", "penalty"), field("autoreset", "disabled"))
+	d.do(wire.OpReset, field("seed", 10))
+	for range toyEnd - 1 {
+		d.do(wire.OpStep, field("a", i64s(0)), field("ids", []int{1}))
+	}
+	d.do(wire.OpStep, field("a", i64s(2, 1)), field("ids", []int{1, 2})) // row 2's action is masked
+	blob := d.do(wire.OpSnapshot).Get("blob")
+	e := newDriver(t, toys(nil))
+	e.open("Toy-v3", field("n", 3), field("invalid", "penalty"))
+	m := e.do(wire.OpRestore, field("blob", blob))
+	is(t, "first", m.Get("first"), 1, 0, 0)
+	is(t, "r", m.Get("r"), 0, 2, 2.9)
+	is(t, "te", m.Get("te"), 0, 0, 0)
+	is(t, "tr", m.Get("tr"), 0, 1, 0)
+	is(t, "elapsed", at(m, "info", "elapsed_s"), 0, 300, 60)
+	is(t, "episode", at(m, "info", "episode", "r"), 0, 2, 0)
+	is(t, "_episode", at(m, "info", "_episode"), 0, 1, 0)
+	if at(m, "info", "invalid") != nil || m.Has("ids") {
+		t.Errorf("reply %v", m)
+	}
+}
+
 func TestAnotherHandleRestoresASnapshot(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("n", 2), field("kwargs", wire.Map{field("x", 1)}))
