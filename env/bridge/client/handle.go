@@ -20,10 +20,9 @@ type handle struct {
 	op    string
 	timer *time.Timer
 
-	cl    *call   // the last request
-	reply *call   // whose reply is being read
-	kept  *call   // was sent, and its caller gave up
-	posts []*call // sends whose reply has not been waited for
+	cl    *call // the last request
+	reply *call // whose reply is being read
+	kept  *call // was sent, and its caller gave up
 	spare []*call
 }
 

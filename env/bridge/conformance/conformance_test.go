@@ -1,0 +1,115 @@
+package conformance
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"clustergym/env/bridge/server"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/control"
+)
+
+var (
+	target   = flag.String("url", "", "a server to test, ws://host:port or wss://host:port; without it the project's own is tested")
+	token    = flag.String("token", "", "the token to show")
+	envID    = flag.String("env", "InvalidAction-v1", "the environment to play: discrete actions, episodes that end")
+	helloFor = flag.Duration("hello-timeout", 0, "the server's limit of the hello; 0 leaves it untested")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// factory makes the problems of package control.
+type factory struct{}
+
+func (factory) List() []server.Listing {
+	var all []server.Listing
+	for _, id := range control.IDs() {
+		e, err := control.New(id)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, server.Listing{ID: id, Spec: e.Spec()})
+	}
+	return all
+}
+
+func (factory) Make(_ context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
+	made := &server.Made{}
+	for _, p := range kwargs {
+		return nil, wire.Errorf(wire.BadKwargs, "no kwarg %.40q", p.Key)
+	}
+	for range n {
+		e, err := control.New(id)
+		if err != nil {
+			return nil, wire.Errorf(wire.UnknownEnv, "%v", err)
+		}
+		made.Envs = append(made.Envs, e)
+	}
+	return made, nil
+}
+
+// serve runs the project's server until the test ends.
+func serve(t *testing.T, change func(*server.Config)) string {
+	cfg := server.DefaultConfig()
+	cfg.MaxSessions, cfg.MaxHandles, cfg.MaxFrameIn = 12, 12, 1<<20
+	cfg.HelloTimeout, cfg.DrainTimeout = 300*time.Millisecond, time.Second
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := server.New(cfg, factory{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		if err := s.Serve(ctx, l); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		wg.Wait()
+	})
+	return "ws://" + l.Addr().String()
+}
+
+func TestConformance(t *testing.T) {
+	if *target != "" {
+		Run(t, Target{URL: *target, Token: *token, Env: *envID, HelloTimeout: *helloFor})
+		return
+	}
+	const secret = "a secret of the test"
+	for _, id := range []string{"InvalidAction-v1", "CartPole-v1"} {
+		t.Run(id, func(t *testing.T) {
+			url := serve(t, func(cfg *server.Config) { cfg.Tokens = []server.Token{{Role: server.RoleEnv, Secret: secret}} })
+			Run(t, Target{URL: url, Token: secret, Env: id, HelloTimeout: 300 * time.Millisecond})
+		})
+	}
+	t.Run("without tokens", func(t *testing.T) {
+		url := serve(t, nil)
+		for _, claim := range claims[:16] {
+			if err := verify(Target{URL: url, Env: "Bandit-v1", HelloTimeout: 300 * time.Millisecond}, claim.check); err != nil {
+				if _, skipped := err.(skip); !skipped {
+					t.Error(fmt.Errorf("%s: %w", claim.name, err))
+				}
+			}
+		}
+	})
+}

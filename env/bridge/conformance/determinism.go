@@ -1,0 +1,359 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"clustergym/env/bridge/wire"
+)
+
+// alike compares two values of different encodings by their meaning.
+func alike(path string, x, y any) error {
+	mx, isMap := x.(wire.Map)
+	my, isMap2 := y.(wire.Map)
+	if isMap != isMap2 {
+		return fmt.Errorf("%s is %s, and %s", path, brief(x), brief(y))
+	}
+	if isMap {
+		if len(mx) != len(my) {
+			return fmt.Errorf("%s has %d entries, and %d", path, len(mx), len(my))
+		}
+		for i := range mx {
+			if mx[i].Key != my[i].Key {
+				return fmt.Errorf("%s has %q, and %q", path, mx[i].Key, my[i].Key)
+			}
+			if err := alike(path+"."+mx[i].Key, mx[i].Value, my[i].Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	lx, isList := x.([]any)
+	ly, isList2 := y.([]any)
+	if isList && isList2 && len(lx) == len(ly) {
+		for i := range lx {
+			if err := alike(fmt.Sprintf("%s[%d]", path, i), lx[i], ly[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_, isArray := x.(wire.Array)
+	_, isArray2 := y.(wire.Array)
+	if isArray || isArray2 {
+		a, err1 := column(x)
+		b, err2 := column(y)
+		if err := first(err1, err2); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		// An empty list has lost its further dimensions.
+		if len(a.v) != len(b.v) || len(a.v) > 0 && !slices.Equal(a.shape, b.shape) {
+			return fmt.Errorf("%s has shape %v, and %v", path, a.shape, b.shape)
+		}
+		for i := range a.v {
+			// JSON writes a float32 with as many digits as tell it from its neighbours.
+			if a.v[i] != b.v[i] && float32(a.v[i]) != float32(b.v[i]) && !(math.IsNaN(a.v[i]) && math.IsNaN(b.v[i])) {
+				return fmt.Errorf("%s is %v at %d, and %v", path, a.v[i], i, b.v[i])
+			}
+		}
+		return nil
+	}
+	fx, ok := number(x)
+	fy, ok2 := number(y)
+	switch {
+	case ok && ok2 && fx == fy, ok && math.IsInf(fx, 0) && y == nil, ok2 && math.IsInf(fy, 0) && x == nil:
+		return nil
+	case ok != ok2:
+		return fmt.Errorf("%s is %s, and %s", path, brief(x), brief(y))
+	}
+	return same(path, x, y)
+}
+
+func (s *suite) encodingsMeanTheSame() error {
+	const n = 3
+	var all []*player
+	for _, enc := range []wire.Encoding{wire.Ext, wire.MPNP, wire.JSON} {
+		c, err := s.dialIn(enc)
+		if err != nil {
+			return fmt.Errorf("%v: %w", enc, err)
+		}
+		if got := c.welcome.Get("enc"); got != enc.String() {
+			return fmt.Errorf("%v was offered, and %v granted", enc, got)
+		}
+		p, err := s.openOn(c, n, "autoreset", "same_step")
+		if err != nil {
+			return fmt.Errorf("%v: %w", enc, err)
+		}
+		all = append(all, p)
+	}
+	compare := func(what string, op string, fields func(p *player) []any) (wire.Map, error) {
+		var replies []wire.Map
+		for _, p := range all {
+			reply, err := p.ask(op, fields(p)...)
+			if err != nil {
+				return nil, fmt.Errorf("%v: %s: %w", p.enc, what, err)
+			}
+			replies = append(replies, slices.DeleteFunc(slices.Clone(reply), func(e wire.Pair) bool { return e.Key == "re" }))
+		}
+		for k := 1; k < len(replies); k++ {
+			if err := alike(op, replies[0], replies[k]); err != nil {
+				return nil, fmt.Errorf("%s in %v, and in %v: %w", what, all[0].enc, all[k].enc, err)
+			}
+		}
+		return replies[0], nil
+	}
+	strip := func(m wire.Map) wire.Map {
+		return slices.DeleteFunc(slices.Clone(m), func(e wire.Pair) bool { return e.Key == "re" || e.Key == "h" })
+	}
+	for _, p := range all[1:] {
+		if err := alike("open", strip(all[0].open), strip(p.open)); err != nil {
+			return fmt.Errorf("open in %v, and in %v: %w", all[0].enc, p.enc, err)
+		}
+	}
+	reply, err := compare("reset", wire.OpReset, func(*player) []any { return []any{"seed", 9} })
+	if err != nil {
+		return err
+	}
+	mask, err := all[0].masks(reply, n)
+	if err != nil {
+		return err
+	}
+	ended := false
+	for k := 0; k < 60 || !ended && k < 400; k++ {
+		a, err := all[0].legal(s.draw, mask)
+		if err != nil {
+			return err
+		}
+		reply, err := compare(fmt.Sprintf("step %d", k), wire.OpStep, func(p *player) []any { return []any{"a", p.actions(a)} })
+		if err != nil {
+			return err
+		}
+		x, err := all[0].readStep(reply, n)
+		if err != nil {
+			return err
+		}
+		mask, ended = x.mask, ended || x.fin != nil
+	}
+	_, err = compare("masks", wire.OpMasks, func(*player) []any { return []any{"ids", []int{2, 0}} })
+	return err
+}
+
+func (s *suite) rowsDoNotDependOnTheBatch() error {
+	const n, seed, steps = 7, 300, 80
+	c, err := s.dial()
+	if err != nil {
+		return err
+	}
+	big, err := s.openOn(c, n)
+	if err != nil {
+		return err
+	}
+	split, err := s.openOn(c, n)
+	if err != nil {
+		return err
+	}
+	x, err := big.ask(wire.OpReset, "seed", seed)
+	if err != nil {
+		return err
+	}
+	y, err := split.ask(wire.OpReset, "seed", seed)
+	if err != nil {
+		return err
+	}
+	if err := sameStep(x, y); err != nil {
+		return err
+	}
+	mask, err := big.masks(x, n)
+	if err != nil {
+		return err
+	}
+	singles := make([]*player, n)
+	for i := range n {
+		if singles[i], err = s.openOn(c, 1); err != nil {
+			return err
+		}
+		reply, err := singles[i].ask(wire.OpReset, "seed", seed+i)
+		if err != nil {
+			return err
+		}
+		if err := sameRow(reply, 0, 1, x, i, n); err != nil {
+			return fmt.Errorf("environment %d alone, after reset: %w", i, err)
+		}
+	}
+	over := make([]bool, n)
+	for k := range steps {
+		a := make([]int, n*len(big.sizes))
+		for i := range n {
+			if over[i] {
+				continue // ignored
+			}
+			w := mask.shape[1]
+			legal, err := big.legal(s.draw, col{shape: []int{1, w}, v: mask.v[i*w : (i+1)*w]})
+			if err != nil {
+				return err
+			}
+			copy(a[i*len(big.sizes):], legal)
+		}
+		st, err := big.step(a)
+		if err != nil {
+			return err
+		}
+		// The same rows in two requests, each in an order of its own.
+		cutAt := 1 + s.draw.IntN(n-1)
+		order := s.draw.Perm(n)
+		for _, ids := range [][]int{order[:cutAt], order[cutAt:]} {
+			var some []int
+			for _, i := range ids {
+				some = append(some, a[i*len(big.sizes):(i+1)*len(big.sizes)]...)
+			}
+			reply, err := split.ask(wire.OpStep, "ids", ids, "a", split.actions(some))
+			if err != nil {
+				return err
+			}
+			echo, e := reply.Ints("ids")
+			if e != nil || len(echo) != len(ids) {
+				return fmt.Errorf("step of %v echoes %v", ids, reply.Get("ids"))
+			}
+			for j, i := range ids {
+				if int(echo[j]) != i {
+					return fmt.Errorf("step of %v echoes %v", ids, echo)
+				}
+				if err := sameRow(reply, j, len(ids), st.reply, i, n); err != nil {
+					return fmt.Errorf("step %d, environment %d in a request of %d: %w", k, i, len(ids), err)
+				}
+			}
+		}
+		for i := range n {
+			reply, err := singles[i].ask(wire.OpStep, "a", singles[i].actions(a[i*len(big.sizes):(i+1)*len(big.sizes)]))
+			if err != nil {
+				return err
+			}
+			if err := sameRow(reply, 0, 1, st.reply, i, n); err != nil {
+				return fmt.Errorf("step %d, environment %d alone: %w", k, i, err)
+			}
+		}
+		mask, over = st.mask, st.over
+	}
+	return nil
+}
+
+func (s *suite) sendAndRecv() error {
+	const n, batch, steps = 6, 2, 40
+	c, err := s.dial()
+	if err != nil {
+		return err
+	}
+	if !c.has("async") {
+		return skip("the server does not grant async")
+	}
+	plain, err := s.dial("feat", []string{})
+	if err != nil {
+		return err
+	}
+	if _, err := plain.refuse(only(wire.Unsupported), wire.OpOpen, "env", s.Env, "n", 2, "recv", "any", "batch", 1, "kwargs", mapOf(s.Kwargs)); err != nil {
+		return err
+	}
+	singles := make([]*player, n)
+	mask := make([]col, n)
+	for i := range n {
+		if singles[i], err = s.openOn(c, 1); err != nil {
+			return err
+		}
+		reply, err := singles[i].ask(wire.OpReset, "seed", 60+i)
+		if err != nil {
+			return err
+		}
+		if mask[i], err = singles[i].masks(reply, 1); err != nil {
+			return err
+		}
+	}
+	p, err := s.openOn(c, n, "recv", "any", "batch", batch)
+	if err != nil {
+		return err
+	}
+	if _, err := p.refuse(only(wire.NotPending), wire.OpRecv); err != nil {
+		return err
+	}
+	if _, err := p.refuse(only(wire.NeedsReset), wire.OpSend, "a", p.actions(make([]int, n*len(p.sizes)))); err != nil {
+		return err
+	}
+	if err := p.reset(60); err != nil {
+		return err
+	}
+	var last [n][]int
+	var over [n]bool
+	choose := func(i int) error {
+		last[i] = make([]int, len(p.sizes))
+		if over[i] {
+			return nil
+		}
+		var err error
+		last[i], err = p.legal(s.draw, mask[i])
+		return err
+	}
+	send := func(ids []int) error {
+		var a []int
+		for _, i := range ids {
+			if err := choose(i); err != nil {
+				return err
+			}
+			a = append(a, last[i]...)
+		}
+		reply, err := p.ask(wire.OpSend, "ids", ids, "a", p.actions(a))
+		if err == nil && len(reply) != 2 {
+			err = fmt.Errorf("send was answered with %s, want nothing beside re and op", brief(reply))
+		}
+		return err
+	}
+	all := []int{0, 1, 2, 3, 4, 5}
+	if err := send(all); err != nil {
+		return err
+	}
+	if _, err := p.refuse(only(wire.BadRequest, wire.Busy), wire.OpSend, "ids", []int{3}, "a", p.actions(make([]int, len(p.sizes)))); err != nil {
+		return fmt.Errorf("an environment that is out: %w", err)
+	}
+	done := [n]int{}
+	for total := 0; total < n*steps; {
+		reply, err := p.ask(wire.OpRecv)
+		if err != nil {
+			return err
+		}
+		ids, e := reply.Ints("ids")
+		if e != nil || len(ids) == 0 || len(ids) > batch {
+			return fmt.Errorf("recv gives environments %v, want 1 to %d", reply.Get("ids"), batch)
+		}
+		if _, err := p.readStep(reply, len(ids)); err != nil {
+			return err
+		}
+		var again []int
+		for j, id := range ids {
+			i := int(id)
+			if i < 0 || i >= n || slices.Contains(again, i) || done[i] == steps {
+				return fmt.Errorf("recv gives environments %v, and %d is not out", ids, i)
+			}
+			ref, err := singles[i].step(last[i])
+			if err != nil {
+				return err
+			}
+			if err := sameRow(reply, j, len(ids), ref.reply, 0, 1); err != nil {
+				return fmt.Errorf("environment %d, step %d: %w", i, done[i], err)
+			}
+			mask[i], over[i] = ref.mask, ref.over[0]
+			total++
+			if done[i]++; done[i] < steps {
+				again = append(again, i)
+			}
+		}
+		if len(again) > 0 {
+			if err := send(again); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := p.refuse(only(wire.NotPending), wire.OpRecv); err != nil {
+		return errors.Join(errors.New("after the last recv"), err)
+	}
+	return nil
+}

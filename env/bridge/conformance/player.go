@@ -1,0 +1,433 @@
+package conformance
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"clustergym/env/bridge/wire"
+)
+
+// player is one open handle.
+type player struct {
+	*conn
+	h     int64
+	n     int
+	sizes []int
+	flat  bool // actions have one dimension: Discrete
+	open  wire.Map
+	noop  int
+	limit int // max_episode_steps, 0 = none
+
+}
+
+// openOn opens n environments on c.
+func (s *suite) openOn(c *conn, n int, more ...any) (*player, error) {
+	kwargs := s.Kwargs
+	if kwargs == nil {
+		kwargs = map[string]any{}
+	}
+	reply, err := c.ask(wire.OpOpen, list(merge(m("env", s.Env, "n", n, "kwargs", kwargs), m(more...)))...)
+	if err != nil {
+		return nil, err
+	}
+	return s.newPlayer(c, n, reply)
+}
+
+func (s *suite) newPlayer(c *conn, n int, reply wire.Map) (*player, error) {
+	p := &player{conn: c, n: n, open: reply, noop: -1}
+	var e *wire.Error
+	if p.h, e = reply.Int("h", 0, 1, 1<<32-1); e != nil || p.h == 0 {
+		return nil, fmt.Errorf("open gives handle %v, want a number above 0", reply.Get("h"))
+	}
+	space, e := wire.ParseSpace(reply.Get("act_space"))
+	if e != nil {
+		return nil, e
+	}
+	switch space.Kind {
+	case "discrete":
+		p.flat, p.sizes = true, []int{int(space.N)}
+	case "mdiscrete":
+		for _, k := range space.NVec {
+			p.sizes = append(p.sizes, int(k))
+		}
+	default:
+		return nil, fmt.Errorf("%s has actions of kind %s; the suite needs discrete ones: name another environment", s.Env, space.Kind)
+	}
+	spec, e := reply.Sub("spec")
+	if e != nil {
+		return nil, e
+	}
+	limit, e := spec.Int("max_episode_steps", 0, 0, 1<<31)
+	if e != nil {
+		return nil, e
+	}
+	p.limit = int(limit)
+	meta, e := reply.Sub("meta")
+	if e != nil {
+		return nil, e
+	}
+	if k, ok := number(meta.Get("noop")); ok {
+		p.noop = int(k)
+	}
+	return p, nil
+}
+
+// start dials and opens.
+func (s *suite) start(n int, more ...any) (*player, error) {
+	c, err := s.dial()
+	if err != nil {
+		return nil, err
+	}
+	return s.openOn(c, n, more...)
+}
+
+// list is the entries of a map as arguments.
+func list(m wire.Map) []any {
+	out := make([]any, 0, 2*len(m))
+	for _, p := range m {
+		out = append(out, p.Key, p.Value)
+	}
+	return out
+}
+
+// ask and refuse name the handle.
+func (p *player) ask(op string, fields ...any) (wire.Map, error) {
+	return p.conn.ask(op, append([]any{"h", p.h}, fields...)...)
+}
+
+func (p *player) refuse(codes []wire.Code, op string, fields ...any) (*wire.Error, error) {
+	return p.conn.refuse(codes, op, append([]any{"h", p.h}, fields...)...)
+}
+
+func (p *player) reset(seed any) error {
+	_, err := p.ask(wire.OpReset, "seed", seed)
+	return err
+}
+
+// actions is a as the field of a step: rows of one index for each factor.
+func (p *player) actions(a []int) wire.Array { return p.actionsAs(wire.I64, a) }
+
+func (p *player) actionsAs(d wire.DType, a []int) wire.Array {
+	shape := []int{len(a) / len(p.sizes), len(p.sizes)}
+	if p.flat {
+		shape = shape[:1]
+	}
+	return array(d, a, shape...)
+}
+
+// array is an array of whole numbers.
+func array(d wire.DType, v []int, shape ...int) wire.Array {
+	var data []byte
+	for _, x := range v {
+		switch d {
+		case wire.F32:
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(x)))
+		case wire.F64:
+			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(float64(x)))
+		default:
+			data = append(data, binary.LittleEndian.AppendUint64(nil, uint64(int64(x)))[:d.Size()]...)
+		}
+	}
+	return wire.Array{DType: d, Shape: shape, Data: data}
+}
+
+// random draws actions for all rows, masked ones among them.
+func (p *player) random(src *rand.Rand) []int {
+	a := make([]int, 0, p.n*len(p.sizes))
+	for range p.n {
+		for _, k := range p.sizes {
+			a = append(a, src.IntN(k))
+		}
+	}
+	return a
+}
+
+// col is an array of a reply in any encoding. JSON has no types and says null for what is no number.
+type col struct {
+	shape []int
+	v     []float64
+	dtype wire.DType // 0 in JSON
+}
+
+// column reads an array.
+func column(v any) (col, error) {
+	switch v := v.(type) {
+	case wire.Array:
+		c := col{shape: v.Shape, dtype: v.DType, v: make([]float64, v.Len())}
+		for i := range c.v {
+			c.v[i] = v.Float(i)
+		}
+		return c, nil
+	case []any:
+		c := col{}
+		err := c.nested(v, 0)
+		n := 1
+		for _, d := range c.shape {
+			n *= d
+		}
+		if err == nil && n != len(c.v) {
+			err = errors.New("nested lists of unequal length")
+		}
+		return c, err
+	}
+	return col{}, fmt.Errorf("%s is no array", brief(v))
+}
+
+func (c *col) nested(v []any, depth int) error {
+	if depth == len(c.shape) {
+		c.shape = append(c.shape, len(v))
+	} else if c.shape[depth] != len(v) {
+		return errors.New("nested lists of unequal length")
+	}
+	for _, x := range v {
+		switch x := x.(type) {
+		case []any:
+			if err := c.nested(x, depth+1); err != nil {
+				return err
+			}
+		case nil:
+			c.v = append(c.v, math.NaN())
+		case bool:
+			b := 0.0
+			if x {
+				b = 1
+			}
+			c.v = append(c.v, b)
+		default:
+			f, ok := number(x)
+			if !ok {
+				return fmt.Errorf("%s in an array", brief(x))
+			}
+			c.v = append(c.v, f)
+		}
+	}
+	return nil
+}
+
+// at reads the array at key, of type d where the encoding has types, with rows rows.
+func at(m wire.Map, key string, d wire.DType, rows int) (col, error) {
+	c, err := column(m.Get(key))
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", key, err)
+	}
+	if c.dtype != 0 && c.dtype != d {
+		return c, fmt.Errorf("%s is of type %v, want %v", key, c.dtype, d)
+	}
+	if len(c.shape) == 0 || c.shape[0] != rows {
+		return c, fmt.Errorf("%s has shape %v, want %d rows", key, c.shape, rows)
+	}
+	return c, nil
+}
+
+// masks are the masks of a reply's info: for each row one number for each action of each factor.
+func (p *player) masks(reply wire.Map, rows int) (col, error) {
+	info, e := reply.Sub("info")
+	if e != nil {
+		return col{}, e
+	}
+	c, err := at(info, wire.MaskKey, wire.I8, rows)
+	if err != nil {
+		return c, err
+	}
+	return c, p.maskFits(c)
+}
+
+func (p *player) maskFits(c col) error {
+	total := 0
+	for _, k := range p.sizes {
+		total += k
+	}
+	if len(c.shape) != 2 || c.shape[1] != total {
+		return fmt.Errorf("masks have shape %v, want [%d %d]", c.shape, c.shape[0], total)
+	}
+	for _, x := range c.v {
+		if x != 0 && x != 1 {
+			return fmt.Errorf("a mask with %v, want 0 or 1", x)
+		}
+	}
+	return nil
+}
+
+// legal draws a legal action for each row of masks; the last of each factor where last is set.
+func (p *player) legal(src *rand.Rand, masks col) ([]int, error) {
+	var a []int
+	width := masks.shape[1]
+	for i := range masks.shape[0] {
+		at := i * width
+		for f, k := range p.sizes {
+			var ok []int
+			for j := range k {
+				if masks.v[at+j] != 0 {
+					ok = append(ok, j)
+				}
+			}
+			if len(ok) == 0 {
+				return nil, fmt.Errorf("row %d has no legal action in factor %d", i, f)
+			}
+			a = append(a, ok[src.IntN(len(ok))])
+			at += k
+		}
+	}
+	return a, nil
+}
+
+// step is a step's reply, read.
+type step struct {
+	reply     wire.Map
+	r         []float64
+	te, tr    []bool
+	mask      col
+	over      []bool
+	ids       []int
+	fin       wire.Map
+	finalRows []int
+}
+
+// readStep reads the reply to a step or recv of so many rows, and holds it against what is always true.
+func (p *player) readStep(reply wire.Map, rows int) (*step, error) {
+	s := &step{reply: reply}
+	r, err := at(reply, "r", wire.F64, rows)
+	if err != nil {
+		return nil, err
+	}
+	te, err := at(reply, "te", wire.Bool, rows)
+	if err != nil {
+		return nil, err
+	}
+	tr, err := at(reply, "tr", wire.Bool, rows)
+	if err != nil {
+		return nil, err
+	}
+	s.r = r.v
+	for i := range rows {
+		if te.v[i] != 0 && tr.v[i] != 0 {
+			return nil, fmt.Errorf("row %d is terminated and truncated at once", i)
+		}
+		if math.IsNaN(r.v[i]) || math.IsInf(r.v[i], 0) {
+			return nil, fmt.Errorf("row %d has reward %v", i, r.v[i])
+		}
+		s.te, s.tr = append(s.te, te.v[i] != 0), append(s.tr, tr.v[i] != 0)
+		s.over = append(s.over, te.v[i] != 0 || tr.v[i] != 0)
+	}
+	if s.mask, err = p.masks(reply, rows); err != nil {
+		return nil, err
+	}
+	ids, e := reply.Ints("ids")
+	if e != nil {
+		return nil, e
+	}
+	for _, i := range ids {
+		s.ids = append(s.ids, int(i))
+	}
+	if s.fin, e = reply.Sub("fin"); e != nil {
+		return nil, e
+	}
+	if s.fin != nil {
+		ids, e := s.fin.Ints("ids")
+		if e != nil {
+			return nil, e
+		}
+		for _, i := range ids {
+			s.finalRows = append(s.finalRows, int(i))
+		}
+	}
+	return s, nil
+}
+
+// step steps all rows.
+func (p *player) step(a []int) (*step, error) {
+	reply, err := p.ask(wire.OpStep, "a", p.actions(a))
+	if err != nil {
+		return nil, err
+	}
+	return p.readStep(reply, p.n)
+}
+
+// sameStep compares two replies but for their request: to the bit, which encodings of one kind allow.
+func sameStep(x, y wire.Map) error { return sameBut(x, y, "re", "op", "ids") }
+
+func sameBut(x, y wire.Map, but ...string) error {
+	strip := func(m wire.Map) wire.Map {
+		return slices.DeleteFunc(slices.Clone(m), func(p wire.Pair) bool { return slices.Contains(but, p.Key) })
+	}
+	return same("", strip(x), strip(y))
+}
+
+// same compares two values of one encoding.
+func same(path string, x, y any) error {
+	a, b := wire.NewWriter(wire.Ext), wire.NewWriter(wire.Ext)
+	a.Value(x)
+	b.Value(y)
+	if slices.Equal(a.Bytes(), b.Bytes()) {
+		return nil
+	}
+	mx, ok := x.(wire.Map)
+	my, ok2 := y.(wire.Map)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s is %s, want %s", path, brief(x), brief(y))
+	}
+	for _, p := range mx {
+		if !my.Has(p.Key) {
+			return fmt.Errorf("%s.%s was not there", path, p.Key)
+		}
+		if err := same(path+"."+p.Key, p.Value, my.Get(p.Key)); err != nil {
+			return err
+		}
+	}
+	for _, p := range my {
+		if !mx.Has(p.Key) {
+			return fmt.Errorf("%s.%s is missing", path, p.Key)
+		}
+	}
+	return fmt.Errorf("%s has its keys in another order", path)
+}
+
+// rowOf is row i of everything in a step's or reset's reply that has rows: obs, r, te, tr, info.
+func rowOf(reply wire.Map, i, rows int) (wire.Map, error) {
+	out := wire.Map{}
+	for _, p := range reply {
+		switch p.Key {
+		case "obs", "r", "te", "tr", "info":
+			v, err := cut(p.Value, i, rows)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Key, err)
+			}
+			out = append(out, wire.Pair{Key: p.Key, Value: v})
+		}
+	}
+	return out, nil
+}
+
+// cut is row i of an array, or of every array in a map; an info that no other row has is left out where this one has
+// it not.
+func cut(v any, i, rows int) (any, error) {
+	switch v := v.(type) {
+	case wire.Map:
+		out := wire.Map{}
+		for _, p := range v {
+			if here, ok := v.Get("_" + p.Key).(wire.Array); ok && here.Data[i] == 0 {
+				continue
+			}
+			if len(p.Key) > 0 && p.Key[0] == '_' {
+				continue
+			}
+			x, err := cut(p.Value, i, rows)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Key, err)
+			}
+			out = append(out, wire.Pair{Key: p.Key, Value: x})
+		}
+		return out, nil
+	case wire.Array:
+		if len(v.Shape) == 0 || v.Shape[0] != rows {
+			return nil, fmt.Errorf("shape %v, want %d rows", v.Shape, rows)
+		}
+		n := len(v.Data) / rows
+		return wire.Array{DType: v.DType, Shape: v.Shape[1:], Data: v.Data[i*n : (i+1)*n]}, nil
+	}
+	return nil, fmt.Errorf("%s is no array", brief(v))
+}
