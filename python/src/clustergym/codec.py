@@ -6,6 +6,7 @@ u32, zeros up to a multiple of eight, and its elements, C order, little-endian. 
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -40,6 +41,7 @@ _MAX_MAP = 1 << 16
 _layouts: dict[bytes, tuple[tuple[int, ...], np.dtype[Any], int, int]] = {}
 _prefixes: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
 _MAX_CACHED = 4096
+_ndarray: Callable[..., Array] = np.ndarray
 _OFFSETS = tuple((4 + 4 * ndim + 7) & ~7 for ndim in range(_MAX_NDIM + 1))
 
 
@@ -85,7 +87,24 @@ def unpack_array(data: bytes) -> Array:
 def _ext_hook(code: int, data: bytes) -> Any:
     if code != ARRAY_EXT:
         raise ProtocolError(f"extension type {code}, want {ARRAY_EXT}")
+    try:
+        # Arrays of a type and shape that came before, as almost all are.
+        shape, dtype, offset, size = _layouts[data[: _OFFSETS[data[1]]]]
+        if len(data) == size:
+            return _ndarray(shape, dtype, data, offset)
+    except (KeyError, IndexError):
+        pass
     return unpack_array(data)
+
+
+_unpack = functools.partial(
+    msgpack.unpackb,
+    ext_hook=_ext_hook,
+    raw=False,
+    strict_map_key=True,
+    max_array_len=_MAX_LIST,
+    max_map_len=_MAX_MAP,
+)
 
 
 def decode(frame: bytes | memoryview) -> dict[str, Any]:
@@ -95,14 +114,7 @@ def decode(frame: bytes | memoryview) -> dict[str, Any]:
         ProtocolError: the frame is not one msgpack map with string keys, or an array in it is wrong.
     """
     try:
-        value = msgpack.unpackb(
-            frame,
-            ext_hook=_ext_hook,
-            raw=False,
-            strict_map_key=True,
-            max_array_len=_MAX_LIST,
-            max_map_len=_MAX_MAP,
-        )
+        value = _unpack(frame)
     except ProtocolError:
         raise
     except Exception as e:  # msgpack raises half a dozen unrelated classes

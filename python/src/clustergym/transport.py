@@ -13,6 +13,7 @@ import select
 import socket
 import ssl
 import struct
+import sys
 import threading
 import time
 from typing import Any
@@ -64,21 +65,6 @@ def normalize_url(url: str) -> str:
     return f"{scheme}://{parts.netloc}{path}"
 
 
-class _Masks:
-    """Fresh random masking keys, drawn from the system a page at a time."""
-
-    def __init__(self) -> None:
-        self.pool = b""
-        self.at = 0
-
-    def next(self) -> bytes:
-        at = self.at
-        if at >= len(self.pool):
-            self.pool, at = os.urandom(4096), 0
-        self.at = at + 4
-        return self.pool[at : at + 4]
-
-
 def _mask(payload: bytes, key: bytes) -> bytes:
     n = len(payload)
     if n <= 512:
@@ -96,6 +82,25 @@ def _ready(fd: int, write: bool, seconds: float | None) -> bool:
         return bool(poller.poll(None if seconds is None else math.ceil(seconds * 1000)))
     one = [fd]
     return any(select.select([] if write else one, one if write else [], [], seconds)[:2])
+
+
+# Where a kernel's own time limits on sockets are known to work, they save a system call before each read and write.
+_KERNEL_TIMEOUTS = sys.platform in ("linux", "darwin") and sys.maxsize > 1 << 32
+
+
+class _TCP:
+    """A plain socket with the kernel's time limits, which end a call with BlockingIOError."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.send, self.recv_into = sock.send, sock.recv_into
+        self.fileno, self.close = sock.fileno, sock.close
+        sock.settimeout(None)
+
+    def settimeout(self, seconds: float) -> None:
+        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 class _TLS:
@@ -139,9 +144,6 @@ class _TLS:
 
     def send(self, data: bytes | memoryview) -> int:
         return self._retry(self.sock.send, data)
-
-    def shutdown(self, how: int) -> None:
-        self.sock.shutdown(how)
 
     def close(self) -> None:
         self.sock.close()
@@ -218,14 +220,18 @@ class Connection:
     """Frames over a connected socket. One thread at a time may read; any may write."""
 
     def __init__(self, sock: socket.socket, max_frame: int) -> None:
-        self._sock: Any = _TLS(sock) if isinstance(sock, ssl.SSLSocket) else sock
+        self._sock: Any = sock
+        if isinstance(sock, ssl.SSLSocket):
+            self._sock = _TLS(sock)
+        elif _KERNEL_TIMEOUTS:
+            self._sock = _TCP(sock)
         self._timeout = _TICK
         self._sock.settimeout(_TICK)
         self._send = self._sock.send
         self._recv_into = self._sock.recv_into
         self._wlock = threading.Lock()
         self.rlock = threading.Lock()  # held by whoever reads
-        self._masks = _Masks()
+        self._keys, self._key_at = b"", 0
         self._max_frame = max_frame
         self._buf = bytearray(_FIRST_BUFFER)
         self._view = memoryview(self._buf)
@@ -255,7 +261,12 @@ class Connection:
         with self._wlock:
             if self.broken is not None:
                 raise Lost(str(self.broken))
-            key = self._masks.next()
+            # Keys are random, drawn from the system a page at a time.
+            at = self._key_at
+            if at >= len(self._keys):
+                self._keys, at = os.urandom(4096), 0
+            self._key_at = at + 4
+            key = self._keys[at : at + 4]
             if n < 126:
                 frame = bytes((0x80 | opcode, 0x80 | n)) + key + _mask(payload, key)
             elif n < 1 << 16:
@@ -268,7 +279,7 @@ class Connection:
                 if sent != len(frame):
                     self._send_rest(memoryview(frame)[sent:], deadline)
                 done = True
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
                 self._send_rest(memoryview(frame), deadline)
                 done = True
             except OSError as e:
@@ -285,7 +296,7 @@ class Connection:
                 raise Lost("send: the server takes no more bytes")
             try:
                 rest = rest[self._send(rest) :]
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
                 # A server that cannot get rid of its replies stops reading: take them off it, if nobody else does.
                 if self.rlock.acquire(False):
                     try:
@@ -346,10 +357,10 @@ class Connection:
         while True:
             try:
                 n = self._recv_into(view)
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
                 now = time.monotonic()
                 if now >= deadline:
-                    raise
+                    raise TimeoutError("timed out") from None
                 if first:
                     self.heard = now - self._timeout  # silence before anyone listened does not count
                     self._probed = first = False
