@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -346,11 +347,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"a repeated step is done again", "a step happens exactly once", twice()},
 		{"another code for those taken over", "a second attach takes over", closing(4409, 1000, "")},
 		{"unknown sessions are told apart", "sessions that are gone stay gone", &liar{close: func() func(int, string) (int, string) {
-			n := 0
+			var n atomic.Int32
 			return func(code int, text string) (int, string) {
 				if code == 4410 {
-					n++
-					text += " " + string(rune('a'+n))
+					text += " " + string('a'+n.Add(1))
 				}
 				return code, text
 			}
