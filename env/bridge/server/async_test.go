@@ -33,7 +33,7 @@ func TestRecvAnswersWithTheFirstThatAreDone(t *testing.T) {
 	for _, op := range []string{wire.OpStep, wire.OpSend, wire.OpReset, wire.OpSnapshot, wire.OpMasks, wire.OpRender} {
 		e := d.fails(wire.BadRequest, op, field("a", i64s(0, 0, 0)))
 		if !reflect.DeepEqual(e.Env, []int{1}) || e.Want != "a recv first" {
-			t.Errorf("%s: %v of %v", op, e, e.Env)
+			t.Errorf("%s: %v of %v", op, e.Error(), e.Env)
 		}
 	}
 	d.do(wire.OpSend, field("a", i64s(2)), field("ids", []int{2}))

@@ -38,7 +38,6 @@ type vecHandle struct {
 	ids    []int
 	bad    []badAction
 	failed []failure
-	echo   []int64
 }
 
 // rowState is what a handle knows of one environment beside its time step.

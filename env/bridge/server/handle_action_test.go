@@ -215,7 +215,7 @@ func TestMaskedActionsAreErrorsWhereAskedFor(t *testing.T) {
 	d.do(wire.OpReset, field("seed", 0))
 	e := d.fails(wire.BadAction, wire.OpStep, field("a", i64s(0, 1, 1)))
 	if want := "bad_action: actions of 2 environments are masked; nothing was done; got env 1: 1, env 2: 1; want an action whose mask is 1"; e.Error() != want {
-		t.Errorf("%v\nwant %s", e, want)
+		t.Errorf("%v\nwant %s", e.Error(), want)
 	}
 	is(t, "obs", at(d.do(wire.OpStep, field("a", i64s(0, 0, 0))), "obs", "aa"), 0, 1, 1, 1, 2, 1)
 }

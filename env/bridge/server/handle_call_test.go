@@ -74,12 +74,12 @@ func TestMethodsAnswerForEachEnvironment(t *testing.T) {
 	}
 	e := d.fails(wire.BadRequest, wire.OpCall, field("method", "heuristic"), field("args", wire.Map{field("rule", 7)}), field("ids", []int{2}))
 	if e.Msg != "field rule" || !reflect.DeepEqual(e.Env, []int{2}) {
-		t.Errorf("%v of %v", e, e.Env)
+		t.Errorf("%v of %v", e.Error(), e.Env)
 	}
 	// A method that panics costs its environment the episode and nobody else anything.
 	e = d.fails(wire.EnvFault, wire.OpCall, field("method", "heuristic"), field("args", wire.Map{field("rule", "burst")}))
 	if !reflect.DeepEqual(e.Env, []int{0}) || !strings.HasPrefix(e.Msg, "the environment panicked in call: see fault ") {
-		t.Errorf("%v of %v", e, e.Env)
+		t.Errorf("%v of %v", e.Error(), e.Env)
 	}
 	d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(0, 0, 0)))
 	d.do(wire.OpStep, field("a", i64s(0, 0)), field("ids", []int{1, 2}))
@@ -111,7 +111,7 @@ func TestPicturesAreTexts(t *testing.T) {
 	}
 	is(t, "ids", m.Get("ids"), 1)
 	if e := d.fails(wire.Unsupported, wire.OpRender, field("mode", "rgb_array")); e.Want != "ansi" {
-		t.Error(e)
+		t.Error(e.Error())
 	}
 	d = newDriver(t, toys(nil))
 	d.open("Bare-v3")

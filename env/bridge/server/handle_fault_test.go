@@ -70,7 +70,7 @@ func TestWhereEveryEnvironmentFailsTheReplyIsAnError(t *testing.T) {
 	d.do(wire.OpReset, field("seed", 0))
 	e := d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(0)))
 	if !reflect.DeepEqual(e.Env, []int{0}) || !strings.HasPrefix(e.Msg, "the environment panicked in step") || e.Want != "a reset of it" {
-		t.Errorf("%v of %v", e, e.Env)
+		t.Errorf("%v of %v", e.Error(), e.Env)
 	}
 }
 

@@ -150,14 +150,14 @@ func (d *driver) do(op string, fields ...wire.Pair) wire.Map {
 	return m
 }
 
-// fails plays one request that must fail with code.
-func (d *driver) fails(code wire.Code, op string, fields ...wire.Pair) *wire.Error {
+// fails plays one request that must fail with code. What it returns is a value to look at, not an error to handle.
+func (d *driver) fails(code wire.Code, op string, fields ...wire.Pair) wire.Error {
 	d.t.Helper()
 	_, err := d.try(op, fields...)
 	if err == nil || err.Code != code {
 		d.t.Fatalf("%s: error %v, want %s", op, err, code)
 	}
-	return err
+	return *err
 }
 
 func field(key string, v any) wire.Pair { return wire.Pair{Key: key, Value: v} }

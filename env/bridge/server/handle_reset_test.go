@@ -90,14 +90,14 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{wire.Map{field("task", f64s(nan, 0, 0))}, "bad_request: a task: speed; got NaN; want 0 to 2"},
 	} {
 		if e := d.fails(wire.BadRequest, wire.OpReset, field("options", c.options)); e.Error() != c.want {
-			t.Errorf("%v\nwant %s", e, c.want)
+			t.Errorf("%v\nwant %s", e.Error(), c.want)
 		}
 	}
 	is(t, "nothing was reset", at(d.pass(2, 1), "obs", "aa"), 0, 1, 1, 1)
 	d = newDriver(t, toys(nil))
 	d.open("Bare-v3")
 	if e := d.fails(wire.Unsupported, wire.OpReset, field("options", wire.Map{field("task", []float64{1})})); e.Msg != "Bare-v3 has no tasks" {
-		t.Error(e)
+		t.Error(e.Error())
 	}
 }
 
@@ -116,7 +116,7 @@ func TestAnEpisodeThatDoesNotExistChangesNothing(t *testing.T) {
 		e := d.fails(wire.BadRequest, wire.OpReset, field("seed", seed),
 			field("options", []any{wire.Map{field("window", 3)}, wire.Map{field("window", 8)}, wire.Map{field("split", "train")}, wire.Map{}}))
 		if want := "field options: env: no such episode: window 8, want 0 to 7"; e.Msg != want || !reflect.DeepEqual(e.Env, []int{1, 2}) {
-			t.Errorf("%v of %v, want %s of [1 2]", e, e.Env, want)
+			t.Errorf("%v of %v, want %s of [1 2]", e.Error(), e.Env, want)
 		}
 		for i := range 3 {
 			e := theToy(d, i)

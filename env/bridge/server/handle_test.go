@@ -115,9 +115,9 @@ func TestRowsAreAnsweredInTheOrderAsked(t *testing.T) {
 	for _, view := range []string{"dict", "flat"} {
 		d := newDriver(t, toys(nil))
 		d.open("Toy-v3", field("n", 5), field("obs", view))
-		m := d.do(wire.OpReset, field("seed", 20))
+		d.do(wire.OpReset, field("seed", 20))
 		d.do(wire.OpReset, field("seed", 50), field("which", []any{false, true, false, true, false}))
-		m = d.do(wire.OpStep, field("a", i64s(3, 0, 2)), field("ids", []int{3, 0, 4}))
+		m := d.do(wire.OpStep, field("a", i64s(3, 0, 2)), field("ids", []int{3, 0, 4}))
 		is(t, "ids", m.Get("ids"), 3, 0, 4)
 		is(t, "r", m.Get("r"), 3, 0, 2)
 		if view == "dict" {
@@ -160,7 +160,7 @@ func TestRowsThatAreNoneAreRefused(t *testing.T) {
 		{"which", i64s(1, 0, 1), "bad_request: field which, want a list or array of 3 booleans, one for each environment, one of them true"},
 	} {
 		if e := d.fails(wire.BadRequest, wire.OpReset, field(c.key, c.v)); e.Error() != c.want {
-			t.Errorf("%v\nwant %s", e, c.want)
+			t.Errorf("%v\nwant %s", e.Error(), c.want)
 		}
 	}
 	d.fails(wire.BadRequest, wire.OpReset, field("ids", []int{0}), field("which", []any{true, false, false}))

@@ -108,7 +108,7 @@ func TestWhatIsNoSeedIsRefused(t *testing.T) {
 	} {
 		e := d.fails(wire.BadSeed, wire.OpReset, field("seed", c.seed))
 		if e.Msg != c.want || e.Want != seedWant {
-			t.Errorf("seed %v: %v", c.seed, e)
+			t.Errorf("seed %v: %v", c.seed, e.Error())
 		}
 	}
 	is(t, "nothing was reset", at(d.do(wire.OpStep, field("a", i64s(0, 0))), "obs", "aa"), 3, 1, 4, 1)

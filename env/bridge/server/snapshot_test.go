@@ -124,7 +124,7 @@ func TestAnotherHandleRestoresASnapshot(t *testing.T) {
 	} {
 		c.do(wire.OpReset, field("seed", 1))
 		if err := c.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); err.Want == "" {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", what, err.Error())
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestAnEndedEpisodeDoesNotGoIntoSameStep(t *testing.T) {
 	e := newDriver(t, toys(nil))
 	e.open("Toy-v3", field("autoreset", "same_step"))
 	if err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); !strings.Contains(err.Msg, "has ended") {
-		t.Error(err)
+		t.Error(err.Error())
 	}
 }
 
@@ -247,7 +247,7 @@ func TestASnapshotThatCouldNotComeBackIsTooLarge(t *testing.T) {
 		d.do(wire.OpReset, field("seed", 0))
 		e := d.fails(wire.TooLarge, wire.OpSnapshot)
 		if !strings.Contains(e.Want, "name fewer environments in ids") {
-			t.Error(e)
+			t.Error(e.Error())
 		}
 		m := d.do(wire.OpSnapshot, field("ids", []int{0, 1, 2}))
 		d.do(wire.OpRestore, field("ids", []int{5, 6, 7}), field("blob", m.Get("blob")))
