@@ -20,6 +20,7 @@ func (p *peer) drained() {
 }
 
 func TestADrainingServerLetsSessionsFinish(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.DrainTimeout = patience
 	h := serve(t, cfg)
@@ -65,6 +66,7 @@ func TestADrainingServerLetsSessionsFinish(t *testing.T) {
 }
 
 func TestASessionThatIsLostWhileDrainingEnds(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.DrainTimeout = patience
 	h := serve(t, cfg)
@@ -80,6 +82,7 @@ func TestASessionThatIsLostWhileDrainingEnds(t *testing.T) {
 }
 
 func TestAfterTheDrainTimeoutTheRestIsClosed(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.DrainTimeout = 50 * time.Millisecond
 	h := serve(t, cfg)
@@ -100,10 +103,10 @@ func TestAfterTheDrainTimeoutTheRestIsClosed(t *testing.T) {
 }
 
 func TestAnEnvironmentThatDoesNotComeBackDoesNotHoldTheServerForEver(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for five seconds")
 	}
-	t.Parallel()
 	h := serve(t, quick())
 	g := newGate()
 	defer g.open()
@@ -121,6 +124,7 @@ func TestAnEnvironmentThatDoesNotComeBackDoesNotHoldTheServerForEver(t *testing.
 }
 
 func TestAnAdminMayAskToDrain(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.Tokens = []Token{{RoleEnv, "player"}, {RoleAdmin, "boss"}}
 	h := serve(t, cfg)
@@ -142,6 +146,7 @@ func TestAnAdminMayAskToDrain(t *testing.T) {
 }
 
 func TestWithoutTokensNobodyMayAskToDrain(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	if status, _ := h.page(http.MethodPost, "/v1/drain", ""); status != http.StatusForbidden {
 		t.Errorf("drain is %d, want 403", status)
@@ -149,6 +154,7 @@ func TestWithoutTokensNobodyMayAskToDrain(t *testing.T) {
 }
 
 func TestServeRunsOnce(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	h.stop()
 	h.wait()

@@ -411,7 +411,7 @@ func shown(t *testing.T, v wire.Map) float64 {
 	return 0
 }
 
-// closedWith reads to the end of the connection, which must have code, and returns the reason. Messages before it are
+// closedWith reads to the end of the connection, which must have the code, and returns the reason. Messages before it are
 // skipped.
 func (p *peer) closedWith(code int) string {
 	p.t.Helper()
@@ -430,6 +430,7 @@ func (p *peer) closedWith(code int) string {
 		if len(c.Text) > maxReason || code >= 4400 && c.Text == "" {
 			p.t.Fatalf("closed with %d and %d bytes: %q", c.Code, len(c.Text), c.Text)
 		}
+		p.ws.Close() // or the server would wait a moment for it
 		return c.Text
 	}
 }

@@ -32,6 +32,7 @@ func (nopListener) Close() error              { return nil }
 func (l nopListener) Addr() net.Addr          { return l.addr }
 
 func TestThePagesBesideTheWebsocket(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.Version, cfg.Commit = "1.2.3", "abc"
 	h := serve(t, cfg)
@@ -73,6 +74,7 @@ func TestThePagesBesideTheWebsocket(t *testing.T) {
 }
 
 func TestTheMetricsCountWhatHappens(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	p := h.client()
 	hd := p.open(3)
@@ -111,6 +113,7 @@ func TestTheMetricsCountWhatHappens(t *testing.T) {
 }
 
 func TestTokensOpenWhatTheirRoleAllows(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.Tokens = []Token{{RoleRead, "reader"}, {RoleEnv, "player"}, {RoleAdmin, "boss"}, {RoleRead, "both"}, {RoleEnv, "both"}}
 	h := serve(t, cfg)
@@ -135,6 +138,7 @@ func TestTokensOpenWhatTheirRoleAllows(t *testing.T) {
 }
 
 func TestEveryWrongTokenGetsTheSameAnswer(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.Tokens = []Token{{RoleRead, "reader"}, {RoleEnv, "player"}}
 	h := serve(t, cfg)
@@ -181,6 +185,7 @@ func TestEveryWrongTokenGetsTheSameAnswer(t *testing.T) {
 }
 
 func TestWebPagesOfOtherOriginsMayNotConnect(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.AllowOrigin = []string{"https://lab.example"}
 	h := serve(t, cfg)
@@ -201,6 +206,7 @@ func TestWebPagesOfOtherOriginsMayNotConnect(t *testing.T) {
 }
 
 func TestTheServerPicksTheSubprotocol(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	p, _, err := h.dial("", nil)
 	if err != nil {
@@ -270,6 +276,7 @@ func trusting(pair tls.Certificate) *x509.CertPool {
 }
 
 func TestTheServerSpeaksTLS(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	var pair tls.Certificate
 	cfg.TLSCert, cfg.TLSKey, pair = papers(t, "server")
@@ -294,6 +301,7 @@ func TestTheServerSpeaksTLS(t *testing.T) {
 }
 
 func TestTheServerAsksForClientCertificates(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	var pair tls.Certificate
 	cfg.TLSCert, cfg.TLSKey, pair = papers(t, "server")
@@ -317,6 +325,7 @@ func TestTheServerAsksForClientCertificates(t *testing.T) {
 }
 
 func TestCertificatesThatCannotBeReadAreToldByFile(t *testing.T) {
+	t.Parallel()
 	cert, key, _ := papers(t, "server")
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	for name, c := range map[string]struct{ cert, key, ca, want string }{
@@ -332,6 +341,7 @@ func TestCertificatesThatCannotBeReadAreToldByFile(t *testing.T) {
 }
 
 func TestBeyondThisMachineSomethingMustGuardTheServer(t *testing.T) {
+	t.Parallel()
 	cert, key, _ := papers(t, "server")
 	beyond := nopListener{&net.TCPAddr{IP: net.IPv4zero, Port: 1}}
 	for name, c := range map[string]struct {
@@ -364,6 +374,7 @@ func TestBeyondThisMachineSomethingMustGuardTheServer(t *testing.T) {
 }
 
 func TestConfigFaultsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Fatal(err)
 	}

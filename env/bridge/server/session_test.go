@@ -13,6 +13,7 @@ import (
 )
 
 func TestADialogueFromHelloToBye(t *testing.T) {
+	t.Parallel()
 	for _, sub := range []string{wire.SubMsgpack, wire.SubJSON} {
 		h := serve(t, quick())
 		p, _, err := h.dial(sub, nil)
@@ -43,6 +44,7 @@ func TestADialogueFromHelloToBye(t *testing.T) {
 }
 
 func TestTheWelcomeSaysWhatWasAgreedOn(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.Version, cfg.Commit, cfg.MaxEnvs, cfg.IdleTimeout = "1.2.3", "abc", 7, 90*time.Second
 	h := serve(t, cfg)
@@ -76,6 +78,7 @@ func TestTheWelcomeSaysWhatWasAgreedOn(t *testing.T) {
 }
 
 func TestResumeIsGrantedOnlyWhereItIsAskedForAndOffered(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	if w := h.connect().hello("feat", []any{"async"}); w.Has("resume") {
 		t.Errorf("nobody asked: %v", w)
@@ -90,6 +93,7 @@ func TestResumeIsGrantedOnlyWhereItIsAskedForAndOffered(t *testing.T) {
 }
 
 func TestABadHelloIsClosedWithWhatToDo(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	good := m("op", "hello", "id", 1, "proto", []any{1, 1}, "enc", []any{"ext"})
 	for name, c := range map[string]struct {
@@ -133,6 +137,7 @@ func TestABadHelloIsClosedWithWhatToDo(t *testing.T) {
 }
 
 func TestAnUnreadableMessageIsToldAndTheThirdInARowEndsIt(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	p := h.client()
 	bad := func() {
@@ -158,6 +163,7 @@ func TestAnUnreadableMessageIsToldAndTheThirdInARowEndsIt(t *testing.T) {
 }
 
 func TestRequestsThatMakeNoSenseAreRefusedOneByOne(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	p := h.client("feat", []any{})
 	hd := p.open(1)
@@ -198,6 +204,7 @@ func TestRequestsThatMakeNoSenseAreRefusedOneByOne(t *testing.T) {
 }
 
 func TestIDsMustGrow(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	p := h.client()
 	hd := p.open(1)
@@ -253,6 +260,7 @@ func (g gate) deaf(context.Context) error {
 }
 
 func TestHandlesWorkBesideEachOtherEachInOrder(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	g := newGate()
 	h.hooks.one = g.wait
@@ -277,6 +285,7 @@ func TestHandlesWorkBesideEachOtherEachInOrder(t *testing.T) {
 }
 
 func TestTooManyRequestsAreBusyAndHaveNoEffect(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	g := newGate()
 	h.hooks.one = g.wait
@@ -303,6 +312,7 @@ func TestTooManyRequestsAreBusyAndHaveNoEffect(t *testing.T) {
 }
 
 func TestOpensAreLimitedToo(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.MaxHandles, cfg.MaxEnvs = 5, 3
 	h := serve(t, cfg)
@@ -335,6 +345,7 @@ func TestOpensAreLimitedToo(t *testing.T) {
 }
 
 func TestRequestsMayFollowAnOpenBeforeItsReply(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	p := h.client()
 	p.ask("open", "env", "Walk-v1")
@@ -360,6 +371,7 @@ func TestRequestsMayFollowAnOpenBeforeItsReply(t *testing.T) {
 }
 
 func TestByeWaitsForWhatIsUnanswered(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	g := newGate()
 	h.hooks.one = g.wait
@@ -382,6 +394,7 @@ func TestByeWaitsForWhatIsUnanswered(t *testing.T) {
 }
 
 func TestTwoClientsDoNotSeeEachOther(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	a, b := h.client(), h.client()
 	ha, hb := a.open(1), b.open(1)
@@ -399,8 +412,9 @@ func TestTwoClientsDoNotSeeEachOther(t *testing.T) {
 }
 
 func TestTheServerPingsAndAnswersPings(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
-	cfg.PingInterval, cfg.IdleTimeout = 5*time.Millisecond, 150*time.Millisecond
+	cfg.PingInterval, cfg.IdleTimeout = 5*time.Millisecond, 600*time.Millisecond
 	h := serve(t, cfg)
 	p := h.client("feat", []any{})
 	pings, pongs := 0, 0
@@ -411,7 +425,7 @@ func TestTheServerPingsAndAnswersPings(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its pongs are all that is heard of this client, for longer than the idle time.
-	_ = p.ws.SetReadDeadline(time.Now().Add(400 * time.Millisecond))
+	_ = p.ws.SetReadDeadline(time.Now().Add(1500 * time.Millisecond))
 	if _, _, err := p.ws.ReadMessage(); err == nil || websocket.IsUnexpectedCloseError(err) {
 		t.Fatalf("the server ends it: %v", err)
 	}

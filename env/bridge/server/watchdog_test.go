@@ -10,20 +10,21 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// impatient is a configuration whose requests may take 30 ms.
+// impatient is a configuration whose requests may take 300 ms: an eternity for what is not meant to be late.
 func impatient() Config {
 	cfg := quick()
-	cfg.StepTimeout = 30 * time.Millisecond
+	cfg.StepTimeout = 300 * time.Millisecond
 	return cfg
 }
 
 func TestAStepThatTakesTooLongIsAnsweredAndSpoilsTheHandleUntilReset(t *testing.T) {
+	t.Parallel()
 	h := serve(t, impatient())
 	g := newGate()
 	h.hooks.one = g.wait // gives up with its context
 	p := h.client()
 	hd := p.open(2)
-	if e := p.fails(wire.Timeout, "step", "h", hd, "a", act(1, 2)); !strings.Contains(e.Msg, "30ms") {
+	if e := p.fails(wire.Timeout, "step", "h", hd, "a", act(1, 2)); !strings.Contains(e.Msg, "300ms") {
 		t.Errorf("it does not say what was too long: %s", e.Msg)
 	}
 	eventually(t, "the handle answers env_fault for itself", func() bool {
@@ -39,6 +40,7 @@ func TestAStepThatTakesTooLongIsAnsweredAndSpoilsTheHandleUntilReset(t *testing.
 }
 
 func TestACallThatDoesNotComeBackBlocksNothingElse(t *testing.T) {
+	t.Parallel()
 	h := serve(t, impatient())
 	g := newGate()
 	h.hooks.one = g.deaf
@@ -64,6 +66,7 @@ func TestACallThatDoesNotComeBackBlocksNothingElse(t *testing.T) {
 }
 
 func TestAStuckHandleCanBeClosed(t *testing.T) {
+	t.Parallel()
 	h := serve(t, impatient())
 	g := newGate()
 	h.hooks.one = g.deaf
@@ -81,6 +84,7 @@ func TestAStuckHandleCanBeClosed(t *testing.T) {
 }
 
 func TestASessionWithAStuckHandleCanEnd(t *testing.T) {
+	t.Parallel()
 	h := serve(t, impatient())
 	g := newGate()
 	h.hooks.one = g.deaf
@@ -98,6 +102,7 @@ func TestASessionWithAStuckHandleCanEnd(t *testing.T) {
 }
 
 func TestAnOpenThatTakesTooLongOpensNothing(t *testing.T) {
+	t.Parallel()
 	h := serve(t, impatient())
 	g := newGate()
 	h.hooks.making = g.deaf
@@ -118,6 +123,7 @@ func TestAnOpenThatTakesTooLongOpensNothing(t *testing.T) {
 }
 
 func TestATimeoutIsKeptForAResume(t *testing.T) {
+	t.Parallel()
 	h := serve(t, impatient())
 	g := newGate()
 	h.hooks.one = g.deaf
@@ -139,11 +145,14 @@ func TestATimeoutIsKeptForAResume(t *testing.T) {
 }
 
 func TestManyRequestsJustInTimeAndJustTooLateAreAnsweredOnceEach(t *testing.T) {
+	t.Parallel()
 	cfg := quick()
 	cfg.StepTimeout = 2 * time.Millisecond
 	h := serve(t, cfg)
-	h.hooks.one = func(ctx context.Context) error {
-		time.Sleep(2 * time.Millisecond) // about the limit
+	calls := 0
+	h.hooks.one = func(context.Context) error {
+		calls++
+		time.Sleep(time.Duration(calls%30) * 100 * time.Microsecond) // about the limit
 		return nil
 	}
 	p := h.client()
@@ -168,6 +177,7 @@ func TestManyRequestsJustInTimeAndJustTooLateAreAnsweredOnceEach(t *testing.T) {
 }
 
 func TestAPanicIsToldWithoutItsDetailsAndEndsNothing(t *testing.T) {
+	t.Parallel()
 	h := serve(t, quick())
 	h.hooks.one = func(context.Context) error { panic("secret of the house") }
 	h.hooks.making = func(context.Context) error { panic("secret of the maker") }
