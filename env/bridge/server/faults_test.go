@@ -214,7 +214,9 @@ func TestDamagedRequestsAreAnsweredAndTheServerLives(t *testing.T) {
 		v, err := p.read()
 		if err != nil { // three unreadable ones in a row, or a farewell
 			p = h.client()
-			hd = p.open(2)
+			if again := p.open(2); again != hd {
+				t.Fatalf("handle %d, want %d as before", again, hd)
+			}
 			continue
 		}
 		if v.Get("op") == "error" {

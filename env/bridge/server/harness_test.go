@@ -366,14 +366,14 @@ func (p *peer) must(op string, more ...any) wire.Map {
 }
 
 // fails is do for a request that is refused with a code.
-func (p *peer) fails(code wire.Code, op string, more ...any) *wire.Error {
+func (p *peer) fails(code wire.Code, op string, more ...any) wire.Error {
 	p.t.Helper()
 	v := p.do(op, more...)
 	e := wire.ErrorOf(v)
 	if v.Get("op") != "error" || e.Code != code {
 		p.t.Fatalf("%s is answered by %v, want error %s", op, v, code)
 	}
-	return e
+	return *e
 }
 
 // open opens n environments and resets them.

@@ -156,7 +156,7 @@ func (s *Server) enter(c *conn) {
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 	if s.draining.Load() {
-		c.shut(wire.CloseNotNow, notNow)
+		_ = c.shut(wire.CloseNotNow, notNow) // the reader finds out by itself
 	}
 }
 

@@ -110,6 +110,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}()
 	s.log.Info("serving", "addr", l.Addr().String(), "tls", s.tls != nil, "tokens", len(s.tokens))
+	accepting := true
 	var failure error
 	select {
 	case <-ctx.Done():
@@ -119,20 +120,25 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.log.Info("draining, as a client asked", "timeout", s.cfg.DrainTimeout)
 		s.drainSessions()
 	case failure = <-failed:
+		accepting = false
 		s.draining.Store(true)
-		failed <- http.ErrServerClosed
 	}
-	err := s.finish()
+	left := s.finish()
 	last, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if hs.Shutdown(last) != nil {
 		_ = hs.Close() // a plain request that hangs
 	}
-	<-failed
+	if accepting {
+		failure = <-failed
+	}
+	if errors.Is(failure, http.ErrServerClosed) {
+		failure = nil
+	}
 	if failure != nil {
 		failure = fmt.Errorf("server: accepting clients: %w", failure)
 	}
-	return errors.Join(failure, err)
+	return errors.Join(failure, left)
 }
 
 // mayListen refuses an address beyond this machine that nothing guards.
