@@ -76,7 +76,7 @@ func (noWorkload) At(traces.Part, uint64, int) (warm, counted []traces.Job, firs
 // workloadSection is what a page says of the arguments that are not the environment's own.
 func workloadSection(kwargs []Kwarg) string {
 	var b strings.Builder
-	b.WriteString("\n\n## Workload, cluster and part\n\n")
+	b.WriteString("\n## Workload, cluster and part\n\n")
 	b.WriteString("Arguments of gymctl serve's clients, beside those above. Where several environments have the same ones, they share\none workload.\n\n")
 	b.WriteString("| key | here | values | meaning |\n|---|---|---|---|\n")
 	for _, k := range kwargs {

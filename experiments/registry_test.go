@@ -67,7 +67,7 @@ func TestEveryRegisteredEnvironmentKeepsTheContract(t *testing.T) {
 		var kwargs wire.Map
 		options := []envtest.Option{envtest.Episodes(2)}
 		if id == jobselect.ID {
-			kwargs, options = smallKwargs(), append(options, envtest.Cap(200))
+			kwargs, options = smallKwargs(), append(options, envtest.Cap(200), envtest.NoAllocs())
 		}
 		t.Run(id, func(t *testing.T) {
 			envtest.Run(t, func() env.Env {

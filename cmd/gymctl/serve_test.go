@@ -325,14 +325,14 @@ func TestServeEndsWithItsParentsPipe(t *testing.T) {
 }
 
 func TestASignalDrainsAndASecondEndsAtOnce(t *testing.T) {
-	p, _, addr, wait := started(t)
+	p, _, _, wait := started(t)
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if code := wait(); code != exitDone {
 		t.Errorf("drained: exit code %d, want 0", code)
 	}
-	p, _, addr, wait = started(t, "--drain-timeout", "1h")
+	p, _, addr, wait := started(t, "--drain-timeout", "1h")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, err := client.Dial(ctx, client.Config{URL: "ws://" + addr})
