@@ -34,7 +34,7 @@ func TestHoursAsPeopleReadThem(t *testing.T) {
 // sayings is a report on two windows of ten jobs.
 func sayings() *Report {
 	policy := func(name, kind string, jct float64) PolicyReport {
-		p := PolicyReport{Name: name, Kind: kind}
+		p := PolicyReport{Name: name, Kind: kind, Metrics: new(PolicyMetrics)}
 		p.Metrics.JCT = Statistic{IQM: jct, Mean: jct, CI95: [2]float64{jct - 10, jct + 10}, PerWindow: []float64{jct, jct}}
 		p.Metrics.JCT99.Mean, p.Metrics.Wait.Mean, p.Metrics.BoundedSlowdown.Mean, p.Metrics.Utilization.Mean = 90, 5, 1.25, .5
 		return p
