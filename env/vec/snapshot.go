@@ -1,11 +1,14 @@
 package vec
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/env"
+	"clustergym/internal/par"
 	"clustergym/internal/snap"
 )
 
@@ -93,28 +96,21 @@ func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error
 			return &RowError{i, err}
 		}
 	}
+	// Restoring may mean to play an episode again, so the rows share the workers. All are tried, and if one refuses
+	// the others go back.
 	stage := env.NewBatch(v.spec, len(v.rows))
-	for k, i := range rows {
-		r := &saved[k]
-		if !r.live {
-			continue
-		}
-		ts := &v.ts[i]
-		v.view(ts, stage, i)
-		err := v.envs[i].(env.Snapshotter).RestoreSnapshot(blobs[k], ts)
-		if err == nil && ts.Kind.Last() != r.ended {
-			err = fmt.Errorf("%w: the environment's time step is %v, the row's %v", env.ErrSnapshot, ts.Kind, r.kind)
-			v.takeBack(i, before[k])
-		}
-		if err != nil {
-			for j, i := range rows[:k] {
-				if saved[j].live {
-					v.takeBack(i, before[j])
-				}
+	refused := make([]error, len(rows))
+	_ = par.For(context.Background(), v.cfg.Workers, len(rows), func(_, k int) error {
+		refused[k] = v.restoreRow(rows[k], &saved[k], blobs[k], before[k], stage)
+		return nil // failures are kept with the rows
+	})
+	if bad := slices.IndexFunc(refused, func(err error) bool { return err != nil }); bad >= 0 {
+		for k, i := range rows {
+			if refused[k] == nil && saved[k].live {
+				v.takeBack(i, before[k])
 			}
-			return &RowError{i, err}
 		}
-		stage.Kind[i], stage.Reward[i], stage.Elapsed[i] = r.kind, r.reward, r.elapsed
+		return &RowError{rows[bad], refused[bad]}
 	}
 	for k, i := range rows {
 		v.rows[i] = saved[k]
@@ -123,6 +119,24 @@ func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error
 		}
 	}
 	clearFinal(b)
+	return nil
+}
+
+// restoreRow makes environment i continue from blob and writes its time step to stage. An error leaves it as it was.
+func (v *Vec) restoreRow(i int, r *row, blob, before []byte, stage *env.Batch) error {
+	if !r.live {
+		return nil
+	}
+	ts := &v.ts[i]
+	v.view(ts, stage, i)
+	if err := v.envs[i].(env.Snapshotter).RestoreSnapshot(blob, ts); err != nil {
+		return err
+	}
+	if ts.Kind.Last() != r.ended {
+		v.takeBack(i, before)
+		return fmt.Errorf("%w: the environment's time step is %v, the row's %v", env.ErrSnapshot, ts.Kind, r.kind)
+	}
+	stage.Kind[i], stage.Reward[i], stage.Elapsed[i] = r.kind, r.reward, r.elapsed
 	return nil
 }
 

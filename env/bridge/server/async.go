@@ -20,6 +20,7 @@ func (h *vecHandle) doSend(re uint32, req wire.Map, w *wire.Writer) error {
 	if err := h.actions(req, rows); err != nil {
 		return err
 	}
+	h.v.SetWorkers(h.pace.most(len(h.all))) // as many as the first Send finds are started
 	if err := h.v.Send(rows, h.a); err != nil {
 		return err
 	}

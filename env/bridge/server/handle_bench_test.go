@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
@@ -85,6 +87,37 @@ func TestStepsDoNotAllocate(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestThePaceFollowsTheWork(t *testing.T) {
+	most := min(runtime.GOMAXPROCS(0), 64)
+	var p pace
+	p.init(0)
+	if p.choose(64) != 1 {
+		t.Error("the first call is shared before anybody knows what it costs")
+	}
+	p.took(6400*time.Microsecond, 64)
+	if got := p.choose(64); got != most {
+		t.Errorf("64 rows of 100 µs on %d goroutines, want %d", got, most)
+	}
+	if got := p.choose(1); got != 1 {
+		t.Errorf("one row on %d goroutines", got)
+	}
+	for range 100 {
+		p.choose(64)
+		p.took(6400*time.Nanosecond/time.Duration(p.workers), 64)
+	}
+	if got := p.choose(64); got != 1 {
+		t.Errorf("64 rows of 100 ns on %d goroutines", got)
+	}
+	if got := p.most(64); got != most {
+		t.Errorf("a reset of 64 rows on %d goroutines, want %d", got, most)
+	}
+	p.init(3)
+	p.took(time.Second, 64)
+	if p.choose(64) != 3 || p.most(64) != 3 {
+		t.Error("a number that was given does not hold")
 	}
 }
 

@@ -60,6 +60,7 @@ func (h *vecHandle) doReset(ctx context.Context, re uint32, req wire.Map, w *wir
 			going, next = append(going, i), append(next, ep)
 		}
 	}
+	h.v.SetWorkers(h.pace.most(len(rows)))
 	undo := h.keep(opts, rows)
 	var done error
 	if len(seeded) > 0 {

@@ -111,6 +111,14 @@ func (p *pace) choose(k int) int {
 	return p.workers
 }
 
+// most is the number of goroutines for a call of k rows that is known to be dear: resets and restores.
+func (p *pace) most(k int) int {
+	if p.fixed {
+		return p.workers
+	}
+	return min(runtime.GOMAXPROCS(0), k)
+}
+
 // took learns how long a call of k rows took.
 func (p *pace) took(d time.Duration, k int) {
 	if p.fixed {

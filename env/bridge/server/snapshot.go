@@ -149,6 +149,7 @@ func (h *vecHandle) doRestore(ctx context.Context, re uint32, req wire.Map, w *w
 	if err != nil {
 		return err
 	}
+	h.v.SetWorkers(h.pace.most(len(rows)))
 	if e := h.v.RestoreRows(inner, rows, h.b); e != nil {
 		return h.restoreFailed(e)
 	}
