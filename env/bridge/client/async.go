@@ -48,7 +48,7 @@ func (v *Vec) Send(ctx context.Context, rows []int, a *env.Actions) error {
 		return err
 	}
 	// One place in the server's window stays free for Recv.
-	for len(v.sends) >= max(1, v.h.c.limits.inflight-1) {
+	for len(v.sends) >= max(1, v.h.c.allowed().inflight-1) {
 		if err := v.acknowledge(ctx); err != nil {
 			return err
 		}
@@ -66,6 +66,9 @@ func (v *Vec) Send(ctx context.Context, rows []int, a *env.Actions) error {
 	v.sends = append(v.sends, sent{v.h.cl, slices.Clone(rows)})
 	for _, i := range rows {
 		v.out[i] = true
+	}
+	if v.h.c.allowed().inflight < 2 { // Recv needs the only place
+		return v.settleSends(ctx)
 	}
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"clustergym/env"
 	"clustergym/env/bridge/client"
+	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 )
 
@@ -212,3 +214,51 @@ func TestMistakesAreToldInTheWordsOfTheServer(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Many goroutines open and play over one connection, more than the server takes requests at a time.
+func TestManyGoroutinesShareAClient(t *testing.T) {
+	for _, inflight := range []int{1, 4} {
+		c := dial(t, serve(t, func(cfg *server.Config) { cfg.MaxInflight = inflight }), nil)
+		var wg sync.WaitGroup
+		for k := range 16 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				v, err := c.OpenVec(ctx, driftID, nil, 3, client.VecConfig{Batch: 1})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s := v.Spec()
+				b, a, ch := env.NewBatch(s, 3), env.NewActions(s, 3), make(chooser, 3)
+				v.Seed(uint64(k))
+				if err := errors.Join(v.SetTask(ctx, 1, []float64{0.5}), v.Reset(ctx, nil, nil, b)); err != nil {
+					t.Error(err)
+					return
+				}
+				if b.Obs[s.ObsLen()+3] != 0.5 || b.Obs[3] != 0 {
+					t.Errorf("tilts %v and %v, want the tasks 0 and 0.5", b.Obs[3], b.Obs[s.ObsLen()+3])
+				}
+				for range 5 {
+					ch.choose(s, b.Mask, a)
+					for i := range 3 {
+						if err := v.Send(ctx, []int{i}, a); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+					for v.Pending() > 0 {
+						if _, err := v.Recv(ctx, b); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				}
+				if err := v.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		wg.Wait()
+	}
+}

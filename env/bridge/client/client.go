@@ -216,6 +216,13 @@ func (c *Client) fail(cause error) {
 	c.pending, c.unsent = nil, 0
 }
 
+// allowed are the limits of the present connection.
+func (c *Client) allowed() limits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limits
+}
+
 // buffer is an empty buffer for a reply.
 func (c *Client) buffer() []byte {
 	c.mu.Lock()

@@ -129,7 +129,7 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 }
 
 // TaskSpec describes the environment's tasks; it is empty where there are none.
-func (e *Env) TaskSpec() []env.Field { return slices.Clone(e.tasks) }
+func (r *remote) TaskSpec() []env.Field { return slices.Clone(r.tasks) }
 
 // SampleTask has the server draw a task from a generator seeded with one number of src. Where the server cannot be
 // asked dst becomes NaN, which no Reset takes.

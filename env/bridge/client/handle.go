@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -97,8 +98,27 @@ func (h *handle) settle(ctx context.Context, frame []byte, fresh bool) (again bo
 // made by refused.
 func (h *handle) roundTrip(ctx context.Context) error { return h.exchange(ctx, false) }
 
-// exchange is roundTrip; fresh says that the request makes all earlier ones irrelevant.
+// exchange is roundTrip; fresh says that the request makes all earlier ones irrelevant. A server that is busy is asked
+// again as long as a call may take.
 func (h *handle) exchange(ctx context.Context, fresh bool) error {
+	begun := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := h.attempt(ctx, fresh)
+		var e *wire.Error
+		if err == nil || !errors.As(err, &e) || e.Code != wire.Busy || time.Since(begun) > h.c.cfg.Timeout {
+			return err
+		}
+		h.timer.Reset(pause)
+		select {
+		case <-h.timer.C:
+		case <-ctx.Done():
+			h.timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *handle) attempt(ctx context.Context, fresh bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -122,6 +122,9 @@ func parseOpened(m wire.Map) (*remote, uint32, error) {
 		Info:     p.fields(meta, "info"),
 	}
 	p.action(m.Get("act_space"), &s.Action)
+	if len(s.Action.Sizes) == 0 && len(s.Action.Low) == 0 {
+		p.note(wire.Errorf(wire.BadRequest, "no actions"))
+	}
 	if id == 0 {
 		p.note(wire.Errorf(wire.BadRequest, "no handle"))
 	}

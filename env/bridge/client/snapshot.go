@@ -31,7 +31,7 @@ func (r *remote) restore(src []byte) error {
 	if r.closed {
 		return env.ErrClosed
 	}
-	if most := r.h.c.limits.frameIn - 1024; len(src) > most {
+	if most := r.h.c.allowed().frameIn - 1024; len(src) > most {
 		return fmt.Errorf("%w: %d bytes, want at most %d", env.ErrSnapshot, len(src), most)
 	}
 	w := r.h.begin(wire.OpRestore, 1)

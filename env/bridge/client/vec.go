@@ -115,6 +115,34 @@ func (v *Vec) Seed(s uint64) {
 	}
 }
 
+// SetTask makes row i's episodes be of task from its next reset on; nil is the environment's own.
+func (v *Vec) SetTask(ctx context.Context, i int, task []float64) error {
+	if v.closed {
+		return env.ErrClosed
+	}
+	if i < 0 || i >= len(v.all) {
+		return fmt.Errorf("client: row %d of %d", i, len(v.all))
+	}
+	w := v.h.begin(wire.OpCall, 3)
+	w.Key("method")
+	w.Str("set_task")
+	w.Key("ids")
+	w.Value([]int{i})
+	w.Key("args")
+	w.Map(1)
+	w.Key("task")
+	if task == nil {
+		w.Nil()
+	} else {
+		w.Value(task)
+	}
+	if err := v.h.roundTrip(ctx); err != nil {
+		return err
+	}
+	v.h.release()
+	return nil
+}
+
 // Reset begins an episode in the rows asked, nil meaning all, and writes their first time steps to b; other rows of b
 // stay as they are. ep[k] is the episode of rows[k]; its Seed becomes the seed of that row's stream. With ep nil every
 // row asked begins the next episode of its stream.
@@ -436,9 +464,8 @@ func (r *remote) Close() error {
 		return nil
 	}
 	r.closed = true
-	ctx := context.Background()
 	r.h.begin(wire.OpClose, 0)
-	err := r.h.exchange(ctx, true)
+	err := r.h.exchange(context.Background(), true)
 	r.h.c.forget(r.h.id)
 	if errors.Is(err, ErrLost) || errors.Is(err, env.ErrClosed) {
 		return nil // it has gone with the session
