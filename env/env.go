@@ -65,7 +65,8 @@ type Tasker interface {
 	SampleTask(rng *rand.Rand, dst []float64)
 }
 
-// Renderer is an environment that can show itself. mode is "ansi".
+// Renderer is an environment that can show itself. mode is "ansi". What stands for an environment that cannot, at the
+// other end of a wire for instance, returns errors.ErrUnsupported.
 type Renderer interface {
 	Render(w io.Writer, mode string) error
 }
