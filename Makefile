@@ -86,7 +86,7 @@ python: $(PY)/have
 	cd python && $(PY)/bin/ruff check --no-cache $(PY_OWN) && $(PY)/bin/ruff format --no-cache --check $(PY_OWN)
 	cd python && $(PY)/bin/mypy --cache-dir $(PY)/mypy
 	@rm -rf $(PY)/wheel $(PY)/build && mkdir -p $(PY)/wheel $(PY)/build
-	printf '[build]\nbuild_base=$(PY)/build\n[egg_info]\negg_base=$(PY)/build\n' > $(PY)/build.cfg
+	printf '[build]\nbuild_base=../.tools/$(notdir $(PY))/build\n[egg_info]\negg_base=../.tools/$(notdir $(PY))/build\n' > $(PY)/build.cfg
 	DIST_EXTRA_CONFIG=$(PY)/build.cfg $(PY)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps \
 		--no-build-isolation -w $(PY)/wheel ./python
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-compile --target $(PY)/wheel/here $(PY)/wheel/*.whl

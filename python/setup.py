@@ -39,6 +39,7 @@ def wanted() -> bool:
 
 def make_binary(target: Path) -> None:
     """Writes the binary to target, or ends with a sentence that says what is missing."""
+    target = target.resolve()  # go build runs in another folder
     target.parent.mkdir(parents=True, exist_ok=True)
     ready = os.environ.get("GYMCTL_BINARY")
     if ready:

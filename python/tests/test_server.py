@@ -189,10 +189,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run([openssl, *args], cwd=folder, check=True, capture_output=True)  # type: ignore[list-item]
 
     ec = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    run("req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority")
+    run("req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority",
+        "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
     for name, extra in (("server", "subjectAltName=IP:127.0.0.1"), ("client", "extendedKeyUsage=clientAuth")):
         run("req", *ec, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        (folder / f"{name}.ext").write_text(extra)
+        (folder / f"{name}.ext").write_text(extra + "\nauthorityKeyIdentifier=keyid\n")
         run("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
             "-days", "2", "-extfile", f"{name}.ext", "-out", f"{name}.pem")  # fmt: skip
     return folder
