@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/url"
 	"strconv"
 	"time"
 
@@ -71,6 +72,11 @@ func (c Config) Validate() error {
 	for i, t := range c.Tokens {
 		l.Add(t.Role != 0 && t.Role < RoleAdmin<<1, "tokens", i, "a token with a role")
 		l.Add(len(t.Secret) > 0, "tokens", i, "a token that is not empty")
+	}
+	for _, o := range c.AllowOrigin {
+		u, err := url.Parse(o)
+		l.Add(o == "*" || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == o, "allow_origin", o,
+			"an origin as browsers send it, as \"https://example.org\", or \"*\"")
 	}
 	l.Add((c.TLSCert == "") == (c.TLSKey == ""), "tls_cert", c.TLSCert, "a certificate and its key together")
 	l.Add(c.ClientCA == "" || c.TLSCert != "", "client_ca", c.ClientCA, "client certificates only together with tls_cert and tls_key")

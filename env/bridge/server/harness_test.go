@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = 40 * time.Second
 
 // walk is an environment whose observation is the number of its steps and whose episodes last five. What it does at
 // action 1 and 2 is up to the test.
@@ -39,6 +39,8 @@ type hooks struct {
 	closed int
 	one    func(ctx context.Context) error // at action 1, and at reset with seed 1
 	making func(ctx context.Context) error // in Make
+	// closing is called by Close.
+	closing func()
 }
 
 func (h *hooks) closedEnvs() int {
@@ -92,6 +94,9 @@ func (w *walk) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 }
 
 func (w *walk) Close() error {
+	if w.hooks.closing != nil {
+		w.hooks.closing()
+	}
 	w.hooks.mu.Lock()
 	defer w.hooks.mu.Unlock()
 	w.hooks.closed++

@@ -380,9 +380,9 @@ func TestConfigFaultsAreToldAtOnce(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.TLSCert, cfg.MaxSessions, cfg.MaxInflight, cfg.StepTimeout, cfg.ResumeWindow = "x", 0, 5000, 0, -1
-	cfg.Tokens = []Token{{0, "a"}, {RoleEnv, ""}}
+	cfg.Tokens, cfg.AllowOrigin = []Token{{0, "a"}, {RoleEnv, ""}}, []string{"https://fine.example", "https://page.example/"}
 	err := cfg.Validate()
-	for _, key := range []string{"tls_cert", "max_sessions", "max_inflight", "step_timeout", "resume_window", "tokens"} {
+	for _, key := range []string{"tls_cert", "max_sessions", "max_inflight", "step_timeout", "resume_window", "tokens", "allow_origin"} {
 		if err == nil || !strings.Contains(err.Error(), key+": got ") {
 			t.Errorf("%s is not among %v", key, err)
 		}

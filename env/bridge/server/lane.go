@@ -44,9 +44,11 @@ type lane struct {
 
 // call is a call to the environments' side.
 type call struct {
-	n     uint64 // counts them
-	began time.Time
-	r     *request // nil = none is running
+	n       uint64 // counts them
+	running bool
+	began   time.Time
+	id      uint32 // of the request
+	op      string
 }
 
 // newLane makes a lane for a request to open. The caller holds the session's lock.
@@ -99,7 +101,7 @@ func (l *lane) shut() {
 // serve executes requests until there are no more, or until one is left behind by the watchdog.
 func (l *lane) serve() {
 	for r := range l.queue {
-		if !l.execute(&r) {
+		if !l.execute(r) {
 			return
 		}
 	}
@@ -111,78 +113,80 @@ func (l *lane) serve() {
 }
 
 // execute answers one request. It is false when the call was left behind: another goroutine is the lane's now.
-func (l *lane) execute(r *request) bool {
+func (l *lane) execute(r request) bool {
 	w := l.kept.writer(l.s.enc)
-	switch e := l.refuse(r); {
+	e := l.refuse(&r)
+	switch {
 	case e != nil:
 		l.s.srv.met.failed(e.Code)
 		e.Reply(w, r.id)
-	case r.op == wire.OpClose:
-		w.Reply(r.id, wire.OpClose, 0)
+	case r.op == wire.OpClose && l.hd == nil: // closed before, or left with a call that will close it
 		l.closed = true
-		if l.stuck == nil {
-			l.closeHandle(l.hd)
-			l.hd = nil
-		}
+		w.Reply(r.id, wire.OpClose, 0)
 	default:
 		if !l.perform(r, w) {
 			return false
 		}
 	}
 	l.s.srv.release(r.f)
-	l.reply(r, w)
+	l.reply(r.id, r.op, w)
 	return true
 }
 
 // refuse is the error of a request that does not reach the environments.
 func (l *lane) refuse(r *request) *wire.Error {
-	switch {
-	case r.refused != nil:
+	if r.refused != nil {
 		return r.refused
+	}
+	back := l.reclaim(false)
+	switch {
 	case r.op == wire.OpOpen || r.op == wire.OpClose:
 		return nil
 	case l.closed:
 		return wire.Errorf(wire.BadHandle, "handle %d is not open", l.h)
-	case !l.reclaim(false):
+	case !back:
 		return &wire.Error{
 			Code: wire.EnvFault, Retry: true,
-			Msg: fmt.Sprintf("%s took too long and has not come back yet: reset later, or close the handle", l.stuck.op),
+			Msg: fmt.Sprintf("%s took too long and has not come back yet: reset later, or close the handle", l.stuck.what),
 		}
 	}
 	return nil
 }
 
 // perform makes the call that a request asks for. It is false when the call was left behind.
-func (l *lane) perform(r *request, w *wire.Writer) bool {
+func (l *lane) perform(r request, w *wire.Writer) bool {
 	s := l.s
 	hd, ctx := l.hd, l.ctx
+	began := time.Now()
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
 		return true // nobody waits for the reply
 	}
-	l.call = call{n: l.call.n + 1, began: time.Now(), r: r}
-	mine := l.call
+	mine := l.call.n + 1
+	l.call = call{n: mine, running: true, began: began, id: r.id, op: r.op}
 	l.timer.Reset(s.srv.cfg.StepTimeout)
 	s.mu.Unlock()
 
-	hd, err := l.do(ctx, hd, r, w)
+	hd, err := l.do(ctx, hd, &r, w)
 
 	s.mu.Lock()
-	if l.call.n != mine.n {
+	if l.call.n != mine {
 		l.comeBack(hd) // unlocks
 		s.srv.release(r.f)
 		return false
 	}
-	l.call.r = nil
+	l.call.running = false
 	l.timer.Stop()
 	s.mu.Unlock()
-	if l.hd = hd; hd == nil {
-		l.closed = true
-	} else {
-		s.srv.met.count(hd.stats(), r.op, time.Since(mine.began))
+	if hd != nil {
+		s.srv.met.count(hd.stats(), r.op, time.Since(began))
 	}
-	l.settle(r, w, err)
+	if !l.settle(&r, w, err) && r.op == wire.OpOpen {
+		l.closeHandle(hd) // the client does not learn of it
+		hd = nil
+	}
+	l.hd, l.closed = hd, hd == nil
 	return true
 }
 
@@ -198,17 +202,22 @@ func (l *lane) do(ctx context.Context, old handle, r *request, w *wire.Writer) (
 			}
 		}
 	}()
-	if r.op != wire.OpOpen {
-		return hd, hd.do(ctx, r.op, r.id, r.m, w)
+	switch r.op {
+	case wire.OpOpen:
+		opened, err := open(ctx, s.srv.factory, &s.srv.cfg, &opening{
+			req: r.m, re: r.id, h: l.h, feat: s.feat, role: s.role, key: s.srv.key, log: s.log.With("handle", l.h),
+		}, w)
+		if err != nil {
+			return nil, err
+		}
+		s.srv.met.envs.Add(int64(opened.envs()))
+		return opened, nil
+	case wire.OpClose:
+		l.closeHandle(hd)
+		w.Reply(r.id, wire.OpClose, 0)
+		return nil, nil
 	}
-	opened, err := open(ctx, s.srv.factory, &s.srv.cfg, &opening{
-		req: r.m, re: r.id, h: l.h, feat: s.feat, role: s.role, key: s.srv.key, log: s.log.With("handle", l.h),
-	}, w)
-	if err != nil {
-		return nil, err
-	}
-	s.srv.met.envs.Add(int64(opened.envs()))
-	return opened, nil
+	return hd, hd.do(ctx, r.op, r.id, r.m, w)
 }
 
 // closeHandle closes a handle, which may be none.
@@ -234,14 +243,17 @@ func (l *lane) panicked(op string, p any) string {
 	return id
 }
 
-// settle makes the reply an error reply where the call failed, or where it grew too large.
-func (l *lane) settle(r *request, w *wire.Writer, err error) {
+// settle makes the reply an error reply where the call failed, or where it grew too large; it says whether neither is so.
+func (l *lane) settle(r *request, w *wire.Writer, err error) bool {
 	if err == nil {
-		most := l.s.srv.cfg.MaxFrameOut
-		if w.Len() <= most {
-			return
+		switch most := l.s.srv.cfg.MaxFrameOut; {
+		case w.Len() > most:
+			err = wire.Errorf(wire.TooLarge, "a reply of %d bytes, above frame_out, %d", w.Len(), most)
+		case !w.Complete():
+			err = fmt.Errorf("the reply to %s is not complete", r.op)
+		default:
+			return true
 		}
-		err = wire.Errorf(wire.TooLarge, "a reply of %d bytes, above frame_out, %d", w.Len(), most)
 	}
 	var e *wire.Error
 	if !errors.As(err, &e) {
@@ -252,14 +264,15 @@ func (l *lane) settle(r *request, w *wire.Writer, err error) {
 	l.s.srv.met.failed(e.Code)
 	w.Reset()
 	e.Reply(w, r.id)
+	return false
 }
 
 // reply books a request as answered and sends the reply.
-func (l *lane) reply(r *request, w *wire.Writer) {
+func (l *lane) reply(id uint32, op string, w *wire.Writer) {
 	s := l.s
 	b := w.Bytes()
 	s.mu.Lock()
-	c, part := l.book(r)
+	c, part := l.book(id, op)
 	s.mu.Unlock()
 	if c != nil {
 		c.write(b)
@@ -269,18 +282,18 @@ func (l *lane) reply(r *request, w *wire.Writer) {
 	}
 }
 
-// book notes that the slot being written holds the reply to r. It returns where that is to be sent, nil = nowhere now,
+// book notes that the slot being written holds the reply to a request. It returns where that is to be sent, nil = nowhere now,
 // and whether bye is said after it. The caller holds the session's lock.
-func (l *lane) book(r *request) (c *conn, part bool) {
+func (l *lane) book(id uint32, op string) (c *conn, part bool) {
 	s := l.s
 	l.waiting = append(l.waiting[:0], l.waiting[1:]...)
 	s.pending--
 	s.srv.met.inflight.Add(-1)
-	if r.op == wire.OpOpen {
+	if op == wire.OpOpen {
 		s.opening--
 	}
 	if len(l.kept.slots) > 1 {
-		l.kept.keep(r.id, r.op == wire.OpOpen)
+		l.kept.keep(id, op == wire.OpOpen)
 	}
 	if s.ended {
 		return nil, false

@@ -15,9 +15,9 @@ import (
 
 // stuck is a call that was left behind.
 type stuck struct {
-	op string
+	what string // for people
 	// Under the session's lock.
-	hd       handle // of the call; of `open` only once it has returned
+	hd       handle // of the call, if it has one once it has returned
 	returned bool
 	orphan   bool // the lane has ended: whoever comes back closes hd
 }
@@ -27,34 +27,39 @@ func (l *lane) expire() {
 	s := l.s
 	limit := s.srv.cfg.StepTimeout
 	s.mu.Lock()
-	r := l.call.r
-	if r == nil || time.Since(l.call.began) < limit || s.ended {
+	late := l.call
+	if !late.running || time.Since(late.began) < limit || s.ended {
 		s.mu.Unlock()
 		return // it came back in time, or nobody waits
 	}
 	// From here on this goroutine is the lane's.
 	s.srv.wg.Add(1)
 	defer s.srv.wg.Done()
-	l.call = call{n: l.call.n + 1}
-	l.stuck = &stuck{op: fmt.Sprintf("%s, request %d,", r.op, r.id), hd: l.hd}
+	l.call = call{n: late.n + 1}
+	l.stuck = &stuck{what: fmt.Sprintf("%s, request %d,", late.op, late.id)}
 	l.hd = nil
-	l.closed = r.op == wire.OpOpen
 	l.kept.abandon()
 	w := l.kept.writer(s.enc)
-	e := wire.Errorf(wire.Timeout, "%s took longer than %v; what it did is lost: reset before going on", r.op, limit)
-	if l.closed {
-		e.Msg = fmt.Sprintf("open took longer than %v", limit)
+	e := wire.Errorf(wire.Timeout, "%s took longer than %v", late.op, limit)
+	switch late.op {
+	case wire.OpOpen:
+		l.closed = true
+		e.Reply(w, late.id)
+	case wire.OpClose: // for the client it is
+		l.closed = true
+		w.Reply(late.id, wire.OpClose, 0)
+	default:
+		e.Msg += ": what it did is lost, reset before going on"
+		e.Reply(w, late.id)
 	}
-	e.Reply(w, r.id)
 	b := w.Bytes()
-	answered := *r // the one in the call is not ours
-	c, part := l.book(&answered)
+	c, part := l.book(late.id, late.op)
 	abort := l.cancel
 	l.ctx, l.cancel = context.WithCancel(s.ctx)
 	s.mu.Unlock()
 	abort()
 	s.srv.met.failed(wire.Timeout)
-	s.log.Warn("a request took too long and was left behind", "op", answered.op, "handle", l.h, "limit", limit)
+	s.log.Warn("a request took too long and was left behind", "op", late.op, "request", late.id, "handle", l.h, "limit", limit)
 	if c != nil {
 		c.write(b)
 	}

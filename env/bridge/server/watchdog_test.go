@@ -83,6 +83,24 @@ func TestAStuckHandleCanBeClosed(t *testing.T) {
 	eventually(t, "none is counted", func() bool { return h.metric("clustergym_envs", "") == "0" })
 }
 
+func TestACloseThatTakesTooLongIsAnsweredAllTheSame(t *testing.T) {
+	t.Parallel()
+	h := serve(t, impatient())
+	g := newGate()
+	h.hooks.closing = func() { _ = g.deaf(t.Context()) }
+	p := h.client()
+	hd, other := p.open(1), p.open(1)
+	p.ask("close", "h", hd)
+	p.must("step", "h", other, "a", act(0, 1))
+	if v := p.recv(); v.Get("op") != "close" {
+		t.Fatalf("%v, want the reply to close", v)
+	}
+	p.must("close", "h", hd)
+	p.fails(wire.BadHandle, "step", "h", hd, "a", act(0, 1))
+	g.open()
+	eventually(t, "it is closed", func() bool { return h.hooks.closedEnvs() == 1 && h.metric("clustergym_envs", "") == "1" })
+}
+
 func TestASessionWithAStuckHandleCanEnd(t *testing.T) {
 	t.Parallel()
 	h := serve(t, impatient())
