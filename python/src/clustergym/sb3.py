@@ -12,8 +12,9 @@ finds them without another one::
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -133,7 +134,9 @@ class RemoteSB3VecEnv(VecEnv):
         for i in self._get_indices(indices):
             self._attrs[i][attr_name] = value
 
-    def env_method(self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:
         """Calls a method of each environment: ``action_masks``, ``render``, or one that the server answers
         (``set_task``, ``get_task``, ``sample_tasks``, ``metrics``, ``heuristic``), with its arguments by name."""
         at = list(self._get_indices(indices))

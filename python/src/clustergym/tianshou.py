@@ -11,8 +11,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from operator import index
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np

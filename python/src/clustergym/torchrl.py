@@ -31,7 +31,9 @@ __all__ = ["torchrl_env"]
 MASK = "action_mask"
 
 
-def torchrl_env(env_id: str, num_envs: int | None = None, *, device: str | torch.device = "cpu", **options: Any) -> EnvBase:
+def torchrl_env(
+    env_id: str, num_envs: int | None = None, *, device: str | torch.device = "cpu", **options: Any
+) -> EnvBase:
     """One environment, or a batch of them that steps in one round trip.
 
     Actions are categorical: a number, not one-hot. TorchRL resets finished environments itself; the others of a batch
