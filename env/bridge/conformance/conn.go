@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -252,6 +253,13 @@ func (c *conn) closed(codes ...int) (reason string, err error) {
 		}
 		if (e.Code == 1001 || e.Code >= 4400 && e.Code < 4500) && e.Text == "" {
 			return "", fmt.Errorf("closed with %d and no reason, want what to do", e.Code)
+		}
+		// Only when the connection itself has ended is the server done with it.
+		if err := c.ws.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
+			return "", err
+		}
+		if _, err := io.Copy(io.Discard, c.ws.NetConn()); errors.Is(err, os.ErrDeadlineExceeded) {
+			return "", fmt.Errorf("closed with %d, and the connection still stands after %v", e.Code, c.wait)
 		}
 		return e.Text, nil
 	}
