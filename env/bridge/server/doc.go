@@ -2,7 +2,7 @@
 // (docs/wire.md is its description).
 //
 // A client has one websocket and one session; a session has handles, each a set of environments that step together
-// (env/vec). What it is safe to know when reading the code:
+// (env/vec). What helps to read the code:
 //
 //   - A connection (conn.go) has a goroutine that reads and one that watches: it sends pings, ends what is idle and
 //     says farewell. Reading never executes requests: they go to the lane of their handle (lane.go), a goroutine that

@@ -346,6 +346,21 @@ func TestRepliesAboveTheLimitAreErrors(t *testing.T) {
 	p.must("step", "h", hd, "a", act(0, 1))
 }
 
+func TestStrangersAreLimited(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.MaxSessions = 1
+	h := serve(t, cfg)
+	p := h.client()
+	for range maxStrangers {
+		h.connect()
+	}
+	if _, resp, err := h.dial(wire.SubMsgpack, nil); err == nil || resp == nil || resp.StatusCode != 503 {
+		t.Errorf("one more: %v, %v, want 503", resp, err)
+	}
+	p.must("ping")
+}
+
 func TestManySessionsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := serve(t, quick())
