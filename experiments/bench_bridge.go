@@ -183,7 +183,9 @@ func (b *bench) bridge(ctx context.Context) error {
 	if e := bare.Close(); err == nil {
 		err = e
 	}
-	<-echoed
+	if e := <-echoed; err == nil && !errors.Is(e, http.ErrServerClosed) {
+		err = e
+	}
 	if e := <-served; err == nil && !errors.Is(e, context.Canceled) {
 		err = e
 	}

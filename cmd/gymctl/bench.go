@@ -17,7 +17,7 @@ func benchVerb(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "bench [" + strings.Join(experiments.BenchGroups(), "|") + "] ...",
-		Short: "Measure how fast this machine simulates, encodes, steps, trains and serves",
+		Short: "Measure how fast this machine simulates, steps, trains and serves",
 		Long: `bench measures and prints a table with units: the simulator under several policies on generated workloads,
 the cost of a job while 100 to 1,000,000 others wait, encoders, environments and training. Without arguments it
 measures all groups but the bridge, which takes some minutes.
@@ -34,7 +34,6 @@ traces is not part of any row but that of --long. docs/performance.md has result
 With --trace the simulator plays that trace on --cluster, best-fit on nodes, with the trace's estimates where every
 job has one.`,
 		Example: `  gymctl bench encoders --quick
-  gymctl bench bridge --quick --python venv/bin/python
   gymctl trace synth --profile hpc --jobs 2000 --to swf -o log.swf
   gymctl bench --trace log.swf --cluster swf-128 --policy fifo+strict+easy,sjf+skip --quick --json`,
 		ValidArgs: experiments.BenchGroups(),
