@@ -44,7 +44,8 @@ type conn struct {
 	enc wire.Encoding
 	dec *wire.Decoder
 	w   *wire.Writer
-	bad int // unreadable messages in a row
+	bad int          // unreadable messages in a row
+	own *slog.Logger // log, with the session once there is one
 
 	wmu    sync.Mutex // held while a message is written
 	broken bool       // wmu: nothing can be written any more
@@ -68,6 +69,7 @@ func newConn(s *Server, ws *websocket.Conn, role Role) *conn {
 	if ws.Subprotocol() == wire.SubJSON {
 		c.kind, c.enc = websocket.TextMessage, wire.JSON
 	}
+	c.own = c.log
 	c.dec = wire.NewDecoder(c.enc, s.cfg.limits())
 	c.heard.Store(int64(s.moment()))
 	ws.SetPingHandler(func(data string) error {
@@ -106,7 +108,7 @@ func (c *conn) talk() (err error) {
 	var sess *session
 	defer func() {
 		if p := recover(); p != nil { // no message may end a server that others use
-			c.log.Error("panic", "op", "reading a message", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.own.Error("panic", "op", "reading a message", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = c.shut(wire.CloseInternal, "the server failed; its log says how")
 		}
 		if sess != nil {
@@ -306,5 +308,5 @@ func (c *conn) leave(err error) {
 		_, _ = io.CopyN(io.Discard, c.raw, lingerBytes)
 	}
 	_ = c.ws.Close()
-	c.log.Debug("connection ended", "cause", err)
+	c.own.Debug("connection ended", "cause", err)
 }

@@ -64,9 +64,9 @@ func (c *conn) hello(b []byte) (*session, error) {
 		}
 	}
 	c.greeted.Store(true)
-	c.log = c.log.With("session", s.id)
+	c.own = c.log.With("session", s.id)
 	name, _ := m.Get("client").(wire.Map)
-	c.log.Info("session", "resumed", g.resume != nil, "client_name", name.Get("name"), "client_version", name.Get("version"), "enc", c.enc.String())
+	c.own.Info("session", "resumed", g.resume != nil, "client_name", name.Get("name"), "client_version", name.Get("version"), "enc", c.enc.String())
 	return s, nil
 }
 
