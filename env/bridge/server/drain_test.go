@@ -92,6 +92,11 @@ func TestAfterTheDrainTimeoutTheRestIsClosed(t *testing.T) {
 	hd := p.open(1)
 	p.ask("step", "h", hd, "a", act(1, 1)) // ends with its context
 	silent := h.connect()
+	eventually(t, "both are known", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.conns) == 2
+	})
 	h.stop()
 	p.drained()
 	p.closedWith(wire.CloseDraining)

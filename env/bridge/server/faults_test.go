@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -349,13 +350,13 @@ func TestRepliesAboveTheLimitAreErrors(t *testing.T) {
 func TestStrangersAreLimited(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.MaxSessions = 1
+	cfg.MaxSessions, cfg.HelloTimeout = 1, patience
 	h := serve(t, cfg)
 	p := h.client()
 	for range maxStrangers {
 		h.connect()
 	}
-	if _, resp, err := h.dial(wire.SubMsgpack, nil); err == nil || resp == nil || resp.StatusCode != 503 {
+	if _, resp, err := h.dial(wire.SubMsgpack, nil); err == nil || resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("one more: %v, %v, want 503", resp, err)
 	}
 	p.must("ping")

@@ -123,7 +123,7 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many connections, or the server is ending: connect again in a while", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.wg.Done()
+	defer s.dismiss()
 	ws, err := s.up.Upgrade(w, r, nil)
 	if err != nil {
 		return // it has answered
@@ -144,11 +144,20 @@ const maxStrangers = 256
 func (s *Server) admit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.conns) >= s.cfg.MaxSessions+maxStrangers {
+	if s.closed || s.admitted >= s.cfg.MaxSessions+maxStrangers {
 		return false
 	}
+	s.admitted++
 	s.wg.Add(1)
 	return true
+}
+
+// dismiss takes admit back.
+func (s *Server) dismiss() {
+	s.mu.Lock()
+	s.admitted--
+	s.mu.Unlock()
+	s.wg.Done()
 }
 
 func (s *Server) enter(c *conn) {

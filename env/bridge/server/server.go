@@ -37,6 +37,7 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[string]*session
 	conns    map[*conn]struct{}
+	admitted int           // connections, those included that are not yet among conns
 	closed   bool          // no connection is taken any more
 	changed  chan struct{} // holds one token when sessions or conns became fewer
 	wg       sync.WaitGroup
