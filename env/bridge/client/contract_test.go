@@ -17,6 +17,7 @@ func TestRemoteEnvironmentsKeepTheContract(t *testing.T) {
 	}
 	for _, id := range ids {
 		t.Run(id, func(t *testing.T) {
+			t.Parallel() // most of the time goes into waiting
 			c := dial(t, addr, nil)
 			envtest.Run(t, func() env.Env { return open(t, c, id, nil) }, envtest.Sealed(), envtest.Episodes(1))
 		})
