@@ -1,0 +1,238 @@
+package server
+
+import (
+	"math"
+	"slices"
+
+	"clustergym/env/bridge/wire"
+)
+
+// needs is the feature that an operation belongs to.
+func needs(op string) features {
+	switch op {
+	case wire.OpSend, wire.OpRecv:
+		return featAsync
+	case wire.OpSnapshot, wire.OpRestore:
+		return featSnapshot
+	case wire.OpRender:
+		return featRender
+	}
+	return 0
+}
+
+// ofHandle are the operations that name a handle.
+var ofHandle = []string{
+	wire.OpStep, wire.OpReset, wire.OpSend, wire.OpRecv, wire.OpMasks, wire.OpCall, wire.OpRender, wire.OpSnapshot,
+	wire.OpRestore, wire.OpClose,
+}
+
+// take looks at a message of connection c, gives it to its lane or answers it. It takes f over. An error ends the
+// reader.
+func (s *session) take(c *conn, f *frame) error {
+	m, e := c.dec.Decode(f.b)
+	if e != nil {
+		c.bad++
+		s.answer(c, 0, e, false)
+		if c.bad == maxBad {
+			return c.shut(wire.CloseProtocol, "three unreadable messages in a row")
+		}
+		return nil
+	}
+	c.bad = 0
+	id, e := m.Int("id", 0, 1, math.MaxUint32)
+	if e == nil && id == 0 {
+		e = &wire.Error{Code: wire.BadRequest, Msg: "field id", Got: "nothing", Want: "a number that grows with every request"}
+	}
+	if e != nil {
+		s.answer(c, 0, e, false)
+		return nil
+	}
+	return s.request(c, request{id: uint32(id), m: m, f: f})
+}
+
+// request is take for a message with an id.
+func (s *session) request(c *conn, r request) error {
+	s.mu.Lock()
+	if s.conn != c {
+		s.mu.Unlock()
+		return errShut
+	}
+	if r.id <= s.last {
+		s.repeated(c, r)
+		return nil
+	}
+	s.last = r.id
+	var e *wire.Error
+	if r.op, e = r.m.Str("op", ""); e == nil {
+		switch {
+		case s.bye != 0:
+			e = wire.Errorf(wire.BadRequest, "a request after bye")
+		case r.op == "":
+			e = &wire.Error{Code: wire.BadRequest, Msg: "field op", Got: "nothing", Want: "the name of an operation"}
+		case r.op == wire.OpHello:
+			e = wire.Errorf(wire.BadRequest, "this session has begun: hello comes only once")
+		case r.op == wire.OpPing:
+			s.ping(c, r)
+			return nil
+		case r.op == wire.OpBye:
+			s.bye = r.id
+			part := s.leaving()
+			s.mu.Unlock()
+			if part {
+				s.part(c)
+			}
+			return nil
+		}
+	}
+	var l *lane
+	if e == nil && r.op == wire.OpOpen {
+		l, e = s.newLane()
+	} else {
+		l, e = s.lane(&r, e)
+	}
+	if l != nil && len(l.waiting) == s.srv.cfg.MaxInflight {
+		e = wire.Errorf(wire.Busy, "handle %d has %d unanswered requests, and takes no more", l.h, len(l.waiting))
+		l = nil
+	}
+	if l != nil {
+		l.push(r)
+		s.mu.Unlock()
+		return nil
+	}
+	if e != nil && e.Code == wire.Busy {
+		s.busy(r.id)
+	}
+	s.mu.Unlock()
+	if e != nil {
+		s.answer(c, r.id, e, e.Code != wire.Busy)
+	} else { // closing what is closed
+		c.w.Reset()
+		c.w.Reply(r.id, wire.OpClose, 0)
+		s.send(c, r.id, c.w)
+	}
+	s.srv.release(r.f)
+	return nil
+}
+
+// lane is the lane that a request goes to; what is wrong with the request is then answered in its turn. Without a
+// lane it is answered at once, by the error; no error then means that the handle was closed before.
+func (s *session) lane(r *request, e *wire.Error) (*lane, *wire.Error) {
+	if e == nil && !slices.Contains(ofHandle, r.op) {
+		e = wire.Errorf(wire.UnknownOp, "there is no operation %.40q", r.op)
+	}
+	h, wrong := r.m.Int("h", 0, 1, math.MaxUint32)
+	l := s.lanes[uint32(h)]
+	switch {
+	case e != nil:
+	case wrong != nil:
+		e = wrong
+	case h == 0:
+		e = &wire.Error{Code: wire.BadRequest, Msg: "field h", Got: "nothing", Want: "the number of a handle"}
+	case l == nil && r.op == wire.OpClose && uint32(h) <= s.handles:
+		return nil, nil
+	case l == nil:
+		e = wire.Errorf(wire.BadHandle, "handle %d is not open", h)
+	case needs(r.op)&^s.feat != 0:
+		e = wire.Errorf(wire.Unsupported, "%s needs feature %q, which was not agreed on in hello", r.op, needs(r.op).names()[0])
+	}
+	r.refused = e
+	return l, e
+}
+
+// ping answers a ping. It unlocks the session.
+func (s *session) ping(c *conn, r request) {
+	queue := s.pending
+	s.mu.Unlock()
+	c.w.Reset()
+	c.w.Reply(r.id, wire.OpPing, 2)
+	c.w.Key("t")
+	c.w.Value(r.m.Get("t"))
+	c.w.Key("qlen")
+	c.w.Int(int64(queue))
+	if most := s.srv.cfg.MaxFrameOut; c.w.Len() > most {
+		s.answer(c, r.id, wire.Errorf(wire.TooLarge, "a reply of %d bytes, above frame_out, %d", c.w.Len(), most), true)
+	} else {
+		s.send(c, r.id, c.w)
+	}
+	s.srv.release(r.f)
+}
+
+// repeated answers a request whose id was used before. It unlocks the session.
+func (s *session) repeated(c *conn, r request) {
+	var b []byte
+	busy := false
+	if r.id <= s.floor {
+		for _, l := range s.lanes {
+			if slices.Contains(l.waiting, r.id) {
+				s.mu.Unlock()
+				return // it is answered when its turn comes
+			}
+		}
+		b = s.find(r.id)
+		busy = slices.Contains(s.busied, r.id)
+	}
+	s.mu.Unlock()
+	s.srv.release(r.f)
+	switch {
+	case b != nil:
+		c.write(b)
+	case busy:
+		s.answer(c, r.id, wire.Errorf(wire.Busy, "this request was refused before the connection was lost: send it with a new id"), false)
+	default:
+		s.answer(c, r.id, &wire.Error{
+			Code: wire.BadRequest, Msg: "field id", Got: "a number that is not above all before it, and whose reply is not kept",
+			Want: "one that grows with every request",
+		}, false)
+	}
+}
+
+// busy remembers that request id had no effect.
+func (s *session) busy(id uint32) {
+	const most = 64
+	if len(s.busied) == most {
+		s.busied = slices.Delete(s.busied, 0, 1)
+	}
+	s.busied = append(s.busied, id)
+}
+
+// answer sends an error reply that belongs to no lane, and keeps it if asked.
+func (s *session) answer(c *conn, id uint32, e *wire.Error, keep bool) {
+	s.srv.met.failed(e.Code)
+	if e.Code == wire.Busy {
+		e.Retry = true
+	}
+	c.w.Reset()
+	e.Reply(c.w, id)
+	if keep {
+		s.send(c, id, c.w)
+	} else {
+		c.write(c.w.Bytes())
+	}
+}
+
+// send keeps a reply that belongs to no lane, and sends it.
+func (s *session) send(c *conn, id uint32, w *wire.Writer) {
+	s.mu.Lock()
+	s.keepLoose(id, w.Bytes())
+	s.mu.Unlock()
+	c.write(w.Bytes())
+}
+
+// leaving says whether it is time to say bye. The caller holds the lock and then calls part.
+func (s *session) leaving() bool {
+	if s.bye == 0 || s.pending > 0 || s.parted {
+		return false
+	}
+	s.parted = true
+	return true
+}
+
+// part says bye.
+func (s *session) part(c *conn) {
+	w := wire.NewWriter(s.enc)
+	s.mu.Lock()
+	w.Reply(s.bye, wire.OpBye, 0)
+	s.mu.Unlock()
+	c.write(w.Bytes())
+	_ = c.shut(wire.CloseBye, parting)
+}
