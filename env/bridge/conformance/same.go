@@ -1,0 +1,93 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+
+	"clustergym/env/bridge/wire"
+)
+
+// sameStep compares two replies but for their request: to the bit, which encodings of one kind allow.
+func sameStep(x, y wire.Map) error { return sameBut(x, y, "re", "op", "ids") }
+
+func sameBut(x, y wire.Map, but ...string) error {
+	strip := func(m wire.Map) wire.Map {
+		return slices.DeleteFunc(slices.Clone(m), func(p wire.Pair) bool { return slices.Contains(but, p.Key) })
+	}
+	return same("", strip(x), strip(y))
+}
+
+// same compares two values of one encoding.
+func same(path string, x, y any) error {
+	a, b := wire.NewWriter(wire.Ext), wire.NewWriter(wire.Ext)
+	a.Value(x)
+	b.Value(y)
+	if slices.Equal(a.Bytes(), b.Bytes()) {
+		return nil
+	}
+	mx, ok := x.(wire.Map)
+	my, ok2 := y.(wire.Map)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s is %s, want %s", path, brief(x), brief(y))
+	}
+	for _, p := range mx {
+		if !my.Has(p.Key) {
+			return fmt.Errorf("%s.%s was not there", path, p.Key)
+		}
+		if err := same(path+"."+p.Key, p.Value, my.Get(p.Key)); err != nil {
+			return err
+		}
+	}
+	for _, p := range my {
+		if !mx.Has(p.Key) {
+			return fmt.Errorf("%s.%s is missing", path, p.Key)
+		}
+	}
+	return fmt.Errorf("%s has its keys in another order", path)
+}
+
+// rowOf is row i of everything in a step's or reset's reply that has rows: obs, r, te, tr, info.
+func rowOf(reply wire.Map, i, rows int) (wire.Map, error) {
+	out := wire.Map{}
+	for _, p := range reply {
+		switch p.Key {
+		case "obs", "r", "te", "tr", "info":
+			v, err := cut(p.Value, i, rows)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Key, err)
+			}
+			out = append(out, wire.Pair{Key: p.Key, Value: v})
+		}
+	}
+	return out, nil
+}
+
+// cut is row i of an array, or of every array in a map; an info that no other row has is left out where this one has
+// it not.
+func cut(v any, i, rows int) (any, error) {
+	switch v := v.(type) {
+	case wire.Map:
+		out := wire.Map{}
+		for _, p := range v {
+			if here, ok := v.Get("_" + p.Key).(wire.Array); ok && here.Data[i] == 0 {
+				continue
+			}
+			if len(p.Key) > 0 && p.Key[0] == '_' {
+				continue
+			}
+			x, err := cut(p.Value, i, rows)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Key, err)
+			}
+			out = append(out, wire.Pair{Key: p.Key, Value: x})
+		}
+		return out, nil
+	case wire.Array:
+		if len(v.Shape) == 0 || v.Shape[0] != rows {
+			return nil, fmt.Errorf("shape %v, want %d rows", v.Shape, rows)
+		}
+		n := len(v.Data) / rows
+		return wire.Array{DType: v.DType, Shape: v.Shape[1:], Data: v.Data[i*n : (i+1)*n]}, nil
+	}
+	return nil, fmt.Errorf("%s is no array", brief(v))
+}
