@@ -787,3 +787,34 @@ def test_wrong_replies_to_open_and_step_are_refused() -> None:
         for action in range(3):
             with pytest.raises(clustergym.ProtocolError):
                 vec.step([action])
+
+
+def test_evaluate_plays_every_window_and_masks_reach_the_policy() -> None:
+    opened_with: list[Any] = []
+
+    def serve(peer: Peer) -> None:
+        step = 0
+        while True:
+            request = peer.recv()
+            if request["op"] == "open":
+                opened_with.append((request["env"], request["kwargs"]))
+                peer.send(opened(request) | {"meta": {"windows": 3}})
+            elif request["op"] == "step":
+                step += 1
+                reply = result(request, value=1.0)
+                reply["te"] = np.array([step % 4 == 0])
+                peer.send(reply)
+            else:
+                answer(peer, request)
+
+    seen: list[Any] = []
+
+    def act(obs: Any, mask: Any) -> int:
+        seen.append((obs["x"].shape, mask.shape))
+        return int(mask.argmax())
+
+    with FakeServer(serve) as server:
+        scores = clustergym.evaluate(act, server.url, "mine", timeout=10)
+    assert scores == [{"r": 4.0, "l": 4.0}] * 3
+    assert opened_with == [("eval", {"policy": "mine"})]
+    assert seen == [((2,), (3,))] * 12
