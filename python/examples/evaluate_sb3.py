@@ -1,6 +1,6 @@
 """A model of Stable-Baselines3 in the comparison of gymctl eval, on the same windows as heuristics and checkpoints.
 
-    gymctl eval --preset quickstart --policies sjf+skip,random@slots --serve 127.0.0.1:8765 --external sb3
+    gymctl eval -c quickstart --policies sjf+skip,random@slots --serve 127.0.0.1:8765 --external sb3
     python evaluate_sb3.py --model jobselect.zip --url ws://127.0.0.1:8765 --name sb3
 
 The environment of the evaluation must be the one that the model was trained on: the same slots, cluster and jobs per

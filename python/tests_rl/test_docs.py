@@ -68,8 +68,8 @@ def test_every_flag_of_the_pages_is_one_of_the_command_beside_it() -> None:
     assert len(used) >= 10
     assert used <= flags["serve"], used - flags["serve"]
     usage = (ROOT / "python" / "examples" / "evaluate_sb3.py").read_text()
-    evals = set(re.findall(r"--[a-z-]+", next(line for line in usage.splitlines() if "gymctl eval" in line)))
-    assert evals <= flags["eval"], evals - flags["eval"]
+    evals = set(re.findall(r"--[a-z-]+", next(line for line in usage.splitlines() if line.strip().startswith("gymctl eval"))))
+    assert {"--serve", "--external"} <= evals <= flags["eval"], evals - flags["eval"]
 
 
 def test_the_deployment_has_what_it_needs() -> None:

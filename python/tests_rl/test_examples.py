@@ -16,6 +16,8 @@ import evaluate_sb3
 import pytest
 import sb3_maskable_ppo
 import torchrl_check
+import yaml
+from conftest import SMALL
 
 from clustergym import find_gymctl
 
@@ -59,17 +61,17 @@ def test_torchrl_checks_and_rolls_out(url: str) -> None:
 
 def test_an_agent_of_sb3_joins_the_comparison_on_the_same_windows(url: str, tmp_path: Path) -> None:
     gymctl = find_gymctl()
-    sets = [
-        "trace.synth.jobs=4000", "cluster=1x4", "env.window=24", "env.warm=0", "env.load=2", "env.visible=4", "env.max_gpus=4",
-        "env.comm=none", "env.reward=wait", "eval.windows=8", "eval.whole=false", "eval.policies=[sjf+skip, random@slots]",
-    ]  # fmt: skip
-    native = run(gymctl, "train", "--json", "--run-dir", str(tmp_path / "run"), "--steps", "2048",
-                 *(a for s in sets for a in ("--set", s)))  # fmt: skip
+    own = {key: value for key, value in SMALL.items() if key != "cluster" and not key.startswith("trace.")}
+    synth = {key.removeprefix("trace.synth."): value for key, value in SMALL.items() if key.startswith("trace.synth.")}
+    config = tmp_path / "run.yaml"
+    config.write_text(yaml.safe_dump({
+        "name": "small", "cluster": SMALL["cluster"], "trace": {"synth": synth}, "env": own,
+        "train": {"steps": 2048, "envs": 8}, "eval": {"windows": 8, "whole": False, "policies": ["sjf+skip"]},
+    }))  # fmt: skip
+    native = run(gymctl, "train", "-c", str(config), "--json", "--run-dir", str(tmp_path / "run"))
     assert json.loads(native)["step"] >= 2048
-    kwargs = {"cluster": "1x4", "window": 24, "warm": 0, "load": 2.0, "visible": 4, "max_gpus": 4, "comm": "none",
-              "reward": "wait", "trace.synth.jobs": 4000}  # fmt: skip
     model = tmp_path / "sb3.zip"
-    sb3_maskable_ppo.main(["--url", url, "--kwargs", json.dumps(kwargs), "--steps", "2048", "--episodes", "4",
+    sb3_maskable_ppo.main(["--url", url, "--kwargs", json.dumps(SMALL), "--steps", "2048", "--episodes", "4",
                            "--save", str(model)])  # fmt: skip
 
     evaluation = subprocess.Popen(

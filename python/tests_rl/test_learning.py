@@ -30,9 +30,13 @@ def better(result: dict[str, Any]) -> None:
 
 def test_maskable_ppo_reaches_ninety_of_a_hundred_within_five_thousand_steps(url: str) -> None:
     options = {"url": url, "obs": "flat"}
-    env = RemoteSB3VecEnv("InvalidAction-v1", 1, **options)
-    model = MaskablePPO("MlpPolicy", env, gamma=0.4, seed=32, device="cpu")
+    env = RemoteSB3VecEnv("InvalidAction-v1", 8, **options)
+    model = MaskablePPO(
+        "MlpPolicy", env, gamma=0.4, n_steps=125, batch_size=50, learning_rate=1e-3, policy_kwargs={"net_arch": [256]},
+        seed=32, device="cpu",
+    )  # fmt: skip
     model.learn(5000)
+    assert model.num_timesteps == 5000
     env.close()
 
     def act(obs: np.ndarray, masks: np.ndarray) -> np.ndarray:
@@ -45,24 +49,24 @@ def test_maskable_ppo_reaches_ninety_of_a_hundred_within_five_thousand_steps(url
 
 
 def test_ppo_of_sb3_balances_the_pole(url: str) -> None:
-    better(sb3_ppo.main(["--url", url, "--steps", "15000", "--episodes", "20"]))
+    better(sb3_ppo.main(["--url", url, "--steps", "10000", "--episodes", "20"]))
 
 
 def test_dqn_of_sb3_balances_the_pole(url: str) -> None:
-    better(sb3_dqn.main(["--url", url, "--steps", "15000", "--episodes", "20"]))
+    better(sb3_dqn.main(["--url", url, "--steps", "10000", "--episodes", "20"]))
 
 
 def test_ppo_of_sb3_learns_which_job_starts_without_masks(url: str) -> None:
-    better(sb3_ppo.main([*JOBSELECT, "--url", url, "--steps", "30000", "--gamma", "0.999", "--episodes", "64"]))
+    better(sb3_ppo.main([*JOBSELECT, "--url", url, "--steps", "16000", "--gamma", "0.999", "--episodes", "64"]))
 
 
 def test_dqn_of_sb3_learns_which_job_starts_without_masks(url: str) -> None:
-    better(sb3_dqn.main([*JOBSELECT, "--url", url, "--steps", "30000", "--gamma", "0.999", "--episodes", "64"]))
+    better(sb3_dqn.main([*JOBSELECT, "--url", url, "--steps", "20000", "--penalty", "--episodes", "64"]))
 
 
 def test_maskable_ppo_learns_which_job_starts(url: str) -> None:
-    better(sb3_maskable_ppo.main([*JOBSELECT, "--url", url, "--steps", "30000", "--episodes", "64"]))
+    better(sb3_maskable_ppo.main([*JOBSELECT, "--url", url, "--steps", "12288", "--episodes", "64"]))
 
 
 def test_ppo_in_one_file_learns_which_job_starts(url: str) -> None:
-    better(cleanrl_ppo.main([*JOBSELECT, "--url", url, "--steps", "40000", "--rollout", "64", "--episodes", "64"]))
+    better(cleanrl_ppo.main([*JOBSELECT, "--url", url, "--steps", "20480", "--rollout", "64", "--episodes", "64"]))
