@@ -1,12 +1,14 @@
 package server
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
+	"clustergym/internal/par"
 )
 
 // The keys of infos that the server adds.
@@ -69,7 +71,7 @@ func (h *vecHandle) writeObs(w *wire.Writer, v view) {
 	s := &h.shape
 	if h.view == wire.ViewFlat {
 		s.rowDims[0] = v.k
-		gatherF32(w.Array(wire.F32, s.rowDims...), v.obs, s.obs, 0, s.obs, v.k, v.at)
+		h.gather(w.Array(wire.F32, s.rowDims...), v, 0, s.obs)
 		return
 	}
 	w.Map(len(s.parts))
@@ -81,8 +83,38 @@ func (h *vecHandle) writeObs(w *wire.Writer, v view) {
 			gatherBool(w.Array(wire.U8, p.dims...), v.mask, s.mask, v.k, v.at)
 			continue
 		}
-		gatherF32(w.Array(wire.F32, p.dims...), v.obs, s.obs, p.at, p.n, v.k, v.at)
+		h.gather(w.Array(wire.F32, p.dims...), v, p.at, p.n)
 	}
+}
+
+// shared is the number of bytes of one array from which on they are copied by several goroutines. Below, and where
+// steps are so cheap that one takes them all, handing over would cost more than it saves.
+const shared = 128 << 10
+
+// gather writes n elements of each row of v's observations, from at on, to dst.
+func (h *vecHandle) gather(dst []byte, v view, at, n int) {
+	if h.pace.workers < 2 || len(dst) < shared {
+		gatherF32(dst, v.obs, h.shape.obs, at, n, v.k, v.at)
+		return
+	}
+	h.gatherShared(dst, v, at, n)
+}
+
+// gatherShared is gather by as many goroutines as step the environments. It stands apart because what its closure holds
+// is allocated at every call.
+func (h *vecHandle) gatherShared(dst []byte, v view, at, n int) {
+	parts := h.pace.workers
+	each := (v.k + parts - 1) / parts
+	// It cannot fail: neither does fn, nor is there a context that ends.
+	_ = par.For(context.Background(), parts, parts, func(_, i int) error {
+		from, to := min(i*each, v.k), min((i+1)*each, v.k)
+		if v.at != nil {
+			gatherF32(dst[4*n*from:4*n*to], v.obs, h.shape.obs, at, n, to-from, v.at[from:to])
+		} else {
+			gatherF32(dst[4*n*from:4*n*to], v.obs[from*h.shape.obs:], h.shape.obs, at, n, to-from, nil)
+		}
+		return nil
+	})
 }
 
 // writeInfo writes the infos of v: columns, each with booleans that say which rows have it.
