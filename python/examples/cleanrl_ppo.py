@@ -15,12 +15,12 @@ import time
 from typing import Any
 
 import numpy as np
+import paired
 import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from torch import nn
 
-import paired
 from clustergym import RemoteVectorEnv
 
 NEVER = -1e8  # logit of an illegal action

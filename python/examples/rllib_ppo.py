@@ -11,12 +11,12 @@ import argparse
 import json
 from typing import Any
 
+import paired
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-import paired
 from clustergym.rllib import ActionMaskPPOModule, register
 
 
@@ -45,9 +45,15 @@ def configure(args: argparse.Namespace, **where: Any) -> PPOConfig:
             )
         )
         .training(
-            train_batch_size_per_learner=args.batch, minibatch_size=256, num_epochs=4, lr=args.lr, gamma=args.gamma,
-            lambda_=0.95, entropy_coeff=0.01, vf_clip_param=float("inf"),
-        )  # fmt: skip
+            train_batch_size_per_learner=args.batch,
+            minibatch_size=256,
+            num_epochs=4,
+            lr=args.lr,
+            gamma=args.gamma,
+            lambda_=0.95,
+            entropy_coeff=0.01,
+            vf_clip_param=float("inf"),
+        )
         .debugging(seed=args.seed, log_level="ERROR")
     )
 

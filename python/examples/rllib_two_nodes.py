@@ -14,9 +14,9 @@ from typing import Any
 
 import ray
 from ray.cluster_utils import Cluster
+from rllib_ppo import add_arguments, configure, learn
 
 from clustergym.rllib import NodeServers
-from rllib_ppo import add_arguments, configure, learn
 
 
 def main(argv: list[str] | None = None) -> dict[str, Any]:

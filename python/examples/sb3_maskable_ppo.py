@@ -13,9 +13,9 @@ import json
 from typing import Any
 
 import numpy as np
+import paired
 from sb3_contrib import MaskablePPO
 
-import paired
 from clustergym.sb3 import RemoteSB3VecEnv
 
 

@@ -14,9 +14,9 @@ import json
 from typing import Any
 
 import numpy as np
+import paired
 from stable_baselines3 import PPO
 
-import paired
 from clustergym.sb3 import RemoteSB3VecEnv
 
 

@@ -12,10 +12,10 @@ import json
 import time
 from typing import Any
 
+import paired
 import torch
 from torchrl.envs import check_env_specs
 
-import paired
 from clustergym.torchrl import torchrl_env
 
 
@@ -35,10 +35,12 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     finally:
         env.close()
     legal = True
-    if "action_mask" in rollout.keys():
+    if "action_mask" in rollout.keys():  # noqa: SIM118 - a TensorDict has no "in"
         legal = bool(rollout["action_mask"].gather(-1, rollout["action"].unsqueeze(-1)).all())
     episodes = int(rollout["next", "done"].sum())
-    print(f"{args.env}: checked; {rollout.numel()} steps, {episodes} episodes ended, {rate:,.0f} steps/s, all legal: {legal}")
+    print(
+        f"{args.env}: checked; {rollout.numel()} steps, {episodes} episodes ended, {rate:,.0f} steps/s, all legal: {legal}"
+    )
     return {"env": args.env, "steps": rollout.numel(), "episodes": episodes, "legal": legal}
 
 

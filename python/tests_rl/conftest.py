@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent / "src"), str(HERE.parent / "examples")])
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # loopback only, and no file in the user's home
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_agent_register_timeout_ms", "120000")  # a busy machine is slow to start Ray's processes
 
 from clustergym import LocalServer, find_gymctl  # noqa: E402
 

@@ -6,11 +6,11 @@ import dm_env
 import numpy as np
 import pytest
 from absl.testing import absltest
-from conftest import IDS, SMALL, kwargs_of
 from dm_env import test_utils
 
 from clustergym import RemoteEnv
 from clustergym.dm import RemoteDmEnv
+from conftest import IDS, SMALL, kwargs_of
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -19,7 +19,7 @@ def test_the_tests_of_dm_env_pass_for_every_environment(url: str, env_id: str) -
         def make_object_under_test(self) -> dm_env.Environment:
             return RemoteDmEnv(env_id, seed=1, url=url, kwargs=kwargs_of(env_id))
 
-        def make_action_sequence(self):  # noqa: ANN201
+        def make_action_sequence(self):
             for _ in range(250):
                 yield self.make_action()
 
@@ -44,7 +44,8 @@ def test_an_end_is_worth_nothing_and_a_cut_is_not_an_end(url: str) -> None:
     try:
         for env, last in ((ends, 0.0), (cut, 1.0)):
             steps = play(env)
-            assert steps[0].first() and steps[0].reward is None and steps[0].discount is None
+            assert steps[0].first()
+            assert (steps[0].reward, steps[0].discount) == (None, None)
             assert {s.discount for s in steps[1:-1]} == {1.0}
             assert steps[-1].discount == last
             assert env.step(0).first(), "the step after the last begins an episode"

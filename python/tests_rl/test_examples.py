@@ -17,9 +17,9 @@ import pytest
 import sb3_maskable_ppo
 import torchrl_check
 import yaml
-from conftest import SMALL
 
 from clustergym import find_gymctl
+from conftest import SMALL
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RUNNABLE = sorted(p.name for p in EXAMPLES.glob("*.py") if p.name != "paired.py")
@@ -38,7 +38,9 @@ def test_an_example_says_how_it_is_started_and_with_flags_that_it_has(name: str)
     doc = ast.get_docstring(ast.parse((EXAMPLES / name).read_text())) or ""
     lines = [line.split() for line in doc.splitlines() if line.strip().startswith("python ")]
     assert lines, f"{name} does not say how to run it"
-    source = (EXAMPLES / name).read_text() + (EXAMPLES / "paired.py").read_text() + (EXAMPLES / "rllib_ppo.py").read_text()
+    source = (
+        (EXAMPLES / name).read_text() + (EXAMPLES / "paired.py").read_text() + (EXAMPLES / "rllib_ppo.py").read_text()
+    )
     for line in lines:
         assert line[1] == name
         for flag in re.findall(r"--[a-z-]+", " ".join(line)):

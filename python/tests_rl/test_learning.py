@@ -11,14 +11,14 @@ from typing import Any
 
 import cleanrl_ppo
 import numpy as np
+import paired
 import sb3_dqn
 import sb3_maskable_ppo
 import sb3_ppo
-from conftest import SMALL
 from sb3_contrib import MaskablePPO
 
-import paired
 from clustergym.sb3 import RemoteSB3VecEnv
+from conftest import SMALL
 
 JOBSELECT = ["--env", "JobSelect-v1", "--kwargs", json.dumps(SMALL)]
 

@@ -10,12 +10,12 @@ import pytest
 import rllib_ppo
 import rllib_two_nodes
 import torch
-from conftest import SMALL
 from gymnasium import spaces
 from ray.rllib.core.columns import Columns
 
 from clustergym import RemoteEnv, RemoteVectorEnv
 from clustergym.rllib import ActionMaskPPOModule, rllib_env_creator
+from conftest import SMALL
 
 JOBSELECT = ["--env", "JobSelect-v1", "--kwargs", json.dumps(SMALL)]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import IDS, SMALL, kwargs_of
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
@@ -17,6 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecCheckNan
 
 from clustergym import RemoteEnv, RemoteVectorEnv
 from clustergym.sb3 import RemoteSB3VecEnv
+from conftest import IDS, SMALL, kwargs_of
 
 # What is true of an environment and no fault: images of queues are no vectors, and some actions are not in [-1, 1].
 EXCUSED = ("has an unconventional shape", "symmetric and normalized Box action space")
@@ -168,6 +168,7 @@ def test_methods_of_the_server_answer_for_each_environment(url: str) -> None:
 def test_options_name_a_window(url: str) -> None:
     env = RemoteSB3VecEnv("JobSelect-v1", 2, url=url, kwargs=SMALL)
     try:
+
         def first(**options: Any) -> Any:
             env.seed(1)
             env.set_options(options)

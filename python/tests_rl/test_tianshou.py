@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import SMALL
 from gymnasium import spaces
 from tianshou.algorithm.modelfree.dqn import DQN, DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -16,6 +15,7 @@ from tianshou.env import DummyVectorEnv
 from tianshou.utils.net.common import Net
 
 from clustergym.tianshou import RemoteTianshouEnv, RemoteTianshouVecEnv
+from conftest import SMALL
 
 
 def test_one_vector_is_what_tianshou_makes_of_single_environments(url: str) -> None:
@@ -23,7 +23,7 @@ def test_one_vector_is_what_tianshou_makes_of_single_environments(url: str) -> N
     remote = RemoteTianshouVecEnv("JobSelect-v1", n, url=url, kwargs=SMALL)
     single = DummyVectorEnv([lambda: RemoteTianshouEnv("JobSelect-v1", url=url, kwargs=SMALL) for _ in range(n)])
     try:
-        (obs, infos), pairs = remote.reset(seed=4), [single.reset([i], seed=4 + i) for i in range(n)]
+        (obs, _), pairs = remote.reset(seed=4), [single.reset([i], seed=4 + i) for i in range(n)]
         for i in range(n):
             same(obs[i], pairs[i][0][0])
         mine = np.stack([o["mask"] for o in obs])

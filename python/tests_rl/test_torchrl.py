@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import IDS, SMALL, kwargs_of
 from torchrl.envs import check_env_specs
 
 from clustergym import RemoteVectorEnv
 from clustergym.torchrl import torchrl_env
+from conftest import IDS, SMALL, kwargs_of
 
 
 @pytest.mark.parametrize("num_envs", [None, 3])
@@ -21,7 +21,7 @@ def test_specs_are_kept(url: str, env_id: str, num_envs: int | None) -> None:
         check_env_specs(env)
         rollout = env.rollout(250, break_when_any_done=False)
         assert rollout.batch_size == torch.Size([250] if num_envs is None else [num_envs, 250])
-        if "action_mask" in rollout.keys():
+        if "action_mask" in rollout.keys():  # noqa: SIM118 - a TensorDict has no "in"
             assert rollout["action_mask"].dtype == torch.bool
             assert rollout["action_mask"].gather(-1, rollout["action"].unsqueeze(-1)).all()
     finally:
