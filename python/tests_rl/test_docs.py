@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,24 @@ def test_every_flag_of_the_pages_is_one_of_the_command_beside_it() -> None:
         re.findall(r"--[a-z-]+", next(line for line in usage.splitlines() if line.strip().startswith("gymctl eval")))
     )
     assert {"--serve", "--external"} <= evals <= flags["eval"], evals - flags["eval"]
+
+
+def test_paths_and_metrics_of_the_page_are_the_server_s(url: str) -> None:
+    at = url.replace("ws://", "http://")
+
+    def get(path: str) -> str:
+        with urllib.request.urlopen(at + path, timeout=30) as answer:
+            return str(answer.read().decode())
+
+    paths = re.findall(r"^\| `(/[a-z0-9/]+)` ", DEPLOY.read_text(), re.MULTILINE)
+    assert len(paths) == 5
+    for path in paths:
+        assert get(path), path
+    Client(url).close()  # some metrics are there from the first session on
+    named = set(re.findall(r"clustergym_[a-z_]+", DEPLOY.read_text()))
+    assert len(named) >= 5
+    exported = get("/metrics")
+    assert not {name for name in named if f"# TYPE {name} " not in exported}
 
 
 def test_the_deployment_has_what_it_needs() -> None:
