@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import websocket
 
+from ._patience import Patience
 from .errors import ConnectionLost, ProtocolError, RemoteError, ReplyTimeout, Unauthorized, error_from_close
 
 __all__ = ["Closed", "Connection", "Lost", "as_error", "dial", "normalize_url"]
@@ -229,6 +230,9 @@ class Connection:
         self._sock.settimeout(_TICK)
         self._send = self._sock.send
         self._recv_into = self._sock.recv_into
+        # Asking without waiting needs a socket whose time limits are the kernel's: Python's own would wait first.
+        self.patience = Patience(isinstance(self._sock, _TCP))
+        self._ask = sock.recv_into
         self._wlock = threading.Lock()
         self.rlock = threading.Lock()  # held by whoever reads
         self._keys, self._key_at = b"", 0
@@ -323,11 +327,38 @@ class Connection:
             Closed, Lost: as the names say.
             ProtocolError: what came is no WebSocket frame, or longer than allowed.
         """
+        message = self._next()
+        if message is not None:
+            return message
+        begin = time.perf_counter()
+        spin = self.patience.spin
         while True:
+            if not (spin and self._asked(begin + spin)):
+                self._fill(deadline, probe)
             message = self._next()
             if message is not None:
+                self.patience.note(time.perf_counter() - begin)
                 return message
-            self._fill(deadline, probe)
+
+    def _asked(self, until: float) -> bool:
+        """Asks for bytes again and again; whether some came before until, of time.perf_counter."""
+        if self.broken is not None or self._end == len(self._buf):
+            return False
+        view = self._view[self._end :] if self._end else self._view
+        while True:
+            try:
+                n = self._ask(view, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                if time.perf_counter() > until:
+                    return False
+                continue
+            except OSError:
+                return False  # whoever reads next finds it too
+            if n == 0:
+                return False
+            self._end += n
+            self.bytes_in += n
+            return True
 
     def poll(self) -> memoryview | None:
         """The next message if it is already here, None if not. Pings are answered."""
