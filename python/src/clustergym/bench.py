@@ -125,19 +125,31 @@ def stepping(envs: Any, n: int) -> Call:
     return call
 
 
-def overlapping(first: RemoteVectorEnv, second: RemoteVectorEnv, n: int) -> Call:
-    """A call that steps one of two vector environments while the other's step is under way."""
-    pair, actions = [first, second], np.zeros(n, np.int64)
+def overlapping(first: RemoteVectorEnv, second: RemoteVectorEnv) -> Call:
+    """A call that steps one of two vector environments, with the first legal actions, while the other's step is under
+    way."""
+    pair = [first, second]
     for envs in pair:
         envs.reset(seed=1)
-    pair[1].step_async(actions)
+    pair[1].step_async(pair[1].action_masks().argmax(axis=1))
 
     def call() -> None:
-        pair[0].step_async(actions)
+        pair[0].step_async(pair[0].action_masks().argmax(axis=1))
         pair[1].step_wait()
         pair.reverse()
 
     return call
+
+
+def asking(envs: RemoteVectorEnv, n: int) -> Call:
+    """A call that asks for a step and reads the reply, without what Gymnasium's interface adds."""
+    actions, handle = np.zeros(n, np.int64), envs.handle
+    envs.reset(seed=1)
+    return lambda: void(handle.wait(handle.post_step(actions)))
+
+
+def void(_: object) -> None:
+    """Nothing is made of it."""
 
 
 def single(env: RemoteEnv) -> Call:
@@ -197,10 +209,14 @@ def main() -> None:
         envs = remote("Trivial-v1", n)
         b.row("Trivial-v1 over the bridge", n, stepping(envs, n), crossed(envs))
         envs.close()
-    for n in (8, 64):
-        first, second = remote("Trivial-v1", n), remote("Trivial-v1", n)
-        call = overlapping(first, second, n)
-        b.row("Trivial-v1 over the bridge, two in turn", n, call, lambda: crossed(first)() + crossed(second)())  # noqa: B023
+    for n in (1, 64):
+        envs = remote("Trivial-v1", n)
+        b.row("Trivial-v1 over the bridge, request and reply alone", n, asking(envs, n), crossed(envs))
+        envs.close()
+    for env_id, n in (("Trivial-v1", 8), ("Trivial-v1", 64), ("JobSelect-v1", 64)):
+        first, second = remote(env_id, n), remote(env_id, n)
+        call = overlapping(first, second)
+        b.row(f"{env_id} over the bridge, two in turn", n, call, lambda: crossed(first)() + crossed(second)())  # noqa: B023
         second.step_wait() if second._step_id is not None else first.step_wait()
         first.close()
         second.close()
