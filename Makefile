@@ -95,7 +95,7 @@ python: $(PY)/have
 # Adapters, examples and learning, with the libraries themselves.
 python-rl: $(RL)/have
 	$(GO) build -trimpath -o $(TOOLS)/gymctl ./cmd/gymctl
-	cd python && CLUSTERGYM_GYMCTL=$(TOOLS)/gymctl PYTHONPATH=src PYTHONPYCACHEPREFIX=$(RL)/pycache \
+	cd python && CLUSTERGYM_GYMCTL=$(TOOLS)/gymctl PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 \
 		$(RL)/bin/python -m pytest -q -p no:cacheprovider -c tests_rl/pytest.ini tests_rl
 
 bench:
@@ -132,7 +132,7 @@ $(PY)/have: python/tests/requirements.txt
 $(RL)/have: $(RL_PINS)
 	@rm -rf $(filter-out $(RL),$(wildcard $(CURDIR)/.tools/rl-*))
 	$(call new-venv,$(RL))
-	$(RL)/bin/python -m pip install -q --disable-pip-version-check --no-compile \
+	$(RL)/bin/python -m pip install -q --disable-pip-version-check \
 		-r python/tests_rl/requirements.txt -c python/tests_rl/constraints.txt
 	touch $@
 

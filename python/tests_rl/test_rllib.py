@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +20,16 @@ from clustergym.rllib import ActionMaskPPOModule, rllib_env_creator
 from conftest import SMALL
 
 JOBSELECT = ["--env", "JobSelect-v1", "--kwargs", json.dumps(SMALL)]
+
+
+def patiently(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Ray gives its processes 15 seconds to start, which a busy machine may need longer for: twice then."""
+    try:
+        return run()
+    except Exception as error:
+        if "timed out during startup" not in str(error):
+            raise
+    return run()
 
 
 def test_a_config_makes_one_environment_or_a_vector(url: str) -> None:
@@ -60,14 +72,15 @@ def test_an_illegal_action_has_no_probability() -> None:
 
 
 def test_ppo_of_rllib_learns_on_one_node(url: str) -> None:
-    result = rllib_ppo.main(["--env", "InvalidAction-v1", "--url", url, "--runners", "1", "--envs", "8",
-                             "--steps", "12000", "--batch", "1600", "--gamma", "0.4", "--lr", "0.003"])  # fmt: skip
+    flags = ["--runners", "1", "--envs", "8", "--steps", "12000", "--batch", "1600", "--gamma", "0.4", "--lr", "0.003"]
+    result = patiently(lambda: rllib_ppo.main(["--env", "InvalidAction-v1", "--url", url, *flags]))
     # Random legal play gets 5 of 100.
     assert result["last"]["return"] > result["first"]["return"] + 10, result
 
 
 def test_ppo_of_rllib_trains_on_two_nodes_each_with_a_server_of_its_own() -> None:
-    result = rllib_two_nodes.main([*JOBSELECT, "--runners", "2", "--envs", "4", "--steps", "3000", "--batch", "1000"])
+    flags = ["--runners", "2", "--envs", "4", "--steps", "2000", "--batch", "1000"]
+    result = patiently(lambda: rllib_two_nodes.main([*JOBSELECT, *flags]))
     assert len(set(result["servers"])) == 2, result
-    assert result["last"]["steps"] >= 3000
+    assert result["last"]["steps"] >= 2000
     assert np.isfinite(result["last"]["return"])
