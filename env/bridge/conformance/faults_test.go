@@ -38,6 +38,14 @@ func change(op string, f func(*link, wire.Map) wire.Map) *liar {
 	}}
 }
 
+// busy says that a request was refused as too many.
+func busy(retry bool) func(*link, wire.Map) wire.Map {
+	return func(_ *link, m wire.Map) wire.Map {
+		return wire.Map{{Key: "re", Value: m.Get("re")}, {Key: "op", Value: wire.OpError}, {Key: "code", Value: string(wire.Busy)},
+			{Key: "msg", Value: "too many"}, {Key: "retry", Value: retry}}
+	}
+}
+
 // inInfo changes the info of every reply to op, and that of its fin.
 func inInfo(op string, f func(info wire.Map) wire.Map) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map {
@@ -188,9 +196,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 			l.held = nil
 			return two
 		}}},
-		{"a window of hundreds is promised", "too many requests at once are busy", change("", func(_ *link, m wire.Map) wire.Map {
-			if m.Get("code") == string(wire.Busy) {
-				m = merge(m, wire.Map{{Key: "retry", Value: false}})
+		{"busy requests are not to be tried again", "too many requests at once are busy", change(wire.OpStep, busy(false))},
+		{"busy requests have an effect", "too many requests at once are busy", change(wire.OpStep, func(l *link, m wire.Map) wire.Map {
+			if l.count++; l.count == 3 {
+				return busy(true)(l, m)
 			}
 			return m
 		})},

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +31,7 @@ const (
 // frame is the buffer of a received message.
 type frame struct{ b []byte }
 
-// conn is one websocket. Its methods may be called by any goroutine, but for those of the reader: serve, read.
+// conn is one websocket. Its methods may be called by any goroutine, but for those of the reader (reader.go).
 type conn struct {
 	srv  *Server
 	ws   *websocket.Conn
@@ -41,11 +41,15 @@ type conn struct {
 	log  *slog.Logger
 
 	// The reader's.
-	enc wire.Encoding
-	dec *wire.Decoder
-	w   *wire.Writer
-	bad int          // unreadable messages in a row
-	own *slog.Logger // log, with the session once there is one
+	enc    wire.Encoding
+	dec    *wire.Decoder
+	w      *wire.Writer
+	sess   *session     // nil until hello is answered
+	bad    int          // unreadable messages in a row
+	parted bool         // the client has closed it, before anybody here did
+	own    *slog.Logger // log, with the session once there is one
+
+	reading reading // who the reader is
 
 	wmu    sync.Mutex // held while a message is written
 	broken bool       // wmu: nothing can be written any more
@@ -57,14 +61,15 @@ type conn struct {
 	code     int // why it was shut, valid once quit is closed
 	reason   string
 	quit     chan struct{} // closed by shut
-	over     chan struct{} // closed when the reader has ended
+	over     chan struct{} // closed when nobody reads any more
+	watched  chan struct{} // closed when watch has ended
 }
 
 func newConn(s *Server, ws *websocket.Conn, role Role) *conn {
 	c := &conn{
 		srv: s, ws: ws, raw: ws.NetConn(), kind: websocket.BinaryMessage, role: role,
 		log: s.log.With("client", ws.RemoteAddr().String()), enc: wire.Ext,
-		quit: make(chan struct{}), over: make(chan struct{}),
+		quit: make(chan struct{}), over: make(chan struct{}), watched: make(chan struct{}),
 	}
 	if ws.Subprotocol() == wire.SubJSON {
 		c.kind, c.enc = websocket.TextMessage, wire.JSON
@@ -72,6 +77,8 @@ func newConn(s *Server, ws *websocket.Conn, role Role) *conn {
 	c.own = c.log
 	c.dec = wire.NewDecoder(c.enc, s.cfg.limits())
 	c.heard.Store(int64(s.moment()))
+	c.reading.timer = time.AfterFunc(math.MaxInt64, c.relieve)
+	c.reading.timer.Stop()
 	ws.SetPingHandler(func(data string) error {
 		c.heard.Store(int64(s.moment()))
 		err := ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(controlWait))
@@ -84,54 +91,22 @@ func newConn(s *Server, ws *websocket.Conn, role Role) *conn {
 		c.heard.Store(int64(s.moment()))
 		return nil
 	})
+	ws.SetCloseHandler(func(code int, _ string) error {
+		select {
+		case <-c.quit: // it answers
+		default:
+			c.parted = true
+		}
+		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(linger))
+		return nil
+	})
 	return c
-}
-
-// serve reads the connection until it ends. Everything that it started has ended then.
-func (c *conn) serve() {
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		c.watch()
-	}()
-	err := c.talk()
-	close(c.over)
-	<-watched
-	c.leave(err)
 }
 
 // errShut ends the reader after shut.
 var errShut = errors.New("server: the connection was shut")
 
-// talk is the dialogue: hello, then requests. Its error says how the connection ended.
-func (c *conn) talk() (err error) {
-	var sess *session
-	defer func() {
-		if p := recover(); p != nil { // no message may end a server that others use
-			c.own.Error("panic", "op", "reading a message", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = c.shut(wire.CloseInternal, "the server failed; its log says how")
-		}
-		if sess != nil {
-			sess.drop(c, clean(err))
-		}
-	}()
-	f, err := c.read(helloFrame)
-	if err != nil {
-		return err
-	}
-	if sess, err = c.hello(f.b); err != nil {
-		return err
-	}
-	c.srv.release(f)
-	for err == nil {
-		if f, err = c.read(c.srv.cfg.MaxFrameIn); err == nil {
-			err = sess.take(c, f)
-		}
-	}
-	return err
-}
-
-// clean says whether a connection ended in a way after which its session is not kept.
+// clean says whether a connection that was not taken over ended in a way after which its session is not kept.
 func clean(err error) bool {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) {
@@ -147,11 +122,15 @@ func clean(err error) bool {
 // breach says whether err is of a client that does not keep to RFC 6455; it has been told.
 func breach(err error) bool {
 	var closed *websocket.CloseError
-	return !errors.As(err, &closed) && strings.HasPrefix(err.Error(), "websocket: ")
+	var network net.Error // a pong that could not be sent in time: its text begins like the others
+	return !errors.As(err, &closed) && !errors.As(err, &network) && strings.HasPrefix(err.Error(), "websocket: ")
 }
 
 // cause is err, or errShut where the connection was shut and err is only how the reader noticed.
 func (c *conn) cause(err error) error {
+	if c.parted || breach(err) {
+		return err // whoever shut it since came too late
+	}
 	select {
 	case <-c.quit:
 		return errShut

@@ -97,7 +97,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_, _ = w.Write(append(b, '\n')) // a client that is gone misses nothing
 }
 
-// websocket takes a client on. It is the goroutine that reads the connection, until its end.
+// websocket takes a client on. The connection is served by goroutines of its own.
 func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 	if !s.originAllowed(r) {
 		http.Error(w, "pages of this origin may not connect; the server can be told to allow it", http.StatusForbidden)
@@ -123,15 +123,14 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many connections, or the server is ending: connect again in a while", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.dismiss()
 	ws, err := s.up.Upgrade(w, r, nil)
 	if err != nil {
+		s.dismiss()
 		return // it has answered
 	}
 	c := newConn(s, ws, role)
 	s.enter(c)
-	defer s.leave(c)
-	c.serve()
+	go c.serve() // which takes enter and admit back
 }
 
 func spoken(sub string) bool { return slices.Contains(subprotocols, sub) }

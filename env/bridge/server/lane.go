@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"clustergym/env/bridge/wire"
@@ -22,6 +23,10 @@ type request struct {
 
 // lane executes the requests to one handle in order: a goroutine that takes them from a queue and writes the replies.
 // Its first request is the one to open. Another goroutine becomes the lane's when a call takes too long (watchdog.go).
+//
+// Waking that goroutine takes longer than many a step. So whoever has read a request executes it at once where it is
+// the only one and the last one was brief (claim); reader.go says who reads meanwhile. One of them executes at a time:
+// the one that has the turn.
 type lane struct {
 	s     *session
 	h     uint32
@@ -31,21 +36,29 @@ type lane struct {
 	waiting []uint32 // ids of the requests not yet answered, in order
 	gone    bool     // queue is closed
 	kept    ring     // the last replies
-	call    call     // what the goroutine is about
-	stuck   *stuck   // the call that was left behind, nil = none; only the lane's goroutine changes it
+	call    call     // what whoever has the turn is about
+	brief   bool     // the last call was
+	timer   *time.Timer
+	armed   bool   // timer runs: it is left to, for arming it with every call costs more than looking in vain
+	stuck   *stuck // the call that was left behind, nil = none; changed with the turn only
 
-	// The goroutine's alone.
+	// turn is held from before a request is executed until its reply is written; what follows belongs to its holder.
+	// Nobody waits for it with the session's lock.
+	turn   sync.Mutex
 	hd     handle // nil while it is with a call that was left behind
 	closed bool   // there is no handle, or none any more
-	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelFunc
 }
+
+// briefly is how long a call may take for the next one to be worth executing without waking a goroutine.
+const briefly = 200 * time.Microsecond
 
 // call is a call to the environments' side.
 type call struct {
 	n       uint64 // counts them
 	running bool
+	inline  bool // in the goroutine that read the request
 	began   time.Time
 	id      uint32 // of the request
 	op      string
@@ -84,10 +97,32 @@ func (s *session) newLane() (*lane, *wire.Error) {
 
 // push queues a request. The caller holds the session's lock.
 func (l *lane) push(r request) {
-	l.waiting = append(l.waiting, r.id)
+	l.expect(r.id)
+	l.queue <- r
+}
+
+// expect counts a request that is going to be answered. The caller holds the session's lock.
+func (l *lane) expect(id uint32) {
+	l.waiting = append(l.waiting, id)
 	l.s.pending++
 	l.s.srv.met.inflight.Add(1)
-	l.queue <- r
+}
+
+// claim is push for a request that the caller executes itself, with run: it takes the turn where the lane has nothing
+// else to do, and is false where it has. The caller holds the session's lock.
+func (l *lane) claim(r *request) bool {
+	if !l.brief || len(l.waiting) > 0 || r.op == wire.OpClose || !l.turn.TryLock() {
+		return false
+	}
+	l.expect(r.id)
+	return true
+}
+
+// run executes a request that was claimed.
+func (l *lane) run(r request) {
+	if l.execute(r, true) {
+		l.turn.Unlock()
+	}
 }
 
 // shut lets no more requests come. The caller holds the session's lock.
@@ -101,19 +136,23 @@ func (l *lane) shut() {
 // serve executes requests until there are no more, or until one is left behind by the watchdog.
 func (l *lane) serve() {
 	for r := range l.queue {
-		if !l.execute(r) {
+		l.turn.Lock()
+		if !l.execute(r, false) {
 			return
 		}
+		l.turn.Unlock()
 	}
+	l.turn.Lock() // and for good
 	l.s.srv.met.handles.Add(-1)
 	if l.reclaim(true) {
 		l.closeHandle(l.hd)
 	}
 	l.cancel()
+	l.timer.Stop()
 }
 
-// execute answers one request. It is false when the call was left behind: another goroutine is the lane's now.
-func (l *lane) execute(r request) bool {
+// execute answers one request. It is false when the call was left behind: the turn is another goroutine's then.
+func (l *lane) execute(r request, inline bool) bool {
 	w := l.kept.writer(l.s.enc)
 	e := l.refuse(&r)
 	switch {
@@ -124,7 +163,7 @@ func (l *lane) execute(r request) bool {
 		l.closed = true
 		w.Reply(r.id, wire.OpClose, 0)
 	default:
-		if !l.perform(r, w) {
+		if !l.perform(r, inline, w) {
 			return false
 		}
 	}
@@ -154,7 +193,7 @@ func (l *lane) refuse(r *request) *wire.Error {
 }
 
 // perform makes the call that a request asks for. It is false when the call was left behind.
-func (l *lane) perform(r request, w *wire.Writer) bool {
+func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 	s := l.s
 	hd, ctx := l.hd, l.ctx
 	began := time.Now()
@@ -164,12 +203,16 @@ func (l *lane) perform(r request, w *wire.Writer) bool {
 		return true // nobody waits for the reply
 	}
 	mine := l.call.n + 1
-	l.call = call{n: mine, running: true, began: began, id: r.id, op: r.op}
-	l.timer.Reset(s.srv.cfg.StepTimeout)
+	l.call = call{n: mine, running: true, inline: inline, began: began, id: r.id, op: r.op}
+	if !l.armed {
+		l.armed = true
+		l.timer.Reset(s.srv.cfg.StepTimeout)
+	}
 	s.mu.Unlock()
 
 	hd, err := l.do(ctx, hd, &r, w)
 
+	took := time.Since(began)
 	s.mu.Lock()
 	if l.call.n != mine {
 		l.comeBack(hd) // unlocks
@@ -177,10 +220,10 @@ func (l *lane) perform(r request, w *wire.Writer) bool {
 		return false
 	}
 	l.call.running = false
-	l.timer.Stop()
+	l.brief = took < briefly
 	s.mu.Unlock()
 	if hd != nil {
-		s.srv.met.count(hd.stats(), r.op, time.Since(began))
+		s.srv.met.count(hd.stats(), r.op, took)
 	}
 	if !l.settle(&r, w, err) && r.op == wire.OpOpen {
 		l.closeHandle(hd) // the client does not learn of it

@@ -26,17 +26,17 @@ var ofHandle = []string{
 	wire.OpRestore, wire.OpClose,
 }
 
-// take looks at a message of connection c, gives it to its lane or answers it. It takes f over. An error ends the
-// reader.
-func (s *session) take(c *conn, f *frame) error {
+// take looks at a message of connection c, gives it to its lane or answers it. It takes f over. A lane is returned with
+// the request that the reader is to execute there (lane.run). An error ends the reader.
+func (s *session) take(c *conn, f *frame) (*lane, request, error) {
 	m, e := c.dec.Decode(f.b)
 	if e != nil {
 		c.bad++
 		s.answer(c, 0, e, false)
 		if c.bad == maxBad {
-			return c.shut(wire.CloseProtocol, "three unreadable messages in a row")
+			return nil, request{}, c.shut(wire.CloseProtocol, "three unreadable messages in a row")
 		}
-		return nil
+		return nil, request{}, nil
 	}
 	c.bad = 0
 	id, e := m.Int("id", 0, 1, math.MaxUint32)
@@ -45,21 +45,23 @@ func (s *session) take(c *conn, f *frame) error {
 	}
 	if e != nil {
 		s.answer(c, 0, e, false)
-		return nil
+		return nil, request{}, nil
 	}
-	return s.request(c, request{id: uint32(id), m: m, f: f})
+	r := request{id: uint32(id), m: m, f: f}
+	l, err := s.request(c, &r)
+	return l, r, err
 }
 
 // request is take for a message with an id.
-func (s *session) request(c *conn, r request) error {
+func (s *session) request(c *conn, r *request) (*lane, error) {
 	s.mu.Lock()
 	if s.conn != c {
 		s.mu.Unlock()
-		return errShut
+		return nil, errShut
 	}
 	if r.id <= s.last {
-		s.repeated(c, r)
-		return nil
+		s.repeated(c, *r)
+		return nil, nil
 	}
 	s.last = r.id
 	var e *wire.Error
@@ -72,8 +74,8 @@ func (s *session) request(c *conn, r request) error {
 		case r.op == wire.OpHello:
 			e = wire.Errorf(wire.BadRequest, "this session has begun: hello comes only once")
 		case r.op == wire.OpPing:
-			s.ping(c, r)
-			return nil
+			s.ping(c, *r)
+			return nil, nil
 		case r.op == wire.OpBye:
 			s.bye = r.id
 			part := s.leaving()
@@ -81,23 +83,29 @@ func (s *session) request(c *conn, r request) error {
 			if part {
 				s.part(c)
 			}
-			return nil
+			return nil, nil
 		}
 	}
 	var l *lane
 	if e == nil && r.op == wire.OpOpen {
 		l, e = s.newLane()
 	} else {
-		l, e = s.lane(&r, e)
+		l, e = s.lane(r, e)
 	}
 	if l != nil && len(l.waiting) == s.srv.cfg.MaxInflight {
 		e = wire.Errorf(wire.Busy, "handle %d has %d unanswered requests, and takes no more", l.h, len(l.waiting))
 		l = nil
 	}
 	if l != nil {
-		l.push(r)
+		mine := l.claim(r)
+		if !mine {
+			l.push(*r)
+		}
 		s.mu.Unlock()
-		return nil
+		if mine {
+			return l, nil
+		}
+		return nil, nil
 	}
 	if e != nil && e.Code == wire.Busy {
 		s.busy(r.id)
@@ -111,7 +119,7 @@ func (s *session) request(c *conn, r request) error {
 		s.send(c, r.id, c.w)
 	}
 	s.srv.release(r.f)
-	return nil
+	return nil, nil
 }
 
 // lane is the lane that a request goes to; what is wrong with the request is then answered in its turn. Without a

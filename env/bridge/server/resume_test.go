@@ -410,3 +410,58 @@ func TestAtTheLimitTheOldestParkedSessionMakesRoom(t *testing.T) {
 		t.Errorf("%d sessions, want 3", got)
 	}
 }
+
+// The session is locked until the client that was sent away asks for it again, so that whoever ends the connection has
+// not come far.
+func TestASessionThatIsNotKeptCannotBeResumedWhileItsConnectionEnds(t *testing.T) {
+	t.Parallel()
+	text := func(p *peer) error { return p.ws.WriteMessage(websocket.TextMessage, []byte("{}")) }
+	for _, c := range []struct {
+		name string
+		code int
+		do   func(p *peer) error
+	}{
+		{"three unreadable messages", wire.CloseProtocol, func(p *peer) error {
+			for range maxBad {
+				if err := p.raw([]byte{0xc1}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"bits that nobody agreed on", wire.CloseProtocol, func(p *peer) error {
+			_, err := p.ws.NetConn().Write([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
+			return err
+		}},
+		{"a message of the wrong type", wire.CloseWrongType, text},
+		{"a message that is too large", wire.CloseTooLarge, func(p *peer) error { return p.raw(make([]byte, 65<<10)) }},
+		{"an orderly end", wire.CloseBye, func(p *peer) error {
+			return p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(wire.CloseBye, ""), time.Now().Add(patience))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := quick()
+			cfg.MaxFrameIn = 64 << 10
+			h := serve(t, cfg)
+			for range 8 {
+				p, q := h.connect(), h.connect()
+				k := ticketOf(p.hello())
+				h.mu.Lock()
+				s := h.sessions[k.session]
+				h.mu.Unlock()
+				func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					if err := c.do(p); err != nil {
+						t.Fatal(err)
+					}
+					p.closedWith(c.code)
+					q.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "feat", all, "resume", k.asking()))
+					time.Sleep(time.Millisecond) // for it to come to the lock
+				}()
+				q.closedWith(wire.CloseExpired)
+			}
+		})
+	}
+}

@@ -126,11 +126,24 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	n.mu.Lock()
+	// A connection that still is gives the session up first: it may be ending in a way after which none is kept, with
+	// a close frame that its client has seen before we have come to the end of it.
+	for former := n.conn; former != nil; former = n.conn {
+		n.mu.Unlock()
+		_ = former.shut(wire.CloseTakenOver, taken)
+		gone := former.await(overWait)
+		n.mu.Lock()
+		if n.conn == former {
+			if !gone {
+				n.log.Warn("a connection that was taken over has not ended", "after", overWait)
+			}
+			break
+		}
+	}
 	if n.ended || n.bye != 0 {
 		n.mu.Unlock()
 		return nil, c.shut(wire.CloseExpired, expired)
 	}
-	former := n.conn
 	n.conn = c
 	n.floor = n.last
 	if n.timer != nil {
@@ -140,9 +153,6 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 	n.parked.Store(0)
 	replies := n.unacknowledged(g.resume.last)
 	n.mu.Unlock()
-	if former != nil {
-		_ = former.shut(wire.CloseTakenOver, taken)
-	}
 	c.writeLocked(n.welcome(c.w))
 	for _, r := range replies {
 		c.writeLocked(r.b)
@@ -151,12 +161,16 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 	return n, nil
 }
 
-// drop is called when connection c has ended: the session waits for its client, or ends.
-func (s *session) drop(c *conn, clean bool) {
+// overWait is for a connection that is taken over: twice linger for what it may be writing, and some more.
+const overWait = 5 * time.Second
+
+// drop is called when connection c has ended: the session waits for its client, or ends, or is about to get the
+// connection that took c's place.
+func (s *session) drop(c *conn, clean, taken bool) {
 	s.mu.Lock()
-	if s.conn != c || s.ended {
+	if s.conn != c || s.ended || taken {
 		s.mu.Unlock()
-		return // another connection took it over
+		return
 	}
 	window := s.srv.cfg.ResumeWindow
 	if clean || s.feat&featResume == 0 || s.bye != 0 || s.srv.draining.Load() {

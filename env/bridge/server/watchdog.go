@@ -9,9 +9,9 @@ import (
 )
 
 // A call that takes longer than StepTimeout is left behind. Nothing can stop a goroutine from outside, so the roles
-// change: the timer's goroutine answers the request and becomes the lane's, and the former one, when its call comes
-// back at last, only hands the environments over. Until then they belong to nobody, and every request but close is an
-// error.
+// change: the timer's goroutine gets the turn and answers the request, and where the call is the lane's own goroutine's
+// becomes that. The former one, when its call comes back at last, only hands the environments over. Until then they
+// belong to nobody, and every request but close is an error.
 
 // stuck is a call that was left behind.
 type stuck struct {
@@ -28,14 +28,22 @@ func (l *lane) expire() {
 	limit := s.srv.cfg.StepTimeout
 	s.mu.Lock()
 	late := l.call
-	if !late.running || time.Since(late.began) < limit || s.ended {
+	l.armed = false
+	if !late.running || s.ended {
 		s.mu.Unlock()
-		return // it came back in time, or nobody waits
+		return // the next call arms the timer, or nobody waits
 	}
-	// From here on this goroutine is the lane's.
+	if left := limit - time.Since(late.began); left > 0 {
+		l.armed = true
+		l.timer.Reset(left)
+		s.mu.Unlock()
+		return // it is a later call's time
+	}
+	// From here on this goroutine has the turn.
 	s.srv.wg.Add(1)
 	defer s.srv.wg.Done()
 	l.call = call{n: late.n + 1}
+	l.brief = false
 	l.stuck = &stuck{what: fmt.Sprintf("%s, request %d,", late.op, late.id)}
 	l.hd = nil
 	l.kept.abandon()
@@ -66,7 +74,10 @@ func (l *lane) expire() {
 	if part {
 		s.part(c)
 	}
-	l.serve()
+	l.turn.Unlock()
+	if !late.inline {
+		l.serve()
+	}
 }
 
 // comeBack ends the goroutine of a call that was left behind. The caller holds the session's lock, which it unlocks.
