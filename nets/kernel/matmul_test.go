@@ -58,7 +58,7 @@ func close64[T Float](t *testing.T, what string, got []T, want []float64, tol fl
 }
 
 func TestProductsEqualTheirDefinition(t *testing.T) {
-	t.Run("float32", func(t *testing.T) { products[float32](t, 2e-5) })
+	eachSet(t, func(t *testing.T) { products[float32](t, 2e-5) })
 	t.Run("float64", func(t *testing.T) { products[float64](t, 1e-13) })
 }
 
@@ -103,7 +103,9 @@ func products[T Float](t *testing.T, tol float64) {
 	}
 }
 
-func TestARowsBitsDoNotDependOnTheOtherRows(t *testing.T) {
+func TestARowsBitsDoNotDependOnTheOtherRows(t *testing.T) { eachSet(t, rowsBits) }
+
+func rowsBits(t *testing.T) {
 	r := rng.Stream(2, "rows")
 	for _, s := range sizes() {
 		m, n, k := s[0], s[1], s[2]
@@ -146,7 +148,9 @@ func TestShortSlicesPanic(t *testing.T) {
 	MatMul(make([]float32, 6), make([]float32, 5), make([]float32, 6), nil, 2, 3, 3, Identity)
 }
 
-func TestKernelsDoNotAllocate(t *testing.T) {
+func TestKernelsDoNotAllocate(t *testing.T) { eachSet(t, noAllocations) }
+
+func noAllocations(t *testing.T) {
 	x := make([]float32, 64*64)
 	y := make([]float32, 64*64)
 	z := make([]float32, 64*64)

@@ -1,6 +1,11 @@
 package kernel
 
-import "golang.org/x/exp/constraints"
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/exp/constraints"
+)
 
 // Float is the element type: float32 for work, float64 for checking gradients.
 type Float interface{ constraints.Float }
@@ -38,11 +43,42 @@ var portable = set{
 	sumSquares: sumSquares,
 }
 
-var active = &portable
+// sets are those that this machine can run, the fastest first.
+var sets = append(fast(), &portable)
+
+var active = sets[0]
 
 // Set names the implementation in use. Sets differ in the last bits of their results, so logs and checkpoints
 // name the one they come from.
 func Set() string { return active.name }
+
+// Sets are the names of those that this machine can run, the fastest first.
+func Sets() []string {
+	var names []string
+	for _, s := range sets {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Auto is the name under which Use takes the fastest.
+const Auto = "auto"
+
+// Use takes the set of that name, or the fastest for Auto. It is called before anything is computed, and not while
+// something is.
+func Use(name string) error {
+	if name == Auto {
+		active = sets[0]
+		return nil
+	}
+	for _, s := range sets {
+		if s.name == name {
+			active = s
+			return nil
+		}
+	}
+	return fmt.Errorf("kernel: set %q, want %s or one that this machine can run: %s", name, Auto, strings.Join(Sets(), ", "))
+}
 
 // f32 is x as a []float32, and whether it is one.
 func f32[T Float](x []T) ([]float32, bool) {
