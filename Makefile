@@ -77,7 +77,7 @@ browser:
 python-rl: $(RL)/have
 	$(GO) build -trimpath -o $(TOOLS)/gymctl ./cmd/gymctl
 	cd python && CLUSTERGYM_GYMCTL=$(TOOLS)/gymctl PYTHONPATH=src PYTHONPYCACHEPREFIX=$(RL)/pycache \
-		$(RL)/bin/python -m pytest -q -p no:cacheprovider tests_rl
+		$(RL)/bin/python -m pytest -q -p no:cacheprovider -c tests_rl/pytest.ini tests_rl
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG)

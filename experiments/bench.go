@@ -13,7 +13,7 @@ import (
 
 // BenchConfig says what Bench measures.
 type BenchConfig struct {
-	Groups []string // of BenchGroups; empty = all of them, or with a trace the simulator
+	Groups []string // of BenchGroups; empty = all of them but the bridge, or with a trace the simulator
 	Quick  bool     // small workloads and short rounds: an impression within seconds
 	Long   bool     // also 11.5 million jobs, read from a file while they are simulated
 	// Trace, where it names a file, is what the simulator's rows play instead of generated workloads, on Cluster under
@@ -21,10 +21,11 @@ type BenchConfig struct {
 	Trace    TraceConfig
 	Cluster  string
 	Policies []string
+	Python   string // of the bridge: a Python in which the clustergym package is installed
 }
 
-// BenchGroups are what can be measured.
-func BenchGroups() []string { return []string{"simulator", "encoders", "envs", "training"} }
+// BenchGroups are what can be measured. The bridge is measured only where it is named, for it needs a Python.
+func BenchGroups() []string { return []string{"simulator", "encoders", "envs", "training", "bridge"} }
 
 // Validate reports every fault. Files are not looked at.
 func (c *BenchConfig) Validate() error {
@@ -53,7 +54,7 @@ func (c *BenchConfig) Validate() error {
 // measures says whether group is among those to measure.
 func (c *BenchConfig) measures(group string) bool {
 	if len(c.Groups) == 0 {
-		return c.Trace.File == "" || group == "simulator"
+		return c.Trace.File == "" && group != "bridge" || group == "simulator"
 	}
 	return slices.Contains(c.Groups, group)
 }
@@ -72,6 +73,8 @@ type BenchReport struct {
 	Calibration []BenchRow    `json:"calibration"` // what the machine gave at its best in this run
 	Rows        []BenchRow    `json:"rows"`
 	Queues      []QueueTiming `json:"queues,omitempty"` // how cost grows with the number of jobs that wait
+	Bridge      []BridgeRow   `json:"bridge,omitempty"`
+	Ratios      []BridgeRatio `json:"ratios,omitempty"` // between rows of the bridge
 }
 
 // BenchMachine is where it was measured.
@@ -132,7 +135,7 @@ func Bench(ctx context.Context, cfg BenchConfig, hooks BenchHooks) (*BenchReport
 		name string
 		run  func(context.Context) error
 	}{
-		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training},
+		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training}, {"bridge", b.bridge},
 	} {
 		if !cfg.measures(g.name) {
 			continue

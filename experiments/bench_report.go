@@ -49,10 +49,21 @@ rate: units of work per second of wall time, %s.
 allocs, loop steps, walk steps: of one unit; steps are the processor time of a unit in steps of the first two rows,
 measured beside it, by which figures of two machines or moments compare. CPU: processor time over wall time; below
 100 %% where something else runs on the machine, and the rate is too low by about as much.
-`, how); err != nil || len(r.Queues) == 0 {
+`, how); err != nil {
 		return err
 	}
-	return r.writeQueues(w)
+	if len(r.Queues) > 0 {
+		if err := r.writeQueues(w); err != nil {
+			return err
+		}
+	}
+	if len(r.Bridge) == 0 {
+		return nil
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return r.writeBridge(w)
 }
 
 func (r *BenchRow) cells() []string {

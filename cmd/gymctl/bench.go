@@ -17,10 +17,14 @@ func benchVerb(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "bench [" + strings.Join(experiments.BenchGroups(), "|") + "] ...",
-		Short: "Measure how fast this machine simulates, encodes, steps and trains",
+		Short: "Measure how fast this machine simulates, encodes, steps, trains and serves",
 		Long: `bench measures and prints a table with units: the simulator under several policies on generated workloads,
 the cost of a job while 100 to 1,000,000 others wait, encoders, environments and training. Without arguments it
-measures all groups, which takes some minutes.
+measures all groups but the bridge, which takes some minutes.
+
+bench bridge steps environments of this program from a Python program, over a loopback connection, beside Gymnasium's
+own vector environments, bare frames of the same size, and the same environments without a bridge. It needs a Python
+in which the package is installed (pip install './python[gymnasium]'); --python names it.
 
 Every row is done once to warm up, then in three rounds of half a second or one run, of which the best counts.
 Beside each row two fixed loops are measured, one in registers and one through memory. What a unit of work costs in
@@ -30,6 +34,7 @@ traces is not part of any row but that of --long. docs/performance.md has result
 With --trace the simulator plays that trace on --cluster, best-fit on nodes, with the trace's estimates where every
 job has one.`,
 		Example: `  gymctl bench encoders --quick
+  gymctl bench bridge --quick --python venv/bin/python
   gymctl trace synth --profile hpc --jobs 2000 --to swf -o log.swf
   gymctl bench --trace log.swf --cluster swf-128 --policy fifo+strict+easy,sjf+skip --quick --json`,
 		ValidArgs: experiments.BenchGroups(),
@@ -84,6 +89,7 @@ job has one.`,
 	traceFlags(c, &cfg.Trace)
 	f.StringVar(&cfg.Cluster, "cluster", "", "of --trace: preset, `FILE`, pool:N, swf-N or NxG")
 	f.StringSliceVar(&cfg.Policies, "policy", nil, "of --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
+	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	complete(c, "cluster", experiments.ClusterPresets()...)
 	complete(c, "policy", heuristic.Orders()...)

@@ -1,18 +1,16 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"clustergym/env"
-	"clustergym/env/control"
 	"clustergym/env/jobselect"
 	"clustergym/experiments"
-	"clustergym/traces"
 )
 
 func envsVerb(a *app) *cobra.Command {
@@ -26,7 +24,8 @@ func envsVerb(a *app) *cobra.Command {
 		Short: "List the environments, or print one's page",
 		Long: `envs lists the environments with their spaces. envs ID prints the page of one in Markdown: actions,
 observations with bounds and units, reward, start, end, arguments. --set changes an argument of ` + jobselect.ID + ` and
---cluster its cluster, and the page shows what becomes of the spaces.`,
+--cluster its cluster, and the page shows what becomes of the spaces. The arguments are also what clients of gymctl
+serve can ask for, as kwargs.`,
 		Example: `  gymctl envs
   gymctl envs JobSelect-v1
   gymctl envs JobSelect-v1 --cluster 4x8 --set visible=16 --set reward=slowdown`,
@@ -38,7 +37,7 @@ observations with bounds and units, reward, start, end, arguments. --set changes
 				}
 				return a.listEnvs(asJSON)
 			}
-			e, err := findEnv(ids[0], cluster, sets)
+			e, err := describeEnv(ids[0], cluster, sets)
 			if err != nil {
 				return err
 			}
@@ -46,12 +45,12 @@ observations with bounds and units, reward, start, end, arguments. --set changes
 				return mistake("--cluster: %s has no cluster", ids[0])
 			}
 			if asJSON {
-				return a.json(specDocument(e.spec))
+				return a.json(envDocumentOf(e))
 			}
-			a.printf("%s\n", strings.TrimRight(e.page, "\n"))
+			a.printf("%s\n", strings.TrimRight(e.Page, "\n"))
 			return nil
 		},
-		ValidArgs: envIDs(),
+		ValidArgs: experiments.EnvIDs(),
 	}
 	f := c.Flags()
 	f.StringArrayVar(&sets, "set", nil, "change an argument: `KEY=VALUE` (repeatable)")
@@ -64,83 +63,38 @@ observations with bounds and units, reward, start, end, arguments. --set changes
 // defaultCluster is that of JobSelect-v1.
 const defaultCluster = "topdrl-2x4x4"
 
-func envIDs() []string { return append([]string{jobselect.ID}, control.IDs()...) }
-
-// environment is one registered environment.
-type environment struct {
-	spec env.Spec
-	page string
-}
-
-// findEnv looks an environment up by its ID and gives it the arguments in sets.
-func findEnv(id, cluster string, sets []string) (environment, error) {
-	if id == jobselect.ID {
-		return jobSelect(cluster, sets)
+// describeEnv looks an environment up by its ID and gives it the arguments in sets.
+func describeEnv(id, cluster string, sets []string) (*experiments.EnvInfo, error) {
+	if !slices.Contains(experiments.EnvIDs(), id) {
+		return nil, unknown("environment", id, experiments.EnvIDs())
 	}
-	for _, known := range control.IDs() {
-		if id != known {
-			continue
-		}
-		if len(sets) > 0 {
-			return environment{}, mistake("--set %s: %s has no arguments", sets[0], id)
-		}
-		e, err := control.New(id)
-		if err != nil {
-			return environment{}, err
-		}
-		defer e.Close() //nolint:errcheck // it holds nothing
-		return environment{e.Spec(), control.Page(id)}, nil
+	if len(sets) > 0 && id != jobselect.ID {
+		return nil, mistake("--set %s: %s has no arguments", sets[0], id)
 	}
-	return environment{}, unknown("environment", id, envIDs())
-}
-
-// noWorkload stands where an environment that is only asked for its spaces wants a workload.
-type noWorkload struct{}
-
-// At implements sched.Windows.
-func (noWorkload) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return nil, nil, 0, errors.New("there is no workload")
-}
-
-// jobSelect describes JobSelect-v1 with a configuration and a cluster.
-func jobSelect(cluster string, sets []string) (environment, error) {
-	cfg := jobselect.DefaultConfig()
-	if err := setAll(&cfg, sets); err != nil {
-		return environment{}, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return environment{}, &experiments.InputError{Err: err}
-	}
-	spec, err := experiments.ClusterSpec(cluster)
-	if err != nil {
-		return environment{}, err
-	}
-	e, err := jobselect.New(cfg, spec, noWorkload{}, traces.Training)
-	if err != nil {
-		return environment{}, &experiments.InputError{Err: err}
-	}
-	defer e.Close() //nolint:errcheck // it holds nothing
-	return environment{e.Spec(), jobselect.Page(cfg, e.Spec())}, nil
+	return experiments.DescribeEnv(id, func(args *experiments.JobSelectArgs) error {
+		args.Cluster = cluster
+		return setAll(args, sets)
+	})
 }
 
 func (a *app) listEnvs(asJSON bool) error {
 	var rows [][]string
 	docs := []envDocument{}
-	for _, id := range envIDs() {
-		e, err := findEnv(id, defaultCluster, nil)
+	for _, id := range experiments.EnvIDs() {
+		e, err := describeEnv(id, defaultCluster, nil)
 		if err != nil {
 			return err
 		}
-		docs = append(docs, specDocument(e.spec))
+		docs = append(docs, envDocumentOf(e))
 		var obs []string
-		for _, f := range e.spec.Obs {
+		for _, f := range e.Spec.Obs {
 			obs = append(obs, fmt.Sprintf("%s %v", f.Name, f.Shape))
 		}
 		end := "when done"
-		if e.spec.MaxSteps > 0 {
-			end = fmt.Sprintf("%d steps", e.spec.MaxSteps)
+		if e.Spec.MaxSteps > 0 {
+			end = fmt.Sprintf("%d steps", e.Spec.MaxSteps)
 		}
-		rows = append(rows, []string{id, actionSpace(e.spec.Action), strings.Join(obs, ", "), end})
+		rows = append(rows, []string{id, actionSpace(e.Spec.Action), strings.Join(obs, ", "), end})
 	}
 	if asJSON {
 		return a.json(struct {
@@ -172,6 +126,8 @@ type envDocument struct {
 	Solved   *float64        `json:"solved"`    // mean return, null = none
 	NoOp     int             `json:"noop"`      // legal "do nothing", -1 = none
 	TauS     float64         `json:"tau_s"`     // 0 = one discount factor per step
+
+	Kwargs []experiments.Kwarg `json:"kwargs"` // what clients of gymctl serve can ask for
 }
 
 type fieldDocument struct {
@@ -183,13 +139,13 @@ type fieldDocument struct {
 	Doc   string   `json:"doc"`
 }
 
-func specDocument(s env.Spec) envDocument {
-	d := envDocument{
+func envDocumentOf(e *experiments.EnvInfo) envDocument {
+	s := &e.Spec
+	return envDocument{
 		ID: s.ID, Actions: append([]int{}, s.Action.Sizes...), Low: append([]float32{}, s.Action.Low...),
 		High: append([]float32{}, s.Action.High...), Obs: fields(s.Obs), Info: fields(s.Info), MaxSteps: s.MaxSteps,
-		NoOp: s.NoOp, TauS: s.Tau.Seconds(), Solved: finite(s.Solved),
+		NoOp: s.NoOp, TauS: s.Tau.Seconds(), Solved: finite(s.Solved), Kwargs: e.Kwargs,
 	}
-	return d
 }
 
 func fields(fs []env.Field) []fieldDocument {

@@ -13,10 +13,19 @@ import (
 	"clustergym/internal/rng"
 )
 
-func instance(t testing.TB, id string) *Env {
+func open(t testing.TB, id string) env.Env {
 	e, err := New(id)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return e
+}
+
+// instance is open without the tasks.
+func instance(t testing.TB, id string) *Env {
+	e := open(t, id)
+	if f, ok := e.(*Family); ok {
+		return f.Env
 	}
 	return e.(*Env)
 }
@@ -24,18 +33,61 @@ func instance(t testing.TB, id string) *Env {
 func TestContract(t *testing.T) {
 	for _, id := range IDs() {
 		t.Run(id, func(t *testing.T) {
-			envtest.Run(t, func() env.Env { return instance(t, id) }, envtest.NoAllocs(), envtest.Sealed())
+			envtest.Run(t, func() env.Env { return open(t, id) }, envtest.NoAllocs(), envtest.Sealed())
 		})
 	}
 }
 
 func TestIDsAreSortedAndOthersAreRefused(t *testing.T) {
-	if ids := IDs(); len(ids) != 11 || !slices.IsSorted(ids) {
+	if ids := IDs(); len(ids) != 16 || !slices.IsSorted(ids) {
 		t.Errorf("IDs = %v", ids)
 	}
 	e, err := New("CartPole-v9")
 	if e != nil || err == nil || !strings.Contains(err.Error(), "InvalidAction-v1") {
 		t.Errorf("New of an unknown id = %v, %v; want an error that lists the known ones", e, err)
+	}
+}
+
+// What a seed starts is part of every published result: these must never change.
+func TestStartsGolden(t *testing.T) {
+	for _, c := range []struct {
+		id   string
+		want []float32
+	}{
+		{"CartPole-v1", []float32{0.036402322, 0.03794957, 0.008181542, -0.006859843}},
+		{"MountainCar-v0", []float32{-0.4965624, 0}},
+		{"Acrobot-v1", []float32{0.9987589, -0.049806, 0.9980599, 0.062261008, -0.02620767, -0.0026453086}},
+	} {
+		e := open(t, c.id)
+		ts := env.NewTimeStep(e.Spec())
+		if err := e.Reset(context.Background(), env.Episode{Seed: 42}, ts); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(ts.Obs, c.want) {
+			t.Errorf("%s starts at %#v", c.id, ts.Obs)
+		}
+	}
+	for _, c := range []struct {
+		id   string
+		want []float64 // the first two numbers of the task
+	}{
+		{"Bandit-v1", []float64{0.04151640607720697, 0.6931289718798602}},
+		{"Nav2D-v1", []float64{0.0893786519960108, -0.2873715294937277}},
+	} {
+		e := instance(t, c.id)
+		if err := e.Reset(context.Background(), env.Episode{Seed: 42}, env.NewTimeStep(e.Spec())); err != nil {
+			t.Fatal(err)
+		}
+		var got []float64
+		switch p := e.p.(type) {
+		case *arms:
+			got = p.pays
+		case *point:
+			got = []float64{p.goalX, p.goalY}
+		}
+		if !slices.Equal(got[:2], c.want) {
+			t.Errorf("%s draws the task %#v", c.id, got)
+		}
 	}
 }
 
@@ -116,7 +168,7 @@ func TestKnownAnswers(t *testing.T) {
 }
 
 func TestEveryProbeEndsAsItsPageSays(t *testing.T) {
-	for _, d := range definitions() {
+	for _, d := range append(probes(), invalidAction()) {
 		e, ts := instance(t, d.spec.ID), env.NewTimeStep(d.spec)
 		ctx := context.Background()
 		if err := e.Reset(ctx, env.Episode{Seed: 1}, ts); err != nil {
@@ -211,6 +263,34 @@ func TestForgedSnapshotsAreRefused(t *testing.T) {
 					p.drawn = 99
 				case *invalid:
 					p.state = 99
+				case *cart:
+					p.angle = 1
+				case *car:
+					p.v = 0.08
+				case *robot:
+					p.s[3] = 29
+				case *arms:
+					p.pays[3] = 1.1
+				case *point:
+					p.goalY = 0.6
+				}
+			},
+			"a NaN": func(e *Env) {
+				switch p := e.p.(type) {
+				case *probe:
+					p.drawn = -1
+				case *invalid:
+					p.state = -1
+				case *cart:
+					p.x = math.NaN()
+				case *car:
+					p.x = math.NaN()
+				case *robot:
+					p.s[0] = math.NaN()
+				case *arms:
+					p.pays[0] = math.NaN()
+				case *point:
+					p.x = math.NaN()
 				}
 			},
 		} {
@@ -234,7 +314,7 @@ func TestPagesHaveAllHeadings(t *testing.T) {
 	for _, id := range IDs() {
 		page := Page(id)
 		for _, want := range []string{"# " + id + "\n", "## Description\n", "## Action space\n", "## Observation space\n", "## Rewards\n",
-			"## Starting state\n", "## Episode end\n", "## Known answer\n", "## Arguments\n", "## Version history\n", "## Source\n", "Discrete("} {
+			"## Starting state\n", "## Episode end\n", "## Known answer\n", "## Arguments\n", "## Version history\n", "## Source\n", "| Action space | "} {
 			if !strings.Contains(page, want) {
 				t.Errorf("page of %s lacks %q", id, want)
 			}
@@ -243,6 +323,9 @@ func TestPagesHaveAllHeadings(t *testing.T) {
 			if !strings.Contains(page, "| `"+f.Name+"` |") {
 				t.Errorf("page of %s lacks the field %s", id, f.Name)
 			}
+		}
+		if _, tasks := open(t, id).(env.Tasker); tasks != strings.Contains(page, "## Tasks\n") {
+			t.Errorf("page of %s and its tasks disagree", id)
 		}
 		if strings.Contains(page, "\n\n\n") || strings.Contains(page, "%!") {
 			t.Errorf("page of %s is badly set:\n%s", id, page)
@@ -254,12 +337,13 @@ func TestPagesHaveAllHeadings(t *testing.T) {
 }
 
 func BenchmarkStep(b *testing.B) {
-	for _, id := range []string{"ProbeTruncation-v1", "InvalidAction-v1"} {
+	for _, id := range []string{"ProbeTruncation-v1", "InvalidAction-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "Bandit-v1", "Nav2D-v1"} {
 		b.Run(id, func(b *testing.B) {
-			e := instance(b, id)
+			e := open(b, id)
 			ts, ctx := env.NewTimeStep(e.Spec()), context.Background()
 			ts.Kind = env.Terminated
-			a := env.Action{Disc: make([]int32, 1)}
+			a := env.NewActions(e.Spec(), 1).Row(0)
+			k := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				if ts.Kind.Last() {
@@ -267,7 +351,14 @@ func BenchmarkStep(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				a.Disc[0] = int32(best(ts.Mask))
+				if len(a.Disc) > 0 {
+					k++ // by turns, and the best that is legal where not all are
+					if n := len(ts.Mask); ts.Mask[k%n] {
+						a.Disc[0] = int32(k % n)
+					} else {
+						a.Disc[0] = int32(best(ts.Mask))
+					}
+				}
 				if err := e.Step(ctx, a, ts); err != nil {
 					b.Fatal(err)
 				}

@@ -16,8 +16,8 @@ import (
 type problem interface {
 	// reset draws the start of an episode.
 	reset(src *rand.Rand)
-	// step takes a legal action; end is env.Mid where the episode goes on. The limit of steps is not its concern.
-	step(a int, src *rand.Rand) (reward float64, end env.Kind)
+	// step takes a legal action; end is env.Mid where the episode goes on. Spec.MaxSteps is not its concern.
+	step(a env.Action, src *rand.Rand) (reward float64, end env.Kind)
 	// observe writes the observation and the legal actions of the present state, every element of both.
 	observe(obs []float32, mask []bool)
 	// save appends the state; load reads it and says whether it makes sense in an episode of so many steps
@@ -26,11 +26,23 @@ type problem interface {
 	load(r *snap.Reader, steps int, kind env.Kind) bool
 }
 
-// Env is one of this package's problems as an environment. It implements env.Env and env.Snapshotter.
+// family is a problem that stands for a family of tasks.
+type family interface {
+	problem
+	// taskSpec describes a task, sampleTask draws one.
+	taskSpec() []env.Field
+	sampleTask(src *rand.Rand, dst []float64)
+	// setTask replaces the task that reset drew, so that all other draws of the episode stay as they are.
+	setTask(task []float64)
+}
+
+// Env is one of this package's problems as an environment. It implements env.Env, env.Snapshotter and
+// env.Renderer.
 type Env struct {
 	spec env.Spec
 	make func() problem
 	p    problem
+	task []env.Field // nil where there are no tasks
 	pcg  rand.PCG
 	rand *rand.Rand
 
@@ -46,7 +58,18 @@ type Env struct {
 var (
 	_ env.Env         = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
+	_ env.Renderer    = (*Env)(nil)
+	_ env.Tasker      = (*Family)(nil)
 )
+
+// Family is an Env that stands for a family of tasks: it implements env.Tasker besides.
+type Family struct{ *Env }
+
+// TaskSpec describes a task. Episode.Task, where it is not nil, must keep to its bounds.
+func (f *Family) TaskSpec() []env.Field { return f.p.(family).taskSpec() }
+
+// SampleTask draws a task.
+func (f *Family) SampleTask(src *rand.Rand, dst []float64) { f.p.(family).sampleTask(src, dst) }
 
 func newEnv(spec env.Spec, mk func() problem) *Env {
 	e := &Env{
@@ -54,6 +77,9 @@ func newEnv(spec env.Spec, mk func() problem) *Env {
 		obs: make([]float32, spec.ObsLen()), mask: make([]bool, spec.MaskLen()),
 	}
 	e.rand = rand.New(&e.pcg)
+	if f, ok := e.p.(family); ok {
+		e.task = f.taskSpec()
+	}
 	return e
 }
 
@@ -66,7 +92,8 @@ func (e *Env) Close() error {
 	return nil
 }
 
-// Reset begins an episode. Its draws depend on ep.Seed alone.
+// Reset begins an episode. Its draws depend on ep.Seed alone. Where there are tasks and ep.Task is nil, the task
+// is drawn too; the other draws are the same with either.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if e.closed {
 		return env.ErrClosed
@@ -75,14 +102,17 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(ep.Task) > 0 {
-		return fmt.Errorf("%w: %s: a task of %d numbers, want none", env.ErrEpisode, e.spec.ID, len(ep.Task))
+	if err := e.checkTask(ep.Task); err != nil {
+		return fmt.Errorf("%w: %s: %w", env.ErrEpisode, e.spec.ID, err)
 	}
 	if ep.Split != "" {
 		return fmt.Errorf("%w: %s: split %q, want none, for it has no workload", env.ErrEpisode, e.spec.ID, ep.Split)
 	}
 	rng.Seed(&e.pcg, ep.Seed, e.spec.ID)
 	e.p.reset(e.rand)
+	if len(ep.Task) > 0 {
+		e.p.(family).setTask(ep.Task)
+	}
 	e.kind, e.reward, e.steps, e.begun = env.First, 0, 0, true
 	e.p.observe(e.obs, e.mask)
 	e.fill(ts)
@@ -100,23 +130,68 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	if !e.begun || e.kind.Last() {
 		return env.ErrResetNeeded
 	}
-	if len(a.Disc) != 1 || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %s: %d indices and %d numbers, want 1 and 0", env.ErrIllegalAction, e.spec.ID, len(a.Disc), len(a.Cont))
+	if err := e.checkAction(a); err != nil {
+		return fmt.Errorf("%w: %s: %w", env.ErrIllegalAction, e.spec.ID, err)
 	}
-	k := int(a.Disc[0])
-	if k < 0 || k >= len(e.mask) {
-		return fmt.Errorf("%w: %s: %d, want 0 to %d", env.ErrIllegalAction, e.spec.ID, k, len(e.mask)-1)
-	}
-	if !e.mask[k] {
-		return fmt.Errorf("%w: %s: %d is masked", env.ErrIllegalAction, e.spec.ID, k)
-	}
-	e.reward, e.kind = e.p.step(k, e.rand)
+	e.reward, e.kind = e.p.step(a, e.rand)
 	e.steps++
 	if e.kind == env.Mid && e.steps == e.spec.MaxSteps {
 		e.kind = env.Truncated
 	}
 	e.p.observe(e.obs, e.mask)
 	e.fill(ts)
+	return nil
+}
+
+// checkAction says why a is illegal, nil if it is not.
+func (e *Env) checkAction(a env.Action) error {
+	s := &e.spec.Action
+	if len(a.Disc) != len(s.Sizes) || len(a.Cont) != len(s.Low) {
+		return fmt.Errorf("%d indices and %d numbers, want %d and %d", len(a.Disc), len(a.Cont), len(s.Sizes), len(s.Low))
+	}
+	at := 0
+	for i, n := range s.Sizes {
+		k := int(a.Disc[i])
+		if k < 0 || k >= n {
+			return fmt.Errorf("%d, want 0 to %d", k, n-1)
+		}
+		if !e.mask[at+k] {
+			return fmt.Errorf("%d is masked", k)
+		}
+		at += n
+	}
+	for i, x := range a.Cont {
+		if !(x >= s.Low[i] && x <= s.High[i]) { // the negation also catches NaN
+			return fmt.Errorf("number %d is %v, want %v to %v", i, x, s.Low[i], s.High[i])
+		}
+	}
+	return nil
+}
+
+// checkTask says what is wrong with a task, nil if nothing is.
+func (e *Env) checkTask(task []float64) error {
+	if len(task) == 0 {
+		return nil
+	}
+	n := 0
+	for _, f := range e.task {
+		n += f.Len()
+	}
+	if n == 0 {
+		return fmt.Errorf("a task of %d numbers, want none", len(task))
+	}
+	if len(task) != n {
+		return fmt.Errorf("a task of %d numbers, want %d", len(task), n)
+	}
+	at := 0
+	for _, f := range e.task {
+		for i := range f.Len() {
+			if v := task[at]; !(v >= float64(f.Low) && v <= float64(f.High)) {
+				return fmt.Errorf("task %s[%d] is %v, want %v to %v", f.Name, i, v, f.Low, f.High)
+			}
+			at++
+		}
+	}
 	return nil
 }
 

@@ -23,9 +23,9 @@ type invalid struct {
 
 func (p *invalid) reset(src *rand.Rand) { p.draw(src) }
 
-func (p *invalid) step(a int, src *rand.Rand) (float64, env.Kind) {
+func (p *invalid) step(a env.Action, src *rand.Rand) (float64, env.Kind) {
 	reward := 0.0
-	if a == p.state {
+	if int(a.Disc[0]) == p.state {
 		reward = 1
 	}
 	p.draw(src)

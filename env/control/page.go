@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -24,8 +25,8 @@ func (d *definition) page() string {
 	var b strings.Builder
 	s := d.spec
 	fmt.Fprintf(&b, "# %s\n\n", s.ID)
-	fmt.Fprintf(&b, "| | |\n|---|---|\n| Action space | Discrete(%d) |\n| Observation space | %s |\n| Steps at most | %s |\n| Solved at a mean return of | %s |\n\n",
-		s.Action.Sizes[0], dict(s.Obs), orNone(s.MaxSteps > 0, s.MaxSteps), orNone(!math.IsNaN(s.Solved), s.Solved))
+	fmt.Fprintf(&b, "| | |\n|---|---|\n| Action space | %s |\n| Observation space | %s |\n| Steps at most | %s |\n| Solved at a mean return of | %s |\n\n",
+		actionSpace(s.Action), dict(s.Obs), orNone(s.MaxSteps > 0, s.MaxSteps), orNone(!math.IsNaN(s.Solved), s.Solved))
 	section := func(title, text string) { fmt.Fprintf(&b, "## %s\n\n%s\n\n", title, text) }
 	section("Description", d.about)
 	section("Action space", d.actions)
@@ -38,10 +39,21 @@ func (d *definition) page() string {
 	section("Starting state", d.start)
 	section("Episode end", d.end)
 	section("Known answer", d.answer)
-	section("Arguments", "None.")
-	section("Version history", "- v1: the first.")
+	if d.task != "" {
+		section("Tasks", d.task)
+	}
+	section("Arguments", cmp.Or(d.args, "None."))
+	section("Version history", cmp.Or(d.history, "- v1: the first."))
 	section("Source", d.source)
 	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// actionSpace names the space as Gymnasium does. The bounds of a Box are the same in every dimension here.
+func actionSpace(a env.ActionSpec) string {
+	if len(a.Sizes) > 0 {
+		return fmt.Sprintf("Discrete(%d)", a.Sizes[0])
+	}
+	return fmt.Sprintf("Box(%v, %v, [%d], float32)", a.Low[0], a.High[0], len(a.Low))
 }
 
 func dict(fields []env.Field) string {

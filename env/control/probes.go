@@ -25,8 +25,8 @@ func (p *probe) reset(src *rand.Rand) {
 	p.drawn, p.t, p.done = src.IntN(p.starts), 0, false
 }
 
-func (p *probe) step(a int, _ *rand.Rand) (float64, env.Kind) {
-	reward, done := p.pay(p.drawn, p.t, a)
+func (p *probe) step(a env.Action, _ *rand.Rand) (float64, env.Kind) {
+	reward, done := p.pay(p.drawn, p.t, int(a.Disc[0]))
 	p.t++
 	p.done = done
 	if done {

@@ -6,6 +6,6 @@
 // The number of workers changes nothing but speed: a row's bytes depend on its own seed and actions, never on
 // the other rows. The state of a Vec can be saved and restored, and the run then continues bit for bit.
 //
-// It starts goroutines through internal/par only, and only while a call lasts. It does not talk to networks
-// (env/bridge/server does) and does not choose actions (package agents does).
+// It starts goroutines through internal/par only: Reset and Step for as long as they last, Send for as long as the Vec
+// lives. It does not talk to networks (env/bridge/server does) and does not choose actions (package agents does).
 package vec

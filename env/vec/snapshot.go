@@ -14,17 +14,24 @@ const magic = "clustergym vec 1\n"
 
 // AppendSnapshot appends the state of the Vec to dst and returns the longer slice: the seed, episode and task of
 // every row, what its autoreset is about to do, and the environments themselves, which must be
-// env.Snapshotters (errors.ErrUnsupported otherwise). On an error dst is returned as it was.
-func (v *Vec) AppendSnapshot(dst []byte) ([]byte, error) {
+// env.Snapshotters (errors.ErrUnsupported otherwise). No row may be out. On an error dst is returned as it was.
+func (v *Vec) AppendSnapshot(dst []byte) ([]byte, error) { return v.AppendRows(dst, nil) }
+
+// AppendRows is AppendSnapshot of the rows asked alone, nil meaning all, in the order asked.
+func (v *Vec) AppendRows(dst []byte, rows []int) ([]byte, error) {
 	if v.closed {
 		return dst, env.ErrClosed
+	}
+	rows, err := v.checkRows(rows)
+	if err != nil {
+		return dst, err
 	}
 	b := snap.Begin(dst, magic)
 	b = snap.String(b, v.spec.ID)
 	b = snap.Int(b, int(v.cfg.Autoreset))
-	b = snap.Int(b, len(v.rows))
+	b = snap.Int(b, len(rows))
 	var scratch []byte
-	for i := range v.rows {
+	for _, i := range rows {
 		r := &v.rows[i]
 		b = snap.U64(b, r.seed)
 		b = snap.Int(b, r.episode)
@@ -38,7 +45,6 @@ func (v *Vec) AppendSnapshot(dst []byte) ([]byte, error) {
 		b = snap.Int(b, int(r.kind))
 		b = snap.F64(b, r.reward)
 		b = snap.Int(b, int(r.elapsed))
-		var err error
 		if scratch, err = v.saveRow(scratch[:0], i); err != nil {
 			return dst, &RowError{i, err}
 		}
@@ -60,49 +66,62 @@ func (v *Vec) saveRow(dst []byte, i int) ([]byte, error) {
 }
 
 // RestoreSnapshot continues from src, the snapshot of a Vec with the same environments, number of rows and
-// mode, and fills b with the time steps that were current then (its Final columns become empty). src may be
-// hostile: what cannot be restored is an env.ErrSnapshot, and nothing is changed. Should an environment fail to
-// take back its former state afterwards, its row needs a Reset.
-func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error {
-	if _, err := v.check(nil, b); err != nil {
+// mode, and fills b with the time steps that were current then (its Final columns become empty). No row may be out.
+// src may be hostile: what cannot be restored is an env.ErrSnapshot, and nothing is changed. Should an environment
+// fail to take back its former state afterwards, its row needs a Reset.
+func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error { return v.restore(src, nil, b, true) }
+
+// RestoreRows is RestoreSnapshot into the rows asked alone, nil meaning all: src is of as many rows, and the k-th of
+// them continues in rows[k]. Other rows and their part of b stay as they are. The Vec that was saved may have had
+// another mode; but an episode that has ended cannot be restored into SameStep, where no row waits like that.
+func (v *Vec) RestoreRows(src []byte, rows []int, b *env.Batch) error {
+	return v.restore(src, rows, b, false)
+}
+
+func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error {
+	rows, err := v.check(rows, b)
+	if err != nil {
 		return err
 	}
-	rows, blobs, err := v.parse(src)
+	saved, blobs, err := v.parse(src, len(rows), sameMode)
 	if err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
-	before := make([][]byte, len(v.rows))
-	for i := range v.rows {
-		if before[i], err = v.saveRow(nil, i); err != nil {
+	before := make([][]byte, len(rows))
+	for k, i := range rows {
+		if before[k], err = v.saveRow(nil, i); err != nil {
 			return &RowError{i, err}
 		}
 	}
 	stage := env.NewBatch(v.spec, len(v.rows))
-	stage.CopyFrom(b)
-	for i := range rows {
-		r := &rows[i]
+	for k, i := range rows {
+		r := &saved[k]
 		if !r.live {
 			continue
 		}
 		ts := &v.ts[i]
 		v.view(ts, stage, i)
-		err := v.envs[i].(env.Snapshotter).RestoreSnapshot(blobs[i], ts)
+		err := v.envs[i].(env.Snapshotter).RestoreSnapshot(blobs[k], ts)
 		if err == nil && ts.Kind.Last() != r.ended {
 			err = fmt.Errorf("%w: the environment's time step is %v, the row's %v", env.ErrSnapshot, ts.Kind, r.kind)
-			v.takeBack(i, before[i])
+			v.takeBack(i, before[k])
 		}
 		if err != nil {
-			for k := range i {
-				if rows[k].live {
-					v.takeBack(k, before[k])
+			for j, i := range rows[:k] {
+				if saved[j].live {
+					v.takeBack(i, before[j])
 				}
 			}
 			return &RowError{i, err}
 		}
 		stage.Kind[i], stage.Reward[i], stage.Elapsed[i] = r.kind, r.reward, r.elapsed
 	}
-	v.rows = rows
-	b.CopyFrom(stage)
+	for k, i := range rows {
+		v.rows[i] = saved[k]
+		if saved[k].live {
+			v.copyRow(b, stage, i)
+		}
+	}
 	clearFinal(b)
 	return nil
 }
@@ -118,16 +137,16 @@ func (v *Vec) takeBack(i int, before []byte) {
 	}
 }
 
-// parse takes src apart without touching v.
-func (v *Vec) parse(src []byte) (rows []row, blobs [][]byte, err error) {
+// parse takes src, the snapshot of n rows, apart without touching v.
+func (v *Vec) parse(src []byte, n int, sameMode bool) (rows []row, blobs [][]byte, err error) {
 	rd, err := snap.Open(src, magic)
 	if err != nil {
 		return nil, nil, err
 	}
-	id, mode, n := rd.String(), rd.Int(), rd.Int()
-	if id != v.spec.ID || mode != int(v.cfg.Autoreset) || n != len(v.rows) {
+	id, mode, count := rd.String(), rd.Int(), rd.Int()
+	if id != v.spec.ID || count != n || sameMode && mode != int(v.cfg.Autoreset) {
 		return nil, nil, fmt.Errorf("of %d rows of %.40q in mode %v, want %d rows of %q in mode %v",
-			n, id, Autoreset(mode&0xff), len(v.rows), v.spec.ID, v.cfg.Autoreset)
+			count, id, Autoreset(mode&0xff), n, v.spec.ID, v.cfg.Autoreset)
 	}
 	rows, blobs = make([]row, n), make([][]byte, n)
 	for i := range rows {
@@ -145,6 +164,9 @@ func (v *Vec) parse(src []byte) (rows []row, blobs [][]byte, err error) {
 		if r.episode < -1 || kind != int(r.kind) || r.elapsed < 0 || !r.hasTask && len(r.task) > 0 ||
 			r.live && len(blobs[i]) == 0 {
 			return nil, nil, fmt.Errorf("row %d makes no sense", i)
+		}
+		if r.live && r.ended && v.cfg.Autoreset == SameStep {
+			return nil, nil, fmt.Errorf("row %d has ended, which no row has in mode %v", i, SameStep)
 		}
 	}
 	return rows, blobs, rd.Done()

@@ -31,6 +31,19 @@ func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Ba
 	return v.do(call{ctx: ctx, rows: rows, ep: ep, b: b})
 }
 
+// Continue is Reset with episodes that go on with the rows' own streams: the Seed of ep[k] is ignored, its Window
+// and Split count for this episode, its Task for the following ones too.
+func (v *Vec) Continue(ctx context.Context, rows []int, ep []env.Episode, b *env.Batch) error {
+	rows, err := v.check(rows, b)
+	if err != nil {
+		return err
+	}
+	if len(ep) != len(rows) {
+		return fmt.Errorf("vec: %d episodes for %d rows", len(ep), len(rows))
+	}
+	return v.do(call{ctx: ctx, rows: rows, ep: ep, next: true, b: b})
+}
+
 // Step applies row i of a to environment i, for the rows asked, nil meaning all, and writes what follows to
 // their rows of b; other rows of b stay as they are, and what other rows of a hold does not matter. b's Final
 // columns describe this call alone, in ascending order of rows. Rows must be distinct; their order does not
@@ -43,25 +56,44 @@ func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch
 	if err != nil {
 		return err
 	}
-	n := len(v.rows)
-	if d, c := n*len(v.spec.Action.Sizes), n*len(v.spec.Action.Low); a.N != n || len(a.Disc) != d || len(a.Cont) != c {
-		return fmt.Errorf("vec: actions of %d rows with %d indices and %d numbers, want %d, %d and %d",
-			a.N, len(a.Disc), len(a.Cont), n, d, c)
+	if err := v.checkActions(a); err != nil {
+		return err
 	}
 	return v.do(call{ctx: ctx, rows: rows, a: a, b: b})
 }
 
-// check says whether rows and b fit, and marks the rows asked with the call's number.
+func (v *Vec) checkActions(a *env.Actions) error {
+	n := len(v.rows)
+	if d, c := n*v.discLen, n*v.contLen; a.N != n || len(a.Disc) != d || len(a.Cont) != c {
+		return fmt.Errorf("vec: actions of %d rows with %d indices and %d numbers, want %d, %d and %d",
+			a.N, len(a.Disc), len(a.Cont), n, d, c)
+	}
+	return nil
+}
+
+// check says whether rows and b fit, and marks the rows asked with the call's number. None may be out.
 func (v *Vec) check(rows []int, b *env.Batch) ([]int, error) {
 	if v.closed {
 		return nil, env.ErrClosed
 	}
+	if err := v.checkBatch(b); err != nil {
+		return nil, err
+	}
+	return v.checkRows(rows)
+}
+
+func (v *Vec) checkBatch(b *env.Batch) error {
 	n := len(v.rows)
 	if b.N != n || len(b.Kind) != n || len(b.Reward) != n || len(b.Elapsed) != n ||
 		len(b.Obs) != n*v.obsLen || len(b.Mask) != n*v.maskLen || len(b.Info) != n*v.infoLen {
-		return nil, fmt.Errorf("vec: batch of %d rows with %d observations, %d mask bits and %d infos, want %d, %d, %d and %d",
+		return fmt.Errorf("vec: batch of %d rows with %d observations, %d mask bits and %d infos, want %d, %d, %d and %d",
 			b.N, len(b.Obs), len(b.Mask), len(b.Info), n, n*v.obsLen, n*v.maskLen, n*v.infoLen)
 	}
+	return nil
+}
+
+func (v *Vec) checkRows(rows []int) ([]int, error) {
+	n := len(v.rows)
 	if rows == nil {
 		rows = v.all
 	}
@@ -72,6 +104,9 @@ func (v *Vec) check(rows []int, b *env.Batch) ([]int, error) {
 		}
 		if v.asked[i] == v.serial {
 			return nil, fmt.Errorf("vec: row %d is asked for twice", i)
+		}
+		if v.rows[i].out {
+			return nil, &RowError{i, ErrOut}
 		}
 		v.asked[i] = v.serial
 	}
@@ -105,13 +140,22 @@ func (v *Vec) do(c call) error {
 		ended = ended || r.final
 	}
 	if ended {
-		v.gather(c.b)
+		for i := range v.rows {
+			if v.asked[i] == v.serial && v.rows[i].final {
+				v.gather(c.b, i)
+			}
+		}
 	}
 	if !failed {
 		return nil
 	}
+	return v.failures(c.rows)
+}
+
+// failures joins what went wrong in rows.
+func (v *Vec) failures(rows []int) error {
 	var errs []error
-	for _, i := range c.rows {
+	for _, i := range rows {
 		if e := v.rows[i].err; e != nil {
 			errs = append(errs, &RowError{i, e})
 		}
@@ -133,18 +177,13 @@ func clearFinal(b *env.Batch) {
 	b.FinalMask, b.FinalInfo = b.FinalMask[:0], b.FinalInfo[:0]
 }
 
-// gather appends what ended in this call to b's Final columns, in row order.
-func (v *Vec) gather(b *env.Batch) {
+// gather appends what row i's episode ended with to b's Final columns.
+func (v *Vec) gather(b *env.Batch, i int) {
 	o, m, n := v.obsLen, v.maskLen, v.infoLen
-	for i := range v.rows {
-		if v.asked[i] != v.serial || !v.rows[i].final {
-			continue
-		}
-		b.FinalRows = append(b.FinalRows, i)
-		b.FinalObs = append(b.FinalObs, v.finalObs[i*o:(i+1)*o]...)
-		b.FinalMask = append(b.FinalMask, v.finalMask[i*m:(i+1)*m]...)
-		b.FinalInfo = append(b.FinalInfo, v.finalInfo[i*n:(i+1)*n]...)
-	}
+	b.FinalRows = append(b.FinalRows, i)
+	b.FinalObs = append(b.FinalObs, v.finalObs[i*o:(i+1)*o]...)
+	b.FinalMask = append(b.FinalMask, v.finalMask[i*m:(i+1)*m]...)
+	b.FinalInfo = append(b.FinalInfo, v.finalInfo[i*n:(i+1)*n]...)
 }
 
 // chunk works on one chunk of the call's rows. It never fails: par.For would leave rows out.
@@ -154,11 +193,11 @@ func (v *Vec) chunk(_, k int) error {
 		i := c.rows[p]
 		r := &v.rows[i]
 		if c.a != nil {
-			r.err = v.step(i)
+			r.err = v.step(c, i)
 		} else if c.ep != nil {
-			r.err = v.begin(i, &c.ep[p])
+			r.err = v.begin(c, i, &c.ep[p])
 		} else {
-			r.err = v.begin(i, nil)
+			r.err = v.begin(c, i, nil)
 		}
 		r.done = true
 	}
@@ -166,59 +205,67 @@ func (v *Vec) chunk(_, k int) error {
 }
 
 // begin begins episode ep of row i, nil meaning the next of its stream.
-func (v *Vec) begin(i int, ep *env.Episode) error {
+func (v *Vec) begin(c *call, i int, ep *env.Episode) error {
 	r, ts := &v.rows[i], &v.ts[i]
-	e := r.next()
+	e, next := r.next(), ep == nil || c.next
 	if ep != nil {
+		seed := e.Seed
 		e = *ep
+		if next {
+			e.Seed = seed
+		}
 	}
-	if err := v.envs[i].Reset(v.call.ctx, e, ts); err != nil {
+	if err := v.envs[i].Reset(c.ctx, e, ts); err != nil {
 		r.live = false
 		return err
 	}
-	if ep == nil {
+	if next {
 		r.episode++
 	} else {
 		r.seed, r.episode = e.Seed, 0
+	}
+	if ep != nil {
 		r.setTask(e.Task)
 	}
 	r.live, r.ended = true, false
-	v.publish(i)
+	v.publish(c, i)
 	return nil
 }
 
 // publish writes the scalars of row i's time step to the batch.
-func (v *Vec) publish(i int) {
-	r, ts, b := &v.rows[i], &v.ts[i], v.call.b
+func (v *Vec) publish(c *call, i int) {
+	r, ts, b := &v.rows[i], &v.ts[i], c.b
 	r.kind, r.reward, r.elapsed = ts.Kind, ts.Reward, ts.Elapsed
 	b.Kind[i], b.Reward[i], b.Elapsed[i] = r.kind, r.reward, r.elapsed
 }
 
-func (v *Vec) step(i int) error {
+func (v *Vec) step(c *call, i int) error {
 	r, ts := &v.rows[i], &v.ts[i]
 	if r.live && r.ended && v.cfg.Autoreset == NextStep {
-		return v.begin(i, nil) // the dead step: the action is ignored
+		return v.begin(c, i, nil) // the dead step: the action is ignored
 	}
 	if !r.live || r.ended {
 		return env.ErrResetNeeded
 	}
-	if err := v.envs[i].Step(v.call.ctx, v.call.a.Row(i), ts); err != nil {
+	d, n := v.discLen, v.contLen
+	a := env.Action{Disc: c.a.Disc[i*d : (i+1)*d], Cont: c.a.Cont[i*n : (i+1)*n]}
+	if err := v.envs[i].Step(c.ctx, a, ts); err != nil {
 		return err
 	}
 	r.ended = ts.Kind.Last()
 	if !r.ended || v.cfg.Autoreset != SameStep {
-		v.publish(i)
+		v.publish(c, i)
 		return nil
 	}
 	copy(v.finalObs[i*v.obsLen:], ts.Obs)
 	copy(v.finalMask[i*v.maskLen:], ts.Mask)
 	copy(v.finalInfo[i*v.infoLen:], ts.Info)
 	kind, reward, elapsed := ts.Kind, ts.Reward, ts.Elapsed
-	if err := v.begin(i, nil); err != nil {
+	if err := v.begin(c, i, nil); err != nil {
 		return fmt.Errorf("episode ended; beginning the next: %w", err)
 	}
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
-	v.publish(i)
+	v.publish(c, i)
 	r.final = true
 	return nil
 }

@@ -20,6 +20,7 @@ type Vec struct {
 	ts   []env.TimeStep // views of the caller's batch, set anew by every call
 
 	obsLen, maskLen, infoLen int
+	discLen, contLen         int
 
 	// What an episode of row i ended with waits here until the call gathers it in row order.
 	finalObs  []float32
@@ -31,6 +32,7 @@ type Vec struct {
 	serial uint64 // of the call; a row whose asked equals it is part of the call
 	call   call
 	work   func(worker, chunk int) error
+	async  *async // nil before the first Send
 	closed bool
 }
 
@@ -51,6 +53,7 @@ type row struct {
 
 	final bool // ended in the present call, under SameStep
 	done  bool // was worked on in the present call
+	out   bool // sent and not yet received: what stands above belongs to the workers
 	err   error
 }
 
@@ -92,6 +95,7 @@ func New(cfg Config, envs ...env.Env) (*Vec, error) {
 		}
 	}
 	v.obsLen, v.maskLen, v.infoLen = v.spec.ObsLen(), v.spec.MaskLen(), len(v.spec.Info)
+	v.discLen, v.contLen = len(v.spec.Action.Sizes), len(v.spec.Action.Low)
 	if cfg.Autoreset == SameStep {
 		v.finalObs = make([]float32, n*v.obsLen)
 		v.finalMask = make([]bool, n*v.maskLen)
@@ -111,12 +115,19 @@ func (v *Vec) Spec() env.Spec { return v.spec }
 // Len is the number of rows.
 func (v *Vec) Len() int { return len(v.envs) }
 
-// Config is the configuration given to New.
+// Config is the configuration given to New, with the workers of SetWorkers.
 func (v *Vec) Config() Config { return v.cfg }
 
+// SetWorkers changes the number of goroutines that share the rows of later Resets and Steps, and nothing else. It is
+// for callers that measure how long calls take. Goroutines that Send has started stay as many as they are.
+func (v *Vec) SetWorkers(n int) { v.cfg.Workers = max(n, 0) }
+
 // Seed makes row i run the episodes env.EpisodeSeed(s+i, k), k = 0, 1, … from its next reset on, whoever
-// causes it. An episode under way goes on.
+// causes it. An episode under way goes on. Seeding while rows are out (Send) is a bug and panics.
 func (v *Vec) Seed(s uint64) {
+	if n := v.Pending(); n > 0 {
+		panic(fmt.Sprintf("vec: seeded while %d rows are out", n))
+	}
 	for i := range v.rows {
 		v.rows[i].seed, v.rows[i].episode = s+uint64(i), -1
 	}
@@ -128,20 +139,41 @@ func (v *Vec) SetTask(i int, task []float64) error {
 	if i < 0 || i >= len(v.rows) {
 		return fmt.Errorf("vec: row %d of %d", i, len(v.rows))
 	}
+	if v.rows[i].out {
+		return &RowError{i, ErrOut}
+	}
 	v.rows[i].setTask(task)
 	return nil
 }
 
+// Task is a copy of what row i's next episode will be of, nil the environment's own. The row must not be out.
+func (v *Vec) Task(i int) []float64 {
+	r := &v.rows[i]
+	if !r.hasTask {
+		return nil
+	}
+	return append([]float64{}, r.task...)
+}
+
 // Episode is the seed that row i's stream was seeded with, and the number of its present episode in that
-// stream, -1 before the first.
+// stream, -1 before the first. The row must not be out.
 func (v *Vec) Episode(i int) (seed uint64, k int) { return v.rows[i].seed, v.rows[i].episode }
 
-// Close closes all environments; later calls return env.ErrClosed. Closing twice is harmless.
+// Drop gives up row i's episode, if it has one: its environment has failed in a way that it does not report itself. The
+// row needs a Reset; its stream of episodes stays where it is. The row must not be out.
+func (v *Vec) Drop(i int) { v.rows[i].live = false }
+
+// Close closes all environments; later calls return env.ErrClosed. It waits for rows that are out: their contexts
+// are cancelled, and what they give is lost. Closing twice is harmless.
 func (v *Vec) Close() error {
 	if v.closed {
 		return nil
 	}
 	v.closed = true
+	if v.async != nil {
+		v.async.cancel()
+		v.async.pool.Close()
+	}
 	var errs []error
 	for i, e := range v.envs {
 		if err := e.Close(); err != nil {
@@ -183,6 +215,7 @@ type call struct {
 	ctx  context.Context
 	rows []int
 	ep   []env.Episode
+	next bool         // ep are episodes of the rows' own streams: their seeds do not count
 	a    *env.Actions // nil = reset
 	b    *env.Batch
 	size int // of a chunk of rows

@@ -118,7 +118,7 @@ var libraries = map[string][]string{
 	"agents/perfmodel":  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"env/bridge/...":    {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
 	"env/bridge/server": {"github.com/prometheus/client_golang"},
-	"experiments/...":   {"github.com/klauspost/compress"},
+	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/jedib0t/go-pretty/v6",
 		"golang.org/x/term", "github.com/prometheus/client_golang",

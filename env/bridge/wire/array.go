@@ -191,24 +191,29 @@ func (a Array) F64s(dst []float64) {
 	}
 }
 
-// elements is the product of shape, false where a dimension is negative or the array would have more than limit
-// bytes; the dimensions of an empty one may have no larger product than an array can have that is there.
-func elements(shape []int, size, limit int) (int, bool) {
+// maxElements is more than any array has that fits into a message; products of two such numbers do not overflow.
+const maxElements = math.MaxInt32
+
+// elements is the product of shape, false where a dimension is negative or there would be more than limit elements.
+// The other dimensions of an empty array may have no larger product than those of one that is there.
+func elements(shape []int, limit int) (int, bool) {
+	limit = min(limit, maxElements)
 	n, empty := 1, false
 	for _, d := range shape {
-		empty = empty || d == 0
-	}
-	if empty {
-		limit = math.MaxInt32
+		if d == 0 {
+			empty, limit = true, maxElements
+		}
 	}
 	for _, d := range shape {
-		if d < 0 || d > 0 && d > limit/size/n {
+		if d < 0 || d > limit {
 			return 0, false
 		}
-		n *= max(d, 1)
+		if n *= max(d, 1); n > limit {
+			return 0, false
+		}
 	}
 	if empty {
-		return 0, true
+		n = 0
 	}
 	return n, true
 }
@@ -249,7 +254,7 @@ func parseArray(p []byte) (Array, *Error) {
 
 // check compares shape and data.
 func (a Array) check() *Error {
-	n, ok := elements(a.Shape, a.DType.Size(), len(a.Data))
+	n, ok := elements(a.Shape, len(a.Data))
 	if !ok || n*a.DType.Size() != len(a.Data) {
 		return Errorf(BadFrame, "an array of %v %s has %d bytes of data", a.Shape, a.DType, len(a.Data))
 	}

@@ -72,19 +72,38 @@ func (d *Decoder) Decode(frame []byte) (Map, *Error) {
 	d.r.Reset(frame)
 	d.m.ResetReader(&d.r)
 	d.owed, d.values = 0, 0
-	v, e := d.value(1)
+	m, e := d.message()
 	d.buf = nil
 	if e != nil {
 		return nil, e
-	}
-	m, ok := v.(Map)
-	if !ok {
-		return nil, &Error{Code: BadFrame, Msg: "message", Got: describe(v), Want: "a map"}
 	}
 	if d.r.Len() > 0 {
 		return nil, Errorf(BadFrame, "%d bytes follow the message", d.r.Len())
 	}
 	return m, nil
+}
+
+// message reads the map that a message is.
+func (d *Decoder) message() (Map, *Error) {
+	if c, err := d.m.PeekCode(); err == nil && isMap(c) {
+		n, err := d.m.DecodeMapLen()
+		if err != nil {
+			return nil, ended(err)
+		}
+		if e := d.room(n, 2); e != nil {
+			return nil, e
+		}
+		return d.entries(n, 1)
+	}
+	v, e := d.value(1)
+	if e != nil {
+		return nil, e
+	}
+	return nil, &Error{Code: BadFrame, Msg: "message", Got: describe(v), Want: "a map"}
+}
+
+func isMap(c byte) bool {
+	return msgpcode.IsFixedMap(c) || c == msgpcode.Map16 || c == msgpcode.Map32
 }
 
 // ended is the error for a frame that is shorter than it says.
@@ -171,7 +190,7 @@ func (d *Decoder) value(depth int) (any, *Error) {
 		return d.ext()
 	case msgpcode.IsFixedArray(c) || c == msgpcode.Array16 || c == msgpcode.Array32:
 		return d.list(depth)
-	case msgpcode.IsFixedMap(c) || c == msgpcode.Map16 || c == msgpcode.Map32:
+	case isMap(c):
 		return d.mapping(depth)
 	}
 	return nil, Errorf(BadFrame, "byte 0x%02x begins no value", c)
@@ -252,6 +271,25 @@ func (d *Decoder) list(depth int) (any, *Error) {
 // fewKeys is up to where keys are compared one by one; more go into a set, or a large map would cost its square.
 const fewKeys = 16
 
+// keys notices what stands twice in a map that is being read.
+type keys struct{ seen map[string]struct{} }
+
+// twice tells whether key stands in m, and notes it.
+func (k *keys) twice(m Map, key string) bool {
+	if len(m) < fewKeys {
+		return m.Has(key)
+	}
+	if k.seen == nil {
+		k.seen = make(map[string]struct{}, 2*fewKeys)
+		for _, p := range m {
+			k.seen[p.Key] = struct{}{}
+		}
+	}
+	_, there := k.seen[key]
+	k.seen[key] = struct{}{}
+	return there
+}
+
 func (d *Decoder) mapping(depth int) (any, *Error) {
 	n, err := d.m.DecodeMapLen()
 	if err != nil {
@@ -265,14 +303,20 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 			return d.numpy(n)
 		}
 	}
+	m, e := d.entries(n, depth)
+	if e != nil {
+		return nil, e
+	}
+	return m, nil
+}
+
+// entries reads the n entries of a map.
+func (d *Decoder) entries(n, depth int) (Map, *Error) {
 	if e := d.deep(depth); e != nil {
 		return nil, e
 	}
 	out := make(Map, 0, n)
-	var seen map[string]struct{}
-	if n > fewKeys {
-		seen = make(map[string]struct{}, n)
-	}
+	var all keys
 	for range n {
 		d.owed -= 2
 		c, err := d.m.PeekCode()
@@ -292,12 +336,7 @@ func (d *Decoder) mapping(depth int) (any, *Error) {
 		} else {
 			key = string(b)
 		}
-		twice := seen == nil && out.Has(key)
-		if seen != nil {
-			_, twice = seen[key]
-			seen[key] = struct{}{}
-		}
-		if twice {
+		if all.twice(out, key) {
 			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
 		}
 		v, e := d.value(depth + 1)

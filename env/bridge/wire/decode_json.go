@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -20,6 +21,9 @@ type jsonDecoder struct {
 func decodeJSON(frame []byte, lim Limits) (Map, *Error) {
 	if !utf8.Valid(frame) {
 		return nil, Errorf(BadFrame, "the message is not UTF-8")
+	}
+	if !paired(frame) {
+		return nil, Errorf(BadFrame, "a string with half of a surrogate pair")
 	}
 	d := jsonDecoder{d: json.NewDecoder(bytes.NewReader(frame)), lim: lim}
 	d.d.UseNumber()
@@ -35,6 +39,40 @@ func decodeJSON(frame []byte, lim Limits) (Map, *Error) {
 		return nil, Errorf(BadFrame, "something follows the message")
 	}
 	return m, nil
+}
+
+// paired tells whether escapes of surrogates come in pairs; the parser would put U+FFFD in place of others.
+func paired(frame []byte) bool {
+	for {
+		i := bytes.IndexByte(frame, '\\')
+		if i < 0 || i+1 == len(frame) {
+			return true
+		}
+		frame = frame[i+1:] // backslashes stand before something in strings, and nowhere else
+		r, ok := escape(frame)
+		if !ok || !utf16.IsSurrogate(r) {
+			frame = frame[1:]
+			continue
+		}
+		frame = frame[5:]
+		if len(frame) == 0 || frame[0] != '\\' {
+			return false
+		}
+		low, _ := escape(frame[1:])
+		if utf16.DecodeRune(r, low) == utf8.RuneError {
+			return false
+		}
+		frame = frame[6:]
+	}
+}
+
+// escape is the rune of an escape like u00e9.
+func escape(b []byte) (rune, bool) {
+	if len(b) < 5 || b[0] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[1:5]), 16, 16)
+	return rune(n), err == nil
 }
 
 func (d *jsonDecoder) value(depth int) (any, *Error) {
@@ -109,7 +147,7 @@ func (d *jsonDecoder) list(depth int) (any, *Error) {
 
 func (d *jsonDecoder) mapping(depth int) (any, *Error) {
 	out := Map{}
-	var seen map[string]struct{}
+	var all keys
 	for d.d.More() {
 		k, err := d.d.Token()
 		if err != nil {
@@ -119,18 +157,7 @@ func (d *jsonDecoder) mapping(depth int) (any, *Error) {
 		if !ok || len(key) > d.lim.String {
 			return nil, Errorf(BadFrame, "a key that is no string, or too long")
 		}
-		if len(out) == fewKeys {
-			seen = make(map[string]struct{}, 2*fewKeys)
-			for _, p := range out {
-				seen[p.Key] = struct{}{}
-			}
-		}
-		twice := seen == nil && out.Has(key)
-		if seen != nil {
-			_, twice = seen[key]
-			seen[key] = struct{}{}
-		}
-		if twice {
+		if all.twice(out, key) {
 			return nil, Errorf(BadFrame, "key %.40q stands twice in a map", key)
 		}
 		v, e := d.value(depth + 1)

@@ -117,11 +117,9 @@ func ErrorOf(m Map) *Error {
 	e.Retry, _ = m.Get("retry").(bool)
 	e.Want, _ = m.Get("want").(string)
 	e.Got, _ = m.Get("got").(string)
-	list, _ := m.Get("env").([]any)
-	for _, v := range list {
-		if i, ok := v.(int64); ok {
-			e.Env = append(e.Env, int(i))
-		}
+	rows, _ := m.Ints("env")
+	for _, i := range rows {
+		e.Env = append(e.Env, int(i))
 	}
 	return e
 }

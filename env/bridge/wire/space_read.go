@@ -73,7 +73,7 @@ func (s *Space) readShape(m Map) *Error {
 	if e != nil {
 		return e
 	}
-	if !m.Has("shape") || len(list) > maxDims {
+	if list == nil || len(list) > maxDims {
 		return Errorf(BadRequest, "a space without a shape, or of more than %d dimensions", maxDims)
 	}
 	s.Shape = make([]int, len(list))
@@ -83,7 +83,7 @@ func (s *Space) readShape(m Map) *Error {
 		}
 		s.Shape[i] = int(d)
 	}
-	if _, ok := elements(s.Shape, 1, math.MaxInt32); !ok {
+	if _, ok := elements(s.Shape, maxElements); !ok {
 		return Errorf(BadRequest, "a space of shape %v", list)
 	}
 	return nil
@@ -113,16 +113,24 @@ func (s *Space) readBox(m Map) *Error {
 	if e == nil {
 		s.High, e = bounds(m, "high", s.Shape, math.Inf(1))
 	}
-	return e
+	if e != nil {
+		return e
+	}
+	for i := range max(len(s.Low), len(s.High)) {
+		if low, high := s.Low[min(i, len(s.Low)-1)], s.High[min(i, len(s.High)-1)]; low > high {
+			return Errorf(BadRequest, "a space box from %v to %v", low, high)
+		}
+	}
+	return nil
 }
 
 func (s *Space) readDiscrete(m Map) *Error {
 	e := s.readType(m, I64, true)
-	if e == nil && !m.Has("n") {
-		e = Errorf(BadRequest, "a space discrete without n")
-	}
 	if e == nil {
 		s.N, e = m.Int("n", 0, 1, math.MaxInt64)
+	}
+	if e == nil && s.N == 0 {
+		e = Errorf(BadRequest, "a space discrete without n")
 	}
 	if e == nil {
 		s.Start, e = m.Int("start", 0, math.MinInt64, math.MaxInt64)
@@ -144,11 +152,14 @@ func (s *Space) readMultiDiscrete(m Map) *Error {
 	if e != nil {
 		return e
 	}
-	if len(s.NVec) == 0 || s.First != nil && len(s.First) != len(s.NVec) {
+	if s.First == nil {
+		s.First = make([]int64, len(s.NVec))
+	}
+	if len(s.NVec) == 0 || len(s.First) != len(s.NVec) {
 		return Errorf(BadRequest, "a space mdiscrete of %d numbers and %d starts", len(s.NVec), len(s.First))
 	}
 	for i, n := range s.NVec {
-		if n < 1 || s.First != nil && s.First[i] > math.MaxInt64-n {
+		if n < 1 || s.First[i] > math.MaxInt64-n {
 			return Errorf(BadRequest, "a space mdiscrete of %v", s.NVec)
 		}
 	}
@@ -186,9 +197,12 @@ func (s *Space) readText(m Map) *Error {
 	if e != nil {
 		return e
 	}
-	high, e := m.Int("max", 0, low, math.MaxInt32)
+	high, e := m.Int("max", -1, low, math.MaxInt32)
 	if e != nil {
 		return e
+	}
+	if high < low {
+		return Errorf(BadRequest, "a space text without max")
 	}
 	s.Min, s.Max = int(low), int(high)
 	s.Chars, e = m.Str("chars", "")
@@ -198,7 +212,7 @@ func (s *Space) readText(m Map) *Error {
 // bounds reads the bounds of a box: one number, an array or nested lists of its shape, or nothing where JSON had an
 // infinity.
 func bounds(m Map, key string, shape []int, infinite float64) ([]float64, *Error) {
-	n, _ := elements(shape, 1, math.MaxInt32)
+	n, _ := elements(shape, maxElements)
 	var out []float64
 	switch v := m.Get(key).(type) {
 	case nil:
@@ -223,8 +237,8 @@ func bounds(m Map, key string, shape []int, infinite float64) ([]float64, *Error
 		return nil, wrong(key, m.Get(key), "one bound, or one for each element")
 	}
 	for _, x := range out {
-		if math.IsNaN(x) {
-			return nil, Errorf(BadRequest, "field %s is NaN", key)
+		if math.IsNaN(x) || x == -infinite {
+			return nil, Errorf(BadRequest, "field %s is %v", key, x)
 		}
 	}
 	return out, nil

@@ -1,0 +1,391 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"clustergym/env"
+	"clustergym/env/bridge/wire"
+	"clustergym/internal/rng"
+)
+
+// attach connects and exchanges hello and welcome: the first time for a new session, later to take it up again.
+func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.DialTimeout, fmt.Errorf("no connection within %v", c.cfg.DialTimeout))
+	defer cancel()
+	// Cancelling must end every wait up to the welcome; the dialer itself looks at the deadline only.
+	stop := func() bool { return true }
+	d := websocket.Dialer{
+		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			if err == nil {
+				stop = context.AfterFunc(ctx, func() {
+					if err := conn.Close(); err != nil {
+						return // it was closed before
+					}
+				})
+			}
+			return conn, err
+		},
+		TLSClientConfig: c.tls,
+		Subprotocols:    []string{wire.SubMsgpack},
+		ReadBufferSize:  64 << 10,
+		WriteBufferSize: 64 << 10,
+	}
+	head := http.Header{}
+	if c.cfg.Token != "" {
+		head.Set("Authorization", "Bearer "+c.cfg.Token)
+	}
+	conn, resp, err := d.DialContext(ctx, c.url, head)
+	defer func() { stop() }()
+	if err != nil {
+		if resp != nil {
+			body, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // gorilla keeps the beginning; an error leaves it short
+			err = fmt.Errorf("%w: HTTP %s: %.200q", err, resp.Status, body)
+			if resp.StatusCode/100 == 4 {
+				err = &refusal{err.Error()}
+			}
+			return nil, err
+		}
+		return nil, causeOf(ctx, err)
+	}
+	if conn.Subprotocol() != wire.SubMsgpack {
+		closeConn(conn)
+		return nil, &refusal{fmt.Sprintf("the server speaks %q, want %q", conn.Subprotocol(), wire.SubMsgpack)}
+	}
+	if err = c.greet(conn); !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		closeConn(conn)
+		return nil, causeOf(ctx, err)
+	}
+	return conn, nil
+}
+
+// causeOf is the reason for which ctx, which has a deadline, has ended; err where it has not.
+func causeOf(ctx context.Context, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		<-ctx.Done() // it is the same deadline
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}
+
+// closeConn drops a connection whose fate is known already.
+func closeConn(conn *websocket.Conn) {
+	if err := conn.Close(); err != nil {
+		return // it was closed before
+	}
+}
+
+// greet sends hello and reads the welcome.
+func (c *Client) greet(conn *websocket.Conn) error {
+	conn.SetReadLimit(c.cfg.MaxFrame)
+	if err := conn.SetWriteDeadline(time.Now().Add(c.cfg.DialTimeout)); err != nil {
+		return err
+	}
+	if err := conn.WriteMessage(websocket.BinaryMessage, c.hello()); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(c.cfg.DialTimeout)); err != nil {
+		return err
+	}
+	_, frame, err := conn.ReadMessage()
+	if err != nil {
+		return fmt.Errorf("no welcome: %w", err)
+	}
+	m, e := wire.Decode(frame, wire.Ext, wire.DefaultLimits())
+	if e != nil {
+		return fmt.Errorf("no welcome: %w", e)
+	}
+	if op, _ := m.Str("op", ""); op == wire.OpError {
+		return &refusal{wire.ErrorOf(m).Error()}
+	} else if op != wire.OpWelcome {
+		return &refusal{fmt.Sprintf("the server's first message is %.40q, want welcome", op)}
+	}
+	return c.welcome(m)
+}
+
+func (c *Client) hello() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := wire.NewWriter(wire.Ext)
+	n := 4
+	if c.session != "" {
+		n++
+	}
+	w.Request(1, wire.OpHello, n)
+	w.Key("proto")
+	w.Value([]int{wire.Proto, wire.Proto})
+	w.Key("client")
+	w.Value(map[string]any{"name": "clustergym", "version": "1", "lang": runtime.Version()})
+	w.Key("enc")
+	w.Value([]string{wire.Ext.String()})
+	w.Key("feat")
+	w.Value([]string{"async", "resume", "snapshot", "render"})
+	if c.session == "" {
+		return w.Bytes()
+	}
+	w.Key("resume")
+	w.Map(3)
+	w.Key("session")
+	w.Str(c.session)
+	w.Key("token")
+	w.Str(c.secret)
+	w.Key("last")
+	handles := make([]uint32, 0, len(c.acked))
+	for h := range c.acked {
+		handles = append(handles, h)
+	}
+	slices.Sort(handles)
+	w.Map(len(handles))
+	for _, h := range handles {
+		w.Key(strconv.FormatUint(uint64(h), 10))
+		w.Uint(uint64(c.acked[h]))
+	}
+	return w.Bytes()
+}
+
+func (c *Client) welcome(m wire.Map) error {
+	session, e1 := m.Str("session", "")
+	secret, e2 := m.Str("resume", "")
+	lim, e3 := m.Sub("limits")
+	proto, e4 := m.Int("proto", wire.Proto, 0, 1<<31)
+	enc, e5 := m.Str("enc", wire.Ext.String())
+	feat, e6 := m.Strs("feat", nil)
+	for _, e := range []*wire.Error{e1, e2, e3, e4, e5, e6} {
+		if e != nil {
+			return &refusal{"a welcome that cannot be read: " + e.Error()}
+		}
+	}
+	if proto != wire.Proto || enc != wire.Ext.String() {
+		return &refusal{fmt.Sprintf("the server chose version %d and encoding %.20q, want %d and %v", proto, enc, wire.Proto, wire.Ext)}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session, c.secret = session, secret
+	c.limits.frameIn = int(number64(lim, "frame_in", 16<<20))
+	c.limits.inflight = int(number64(lim, "inflight", 4))
+	c.limits.resume = time.Duration(number64(lim, "resume_s", 0) * float64(time.Second))
+	if !slices.Contains(feat, "resume") || secret == "" {
+		c.limits.resume = 0
+	}
+	c.unsent = 0
+	return nil
+}
+
+// number64 is the positive number at key, def where there is none.
+func number64(m wire.Map, key string, def float64) float64 {
+	switch v := m.Get(key).(type) {
+	case int64:
+		if v >= 0 {
+			return float64(v)
+		}
+	case float64:
+		if v >= 0 {
+			return v
+		}
+	}
+	return def
+}
+
+// run lives as long as the session.
+func (c *Client) run(conn *websocket.Conn) {
+	defer close(c.done)
+	for {
+		err := c.serve(conn)
+		closeConn(conn)
+		if c.life.Err() != nil {
+			c.fail(env.ErrClosed)
+			return
+		}
+		if !final(err) {
+			c.log.Warn("connection lost", "url", c.url, "error", err)
+			conn, err = c.reattach(err)
+		}
+		if err != nil {
+			if c.life.Err() != nil {
+				err = env.ErrClosed
+			} else {
+				err = fmt.Errorf("%w: %w", ErrLost, err)
+			}
+			c.fail(err)
+			return
+		}
+		c.log.Info("session resumed", "url", c.url)
+	}
+}
+
+// reattach connects again, with growing pauses, as long as the server keeps the session.
+func (c *Client) reattach(lost error) (*websocket.Conn, error) {
+	c.mu.Lock()
+	window := min(c.limits.resume, c.cfg.Resume)
+	c.mu.Unlock()
+	if window <= 0 {
+		return nil, fmt.Errorf("%w (it cannot be resumed)", lost)
+	}
+	ctx, cancel := context.WithTimeout(c.life, window)
+	defer cancel()
+	// Many clients of one server must not come back in step.
+	jitter := rng.Stream(uint64(time.Now().UnixNano()), "client/backoff")
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		conn, err := c.attach(ctx)
+		if err == nil {
+			return conn, nil
+		}
+		if final(err) {
+			return nil, fmt.Errorf("%w; resuming it: %w", lost, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w; not resumed within %v: %w", lost, window, err)
+		case <-time.After(pause/2 + time.Duration(jitter.Int64N(int64(pause)))):
+		}
+	}
+}
+
+// serve writes what is posted and reads what is answered until the connection ends, and says why it did.
+func (c *Client) serve(conn *websocket.Conn) error {
+	read := make(chan error, 1)
+	go func() { read <- c.read(conn) }()
+	ended := false
+	err := c.write(conn, read, &ended)
+	if !ended {
+		closeConn(conn)
+		if r := <-read; err == nil || closeCode(r) != 0 {
+			err = r // the server's word counts more than what writing failed with
+		}
+	}
+	return err
+}
+
+// write is the connection's only writer of messages. It returns when writing fails, reading has ended (and is then
+// waited for) or the Client is closed.
+func (c *Client) write(conn *websocket.Conn, read <-chan error, ended *bool) error {
+	ping := time.NewTicker(c.cfg.KeepAlive)
+	defer ping.Stop()
+	for {
+		if cl := c.take(); cl != nil {
+			err := conn.SetWriteDeadline(time.Now().Add(writeWait))
+			if err == nil {
+				err = conn.WriteMessage(websocket.BinaryMessage, cl.frame)
+			}
+			c.wrote(cl)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-c.wake:
+		case <-ping.C:
+			if err := conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait)); err != nil {
+				return err
+			}
+		case err := <-read:
+			*ended = true
+			return err
+		case <-c.life.Done():
+			msg := websocket.FormatCloseMessage(wire.CloseBye, "")
+			return conn.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second))
+		}
+	}
+}
+
+// writeWait bounds one write: a server that takes nothing for so long is gone.
+const writeWait = 30 * time.Second
+
+// read hands replies to their calls until the connection ends.
+func (c *Client) read(conn *websocket.Conn) error {
+	alive := func() error { return conn.SetReadDeadline(time.Now().Add(3 * c.cfg.KeepAlive)) }
+	pong := conn.PingHandler()
+	conn.SetPingHandler(func(data string) error {
+		if err := alive(); err != nil {
+			return err
+		}
+		return pong(data)
+	})
+	conn.SetPongHandler(func(string) error { return alive() })
+	lim := wire.DefaultLimits()
+	lim.String = int(c.cfg.MaxFrame) // pictures are strings
+	dec := wire.NewDecoder(wire.Ext, lim)
+	for {
+		if err := alive(); err != nil {
+			return err
+		}
+		_, r, err := conn.NextReader()
+		if err != nil {
+			return err
+		}
+		buf, err := readAll(r, c.buffer())
+		if err != nil {
+			return err
+		}
+		m, e := dec.Decode(buf)
+		if e != nil {
+			return &refusal{"a message from the server that cannot be read: " + e.Error()}
+		}
+		re, e := m.Int("re", -1, 0, 1<<32-1)
+		if e != nil || re < 0 {
+			return &refusal{"a message from the server that is no reply"}
+		}
+		if re == 0 {
+			if err := c.event(m); err != nil {
+				return err
+			}
+		}
+		if re == 0 || !c.deliver(uint32(re), m, buf) {
+			c.release(buf)
+		}
+	}
+}
+
+// event takes note of what the server says on its own.
+func (c *Client) event(m wire.Map) error {
+	op, _ := m.Str("op", "")
+	msg, _ := m.Str("msg", "")
+	switch op {
+	case wire.OpError: // a request of ours that could not be read: whoever waits for its reply would wait for ever
+		return &refusal{"the server could not read a request: " + wire.ErrorOf(m).Error()}
+	case wire.OpDrain:
+		c.mu.Lock()
+		c.draining = true
+		c.mu.Unlock()
+	}
+	c.log.Warn("server says", "op", op, "msg", msg)
+	return nil
+}
+
+// readAll appends what r has to buf.
+func readAll(r io.Reader, buf []byte) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, max(len(buf), 4096))
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"clustergym/env/bridge/wire"
+)
+
+// handle is one open set of environments, and how requests about it are made one at a time. It is not safe for
+// concurrent use.
+type handle struct {
+	c     *Client
+	id    uint32 // 0 = the session itself
+	w     *wire.Writer
+	op    string
+	timer *time.Timer
+
+	cl    *call   // the last request
+	reply *call   // whose reply is being read
+	kept  *call   // was sent, and its caller gave up
+	posts []*call // sends whose reply has not been waited for
+	spare []*call
+}
+
+func (c *Client) newHandle(id uint32) *handle {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &handle{c: c, id: id, w: wire.NewWriter(wire.Ext), timer: t}
+}
+
+// begin starts a request of n fields, the handle not among them, which follow on the writer returned.
+func (h *handle) begin(op string, n int) *wire.Writer {
+	h.op = op
+	h.w.Reset()
+	if h.id == 0 {
+		h.w.Request(math.MaxUint32, op, n)
+		return h.w
+	}
+	h.w.Request(math.MaxUint32, op, n+1)
+	h.w.Key("h")
+	h.w.Uint(uint64(h.id))
+	return h.w
+}
+
+// numberAt is where the id of a request stands: after the map's header (one byte below 16 entries), the key "op" (3),
+// the op (a byte and its letters), the key "id" (3) and the type (1).
+func numberAt(op string) int { return 9 + len(op) }
+
+// number writes the id over the placeholder that begin wrote, the largest of five bytes.
+func number(frame []byte, op string, id uint32) {
+	binary.BigEndian.PutUint32(frame[numberAt(op):], id)
+}
+
+// same tells whether two requests ask the same, whatever their ids.
+func same(a, b []byte, op string) bool {
+	at := numberAt(op)
+	return len(a) == len(b) && bytes.Equal(a[:at], b[:at]) && bytes.Equal(a[at+4:], b[at+4:])
+}
+
+// moves tells whether an operation changes environments.
+func moves(op string) bool {
+	switch op {
+	case wire.OpReset, wire.OpStep, wire.OpSend, wire.OpRecv, wire.OpRestore, wire.OpOpen:
+		return true
+	}
+	return false
+}
+
+// settle deals with an earlier call that was given up on its way: it becomes the present one where that asks the
+// same (again is then true), is waited for and dropped where nothing depends on it or the present one makes it
+// irrelevant (fresh), and forbids the present one otherwise.
+func (h *handle) settle(ctx context.Context, frame []byte, fresh bool) (again bool, err error) {
+	k := h.kept
+	if k == nil {
+		return false, nil
+	}
+	if k.op == h.op && same(k.frame, frame, h.op) {
+		h.kept, h.cl = nil, k
+		return true, nil
+	}
+	if k.op == wire.OpRecv || moves(k.op) && !fresh { // what was received must not be lost
+		return false, fmt.Errorf("%s: %w", k.op, ErrPending)
+	}
+	if err := h.await(ctx, k); err != nil {
+		return false, err
+	}
+	h.kept = nil
+	h.finish(k)
+	return false, nil
+}
+
+// roundTrip sends the request begun and waits for its reply, which is at h.reply until release. A refusal is an error
+// made by refused.
+func (h *handle) roundTrip(ctx context.Context) error { return h.exchange(ctx, false) }
+
+// exchange is roundTrip; fresh says that the request makes all earlier ones irrelevant.
+func (h *handle) exchange(ctx context.Context, fresh bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	again, err := h.settle(ctx, h.w.Bytes(), fresh)
+	if err != nil {
+		return err
+	}
+	if !again {
+		if err := h.post(); err != nil {
+			return err
+		}
+	}
+	cl := h.cl
+	if err := h.await(ctx, cl); err != nil {
+		if !h.c.withdraw(cl) {
+			h.kept = cl
+		} else {
+			h.finish(cl)
+		}
+		return err
+	}
+	return h.take(cl)
+}
+
+// post hands the request begun over for sending.
+func (h *handle) post() error {
+	cl := h.call()
+	cl.h, cl.op = h.id, h.op
+	cl.frame = append(cl.frame[:0], h.w.Bytes()...)
+	if err := h.c.post(cl); err != nil {
+		h.finish(cl)
+		return err
+	}
+	h.cl = cl
+	return nil
+}
+
+// await waits until cl's reply is there, or cl has failed with the session.
+func (h *handle) await(ctx context.Context, cl *call) error {
+	h.timer.Reset(h.c.cfg.Timeout)
+	defer h.timer.Stop()
+	select {
+	case <-cl.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-h.timer.C:
+		return fmt.Errorf("client: no answer to %s from %s within %v: %w", cl.op, h.c.url, h.c.cfg.Timeout, context.DeadlineExceeded)
+	}
+}
+
+// take makes cl, whose reply is there, the one being read.
+func (h *handle) take(cl *call) error {
+	if cl.err != nil {
+		err := cl.err
+		h.finish(cl)
+		return err
+	}
+	if op, _ := cl.reply.Str("op", ""); op == wire.OpError {
+		err := refused(cl.op, wire.ErrorOf(cl.reply))
+		h.finish(cl)
+		return err
+	} else if op != cl.op {
+		h.finish(cl)
+		return fmt.Errorf("%w: a reply of kind %.40q to %s", ErrReply, op, cl.op)
+	}
+	h.reply = cl
+	return nil
+}
+
+// release ends the reading of the reply, of which no view may be used from then on.
+func (h *handle) release() {
+	h.finish(h.reply)
+	h.reply = nil
+}
+
+// call is one that is not in use.
+func (h *handle) call() *call {
+	if n := len(h.spare); n > 0 {
+		cl := h.spare[n-1]
+		h.spare = h.spare[:n-1]
+		return cl
+	}
+	return &call{done: make(chan struct{}, 1)}
+}
+
+// finish gives back what cl held. Its reply is there, or will never be.
+func (h *handle) finish(cl *call) {
+	h.c.release(cl.buf)
+	cl.reply, cl.buf, cl.err = nil, nil, nil
+	h.c.mu.Lock()
+	writing := cl.writing
+	h.c.mu.Unlock()
+	if !writing { // a frame that is sent once more at this moment is left to the collector
+		h.spare = append(h.spare, cl)
+	}
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"clustergym/env/bridge/wire"
+	"clustergym/env/vec"
+)
+
+// doSend begins a step of rows and does not wait for it.
+func (h *vecHandle) doSend(re uint32, req wire.Map, w *wire.Writer) error {
+	rows, _, err := h.asked(req, false)
+	if err != nil {
+		return err
+	}
+	if err := h.ready(rows, true); err != nil {
+		return err
+	}
+	if err := h.actions(req, rows); err != nil {
+		return err
+	}
+	if err := h.v.Send(rows, h.a); err != nil {
+		return err
+	}
+	w.Reply(re, wire.OpSend, 0)
+	return nil
+}
+
+// doRecv answers with the first rows that are done of those that are out.
+func (h *vecHandle) doRecv(ctx context.Context, re uint32, w *wire.Writer) error {
+	rows, err := h.v.Recv(ctx, h.batch, h.b)
+	if errors.Is(err, vec.ErrNotPending) {
+		return &wire.Error{Code: wire.NotPending, Msg: "no environment has been sent an action whose result was not received", Want: "a send first"}
+	}
+	if rows == nil && err != nil {
+		return err
+	}
+	return h.finish(re, wire.OpRecv, rows, true, err, w)
+}

@@ -1,0 +1,346 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"clustergym/env"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/vec"
+)
+
+// vecHandle is a handle over one vec.Vec. What it holds beside is what the protocol adds to it: how replies look, which
+// rows may be stepped, what became of masked actions, returns and lengths of episodes.
+type vecHandle struct {
+	cfg  *Config
+	log  *slog.Logger
+	id   string // of the environment
+	spec env.Spec
+	choices
+	origin [32]byte // names environment and scenario: snapshots fit only where it is the same
+	key    []byte   // signs snapshots
+	role   Role
+
+	v      *vec.Vec
+	guards []*guard
+	rows   []rowState
+	all    []int
+	b      *env.Batch   // the present time step of every row
+	a      *env.Actions // of the present request
+	pace   pace
+	shape  shape
+
+	count handleStats
+
+	// Reused between requests.
+	ids    []int
+	bad    []badAction
+	failed []failure
+	echo   []int64
+}
+
+// rowState is what a handle knows of one environment beside its time step.
+type rowState struct {
+	seeded bool    // its stream of episodes has a seed that somebody chose or was told
+	begun  bool    // it has been reset
+	fault  bool    // it answers env_fault until it is reset
+	drawn  bool    // the present request drew its seed
+	forced bool    // the present request's action was masked and has been replaced
+	ret    float64 // of the present episode so far
+	length int64
+}
+
+// policy says what becomes of masked actions.
+type policy uint8
+
+const (
+	invalidNoop policy = iota
+	invalidPenalty
+	invalidError
+)
+
+// choices are the fields of open that say how the handle behaves.
+type choices struct {
+	mode     vec.Autoreset
+	view     string // wire.ViewDict or wire.ViewFlat
+	maskInfo bool
+	maskObs  bool
+	invalid  policy
+	penalty  float64
+	episode  bool // info has returns and lengths of ended episodes
+	notes    bool // info has invalid and seed
+	columns  []infoColumn
+	batch    int // rows of a recv
+	render   string
+}
+
+func (h *vecHandle) envs() int { return len(h.rows) }
+
+func (h *vecHandle) stats() handleStats {
+	s := h.count
+	h.count = handleStats{}
+	return s
+}
+
+func (h *vecHandle) close() error { return h.v.Close() }
+
+// poison marks every row: a request was abandoned, so nobody knows what its environments have seen.
+func (h *vecHandle) poison() {
+	for i := range h.rows {
+		h.rows[i].fault = true
+	}
+}
+
+func (h *vecHandle) do(ctx context.Context, op string, re uint32, req wire.Map, w *wire.Writer) (err error) {
+	defer survive(&err)
+	err = h.dispatch(ctx, op, re, req, w)
+	if err == nil && w.Len() > h.cfg.MaxFrameOut {
+		// Replies of steps cannot get here (open has seen to it); texts and results of calls can.
+		err = wire.Errorf(wire.TooLarge, "the reply has %d bytes, want at most %d: ask for fewer environments at once", w.Len(), h.cfg.MaxFrameOut)
+	}
+	return err
+}
+
+func (h *vecHandle) dispatch(ctx context.Context, op string, re uint32, req wire.Map, w *wire.Writer) error {
+	switch op {
+	case wire.OpReset:
+		return h.doReset(ctx, re, req, w)
+	case wire.OpStep:
+		return h.doStep(ctx, re, req, w)
+	case wire.OpSend:
+		return h.doSend(re, req, w)
+	case wire.OpRecv:
+		return h.doRecv(ctx, re, w)
+	case wire.OpMasks:
+		return h.doMasks(re, req, w)
+	case wire.OpCall:
+		return h.doCall(re, req, w)
+	case wire.OpRender:
+		return h.doRender(re, req, w)
+	case wire.OpSnapshot:
+		return h.doSnapshot(re, req, w)
+	case wire.OpRestore:
+		return h.doRestore(ctx, re, req, w)
+	}
+	return wire.Errorf(wire.UnknownOp, "a handle has no operation %.40q", op)
+}
+
+// asked reads the rows that a request names: `ids`, or where which is set a boolean for each row, or all. named says
+// that the request named them, so that the reply does too.
+func (h *vecHandle) asked(req wire.Map, which bool) (rows []int, named bool, err *wire.Error) {
+	h.ids = h.ids[:0]
+	ids := req.Get("ids")
+	if which {
+		if sel := req.Get("which"); sel != nil {
+			if ids != nil {
+				return nil, false, wire.Errorf(wire.BadRequest, "fields ids and which, want one of them")
+			}
+			return h.which(sel)
+		}
+	}
+	if ids == nil {
+		return h.all, false, nil
+	}
+	n := len(h.rows)
+	list, err := req.Ints("ids")
+	if err != nil {
+		return nil, false, err
+	}
+	if len(list) == 0 {
+		return nil, false, wire.Errorf(wire.BadRequest, "field ids is empty, want at least one index; leave it out for all")
+	}
+	if len(list) > n {
+		return nil, false, wire.Errorf(wire.BadRequest, "field ids has %d entries, want different ones of %d environments", len(list), n)
+	}
+	for _, x := range list {
+		if x < 0 || x >= int64(n) {
+			return nil, false, wire.Errorf(wire.BadRequest, "field ids names environment %d, want 0 to %d", x, n-1)
+		}
+		i := int(x)
+		if h.shape.mark[i] {
+			err = wire.Errorf(wire.BadRequest, "field ids names environment %d twice", i)
+			break
+		}
+		h.shape.mark[i] = true
+		h.ids = append(h.ids, i)
+	}
+	for _, i := range h.ids {
+		h.shape.mark[i] = false
+	}
+	return h.ids, true, err
+}
+
+// which reads the rows that a boolean for each row names.
+func (h *vecHandle) which(sel any) (rows []int, named bool, err *wire.Error) {
+	n := len(h.rows)
+	wrong := wire.Errorf(wire.BadRequest, "field which, want a list or array of %d booleans, one for each environment, one of them true", n)
+	switch sel := sel.(type) {
+	case wire.Array:
+		if sel.DType != wire.Bool || len(sel.Shape) != 1 || sel.Len() != n {
+			return nil, false, wrong
+		}
+		for i := range n {
+			if sel.Data[i] != 0 {
+				h.ids = append(h.ids, i)
+			}
+		}
+	case []any:
+		if len(sel) != n {
+			return nil, false, wrong
+		}
+		for i, x := range sel {
+			yes, ok := x.(bool)
+			if !ok {
+				return nil, false, wrong
+			}
+			if yes {
+				h.ids = append(h.ids, i)
+			}
+		}
+	default:
+		return nil, false, wrong
+	}
+	if len(h.ids) == 0 {
+		return nil, false, wrong
+	}
+	return h.ids, true, nil
+}
+
+// ready says whether all rows may be stepped or looked at: none is out, none has failed, all have been reset, and,
+// where they are to be stepped, none has ended that does not begin anew by itself.
+func (h *vecHandle) ready(rows []int, step bool) *wire.Error {
+	if err := h.home(rows); err != nil {
+		return err
+	}
+	for _, i := range rows {
+		r := &h.rows[i]
+		if r.fault || !r.begun || step && h.mode == vec.Disabled && h.b.Kind[i].Last() {
+			return h.notReady(rows, step)
+		}
+	}
+	return nil
+}
+
+func (h *vecHandle) notReady(rows []int, step bool) *wire.Error {
+	var fault, reset []int
+	for _, i := range rows {
+		r := &h.rows[i]
+		switch {
+		case r.fault:
+			fault = append(fault, i)
+		case !r.begun || step && h.mode == vec.Disabled && h.b.Kind[i].Last():
+			reset = append(reset, i)
+		}
+	}
+	if len(fault) > 0 {
+		return &wire.Error{Code: wire.EnvFault, Msg: "an environment has failed, or a call for it was abandoned; nothing was done", Env: fault, Want: "a reset of it"}
+	}
+	return &wire.Error{Code: wire.NeedsReset, Msg: "an environment has no episode under way; nothing was done", Env: reset, Want: "a reset of it"}
+}
+
+// home says whether no row is out.
+func (h *vecHandle) home(rows []int) *wire.Error {
+	if h.v.Pending() == 0 {
+		return nil
+	}
+	var out []int
+	for _, i := range rows {
+		if h.v.Out(i) {
+			out = append(out, i)
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	return &wire.Error{Code: wire.BadRequest, Msg: "an environment has been sent an action whose result was not received; nothing was done", Env: out, Want: "a recv first"}
+}
+
+// failure is a row that failed in the present request.
+type failure struct {
+	row  int
+	code wire.Code
+	msg  string
+}
+
+// settle sorts out what went wrong in rows: it is nil where err is, or where only environments failed, whose rows
+// then stand in h.failed. A context's end is returned as it is.
+func (h *vecHandle) settle(err error) error {
+	h.failed = h.failed[:0]
+	if err == nil {
+		return nil
+	}
+	list := flat(err)
+	if len(list) == 0 {
+		return err
+	}
+	for _, re := range list {
+		if errors.Is(re.Err, context.DeadlineExceeded) || errors.Is(re.Err, context.Canceled) {
+			return re.Err
+		}
+	}
+	for _, re := range list {
+		h.failed = append(h.failed, h.failure(re))
+	}
+	return nil
+}
+
+// failure is what the client learns of a row's error. An action that the mask allows and the environment refuses
+// leaves the row as it was; anything else leaves it waiting for a reset, with nothing in its row of the reply.
+func (h *vecHandle) failure(re *vec.RowError) failure {
+	i := re.Row
+	if errors.Is(re.Err, env.ErrIllegalAction) {
+		h.b.Kind[i], h.b.Reward[i], h.b.Elapsed[i] = env.Mid, 0, 0
+		return failure{i, wire.BadAction, re.Err.Error()}
+	}
+	h.rows[i].fault = true
+	h.v.Drop(i)
+	h.blank(i)
+	var p *panicked
+	if errors.As(re.Err, &p) {
+		return failure{i, wire.EnvFault, p.Error()}
+	}
+	h.log.Error("an environment failed", "env", h.id, "index", i, "error", re.Err)
+	return failure{i, wire.EnvFault, "the environment failed: " + re.Err.Error()}
+}
+
+// blank empties row i of the batch.
+func (h *vecHandle) blank(i int) {
+	b, o, m, n := h.b, h.shape.obs, h.shape.mask, len(h.spec.Info)
+	b.Kind[i], b.Reward[i], b.Elapsed[i] = env.Mid, 0, 0
+	clear(b.Obs[i*o : (i+1)*o])
+	clear(b.Mask[i*m : (i+1)*m])
+	for k := range n {
+		b.Info[i*n+k] = nan
+	}
+}
+
+// allFailed is the error of a request none of whose k rows has a result, nil where one has.
+func (h *vecHandle) allFailed(k int) error {
+	if len(h.failed) < k {
+		return nil
+	}
+	e := &wire.Error{Code: h.failed[0].code, Msg: h.failed[0].msg}
+	for _, f := range h.failed {
+		e.Env = append(e.Env, f.row)
+	}
+	if e.Code == wire.EnvFault {
+		e.Want = "a reset of it"
+	}
+	return e
+}
+
+// flat are the failures of rows that vec joins in err; none where it is another error.
+func flat(err error) []*vec.RowError {
+	switch e := err.(type) {
+	case *vec.RowError:
+		return []*vec.RowError{e}
+	case interface{ Unwrap() []error }:
+		var list []*vec.RowError
+		for _, one := range e.Unwrap() {
+			list = append(list, flat(one)...)
+		}
+		return list
+	}
+	return nil
+}

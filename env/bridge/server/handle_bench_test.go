@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"clustergym/env"
+	"clustergym/env/bridge/wire"
+)
+
+// wide is an environment with a row of 64 numbers that costs next to nothing, so that what is measured is the server.
+type wide struct {
+	spec env.Spec
+	n    int
+}
+
+func newWide(parts int) *wide {
+	s := env.Spec{ID: "Wide-v1", Action: env.ActionSpec{Sizes: []int{8}}, Info: []env.Field{{Name: "x"}}, NoOp: -1}
+	for k := range parts {
+		s.Obs = append(s.Obs, env.Field{Name: fmt.Sprintf("f%d", k), Shape: []int{64 / parts}, Low: 0, High: 1})
+	}
+	return &wide{spec: s}
+}
+
+func (e *wide) Spec() env.Spec { return e.spec }
+func (e *wide) Close() error   { return nil }
+
+func (e *wide) Reset(_ context.Context, _ env.Episode, ts *env.TimeStep) error {
+	e.n = 0
+	for i := range ts.Mask {
+		ts.Mask[i] = true
+	}
+	ts.Kind, ts.Reward, ts.Elapsed = env.First, 0, 0
+	return nil
+}
+
+func (e *wide) Step(_ context.Context, a env.Action, ts *env.TimeStep) error {
+	e.n++
+	ts.Kind, ts.Reward = env.Mid, 1
+	if e.n%200 == 0 {
+		ts.Kind = env.Truncated
+	}
+	ts.Obs[e.n%64] = float32(a.Disc[0]) / 8
+	return nil
+}
+
+func wides() *testFactory {
+	return &testFactory{makers: map[string]makeOne{
+		"Wide-v1": func(wire.Map) (env.Env, error) { return newWide(1), nil },
+		"Four-v1": func(wire.Map) (env.Env, error) { return newWide(4), nil },
+	}}
+}
+
+// replay returns what plays the same step again and again.
+func replay(d *driver, n int, more ...wire.Pair) (step func() error) {
+	a := make([]int64, n)
+	for i := range a {
+		a[i] = int64(i % 8)
+	}
+	req := d.frame(wire.OpStep, append(wire.Map{field("a", i64s(a...))}, more...))
+	ctx := context.Background()
+	return func() error {
+		d.w.Reset()
+		return d.h.do(ctx, wire.OpStep, d.re, req, d.w)
+	}
+}
+
+func TestStepsDoNotAllocate(t *testing.T) {
+	for _, id := range []string{"Wide-v1", "Four-v1"} {
+		for _, mode := range []string{"next_step", "same_step"} {
+			for _, enc := range []wire.Encoding{wire.Ext, wire.MPNP} {
+				d := newDriver(t, wides())
+				d.enc, d.cfg.Workers = enc, 1
+				d.open(id, field("n", 64), field("autoreset", mode))
+				d.do(wire.OpReset, field("seed", 1))
+				step := replay(d, 64)
+				for range 250 { // buffers grow, and an end is among them
+					if err := step(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := testing.AllocsPerRun(450, func() { _ = step() }); n != 0 {
+					t.Errorf("%s, %s, %v: %v allocations", id, mode, enc, n)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	for _, n := range []int{1, 64, 1024} {
+		for _, id := range []string{"Wide-v1", "Four-v1"} {
+			b.Run(fmt.Sprintf("%s/n=%d", id, n), func(b *testing.B) {
+				d := newDriver(b, wides())
+				d.open(id, field("n", n))
+				d.do(wire.OpReset, field("seed", 1))
+				step := replay(d, n)
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := step(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "env-steps/s")
+			})
+		}
+	}
+}

@@ -1,0 +1,371 @@
+package server
+
+import (
+	"encoding/binary"
+	"math"
+
+	"clustergym/env"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/vec"
+)
+
+// The keys of infos that the server adds.
+const (
+	discountKey = "discount"
+	elapsedKey  = "elapsed_s"
+	episodeKey  = "episode"
+	invalidKey  = "invalid"
+	seedKey     = "seed"
+
+	elapsedColumn = -1
+	sameStep      = "same_step"
+	renderText    = "ansi"
+)
+
+// infoColumn is one key of info: a column of the batch's Info, or the elapsed time.
+type infoColumn struct {
+	key, present string // present is the key of the booleans that say which rows have it
+	col          int
+}
+
+// view is what a reply shows: k rows of a batch's columns. In the final part of a reply the columns are those of the
+// ended episodes alone.
+type view struct {
+	k    int
+	rows []int // of the handle, in the order of the reply
+	at   []int // of the columns; nil means the first k
+	obs  []float32
+	mask []bool
+	info []float64
+	kind viewKind
+}
+
+type viewKind uint8
+
+const (
+	viewReset viewKind = iota // nothing has ended, nothing was chosen
+	viewStep
+	viewFinal // what the rows' ended episodes ended with
+)
+
+// present is the view of rows of the batch.
+func (h *vecHandle) present(rows []int, kind viewKind) view {
+	v := view{k: len(rows), rows: rows, at: rows, obs: h.b.Obs, mask: h.b.Mask, info: h.b.Info, kind: kind}
+	if len(rows) == len(h.all) && &rows[0] == &h.all[0] {
+		v.at = nil
+	}
+	return v
+}
+
+// final is the view of what ended.
+func (h *vecHandle) final() view {
+	b := h.b
+	return view{k: len(b.FinalRows), rows: b.FinalRows, obs: b.FinalObs, mask: b.FinalMask, info: b.FinalInfo, kind: viewFinal}
+}
+
+// writeObs writes the observations of v.
+func (h *vecHandle) writeObs(w *wire.Writer, v view) {
+	s := &h.shape
+	if h.view == wire.ViewFlat {
+		s.rowDims[0] = v.k
+		gatherF32(w.Array(wire.F32, s.rowDims...), v.obs, s.obs, 0, s.obs, v.k, v.at)
+		return
+	}
+	w.Map(len(s.parts))
+	for i := range s.parts {
+		p := &s.parts[i]
+		w.Key(p.name)
+		p.dims[0] = v.k
+		if p.mask {
+			gatherBool(w.Array(wire.U8, p.dims...), v.mask, s.mask, v.k, v.at)
+			continue
+		}
+		gatherF32(w.Array(wire.F32, p.dims...), v.obs, s.obs, p.at, p.n, v.k, v.at)
+	}
+}
+
+// writeInfo writes the infos of v: columns, each with booleans that say which rows have it.
+func (h *vecHandle) writeInfo(w *wire.Writer, v view) {
+	ended, forced, drawn := 0, 0, 0
+	if h.notes {
+		for _, i := range v.rows {
+			r := &h.rows[i]
+			if h.ends(i, v.kind) {
+				ended++
+			}
+			if h.forced(i, v.kind) {
+				forced++
+			}
+			if r.drawn && v.kind == viewReset {
+				drawn++
+			}
+		}
+	}
+	showEnded := h.episode && ended > 0
+	n := 2 * len(h.columns)
+	for _, yes := range []bool{h.maskInfo, showEnded, forced > 0, drawn > 0} {
+		if yes {
+			n += 2
+		}
+	}
+	w.Map(n)
+	if h.maskInfo {
+		w.Key(wire.MaskKey)
+		h.shape.maskDims[0] = v.k
+		gatherBool(w.Array(wire.I8, h.shape.maskDims...), v.mask, h.shape.mask, v.k, v.at)
+		w.Key("_" + wire.MaskKey)
+		ones(w.Array(wire.Bool, v.k))
+	}
+	for i := range h.columns {
+		h.writeColumn(w, &h.columns[i], v)
+	}
+	if showEnded {
+		h.writeEpisode(w, v)
+	}
+	if forced > 0 {
+		w.Key(invalidKey)
+		h.flags(w, v, h.forced)
+		w.Key("_" + invalidKey)
+		h.flags(w, v, h.forced)
+	}
+	if drawn > 0 {
+		h.writeSeeds(w, v)
+	}
+}
+
+func ones(dst []byte) {
+	for i := range dst {
+		dst[i] = 1
+	}
+}
+
+// ends says whether row i's part of a view of this kind tells of an episode's end.
+func (h *vecHandle) ends(i int, kind viewKind) bool {
+	switch kind {
+	case viewFinal:
+		return true
+	case viewStep:
+		return h.mode != vec.SameStep && h.b.Kind[i].Last()
+	}
+	return false
+}
+
+// forced says whether row i's part of a view of this kind tells that its action was replaced. In the mode same_step
+// the last step of an episode is told of in the final part.
+func (h *vecHandle) forced(i int, kind viewKind) bool {
+	if !h.rows[i].forced || kind == viewReset {
+		return false
+	}
+	return (kind == viewFinal) == (h.mode == vec.SameStep && h.b.Kind[i].Last())
+}
+
+// flags writes a boolean for each row of v.
+func (h *vecHandle) flags(w *wire.Writer, v view, is func(i int, kind viewKind) bool) {
+	dst := w.Array(wire.Bool, v.k)
+	for p, i := range v.rows {
+		dst[p] = 0
+		if is(i, v.kind) {
+			dst[p] = 1
+		}
+	}
+}
+
+// writeColumn writes one info and which rows have it: NaN is “unknown”, and so is what no number is.
+func (h *vecHandle) writeColumn(w *wire.Writer, c *infoColumn, v view) {
+	w.Key(c.key)
+	dst := w.Array(wire.F64, v.k)
+	n := len(h.spec.Info)
+	value := func(p int) float64 {
+		if c.col != elapsedColumn {
+			at := p
+			if v.at != nil {
+				at = v.at[p]
+			}
+			return v.info[at*n+c.col]
+		}
+		i := v.rows[p]
+		if v.kind != viewFinal && h.mode == vec.SameStep && h.b.Kind[i].Last() {
+			return 0 // the row shows the first step of the next episode
+		}
+		return h.b.Elapsed[i].Seconds()
+	}
+	for p := range v.k {
+		x := value(p)
+		if !isNumber(x) {
+			x = 0
+		}
+		binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(x))
+	}
+	w.Key(c.present)
+	dst = w.Array(wire.Bool, v.k)
+	for p := range v.k {
+		dst[p] = 0
+		if isNumber(value(p)) {
+			dst[p] = 1
+		}
+	}
+}
+
+func isNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// writeEpisode writes returns and lengths of the episodes that v tells the end of.
+func (h *vecHandle) writeEpisode(w *wire.Writer, v view) {
+	w.Key(episodeKey)
+	w.Map(2)
+	w.Key("r")
+	dst := w.Array(wire.F64, v.k)
+	for p, i := range v.rows {
+		x := 0.0
+		if h.ends(i, v.kind) {
+			x = h.rows[i].ret
+		}
+		binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(x))
+	}
+	w.Key("l")
+	dst = w.Array(wire.I64, v.k)
+	for p, i := range v.rows {
+		x := int64(0)
+		if h.ends(i, v.kind) {
+			x = h.rows[i].length
+		}
+		binary.LittleEndian.PutUint64(dst[8*p:], uint64(x))
+	}
+	w.Key("_" + episodeKey)
+	h.flags(w, v, h.ends)
+}
+
+// writeSeeds tells the seeds that the present reset drew.
+func (h *vecHandle) writeSeeds(w *wire.Writer, v view) {
+	w.Key(seedKey)
+	dst := w.Array(wire.U64, v.k)
+	for p, i := range v.rows {
+		seed, _ := h.v.Episode(i)
+		if !h.rows[i].drawn {
+			seed = 0
+		}
+		binary.LittleEndian.PutUint64(dst[8*p:], seed)
+	}
+	w.Key("_" + seedKey)
+	h.flags(w, v, func(i int, _ viewKind) bool { return h.rows[i].drawn })
+}
+
+// writeStep writes the reply to a step or a recv of rows; named says that it lists them.
+func (h *vecHandle) writeStep(w *wire.Writer, re uint32, op string, rows []int, named bool) {
+	b, k := h.b, len(rows)
+	n := 5
+	for _, yes := range []bool{named, len(b.FinalRows) > 0, len(h.failed) > 0} {
+		if yes {
+			n++
+		}
+	}
+	w.Reply(re, op, n)
+	v := h.present(rows, viewStep)
+	w.Key("obs")
+	h.writeObs(w, v)
+	w.Key("r")
+	dst := w.Array(wire.F64, k)
+	for p, i := range rows {
+		binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(b.Reward[i]))
+	}
+	w.Key("te")
+	h.writeKind(w, rows, env.Terminated)
+	w.Key("tr")
+	h.writeKind(w, rows, env.Truncated)
+	w.Key("info")
+	h.writeInfo(w, v)
+	if named {
+		w.Key("ids")
+		gatherI32(w.Array(wire.I32, k), rows)
+	}
+	if len(b.FinalRows) > 0 {
+		f := h.final()
+		w.Key("fin")
+		w.Map(3)
+		w.Key("ids")
+		gatherI32(w.Array(wire.I32, f.k), f.rows)
+		w.Key("obs")
+		h.writeObs(w, f)
+		w.Key("info")
+		h.writeInfo(w, f)
+	}
+	h.writeFaults(w)
+}
+
+func (h *vecHandle) writeKind(w *wire.Writer, rows []int, kind env.Kind) {
+	dst := w.Array(wire.Bool, len(rows))
+	for p, i := range rows {
+		dst[p] = 0
+		if h.b.Kind[i] == kind {
+			dst[p] = 1
+		}
+	}
+}
+
+// writeReset writes the reply to a reset or a restore.
+func (h *vecHandle) writeReset(w *wire.Writer, re uint32, op string, rows []int, named bool) {
+	n := 2
+	for _, yes := range []bool{named, len(h.failed) > 0} {
+		if yes {
+			n++
+		}
+	}
+	if op == wire.OpRestore {
+		n += 4
+	}
+	w.Reply(re, op, n)
+	v := h.present(rows, viewReset)
+	w.Key("obs")
+	h.writeObs(w, v)
+	if op == wire.OpRestore { // unlike a reset it may lead anywhere in an episode
+		w.Key("r")
+		dst := w.Array(wire.F64, len(rows))
+		for p, i := range rows {
+			binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(h.b.Reward[i]))
+		}
+		w.Key("te")
+		h.writeKind(w, rows, env.Terminated)
+		w.Key("tr")
+		h.writeKind(w, rows, env.Truncated)
+		w.Key("first")
+		h.writeKind(w, rows, env.First)
+	}
+	w.Key("info")
+	h.writeInfo(w, v)
+	if named {
+		w.Key("ids")
+		gatherI32(w.Array(wire.I32, len(rows)), rows)
+	}
+	h.writeFaults(w)
+}
+
+// writeFaults lists what failed beside the rows that did not: for each code the environments and the first message.
+func (h *vecHandle) writeFaults(w *wire.Writer) {
+	if len(h.failed) == 0 {
+		return
+	}
+	var codes []wire.Code
+	byCode := map[wire.Code]*wire.Error{}
+	for _, f := range h.failed {
+		e := byCode[f.code]
+		if e == nil {
+			e = &wire.Error{Code: f.code, Msg: f.msg}
+			byCode[f.code], codes = e, append(codes, f.code)
+		}
+		e.Env = append(e.Env, f.row)
+	}
+	w.Key("fault")
+	w.List(len(codes))
+	for _, c := range codes {
+		e := byCode[c]
+		w.Map(3)
+		w.Key("code")
+		w.Str(string(c))
+		w.Key("msg")
+		w.Str(e.Msg)
+		w.Key("env")
+		w.List(len(e.Env))
+		for _, i := range e.Env {
+			w.Int(int64(i))
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"clustergym/env/bridge/wire"
+)
+
+// ring holds the last replies of one lane, each in the buffer that it was written to, so that keeping them costs
+// nothing. One slot more than are kept is the one being written. The session's lock guards everything but the
+// contents of that slot.
+type ring struct {
+	slots []slot
+	at    int // the slot being written
+}
+
+type slot struct {
+	id    uint32 // of the request, 0 = not kept
+	loose bool   // the reply to `open`: clients need not have known the handle
+	w     *wire.Writer
+}
+
+func newRing(keep int) ring { return ring{slots: make([]slot, keep+1)} }
+
+// writer is the empty buffer of the next reply.
+func (r *ring) writer(enc wire.Encoding) *wire.Writer {
+	s := &r.slots[r.at]
+	if s.w == nil {
+		s.w = wire.NewWriter(enc)
+	}
+	s.w.Reset()
+	return s.w
+}
+
+// keep keeps what stands in the slot being written as the reply to request id, and forgets the oldest.
+func (r *ring) keep(id uint32, loose bool) {
+	r.slots[r.at].id, r.slots[r.at].loose = id, loose
+	r.at = (r.at + 1) % len(r.slots)
+	r.slots[r.at].id = 0
+}
+
+// abandon gives the slot being written to whoever writes in it still, and takes an empty one.
+func (r *ring) abandon() { r.slots[r.at].w = nil }
+
+// reply is a kept reply outside its ring.
+type reply struct {
+	id uint32
+	b  []byte
+}
+
+// find is the reply to request id, nil where it is not kept.
+func (s *session) find(id uint32) []byte {
+	for _, l := range s.rings() {
+		for i := range l.kept.slots {
+			if k := &l.kept.slots[i]; k.id == id {
+				return bytes.Clone(k.w.Bytes())
+			}
+		}
+	}
+	for _, r := range s.loose {
+		if r.id == id {
+			return r.b
+		}
+	}
+	return nil
+}
+
+// rings are the lanes whose replies are kept: those of open handles and of the last ones closed.
+func (s *session) rings() []*lane {
+	out := slices.Clone(s.tombs)
+	for _, l := range s.lanes {
+		out = append(out, l)
+	}
+	return out
+}
+
+// unacknowledged are copies of the kept replies that the client does not have, by what it says it has, in the order of
+// the requests. A reply that belongs to no handle, to a closed one that last does not list, or told the client of its
+// handle, counts as received where a later one of any handle was: last may list handle 0 for them.
+func (s *session) unacknowledged(last map[uint32]uint32) []reply {
+	var out []reply
+	newest, there := last[0]
+	if !there {
+		for _, id := range last {
+			newest = max(newest, id)
+		}
+	}
+	for _, l := range s.rings() {
+		seen, there := last[l.h]
+		if !there && s.lanes[l.h] == nil {
+			seen = newest
+		}
+		for i := range l.kept.slots {
+			k := &l.kept.slots[i]
+			if k.id > seen && !(k.loose && (there || k.id <= newest)) {
+				out = append(out, reply{k.id, bytes.Clone(k.w.Bytes())})
+			}
+		}
+	}
+	for _, r := range s.loose {
+		if r.id > newest {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b reply) int { return cmp.Compare(a.id, b.id) })
+	return out
+}
+
+// keepLoose keeps a copy of a reply that belongs to no open handle.
+func (s *session) keepLoose(id uint32, b []byte) {
+	if s.feat&featResume == 0 {
+		return
+	}
+	if len(s.loose) == s.srv.cfg.MaxInflight {
+		s.loose = slices.Delete(s.loose, 0, 1)
+	}
+	s.loose = append(s.loose, reply{id, bytes.Clone(b)})
+}
+
+// bury keeps the replies of a closed handle for a while.
+func (s *session) bury(l *lane) {
+	delete(s.lanes, l.h)
+	if s.feat&featResume == 0 {
+		return
+	}
+	if len(s.tombs) == s.srv.cfg.MaxInflight {
+		s.tombs = slices.Delete(s.tombs, 0, 1)
+	}
+	s.tombs = append(s.tombs, l)
+}

@@ -1,0 +1,394 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"clustergym/env/bridge/wire"
+)
+
+// ticket is what a client must know to come back.
+type ticket struct{ session, token string }
+
+func ticketOf(welcome wire.Map) ticket {
+	s, _ := welcome.Get("session").(string)
+	k, _ := welcome.Get("resume").(string)
+	return ticket{s, k}
+}
+
+// asking is the field resume of hello; last are handles and ids in turn.
+func (k ticket) asking(last ...any) wire.Map {
+	l := wire.Map{}
+	for i := 0; i < len(last); i += 2 {
+		l = append(l, wire.Pair{Key: fmt.Sprint(last[i]), Value: last[i+1]})
+	}
+	return m("session", k.session, "token", k.token, "last", l)
+}
+
+// back connects again as the client that had the ticket.
+func (h *host) back(k ticket, next uint32, last ...any) *peer {
+	h.t.Helper()
+	p := h.connect()
+	p.next = next
+	w := p.hello("resume", k.asking(last...))
+	if ticketOf(w) != k {
+		h.t.Fatalf("welcome %v, want session and token as before", w)
+	}
+	return p
+}
+
+func (h *host) parkedOnes() string { return h.metric("clustergym_sessions_parked", "") }
+
+func TestALostSessionGoesOnWhereItWas(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(2)
+	p.must("step", "h", hd, "a", act(0, 2))
+	p.drop()
+	eventually(t, "parked", func() bool { return h.parkedOnes() == "1" })
+	if got := h.metric("clustergym_sessions", ""); got != "0" {
+		t.Errorf("%s sessions with a connection", got)
+	}
+	p = h.back(k, p.next, hd, p.next-1)
+	// Nothing is sent again: the next message answers the next request.
+	if got := shown(t, p.must("step", "h", hd, "a", act(0, 2))); got != 2 {
+		t.Errorf("step %v, want 2", got)
+	}
+	if got := h.metric("clustergym_resumes_total", ""); got != "1" {
+		t.Errorf("%s resumes", got)
+	}
+}
+
+func TestAReplyThatWasNotReceivedIsSentAgainAndItsRequestNotExecutedTwice(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(1)
+	acked := p.next - 1
+	first := p.ask("step", "h", hd, "a", act(0, 1))
+	second := p.ask("step", "h", hd, "a", act(0, 1))
+	eventually(t, "both executed", func() bool { return h.metric("clustergym_steps_total", "") == "2" })
+	p.drop()
+	p = h.back(k, p.next, hd, acked)
+	for i, id := range []uint32{first, second} {
+		if v := p.recv(); v.Get("re") != int64(id) || shown(t, v) != float64(i+1) {
+			t.Fatalf("%v, want the reply to %d", v, id)
+		}
+	}
+	// Repeated all the same, they give the kept replies.
+	for i, id := range []uint32{first, second} {
+		p.next = id
+		if v := p.must("step", "h", hd, "a", act(0, 1)); shown(t, v) != float64(i+1) {
+			t.Fatalf("request %d was executed twice: %v", id, v)
+		}
+	}
+	if got := shown(t, p.must("step", "h", hd, "a", act(0, 1))); got != 3 {
+		t.Errorf("step %v, want 3", got)
+	}
+	// What came after the resume is no repetition.
+	p.next--
+	p.fails(wire.BadRequest, "step", "h", hd, "a", act(0, 1))
+}
+
+func TestARequestThatNeverArrivedIsExecutedWhenItIsRepeated(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(1)
+	p.drop() // as if the request p.next had been lost
+	p = h.back(k, p.next, hd, p.next-1)
+	if got := shown(t, p.must("step", "h", hd, "a", act(0, 1))); got != 1 {
+		t.Errorf("step %v, want 1", got)
+	}
+}
+
+func TestARequestStillExecutedAtAResumeIsAnsweredOnce(t *testing.T) {
+	h := serve(t, quick())
+	g := newGate()
+	h.hooks.one = g.wait
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(1)
+	acked := p.next - 1
+	p.ask("step", "h", hd, "a", act(1, 1))
+	p.ask("step", "h", hd, "a", act(0, 1))
+	p.must("ping") // they have arrived
+	p.drop()
+	p = h.back(k, acked+1, hd, acked, 0, p.next-1)
+	p.ask("step", "h", hd, "a", act(1, 1))
+	p.ask("step", "h", hd, "a", act(0, 1))
+	p.next++       // the ping's
+	p.must("ping") // the repetitions have arrived
+	g.open()
+	for i := range uint32(2) {
+		if v := p.recv(); v.Get("re") != int64(acked+1+i) || shown(t, v) != float64(i+1) {
+			t.Fatalf("reply %d: %v", i, v)
+		}
+	}
+	if got := shown(t, p.must("step", "h", hd, "a", act(0, 1))); got != 3 {
+		t.Errorf("step %v, want 3", got)
+	}
+}
+
+func TestOnlyTheLastRepliesAreKept(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(1)
+	for range 6 {
+		p.must("step", "h", hd, "a", act(0, 1))
+	}
+	last := p.next - 1
+	p.drop()
+	p = h.back(k, last-4, hd, last)
+	p.fails(wire.BadRequest, "step", "h", hd, "a", act(0, 1))
+	for id := last - 3; id <= last; id++ {
+		if v := p.must("step", "h", hd, "a", act(0, 1)); v.Get("re") != int64(id) {
+			t.Fatalf("%v, want the reply to %d", v, id)
+		}
+	}
+}
+
+func TestRepliesOfClosedHandlesAndOfNoneAreKeptToo(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello())
+	open := p.ask("open", "env", "Walk-v1")
+	p.ask("reset", "h", 1)
+	p.ask("close", "h", 1)
+	fail := p.ask("open", "env", "Nowhere-v0")
+	for range 4 {
+		p.recv()
+	}
+	p.ask("step", "h", 77)
+	p.recv()
+	ping := p.ask("ping", "t", "x")
+	p.recv()
+	p.drop()
+	// The client says that it has nothing.
+	p = h.back(k, p.next)
+	for i, op := range []string{"open", "reset", "close", "error", "error", "ping"} {
+		if v := p.recv(); v.Get("op") != op || v.Get("re") != int64(int(open)+i) {
+			t.Fatalf("%v, want the reply to %s", v, op)
+		}
+	}
+	p.next = fail
+	p.fails(wire.UnknownEnv, "open", "env", "Nowhere-v0")
+	p.next = ping
+	p.must("ping", "t", "y")
+	p.drop()
+	// It has what belongs to no handle up to the failed open.
+	p = h.back(k, p.next, 0, fail, 1, open+2)
+	for i, op := range []string{"error", "ping"} {
+		if v := p.recv(); v.Get("op") != op || v.Get("re") != int64(int(fail)+1+i) {
+			t.Fatalf("%v, want the reply to %s", v, op)
+		}
+	}
+	p.must("ping")
+}
+
+func TestABusyRequestIsBusyAgain(t *testing.T) {
+	h := serve(t, quick())
+	g := newGate()
+	h.hooks.one = g.wait
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(1)
+	acked := p.next - 1
+	for range 4 {
+		p.ask("step", "h", hd, "a", act(1, 1))
+	}
+	p.fails(wire.Busy, "step", "h", hd, "a", act(0, 1))
+	p.drop()
+	p = h.back(k, p.next-1, hd, acked)
+	p.fails(wire.Busy, "step", "h", hd, "a", act(0, 1))
+	g.open()
+	for i := range 4 {
+		if v := p.recv(); shown(t, v) != float64(i+1) {
+			t.Fatalf("%v, want step %d", v, i+1)
+		}
+	}
+}
+
+func TestAResumeNeedsTheRightTokenAndAllRefusalsReadTheSame(t *testing.T) {
+	cfg := quick()
+	cfg.Tokens = []Token{{RoleEnv, "one"}, {RoleAdmin, "two"}}
+	h := serve(t, cfg)
+	p := h.connect()
+	k := ticketOf(p.hello("auth", "one"))
+	none := ticketOf(func() wire.Map {
+		q := h.connect()
+		return q.hello("auth", "one", "feat", []any{})
+	}())
+	refused := func(auth string, r wire.Map) string {
+		t.Helper()
+		q := h.connect()
+		q.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "feat", all, "auth", auth, "resume", r))
+		return q.closedWith(wire.CloseExpired)
+	}
+	want := refused("one", m("session", "feedfeedfeedfeed", "token", k.token, "last", m()))
+	for name, got := range map[string]string{
+		"wrong token":         refused("one", m("session", k.session, "token", "00000000000000000000000000000000")),
+		"empty token":         refused("one", m("session", k.session)),
+		"empty":               refused("one", m()),
+		"not to be resumed":   refused("one", none.asking()),
+		"somebody else's":     refused("two", k.asking()),
+		"ended":               func() string { p.must("bye"); p.closedWith(wire.CloseBye); return refused("one", k.asking()) }(),
+		"the session's no id": refused("one", m("session", "", "token", "")),
+	} {
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestASessionIsKeptOnlyForItsWindow(t *testing.T) {
+	cfg := quick()
+	cfg.ResumeWindow = 20 * time.Millisecond
+	h := serve(t, cfg)
+	p := h.connect()
+	k := ticketOf(p.hello())
+	p.open(3)
+	p.drop()
+	eventually(t, "it has ended", func() bool { return h.sessionsLeft() == 0 && h.hooks.closedEnvs() == 3 })
+	q := h.connect()
+	q.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "feat", all, "resume", k.asking()))
+	q.closedWith(wire.CloseExpired)
+}
+
+func TestASessionIsNotKeptAfterAnOrderlyEnd(t *testing.T) {
+	h := serve(t, quick())
+	for name, end := range map[string]func(p *peer){
+		"close 1000": func(p *peer) {
+			_ = p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(patience))
+		},
+		"a text message": func(p *peer) { _ = p.ws.WriteMessage(websocket.TextMessage, []byte("hello")) },
+		"a websocket frame that must not be": func(p *peer) {
+			_, _ = p.ws.NetConn().Write([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
+		},
+	} {
+		p := h.client()
+		p.open(1)
+		end(p)
+		eventually(t, name+": no session is left", func() bool { return h.sessionsLeft() == 0 })
+	}
+	// But after a code that says nothing of the session's end.
+	p := h.client()
+	_ = p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1001, ""), time.Now().Add(patience))
+	eventually(t, "parked", func() bool { return h.parkedOnes() == "1" })
+}
+
+func TestAResumeTakesOverFromAConnectionThatStillIs(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(1)
+	q := h.back(k, p.next, hd, p.next-1)
+	p.closedWith(wire.CloseTakenOver)
+	if got := shown(t, q.must("step", "h", hd, "a", act(0, 1))); got != 1 {
+		t.Errorf("step %v, want 1", got)
+	}
+}
+
+func TestManyTakeOversAtOnceLeaveOne(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello())
+	hd := p.open(1)
+	const n = 8
+	peers := make([]*peer, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		peers[i] = h.connect()
+	}
+	for i, q := range peers {
+		wg.Go(func() {
+			w := wire.NewWriter(wire.Ext)
+			w.Value(m("op", "hello", "id", 1, "proto", []any{1, 1}, "feat", all, "resume", k.asking(hd, p.next-1)))
+			if err := q.raw(w.Bytes()); err != nil {
+				t.Errorf("client %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	p.closedWith(wire.CloseTakenOver)
+	var mu sync.Mutex
+	left := 0
+	for i, q := range peers {
+		wg.Go(func() {
+			if v, err := q.read(); err != nil || v.Get("op") != "welcome" {
+				t.Errorf("client %d: %v, %v", i, v, err)
+				return
+			}
+			_ = q.ws.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+			_, _, err := q.ws.ReadMessage()
+			if !websocket.IsCloseError(err, wire.CloseTakenOver) {
+				mu.Lock()
+				left++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if left != 1 {
+		t.Errorf("%d connections are left, want 1", left)
+	}
+	if got := h.sessionsLeft(); got != 1 {
+		t.Errorf("%d sessions, want 1", got)
+	}
+}
+
+func TestAResumeKeepsTheSessionsEncoding(t *testing.T) {
+	h := serve(t, quick())
+	p := h.connect()
+	k := ticketOf(p.hello("enc", []any{"mpnp"}))
+	p.drop()
+	q := h.connect()
+	q.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "enc", []any{"ext"}, "resume", k.asking()))
+	q.closedWith(wire.CloseNoVersion)
+	j, _, err := h.dial(wire.SubJSON, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "resume", k.asking()))
+	j.closedWith(wire.CloseNoVersion)
+	q = h.connect()
+	if w := q.hello("enc", []any{"ext", "mpnp"}, "resume", k.asking()); w.Get("enc") != "mpnp" {
+		t.Errorf("enc %v, want mpnp as before", w.Get("enc"))
+	}
+}
+
+func TestAtTheLimitTheOldestParkedSessionMakesRoom(t *testing.T) {
+	cfg := quick()
+	cfg.MaxSessions = 3
+	h := serve(t, cfg)
+	var k [3]ticket
+	var p [3]*peer
+	for i := range p {
+		p[i] = h.connect()
+		k[i] = ticketOf(p[i].hello())
+	}
+	full := h.connect()
+	full.send(m("op", "hello", "id", 1, "proto", []any{1, 1}))
+	full.closedWith(wire.CloseCapacity)
+	for i, n := range []int{1, 0} {
+		p[n].drop()
+		eventually(t, "parked", func() bool { return h.parkedOnes() == strconv.Itoa(i+1) })
+		time.Sleep(time.Millisecond) // so that one is older
+	}
+	h.client()
+	q := h.connect()
+	q.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "resume", k[1].asking()))
+	q.closedWith(wire.CloseExpired)
+	h.back(k[0], 2)
+	p[2].must("ping")
+	if got := h.sessionsLeft(); got != 3 {
+		t.Errorf("%d sessions, want 3", got)
+	}
+}

@@ -1,0 +1,256 @@
+package server
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"clustergym/env/bridge/wire"
+)
+
+func TestARestoredRowContinuesBitForBit(t *testing.T) {
+	for _, mode := range []string{"next_step", "same_step", "disabled"} {
+		for _, enc := range []wire.Encoding{wire.Ext, wire.JSON} {
+			d := newDriver(t, toys(nil))
+			d.enc = enc
+			d.open("Toy-v3", field("n", 4), field("info", "all"), field("autoreset", mode))
+			d.do(wire.OpReset, field("seed", 10))
+			d.pass(4, 2)
+			m := d.do(wire.OpSnapshot, field("ids", []int{3, 1}))
+			is(t, "ids", m.Get("ids"), 3, 1)
+			blob := m.Get("blob")
+			steps := func(ids ...int) (raw []string) {
+				t.Helper()
+				for range 9 {
+					m, err := d.try(wire.OpStep, field("a", i64s(2, 0)), field("ids", ids))
+					if err != nil {
+						raw = append(raw, err.Error())
+						continue
+					}
+					var rows strings.Builder
+					for _, p := range m {
+						if p.Key == "fin" {
+							ids := at(m, "fin", "ids")
+							for _, p := range p.Value.(wire.Map)[1:] {
+								fmt.Fprint(&rows, len(numbers(ids)), p)
+							}
+							continue
+						}
+						if p.Key != "re" && p.Key != "ids" {
+							fmt.Fprint(&rows, p)
+						}
+					}
+					raw = append(raw, rows.String())
+				}
+				return raw
+			}
+			want := steps(3, 1)
+			// Back into the same rows, and into others.
+			for _, ids := range [][]int{{3, 1}, {2, 0}} {
+				m := d.do(wire.OpRestore, field("ids", ids), field("blob", blob))
+				is(t, "obs", at(m, "obs", "aa"), 13, 2, 11, 2)
+				is(t, "mask", at(m, "info", "action_mask"), 1, 0, 1, 1, 1, 0, 1, 1)
+				is(t, "ids", m.Get("ids"), float64(ids[0]), float64(ids[1]))
+				got := steps(ids...)
+				for k := range want {
+					if mode == "disabled" && k >= toyEnd-2 {
+						break // the errors name environments
+					}
+					if got[k] != want[k] {
+						t.Fatalf("%s, %v: step %d after the restored one is\n%s\nwant\n%s", mode, ids, k, got[k], want[k])
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAnotherHandleRestoresASnapshot(t *testing.T) {
+	d := newDriver(t, toys(nil))
+	d.open("Toy-v3", field("n", 2), field("kwargs", wire.Map{field("x", 1)}))
+	d.do(wire.OpReset, field("seed", 10))
+	d.pass(2, 3)
+	blob := d.do(wire.OpSnapshot).Get("blob")
+
+	open := func(f *testFactory, fields ...wire.Pair) *driver {
+		d := newDriver(t, f)
+		d.open("Toy-v3", fields...)
+		return d
+	}
+	// Views and what becomes of masked actions do not matter, nor does a handle that was never reset.
+	e := open(toys(nil), field("n", 2), field("kwargs", wire.Map{field("x", 1)}), field("obs", "flat"), field("autoreset", "disabled"))
+	is(t, "obs", e.do(wire.OpRestore, field("blob", blob)).Get("obs"), 10, 3, 0.5, 11, 3, 0.5)
+	m := e.pass(2, toyEnd-3)
+	is(t, "the episode's length", at(m, "info", "episode", "l"), 5, 5)
+	e.do(wire.OpReset)
+	if seed := theToy(e, 0).seed; seed == 10 {
+		t.Error("the stream has not come with the snapshot")
+	}
+
+	for what, c := range map[string]*driver{
+		"another environment": func() *driver { d := newDriver(t, toys(nil)); d.open("InvalidAction-v1"); return d }(),
+		"other kwargs":        open(toys(nil), field("n", 2), field("kwargs", wire.Map{field("x", 2)})),
+		"another number":      open(toys(nil), field("n", 3), field("kwargs", wire.Map{field("x", 1)})),
+		"a scenario by hash":  open(&testFactory{makers: toys(nil).makers, sha: "s"}, field("n", 2), field("kwargs", wire.Map{field("x", 1)})),
+	} {
+		c.do(wire.OpReset, field("seed", 1))
+		if err := c.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); err.Want == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// The mode same_step has no row that waits, so it cannot take one.
+func TestAnEndedEpisodeDoesNotGoIntoSameStep(t *testing.T) {
+	d := newDriver(t, toys(nil))
+	d.open("Toy-v3", field("autoreset", "disabled"))
+	d.do(wire.OpReset, field("seed", 0))
+	d.pass(1, toyEnd)
+	blob := d.do(wire.OpSnapshot).Get("blob")
+	e := newDriver(t, toys(nil))
+	e.open("Toy-v3", field("autoreset", "same_step"))
+	if err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); !strings.Contains(err.Msg, "has ended") {
+		t.Error(err)
+	}
+}
+
+func TestForeignSnapshotsNeedTheRoleAdmin(t *testing.T) {
+	d := newDriver(t, toys(nil))
+	d.open("Toy-v3")
+	d.do(wire.OpReset, field("seed", 10))
+	d.pass(1, 2)
+	blob := d.do(wire.OpSnapshot).Get("blob")
+	for role, want := range map[Role]wire.Code{RoleEnv: wire.Forbidden, RoleAdmin: "", RoleEnv | RoleAdmin: ""} {
+		e := newDriver(t, toys(nil))
+		e.o.key, e.o.role = []byte("the key of another server"), role
+		e.open("Toy-v3")
+		m, err := e.try(wire.OpRestore, field("blob", blob))
+		if want != "" {
+			if err == nil || err.Code != want {
+				t.Errorf("role %v: %v", role, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("role %v: %v", role, err)
+		}
+		is(t, "obs", at(m, "obs", "aa"), 10, 2)
+	}
+}
+
+// A blob is anything that somebody sends. Whatever it is, it restores to what it says or changes nothing.
+func TestHostileSnapshotsChangeNothing(t *testing.T) {
+	for _, role := range []Role{RoleEnv, RoleAdmin} {
+		d := newDriver(t, toys(nil))
+		d.o.role = role
+		d.open("Toy-v3", field("n", 2))
+		d.do(wire.OpReset, field("seed", 10))
+		d.pass(2, 2)
+		good, _ := d.do(wire.OpSnapshot).Get("blob").([]byte)
+		d.pass(2, 1)
+		check := func(what string, blob []byte) {
+			t.Helper()
+			_, err := d.try(wire.OpRestore, field("blob", blob))
+			if err == nil || err.Code != wire.SnapshotMismatch && (err.Code != wire.Forbidden || role == RoleAdmin) {
+				t.Fatalf("%v, %s: %v", role, what, err)
+			}
+			for i := range 2 {
+				if e := theToy(d, i); e.steps != 3 || e.seed != uint64(10+i) {
+					t.Fatalf("%v, %s: environment %d is at step %d", role, what, i, e.steps)
+				}
+			}
+		}
+		for k := range good {
+			broken := bytes.Clone(good)
+			broken[k] ^= 1 << (k % 8)
+			if role == RoleAdmin && k >= len(good)-sha256.Size {
+				break // without a need for a signature a broken one is none
+			}
+			check(fmt.Sprintf("byte %d", k), broken)
+			check(fmt.Sprintf("cut at %d", k), good[:k])
+		}
+		check("a byte more", append(bytes.Clone(good), 0))
+		check("nothing", []byte{})
+		rng := rand.New(rand.NewPCG(1, 2))
+		noise := make([]byte, 300)
+		for k := range noise {
+			noise[k] = byte(rng.Uint32())
+		}
+		check("noise", noise)
+		// Whoever can sign, or needs not, still cannot write what makes no sense: sums are right here.
+		body := good[:len(good)-seals]
+		for k := len(snapshotMagic); k < len(body); k++ {
+			broken := bytes.Clone(body)
+			broken[k] ^= 0x80
+			check(fmt.Sprintf("byte %d, signed", k), seal(broken, d.o.key))
+		}
+		for k := range body {
+			check(fmt.Sprintf("cut at %d, signed", k), seal(bytes.Clone(body[:k]), d.o.key))
+		}
+		d.fails(wire.BadRequest, wire.OpRestore)
+		d.fails(wire.BadRequest, wire.OpRestore, field("blob", 7))
+		d.do(wire.OpRestore, field("blob", good))
+	}
+}
+
+func TestASnapshotIsSigned(t *testing.T) {
+	d := newDriver(t, toys(nil))
+	d.open("Toy-v3")
+	d.do(wire.OpReset, field("seed", 10))
+	blob := d.do(wire.OpSnapshot).Get("blob").([]byte)
+	n := len(blob)
+	sum := sha256.Sum256(blob[:n-64])
+	m := hmac.New(sha256.New, d.o.key)
+	m.Write(blob[:n-32])
+	if !bytes.Equal(sum[:], blob[n-64:n-32]) || !bytes.Equal(m.Sum(nil), blob[n-32:]) || !strings.HasPrefix(string(blob), "clustergym bridge snapshot 1\n") {
+		t.Errorf("blob %q", blob)
+	}
+	if again := d.do(wire.OpSnapshot).Get("blob").([]byte); !bytes.Equal(again, blob) {
+		t.Error("two snapshots of one state differ")
+	}
+}
+
+func TestASnapshotThatCouldNotComeBackIsTooLarge(t *testing.T) {
+	for _, enc := range []wire.Encoding{wire.Ext, wire.JSON} {
+		d := newDriver(t, toys(nil))
+		d.enc, d.cfg.MaxFrameIn = enc, 4<<10
+		d.open("Toy-v3", field("n", 100))
+		d.do(wire.OpReset, field("seed", 0))
+		e := d.fails(wire.TooLarge, wire.OpSnapshot)
+		if !strings.Contains(e.Want, "name fewer environments in ids") {
+			t.Error(e)
+		}
+		m := d.do(wire.OpSnapshot, field("ids", []int{0, 1, 2}))
+		d.do(wire.OpRestore, field("ids", []int{5, 6, 7}), field("blob", m.Get("blob")))
+	}
+}
+
+func TestWithoutSnapshotsThereAreNone(t *testing.T) {
+	d := newDriver(t, toys(nil))
+	d.open("Bare-v3")
+	d.do(wire.OpReset, field("seed", 0))
+	d.fails(wire.Unsupported, wire.OpSnapshot)
+	d.fails(wire.Unsupported, wire.OpRestore, field("blob", []byte{1}))
+}
+
+// A row that has failed can be restored as well as reset.
+func TestAFailedRowCanBeRestored(t *testing.T) {
+	d := newDriver(t, toys(func(_ int, e *toy) { e.panicAt = 3 }))
+	d.open("Toy-v3", field("n", 2))
+	d.do(wire.OpReset, field("seed", 10))
+	d.pass(2, 1)
+	blob := d.do(wire.OpSnapshot, field("ids", []int{0})).Get("blob")
+	d.pass(2, 1)
+	d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(0, 0)))
+	m := d.do(wire.OpRestore, field("ids", []int{1}), field("blob", blob))
+	is(t, "obs", at(m, "obs", "aa"), 10, 1)
+	d.do(wire.OpStep, field("a", i64s(2)), field("ids", []int{1}))
+	if e := d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(2, 2))); !reflect.DeepEqual(e.Env, []int{0}) {
+		t.Errorf("environments %v", e.Env)
+	}
+}

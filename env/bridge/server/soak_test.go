@@ -1,0 +1,121 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"clustergym/env/bridge/wire"
+)
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// settled waits until no more goroutines than before run, and returns how many there are and the bytes of the heap in use.
+func settled(before int) (goroutines int, heap uint64) {
+	for range 1000 {
+		if goroutines = runtime.NumGoroutine(); goroutines <= before {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	var ms runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&ms)
+	return goroutines, ms.HeapAlloc
+}
+
+// TestNothingPilesUp runs many short lives: sessions that part, sessions that are dropped, parked ones that expire and
+// that are resumed, handles opened and closed, timeouts.
+func TestNothingPilesUp(t *testing.T) {
+	cfg := quick()
+	cfg.ResumeWindow, cfg.StepTimeout = 30*time.Millisecond, 20*time.Millisecond
+	h := serveLogging(t, cfg, &bytes.Buffer{}, discard())
+	h.soak = true
+	round := func() {
+		p := h.connect()
+		k := ticketOf(p.hello())
+		for range 5 {
+			hd := p.open(8)
+			for range 6 {
+				p.must("step", "h", hd, "a", act(0, 8))
+			}
+			p.must("close", "h", hd)
+		}
+		hd := p.open(2)
+		p.drop()
+		p = h.back(k, p.next, hd, p.next-1)
+		p.must("step", "h", hd, "a", act(0, 2))
+		p.drop() // expires
+		if err := h.play(3); err != nil {
+			t.Fatal(err)
+		}
+		q := h.client("feat", []any{})
+		q.open(1)
+		q.drop()
+		h.connect().drop()
+		r := h.client()
+		r.must("bye")
+		r.closedWith(wire.CloseBye)
+		r.ws.Close()
+	}
+	empty := func() {
+		eventually(t, "no session is left", func() bool { return h.sessionsLeft() == 0 })
+		eventually(t, "no connection is left", func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return len(h.conns) == 0
+		})
+	}
+	for range 10 {
+		round()
+	}
+	empty()
+	goroutines, heap := settled(0)
+	rounds := 150
+	if testing.Short() {
+		rounds = 30
+	}
+	for range rounds {
+		round()
+	}
+	empty()
+	after, heapAfter := settled(goroutines)
+	t.Logf("%d goroutines and %d kB, then %d and %d", goroutines, heap>>10, after, heapAfter>>10)
+	if after > goroutines {
+		t.Errorf("%d goroutines have become %d", goroutines, after)
+	}
+	if heapAfter > heap+1<<20 {
+		t.Errorf("%d kB of memory have become %d", heap>>10, heapAfter>>10)
+	}
+	for _, name := range []string{"sessions", "sessions_parked", "handles", "envs", "requests_in_flight"} {
+		if got := h.metric("clustergym_"+name, ""); got != "0" {
+			t.Errorf("%s are %s at the end", name, got)
+		}
+	}
+}
+
+// TestServersLeaveNothingBehind starts and ends servers in the middle of their clients' lives.
+func TestServersLeaveNothingBehind(t *testing.T) {
+	before, _ := settled(0)
+	for i := range 10 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			h := serve(t, quick())
+			p := h.client()
+			hd := p.open(1)
+			p.ask("step", "h", hd, "a", act(0, 1))
+			q := h.client()
+			q.open(2)
+			q.drop()
+			h.connect()
+			h.stop()
+			p.closedWith(wire.CloseDraining)
+		})
+	}
+	if after, _ := settled(before); after > before {
+		t.Errorf("%d goroutines have become %d", before, after)
+	}
+}

@@ -1,0 +1,103 @@
+package control
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"clustergym/env"
+	"clustergym/internal/snap"
+)
+
+const (
+	carLeft, carRight = -1.2, 0.6 // of the track
+	carSpeed          = 0.07      // at most
+	carGoal           = 0.5
+)
+
+// car is Moore's mountain car as Gymnasium computes it. On conversions to float64 see cart.
+type car struct {
+	x, v float64
+}
+
+func (p *car) reset(src *rand.Rand) {
+	p.x, p.v = float64(0.2*src.Float64())-0.6, 0
+}
+
+func (p *car) step(a env.Action, _ *rand.Rand) (float64, env.Kind) {
+	_, cos := sincos(3 * p.x)
+	p.v += float64(float64(a.Disc[0]-1)*0.001) + float64(cos*-0.0025)
+	p.v = min(max(p.v, -carSpeed), carSpeed)
+	p.x = min(max(p.x+p.v, carLeft), carRight)
+	if p.x == carLeft && p.v < 0 {
+		p.v = 0
+	}
+	if p.arrived() {
+		return -1, env.Terminated
+	}
+	return -1, env.Mid
+}
+
+func (p *car) arrived() bool { return p.x >= carGoal && p.v >= 0 }
+
+func (p *car) observe(obs []float32, mask []bool) {
+	obs[0], obs[1] = float32(p.x), float32(p.v)
+	mask[0], mask[1], mask[2] = true, true, true
+}
+
+func (p *car) save(dst []byte) []byte { return snap.F64(snap.F64(dst, p.x), p.v) }
+
+func (p *car) load(r *snap.Reader, _ int, kind env.Kind) bool {
+	p.x, p.v = r.F64(), r.F64()
+	return p.x >= carLeft && p.x <= carRight && math.Abs(p.v) <= carSpeed && p.arrived() == (kind == env.Terminated)
+}
+
+// picture shows the hill, the car on it as o and the goal as F.
+func (p *car) picture(dst []byte) []byte {
+	const cols, rows = 55, 8
+	column := func(x float64) int { return int(math.Round((x - carLeft) / (carRight - carLeft) * (cols - 1))) }
+	var grid [rows][cols]byte
+	for i := range grid {
+		for k := range grid[i] {
+			grid[i][k] = ' '
+		}
+	}
+	put := func(k int, c byte) {
+		x := carLeft + (carRight-carLeft)*float64(k)/(cols-1)
+		height := (1 + math.Sin(3*x)) / 2
+		grid[rows-1-int(math.Round(height*(rows-1)))][k] = c
+	}
+	for k := range cols {
+		put(k, '.')
+	}
+	put(column(carGoal), 'F')
+	put(column(p.x), 'o')
+	for i := range grid {
+		dst = append(append(dst, grid[i][:]...), '\n')
+	}
+	return dst
+}
+
+func mountainCar() definition {
+	return definition{
+		spec: env.Spec{
+			ID: "MountainCar-v0",
+			Obs: []env.Field{
+				{Name: "position", Shape: []int{1}, Low: carLeft, High: carRight, Unit: "1", Doc: "of the car along the track; the valley's bottom is at -0.52, the goal at 0.5"},
+				{Name: "velocity", Shape: []int{1}, Low: -carSpeed, High: carSpeed, Unit: "1/step", Doc: "of the car, to the right"},
+			},
+			Action:   env.ActionSpec{Sizes: []int{3}},
+			MaxSteps: 200, Solved: -110, NoOp: -1,
+		},
+		make: func() problem { return new(car) },
+		about: "A car in a valley is too weak for the hill on its right and must swing to get there. Nothing but the time limit tells good play from bad before " +
+			"the goal has been reached once: a test of exploration. " + sameAsGymnasium,
+		actions: "0 accelerates to the left, 1 not at all, 2 to the right.",
+		rewards: "-1 for every step.",
+		start:   "The position uniformly from -0.6 to -0.4, at rest.",
+		end:     "Terminated when the position is 0.5 or more. Truncated after 200 steps.",
+		answer: "Uniform play never arrives and returns -200. Accelerating to the side to which the car moves returns -119.4 on average, which does not count as solved. " +
+			"Published runs: DQN -100.8 after 120,000 steps (RL Baselines3 Zoo); plain PPO -200 after 500,000 (CleanRL), for it hardly ever sees the goal.",
+		history: "- v0: the first here, the same as Gymnasium's v0.",
+		source:  "Moore, Efficient memory-based learning for robot control, 1990; numbers and order of operations: Gymnasium.",
+	}
+}

@@ -1,0 +1,135 @@
+"""ClusterGym from Python: environments of GPU-cluster scheduling behind Gymnasium's interface.
+
+    >>> import gymnasium, clustergym
+    >>> env = gymnasium.make("clustergym/JobSelect-v1")
+    >>> envs = gymnasium.make_vec("clustergym/JobSelect-v1", num_envs=64)
+
+The environments run in ``gymctl serve``: one that this process starts on its own, or one named by ``url=`` or
+``$CLUSTERGYM_URL``. :class:`Client` speaks the protocol and needs NumPy only; all else needs Gymnasium.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+from .client import Client, Stats
+from .errors import (
+    BadAction,
+    BadFrame,
+    BadHandle,
+    BadKwargs,
+    BadRequest,
+    BadSeed,
+    Busy,
+    Capacity,
+    ClusterGymError,
+    ConnectionLost,
+    Draining,
+    DrainWarning,
+    EnvFault,
+    Forbidden,
+    InternalError,
+    NeedsReset,
+    NotPending,
+    ProtocolError,
+    ProtoMismatch,
+    RemoteError,
+    ReplyTimeout,
+    ServerNotFound,
+    ServerStartError,
+    SessionExpired,
+    SnapshotMismatch,
+    StepTimeout,
+    TakenOver,
+    TooLarge,
+    Unauthorized,
+    UnknownEnv,
+    UnknownOp,
+    Unsupported,
+)
+from .handle import Handle
+from .server import LocalServer, find_gymctl
+
+if TYPE_CHECKING:
+    from .envs import RemoteEnv
+    from .evaluation import evaluate
+    from .registration import ENVIRONMENTS, register
+    from .vector import RemoteVectorEnv
+
+__all__ = [
+    "ENVIRONMENTS",
+    "BadAction",
+    "BadFrame",
+    "BadHandle",
+    "BadKwargs",
+    "BadRequest",
+    "BadSeed",
+    "Busy",
+    "Capacity",
+    "Client",
+    "ClusterGymError",
+    "ConnectionLost",
+    "DrainWarning",
+    "Draining",
+    "EnvFault",
+    "Forbidden",
+    "Handle",
+    "InternalError",
+    "LocalServer",
+    "NeedsReset",
+    "NotPending",
+    "ProtoMismatch",
+    "ProtocolError",
+    "RemoteEnv",
+    "RemoteError",
+    "RemoteVectorEnv",
+    "ReplyTimeout",
+    "ServerNotFound",
+    "ServerStartError",
+    "SessionExpired",
+    "SnapshotMismatch",
+    "Stats",
+    "StepTimeout",
+    "TakenOver",
+    "TooLarge",
+    "Unauthorized",
+    "UnknownEnv",
+    "UnknownOp",
+    "Unsupported",
+    "__version__",
+    "evaluate",
+    "find_gymctl",
+    "register",
+]
+
+# Names that need Gymnasium, looked up when first used.
+_LAZY = {
+    "ENVIRONMENTS": ".registration",
+    "RemoteEnv": ".envs",
+    "RemoteVectorEnv": ".vector",
+    "evaluate": ".evaluation",
+    "register": ".registration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(module, __name__), name)
+
+
+def _register_if_possible() -> None:
+    # Gymnasium is an extra: without it the client alone still works.
+    try:
+        from .registration import register as register_all
+    except ModuleNotFoundError as e:
+        if (e.name or "").split(".")[0] != "gymnasium":
+            raise
+        return
+    register_all()
+
+
+_register_if_possible()

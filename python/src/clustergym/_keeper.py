@@ -1,0 +1,55 @@
+"""The thread that looks after connections nobody uses at the moment: one for the whole process."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .client import Client
+
+__all__ = ["keeper"]
+
+_PERIOD = 1.0
+
+
+class Keeper:
+    """Calls :meth:`Client.tend` of every client once a second, for as long as there are any."""
+
+    def __init__(self) -> None:
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begins anew: threads do not survive a fork, and a lock may have been held at that moment."""
+        self._lock = threading.RLock()  # also taken by finalizers, which may run while it is held
+        self._clients: weakref.WeakSet[Client] = weakref.WeakSet()
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
+
+    def add(self, client: Client) -> None:
+        """Looks after client from now on, until it is discarded or collected."""
+        with self._lock:
+            self._clients.add(client)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="clustergym-keepalive", daemon=True)
+                self._thread.start()
+
+    def discard(self, client: Client) -> None:
+        """Leaves client alone from now on."""
+        with self._lock:
+            self._clients.discard(client)
+
+    def _run(self) -> None:
+        while not self._wake.wait(_PERIOD):
+            with self._lock:
+                clients = list(self._clients)
+                if not clients:
+                    self._thread = None
+                    return
+            for client in clients:
+                client.tend()
+            del clients
+
+
+keeper = Keeper()

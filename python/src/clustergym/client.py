@@ -1,0 +1,703 @@
+"""A session with a server: requests out, replies in, and what to do when the connection breaks.
+
+A thread that waits for its reply reads the socket itself and hands what belongs to others over to them; no reader thread
+stands between the socket and the caller. A connection that nobody has used for ten seconds is looked after by one thread
+for the whole process, which answers the server's pings and resumes what broke.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import ssl
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import server as _server
+from ._keeper import keeper
+from ._version import __version__
+from .codec import decode, encode
+from .errors import (
+    ClusterGymError,
+    ConnectionLost,
+    DrainWarning,
+    ProtocolError,
+    RemoteError,
+    ReplyTimeout,
+    TooLarge,
+    error_from_close,
+    error_from_reply,
+)
+from .transport import Closed, Connection, Lost, as_error, dial, normalize_url
+
+if TYPE_CHECKING:
+    from .handle import Handle
+
+__all__ = ["Client", "Stats"]
+
+PROTOCOL = (1, 1)
+_FEATURES = ("async", "resume", "snapshot", "render", "graph")
+_MAX_ID = (1 << 32) - 1
+_DEFAULT_MAX_FRAME = 64 << 20
+# Codes of a close frame after which the server may still keep the session.
+_RESUMABLE = (1005, 1006, 1011)
+_FIRST_BACKOFF, _LAST_BACKOFF = 0.05, 5.0
+
+
+@dataclass
+class Stats:
+    """What a client has done so far. Times are in seconds, from sending a request until its reply was read."""
+
+    requests: int = 0
+    replies: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+    latency_last: float = 0.0
+    latency_max: float = 0.0
+    latency_sum: float = 0.0
+    resumes: int = 0
+    retries: int = 0
+
+    @property
+    def latency_mean(self) -> float:
+        """Mean seconds a reply took, 0 before the first."""
+        return self.latency_sum / self.replies if self.replies else 0.0
+
+
+class _Pending:
+    """A request without its reply, kept whole so that it can be sent again."""
+
+    __slots__ = ("abandoned", "handle", "head", "op", "sent", "tail")
+
+    def __init__(self, op: str, head: bytes, tail: bytes, handle: Handle | None, sent: float) -> None:
+        self.op = op
+        self.head = head
+        self.tail = tail
+        self.handle = handle
+        self.sent = sent
+        self.abandoned = False
+
+
+_heads: dict[tuple[str, int], bytes] = {}
+
+
+def request_head(op: str, fields: int) -> bytes:
+    """The beginning of a request with so many fields beside op and id, up to where the id stands."""
+    head = _heads.get((op, fields))
+    if head is None:
+        n = fields + 2
+        size = bytes((0x80 | n,)) if n < 16 else b"\xde" + n.to_bytes(2, "big")
+        # The id is always four bytes wide, so that a frame is this head, the id, and the rest.
+        head = _heads[op, fields] = size + encode("op") + encode(op) + encode("id") + b"\xce"
+    return head
+
+
+def fields_of(fields: Mapping[str, Any]) -> bytes:
+    """The rest of a request: its fields, packed one after the other."""
+    return b"".join(encode(part) for pair in fields.items() for part in pair)
+
+
+class Client:
+    """A session with a server.
+
+    Safe to use from several threads. After a fork, or in another process after pickling, it opens a session of its own.
+
+    Args:
+        url: ``ws://host:port``, ``wss://…``, ``http(s)://…`` or ``host:port``. None takes ``$CLUSTERGYM_URL``, and where
+            that is not set starts ``gymctl serve`` for this process (once, shared by all clients, ended with it).
+        token: bearer token; None takes ``$CLUSTERGYM_TOKEN``.
+        timeout: seconds that any wait may last: dialling, a reply, resuming.
+        resume: take a broken connection up again. Off, a break is :class:`ConnectionLost` at once.
+        ca: file of the authorities that may have signed the server's certificate; None takes the system's.
+        cert: file of the client's certificate (with its key, unless ``key`` names another file).
+        key: file of the client certificate's key.
+        context: a TLS context of your own, instead of ca, cert and key.
+        keepalive: seconds without a call after which the process's keep-alive thread looks after the connection; 0 = never.
+        probe: seconds of silence after which a waiting call asks whether the connection lives; after twice as long it
+            counts as broken.
+        max_frame: bytes of the longest reply that is accepted.
+        headers: more headers for the upgrade, as proxies may ask for them.
+
+    Attributes:
+        stats: counts, bytes and latencies so far.
+        limits: what the server allows, as its welcome said: frame_in, envs, handles, inflight, resume_s, ….
+        server: the server's name, version and commit.
+        features: what the server granted of async, resume, snapshot, render and graph.
+        draining: the server is shutting down.
+        notices: the texts of the server's notices.
+
+    Raises:
+        ClusterGymError: one of its subclasses, which name the cause.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        timeout: float = 60.0,
+        *,
+        resume: bool = True,
+        ca: str | os.PathLike[str] | None = None,
+        cert: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
+        context: ssl.SSLContext | None = None,
+        keepalive: float = 10.0,
+        probe: float = 10.0,
+        max_frame: int = _DEFAULT_MAX_FRAME,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        if not timeout > 0:
+            raise ValueError(f"timeout is {timeout!r}, want seconds above 0")
+        self._args: dict[str, Any] = dict(
+            url=url,
+            token=token,
+            timeout=timeout,
+            resume=resume,
+            ca=ca,
+            cert=cert,
+            key=key,
+            context=context,
+            keepalive=keepalive,
+            probe=probe,
+            max_frame=max_frame,
+            headers=headers,
+        )
+        self._begin()
+        try:
+            self._ensure()
+        except BaseException:
+            self._closed = True
+            raise
+
+    def _begin(self) -> None:
+        a = self._args
+        self.timeout = float(a["timeout"])
+        self.stats = Stats()
+        self.limits: dict[str, Any] = {}
+        self.server: dict[str, Any] = {}
+        self.features: frozenset[str] = frozenset()
+        self.draining = False
+        self.notices: list[str] = []
+        self.generation = 0  # counts sessions: a handle of an earlier one has to be opened again
+        self.url = ""
+        self._conn: Connection | None = None
+        self._context: ssl.SSLContext | None = a["context"]
+        self._probe = float(a["probe"])
+        self._rng = random.Random()
+        self._closed = False
+        self._forget()
+        _clients.add(self)
+
+    def _forget(self) -> None:
+        """Drops the session without a word to the server. Also run in a child after a fork, hence the new locks."""
+        if self._conn is not None:
+            self._conn.close()
+        self._conn = None
+        self._session = ""
+        self._resume_token = ""
+        self._next_id = 2  # 1 is hello's
+        self._pending: dict[int, _Pending] = {}
+        self._replies: dict[int, tuple[dict[str, Any], _Pending]] = {}  # read, and not yet asked for
+        self._last_free = 0  # the last reply without a handle
+        self._plock = threading.Lock()  # the order of ids on the wire, and the pending requests
+        self._rlock = threading.Lock()  # whoever reads the socket
+        self._cond = threading.Condition()
+        self._followers = 0
+        self._dial_lock = threading.RLock()
+        self._handles: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+        self.last_used = time.monotonic()
+
+    # Opening.
+
+    def _ensure(self) -> Connection:
+        conn = self._conn
+        if conn is not None:
+            return conn
+        with self._dial_lock:
+            if self._closed:
+                raise ClusterGymError("the client is closed")
+            if self._conn is None:
+                self._open_session()
+            assert self._conn is not None
+            return self._conn
+
+    def _open_session(self) -> None:
+        a = self._args
+        url, token = a["url"] or os.environ.get("CLUSTERGYM_URL"), a["token"]
+        if not url:
+            url = _server.shared(self.timeout).url
+        elif token is None:
+            token = os.environ.get("CLUSTERGYM_TOKEN")
+        self.url = normalize_url(url)
+        self._token = token
+        if self._context is None and (a["ca"] or a["cert"]):
+            context = ssl.create_default_context(cafile=None if a["ca"] is None else os.fspath(a["ca"]))
+            if a["cert"]:
+                context.load_cert_chain(a["cert"], a["key"])
+            self._context = context
+        deadline = time.monotonic() + self.timeout
+        try:
+            self._conn, welcome = self._hello(deadline, None)
+        except (Lost, Closed) as e:
+            raise as_error(e, "connect") from e
+        self.generation += 1
+        self._next_id = 2
+        self._handles.clear()
+        self._session = str(welcome.get("session", ""))
+        self._resume_token = str(welcome.get("resume") or "") if a["resume"] and "resume" in self.features else ""
+        self.draining = False
+        self.last_used = time.monotonic()
+        if a["keepalive"] > 0:
+            keeper.add(self)
+
+    def _hello(self, deadline: float, resume: dict[str, Any] | None) -> tuple[Connection, dict[str, Any]]:
+        """Dials and shakes hands. The connection is closed again where that fails."""
+        left = max(0.001, deadline - time.monotonic())
+        conn = dial(self.url, self._token, left, self._context, self._args["max_frame"], self._args["headers"])
+        try:
+            hello: dict[str, Any] = {
+                "op": "hello",
+                "id": 1,
+                "proto": list(PROTOCOL),
+                "client": {"name": "clustergym", "version": __version__, "lang": "python"},
+                "enc": ["ext"],
+                "feat": list(_FEATURES),
+            }
+            if resume is not None:
+                hello["resume"] = resume
+            conn.send(encode(hello), deadline)
+            conn.wait_briefly(left)
+            try:
+                reply = decode(conn.recv(deadline, self._probe))
+            except TimeoutError:
+                raise ReplyTimeout(f"hello: {self.url} did not answer within {left:g} s", "hello", left) from None
+            except Closed as e:
+                raise error_from_close(e.code, e.reason, "hello") from None
+            if reply.get("op") == "error":
+                raise error_from_reply(reply, "hello")
+            if reply.get("op") != "welcome" or reply.get("re") != 1:
+                raise ProtocolError(f"hello: the server answered {reply.get('op')!r}, want 'welcome'")
+            if not isinstance(reply.get("proto"), int) or not PROTOCOL[0] <= reply["proto"] <= PROTOCOL[1]:
+                raise ProtocolError(
+                    f"hello: protocol version {reply.get('proto')!r}, want {PROTOCOL[0]} to {PROTOCOL[1]}"
+                )
+            if reply.get("enc") != "ext":
+                raise ProtocolError(f"hello: the server chose encoding {reply.get('enc')!r}, want 'ext'")
+            limits = reply.get("limits")
+            self.limits = limits if isinstance(limits, dict) else {}
+            server = reply.get("server")
+            self.server = server if isinstance(server, dict) else {}
+            self.features = frozenset(f for f in reply.get("feat") or () if isinstance(f, str))
+            self._inflight = max(1, int(self.limits.get("inflight") or 4))
+            self._frame_in = int(self.limits.get("frame_in") or (16 << 20))
+        except BaseException:
+            conn.close()
+            raise
+        return conn, reply
+
+    # Requests.
+
+    def request(
+        self,
+        op: str,
+        fields: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        handle: Handle | None = None,
+    ) -> dict[str, Any]:
+        """Sends a request and waits for its reply.
+
+        Args:
+            op: the operation, as ``"ping"``.
+            fields: its fields: None, bool, int, float, str, bytes, NumPy arrays, lists and maps of these.
+            timeout: seconds to wait, None = the client's.
+            handle: the open environments that it is for; its number is sent as the field ``h``.
+
+        Raises:
+            RemoteError: the server refused; the subclass says why.
+            ReplyTimeout: no reply in time.
+            ConnectionLost: the connection broke and could not be resumed.
+        """
+        return self.wait(self.post(op, fields, handle), timeout)
+
+    def post(self, op: str, fields: Mapping[str, Any] | None = None, handle: Handle | None = None) -> int:
+        """Sends a request and returns its id, for :meth:`wait`. Requests of one handle are carried out in order."""
+        self._ensure()
+        fields = dict(fields or {})
+        if handle is not None:
+            fields = {"h": handle.ensure(), **fields}
+        return self.post_packed(op, request_head(op, len(fields)), fields_of(fields), handle)
+
+    def post_packed(self, op: str, head: bytes, tail: bytes, handle: Handle | None) -> int:
+        """:meth:`post` for a request that is packed already, all but its id."""
+        if self._conn is None:
+            self._ensure()
+        if handle is not None and handle.outstanding >= self._inflight:
+            self._make_way(handle)
+        if len(head) + 4 + len(tail) > self._frame_in:
+            size = len(head) + 4 + len(tail)
+            raise TooLarge("too_large", f"a request of {size} bytes, the server takes {self._frame_in}", op=op)
+        now = self.last_used = time.monotonic()
+        pending = _Pending(op, head, tail, handle, now)
+        with self._plock:
+            conn = self._conn
+            if conn is None:
+                raise ConnectionLost(f"{op}: the session was lost meanwhile")
+            rid = self._next_id
+            if rid > _MAX_ID:
+                raise ClusterGymError("this session has used up its 2^32 request ids: open another client")
+            self._next_id = rid + 1
+            self._pending[rid] = pending
+            if handle is not None:
+                handle.outstanding += 1
+            self.stats.requests += 1
+            try:
+                conn.send(head + rid.to_bytes(4, "big") + tail, now + self.timeout)
+            except Lost:
+                pass  # whoever waits for the reply resumes the session, and sends the request again
+        return rid
+
+    def wait(self, rid: int, timeout: float | None = None) -> dict[str, Any]:
+        """Waits for the reply to a posted request. Each reply can be waited for once.
+
+        Raises:
+            As :meth:`request`.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        deadline = time.monotonic() + seconds
+        attempt = 0
+        while True:
+            reply, pending = self._await(rid, deadline, seconds)
+            if reply.get("op") != "error":
+                if reply.get("op") != pending.op:
+                    raise ProtocolError(f"{pending.op}: the server answered {reply.get('op')!r}")
+                return reply
+            error = error_from_reply(reply, pending.op)
+            if error.code != "busy" or self._overtaken(rid, pending.handle):
+                raise error
+            # Nothing was done; the request may be made again, under a new id.
+            pause = self._backoff(attempt, 0.002, 0.25)
+            if time.monotonic() + pause >= deadline:
+                raise error
+            time.sleep(pause)
+            attempt += 1
+            self.stats.retries += 1
+            rid = self.post_packed(pending.op, pending.head, pending.tail, pending.handle)
+
+    def _overtaken(self, rid: int, handle: Handle | None) -> bool:
+        """Whether a later request of the same handle is under way: repeating this one would change their order."""
+        return handle is not None and any(r > rid and p.handle is handle for r, p in list(self._pending.items()))
+
+    def _await(self, rid: int, deadline: float, seconds: float) -> tuple[dict[str, Any], _Pending]:
+        # In this order: whoever reads a reply keeps it before it forgets the request.
+        pending = self._pending.get(rid)
+        done = self._replies.pop(rid, None)
+        if done is not None:
+            return done
+        if pending is None:
+            raise ClusterGymError(f"nothing is under way with id {rid}: replies can be waited for once")
+        try:
+            while done is None:
+                if self._rlock.acquire(blocking=False):
+                    try:
+                        done = self._replies.pop(rid, None)
+                        if done is None:
+                            done = self._read_until(rid, pending, deadline, seconds), pending
+                    finally:
+                        self._rlock.release()
+                        if self._followers:
+                            with self._cond:
+                                self._cond.notify_all()
+                else:
+                    self._follow(rid, pending, deadline, seconds)
+                    done = self._replies.pop(rid, None)
+            return done
+        except BaseException:
+            pending.abandoned = True
+            self._replies.pop(rid, None)
+            raise
+
+    def _follow(self, rid: int, pending: _Pending, deadline: float, seconds: float) -> None:
+        """Waits until another thread has read this reply, or has stopped reading."""
+        with self._cond:
+            self._followers += 1
+            try:
+                while rid not in self._replies and self._rlock.locked():
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise self._timed_out(pending.op, seconds)
+                    self._cond.wait(left)
+            finally:
+                self._followers -= 1
+
+    def _timed_out(self, op: str, seconds: float) -> ReplyTimeout:
+        return ReplyTimeout(f"{op}: {self.url} did not answer within {seconds:g} s", op, seconds)
+
+    def _read_until(
+        self, rid: int, pending: _Pending, deadline: float, seconds: float, keep: bool = False
+    ) -> dict[str, Any]:
+        """Reads until the reply to rid has come. The caller holds the reading lock.
+
+        keep leaves the reply to whoever will wait for it.
+        """
+        if seconds < 1.0 and self._conn is not None:
+            self._conn.wait_briefly(seconds)
+        while True:
+            conn = self._conn
+            if conn is None:
+                raise ConnectionLost(f"{pending.op}: the session was lost meanwhile")
+            try:
+                reply = decode(conn.recv(deadline, self._probe))
+            except (Lost, Closed) as e:
+                self._recover(e, deadline, pending.op)
+                continue
+            except TimeoutError:
+                raise self._timed_out(pending.op, seconds) from None
+            except ProtocolError:
+                self._forget_session()
+                raise
+            if reply.get("re") == rid:
+                if keep:
+                    self._dispatch(reply)
+                else:
+                    self._settle(rid)
+                return reply
+            self._dispatch(reply)
+
+    def _settle(self, rid: int) -> _Pending | None:
+        pending = self._pending.pop(rid, None)
+        if pending is None:
+            return None
+        if pending.handle is not None:
+            pending.handle.outstanding -= 1
+            pending.handle.last = rid
+        else:
+            self._last_free = rid
+        self.last_used = now = time.monotonic()
+        took = now - pending.sent
+        stats = self.stats
+        stats.replies += 1
+        stats.latency_last = took
+        stats.latency_sum += took
+        if took > stats.latency_max:
+            stats.latency_max = took
+        return pending
+
+    def _dispatch(self, reply: dict[str, Any]) -> None:
+        """Keeps a reply for whoever waits for it; takes note of events."""
+        re = reply.get("re")
+        if not isinstance(re, int):
+            self._forget_session()
+            raise ProtocolError(f"a reply to {re!r}, want the id of a request")
+        if re == 0:
+            self._event(reply)
+            return
+        pending = self._pending.get(re)
+        if pending is None:
+            return  # the second copy of a reply, after a resume
+        if not pending.abandoned:
+            self._replies[re] = reply, pending
+        self._settle(re)
+        if self._followers:
+            with self._cond:
+                self._cond.notify_all()
+
+    def _event(self, event: dict[str, Any]) -> None:
+        op = event.get("op")
+        text = str(event.get("msg") or "")
+        if op == "drain":
+            self.draining = True
+            self.notices.append(text or "draining")
+            warnings.warn(DrainWarning(f"{self.url} is shutting down: {text or 'finish what is open'}"), stacklevel=6)
+        elif op == "notice":
+            self.notices.append(text)
+        elif op == "error":
+            # It could not be read which request this was, so one of them will never be answered.
+            raise error_from_reply(event, "frame")
+
+    def _make_way(self, handle: Handle) -> None:
+        """Waits until one of the handle's replies has come, and keeps it."""
+        deadline = time.monotonic() + self.timeout
+        while handle.outstanding >= self._inflight:
+            oldest = next((r for r, p in list(self._pending.items()) if p.handle is handle), None)
+            if oldest is None:
+                return
+            pending = self._pending.get(oldest)
+            if pending is None:
+                continue
+            if self._rlock.acquire(blocking=False):
+                try:
+                    if oldest in self._pending:
+                        self._read_until(oldest, pending, deadline, self.timeout, keep=True)
+                finally:
+                    self._rlock.release()
+                    with self._cond:
+                        self._cond.notify_all()
+            else:
+                self._follow(oldest, pending, deadline, self.timeout)
+
+    # Breaks.
+
+    def _backoff(self, attempt: int, first: float, last: float) -> float:
+        return min(last, first * 2.0 ** min(attempt, 20)) * (0.5 + self._rng.random())
+
+    def _recover(self, cause: Lost | Closed, deadline: float, op: str) -> None:
+        """Resumes the session after a break, or raises what the caller shall see. The caller holds the reading lock."""
+        if self._conn is not None:
+            self._conn.close()
+        if isinstance(cause, Closed) and cause.code not in _RESUMABLE:
+            self._forget_session()
+            raise as_error(cause, op) from None
+        if not self._resume_token or self._closed:
+            self._forget_session()
+            raise as_error(cause, op) from None
+        until = min(deadline, time.monotonic() + float(self.limits.get("resume_s") or 0) + 1)
+        why: Exception = cause
+        attempt = 0
+        while True:
+            last = {str(h): handle.last for h, handle in list(self._handles.items()) if handle.last}
+            if self._last_free:
+                last["0"] = self._last_free
+            resume = {"session": self._session, "token": self._resume_token, "last": last}
+            try:
+                conn, _ = self._hello(min(until, time.monotonic() + 10), resume)
+                break
+            except (Lost, Closed, ReplyTimeout) as e:
+                why = e
+            except ClusterGymError as e:
+                if not (isinstance(e, RemoteError) and e.retry):
+                    self._forget_session()
+                    raise
+                why = e
+            pause = self._backoff(attempt, _FIRST_BACKOFF, _LAST_BACKOFF)
+            attempt += 1
+            if time.monotonic() + pause >= until:
+                raise ConnectionLost(
+                    f"{op}: the connection broke ({cause}) and could not be resumed in time; last: {why}",
+                    reason=str(cause),
+                ) from None
+            time.sleep(pause)
+        with self._plock:
+            self._conn = conn
+            self.stats.resumes += 1
+            for rid, pending in sorted(self._pending.items()):
+                if pending.abandoned:
+                    del self._pending[rid]
+                    if pending.handle is not None:
+                        pending.handle.outstanding -= 1
+                    continue
+                try:
+                    conn.send(pending.head + rid.to_bytes(4, "big") + pending.tail, deadline)
+                except Lost:
+                    break  # the next read finds out
+
+    def _forget_session(self) -> None:
+        """The session is over; the next call opens another one."""
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            conn.close()
+        self._session = self._resume_token = ""
+        self._pending.clear()
+        self._replies.clear()
+
+    def tend(self) -> None:
+        """Called by the keep-alive thread: answers pings, keeps replies that come, resumes what broke."""
+        conn = self._conn
+        if conn is None or self._closed or time.monotonic() - self.last_used < self._args["keepalive"]:
+            return
+        if not self._rlock.acquire(blocking=False):
+            return
+        try:
+            while (frame := conn.poll()) is not None:
+                self._dispatch(decode(frame))
+        except (Lost, Closed) as e:
+            try:
+                self._recover(e, time.monotonic() + min(3.0, self.timeout), "keep-alive")
+            except Exception:
+                pass  # the next call meets the same, and says so
+        except ClusterGymError:
+            pass
+        finally:
+            self._rlock.release()
+            with self._cond:
+                self._cond.notify_all()
+
+    # Ending.
+
+    def close(self) -> None:
+        """Takes leave of the server and closes the connection. Harmless when done twice."""
+        if self._closed:
+            return
+        conn = self._conn
+        if conn is not None and conn.broken is None:
+            try:
+                self.request("bye", timeout=min(2.0, self.timeout))
+            except Exception:
+                pass
+        self._drop()
+
+    def _drop(self) -> None:
+        self._closed = True
+        keeper.discard(self)
+        conn = self._conn
+        if conn is not None:
+            conn.say_goodbye()
+            conn.close()
+        self._conn = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Nothing is waited for here: the collector may run anywhere, also at the interpreter's end.
+        try:
+            if not self._closed:
+                self._drop()
+        except BaseException:
+            pass
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._args["context"] is not None:
+            raise TypeError("a client with a TLS context of its own cannot be pickled: use ca, cert and key")
+        return dict(self._args)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._args = state
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url or 'not connected'!r}{', closed' if self._closed else ''})"
+
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    keeper.after_fork()
+    for client in list(_clients):
+        if not client._closed:
+            client._forget()
+
+
+def _close_all() -> None:
+    # Runs before the process's own server is ended, which then has nothing to wait for.
+    for client in list(_clients):
+        client.close()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,302 @@
+"""One remote environment as a :class:`gymnasium.Env`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.envs.registration import EnvSpec
+
+from .client import Client, Stats
+from .errors import ClusterGymError, ProtocolError
+from .handle import Handle
+from .infos import row_info
+from .spaces import Batch, parse_space
+
+__all__ = ["NAMESPACE", "RemoteEnv"]
+
+#: The namespace of the environments' ids in Gymnasium's registry.
+NAMESPACE = "clustergym"
+
+
+def open_fields(
+    obs: str,
+    mask: Sequence[str],
+    invalid: str,
+    penalty: float | None,
+    info: str | Sequence[str],
+    autoreset: str,
+    kwargs: Mapping[str, Any] | None,
+    more: Mapping[str, Any],
+    render_mode: str | None,
+) -> dict[str, Any]:
+    """The fields of the protocol's ``open`` that both kinds of environments share."""
+    both = sorted(set(kwargs or {}) & set(more))
+    if both:
+        raise TypeError(f"given twice, in kwargs and by name: {', '.join(both)}")
+    return {
+        "kwargs": {**(kwargs or {}), **more},
+        "autoreset": autoreset,
+        "obs": obs,
+        "mask": [mask] if isinstance(mask, str) else list(mask),
+        "invalid": invalid,
+        "penalty": penalty,
+        "info": info if isinstance(info, str) else list(info),
+        "render_mode": render_mode,
+    }
+
+
+def new_spec(handle: Handle, env_id: str, entry_point: str, kwargs: dict[str, Any]) -> EnvSpec:
+    """What Gymnasium wants to know of an environment that was made without it; its ``make`` makes another."""
+    threshold = handle.spec.get("reward_threshold")
+    return EnvSpec(
+        id=f"{NAMESPACE}/{env_id}",
+        entry_point=entry_point,
+        reward_threshold=float(threshold) if isinstance(threshold, (int, float)) else None,
+        kwargs=kwargs,
+    )
+
+
+class RemoteEnv(gym.Env[Any, Any]):
+    """One environment on a server.
+
+    Every argument that is not named here goes to the environment: ``RemoteEnv("JobSelect-v1", load=0.9)``. Those whose
+    names are taken go through ``kwargs``.
+
+    Observations are NumPy arrays of exactly the space's types, the caller's own; rewards are ``float``, flags ``bool``.
+    ``info`` has ``action_mask`` (int8, 1 = legal) where the actions are discrete, ``episode`` (``r``: return, ``l``:
+    length) with an episode's last step, and what the environment reports. An action that is masked is replaced or
+    refused, as ``invalid`` says; one outside the space is always :class:`~clustergym.BadAction`.
+
+    The episode's end needs :meth:`reset`; a step after it is :class:`~clustergym.NeedsReset`. ``reset(seed=s)`` begins
+    the stream of episodes of seed s, ``reset()`` its next episode. Options are the environment's: ``split`` and
+    ``window`` name a piece of a workload, ``task`` a task.
+
+    Args:
+        env_id: as ``"JobSelect-v1"``.
+        url: the server; None = ``$CLUSTERGYM_URL``, else a server of this process's own.
+        token: None = ``$CLUSTERGYM_TOKEN``.
+        client: a session to share; url, token, timeout and client_options are then not used.
+        timeout: seconds that any wait may last.
+        render_mode: ``"ansi"`` or None.
+        obs: ``"dict"``, ``"flat"`` or ``"graph"``.
+        mask: where action masks go: ``"info"``, ``"obs"``, both, or nowhere.
+        invalid: what a masked action does: ``"noop"`` takes the environment's own "do nothing" (or the lowest legal action)
+            instead, ``"penalty"`` does too and takes penalty off the reward, ``"error"`` refuses it.
+        penalty: None = the server's 0.1.
+        info: ``"episode"``, ``"none"`` or a list of keys.
+        copy: False returns read-only arrays without copying.
+        kwargs: arguments of the environment.
+        client_options: more arguments of :class:`~clustergym.Client`, as ``{"ca": "ca.pem"}``.
+
+    Attributes:
+        stats: the session's counts and latencies.
+        handle: the protocol's side of this environment; ``handle.meta`` is what it tells about itself.
+
+    Raises:
+        ClusterGymError: a subclass names the cause, here and from every method.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+
+    def __init__(
+        self,
+        env_id: str,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        client: Client | None = None,
+        timeout: float = 60.0,
+        render_mode: str | None = None,
+        obs: str = "dict",
+        mask: Sequence[str] = ("info",),
+        invalid: str = "noop",
+        penalty: float | None = None,
+        info: str | Sequence[str] = "episode",
+        copy: bool = True,
+        kwargs: Mapping[str, Any] | None = None,
+        client_options: Mapping[str, Any] | None = None,
+        **env_kwargs: Any,
+    ) -> None:
+        self._closed = True  # until it is open, so that a failure here leaves nothing to close
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"render_mode is {render_mode!r}, want None or one of {self.metadata['render_modes']}")
+        fields = open_fields(obs, mask, invalid, penalty, info, "disabled", kwargs, env_kwargs, render_mode)
+        self._init = dict(
+            env_id=env_id, url=url, token=token, client=client, timeout=timeout, render_mode=render_mode, obs=obs,
+            mask=mask, invalid=invalid, penalty=penalty, info=info, copy=copy, kwargs=fields["kwargs"],
+            client_options=client_options,
+        )  # fmt: skip
+        self._own = client is None
+        self.client = client or Client(url, token, timeout, **(client_options or {}))
+        try:
+            self.handle = Handle(self.client, env_id, 1, fields)
+            self.observation_space = parse_space(self.handle.obs_space)
+            self.action_space = parse_space(self.handle.act_space)
+        except BaseException:
+            if self._own:
+                self.client.close()
+            raise
+        self.render_mode = render_mode
+        self.copy = copy
+        self._batch = Batch(self.observation_space, 1)
+        self._discrete = type(self.action_space) is gym.spaces.Discrete
+        self._mask: npt.NDArray[Any] | None = None
+        self._masked = tuple(fields["mask"])
+        self._closed = False
+        given = {key: value for key, value in self._init.items() if value != _DEFAULTS.get(key, ...)}
+        self.spec = new_spec(self.handle, env_id, "clustergym.envs:RemoteEnv", given)
+
+    @property
+    def stats(self) -> Stats:
+        """Counts, bytes and latencies of the session."""
+        conn, stats = self.client._conn, self.client.stats
+        if conn is not None:
+            stats.bytes_in, stats.bytes_out = conn.bytes_in, conn.bytes_out
+        return stats
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode; returns its first observation and info."""
+        super().reset(seed=seed)
+        self._check_open()
+        handle = self.handle
+        reply = handle.wait(handle.post_reset(None if seed is None else int(seed), None, options))
+        return self._first(reply)
+
+    def _first(self, reply: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        obs = reply.get("obs")
+        self._batch.check(obs)
+        info = reply.get("info")
+        self._keep_mask(obs, info)
+        return self._batch.one(obs, 0, self.copy), row_info(info)
+
+    def _keep_mask(self, obs: Any, info: Any) -> None:
+        where = info if info and "action_mask" in info else obs
+        self._mask = where.get("action_mask") if type(where) is dict else None
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes an action; returns observation, reward, terminated, truncated and info."""
+        if self._closed:
+            self._check_open()
+        handle = self.handle
+        if self._discrete:
+            rid = handle.post_index(index(action))
+        else:
+            rid = handle.post_step(batch_action(self.action_space, action, 1))
+        reply = handle.wait(rid)
+        try:
+            obs, info = reply["obs"], reply.get("info")
+            reward, terminated, truncated = reply["r"].item(), reply["te"].item(), reply["tr"].item()
+        except (KeyError, AttributeError, ValueError) as e:
+            raise ProtocolError(f"step: the reply lacks {e}, or has more than one row") from e
+        self._batch.check(obs)
+        self._keep_mask(obs, info)
+        return self._batch.one(obs, 0, self.copy), reward, terminated, truncated, row_info(info)
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Which actions are legal now, bool [actions]; for several factors one after the other."""
+        self._check_open()
+        mask = self._mask
+        if mask is None:
+            mask = self.handle.request("masks").get("mask")
+        if not isinstance(mask, np.ndarray):
+            raise ClusterGymError(f"{self.handle.env} has no action masks")
+        legal: npt.NDArray[np.bool_] = mask[0].astype(np.bool_)
+        return legal
+
+    def render(self) -> Any:
+        """The environment as text where render_mode is ``"ansi"``, None without one."""
+        self._check_open()
+        if self.render_mode is None:
+            gym.logger.warn('render() needs a render mode: make the environment with render_mode="ansi"')
+            return None
+        return frames(self.handle.request("render", {"ids": [0], "mode": self.render_mode}), 1)[0]
+
+    def snapshot(self) -> bytes:
+        """The environment's whole state, random streams included. It can be restored into any environment of the same
+        id and arguments on the same server."""
+        self._check_open()
+        return blob_of(self.handle.request("snapshot", {"ids": [0]}))
+
+    def restore(self, blob: bytes) -> tuple[Any, dict[str, Any]]:
+        """Continues from a snapshot; returns the observation and info that were current then."""
+        self._check_open()
+        return self._first(self.handle.request("restore", {"ids": [0], "blob": blob}))
+
+    def remote_call(self, method: str, args: Mapping[str, Any] | None = None) -> Any:
+        """Calls a method of the environment: ``set_task``, ``get_task``, ``sample_tasks``, ``metrics``, ``heuristic``."""
+        self._check_open()
+        ret = self.handle.request("call", {"method": method, "args": dict(args or {}), "ids": [0]}).get("ret")
+        return ret[0] if isinstance(ret, (list, np.ndarray)) and len(ret) == 1 else ret
+
+    def close(self) -> None:
+        """Closes the environment, and its session where it has one of its own. Harmless when done twice."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._own:
+            self.client.close()
+        else:
+            self.handle.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClusterGymError(f"{self._init['env_id']} is closed")
+
+    def __del__(self) -> None:
+        # Without waiting: a client of its own says goodbye when it is collected itself.
+        self._closed = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self._init)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+_DEFAULTS: dict[str, Any] = dict(
+    url=None, token=None, client=None, timeout=60.0, render_mode=None, obs="dict", mask=("info",), invalid="noop",
+    penalty=None, info="episode", copy=True, kwargs={}, client_options=None,
+)  # fmt: skip
+
+
+def batch_action(space: gym.Space[Any], action: Any, n: int) -> Any:
+    """n actions as the protocol sends them: one action is wrapped into a batch of one.
+
+    Raises:
+        TypeError: numbers with fractions where the space has none.
+        ValueError: another shape.
+    """
+    if isinstance(space, gym.spaces.Dict):
+        return {key: batch_action(sub, action[key], n) for key, sub in space.spaces.items()}
+    a = np.asarray(action)
+    if isinstance(space, gym.spaces.Box):
+        a = a.astype(space.dtype, copy=False)
+    elif a.dtype.kind not in "iu":
+        raise TypeError(f"action has type {a.dtype}, want integers for {space}")
+    want = (n, *(space.shape or ()))
+    if a.shape != want:
+        if n == 1 and a.shape == want[1:]:
+            return a.reshape(want)
+        raise ValueError(f"action has shape {a.shape}, want {want[1:] if n == 1 else want}")
+    return a
+
+
+def frames(reply: Mapping[str, Any], n: int) -> list[Any]:
+    """What a render reply shows, one entry per environment."""
+    shown = reply.get("render")
+    if not isinstance(shown, (list, np.ndarray)) or len(shown) != n:
+        raise ProtocolError(f"render: want {n} frames, got {type(shown).__name__}")
+    return [f.copy() if isinstance(f, np.ndarray) else f for f in shown]
+
+
+def blob_of(reply: Mapping[str, Any]) -> bytes:
+    """The snapshot in a reply."""
+    blob = reply.get("blob")
+    if not isinstance(blob, bytes):
+        raise ProtocolError(f"snapshot: blob is {type(blob).__name__}, want bytes")
+    return blob

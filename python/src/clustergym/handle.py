@@ -1,0 +1,163 @@
+"""Open environments of a session, by the protocol's own words and without Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .client import fields_of, request_head
+from .codec import Array, array_prefix, encode
+from .errors import ClusterGymError, ProtocolError
+
+if TYPE_CHECKING:
+    from .client import Client
+
+__all__ = ["Handle"]
+
+_ONE_INDEX = ("index",)
+
+
+class Handle:
+    """n environments of one id, opened in a client's session.
+
+    When the client had to begin a new session (after a fork, in another process, after a loss that could not be resumed)
+    the environments are opened again at the next call; they then need a reset, and say so.
+
+    Args:
+        client: the session.
+        env: the environment's id, as ``"JobSelect-v1"``.
+        n: how many.
+        fields: further fields of the protocol's ``open``: kwargs, autoreset, obs, mask, invalid, info, ….
+
+    Attributes:
+        obs_space, act_space: the spaces of one environment, as the protocol describes them.
+        spec: id, version, max_episode_steps, reward_threshold, reward_range, scenario_sha.
+        meta: what else the environment tells about itself.
+        tasks: the parameters of its task family, None where it has none.
+    """
+
+    def __init__(self, client: Client, env: str, n: int = 1, fields: Mapping[str, Any] | None = None) -> None:
+        self.client = client
+        self.env = env
+        self.n = n
+        self.outstanding = 0
+        self.last = 0  # id of the last reply
+        self.h = 0
+        self._generation = -1
+        self._fields = {key: value for key, value in (fields or {}).items() if value is not None}
+        self._closed = False
+        self._step_key: tuple[Any, ...] | None = None
+        self._step_head = self._step_start = b""
+        self.ensure()
+
+    def ensure(self) -> int:
+        """The handle's number, after opening it where this session has not yet."""
+        if self._generation == self.client.generation and self.client._conn is not None:
+            return self.h
+        if self._closed:
+            raise ClusterGymError(f"{self.env} is closed")
+        self.client._ensure()
+        generation = self.client.generation
+        if self._generation == generation:
+            return self.h
+        reply = self.client.request("open", {"env": self.env, "n": self.n, **self._fields})
+        h = reply.get("h")
+        if not isinstance(h, int):
+            raise ProtocolError(f"open: handle is {h!r}, want an integer")
+        self.obs_space, self.act_space = reply.get("obs_space"), reply.get("act_space")
+        spec, meta = reply.get("spec"), reply.get("meta")
+        self.spec: dict[str, Any] = spec if isinstance(spec, dict) else {}
+        self.meta: dict[str, Any] = meta if isinstance(meta, dict) else {}
+        self.tasks = reply.get("tasks")
+        self.h, self.outstanding, self.last = h, 0, 0
+        self._generation = generation
+        self._step_key = None
+        self.client._handles[h] = self
+        return h
+
+    def request(self, op: str, fields: Mapping[str, Any] | None = None, timeout: float | None = None) -> dict[str, Any]:
+        """Sends a request for these environments and waits for its reply."""
+        return self.client.request(op, fields, timeout, self)
+
+    def post_reset(
+        self,
+        seed: int | Sequence[int | None] | None = None,
+        which: Array | None = None,
+        options: Any = None,
+    ) -> int:
+        """Posts a reset of all environments, or of those where which is true; wait for it with :meth:`wait`."""
+        fields: dict[str, Any] = {}
+        if seed is not None:
+            fields["seed"] = seed
+        if which is not None:
+            fields["which"] = which
+        if options:
+            fields["options"] = options
+        return self.client.post("reset", fields, self)
+
+    def post_step(self, actions: Any, op: str = "step", ids: Array | None = None) -> int:
+        """Posts a step.
+
+        Args:
+            actions: an array of one action per environment, or a map of such arrays.
+            op: ``"step"``, or ``"send"`` for environments opened with ``recv="any"``.
+            ids: the environments that step, in the order of actions; None = all.
+        """
+        if self._generation != self.client.generation or self.client._conn is None:
+            self.ensure()
+        if ids is None and type(actions) is np.ndarray:
+            # The same bytes go out with every step but for the actions themselves.
+            if self._step_key is None or self._step_key != (op, actions.dtype, actions.shape):
+                start = fields_of({"h": self.h}) + encode("a") + array_prefix(actions.dtype, actions.shape)
+                self._step_key = (op, actions.dtype, actions.shape)
+                self._step_start, self._step_head = start, request_head(op, 2)
+            return self.client.post_packed(op, self._step_head, self._step_start + actions.tobytes(), self)
+        fields = {"h": self.h, "a": actions}
+        if ids is not None:
+            fields["ids"] = ids
+        return self.client.post_packed(op, request_head(op, len(fields)), fields_of(fields), self)
+
+    def post_index(self, action: int) -> int:
+        """Posts a step of one environment with a single discrete action."""
+        if self._generation != self.client.generation or self.client._conn is None:
+            self.ensure()
+        if self._step_key != _ONE_INDEX:
+            self._step_key = _ONE_INDEX
+            self._step_start = fields_of({"h": self.h}) + encode("a") + array_prefix(np.dtype(np.int64), (1,))
+            self._step_head = request_head("step", 2)
+        data = action.to_bytes(8, "little", signed=True)
+        return self.client.post_packed("step", self._step_head, self._step_start + data, self)
+
+    def wait(self, rid: int, timeout: float | None = None) -> dict[str, Any]:
+        """Waits for the reply to a posted request."""
+        return self.client.wait(rid, timeout)
+
+    def close(self) -> None:
+        """Closes the environments on the server. Harmless when done twice, or when the connection is gone."""
+        if self._closed:
+            return
+        self._closed = True
+        client = self.client
+        if client.closed or client._conn is None or client.generation != self._generation:
+            return
+        try:
+            client.request("close", {"h": self.h}, timeout=min(5.0, client.timeout))
+        except Exception:
+            pass  # the session's end closes them too
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"client": self.client, "env": self.env, "n": self.n, "fields": self._fields, "closed": self._closed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.client, self.env, self.n = state["client"], state["env"], state["n"]
+        self._fields, self._closed = state["fields"], state["closed"]
+        self.outstanding = self.last = self.h = 0
+        self._generation = -1
+        self._step_key = None
+        self._step_head = self._step_start = b""
+        self.obs_space = self.act_space = self.tasks = None
+        self.spec, self.meta = {}, {}
+        if not self._closed:
+            self.ensure()

@@ -1,0 +1,37 @@
+"""The environments in Gymnasium's registry, so that ``gymnasium.make("clustergym/JobSelect-v1")`` finds them."""
+
+from __future__ import annotations
+
+from gymnasium.envs.registration import register as _register
+from gymnasium.envs.registration import registry
+
+from .envs import NAMESPACE
+
+__all__ = ["ENVIRONMENTS", "register"]
+
+#: The ids a server knows, each with the mean return that counts as solved (None where there is none). Registering must
+#: not start a server, so they stand here; a test holds them against ``gymctl envs --json``.
+ENVIRONMENTS: dict[str, float | None] = {
+    "JobSelect-v1": None,
+}
+
+
+def register() -> None:
+    """Registers all environments under ``clustergym/``. What is registered already is left alone.
+
+    Importing :mod:`clustergym` does this; so does ``gymnasium.make("clustergym:clustergym/JobSelect-v1")``, and a
+    Gymnasium that loads the entry points of its group ``gymnasium.envs``.
+
+    The server cuts episodes short, so ``max_episode_steps`` stays unset: Gymnasium's own limit would do it again.
+    """
+    for env_id, threshold in ENVIRONMENTS.items():
+        name = f"{NAMESPACE}/{env_id}"
+        if name in registry:
+            continue
+        _register(
+            id=name,
+            entry_point="clustergym.envs:RemoteEnv",
+            vector_entry_point="clustergym.vector:RemoteVectorEnv",
+            reward_threshold=threshold,
+            kwargs={"env_id": env_id},
+        )

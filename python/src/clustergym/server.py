@@ -1,0 +1,205 @@
+"""A server of one's own: ``gymctl serve`` as a child process, on a free port of the loopback interface."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from .errors import ServerNotFound, ServerStartError
+
+__all__ = ["LocalServer", "find_gymctl", "shared"]
+
+
+def find_gymctl() -> str:
+    """The ``gymctl`` to start: ``$CLUSTERGYM_GYMCTL``, else the one inside this package, else the one on the PATH.
+
+    Raises:
+        ServerNotFound: there is none; the message says where it was looked for.
+    """
+    name = "gymctl.exe" if os.name == "nt" else "gymctl"
+    named = os.environ.get("CLUSTERGYM_GYMCTL")
+    if named:
+        if not os.path.isfile(named):
+            raise ServerNotFound(f"CLUSTERGYM_GYMCTL names {named!r}, which is no file")
+        return named
+    inside = Path(__file__).with_name("bin") / name
+    if inside.is_file():
+        return str(inside)
+    on_path = shutil.which(name)
+    if on_path:
+        return on_path
+    raise ServerNotFound(
+        f"no {name} to start: $CLUSTERGYM_GYMCTL is not set, {inside} is not there, and none is on the PATH. "
+        "Install the package with its binary, or name a running server with url= or $CLUSTERGYM_URL"
+    )
+
+
+class LocalServer:
+    """A running ``gymctl serve``.
+
+    It ends with :meth:`close`, with this process however that ends (its standard input then ends too, and
+    ``--until-eof`` makes it look for that), and when it is collected.
+
+    Args:
+        args: more arguments, as ``("--max-envs", "8192")``.
+        timeout: seconds until it has to say its address.
+        gymctl: the binary, None = :func:`find_gymctl`'s.
+
+    Attributes:
+        url: its address, as ``"ws://127.0.0.1:40123"``.
+        pid: its process id.
+
+    Raises:
+        ServerNotFound: there is no binary.
+        ServerStartError: it ended at once or said nothing in time; the message has what it wrote.
+    """
+
+    def __init__(self, args: Sequence[str] = (), timeout: float = 30.0, gymctl: str | None = None) -> None:
+        self._owner = os.getpid()
+        command = [gymctl or find_gymctl(), "serve", "--addr", "127.0.0.1:0", "--json", "--until-eof"]
+        # It ends with its owner, whose sessions end too: there is nobody left to drain for.
+        command += ["--drain-timeout", "1s", *args]
+        # What it logs goes to a file: nobody reads a pipe all the time, and a full one would stop it.
+        self._log: IO[bytes] = tempfile.TemporaryFile(prefix="clustergym-serve-")
+        try:
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                # Ctrl-C in a terminal goes to the whole group; the server shall outlive it until its owner has ended.
+                start_new_session=os.name != "nt",
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+        except OSError as e:
+            self._log.close()
+            raise ServerStartError(f"cannot start {command[0]}: {e}") from e
+        self.pid = self._process.pid
+        try:
+            self.url = "ws://" + self._address(timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def _address(self, timeout: float) -> str:
+        """The first line of its standard output, read by a thread because not every system can wait for a pipe."""
+        assert self._process.stdout is not None
+        out, lines = self._process.stdout, []
+        reader = threading.Thread(target=lambda: lines.append(out.readline()), daemon=True)
+        reader.start()
+        reader.join(timeout)
+        if reader.is_alive():
+            self._process.kill()
+            reader.join(5)
+            raise ServerStartError(f"gymctl serve did not say its address within {timeout:g} s: {self.log()}")
+        try:
+            address = json.loads(lines[0])["addr"]
+        except (ValueError, KeyError, TypeError, IndexError):
+            time.sleep(0.05)  # the last words may still be on their way to the log
+            raise ServerStartError(f"gymctl serve did not start: {self.log() or lines!r}") from None
+        return str(address)
+
+    def log(self, last: int = 2000) -> str:
+        """The end of what it has logged, at most so many bytes."""
+        try:
+            size = self._log.seek(0, os.SEEK_END)
+            self._log.seek(max(0, size - last))
+            return self._log.read().decode("utf-8", "replace").strip()
+        except (OSError, ValueError):
+            return ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it still runs."""
+        if self._owner != os.getpid():
+            try:
+                os.kill(self.pid, 0)
+            except OSError:
+                return False
+            return True
+        return self._process.poll() is None
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Ends it, gently first. In a child of the process that started it this only lets go of it."""
+        process: subprocess.Popen[bytes] | None = getattr(self, "_process", None)
+        if process is None:
+            return
+        if self._owner != os.getpid():
+            self.let_go()
+            return
+        if process.stdin is not None:
+            try:
+                process.stdin.close()
+            except OSError:
+                pass
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+        if process.stdout is not None:
+            process.stdout.close()
+        self._log.close()
+
+    def let_go(self) -> None:
+        """In a forked child: closes its copies of the pipes, so that the server still notices its owner's end."""
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            if stream is not None:
+                try:
+                    stream.close()
+                except (OSError, ValueError, RuntimeError):
+                    pass
+        self._process.returncode = 0  # not a child of this process: nothing to reap, nothing to warn about
+
+    def __enter__(self) -> LocalServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close(1.0)
+        except BaseException:
+            pass
+
+
+_shared: LocalServer | None = None
+_lock = threading.Lock()
+
+
+def shared(timeout: float = 30.0) -> LocalServer:
+    """The server that all clients of this process share; started at the first call, and again if it has died."""
+    global _shared
+    with _lock:
+        if _shared is None or not _shared.running:
+            _shared = LocalServer(timeout=timeout)
+        return _shared
+
+
+def _close_shared() -> None:
+    if _shared is not None:
+        _shared.close()
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
+    if _shared is not None and _shared._owner != os.getpid():
+        _shared.let_go()
+
+
+atexit.register(_close_shared)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,217 @@
+"""Environments of a server as Tianshou has them: observations ``{"obs": …, "mask": …}``, which its policies look for.
+
+::
+
+    from tianshou.data import Collector, VectorReplayBuffer
+    from clustergym.tianshou import RemoteTianshouVecEnv
+
+    envs = RemoteTianshouVecEnv("JobSelect-v1", 16, obs="flat")
+    collector = Collector(algorithm, envs, VectorReplayBuffer(50_000, 16))
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, Mapping, Sequence
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+
+try:
+    from tianshou.env.venvs import BaseVectorEnv
+except ImportError as e:
+    raise ImportError("clustergym.tianshou needs Tianshou: pip install 'clustergym[tianshou]'") from e
+
+from .envs import RemoteEnv, batch_action
+from .infos import row_info
+from .vector import RemoteVectorEnv
+
+__all__ = ["RemoteTianshouEnv", "RemoteTianshouVecEnv"]
+
+
+def _space(observation: gym.Space[Any], action: gym.Space[Any]) -> gym.Space[Any]:
+    """Observations as they are where actions have no masks, else with the mask beside them."""
+    if isinstance(action, spaces.Discrete):
+        actions = int(action.n)
+    elif isinstance(action, spaces.MultiDiscrete):
+        actions = int(action.nvec.sum())
+    else:
+        return observation
+    return spaces.Dict([("obs", observation), ("mask", spaces.MultiBinary(actions))])
+
+
+class RemoteTianshouEnv(gym.Env[Any, Any]):
+    """One environment whose observations are ``{"obs": …, "mask": …}``, for Tianshou's own vector environments.
+
+    Actions without masks, real numbers, leave the observations as they are.
+
+    Args:
+        env_id: as ``"JobSelect-v1"``.
+        **options: arguments of :class:`~clustergym.RemoteEnv`: ``url``, ``obs="flat"``, ….
+    """
+
+    metadata: dict[str, Any] = RemoteEnv.metadata
+
+    def __init__(self, env_id: str, **options: Any) -> None:
+        self.env = RemoteEnv(env_id, **options)
+        self.action_space = self.env.action_space
+        self.observation_space = _space(self.env.observation_space, self.env.action_space)
+        self.render_mode = self.env.render_mode
+        self._masked = self.observation_space is not self.env.observation_space
+
+    def _observe(self, obs: Any) -> Any:
+        return {"obs": obs, "mask": self.env.action_masks()} if self._masked else obs
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode; returns its first observation and info."""
+        super().reset(seed=seed)
+        obs, info = self.env.reset(seed=seed, options=options)
+        return self._observe(obs), _without_mask(info)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes an action; returns observation, reward, terminated, truncated and info."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return self._observe(obs), reward, terminated, truncated, _without_mask(info)
+
+    def render(self) -> Any:
+        """The environment as text where render_mode is ``"ansi"``."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Closes the environment. Harmless when done twice."""
+        self.env.close()
+
+
+class RemoteTianshouVecEnv(BaseVectorEnv):
+    """n environments for Tianshou's collectors: any part of them steps in one round trip.
+
+    Observations are as those of :class:`RemoteTianshouEnv`. A collector resets finished environments itself. Seeds are
+    given to ``reset(seed=…)``: a number s, of which environment i gets s + i, or one for each environment asked.
+
+    Args:
+        env_id: as ``"JobSelect-v1"``.
+        num_envs: how many.
+        **options: arguments of :class:`~clustergym.RemoteVectorEnv`: ``url``, ``obs="flat"``, ….
+    """
+
+    def __init__(self, env_id: str, num_envs: int = 1, **options: Any) -> None:
+        # The base class would start a worker for each environment; here the server has all of them.
+        venv = RemoteVectorEnv(env_id, num_envs, autoreset_mode=AutoresetMode.DISABLED, **options)
+        space = _space(venv.single_observation_space, venv.single_action_space)
+        self._venv = venv
+        self._masked = space is not venv.single_observation_space
+        self._shared = {
+            "observation_space": space,
+            "action_space": venv.single_action_space,
+            "spec": venv.spec,
+            "metadata": venv.metadata,
+            "reward_range": (-np.inf, np.inf),
+            "render_mode": venv.render_mode,
+        }
+        self.env_num = num_envs
+        self.is_async = False
+        self.is_closed = False
+        self.waiting_id: list[int] = []
+        self.ready_id = list(range(num_envs))
+
+    @property
+    def vector_env(self) -> RemoteVectorEnv:
+        """The vector environment behind this one."""
+        return self._venv
+
+    def get_env_attr(self, key: str, id: int | Sequence[int] | npt.NDArray[Any] | None = None) -> list[Any]:
+        """An attribute of each environment."""
+        if key not in self._shared:
+            raise AttributeError(f"a remote environment has no attribute {key!r}")
+        return [self._shared[key] for _ in self._rows(id)]
+
+    def set_env_attr(self, key: str, value: Any, id: int | Sequence[int] | npt.NDArray[Any] | None = None) -> None:
+        """Is refused: the environments are on the server."""
+        raise AttributeError(f"{key!r} cannot be set: the environments are on a server")
+
+    def _rows(self, id: int | Sequence[int] | npt.NDArray[Any] | None) -> npt.NDArray[np.int32]:
+        if id is None:
+            return np.arange(self.env_num, dtype=np.int32)
+        return np.atleast_1d(np.asarray(id, dtype=np.int32))
+
+    def reset(
+        self, env_id: int | Sequence[int] | npt.NDArray[Any] | None = None, **kwargs: Any
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Begins an episode in all environments, or in those named.
+
+        Args:
+            env_id: indices of environments.
+            **kwargs: ``seed`` and ``options``, as a single environment's reset takes them.
+        """
+        self._assert_is_not_closed()
+        rows, seed, handle = self._rows(env_id), kwargs.pop("seed", None), self._venv.handle
+        fields: dict[str, Any] = {"ids": rows}
+        if seed is not None:
+            fields["seed"] = index(seed) if np.ndim(seed) == 0 else [None if s is None else index(s) for s in seed]
+        if kwargs.get("options"):
+            fields["options"] = kwargs.pop("options")
+        if kwargs.keys() - {"options"}:
+            raise TypeError(f"reset takes seed and options, not {', '.join(kwargs)}")
+        reply = handle.request("reset", fields)
+        return self._observe(reply, len(rows)), _infos(reply, rows)
+
+    def step(
+        self, action: Any, id: int | Sequence[int] | npt.NDArray[Any] | None = None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Takes one action in each environment, or in those named; returns observations, rewards, terminations,
+        truncations and infos, in which ``env_id`` stands."""
+        self._assert_is_not_closed()
+        if action is None:
+            raise ValueError("actions are None, but these environments do not step out of step")
+        rows, handle = self._rows(id), self._venv.handle
+        actions = batch_action(self._venv.single_action_space, action, len(rows))
+        reply = handle.wait(handle.post_step(actions, ids=None if id is None else rows))
+        infos = _infos(reply, rows)
+        for info, row in zip(infos, rows.tolist()):
+            info["env_id"] = row
+        obs = self._observe(reply, len(rows))
+        return obs, reply["r"].copy(), reply["te"].copy(), reply["tr"].copy(), infos
+
+    def _observe(self, reply: Mapping[str, Any], n: int) -> npt.NDArray[Any]:
+        """An array of n observations; of dicts, where they are dicts, as Tianshou has them."""
+        batch = reply["obs"]
+        if self._masked:
+            batch = {"obs": batch, "mask": reply["info"]["action_mask"].astype(np.bool_)}
+        if not isinstance(batch, dict):
+            return np.array(batch)
+        out = np.empty(n, dtype=object)
+        for i in range(n):
+            out[i] = _pick(batch, i)
+        return out
+
+    def seed(self, seed: int | list[int] | None = None) -> list[list[int] | None]:
+        """Does nothing: environments are seeded by ``reset(seed=…)``."""
+        return [None] * self.env_num
+
+    def render(self, **kwargs: Any) -> list[Any]:
+        """What each environment shows."""
+        return list(self._venv.render() or [None] * self.env_num)
+
+    def close(self) -> None:
+        """Closes the environments. Harmless when done twice."""
+        self._venv.close()
+        self.is_closed = True
+
+
+def _pick(batch: Any, i: int) -> Any:
+    return {key: _pick(sub, i) for key, sub in batch.items()} if isinstance(batch, dict) else batch[i].copy()
+
+
+def _infos(reply: Mapping[str, Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    out = np.empty(len(rows), dtype=object)
+    for i in range(len(rows)):
+        out[i] = _without_mask(row_info(reply.get("info"), i))
+    return out
+
+
+def _without_mask(info: dict[str, Any]) -> dict[str, Any]:
+    info.pop("action_mask", None)
+    return info

@@ -1,0 +1,400 @@
+"""n remote environments as a :class:`gymnasium.vector.VectorEnv`: one round trip steps them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from .client import Client, Stats
+from .codec import Array
+from .envs import batch_action, blob_of, frames, new_spec, open_fields
+from .errors import ClusterGymError, ProtocolError, error_from_faults
+from .handle import Handle
+from .infos import spread_info, vector_info
+from .spaces import Batch, parse_space
+
+__all__ = ["RemoteVectorEnv"]
+
+_MODES = {
+    AutoresetMode.NEXT_STEP: "next_step",
+    AutoresetMode.SAME_STEP: "same_step",
+    AutoresetMode.DISABLED: "disabled",
+}
+
+
+class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
+    """n environments on a server, stepped together.
+
+    Behaves as Gymnasium's own vector environments do, in all three autoreset modes and down to their infos: every
+    ``key`` comes with a ``_key``, in SAME_STEP the true last observation and info stand in ``final_obs`` and
+    ``final_info``, and ``options={"reset_mask": …}`` resets some of them. Environment i of ``reset(seed=s)`` runs on
+    seed s + i.
+
+    With ``recv="any"`` they need not keep step: :meth:`send` actions for some, :meth:`recv` the first ``batch`` that have
+    finished.
+
+    Args:
+        env_id: as ``"JobSelect-v1"``.
+        num_envs: how many.
+        autoreset_mode: when an environment whose episode has ended begins the next one.
+        recv: ``"all"``, or ``"any"`` for :meth:`send` and :meth:`recv`.
+        batch: with ``recv="any"``: how many :meth:`recv` returns.
+        copy: False returns read-only arrays without copying.
+
+    The other arguments, attributes and errors are those of :class:`~clustergym.RemoteEnv`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int = 1,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        client: Client | None = None,
+        timeout: float = 60.0,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        obs: str = "dict",
+        mask: Sequence[str] = ("info",),
+        invalid: str = "noop",
+        penalty: float | None = None,
+        info: str | Sequence[str] = "episode",
+        recv: str = "all",
+        batch: int | None = None,
+        copy: bool = True,
+        kwargs: Mapping[str, Any] | None = None,
+        client_options: Mapping[str, Any] | None = None,
+        **env_kwargs: Any,
+    ) -> None:
+        self.closed = True  # until it is open, so that a failure here leaves nothing to close
+        mode = autoreset_mode if isinstance(autoreset_mode, AutoresetMode) else AutoresetMode(autoreset_mode)
+        fields = open_fields(obs, mask, invalid, penalty, info, _MODES[mode], kwargs, env_kwargs, render_mode)
+        if recv != "all":
+            fields["recv"], fields["batch"] = recv, batch or num_envs
+        self._init = dict(
+            env_id=env_id, num_envs=num_envs, url=url, token=token, client=client, timeout=timeout, autoreset_mode=mode,
+            render_mode=render_mode, obs=obs, mask=mask, invalid=invalid, penalty=penalty, info=info, recv=recv,
+            batch=batch, copy=copy, kwargs=fields["kwargs"], client_options=client_options,
+        )  # fmt: skip
+        self._own = client is None
+        self.client = client or Client(url, token, timeout, **(client_options or {}))
+        try:
+            self.handle = Handle(self.client, env_id, num_envs, fields)
+            self.single_observation_space = parse_space(self.handle.obs_space)
+            self.single_action_space = parse_space(self.handle.act_space)
+        except BaseException:
+            if self._own:
+                self.client.close()
+            raise
+        self.num_envs = num_envs
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.metadata = {**type(self).metadata, "autoreset_mode": mode}
+        self.autoreset_mode = mode  # where TorchRL looks, as Gymnasium's own vector environments have it
+        self.render_mode = render_mode
+        self.copy = copy
+        self._batch = Batch(self.single_observation_space, num_envs)
+        self._partial: dict[int, Batch] = {num_envs: self._batch}
+        self._plain = isinstance(self.single_action_space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
+        self._action_shape = (num_envs, *(self.single_action_space.shape or ()))
+        self._same_step = mode is AutoresetMode.SAME_STEP
+        self._obs: Any = None  # the last observations as they came, read-only: a partial reset returns the others again
+        self._mask: Array | None = None
+        self._step_id: int | None = None
+        self._sent: list[int] = []
+        self.closed = False
+        self.spec = new_spec(self.handle, env_id, "clustergym.envs:RemoteEnv", {"env_id": env_id})
+        self.spec.vector_entry_point = "clustergym.vector:RemoteVectorEnv"
+
+    @property
+    def stats(self) -> Stats:
+        """Counts, bytes and latencies of the session."""
+        conn, stats = self.client._conn, self.client.stats
+        if conn is not None:
+            stats.bytes_in, stats.bytes_out = conn.bytes_in, conn.bytes_out
+        return stats
+
+    # Resetting.
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode in every environment, or in those of ``options["reset_mask"]`` (bool [num_envs]).
+
+        Args:
+            seed: None, s for s, s+1, …, or one seed (or None) per environment.
+            options: for all environments; besides ``reset_mask`` the environment's own.
+        """
+        self._check_open()
+        if seed is None or isinstance(seed, (int, np.integer)):
+            seed = None if seed is None else int(seed)
+            super().reset(seed=seed)
+            seeds: Any = seed
+        else:
+            seeds = [None if s is None else int(s) for s in seed]
+            if len(seeds) != self.num_envs:
+                raise ValueError(f"{len(seeds)} seeds, want one for each of {self.num_envs} environments")
+        which: Array | None = None
+        if options is not None and "reset_mask" in options:
+            options = dict(options)
+            which = options.pop("reset_mask")
+            if not isinstance(which, np.ndarray) or which.dtype != np.bool_ or which.shape != (self.num_envs,):
+                raise ValueError(f"options['reset_mask'] must be an array of bool [{self.num_envs}], got {which!r}")
+            if not which.any():
+                raise ValueError("options['reset_mask'] names no environment")
+            if isinstance(seeds, list):
+                seeds = [s for s, asked in zip(seeds, which) if asked]
+            if which.all():
+                which = None
+        reply = self.handle.wait(self.handle.post_reset(seeds, which, options))
+        self._step_id = None
+        result = self._reset_some(reply, which) if which is not None else (self._all(reply), self._infos(reply))
+        if "fault" in reply:
+            raise error_from_faults(reply["fault"], "reset", result)
+        return result
+
+    def _reset_some(self, reply: Mapping[str, Any], which: Array) -> tuple[Any, dict[str, Any]]:
+        rows = np.flatnonzero(which)
+        obs = reply.get("obs")
+        part = self._rows_batch(len(rows))
+        part.check(obs)
+        if self._obs is None:
+            self._obs = self._zeros()
+        self._obs = _replace(self._obs, obs, rows)
+        infos = spread_info(reply.get("info"), rows, self.num_envs)
+        mask = infos.get("action_mask")
+        if mask is not None and self._mask is not None:
+            self._mask = self._mask.copy()
+            self._mask[rows] = mask[rows]
+        elif mask is not None:
+            self._mask = mask.copy()
+        return self._batch.all(self._obs, True), infos
+
+    def _rows_batch(self, n: int) -> Batch:
+        found = self._partial.get(n)
+        if found is None:
+            found = self._partial[n] = Batch(self.single_observation_space, n)
+        return found
+
+    def _zeros(self) -> Any:
+        return gym.vector.utils.create_empty_array(self.single_observation_space, self.num_envs)
+
+    def _all(self, reply: Mapping[str, Any]) -> Any:
+        obs = reply.get("obs")
+        returned = self._batch.all(obs, self.copy)
+        self._obs = obs
+        return returned
+
+    def _infos(self, reply: Mapping[str, Any]) -> dict[str, Any]:
+        info = reply.get("info")
+        self._mask = None
+        if info:
+            self._mask = info.get("action_mask")
+        if self._mask is None and type(self._obs) is dict:
+            self._mask = self._obs.get("action_mask")
+        return vector_info(info, self.num_envs)
+
+    # Stepping.
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Takes one action in every environment; returns observations, rewards (float64 [num_envs]), terminations and
+        truncations (bool [num_envs]) and infos."""
+        self.step_async(actions)
+        return self.step_wait()
+
+    def step_async(self, actions: Any) -> None:
+        """Sends the actions and returns at once; :meth:`step_wait` has the result."""
+        if self.closed:
+            self._check_open()
+        if self._step_id is not None:
+            raise ClusterGymError("step_async: the last step was not waited for")
+        self._step_id = self.handle.post_step(self._actions(actions, self.num_envs))
+
+    def _actions(self, actions: Any, n: int) -> Any:
+        if self._plain and type(actions) is np.ndarray and actions.dtype.kind in "iu" and n == self.num_envs:
+            if actions.shape == self._action_shape:
+                return actions
+        return batch_action(self.single_action_space, actions, n)
+
+    def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Waits for the step that :meth:`step_async` began, timeout seconds at most (None: the client's)."""
+        rid, self._step_id = self._step_id, None
+        if rid is None:
+            raise ClusterGymError("step_wait: there is no step to wait for")
+        reply = self.handle.wait(rid, timeout)
+        n = self.num_envs
+        obs = self._all(reply)
+        infos = self._infos(reply)
+        fin = reply.get("fin")
+        if fin and self._same_step:
+            self._add_final(infos, fin, n)
+        result = (obs, *self._flags(reply, n), infos)
+        if "fault" in reply:
+            raise error_from_faults(reply["fault"], "step", result)
+        return result
+
+    def _flags(self, reply: Mapping[str, Any], n: int) -> tuple[Array, Array, Array]:
+        try:
+            r, te, tr = reply["r"], reply["te"], reply["tr"]
+            if not r.shape == te.shape == tr.shape == (n,):
+                raise ProtocolError(f"step: r, te, tr have shapes {r.shape}, {te.shape}, {tr.shape}, want ({n},)")
+        except (KeyError, AttributeError) as e:
+            raise ProtocolError(f"step: the reply lacks {e}") from e
+        if self.copy:
+            return r.copy(), te.copy(), tr.copy()
+        return r, te, tr
+
+    def _add_final(self, infos: dict[str, Any], fin: Mapping[str, Any], n: int) -> None:
+        try:
+            rows = np.asarray(fin["ids"])
+            obs = fin["obs"]
+        except KeyError as e:
+            raise ProtocolError(f"step: fin lacks {e}") from e
+        part = self._rows_batch(len(rows))
+        part.check(obs)
+        final = np.full(n, None, dtype=object)
+        mask = np.zeros(n, np.bool_)
+        mask[rows] = True
+        for i, row in enumerate(rows):
+            final[row] = part.one(obs, i, True)
+        infos["final_obs"], infos["_final_obs"] = final, mask
+        infos["final_info"] = spread_info(fin.get("info"), rows, n)
+        infos["_final_info"] = mask.copy()
+
+    # Stepping out of step.
+
+    def send(self, actions: Any, ids: Sequence[int] | Array | None = None) -> None:
+        """Sends actions without waiting (``recv="any"``).
+
+        Args:
+            actions: one per environment of ids, in their order.
+            ids: indices of the environments that step; None = all.
+        """
+        self._check_open()
+        rows = None if ids is None else np.asarray(ids, dtype=np.int32)
+        n = self.num_envs if rows is None else len(rows)
+        self._sent.append(self.handle.post_step(self._actions(actions, n), "send", rows))
+        if len(self._sent) > 2:
+            # Acknowledgements are collected on the way; a refusal shows up here at the latest.
+            self.handle.wait(self._sent.pop(0))
+
+    def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """The first ``batch`` environments that have finished a step, in the order in which they did.
+
+        ``infos["env_id"]`` (int [batch]) says which they are; all else has their order.
+        """
+        self._check_open()
+        rid = self.client.post("recv", None, self.handle)
+        sent, self._sent = self._sent, []
+        for s in sent:
+            self.handle.wait(s, timeout)
+        reply = self.handle.wait(rid, timeout)
+        ids = np.asarray(reply.get("ids"))
+        n = len(ids)
+        obs = self._rows_batch(n).all(reply.get("obs"), self.copy)
+        infos = vector_info(reply.get("info"), n)
+        infos["env_id"] = ids.astype(np.int64)
+        fin = reply.get("fin")
+        if fin and self._same_step:
+            # The rows of fin are environments; here they stand where their environment does in this batch.
+            place = {int(env): i for i, env in enumerate(ids)}
+            self._add_final(infos, {**fin, "ids": [place[int(env)] for env in fin["ids"]]}, n)
+        result = (obs, *self._flags(reply, n), infos)
+        if "fault" in reply:
+            raise error_from_faults(reply["fault"], "recv", result)
+        return result
+
+    # The rest.
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Which actions are legal now, bool [num_envs, actions]."""
+        self._check_open()
+        mask = self._mask
+        if mask is None:
+            mask = self.handle.request("masks").get("mask")
+        if not isinstance(mask, np.ndarray):
+            raise ClusterGymError(f"{self.handle.env} has no action masks")
+        return mask.astype(np.bool_)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """The environments as texts where render_mode is ``"ansi"``, None without one."""
+        self._check_open()
+        if self.render_mode is None:
+            gym.logger.warn('render() needs a render mode: make the environments with render_mode="ansi"')
+            return None
+        ids = list(range(self.num_envs))
+        return tuple(frames(self.handle.request("render", {"ids": ids, "mode": self.render_mode}), self.num_envs))
+
+    def snapshot(self, ids: Sequence[int] | None = None) -> bytes:
+        """The whole state of the environments (or of some), random streams included, as one blob."""
+        self._check_open()
+        return blob_of(self.handle.request("snapshot", {"ids": list(ids)} if ids is not None else {}))
+
+    def restore(self, blob: bytes, ids: Sequence[int] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Continues from a snapshot of as many environments; returns what was current then, as a reset does."""
+        self._check_open()
+        self._step_id = None
+        fields: dict[str, Any] = {"blob": blob} if ids is None else {"ids": list(ids), "blob": blob}
+        reply = self.handle.request("restore", fields)
+        if ids is None:
+            return self._all(reply), self._infos(reply)
+        rows, obs = np.asarray(ids), reply.get("obs")
+        self._rows_batch(len(rows)).check(obs)
+        self._obs = _replace(self._zeros() if self._obs is None else self._obs, obs, rows)
+        self._mask = None
+        return self._batch.all(self._obs, True), spread_info(reply.get("info"), rows, self.num_envs)
+
+    def remote_call(self, method: str, args: Mapping[str, Any] | None = None, ids: Sequence[int] | None = None) -> Any:
+        """Calls a method of the environments (or of some): ``set_task``, ``get_task``, ``sample_tasks``, ``metrics``,
+        ``heuristic``; returns a list."""
+        self._check_open()
+        fields: dict[str, Any] = {"method": method, "args": dict(args or {})}
+        if ids is not None:
+            fields["ids"] = list(ids)
+        return self.handle.request("call", fields).get("ret")
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the environments, and their session where they have one of their own."""
+        if self._own:
+            self.client.close()
+        else:
+            self.handle.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClusterGymError(f"{self._init['env_id']} is closed")
+
+    def __del__(self) -> None:
+        # Without waiting: a client of its own says goodbye when it is collected itself.
+        self.closed = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self._init)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+def _replace(old: Any, new: Any, rows: Array) -> Any:
+    """A copy of a batch with some rows replaced."""
+    if isinstance(old, dict):
+        return {key: _replace(old[key], new[key], rows) for key in old}
+    if isinstance(old, tuple):
+        if isinstance(new, tuple) or not rows.size:
+            return tuple(_replace(o, n, rows) for o, n in zip(old, new))
+        raise ProtocolError("a partial reset of observations that are no arrays")
+    out = old.copy()
+    out[rows] = new
+    return out

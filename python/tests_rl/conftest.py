@@ -1,0 +1,66 @@
+"""One server for all tests, the examples as modules, and an end to every test that hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "examples"))
+
+# Two cores are shared by learner, environments and server.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Workers that Ray starts find the package and the examples as this process does.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent / "src"), str(HERE.parent / "examples")])
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # loopback only, and no file in the user's home
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+from clustergym import LocalServer, find_gymctl  # noqa: E402
+
+# The ids of all environments.
+IDS: list[str] = [
+    env["id"]
+    for env in json.loads(
+        subprocess.run([find_gymctl(), "envs", "--json"], capture_output=True, check=True, timeout=60).stdout
+    )["envs"]
+]
+
+LIMIT = 300  # seconds that a test may take
+
+# Of a few jobs on a small cluster: an episode has some 100 decisions, and who waits costs.
+SMALL: dict[str, Any] = {
+    "cluster": "1x4", "window": 24, "warm": 0, "load": 2.0, "visible": 4, "max_gpus": 4, "comm": "none",
+    "reward": "wait", "trace.synth.jobs": 4000,
+}  # fmt: skip
+
+
+def kwargs_of(env_id: str) -> dict[str, Any]:
+    """Arguments that make an environment small."""
+    return SMALL if env_id == "JobSelect-v1" else {}
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    """The address of a server that all tests share."""
+    with LocalServer() as server:
+        yield server.url
+
+
+@pytest.fixture(autouse=True)
+def _ends() -> Iterator[None]:
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"the test took more than {LIMIT} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(LIMIT)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,144 @@
+"""docs/python.md and docs/deploy.md: their code runs, their manifests are read, their flags exist."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clustergym import Client, LocalServer, RemoteEnv, Unauthorized, find_gymctl
+
+ROOT = Path(__file__).parent.parent.parent
+PYTHON, DEPLOY = (ROOT / "docs" / name for name in ("python.md", "deploy.md"))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def manifests() -> list[dict[str, Any]]:
+    return [doc for text in blocks(DEPLOY, "yaml") for doc in yaml.safe_load_all(text)]
+
+
+def kind(name: str) -> dict[str, Any]:
+    found = [m for m in manifests() if m.get("kind") == name]
+    assert len(found) == 1, f"{len(found)} manifests of kind {name}"
+    return found[0]
+
+
+def seconds(duration: str) -> int:
+    number, unit = re.fullmatch(r"(\d+)(s|m|h)", duration).groups()  # type: ignore[union-attr]
+    return int(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+
+
+def test_the_code_of_the_python_page_runs_in_order(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLUSTERGYM_URL", url)
+    names: dict[str, Any] = {}
+    code = blocks(PYTHON, "python")
+    assert len(code) >= 8
+    for number, text in enumerate(code, 1):
+        exec(compile(text, f"docs/python.md, block {number}", "exec"), names)
+
+
+def test_code_that_is_not_run_is_read() -> None:
+    for text in blocks(DEPLOY, "python"):
+        compile(text, "docs/deploy.md", "exec")
+
+
+def test_every_flag_of_the_pages_is_one_of_the_command_beside_it() -> None:
+    help_of = {
+        verb: subprocess.run([find_gymctl(), verb, "--help"], capture_output=True, text=True, timeout=30, check=False)
+        for verb in ("serve", "eval")
+    }
+    flags = {verb: set(re.findall(r"--[a-z][a-z-]+", h.stdout + h.stderr)) for verb, h in help_of.items()}
+    assert len(flags["serve"]) > 15, help_of["serve"].stdout
+    used: set[str] = set()
+    for text in blocks(DEPLOY, "yaml") + blocks(DEPLOY, "ini") + blocks(DEPLOY, "sh"):
+        if re.search(r"gymctl serve|\bserve\b", text):
+            lines = [line for line in text.splitlines() if not line.startswith(("openssl", "kubectl", "  -"))]
+            used |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines))) - {"--steps"}
+    prose = re.sub(r"^```.*?^```$", "", DEPLOY.read_text(), flags=re.MULTILINE | re.DOTALL)
+    used |= set(re.findall(r"`(--[a-z][a-z-]+)", prose))
+    used -= {"--help"}
+    assert len(used) >= 10
+    assert used <= flags["serve"], used - flags["serve"]
+    usage = (ROOT / "python" / "examples" / "evaluate_sb3.py").read_text()
+    evals = set(re.findall(r"--[a-z-]+", next(line for line in usage.splitlines() if "gymctl eval" in line)))
+    assert evals <= flags["eval"], evals - flags["eval"]
+
+
+def test_the_deployment_has_what_it_needs() -> None:
+    deployment, service = kind("Deployment"), kind("Service")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    args = dict(a[2:].split("=") for a in container["args"][1:])
+    port = {p["name"]: p["containerPort"] for p in container["ports"]}
+    assert args["addr"].endswith(f":{port['gym']}")
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "gym"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "gym"}
+    assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+    mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
+    (volume,) = pod["volumes"]
+    assert args["token-file"] == f"{mounts[volume['name']]}/tokens"
+    assert volume["secret"]["secretName"] in DEPLOY.read_text().split("kubectl create secret generic ")[1].split()[0]
+    assert pod["terminationGracePeriodSeconds"] > seconds(args["drain-timeout"])
+    affinity = service["spec"]["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
+    assert affinity > seconds(args["resume-window"])
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"] == labels
+    assert service["spec"]["ports"][0]["targetPort"] in port
+
+
+def test_the_sidecar_listens_where_the_trainer_looks() -> None:
+    pod = kind("Job")["spec"]["template"]["spec"]
+    (gym,), (trainer,) = pod["initContainers"], pod["containers"]
+    assert gym["restartPolicy"] == "Always"
+    address = gym["args"][gym["args"].index("--addr") + 1]
+    assert {"name": "CLUSTERGYM_URL", "value": f"ws://{address}"} in trainer["env"]
+    assert (ROOT / "python" / "examples" / trainer["command"][1]).is_file()
+
+
+def test_the_unit_waits_longer_than_the_server_drains(tmp_path: Path) -> None:
+    (unit,) = blocks(DEPLOY, "ini")
+    drain = re.search(r"--drain-timeout (\w+)", unit)
+    stop = re.search(r"TimeoutStopSec=(\w+)", unit)
+    assert drain and stop
+    assert seconds(stop[1]) > seconds(drain[1])
+    loaded = set(re.findall(r"LoadCredential=(\w+):", unit))
+    assert set(re.findall(r"%d/(\w+)", unit)) == loaded
+
+
+def test_the_certificates_of_the_page_let_in_who_has_one(tmp_path: Path) -> None:
+    if not shutil.which("openssl"):
+        pytest.skip("there is no openssl")
+    tokens, certificates = (b for b in blocks(DEPLOY, "sh") if b.startswith(("( umask", "openssl")))
+    for text in (tokens, certificates):
+        subprocess.run(["sh", "-e", "-c", text], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    roles = dict(line.split() for line in (tmp_path / "tokens").read_text().splitlines())
+    assert sorted(roles) == ["admin", "env", "read"]
+    pem = {name: str(tmp_path / name) for name in ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")}
+    tls = ["--tls-cert", pem["server.pem"], "--tls-key", pem["server.key"]]
+
+    with LocalServer([*tls, "--token-file", str(tmp_path / "tokens")]) as server:
+        at = server.url.replace("ws://", "wss://")
+        env = RemoteEnv("CartPole-v1", at, roles["env"], client_options={"ca": pem["ca.pem"]})
+        env.reset(seed=1)
+        env.close()
+        with pytest.raises(Unauthorized):
+            Client(at, "wrong", ca=pem["ca.pem"])
+        with pytest.raises(Exception, match=r"(?i)certificate"):
+            Client(at, roles["env"], resume=False)
+
+    with LocalServer([*tls, "--client-ca", pem["ca.pem"]]) as server:
+        at = server.url.replace("ws://", "wss://")
+        options = {"ca": pem["ca.pem"], "cert": pem["client.pem"], "key": pem["client.key"]}
+        env = RemoteEnv("CartPole-v1", at, client_options=options)
+        env.reset(seed=1)
+        env.close()
+        with pytest.raises(Exception):  # noqa: B017, PT011 - the handshake ends in one of several ways
+            Client(at, ca=pem["ca.pem"], resume=False, timeout=5)

@@ -1,0 +1,113 @@
+"""The examples as a user starts them, and an agent of another library in gymctl eval's comparison."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import evaluate_sb3
+import pytest
+import sb3_maskable_ppo
+import torchrl_check
+
+from clustergym import find_gymctl
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+RUNNABLE = sorted(p.name for p in EXAMPLES.glob("*.py") if p.name != "paired.py")
+
+
+def run(*command: str, **env: str) -> str:
+    done = subprocess.run(
+        command, cwd=EXAMPLES, env={**os.environ, **env}, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_an_example_says_how_it_is_started_and_with_flags_that_it_has(name: str) -> None:
+    doc = ast.get_docstring(ast.parse((EXAMPLES / name).read_text())) or ""
+    lines = [line.split() for line in doc.splitlines() if line.strip().startswith("python ")]
+    assert lines, f"{name} does not say how to run it"
+    source = (EXAMPLES / name).read_text() + (EXAMPLES / "paired.py").read_text() + (EXAMPLES / "rllib_ppo.py").read_text()
+    for line in lines:
+        assert line[1] == name
+        for flag in re.findall(r"--[a-z-]+", " ".join(line)):
+            assert f'"{flag}"' in source, f"{name}: {flag} is no flag"
+
+
+def test_an_example_runs_alone_with_a_server_of_its_own() -> None:
+    out = run(sys.executable, "cleanrl_ppo.py", "--steps", "512", "--envs", "4", "--rollout", "32", "--episodes", "2",
+              "--kwargs", '{"window": 8, "warm": 0}')  # fmt: skip
+    result = json.loads(out.splitlines()[-1])
+    assert result["env"] == "JobSelect-v1"
+    assert len(result["interval"]) == 2
+
+
+def test_torchrl_checks_and_rolls_out(url: str) -> None:
+    result = torchrl_check.main(["--url", url, "--env", "JobSelect-v1", "--kwargs", '{"window": 16, "warm": 0}'])
+    assert result["legal"]
+    assert result["steps"] == 1000
+
+
+def test_an_agent_of_sb3_joins_the_comparison_on_the_same_windows(url: str, tmp_path: Path) -> None:
+    gymctl = find_gymctl()
+    sets = [
+        "trace.synth.jobs=4000", "cluster=1x4", "env.window=24", "env.warm=0", "env.load=2", "env.visible=4", "env.max_gpus=4",
+        "env.comm=none", "env.reward=wait", "eval.windows=8", "eval.whole=false", "eval.policies=[sjf+skip, random@slots]",
+    ]  # fmt: skip
+    native = run(gymctl, "train", "--json", "--run-dir", str(tmp_path / "run"), "--steps", "2048",
+                 *(a for s in sets for a in ("--set", s)))  # fmt: skip
+    assert json.loads(native)["step"] >= 2048
+    kwargs = {"cluster": "1x4", "window": 24, "warm": 0, "load": 2.0, "visible": 4, "max_gpus": 4, "comm": "none",
+              "reward": "wait", "trace.synth.jobs": 4000}  # fmt: skip
+    model = tmp_path / "sb3.zip"
+    sb3_maskable_ppo.main(["--url", url, "--kwargs", json.dumps(kwargs), "--steps", "2048", "--episodes", "4",
+                           "--save", str(model)])  # fmt: skip
+
+    evaluation = subprocess.Popen(
+        [gymctl, "eval", "--checkpoint", str(tmp_path / "run"), "--policies", "sjf+skip,sjf@slots", "--json",
+         "--serve", "127.0.0.1:0", "--external", "sb3", "--external-timeout", "2m"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert evaluation.stderr is not None
+        address = wait_for_address(evaluation)
+        played = evaluate_sb3.main(["--model", str(model), "--url", address, "--name", "sb3"])
+        out, err = evaluation.communicate(timeout=120)
+        assert evaluation.returncode == 0, err
+    finally:
+        if evaluation.poll() is None:
+            evaluation.kill()
+            evaluation.wait(10)
+    document = json.loads(out)
+    policies: dict[str, Any] = {p["name"]: p for p in document["policies"]}
+    assert played["windows"] == len(document["windows"])
+    assert "sb3" in policies, list(policies)
+    per_window = {name: p["metrics"]["jct_s"]["per_window"] for name, p in policies.items()}
+    assert {len(v) for v in per_window.values()} == {played["windows"]}
+    assert any(p["kind"] == "checkpoint" for p in policies.values())
+    assert any("sb3" in (pair["a"], pair["b"]) for pair in document["paired"])
+
+
+def wait_for_address(process: subprocess.Popen[str]) -> str:
+    """The address in what gymctl eval says on its standard error."""
+    said = ""
+    deadline = time.monotonic() + 60
+    assert process.stderr is not None
+    while time.monotonic() < deadline:
+        line = process.stderr.readline()
+        said += line
+        found = re.search(r"(?:wss?://)?127\.0\.0\.1:\d+", line)
+        if found:
+            return found.group(0)
+        if not line and process.poll() is not None:
+            break
+    raise AssertionError(f"gymctl eval told no address: {said}")

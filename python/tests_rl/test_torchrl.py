@@ -1,0 +1,62 @@
+"""TorchRL: its checker of specs, alone and batched, and masks that random actions keep to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import IDS, SMALL, kwargs_of
+from torchrl.envs import check_env_specs
+
+from clustergym import RemoteVectorEnv
+from clustergym.torchrl import torchrl_env
+
+
+@pytest.mark.parametrize("num_envs", [None, 3])
+@pytest.mark.parametrize("env_id", IDS)
+def test_specs_are_kept(url: str, env_id: str, num_envs: int | None) -> None:
+    torch.manual_seed(0)
+    env = torchrl_env(env_id, num_envs, url=url, kwargs=kwargs_of(env_id))
+    try:
+        check_env_specs(env)
+        rollout = env.rollout(250, break_when_any_done=False)
+        assert rollout.batch_size == torch.Size([250] if num_envs is None else [num_envs, 250])
+        if "action_mask" in rollout.keys():
+            assert rollout["action_mask"].dtype == torch.bool
+            assert rollout["action_mask"].gather(-1, rollout["action"].unsqueeze(-1)).all()
+    finally:
+        env.close()
+
+
+def test_a_finished_environment_is_reset_alone(url: str) -> None:
+    env = torchrl_env("JobSelect-v1", 4, url=url, kwargs=SMALL)
+    try:
+        torch.manual_seed(1)
+        env.set_seed(1)
+        rollout = env.rollout(300, break_when_any_done=False)
+        done = rollout["next", "done"].squeeze(-1)
+        assert 4 <= done.sum() < 40
+        assert not done.all(dim=0).any(), "all ended at once: this shows nothing"
+        # Where an episode goes on, the next observation is the one that the step gave.
+        on = ~done[:, :-1]
+        for key in ("cluster", "queue", "jobs", "global"):
+            assert torch.equal(rollout[key][:, 1:][on], rollout["next", key][:, :-1][on])
+    finally:
+        env.close()
+
+
+def test_rewards_are_those_of_the_vector_environment(url: str) -> None:
+    env = torchrl_env("JobSelect-v1", 2, url=url, kwargs=SMALL)
+    same = RemoteVectorEnv("JobSelect-v1", 2, url, kwargs=SMALL)
+    try:
+        torch.manual_seed(2)
+        env.set_seed(9)
+        rollout = env.rollout(20)
+        same.reset(seed=9)
+        same.reset()  # TorchRL seeds by a reset, and its rollout begins with another
+        rewards = np.stack([same.step(actions.numpy())[1] for actions in rollout["action"].T], axis=1)
+        assert np.allclose(rewards, rollout["next", "reward"].squeeze(-1).numpy())
+        assert np.ptp(rewards) > 0
+    finally:
+        env.close()
+        same.close()
