@@ -7,57 +7,57 @@ package kernel
 // avx2Gemm6x2 computes blocks of 6 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm6x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm6x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm6x1 computes blocks of 6 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm6x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm6x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm4x2 computes blocks of 4 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm4x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm4x1 computes blocks of 4 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm4x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm2x4 computes blocks of 2 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx2Gemm2x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm2x2 computes blocks of 2 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm2x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm2x1 computes blocks of 2 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm2x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x8 computes blocks of 1 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x8(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x4 computes blocks of 1 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x2 computes blocks of 1 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x1 computes blocks of 1 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+func avx2Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Tanh sets dst to the hyperbolic tangents of src, by the quotient that the portable tanh32 has.
 //
@@ -98,6 +98,16 @@ func avx2ColSums4(dst *float32, a *float32, rows int, stride int, mask *int32)
 //
 //go:noescape
 func avx2ColSums1(dst *float32, a *float32, rows int, stride int, mask *int32)
+
+// avx2CopyRows copies rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod 8.
+//
+//go:noescape
+func avx2CopyRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask *int32)
+
+// avx2AddRows adds rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod 8.
+//
+//go:noescape
+func avx2AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask *int32)
 
 // avx2Transpose8 writes 8·blocks columns of 8 rows of src, srcRow bytes apart, as as many rows of dst, dstRow bytes apart.
 //

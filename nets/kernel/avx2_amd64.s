@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func avx2Gemm6x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
-// Requires: AVX, FMA3
-TEXT ·avx2Gemm6x2(SB), NOSPLIT, $0-104
+// func avx2Gemm6x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·avx2Gemm6x2(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -17,25 +17,50 @@ TEXT ·avx2Gemm6x2(SB), NOSPLIT, $0-104
 	LEAQ    (DX)(DX*2), R9
 	LEAQ    (R8)(DX*4), R10
 	ADDQ    DX, R10
-	MOVQ    mask+88(FP), R11
+	MOVQ    mask+96(FP), R11
 	VMOVUPS (R11), Y0
 
 block:
-	MOVQ       bias+24(FP), R11
+	MOVQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 32(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 32(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 32(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 32(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 32(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 32(R11)
+	MOVQ       init+24(FP), R11
 	TESTQ      R11, R11
 	JZ         zero
 	VMOVUPS    (R11), Y1
-	VMOVAPS    Y1, Y3
-	VMOVAPS    Y1, Y5
-	VMOVAPS    Y1, Y7
-	VMOVAPS    Y1, Y9
-	VMOVAPS    Y1, Y11
 	VMASKMOVPS 32(R11), Y0, Y2
-	VMOVAPS    Y2, Y4
-	VMOVAPS    Y2, Y6
-	VMOVAPS    Y2, Y8
-	VMOVAPS    Y2, Y10
-	VMOVAPS    Y2, Y12
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Y3
+	VMASKMOVPS 32(R11), Y0, Y4
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Y5
+	VMASKMOVPS 32(R11), Y0, Y6
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Y7
+	VMASKMOVPS 32(R11), Y0, Y8
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Y9
+	VMASKMOVPS 32(R11), Y0, Y10
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Y11
+	VMASKMOVPS 32(R11), Y0, Y12
+	ADDQ       initRow+88(FP), R11
+	MOVQ       R11, init+24(FP)
 	JMP        begin
 
 zero:
@@ -86,7 +111,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R11
+	MOVQ   relu+104(FP), R11
 	TESTQ  R11, R11
 	JZ     store
 	VXORPS Y13, Y13, Y13
@@ -130,9 +155,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm6x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
-// Requires: AVX, FMA3
-TEXT ·avx2Gemm6x1(SB), NOSPLIT, $0-104
+// func avx2Gemm6x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·avx2Gemm6x1(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -143,19 +168,38 @@ TEXT ·avx2Gemm6x1(SB), NOSPLIT, $0-104
 	LEAQ    (DX)(DX*2), R9
 	LEAQ    (R8)(DX*4), R10
 	ADDQ    DX, R10
-	MOVQ    mask+88(FP), R11
+	MOVQ    mask+96(FP), R11
 	VMOVUPS (R11), Y0
 
 block:
-	MOVQ       bias+24(FP), R11
+	MOVQ       AX, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	MOVQ       init+24(FP), R11
 	TESTQ      R11, R11
 	JZ         zero
 	VMASKMOVPS (R11), Y0, Y1
-	VMOVAPS    Y1, Y2
-	VMOVAPS    Y1, Y3
-	VMOVAPS    Y1, Y4
-	VMOVAPS    Y1, Y5
-	VMOVAPS    Y1, Y6
+	ADDQ       initRow+88(FP), R11
+	VMASKMOVPS (R11), Y0, Y2
+	ADDQ       initRow+88(FP), R11
+	VMASKMOVPS (R11), Y0, Y3
+	ADDQ       initRow+88(FP), R11
+	VMASKMOVPS (R11), Y0, Y4
+	ADDQ       initRow+88(FP), R11
+	VMASKMOVPS (R11), Y0, Y5
+	ADDQ       initRow+88(FP), R11
+	VMASKMOVPS (R11), Y0, Y6
+	ADDQ       initRow+88(FP), R11
+	MOVQ       R11, init+24(FP)
 	JMP        begin
 
 zero:
@@ -193,7 +237,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R11
+	MOVQ   relu+104(FP), R11
 	TESTQ  R11, R11
 	JZ     store
 	VXORPS Y7, Y7, Y7
@@ -225,9 +269,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm4x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
-// Requires: AVX, FMA3
-TEXT ·avx2Gemm4x2(SB), NOSPLIT, $0-104
+// func avx2Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·avx2Gemm4x2(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -236,21 +280,38 @@ TEXT ·avx2Gemm4x2(SB), NOSPLIT, $0-104
 	MOVQ    cRow+80(FP), DI
 	MOVQ    a+8(FP), R8
 	LEAQ    (DX)(DX*2), R9
-	MOVQ    mask+88(FP), R10
+	MOVQ    mask+96(FP), R10
 	VMOVUPS (R10), Y0
 
 block:
-	MOVQ       bias+24(FP), R10
+	MOVQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 32(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 32(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 32(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 32(R10)
+	MOVQ       init+24(FP), R10
 	TESTQ      R10, R10
 	JZ         zero
 	VMOVUPS    (R10), Y1
-	VMOVAPS    Y1, Y3
-	VMOVAPS    Y1, Y5
-	VMOVAPS    Y1, Y7
 	VMASKMOVPS 32(R10), Y0, Y2
-	VMOVAPS    Y2, Y4
-	VMOVAPS    Y2, Y6
-	VMOVAPS    Y2, Y8
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Y3
+	VMASKMOVPS 32(R10), Y0, Y4
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Y5
+	VMASKMOVPS 32(R10), Y0, Y6
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Y7
+	VMASKMOVPS 32(R10), Y0, Y8
+	ADDQ       initRow+88(FP), R10
+	MOVQ       R10, init+24(FP)
 	JMP        begin
 
 zero:
@@ -290,7 +351,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R10
+	MOVQ   relu+104(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Y9, Y9, Y9
@@ -323,9 +384,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm4x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
-// Requires: AVX, FMA3
-TEXT ·avx2Gemm4x1(SB), NOSPLIT, $0-104
+// func avx2Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·avx2Gemm4x1(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -334,17 +395,30 @@ TEXT ·avx2Gemm4x1(SB), NOSPLIT, $0-104
 	MOVQ    cRow+80(FP), DI
 	MOVQ    a+8(FP), R8
 	LEAQ    (DX)(DX*2), R9
-	MOVQ    mask+88(FP), R10
+	MOVQ    mask+96(FP), R10
 	VMOVUPS (R10), Y0
 
 block:
-	MOVQ       bias+24(FP), R10
+	MOVQ       AX, R10
+	PREFETCHT0 (R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	MOVQ       init+24(FP), R10
 	TESTQ      R10, R10
 	JZ         zero
 	VMASKMOVPS (R10), Y0, Y1
-	VMOVAPS    Y1, Y2
-	VMOVAPS    Y1, Y3
-	VMOVAPS    Y1, Y4
+	ADDQ       initRow+88(FP), R10
+	VMASKMOVPS (R10), Y0, Y2
+	ADDQ       initRow+88(FP), R10
+	VMASKMOVPS (R10), Y0, Y3
+	ADDQ       initRow+88(FP), R10
+	VMASKMOVPS (R10), Y0, Y4
+	ADDQ       initRow+88(FP), R10
+	MOVQ       R10, init+24(FP)
 	JMP        begin
 
 zero:
@@ -375,7 +449,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R10
+	MOVQ   relu+104(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Y5, Y5, Y5
@@ -400,9 +474,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm2x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+// func avx2Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm2x4(SB), NOSPLIT, $0-104
+TEXT ·avx2Gemm2x4(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -410,21 +484,24 @@ TEXT ·avx2Gemm2x4(SB), NOSPLIT, $0-104
 	MOVQ    bStep+72(FP), SI
 	MOVQ    cRow+80(FP), DI
 	MOVQ    a+8(FP), R8
-	MOVQ    mask+88(FP), R9
+	MOVQ    mask+96(FP), R9
 	VMOVUPS (R9), Y0
 
 block:
-	MOVQ       bias+24(FP), R9
+	MOVQ       init+24(FP), R9
 	TESTQ      R9, R9
 	JZ         zero
 	VMOVUPS    (R9), Y1
-	VMOVAPS    Y1, Y5
 	VMOVUPS    32(R9), Y2
-	VMOVAPS    Y2, Y6
 	VMOVUPS    64(R9), Y3
-	VMOVAPS    Y3, Y7
 	VMASKMOVPS 96(R9), Y0, Y4
-	VMOVAPS    Y4, Y8
+	ADDQ       initRow+88(FP), R9
+	VMOVUPS    (R9), Y5
+	VMOVUPS    32(R9), Y6
+	VMOVUPS    64(R9), Y7
+	VMASKMOVPS 96(R9), Y0, Y8
+	ADDQ       initRow+88(FP), R9
+	MOVQ       R9, init+24(FP)
 	JMP        begin
 
 zero:
@@ -464,7 +541,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R9
+	MOVQ   relu+104(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Y9, Y9, Y9
@@ -495,9 +572,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm2x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+// func avx2Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm2x2(SB), NOSPLIT, $0-104
+TEXT ·avx2Gemm2x2(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -505,17 +582,20 @@ TEXT ·avx2Gemm2x2(SB), NOSPLIT, $0-104
 	MOVQ    bStep+72(FP), SI
 	MOVQ    cRow+80(FP), DI
 	MOVQ    a+8(FP), R8
-	MOVQ    mask+88(FP), R9
+	MOVQ    mask+96(FP), R9
 	VMOVUPS (R9), Y0
 
 block:
-	MOVQ       bias+24(FP), R9
+	MOVQ       init+24(FP), R9
 	TESTQ      R9, R9
 	JZ         zero
 	VMOVUPS    (R9), Y1
-	VMOVAPS    Y1, Y3
 	VMASKMOVPS 32(R9), Y0, Y2
-	VMOVAPS    Y2, Y4
+	ADDQ       initRow+88(FP), R9
+	VMOVUPS    (R9), Y3
+	VMASKMOVPS 32(R9), Y0, Y4
+	ADDQ       initRow+88(FP), R9
+	MOVQ       R9, init+24(FP)
 	JMP        begin
 
 zero:
@@ -545,7 +625,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R9
+	MOVQ   relu+104(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Y5, Y5, Y5
@@ -568,9 +648,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm2x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+// func avx2Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm2x1(SB), NOSPLIT, $0-104
+TEXT ·avx2Gemm2x1(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -578,15 +658,18 @@ TEXT ·avx2Gemm2x1(SB), NOSPLIT, $0-104
 	MOVQ    bStep+72(FP), SI
 	MOVQ    cRow+80(FP), DI
 	MOVQ    a+8(FP), R8
-	MOVQ    mask+88(FP), R9
+	MOVQ    mask+96(FP), R9
 	VMOVUPS (R9), Y0
 
 block:
-	MOVQ       bias+24(FP), R9
+	MOVQ       init+24(FP), R9
 	TESTQ      R9, R9
 	JZ         zero
 	VMASKMOVPS (R9), Y0, Y1
-	VMOVAPS    Y1, Y2
+	ADDQ       initRow+88(FP), R9
+	VMASKMOVPS (R9), Y0, Y2
+	ADDQ       initRow+88(FP), R9
+	MOVQ       R9, init+24(FP)
 	JMP        begin
 
 zero:
@@ -611,7 +694,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R9
+	MOVQ   relu+104(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Y3, Y3, Y3
@@ -630,9 +713,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x8(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+// func avx2Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x8(SB), NOSPLIT, $0-104
+TEXT ·avx2Gemm1x8(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -640,11 +723,11 @@ TEXT ·avx2Gemm1x8(SB), NOSPLIT, $0-104
 	MOVQ    bStep+72(FP), BX
 	MOVQ    cRow+80(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+88(FP), R8
+	MOVQ    mask+96(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
-	MOVQ       bias+24(FP), R8
+	MOVQ       init+24(FP), R8
 	TESTQ      R8, R8
 	JZ         zero
 	VMOVUPS    (R8), Y1
@@ -655,6 +738,8 @@ block:
 	VMOVUPS    160(R8), Y6
 	VMOVUPS    192(R8), Y7
 	VMASKMOVPS 224(R8), Y0, Y8
+	ADDQ       initRow+88(FP), R8
+	MOVQ       R8, init+24(FP)
 	JMP        begin
 
 zero:
@@ -690,7 +775,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y9, Y9, Y9
@@ -720,9 +805,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+// func avx2Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x4(SB), NOSPLIT, $0-104
+TEXT ·avx2Gemm1x4(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -730,17 +815,19 @@ TEXT ·avx2Gemm1x4(SB), NOSPLIT, $0-104
 	MOVQ    bStep+72(FP), BX
 	MOVQ    cRow+80(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+88(FP), R8
+	MOVQ    mask+96(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
-	MOVQ       bias+24(FP), R8
+	MOVQ       init+24(FP), R8
 	TESTQ      R8, R8
 	JZ         zero
 	VMOVUPS    (R8), Y1
 	VMOVUPS    32(R8), Y2
 	VMOVUPS    64(R8), Y3
 	VMASKMOVPS 96(R8), Y0, Y4
+	ADDQ       initRow+88(FP), R8
+	MOVQ       R8, init+24(FP)
 	JMP        begin
 
 zero:
@@ -768,7 +855,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y5, Y5, Y5
@@ -790,9 +877,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+// func avx2Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x2(SB), NOSPLIT, $0-104
+TEXT ·avx2Gemm1x2(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -800,15 +887,17 @@ TEXT ·avx2Gemm1x2(SB), NOSPLIT, $0-104
 	MOVQ    bStep+72(FP), BX
 	MOVQ    cRow+80(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+88(FP), R8
+	MOVQ    mask+96(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
-	MOVQ       bias+24(FP), R8
+	MOVQ       init+24(FP), R8
 	TESTQ      R8, R8
 	JZ         zero
 	VMOVUPS    (R8), Y1
 	VMASKMOVPS 32(R8), Y0, Y2
+	ADDQ       initRow+88(FP), R8
+	MOVQ       R8, init+24(FP)
 	JMP        begin
 
 zero:
@@ -832,7 +921,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y3, Y3, Y3
@@ -850,9 +939,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask *int32, relu int)
+// func avx2Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x1(SB), NOSPLIT, $0-104
+TEXT ·avx2Gemm1x1(SB), NOSPLIT, $0-112
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
 	MOVQ    aRow+48(FP), DX
@@ -860,14 +949,16 @@ TEXT ·avx2Gemm1x1(SB), NOSPLIT, $0-104
 	MOVQ    bStep+72(FP), BX
 	MOVQ    cRow+80(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+88(FP), R8
+	MOVQ    mask+96(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
-	MOVQ       bias+24(FP), R8
+	MOVQ       init+24(FP), R8
 	TESTQ      R8, R8
 	JZ         zero
 	VMASKMOVPS (R8), Y0, Y1
+	ADDQ       initRow+88(FP), R8
+	MOVQ       R8, init+24(FP)
 	JMP        begin
 
 zero:
@@ -889,7 +980,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y2, Y2, Y2
@@ -1413,6 +1504,123 @@ row:
 
 store:
 	VMASKMOVPS Y0, Y1, (AX)
+	VZEROUPPER
+	RET
+
+// func avx2CopyRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask *int32)
+// Requires: AVX
+TEXT ·avx2CopyRows(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    rows+16(FP), DX
+	MOVQ    dstRow+24(FP), BX
+	MOVQ    srcRow+32(FP), SI
+	MOVQ    n+40(FP), DI
+	MOVQ    mask+48(FP), R8
+	VMOVUPS (R8), Y0
+	XORQ    R8, R8
+	CMPQ    DI, $0x08
+	JL      short
+	CMPQ    DI, $0x10
+	JNE     row
+
+strip:
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    SI, CX
+	ADDQ    BX, AX
+	DECQ    DX
+	JNZ     strip
+	VZEROUPPER
+	RET
+
+row:
+	XORQ R8, R8
+	MOVQ DI, R9
+	SUBQ $0x08, R9
+
+block:
+	VMOVUPS    (CX)(R8*4), Y1
+	VMOVUPS    Y1, (AX)(R8*4)
+	ADDQ       $0x08, R8
+	SUBQ       $0x08, R9
+	JGE        block
+	ADDQ       $0x08, R9
+	JZ         next
+	VMASKMOVPS (CX)(R8*4), Y0, Y1
+	VMASKMOVPS Y1, Y0, (AX)(R8*4)
+
+next:
+	ADDQ SI, CX
+	ADDQ BX, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+short:
+	VMASKMOVPS (CX)(R8*4), Y0, Y1
+	VMASKMOVPS Y1, Y0, (AX)(R8*4)
+	ADDQ       SI, CX
+	ADDQ       BX, AX
+	DECQ       DX
+	JNZ        short
+	VZEROUPPER
+	RET
+
+// func avx2AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask *int32)
+// Requires: AVX
+TEXT ·avx2AddRows(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    rows+16(FP), DX
+	MOVQ    dstRow+24(FP), BX
+	MOVQ    srcRow+32(FP), SI
+	MOVQ    n+40(FP), DI
+	MOVQ    mask+48(FP), R8
+	VMOVUPS (R8), Y0
+	XORQ    R8, R8
+	CMPQ    DI, $0x08
+	JL      short
+
+row:
+	XORQ R8, R8
+	MOVQ DI, R9
+	SUBQ $0x08, R9
+
+block:
+	VMOVUPS    (CX)(R8*4), Y1
+	VADDPS     (AX)(R8*4), Y1, Y1
+	VMOVUPS    Y1, (AX)(R8*4)
+	ADDQ       $0x08, R8
+	SUBQ       $0x08, R9
+	JGE        block
+	ADDQ       $0x08, R9
+	JZ         next
+	VMASKMOVPS (CX)(R8*4), Y0, Y1
+	VMASKMOVPS (AX)(R8*4), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(R8*4)
+
+next:
+	ADDQ SI, CX
+	ADDQ BX, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+short:
+	VMASKMOVPS (CX)(R8*4), Y0, Y1
+	VMASKMOVPS (AX)(R8*4), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(R8*4)
+	ADDQ       SI, CX
+	ADDQ       BX, AX
+	DECQ       DX
+	JNZ        short
 	VZEROUPPER
 	RET
 

@@ -7,82 +7,82 @@ package kernel
 // avx512Gemm12x2 computes blocks of 12 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm12x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm12x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm12x1 computes blocks of 12 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm12x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm12x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
-// avx512Gemm6x4 computes blocks of 6 rows and 64 columns, see tile.
+// avx512Gemm8x2 computes blocks of 8 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm6x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm8x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
-// avx512Gemm6x2 computes blocks of 6 rows and 32 columns, see tile.
+// avx512Gemm8x1 computes blocks of 8 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm6x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-
-// avx512Gemm6x1 computes blocks of 6 rows and 16 columns, see tile.
-//
-//go:noescape
-func avx512Gemm6x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm8x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm4x4 computes blocks of 4 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx512Gemm4x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm4x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm4x2 computes blocks of 4 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm4x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm4x1 computes blocks of 4 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm4x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x8 computes blocks of 2 rows and 128 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x8(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm2x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x4 computes blocks of 2 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x2 computes blocks of 2 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x1 computes blocks of 2 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+
+// avx512Gemm1x16 computes blocks of 1 rows and 256 columns, see tile.
+//
+//go:noescape
+func avx512Gemm1x16(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x8 computes blocks of 1 rows and 128 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x8(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x4 computes blocks of 1 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x2 computes blocks of 1 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x1 computes blocks of 1 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+func avx512Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Tanh sets dst to the hyperbolic tangents of src, by the quotient that the portable tanh32 has.
 //
@@ -124,10 +124,20 @@ func avx512ColSums4(dst *float32, a *float32, rows int, stride int, mask uint64)
 //go:noescape
 func avx512ColSums1(dst *float32, a *float32, rows int, stride int, mask uint64)
 
-// avx512Transpose8 writes 8·blocks columns of 8 rows of src, srcRow bytes apart, as as many rows of dst, dstRow bytes apart.
+// avx512CopyRows copies rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod 16.
 //
 //go:noescape
-func avx512Transpose8(dst *float32, src *float32, blocks int, dstRow int, srcRow int)
+func avx512CopyRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask uint64)
+
+// avx512AddRows adds rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod 16.
+//
+//go:noescape
+func avx512AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask uint64)
+
+// avx512Transpose16 writes 16·blocks columns of 16 rows of src, srcRow bytes apart, as as many rows of dst, dstRow bytes apart.
+//
+//go:noescape
+func avx512Transpose16(dst *float32, src *float32, blocks int, dstRow int, srcRow int)
 
 // avx512SumSquares is the sum of the squares of 16·blocks elements of x, at least one block.
 //

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func avx512Gemm12x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm12x2(SB), NOSPLIT, $0-104
+// func avx512Gemm12x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512Gemm12x2(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -19,38 +19,87 @@ TEXT ·avx512Gemm12x2(SB), NOSPLIT, $0-104
 	ADDQ  DX, R10
 	LEAQ  (R10)(DX*4), R11
 	ADDQ  DX, R11
-	MOVQ  mask+88(FP), R12
+	MOVQ  mask+96(FP), R12
 	KMOVW R12, K1
 
 block:
-	MOVQ      bias+24(FP), R12
-	TESTQ     R12, R12
-	JZ        zero
-	VMOVUPS   (R12), Z0
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z6
-	VMOVAPS   Z0, Z8
-	VMOVAPS   Z0, Z10
-	VMOVAPS   Z0, Z12
-	VMOVAPS   Z0, Z14
-	VMOVAPS   Z0, Z16
-	VMOVAPS   Z0, Z18
-	VMOVAPS   Z0, Z20
-	VMOVAPS   Z0, Z22
-	VMOVUPS.Z 64(R12), K1, Z1
-	VMOVAPS   Z1, Z3
-	VMOVAPS   Z1, Z5
-	VMOVAPS   Z1, Z7
-	VMOVAPS   Z1, Z9
-	VMOVAPS   Z1, Z11
-	VMOVAPS   Z1, Z13
-	VMOVAPS   Z1, Z15
-	VMOVAPS   Z1, Z17
-	VMOVAPS   Z1, Z19
-	VMOVAPS   Z1, Z21
-	VMOVAPS   Z1, Z23
-	JMP       begin
+	MOVQ       AX, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	MOVQ       init+24(FP), R12
+	TESTQ      R12, R12
+	JZ         zero
+	VMOVUPS    (R12), Z0
+	VMOVUPS.Z  64(R12), K1, Z1
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z2
+	VMOVUPS.Z  64(R12), K1, Z3
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z4
+	VMOVUPS.Z  64(R12), K1, Z5
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z6
+	VMOVUPS.Z  64(R12), K1, Z7
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z8
+	VMOVUPS.Z  64(R12), K1, Z9
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z10
+	VMOVUPS.Z  64(R12), K1, Z11
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z12
+	VMOVUPS.Z  64(R12), K1, Z13
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z14
+	VMOVUPS.Z  64(R12), K1, Z15
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z16
+	VMOVUPS.Z  64(R12), K1, Z17
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z18
+	VMOVUPS.Z  64(R12), K1, Z19
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z20
+	VMOVUPS.Z  64(R12), K1, Z21
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS    (R12), Z22
+	VMOVUPS.Z  64(R12), K1, Z23
+	ADDQ       initRow+88(FP), R12
+	MOVQ       R12, init+24(FP)
+	JMP        begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -131,7 +180,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R12
+	MOVQ   relu+104(FP), R12
 	TESTQ  R12, R12
 	JZ     store
 	VXORPS Z24, Z24, Z24
@@ -206,9 +255,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm12x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm12x1(SB), NOSPLIT, $0-104
+// func avx512Gemm12x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512Gemm12x1(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -221,26 +270,63 @@ TEXT ·avx512Gemm12x1(SB), NOSPLIT, $0-104
 	ADDQ  DX, R10
 	LEAQ  (R10)(DX*4), R11
 	ADDQ  DX, R11
-	MOVQ  mask+88(FP), R12
+	MOVQ  mask+96(FP), R12
 	KMOVW R12, K1
 
 block:
-	MOVQ      bias+24(FP), R12
-	TESTQ     R12, R12
-	JZ        zero
-	VMOVUPS.Z (R12), K1, Z0
-	VMOVAPS   Z0, Z1
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z3
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z5
-	VMOVAPS   Z0, Z6
-	VMOVAPS   Z0, Z7
-	VMOVAPS   Z0, Z8
-	VMOVAPS   Z0, Z9
-	VMOVAPS   Z0, Z10
-	VMOVAPS   Z0, Z11
-	JMP       begin
+	MOVQ       AX, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	ADDQ       DI, R12
+	PREFETCHT0 (R12)
+	MOVQ       init+24(FP), R12
+	TESTQ      R12, R12
+	JZ         zero
+	VMOVUPS.Z  (R12), K1, Z0
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z1
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z2
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z3
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z4
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z5
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z6
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z7
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z8
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z9
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z10
+	ADDQ       initRow+88(FP), R12
+	VMOVUPS.Z  (R12), K1, Z11
+	ADDQ       initRow+88(FP), R12
+	MOVQ       R12, init+24(FP)
+	JMP        begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -284,7 +370,7 @@ step:
 	JNZ              step
 
 done:
-	MOVQ   relu+96(FP), R12
+	MOVQ   relu+104(FP), R12
 	TESTQ  R12, R12
 	JZ     store
 	VXORPS Z12, Z12, Z12
@@ -335,9 +421,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm6x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm6x4(SB), NOSPLIT, $0-104
+// func avx512Gemm8x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512Gemm8x2(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -348,38 +434,63 @@ TEXT ·avx512Gemm6x4(SB), NOSPLIT, $0-104
 	LEAQ  (DX)(DX*2), R9
 	LEAQ  (R8)(DX*4), R10
 	ADDQ  DX, R10
-	MOVQ  mask+88(FP), R11
+	MOVQ  mask+96(FP), R11
 	KMOVW R11, K1
 
 block:
-	MOVQ      bias+24(FP), R11
-	TESTQ     R11, R11
-	JZ        zero
-	VMOVUPS   (R11), Z0
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z8
-	VMOVAPS   Z0, Z12
-	VMOVAPS   Z0, Z16
-	VMOVAPS   Z0, Z20
-	VMOVUPS   64(R11), Z1
-	VMOVAPS   Z1, Z5
-	VMOVAPS   Z1, Z9
-	VMOVAPS   Z1, Z13
-	VMOVAPS   Z1, Z17
-	VMOVAPS   Z1, Z21
-	VMOVUPS   128(R11), Z2
-	VMOVAPS   Z2, Z6
-	VMOVAPS   Z2, Z10
-	VMOVAPS   Z2, Z14
-	VMOVAPS   Z2, Z18
-	VMOVAPS   Z2, Z22
-	VMOVUPS.Z 192(R11), K1, Z3
-	VMOVAPS   Z3, Z7
-	VMOVAPS   Z3, Z11
-	VMOVAPS   Z3, Z15
-	VMOVAPS   Z3, Z19
-	VMOVAPS   Z3, Z23
-	JMP       begin
+	MOVQ       AX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	MOVQ       init+24(FP), R11
+	TESTQ      R11, R11
+	JZ         zero
+	VMOVUPS    (R11), Z0
+	VMOVUPS.Z  64(R11), K1, Z1
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Z2
+	VMOVUPS.Z  64(R11), K1, Z3
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Z4
+	VMOVUPS.Z  64(R11), K1, Z5
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Z6
+	VMOVUPS.Z  64(R11), K1, Z7
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Z8
+	VMOVUPS.Z  64(R11), K1, Z9
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Z10
+	VMOVUPS.Z  64(R11), K1, Z11
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Z12
+	VMOVUPS.Z  64(R11), K1, Z13
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS    (R11), Z14
+	VMOVUPS.Z  64(R11), K1, Z15
+	ADDQ       initRow+88(FP), R11
+	MOVQ       R11, init+24(FP)
+	JMP        begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -398,229 +509,67 @@ zero:
 	VXORPS Z13, Z13, Z13
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
+
+begin:
+	MOVQ  b+16(FP), R11
+	MOVQ  k+40(FP), R12
+	TESTQ R12, R12
+	JZ    done
+
+step:
+	VMOVUPS      (R11), Z16
+	VMOVUPS.Z    64(R11), K1, Z17
+	ADDQ         SI, R11
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(DX*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(DX*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(DX*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R10), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R10)(DX*1), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R10)(DX*2), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         BX, R8
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          step
+
+done:
+	MOVQ   relu+104(FP), R11
+	TESTQ  R11, R11
+	JZ     store
 	VXORPS Z16, Z16, Z16
-	VXORPS Z17, Z17, Z17
-	VXORPS Z18, Z18, Z18
-	VXORPS Z19, Z19, Z19
-	VXORPS Z20, Z20, Z20
-	VXORPS Z21, Z21, Z21
-	VXORPS Z22, Z22, Z22
-	VXORPS Z23, Z23, Z23
-
-begin:
-	MOVQ  b+16(FP), R11
-	MOVQ  k+40(FP), R12
-	TESTQ R12, R12
-	JZ    done
-
-step:
-	VMOVUPS      (R11), Z24
-	VMOVUPS      64(R11), Z25
-	VMOVUPS      128(R11), Z26
-	VMOVUPS.Z    192(R11), K1, Z27
-	ADDQ         SI, R11
-	VBROADCASTSS (R8), Z28
-	VFMADD231PS  Z28, Z24, Z0
-	VFMADD231PS  Z28, Z25, Z1
-	VFMADD231PS  Z28, Z26, Z2
-	VFMADD231PS  Z28, Z27, Z3
-	VBROADCASTSS (R8)(DX*1), Z28
-	VFMADD231PS  Z28, Z24, Z4
-	VFMADD231PS  Z28, Z25, Z5
-	VFMADD231PS  Z28, Z26, Z6
-	VFMADD231PS  Z28, Z27, Z7
-	VBROADCASTSS (R8)(DX*2), Z28
-	VFMADD231PS  Z28, Z24, Z8
-	VFMADD231PS  Z28, Z25, Z9
-	VFMADD231PS  Z28, Z26, Z10
-	VFMADD231PS  Z28, Z27, Z11
-	VBROADCASTSS (R8)(R9*1), Z28
-	VFMADD231PS  Z28, Z24, Z12
-	VFMADD231PS  Z28, Z25, Z13
-	VFMADD231PS  Z28, Z26, Z14
-	VFMADD231PS  Z28, Z27, Z15
-	VBROADCASTSS (R8)(DX*4), Z28
-	VFMADD231PS  Z28, Z24, Z16
-	VFMADD231PS  Z28, Z25, Z17
-	VFMADD231PS  Z28, Z26, Z18
-	VFMADD231PS  Z28, Z27, Z19
-	VBROADCASTSS (R10), Z28
-	VFMADD231PS  Z28, Z24, Z20
-	VFMADD231PS  Z28, Z25, Z21
-	VFMADD231PS  Z28, Z26, Z22
-	VFMADD231PS  Z28, Z27, Z23
-	ADDQ         BX, R8
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          step
-
-done:
-	MOVQ   relu+96(FP), R11
-	TESTQ  R11, R11
-	JZ     store
-	VXORPS Z24, Z24, Z24
-	VMAXPS Z0, Z24, Z0
-	VMAXPS Z1, Z24, Z1
-	VMAXPS Z2, Z24, Z2
-	VMAXPS Z3, Z24, Z3
-	VMAXPS Z4, Z24, Z4
-	VMAXPS Z5, Z24, Z5
-	VMAXPS Z6, Z24, Z6
-	VMAXPS Z7, Z24, Z7
-	VMAXPS Z8, Z24, Z8
-	VMAXPS Z9, Z24, Z9
-	VMAXPS Z10, Z24, Z10
-	VMAXPS Z11, Z24, Z11
-	VMAXPS Z12, Z24, Z12
-	VMAXPS Z13, Z24, Z13
-	VMAXPS Z14, Z24, Z14
-	VMAXPS Z15, Z24, Z15
-	VMAXPS Z16, Z24, Z16
-	VMAXPS Z17, Z24, Z17
-	VMAXPS Z18, Z24, Z18
-	VMAXPS Z19, Z24, Z19
-	VMAXPS Z20, Z24, Z20
-	VMAXPS Z21, Z24, Z21
-	VMAXPS Z22, Z24, Z22
-	VMAXPS Z23, Z24, Z23
-
-store:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, K1, 192(AX)
-	ADDQ    DI, AX
-	VMOVUPS Z4, (AX)
-	VMOVUPS Z5, 64(AX)
-	VMOVUPS Z6, 128(AX)
-	VMOVUPS Z7, K1, 192(AX)
-	ADDQ    DI, AX
-	VMOVUPS Z8, (AX)
-	VMOVUPS Z9, 64(AX)
-	VMOVUPS Z10, 128(AX)
-	VMOVUPS Z11, K1, 192(AX)
-	ADDQ    DI, AX
-	VMOVUPS Z12, (AX)
-	VMOVUPS Z13, 64(AX)
-	VMOVUPS Z14, 128(AX)
-	VMOVUPS Z15, K1, 192(AX)
-	ADDQ    DI, AX
-	VMOVUPS Z16, (AX)
-	VMOVUPS Z17, 64(AX)
-	VMOVUPS Z18, 128(AX)
-	VMOVUPS Z19, K1, 192(AX)
-	ADDQ    DI, AX
-	VMOVUPS Z20, (AX)
-	VMOVUPS Z21, 64(AX)
-	VMOVUPS Z22, 128(AX)
-	VMOVUPS Z23, K1, 192(AX)
-	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R11
-	ADDQ    R11, R8
-	ADDQ    R11, R10
-	DECQ    CX
-	JNZ     block
-	VZEROUPPER
-	RET
-
-// func avx512Gemm6x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm6x2(SB), NOSPLIT, $0-104
-	MOVQ  c+0(FP), AX
-	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
-	MOVQ  a+8(FP), R8
-	LEAQ  (DX)(DX*2), R9
-	LEAQ  (R8)(DX*4), R10
-	ADDQ  DX, R10
-	MOVQ  mask+88(FP), R11
-	KMOVW R11, K1
-
-block:
-	MOVQ      bias+24(FP), R11
-	TESTQ     R11, R11
-	JZ        zero
-	VMOVUPS   (R11), Z0
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z6
-	VMOVAPS   Z0, Z8
-	VMOVAPS   Z0, Z10
-	VMOVUPS.Z 64(R11), K1, Z1
-	VMOVAPS   Z1, Z3
-	VMOVAPS   Z1, Z5
-	VMOVAPS   Z1, Z7
-	VMOVAPS   Z1, Z9
-	VMOVAPS   Z1, Z11
-	JMP       begin
-
-zero:
-	VXORPS Z0, Z0, Z0
-	VXORPS Z1, Z1, Z1
-	VXORPS Z2, Z2, Z2
-	VXORPS Z3, Z3, Z3
-	VXORPS Z4, Z4, Z4
-	VXORPS Z5, Z5, Z5
-	VXORPS Z6, Z6, Z6
-	VXORPS Z7, Z7, Z7
-	VXORPS Z8, Z8, Z8
-	VXORPS Z9, Z9, Z9
-	VXORPS Z10, Z10, Z10
-	VXORPS Z11, Z11, Z11
-
-begin:
-	MOVQ  b+16(FP), R11
-	MOVQ  k+40(FP), R12
-	TESTQ R12, R12
-	JZ    done
-
-step:
-	VMOVUPS      (R11), Z12
-	VMOVUPS.Z    64(R11), K1, Z13
-	ADDQ         SI, R11
-	VBROADCASTSS (R8), Z14
-	VFMADD231PS  Z14, Z12, Z0
-	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (R8)(DX*1), Z14
-	VFMADD231PS  Z14, Z12, Z2
-	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (R8)(DX*2), Z14
-	VFMADD231PS  Z14, Z12, Z4
-	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (R8)(R9*1), Z14
-	VFMADD231PS  Z14, Z12, Z6
-	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (R8)(DX*4), Z14
-	VFMADD231PS  Z14, Z12, Z8
-	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (R10), Z14
-	VFMADD231PS  Z14, Z12, Z10
-	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         BX, R8
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          step
-
-done:
-	MOVQ   relu+96(FP), R11
-	TESTQ  R11, R11
-	JZ     store
-	VXORPS Z12, Z12, Z12
-	VMAXPS Z0, Z12, Z0
-	VMAXPS Z1, Z12, Z1
-	VMAXPS Z2, Z12, Z2
-	VMAXPS Z3, Z12, Z3
-	VMAXPS Z4, Z12, Z4
-	VMAXPS Z5, Z12, Z5
-	VMAXPS Z6, Z12, Z6
-	VMAXPS Z7, Z12, Z7
-	VMAXPS Z8, Z12, Z8
-	VMAXPS Z9, Z12, Z9
-	VMAXPS Z10, Z12, Z10
-	VMAXPS Z11, Z12, Z11
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
+	VMAXPS Z14, Z16, Z14
+	VMAXPS Z15, Z16, Z15
 
 store:
 	VMOVUPS Z0, (AX)
@@ -641,6 +590,12 @@ store:
 	VMOVUPS Z10, (AX)
 	VMOVUPS Z11, K1, 64(AX)
 	ADDQ    DI, AX
+	VMOVUPS Z12, (AX)
+	VMOVUPS Z13, K1, 64(AX)
+	ADDQ    DI, AX
+	VMOVUPS Z14, (AX)
+	VMOVUPS Z15, K1, 64(AX)
+	ADDQ    DI, AX
 	MOVQ    aNext+64(FP), R11
 	ADDQ    R11, R8
 	ADDQ    R11, R10
@@ -649,9 +604,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm6x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm6x1(SB), NOSPLIT, $0-104
+// func avx512Gemm8x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512Gemm8x1(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -662,20 +617,47 @@ TEXT ·avx512Gemm6x1(SB), NOSPLIT, $0-104
 	LEAQ  (DX)(DX*2), R9
 	LEAQ  (R8)(DX*4), R10
 	ADDQ  DX, R10
-	MOVQ  mask+88(FP), R11
+	MOVQ  mask+96(FP), R11
 	KMOVW R11, K1
 
 block:
-	MOVQ      bias+24(FP), R11
-	TESTQ     R11, R11
-	JZ        zero
-	VMOVUPS.Z (R11), K1, Z0
-	VMOVAPS   Z0, Z1
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z3
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z5
-	JMP       begin
+	MOVQ       AX, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	ADDQ       DI, R11
+	PREFETCHT0 (R11)
+	MOVQ       init+24(FP), R11
+	TESTQ      R11, R11
+	JZ         zero
+	VMOVUPS.Z  (R11), K1, Z0
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS.Z  (R11), K1, Z1
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS.Z  (R11), K1, Z2
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS.Z  (R11), K1, Z3
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS.Z  (R11), K1, Z4
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS.Z  (R11), K1, Z5
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS.Z  (R11), K1, Z6
+	ADDQ       initRow+88(FP), R11
+	VMOVUPS.Z  (R11), K1, Z7
+	ADDQ       initRow+88(FP), R11
+	MOVQ       R11, init+24(FP)
+	JMP        begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -684,6 +666,8 @@ zero:
 	VXORPS Z3, Z3, Z3
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
 
 begin:
 	MOVQ  b+16(FP), R11
@@ -692,30 +676,34 @@ begin:
 	JZ    done
 
 step:
-	VMOVUPS.Z        (R11), K1, Z6
+	VMOVUPS.Z        (R11), K1, Z8
 	ADDQ             SI, R11
-	VFMADD231PS.BCST (R8), Z6, Z0
-	VFMADD231PS.BCST (R8)(DX*1), Z6, Z1
-	VFMADD231PS.BCST (R8)(DX*2), Z6, Z2
-	VFMADD231PS.BCST (R8)(R9*1), Z6, Z3
-	VFMADD231PS.BCST (R8)(DX*4), Z6, Z4
-	VFMADD231PS.BCST (R10), Z6, Z5
+	VFMADD231PS.BCST (R8), Z8, Z0
+	VFMADD231PS.BCST (R8)(DX*1), Z8, Z1
+	VFMADD231PS.BCST (R8)(DX*2), Z8, Z2
+	VFMADD231PS.BCST (R8)(R9*1), Z8, Z3
+	VFMADD231PS.BCST (R8)(DX*4), Z8, Z4
+	VFMADD231PS.BCST (R10), Z8, Z5
+	VFMADD231PS.BCST (R10)(DX*1), Z8, Z6
+	VFMADD231PS.BCST (R10)(DX*2), Z8, Z7
 	ADDQ             BX, R8
 	ADDQ             BX, R10
 	DECQ             R12
 	JNZ              step
 
 done:
-	MOVQ   relu+96(FP), R11
+	MOVQ   relu+104(FP), R11
 	TESTQ  R11, R11
 	JZ     store
-	VXORPS Z6, Z6, Z6
-	VMAXPS Z0, Z6, Z0
-	VMAXPS Z1, Z6, Z1
-	VMAXPS Z2, Z6, Z2
-	VMAXPS Z3, Z6, Z3
-	VMAXPS Z4, Z6, Z4
-	VMAXPS Z5, Z6, Z5
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+	VMAXPS Z6, Z8, Z6
+	VMAXPS Z7, Z8, Z7
 
 store:
 	VMOVUPS Z0, K1, (AX)
@@ -730,6 +718,10 @@ store:
 	ADDQ    DI, AX
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    DI, AX
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    DI, AX
 	MOVQ    aNext+64(FP), R11
 	ADDQ    R11, R8
 	ADDQ    R11, R10
@@ -738,9 +730,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm4x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm4x4(SB), NOSPLIT, $0-104
+// func avx512Gemm4x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512Gemm4x4(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -749,30 +741,55 @@ TEXT ·avx512Gemm4x4(SB), NOSPLIT, $0-104
 	MOVQ  cRow+80(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
-	MOVQ  mask+88(FP), R10
+	MOVQ  mask+96(FP), R10
 	KMOVW R10, K1
 
 block:
-	MOVQ      bias+24(FP), R10
-	TESTQ     R10, R10
-	JZ        zero
-	VMOVUPS   (R10), Z0
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z8
-	VMOVAPS   Z0, Z12
-	VMOVUPS   64(R10), Z1
-	VMOVAPS   Z1, Z5
-	VMOVAPS   Z1, Z9
-	VMOVAPS   Z1, Z13
-	VMOVUPS   128(R10), Z2
-	VMOVAPS   Z2, Z6
-	VMOVAPS   Z2, Z10
-	VMOVAPS   Z2, Z14
-	VMOVUPS.Z 192(R10), K1, Z3
-	VMOVAPS   Z3, Z7
-	VMOVAPS   Z3, Z11
-	VMOVAPS   Z3, Z15
-	JMP       begin
+	MOVQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	MOVQ       init+24(FP), R10
+	TESTQ      R10, R10
+	JZ         zero
+	VMOVUPS    (R10), Z0
+	VMOVUPS    64(R10), Z1
+	VMOVUPS    128(R10), Z2
+	VMOVUPS.Z  192(R10), K1, Z3
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Z4
+	VMOVUPS    64(R10), Z5
+	VMOVUPS    128(R10), Z6
+	VMOVUPS.Z  192(R10), K1, Z7
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Z8
+	VMOVUPS    64(R10), Z9
+	VMOVUPS    128(R10), Z10
+	VMOVUPS.Z  192(R10), K1, Z11
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Z12
+	VMOVUPS    64(R10), Z13
+	VMOVUPS    128(R10), Z14
+	VMOVUPS.Z  192(R10), K1, Z15
+	ADDQ       initRow+88(FP), R10
+	MOVQ       R10, init+24(FP)
+	JMP        begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -829,7 +846,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R10
+	MOVQ   relu+104(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Z16, Z16, Z16
@@ -878,9 +895,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm4x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm4x2(SB), NOSPLIT, $0-104
+// func avx512Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512Gemm4x2(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -889,22 +906,39 @@ TEXT ·avx512Gemm4x2(SB), NOSPLIT, $0-104
 	MOVQ  cRow+80(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
-	MOVQ  mask+88(FP), R10
+	MOVQ  mask+96(FP), R10
 	KMOVW R10, K1
 
 block:
-	MOVQ      bias+24(FP), R10
-	TESTQ     R10, R10
-	JZ        zero
-	VMOVUPS   (R10), Z0
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z4
-	VMOVAPS   Z0, Z6
-	VMOVUPS.Z 64(R10), K1, Z1
-	VMOVAPS   Z1, Z3
-	VMOVAPS   Z1, Z5
-	VMOVAPS   Z1, Z7
-	JMP       begin
+	MOVQ       AX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	MOVQ       init+24(FP), R10
+	TESTQ      R10, R10
+	JZ         zero
+	VMOVUPS    (R10), Z0
+	VMOVUPS.Z  64(R10), K1, Z1
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Z2
+	VMOVUPS.Z  64(R10), K1, Z3
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Z4
+	VMOVUPS.Z  64(R10), K1, Z5
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS    (R10), Z6
+	VMOVUPS.Z  64(R10), K1, Z7
+	ADDQ       initRow+88(FP), R10
+	MOVQ       R10, init+24(FP)
+	JMP        begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -943,7 +977,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R10
+	MOVQ   relu+104(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Z8, Z8, Z8
@@ -976,9 +1010,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm4x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm4x1(SB), NOSPLIT, $0-104
+// func avx512Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·avx512Gemm4x1(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -987,18 +1021,31 @@ TEXT ·avx512Gemm4x1(SB), NOSPLIT, $0-104
 	MOVQ  cRow+80(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
-	MOVQ  mask+88(FP), R10
+	MOVQ  mask+96(FP), R10
 	KMOVW R10, K1
 
 block:
-	MOVQ      bias+24(FP), R10
-	TESTQ     R10, R10
-	JZ        zero
-	VMOVUPS.Z (R10), K1, Z0
-	VMOVAPS   Z0, Z1
-	VMOVAPS   Z0, Z2
-	VMOVAPS   Z0, Z3
-	JMP       begin
+	MOVQ       AX, R10
+	PREFETCHT0 (R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	MOVQ       init+24(FP), R10
+	TESTQ      R10, R10
+	JZ         zero
+	VMOVUPS.Z  (R10), K1, Z0
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS.Z  (R10), K1, Z1
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS.Z  (R10), K1, Z2
+	ADDQ       initRow+88(FP), R10
+	VMOVUPS.Z  (R10), K1, Z3
+	ADDQ       initRow+88(FP), R10
+	MOVQ       R10, init+24(FP)
+	JMP        begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -1024,7 +1071,7 @@ step:
 	JNZ              step
 
 done:
-	MOVQ   relu+96(FP), R10
+	MOVQ   relu+104(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Z4, Z4, Z4
@@ -1049,9 +1096,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x8(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm2x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x8(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm2x8(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1059,29 +1106,32 @@ TEXT ·avx512Gemm2x8(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), SI
 	MOVQ  cRow+80(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+88(FP), R9
+	MOVQ  mask+96(FP), R9
 	KMOVW R9, K1
 
 block:
-	MOVQ      bias+24(FP), R9
+	MOVQ      init+24(FP), R9
 	TESTQ     R9, R9
 	JZ        zero
 	VMOVUPS   (R9), Z0
-	VMOVAPS   Z0, Z8
 	VMOVUPS   64(R9), Z1
-	VMOVAPS   Z1, Z9
 	VMOVUPS   128(R9), Z2
-	VMOVAPS   Z2, Z10
 	VMOVUPS   192(R9), Z3
-	VMOVAPS   Z3, Z11
 	VMOVUPS   256(R9), Z4
-	VMOVAPS   Z4, Z12
 	VMOVUPS   320(R9), Z5
-	VMOVAPS   Z5, Z13
 	VMOVUPS   384(R9), Z6
-	VMOVAPS   Z6, Z14
 	VMOVUPS.Z 448(R9), K1, Z7
-	VMOVAPS   Z7, Z15
+	ADDQ      initRow+88(FP), R9
+	VMOVUPS   (R9), Z8
+	VMOVUPS   64(R9), Z9
+	VMOVUPS   128(R9), Z10
+	VMOVUPS   192(R9), Z11
+	VMOVUPS   256(R9), Z12
+	VMOVUPS   320(R9), Z13
+	VMOVUPS   384(R9), Z14
+	VMOVUPS.Z 448(R9), K1, Z15
+	ADDQ      initRow+88(FP), R9
+	MOVQ      R9, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1141,7 +1191,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R9
+	MOVQ   relu+104(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z16, Z16, Z16
@@ -1188,9 +1238,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x4(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm2x4(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1198,21 +1248,24 @@ TEXT ·avx512Gemm2x4(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), SI
 	MOVQ  cRow+80(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+88(FP), R9
+	MOVQ  mask+96(FP), R9
 	KMOVW R9, K1
 
 block:
-	MOVQ      bias+24(FP), R9
+	MOVQ      init+24(FP), R9
 	TESTQ     R9, R9
 	JZ        zero
 	VMOVUPS   (R9), Z0
-	VMOVAPS   Z0, Z4
 	VMOVUPS   64(R9), Z1
-	VMOVAPS   Z1, Z5
 	VMOVUPS   128(R9), Z2
-	VMOVAPS   Z2, Z6
 	VMOVUPS.Z 192(R9), K1, Z3
-	VMOVAPS   Z3, Z7
+	ADDQ      initRow+88(FP), R9
+	VMOVUPS   (R9), Z4
+	VMOVUPS   64(R9), Z5
+	VMOVUPS   128(R9), Z6
+	VMOVUPS.Z 192(R9), K1, Z7
+	ADDQ      initRow+88(FP), R9
+	MOVQ      R9, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1252,7 +1305,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R9
+	MOVQ   relu+104(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z8, Z8, Z8
@@ -1283,9 +1336,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x2(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm2x2(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1293,17 +1346,20 @@ TEXT ·avx512Gemm2x2(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), SI
 	MOVQ  cRow+80(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+88(FP), R9
+	MOVQ  mask+96(FP), R9
 	KMOVW R9, K1
 
 block:
-	MOVQ      bias+24(FP), R9
+	MOVQ      init+24(FP), R9
 	TESTQ     R9, R9
 	JZ        zero
 	VMOVUPS   (R9), Z0
-	VMOVAPS   Z0, Z2
 	VMOVUPS.Z 64(R9), K1, Z1
-	VMOVAPS   Z1, Z3
+	ADDQ      initRow+88(FP), R9
+	VMOVUPS   (R9), Z2
+	VMOVUPS.Z 64(R9), K1, Z3
+	ADDQ      initRow+88(FP), R9
+	MOVQ      R9, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1333,7 +1389,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R9
+	MOVQ   relu+104(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z4, Z4, Z4
@@ -1356,9 +1412,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x1(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm2x1(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1366,15 +1422,18 @@ TEXT ·avx512Gemm2x1(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), SI
 	MOVQ  cRow+80(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+88(FP), R9
+	MOVQ  mask+96(FP), R9
 	KMOVW R9, K1
 
 block:
-	MOVQ      bias+24(FP), R9
+	MOVQ      init+24(FP), R9
 	TESTQ     R9, R9
 	JZ        zero
 	VMOVUPS.Z (R9), K1, Z0
-	VMOVAPS   Z0, Z1
+	ADDQ      initRow+88(FP), R9
+	VMOVUPS.Z (R9), K1, Z1
+	ADDQ      initRow+88(FP), R9
+	MOVQ      R9, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1397,7 +1456,7 @@ step:
 	JNZ              step
 
 done:
-	MOVQ   relu+96(FP), R9
+	MOVQ   relu+104(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z2, Z2, Z2
@@ -1416,9 +1475,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x8(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm1x16(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x8(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm1x16(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1426,11 +1485,143 @@ TEXT ·avx512Gemm1x8(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), BX
 	MOVQ  cRow+80(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+88(FP), R8
+	MOVQ  mask+96(FP), R8
 	KMOVW R8, K1
 
 block:
-	MOVQ      bias+24(FP), R8
+	MOVQ      init+24(FP), R8
+	TESTQ     R8, R8
+	JZ        zero
+	VMOVUPS   (R8), Z0
+	VMOVUPS   64(R8), Z1
+	VMOVUPS   128(R8), Z2
+	VMOVUPS   192(R8), Z3
+	VMOVUPS   256(R8), Z4
+	VMOVUPS   320(R8), Z5
+	VMOVUPS   384(R8), Z6
+	VMOVUPS   448(R8), Z7
+	VMOVUPS   512(R8), Z8
+	VMOVUPS   576(R8), Z9
+	VMOVUPS   640(R8), Z10
+	VMOVUPS   704(R8), Z11
+	VMOVUPS   768(R8), Z12
+	VMOVUPS   832(R8), Z13
+	VMOVUPS   896(R8), Z14
+	VMOVUPS.Z 960(R8), K1, Z15
+	ADDQ      initRow+88(FP), R8
+	MOVQ      R8, init+24(FP)
+	JMP       begin
+
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+
+begin:
+	MOVQ  b+16(FP), R8
+	MOVQ  k+40(FP), R9
+	TESTQ R9, R9
+	JZ    done
+
+step:
+	VBROADCASTSS (DI), Z16
+	VFMADD231PS  (R8), Z16, Z0
+	VFMADD231PS  64(R8), Z16, Z1
+	VFMADD231PS  128(R8), Z16, Z2
+	VFMADD231PS  192(R8), Z16, Z3
+	VFMADD231PS  256(R8), Z16, Z4
+	VFMADD231PS  320(R8), Z16, Z5
+	VFMADD231PS  384(R8), Z16, Z6
+	VFMADD231PS  448(R8), Z16, Z7
+	VFMADD231PS  512(R8), Z16, Z8
+	VFMADD231PS  576(R8), Z16, Z9
+	VFMADD231PS  640(R8), Z16, Z10
+	VFMADD231PS  704(R8), Z16, Z11
+	VFMADD231PS  768(R8), Z16, Z12
+	VFMADD231PS  832(R8), Z16, Z13
+	VFMADD231PS  896(R8), Z16, Z14
+	VMOVUPS.Z    960(R8), K1, Z17
+	VFMADD231PS  Z16, Z17, Z15
+	ADDQ         BX, R8
+	ADDQ         DX, DI
+	DECQ         R9
+	JNZ          step
+
+done:
+	MOVQ   relu+104(FP), R8
+	TESTQ  R8, R8
+	JZ     store
+	VXORPS Z16, Z16, Z16
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
+	VMAXPS Z14, Z16, Z14
+	VMAXPS Z15, Z16, Z15
+
+store:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	VMOVUPS Z4, 256(AX)
+	VMOVUPS Z5, 320(AX)
+	VMOVUPS Z6, 384(AX)
+	VMOVUPS Z7, 448(AX)
+	VMOVUPS Z8, 512(AX)
+	VMOVUPS Z9, 576(AX)
+	VMOVUPS Z10, 640(AX)
+	VMOVUPS Z11, 704(AX)
+	VMOVUPS Z12, 768(AX)
+	VMOVUPS Z13, 832(AX)
+	VMOVUPS Z14, 896(AX)
+	VMOVUPS Z15, K1, 960(AX)
+	ADDQ    SI, AX
+	MOVQ    aNext+64(FP), R8
+	ADDQ    R8, DI
+	DECQ    CX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func avx512Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm1x8(SB), NOSPLIT, $0-112
+	MOVQ  c+0(FP), AX
+	MOVQ  blocks+32(FP), CX
+	MOVQ  aRow+48(FP), DX
+	MOVQ  aStep+56(FP), DX
+	MOVQ  bStep+72(FP), BX
+	MOVQ  cRow+80(FP), SI
+	MOVQ  a+8(FP), DI
+	MOVQ  mask+96(FP), R8
+	KMOVW R8, K1
+
+block:
+	MOVQ      init+24(FP), R8
 	TESTQ     R8, R8
 	JZ        zero
 	VMOVUPS   (R8), Z0
@@ -1441,6 +1632,8 @@ block:
 	VMOVUPS   320(R8), Z5
 	VMOVUPS   384(R8), Z6
 	VMOVUPS.Z 448(R8), K1, Z7
+	ADDQ      initRow+88(FP), R8
+	MOVQ      R8, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1476,7 +1669,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z8, Z8, Z8
@@ -1506,9 +1699,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x4(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x4(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm1x4(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1516,17 +1709,19 @@ TEXT ·avx512Gemm1x4(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), BX
 	MOVQ  cRow+80(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+88(FP), R8
+	MOVQ  mask+96(FP), R8
 	KMOVW R8, K1
 
 block:
-	MOVQ      bias+24(FP), R8
+	MOVQ      init+24(FP), R8
 	TESTQ     R8, R8
 	JZ        zero
 	VMOVUPS   (R8), Z0
 	VMOVUPS   64(R8), Z1
 	VMOVUPS   128(R8), Z2
 	VMOVUPS.Z 192(R8), K1, Z3
+	ADDQ      initRow+88(FP), R8
+	MOVQ      R8, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1554,7 +1749,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z4, Z4, Z4
@@ -1576,9 +1771,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x2(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x2(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm1x2(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1586,15 +1781,17 @@ TEXT ·avx512Gemm1x2(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), BX
 	MOVQ  cRow+80(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+88(FP), R8
+	MOVQ  mask+96(FP), R8
 	KMOVW R8, K1
 
 block:
-	MOVQ      bias+24(FP), R8
+	MOVQ      init+24(FP), R8
 	TESTQ     R8, R8
 	JZ        zero
 	VMOVUPS   (R8), Z0
 	VMOVUPS.Z 64(R8), K1, Z1
+	ADDQ      initRow+88(FP), R8
+	MOVQ      R8, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1618,7 +1815,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z2, Z2, Z2
@@ -1636,9 +1833,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x1(c *float32, a *float32, b *float32, bias *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, mask uint64, relu int)
+// func avx512Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x1(SB), NOSPLIT, $0-104
+TEXT ·avx512Gemm1x1(SB), NOSPLIT, $0-112
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
 	MOVQ  aRow+48(FP), DX
@@ -1646,14 +1843,16 @@ TEXT ·avx512Gemm1x1(SB), NOSPLIT, $0-104
 	MOVQ  bStep+72(FP), BX
 	MOVQ  cRow+80(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+88(FP), R8
+	MOVQ  mask+96(FP), R8
 	KMOVW R8, K1
 
 block:
-	MOVQ      bias+24(FP), R8
+	MOVQ      init+24(FP), R8
 	TESTQ     R8, R8
 	JZ        zero
 	VMOVUPS.Z (R8), K1, Z0
+	ADDQ      initRow+88(FP), R8
+	MOVQ      R8, init+24(FP)
 	JMP       begin
 
 zero:
@@ -1675,7 +1874,7 @@ step:
 	JNZ          step
 
 done:
-	MOVQ   relu+96(FP), R8
+	MOVQ   relu+104(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z1, Z1, Z1
@@ -2183,76 +2382,290 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Transpose8(dst *float32, src *float32, blocks int, dstRow int, srcRow int)
-// Requires: AVX
-TEXT ·avx512Transpose8(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ blocks+16(FP), DX
-	MOVQ dstRow+24(FP), BX
-	MOVQ srcRow+32(FP), SI
+// func avx512CopyRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512CopyRows(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), DX
+	MOVQ  dstRow+24(FP), BX
+	MOVQ  srcRow+32(FP), SI
+	MOVQ  n+40(FP), DI
+	MOVQ  mask+48(FP), R8
+	KMOVW R8, K1
+	XORQ  R8, R8
+	CMPQ  DI, $0x10
+	JL    short
+	CMPQ  DI, $0x20
+	JNE   row
+
+strip:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    SI, CX
+	ADDQ    BX, AX
+	DECQ    DX
+	JNZ     strip
+	VZEROUPPER
+	RET
+
+row:
+	XORQ R8, R8
+	MOVQ DI, R9
+	SUBQ $0x10, R9
 
 block:
-	MOVQ       CX, DI
-	VMOVUPS    (DI), Y0
-	ADDQ       SI, DI
-	VMOVUPS    (DI), Y1
-	ADDQ       SI, DI
-	VMOVUPS    (DI), Y2
-	ADDQ       SI, DI
-	VMOVUPS    (DI), Y3
-	ADDQ       SI, DI
-	VMOVUPS    (DI), Y4
-	ADDQ       SI, DI
-	VMOVUPS    (DI), Y5
-	ADDQ       SI, DI
-	VMOVUPS    (DI), Y6
-	ADDQ       SI, DI
-	VMOVUPS    (DI), Y7
-	ADDQ       SI, DI
-	VUNPCKLPS  Y1, Y0, Y8
-	VUNPCKHPS  Y1, Y0, Y0
-	VUNPCKLPS  Y3, Y2, Y1
-	VUNPCKHPS  Y3, Y2, Y2
-	VUNPCKLPS  Y5, Y4, Y3
-	VUNPCKHPS  Y5, Y4, Y4
-	VUNPCKLPS  Y7, Y6, Y5
-	VUNPCKHPS  Y7, Y6, Y6
-	VSHUFPS    $0x44, Y1, Y8, Y7
-	VSHUFPS    $0xee, Y1, Y8, Y1
-	VSHUFPS    $0x44, Y2, Y0, Y8
-	VSHUFPS    $0xee, Y2, Y0, Y0
-	VSHUFPS    $0x44, Y5, Y3, Y2
-	VSHUFPS    $0xee, Y5, Y3, Y3
-	VSHUFPS    $0x44, Y6, Y4, Y5
-	VSHUFPS    $0xee, Y6, Y4, Y4
-	VPERM2F128 $0x20, Y2, Y7, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	VPERM2F128 $0x20, Y3, Y1, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	VPERM2F128 $0x20, Y5, Y8, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	VPERM2F128 $0x20, Y4, Y0, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	VPERM2F128 $0x31, Y2, Y7, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	VPERM2F128 $0x31, Y3, Y1, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	VPERM2F128 $0x31, Y5, Y8, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	VPERM2F128 $0x31, Y4, Y0, Y6
-	VMOVUPS    Y6, (AX)
-	ADDQ       BX, AX
-	ADDQ       $0x20, CX
-	DECQ       DX
-	JNZ        block
+	VMOVUPS   (CX)(R8*4), Z0
+	VMOVUPS   Z0, (AX)(R8*4)
+	ADDQ      $0x10, R8
+	SUBQ      $0x10, R9
+	JGE       block
+	ADDQ      $0x10, R9
+	JZ        next
+	VMOVUPS.Z (CX)(R8*4), K1, Z0
+	VMOVUPS   Z0, K1, (AX)(R8*4)
+
+next:
+	ADDQ SI, CX
+	ADDQ BX, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+short:
+	VMOVUPS.Z (CX)(R8*4), K1, Z0
+	VMOVUPS   Z0, K1, (AX)(R8*4)
+	ADDQ      SI, CX
+	ADDQ      BX, AX
+	DECQ      DX
+	JNZ       short
+	VZEROUPPER
+	RET
+
+// func avx512AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512AddRows(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), DX
+	MOVQ  dstRow+24(FP), BX
+	MOVQ  srcRow+32(FP), SI
+	MOVQ  n+40(FP), DI
+	MOVQ  mask+48(FP), R8
+	KMOVW R8, K1
+	XORQ  R8, R8
+	CMPQ  DI, $0x10
+	JL    short
+
+row:
+	XORQ R8, R8
+	MOVQ DI, R9
+	SUBQ $0x10, R9
+
+block:
+	VMOVUPS   (CX)(R8*4), Z0
+	VADDPS    (AX)(R8*4), Z0, Z0
+	VMOVUPS   Z0, (AX)(R8*4)
+	ADDQ      $0x10, R8
+	SUBQ      $0x10, R9
+	JGE       block
+	ADDQ      $0x10, R9
+	JZ        next
+	VMOVUPS.Z (CX)(R8*4), K1, Z0
+	VADDPS.Z  (AX)(R8*4), Z0, K1, Z0
+	VMOVUPS   Z0, K1, (AX)(R8*4)
+
+next:
+	ADDQ SI, CX
+	ADDQ BX, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+short:
+	VMOVUPS.Z (CX)(R8*4), K1, Z0
+	VADDPS.Z  (AX)(R8*4), Z0, K1, Z0
+	VMOVUPS   Z0, K1, (AX)(R8*4)
+	ADDQ      SI, CX
+	ADDQ      BX, AX
+	DECQ      DX
+	JNZ       short
+	VZEROUPPER
+	RET
+
+// func avx512Transpose16(dst *float32, src *float32, blocks int, dstRow int, srcRow int)
+// Requires: AVX, AVX512F
+TEXT ·avx512Transpose16(SB), NOSPLIT, $0-40
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  blocks+16(FP), DX
+	MOVQ  dstRow+24(FP), BX
+	MOVQ  srcRow+32(FP), SI
+	MOVL  $0x000000f0, DI
+	KMOVW DI, K1
+	MOVL  $0x00000f00, DI
+	KMOVW DI, K2
+	MOVL  $0x0000f000, DI
+	KMOVW DI, K3
+	MOVQ  SI, DI
+	SHLQ  $0x02, DI
+
+block:
+	MOVQ            CX, R9
+	MOVQ            R9, R8
+	VMOVUPS         (R8), X0
+	VMOVUPS         16(R8), X4
+	VMOVUPS         32(R8), X8
+	VMOVUPS         48(R8), X12
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K1, Z0
+	VBROADCASTF32X4 16(R8), K1, Z4
+	VBROADCASTF32X4 32(R8), K1, Z8
+	VBROADCASTF32X4 48(R8), K1, Z12
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K2, Z0
+	VBROADCASTF32X4 16(R8), K2, Z4
+	VBROADCASTF32X4 32(R8), K2, Z8
+	VBROADCASTF32X4 48(R8), K2, Z12
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K3, Z0
+	VBROADCASTF32X4 16(R8), K3, Z4
+	VBROADCASTF32X4 32(R8), K3, Z8
+	VBROADCASTF32X4 48(R8), K3, Z12
+	ADDQ            SI, R9
+	MOVQ            R9, R8
+	VMOVUPS         (R8), X1
+	VMOVUPS         16(R8), X5
+	VMOVUPS         32(R8), X9
+	VMOVUPS         48(R8), X13
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K1, Z1
+	VBROADCASTF32X4 16(R8), K1, Z5
+	VBROADCASTF32X4 32(R8), K1, Z9
+	VBROADCASTF32X4 48(R8), K1, Z13
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K2, Z1
+	VBROADCASTF32X4 16(R8), K2, Z5
+	VBROADCASTF32X4 32(R8), K2, Z9
+	VBROADCASTF32X4 48(R8), K2, Z13
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K3, Z1
+	VBROADCASTF32X4 16(R8), K3, Z5
+	VBROADCASTF32X4 32(R8), K3, Z9
+	VBROADCASTF32X4 48(R8), K3, Z13
+	ADDQ            SI, R9
+	MOVQ            R9, R8
+	VMOVUPS         (R8), X2
+	VMOVUPS         16(R8), X6
+	VMOVUPS         32(R8), X10
+	VMOVUPS         48(R8), X14
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K1, Z2
+	VBROADCASTF32X4 16(R8), K1, Z6
+	VBROADCASTF32X4 32(R8), K1, Z10
+	VBROADCASTF32X4 48(R8), K1, Z14
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K2, Z2
+	VBROADCASTF32X4 16(R8), K2, Z6
+	VBROADCASTF32X4 32(R8), K2, Z10
+	VBROADCASTF32X4 48(R8), K2, Z14
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K3, Z2
+	VBROADCASTF32X4 16(R8), K3, Z6
+	VBROADCASTF32X4 32(R8), K3, Z10
+	VBROADCASTF32X4 48(R8), K3, Z14
+	ADDQ            SI, R9
+	MOVQ            R9, R8
+	VMOVUPS         (R8), X3
+	VMOVUPS         16(R8), X7
+	VMOVUPS         32(R8), X11
+	VMOVUPS         48(R8), X15
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K1, Z3
+	VBROADCASTF32X4 16(R8), K1, Z7
+	VBROADCASTF32X4 32(R8), K1, Z11
+	VBROADCASTF32X4 48(R8), K1, Z15
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K2, Z3
+	VBROADCASTF32X4 16(R8), K2, Z7
+	VBROADCASTF32X4 32(R8), K2, Z11
+	VBROADCASTF32X4 48(R8), K2, Z15
+	ADDQ            DI, R8
+	VBROADCASTF32X4 (R8), K3, Z3
+	VBROADCASTF32X4 16(R8), K3, Z7
+	VBROADCASTF32X4 32(R8), K3, Z11
+	VBROADCASTF32X4 48(R8), K3, Z15
+	VUNPCKLPS       Z1, Z0, Z16
+	VUNPCKHPS       Z1, Z0, Z17
+	VUNPCKLPS       Z3, Z2, Z18
+	VUNPCKHPS       Z3, Z2, Z19
+	VSHUFPS         $0x44, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0x44, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VUNPCKLPS       Z5, Z4, Z16
+	VUNPCKHPS       Z5, Z4, Z17
+	VUNPCKLPS       Z7, Z6, Z18
+	VUNPCKHPS       Z7, Z6, Z19
+	VSHUFPS         $0x44, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0x44, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VUNPCKLPS       Z9, Z8, Z16
+	VUNPCKHPS       Z9, Z8, Z17
+	VUNPCKLPS       Z11, Z10, Z18
+	VUNPCKHPS       Z11, Z10, Z19
+	VSHUFPS         $0x44, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0x44, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VUNPCKLPS       Z13, Z12, Z16
+	VUNPCKHPS       Z13, Z12, Z17
+	VUNPCKLPS       Z15, Z14, Z18
+	VUNPCKHPS       Z15, Z14, Z19
+	VSHUFPS         $0x44, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z18, Z16, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0x44, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	VSHUFPS         $0xee, Z19, Z17, Z20
+	VMOVUPS         Z20, (AX)
+	ADDQ            BX, AX
+	ADDQ            $0x40, CX
+	DECQ            DX
+	JNZ             block
 	VZEROUPPER
 	RET
 

@@ -1,22 +1,9 @@
 package kernel
 
-import (
-	"unsafe"
-
-	"golang.org/x/sys/cpu"
-)
+import "golang.org/x/sys/cpu"
 
 //go:generate go run -C gen . -isa avx512 -pkg kernel -out ../avx512_amd64.s -stubs ../avx512_amd64.go
 //go:generate go run -C gen . -isa avx2 -pkg kernel -out ../avx2_amd64.s -stubs ../avx2_amd64.go
-
-// tile computes blocks of rows×(cols·lanes) elements of c, one below the other: c = bias + Σ a·b, and with relu the
-// greater of that and 0. The element in row r of a block takes its factors from a + r·aRow + p·aStep and
-// b + p·bStep; the next block's a is aNext further than where the last step left it. All distances are in bytes. Of
-// the last register of columns only those of the mask exist.
-type tile[M any] struct {
-	rows, cols int
-	run        func(c, a, b, bias *float32, blocks, k, aRow, aStep, aNext, bStep, cRow int, mask M, relu int)
-}
 
 // vectors is one instruction set. M is its mask of a register's first elements.
 type vectors[M any] struct {
@@ -24,6 +11,7 @@ type vectors[M any] struct {
 	lanes      int
 	mask       func(n int) M // the first n elements
 	tiles      []tile[M]     // by rows, then by columns, both descending
+	strips     [3][]tile[M]  // those of one and of two registers of columns
 	tanh       func(dst, src *float32, n int, mask M)
 	exp        func(dst, src *float32, n int, mask M)
 	relu       func(dst, src *float32, n int, mask M)
@@ -32,7 +20,10 @@ type vectors[M any] struct {
 	adam       func(p, g, m, v *float32, n int, mask M, beta1, beta2, rest1, rest2, rate, root, eps float32)
 	colSums4   func(dst, a *float32, rows, stride int, mask M)
 	colSums1   func(dst, a *float32, rows, stride int, mask M)
-	transpose8 func(dst, src *float32, blocks, dstRow, srcRow int)
+	copyRows   func(dst, src *float32, rows, dstRow, srcRow, n int, mask M)
+	addRows    func(dst, src *float32, rows, dstRow, srcRow, n int, mask M)
+	square     int // rows that transpose takes at once, and the columns of a block
+	transpose  func(dst, src *float32, blocks, dstRow, srcRow int)
 	sumSquares func(x *float32, blocks int) float64
 }
 
@@ -41,14 +32,15 @@ var avx512 = vectors[uint64]{
 	mask: func(n int) uint64 { return 1<<n - 1 },
 	tiles: []tile[uint64]{
 		{12, 2, avx512Gemm12x2}, {12, 1, avx512Gemm12x1},
-		{6, 4, avx512Gemm6x4}, {6, 2, avx512Gemm6x2}, {6, 1, avx512Gemm6x1},
+		{8, 2, avx512Gemm8x2}, {8, 1, avx512Gemm8x1},
 		{4, 4, avx512Gemm4x4}, {4, 2, avx512Gemm4x2}, {4, 1, avx512Gemm4x1},
 		{2, 8, avx512Gemm2x8}, {2, 4, avx512Gemm2x4}, {2, 2, avx512Gemm2x2}, {2, 1, avx512Gemm2x1},
-		{1, 8, avx512Gemm1x8}, {1, 4, avx512Gemm1x4}, {1, 2, avx512Gemm1x2}, {1, 1, avx512Gemm1x1},
+		{1, 16, avx512Gemm1x16}, {1, 8, avx512Gemm1x8}, {1, 4, avx512Gemm1x4}, {1, 2, avx512Gemm1x2}, {1, 1, avx512Gemm1x1},
 	},
 	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
 	adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
-	transpose8: avx512Transpose8, sumSquares: avx512SumSquares,
+	copyRows: avx512CopyRows, addRows: avx512AddRows, square: 16, transpose: avx512Transpose16,
+	sumSquares: avx512SumSquares,
 }
 
 // masks has, 8-n places from its begin, the mask of the first n elements.
@@ -65,7 +57,8 @@ var avx2 = vectors[*int32]{
 	},
 	tanh: avx2Tanh, exp: avx2Exp, relu: avx2ReLU, reluGrad: avx2ReLUGrad, tanhGrad: avx2TanhGrad,
 	adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
-	transpose8: avx2Transpose8, sumSquares: avx2SumSquares,
+	copyRows: avx2CopyRows, addRows: avx2AddRows, square: 8, transpose: avx2Transpose8,
+	sumSquares: avx2SumSquares,
 }
 
 // fast are the sets that this machine can run, the fastest first.
@@ -82,99 +75,17 @@ func fast() []*set {
 
 // set is the portable set with the loops replaced that v has.
 func (v *vectors[M]) set() *set {
+	for _, t := range v.tiles {
+		if t.cols <= 2 {
+			v.strips[t.cols] = append(v.strips[t.cols], t)
+		}
+	}
 	s := portable
 	s.name = v.name
 	s.matMul, s.matMulTN, s.matMulNT = v.matMul, v.matMulTN, v.matMulNT
 	s.colSums, s.activate, s.actGrad, s.exp = v.colSums, v.activate, v.actGrad, v.expAll
 	s.adam, s.sumSquares = v.adamAll, v.sumSquaresAll
 	return &s
-}
-
-const word = int(unsafe.Sizeof(float32(0)))
-
-func (v *vectors[M]) matMul(c, a, b, bias []float32, m, n, k int, act Act) {
-	v.gemm(c, a, b, bias, m, n, k, k*word, word, act == ReLU)
-	if act == Tanh {
-		v.activate(c[:m*n], c[:m*n], Tanh)
-	}
-}
-
-func (v *vectors[M]) matMulTN(c, a, b []float32, m, n, k int) {
-	v.gemm(c, a, b, nil, k, n, m, word, k*word, false)
-}
-
-func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, scratch []float32) {
-	v.transpose(scratch[:n*k], b, n, k)
-	v.gemm(c, a, scratch, nil, m, n, k, k*word, word, false)
-}
-
-// gemm cuts c [m, n] into tiles. Which tile an element falls into changes nothing: its sum is the same chain in all.
-func (v *vectors[M]) gemm(c, a, b, bias []float32, m, n, k, aRow, aStep int, relu bool) {
-	if m == 0 || n == 0 {
-		return
-	}
-	var ap, bp *float32
-	if k > 0 {
-		ap, bp = &a[0], &b[0]
-	}
-	on := 0
-	if relu {
-		on = 1
-	}
-	row := 0
-	for t := 0; row < m; {
-		rows := v.tiles[t].rows
-		blocks := (m - row) / rows
-		if blocks == 0 {
-			for v.tiles[t].rows == rows {
-				t++
-			}
-			continue
-		}
-		for col, u := 0, t; col < n; {
-			left := (n - col + v.lanes - 1) / v.lanes
-			// The widest tile that is full, else the last and narrowest of these rows.
-			for v.tiles[u].cols > left && u+1 < len(v.tiles) && v.tiles[u+1].rows == rows {
-				u++
-			}
-			w := &v.tiles[u]
-			width := min(n-col, w.cols*v.lanes)
-			mask := v.mask(width - (w.cols-1)*v.lanes)
-			var bias0 *float32
-			if bias != nil {
-				bias0 = &bias[col]
-			}
-			w.run(&c[row*n+col], at(ap, row*aRow), at(bp, col*word), bias0, blocks, k,
-				aRow, aStep, rows*aRow-k*aStep, n*word, n*word, mask, on)
-			col += width
-		}
-		row += blocks * rows
-	}
-}
-
-// at is n bytes after p, where p points to something.
-func at(p *float32, n int) *float32 {
-	if p == nil {
-		return nil
-	}
-	return (*float32)(unsafe.Add(unsafe.Pointer(p), n))
-}
-
-// transpose sets dst [cols, rows] to src [rows, cols] turned over.
-func (v *vectors[M]) transpose(dst, src []float32, rows, cols int) {
-	r := 0
-	for ; r+8 <= rows && cols >= 8; r += 8 {
-		v.transpose8(&dst[r], &src[r*cols], cols/8, rows*word, cols*word)
-	}
-	for i := range rows {
-		from := 0
-		if i < r {
-			from = cols &^ 7
-		}
-		for j, x := range src[i*cols+from : (i+1)*cols] {
-			dst[(from+j)*rows+i] = x
-		}
-	}
 }
 
 func (v *vectors[M]) colSums(dst, a []float32, m, n int) {

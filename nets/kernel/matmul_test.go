@@ -27,7 +27,7 @@ func sizes() [][3]int {
 			}
 		}
 	}
-	return append(all, [3]int{33, 65, 70})
+	return append(all, [3]int{33, 65, 70}, [3]int{50, 70, 300}, [3]int{25, 33, 260}, [3]int{24, 20, 257}, [3]int{150, 40, 131})
 }
 
 // The definition, term by term in float64.
@@ -175,27 +175,6 @@ func noAllocations(t *testing.T) {
 	} {
 		if n := testing.AllocsPerRun(10, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
-		}
-	}
-}
-
-func BenchmarkMatMul(b *testing.B) {
-	for _, s := range [][3]int{{256, 64, 64}, {256, 64, 128}, {256, 64, 256}, {64, 64, 128}, {64, 8, 64}, {64, 1, 64}, {1, 64, 128}, {8640, 16, 16}} {
-		m, n, k := s[0], s[1], s[2]
-		x, y, z := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
-		d, w, t := make([]float32, m*n), make([]float32, k*n), make([]float32, k*n)
-		for name, f := range map[string]func(){
-			"NN": func() { MatMul(z, x, y, nil, m, n, k, Identity) },
-			"TN": func() { MatMulTN(w, x, d, m, n, k) },
-			"NT": func() { MatMulNT(x, d, w, m, k, n, t) },
-		} {
-			b.Run(fmt.Sprintf("%s/m%d-n%d-k%d", name, m, n, k), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					f()
-				}
-				b.ReportMetric(float64(2*m*n*k)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
-			})
 		}
 	}
 }

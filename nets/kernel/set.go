@@ -14,7 +14,7 @@ type Float interface{ constraints.Float }
 type set struct {
 	name       string
 	matMul     func(c, a, b, bias []float32, m, n, k int, act Act)
-	matMulTN   func(c, a, b []float32, m, n, k int)
+	matMulTN   func(c, a, b []float32, m, n, k int, add bool)
 	matMulNT   func(c, a, b []float32, m, n, k int, scratch []float32)
 	colSums    func(dst, a []float32, m, n int)
 	activate   func(dst, src []float32, act Act)

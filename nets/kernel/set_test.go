@@ -146,8 +146,8 @@ func same(s *set, r *rand.Rand, share float64) error {
 			x[p*m+i] = a[i*k+p]
 		}
 	}
-	s.matMulTN(got[:m*n], x, b, k, n, m)
-	portable.matMulTN(want[:m*n], x, b, k, n, m)
+	s.matMulTN(got[:m*n], x, b, k, n, m, false)
+	portable.matMulTN(want[:m*n], x, b, k, n, m, false)
 	if err := compare("matMulTN", got, want[:m*n], magnitudes(at, bt, nil), 1e-5); err != nil {
 		return err
 	}

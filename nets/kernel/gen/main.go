@@ -42,7 +42,13 @@ func main() {
 	s.elementwise()
 	s.colSums(4)
 	s.colSums(1)
-	s.transpose()
+	s.runs("CopyRows", false)
+	s.runs("AddRows", true)
+	if s.lanes == 16 {
+		s.transpose16()
+	} else {
+		s.transpose8()
+	}
 	s.sumSquares()
 	Generate()
 }
@@ -50,20 +56,21 @@ func main() {
 // tiles are the sizes, in rows and registers, of the parts of a product that are held in registers at once.
 func (s isa) tiles() [][2]int {
 	if s.lanes == 16 {
-		return [][2]int{{12, 2}, {12, 1}, {6, 4}, {6, 2}, {6, 1}, {4, 4}, {4, 2}, {4, 1}, {2, 8}, {2, 4}, {2, 2}, {2, 1}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
+		return [][2]int{{12, 2}, {12, 1}, {8, 2}, {8, 1}, {4, 4}, {4, 2}, {4, 1}, {2, 8}, {2, 4}, {2, 2}, {2, 1}, {1, 16}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 	}
 	return [][2]int{{6, 2}, {6, 1}, {4, 2}, {4, 1}, {2, 4}, {2, 2}, {2, 1}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 }
 
 // gemm sets a block of rows×(cols·lanes) elements of c after the other, blocks of them one below the other:
-// c = bias + Σ a·b, each element a chain of fused multiply-adds in the order of p.
+// c = init + Σ a·b, each element a chain of fused multiply-adds in the order of p. Rows of init are initRow apart: 0
+// for a bias, and those of c to add to what is there.
 func (s isa) gemm(rows, cols int) {
 	mask := "mask uint64"
 	if s.lanes == 8 {
 		mask = "mask *int32"
 	}
 	TEXT(fmt.Sprintf("%sGemm%dx%d", s.name, rows, cols), NOSPLIT,
-		"func(c, a, b, bias *float32, blocks, k, aRow, aStep, aNext, bStep, cRow int, "+mask+", relu int)")
+		"func(c, a, b, init *float32, blocks, k, aRow, aStep, aNext, bStep, cRow, initRow int, "+mask+", relu int)")
 	Doc(fmt.Sprintf("%sGemm%dx%d computes blocks of %d rows and %d columns, see tile.", s.name, rows, cols, rows, cols*s.lanes))
 	Pragma("noescape")
 	c := Load(Param("c"), GP64())
@@ -132,6 +139,18 @@ func (s isa) gemm(rows, cols int) {
 	}
 
 	Label("block")
+	if rows >= 4 { // the lines of c that are written at the end
+		p := GP64()
+		MOVQ(c, p)
+		for r := range rows {
+			for j := range cols {
+				PREFETCHT0(Mem{Base: p, Disp: j * s.lanes * 4})
+			}
+			if r < rows-1 {
+				ADDQ(cRow, p)
+			}
+		}
+	}
 	acc := make([][]reg.VecVirtual, rows)
 	for r := range acc {
 		for range cols {
@@ -139,15 +158,24 @@ func (s isa) gemm(rows, cols int) {
 		}
 	}
 	b := GP64()
-	Load(Param("bias"), b)
+	init, err := Param("init").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	initRow, err := Param("initRow").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	MOVQ(init.Addr, b)
 	TESTQ(b, b)
 	JZ(LabelRef("zero"))
-	for j := range cols {
-		load(Mem{Base: b}, acc[0][j], j)
-		for r := 1; r < rows; r++ {
-			VMOVAPS(acc[0][j], acc[r][j])
+	for r := range rows {
+		for j := range cols {
+			load(Mem{Base: b}, acc[r][j], j)
 		}
+		ADDQ(initRow.Addr, b)
 	}
+	MOVQ(b, init.Addr)
 	JMP(LabelRef("begin"))
 	Label("zero")
 	for r := range rows {
@@ -228,8 +256,6 @@ func (s isa) gemm(rows, cols int) {
 	}
 	DECQ(blocks)
 	JNZ(LabelRef("block"))
-	if s.lanes == 8 || s.lanes == 16 {
-		VZEROUPPER()
-	}
+	VZEROUPPER()
 	RET()
 }

@@ -314,55 +314,6 @@ func (s isa) colSums(cols int) {
 	RET()
 }
 
-// transpose turns strips of 8 rows into strips of 8 columns.
-func (s isa) transpose() {
-	TEXT(s.name+"Transpose8", NOSPLIT, "func(dst, src *float32, blocks, dstRow, srcRow int)")
-	Doc(s.name + "Transpose8 writes 8·blocks columns of 8 rows of src, srcRow bytes apart, as as many rows of dst, dstRow bytes apart.")
-	Pragma("noescape")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	blocks := Load(Param("blocks"), GP64())
-	dstRow, srcRow := Load(Param("dstRow"), GP64()), Load(Param("srcRow"), GP64())
-	Label("block")
-	v := make([]reg.VecVirtual, 8)
-	p := GP64()
-	MOVQ(src, p)
-	for i := range v {
-		v[i] = YMM()
-		VMOVUPS(Mem{Base: p}, v[i])
-		ADDQ(srcRow, p)
-	}
-	t := make([]reg.VecVirtual, 8)
-	for i := 0; i < 8; i += 2 {
-		t[i], t[i+1] = YMM(), YMM()
-		VUNPCKLPS(v[i+1], v[i], t[i])
-		VUNPCKHPS(v[i+1], v[i], t[i+1])
-	}
-	u := make([]reg.VecVirtual, 8)
-	for i := 0; i < 8; i += 4 {
-		for j := range 2 {
-			u[i+2*j], u[i+2*j+1] = YMM(), YMM()
-			VSHUFPS(U8(0x44), t[i+2+j], t[i+j], u[i+2*j])
-			VSHUFPS(U8(0xee), t[i+2+j], t[i+j], u[i+2*j+1])
-		}
-	}
-	w := YMM()
-	for i := range 4 {
-		VPERM2F128(U8(0x20), u[i+4], u[i], w)
-		VMOVUPS(w, Mem{Base: dst})
-		ADDQ(dstRow, dst)
-	}
-	for i := range 4 {
-		VPERM2F128(U8(0x31), u[i+4], u[i], w)
-		VMOVUPS(w, Mem{Base: dst})
-		ADDQ(dstRow, dst)
-	}
-	ADDQ(Imm(32), src)
-	DECQ(blocks)
-	JNZ(LabelRef("block"))
-	VZEROUPPER()
-	RET()
-}
-
 // sumSquares adds squares in float64, in as many sums as two registers hold, and those in halves.
 func (s isa) sumSquares() {
 	TEXT(s.name+"SumSquares", NOSPLIT, "func(x *float32, blocks int) float64")
