@@ -7,57 +7,57 @@ package kernel
 // avx2Gemm6x2 computes blocks of 6 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm6x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm6x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm6x1 computes blocks of 6 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm6x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm6x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm4x2 computes blocks of 4 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm4x1 computes blocks of 4 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm2x4 computes blocks of 2 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx2Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm2x2 computes blocks of 2 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm2x1 computes blocks of 2 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x8 computes blocks of 1 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x4 computes blocks of 1 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x2 computes blocks of 1 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Gemm1x1 computes blocks of 1 rows and 8 columns, see tile.
 //
 //go:noescape
-func avx2Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+func avx2Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 
 // avx2Tanh sets dst to the hyperbolic tangents of src, by the quotient that the portable tanh32 has.
 //

@@ -4,62 +4,44 @@
 
 #include "textflag.h"
 
-// func avx2Gemm6x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·avx2Gemm6x2(SB), NOSPLIT, $0-112
+// func avx2Gemm6x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3
+TEXT ·avx2Gemm6x2(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), BX
-	MOVQ    bStep+72(FP), SI
-	MOVQ    cRow+80(FP), DI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), BX
+	MOVQ    bStep+88(FP), SI
+	MOVQ    cRow+96(FP), DI
 	MOVQ    a+8(FP), R8
 	LEAQ    (DX)(DX*2), R9
 	LEAQ    (R8)(DX*4), R10
 	ADDQ    DX, R10
-	MOVQ    mask+96(FP), R11
+	MOVQ    mask+112(FP), R11
 	VMOVUPS (R11), Y0
 
 block:
-	MOVQ       AX, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 32(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 32(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 32(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 32(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 32(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 32(R11)
 	MOVQ       init+24(FP), R11
 	TESTQ      R11, R11
 	JZ         zero
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMOVUPS    (R11), Y7
 	VMASKMOVPS 32(R11), Y0, Y8
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMOVUPS    (R11), Y9
 	VMASKMOVPS 32(R11), Y0, Y10
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMOVUPS    (R11), Y11
 	VMASKMOVPS 32(R11), Y0, Y12
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	MOVQ       R11, init+24(FP)
 	JMP        begin
 
@@ -78,9 +60,12 @@ zero:
 	VXORPS Y12, Y12, Y12
 
 begin:
-	MOVQ  b+16(FP), R11
-	MOVQ  k+40(FP), R12
-	TESTQ R12, R12
+	MOVQ b+16(FP), R11
+	MOVQ outer+40(FP), R12
+
+outer:
+	MOVQ  k+48(FP), R13
+	TESTQ R13, R13
 	JZ    done
 
 step:
@@ -107,11 +92,15 @@ step:
 	VFMADD231PS  Y15, Y14, Y12
 	ADDQ         BX, R8
 	ADDQ         BX, R10
-	DECQ         R12
+	DECQ         R13
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	ADDQ         aSkip+72(FP), R10
+	DECQ         R12
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R11
+	MOVQ   relu+120(FP), R11
 	TESTQ  R11, R11
 	JZ     store
 	VXORPS Y13, Y13, Y13
@@ -147,7 +136,7 @@ store:
 	VMOVUPS    Y11, (AX)
 	VMASKMOVPS Y12, Y0, 32(AX)
 	ADDQ       DI, AX
-	MOVQ       aNext+64(FP), R11
+	MOVQ       aNext+80(FP), R11
 	ADDQ       R11, R8
 	ADDQ       R11, R10
 	DECQ       CX
@@ -155,50 +144,38 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm6x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·avx2Gemm6x1(SB), NOSPLIT, $0-112
+// func avx2Gemm6x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3
+TEXT ·avx2Gemm6x1(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), BX
-	MOVQ    bStep+72(FP), SI
-	MOVQ    cRow+80(FP), DI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), BX
+	MOVQ    bStep+88(FP), SI
+	MOVQ    cRow+96(FP), DI
 	MOVQ    a+8(FP), R8
 	LEAQ    (DX)(DX*2), R9
 	LEAQ    (R8)(DX*4), R10
 	ADDQ    DX, R10
-	MOVQ    mask+96(FP), R11
+	MOVQ    mask+112(FP), R11
 	VMOVUPS (R11), Y0
 
 block:
-	MOVQ       AX, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
 	MOVQ       init+24(FP), R11
 	TESTQ      R11, R11
 	JZ         zero
 	VMASKMOVPS (R11), Y0, Y1
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMASKMOVPS (R11), Y0, Y2
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMASKMOVPS (R11), Y0, Y3
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMASKMOVPS (R11), Y0, Y4
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMASKMOVPS (R11), Y0, Y5
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	VMASKMOVPS (R11), Y0, Y6
-	ADDQ       initRow+88(FP), R11
+	ADDQ       initRow+104(FP), R11
 	MOVQ       R11, init+24(FP)
 	JMP        begin
 
@@ -211,9 +188,12 @@ zero:
 	VXORPS Y6, Y6, Y6
 
 begin:
-	MOVQ  b+16(FP), R11
-	MOVQ  k+40(FP), R12
-	TESTQ R12, R12
+	MOVQ b+16(FP), R11
+	MOVQ outer+40(FP), R12
+
+outer:
+	MOVQ  k+48(FP), R13
+	TESTQ R13, R13
 	JZ    done
 
 step:
@@ -233,11 +213,15 @@ step:
 	VFMADD231PS  Y8, Y7, Y6
 	ADDQ         BX, R8
 	ADDQ         BX, R10
-	DECQ         R12
+	DECQ         R13
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	ADDQ         aSkip+72(FP), R10
+	DECQ         R12
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R11
+	MOVQ   relu+120(FP), R11
 	TESTQ  R11, R11
 	JZ     store
 	VXORPS Y7, Y7, Y7
@@ -261,7 +245,7 @@ store:
 	ADDQ       DI, AX
 	VMASKMOVPS Y6, Y0, (AX)
 	ADDQ       DI, AX
-	MOVQ       aNext+64(FP), R11
+	MOVQ       aNext+80(FP), R11
 	ADDQ       R11, R8
 	ADDQ       R11, R10
 	DECQ       CX
@@ -269,48 +253,36 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·avx2Gemm4x2(SB), NOSPLIT, $0-112
+// func avx2Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3
+TEXT ·avx2Gemm4x2(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), BX
-	MOVQ    bStep+72(FP), SI
-	MOVQ    cRow+80(FP), DI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), BX
+	MOVQ    bStep+88(FP), SI
+	MOVQ    cRow+96(FP), DI
 	MOVQ    a+8(FP), R8
 	LEAQ    (DX)(DX*2), R9
-	MOVQ    mask+96(FP), R10
+	MOVQ    mask+112(FP), R10
 	VMOVUPS (R10), Y0
 
 block:
-	MOVQ       AX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 32(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 32(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 32(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 32(R10)
 	MOVQ       init+24(FP), R10
 	TESTQ      R10, R10
 	JZ         zero
 	VMOVUPS    (R10), Y1
 	VMASKMOVPS 32(R10), Y0, Y2
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	VMOVUPS    (R10), Y3
 	VMASKMOVPS 32(R10), Y0, Y4
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	VMOVUPS    (R10), Y5
 	VMASKMOVPS 32(R10), Y0, Y6
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	VMOVUPS    (R10), Y7
 	VMASKMOVPS 32(R10), Y0, Y8
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	MOVQ       R10, init+24(FP)
 	JMP        begin
 
@@ -325,9 +297,12 @@ zero:
 	VXORPS Y8, Y8, Y8
 
 begin:
-	MOVQ  b+16(FP), R10
-	MOVQ  k+40(FP), R11
-	TESTQ R11, R11
+	MOVQ b+16(FP), R10
+	MOVQ outer+40(FP), R11
+
+outer:
+	MOVQ  k+48(FP), R12
+	TESTQ R12, R12
 	JZ    done
 
 step:
@@ -347,11 +322,14 @@ step:
 	VFMADD231PS  Y11, Y9, Y7
 	VFMADD231PS  Y11, Y10, Y8
 	ADDQ         BX, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R11
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R10
+	MOVQ   relu+120(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Y9, Y9, Y9
@@ -377,47 +355,39 @@ store:
 	VMOVUPS    Y7, (AX)
 	VMASKMOVPS Y8, Y0, 32(AX)
 	ADDQ       DI, AX
-	MOVQ       aNext+64(FP), R10
+	MOVQ       aNext+80(FP), R10
 	ADDQ       R10, R8
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·avx2Gemm4x1(SB), NOSPLIT, $0-112
+// func avx2Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// Requires: AVX, FMA3
+TEXT ·avx2Gemm4x1(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), BX
-	MOVQ    bStep+72(FP), SI
-	MOVQ    cRow+80(FP), DI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), BX
+	MOVQ    bStep+88(FP), SI
+	MOVQ    cRow+96(FP), DI
 	MOVQ    a+8(FP), R8
 	LEAQ    (DX)(DX*2), R9
-	MOVQ    mask+96(FP), R10
+	MOVQ    mask+112(FP), R10
 	VMOVUPS (R10), Y0
 
 block:
-	MOVQ       AX, R10
-	PREFETCHT0 (R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
 	MOVQ       init+24(FP), R10
 	TESTQ      R10, R10
 	JZ         zero
 	VMASKMOVPS (R10), Y0, Y1
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	VMASKMOVPS (R10), Y0, Y2
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	VMASKMOVPS (R10), Y0, Y3
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	VMASKMOVPS (R10), Y0, Y4
-	ADDQ       initRow+88(FP), R10
+	ADDQ       initRow+104(FP), R10
 	MOVQ       R10, init+24(FP)
 	JMP        begin
 
@@ -428,9 +398,12 @@ zero:
 	VXORPS Y4, Y4, Y4
 
 begin:
-	MOVQ  b+16(FP), R10
-	MOVQ  k+40(FP), R11
-	TESTQ R11, R11
+	MOVQ b+16(FP), R10
+	MOVQ outer+40(FP), R11
+
+outer:
+	MOVQ  k+48(FP), R12
+	TESTQ R12, R12
 	JZ    done
 
 step:
@@ -445,11 +418,14 @@ step:
 	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         BX, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R11
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R10
+	MOVQ   relu+120(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Y5, Y5, Y5
@@ -467,24 +443,24 @@ store:
 	ADDQ       DI, AX
 	VMASKMOVPS Y4, Y0, (AX)
 	ADDQ       DI, AX
-	MOVQ       aNext+64(FP), R10
+	MOVQ       aNext+80(FP), R10
 	ADDQ       R10, R8
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// func avx2Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm2x4(SB), NOSPLIT, $0-112
+TEXT ·avx2Gemm2x4(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), BX
-	MOVQ    bStep+72(FP), SI
-	MOVQ    cRow+80(FP), DI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), BX
+	MOVQ    bStep+88(FP), SI
+	MOVQ    cRow+96(FP), DI
 	MOVQ    a+8(FP), R8
-	MOVQ    mask+96(FP), R9
+	MOVQ    mask+112(FP), R9
 	VMOVUPS (R9), Y0
 
 block:
@@ -495,12 +471,12 @@ block:
 	VMOVUPS    32(R9), Y2
 	VMOVUPS    64(R9), Y3
 	VMASKMOVPS 96(R9), Y0, Y4
-	ADDQ       initRow+88(FP), R9
+	ADDQ       initRow+104(FP), R9
 	VMOVUPS    (R9), Y5
 	VMOVUPS    32(R9), Y6
 	VMOVUPS    64(R9), Y7
 	VMASKMOVPS 96(R9), Y0, Y8
-	ADDQ       initRow+88(FP), R9
+	ADDQ       initRow+104(FP), R9
 	MOVQ       R9, init+24(FP)
 	JMP        begin
 
@@ -515,9 +491,12 @@ zero:
 	VXORPS Y8, Y8, Y8
 
 begin:
-	MOVQ  b+16(FP), R9
-	MOVQ  k+40(FP), R10
-	TESTQ R10, R10
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
 	JZ    done
 
 step:
@@ -537,11 +516,14 @@ step:
 	VFMADD231PS  Y13, Y11, Y7
 	VFMADD231PS  Y13, Y12, Y8
 	ADDQ         BX, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R10
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R9
+	MOVQ   relu+120(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Y9, Y9, Y9
@@ -565,24 +547,24 @@ store:
 	VMOVUPS    Y7, 64(AX)
 	VMASKMOVPS Y8, Y0, 96(AX)
 	ADDQ       DI, AX
-	MOVQ       aNext+64(FP), R9
+	MOVQ       aNext+80(FP), R9
 	ADDQ       R9, R8
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// func avx2Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm2x2(SB), NOSPLIT, $0-112
+TEXT ·avx2Gemm2x2(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), BX
-	MOVQ    bStep+72(FP), SI
-	MOVQ    cRow+80(FP), DI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), BX
+	MOVQ    bStep+88(FP), SI
+	MOVQ    cRow+96(FP), DI
 	MOVQ    a+8(FP), R8
-	MOVQ    mask+96(FP), R9
+	MOVQ    mask+112(FP), R9
 	VMOVUPS (R9), Y0
 
 block:
@@ -591,10 +573,10 @@ block:
 	JZ         zero
 	VMOVUPS    (R9), Y1
 	VMASKMOVPS 32(R9), Y0, Y2
-	ADDQ       initRow+88(FP), R9
+	ADDQ       initRow+104(FP), R9
 	VMOVUPS    (R9), Y3
 	VMASKMOVPS 32(R9), Y0, Y4
-	ADDQ       initRow+88(FP), R9
+	ADDQ       initRow+104(FP), R9
 	MOVQ       R9, init+24(FP)
 	JMP        begin
 
@@ -605,9 +587,12 @@ zero:
 	VXORPS Y4, Y4, Y4
 
 begin:
-	MOVQ  b+16(FP), R9
-	MOVQ  k+40(FP), R10
-	TESTQ R10, R10
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
 	JZ    done
 
 step:
@@ -621,11 +606,14 @@ step:
 	VFMADD231PS  Y7, Y5, Y3
 	VFMADD231PS  Y7, Y6, Y4
 	ADDQ         BX, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R10
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R9
+	MOVQ   relu+120(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Y5, Y5, Y5
@@ -641,24 +629,24 @@ store:
 	VMOVUPS    Y3, (AX)
 	VMASKMOVPS Y4, Y0, 32(AX)
 	ADDQ       DI, AX
-	MOVQ       aNext+64(FP), R9
+	MOVQ       aNext+80(FP), R9
 	ADDQ       R9, R8
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// func avx2Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm2x1(SB), NOSPLIT, $0-112
+TEXT ·avx2Gemm2x1(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), BX
-	MOVQ    bStep+72(FP), SI
-	MOVQ    cRow+80(FP), DI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), BX
+	MOVQ    bStep+88(FP), SI
+	MOVQ    cRow+96(FP), DI
 	MOVQ    a+8(FP), R8
-	MOVQ    mask+96(FP), R9
+	MOVQ    mask+112(FP), R9
 	VMOVUPS (R9), Y0
 
 block:
@@ -666,9 +654,9 @@ block:
 	TESTQ      R9, R9
 	JZ         zero
 	VMASKMOVPS (R9), Y0, Y1
-	ADDQ       initRow+88(FP), R9
+	ADDQ       initRow+104(FP), R9
 	VMASKMOVPS (R9), Y0, Y2
-	ADDQ       initRow+88(FP), R9
+	ADDQ       initRow+104(FP), R9
 	MOVQ       R9, init+24(FP)
 	JMP        begin
 
@@ -677,9 +665,12 @@ zero:
 	VXORPS Y2, Y2, Y2
 
 begin:
-	MOVQ  b+16(FP), R9
-	MOVQ  k+40(FP), R10
-	TESTQ R10, R10
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
 	JZ    done
 
 step:
@@ -690,11 +681,14 @@ step:
 	VBROADCASTSS (R8)(DX*1), Y4
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         BX, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R10
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R9
+	MOVQ   relu+120(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Y3, Y3, Y3
@@ -706,24 +700,24 @@ store:
 	ADDQ       DI, AX
 	VMASKMOVPS Y2, Y0, (AX)
 	ADDQ       DI, AX
-	MOVQ       aNext+64(FP), R9
+	MOVQ       aNext+80(FP), R9
 	ADDQ       R9, R8
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// func avx2Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x8(SB), NOSPLIT, $0-112
+TEXT ·avx2Gemm1x8(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), DX
-	MOVQ    bStep+72(FP), BX
-	MOVQ    cRow+80(FP), SI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), DX
+	MOVQ    bStep+88(FP), BX
+	MOVQ    cRow+96(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+96(FP), R8
+	MOVQ    mask+112(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
@@ -738,7 +732,7 @@ block:
 	VMOVUPS    160(R8), Y6
 	VMOVUPS    192(R8), Y7
 	VMASKMOVPS 224(R8), Y0, Y8
-	ADDQ       initRow+88(FP), R8
+	ADDQ       initRow+104(FP), R8
 	MOVQ       R8, init+24(FP)
 	JMP        begin
 
@@ -753,9 +747,12 @@ zero:
 	VXORPS Y8, Y8, Y8
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -771,11 +768,14 @@ step:
 	VFMADD231PS  Y9, Y10, Y8
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y9, Y9, Y9
@@ -798,24 +798,24 @@ store:
 	VMOVUPS    Y7, 192(AX)
 	VMASKMOVPS Y8, Y0, 224(AX)
 	ADDQ       SI, AX
-	MOVQ       aNext+64(FP), R8
+	MOVQ       aNext+80(FP), R8
 	ADDQ       R8, DI
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// func avx2Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x4(SB), NOSPLIT, $0-112
+TEXT ·avx2Gemm1x4(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), DX
-	MOVQ    bStep+72(FP), BX
-	MOVQ    cRow+80(FP), SI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), DX
+	MOVQ    bStep+88(FP), BX
+	MOVQ    cRow+96(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+96(FP), R8
+	MOVQ    mask+112(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
@@ -826,7 +826,7 @@ block:
 	VMOVUPS    32(R8), Y2
 	VMOVUPS    64(R8), Y3
 	VMASKMOVPS 96(R8), Y0, Y4
-	ADDQ       initRow+88(FP), R8
+	ADDQ       initRow+104(FP), R8
 	MOVQ       R8, init+24(FP)
 	JMP        begin
 
@@ -837,9 +837,12 @@ zero:
 	VXORPS Y4, Y4, Y4
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -851,11 +854,14 @@ step:
 	VFMADD231PS  Y5, Y6, Y4
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y5, Y5, Y5
@@ -870,24 +876,24 @@ store:
 	VMOVUPS    Y3, 64(AX)
 	VMASKMOVPS Y4, Y0, 96(AX)
 	ADDQ       SI, AX
-	MOVQ       aNext+64(FP), R8
+	MOVQ       aNext+80(FP), R8
 	ADDQ       R8, DI
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// func avx2Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x2(SB), NOSPLIT, $0-112
+TEXT ·avx2Gemm1x2(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), DX
-	MOVQ    bStep+72(FP), BX
-	MOVQ    cRow+80(FP), SI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), DX
+	MOVQ    bStep+88(FP), BX
+	MOVQ    cRow+96(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+96(FP), R8
+	MOVQ    mask+112(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
@@ -896,7 +902,7 @@ block:
 	JZ         zero
 	VMOVUPS    (R8), Y1
 	VMASKMOVPS 32(R8), Y0, Y2
-	ADDQ       initRow+88(FP), R8
+	ADDQ       initRow+104(FP), R8
 	MOVQ       R8, init+24(FP)
 	JMP        begin
 
@@ -905,9 +911,12 @@ zero:
 	VXORPS Y2, Y2, Y2
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -917,11 +926,14 @@ step:
 	VFMADD231PS  Y3, Y4, Y2
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y3, Y3, Y3
@@ -932,24 +944,24 @@ store:
 	VMOVUPS    Y1, (AX)
 	VMASKMOVPS Y2, Y0, 32(AX)
 	ADDQ       SI, AX
-	MOVQ       aNext+64(FP), R8
+	MOVQ       aNext+80(FP), R8
 	ADDQ       R8, DI
 	DECQ       CX
 	JNZ        block
 	VZEROUPPER
 	RET
 
-// func avx2Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
+// func avx2Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask *int32, relu int)
 // Requires: AVX, FMA3
-TEXT ·avx2Gemm1x1(SB), NOSPLIT, $0-112
+TEXT ·avx2Gemm1x1(SB), NOSPLIT, $0-128
 	MOVQ    c+0(FP), AX
 	MOVQ    blocks+32(FP), CX
-	MOVQ    aRow+48(FP), DX
-	MOVQ    aStep+56(FP), DX
-	MOVQ    bStep+72(FP), BX
-	MOVQ    cRow+80(FP), SI
+	MOVQ    aRow+56(FP), DX
+	MOVQ    aStep+64(FP), DX
+	MOVQ    bStep+88(FP), BX
+	MOVQ    cRow+96(FP), SI
 	MOVQ    a+8(FP), DI
-	MOVQ    mask+96(FP), R8
+	MOVQ    mask+112(FP), R8
 	VMOVUPS (R8), Y0
 
 block:
@@ -957,7 +969,7 @@ block:
 	TESTQ      R8, R8
 	JZ         zero
 	VMASKMOVPS (R8), Y0, Y1
-	ADDQ       initRow+88(FP), R8
+	ADDQ       initRow+104(FP), R8
 	MOVQ       R8, init+24(FP)
 	JMP        begin
 
@@ -965,9 +977,12 @@ zero:
 	VXORPS Y1, Y1, Y1
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -976,11 +991,14 @@ step:
 	VFMADD231PS  Y2, Y3, Y1
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Y2, Y2, Y2
@@ -989,7 +1007,7 @@ done:
 store:
 	VMASKMOVPS Y1, Y0, (AX)
 	ADDQ       SI, AX
-	MOVQ       aNext+64(FP), R8
+	MOVQ       aNext+80(FP), R8
 	ADDQ       R8, DI
 	DECQ       CX
 	JNZ        block

@@ -7,82 +7,92 @@ package kernel
 // avx512Gemm12x2 computes blocks of 12 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm12x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm12x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm12x1 computes blocks of 12 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm12x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm12x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+
+// avx512Gemm9x1 computes blocks of 9 rows and 16 columns, see tile.
+//
+//go:noescape
+func avx512Gemm9x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm8x2 computes blocks of 8 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm8x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm8x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm8x1 computes blocks of 8 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm8x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm8x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm4x4 computes blocks of 4 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx512Gemm4x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm4x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm4x2 computes blocks of 4 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm4x1 computes blocks of 4 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+
+// avx512Gemm3x1 computes blocks of 3 rows and 16 columns, see tile.
+//
+//go:noescape
+func avx512Gemm3x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x8 computes blocks of 2 rows and 128 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm2x8(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x4 computes blocks of 2 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x2 computes blocks of 2 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm2x1 computes blocks of 2 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x16 computes blocks of 1 rows and 256 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x16(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm1x16(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x8 computes blocks of 1 rows and 128 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x4 computes blocks of 1 rows and 64 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x2 computes blocks of 1 rows and 32 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Gemm1x1 computes blocks of 1 rows and 16 columns, see tile.
 //
 //go:noescape
-func avx512Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+func avx512Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 
 // avx512Tanh sets dst to the hyperbolic tangents of src, by the quotient that the portable tanh32 has.
 //

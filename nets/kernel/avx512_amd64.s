@@ -4,102 +4,66 @@
 
 #include "textflag.h"
 
-// func avx512Gemm12x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·avx512Gemm12x2(SB), NOSPLIT, $0-112
+// func avx512Gemm12x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm12x2(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
 	LEAQ  (R8)(DX*4), R10
 	ADDQ  DX, R10
 	LEAQ  (R10)(DX*4), R11
 	ADDQ  DX, R11
-	MOVQ  mask+96(FP), R12
+	MOVQ  mask+112(FP), R12
 	KMOVW R12, K1
 
 block:
-	MOVQ       AX, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
-	MOVQ       init+24(FP), R12
-	TESTQ      R12, R12
-	JZ         zero
-	VMOVUPS    (R12), Z0
-	VMOVUPS.Z  64(R12), K1, Z1
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z2
-	VMOVUPS.Z  64(R12), K1, Z3
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z4
-	VMOVUPS.Z  64(R12), K1, Z5
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z6
-	VMOVUPS.Z  64(R12), K1, Z7
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z8
-	VMOVUPS.Z  64(R12), K1, Z9
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z10
-	VMOVUPS.Z  64(R12), K1, Z11
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z12
-	VMOVUPS.Z  64(R12), K1, Z13
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z14
-	VMOVUPS.Z  64(R12), K1, Z15
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z16
-	VMOVUPS.Z  64(R12), K1, Z17
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z18
-	VMOVUPS.Z  64(R12), K1, Z19
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z20
-	VMOVUPS.Z  64(R12), K1, Z21
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS    (R12), Z22
-	VMOVUPS.Z  64(R12), K1, Z23
-	ADDQ       initRow+88(FP), R12
-	MOVQ       R12, init+24(FP)
-	JMP        begin
+	MOVQ      init+24(FP), R12
+	TESTQ     R12, R12
+	JZ        zero
+	VMOVUPS   (R12), Z0
+	VMOVUPS.Z 64(R12), K1, Z1
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z2
+	VMOVUPS.Z 64(R12), K1, Z3
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z4
+	VMOVUPS.Z 64(R12), K1, Z5
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z6
+	VMOVUPS.Z 64(R12), K1, Z7
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z8
+	VMOVUPS.Z 64(R12), K1, Z9
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z10
+	VMOVUPS.Z 64(R12), K1, Z11
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z12
+	VMOVUPS.Z 64(R12), K1, Z13
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z14
+	VMOVUPS.Z 64(R12), K1, Z15
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z16
+	VMOVUPS.Z 64(R12), K1, Z17
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z18
+	VMOVUPS.Z 64(R12), K1, Z19
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z20
+	VMOVUPS.Z 64(R12), K1, Z21
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS   (R12), Z22
+	VMOVUPS.Z 64(R12), K1, Z23
+	ADDQ      initRow+104(FP), R12
+	MOVQ      R12, init+24(FP)
+	JMP       begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -128,9 +92,12 @@ zero:
 	VXORPS Z23, Z23, Z23
 
 begin:
-	MOVQ  b+16(FP), R12
-	MOVQ  k+40(FP), R13
-	TESTQ R13, R13
+	MOVQ b+16(FP), R12
+	MOVQ outer+40(FP), R13
+
+outer:
+	MOVQ  k+48(FP), R14
+	TESTQ R14, R14
 	JZ    done
 
 step:
@@ -176,11 +143,16 @@ step:
 	ADDQ         BX, R8
 	ADDQ         BX, R10
 	ADDQ         BX, R11
-	DECQ         R13
+	DECQ         R14
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	ADDQ         aSkip+72(FP), R10
+	ADDQ         aSkip+72(FP), R11
+	DECQ         R13
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R12
+	MOVQ   relu+120(FP), R12
 	TESTQ  R12, R12
 	JZ     store
 	VXORPS Z24, Z24, Z24
@@ -246,7 +218,7 @@ store:
 	VMOVUPS Z22, (AX)
 	VMOVUPS Z23, K1, 64(AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R12
+	MOVQ    aNext+80(FP), R12
 	ADDQ    R12, R8
 	ADDQ    R12, R10
 	ADDQ    R12, R11
@@ -255,78 +227,54 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm12x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·avx512Gemm12x1(SB), NOSPLIT, $0-112
+// func avx512Gemm12x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm12x1(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
 	LEAQ  (R8)(DX*4), R10
 	ADDQ  DX, R10
 	LEAQ  (R10)(DX*4), R11
 	ADDQ  DX, R11
-	MOVQ  mask+96(FP), R12
+	MOVQ  mask+112(FP), R12
 	KMOVW R12, K1
 
 block:
-	MOVQ       AX, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	ADDQ       DI, R12
-	PREFETCHT0 (R12)
-	MOVQ       init+24(FP), R12
-	TESTQ      R12, R12
-	JZ         zero
-	VMOVUPS.Z  (R12), K1, Z0
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z1
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z2
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z3
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z4
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z5
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z6
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z7
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z8
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z9
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z10
-	ADDQ       initRow+88(FP), R12
-	VMOVUPS.Z  (R12), K1, Z11
-	ADDQ       initRow+88(FP), R12
-	MOVQ       R12, init+24(FP)
-	JMP        begin
+	MOVQ      init+24(FP), R12
+	TESTQ     R12, R12
+	JZ        zero
+	VMOVUPS.Z (R12), K1, Z0
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z1
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z2
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z3
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z4
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z5
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z6
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z7
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z8
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z9
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z10
+	ADDQ      initRow+104(FP), R12
+	VMOVUPS.Z (R12), K1, Z11
+	ADDQ      initRow+104(FP), R12
+	MOVQ      R12, init+24(FP)
+	JMP       begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -343,9 +291,12 @@ zero:
 	VXORPS Z11, Z11, Z11
 
 begin:
-	MOVQ  b+16(FP), R12
-	MOVQ  k+40(FP), R13
-	TESTQ R13, R13
+	MOVQ b+16(FP), R12
+	MOVQ outer+40(FP), R13
+
+outer:
+	MOVQ  k+48(FP), R14
+	TESTQ R14, R14
 	JZ    done
 
 step:
@@ -366,11 +317,16 @@ step:
 	ADDQ             BX, R8
 	ADDQ             BX, R10
 	ADDQ             BX, R11
-	DECQ             R13
+	DECQ             R14
 	JNZ              step
+	ADDQ             aSkip+72(FP), R8
+	ADDQ             aSkip+72(FP), R10
+	ADDQ             aSkip+72(FP), R11
+	DECQ             R13
+	JNZ              outer
 
 done:
-	MOVQ   relu+104(FP), R12
+	MOVQ   relu+120(FP), R12
 	TESTQ  R12, R12
 	JZ     store
 	VXORPS Z12, Z12, Z12
@@ -412,7 +368,7 @@ store:
 	ADDQ    DI, AX
 	VMOVUPS Z11, K1, (AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R12
+	MOVQ    aNext+80(FP), R12
 	ADDQ    R12, R8
 	ADDQ    R12, R10
 	ADDQ    R12, R11
@@ -421,76 +377,176 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm8x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·avx512Gemm8x2(SB), NOSPLIT, $0-112
+// func avx512Gemm9x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm9x1(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
 	LEAQ  (R8)(DX*4), R10
 	ADDQ  DX, R10
-	MOVQ  mask+96(FP), R11
+	MOVQ  mask+112(FP), R11
 	KMOVW R11, K1
 
 block:
-	MOVQ       AX, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	MOVQ       init+24(FP), R11
-	TESTQ      R11, R11
-	JZ         zero
-	VMOVUPS    (R11), Z0
-	VMOVUPS.Z  64(R11), K1, Z1
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS    (R11), Z2
-	VMOVUPS.Z  64(R11), K1, Z3
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS    (R11), Z4
-	VMOVUPS.Z  64(R11), K1, Z5
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS    (R11), Z6
-	VMOVUPS.Z  64(R11), K1, Z7
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS    (R11), Z8
-	VMOVUPS.Z  64(R11), K1, Z9
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS    (R11), Z10
-	VMOVUPS.Z  64(R11), K1, Z11
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS    (R11), Z12
-	VMOVUPS.Z  64(R11), K1, Z13
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS    (R11), Z14
-	VMOVUPS.Z  64(R11), K1, Z15
-	ADDQ       initRow+88(FP), R11
-	MOVQ       R11, init+24(FP)
-	JMP        begin
+	MOVQ      init+24(FP), R11
+	TESTQ     R11, R11
+	JZ        zero
+	VMOVUPS.Z (R11), K1, Z0
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z1
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z2
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z3
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z4
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z5
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z6
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z7
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z8
+	ADDQ      initRow+104(FP), R11
+	MOVQ      R11, init+24(FP)
+	JMP       begin
+
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+
+begin:
+	MOVQ b+16(FP), R11
+	MOVQ outer+40(FP), R12
+
+outer:
+	MOVQ  k+48(FP), R13
+	TESTQ R13, R13
+	JZ    done
+
+step:
+	VMOVUPS.Z        (R11), K1, Z9
+	ADDQ             SI, R11
+	VFMADD231PS.BCST (R8), Z9, Z0
+	VFMADD231PS.BCST (R8)(DX*1), Z9, Z1
+	VFMADD231PS.BCST (R8)(DX*2), Z9, Z2
+	VFMADD231PS.BCST (R8)(R9*1), Z9, Z3
+	VFMADD231PS.BCST (R8)(DX*4), Z9, Z4
+	VFMADD231PS.BCST (R10), Z9, Z5
+	VFMADD231PS.BCST (R10)(DX*1), Z9, Z6
+	VFMADD231PS.BCST (R10)(DX*2), Z9, Z7
+	VFMADD231PS.BCST (R10)(R9*1), Z9, Z8
+	ADDQ             BX, R8
+	ADDQ             BX, R10
+	DECQ             R13
+	JNZ              step
+	ADDQ             aSkip+72(FP), R8
+	ADDQ             aSkip+72(FP), R10
+	DECQ             R12
+	JNZ              outer
+
+done:
+	MOVQ   relu+120(FP), R11
+	TESTQ  R11, R11
+	JZ     store
+	VXORPS Z9, Z9, Z9
+	VMAXPS Z0, Z9, Z0
+	VMAXPS Z1, Z9, Z1
+	VMAXPS Z2, Z9, Z2
+	VMAXPS Z3, Z9, Z3
+	VMAXPS Z4, Z9, Z4
+	VMAXPS Z5, Z9, Z5
+	VMAXPS Z6, Z9, Z6
+	VMAXPS Z7, Z9, Z7
+	VMAXPS Z8, Z9, Z8
+
+store:
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    DI, AX
+	MOVQ    aNext+80(FP), R11
+	ADDQ    R11, R8
+	ADDQ    R11, R10
+	DECQ    CX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func avx512Gemm8x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm8x2(SB), NOSPLIT, $0-128
+	MOVQ  c+0(FP), AX
+	MOVQ  blocks+32(FP), CX
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
+	MOVQ  a+8(FP), R8
+	LEAQ  (DX)(DX*2), R9
+	LEAQ  (R8)(DX*4), R10
+	ADDQ  DX, R10
+	MOVQ  mask+112(FP), R11
+	KMOVW R11, K1
+
+block:
+	MOVQ      init+24(FP), R11
+	TESTQ     R11, R11
+	JZ        zero
+	VMOVUPS   (R11), Z0
+	VMOVUPS.Z 64(R11), K1, Z1
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS   (R11), Z2
+	VMOVUPS.Z 64(R11), K1, Z3
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS   (R11), Z4
+	VMOVUPS.Z 64(R11), K1, Z5
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS   (R11), Z6
+	VMOVUPS.Z 64(R11), K1, Z7
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS   (R11), Z8
+	VMOVUPS.Z 64(R11), K1, Z9
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS   (R11), Z10
+	VMOVUPS.Z 64(R11), K1, Z11
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS   (R11), Z12
+	VMOVUPS.Z 64(R11), K1, Z13
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS   (R11), Z14
+	VMOVUPS.Z 64(R11), K1, Z15
+	ADDQ      initRow+104(FP), R11
+	MOVQ      R11, init+24(FP)
+	JMP       begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -511,9 +567,12 @@ zero:
 	VXORPS Z15, Z15, Z15
 
 begin:
-	MOVQ  b+16(FP), R11
-	MOVQ  k+40(FP), R12
-	TESTQ R12, R12
+	MOVQ b+16(FP), R11
+	MOVQ outer+40(FP), R12
+
+outer:
+	MOVQ  k+48(FP), R13
+	TESTQ R13, R13
 	JZ    done
 
 step:
@@ -546,11 +605,15 @@ step:
 	VFMADD231PS  Z18, Z17, Z15
 	ADDQ         BX, R8
 	ADDQ         BX, R10
-	DECQ         R12
+	DECQ         R13
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	ADDQ         aSkip+72(FP), R10
+	DECQ         R12
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R11
+	MOVQ   relu+120(FP), R11
 	TESTQ  R11, R11
 	JZ     store
 	VXORPS Z16, Z16, Z16
@@ -596,7 +659,7 @@ store:
 	VMOVUPS Z14, (AX)
 	VMOVUPS Z15, K1, 64(AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R11
+	MOVQ    aNext+80(FP), R11
 	ADDQ    R11, R8
 	ADDQ    R11, R10
 	DECQ    CX
@@ -604,60 +667,44 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm8x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·avx512Gemm8x1(SB), NOSPLIT, $0-112
+// func avx512Gemm8x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm8x1(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
 	LEAQ  (R8)(DX*4), R10
 	ADDQ  DX, R10
-	MOVQ  mask+96(FP), R11
+	MOVQ  mask+112(FP), R11
 	KMOVW R11, K1
 
 block:
-	MOVQ       AX, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	ADDQ       DI, R11
-	PREFETCHT0 (R11)
-	MOVQ       init+24(FP), R11
-	TESTQ      R11, R11
-	JZ         zero
-	VMOVUPS.Z  (R11), K1, Z0
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS.Z  (R11), K1, Z1
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS.Z  (R11), K1, Z2
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS.Z  (R11), K1, Z3
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS.Z  (R11), K1, Z4
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS.Z  (R11), K1, Z5
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS.Z  (R11), K1, Z6
-	ADDQ       initRow+88(FP), R11
-	VMOVUPS.Z  (R11), K1, Z7
-	ADDQ       initRow+88(FP), R11
-	MOVQ       R11, init+24(FP)
-	JMP        begin
+	MOVQ      init+24(FP), R11
+	TESTQ     R11, R11
+	JZ        zero
+	VMOVUPS.Z (R11), K1, Z0
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z1
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z2
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z3
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z4
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z5
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z6
+	ADDQ      initRow+104(FP), R11
+	VMOVUPS.Z (R11), K1, Z7
+	ADDQ      initRow+104(FP), R11
+	MOVQ      R11, init+24(FP)
+	JMP       begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -670,9 +717,12 @@ zero:
 	VXORPS Z7, Z7, Z7
 
 begin:
-	MOVQ  b+16(FP), R11
-	MOVQ  k+40(FP), R12
-	TESTQ R12, R12
+	MOVQ b+16(FP), R11
+	MOVQ outer+40(FP), R12
+
+outer:
+	MOVQ  k+48(FP), R13
+	TESTQ R13, R13
 	JZ    done
 
 step:
@@ -688,11 +738,15 @@ step:
 	VFMADD231PS.BCST (R10)(DX*2), Z8, Z7
 	ADDQ             BX, R8
 	ADDQ             BX, R10
-	DECQ             R12
+	DECQ             R13
 	JNZ              step
+	ADDQ             aSkip+72(FP), R8
+	ADDQ             aSkip+72(FP), R10
+	DECQ             R12
+	JNZ              outer
 
 done:
-	MOVQ   relu+104(FP), R11
+	MOVQ   relu+120(FP), R11
 	TESTQ  R11, R11
 	JZ     store
 	VXORPS Z8, Z8, Z8
@@ -722,7 +776,7 @@ store:
 	ADDQ    DI, AX
 	VMOVUPS Z7, K1, (AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R11
+	MOVQ    aNext+80(FP), R11
 	ADDQ    R11, R8
 	ADDQ    R11, R10
 	DECQ    CX
@@ -730,66 +784,46 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Gemm4x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·avx512Gemm4x4(SB), NOSPLIT, $0-112
+// func avx512Gemm4x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm4x4(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
-	MOVQ  mask+96(FP), R10
+	MOVQ  mask+112(FP), R10
 	KMOVW R10, K1
 
 block:
-	MOVQ       AX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	PREFETCHT0 128(R10)
-	PREFETCHT0 192(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	PREFETCHT0 128(R10)
-	PREFETCHT0 192(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	PREFETCHT0 128(R10)
-	PREFETCHT0 192(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	PREFETCHT0 128(R10)
-	PREFETCHT0 192(R10)
-	MOVQ       init+24(FP), R10
-	TESTQ      R10, R10
-	JZ         zero
-	VMOVUPS    (R10), Z0
-	VMOVUPS    64(R10), Z1
-	VMOVUPS    128(R10), Z2
-	VMOVUPS.Z  192(R10), K1, Z3
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS    (R10), Z4
-	VMOVUPS    64(R10), Z5
-	VMOVUPS    128(R10), Z6
-	VMOVUPS.Z  192(R10), K1, Z7
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS    (R10), Z8
-	VMOVUPS    64(R10), Z9
-	VMOVUPS    128(R10), Z10
-	VMOVUPS.Z  192(R10), K1, Z11
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS    (R10), Z12
-	VMOVUPS    64(R10), Z13
-	VMOVUPS    128(R10), Z14
-	VMOVUPS.Z  192(R10), K1, Z15
-	ADDQ       initRow+88(FP), R10
-	MOVQ       R10, init+24(FP)
-	JMP        begin
+	MOVQ      init+24(FP), R10
+	TESTQ     R10, R10
+	JZ        zero
+	VMOVUPS   (R10), Z0
+	VMOVUPS   64(R10), Z1
+	VMOVUPS   128(R10), Z2
+	VMOVUPS.Z 192(R10), K1, Z3
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS   (R10), Z4
+	VMOVUPS   64(R10), Z5
+	VMOVUPS   128(R10), Z6
+	VMOVUPS.Z 192(R10), K1, Z7
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS   (R10), Z8
+	VMOVUPS   64(R10), Z9
+	VMOVUPS   128(R10), Z10
+	VMOVUPS.Z 192(R10), K1, Z11
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS   (R10), Z12
+	VMOVUPS   64(R10), Z13
+	VMOVUPS   128(R10), Z14
+	VMOVUPS.Z 192(R10), K1, Z15
+	ADDQ      initRow+104(FP), R10
+	MOVQ      R10, init+24(FP)
+	JMP       begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -810,9 +844,12 @@ zero:
 	VXORPS Z15, Z15, Z15
 
 begin:
-	MOVQ  b+16(FP), R10
-	MOVQ  k+40(FP), R11
-	TESTQ R11, R11
+	MOVQ b+16(FP), R10
+	MOVQ outer+40(FP), R11
+
+outer:
+	MOVQ  k+48(FP), R12
+	TESTQ R12, R12
 	JZ    done
 
 step:
@@ -842,11 +879,14 @@ step:
 	VFMADD231PS  Z20, Z18, Z14
 	VFMADD231PS  Z20, Z19, Z15
 	ADDQ         BX, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R11
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R10
+	MOVQ   relu+120(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Z16, Z16, Z16
@@ -888,57 +928,45 @@ store:
 	VMOVUPS Z14, 128(AX)
 	VMOVUPS Z15, K1, 192(AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R10
+	MOVQ    aNext+80(FP), R10
 	ADDQ    R10, R8
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·avx512Gemm4x2(SB), NOSPLIT, $0-112
+// func avx512Gemm4x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm4x2(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
-	MOVQ  mask+96(FP), R10
+	MOVQ  mask+112(FP), R10
 	KMOVW R10, K1
 
 block:
-	MOVQ       AX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
-	MOVQ       init+24(FP), R10
-	TESTQ      R10, R10
-	JZ         zero
-	VMOVUPS    (R10), Z0
-	VMOVUPS.Z  64(R10), K1, Z1
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS    (R10), Z2
-	VMOVUPS.Z  64(R10), K1, Z3
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS    (R10), Z4
-	VMOVUPS.Z  64(R10), K1, Z5
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS    (R10), Z6
-	VMOVUPS.Z  64(R10), K1, Z7
-	ADDQ       initRow+88(FP), R10
-	MOVQ       R10, init+24(FP)
-	JMP        begin
+	MOVQ      init+24(FP), R10
+	TESTQ     R10, R10
+	JZ        zero
+	VMOVUPS   (R10), Z0
+	VMOVUPS.Z 64(R10), K1, Z1
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS   (R10), Z2
+	VMOVUPS.Z 64(R10), K1, Z3
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS   (R10), Z4
+	VMOVUPS.Z 64(R10), K1, Z5
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS   (R10), Z6
+	VMOVUPS.Z 64(R10), K1, Z7
+	ADDQ      initRow+104(FP), R10
+	MOVQ      R10, init+24(FP)
+	JMP       begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -951,9 +979,12 @@ zero:
 	VXORPS Z7, Z7, Z7
 
 begin:
-	MOVQ  b+16(FP), R10
-	MOVQ  k+40(FP), R11
-	TESTQ R11, R11
+	MOVQ b+16(FP), R10
+	MOVQ outer+40(FP), R11
+
+outer:
+	MOVQ  k+48(FP), R12
+	TESTQ R12, R12
 	JZ    done
 
 step:
@@ -973,11 +1004,14 @@ step:
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
 	ADDQ         BX, R8
-	DECQ         R11
+	DECQ         R12
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R11
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R10
+	MOVQ   relu+120(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Z8, Z8, Z8
@@ -1003,49 +1037,41 @@ store:
 	VMOVUPS Z6, (AX)
 	VMOVUPS Z7, K1, 64(AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R10
+	MOVQ    aNext+80(FP), R10
 	ADDQ    R10, R8
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·avx512Gemm4x1(SB), NOSPLIT, $0-112
+// func avx512Gemm4x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm4x1(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
 	LEAQ  (DX)(DX*2), R9
-	MOVQ  mask+96(FP), R10
+	MOVQ  mask+112(FP), R10
 	KMOVW R10, K1
 
 block:
-	MOVQ       AX, R10
-	PREFETCHT0 (R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	MOVQ       init+24(FP), R10
-	TESTQ      R10, R10
-	JZ         zero
-	VMOVUPS.Z  (R10), K1, Z0
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS.Z  (R10), K1, Z1
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS.Z  (R10), K1, Z2
-	ADDQ       initRow+88(FP), R10
-	VMOVUPS.Z  (R10), K1, Z3
-	ADDQ       initRow+88(FP), R10
-	MOVQ       R10, init+24(FP)
-	JMP        begin
+	MOVQ      init+24(FP), R10
+	TESTQ     R10, R10
+	JZ        zero
+	VMOVUPS.Z (R10), K1, Z0
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS.Z (R10), K1, Z1
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS.Z (R10), K1, Z2
+	ADDQ      initRow+104(FP), R10
+	VMOVUPS.Z (R10), K1, Z3
+	ADDQ      initRow+104(FP), R10
+	MOVQ      R10, init+24(FP)
+	JMP       begin
 
 zero:
 	VXORPS Z0, Z0, Z0
@@ -1054,9 +1080,12 @@ zero:
 	VXORPS Z3, Z3, Z3
 
 begin:
-	MOVQ  b+16(FP), R10
-	MOVQ  k+40(FP), R11
-	TESTQ R11, R11
+	MOVQ b+16(FP), R10
+	MOVQ outer+40(FP), R11
+
+outer:
+	MOVQ  k+48(FP), R12
+	TESTQ R12, R12
 	JZ    done
 
 step:
@@ -1067,11 +1096,14 @@ step:
 	VFMADD231PS.BCST (R8)(DX*2), Z4, Z2
 	VFMADD231PS.BCST (R8)(R9*1), Z4, Z3
 	ADDQ             BX, R8
-	DECQ             R11
+	DECQ             R12
 	JNZ              step
+	ADDQ             aSkip+72(FP), R8
+	DECQ             R11
+	JNZ              outer
 
 done:
-	MOVQ   relu+104(FP), R10
+	MOVQ   relu+120(FP), R10
 	TESTQ  R10, R10
 	JZ     store
 	VXORPS Z4, Z4, Z4
@@ -1089,24 +1121,100 @@ store:
 	ADDQ    DI, AX
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R10
+	MOVQ    aNext+80(FP), R10
 	ADDQ    R10, R8
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm3x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x8(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm3x1(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+96(FP), R9
+	MOVQ  mask+112(FP), R9
+	KMOVW R9, K1
+
+block:
+	MOVQ      init+24(FP), R9
+	TESTQ     R9, R9
+	JZ        zero
+	VMOVUPS.Z (R9), K1, Z0
+	ADDQ      initRow+104(FP), R9
+	VMOVUPS.Z (R9), K1, Z1
+	ADDQ      initRow+104(FP), R9
+	VMOVUPS.Z (R9), K1, Z2
+	ADDQ      initRow+104(FP), R9
+	MOVQ      R9, init+24(FP)
+	JMP       begin
+
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+
+begin:
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
+	JZ    done
+
+step:
+	VMOVUPS.Z        (R9), K1, Z3
+	ADDQ             SI, R9
+	VFMADD231PS.BCST (R8), Z3, Z0
+	VFMADD231PS.BCST (R8)(DX*1), Z3, Z1
+	VFMADD231PS.BCST (R8)(DX*2), Z3, Z2
+	ADDQ             BX, R8
+	DECQ             R11
+	JNZ              step
+	ADDQ             aSkip+72(FP), R8
+	DECQ             R10
+	JNZ              outer
+
+done:
+	MOVQ   relu+120(FP), R9
+	TESTQ  R9, R9
+	JZ     store
+	VXORPS Z3, Z3, Z3
+	VMAXPS Z0, Z3, Z0
+	VMAXPS Z1, Z3, Z1
+	VMAXPS Z2, Z3, Z2
+
+store:
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    DI, AX
+	MOVQ    aNext+80(FP), R9
+	ADDQ    R9, R8
+	DECQ    CX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func avx512Gemm2x8(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm2x8(SB), NOSPLIT, $0-128
+	MOVQ  c+0(FP), AX
+	MOVQ  blocks+32(FP), CX
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
+	MOVQ  a+8(FP), R8
+	MOVQ  mask+112(FP), R9
 	KMOVW R9, K1
 
 block:
@@ -1121,7 +1229,7 @@ block:
 	VMOVUPS   320(R9), Z5
 	VMOVUPS   384(R9), Z6
 	VMOVUPS.Z 448(R9), K1, Z7
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	VMOVUPS   (R9), Z8
 	VMOVUPS   64(R9), Z9
 	VMOVUPS   128(R9), Z10
@@ -1130,7 +1238,7 @@ block:
 	VMOVUPS   320(R9), Z13
 	VMOVUPS   384(R9), Z14
 	VMOVUPS.Z 448(R9), K1, Z15
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	MOVQ      R9, init+24(FP)
 	JMP       begin
 
@@ -1153,9 +1261,12 @@ zero:
 	VXORPS Z15, Z15, Z15
 
 begin:
-	MOVQ  b+16(FP), R9
-	MOVQ  k+40(FP), R10
-	TESTQ R10, R10
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
 	JZ    done
 
 step:
@@ -1187,11 +1298,14 @@ step:
 	VFMADD231PS  Z24, Z22, Z14
 	VFMADD231PS  Z24, Z23, Z15
 	ADDQ         BX, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R10
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R9
+	MOVQ   relu+120(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z16, Z16, Z16
@@ -1231,24 +1345,24 @@ store:
 	VMOVUPS Z14, 384(AX)
 	VMOVUPS Z15, K1, 448(AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R9
+	MOVQ    aNext+80(FP), R9
 	ADDQ    R9, R8
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm2x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x4(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm2x4(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+96(FP), R9
+	MOVQ  mask+112(FP), R9
 	KMOVW R9, K1
 
 block:
@@ -1259,12 +1373,12 @@ block:
 	VMOVUPS   64(R9), Z1
 	VMOVUPS   128(R9), Z2
 	VMOVUPS.Z 192(R9), K1, Z3
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	VMOVUPS   (R9), Z4
 	VMOVUPS   64(R9), Z5
 	VMOVUPS   128(R9), Z6
 	VMOVUPS.Z 192(R9), K1, Z7
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	MOVQ      R9, init+24(FP)
 	JMP       begin
 
@@ -1279,9 +1393,12 @@ zero:
 	VXORPS Z7, Z7, Z7
 
 begin:
-	MOVQ  b+16(FP), R9
-	MOVQ  k+40(FP), R10
-	TESTQ R10, R10
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
 	JZ    done
 
 step:
@@ -1301,11 +1418,14 @@ step:
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
 	ADDQ         BX, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R10
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R9
+	MOVQ   relu+120(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z8, Z8, Z8
@@ -1329,24 +1449,24 @@ store:
 	VMOVUPS Z6, 128(AX)
 	VMOVUPS Z7, K1, 192(AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R9
+	MOVQ    aNext+80(FP), R9
 	ADDQ    R9, R8
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm2x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x2(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm2x2(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+96(FP), R9
+	MOVQ  mask+112(FP), R9
 	KMOVW R9, K1
 
 block:
@@ -1355,10 +1475,10 @@ block:
 	JZ        zero
 	VMOVUPS   (R9), Z0
 	VMOVUPS.Z 64(R9), K1, Z1
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	VMOVUPS   (R9), Z2
 	VMOVUPS.Z 64(R9), K1, Z3
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	MOVQ      R9, init+24(FP)
 	JMP       begin
 
@@ -1369,9 +1489,12 @@ zero:
 	VXORPS Z3, Z3, Z3
 
 begin:
-	MOVQ  b+16(FP), R9
-	MOVQ  k+40(FP), R10
-	TESTQ R10, R10
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
 	JZ    done
 
 step:
@@ -1385,11 +1508,14 @@ step:
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
 	ADDQ         BX, R8
-	DECQ         R10
+	DECQ         R11
 	JNZ          step
+	ADDQ         aSkip+72(FP), R8
+	DECQ         R10
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R9
+	MOVQ   relu+120(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z4, Z4, Z4
@@ -1405,24 +1531,24 @@ store:
 	VMOVUPS Z2, (AX)
 	VMOVUPS Z3, K1, 64(AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R9
+	MOVQ    aNext+80(FP), R9
 	ADDQ    R9, R8
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm2x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm2x1(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm2x1(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), BX
-	MOVQ  bStep+72(FP), SI
-	MOVQ  cRow+80(FP), DI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
 	MOVQ  a+8(FP), R8
-	MOVQ  mask+96(FP), R9
+	MOVQ  mask+112(FP), R9
 	KMOVW R9, K1
 
 block:
@@ -1430,9 +1556,9 @@ block:
 	TESTQ     R9, R9
 	JZ        zero
 	VMOVUPS.Z (R9), K1, Z0
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	VMOVUPS.Z (R9), K1, Z1
-	ADDQ      initRow+88(FP), R9
+	ADDQ      initRow+104(FP), R9
 	MOVQ      R9, init+24(FP)
 	JMP       begin
 
@@ -1441,9 +1567,12 @@ zero:
 	VXORPS Z1, Z1, Z1
 
 begin:
-	MOVQ  b+16(FP), R9
-	MOVQ  k+40(FP), R10
-	TESTQ R10, R10
+	MOVQ b+16(FP), R9
+	MOVQ outer+40(FP), R10
+
+outer:
+	MOVQ  k+48(FP), R11
+	TESTQ R11, R11
 	JZ    done
 
 step:
@@ -1452,11 +1581,14 @@ step:
 	VFMADD231PS.BCST (R8), Z2, Z0
 	VFMADD231PS.BCST (R8)(DX*1), Z2, Z1
 	ADDQ             BX, R8
-	DECQ             R10
+	DECQ             R11
 	JNZ              step
+	ADDQ             aSkip+72(FP), R8
+	DECQ             R10
+	JNZ              outer
 
 done:
-	MOVQ   relu+104(FP), R9
+	MOVQ   relu+120(FP), R9
 	TESTQ  R9, R9
 	JZ     store
 	VXORPS Z2, Z2, Z2
@@ -1468,24 +1600,24 @@ store:
 	ADDQ    DI, AX
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    DI, AX
-	MOVQ    aNext+64(FP), R9
+	MOVQ    aNext+80(FP), R9
 	ADDQ    R9, R8
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x16(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm1x16(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x16(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm1x16(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), DX
-	MOVQ  bStep+72(FP), BX
-	MOVQ  cRow+80(FP), SI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), DX
+	MOVQ  bStep+88(FP), BX
+	MOVQ  cRow+96(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+96(FP), R8
+	MOVQ  mask+112(FP), R8
 	KMOVW R8, K1
 
 block:
@@ -1508,7 +1640,7 @@ block:
 	VMOVUPS   832(R8), Z13
 	VMOVUPS   896(R8), Z14
 	VMOVUPS.Z 960(R8), K1, Z15
-	ADDQ      initRow+88(FP), R8
+	ADDQ      initRow+104(FP), R8
 	MOVQ      R8, init+24(FP)
 	JMP       begin
 
@@ -1531,9 +1663,12 @@ zero:
 	VXORPS Z15, Z15, Z15
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -1557,11 +1692,14 @@ step:
 	VFMADD231PS  Z16, Z17, Z15
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z16, Z16, Z16
@@ -1600,24 +1738,24 @@ store:
 	VMOVUPS Z14, 896(AX)
 	VMOVUPS Z15, K1, 960(AX)
 	ADDQ    SI, AX
-	MOVQ    aNext+64(FP), R8
+	MOVQ    aNext+80(FP), R8
 	ADDQ    R8, DI
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm1x8(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x8(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm1x8(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), DX
-	MOVQ  bStep+72(FP), BX
-	MOVQ  cRow+80(FP), SI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), DX
+	MOVQ  bStep+88(FP), BX
+	MOVQ  cRow+96(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+96(FP), R8
+	MOVQ  mask+112(FP), R8
 	KMOVW R8, K1
 
 block:
@@ -1632,7 +1770,7 @@ block:
 	VMOVUPS   320(R8), Z5
 	VMOVUPS   384(R8), Z6
 	VMOVUPS.Z 448(R8), K1, Z7
-	ADDQ      initRow+88(FP), R8
+	ADDQ      initRow+104(FP), R8
 	MOVQ      R8, init+24(FP)
 	JMP       begin
 
@@ -1647,9 +1785,12 @@ zero:
 	VXORPS Z7, Z7, Z7
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -1665,11 +1806,14 @@ step:
 	VFMADD231PS  Z8, Z9, Z7
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z8, Z8, Z8
@@ -1692,24 +1836,24 @@ store:
 	VMOVUPS Z6, 384(AX)
 	VMOVUPS Z7, K1, 448(AX)
 	ADDQ    SI, AX
-	MOVQ    aNext+64(FP), R8
+	MOVQ    aNext+80(FP), R8
 	ADDQ    R8, DI
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm1x4(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x4(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm1x4(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), DX
-	MOVQ  bStep+72(FP), BX
-	MOVQ  cRow+80(FP), SI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), DX
+	MOVQ  bStep+88(FP), BX
+	MOVQ  cRow+96(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+96(FP), R8
+	MOVQ  mask+112(FP), R8
 	KMOVW R8, K1
 
 block:
@@ -1720,7 +1864,7 @@ block:
 	VMOVUPS   64(R8), Z1
 	VMOVUPS   128(R8), Z2
 	VMOVUPS.Z 192(R8), K1, Z3
-	ADDQ      initRow+88(FP), R8
+	ADDQ      initRow+104(FP), R8
 	MOVQ      R8, init+24(FP)
 	JMP       begin
 
@@ -1731,9 +1875,12 @@ zero:
 	VXORPS Z3, Z3, Z3
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -1745,11 +1892,14 @@ step:
 	VFMADD231PS  Z4, Z5, Z3
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z4, Z4, Z4
@@ -1764,24 +1914,24 @@ store:
 	VMOVUPS Z2, 128(AX)
 	VMOVUPS Z3, K1, 192(AX)
 	ADDQ    SI, AX
-	MOVQ    aNext+64(FP), R8
+	MOVQ    aNext+80(FP), R8
 	ADDQ    R8, DI
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm1x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x2(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm1x2(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), DX
-	MOVQ  bStep+72(FP), BX
-	MOVQ  cRow+80(FP), SI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), DX
+	MOVQ  bStep+88(FP), BX
+	MOVQ  cRow+96(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+96(FP), R8
+	MOVQ  mask+112(FP), R8
 	KMOVW R8, K1
 
 block:
@@ -1790,7 +1940,7 @@ block:
 	JZ        zero
 	VMOVUPS   (R8), Z0
 	VMOVUPS.Z 64(R8), K1, Z1
-	ADDQ      initRow+88(FP), R8
+	ADDQ      initRow+104(FP), R8
 	MOVQ      R8, init+24(FP)
 	JMP       begin
 
@@ -1799,9 +1949,12 @@ zero:
 	VXORPS Z1, Z1, Z1
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -1811,11 +1964,14 @@ step:
 	VFMADD231PS  Z2, Z3, Z1
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z2, Z2, Z2
@@ -1826,24 +1982,24 @@ store:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, K1, 64(AX)
 	ADDQ    SI, AX
-	MOVQ    aNext+64(FP), R8
+	MOVQ    aNext+80(FP), R8
 	ADDQ    R8, DI
 	DECQ    CX
 	JNZ     block
 	VZEROUPPER
 	RET
 
-// func avx512Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, k int, aRow int, aStep int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// func avx512Gemm1x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Gemm1x1(SB), NOSPLIT, $0-112
+TEXT ·avx512Gemm1x1(SB), NOSPLIT, $0-128
 	MOVQ  c+0(FP), AX
 	MOVQ  blocks+32(FP), CX
-	MOVQ  aRow+48(FP), DX
-	MOVQ  aStep+56(FP), DX
-	MOVQ  bStep+72(FP), BX
-	MOVQ  cRow+80(FP), SI
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), DX
+	MOVQ  bStep+88(FP), BX
+	MOVQ  cRow+96(FP), SI
 	MOVQ  a+8(FP), DI
-	MOVQ  mask+96(FP), R8
+	MOVQ  mask+112(FP), R8
 	KMOVW R8, K1
 
 block:
@@ -1851,7 +2007,7 @@ block:
 	TESTQ     R8, R8
 	JZ        zero
 	VMOVUPS.Z (R8), K1, Z0
-	ADDQ      initRow+88(FP), R8
+	ADDQ      initRow+104(FP), R8
 	MOVQ      R8, init+24(FP)
 	JMP       begin
 
@@ -1859,9 +2015,12 @@ zero:
 	VXORPS Z0, Z0, Z0
 
 begin:
-	MOVQ  b+16(FP), R8
-	MOVQ  k+40(FP), R9
-	TESTQ R9, R9
+	MOVQ b+16(FP), R8
+	MOVQ outer+40(FP), R9
+
+outer:
+	MOVQ  k+48(FP), R10
+	TESTQ R10, R10
 	JZ    done
 
 step:
@@ -1870,11 +2029,14 @@ step:
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         BX, R8
 	ADDQ         DX, DI
-	DECQ         R9
+	DECQ         R10
 	JNZ          step
+	ADDQ         aSkip+72(FP), DI
+	DECQ         R9
+	JNZ          outer
 
 done:
-	MOVQ   relu+104(FP), R8
+	MOVQ   relu+120(FP), R8
 	TESTQ  R8, R8
 	JZ     store
 	VXORPS Z1, Z1, Z1
@@ -1883,7 +2045,7 @@ done:
 store:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    SI, AX
-	MOVQ    aNext+64(FP), R8
+	MOVQ    aNext+80(FP), R8
 	ADDQ    R8, DI
 	DECQ    CX
 	JNZ     block

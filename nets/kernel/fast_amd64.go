@@ -1,6 +1,10 @@
 package kernel
 
-import "golang.org/x/sys/cpu"
+import (
+	"slices"
+
+	"golang.org/x/sys/cpu"
+)
 
 //go:generate go run -C gen . -isa avx512 -pkg kernel -out ../avx512_amd64.s -stubs ../avx512_amd64.go
 //go:generate go run -C gen . -isa avx2 -pkg kernel -out ../avx2_amd64.s -stubs ../avx2_amd64.go
@@ -11,7 +15,8 @@ type vectors[M any] struct {
 	lanes      int
 	mask       func(n int) M // the first n elements
 	tiles      []tile[M]     // by rows, then by columns, both descending
-	strips     [3][]tile[M]  // those of one and of two registers of columns
+	thin       []tile[M]     // more of one register of columns
+	strips     [3][]tile[M]  // those of one and of two registers of columns, by rows
 	tanh       func(dst, src *float32, n int, mask M)
 	exp        func(dst, src *float32, n int, mask M)
 	relu       func(dst, src *float32, n int, mask M)
@@ -37,6 +42,7 @@ var avx512 = vectors[uint64]{
 		{2, 8, avx512Gemm2x8}, {2, 4, avx512Gemm2x4}, {2, 2, avx512Gemm2x2}, {2, 1, avx512Gemm2x1},
 		{1, 16, avx512Gemm1x16}, {1, 8, avx512Gemm1x8}, {1, 4, avx512Gemm1x4}, {1, 2, avx512Gemm1x2}, {1, 1, avx512Gemm1x1},
 	},
+	thin: []tile[uint64]{{9, 1, avx512Gemm9x1}, {3, 1, avx512Gemm3x1}},
 	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
 	adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
 	copyRows: avx512CopyRows, addRows: avx512AddRows, square: 16, transpose: avx512Transpose16,
@@ -75,16 +81,20 @@ func fast() []*set {
 
 // set is the portable set with the loops replaced that v has.
 func (v *vectors[M]) set() *set {
-	for _, t := range v.tiles {
+	for _, t := range append(slices.Clone(v.tiles), v.thin...) {
 		if t.cols <= 2 {
 			v.strips[t.cols] = append(v.strips[t.cols], t)
 		}
+	}
+	for _, s := range v.strips {
+		slices.SortFunc(s, func(a, b tile[M]) int { return b.rows - a.rows })
 	}
 	s := portable
 	s.name = v.name
 	s.matMul, s.matMulTN, s.matMulNT = v.matMul, v.matMulTN, v.matMulNT
 	s.colSums, s.activate, s.actGrad, s.exp = v.colSums, v.activate, v.actGrad, v.expAll
 	s.adam, s.sumSquares = v.adamAll, v.sumSquaresAll
+	s.im2Col, s.col2Im = v.im2Col, v.col2Im
 	return &s
 }
 

@@ -5,14 +5,32 @@ import (
 	"unsafe"
 )
 
-// tile computes blocks of rows×(cols·lanes) elements of c, one below the other: c = init + Σ a·b, and with relu the
-// greater of that and 0. The element in row r of a block takes its factors from a + r·aRow + p·aStep and
-// b + p·bStep; the next block's a is aNext further than where the last step left it. init is nil for zeros; its rows
-// are initRow apart, 0 where all rows begin with the same bias. All distances are in bytes. Of the last register of
-// columns only those of the mask exist.
+// tile computes blocks of rows×(cols·lanes) elements of c, one below the other.
 type tile[M any] struct {
 	rows, cols int
-	run        func(c, a, b, init *float32, blocks, k, aRow, aStep, aNext, bStep, cRow, initRow int, mask M, relu int)
+	run        func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, mask M, relu int)
+}
+
+// walk says where the factors of an element of c are: c = init + Σ a·b, k steps, outer times. The element in row r
+// takes its factors from a, which is aRow further for each row, moves by aStep after each step and by aSkip more after
+// each k of them, and from b, which moves by bStep. init is nil for zeros; its rows are initRow apart, 0 where all begin
+// with the same bias. All distances are in bytes.
+type walk struct {
+	outer, k           int
+	aRow, aStep, aSkip int
+	bStep              int
+	cRow, initRow      int
+	relu               bool
+}
+
+// next is how far a block of rows is from where the last step in the one above left a.
+func (w *walk) next(rows int) int { return rows*w.aRow - w.outer*(w.k*w.aStep+w.aSkip) }
+
+func (w *walk) on() int {
+	if w.relu {
+		return 1
+	}
+	return 0
 }
 
 const word = int(unsafe.Sizeof(float32(0)))
@@ -28,7 +46,7 @@ const (
 )
 
 func (v *vectors[M]) matMul(c, a, b, bias []float32, m, n, k int, act Act) {
-	v.product(c, a, b, bias, m, n, k, k*word, word, 0, act == ReLU)
+	v.product(c, a, b, bias, m, n, walk{outer: 1, k: k, aRow: k * word, aStep: word, relu: act == ReLU})
 	if act == Tanh {
 		v.activate(c[:m*n], c[:m*n], Tanh)
 	}
@@ -39,7 +57,7 @@ func (v *vectors[M]) matMulTN(c, a, b []float32, m, n, k int, add bool) {
 	if add {
 		init = c
 	}
-	v.product(c, a, b, init, k, n, m, word, k*word, n*word, false)
+	v.product(c, a, b, init, k, n, walk{outer: 1, k: m, aRow: word, aStep: k * word, initRow: n * word})
 }
 
 func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
@@ -48,7 +66,7 @@ func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
 		return
 	}
 	buf := take()
-	v.laidOut(c, a, b, nil, m, n, k, k*word, word, 0, false, true, buf[:])
+	v.laidOut(c, a, b, nil, m, n, walk{outer: 1, k: k, aRow: k * word, aStep: word}, true, buf[:])
 	give(buf)
 }
 
@@ -76,96 +94,94 @@ func give(s *strip) {
 	}
 }
 
-// product computes c [m, n] from init, whose rows are initRow bytes apart. Which tile an element falls into, and
-// whether b is laid out, change nothing: its sum is the same chain in all.
-func (v *vectors[M]) product(c, a, b, init []float32, m, n, k, aRow, aStep, initRow int, relu bool) {
-	if m >= fewRows && n*k > small {
-		if n > 2*v.lanes {
-			buf := take()
-			v.laidOut(c, a, b, init, m, n, k, aRow, aStep, initRow, relu, false, buf[:])
-			give(buf)
-		} else {
-			v.laidOut(c, a, b, init, m, n, k, aRow, aStep, initRow, relu, false, nil)
-		}
-		return
+// product computes c [m, n]. Which tile an element falls into, and whether b is laid out, change nothing: its sum is
+// the same chain in all.
+func (v *vectors[M]) product(c, a, b, init []float32, m, n int, w walk) {
+	switch {
+	case m < fewRows || n*w.k <= small:
+		v.asItIs(c, a, b, init, m, n, w)
+	case n <= 2*v.lanes:
+		v.laidOut(c, a, b, init, m, n, w, false, nil)
+	default:
+		buf := take()
+		v.laidOut(c, a, b, init, m, n, w, false, buf[:])
+		give(buf)
 	}
-	v.asItIs(c, a, b, init, m, n, k, aRow, aStep, initRow, relu)
 }
 
 // laidOut goes through k in parts of depth, and through the columns in strips of two registers. A strip's part of b is
 // written to buf without gaps, from which all rows then use it; turned says that b is [n, k]. Without buf there is one
 // strip only, used as it is.
-func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n, k, aRow, aStep, initRow int, relu, turned bool, buf []float32) {
+func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned bool, buf []float32) {
 	if m == 0 || n == 0 {
 		return
 	}
-	wide := 2 * v.lanes
+	wide, k, relu, initRow := 2*v.lanes, w.k, w.relu, w.initRow
+	w.cRow = n * word
 	for from := 0; from < k; from += depth {
-		steps := min(depth, k-from)
-		on := 0
-		if relu && from+steps == k {
-			on = 1
-		}
+		w.k = min(depth, k-from)
+		w.relu = relu && from+w.k == k
 		for col := 0; col < n; col += wide {
 			width := min(wide, n-col)
 			part := &b[0]
 			switch {
 			case turned:
-				v.turn(buf, b[col*k+from:], width, steps, width, k)
+				v.turn(buf, b[col*k+from:], width, w.k, width, k)
 				part = &buf[0]
 			case buf != nil:
-				v.copyRows(&buf[0], &b[from*n+col], steps, width*word, n*word, width, v.mask(width%v.lanes))
+				v.copyRows(&buf[0], &b[from*n+col], w.k, width*word, n*word, width, v.mask(width%v.lanes))
 				part = &buf[0]
 			default:
 				part = &b[from*n]
 			}
 			var begin *float32
-			beginRow := initRow
+			w.initRow = initRow
 			switch {
 			case from > 0:
-				begin, beginRow = &c[col], n*word
+				begin, w.initRow = &c[col], w.cRow
 			case init != nil:
 				begin = &init[col]
 			}
-			v.columns(&c[col], at(&a[0], from*aStep), part, begin, m, steps, aRow, aStep, width*word, n*word, beginRow, width, on)
+			w.bStep = width * word
+			v.columns(&c[col], at(&a[0], from*w.aStep), part, begin, m, width, &w)
 		}
 	}
 }
 
-// columns computes m rows of a strip of at most two registers of columns.
-func (v *vectors[M]) columns(c, a, b, init *float32, m, k, aRow, aStep, bStep, cRow, initRow, width, relu int) {
+// columns computes m rows of at most two registers of columns.
+func (v *vectors[M]) columns(c, a, b, init *float32, m, width int, w *walk) {
 	cols := (width + v.lanes - 1) / v.lanes
 	mask := v.mask(width - (cols-1)*v.lanes)
 	for _, t := range v.strips[cols] {
 		blocks := m / t.rows
-		if blocks == 0 {
+		if t.rows == 12 && m%12 == 4 {
+			blocks-- // two blocks of 8 are better than one of 12 and one of 4
+		}
+		if blocks <= 0 {
 			continue
 		}
-		t.run(c, a, b, init, blocks, k, aRow, aStep, t.rows*aRow-k*aStep, bStep, cRow, initRow, mask, relu)
+		t.run(c, a, b, init, blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(t.rows), w.bStep, w.cRow, w.initRow, mask, w.on())
 		done := blocks * t.rows
 		if m -= done; m == 0 {
 			return
 		}
-		c, a = at(c, done*cRow), at(a, done*aRow)
+		c, a = at(c, done*w.cRow), at(a, done*w.aRow)
 		if init != nil {
-			init = at(init, done*initRow)
+			init = at(init, done*w.initRow)
 		}
 	}
 }
 
 // asItIs cuts c into tiles, as wide as there are for the rows.
-func (v *vectors[M]) asItIs(c, a, b, init []float32, m, n, k, aRow, aStep, initRow int, relu bool) {
+func (v *vectors[M]) asItIs(c, a, b, init []float32, m, n int, w walk) {
 	if m == 0 || n == 0 {
 		return
 	}
 	var ap, bp *float32
-	if k > 0 {
+	if w.k > 0 {
 		ap, bp = &a[0], &b[0]
 	}
-	on := 0
-	if relu {
-		on = 1
-	}
+	w.cRow, w.bStep = n*word, n*word
 	row := 0
 	for t := 0; row < m; {
 		rows := v.tiles[t].rows
@@ -182,15 +198,14 @@ func (v *vectors[M]) asItIs(c, a, b, init []float32, m, n, k, aRow, aStep, initR
 			for v.tiles[u].cols > left && u+1 < len(v.tiles) && v.tiles[u+1].rows == rows {
 				u++
 			}
-			w := &v.tiles[u]
-			width := min(n-col, w.cols*v.lanes)
-			mask := v.mask(width - (w.cols-1)*v.lanes)
+			width := min(n-col, v.tiles[u].cols*v.lanes)
+			mask := v.mask(width - (v.tiles[u].cols-1)*v.lanes)
 			var begin *float32
 			if init != nil {
-				begin = &init[row*initRow/word+col]
+				begin = &init[row*w.initRow/word+col]
 			}
-			w.run(&c[row*n+col], at(ap, row*aRow), at(bp, col*word), begin, blocks, k,
-				aRow, aStep, rows*aRow-k*aStep, n*word, n*word, initRow, mask, on)
+			v.tiles[u].run(&c[row*n+col], at(ap, row*w.aRow), at(bp, col*word), begin, blocks, w.outer, w.k,
+				w.aRow, w.aStep, w.aSkip, w.next(rows), w.bStep, w.cRow, w.initRow, mask, w.on())
 			col += width
 		}
 		row += blocks * rows

@@ -56,13 +56,13 @@ func main() {
 // tiles are the sizes, in rows and registers, of the parts of a product that are held in registers at once.
 func (s isa) tiles() [][2]int {
 	if s.lanes == 16 {
-		return [][2]int{{12, 2}, {12, 1}, {8, 2}, {8, 1}, {4, 4}, {4, 2}, {4, 1}, {2, 8}, {2, 4}, {2, 2}, {2, 1}, {1, 16}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
+		return [][2]int{{12, 2}, {12, 1}, {9, 1}, {8, 2}, {8, 1}, {4, 4}, {4, 2}, {4, 1}, {3, 1}, {2, 8}, {2, 4}, {2, 2}, {2, 1}, {1, 16}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 	}
 	return [][2]int{{6, 2}, {6, 1}, {4, 2}, {4, 1}, {2, 4}, {2, 2}, {2, 1}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 }
 
 // gemm sets a block of rows×(cols·lanes) elements of c after the other, blocks of them one below the other:
-// c = init + Σ a·b, each element a chain of fused multiply-adds in the order of p. Rows of init are initRow apart: 0
+// c = init + Σ a·b, each element a chain of fused multiply-adds in the order of p: k steps, outer times. Rows of init are initRow apart: 0
 // for a bias, and those of c to add to what is there.
 func (s isa) gemm(rows, cols int) {
 	mask := "mask uint64"
@@ -70,7 +70,7 @@ func (s isa) gemm(rows, cols int) {
 		mask = "mask *int32"
 	}
 	TEXT(fmt.Sprintf("%sGemm%dx%d", s.name, rows, cols), NOSPLIT,
-		"func(c, a, b, init *float32, blocks, k, aRow, aStep, aNext, bStep, cRow, initRow int, "+mask+", relu int)")
+		"func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, "+mask+", relu int)")
 	Doc(fmt.Sprintf("%sGemm%dx%d computes blocks of %d rows and %d columns, see tile.", s.name, rows, cols, rows, cols*s.lanes))
 	Pragma("noescape")
 	c := Load(Param("c"), GP64())
@@ -139,18 +139,6 @@ func (s isa) gemm(rows, cols int) {
 	}
 
 	Label("block")
-	if rows >= 4 { // the lines of c that are written at the end
-		p := GP64()
-		MOVQ(c, p)
-		for r := range rows {
-			for j := range cols {
-				PREFETCHT0(Mem{Base: p, Disp: j * s.lanes * 4})
-			}
-			if r < rows-1 {
-				ADDQ(cRow, p)
-			}
-		}
-	}
 	acc := make([][]reg.VecVirtual, rows)
 	for r := range acc {
 		for range cols {
@@ -185,7 +173,14 @@ func (s isa) gemm(rows, cols int) {
 	}
 	Label("begin")
 	Load(Param("b"), b)
-	k := Load(Param("k"), GP64())
+	outer, k := Load(Param("outer"), GP64()), GP64()
+	skip, err := Param("aSkip").Resolve()
+	if err != nil {
+		panic(err)
+	}
+
+	Label("outer")
+	Load(Param("k"), k)
 	TESTQ(k, k)
 	JZ(LabelRef("done"))
 
@@ -231,6 +226,11 @@ func (s isa) gemm(rows, cols int) {
 	}
 	DECQ(k)
 	JNZ(LabelRef("step"))
+	for _, p := range bases {
+		ADDQ(skip.Addr, p)
+	}
+	DECQ(outer)
+	JNZ(LabelRef("outer"))
 
 	Label("done")
 	relu := Load(Param("relu"), GP64())
