@@ -4,6 +4,11 @@
 
 package kernel
 
+// avx512Gemm16x1 computes blocks of 16 rows and 16 columns, see tile.
+//
+//go:noescape
+func avx512Gemm16x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+
 // avx512Gemm12x2 computes blocks of 12 rows and 32 columns, see tile.
 //
 //go:noescape

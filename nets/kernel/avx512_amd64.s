@@ -4,6 +4,189 @@
 
 #include "textflag.h"
 
+// func avx512Gemm16x1(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Gemm16x1(SB), NOSPLIT, $0-128
+	MOVQ  c+0(FP), AX
+	MOVQ  blocks+32(FP), CX
+	MOVQ  aRow+56(FP), DX
+	MOVQ  aStep+64(FP), BX
+	MOVQ  bStep+88(FP), SI
+	MOVQ  cRow+96(FP), DI
+	MOVQ  a+8(FP), R8
+	LEAQ  (DX)(DX*2), R9
+	LEAQ  (R8)(DX*4), R10
+	ADDQ  DX, R10
+	LEAQ  (R10)(DX*4), R11
+	ADDQ  DX, R11
+	LEAQ  (R11)(DX*4), R12
+	ADDQ  DX, R12
+	MOVQ  mask+112(FP), R13
+	KMOVW R13, K1
+
+block:
+	MOVQ      init+24(FP), R13
+	TESTQ     R13, R13
+	JZ        zero
+	VMOVUPS.Z (R13), K1, Z0
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z1
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z2
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z3
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z4
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z5
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z6
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z7
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z8
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z9
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z10
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z11
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z12
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z13
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z14
+	ADDQ      initRow+104(FP), R13
+	VMOVUPS.Z (R13), K1, Z15
+	ADDQ      initRow+104(FP), R13
+	MOVQ      R13, init+24(FP)
+	JMP       begin
+
+zero:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+
+begin:
+	MOVQ b+16(FP), R13
+	MOVQ outer+40(FP), R14
+
+outer:
+	MOVQ  k+48(FP), R15
+	TESTQ R15, R15
+	JZ    done
+
+step:
+	VMOVUPS.Z        (R13), K1, Z16
+	ADDQ             SI, R13
+	VFMADD231PS.BCST (R8), Z16, Z0
+	VFMADD231PS.BCST (R8)(DX*1), Z16, Z1
+	VFMADD231PS.BCST (R8)(DX*2), Z16, Z2
+	VFMADD231PS.BCST (R8)(R9*1), Z16, Z3
+	VFMADD231PS.BCST (R8)(DX*4), Z16, Z4
+	VFMADD231PS.BCST (R10), Z16, Z5
+	VFMADD231PS.BCST (R10)(DX*1), Z16, Z6
+	VFMADD231PS.BCST (R10)(DX*2), Z16, Z7
+	VFMADD231PS.BCST (R10)(R9*1), Z16, Z8
+	VFMADD231PS.BCST (R10)(DX*4), Z16, Z9
+	VFMADD231PS.BCST (R11), Z16, Z10
+	VFMADD231PS.BCST (R11)(DX*1), Z16, Z11
+	VFMADD231PS.BCST (R11)(DX*2), Z16, Z12
+	VFMADD231PS.BCST (R11)(R9*1), Z16, Z13
+	VFMADD231PS.BCST (R11)(DX*4), Z16, Z14
+	VFMADD231PS.BCST (R12), Z16, Z15
+	ADDQ             BX, R8
+	ADDQ             BX, R10
+	ADDQ             BX, R11
+	ADDQ             BX, R12
+	DECQ             R15
+	JNZ              step
+	ADDQ             aSkip+72(FP), R8
+	ADDQ             aSkip+72(FP), R10
+	ADDQ             aSkip+72(FP), R11
+	ADDQ             aSkip+72(FP), R12
+	DECQ             R14
+	JNZ              outer
+
+done:
+	MOVQ   relu+120(FP), R13
+	TESTQ  R13, R13
+	JZ     store
+	VXORPS Z16, Z16, Z16
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
+	VMAXPS Z14, Z16, Z14
+	VMAXPS Z15, Z16, Z15
+
+store:
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z9, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z10, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z11, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z12, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z13, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z14, K1, (AX)
+	ADDQ    DI, AX
+	VMOVUPS Z15, K1, (AX)
+	ADDQ    DI, AX
+	MOVQ    aNext+80(FP), R13
+	ADDQ    R13, R8
+	ADDQ    R13, R10
+	ADDQ    R13, R11
+	ADDQ    R13, R12
+	DECQ    CX
+	JNZ     block
+	VZEROUPPER
+	RET
+
 // func avx512Gemm12x2(c *float32, a *float32, b *float32, init *float32, blocks int, outer int, k int, aRow int, aStep int, aSkip int, aNext int, bStep int, cRow int, initRow int, mask uint64, relu int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512Gemm12x2(SB), NOSPLIT, $0-128

@@ -42,7 +42,7 @@ var avx512 = vectors[uint64]{
 		{2, 8, avx512Gemm2x8}, {2, 4, avx512Gemm2x4}, {2, 2, avx512Gemm2x2}, {2, 1, avx512Gemm2x1},
 		{1, 16, avx512Gemm1x16}, {1, 8, avx512Gemm1x8}, {1, 4, avx512Gemm1x4}, {1, 2, avx512Gemm1x2}, {1, 1, avx512Gemm1x1},
 	},
-	thin: []tile[uint64]{{9, 1, avx512Gemm9x1}, {3, 1, avx512Gemm3x1}},
+	thin: []tile[uint64]{{16, 1, avx512Gemm16x1}, {9, 1, avx512Gemm9x1}, {3, 1, avx512Gemm3x1}},
 	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
 	adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
 	copyRows: avx512CopyRows, addRows: avx512AddRows, square: 16, transpose: avx512Transpose16,
@@ -94,7 +94,7 @@ func (v *vectors[M]) set() *set {
 	s.matMul, s.matMulTN, s.matMulNT = v.matMul, v.matMulTN, v.matMulNT
 	s.colSums, s.activate, s.actGrad, s.exp = v.colSums, v.activate, v.actGrad, v.expAll
 	s.adam, s.sumSquares = v.adamAll, v.sumSquaresAll
-	s.im2Col, s.col2Im = v.im2Col, v.col2Im
+	s.convolve, s.convGradW, s.convGradX = v.convolve, v.convGradW, v.convGradX
 	return &s
 }
 

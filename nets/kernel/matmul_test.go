@@ -156,22 +156,24 @@ func noAllocations(t *testing.T) {
 	z := make([]float32, 64*64)
 	s := make([]float32, 64*64)
 	g := Conv{H: 8, W: 8, C: 1, KH: 3, KW: 3, SH: 1, SW: 1}
+	room := make([]float32, g.Scratch(8))
 	step := AdamStep{Beta1: 0.9, Beta2: 0.999, Rest1: 0.1, Rest2: 0.001, Rate: 1e-3, Root: 1, Eps: 1e-8}
 	for name, f := range map[string]func(){
-		"MatMul":     func() { MatMul(z, x, y, s, 16, 16, 16, Tanh) },
-		"MatMulTN":   func() { MatMulTN(z, x, y, 16, 16, 16) },
-		"MatMulNT":   func() { MatMulNT(z, x, y, 16, 16, 16, s) },
-		"ColSums":    func() { ColSums(z, x, 16, 16) },
-		"ActGrad":    func() { ActGrad(z, x, y, ReLU) },
-		"Exp":        func() { Exp(z, x) },
-		"LogSoftmax": func() { LogSoftmax(z, x, y, 16, 16) },
-		"Im2Col":     func() { Im2Col(z, x, 4, &g) },
-		"Col2Im":     func() { Col2Im(z, x, 4, &g) },
-		"Adam":       func() { Adam(x, y, z, s, step) },
-		"SumSquares": func() { SumSquares(x) },
-		"AddRows":    func() { AddRows(z, x, y, 8, 8, 8, ReLU) },
-		"Duel":       func() { Duel(z, x, y, s, 8, 8) },
-		"LayerNorm":  func() { LayerNorm(z, x, y, s, 8, 8) },
+		"MatMul":        func() { MatMul(z, x, y, s, 16, 16, 16, Tanh) },
+		"MatMulTN":      func() { MatMulTN(z, x, y, 16, 16, 16) },
+		"MatMulNT":      func() { MatMulNT(z, x, y, 16, 16, 16, s) },
+		"ColSums":       func() { ColSums(z, x, 16, 16) },
+		"ActGrad":       func() { ActGrad(z, x, y, ReLU) },
+		"Exp":           func() { Exp(z, x) },
+		"LogSoftmax":    func() { LogSoftmax(z, x, y, 16, 16) },
+		"Convolve":      func() { Convolve(z, x, y, s, 4, 8, &g, ReLU, room) },
+		"ConvolveGradW": func() { ConvolveGradW(z, x, y, 4, 8, &g, room) },
+		"ConvolveGradX": func() { ConvolveGradX(z, x, y, s, 4, 8, &g, ReLU, room) },
+		"Adam":          func() { Adam(x, y, z, s, step) },
+		"SumSquares":    func() { SumSquares(x) },
+		"AddRows":       func() { AddRows(z, x, y, 8, 8, 8, ReLU) },
+		"Duel":          func() { Duel(z, x, y, s, 8, 8) },
+		"LayerNorm":     func() { LayerNorm(z, x, y, s, 8, 8) },
 	} {
 		if n := testing.AllocsPerRun(10, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)

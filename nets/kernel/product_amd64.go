@@ -154,11 +154,11 @@ func (v *vectors[M]) columns(c, a, b, init *float32, m, width int, w *walk) {
 	mask := v.mask(width - (cols-1)*v.lanes)
 	for _, t := range v.strips[cols] {
 		blocks := m / t.rows
-		if t.rows == 12 && m%12 == 4 {
-			blocks-- // two blocks of 8 are better than one of 12 and one of 4
+		if t.rows >= 12 && m%t.rows == 4 {
+			blocks-- // 8 and 8 rows are better than 12 and 4, and 12 and 8 better than 16 and 4
 		}
-		if blocks <= 0 {
-			continue
+		if blocks <= 0 || t.rows&(t.rows-1) != 0 && t.rows < 12 && m != t.rows {
+			continue // 9 and 3 are better than their parts, but not than what else there is
 		}
 		t.run(c, a, b, init, blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(t.rows), w.bStep, w.cRow, w.initRow, mask, w.on())
 		done := blocks * t.rows

@@ -21,8 +21,9 @@ type set struct {
 	actGrad    func(dst, y, dy []float32, act Act)
 	exp        func(dst, src []float32)
 	logSoftmax func(dst, src, mask []float32, m, n int)
-	im2Col     func(dst, src []float32, rows int, g *Conv)
-	col2Im     func(dst, src []float32, rows int, g *Conv)
+	convolve   func(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32)
+	convGradW  func(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32)
+	convGradX  func(dx, dy, w, y []float32, rows, filters int, g *Conv, act Act, scratch []float32)
 	adam       func(p, g, m, v []float32, s AdamStep)
 	sumSquares func(x []float32) float64
 }
@@ -37,8 +38,9 @@ var portable = set{
 	actGrad:    actGrad[float32],
 	exp:        expAll[float32],
 	logSoftmax: logSoftmax[float32],
-	im2Col:     im2Col[float32],
-	col2Im:     col2Im[float32],
+	convolve:   convolve[float32],
+	convGradW:  convGradW[float32],
+	convGradX:  convGradX[float32],
 	adam:       adam,
 	sumSquares: sumSquares,
 }

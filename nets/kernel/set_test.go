@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -228,12 +229,83 @@ func same(s *set, r *rand.Rand, share float64) error {
 	return nil
 }
 
+// sameConv is same for convolutions. Their sums are compared relative to what they are of numbers without signs.
+func sameConv(s *set, r *rand.Rand) error {
+	g := Conv{H: 1 + r.IntN(20), W: 1 + r.IntN(20), C: 1 + r.IntN(4), KH: 1 + r.IntN(5), KW: 1 + r.IntN(5), SH: 1 + r.IntN(4), SW: 1 + r.IntN(4)}
+	if r.IntN(3) == 0 {
+		g.C = 1 + r.IntN(40)
+	}
+	if r.IntN(8) == 0 {
+		g.SH = 1 + r.IntN(2*maxStride)
+	}
+	g.PH, g.PW = r.IntN(g.KH), r.IntN(g.KW)
+	if g.Check() != nil || g.Tiles() {
+		return nil
+	}
+	rows, filters := 1+r.IntN(4), 1+r.IntN(40)
+	x, y, w := rows*g.H*g.W*g.C, rows*g.OutH()*g.OutW()*filters, g.Patch()*filters
+	act := []Act{Identity, ReLU, Tanh}[r.IntN(3)]
+	image, dy, filter, bias := noise[float32](r, x), noise[float32](r, y), noise[float32](r, w), noise[float32](r, filters)
+	activate(image, image, act) // as values of the activation
+	size := func(in []float32) []float32 {
+		out := slices.Clone(in)
+		for i, v := range out {
+			out[i] = max(v, -v)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+		run  func(s *set, out, image, dy, filter, bias, scratch []float32, act Act)
+	}{
+		{"convolve", y, func(s *set, out, image, _, filter, bias, scratch []float32, act Act) {
+			s.convolve(out, image, filter, bias, rows, filters, &g, act, scratch)
+		}},
+		{"convGradW", w, func(s *set, out, image, dy, _, _, scratch []float32, _ Act) {
+			s.convGradW(out, image, dy, rows, filters, &g, scratch)
+		}},
+		{"convGradX", x, func(s *set, out, image, dy, filter, _, scratch []float32, act Act) {
+			s.convGradX(out, dy, filter, image, rows, filters, &g, act, scratch)
+		}},
+	} {
+		var out [3][]float32
+		for i, f := range []*set{s, &portable, &portable} {
+			scratch := make([]float32, g.Scratch(filters)+1)
+			for j := range scratch { // what earlier work left
+				scratch[j] = 42
+			}
+			out[i] = make([]float32, c.n+1)
+			for j := range out[i] {
+				out[i][j] = 42
+			}
+			if i < 2 {
+				c.run(f, out[i][:c.n], image, dy, filter, bias, scratch[:len(scratch)-1], act)
+			} else {
+				c.run(f, out[i][:c.n], size(image), size(dy), size(filter), size(bias), scratch[:len(scratch)-1], Identity)
+			}
+			if scratch[len(scratch)-1] != 42 || out[i][c.n] != 42 {
+				return fmt.Errorf("%s %+v, %d images, %d filters: wrote beyond the end", c.name, g, rows, filters)
+			}
+		}
+		for j := range c.n {
+			if !near(out[0][j], out[1][j], float64(out[2][j]), 1e-5) {
+				return fmt.Errorf("%s %v %+v, %d images, %d filters: element %d is %v, portable %v", c.name, act, g, rows, filters, j, out[0][j], out[1][j])
+			}
+		}
+	}
+	return nil
+}
+
 func TestFastSetsEqualThePortableOne(t *testing.T) {
 	for _, s := range sets[:len(sets)-1] {
 		t.Run(s.name, func(t *testing.T) {
 			r := rng.Stream(9, "sets")
 			for i := range 400 {
 				if err := same(s, r, []float64{0, 0.02, 0.3}[i%3]); err != nil {
+					t.Fatalf("case %d: %v", i, err)
+				}
+				if err := sameConv(s, r); err != nil {
 					t.Fatalf("case %d: %v", i, err)
 				}
 			}
@@ -248,6 +320,9 @@ func FuzzFastSets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, share uint8) {
 		for _, s := range sets[:len(sets)-1] {
 			if err := same(s, rng.Stream(seed, "fuzz"), float64(share)/255); err != nil {
+				t.Errorf("%s: %v", s.name, err)
+			}
+			if err := sameConv(s, rng.Stream(seed, "convolutions")); err != nil {
 				t.Errorf("%s: %v", s.name, err)
 			}
 		}

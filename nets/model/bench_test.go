@@ -50,7 +50,9 @@ func image(h, w, channels int) (Config, Input) {
 
 // Networks as other libraries are measured with: forward, squared error of all outputs, backward, Adam.
 func BenchmarkRegression(b *testing.B) {
-	relu := func(hidden ...int) Config { return Config{Kind: "mlp", Hidden: hidden, Activation: "relu", Head: "dense"} }
+	relu := func(hidden ...int) Config {
+		return Config{Kind: "mlp", Hidden: hidden, Activation: "relu", Head: "dense"}
+	}
 	small, smallIn := image(32, 64, 1)
 	large, largeIn := image(64, 64, 3)
 	for _, c := range []struct {

@@ -47,8 +47,7 @@ func Conv2D(x, w, b *gorgonia.Node, geom Geometry, act Act) *gorgonia.Node {
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			d := actGrad(out, grad, act)
 			gs := gorgonia.Nodes{
-				apply(spec{name: fmt.Sprintf("conv-dx %v", g), out: xs, scratch: room},
-					runConvGradX[float32](n, filters, g), runConvGradX[float64](n, filters, g), d, in[1]),
+				convGradX(d, in[1], nil, xs, filters, g, Identity),
 				apply(spec{name: fmt.Sprintf("conv-dw %v", g), out: ws, scratch: room},
 					runConvGradW[float32](n, filters, g), runConvGradW[float64](n, filters, g), in[0], d),
 			}
@@ -70,8 +69,28 @@ func runConv[T kernel.Float](n, filters int, g kernel.Conv, act Act) runFunc[T] 
 	}
 }
 
-func runConvGradX[T kernel.Float](n, filters int, g kernel.Conv) runFunc[T] {
-	return func(out []T, in [][]T, scratch []T) { kernel.ConvolveGradX(out, in[0], in[1], n, filters, &g, scratch) }
+// convGradX is the gradient of the images, of shape xs; with x, values of the activation act, before that.
+func convGradX(d, w, x *gorgonia.Node, xs tensor.Shape, filters int, g kernel.Conv, act Act) *gorgonia.Node {
+	in := []*gorgonia.Node{d, w}
+	s := spec{name: fmt.Sprintf("conv-dx %v %v", g, act), out: xs, scratch: g.Scratch(filters)}
+	if x != nil {
+		in = append(in, x)
+	} else {
+		s.before = func(in gorgonia.Nodes, x *gorgonia.Node, act Act) *gorgonia.Node {
+			return convGradX(in[0], in[1], x, xs, filters, g, act)
+		}
+	}
+	return apply(s, runConvGradX[float32](xs[0], filters, g, act), runConvGradX[float64](xs[0], filters, g, act), in...)
+}
+
+func runConvGradX[T kernel.Float](n, filters int, g kernel.Conv, act Act) runFunc[T] {
+	return func(out []T, in [][]T, scratch []T) {
+		var x []T
+		if len(in) == 3 {
+			x = in[2]
+		}
+		kernel.ConvolveGradX(out, in[0], in[1], x, n, filters, &g, act, scratch)
+	}
 }
 
 func runConvGradW[T kernel.Float](n, filters int, g kernel.Conv) runFunc[T] {
