@@ -84,6 +84,11 @@ func avx2ReLUGrad(dst *float32, y *float32, dy *float32, n int, mask *int32)
 //go:noescape
 func avx2TanhGrad(dst *float32, y *float32, dy *float32, n int, mask *int32)
 
+// avx2Add sets dst to a + b.
+//
+//go:noescape
+func avx2Add(dst *float32, a *float32, b *float32, n int, mask *int32)
+
 // avx2Adam is one update, see Adam.
 //
 //go:noescape
@@ -103,11 +108,6 @@ func avx2ColSums1(dst *float32, a *float32, rows int, stride int, mask *int32)
 //
 //go:noescape
 func avx2CopyRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask *int32)
-
-// avx2AddRows adds rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod 8.
-//
-//go:noescape
-func avx2AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask *int32)
 
 // avx2Transpose8 writes 8·blocks columns of 8 rows of src, srcRow bytes apart, as as many rows of dst, dstRow bytes apart.
 //

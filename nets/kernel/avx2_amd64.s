@@ -1395,6 +1395,40 @@ end:
 	VZEROUPPER
 	RET
 
+// func avx2Add(dst *float32, a *float32, b *float32, n int, mask *int32)
+// Requires: AVX
+TEXT ·avx2Add(SB), NOSPLIT, $0-40
+	MOVQ    dst+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    n+24(FP), BX
+	MOVQ    mask+32(FP), SI
+	VMOVUPS (SI), Y0
+	XORQ    SI, SI
+	SUBQ    $0x08, BX
+	JL      tail
+
+loop:
+	VMOVUPS (CX)(SI*4), Y1
+	VMOVUPS (DX)(SI*4), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(SI*4)
+	ADDQ    $0x08, SI
+	SUBQ    $0x08, BX
+	JGE     loop
+
+tail:
+	ADDQ       $0x08, BX
+	JZ         end
+	VMASKMOVPS (CX)(SI*4), Y0, Y1
+	VMASKMOVPS (DX)(SI*4), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func avx2Adam(p *float32, grad *float32, m *float32, v *float32, n int, mask *int32, beta1 float32, beta2 float32, rest1 float32, rest2 float32, rate float32, root float32, eps float32)
 // Requires: AVX, FMA3
 TEXT ·avx2Adam(SB), NOSPLIT, $0-76
@@ -1580,60 +1614,6 @@ next:
 
 short:
 	VMASKMOVPS (CX)(R8*4), Y0, Y1
-	VMASKMOVPS Y1, Y0, (AX)(R8*4)
-	ADDQ       SI, CX
-	ADDQ       BX, AX
-	DECQ       DX
-	JNZ        short
-	VZEROUPPER
-	RET
-
-// func avx2AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask *int32)
-// Requires: AVX
-TEXT ·avx2AddRows(SB), NOSPLIT, $0-56
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    rows+16(FP), DX
-	MOVQ    dstRow+24(FP), BX
-	MOVQ    srcRow+32(FP), SI
-	MOVQ    n+40(FP), DI
-	MOVQ    mask+48(FP), R8
-	VMOVUPS (R8), Y0
-	XORQ    R8, R8
-	CMPQ    DI, $0x08
-	JL      short
-
-row:
-	XORQ R8, R8
-	MOVQ DI, R9
-	SUBQ $0x08, R9
-
-block:
-	VMOVUPS    (CX)(R8*4), Y1
-	VADDPS     (AX)(R8*4), Y1, Y1
-	VMOVUPS    Y1, (AX)(R8*4)
-	ADDQ       $0x08, R8
-	SUBQ       $0x08, R9
-	JGE        block
-	ADDQ       $0x08, R9
-	JZ         next
-	VMASKMOVPS (CX)(R8*4), Y0, Y1
-	VMASKMOVPS (AX)(R8*4), Y0, Y2
-	VADDPS     Y2, Y1, Y1
-	VMASKMOVPS Y1, Y0, (AX)(R8*4)
-
-next:
-	ADDQ SI, CX
-	ADDQ BX, AX
-	DECQ DX
-	JNZ  row
-	VZEROUPPER
-	RET
-
-short:
-	VMASKMOVPS (CX)(R8*4), Y0, Y1
-	VMASKMOVPS (AX)(R8*4), Y0, Y2
-	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(R8*4)
 	ADDQ       SI, CX
 	ADDQ       BX, AX

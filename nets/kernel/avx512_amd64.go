@@ -124,6 +124,11 @@ func avx512ReLUGrad(dst *float32, y *float32, dy *float32, n int, mask uint64)
 //go:noescape
 func avx512TanhGrad(dst *float32, y *float32, dy *float32, n int, mask uint64)
 
+// avx512Add sets dst to a + b.
+//
+//go:noescape
+func avx512Add(dst *float32, a *float32, b *float32, n int, mask uint64)
+
 // avx512Adam is one update, see Adam.
 //
 //go:noescape
@@ -143,11 +148,6 @@ func avx512ColSums1(dst *float32, a *float32, rows int, stride int, mask uint64)
 //
 //go:noescape
 func avx512CopyRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask uint64)
-
-// avx512AddRows adds rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod 16.
-//
-//go:noescape
-func avx512AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask uint64)
 
 // avx512Transpose16 writes 16·blocks columns of 16 rows of src, srcRow bytes apart, as as many rows of dst, dstRow bytes apart.
 //

@@ -2597,6 +2597,40 @@ end:
 	VZEROUPPER
 	RET
 
+// func avx512Add(dst *float32, a *float32, b *float32, n int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Add(SB), NOSPLIT, $0-40
+	MOVQ  dst+0(FP), AX
+	MOVQ  a+8(FP), CX
+	MOVQ  b+16(FP), DX
+	MOVQ  n+24(FP), BX
+	MOVQ  mask+32(FP), SI
+	KMOVW SI, K1
+	XORQ  SI, SI
+	SUBQ  $0x10, BX
+	JL    tail
+
+loop:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	ADDQ    $0x10, SI
+	SUBQ    $0x10, BX
+	JGE     loop
+
+tail:
+	ADDQ      $0x10, BX
+	JZ        end
+	VMOVUPS.Z (CX)(SI*4), K1, Z0
+	VMOVUPS.Z (DX)(SI*4), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*4)
+
+end:
+	VZEROUPPER
+	RET
+
 // func avx512Adam(p *float32, grad *float32, m *float32, v *float32, n int, mask uint64, beta1 float32, beta2 float32, rest1 float32, rest2 float32, rate float32, root float32, eps float32)
 // Requires: AVX, AVX512F
 TEXT ·avx512Adam(SB), NOSPLIT, $0-76
@@ -2782,58 +2816,6 @@ next:
 
 short:
 	VMOVUPS.Z (CX)(R8*4), K1, Z0
-	VMOVUPS   Z0, K1, (AX)(R8*4)
-	ADDQ      SI, CX
-	ADDQ      BX, AX
-	DECQ      DX
-	JNZ       short
-	VZEROUPPER
-	RET
-
-// func avx512AddRows(dst *float32, src *float32, rows int, dstRow int, srcRow int, n int, mask uint64)
-// Requires: AVX, AVX512F
-TEXT ·avx512AddRows(SB), NOSPLIT, $0-56
-	MOVQ  dst+0(FP), AX
-	MOVQ  src+8(FP), CX
-	MOVQ  rows+16(FP), DX
-	MOVQ  dstRow+24(FP), BX
-	MOVQ  srcRow+32(FP), SI
-	MOVQ  n+40(FP), DI
-	MOVQ  mask+48(FP), R8
-	KMOVW R8, K1
-	XORQ  R8, R8
-	CMPQ  DI, $0x10
-	JL    short
-
-row:
-	XORQ R8, R8
-	MOVQ DI, R9
-	SUBQ $0x10, R9
-
-block:
-	VMOVUPS   (CX)(R8*4), Z0
-	VADDPS    (AX)(R8*4), Z0, Z0
-	VMOVUPS   Z0, (AX)(R8*4)
-	ADDQ      $0x10, R8
-	SUBQ      $0x10, R9
-	JGE       block
-	ADDQ      $0x10, R9
-	JZ        next
-	VMOVUPS.Z (CX)(R8*4), K1, Z0
-	VADDPS.Z  (AX)(R8*4), Z0, K1, Z0
-	VMOVUPS   Z0, K1, (AX)(R8*4)
-
-next:
-	ADDQ SI, CX
-	ADDQ BX, AX
-	DECQ DX
-	JNZ  row
-	VZEROUPPER
-	RET
-
-short:
-	VMOVUPS.Z (CX)(R8*4), K1, Z0
-	VADDPS.Z  (AX)(R8*4), Z0, K1, Z0
 	VMOVUPS   Z0, K1, (AX)(R8*4)
 	ADDQ      SI, CX
 	ADDQ      BX, AX

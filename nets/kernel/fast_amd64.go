@@ -22,11 +22,11 @@ type vectors[M any] struct {
 	relu       func(dst, src *float32, n int, mask M)
 	reluGrad   func(dst, y, dy *float32, n int, mask M)
 	tanhGrad   func(dst, y, dy *float32, n int, mask M)
+	add        func(dst, a, b *float32, n int, mask M)
 	adam       func(p, g, m, v *float32, n int, mask M, beta1, beta2, rest1, rest2, rate, root, eps float32)
 	colSums4   func(dst, a *float32, rows, stride int, mask M)
 	colSums1   func(dst, a *float32, rows, stride int, mask M)
 	copyRows   func(dst, src *float32, rows, dstRow, srcRow, n int, mask M)
-	addRows    func(dst, src *float32, rows, dstRow, srcRow, n int, mask M)
 	square     int // rows that transpose takes at once, and the columns of a block
 	transpose  func(dst, src *float32, blocks, dstRow, srcRow int)
 	sumSquares func(x *float32, blocks int) float64
@@ -44,8 +44,8 @@ var avx512 = vectors[uint64]{
 	},
 	thin: []tile[uint64]{{16, 1, avx512Gemm16x1}, {9, 1, avx512Gemm9x1}, {3, 1, avx512Gemm3x1}},
 	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
-	adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
-	copyRows: avx512CopyRows, addRows: avx512AddRows, square: 16, transpose: avx512Transpose16,
+	add: avx512Add, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
+	copyRows: avx512CopyRows, square: 16, transpose: avx512Transpose16,
 	sumSquares: avx512SumSquares,
 }
 
@@ -62,8 +62,8 @@ var avx2 = vectors[*int32]{
 		{1, 8, avx2Gemm1x8}, {1, 4, avx2Gemm1x4}, {1, 2, avx2Gemm1x2}, {1, 1, avx2Gemm1x1},
 	},
 	tanh: avx2Tanh, exp: avx2Exp, relu: avx2ReLU, reluGrad: avx2ReLUGrad, tanhGrad: avx2TanhGrad,
-	adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
-	copyRows: avx2CopyRows, addRows: avx2AddRows, square: 8, transpose: avx2Transpose8,
+	add: avx2Add, adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
+	copyRows: avx2CopyRows, square: 8, transpose: avx2Transpose8,
 	sumSquares: avx2SumSquares,
 }
 
@@ -93,7 +93,8 @@ func (v *vectors[M]) set() *set {
 	s.name = v.name
 	s.matMul, s.matMulTN, s.matMulNT = v.matMul, v.matMulTN, v.matMulNT
 	s.colSums, s.activate, s.actGrad, s.exp = v.colSums, v.activate, v.actGrad, v.expAll
-	s.adam, s.sumSquares = v.adamAll, v.sumSquaresAll
+	s.logSoftmax = v.logSoftmax
+	s.add, s.adam, s.sumSquares = v.addAll, v.adamAll, v.sumSquaresAll
 	s.convolve, s.convGradW, s.convGradX = v.convolve, v.convGradW, v.convGradX
 	return &s
 }
@@ -150,6 +151,39 @@ func (v *vectors[M]) expAll(dst, src []float32) {
 	dst = dst[:len(src)]
 	if len(src) > 0 {
 		v.exp(&dst[0], &src[0], len(src), v.mask(len(src)%v.lanes))
+	}
+}
+
+// logSoftmax takes the exponentials of as many elements at a time as there is room for, since rows are often short.
+func (v *vectors[M]) logSoftmax(dst, src, mask []float32, m, n int) {
+	shifted(dst, src, mask, m, n)
+	room := take()
+	defer give(room)
+	dst = dst[:m*n]
+	var sum float32
+	at, left := 0, n // the row, and how much of it has not been summed
+	for from := 0; from < len(dst); {
+		k := min(len(dst)-from, len(room))
+		v.expAll(room[:k], dst[from:from+k])
+		for p := room[:k]; len(p) > 0; {
+			some := min(left, len(p))
+			for _, x := range p[:some] {
+				sum += x
+			}
+			p, left = p[some:], left-some
+			if left == 0 { // what is normalised has been read
+				normalise(dst[at:at+n], sum)
+				at, left, sum = at+n, n, 0
+			}
+		}
+		from += k
+	}
+}
+
+func (v *vectors[M]) addAll(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	if len(dst) > 0 {
+		v.add(&dst[0], &a[0], &b[0], len(dst), v.mask(len(dst)%v.lanes))
 	}
 }
 

@@ -24,6 +24,7 @@ type set struct {
 	convolve   func(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32)
 	convGradW  func(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32)
 	convGradX  func(dx, dy, w, y []float32, rows, filters int, g *Conv, act Act, scratch []float32)
+	add        func(dst, a, b []float32)
 	adam       func(p, g, m, v []float32, s AdamStep)
 	sumSquares func(x []float32) float64
 }
@@ -41,6 +42,7 @@ var portable = set{
 	convolve:   convolve[float32],
 	convGradW:  convGradW[float32],
 	convGradX:  convGradX[float32],
+	add:        add[float32],
 	adam:       adam,
 	sumSquares: sumSquares,
 }

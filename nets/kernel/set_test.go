@@ -205,6 +205,27 @@ func same(s *set, r *rand.Rand, share float64) error {
 	if err := compare("exp", got, want[:size], []float64{0}, 1e-6); err != nil {
 		return err
 	}
+	if n > 0 {
+		legal := make([]float32, m*n)
+		for i := range legal {
+			legal[i] = float32(r.IntN(3))
+		}
+		if r.IntN(3) == 0 {
+			legal = nil
+		}
+		logits := tame(unusual(r, m*n, share/10))
+		got, want := room(m*n), room(m*n)
+		s.logSoftmax(got[:m*n], logits, legal, m, n)
+		portable.logSoftmax(want[:m*n], logits, legal, m, n)
+		if err := compare("logSoftmax", got, want[:m*n], one, 1e-5); err != nil {
+			return err
+		}
+		s.add(got[:m*n], logits, want)
+		portable.add(want[:m*n], logits, want)
+		if err := compare("add", got, want[:m*n], one, 0); err != nil {
+			return err
+		}
+	}
 	u := tame(append([]float32(nil), v...))
 	if p, q := s.sumSquares(u), portable.sumSquares(u); !(math.Abs(p-q) <= 1e-12*math.Abs(q)) && !(math.IsNaN(p) && math.IsNaN(q)) && p != q {
 		return fmt.Errorf("sumSquares of %d: %v, portable %v", size, p, q)

@@ -42,8 +42,7 @@ func main() {
 	s.elementwise()
 	s.colSums(4)
 	s.colSums(1)
-	s.runs("CopyRows", false)
-	s.runs("AddRows", true)
+	s.copyRows()
 	if s.lanes == 16 {
 		s.transpose16()
 	} else {

@@ -8,18 +8,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// runs goes through rows of n elements: copies them from src to dst, or adds them to dst.
-func (s isa) runs(name string, add bool) {
+// copyRows copies rows of n elements.
+func (s isa) copyRows() {
 	mask := "mask uint64"
 	if s.lanes == 8 {
 		mask = "mask *int32"
 	}
-	does := "copies"
-	if add {
-		does = "adds"
-	}
-	TEXT(s.name+name, NOSPLIT, "func(dst, src *float32, rows, dstRow, srcRow, n int, "+mask+")")
-	Doc(fmt.Sprintf("%s%s %s rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod %d.", s.name, name, does, s.lanes))
+	TEXT(s.name+"CopyRows", NOSPLIT, "func(dst, src *float32, rows, dstRow, srcRow, n int, "+mask+")")
+	Doc(fmt.Sprintf("%sCopyRows copies rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod %d.", s.name, s.lanes))
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows := Load(Param("rows"), GP64())
@@ -40,27 +36,16 @@ func (s isa) runs(name string, add bool) {
 	whole := func() {
 		v, from, to := s.reg(), Mem{Base: src, Index: i, Scale: 4}, Mem{Base: dst, Index: i, Scale: 4}
 		VMOVUPS(from, v)
-		if add {
-			VADDPS(to, v, v)
-		}
 		VMOVUPS(v, to)
 	}
 	part := func() {
 		v, from, to := s.reg(), Mem{Base: src, Index: i, Scale: 4}, Mem{Base: dst, Index: i, Scale: 4}
 		if s.lanes == 16 {
 			VMOVUPS_Z(from, k1, v)
-			if add {
-				VADDPS_Z(to, v, k1, v)
-			}
 			VMOVUPS(v, k1, to)
 			return
 		}
 		VMASKMOVPS(from, vmask, v)
-		if add {
-			w := s.reg()
-			VMASKMOVPS(to, vmask, w)
-			VADDPS(w, v, v)
-		}
 		VMASKMOVPS(v, vmask, to)
 	}
 	next := func() {
@@ -71,20 +56,18 @@ func (s isa) runs(name string, add bool) {
 	XORQ(i, i)
 	CMPQ(n, U8(s.lanes))
 	JL(LabelRef("short"))
-	if !add { // a whole strip of a product
-		CMPQ(n, U8(2*s.lanes))
-		JNE(LabelRef("row"))
-		Label("strip")
-		v, w := s.reg(), s.reg()
-		VMOVUPS(Mem{Base: src}, v)
-		VMOVUPS(Mem{Base: src, Disp: s.lanes * 4}, w)
-		VMOVUPS(v, Mem{Base: dst})
-		VMOVUPS(w, Mem{Base: dst, Disp: s.lanes * 4})
-		next()
-		JNZ(LabelRef("strip"))
-		VZEROUPPER()
-		RET()
-	}
+	CMPQ(n, U8(2*s.lanes)) // a whole strip of a product
+	JNE(LabelRef("row"))
+	Label("strip")
+	first, second := s.reg(), s.reg()
+	VMOVUPS(Mem{Base: src}, first)
+	VMOVUPS(Mem{Base: src, Disp: s.lanes * 4}, second)
+	VMOVUPS(first, Mem{Base: dst})
+	VMOVUPS(second, Mem{Base: dst, Disp: s.lanes * 4})
+	next()
+	JNZ(LabelRef("strip"))
+	VZEROUPPER()
+	RET()
 	Label("row")
 	XORQ(i, i)
 	MOVQ(n, left)

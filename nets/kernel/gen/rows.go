@@ -219,6 +219,12 @@ func (s isa) elementwise() {
 			VMULPS(t, dy, dy)
 			put(0, dy)
 		})
+	s.each("Add", "sets dst to a + b.", []string{"dst", "a", "b"}, none,
+		func(_ any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
+			a, b := get(1), get(2)
+			VADDPS(b, a, a)
+			put(0, a)
+		})
 	s.each("Adam", "is one update, see Adam.", []string{"p", "grad", "m", "v"},
 		func() any {
 			var c []reg.VecVirtual

@@ -1,0 +1,5 @@
+package op
+
+import "fmt"
+
+func (o *Op) InS() string { return fmt.Sprint(o.in) }
