@@ -1,5 +1,0 @@
-package op
-
-import "fmt"
-
-func (o *Op) InS() string { return fmt.Sprint(o.in) }
