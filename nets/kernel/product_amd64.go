@@ -53,6 +53,10 @@ func (v *vectors[M]) matMul(c, a, b, bias []float32, m, n, k int, act Act) {
 }
 
 func (v *vectors[M]) matMulTN(c, a, b []float32, m, n, k int, add bool) {
+	if n <= narrow && k >= fewRows && n*k <= len(strip{}) && !add {
+		v.narrowTN(c, a, b, m, n, k)
+		return
+	}
 	var init []float32
 	if add {
 		init = c
@@ -68,6 +72,15 @@ func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
 	buf := take()
 	v.laidOut(c, a, b, nil, m, n, walk{outer: 1, k: k, aRow: k * word, aStep: word}, true, buf[:])
 	give(buf)
+}
+
+// narrowTN computes the transpose of a product of few columns, whose rows fill registers. Sums are the same chains.
+func (v *vectors[M]) narrowTN(c, a, b []float32, m, n, k int) {
+	room := take()
+	turned := room[:n*k]
+	v.product(turned, b, a, nil, n, k, walk{outer: 1, k: m, aRow: word, aStep: n * word})
+	rest(c, turned, n, k, n, k)
+	give(room)
 }
 
 // strip is room for a strip of b.
@@ -239,6 +252,7 @@ func (v *vectors[M]) turn(dst, src []float32, rows, cols, dstRow, srcRow int) {
 	}
 }
 
+// rest is turn, element by element.
 func rest(dst, src []float32, rows, cols, dstRow, srcRow int) {
 	for i := range rows {
 		for j, x := range src[i*srcRow : i*srcRow+cols] {
