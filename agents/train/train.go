@@ -44,6 +44,9 @@ type Progress struct {
 
 // Trainer trains one agent. Not safe for concurrent use.
 type Trainer struct {
+	// Kernels, if set, names what computes the networks. Checkpoints keep it, for people.
+	Kernels string
+
 	cfg   Config
 	spec  env.Spec
 	vec   *vec.Vec
