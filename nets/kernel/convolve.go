@@ -83,7 +83,7 @@ func convGradW[T Float](dw, x, dy []T, rows, filters int, g *Conv, scratch []T) 
 	for i := 0; i < rows; i += step {
 		n := min(step, rows-i)
 		im2Col(scratch, x[i*img:], n, g)
-		matMulTN(dw, scratch, dy[i*pos*filters:], n*pos, filters, patch, true)
+		addMatMulTN(dw, scratch, dy[i*pos*filters:], n*pos, filters, patch)
 	}
 }
 

@@ -21,21 +21,10 @@ func MatMul[T Float](c, a, b, bias []T, m, n, k int, act Act) {
 func MatMulTN[T Float](c, a, b []T, m, n, k int) {
 	checkMatMul("MatMulTN", len(c), len(a), len(b), k*n, m*k, m*n)
 	if c32, ok := f32(c); ok {
-		active.matMulTN(c32, as32(a), as32(b), m, n, k, false)
+		active.matMulTN(c32, as32(a), as32(b), m, n, k)
 		return
 	}
-	matMulTN(c, a, b, m, n, k, false)
-}
-
-// AddMatMulTN is MatMulTN that adds to c instead of setting it: with the rows of a and b cut into parts, in order, the
-// bits are those of all at once.
-func AddMatMulTN[T Float](c, a, b []T, m, n, k int) {
-	checkMatMul("AddMatMulTN", len(c), len(a), len(b), k*n, m*k, m*n)
-	if c32, ok := f32(c); ok {
-		active.matMulTN(c32, as32(a), as32(b), m, n, k, true)
-		return
-	}
-	matMulTN(c, a, b, m, n, k, true)
+	matMulTN(c, a, b, m, n, k)
 }
 
 // MatMulNT sets c = a·bᵀ, with a [m, k], b [n, k], c [m, n]: the gradient of a layer's input. scratch has at least
@@ -183,11 +172,14 @@ func axpy1x8[T Float](c, b0, b1, b2, b3, b4, b5, b6, b7 []T, x0, x1, x2, x3, x4,
 	}
 }
 
-func matMulTN[T Float](c, a, b []T, m, n, k int, add bool) {
+func matMulTN[T Float](c, a, b []T, m, n, k int) {
+	clear(c[:k*n])
+	addMatMulTN(c, a, b, m, n, k)
+}
+
+// addMatMulTN is matMulTN that adds to c.
+func addMatMulTN[T Float](c, a, b []T, m, n, k int) {
 	c = c[:k*n]
-	if !add {
-		clear(c)
-	}
 	p := 0
 	for ; p+4 <= m; p += 4 { // four rows of a and b update all of c
 		a0, a1, a2, a3 := a[p*k:(p+1)*k], a[(p+1)*k:(p+2)*k], a[(p+2)*k:(p+3)*k], a[(p+3)*k:(p+4)*k]

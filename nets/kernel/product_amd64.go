@@ -52,16 +52,12 @@ func (v *vectors[M]) matMul(c, a, b, bias []float32, m, n, k int, act Act) {
 	}
 }
 
-func (v *vectors[M]) matMulTN(c, a, b []float32, m, n, k int, add bool) {
-	if n <= narrow && k >= fewRows && n*k <= len(strip{}) && !add {
+func (v *vectors[M]) matMulTN(c, a, b []float32, m, n, k int) {
+	if n <= narrow && k >= fewRows && n*k <= len(strip{}) {
 		v.narrowTN(c, a, b, m, n, k)
 		return
 	}
-	var init []float32
-	if add {
-		init = c
-	}
-	v.product(c, a, b, init, k, n, walk{outer: 1, k: m, aRow: word, aStep: k * word, initRow: n * word})
+	v.product(c, a, b, nil, k, n, walk{outer: 1, k: m, aRow: word, aStep: k * word})
 }
 
 func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {

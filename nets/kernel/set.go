@@ -14,7 +14,7 @@ type Float interface{ constraints.Float }
 type set struct {
 	name       string
 	matMul     func(c, a, b, bias []float32, m, n, k int, act Act)
-	matMulTN   func(c, a, b []float32, m, n, k int, add bool)
+	matMulTN   func(c, a, b []float32, m, n, k int)
 	matMulNT   func(c, a, b []float32, m, n, k int, scratch []float32)
 	colSums    func(dst, a []float32, m, n int)
 	activate   func(dst, src []float32, act Act)
@@ -25,6 +25,7 @@ type set struct {
 	convGradW  func(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32)
 	convGradX  func(dx, dy, w, y []float32, rows, filters int, g *Conv, act Act, scratch []float32)
 	add        func(dst, a, b []float32)
+	scale      func(x []float32, by float32)
 	adam       func(p, g, m, v []float32, s AdamStep)
 	sumSquares func(x []float32) float64
 }
@@ -43,6 +44,7 @@ var portable = set{
 	convGradW:  convGradW[float32],
 	convGradX:  convGradX[float32],
 	add:        add[float32],
+	scale:      scale,
 	adam:       adam,
 	sumSquares: sumSquares,
 }

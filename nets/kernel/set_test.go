@@ -147,8 +147,8 @@ func same(s *set, r *rand.Rand, share float64) error {
 			x[p*m+i] = a[i*k+p]
 		}
 	}
-	s.matMulTN(got[:m*n], x, b, k, n, m, false)
-	portable.matMulTN(want[:m*n], x, b, k, n, m, false)
+	s.matMulTN(got[:m*n], x, b, k, n, m)
+	portable.matMulTN(want[:m*n], x, b, k, n, m)
 	if err := compare("matMulTN", got, want[:m*n], magnitudes(at, bt, nil), 1e-5); err != nil {
 		return err
 	}
@@ -218,6 +218,14 @@ func same(s *set, r *rand.Rand, share float64) error {
 		s.logSoftmax(got[:m*n], logits, legal, m, n)
 		portable.logSoftmax(want[:m*n], logits, legal, m, n)
 		if err := compare("logSoftmax", got, want[:m*n], one, 1e-5); err != nil {
+			return err
+		}
+		got, want = room(m*n), room(m*n)
+		copy(got, logits)
+		copy(want, logits)
+		s.scale(got[:m*n], 0.3)
+		portable.scale(want[:m*n], 0.3)
+		if err := compare("scale", got, want[:m*n], one, 0); err != nil {
 			return err
 		}
 		s.add(got[:m*n], logits, want)

@@ -82,10 +82,28 @@ func (s isa) each(name, doc string, slices []string, constants func() any, body 
 
 // extra are further parameters of a function.
 func extra(name string) string {
-	if name == "Adam" {
+	switch name {
+	case "Adam":
 		return ", beta1, beta2, rest1, rest2, rate, root, eps float32"
+	case "Scale":
+		return ", by float32"
 	}
 	return ""
+}
+
+// params are registers full of parameters.
+func (s isa) params(names ...string) []reg.VecVirtual {
+	var c []reg.VecVirtual
+	for _, name := range names {
+		p, err := Param(name).Resolve()
+		if err != nil {
+			panic(err)
+		}
+		v := s.reg()
+		VBROADCASTSS(p.Addr, v)
+		c = append(c, v)
+	}
+	return c
 }
 
 var constants = map[float32]Mem{}
@@ -239,20 +257,15 @@ func (s isa) elementwise() {
 			VADDPS(b, a, a)
 			put(0, a)
 		})
+	s.each("Scale", "sets dst to src times by.", []string{"dst", "src"},
+		func() any { return s.params("by") },
+		func(c any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
+			x := get(1)
+			VMULPS(c.([]reg.VecVirtual)[0], x, x)
+			put(0, x)
+		})
 	s.each("Adam", "is one update, see Adam.", []string{"p", "grad", "m", "v"},
-		func() any {
-			var c []reg.VecVirtual
-			for _, name := range []string{"beta1", "beta2", "rest1", "rest2", "rate", "root", "eps"} {
-				p, err := Param(name).Resolve()
-				if err != nil {
-					panic(err)
-				}
-				v := s.reg()
-				VBROADCASTSS(p.Addr, v)
-				c = append(c, v)
-			}
-			return c
-		},
+		func() any { return s.params("beta1", "beta2", "rest1", "rest2", "rate", "root", "eps") },
 		func(consts any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
 			c := consts.([]reg.VecVirtual)
 			p, g, m, v := get(0), get(1), get(2), get(3)
