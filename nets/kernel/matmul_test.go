@@ -27,7 +27,7 @@ func sizes() [][3]int {
 			}
 		}
 	}
-	return append(all, [3]int{33, 65, 70}, [3]int{50, 70, 300}, [3]int{25, 33, 260}, [3]int{24, 20, 257}, [3]int{150, 40, 131})
+	return append(all, [3]int{33, 65, 70}, [3]int{28, 70, 270}, [3]int{25, 33, 130}, [3]int{33, 20, 257})
 }
 
 // The definition, term by term in float64.

@@ -132,7 +132,7 @@ func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned b
 		w.relu = relu && from+w.k == k
 		for col := 0; col < n; col += wide {
 			width := min(wide, n-col)
-			part := &b[0]
+			var part *float32
 			switch {
 			case turned:
 				v.turn(buf, b[col*k+from:], width, w.k, width, k)

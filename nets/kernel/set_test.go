@@ -260,18 +260,18 @@ func same(s *set, r *rand.Rand, share float64) error {
 
 // sameConv is same for convolutions. Their sums are compared relative to what they are of numbers without signs.
 func sameConv(s *set, r *rand.Rand) error {
-	g := Conv{H: 1 + r.IntN(20), W: 1 + r.IntN(20), C: 1 + r.IntN(4), KH: 1 + r.IntN(5), KW: 1 + r.IntN(5), SH: 1 + r.IntN(4), SW: 1 + r.IntN(4)}
+	g := Conv{H: 1 + r.IntN(12), W: 1 + r.IntN(16), C: 1 + r.IntN(4), KH: 1 + r.IntN(5), KW: 1 + r.IntN(5), SH: 1 + r.IntN(4), SW: 1 + r.IntN(4)}
 	if r.IntN(3) == 0 {
-		g.C = 1 + r.IntN(40)
+		g.H, g.W, g.C = 1+r.IntN(6), 1+r.IntN(6), 1+r.IntN(40)
 	}
 	if r.IntN(8) == 0 {
 		g.SH = 1 + r.IntN(2*maxStride)
 	}
 	g.PH, g.PW = r.IntN(g.KH), r.IntN(g.KW)
-	if g.Check() != nil || g.Tiles() {
+	if possible := g.Check() == nil; !possible || g.Tiles() {
 		return nil
 	}
-	rows, filters := 1+r.IntN(4), 1+r.IntN(40)
+	rows, filters := 1+r.IntN(3), 1+r.IntN(36)
 	x, y, w := rows*g.H*g.W*g.C, rows*g.OutH()*g.OutW()*filters, g.Patch()*filters
 	act := []Act{Identity, ReLU, Tanh}[r.IntN(3)]
 	image, dy, filter, bias := noise[float32](r, x), noise[float32](r, y), noise[float32](r, w), noise[float32](r, filters)
@@ -330,9 +330,12 @@ func TestFastSetsEqualThePortableOne(t *testing.T) {
 	for _, s := range sets[:len(sets)-1] {
 		t.Run(s.name, func(t *testing.T) {
 			r := rng.Stream(9, "sets")
-			for i := range 400 {
+			for i := range 240 {
 				if err := same(s, r, []float64{0, 0.02, 0.3}[i%3]); err != nil {
 					t.Fatalf("case %d: %v", i, err)
+				}
+				if i%3 > 0 {
+					continue
 				}
 				if err := sameConv(s, r); err != nil {
 					t.Fatalf("case %d: %v", i, err)
