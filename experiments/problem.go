@@ -11,6 +11,7 @@ import (
 	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/control"
+	"clustergym/env/jobselect"
 	"clustergym/env/vec"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
@@ -148,6 +149,9 @@ func (p *problem) validate(t *training) (*validation, error) {
 
 // judge plays every policy on the same test episodes.
 func (p *problem) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+	if opt.External != nil {
+		return nil, mistake("--serve: %s has no windows that other programs could play too; want %s", cfg.Env.ID, jobselect.ID)
+	}
 	r, err := p.episodes(ctx, &cfg, &opt)
 	if err != nil {
 		return nil, err
