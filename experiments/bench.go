@@ -9,6 +9,7 @@ import (
 
 	"clustergym/env/heuristic"
 	"clustergym/internal/fault"
+	"clustergym/nets/kernel"
 )
 
 // BenchConfig says what Bench measures.
@@ -84,6 +85,7 @@ type BenchMachine struct {
 	CPU        string `json:"cpu,omitempty"` // "" where the system does not tell
 	Processors int    `json:"processors"`    // that Go uses
 	Go         string `json:"go"`
+	Kernels    string `json:"kernels"` // set of float32 kernels
 }
 
 // BenchRow is one measurement. A rate is units of work per second of wall time, that of the best of three rounds.
@@ -123,7 +125,7 @@ func Bench(ctx context.Context, cfg BenchConfig, hooks BenchHooks) (*BenchReport
 	}
 	b := &bench{cfg: &cfg, hooks: hooks, report: &BenchReport{
 		Quick:   cfg.Quick,
-		Machine: BenchMachine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), Processors: runtime.GOMAXPROCS(0), Go: runtime.Version()},
+		Machine: BenchMachine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), Processors: runtime.GOMAXPROCS(0), Go: runtime.Version(), Kernels: kernel.Set()},
 	}}
 	if cfg.Long { // first: the peak of memory is that of the process
 		if err := b.streaming(ctx); err != nil {

@@ -27,7 +27,7 @@ func (r *BenchReport) WriteTable(w io.Writer) error {
 	if m.CPU != "" {
 		cpu = m.CPU + ", "
 	}
-	if _, err := fmt.Fprintf(w, "machine  %s%s, %s/%s, %s\n\n", cpu, plural(m.Processors, "processor", "processors"), m.OS, m.Arch, m.Go); err != nil {
+	if _, err := fmt.Fprintf(w, "machine  %s%s, %s/%s, %s, kernels %s\n\n", cpu, plural(m.Processors, "processor", "processors"), m.OS, m.Arch, m.Go, m.Kernels); err != nil {
 		return err
 	}
 	header := []string{"what", "cluster", "policy", "jobs", "rate", "unit", "mark", "allocs", "loop steps", "walk steps", "CPU"}

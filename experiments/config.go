@@ -10,16 +10,19 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/env/control"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/internal/fault"
+	"clustergym/nets/kernel"
 )
 
 // Config is a whole run: workload, cluster, environment, agent, training and evaluation. It is what a preset and
 // a run directory's config.yaml hold.
 type Config struct {
-	Name    string      `yaml:"name"` // of the run directory
-	Seed    uint64      `yaml:"seed"` // of everything that is drawn while training and evaluating
+	Name    string      `yaml:"name"`    // of the run directory
+	Seed    uint64      `yaml:"seed"`    // of everything that is drawn while training and evaluating
+	Kernels string      `yaml:"kernels"` // set of float32 kernels: auto, or a name as in gymctl version; sets differ in last bits
 	Trace   TraceConfig `yaml:"trace"`
 	Cluster string      `yaml:"cluster"` // see ClusterForms
 	Env     EnvConfig   `yaml:"env"`
@@ -31,20 +34,21 @@ type Config struct {
 	Eval  EvalConfig   `yaml:"eval"`
 }
 
-// EnvConfig names the environment and configures it. Its gamma is what evaluations use; training takes the
-// agent's.
+// EnvConfig names the environment, one of EnvIDs, and configures JobSelect-v1: the others have no settings. Its gamma
+// is what evaluations use; training takes the agent's.
 type EnvConfig struct {
 	ID               string `yaml:"id"`
 	jobselect.Config `yaml:",inline"`
 }
 
-// EvalConfig says how policies are compared.
+// EvalConfig says how policies are compared: on windows of a workload, or on episodes where there is none.
 type EvalConfig struct {
 	Windows    int      `yaml:"windows"`    // test windows; fewer where the workload has fewer
-	Validation int      `yaml:"validation"` // validation windows that choose the best checkpoint, at most
-	Policies   []string `yaml:"policies"`   // what the agent is compared with, see PolicyForms
+	Episodes   int      `yaml:"episodes"`   // test episodes of environments without a workload
+	Validation int      `yaml:"validation"` // validation windows (at most) or episodes, which choose the best checkpoint
+	Policies   []string `yaml:"policies"`   // what the agent is compared with, see PolicyForms; without a workload random alone
 	Seeds      int      `yaml:"seeds"`      // plays of each window by policies that draw at random
-	Seed       uint64   `yaml:"seed"`       // of models and noise in the windows and of bootstrap draws; apart from the run's, so that runs compare
+	Seed       uint64   `yaml:"seed"`       // of models and noise in the windows, of episodes and of bootstrap draws; apart from the run's, so that runs compare
 	Whole      bool     `yaml:"whole"`      // after the windows, one run over the whole test part
 }
 
@@ -54,11 +58,11 @@ const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip) or RULE@slots (sjf@slots)
 // DefaultConfig is PPO on JobSelect-v1 over a generated workload.
 func DefaultConfig() Config {
 	c := Config{
-		Name: "run", Seed: 1, Trace: DefaultTraceConfig(), Cluster: "topdrl-2x4x4",
+		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: DefaultTraceConfig(), Cluster: "topdrl-2x4x4",
 		Env:   EnvConfig{ID: jobselect.ID, Config: jobselect.DefaultConfig()},
 		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), Train: train.DefaultConfig(),
 		Eval: EvalConfig{
-			Windows: 32, Validation: 8, Seeds: 1, Seed: 1, Whole: true,
+			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: true,
 			Policies: []string{
 				"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
 				"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
@@ -72,18 +76,34 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
-	l.Join("trace", c.Trace.Validate())
-	l.Add(c.Cluster != "", "cluster", c.Cluster, ClusterForms)
-	l.Add(c.Env.ID == jobselect.ID, "env.id", c.Env.ID, jobselect.ID)
-	envFaults := c.Env.Config.Validate()
-	l.Join("env", envFaults)
+	l.Add(slices.Contains(KernelSets(), c.Kernels), "kernels", c.Kernels, "one of "+strings.Join(KernelSets(), ", "))
+	l.Add(slices.Contains(EnvIDs(), c.Env.ID), "env.id", c.Env.ID, wantEnv(c.Env.ID))
 	l.Add(slices.Contains(Agents(), c.Agent), "agent", c.Agent, "one of "+strings.Join(Agents(), ", "))
 	l.Join("ppo", c.PPO.Validate())
 	l.Join("ddqn", c.DDQN.Validate())
 	l.Join("train", c.Train.Validate())
-	l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
+	if c.plain() {
+		c.validatePlain(&l)
+	} else {
+		c.validateScheduling(&l)
+	}
+	return l.Err()
+}
+
+// plain says whether the environment has neither workload nor cluster.
+func (c *Config) plain() bool { return slices.Contains(control.IDs(), c.Env.ID) }
+
+// validateScheduling adds the faults of what only such environments have.
+func (c *Config) validateScheduling(l *fault.List) {
+	l.Join("trace", c.Trace.Validate())
+	l.Add(c.Cluster != "", "cluster", c.Cluster, ClusterForms)
+	envFaults := c.Env.Config.Validate()
+	l.Join("env", envFaults)
+	l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
+	defaults := DefaultConfig()
+	l.Add(c.Eval.Episodes == defaults.Eval.Episodes, "eval.episodes", c.Eval.Episodes, "nothing: "+c.Env.ID+" is judged on windows, see eval.windows")
 	// Policies take placement and estimates from env: a fault there would be told again for each of them.
 	inherited := slices.ContainsFunc(fault.All(envFaults), func(f *fault.Fault) bool { return f.Key == "placement" || f.Key == "estimates" })
 	for i, p := range c.Eval.Policies {
@@ -94,7 +114,6 @@ func (c *Config) Validate() error {
 			l.Add(false, fmt.Sprintf("eval.policies[%d]", i), p, PolicyForms+": "+err.Error())
 		}
 	}
-	return l.Err()
 }
 
 // Agents are the values of Config.Agent.
@@ -159,4 +178,11 @@ func RunPresets() []string {
 		}
 	}
 	return names
+}
+
+// preset is the embedded run called name.
+func preset(name string) (Config, error) {
+	c := DefaultConfig()
+	err := configs.Decode(configs.Presets, name+".yaml", &c)
+	return c, err
 }

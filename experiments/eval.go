@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"clustergym/agents/checkpoint"
+	"clustergym/env"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/nets"
@@ -30,6 +31,9 @@ type EvalOptions struct {
 func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
+	}
+	if cfg.plain() {
+		return nil, mistake("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
 	}
 	world := opt.World
 	if world == nil {
@@ -164,35 +168,52 @@ func distinct(cs []contestant, dirs []string) error {
 	return nil
 }
 
-// checkpointContestant plays a checkpoint greedily, with its own run's agent.
-func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
+// opened is a checkpoint that plays.
+type opened struct {
+	name    string
+	cfg     Config // of its run
+	weights []byte
+}
+
+// openCheckpoint reads a checkpoint, or that of a run, for environments of spec. One of another environment or network
+// is an *InputError.
+func openCheckpoint(dir string, spec env.Spec) (*opened, error) {
 	ckpt, run, err := CheckpointDir(dir)
 	if err != nil {
-		return contestant{}, err
+		return nil, err
 	}
 	cfg, err := ReadRunConfig(run)
 	if err != nil {
-		return contestant{}, err
+		return nil, err
 	}
 	f, meta, err := checkpoint.Open(ckpt, "weights.safetensors")
 	if err != nil {
-		return contestant{}, &InputError{err}
+		return nil, &InputError{err}
 	}
 	weights, err := io.ReadAll(f)
 	if e := f.Close(); err == nil {
 		err = e
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
+		return nil, &InputError{fmt.Errorf("%s: %w", ckpt, err)}
+	}
+	if _, err := newPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
+		return nil, &InputError{fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
+	}
+	return &opened{checkpointName(cfg.Agent, run, meta.Step), cfg, weights}, nil
+}
+
+// checkpointContestant plays a checkpoint greedily, with its own run's agent.
+func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
+	c, err := openCheckpoint(dir, probe.Spec())
+	if err != nil {
 		return contestant{}, err
 	}
-	if err := meta.Match(checkpoint.Meta{Env: probe.Spec().ID, Agent: cfg.Agent}); err != nil {
-		return contestant{}, &InputError{fmt.Errorf("%s: %w", ckpt, err)}
-	}
-	if _, err := newPolicy(&cfg, probe.Spec(), bytes.NewReader(weights)); err != nil {
-		return contestant{}, &InputError{fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
-	}
-	return contestant{name: checkpointName(cfg.Agent, run, meta.Step), kind: kindCheckpoint, player: func(e *sched.Env) (player, error) {
-		p, err := newPolicy(&cfg, e.Spec(), bytes.NewReader(weights))
+	return contestant{name: c.name, kind: kindCheckpoint, player: func(e *sched.Env) (player, error) {
+		p, err := newPolicy(&c.cfg, e.Spec(), bytes.NewReader(c.weights))
 		if err != nil {
 			return nil, err
 		}

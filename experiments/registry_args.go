@@ -46,7 +46,7 @@ func (a *JobSelectArgs) Validate() error {
 	l.Add(a.Cluster != "", "cluster", a.Cluster, ClusterForms)
 	l.Join("trace", a.Trace.Validate())
 	l.Add(slices.Contains(splitNames[:], a.Split), "split", a.Split, "one of "+strings.Join(splitNames[:], ", "))
-	l.Add(a.Preset == "" || slices.Contains(RunPresets(), a.Preset), "preset", a.Preset, "one of "+strings.Join(RunPresets(), ", ")+", or nothing")
+	l.Add(a.Preset == "" || slices.Contains(WorkloadPresets(), a.Preset), "preset", a.Preset, "one of "+strings.Join(WorkloadPresets(), ", ")+", or nothing")
 	return l.Err()
 }
 
@@ -80,7 +80,7 @@ func scenarioSHA(id, config string, jobs []byte) string {
 // is wrong is a *wire.Error of code bad_kwargs.
 func decodeArgs(kwargs wire.Map) (JobSelectArgs, error) {
 	args := DefaultJobSelectArgs()
-	if name, ok := kwargs.Get("preset").(string); ok && slices.Contains(RunPresets(), name) {
+	if name, ok := kwargs.Get("preset").(string); ok && slices.Contains(WorkloadPresets(), name) {
 		c := DefaultConfig()
 		if err := configs.Decode(configs.Presets, name+".yaml", &c); err != nil {
 			return args, err

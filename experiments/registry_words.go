@@ -51,5 +51,5 @@ var argWords = map[string][2]string{
 	"trace.mix":            {strings.Join(profile.Names(), ", ") + ", or nothing", "mix of models for jobs without a profile"},
 
 	"split":  {strings.Join(splitNames[:], ", "), "part of the workload that episodes are of; reset can name another"},
-	"preset": {strings.Join(RunPresets(), ", ") + ", or nothing", "a run whose trace, cluster and environment stand in the place of the defaults"},
+	"preset": {strings.Join(WorkloadPresets(), ", ") + ", or nothing", "a run whose trace, cluster and environment stand in the place of the defaults"},
 }

@@ -32,11 +32,14 @@ const (
 // of a hundred, so an arithmetic mean over a few of them would choose by the one or two that are crowded most.
 const bestMetric = "validation/jct_s geometric mean"
 
+// bestReturn is the mean return over the validation episodes of environments without a workload.
+const bestReturn = "validation/return mean"
+
 // best names the best checkpoint so far.
 type best struct {
 	Step   int64   `json:"step"`
-	Metric string  `json:"metric"` // bestMetric
-	Value  float64 `json:"value"`  // lower is better
+	Metric string  `json:"metric"` // bestMetric, lower is better, or bestReturn, higher is better
+	Value  float64 `json:"value"`
 }
 
 // runDir is a run directory that is being written.
@@ -48,6 +51,8 @@ type runDir struct {
 	now      Clock
 	tags     string
 	last     line // the last record of a resumed run, zero without one
+	// validated is the step of the last validation of a resumed run, -1 without one.
+	validated int64
 }
 
 // createRun makes a new run directory with the effective configuration and locks it. A directory that holds a run
@@ -121,7 +126,7 @@ func ReadRunConfig(dir string) (Config, error) {
 // is cut off and TensorBoard is told to forget it, best.json is made to agree with what is left, and what a crash
 // left behind of files that were being replaced is removed.
 func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir *runDir, err error) {
-	r := &runDir{path: path, now: now, tags: tags}
+	r := &runDir{path: path, now: now, tags: tags, validated: -1}
 	defer func() {
 		if err != nil {
 			for _, f := range []*os.File{r.progress, r.eventsAt} {
@@ -147,6 +152,8 @@ func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir
 	for _, l := range kept {
 		if l.Eval == nil {
 			r.last = l
+		} else {
+			r.validated = l.Step
 		}
 	}
 	if err := restoreBest(path, kept); err != nil {
@@ -274,7 +281,7 @@ func restoreBest(path string, kept []line) error {
 	found := false
 	for _, l := range kept {
 		if l.Eval != nil && l.Eval.Best {
-			b, found = best{l.Step, bestMetric, l.Eval.JCT}, true
+			b, found = best{l.Step, l.Eval.metric(), l.Eval.value()}, true
 		}
 	}
 	if found {

@@ -19,12 +19,9 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/metrics"
-	"clustergym/env/sched"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
-	"clustergym/traces"
 )
 
 // ErrInterrupted is returned by Train when its context was cancelled: everything up to then is saved.
@@ -35,25 +32,32 @@ type TrainOptions struct {
 	RunDir  string
 	Resume  bool   // continue the run in RunDir
 	Workers int    // goroutines
+	World   *World // of a scheduling environment; nil = made from the configuration
 	Tags    string // names in TensorBoard: sb3 or cleanrl
 	NoEval  bool   // leave out the evaluation at the end
-	Now     Clock  // nil = the machine's
+	// Until, where it is not 0, is the step from which on the run pauses, to be resumed: it is validated and saved
+	// there, and there is no evaluation. Config.Train.Steps stays what schedules refer to.
+	Until int64
+	Now   Clock // nil = the machine's
 
-	Say  func(format string, args ...any)             // one line for people; nil = silent
-	Tick func(p train.Progress)                       // after every iteration
-	Log  func(r train.Record, perSecond float64)      // at every line of progress.jsonl
-	Best func(step int64, meanJCT float64, best bool) // after every validation
-	Game func(done, all int)                          // as games of the final evaluation end
+	Say  func(format string, args ...any)          // one line for people; nil = silent
+	Tick func(p train.Progress)                    // after every iteration
+	Log  func(r train.Record, perSecond float64)   // at every line of progress.jsonl
+	Best func(step int64, score string, best bool) // after every validation; score in words
+	Game func(done, all int)                       // as games of the final evaluation end
 }
 
 // TrainResult is what a run ends with: the document of gymctl train --json.
 type TrainResult struct {
-	Step       int64    `json:"step"`
-	Episodes   int64    `json:"episodes"`
-	Return     *float64 `json:"return_mean"`
-	PerSecond  *float64 `json:"steps_per_s"`
-	Checkpoint string   `json:"checkpoint"` // the one evaluated: the best on the validation windows
-	Eval       *Report  `json:"eval,omitempty"`
+	Step       int64      `json:"step"`
+	Episodes   int64      `json:"episodes"`
+	Return     *float64   `json:"return_mean"`
+	PerSecond  *float64   `json:"steps_per_s"`
+	Kernels    string     `json:"kernels"`        // set of float32 kernels that computed it
+	Checkpoint string     `json:"checkpoint"`     // the one evaluated: the best of the validations
+	Eval       Comparison `json:"eval,omitempty"` // a *Report or, without a workload, an *EpisodeReport
+
+	best best // with Until, the best validation so far
 }
 
 // line is one record of progress.jsonl, or the line of a validation, which has Step and Eval alone. What measures
@@ -63,6 +67,7 @@ type line struct {
 	Step     int64              `json:"step"`
 	Episodes int64              `json:"episodes"`
 	Updates  int64              `json:"updates"`
+	Kernels  string             `json:"kernels,omitempty"`
 	Return   *float64           `json:"return_mean"`
 	Length   *float64           `json:"length_mean"`
 	Info     map[string]float64 `json:"info,omitempty"`
@@ -73,7 +78,7 @@ type line struct {
 
 // result is what a run that ends with l ends with.
 func (l *line) result() TrainResult {
-	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return}
+	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return, Kernels: l.Kernels}
 	if l.Timing != nil {
 		r.PerSecond = &l.Timing.PerSecond
 	}
@@ -86,10 +91,45 @@ type evalLine struct {
 	Eval *validation `json:"eval"`
 }
 
+// validation is what the validation windows or episodes told.
 type validation struct {
-	Windows int     `json:"windows"`
-	JCT     float64 `json:"jct_s"`
-	Best    bool    `json:"best"`
+	Windows  int      `json:"windows,omitempty"`
+	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
+	Episodes int      `json:"episodes,omitempty"`
+	Return   *float64 `json:"return_mean,omitempty"` // instead, without a workload
+	Best     bool     `json:"best"`
+}
+
+// metric and value are those of best.json.
+func (v *validation) metric() string {
+	if v.Return != nil {
+		return bestReturn
+	}
+	return bestMetric
+}
+
+func (v *validation) value() float64 {
+	if v.Return != nil {
+		return *v.Return
+	}
+	return v.JCT
+}
+
+// beats says whether v takes the place of the best so far. A lower JCT does, and a return that is not lower: many
+// problems have a highest return, and of those that reach it the latest has learnt longest.
+func (v *validation) beats(b best) bool {
+	if v.Return != nil {
+		return v.value() >= b.Value
+	}
+	return v.value() < b.Value
+}
+
+// words are the score for people.
+func (v *validation) words() string {
+	if v.Return != nil {
+		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, plural(v.Episodes, "episode", "episodes"))
+	}
+	return "validation windows: typical JCT " + Hours(v.JCT)
 }
 
 type timing struct {
@@ -99,16 +139,18 @@ type timing struct {
 
 // training is one run under way.
 type training struct {
-	cfg     *Config
-	opt     *TrainOptions
-	world   *World
-	agent   learner
-	trainer *train.Trainer
-	dir     *runDir
-	spec    env.Spec
-	best    best
-	hasBest bool
+	cfg       *Config
+	opt       *TrainOptions
+	arena     arena
+	agent     learner
+	trainer   *train.Trainer
+	dir       *runDir
+	spec      env.Spec
+	best      best
+	hasBest   bool
+	validated int64 // step of the last validation, -1 = none
 
+	pause    context.CancelFunc // ends the run at opt.Until
 	begun    time.Time
 	lastTime time.Time
 	lastStep int64
@@ -134,23 +176,20 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 		}
 	}
 	var err error
-	if t.world, err = NewWorld(&cfg); err != nil {
+	if err = UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
-	if _, err := t.world.count(traces.Validation, 1); err != nil {
+	if t.arena, err = newArena(&cfg, opt.World); err != nil {
 		return nil, err
 	}
-	if _, err := t.world.count(traces.Test, 1); err != nil {
-		return nil, err
-	}
-	probe, err := t.world.NewEnv(traces.Training, cfg.gamma())
+	spec, err := t.arena.spec(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMemory(&cfg, probe.Spec()); err != nil {
+	if err := checkMemory(&cfg, spec); err != nil {
 		return nil, err
 	}
-	v, err := t.world.newVec(&cfg, opt.Workers)
+	v, err := t.arena.newVec(&cfg, opt.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +201,7 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if t.trainer, err = train.New(cfg.Train, v, t.agent, cfg.Seed); err != nil {
 		return nil, err
 	}
+	t.trainer.Kernels = kernel.Set()
 	unlock, from, err := t.enter()
 	if err != nil {
 		return nil, err
@@ -171,7 +211,7 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
 		return nil, err
 	}
-	t.result = t.dir.last.result()
+	t.result, t.validated = t.dir.last.result(), t.dir.validated
 	if t.best, t.hasBest, err = readBest(opt.RunDir); err == nil && opt.Resume {
 		err = t.dir.prune(cfg.Train.Keep) // a crash can come between a checkpoint and the removal of an old one
 	}
@@ -180,7 +220,15 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	}
 	t.begun = opt.Now()
 	t.lastTime, t.lastStep = t.begun, t.trainer.Step()
-	err = t.trainer.Run(ctx, train.Hooks{Tick: t.tick, Log: t.log, Evaluate: t.validate, Checkpoint: t.checkpoint})
+	running, pause := context.WithCancel(ctx)
+	defer pause()
+	if t.pause = pause; opt.Until > 0 && t.trainer.Step() >= opt.Until {
+		pause()
+	}
+	err = t.trainer.Run(running, train.Hooks{Tick: t.tick, Log: t.log, Evaluate: t.validate, Checkpoint: t.checkpoint})
+	if opt.Until > 0 && ctx.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return t.paused()
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		if e := t.checkpoint(t.trainer.Step()); e != nil {
 			return nil, errors.Join(e, t.dir.Close())
@@ -194,6 +242,24 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 		return nil, err
 	}
 	return t.finish(ctx)
+}
+
+// paused validates and saves the run where it stands.
+func (t *training) paused() (*TrainResult, error) {
+	step := t.trainer.Step()
+	var err error
+	if t.validated != step {
+		err = t.validate(step)
+	}
+	if err == nil {
+		err = t.checkpoint(step)
+	}
+	if err = errors.Join(err, t.dir.Close()); err != nil {
+		return nil, err
+	}
+	t.result.Step, t.result.Kernels, t.result.best = step, kernel.Set(), t.best
+	t.result.Checkpoint, _, err = CheckpointDir(t.opt.RunDir)
+	return &t.result, err
 }
 
 // enter makes and locks the run directory, or locks one that is there and loads its newest checkpoint, which from
@@ -256,17 +322,8 @@ func sameRun(dir string, cfg *Config) error {
 // describe says what is being trained on.
 func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
-	w := t.world.Workload
-	t.opt.Say("workload  %v", t.world.Trace)
-	if w.Large > 0 || w.Workless > 0 {
-		t.opt.Say("          left out: %s above %d GPUs, %d without work", plural(w.Large, "job", "jobs"), t.cfg.Env.MaxGPUs, w.Workless)
-	}
-	n := w.Windows
-	t.opt.Say("          %d jobs to train on, %d validation windows, %d test windows of %d jobs",
-		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
-	t.opt.Say("cluster   %s", t.world.Cluster.Name)
-	t.opt.Say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", t.cfg.Env.ID, t.cfg.Env.Reward, t.cfg.Env.Load, t.cfg.Env.Estimates, t.cfg.Env.Placement, t.cfg.Env.Comm)
-	t.opt.Say("agent     %s, seed %d, %d environments, kernels %s", t.cfg.Agent, t.cfg.Seed, t.cfg.Train.Envs, kernel.Set())
+	t.arena.describe(t.cfg, t.opt.Say)
+	t.opt.Say("agent     %s, seed %d, %s, kernels %s", t.cfg.Agent, t.cfg.Seed, plural(t.cfg.Train.Envs, "environment", "environments"), kernel.Set())
 	if from != "" {
 		t.opt.Say("resume    %s", from)
 	}
@@ -278,12 +335,9 @@ func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trai
 func (t *training) meta(step int64) checkpoint.Meta {
 	return checkpoint.Meta{
 		Step: step, Env: t.spec.ID, Agent: t.cfg.Agent, Network: fingerprint(t.agent.Params()), Kernels: kernel.Set(), Seed: t.cfg.Seed,
-		Extra: map[string]string{"workload": t.world.Trace.String(), "cluster": t.world.Cluster.Name, extraSHA256: t.world.Trace.SHA256},
+		Extra: t.arena.origin(),
 	}
 }
-
-// extraSHA256 is the key of the trace's hash in what a checkpoint says of itself.
-const extraSHA256 = "trace_sha256"
 
 // fingerprint tells networks of other names or shapes apart.
 func fingerprint(p *nets.Params) string {
@@ -319,15 +373,15 @@ func (t *training) resume() (from string, err error) {
 	if err := reported(t.opt.RunDir, m.Meta.Step); err != nil {
 		return "", err
 	}
-	if had, has := m.Meta.Extra[extraSHA256], t.world.Trace.SHA256; had != has {
-		return "", mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", t.world.Trace.File, t.opt.RunDir, has, had)
+	if err := t.arena.same(m.Meta.Extra, t.opt.RunDir); err != nil {
+		return "", err
 	}
 	if _, err := checkpoint.Load(dir, t.parts()...); err != nil {
 		return "", &InputError{fmt.Errorf("%s: %w", dir, err)}
 	}
 	from = fmt.Sprintf("%s, step %d of %d", dir, t.trainer.Step(), t.cfg.Train.Steps)
 	if m.Meta.Kernels != kernel.Set() {
-		from += fmt.Sprintf("; it was made with kernels %s: the last bits of what follows will differ", m.Meta.Kernels)
+		from += fmt.Sprintf("; it was made with kernels %s and goes on with %s: the last bits of what follows will differ", m.Meta.Kernels, kernel.Set())
 	}
 	if a, ok := t.agent.(interface{ ExactResume() bool }); ok && !a.ExactResume() {
 		from += "; it holds no replay: what follows will differ from a run that was not interrupted"
@@ -336,6 +390,9 @@ func (t *training) resume() (from string, err error) {
 }
 
 func (t *training) tick(p train.Progress) error {
+	if t.opt.Until > 0 && p.Step >= t.opt.Until {
+		t.pause()
+	}
 	if t.opt.Tick != nil {
 		t.opt.Tick(p)
 	}
@@ -350,7 +407,7 @@ func (t *training) log(r train.Record) error {
 	}
 	t.lastTime, t.lastStep = now, r.Step
 	l := line{
-		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Return: number(r.Return), Length: number(r.Length),
+		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Return: number(r.Return), Length: number(r.Length),
 		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
 	}
 	t.result = l.result()
@@ -394,57 +451,35 @@ func stats(list []agents.Stat) map[string]float64 {
 	return m
 }
 
-// greedy is the agent as it stands, for evaluations that run beside each other.
-func (t *training) greedy() contestant {
-	weights := t.agent.Params()
-	return contestant{name: "agent", kind: "checkpoint", player: func(e *sched.Env) (player, error) {
-		p, err := newPolicy(t.cfg, e.Spec(), paramsReader(weights))
-		if err != nil {
-			return nil, err
-		}
-		return policyPlayer(e, p), nil
-	}}
-}
-
-// validate plays the validation windows greedily and keeps the checkpoint if it is the best so far.
+// validate judges the agent as it stands and keeps the checkpoint if it is the best so far.
 func (t *training) validate(step int64) error {
-	n, err := t.world.count(traces.Validation, t.cfg.Eval.Validation)
+	v, err := t.arena.validate(t)
 	if err != nil {
 		return err
 	}
-	v := &evaluation{world: t.world, cfg: &t.cfg.Eval, part: traces.Validation, windows: n, seeds: 1, workers: t.opt.Workers}
-	played, err := v.play(context.Background(), []contestant{t.greedy()}, nil)
-	if err != nil {
+	v.Best, t.validated = !t.hasBest || v.beats(t.best), step
+	if err := t.dir.line(evalLine{step, v}); err != nil {
 		return err
 	}
-	jct := GeometricMean(column(played[0][0], func(s *metrics.Summary) float64 { return s.JCT.Mean }))
-	better := !t.hasBest || jct < t.best.Value
-	if err := t.dir.line(evalLine{step, &validation{n, jct, better}}); err != nil {
-		return err
+	scalars := []tfevents.Scalar{{Tag: "eval/jct_s", Value: v.JCT}}
+	if v.Return != nil {
+		scalars = []tfevents.Scalar{{Tag: "eval/mean_reward", Value: *v.Return}}
 	}
-	if err := t.dir.scalars(step, []tfevents.Scalar{{Tag: "eval/jct_s", Value: jct}}); err != nil {
+	if err := t.dir.scalars(step, scalars); err != nil {
 		return err
 	}
 	if t.opt.Best != nil {
-		t.opt.Best(step, jct, better)
+		t.opt.Best(step, v.words(), v.Best)
 	}
-	if !better {
+	if !v.Best {
 		return nil
 	}
 	// First the checkpoint, then the file that names it.
 	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
 		return err
 	}
-	t.best, t.hasBest = best{step, bestMetric, jct}, true
+	t.best, t.hasBest = best{step, v.metric(), v.value()}, true
 	return writeBest(t.opt.RunDir, t.best)
-}
-
-func column(s []metrics.Summary, f func(*metrics.Summary) float64) []float64 {
-	out := make([]float64, len(s))
-	for i := range s {
-		out[i] = f(&s[i])
-	}
-	return out
 }
 
 func (t *training) checkpoint(step int64) error {
@@ -454,19 +489,17 @@ func (t *training) checkpoint(step int64) error {
 	return t.dir.prune(t.cfg.Train.Keep)
 }
 
-// finish evaluates the best checkpoint on the test windows.
+// finish evaluates the best checkpoint on the test windows or episodes.
 func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	dir, _, err := CheckpointDir(t.opt.RunDir)
 	if err != nil {
 		return nil, err
 	}
-	t.result.Step, t.result.Checkpoint = t.trainer.Step(), dir
+	t.result.Step, t.result.Checkpoint, t.result.Kernels = t.trainer.Step(), dir, kernel.Set()
 	if t.opt.NoEval {
 		return &t.result, nil
 	}
-	r, err := Evaluate(ctx, *t.cfg, EvalOptions{
-		Checkpoints: []string{dir}, Workers: t.opt.Workers, World: t.world, Game: t.opt.Game,
-	})
+	r, err := t.arena.judge(ctx, *t.cfg, EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w during the evaluation; the training is saved, --resume %s evaluates again", ErrInterrupted, t.opt.RunDir)

@@ -418,8 +418,8 @@ func TestWithoutValidationsTheNewestCheckpointCounts(t *testing.T) {
 	if _, ok, err := readBest(run); ok || err != nil {
 		t.Errorf("best.json is there (%v)", err)
 	}
-	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, checkpoints), 600) || r.Eval.Policies[0].Name != "ppo:tiny@600" {
-		t.Errorf("evaluated %s as %s", r.Checkpoint, r.Eval.Policies[0].Name)
+	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, checkpoints), 600) || r.Eval.(*Report).Policies[0].Name != "ppo:tiny@600" {
+		t.Errorf("evaluated %s as %s", r.Checkpoint, r.Eval.(*Report).Policies[0].Name)
 	}
 }
 
@@ -462,7 +462,7 @@ func TestProgressHasItsKeys(t *testing.T) {
 		t.Errorf("the result is %+v, want the last record %+v", r, last)
 	}
 	b, err := json.Marshal(&TrainResult{})
-	if want := `{"step":0,"episodes":0,"return_mean":null,"steps_per_s":null,"checkpoint":""}`; err != nil || string(b) != want {
+	if want := `{"step":0,"episodes":0,"return_mean":null,"steps_per_s":null,"kernels":"","checkpoint":""}`; err != nil || string(b) != want {
 		t.Errorf("the document is %s (%v), want %s", b, err, want)
 	}
 }

@@ -17,7 +17,7 @@ var ErrUnfinished = errors.New("replay: the rollout is not full yet")
 //
 // V(o_t+1) is the next step's Value; where the episode was truncated it is Final; where it terminated d_t is 0.
 // last is [Rows], the value of the observation after the last step, not read for rows whose episode ended there.
-// scale multiplies the rewards (ReturnScale); 1 leaves them alone. Sums are made in float64.
+// scale multiplies the rewards (ReturnScale); 1 leaves them alone. RewardClip bounds them after that. Sums are made in float64.
 func (r *Rollout) Advantages(last []float32, lambda, scale float32) error {
 	if !r.Full() {
 		return ErrUnfinished
@@ -41,7 +41,11 @@ func (r *Rollout) Advantages(last []float32, lambda, scale float32) error {
 				sum, value = 0, float64(r.Final[k])
 			}
 			v, d := float64(r.Value[k]), float64(r.Discount[k])
-			sum = float64(scale)*float64(r.Reward[k]) + d*value - v + d*float64(lambda)*sum
+			reward := float64(scale) * float64(r.Reward[k])
+			if c := r.RewardClip; c > 0 {
+				reward = min(max(reward, -c), c)
+			}
+			sum = reward + d*value - v + d*float64(lambda)*sum
 			r.Advantage[k], r.Return[k] = float32(sum), float32(sum+v)
 			value = v
 		}

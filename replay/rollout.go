@@ -30,6 +30,9 @@ type Rollout struct {
 	End      []bool      // [Steps, Rows], the step ended its episode, in either way
 	Live     []bool      // [Steps, Rows], false = the reset step of a NextStep batch, not a transition
 
+	// RewardClip bounds what Advantages makes of a reward after it was scaled, to either side; 0 = no bound.
+	RewardClip float64
+
 	Advantage []float32 // [Steps, Rows], filled by Advantages; 0 where not live
 	Return    []float32 // [Steps, Rows], Advantage + Value, the critic's target
 
@@ -169,6 +172,7 @@ func (r *Rollout) ReadFrom(src io.Reader) (int64, error) {
 	if err := d.end(); err != nil {
 		return d.n, err
 	}
+	fresh.RewardClip = r.RewardClip
 	*r = *fresh
 	return d.n, nil
 }

@@ -37,17 +37,19 @@ type Agent struct {
 	begun    float64 // the same, when the rollout began
 	updates  int64   // gradient steps
 
-	acted    bool      // Act was called and Observe was not
-	value    []float32 // [rows], of the observations acted on
-	logp     []float32 // [rows], of the actions observed
-	final    []float32 // [rows], of truncated episodes' last observations
-	last     []float32 // [rows], of the observations after the last step
-	finalObs []float32 // [rows, ObsLen]
-	finalRow []int     // rows in finalObs
+	acted    bool        // Act was called and Observe was not
+	step     env.Batch   // of the last Act, with observations as the network saw them
+	taken    env.Actions // of the last Observe, with numbers as they were drawn
+	value    []float32   // [rows], of the observations acted on
+	logp     []float32   // [rows], of the actions observed
+	final    []float32   // [rows], of truncated episodes' last observations
+	last     []float32   // [rows], of the observations after the last step
+	finalObs []float32   // [rows, ObsLen], of rows whose value is asked for
+	finalRow []int       // rows in finalObs
 
 	shards []*shard
-	grad   *nets.Params
-	index  []int // of live steps, shuffled
+	grad   *nets.Params // the sum over shards; the only shard's own where there is one
+	index  []int        // of live steps, shuffled
 	batch  minibatch
 	work   func(worker, i int) error
 	stats  agents.Stats
@@ -79,7 +81,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		return nil, fmt.Errorf("ppo: a rollout of %d steps of %d rows is too large", cfg.Steps, rows)
 	}
 	size := cfg.Steps * rows
-	if size < cfg.Minibatches {
+	if cfg.Batch == 0 && size < cfg.Minibatches {
 		return nil, fmt.Errorf("ppo: %d minibatches of a rollout with %d steps (%d of %d rows), want no more than that", cfg.Minibatches, size, cfg.Steps, rows)
 	}
 	net, err := newNet(cfg, s, seed)
@@ -93,30 +95,36 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	pcg := rng.Source(seed, "ppo/order")
 	adam := optim.DefaultAdamConfig()
 	adam.LR, adam.Eps = cfg.LR, cfg.AdamEps
+	roll.RewardClip = cfg.ClipReward
+	_, largest := cfg.pieces(size)
 	a := &Agent{
 		cfg: cfg, spec: s, rows: rows, workers: max(workers, 1),
-		net: net, fwd: newForward(net, s.ObsLen(), workers), act: newActor(s), opt: optim.NewAdam(net.Params(), adam),
+		net: net, fwd: newForward(net, s.ObsLen(), workers), act: newActor(cfg, s, net.LogStd(), newObsScale(cfg, s)), opt: optim.NewAdam(net.Params(), adam),
 		roll: roll, scale: replay.NewReturnScale(rows),
 		order: rand.New(pcg), orderPCG: pcg,
 		value: make([]float32, rows), logp: make([]float32, rows), final: make([]float32, rows), last: make([]float32, rows),
 		finalObs: make([]float32, rows*s.ObsLen()), finalRow: make([]int, 0, rows),
-		grad:  net.Params().Clone(),
-		index: make([]int, 0, size), batch: minibatch{advantage: make([]float32, ceil(size, cfg.Minibatches))},
+		index: make([]int, 0, size), batch: minibatch{advantage: make([]float32, largest)},
+		taken: env.Actions{Cont: make([]float32, rows*len(s.Action.Low))},
 	}
 	a.work = a.workShard
 	for range cfg.Shards {
-		sh, err := newShard(net, s.ObsLen(), ceil(ceil(size, cfg.Minibatches), cfg.Shards))
+		sh, err := newShard(net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
 		if err != nil {
 			return nil, fmt.Errorf("ppo: %w", err)
 		}
 		a.shards = append(a.shards, sh)
+	}
+	if a.grad = a.shards[0].grad(); cfg.Shards > 1 {
+		a.grad = a.grad.Like()
 	}
 	return a, nil
 }
 
 func ceil(n, k int) int { return (n + k - 1) / k }
 
-// Act samples one legal action for every row of b and remembers values and probabilities for Observe.
+// Act samples one legal action for every row of b and remembers values and probabilities for Observe. With
+// Config.NormObs it counts the observations.
 func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
 	if b.N != a.rows {
 		return fmt.Errorf("ppo: a batch of %d rows for an agent of %d", b.N, a.rows)
@@ -125,13 +133,16 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	if err := a.act.fit(b, dst, src, true); err != nil {
 		return err
 	}
-	if err := a.fwd.run(ctx, b.Obs, b.N, a.act.logits, a.value); err != nil {
+	if a.act.scale != nil {
+		a.act.scale.Observe(b.Obs, b.N)
+	}
+	obs := a.act.seen(b.Obs, b.N)
+	if err := a.fwd.run(ctx, obs, b.N, a.act.head, a.value); err != nil {
 		return err
 	}
 	a.act.distribution(b.N)
-	for i := 0; i < b.N; i++ {
-		var err error
-		if dst.Disc[i], err = a.act.sample(b, i, src[i]); err != nil {
+	for i := range b.N {
+		if err := a.act.sample(b, i, src[i], dst); err != nil {
 			return err
 		}
 	}
@@ -148,24 +159,28 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if !a.acted {
 		return ErrOrder
 	}
-	if act.N != a.rows || len(act.Disc) < a.rows {
-		return fmt.Errorf("ppo: %d actions for %d rows", act.N, a.rows)
+	f, c := len(a.act.dist.Sizes), a.act.dist.Dims
+	if b.N != a.rows || act.N != a.rows || len(act.Disc) < a.rows*f || len(act.Cont) < a.rows*c {
+		return fmt.Errorf("ppo: a batch of %d rows with %d actions for %d rows", b.N, act.N, a.rows)
 	}
 	for i := range a.logp {
-		k := int(act.Disc[i])
-		if k < 0 || k >= a.act.actions {
-			return fmt.Errorf("ppo: row %d: action %d of %d", i, k, a.act.actions)
+		var err error
+		if a.logp[i], err = a.act.logProb(act, i, a.taken.Cont[i*c:(i+1)*c]); err != nil {
+			return err
 		}
-		a.logp[i] = a.act.logp[i*a.act.actions+k]
 	}
 	if next.N != a.rows {
 		return fmt.Errorf("ppo: a batch of %d rows for an agent of %d", next.N, a.rows)
+	}
+	a.step, a.taken.N, a.taken.Disc = *b, act.N, act.Disc
+	if a.act.scale != nil {
+		a.step.Obs = a.act.obs[:b.N*a.act.obsLen] // as they were scaled when they were acted on
 	}
 	if err := a.finalValues(next); err != nil {
 		return err
 	}
 	begins := a.roll.Len() == 0
-	if err := a.roll.Add(b, act, next, a.logp, a.value, a.final); err != nil {
+	if err := a.roll.Add(&a.step, &a.taken, next, a.logp, a.value, a.final); err != nil {
 		return err
 	}
 	a.acted = false
@@ -173,10 +188,15 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 		a.begun = a.progress
 	}
 	a.scale.Observe(a.spec, a.cfg.Gamma, next)
-	if a.roll.Full() {
-		return a.fwd.run(context.Background(), next.Obs, a.rows, nil, a.last)
+	if !a.roll.Full() {
+		return nil
 	}
-	return nil
+	obs := next.Obs
+	if a.act.scale != nil {
+		obs = a.finalObs
+		a.act.scale.Apply(obs, next.Obs, a.rows)
+	}
+	return a.fwd.run(context.Background(), obs, a.rows, nil, a.last)
 }
 
 // finalValues fills final for the rows that were truncated.
@@ -194,6 +214,9 @@ func (a *Agent) finalValues(next *env.Batch) error {
 	if len(a.finalRow) == 0 {
 		return nil
 	}
+	if a.act.scale != nil {
+		a.act.scale.Apply(a.finalObs, a.finalObs, len(a.finalRow))
+	}
 	// The values come out in the order of finalRow and are moved to their rows, the last first, as rows ascend.
 	if err := a.fwd.run(context.Background(), a.finalObs, len(a.finalRow), nil, a.final); err != nil {
 		return err
@@ -209,7 +232,9 @@ func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
 
 // Greedy returns the policy of the most likely actions. It shares the agent's parameters and takes batches of any
 // size.
-func (a *Agent) Greedy() agents.Policy { return newPolicy(a.net, a.spec, a.workers) }
+func (a *Agent) Greedy() agents.Policy {
+	return newPolicy(a.cfg, a.net, a.spec, a.act.scale, a.workers)
+}
 
 // Params are the network's parameters, shared with the agent.
 func (a *Agent) Params() *nets.Params { return a.net.Params() }

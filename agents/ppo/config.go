@@ -13,6 +13,8 @@ type Config struct {
 	Epochs int `yaml:"epochs"`
 	// Minibatches is the number of pieces, equal up to one step, into which a pass cuts the rollout.
 	Minibatches int `yaml:"minibatches"`
+	// Batch, if not 0, takes the place of Minibatches: so many steps in a minibatch, fewer in the last of a pass.
+	Batch int `yaml:"batch"`
 	// Shards is the number of pieces of a minibatch whose gradients are computed apart and summed in order. It
 	// bounds how many workers are of use, and changes results in their last bits; workers do not.
 	Shards int `yaml:"shards"`
@@ -36,6 +38,18 @@ type Config struct {
 
 	// RewardScale divides rewards by the running deviation of the discounted return.
 	RewardScale bool `yaml:"reward_scale"`
+	// ClipReward keeps rewards, scaled or not, within so much of 0; 0 = as they are.
+	ClipReward float64 `yaml:"clip_reward"`
+	// NormObs takes off the running mean of every element of the observation and divides it by its running
+	// deviation; ClipObs then keeps it within so much of 0, 0 = as it is.
+	NormObs bool    `yaml:"norm_obs"`
+	ClipObs float64 `yaml:"clip_obs"`
+
+	// LogStd is the logarithm of the deviation that continuous actions begin with.
+	LogStd float64 `yaml:"log_std"`
+	// ScaleActions has the policy count continuous actions with finite bounds in half widths from the middle of
+	// their box, -1 to 1, instead of in their own unit.
+	ScaleActions bool `yaml:"scale_actions"`
 
 	Network model.Config `yaml:"network"`
 }
@@ -47,8 +61,25 @@ func DefaultConfig() Config {
 		LR: 2.5e-4, AnnealLR: true, AdamEps: 1e-5,
 		Gamma: 0.99, Lambda: 0.95,
 		Clip: 0.2, EntCoef: 0.01, VFCoef: 0.5, MaxGradNorm: 0.5, NormAdvantage: true,
+		ClipObs: 10,
 		Network: model.DefaultConfig(),
 	}
+}
+
+// pieces is the number of minibatches of a pass over n steps, and largest the size of the largest.
+func (c Config) pieces(n int) (count, largest int) {
+	if c.Batch > 0 {
+		return ceil(n, c.Batch), min(n, c.Batch)
+	}
+	return c.Minibatches, ceil(n, c.Minibatches)
+}
+
+// piece is the part of n shuffled steps that is minibatch k.
+func (c Config) piece(k, n int) (from, to int) {
+	if c.Batch > 0 {
+		return k * c.Batch, min((k+1)*c.Batch, n)
+	}
+	return k * n / c.Minibatches, (k + 1) * n / c.Minibatches
 }
 
 // Validate reports all faults of c at once.
@@ -58,6 +89,7 @@ func (c Config) Validate() error {
 	count("steps", c.Steps)
 	count("epochs", c.Epochs)
 	count("minibatches", c.Minibatches)
+	l.Add(c.Batch >= 0 && c.Batch <= 1<<20, "batch", c.Batch, "a whole number from 1 to 2^20, or 0 = as many minibatches as minibatches says")
 	l.Add(c.Shards >= 1 && c.Shards <= 1024, "shards", c.Shards, "a whole number from 1 to 1024")
 	l.Add(c.LR > 0 && c.LR <= 1, "lr", c.LR, "a number in (0, 1]")
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
@@ -70,9 +102,11 @@ func (c Config) Validate() error {
 	}{
 		{"clip_value", c.ClipValue}, {"ent_coef", c.EntCoef}, {"vf_coef", c.VFCoef},
 		{"max_grad_norm", c.MaxGradNorm}, {"target_kl", c.TargetKL},
+		{"clip_reward", c.ClipReward}, {"clip_obs", c.ClipObs},
 	} {
 		l.Add(v.value >= 0 && v.value <= 1e6, v.key, v.value, "a number in [0, 1e6]")
 	}
+	l.Add(c.LogStd >= -20 && c.LogStd <= 2, "log_std", c.LogStd, "a number in [-20, 2]")
 	l.Join("network", c.Network.Validate())
 	return l.Err()
 }

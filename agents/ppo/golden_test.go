@@ -247,11 +247,17 @@ func TestRewardScaleCancelsTheUnit(t *testing.T) {
 }
 
 func TestNewRefusesWhatItCannotDo(t *testing.T) {
-	agenttest.RefusesSpecs(t, "agent", func(s env.Spec) error { _, err := New(DefaultConfig(), s, 4, 1, 1); return err })
-	agenttest.RefusesSpecs(t, "policy", func(s env.Spec) error {
-		_, err := NewPolicy(DefaultConfig(), s, strings.NewReader(""))
-		return err
-	})
+	blind, idle := agenttest.Plain(), agenttest.Plain()
+	blind.Obs, idle.Action = nil, env.ActionSpec{}
+	for want, s := range map[string]env.Spec{"no observation": blind, "no actions": idle} {
+		_, err := New(DefaultConfig(), s, 4, 1, 1)
+		_, perr := NewPolicy(DefaultConfig(), s, strings.NewReader(""))
+		for _, err := range []error{err, perr} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want an error with %q", err, want)
+			}
+		}
+	}
 	good := agenttest.Plain()
 	if _, err := New(DefaultConfig(), good, 0, 1, 1); err == nil {
 		t.Error("no rows: no error")

@@ -24,15 +24,16 @@ func TestGreedyWaitsOnlyWhereWaitingIsLikelierThanActing(t *testing.T) {
 		{"no action does nothing", -1, []float32{1, 1.1, 1, 1.5}, []bool{true, true, true, true}, 3},
 	} {
 		s := env.Spec{ID: "test", Action: env.ActionSpec{Sizes: []int{4}}, NoOp: c.noop}
-		a := newActor(s)
+		a := newActor(DefaultConfig(), s, nil, nil)
 		b := env.NewBatch(s, 1)
 		copy(b.Mask, c.mask)
-		if err := a.fit(b, env.NewActions(s, 1), nil, false); err != nil {
+		act := env.NewActions(s, 1)
+		if err := a.fit(b, act, nil, false); err != nil {
 			t.Fatal(err)
 		}
-		copy(a.logits, c.logits)
-		if got, err := a.best(b, 0); err != nil || got != c.want {
-			t.Errorf("%s: got action %d (%v), want %d", c.name, got, err, c.want)
+		copy(a.head, c.logits)
+		if err := a.best(b, 0, act); err != nil || act.Disc[0] != c.want {
+			t.Errorf("%s: got action %d (%v), want %d", c.name, act.Disc[0], err, c.want)
 		}
 	}
 }

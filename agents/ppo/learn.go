@@ -7,6 +7,8 @@ import (
 
 	"clustergym/agents"
 	"clustergym/internal/par"
+	"clustergym/nets"
+	"clustergym/nets/kernel"
 	"clustergym/nets/optim"
 )
 
@@ -14,8 +16,9 @@ import (
 // The statistics, in this order: policy_loss, value_loss, entropy, approx_kl, clip_fraction and grad_norm (means
 // over the minibatches), explained_variance (of the acting critic), learning_rate, clip_range, reward_scale,
 // epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update that began is finished
-// even if ctx is cancelled: half an update could not be resumed. A loss that is no number is an error, and the
-// parameters stay at the last step before it.
+// even if ctx is cancelled: half an update could not be resumed. A loss or a gradient that is no number
+// is an error that names it and the step, and the parameters stay at the last step before it; parameters that are no
+// numbers are an error too.
 func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if !a.roll.Full() {
 		return nil, agents.ErrNotReady
@@ -48,12 +51,14 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 
 	var sum stats
 	norms, measured, epochs := 0.0, 0, 0
-	n, m := len(a.index), a.cfg.Minibatches
+	n := len(a.index)
+	m, _ := a.cfg.pieces(n)
 update:
 	for ; epochs < a.cfg.Epochs; epochs++ {
 		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
 		for k := 0; k < m; k++ {
-			index := a.index[k*n/m : (k+1)*n/m]
+			from, to := a.cfg.piece(k, n)
+			index := a.index[from:to]
 			if len(index) == 0 { // fewer live steps than minibatches
 				continue
 			}
@@ -67,14 +72,17 @@ update:
 				epochs++
 				break update
 			}
-			norm := optim.ClipGlobalNorm(a.grad, a.cfg.MaxGradNorm)
+			norm, scale := optim.ClipScale(a.grad, a.cfg.MaxGradNorm)
 			if math.IsNaN(norm) || math.IsInf(norm, 0) {
-				return nil, fmt.Errorf("ppo: the gradient's norm is %v at step %d of the optimiser", norm, a.updates)
+				return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", broken(a.grad), a.updates)
 			}
 			norms += norm
-			a.opt.Step(a.grad, lr)
+			a.opt.StepScaled(a.grad, lr, scale)
 			a.updates++
 		}
+	}
+	if sum := kernel.SumSquares(a.net.Params().Data); math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return nil, fmt.Errorf("ppo: the parameter %s after step %d of the optimiser", broken(a.net.Params()), a.updates)
 	}
 	a.roll.Reset()
 
@@ -107,22 +115,42 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats,
 	}
 	// In the order of shards, whoever finished first.
 	var sum stats
-	loss := 0.0
-	clear(a.grad.Data)
+	empty := true // a.grad is still to be filled
 	for i, sh := range a.shards {
 		if from, to := a.cut(i); from == to {
 			continue
 		}
-		if err := a.grad.Add(sh.grad()); err != nil {
-			return stats{}, err
-		}
 		sum.add(sh.stats())
-		loss += sh.loss()
+		switch g := sh.grad(); {
+		case len(a.shards) == 1: // a.grad is its own
+		case empty:
+			copy(a.grad.Data, g.Data)
+		default:
+			kernel.Add(a.grad.Data, a.grad.Data, g.Data)
+		}
+		empty = false
 	}
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return stats{}, fmt.Errorf("ppo: the loss is %v at step %d of the optimiser", loss, a.updates)
+	for _, l := range [...]struct {
+		name  string
+		value float64
+	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}} {
+		if math.IsNaN(l.value) || math.IsInf(l.value, 0) {
+			return stats{}, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
+		}
 	}
 	return sum, nil
+}
+
+// broken names the first number of p that is not finite.
+func broken(p *nets.Params) string {
+	for _, v := range p.Views {
+		for _, x := range v.Data {
+			if x-x != 0 {
+				return fmt.Sprintf("%s holds %v", v.Name, x)
+			}
+		}
+	}
+	return fmt.Sprintf("all of its %d numbers together overflows", len(p.Data))
 }
 
 // cut is the part of the minibatch that shard i works on.
@@ -138,17 +166,20 @@ func (a *Agent) workShard(_, i int) error {
 	if from == to {
 		return nil
 	}
-	o, n := a.spec.ObsLen(), a.act.actions
+	o, l, f, c := a.act.obsLen, a.act.dist.Logits(), len(a.act.dist.Sizes), a.act.dist.Dims
 	sh.set(b.coefs)
 	for k, at := range b.index[from:to] {
 		copy(sh.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
-		for j, legal := range r.Mask[at*n : (at+1)*n] {
-			sh.mask[k*n+j] = 0
+		for j, legal := range r.Mask[at*l : (at+1)*l] {
+			sh.mask[k*l+j] = 0
 			if legal {
-				sh.mask[k*n+j] = 1
+				sh.mask[k*l+j] = 1
 			}
 		}
-		sh.action[k] = float32(r.Action.Disc[at])
+		for j, x := range r.Action.Disc[at*f : (at+1)*f] {
+			sh.action[k*f+j] = float32(x)
+		}
+		copy(sh.number[k*c:(k+1)*c], r.Action.Cont[at*c:(at+1)*c])
 		sh.logp[k], sh.value[k], sh.target[k] = r.LogProb[at], r.Value[at], r.Return[at]
 		sh.advantage[k] = b.advantage[from+k]
 		sh.weight[k] = 1

@@ -16,29 +16,33 @@ type shard struct {
 	prog *tape.Program
 	cap  int
 
-	obs, mask, action, logp, advantage, target, value, weight, coef []float32 // inputs, views of prog's memory
+	// Inputs, views of prog's memory: mask and action are nil without discrete factors, number without numbers.
+	obs, mask, action, number, logp, advantage, target, value, weight, coef []float32
 }
 
 // The places of a shard's outputs.
 const outStats = 0
 
-func newShard(m *model.ActorCritic, obsLen, capacity int) (*shard, error) {
-	n, a := capacity, m.Actions()
+func newShard(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*shard, error) {
+	n := capacity
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
-		obs, mask := b.Input("obs", n, obsLen), b.Input("mask", n, a)
-		logits, value := m.Graph(b, obs)
-		logp := op.MaskedLogSoftmax(logits, mask)
-		loss, stats := op.PPOLoss(op.PPO{
-			LogP:      op.Gather(logp, b.Input("action", n)),
-			Entropy:   op.Entropy(logp, mask),
-			Value:     value,
+		head, value := m.Graph(b, b.Input("obs", n, obsLen))
+		x := op.Surrogate{
+			Dist: d, Head: head, LogStd: m.LogStdNode(b), Value: value,
 			OldLogP:   b.Input("logp", n),
 			Advantage: b.Input("advantage", n),
 			Return:    b.Input("return", n),
 			OldValue:  b.Input("value", n),
 			Weight:    b.Input("weight", n),
 			Coef:      b.Input("coef", op.PPOCoefs),
-		})
+		}
+		if len(d.Sizes) > 0 {
+			x.Mask, x.Action = b.Input("mask", n, d.Logits()), b.Input("action", n, len(d.Sizes))
+		}
+		if d.Dims > 0 {
+			x.Number = b.Input("number", n, d.Dims)
+		}
+		loss, stats := op.SurrogateLoss(x)
 		return loss, []*gorgonia.Node{stats}
 	})
 	if err != nil {
@@ -46,7 +50,7 @@ func newShard(m *model.ActorCritic, obsLen, capacity int) (*shard, error) {
 	}
 	return &shard{
 		prog: prog, cap: n,
-		obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"), logp: prog.Input("logp"),
+		obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"), number: prog.Input("number"), logp: prog.Input("logp"),
 		advantage: prog.Input("advantage"), target: prog.Input("return"), value: prog.Input("value"),
 		weight: prog.Input("weight"), coef: prog.Input("coef"),
 	}, nil
@@ -78,8 +82,6 @@ func (s *stats) add(t stats) {
 func (s *shard) run() error { return s.prog.Run() }
 
 func (s *shard) grad() *nets.Params { return s.prog.Grad() }
-
-func (s *shard) loss() float64 { return s.prog.Loss() }
 
 func (s *shard) stats() stats {
 	o := s.prog.Output(outStats)

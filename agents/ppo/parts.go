@@ -3,8 +3,11 @@ package ppo
 import (
 	"fmt"
 	"hash/fnv"
+	"io"
+	"slices"
 
 	"clustergym/agents"
+	"clustergym/env"
 	"clustergym/nets"
 	"clustergym/replay"
 )
@@ -18,6 +21,8 @@ type state struct {
 	Order    []byte             `json:"order"` // state of the stream that shuffles minibatches
 	Scale    replay.ReturnScale `json:"scale"`
 	Last     []float32          `json:"last"` // values after the last step of a full rollout
+	// Obs is there with Config.NormObs.
+	Obs *replay.ObsScaleState `json:"obs,omitempty"`
 }
 
 const stateFormat = 1
@@ -27,7 +32,7 @@ const stateFormat = 1
 // not yet learnt from). Save after Observe or Learn, not between Act and Observe.
 func (a *Agent) Parts() []agents.Part {
 	return []agents.Part{
-		agents.NewPart("weights.safetensors", a.net.Params()),
+		agents.NewPart("weights.safetensors", &weightsPart{a.net.Params(), a.act.scale}),
 		agents.NewPart("optimizer.safetensors", a.opt),
 		agents.NewJSONPart("agent.json", a.save, a.load),
 		agents.NewPart("rollout.bin", a.roll),
@@ -39,10 +44,14 @@ func (a *Agent) save() (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	return state{
+	s := state{
 		Format: stateFormat, Updates: a.updates, Progress: a.progress, Begun: a.begun,
 		Order: order, Scale: *a.scale, Last: a.last,
-	}, nil
+	}
+	if a.act.scale != nil {
+		s.Obs = a.act.scale.State()
+	}
+	return s, nil
 }
 
 func (a *Agent) load(s state) error {
@@ -56,22 +65,68 @@ func (a *Agent) load(s state) error {
 	if err := s.Scale.Check(a.rows); err != nil {
 		return err
 	}
+	if (s.Obs != nil) != (a.act.scale != nil) {
+		return fmt.Errorf("ppo: it has a scale of observations: %v, want %v (norm_obs)", s.Obs != nil, a.act.scale != nil)
+	}
+	if s.Obs != nil {
+		if err := a.act.scale.Check(s.Obs); err != nil {
+			return err
+		}
+	}
 	if err := a.orderPCG.UnmarshalBinary(s.Order); err != nil { // an error changes nothing
 		return fmt.Errorf("ppo: the shuffling stream: %w", err)
 	}
 	a.updates, a.progress, a.begun = s.Updates, s.Progress, s.Begun
 	*a.scale = s.Scale
+	if s.Obs != nil {
+		a.act.scale.Restore(s.Obs)
+	}
 	copy(a.last, s.Last)
 	a.acted = false
 	return nil
 }
 
-// Network is a fingerprint of the names and shapes of the network's parameters, for checkpoint.Meta.
-func (a *Agent) Network() string { return fingerprint(a.net.Params()) }
+// weightsPart is all that a policy needs: the network's parameters and, beside them, the scale of observations.
+type weightsPart struct {
+	params *nets.Params
+	scale  *replay.ObsScale // nil = none
+}
 
-func fingerprint(p *nets.Params) string {
+func (w *weightsPart) views() []nets.View {
+	if w.scale == nil {
+		return w.params.Views
+	}
+	mean, factor := w.scale.Numbers()
+	return append(slices.Clone(w.params.Views),
+		nets.View{Name: "observation.mean", Shape: []int{len(mean)}, Data: mean},
+		nets.View{Name: "observation.factor", Shape: []int{len(factor)}, Data: factor})
+}
+
+func (w *weightsPart) WriteTo(dst io.Writer) (int64, error) {
+	return nets.WriteTensors(dst, nil, w.views())
+}
+
+func (w *weightsPart) ReadFrom(src io.Reader) (int64, error) {
+	_, n, err := nets.ReadTensors(src, w.views())
+	return n, err
+}
+
+// newObsScale is the scale of observations that cfg asks for, nil if none.
+func newObsScale(cfg Config, s env.Spec) *replay.ObsScale {
+	if !cfg.NormObs {
+		return nil
+	}
+	return replay.NewObsScale(s.ObsLen(), cfg.ClipObs)
+}
+
+// Network is a fingerprint of the names and shapes of what the weights hold, for checkpoint.Meta.
+func (a *Agent) Network() string {
+	return fingerprint((&weightsPart{a.net.Params(), a.act.scale}).views())
+}
+
+func fingerprint(views []nets.View) string {
 	h := fnv.New64a()
-	for _, v := range p.Views {
+	for _, v := range views {
 		_, _ = fmt.Fprintf(h, "%s%v\n", v.Name, v.Shape) // a hash takes everything
 	}
 	return fmt.Sprintf("%016x", h.Sum64())

@@ -16,6 +16,7 @@ func (t *Trainer) Parts() []agents.Part {
 
 // state is trainer.json. Floats are kept as bits: JSON has no NaN.
 type state struct {
+	Kernels    string         `json:"kernels,omitempty"` // for people; another set goes on with other last bits
 	Step       int64          `json:"step"`
 	Episodes   int64          `json:"episodes"`
 	Updates    int64          `json:"updates"`
@@ -36,7 +37,7 @@ type learnedState struct {
 
 func (t *Trainer) save() (state, error) {
 	s := state{
-		Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: bits(t.ret), Length: t.length,
+		Kernels: t.Kernels, Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: bits(t.ret), Length: t.length,
 		LastReturn: bits(t.lastReturn), LastLength: bits(t.lastLength),
 	}
 	for _, g := range t.pcg {

@@ -44,6 +44,9 @@ type Progress struct {
 
 // Trainer trains one agent. Not safe for concurrent use.
 type Trainer struct {
+	// Kernels, if set, names what computes the networks. Checkpoints keep it, for people.
+	Kernels string
+
 	cfg   Config
 	spec  env.Spec
 	vec   *vec.Vec
@@ -90,13 +93,18 @@ func New(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64) (*Trainer, err
 func (t *Trainer) Step() int64 { return t.step }
 
 // Run trains until Config.Steps or until ctx is cancelled, which it honours between two iterations only, so that
-// the state is always whole; it then returns ctx's error.
+// the state is always whole; it then returns ctx's error. A reward or an observation that is NaN or infinite ends
+// training with an error that names it, before the agent has seen it; so does what an agent finds when it learns. No
+// hook is called after an error, so the last checkpoint is one of a sound state.
 func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 	// An iteration is never cut in half: inside, nothing is cancelled.
 	whole := context.Background()
 	if !t.begun {
 		if err := t.vec.Reset(whole, nil, nil, t.cur); err != nil {
 			return err
+		}
+		if err := checkFinite(t.spec, t.cur); err != nil {
+			return fmt.Errorf("train: step 0: %w", err)
 		}
 		t.begun = true
 	}
@@ -145,6 +153,9 @@ func (t *Trainer) iterate(ctx context.Context) error {
 	if err := t.vec.Step(ctx, nil, t.actions, t.next); err != nil {
 		return err
 	}
+	if err := checkFinite(t.spec, t.next); err != nil {
+		return fmt.Errorf("train: step %d: %w", t.step+int64(t.next.N), err)
+	}
 	if err := t.agent.Observe(t.cur, t.actions, t.next); err != nil {
 		return err
 	}
@@ -157,7 +168,7 @@ func (t *Trainer) iterate(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("train: step %d: %w", t.step, err)
 		}
 		t.updates++
 		t.learned(stats)

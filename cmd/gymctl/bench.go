@@ -14,7 +14,10 @@ import (
 
 func benchVerb(a *app) *cobra.Command {
 	cfg := experiments.BenchConfig{Trace: experiments.DefaultTraceConfig()}
-	var asJSON bool
+	var (
+		asJSON  bool
+		kernels string
+	)
 	c := &cobra.Command{
 		Use:   "bench [" + strings.Join(experiments.BenchGroups(), "|") + "] ...",
 		Short: "Measure how fast this machine simulates, steps, trains and serves",
@@ -48,6 +51,11 @@ job has one.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if cfg.Trace.File == "" && c.Flags().Changed("trace") {
 				return mistake(`--trace: got "", want the path of a file`)
+			}
+			if c.Flags().Changed("kernels") {
+				if err := useKernels(kernels); err != nil {
+					return err
+				}
 			}
 			cfg.Groups = args
 			if err := cfg.Validate(); err != nil {
@@ -90,6 +98,7 @@ job has one.`,
 	f.StringSliceVar(&cfg.Policies, "policy", nil, "of --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
 	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	kernelsFlag(c, &kernels)
 	complete(c, "cluster", experiments.ClusterPresets()...)
 	complete(c, "policy", heuristic.Orders()...)
 	return c

@@ -34,6 +34,7 @@ type kind struct {
 var kinds = []kind{
 	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
 	{"run", "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := experiments.DefaultConfig(); return &c }},
+	{"sweep", "a search for settings (gymctl sweep -c)", func() configs.Validator { c := experiments.DefaultSweepConfig(); return &c }},
 	{"workload", "a generated workload (gymctl trace synth -c)", func() configs.Validator { c := synth.DefaultConfig(); return &c }},
 }
 

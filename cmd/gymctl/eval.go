@@ -18,6 +18,7 @@ func evalVerb(a *app) *cobra.Command {
 		src     configSource
 		opt     experiments.EvalOptions
 		windows int
+		games   int
 		seeds   int
 		polices []string
 		noWhole bool
@@ -37,6 +38,9 @@ Workload, cluster and environment are those of the first checkpoint's run, or of
 quickstart); --trace and --cluster replace them. --checkpoint takes a run directory (its best checkpoint, else its
 newest) or a checkpoint.
 
+Environments without a workload, such as CartPole-v1, are played for --episodes episodes instead, and their one policy
+to compare with is random. A folder of train --seeds stands for all its runs.
+
 Policies are ` + experiments.PolicyForms + `.
 An order that names no admission takes strict, or skip where it preempts.
 
@@ -47,15 +51,22 @@ One that finishes no window for --external-timeout, or leaves before it has play
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
-  gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou`,
+  gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou
+  gymctl eval --checkpoint runs/cartpole --policies random --episodes 1000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if opt.Workers < 1 {
 				return mistake("--workers: got %d, want 1 or more", opt.Workers)
 			}
+			if err := runsOf(&opt); err != nil {
+				return err
+			}
 			cfg, err := src.evalConfig(c, opt.Checkpoints)
 			if err != nil {
 				return err
+			}
+			if c.Flags().Changed("episodes") {
+				cfg.Eval.Episodes = games
 			}
 			if c.Flags().Changed("windows") {
 				cfg.Eval.Windows = windows
@@ -70,14 +81,14 @@ One that finishes no window for --external-timeout, or leaves before it has play
 				cfg.Eval.Whole = false
 			}
 			if err := cfg.Validate(); err != nil {
-				return evalFaults(c, err, map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds"})
+				return evalFaults(c, err, map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole"})
 			}
 			if err := join(a, c, door, &external, &opt); err != nil {
 				return err
 			}
 			ui := newProgress(a, 0)
 			opt.Game = ui.game
-			r, err := experiments.Evaluate(c.Context(), cfg, opt)
+			r, err := experiments.Compare(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
 				return err
@@ -92,6 +103,7 @@ One that finishes no window for --external-timeout, or leaves before it has play
 	f.StringArrayVar(&opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
 	f.StringSliceVar(&polices, "policies", nil, "what to compare with, joined by commas: `POLICY`")
 	f.IntVar(&windows, "windows", 32, "`N` test windows at most")
+	f.IntVar(&games, "episodes", 100, "`N` test episodes, where there is no workload")
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
 	f.BoolVar(&noWhole, "no-whole", false, "leave out the run over the whole test part")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
@@ -132,6 +144,20 @@ func join(a *app, c *cobra.Command, d *door, external *experiments.External, opt
 		return s.Serve(ctx, l)
 	}
 	opt.External = external
+	return nil
+}
+
+// runsOf replaces folders of several seeds by their runs.
+func runsOf(opt *experiments.EvalOptions) error {
+	var all []string
+	for _, dir := range opt.Checkpoints {
+		runs, err := experiments.RunsOf(dir)
+		if err != nil {
+			return err
+		}
+		all = append(all, runs...)
+	}
+	opt.Checkpoints = all
 	return nil
 }
 

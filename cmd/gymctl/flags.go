@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,6 +113,24 @@ func traceFlags(c *cobra.Command, t *experiments.TraceConfig) {
 	f.IntVar(&t.Jobs, "jobs", t.Jobs, "take `N` jobs, 0 = all")
 	complete(c, "format", experiments.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
+}
+
+// kernelsFlag adds --kernels; useKernels does what it says.
+func kernelsFlag(c *cobra.Command, name *string) {
+	sets := experiments.KernelSets()
+	c.Flags().StringVar(name, "kernels", sets[0], "`SET` of float32 kernels: "+strings.Join(sets, ", ")+"; auto = the fastest")
+	complete(c, "kernels", sets...)
+}
+
+// useKernels computes with the set that --kernels names.
+func useKernels(name string) error {
+	if !slices.Contains(experiments.KernelSets(), name) {
+		return unknown("--kernels: set", name, experiments.KernelSets())
+	}
+	if err := experiments.UseKernels(name); err != nil {
+		return mistake("--%w", err)
+	}
+	return nil
 }
 
 // complete lets the shell complete the values of a flag.

@@ -124,11 +124,11 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 	}
 }
 
-// Examples must work as printed. Those of train and eval take minutes, those of get the net, those of serve do not end;
-// they have tests of their own.
+// Examples must work as printed. Those of train, sweep and eval take minutes, those of get the net, those of serve do not
+// end; they have tests of their own.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	for _, c := range commands() {
-		if c.Example == "" || c.Name() == "train" || c.Name() == "eval" || c.Name() == "get" || c.Name() == "serve" {
+		if c.Example == "" || c.Name() == "train" || c.Name() == "sweep" || c.Name() == "eval" || c.Name() == "get" || c.Name() == "serve" {
 			continue
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {

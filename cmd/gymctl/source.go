@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/configs"
+	"clustergym/env/jobselect"
 	"clustergym/experiments"
 )
 
@@ -20,6 +21,7 @@ type configSource struct {
 	cluster string
 	agent   string
 	seed    uint64
+	kernels string
 }
 
 // flags adds the flags; without says in words what holds without -c.
@@ -36,6 +38,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 		f.Uint64Var(&s.seed, "seed", 1, "of everything drawn while training")
 		complete(c, "agent", experiments.Agents()...)
 	}
+	kernelsFlag(c, &s.kernels)
 	complete(c, "format", experiments.FormatNames()...)
 	complete(c, "cluster", experiments.ClusterPresets()...)
 	complete(c, "config", experiments.RunPresets()...)
@@ -80,8 +83,25 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (experiments
 	return cfg, s.apply(c, &cfg)
 }
 
+// kernelsTo puts --kernels over cfg.
+func (s *configSource) kernelsTo(c *cobra.Command, cfg *experiments.Config) error {
+	if s.changed(c, "kernels") == "" {
+		return nil
+	}
+	cfg.Kernels = s.kernels
+	return useKernels(s.kernels)
+}
+
 // apply puts the flags and --set over cfg.
 func (s *configSource) apply(c *cobra.Command, cfg *experiments.Config) error {
+	if err := s.kernelsTo(c, cfg); err != nil {
+		return err
+	}
+	if cfg.Env.ID != jobselect.ID {
+		if name := s.changed(c, "trace", "format", "sort", "cluster"); name != "" {
+			return mistake("--%s: %s has no workload and no cluster", name, cfg.Env.ID)
+		}
+	}
 	if s.changed(c, "trace") != "" {
 		if s.trace == "" {
 			return mistake(`--trace: got "", want the path of a file`)

@@ -20,6 +20,7 @@ func trainVerb(a *app) *cobra.Command {
 		src    configSource
 		opt    experiments.TrainOptions
 		resume string
+		seeds  int
 		asJSON bool
 	)
 	c := &cobra.Command{
@@ -30,15 +31,20 @@ of the workload that it was never trained on.
 
 Without arguments it runs the preset quickstart: PPO on a workload generated after the published statistics of the
 Philly cluster, on 32 GPUs. --trace takes a trace of your own instead, --cluster another cluster; -c takes another
-preset (gymctl config list) or a YAML file, and --set changes single keys of it.
+preset (gymctl config list) or a YAML file, and --set changes single keys of it. Presets such as cartpole-ppo train on
+problems with known answers, which have no workload: their agents are judged by the returns of 100 episodes.
 
 A run lives in a directory: config.yaml (everything that decides results), progress.jsonl, event files for
 TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
-and ends with exit code 130; --resume continues bit for bit. --workers changes nothing but speed.`,
+and ends with exit code 130; --resume continues bit for bit. --workers changes nothing but speed.
+
+--seeds N trains N runs side by side, on --workers goroutines in all: the seed and those that follow. They lie in one
+folder, which --resume takes too, and the table at the end puts them together.`,
 		Example: `  gymctl train
   gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
-  gymctl train --resume runs/mine`,
+  gymctl train --resume runs/mine
+  gymctl train -c cartpole-ppo --seeds 5`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			opt.Now = a.now
@@ -48,30 +54,26 @@ and ends with exit code 130; --resume continues bit for bit. --workers changes n
 			if opt.Workers < 1 {
 				return mistake("--workers: got %d, want 1 or more", opt.Workers)
 			}
-			var cfg experiments.Config
-			var err error
-			if c.Flags().Changed("resume") {
-				if resume == "" {
-					return mistake(`--resume: got "", want the directory of a run`)
-				}
-				if name := src.changed(c, "config", "trace", "format", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
-					return mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
-				}
-				opt.Resume, opt.RunDir = true, resume
-				if cfg, err = experiments.ReadRunConfig(resume); err == nil {
-					err = src.override(&cfg)
-				}
-			} else {
-				cfg, err = src.config(c)
-				if err == nil && opt.RunDir == "" {
-					opt.RunDir = experiments.DefaultRunDir(cfg.Name, a.now())
-				}
-			}
+			cfg, err := src.trainConfig(c, resume, &opt)
 			if err != nil {
 				return err
 			}
-			ui := newProgress(a, cfg.Train.Steps)
+			if seeds, err = seedsOf(c, seeds, &opt); err != nil {
+				return err
+			}
+			ui := newProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
+			if seeds > 0 {
+				report, err := experiments.TrainSeeds(c.Context(), cfg, seeds, opt)
+				ui.close()
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return a.json(report)
+				}
+				return report.WriteTable(a.stdout)
+			}
 			result, err := experiments.Train(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
@@ -80,28 +82,79 @@ and ends with exit code 130; --resume continues bit for bit. --workers changes n
 			if asJSON {
 				return a.json(result)
 			}
-			if result.Eval == nil {
-				a.printf("checkpoint %s\n", result.Checkpoint)
-				return nil
-			}
-			a.printf("\n")
-			if err := result.Eval.WriteTable(a.stdout); err != nil {
-				return err
-			}
-			a.printf("\nThe agent is %s, the best checkpoint on the validation windows.\n", result.Checkpoint)
-			return nil
+			return a.trained(result)
 		},
 	}
 	f := c.Flags()
 	src.flags(c, "quickstart")
 	f.StringVar(&opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
 	f.StringVar(&resume, "resume", "", "continue the run in `DIR`")
+	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, --seed and those that follow")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "leave out the comparison at the end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c
+}
+
+// trained prints what a run ended with.
+func (a *app) trained(r *experiments.TrainResult) error {
+	if r.Eval == nil {
+		a.printf("checkpoint %s\n", r.Checkpoint)
+		return nil
+	}
+	a.printf("\n")
+	if err := r.Eval.WriteTable(a.stdout); err != nil {
+		return err
+	}
+	a.printf("\nThe agent is %s, the best checkpoint of the validations.\n", r.Checkpoint)
+	return nil
+}
+
+// trainConfig is the configuration of a new run, or of the one to resume, and puts into opt where it lies.
+func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *experiments.TrainOptions) (experiments.Config, error) {
+	if !c.Flags().Changed("resume") {
+		cfg, err := s.config(c)
+		if err == nil && opt.RunDir == "" {
+			opt.RunDir = experiments.DefaultRunDir(cfg.Name, opt.Now())
+		}
+		return cfg, err
+	}
+	if resume == "" {
+		return experiments.Config{}, mistake(`--resume: got "", want the directory of a run`)
+	}
+	if name := s.changed(c, "config", "trace", "format", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
+		return experiments.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
+	}
+	opt.Resume, opt.RunDir = true, resume
+	cfg, err := experiments.ReadRunConfig(resume)
+	if err == nil {
+		err = s.kernelsTo(c, &cfg)
+	}
+	if err == nil {
+		err = s.override(&cfg)
+	}
+	return cfg, err
+}
+
+// seedsOf is the number of seeds to train side by side, 0 = a single run. A folder that is resumed knows its own.
+func seedsOf(c *cobra.Command, seeds int, opt *experiments.TrainOptions) (int, error) {
+	given := c.Flags().Changed("seeds")
+	if given && seeds < 1 {
+		return 0, mistake("--seeds: got %d, want 1 or more", seeds)
+	}
+	if !opt.Resume {
+		return seeds, nil
+	}
+	had, err := experiments.SeedsOf(opt.RunDir)
+	if err == nil && given && seeds != had {
+		if had == 0 {
+			return 0, mistake("--seeds: %s holds a single run", opt.RunDir)
+		}
+		return 0, mistake("--seeds: got %d, want the %d that %s began with", seeds, had, opt.RunDir)
+	}
+	return had, err
 }
 
 // progress shows how a run goes: a bar on a terminal, else plain lines.
@@ -163,7 +216,7 @@ func meanReturn(v float64) string {
 	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
-func (p *progress) best(step int64, jct float64, best bool) {
+func (p *progress) best(step int64, score string, best bool) {
 	mark := ""
 	if best {
 		mark = "  (best so far)"
@@ -171,7 +224,7 @@ func (p *progress) best(step int64, jct float64, best bool) {
 	if p.bar != nil {
 		_ = p.bar.Clear() // it is drawn again at the next tick
 	}
-	p.say("step %8d  validation windows: typical JCT %s%s", step, experiments.Hours(jct), mark)
+	p.say("step %8d  %s%s", step, score, mark)
 }
 
 func (p *progress) game(done, all int) {

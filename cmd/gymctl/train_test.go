@@ -118,6 +118,11 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--tags wandb", `--tags: got "wandb", want sb3 or cleanrl`},
 		{"--workers 0", "--workers: got 0, want 1 or more"},
 		{"--seed x", "--seed"},
+		{"--seeds 0", "--seeds: got 0, want 1 or more"},
+		{"--kernels sse", `--kernels: set "sse" is unknown, want one of auto, avx512, avx2, portable`},
+		{"--kernels avx5", `did you mean avx512?`},
+		{"--set kernels=sse", `kernels: got "sse", want one of auto, `},
+		{"--set eval.episodes=5", "eval.episodes: got 5, want nothing: JobSelect-v1 is judged on windows"},
 		{"--run-dir run", "run holds a run already|--resume run"},
 		{"--run-dir jobs.csv", "jobs.csv"},
 		{"--run-dir jobs.csv/run", "jobs.csv"},
@@ -136,6 +141,11 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--resume jobs.csv", "jobs.csv"},
 		{"--resume=", "--resume"},
 		{"--resume run --seed 2", "--seed does not go with --resume"},
+		{"--resume run --seeds 2", "--seeds: run holds a single run"},
+		{"-c cartpole-ppo --trace jobs.csv", "--trace: CartPole-v1 has no workload and no cluster"},
+		{"-c cartpole-ppo --cluster 2x8", "--cluster: CartPole-v1 has no workload and no cluster"},
+		{"-c cartpole-ppo --set env.load=2", "env.load: got 2, want nothing: CartPole-v1 has no settings"},
+		{"-c cartpole-ppo --set env.id=CartPole", "env.id: got |did you mean CartPole-v1?"},
 		{"--resume run --sort", "--sort does not go with --resume"},
 		{"--resume run --run-dir run", "--run-dir does not go with --resume"},
 		{"--resume run --set env.load=2", "env: |run"},
@@ -163,7 +173,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 // The keys that the documents of train and eval are documented with, in order.
 var (
 	evalKeys = evaluationKeys("")
-	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s checkpoint eval"), evaluationKeys("eval.")...)
+	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s kernels checkpoint eval"), evaluationKeys("eval.")...)
 )
 
 func evaluationKeys(prefix string) []string {
@@ -338,16 +348,19 @@ func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 // Their examples take minutes; what can be wrong with them is a flag or a value.
 func TestExamplesOfTrainAndEvalCanBeRead(t *testing.T) {
 	for _, c := range commands() {
-		if c.Name() != "train" && c.Name() != "eval" {
+		if c.Name() != "train" && c.Name() != "eval" && c.Name() != "sweep" {
 			continue
 		}
 		lines := 0
 		for line := range strings.Lines(c.Example) {
 			words := strings.Fields(line)
-			if len(words) < 2 || words[0] != "gymctl" || words[1] != c.Name() {
+			if len(words) < 2 || words[0] != "gymctl" || words[1] != c.Name() && c.Name() != "sweep" {
 				t.Fatalf("%q is no example of %s", line, c.Name())
 			}
 			lines++
+			if words[1] != c.Name() {
+				continue // what comes after a sweep
+			}
 			fresh := find(t, c.Name())
 			if err := fresh.ParseFlags(words[2:]); err != nil || fresh.Flags().NArg() != 0 {
 				t.Errorf("%q: %v, arguments %v", line, err, fresh.Flags().Args())

@@ -99,3 +99,19 @@ func reluGrad(dst, y, dy []float32) {
 		dst[i] = math.Float32frombits(math.Float32bits(dy[i]) & positive)
 	}
 }
+
+// Add sets dst[i] = a[i] + b[i]. dst may be either.
+func Add[T Float](dst, a, b []T) {
+	if d, ok := f32(dst); ok {
+		active.add(d, as32(a), as32(b))
+		return
+	}
+	add(dst, a, b)
+}
+
+func add[T Float](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] + b[i]
+	}
+}

@@ -32,7 +32,7 @@ func (g *Conv) Check() error {
 	return nil
 }
 
-// Tiles reports whether the patches in order are the image itself: then Im2Col would only copy.
+// Tiles reports whether the patches in order are the image itself: then convolving is one product.
 func (g *Conv) Tiles() bool {
 	if g.PH != 0 || g.PW != 0 {
 		return false
@@ -43,16 +43,8 @@ func (g *Conv) Tiles() bool {
 	return g.KH == 1 && g.SH == 1 && g.KW == g.SW && g.W%g.KW == 0 // pieces of rows
 }
 
-// Im2Col writes the patches of images src [rows, H, W, C] to dst [rows, OutH, OutW, KH, KW, C], zeros where a
+// im2Col writes the patches of images src [rows, H, W, C] to dst [rows, OutH, OutW, KH, KW, C], zeros where a
 // patch reaches over the border. A convolution is then one matrix product.
-func Im2Col[T Float](dst, src []T, rows int, g *Conv) {
-	if d, ok := f32(dst); ok {
-		active.im2Col(d, as32(src), rows, g)
-		return
-	}
-	im2Col(dst, src, rows, g)
-}
-
 func im2Col[T Float](dst, src []T, rows int, g *Conv) {
 	oh, ow, line, run := g.OutH(), g.OutW(), g.W*g.C, g.KW*g.C
 	at := 0
@@ -97,16 +89,8 @@ func move[T Float](d, s []T) {
 	}
 }
 
-// Col2Im is the transpose of Im2Col: it adds the patches src back to images dst, which it clears first. A pixel's
+// col2Im is the transpose of im2Col: it adds the patches src back to images dst, which it clears first. A pixel's
 // sum runs over positions in order.
-func Col2Im[T Float](dst, src []T, rows int, g *Conv) {
-	if d, ok := f32(dst); ok {
-		active.col2Im(d, as32(src), rows, g)
-		return
-	}
-	col2Im(dst, src, rows, g)
-}
-
 func col2Im[T Float](dst, src []T, rows int, g *Conv) {
 	oh, ow, line, run := g.OutH(), g.OutW(), g.W*g.C, g.KW*g.C
 	clear(dst[:rows*g.H*line])

@@ -94,7 +94,7 @@ func TestIm2ColAndItsTranspose(t *testing.T) {
 			img := noise[float64](r, rows*g.H*g.W*g.C)
 			n := rows * g.OutH() * g.OutW() * g.Patch()
 			cols := noise[float64](r, n)
-			Im2Col(cols, img, rows, &g)
+			im2Col(cols, img, rows, &g)
 			at := 0
 			for b := 0; b < rows; b++ {
 				for y := 0; y < g.OutH(); y++ {
@@ -122,10 +122,10 @@ func TestIm2ColAndItsTranspose(t *testing.T) {
 			if same := equalSlices(cols, img); g.Tiles() && !same || same && !g.Tiles() && g.PH+g.PW == 0 {
 				t.Errorf("Tiles() = %v, patches equal the image: %v", g.Tiles(), same)
 			}
-			// <Im2Col(img), d> = <img, Col2Im(d)> for every d: what a transpose is.
+			// <im2Col(img), d> = <img, col2Im(d)> for every d: what a transpose is.
 			d := noise[float64](r, n)
 			back := noise[float64](r, len(img))
-			Col2Im(back, d, rows, &g)
+			col2Im(back, d, rows, &g)
 			left, right := 0.0, 0.0
 			for i := range d {
 				left += cols[i] * d[i]
@@ -209,9 +209,6 @@ func TestRowKernels(t *testing.T) {
 	}
 	if s := SumSquares([]float32{1, 2, 3, 4, 5, 6}); s != 91 {
 		t.Errorf("sum of squares %v, want 91", s)
-	}
-	if Set() != "portable" {
-		t.Errorf("set %q, want portable", Set())
 	}
 }
 

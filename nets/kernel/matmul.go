@@ -173,8 +173,13 @@ func axpy1x8[T Float](c, b0, b1, b2, b3, b4, b5, b6, b7 []T, x0, x1, x2, x3, x4,
 }
 
 func matMulTN[T Float](c, a, b []T, m, n, k int) {
+	clear(c[:k*n])
+	addMatMulTN(c, a, b, m, n, k)
+}
+
+// addMatMulTN is matMulTN that adds to c.
+func addMatMulTN[T Float](c, a, b []T, m, n, k int) {
 	c = c[:k*n]
-	clear(c)
 	p := 0
 	for ; p+4 <= m; p += 4 { // four rows of a and b update all of c
 		a0, a1, a2, a3 := a[p*k:(p+1)*k], a[(p+1)*k:(p+2)*k], a[(p+2)*k:(p+3)*k], a[(p+3)*k:(p+4)*k]

@@ -27,7 +27,7 @@ func sizes() [][3]int {
 			}
 		}
 	}
-	return append(all, [3]int{33, 65, 70})
+	return append(all, [3]int{33, 65, 70}, [3]int{28, 70, 270}, [3]int{25, 33, 130}, [3]int{33, 20, 257})
 }
 
 // The definition, term by term in float64.
@@ -58,7 +58,7 @@ func close64[T Float](t *testing.T, what string, got []T, want []float64, tol fl
 }
 
 func TestProductsEqualTheirDefinition(t *testing.T) {
-	t.Run("float32", func(t *testing.T) { products[float32](t, 2e-5) })
+	eachSet(t, func(t *testing.T) { products[float32](t, 2e-5) })
 	t.Run("float64", func(t *testing.T) { products[float64](t, 1e-13) })
 }
 
@@ -103,7 +103,9 @@ func products[T Float](t *testing.T, tol float64) {
 	}
 }
 
-func TestARowsBitsDoNotDependOnTheOtherRows(t *testing.T) {
+func TestARowsBitsDoNotDependOnTheOtherRows(t *testing.T) { eachSet(t, rowsBits) }
+
+func rowsBits(t *testing.T) {
 	r := rng.Stream(2, "rows")
 	for _, s := range sizes() {
 		m, n, k := s[0], s[1], s[2]
@@ -146,52 +148,35 @@ func TestShortSlicesPanic(t *testing.T) {
 	MatMul(make([]float32, 6), make([]float32, 5), make([]float32, 6), nil, 2, 3, 3, Identity)
 }
 
-func TestKernelsDoNotAllocate(t *testing.T) {
+func TestKernelsDoNotAllocate(t *testing.T) { eachSet(t, noAllocations) }
+
+func noAllocations(t *testing.T) {
 	x := make([]float32, 64*64)
 	y := make([]float32, 64*64)
 	z := make([]float32, 64*64)
 	s := make([]float32, 64*64)
 	g := Conv{H: 8, W: 8, C: 1, KH: 3, KW: 3, SH: 1, SW: 1}
+	room := make([]float32, g.Scratch(8))
 	step := AdamStep{Beta1: 0.9, Beta2: 0.999, Rest1: 0.1, Rest2: 0.001, Rate: 1e-3, Root: 1, Eps: 1e-8}
 	for name, f := range map[string]func(){
-		"MatMul":     func() { MatMul(z, x, y, s, 16, 16, 16, Tanh) },
-		"MatMulTN":   func() { MatMulTN(z, x, y, 16, 16, 16) },
-		"MatMulNT":   func() { MatMulNT(z, x, y, 16, 16, 16, s) },
-		"ColSums":    func() { ColSums(z, x, 16, 16) },
-		"ActGrad":    func() { ActGrad(z, x, y, ReLU) },
-		"Exp":        func() { Exp(z, x) },
-		"LogSoftmax": func() { LogSoftmax(z, x, y, 16, 16) },
-		"Im2Col":     func() { Im2Col(z, x, 4, &g) },
-		"Col2Im":     func() { Col2Im(z, x, 4, &g) },
-		"Adam":       func() { Adam(x, y, z, s, step) },
-		"SumSquares": func() { SumSquares(x) },
-		"AddRows":    func() { AddRows(z, x, y, 8, 8, 8, ReLU) },
-		"Duel":       func() { Duel(z, x, y, s, 8, 8) },
-		"LayerNorm":  func() { LayerNorm(z, x, y, s, 8, 8) },
+		"MatMul":        func() { MatMul(z, x, y, s, 16, 16, 16, Tanh) },
+		"MatMulTN":      func() { MatMulTN(z, x, y, 16, 16, 16) },
+		"MatMulNT":      func() { MatMulNT(z, x, y, 16, 16, 16, s) },
+		"ColSums":       func() { ColSums(z, x, 16, 16) },
+		"ActGrad":       func() { ActGrad(z, x, y, ReLU) },
+		"Exp":           func() { Exp(z, x) },
+		"LogSoftmax":    func() { LogSoftmax(z, x, y, 16, 16) },
+		"Convolve":      func() { Convolve(z, x, y, s, 4, 8, &g, ReLU, room) },
+		"ConvolveGradW": func() { ConvolveGradW(z, x, y, 4, 8, &g, room) },
+		"ConvolveGradX": func() { ConvolveGradX(z, x, y, s, 4, 8, &g, ReLU, room) },
+		"Adam":          func() { Adam(x, y, z, s, step) },
+		"SumSquares":    func() { SumSquares(x) },
+		"AddRows":       func() { AddRows(z, x, y, 8, 8, 8, ReLU) },
+		"Duel":          func() { Duel(z, x, y, s, 8, 8) },
+		"LayerNorm":     func() { LayerNorm(z, x, y, s, 8, 8) },
 	} {
 		if n := testing.AllocsPerRun(10, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
-		}
-	}
-}
-
-func BenchmarkMatMul(b *testing.B) {
-	for _, s := range [][3]int{{256, 64, 64}, {256, 64, 128}, {256, 64, 256}, {64, 64, 128}, {64, 8, 64}, {64, 1, 64}, {1, 64, 128}, {8640, 16, 16}} {
-		m, n, k := s[0], s[1], s[2]
-		x, y, z := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)
-		d, w, t := make([]float32, m*n), make([]float32, k*n), make([]float32, k*n)
-		for name, f := range map[string]func(){
-			"NN": func() { MatMul(z, x, y, nil, m, n, k, Identity) },
-			"TN": func() { MatMulTN(w, x, d, m, n, k) },
-			"NT": func() { MatMulNT(x, d, w, m, k, n, t) },
-		} {
-			b.Run(fmt.Sprintf("%s/m%d-n%d-k%d", name, m, n, k), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					f()
-				}
-				b.ReportMetric(float64(2*m*n*k)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
-			})
 		}
 	}
 }

@@ -1,6 +1,11 @@
 package kernel
 
-import "golang.org/x/exp/constraints"
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/exp/constraints"
+)
 
 // Float is the element type: float32 for work, float64 for checking gradients.
 type Float interface{ constraints.Float }
@@ -16,8 +21,11 @@ type set struct {
 	actGrad    func(dst, y, dy []float32, act Act)
 	exp        func(dst, src []float32)
 	logSoftmax func(dst, src, mask []float32, m, n int)
-	im2Col     func(dst, src []float32, rows int, g *Conv)
-	col2Im     func(dst, src []float32, rows int, g *Conv)
+	convolve   func(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32)
+	convGradW  func(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32)
+	convGradX  func(dx, dy, w, y []float32, rows, filters int, g *Conv, act Act, scratch []float32)
+	add        func(dst, a, b []float32)
+	scale      func(x []float32, by float32)
 	adam       func(p, g, m, v []float32, s AdamStep)
 	sumSquares func(x []float32) float64
 }
@@ -32,17 +40,51 @@ var portable = set{
 	actGrad:    actGrad[float32],
 	exp:        expAll[float32],
 	logSoftmax: logSoftmax[float32],
-	im2Col:     im2Col[float32],
-	col2Im:     col2Im[float32],
+	convolve:   convolve[float32],
+	convGradW:  convGradW[float32],
+	convGradX:  convGradX[float32],
+	add:        add[float32],
+	scale:      scale,
 	adam:       adam,
 	sumSquares: sumSquares,
 }
 
-var active = &portable
+// sets are those that this machine can run, the fastest first.
+var sets = append(fast(), &portable)
+
+var active = sets[0]
 
 // Set names the implementation in use. Sets differ in the last bits of their results, so logs and checkpoints
 // name the one they come from.
 func Set() string { return active.name }
+
+// Sets are the names of those that this machine can run, the fastest first.
+func Sets() []string {
+	var names []string
+	for _, s := range sets {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Auto is the name under which Use takes the fastest.
+const Auto = "auto"
+
+// Use takes the set of that name, or the fastest for Auto. It is called before anything is computed, and not while
+// something is.
+func Use(name string) error {
+	if name == Auto {
+		active = sets[0]
+		return nil
+	}
+	for _, s := range sets {
+		if s.name == name {
+			active = s
+			return nil
+		}
+	}
+	return fmt.Errorf("kernel: set %q, want %s or one that this machine can run: %s", name, Auto, strings.Join(Sets(), ", "))
+}
 
 // f32 is x as a []float32, and whether it is one.
 func f32[T Float](x []T) ([]float32, bool) {

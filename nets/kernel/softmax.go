@@ -18,29 +18,45 @@ func LogSoftmax[T Float](dst, src, mask []T, m, n int) {
 }
 
 func logSoftmax[T Float](dst, src, mask []T, m, n int) {
+	shifted(dst, src, mask, m, n)
 	for i := 0; i < m; i++ {
-		d, s := dst[i*n:(i+1)*n], src[i*n:(i+1)*n]
-		copy(d, s)
-		if mask != nil {
-			for j, legal := range mask[i*n : (i+1)*n] {
-				if legal == 0 {
-					d[j] = MaskedLogit
-				}
+		d := dst[i*n : (i+1)*n]
+		var sum T
+		for _, x := range d {
+			sum += exp(x)
+		}
+		normalise(d, sum)
+	}
+}
+
+// shifted sets dst to src after masking, each row less its largest logit: that keeps the digits of the rest, whatever
+// its size.
+func shifted[T Float](dst, src, mask []T, m, n int) {
+	copy(dst[:m*n], src)
+	if mask != nil {
+		for j, legal := range mask[:m*n] {
+			if legal == 0 {
+				dst[j] = MaskedLogit
 			}
 		}
+	}
+	for i := 0; i < m; i++ {
+		d := dst[i*n : (i+1)*n]
 		top := d[0]
 		for _, x := range d[1:] {
-			top = max(top, x)
+			if x > top || x != x {
+				top = x
+			}
 		}
-		// Taking off the largest logit first keeps the digits of the rest, whatever its size.
-		var sum T
-		for j, x := range d {
-			d[j] = x - top
-			sum += exp(d[j])
-		}
-		norm := T(math.Log(float64(sum)))
 		for j := range d {
-			d[j] -= norm
+			d[j] -= top
 		}
+	}
+}
+
+func normalise[T Float](x []T, sum T) {
+	norm := T(math.Log(float64(sum)))
+	for j := range x {
+		x[j] -= norm
 	}
 }

@@ -12,23 +12,41 @@ import (
 	"clustergym/nets/tape"
 )
 
-// ActorCritic is a policy over a discrete set of actions with an estimate of the state's value. Its layers are
-// initialised orthogonally, hidden ones with gain sqrt 2, the policy's head with 0.01, the value's with 1, biases 0.
-// With Config.Separate the parameters are called "actor.…" and "critic.…".
+// ActorCritic is a policy with an estimate of the state's value. Its layers are initialised orthogonally, hidden ones
+// with gain sqrt 2, the policy's head with 0.01, the value's with 1, biases 0. With Config.Separate the parameters are
+// called "actor.…" and "critic.…".
 type ActorCritic struct {
 	p       *plan
 	actions int
+	logStd  int // parameter, -1 = none
 }
 
 // NewActorCritic builds the network for the given observation and number of actions, initialised from r. Errors
 // name every key of cfg that does not fit.
 func NewActorCritic(cfg Config, in Input, actions int, r *rand.Rand) (*ActorCritic, error) {
-	b, err := planActorCritic(cfg, in, actions)
+	return NewActorCriticOf(cfg, in, op.Distribution{Sizes: []int{actions}}, 0, r)
+}
+
+// NewActorCriticOf is NewActorCritic for a policy of any form. Normal distributions begin with the given logarithm of
+// their deviation, which is a parameter, "log_std", and the same for every observation.
+func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r *rand.Rand) (*ActorCritic, error) {
+	if cfg.Head == "slots" && (len(d.Sizes) != 1 || d.Dims > 0) {
+		return nil, fmt.Errorf("model: head slots for %d factors and %d numbers, want one factor alone", len(d.Sizes), d.Dims)
+	}
+	b, err := planActorCritic(cfg, in, d.Head())
 	if err != nil {
 		return nil, err
 	}
+	m := &ActorCritic{p: b.plan, actions: d.Head(), logStd: -1}
+	if d.Dims > 0 {
+		name := "log_std"
+		if cfg.Separate {
+			name = "actor." + name
+		}
+		m.logStd = b.param(name, constant(float32(logStd)), d.Dims)
+	}
 	b.allocate(r)
-	return &ActorCritic{p: b.plan, actions: actions}, nil
+	return m, nil
 }
 
 // planActorCritic is the network without its parameters' memory.
@@ -58,11 +76,29 @@ func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 // all its Forwards and programs read them.
 func (m *ActorCritic) Params() *nets.Params { return m.p.params }
 
-// Actions is the number of actions.
+// Actions is the width of the policy's head: the number of actions, or of logits and means.
 func (m *ActorCritic) Actions() int { return m.actions }
 
+// LogStd are the logarithms of the deviations of normal distributions, nil without any. They belong to Params.
+func (m *ActorCritic) LogStd() []float32 {
+	if m.logStd < 0 {
+		return nil
+	}
+	return m.p.params.Views[m.logStd].Data
+}
+
+// LogStdNode is LogStd in a graph, nil without any.
+func (m *ActorCritic) LogStdNode(b *tape.Builder) *gorgonia.Node {
+	if m.logStd < 0 {
+		return nil
+	}
+	return b.Param(&m.p.params.Views[m.logStd])
+}
+
 // Clone is the same network with its own copy of the parameters.
-func (m *ActorCritic) Clone() *ActorCritic { return &ActorCritic{p: m.p.clone(), actions: m.actions} }
+func (m *ActorCritic) Clone() *ActorCritic {
+	return &ActorCritic{p: m.p.clone(), actions: m.actions, logStd: m.logStd}
+}
 
 // Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
 // buffers: one for each goroutine.

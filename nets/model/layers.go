@@ -68,29 +68,10 @@ type conv struct {
 	act     kernel.Act
 }
 
-// convRows is how many images' patches are laid out at a time, so that they are still in the cache for the product.
-const convRows = 4
-
-func (l *conv) scratch() int {
-	if l.c.Tiles() {
-		return 0
-	}
-	return convRows * l.c.OutH() * l.c.OutW() * l.c.Patch()
-}
+func (l *conv) scratch() int { return l.c.Scratch(l.filters) }
 
 func (l *conv) run(f *forward, n int) {
-	x, y, w, b := f.val(l.in, n), f.val(l.out, n), f.param(l.w), f.param(l.b)
-	pos, patch := l.c.OutH()*l.c.OutW(), l.c.Patch()
-	if l.c.Tiles() {
-		kernel.MatMul(y, x, w, b, n*pos, l.filters, patch, l.act)
-		return
-	}
-	img := l.c.H * l.c.W * l.c.C
-	for i := 0; i < n; i += convRows {
-		m := min(convRows, n-i)
-		kernel.Im2Col(f.scratch, x[i*img:], m, &l.c)
-		kernel.MatMul(y[i*pos*l.filters:], f.scratch, w, b, m*pos, l.filters, patch, l.act)
-	}
+	kernel.Convolve(f.val(l.out, n), f.val(l.in, n), f.param(l.w), f.param(l.b), n, l.filters, &l.c, l.act, f.scratch)
 }
 
 func (l *conv) node(g *grapher) *gorgonia.Node {

@@ -21,8 +21,9 @@ func (g Geometry) Conv(h, w, c int) kernel.Conv {
 }
 
 // Conv2D is act(x * w + b) for images x [N, H, W, C], filters w [KH, KW, C, F] and b [F], or nil for none; the
-// result is [N, OH, OW, F]. The whole batch is one matrix product over patches; where the patches in order are
-// the image itself (kernel = stride over whole rows, or over pieces of one row) nothing is copied for it.
+// result is [N, OH, OW, F]. It is a matrix product over patches, of a few images at a time; where the patches in order
+// are the image itself (kernel = stride over whole rows, or over pieces of one row) nothing is copied for it, and the
+// whole batch is one product.
 func Conv2D(x, w, b *gorgonia.Node, geom Geometry, act Act) *gorgonia.Node {
 	xs, ws := shape("conv", x, 4), shape("conv", w, 4)
 	g := geom.Conv(xs[1], xs[2], xs[3])
@@ -30,38 +31,68 @@ func Conv2D(x, w, b *gorgonia.Node, geom Geometry, act Act) *gorgonia.Node {
 		panic(err)
 	}
 	need(ws[0] == g.KH && ws[1] == g.KW && ws[2] == g.C, "conv: filters %q have shape %v, want [%d %d %d F]", w.Name(), ws, g.KH, g.KW, g.C)
-	rows := xs[0] * g.OutH() * g.OutW()
-	var patches *gorgonia.Node
-	if g.Tiles() {
-		patches = Reshape(x, rows, g.Patch())
-	} else {
-		patches = im2Col(x, g)
+	n, filters, room := xs[0], ws[3], g.Scratch(ws[3])
+	in := []*gorgonia.Node{x, w}
+	diff := []bool{true, true}
+	if b != nil {
+		bs := shape("conv", b, 1)
+		need(bs[0] == filters, "conv: bias %q has shape %v, filters %v", b.Name(), bs, ws)
+		in, diff = append(in, b), append(diff, true)
 	}
-	y := Dense(patches, Reshape(w, g.Patch(), ws[3]), b, act)
-	return Reshape(y, xs[0], g.OutH(), g.OutW(), ws[3])
-}
-
-func im2Col(x *gorgonia.Node, g kernel.Conv) *gorgonia.Node {
-	n := x.Shape()[0]
 	return apply(spec{
-		name: fmt.Sprintf("im2col %v", g),
-		out:  tensor.Shape{n * g.OutH() * g.OutW(), g.Patch()},
-		diff: []bool{true},
+		name:    fmt.Sprintf("conv %v %v", g, act),
+		out:     tensor.Shape{n, g.OutH(), g.OutW(), filters},
+		scratch: room,
+		diff:    diff,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			return gorgonia.Nodes{col2Im(grad, n, g)}
+			d := actGrad(out, grad, act)
+			gs := gorgonia.Nodes{
+				convGradX(d, in[1], nil, xs, filters, g, Identity),
+				apply(spec{name: fmt.Sprintf("conv-dw %v", g), out: ws, scratch: room},
+					runConvGradW[float32](n, filters, g), runConvGradW[float64](n, filters, g), in[0], d),
+			}
+			if len(in) == 3 {
+				gs = append(gs, colSums(Reshape(d, n*g.OutH()*g.OutW(), filters)))
+			}
+			return gs
 		},
-	}, runIm2Col[float32](n, g), runIm2Col[float64](n, g), x)
+	}, runConv[float32](n, filters, g, act), runConv[float64](n, filters, g, act), in...)
 }
 
-func runIm2Col[T kernel.Float](n int, g kernel.Conv) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) { kernel.Im2Col(out, in[0], n, &g) }
+func runConv[T kernel.Float](n, filters int, g kernel.Conv, act Act) runFunc[T] {
+	return func(out []T, in [][]T, scratch []T) {
+		var bias []T
+		if len(in) == 3 {
+			bias = in[2]
+		}
+		kernel.Convolve(out, in[0], in[1], bias, n, filters, &g, act, scratch)
+	}
 }
 
-func col2Im(d *gorgonia.Node, n int, g kernel.Conv) *gorgonia.Node {
-	return apply(spec{name: fmt.Sprintf("col2im %v", g), out: tensor.Shape{n, g.H, g.W, g.C}},
-		runCol2Im[float32](n, g), runCol2Im[float64](n, g), d)
+// convGradX is the gradient of the images, of shape xs; with x, values of the activation act, before that.
+func convGradX(d, w, x *gorgonia.Node, xs tensor.Shape, filters int, g kernel.Conv, act Act) *gorgonia.Node {
+	in := []*gorgonia.Node{d, w}
+	s := spec{name: fmt.Sprintf("conv-dx %v %v", g, act), out: xs, scratch: g.Scratch(filters)}
+	if x != nil {
+		in = append(in, x)
+	} else {
+		s.before = func(in gorgonia.Nodes, x *gorgonia.Node, act Act) *gorgonia.Node {
+			return convGradX(in[0], in[1], x, xs, filters, g, act)
+		}
+	}
+	return apply(s, runConvGradX[float32](xs[0], filters, g, act), runConvGradX[float64](xs[0], filters, g, act), in...)
 }
 
-func runCol2Im[T kernel.Float](n int, g kernel.Conv) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) { kernel.Col2Im(out, in[0], n, &g) }
+func runConvGradX[T kernel.Float](n, filters int, g kernel.Conv, act Act) runFunc[T] {
+	return func(out []T, in [][]T, scratch []T) {
+		var x []T
+		if len(in) == 3 {
+			x = in[2]
+		}
+		kernel.ConvolveGradX(out, in[0], in[1], x, n, filters, &g, act, scratch)
+	}
+}
+
+func runConvGradW[T kernel.Float](n, filters int, g kernel.Conv) runFunc[T] {
+	return func(out []T, in [][]T, scratch []T) { kernel.ConvolveGradW(out, in[0], in[1], n, filters, &g, scratch) }
 }

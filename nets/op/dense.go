@@ -67,6 +67,17 @@ func actGrad(y, dy *gorgonia.Node, act Act) *gorgonia.Node {
 	if act == Identity {
 		return dy
 	}
+	from := dy
+	for {
+		o, ok := from.Op().(*Op)
+		if ok && o.before != nil {
+			return Reshape(o.before(inputs(from), Reshape(y, from.Shape()...), act), y.Shape()...)
+		}
+		if !ok || !o.view {
+			break
+		}
+		from = inputs(from)[0]
+	}
 	return apply(spec{name: fmt.Sprintf("actgrad %v", act), out: y.Shape()},
 		runActGrad[float32](act), runActGrad[float64](act), y, dy)
 }
@@ -89,12 +100,22 @@ func runMatMulTN[T kernel.Float](m, n, k int) runFunc[T] {
 // matMulNT is a·bᵀ for a [m, k], b [n, k].
 func matMulNT(a, b *gorgonia.Node) *gorgonia.Node {
 	m, k, n := a.Shape()[0], a.Shape()[1], b.Shape()[0]
-	return apply(spec{name: "matmul-nt", out: tensor.Shape{m, n}, scratch: n * k},
-		runMatMulNT[float32](m, n, k), runMatMulNT[float64](m, n, k), a, b)
+	return apply(spec{
+		name: "matmul-nt", out: tensor.Shape{m, n}, scratch: n * k,
+		before: func(in gorgonia.Nodes, y *gorgonia.Node, act Act) *gorgonia.Node {
+			return apply(spec{name: fmt.Sprintf("matmul-nt before %v", act), out: tensor.Shape{m, n}, scratch: n * k},
+				runMatMulNT[float32](m, n, k, act), runMatMulNT[float64](m, n, k, act), in[0], in[1], y)
+		},
+	}, runMatMulNT[float32](m, n, k, Identity), runMatMulNT[float64](m, n, k, Identity), a, b)
 }
 
-func runMatMulNT[T kernel.Float](m, n, k int) runFunc[T] {
-	return func(out []T, in [][]T, scratch []T) { kernel.MatMulNT(out, in[0], in[1], m, n, k, scratch) }
+func runMatMulNT[T kernel.Float](m, n, k int, act Act) runFunc[T] {
+	return func(out []T, in [][]T, scratch []T) {
+		kernel.MatMulNT(out, in[0], in[1], m, n, k, scratch)
+		if act != Identity {
+			kernel.ActGrad(out, in[2], out, act)
+		}
+	}
 }
 
 // colSums adds up the rows of x [m, n].

@@ -98,6 +98,9 @@ var gradCases = []struct {
 	{"conv over tiles", func(e *env) *gorgonia.Node {
 		return op.Conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 1, 3, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{1, 3}, Stride: [2]int{1, 3}}, op.Tanh)
 	}},
+	{"squared error", func(e *env) *gorgonia.Node {
+		return op.MSE(e.param("x", 4, 6), e.input("target", cell, 4, 6))
+	}},
 	{"layer norm", func(e *env) *gorgonia.Node {
 		return op.LayerNorm(e.param("x", 4, 6), e.param("gamma", 6), e.param("beta", 6))
 	}},

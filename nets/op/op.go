@@ -29,6 +29,10 @@ type runFunc[T kernel.Float] func(out []T, in [][]T, scratch []T)
 // gradFunc adds the nodes of the gradients with regard to the inputs, nil for those not differentiable.
 type gradFunc func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes
 
+// beforeFunc adds a node for what an operation computes, a gradient after the activation act whose values are y, taken
+// back before that activation in the same run.
+type beforeFunc func(in gorgonia.Nodes, y *gorgonia.Node, act Act) *gorgonia.Node
+
 // Op is one operation on inputs of fixed shapes. It is immutable, so programs on different goroutines may share it.
 type Op struct {
 	name    string // with all parameters: equal names and inputs mean equal results
@@ -41,6 +45,7 @@ type Op struct {
 	run64   runFunc[float64]
 	diff    []bool
 	grad    gradFunc
+	before  beforeFunc // nil = nothing better than computing it and then the activation's gradient
 	salt    int
 }
 
@@ -183,6 +188,7 @@ type spec struct {
 	view    bool
 	diff    []bool // nil = no input
 	grad    gradFunc
+	before  beforeFunc
 }
 
 // apply adds a node that applies an operation to in. Gorgonia merges nodes that it holds for equal; it judges by
@@ -190,7 +196,7 @@ type spec struct {
 // until the node really has the inputs asked for.
 func apply(s spec, r32 runFunc[float32], r64 runFunc[float64], in ...*gorgonia.Node) *gorgonia.Node {
 	o := &Op{name: s.name, out: s.out, dt: in[0].Dtype(), scratch: s.scratch, view: s.view, run32: r32, run64: r64,
-		diff: s.diff, grad: s.grad}
+		diff: s.diff, grad: s.grad, before: s.before}
 	for _, n := range in {
 		if n.Dtype() != o.dt {
 			panic(fmt.Errorf("op: %s: inputs of types %v and %v", s.name, o.dt, n.Dtype()))
@@ -222,6 +228,15 @@ func sameInputs(n *gorgonia.Node, in []*gorgonia.Node) bool {
 		}
 	}
 	return !it.Next()
+}
+
+// inputs returns the nodes that n is computed from, in order.
+func inputs(n *gorgonia.Node) gorgonia.Nodes {
+	var in gorgonia.Nodes
+	for it := n.Graph().From(n.ID()); it.Next(); {
+		in = append(in, it.Node().(*gorgonia.Node))
+	}
+	return in
 }
 
 // shape returns n's shape after checking its number of dimensions.

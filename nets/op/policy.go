@@ -21,7 +21,7 @@ func MaskedLogSoftmax(logits, mask *gorgonia.Node) *gorgonia.Node {
 		diff: diff,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			args := append([]*gorgonia.Node{out, grad}, in[1:]...)
-			d := apply(spec{name: "logsoftmax-grad", out: s, scratch: s[1]},
+			d := apply(spec{name: "logsoftmax-grad", out: s, scratch: s[0] * s[1]},
 				runLogSoftmaxGrad[float32](s[0], s[1]), runLogSoftmaxGrad[float64](s[0], s[1]), args...)
 			return gorgonia.Nodes{d, nil}[:len(in)]
 		},
@@ -52,12 +52,12 @@ func runLogSoftmax[T kernel.Float](n, a int) runFunc[T] {
 
 // runLogSoftmaxGrad: d logit = d logp - p·sum(d logp), and 0 where illegal.
 func runLogSoftmaxGrad[T kernel.Float](n, a int) runFunc[T] {
-	return func(out []T, in [][]T, p []T) {
-		p = p[:a]
+	return func(out []T, in [][]T, all []T) {
+		all = all[:n*a]
+		kernel.Exp(all, in[0][:n*a])
 		mask := maskOf(in, 2)
 		for i := 0; i < n; i++ {
-			lp, d, o := in[0][i*a:(i+1)*a], in[1][i*a:(i+1)*a], out[i*a:(i+1)*a]
-			kernel.Exp(p, lp)
+			p, d, o := all[i*a:(i+1)*a], in[1][i*a:(i+1)*a], out[i*a:(i+1)*a]
 			var sum T
 			for _, v := range d {
 				sum += v
@@ -83,11 +83,11 @@ func Entropy(logp, mask *gorgonia.Node) *gorgonia.Node {
 	return apply(spec{
 		name:    "entropy",
 		out:     tensor.Shape{s[0]},
-		scratch: s[1],
+		scratch: s[0] * s[1],
 		diff:    diff,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			args := append([]*gorgonia.Node{in[0], grad}, in[1:]...)
-			d := apply(spec{name: "entropy-grad", out: s, scratch: s[1]},
+			d := apply(spec{name: "entropy-grad", out: s, scratch: s[0] * s[1]},
 				runEntropyGrad[float32](s[0], s[1]), runEntropyGrad[float64](s[0], s[1]), args...)
 			return gorgonia.Nodes{d, nil}[:len(in)]
 		},
@@ -95,12 +95,12 @@ func Entropy(logp, mask *gorgonia.Node) *gorgonia.Node {
 }
 
 func runEntropy[T kernel.Float](n, a int) runFunc[T] {
-	return func(out []T, in [][]T, p []T) {
-		p = p[:a]
+	return func(out []T, in [][]T, all []T) {
+		all = all[:n*a]
+		kernel.Exp(all, in[0][:n*a])
 		mask := maskOf(in, 1)
 		for i := 0; i < n; i++ {
-			lp := in[0][i*a : (i+1)*a]
-			kernel.Exp(p, lp)
+			p, lp := all[i*a:(i+1)*a], in[0][i*a:(i+1)*a]
 			var h T
 			for j, v := range lp {
 				if p[j] != 0 && (mask == nil || mask[i*a+j] != 0) {
@@ -114,12 +114,12 @@ func runEntropy[T kernel.Float](n, a int) runFunc[T] {
 
 // runEntropyGrad: d(-p·log p)/d log p = -p·(log p + 1), and 0 where the term was left out.
 func runEntropyGrad[T kernel.Float](n, a int) runFunc[T] {
-	return func(out []T, in [][]T, p []T) {
-		p = p[:a]
+	return func(out []T, in [][]T, all []T) {
+		all = all[:n*a]
+		kernel.Exp(all, in[0][:n*a])
 		mask := maskOf(in, 2)
 		for i := 0; i < n; i++ {
-			lp, o, d := in[0][i*a:(i+1)*a], out[i*a:(i+1)*a], in[1][i]
-			kernel.Exp(p, lp)
+			p, lp, o, d := all[i*a:(i+1)*a], in[0][i*a:(i+1)*a], out[i*a:(i+1)*a], in[1][i]
 			for j, v := range lp {
 				o[j] = 0
 				if p[j] != 0 && (mask == nil || mask[i*a+j] != 0) {

@@ -58,38 +58,49 @@ func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 	}
 	need(shape("ppo", x.Coef, 1)[0] == PPOCoefs, "ppo: %d coefficients, want %d", x.Coef.Shape()[0], PPOCoefs)
 	loss = apply(spec{
-		name: "ppo",
-		out:  tensor.ScalarShape(),
-		diff: []bool{true, true, true, false, false, false, false, false, false},
+		name:    "ppo",
+		out:     tensor.ScalarShape(),
+		scratch: n,
+		diff:    []bool{true, true, true, false, false, false, false, false, false},
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			gs := make(gorgonia.Nodes, len(in))
-			gs[0] = apply(spec{name: "ppo-dlogp", out: tensor.Shape{n}}, runPPOLogP[float32], runPPOLogP[float64], in[0], in[3], in[4], in[7], in[8], grad)
+			gs[0] = apply(spec{name: "ppo-dlogp", out: tensor.Shape{n}, scratch: n}, runPPOLogP[float32], runPPOLogP[float64], in[0], in[3], in[4], in[7], in[8], grad)
 			gs[1] = apply(spec{name: "ppo-dentropy", out: tensor.Shape{n}}, runPPOEntropy[float32], runPPOEntropy[float64], in[7], in[8], grad)
 			gs[2] = apply(spec{name: "ppo-dvalue", out: tensor.Shape{n}}, runPPOValue[float32], runPPOValue[float64], in[2], in[5], in[6], in[7], in[8], grad)
 			return gs
 		},
 	}, runPPO[float32], runPPO[float64], in...)
-	stats = apply(spec{name: "ppo-stats", out: tensor.Shape{PPOStats}}, runPPOStats[float32], runPPOStats[float64], in...)
+	stats = apply(spec{name: "ppo-stats", out: tensor.Shape{PPOStats}, scratch: n}, runPPOStats[float32], runPPOStats[float64], in...)
 	return loss, stats
 }
 
-func runPPO[T kernel.Float](out []T, in [][]T, _ []T) {
+func runPPO[T kernel.Float](out []T, in [][]T, ratio []T) {
 	var stats [PPOStats]T
-	runPPOStats(stats[:], in, nil)
+	runPPOStats(stats[:], in, ratio)
 	c := in[8]
 	out[0] = stats[PPOPolicyLoss] + c[PPOVFCoef]*stats[PPOValueLoss] - c[PPOEntCoef]*stats[PPOEntropy]
 }
 
-func runPPOStats[T kernel.Float](out []T, in [][]T, _ []T) {
+// ratios sets ratio to exp(logp - old).
+func ratios[T kernel.Float](ratio, logp, old []T) []T {
+	ratio = ratio[:len(logp)]
+	for i, x := range logp {
+		ratio[i] = x - old[i]
+	}
+	kernel.Exp(ratio, ratio)
+	return ratio
+}
+
+func runPPOStats[T kernel.Float](out []T, in [][]T, ratio []T) {
 	logp, ent, value, old, adv, ret, oldV, weight, c := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7], in[8]
 	clip, vfClip := c[PPOClip], c[PPOVFClip]
+	ratio = ratios(ratio, logp, old)
 	clear(out[:PPOStats])
 	for i, w := range weight {
 		if w == 0 { // whatever stands in a row that only fills up the batch
 			continue
 		}
-		lr := logp[i] - old[i]
-		r := kernel.Exp1(lr)
+		lr, r := logp[i]-old[i], ratio[i]
 		a := adv[i]
 		out[PPOPolicyLoss] += w * max(-a*r, -a*min(max(r, 1-clip), 1+clip))
 		e := value[i] - ret[i]
@@ -110,15 +121,16 @@ func runPPOStats[T kernel.Float](out []T, in [][]T, _ []T) {
 	}
 }
 
-func runPPOLogP[T kernel.Float](out []T, in [][]T, _ []T) {
+func runPPOLogP[T kernel.Float](out []T, in [][]T, ratio []T) {
 	logp, old, adv, weight, c, g := in[0], in[1], in[2], in[3], in[4], in[5][0]
 	clip := c[PPOClip]
+	ratio = ratios(ratio, logp, old)
 	for i, w := range weight {
 		out[i] = 0
 		if w == 0 {
 			continue
 		}
-		r := kernel.Exp1(logp[i] - old[i])
+		r := ratio[i]
 		a := adv[i]
 		if -a*r >= -a*min(max(r, 1-clip), 1+clip) { // not held back by the clip
 			out[i] = g * w * -a * r / c[PPODivisor]

@@ -54,19 +54,32 @@ func (a *Adam) Config() AdamConfig { return a.cfg }
 // Steps is the number of updates made so far.
 func (a *Adam) Steps() uint64 { return a.step }
 
+// minScale is the least scale whose square, times 1 - Beta2, float32 still holds with all digits.
+const minScale = 1e-12
+
 // Step makes one update of the parameters by the gradient g with learning rate lr, which a schedule may change
 // from step to step. g must have the parameters' layout, which is checked by size only; it is not changed.
-func (a *Adam) Step(g *nets.Params, lr float64) {
+func (a *Adam) Step(g *nets.Params, lr float64) { a.StepScaled(g, lr, 1) }
+
+// StepScaled is Step by scale·g, up to rounding, without a pass over g to scale it: clipping by ClipScale costs
+// nothing so. Only for a scale below minScale it multiplies g itself.
+func (a *Adam) StepScaled(g *nets.Params, lr, scale float64) {
 	if len(g.Data) != len(a.p.Data) {
 		panic(fmt.Sprintf("optim: gradient of %d elements for %d parameters", len(g.Data), len(a.p.Data)))
+	}
+	if scale < minScale {
+		for i := range g.Data {
+			g.Data[i] *= float32(scale)
+		}
+		scale = 1
 	}
 	a.step++
 	t := float64(a.step)
 	s := kernel.AdamStep{
 		Beta1: float32(a.cfg.Beta1),
 		Beta2: float32(a.cfg.Beta2),
-		Rest1: float32(1 - a.cfg.Beta1),
-		Rest2: float32(1 - a.cfg.Beta2),
+		Rest1: float32((1 - a.cfg.Beta1) * scale),
+		Rest2: float32((1 - a.cfg.Beta2) * scale * scale),
 		Rate:  float32(lr / (1 - math.Pow(a.cfg.Beta1, t))),
 		Root:  float32(1 / math.Sqrt(1-math.Pow(a.cfg.Beta2, t))),
 		Eps:   float32(a.cfg.Eps),

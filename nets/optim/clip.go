@@ -14,13 +14,21 @@ func GlobalNorm(g *nets.Params) float64 { return math.Sqrt(kernel.SumSquares(g.D
 // (Pascanu et al. 2013, algorithm 1). max 0 or less does not clip. A norm that is not finite leaves g as it is:
 // no scaling can mend it, and the caller sees it in the result.
 func ClipGlobalNorm(g *nets.Params, max float64) (norm float64) {
-	norm = GlobalNorm(g)
-	if max <= 0 || !(norm > max) || math.IsInf(norm, 1) {
+	norm, scale := ClipScale(g, max)
+	if scale == 1 {
 		return norm
 	}
-	scale := float32(max / norm)
 	for i := range g.Data {
-		g.Data[i] *= scale
+		g.Data[i] *= float32(scale)
 	}
 	return norm
+}
+
+// ClipScale is what ClipGlobalNorm would scale g by, 1 where it would leave it as it is, and g's norm.
+func ClipScale(g *nets.Params, max float64) (norm, scale float64) {
+	norm = GlobalNorm(g)
+	if max <= 0 || !(norm > max) || math.IsInf(norm, 1) {
+		return norm, 1
+	}
+	return norm, max / norm
 }

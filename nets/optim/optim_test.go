@@ -117,6 +117,33 @@ func TestClippingKeepsTheDirection(t *testing.T) {
 	}
 }
 
+func TestAScaledStepIsAStepByTheScaledGradient(t *testing.T) {
+	for _, norm := range []float64{0.3, 30, 1e9, 1e18} { // the last two need scales that float32 could not square
+		one, two := params("w", 1, -2, 3), params("w", 1, -2, 3)
+		a, b := NewAdam(one, DefaultAdamConfig()), NewAdam(two, DefaultAdamConfig())
+		for k := range 20 {
+			g, h := params("w", 1, 2, float32(k)), params("w", 1, 2, float32(k))
+			size := float32(norm / GlobalNorm(g))
+			for i := range g.Data {
+				g.Data[i] *= size
+				h.Data[i] *= size
+			}
+			want := ClipGlobalNorm(g, 0.5)
+			a.Step(g, 1e-2)
+			got, scale := ClipScale(h, 0.5)
+			if got != want || scale > 1 {
+				t.Fatalf("norm %v and scale %v, want norm %v", got, scale, want)
+			}
+			b.StepScaled(h, 1e-2, scale)
+		}
+		for i, w := range one.Data {
+			if d := math.Abs(float64(two.Data[i] - w)); !(d < 1e-5) {
+				t.Errorf("norm %v: parameter %d is %v, want %v", norm, i, two.Data[i], w)
+			}
+		}
+	}
+}
+
 func TestConfigReportsAllFaults(t *testing.T) {
 	if err := DefaultAdamConfig().Validate(); err != nil {
 		t.Error(err)

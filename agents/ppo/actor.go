@@ -1,0 +1,279 @@
+package ppo
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"clustergym/env"
+	"clustergym/nets/op"
+	"clustergym/replay"
+)
+
+// actor turns the network's heads into actions. Buffers grow with the largest batch seen.
+type actor struct {
+	spec   env.Spec
+	dist   op.Distribution
+	obsLen int
+	scale  *replay.ObsScale // nil = observations enter as they are
+	box    box
+	logStd []float32 // [Dims], the network's own parameter
+
+	obs       []float32 // [N, ObsLen], scaled; unused without scale
+	head      []float32 // [N, Head]
+	mask      []float32 // [N, Logits], 1 = legal
+	logp      []float32 // [N, Logits], after masking
+	number    []float32 // [N, Dims], as drawn
+	precision []float32 // [Dims], 1/deviation
+	weights   []float64 // of one factor's actions, scratch
+}
+
+func newActor(cfg Config, s env.Spec, logStd []float32, scale *replay.ObsScale) actor {
+	d := distribution(s)
+	most := 0
+	for _, k := range d.Sizes {
+		most = max(most, k)
+	}
+	return actor{
+		spec: s, dist: d, obsLen: s.ObsLen(), scale: scale, box: newBox(s.Action, cfg.ScaleActions), logStd: logStd,
+		precision: make([]float32, d.Dims), weights: make([]float64, most),
+	}
+}
+
+// fit makes room for n rows and checks the batch.
+func (a *actor) fit(b *env.Batch, dst *env.Actions, src []*rand.Rand, draws bool) error {
+	n, l, f, c := b.N, a.dist.Logits(), len(a.dist.Sizes), a.dist.Dims
+	if dst.N != n || len(dst.Disc) < n*f || len(dst.Cont) < n*c || draws && len(src) < n {
+		return fmt.Errorf("ppo: a batch of %d rows, room for %d actions (%d indices, %d numbers) and %d streams, want as many of each",
+			n, dst.N, len(dst.Disc), len(dst.Cont), len(src))
+	}
+	if len(b.Obs) < n*a.obsLen || len(b.Mask) < n*l || len(b.Kind) < n {
+		return fmt.Errorf("ppo: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs), len(b.Mask), a.spec.ID)
+	}
+	if len(a.head) < n*a.dist.Head() {
+		a.head, a.mask, a.logp = make([]float32, n*a.dist.Head()), make([]float32, n*l), make([]float32, n*l)
+		a.number = make([]float32, n*c)
+		if a.scale != nil {
+			a.obs = make([]float32, n*a.obsLen)
+		}
+	}
+	for k, legal := range b.Mask[:n*l] {
+		a.mask[k] = 0
+		if legal {
+			a.mask[k] = 1
+		}
+	}
+	return nil
+}
+
+// seen are n observations as the network sees them.
+func (a *actor) seen(obs []float32, n int) []float32 {
+	if a.scale == nil {
+		return obs
+	}
+	a.scale.Apply(a.obs, obs, n)
+	return a.obs
+}
+
+// distribution fills logp for n rows. The losses compute theirs with the same functions from the same heads, so the
+// ratio of probabilities is exactly 1 before the first step of an update.
+func (a *actor) distribution(n int) {
+	op.LogProbs(a.dist, a.logp, a.head, a.mask, n)
+	op.Precisions(a.precision, a.logStd)
+}
+
+// sample draws row i's action, factor by factor, then number by number.
+func (a *actor) sample(b *env.Batch, i int, src *rand.Rand, dst *env.Actions) error {
+	f, c, l, w := len(a.dist.Sizes), a.dist.Dims, a.dist.Logits(), a.dist.Head()
+	at := i * l
+	for k, size := range a.dist.Sizes {
+		j := a.draw(a.logp[at:at+size], a.mask[at:at+size], src.Float64())
+		if j < 0 {
+			if err := a.none(b, i, k, j); err != nil {
+				return err
+			}
+			j = 0
+		}
+		dst.Disc[i*f+k] = int32(j)
+		at += size
+	}
+	mean := a.head[i*w+l : (i+1)*w]
+	for k, m := range mean {
+		x := m + float32(src.NormFloat64())/a.precision[k]
+		if x-x != 0 {
+			return fmt.Errorf("ppo: row %d: number %d is %v, drawn around %v with deviation %v", i, k, x, m, 1/a.precision[k])
+		}
+		a.number[i*c+k] = x
+		dst.Cont[i*c+k] = a.box.action(k, x)
+	}
+	return nil
+}
+
+// What draw and pick answer instead of an action.
+const (
+	noneLegal = -1
+	notSane   = -2 // NaN or infinite
+)
+
+// draw takes a factor's action by inversion: the first legal action whose cumulative probability, summed in float64
+// and in order, exceeds u, one uniform draw.
+func (a *actor) draw(logp, mask []float32, u float64) int {
+	weights := a.weights[:len(logp)]
+	total, last := 0.0, noneLegal
+	for k, lp := range logp {
+		weights[k] = 0
+		if mask[k] != 0 {
+			weights[k] = math.Exp(float64(lp))
+			total += weights[k]
+			last = k
+		}
+	}
+	if last < 0 {
+		return noneLegal
+	}
+	if !(total > 0) { // NaN too
+		return notSane
+	}
+	u *= total
+	sum := 0.0
+	for k, w := range weights {
+		sum += w
+		if w > 0 && u < sum {
+			return k
+		}
+	}
+	return last // u was pushed to the total by rounding
+}
+
+// none is the answer where a factor has no legal action: an ended row, whose mask may be empty and whose action is
+// ignored, gets action 0.
+func (a *actor) none(b *env.Batch, i, factor, why int) error {
+	if why == notSane {
+		return fmt.Errorf("ppo: row %d: the policy's probabilities are no numbers", i)
+	}
+	if b.Kind[i].Last() {
+		return nil
+	}
+	if len(a.dist.Sizes) > 1 {
+		return fmt.Errorf("ppo: row %d has no legal action in factor %d", i, factor)
+	}
+	return fmt.Errorf("ppo: row %d has no legal action", i)
+}
+
+// best is row i's most likely action: of each factor the legal action of the largest logit, the first among equals,
+// and the means of the numbers.
+func (a *actor) best(b *env.Batch, i int, dst *env.Actions) error {
+	f, c, l, w := len(a.dist.Sizes), a.dist.Dims, a.dist.Logits(), a.dist.Head()
+	at := 0
+	for k, size := range a.dist.Sizes {
+		noop := -1
+		if f == 1 && c == 0 {
+			noop = a.spec.NoOp
+		}
+		j := pick(a.head[i*w+at:i*w+at+size], a.mask[i*l+at:i*l+at+size], noop)
+		if j < 0 {
+			if err := a.none(b, i, k, j); err != nil {
+				return err
+			}
+			j = 0
+		}
+		dst.Disc[i*f+k] = int32(j)
+		at += size
+	}
+	for k, m := range a.head[i*w+l : (i+1)*w] {
+		if m-m != 0 {
+			return fmt.Errorf("ppo: row %d: number %d is %v", i, k, m)
+		}
+		dst.Cont[i*c+k] = a.box.action(k, m)
+	}
+	return nil
+}
+
+// pick is the legal action of the largest logit; but doing nothing (env.Spec.NoOp) must be likelier than all other
+// actions together. A choice that is split among many like actions (ten short jobs to start) would else lose against a
+// wait that nobody prefers: acting or not is decided first, then how.
+func pick(logits, mask []float32, noop int) int {
+	best := noneLegal
+	for k, v := range logits {
+		if mask[k] == 0 {
+			continue
+		}
+		if v != v {
+			return notSane
+		}
+		if k != noop && (best < 0 || v > logits[best]) {
+			best = k
+		}
+	}
+	if noop < 0 || noop >= len(logits) || mask[noop] == 0 {
+		return best
+	}
+	if best < 0 {
+		return noop
+	}
+	others := 0.0 // the weight of all others against that of doing nothing
+	for k, v := range logits {
+		if mask[k] != 0 && k != noop {
+			others += math.Exp(float64(v) - float64(logits[noop]))
+		}
+	}
+	if others < 1 {
+		return noop
+	}
+	return best
+}
+
+// logProb is the log-probability of row i's action, and puts the numbers that were drawn for it into number: those of
+// sample where the action is sample's, else what the action stands for.
+func (a *actor) logProb(act *env.Actions, i int, number []float32) (float32, error) {
+	f, c, l, w := len(a.dist.Sizes), a.dist.Dims, a.dist.Logits(), a.dist.Head()
+	var sum float32
+	at := i * l
+	for k, size := range a.dist.Sizes {
+		j := int(act.Disc[i*f+k])
+		if j < 0 || j >= size {
+			return 0, fmt.Errorf("ppo: row %d: action %d of %d", i, j, size)
+		}
+		sum += a.logp[at+j]
+		at += size
+	}
+	if c == 0 {
+		return sum, nil
+	}
+	for k, x := range act.Cont[i*c : (i+1)*c] {
+		if x-x != 0 {
+			return 0, fmt.Errorf("ppo: row %d: number %d of the action is %v", i, k, x)
+		}
+		number[k] = a.number[i*c+k]
+		if a.box.action(k, number[k]) != x {
+			number[k] = a.box.number(k, x)
+		}
+	}
+	return sum + op.NormalLogProb(number, a.head[i*w+l:(i+1)*w], a.logStd, a.precision), nil
+}
+
+// box is the bounds of continuous actions and the unit in which the policy counts them.
+type box struct {
+	low, high []float32
+	mid, half []float32 // an action is mid + half·number, cut to the bounds
+}
+
+func newBox(s env.ActionSpec, scaled bool) box {
+	b := box{low: s.Low, high: s.High, mid: make([]float32, len(s.Low)), half: make([]float32, len(s.Low))}
+	for k := range s.Low {
+		b.half[k] = 1
+		mid, half := s.Low[k]/2+s.High[k]/2, s.High[k]/2-s.Low[k]/2
+		if scaled && mid-mid == 0 && half-half == 0 && half > 0 {
+			b.mid[k], b.half[k] = mid, half
+		}
+	}
+	return b
+}
+
+// action is what the environment gets for a number that the policy drew.
+func (b *box) action(k int, x float32) float32 {
+	return min(max(b.mid[k]+b.half[k]*x, b.low[k]), b.high[k])
+}
+
+// number is what the policy could have drawn for an action.
+func (b *box) number(k int, action float32) float32 { return (action - b.mid[k]) / b.half[k] }

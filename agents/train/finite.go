@@ -1,0 +1,47 @@
+package train
+
+import (
+	"fmt"
+
+	"clustergym/env"
+)
+
+// checkFinite names the first reward or observation of a step that is NaN or infinite, nil if there is none. Learnt
+// from, one of them would spoil every parameter, and be found far from where it came from.
+func checkFinite(s env.Spec, b *env.Batch) error {
+	for i, r := range b.Reward[:b.N] {
+		if r-r != 0 {
+			return fmt.Errorf("row %d: the reward is %v", i, r)
+		}
+	}
+	o := s.ObsLen()
+	if err := checkObs(s, b.Obs[:b.N*o], "observation", func(k int) int { return k }); err != nil {
+		return err
+	}
+	return checkObs(s, b.FinalObs, "final observation", func(k int) int { return b.FinalRows[k] })
+}
+
+// checkObs looks at whole observations; row says which row the k-th is of.
+func checkObs(s env.Spec, obs []float32, what string, row func(k int) int) error {
+	// Zero times a finite number is zero, and times any other NaN: one sum finds out.
+	var sum float32
+	for _, x := range obs {
+		sum += 0 * x
+	}
+	if sum == 0 {
+		return nil
+	}
+	for at, x := range obs {
+		if x-x == 0 {
+			continue
+		}
+		k := at % s.ObsLen()
+		for _, f := range s.Obs {
+			if k < f.Len() {
+				return fmt.Errorf("row %d: the %s %s[%d] is %v", row(at/s.ObsLen()), what, f.Name, k, x)
+			}
+			k -= f.Len()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/experiments"
+)
+
+func sweepVerb(a *app) *cobra.Command {
+	var (
+		file, resume, dir, kernels string
+		workers                    int
+		asJSON                     bool
+	)
+	c := &cobra.Command{
+		Use:   "sweep",
+		Short: "Search for settings: random draws, of which the better ones go on",
+		Long: `sweep draws settings from a space around a run's configuration, trains them and ranks them by what the best
+checkpoint of each did in the validations, IQM over seeds. With halving, all trials are trained a part of the way and
+only the better ones go on (successive halving). A sweep is a YAML file:
+
+  base: cartpole-ppo              # preset or file
+  set: [train.steps=50000]        # changes for all trials
+  space:
+    ppo.lr: {min: 1e-4, max: 1e-2, log: true}
+    ppo.gamma: {min: 0.95, max: 0.999}
+    ppo.epochs: [4, 10, 20]
+  trials: 16
+  seeds: 2
+  seed: 1                         # of the draws
+  halving: {rungs: 3, keep: 2}    # a quarter of train.steps, a half, all; one of two goes on
+
+Its folder holds trials.jsonl, one line for each trial on each rung, from which --resume goes on, and the runs:
+trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
+		Example: `  gymctl sweep -c sweep.yaml --dir runs/search
+  gymctl sweep --resume runs/search
+  gymctl eval --checkpoint runs/search/trial-3/seed-1`,
+		Args: args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if workers < 1 {
+				return mistake("--workers: got %d, want 1 or more", workers)
+			}
+			opt := experiments.SweepOptions{Dir: dir, Workers: workers, Now: a.now, Say: newProgress(a, 0).say}
+			cfg, base, err := sweepConfig(c, file, resume, &opt)
+			if err != nil {
+				return err
+			}
+			if opt.Dir == "" {
+				opt.Dir = experiments.DefaultRunDir(cfg.Name, a.now())
+			}
+			if c.Flags().Changed("kernels") {
+				if err := useKernels(kernels); err != nil {
+					return err
+				}
+				base.Kernels = kernels
+			}
+			r, err := experiments.Sweep(c.Context(), cfg, base, opt)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.json(r)
+			}
+			return r.WriteTable(a.stdout)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&file, "config", "c", "", "YAML `FILE` of the sweep")
+	f.StringVar(&dir, "dir", "", "`DIR` of the sweep (default runs/NAME-TIME)")
+	f.StringVar(&resume, "resume", "", "continue the sweep in `DIR`")
+	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in all; changes nothing but speed")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	kernelsFlag(c, &kernels)
+	return c
+}
+
+// sweepConfig is the sweep and its base, from a file or from the folder of one that is resumed.
+func sweepConfig(c *cobra.Command, file, resume string, opt *experiments.SweepOptions) (cfg experiments.SweepConfig, base experiments.Config, err error) {
+	if c.Flags().Changed("resume") {
+		for _, name := range []string{"config", "dir"} {
+			if c.Flags().Changed(name) {
+				return cfg, base, mistake("--%s does not go with --resume: the sweep's own folder says it", name)
+			}
+		}
+		opt.Resume, opt.Dir = true, resume
+		return experiments.ReadSweep(resume)
+	}
+	if file == "" {
+		return cfg, base, mistake("sweep: want -c FILE or --resume DIR; see %s --help", c.CommandPath())
+	}
+	v, _, err := load(file, "sweep")
+	if err != nil {
+		return cfg, base, err
+	}
+	cfg = *v.(*experiments.SweepConfig)
+	name := cfg.Base
+	if beside := filepath.Join(filepath.Dir(file), name); !filepath.IsAbs(name) {
+		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() {
+			name = beside
+		}
+	}
+	if v, _, err = load(name, "run"); err != nil {
+		return cfg, base, err
+	}
+	return cfg, *v.(*experiments.Config), nil
+}

@@ -1,0 +1,207 @@
+package experiments
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"clustergym/agents"
+	"clustergym/agents/baseline"
+	"clustergym/env"
+	"clustergym/env/control"
+	"clustergym/env/jobselect"
+	"clustergym/env/vec"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+)
+
+// problem is an environment without a workload. It is immutable and can be shared.
+type problem struct{ about env.Spec }
+
+func newProblem(id string) (*problem, error) {
+	e, err := control.New(id)
+	if err != nil {
+		return nil, unknownEnv(id)
+	}
+	defer e.Close() //nolint:errcheck // it holds nothing
+	return &problem{e.Spec()}, nil
+}
+
+func (p *problem) open() (env.Env, error) { return control.New(p.about.ID) }
+
+func (p *problem) spec(*Config) (env.Spec, error) { return p.about, nil }
+
+func (p *problem) newVec(cfg *Config, workers int) (*vec.Vec, error) {
+	envs := make([]env.Env, cfg.Train.Envs)
+	for i := range envs {
+		e, err := p.open()
+		if err != nil {
+			return nil, err
+		}
+		envs[i] = e
+	}
+	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, envs...)
+}
+
+func (p *problem) describe(cfg *Config, say func(format string, args ...any)) {
+	limit, solved := "", ""
+	if p.about.MaxSteps > 0 {
+		limit = fmt.Sprintf(", at most %d steps", p.about.MaxSteps)
+	}
+	if number(p.about.Solved) != nil {
+		solved = fmt.Sprintf(", solved at a mean return of %g", p.about.Solved)
+	}
+	say("env       %s%s%s", p.about.ID, limit, solved)
+	say("          best of validations on %s, then %s, on seeds apart from the training's",
+		plural(cfg.Eval.Validation, "episode", "episodes"), plural(cfg.Eval.Episodes, "test episode", "test episodes"))
+}
+
+func (p *problem) origin() map[string]string { return nil }
+
+func (p *problem) same(map[string]string, string) error { return nil }
+
+// The streams of seeds from which episodes are drawn when agents are judged; training's come from another one.
+const (
+	validationEpisodes = "validation episodes"
+	testEpisodes       = "test episodes"
+)
+
+// games are the episodes of one policy.
+type games struct{ returns, lengths []float64 }
+
+// play plays n episodes on seeds of the stream called name, on workers goroutines. make is called by each of them. tick
+// is called, by any of them, as episodes end.
+func (p *problem) play(ctx context.Context, workers, n int, seed uint64, name string, policy func(s env.Spec) (agents.Policy, error), tick func()) (games, error) {
+	g := games{make([]float64, n), make([]float64, n)}
+	first := rng.At(seed, rng.Hash(name))
+	hands := make([]*hand, max(1, workers))
+	err := par.For(ctx, workers, n, func(worker, i int) error {
+		if hands[worker] == nil {
+			e, err := p.open()
+			if err != nil {
+				return err
+			}
+			a, err := policy(p.about)
+			if err != nil {
+				return err
+			}
+			hands[worker] = newHand(e, a)
+		}
+		var err error
+		if g.returns[i], g.lengths[i], err = hands[worker].play(ctx, env.EpisodeSeed(first, i)); err != nil {
+			return fmt.Errorf("%s, episode %d: %w", p.about.ID, i, err)
+		}
+		if tick != nil {
+			tick()
+		}
+		return nil
+	})
+	return g, err
+}
+
+// hand plays one policy in one environment.
+type hand struct {
+	env    env.Env
+	policy agents.Policy
+	batch  *env.Batch
+	action *env.Actions
+	ts     *env.TimeStep // views of batch
+}
+
+func newHand(e env.Env, p agents.Policy) *hand {
+	b := env.NewBatch(e.Spec(), 1)
+	return &hand{e, p, b, env.NewActions(e.Spec(), 1), &env.TimeStep{Obs: b.Obs, Mask: b.Mask, Info: b.Info}}
+}
+
+// play plays the episode called seed to its end. What the policy draws comes from seed too.
+func (h *hand) play(ctx context.Context, seed uint64) (ret, length float64, err error) {
+	src := []*rand.Rand{rng.Stream(seed, "eval/act")}
+	if err := h.env.Reset(ctx, env.Episode{Seed: seed, Window: -1}, h.ts); err != nil {
+		return 0, 0, err
+	}
+	for !h.ts.Kind.Last() {
+		h.batch.Kind[0] = h.ts.Kind
+		if err := h.policy.Act(ctx, h.batch, h.action, src); err != nil {
+			return 0, 0, err
+		}
+		if err := h.env.Step(ctx, h.action.Row(0), h.ts); err != nil {
+			return 0, 0, err
+		}
+		ret += h.ts.Reward
+		length++
+	}
+	return ret, length, nil
+}
+
+func (p *problem) validate(t *training) (*validation, error) {
+	weights := t.agent.Params()
+	g, err := p.play(context.Background(), t.opt.Workers, t.cfg.Eval.Validation, t.cfg.Eval.Seed, validationEpisodes, func(s env.Spec) (agents.Policy, error) {
+		return newPolicy(t.cfg, s, paramsReader(weights))
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	mean := Mean(g.returns)
+	return &validation{Episodes: len(g.returns), Return: &mean}, nil
+}
+
+// judge plays every policy on the same test episodes.
+func (p *problem) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+	if opt.External != nil {
+		return nil, mistake("--serve: %s has no windows that other programs could play too; want %s", cfg.Env.ID, jobselect.ID)
+	}
+	r, err := p.episodes(ctx, &cfg, &opt)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (p *problem) episodes(ctx context.Context, cfg *Config, opt *EvalOptions) (*EpisodeReport, error) {
+	type entrant struct {
+		name, kind string
+		make       func(s env.Spec) (agents.Policy, error)
+	}
+	var all []entrant
+	for _, dir := range opt.Checkpoints {
+		c, err := openCheckpoint(dir, p.about)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entrant{c.name, "checkpoint", func(s env.Spec) (agents.Policy, error) { return newPolicy(&c.cfg, s, bytes.NewReader(c.weights)) }})
+	}
+	for _, name := range cfg.policies() { // random, or nothing
+		all = append(all, entrant{name, "baseline", func(s env.Spec) (agents.Policy, error) { return baseline.NewRandom(s), nil }})
+	}
+	if len(all) == 0 {
+		return nil, mistake("nothing to evaluate: name checkpoints, or the policy %s", randomPolicy)
+	}
+	names := make([]contestant, len(all))
+	for i := range all {
+		names[i].name = all[i].name
+	}
+	if err := distinct(names, opt.Checkpoints); err != nil {
+		return nil, err
+	}
+	n := cfg.Eval.Episodes
+	var mu sync.Mutex
+	played := 0
+	r := newEpisodeReport(p.about, cfg)
+	for i, e := range all {
+		g, err := p.play(ctx, opt.Workers, n, cfg.Eval.Seed, testEpisodes, e.make, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			played++
+			if opt.Game != nil {
+				opt.Game(played, n*len(all))
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", names[i].name, err)
+		}
+		r.add(names[i].name, e.kind, g)
+	}
+	return r, nil
+}

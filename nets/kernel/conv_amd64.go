@@ -1,0 +1,133 @@
+package kernel
+
+// Convolutions without patches: the elements that a position sees in one line of an image lie side by side, so the
+// product's factors are walked over in the image itself, line after line.
+
+// convolve needs, where the image has borders, one image with them at a time.
+func (v *vectors[M]) convolve(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32) {
+	oh, ow := g.OutH(), g.OutW()
+	in, line := g.bordered(x, 0, scratch)
+	steps := walk{outer: g.KH, k: g.KW * g.C, aRow: g.SW * g.C * word, aStep: word, aSkip: (line - g.KW*g.C) * word,
+		bStep: filters * word, cRow: filters * word, relu: act == ReLU}
+	for i := range rows {
+		if i > 0 {
+			in, _ = g.bordered(x, i, scratch)
+		}
+		for r := range oh {
+			to := y[(i*oh+r)*ow*filters : (i*oh+r+1)*ow*filters]
+			for col := 0; col < filters; col += 2 * v.lanes {
+				var begin *float32
+				if bias != nil {
+					begin = &bias[col]
+				}
+				v.columns(&to[col], &in[r*g.SH*line], &w[col], begin, ow, min(2*v.lanes, filters-col), &steps)
+			}
+			if act == Tanh {
+				v.activate(to, to, Tanh)
+			}
+		}
+	}
+}
+
+// bordered is image i of x with the zeros around it that positions see, and the length of its lines. Nothing is copied
+// where there are none.
+func (g *Conv) bordered(x []float32, i int, scratch []float32) (img []float32, line int) {
+	short := g.W * g.C
+	img = x[i*g.H*short : (i+1)*g.H*short]
+	if g.PH == 0 && g.PW == 0 {
+		return img, short
+	}
+	line = g.paddedW() * g.C
+	out := scratch[:g.paddedH()*line]
+	if i == 0 {
+		clear(out)
+	}
+	for r := range g.H {
+		copy(out[(r+g.PH)*line+g.PW*g.C:], img[r*short:(r+1)*short])
+	}
+	return out, line
+}
+
+// convGradW adds image after image, and one line of the filters after another.
+func (v *vectors[M]) convGradW(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32) {
+	pos, run := g.OutH()*g.OutW(), g.KW*g.C
+	clear(dw[:g.Patch()*filters])
+	for i := range rows {
+		in, line := g.bordered(x, i, scratch)
+		from := dy[i*pos*filters : (i+1)*pos*filters]
+		steps := walk{outer: g.OutH(), k: g.OutW(), aRow: word, aStep: g.SW * g.C * word, aSkip: (g.SH*line - g.OutW()*g.SW*g.C) * word,
+			bStep: filters * word, cRow: filters * word, initRow: filters * word}
+		for ky := range g.KH {
+			to := dw[ky*run*filters : (ky+1)*run*filters]
+			for col := 0; col < filters; col += 2 * v.lanes {
+				v.columns(&to[col], &in[ky*line], &from[col], &to[col], run, min(2*v.lanes, filters-col), &steps)
+			}
+		}
+	}
+}
+
+// convGradX treats the pixels that are a stride apart together: they see the same elements of the filters, which are
+// laid out in the order of the positions, turned over.
+func (v *vectors[M]) convGradX(dx, dy, w, x []float32, rows, filters int, g *Conv, act Act, scratch []float32) {
+	if g.SH > maxStride || g.SW > maxStride {
+		convGradX(dx, dy, w, x, rows, filters, g, act, scratch)
+		return
+	}
+	down, across := g.taps()
+	turned, out := scratch[:g.Patch()*filters], scratch[g.Patch()*filters:]
+	line, short := across.padded()*filters, across.out*filters
+	out = out[:down.padded()*line]
+	clear(out)
+	at := 0
+	for ry := range min(g.SH, g.H) {
+		for rx := range min(g.SW, g.W) {
+			for ny := range down.count[ry] {
+				ky := down.lowest[ry] + g.SH*(down.count[ry]-1-ny)
+				for nx := range across.count[rx] {
+					kx := across.lowest[rx] + g.SW*(across.count[rx]-1-nx)
+					v.turn(turned[at:], w[(ky*g.KW+kx)*g.C*filters:], g.C, filters, g.C, filters)
+					at += g.C * filters
+				}
+			}
+		}
+	}
+	img := g.H * g.W * g.C
+	for i := range rows {
+		for r := range down.out {
+			copy(out[(r+down.below)*line+across.below*filters:], dy[(i*down.out+r)*short:(i*down.out+r+1)*short])
+		}
+		to := dx[i*img : (i+1)*img]
+		at := 0
+		for ry := range min(g.SH, g.H) {
+			for rx := range min(g.SW, g.W) {
+				ny, nx := down.count[ry], across.count[rx]
+				v.pixels(to, out, turned[at:], ry, rx, line, filters, g, &down, &across)
+				at += ny * nx * g.C * filters
+			}
+		}
+		if act != Identity {
+			v.actGrad(to, x[i*img:(i+1)*img], to, act)
+		}
+	}
+}
+
+// pixels computes those of row ry + SH·q and column rx + SW·p of one image.
+func (v *vectors[M]) pixels(to, out, w []float32, ry, rx, line, filters int, g *Conv, down, across *taps) {
+	ny, nx := down.count[ry], across.count[rx]
+	n := (g.W - rx + g.SW - 1) / g.SW
+	steps := walk{outer: ny, k: nx * filters, aRow: filters * word, aStep: word, aSkip: (line - nx*filters) * word,
+		bStep: g.C * word, cRow: g.SW * g.C * word}
+	for q := 0; ry+g.SH*q < g.H; q++ {
+		row := to[(ry+g.SH*q)*g.W*g.C:]
+		if ny*nx == 0 { // no position sees them
+			for p := range n {
+				clear(row[(rx+g.SW*p)*g.C : (rx+g.SW*p+1)*g.C])
+			}
+			continue
+		}
+		a := &out[(down.first[ry]+down.below+q)*line+(across.first[rx]+across.below)*filters]
+		for col := 0; col < g.C; col += 2 * v.lanes {
+			v.columns(&row[rx*g.C+col], a, &w[col], nil, n, min(2*v.lanes, g.C-col), &steps)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package kernel
+
+import (
+	"slices"
+
+	"golang.org/x/sys/cpu"
+)
+
+//go:generate go run -C gen . -isa avx512 -pkg kernel -out ../avx512_amd64.s -stubs ../avx512_amd64.go
+//go:generate go run -C gen . -isa avx2 -pkg kernel -out ../avx2_amd64.s -stubs ../avx2_amd64.go
+
+// vectors is one instruction set. M is its mask of a register's first elements.
+type vectors[M any] struct {
+	name       string
+	lanes      int
+	mask       func(n int) M // the first n elements
+	tiles      []tile[M]     // by rows, then by columns, both descending
+	thin       []tile[M]     // more of one register of columns
+	strips     [3][]tile[M]  // those of one and of two registers of columns, by rows
+	tanh       func(dst, src *float32, n int, mask M)
+	exp        func(dst, src *float32, n int, mask M)
+	relu       func(dst, src *float32, n int, mask M)
+	reluGrad   func(dst, y, dy *float32, n int, mask M)
+	tanhGrad   func(dst, y, dy *float32, n int, mask M)
+	add        func(dst, a, b *float32, n int, mask M)
+	scale      func(dst, src *float32, n int, mask M, by float32)
+	adam       func(p, g, m, v *float32, n int, mask M, beta1, beta2, rest1, rest2, rate, root, eps float32)
+	colSums4   func(dst, a *float32, rows, stride int, mask M)
+	colSums1   func(dst, a *float32, rows, stride int, mask M)
+	copyRows   func(dst, src *float32, rows, dstRow, srcRow, n int, mask M)
+	square     int // rows that transpose takes at once, and the columns of a block
+	transpose  func(dst, src *float32, blocks, dstRow, srcRow int)
+	sumSquares func(x *float32, blocks int) float64
+}
+
+var avx512 = vectors[uint64]{
+	name: "avx512", lanes: 16,
+	mask: func(n int) uint64 { return 1<<n - 1 },
+	tiles: []tile[uint64]{
+		{12, 2, avx512Gemm12x2}, {12, 1, avx512Gemm12x1},
+		{8, 2, avx512Gemm8x2}, {8, 1, avx512Gemm8x1},
+		{4, 4, avx512Gemm4x4}, {4, 2, avx512Gemm4x2}, {4, 1, avx512Gemm4x1},
+		{2, 8, avx512Gemm2x8}, {2, 4, avx512Gemm2x4}, {2, 2, avx512Gemm2x2}, {2, 1, avx512Gemm2x1},
+		{1, 16, avx512Gemm1x16}, {1, 8, avx512Gemm1x8}, {1, 4, avx512Gemm1x4}, {1, 2, avx512Gemm1x2}, {1, 1, avx512Gemm1x1},
+	},
+	thin: []tile[uint64]{{16, 1, avx512Gemm16x1}, {9, 1, avx512Gemm9x1}, {3, 1, avx512Gemm3x1}},
+	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
+	add: avx512Add, scale: avx512Scale, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
+	copyRows: avx512CopyRows, square: 16, transpose: avx512Transpose16,
+	sumSquares: avx512SumSquares,
+}
+
+// masks has, 8-n places from its begin, the mask of the first n elements.
+var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
+
+var avx2 = vectors[*int32]{
+	name: "avx2", lanes: 8,
+	mask: func(n int) *int32 { return &masks[8-n] },
+	tiles: []tile[*int32]{
+		{6, 2, avx2Gemm6x2}, {6, 1, avx2Gemm6x1},
+		{4, 2, avx2Gemm4x2}, {4, 1, avx2Gemm4x1},
+		{2, 4, avx2Gemm2x4}, {2, 2, avx2Gemm2x2}, {2, 1, avx2Gemm2x1},
+		{1, 8, avx2Gemm1x8}, {1, 4, avx2Gemm1x4}, {1, 2, avx2Gemm1x2}, {1, 1, avx2Gemm1x1},
+	},
+	tanh: avx2Tanh, exp: avx2Exp, relu: avx2ReLU, reluGrad: avx2ReLUGrad, tanhGrad: avx2TanhGrad,
+	add: avx2Add, scale: avx2Scale, adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
+	copyRows: avx2CopyRows, square: 8, transpose: avx2Transpose8,
+	sumSquares: avx2SumSquares,
+}
+
+// fast are the sets that this machine can run, the fastest first.
+func fast() []*set {
+	var all []*set
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
+		all = append(all, avx512.set())
+	}
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		all = append(all, avx2.set())
+	}
+	return all
+}
+
+// set is the portable set with the loops replaced that v has.
+func (v *vectors[M]) set() *set {
+	for _, t := range append(slices.Clone(v.tiles), v.thin...) {
+		if t.cols <= 2 {
+			v.strips[t.cols] = append(v.strips[t.cols], t)
+		}
+	}
+	for _, s := range v.strips {
+		slices.SortFunc(s, func(a, b tile[M]) int { return b.rows - a.rows })
+	}
+	s := portable
+	s.name = v.name
+	s.matMul, s.matMulTN, s.matMulNT = v.matMul, v.matMulTN, v.matMulNT
+	s.colSums, s.activate, s.actGrad, s.exp = v.colSums, v.activate, v.actGrad, v.expAll
+	s.logSoftmax = v.logSoftmax
+	s.add, s.scale, s.adam, s.sumSquares = v.addAll, v.scaleAll, v.adamAll, v.sumSquaresAll
+	s.convolve, s.convGradW, s.convGradX = v.convolve, v.convGradW, v.convGradX
+	return &s
+}
+
+func (v *vectors[M]) colSums(dst, a []float32, m, n int) {
+	for col := 0; col < n; {
+		run, width := v.colSums1, v.lanes
+		if n-col > 3*v.lanes {
+			run, width = v.colSums4, 4*v.lanes
+		}
+		width = min(width, n-col)
+		var from *float32
+		if m > 0 {
+			from = &a[col]
+		}
+		run(&dst[col], from, m, n*word, v.mask((width-1)%v.lanes+1))
+		col += width
+	}
+}
+
+func (v *vectors[M]) activate(dst, src []float32, act Act) {
+	dst = dst[:len(src)]
+	if len(src) == 0 {
+		return
+	}
+	tail := v.mask(len(src) % v.lanes)
+	switch act {
+	case ReLU:
+		v.relu(&dst[0], &src[0], len(src), tail)
+	case Tanh:
+		v.tanh(&dst[0], &src[0], len(src), tail)
+	default:
+		activate(dst, src, act)
+	}
+}
+
+func (v *vectors[M]) actGrad(dst, y, dy []float32, act Act) {
+	dst, dy = dst[:len(y)], dy[:len(y)]
+	if len(y) == 0 {
+		return
+	}
+	tail := v.mask(len(y) % v.lanes)
+	switch act {
+	case ReLU:
+		v.reluGrad(&dst[0], &y[0], &dy[0], len(y), tail)
+	case Tanh:
+		v.tanhGrad(&dst[0], &y[0], &dy[0], len(y), tail)
+	default:
+		actGrad(dst, y, dy, act)
+	}
+}
+
+func (v *vectors[M]) expAll(dst, src []float32) {
+	dst = dst[:len(src)]
+	if len(src) > 0 {
+		v.exp(&dst[0], &src[0], len(src), v.mask(len(src)%v.lanes))
+	}
+}
+
+// logSoftmax takes the exponentials of as many elements at a time as there is room for, since rows are often short.
+func (v *vectors[M]) logSoftmax(dst, src, mask []float32, m, n int) {
+	shifted(dst, src, mask, m, n)
+	room := take()
+	defer give(room)
+	dst = dst[:m*n]
+	var sum float32
+	at, left := 0, n // the row, and how much of it has not been summed
+	for from := 0; from < len(dst); {
+		k := min(len(dst)-from, len(room))
+		v.expAll(room[:k], dst[from:from+k])
+		for p := room[:k]; len(p) > 0; {
+			some := min(left, len(p))
+			for _, x := range p[:some] {
+				sum += x
+			}
+			p, left = p[some:], left-some
+			if left == 0 { // what is normalised has been read
+				normalise(dst[at:at+n], sum)
+				at, left, sum = at+n, n, 0
+			}
+		}
+		from += k
+	}
+}
+
+func (v *vectors[M]) addAll(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	if len(dst) > 0 {
+		v.add(&dst[0], &a[0], &b[0], len(dst), v.mask(len(dst)%v.lanes))
+	}
+}
+
+func (v *vectors[M]) scaleAll(x []float32, by float32) {
+	if len(x) > 0 {
+		v.scale(&x[0], &x[0], len(x), v.mask(len(x)%v.lanes), by)
+	}
+}
+
+func (v *vectors[M]) adamAll(p, g, m, w []float32, s AdamStep) {
+	g, m, w = g[:len(p)], m[:len(p)], w[:len(p)]
+	if len(p) > 0 {
+		v.adam(&p[0], &g[0], &m[0], &w[0], len(p), v.mask(len(p)%v.lanes),
+			s.Beta1, s.Beta2, s.Rest1, s.Rest2, s.Rate, s.Root, s.Eps)
+	}
+}
+
+// sumSquaresAll adds the rest to the sum of the whole registers.
+func (v *vectors[M]) sumSquaresAll(x []float32) float64 {
+	total := 0.0
+	blocks := len(x) / v.lanes
+	if blocks > 0 {
+		total = v.sumSquares(&x[0], blocks)
+	}
+	for _, y := range x[blocks*v.lanes:] {
+		total += float64(y) * float64(y)
+	}
+	return total
+}

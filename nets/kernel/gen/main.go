@@ -1,0 +1,260 @@
+// Command gen writes the assembly of package kernel for AVX-512 and AVX2.
+//
+//	go run . -isa avx512 -pkg kernel -out ../avx512_amd64.s -stubs ../avx512_amd64.go
+//
+// It is a module of its own, so that its libraries stay out of the program's.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// isa is what differs between the instruction sets.
+type isa struct {
+	name  string
+	lanes int // float32 in a register
+	reg   func() reg.VecVirtual
+}
+
+var isas = map[string]isa{
+	"avx512": {"avx512", 16, ZMM},
+	"avx2":   {"avx2", 8, YMM},
+}
+
+func main() {
+	name := flag.String("isa", "avx512", "avx512 or avx2")
+	flag.Parse() // -out, -stubs and -pkg are avo's own
+	s, ok := isas[*name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "gen: -isa %s, want avx512 or avx2\n", *name)
+		os.Exit(2)
+	}
+	ConstraintExpr("amd64")
+	for _, t := range s.tiles() {
+		s.gemm(t[0], t[1])
+	}
+	s.elementwise()
+	s.colSums(4)
+	s.colSums(1)
+	s.copyRows()
+	if s.lanes == 16 {
+		s.transpose16()
+	} else {
+		s.transpose8()
+	}
+	s.sumSquares()
+	Generate()
+}
+
+// tiles are the sizes, in rows and registers, of the parts of a product that are held in registers at once.
+func (s isa) tiles() [][2]int {
+	if s.lanes == 16 {
+		return [][2]int{{16, 1}, {12, 2}, {12, 1}, {9, 1}, {8, 2}, {8, 1}, {4, 4}, {4, 2}, {4, 1}, {3, 1}, {2, 8}, {2, 4}, {2, 2}, {2, 1}, {1, 16}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
+	}
+	return [][2]int{{6, 2}, {6, 1}, {4, 2}, {4, 1}, {2, 4}, {2, 2}, {2, 1}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
+}
+
+// gemm sets a block of rows×(cols·lanes) elements of c after the other, blocks of them one below the other:
+// c = init + Σ a·b, each element a chain of fused multiply-adds in the order of p: k steps, outer times. Rows of init are initRow apart: 0
+// for a bias, and those of c to add to what is there.
+func (s isa) gemm(rows, cols int) {
+	mask := "mask uint64"
+	if s.lanes == 8 {
+		mask = "mask *int32"
+	}
+	TEXT(fmt.Sprintf("%sGemm%dx%d", s.name, rows, cols), NOSPLIT,
+		"func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, "+mask+", relu int)")
+	Doc(fmt.Sprintf("%sGemm%dx%d computes blocks of %d rows and %d columns, see tile.", s.name, rows, cols, rows, cols*s.lanes))
+	Pragma("noescape")
+	c := Load(Param("c"), GP64())
+	blocks := Load(Param("blocks"), GP64())
+	aRow := Load(Param("aRow"), GP64())
+	aStep := Load(Param("aStep"), GP64())
+	bStep := Load(Param("bStep"), GP64())
+	cRow := Load(Param("cRow"), GP64())
+	bases := []reg.Register{Load(Param("a"), GP64())}
+	var aRow3 reg.GPVirtual
+	if rows > 3 {
+		aRow3 = GP64()
+		LEAQ(Mem{Base: aRow, Index: aRow, Scale: 2}, aRow3)
+	}
+	for r := 5; r < rows; r += 5 {
+		p := GP64()
+		LEAQ(Mem{Base: bases[len(bases)-1], Index: aRow, Scale: 4}, p)
+		ADDQ(aRow, p)
+		bases = append(bases, p)
+	}
+	at := func(r int) Mem {
+		m := Mem{Base: bases[r/5]}
+		switch r % 5 {
+		case 1, 2, 4:
+			m.Index, m.Scale = aRow, uint8(r%5)
+		case 3:
+			m.Index, m.Scale = aRow3, 1
+		}
+		return m
+	}
+	var (
+		k1    reg.OpmaskVirtual
+		vmask reg.VecVirtual
+	)
+	if s.lanes == 16 {
+		k1 = K()
+		m := Load(Param("mask"), GP64())
+		KMOVW(m.(reg.GPVirtual).As32(), k1)
+	}
+	// The mask of AVX2 is loaded where it is used: its registers are few.
+	load := func(p Mem, v reg.VecVirtual, col int) {
+		p.Disp += col * s.lanes * 4
+		switch {
+		case col < cols-1:
+			VMOVUPS(p, v)
+		case s.lanes == 16:
+			VMOVUPS_Z(p, k1, v)
+		default:
+			VMASKMOVPS(p, vmask, v)
+		}
+	}
+	store := func(v reg.VecVirtual, p Mem, col int) {
+		p.Disp += col * s.lanes * 4
+		switch {
+		case col < cols-1:
+			VMOVUPS(v, p)
+		case s.lanes == 16:
+			VMOVUPS(v, k1, p)
+		default:
+			VMASKMOVPS(v, vmask, p)
+		}
+	}
+	if s.lanes == 8 {
+		vmask = YMM()
+		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, vmask)
+	}
+
+	Label("block")
+	acc := make([][]reg.VecVirtual, rows)
+	for r := range acc {
+		for range cols {
+			acc[r] = append(acc[r], s.reg())
+		}
+	}
+	b := GP64()
+	init, err := Param("init").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	initRow, err := Param("initRow").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	MOVQ(init.Addr, b)
+	TESTQ(b, b)
+	JZ(LabelRef("zero"))
+	for r := range rows {
+		for j := range cols {
+			load(Mem{Base: b}, acc[r][j], j)
+		}
+		ADDQ(initRow.Addr, b)
+	}
+	MOVQ(b, init.Addr)
+	JMP(LabelRef("begin"))
+	Label("zero")
+	for r := range rows {
+		for j := range cols {
+			VXORPS(acc[r][j], acc[r][j], acc[r][j])
+		}
+	}
+	Label("begin")
+	Load(Param("b"), b)
+	outer, k := Load(Param("outer"), GP64()), GP64()
+	skip, err := Param("aSkip").Resolve()
+	if err != nil {
+		panic(err)
+	}
+
+	Label("outer")
+	Load(Param("k"), k)
+	TESTQ(k, k)
+	JZ(LabelRef("done"))
+
+	Label("step")
+	if rows == 1 { // each of b's elements is used once: straight from memory, and few registers
+		x := s.reg()
+		VBROADCASTSS(at(0), x)
+		for j := range cols - 1 {
+			VFMADD231PS(Mem{Base: b, Disp: j * s.lanes * 4}, x, acc[0][j])
+		}
+		last := s.reg()
+		load(Mem{Base: b}, last, cols-1)
+		VFMADD231PS(x, last, acc[0][cols-1])
+		ADDQ(bStep, b)
+	}
+	bv := make([]reg.VecVirtual, cols)
+	for j := range bv {
+		if rows == 1 {
+			break
+		}
+		bv[j] = s.reg()
+		load(Mem{Base: b}, bv[j], j)
+	}
+	if rows > 1 {
+		ADDQ(bStep, b)
+	}
+	for r := range rows {
+		if rows == 1 {
+			break
+		}
+		if cols == 1 && s.lanes == 16 {
+			VFMADD231PS_BCST(at(r), bv[0], acc[r][0])
+			continue
+		}
+		x := s.reg()
+		VBROADCASTSS(at(r), x)
+		for j := range cols {
+			VFMADD231PS(x, bv[j], acc[r][j])
+		}
+	}
+	for _, p := range bases {
+		ADDQ(aStep, p)
+	}
+	DECQ(k)
+	JNZ(LabelRef("step"))
+	for _, p := range bases {
+		ADDQ(skip.Addr, p)
+	}
+	DECQ(outer)
+	JNZ(LabelRef("outer"))
+
+	Label("done")
+	relu := Load(Param("relu"), GP64())
+	TESTQ(relu, relu)
+	JZ(LabelRef("store"))
+	zero := s.reg()
+	VXORPS(zero, zero, zero)
+	for r := range rows {
+		for j := range cols {
+			VMAXPS(acc[r][j], zero, acc[r][j]) // in this order NaN stays NaN
+		}
+	}
+	Label("store")
+	for r := range rows {
+		for j := range cols {
+			store(acc[r][j], Mem{Base: c}, j)
+		}
+		ADDQ(cRow, c)
+	}
+	next := Load(Param("aNext"), GP64())
+	for _, p := range bases {
+		ADDQ(next, p)
+	}
+	DECQ(blocks)
+	JNZ(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,258 @@
+package kernel
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// tile computes blocks of rows×(cols·lanes) elements of c, one below the other.
+type tile[M any] struct {
+	rows, cols int
+	run        func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, mask M, relu int)
+}
+
+// walk says where the factors of an element of c are: c = init + Σ a·b, k steps, outer times. The element in row r
+// takes its factors from a, which is aRow further for each row, moves by aStep after each step and by aSkip more after
+// each k of them, and from b, which moves by bStep. init is nil for zeros; its rows are initRow apart, 0 where all begin
+// with the same bias. All distances are in bytes.
+type walk struct {
+	outer, k           int
+	aRow, aStep, aSkip int
+	bStep              int
+	cRow, initRow      int
+	relu               bool
+}
+
+// next is how far a block of rows is from where the last step in the one above left a.
+func (w *walk) next(rows int) int { return rows*w.aRow - w.outer*(w.k*w.aStep+w.aSkip) }
+
+func (w *walk) on() int {
+	if w.relu {
+		return 1
+	}
+	return 0
+}
+
+const word = int(unsafe.Sizeof(float32(0)))
+
+const (
+	// depth is the number of steps for which a strip of b is laid out: with two registers of 16 columns half of a
+	// first-level cache of 32 KiB, beside the rows of a that are multiplied by it.
+	depth = 128
+	// fewRows is below what laying b out does not pay.
+	fewRows = 20
+	// small is the number of elements up to which b stays in the first-level cache as it is.
+	small = 4096
+)
+
+func (v *vectors[M]) matMul(c, a, b, bias []float32, m, n, k int, act Act) {
+	v.product(c, a, b, bias, m, n, walk{outer: 1, k: k, aRow: k * word, aStep: word, relu: act == ReLU})
+	if act == Tanh {
+		v.activate(c[:m*n], c[:m*n], Tanh)
+	}
+}
+
+func (v *vectors[M]) matMulTN(c, a, b []float32, m, n, k int) {
+	if n <= narrow && k >= fewRows && n*k <= len(strip{}) {
+		v.narrowTN(c, a, b, m, n, k)
+		return
+	}
+	v.product(c, a, b, nil, k, n, walk{outer: 1, k: m, aRow: word, aStep: k * word})
+}
+
+func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
+	if k <= 0 {
+		clear(c[:m*n])
+		return
+	}
+	buf := take()
+	v.laidOut(c, a, b, nil, m, n, walk{outer: 1, k: k, aRow: k * word, aStep: word}, true, buf[:])
+	give(buf)
+}
+
+// narrowTN computes the transpose of a product of few columns, whose rows fill registers. Sums are the same chains.
+func (v *vectors[M]) narrowTN(c, a, b []float32, m, n, k int) {
+	room := take()
+	turned := room[:n*k]
+	v.product(turned, b, a, nil, n, k, walk{outer: 1, k: m, aRow: word, aStep: n * word})
+	rest(c, turned, n, k, n, k)
+	give(room)
+}
+
+// strip is room for a strip of b.
+type strip [depth * 2 * 16]float32
+
+// spare are strips that nobody uses: one for each product that has ever run beside others, up to some. A strip on the
+// stack would have to be cleared each time.
+var spare [16]atomic.Pointer[strip]
+
+func take() *strip {
+	for i := range spare {
+		if s := spare[i].Swap(nil); s != nil {
+			return s
+		}
+	}
+	return new(strip)
+}
+
+func give(s *strip) {
+	for i := range spare {
+		if spare[i].CompareAndSwap(nil, s) {
+			return
+		}
+	}
+}
+
+// product computes c [m, n]. Which tile an element falls into, and whether b is laid out, change nothing: its sum is
+// the same chain in all.
+func (v *vectors[M]) product(c, a, b, init []float32, m, n int, w walk) {
+	switch {
+	case m < fewRows || n*w.k <= small:
+		v.asItIs(c, a, b, init, m, n, w)
+	case n <= 2*v.lanes:
+		v.laidOut(c, a, b, init, m, n, w, false, nil)
+	default:
+		buf := take()
+		v.laidOut(c, a, b, init, m, n, w, false, buf[:])
+		give(buf)
+	}
+}
+
+// laidOut goes through k in parts of depth, and through the columns in strips of two registers. A strip's part of b is
+// written to buf without gaps, from which all rows then use it; turned says that b is [n, k]. Without buf there is one
+// strip only, used as it is.
+func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned bool, buf []float32) {
+	if m == 0 || n == 0 {
+		return
+	}
+	wide, k, relu, initRow := 2*v.lanes, w.k, w.relu, w.initRow
+	w.cRow = n * word
+	for from := 0; from < k; from += depth {
+		w.k = min(depth, k-from)
+		w.relu = relu && from+w.k == k
+		for col := 0; col < n; col += wide {
+			width := min(wide, n-col)
+			var part *float32
+			switch {
+			case turned:
+				v.turn(buf, b[col*k+from:], width, w.k, width, k)
+				part = &buf[0]
+			case buf != nil:
+				v.copyRows(&buf[0], &b[from*n+col], w.k, width*word, n*word, width, v.mask(width%v.lanes))
+				part = &buf[0]
+			default:
+				part = &b[from*n]
+			}
+			var begin *float32
+			w.initRow = initRow
+			switch {
+			case from > 0:
+				begin, w.initRow = &c[col], w.cRow
+			case init != nil:
+				begin = &init[col]
+			}
+			w.bStep = width * word
+			v.columns(&c[col], at(&a[0], from*w.aStep), part, begin, m, width, &w)
+		}
+	}
+}
+
+// columns computes m rows of at most two registers of columns.
+func (v *vectors[M]) columns(c, a, b, init *float32, m, width int, w *walk) {
+	cols := (width + v.lanes - 1) / v.lanes
+	mask := v.mask(width - (cols-1)*v.lanes)
+	for _, t := range v.strips[cols] {
+		blocks := m / t.rows
+		if t.rows >= 12 && m%t.rows == 4 {
+			blocks-- // 8 and 8 rows are better than 12 and 4, and 12 and 8 better than 16 and 4
+		}
+		if blocks <= 0 || t.rows&(t.rows-1) != 0 && t.rows < 12 && m != t.rows {
+			continue // 9 and 3 are better than their parts, but not than what else there is
+		}
+		t.run(c, a, b, init, blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(t.rows), w.bStep, w.cRow, w.initRow, mask, w.on())
+		done := blocks * t.rows
+		if m -= done; m == 0 {
+			return
+		}
+		c, a = at(c, done*w.cRow), at(a, done*w.aRow)
+		if init != nil {
+			init = at(init, done*w.initRow)
+		}
+	}
+}
+
+// asItIs cuts c into tiles, as wide as there are for the rows.
+func (v *vectors[M]) asItIs(c, a, b, init []float32, m, n int, w walk) {
+	if m == 0 || n == 0 {
+		return
+	}
+	var ap, bp *float32
+	if w.k > 0 {
+		ap, bp = &a[0], &b[0]
+	}
+	w.cRow, w.bStep = n*word, n*word
+	row := 0
+	for t := 0; row < m; {
+		rows := v.tiles[t].rows
+		blocks := (m - row) / rows
+		if blocks == 0 {
+			for v.tiles[t].rows == rows {
+				t++
+			}
+			continue
+		}
+		for col, u := 0, t; col < n; {
+			left := (n - col + v.lanes - 1) / v.lanes
+			// The widest tile that is full, else the last and narrowest of these rows.
+			for v.tiles[u].cols > left && u+1 < len(v.tiles) && v.tiles[u+1].rows == rows {
+				u++
+			}
+			width := min(n-col, v.tiles[u].cols*v.lanes)
+			mask := v.mask(width - (v.tiles[u].cols-1)*v.lanes)
+			var begin *float32
+			if init != nil {
+				begin = &init[row*w.initRow/word+col]
+			}
+			v.tiles[u].run(&c[row*n+col], at(ap, row*w.aRow), at(bp, col*word), begin, blocks, w.outer, w.k,
+				w.aRow, w.aStep, w.aSkip, w.next(rows), w.bStep, w.cRow, w.initRow, mask, w.on())
+			col += width
+		}
+		row += blocks * rows
+	}
+}
+
+// at is n bytes after p, where p points to something.
+func at(p *float32, n int) *float32 {
+	if p == nil {
+		return nil
+	}
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), n))
+}
+
+// turn sets dst [cols, dstRow] to src [rows, srcRow] turned over, rows and cols of it.
+func (v *vectors[M]) turn(dst, src []float32, rows, cols, dstRow, srcRow int) {
+	q := v.square
+	r := 0
+	for ; r+q <= rows && cols >= q; r += q {
+		v.transpose(&dst[r], &src[r*srcRow], cols/q, dstRow*word, srcRow*word)
+	}
+	done := 0 // columns of the rows above
+	if r > 0 {
+		done = cols / q * q
+	}
+	if done < cols {
+		rest(dst[done*dstRow:], src[done:], r, cols-done, dstRow, srcRow)
+	}
+	if r < rows {
+		rest(dst[r:], src[r*srcRow:], rows-r, cols, dstRow, srcRow)
+	}
+}
+
+// rest is turn, element by element.
+func rest(dst, src []float32, rows, cols, dstRow, srcRow int) {
+	for i := range rows {
+		for j, x := range src[i*srcRow : i*srcRow+cols] {
+			dst[j*dstRow+i] = x
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+)
+
+// ObsScale is the running mean and deviation of every element of the observation, by which learners shift and divide it
+// so that fields of any unit reach a network alike (Huang et al. 2022, "continuous 6 and 7": normalisation and a clip).
+// Numbers are counted in float64 and used in float32, which is what a policy needs later: see Numbers.
+// Not safe for concurrent use.
+type ObsScale struct {
+	N    float64   // observations seen
+	Mean []float64 // [ObsLen]
+	M2   []float64 // [ObsLen], sums of squared differences from the mean
+
+	clip   float32
+	shift  []float32 // Mean
+	factor []float32 // 1/sqrt(variance + 1e-8)
+}
+
+// NewObsScale is a scale that changes nothing until something was seen. clip is how far from 0 the results may be;
+// 0 = as far as they like.
+func NewObsScale(obsLen int, clip float64) *ObsScale {
+	s := &ObsScale{
+		Mean: make([]float64, obsLen), M2: make([]float64, obsLen),
+		clip: float32(clip), shift: make([]float32, obsLen), factor: make([]float32, obsLen),
+	}
+	s.refresh()
+	return s
+}
+
+// Observe counts n observations, in order of rows (Chan, Golub and LeVeque 1979, for one at a time).
+func (s *ObsScale) Observe(obs []float32, n int) {
+	o := len(s.Mean)
+	for i := range n {
+		s.N++
+		for k, x := range obs[i*o : (i+1)*o] {
+			d := float64(x) - s.Mean[k]
+			s.Mean[k] += d / s.N
+			s.M2[k] += d * (float64(x) - s.Mean[k])
+		}
+	}
+	s.refresh()
+}
+
+// Merge counts what other has seen, as if it had been shown to s. Merged in a fixed order, parts that were counted
+// apart give the same numbers however they were counted.
+func (s *ObsScale) Merge(other *ObsScale) {
+	if other.N == 0 {
+		return
+	}
+	n := s.N + other.N
+	for k, m := range other.Mean {
+		d := m - s.Mean[k]
+		s.Mean[k] += d * other.N / n
+		s.M2[k] += other.M2[k] + d*d*s.N*other.N/n
+	}
+	s.N = n
+	s.refresh()
+}
+
+func (s *ObsScale) refresh() {
+	for k, m2 := range s.M2 {
+		variance := 1.0
+		if s.N > 0 {
+			variance = m2 / s.N
+		}
+		s.shift[k], s.factor[k] = float32(s.Mean[k]), float32(1/math.Sqrt(variance+1e-8))
+	}
+}
+
+// Apply sets dst to n observations, scaled. dst may be src. NaN stays NaN.
+func (s *ObsScale) Apply(dst, src []float32, n int) {
+	o, clip := len(s.shift), s.clip
+	for i := range n {
+		d, x := dst[i*o:(i+1)*o], src[i*o:(i+1)*o]
+		for k := range d {
+			y := (x[k] - s.shift[k]) * s.factor[k]
+			if clip > 0 {
+				y = min(max(y, -clip), clip)
+			}
+			d[k] = y
+		}
+	}
+}
+
+// Numbers are what Apply takes off and multiplies by, each [ObsLen]: views, which go beside a network's parameters.
+func (s *ObsScale) Numbers() (mean, factor []float32) { return s.shift, s.factor }
+
+// ObsScaleState is an ObsScale as it is saved; JSON keeps every bit.
+type ObsScaleState struct {
+	N    float64   `json:"n"`
+	Mean []float64 `json:"mean"`
+	M2   []float64 `json:"m2"`
+}
+
+// State is the scale as it is saved. It is a view.
+func (s *ObsScale) State() *ObsScaleState { return &ObsScaleState{s.N, s.Mean, s.M2} }
+
+// Check says whether t can be the state of a scale of s's length.
+func (s *ObsScale) Check(t *ObsScaleState) error {
+	if t == nil || len(t.Mean) != len(s.Mean) || len(t.M2) != len(s.M2) || !(t.N >= 0) {
+		return fmt.Errorf("%w: an observation scale of another environment", ErrFormat)
+	}
+	for _, m2 := range t.M2 {
+		if m2 < 0 {
+			return fmt.Errorf("%w: an observation scale with squares %v", ErrFormat, m2)
+		}
+	}
+	return nil
+}
+
+// Restore takes t over, which Check has seen.
+func (s *ObsScale) Restore(t *ObsScaleState) {
+	s.N = t.N
+	copy(s.Mean, t.Mean)
+	copy(s.M2, t.M2)
+	s.refresh()
+}
