@@ -12,7 +12,6 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/env"
 	"clustergym/env/sched"
-	"clustergym/nets"
 	"clustergym/traces"
 )
 
@@ -152,7 +151,7 @@ func openCheckpoint(dir string, spec env.Spec) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, meta, err := checkpoint.Open(ckpt, "weights.safetensors")
+	f, meta, err := checkpoint.Open(ckpt, weightsFile)
 	if err != nil {
 		return nil, &InputError{err}
 	}
@@ -185,11 +184,4 @@ func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
 		}
 		return policyPlayer(e, p), nil
 	}}, nil
-}
-
-// paramsReader is the parameters as a file of weights.
-func paramsReader(p *nets.Params) io.Reader {
-	var b bytes.Buffer
-	_, _ = p.WriteTo(&b) // memory only
-	return &b
 }
