@@ -177,6 +177,9 @@ func locksConfig() Config {
 
 // Two masked factors and a number, chosen at once and learnt together.
 func TestFactorsAndNumbersAreLearntTogether(t *testing.T) {
+	if raceDetector {
+		t.Skip("learning is too slow under the race detector")
+	}
 	p := newPlayer(t, locksConfig(), 3, eightLocks()...)
 	p.train(30_000)
 	if got := p.greedy(100); got < 0.9 {
