@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"bytes"
 	"context"
 	"io"
 
@@ -112,11 +113,25 @@ func (w *World) same(origin map[string]string, dir string) error {
 	return nil
 }
 
-// greedy is the agent as it stands, for evaluations that run beside each other.
-func (t *training) greedy() contestant {
-	weights := t.agent.Params()
+// weightsFile is the part of a checkpoint that is all a policy needs.
+const weightsFile = "weights.safetensors"
+
+// weights are the agent's as it stands, for policies that play beside each other.
+func (t *training) weights() ([]byte, error) {
+	for _, p := range t.agent.Parts() {
+		if p.Name() == weightsFile {
+			var b bytes.Buffer
+			_, err := p.WriteTo(&b)
+			return b.Bytes(), err
+		}
+	}
+	panic("experiments: an agent without " + weightsFile)
+}
+
+// greedy is the agent with these weights.
+func (t *training) greedy(weights []byte) contestant {
 	return contestant{name: "agent", kind: "checkpoint", player: func(e *sched.Env) (player, error) {
-		p, err := newPolicy(t.cfg, e.Spec(), paramsReader(weights))
+		p, err := newPolicy(t.cfg, e.Spec(), bytes.NewReader(weights))
 		if err != nil {
 			return nil, err
 		}
@@ -129,8 +144,12 @@ func (w *World) validate(t *training) (*validation, error) {
 	if err != nil {
 		return nil, err
 	}
+	weights, err := t.weights()
+	if err != nil {
+		return nil, err
+	}
 	v := &evaluation{world: w, cfg: &t.cfg.Eval, part: traces.Validation, windows: n, seeds: 1, workers: t.opt.Workers}
-	played, err := v.play(context.Background(), []contestant{t.greedy()}, nil)
+	played, err := v.play(context.Background(), []contestant{t.greedy(weights)}, nil)
 	if err != nil {
 		return nil, err
 	}

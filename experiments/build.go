@@ -92,6 +92,9 @@ type learner interface {
 func newAgent(cfg *Config, spec env.Spec, workers int) (learner, error) {
 	switch cfg.Agent {
 	case "ppo":
+		if cfg.PPO.Replicas > 1 {
+			return ppo.NewReplicas(cfg.PPO, spec, cfg.Train.Envs, workers, cfg.Seed)
+		}
 		return ppo.New(cfg.PPO, spec, cfg.Train.Envs, workers, cfg.Seed)
 	case "ddqn":
 		return ddqn.New(cfg.DDQN, spec, cfg.Train.Envs, workers, cfg.Seed)

@@ -13,7 +13,6 @@ import (
 	"clustergym/env"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/nets"
 	"clustergym/traces"
 )
 
@@ -186,7 +185,7 @@ func openCheckpoint(dir string, spec env.Spec) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, meta, err := checkpoint.Open(ckpt, "weights.safetensors")
+	f, meta, err := checkpoint.Open(ckpt, weightsFile)
 	if err != nil {
 		return nil, &InputError{err}
 	}
@@ -219,11 +218,4 @@ func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
 		}
 		return policyPlayer(e, p), nil
 	}}, nil
-}
-
-// paramsReader is the parameters as a file of weights.
-func paramsReader(p *nets.Params) io.Reader {
-	var b bytes.Buffer
-	_, _ = p.WriteTo(&b) // memory only
-	return &b
 }

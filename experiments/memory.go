@@ -56,7 +56,8 @@ func checkMemory(cfg *Config, spec env.Spec) error {
 
 // memoryNeeds are the parts, none where the network does not fit the environment.
 func memoryNeeds(cfg *Config, spec env.Spec) []need {
-	if len(spec.Action.Sizes) == 0 {
+	outputs := spec.MaskLen() + len(spec.Action.Low) // logits of every factor, means of every number
+	if outputs == 0 {
 		return nil
 	}
 	in := make(model.Input, len(spec.Obs))
@@ -68,9 +69,9 @@ func memoryNeeds(cfg *Config, spec env.Spec) []need {
 		err  error
 	)
 	if cfg.Agent == "ddqn" {
-		size, err = model.QNetSize(cfg.DDQN.Network, in, spec.Action.Sizes[0], cfg.DDQN.Duelling)
+		size, err = model.QNetSize(cfg.DDQN.Network, in, outputs, cfg.DDQN.Duelling)
 	} else {
-		size, err = model.ActorCriticSize(cfg.PPO.Network, in, spec.Action.Sizes[0])
+		size, err = model.ActorCriticSize(cfg.PPO.Network, in, outputs)
 	}
 	if err != nil {
 		return nil // the constructor says why
@@ -117,11 +118,15 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []need {
 	}
 	c := &cfg.PPO
 	steps := float64(c.Steps) * rows
+	batch, keys := steps/float64(c.Minibatches), []string{"train.envs", "ppo.steps", "ppo.minibatches", "ppo.network"}
+	if c.Batch > 0 {
+		batch, keys = min(steps, float64(c.Batch)), []string{"ppo.batch", "ppo.network"}
+	}
 	return []need{
 		{"the rollout", []string{"train.envs", "ppo.steps"}, steps * (obs + 8*float + word + 2)},
 		{"parameters", []string{"ppo.network", "ppo.shards"}, parameterBytes(size, 1, c.Shards)},
-		{"a minibatch in the network", []string{"train.envs", "ppo.steps", "ppo.minibatches", "ppo.network"},
-			steps/float64(c.Minibatches)*(obs+graphValues*float*size.Row) + float64(c.Shards)*float*size.Scratch},
+		{"a minibatch in the network", keys,
+			batch*(obs+graphValues*float*size.Row) + float64(c.Shards)*float*size.Scratch},
 	}
 }
 

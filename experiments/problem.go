@@ -136,9 +136,12 @@ func (h *hand) play(ctx context.Context, seed uint64) (ret, length float64, err 
 }
 
 func (p *problem) validate(t *training) (*validation, error) {
-	weights := t.agent.Params()
+	weights, err := t.weights()
+	if err != nil {
+		return nil, err
+	}
 	g, err := p.play(context.Background(), t.opt.Workers, t.cfg.Eval.Validation, t.cfg.Eval.Seed, validationEpisodes, func(s env.Spec) (agents.Policy, error) {
-		return newPolicy(t.cfg, s, paramsReader(weights))
+		return newPolicy(t.cfg, s, bytes.NewReader(weights))
 	}, nil)
 	if err != nil {
 		return nil, err

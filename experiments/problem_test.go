@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/agents"
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
@@ -317,4 +319,36 @@ func TestKernelSetIsKeptAndAnotherOneIsTold(t *testing.T) {
 		}
 	}
 	refused(t, "sse", UseKernels("sse"), `kernels: got "sse"`, "portable")
+}
+
+// What a validation judges is what its checkpoint plays: scaled observations and real-valued actions included.
+func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
+	for _, id := range []string{"CartPole-v1", "Nav2D-v1"} {
+		cfg, dir := tinyProblem("ppo"), t.TempDir()
+		cfg.Env.ID, cfg.PPO.NormObs, cfg.PPO.RewardScale, cfg.PPO.Batch = id, true, true, 32
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+		run := filepath.Join(dir, "tiny")
+		b, ok, err := readBest(run)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		p, err := newProblem(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := openCheckpoint(run, p.about)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := p.play(t.Context(), 2, cfg.Eval.Validation, cfg.Eval.Seed, validationEpisodes, func(s env.Spec) (agents.Policy, error) {
+			return newPolicy(&c.cfg, s, bytes.NewReader(c.weights))
+		}, nil)
+		if err != nil || Mean(g.returns) != b.Value {
+			t.Errorf("%s: the checkpoint returns %v (%v), its validation said %v", id, Mean(g.returns), err, b.Value)
+		}
+	}
+	cfg := tinyProblem("ddqn")
+	cfg.Env.ID = "Nav2D-v1"
+	_, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(t.TempDir(), "tiny"), Workers: 1})
+	refused(t, "double DQN with real-valued actions", err, "Nav2D-v1", "continuous")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"clustergym/agents"
@@ -37,6 +38,9 @@ type Suite[A Learner] struct {
 	// "" where it proves something.
 	Worth func(A) string
 
+	// Env is the environment of package env/control that the claims are tried in, "" = InvalidAction-v1.
+	Env string
+
 	page string // instead of docs/metrics.md, in tests of the suite
 }
 
@@ -46,6 +50,13 @@ func Run[A Learner](t *testing.T, s Suite[A]) {
 	for _, c := range claims[A]() {
 		t.Run(c.name, func(t *testing.T) { c.check(s, t) })
 	}
+}
+
+func (s Suite[A]) env() string {
+	if s.Env == "" {
+		return "InvalidAction-v1"
+	}
+	return s.Env
 }
 
 type claim[A Learner] struct {
@@ -68,7 +79,7 @@ func claims[A Learner]() []claim[A] {
 func (s Suite[A]) workersChangeNothing(t testing.TB) {
 	var want map[string][]byte
 	for _, workers := range []int{1, 2, 8} {
-		l := NewLoop(t, s.New, Setting{Env: "InvalidAction-v1", Rows: 70, Workers: workers, Autoreset: vec.SameStep, Seed: 5, Total: 3500}).Train()
+		l := NewLoop(t, s.New, Setting{Env: s.env(), Rows: 70, Workers: workers, Autoreset: vec.SameStep, Seed: 5, Total: 3500}).Train()
 		if l.Stats == nil {
 			t.Fatal("nothing was learnt")
 		}
@@ -99,7 +110,7 @@ func (s Suite[A]) seedsDiffer(t testing.TB) {
 // bytes of one that was never interrupted.
 func (s Suite[A]) resumedEqualsStraightThrough(t testing.TB) {
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
-		set := Setting{Env: "InvalidAction-v1", Rows: 6, Workers: 1, Autoreset: mode, Seed: 5, Total: 3000}
+		set := Setting{Env: s.env(), Rows: 6, Workers: 1, Autoreset: mode, Seed: 5, Total: 3000}
 		straight, first := NewLoop(t, s.New, set), NewLoop(t, s.New, set)
 		for first.Steps < 1400 {
 			first.Step()
@@ -128,14 +139,14 @@ func (s Suite[A]) resumedEqualsStraightThrough(t testing.TB) {
 
 // policyOfTheWeightsPlaysTheSame: what the agent's greedy policy plays, in batches of any size.
 func (s Suite[A]) policyOfTheWeightsPlaysTheSame(t testing.TB) {
-	l := NewLoop(t, s.New, Setting{Env: "InvalidAction-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1000}).Train()
+	l := NewLoop(t, s.New, Setting{Env: s.env(), Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1000}).Train()
 	data, spec, ctx := State(t, l.Agent.Parts())[weights], l.Vec.Spec(), context.Background()
 	p, err := s.Policy(spec, bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	greedy := l.Agent.Greedy()
-	actions := spec.Action.Sizes[0]
+	masks := max(spec.MaskLen(), 1)
 	for _, n := range []int{1, 200, 7} {
 		src := rand.New(rand.NewPCG(1, uint64(n)))
 		b := env.NewBatch(spec, n)
@@ -143,7 +154,7 @@ func (s Suite[A]) policyOfTheWeightsPlaysTheSame(t testing.TB) {
 			b.Obs[i] = float32(src.NormFloat64())
 		}
 		for i := range b.Mask {
-			b.Mask[i] = i%actions == 3 || src.IntN(4) == 0
+			b.Mask[i] = i%masks == 3 || src.IntN(4) == 0
 		}
 		one, two := env.NewActions(spec, n), env.NewActions(spec, n)
 		if err := p.Act(ctx, b, one, nil); err != nil {
@@ -152,9 +163,12 @@ func (s Suite[A]) policyOfTheWeightsPlaysTheSame(t testing.TB) {
 		if err := greedy.Act(ctx, b, two, nil); err != nil {
 			t.Fatal(err)
 		}
-		for i := range one.Disc {
-			if one.Disc[i] != two.Disc[i] || !b.Mask[i*actions+int(one.Disc[i])] {
-				t.Fatalf("row %d of %d: actions %d and %d", i, n, one.Disc[i], two.Disc[i])
+		if !slices.Equal(one.Disc, two.Disc) || !slices.Equal(one.Cont, two.Cont) {
+			t.Fatalf("%d rows: actions %v %v and %v %v", n, one.Disc, one.Cont, two.Disc, two.Cont)
+		}
+		for i, k := range one.Disc { // one factor, where there are any
+			if !b.Mask[i*masks+int(k)] {
+				t.Fatalf("row %d of %d: action %d is illegal", i, n, k)
 			}
 		}
 	}

@@ -2,13 +2,15 @@ package baseline
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 
 	"clustergym/agents"
 	"clustergym/env"
 )
 
-// Random chooses uniformly among the legal actions of every factor, in any environment with discrete actions.
+// Random chooses uniformly among the legal actions of every factor, and uniformly between the bounds of every real
+// number; one without two finite bounds is drawn from the standard normal distribution and kept within those it has.
 type Random struct{ spec env.Spec }
 
 var _ agents.Policy = (*Random)(nil)
@@ -25,8 +27,19 @@ func (p *Random) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 			dst.Disc[i*factors+f] = int32(uniform(mask[:n], src[i]))
 			mask = mask[n:]
 		}
+		for k, low := range p.spec.Action.Low {
+			dst.Cont[i*len(p.spec.Action.Low)+k] = between(low, p.spec.Action.High[k], src[i])
+		}
 	}
 	return nil
+}
+
+// between draws one number of [low, high].
+func between(low, high float32, src *rand.Rand) float32 {
+	if math.IsInf(float64(low), 0) || math.IsInf(float64(high), 0) {
+		return min(max(float32(src.NormFloat64()), low), high)
+	}
+	return min(max(low+(high-low)*src.Float32(), low), high)
 }
 
 // uniform draws one of the true places of mask; there is at least one.

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -106,5 +107,32 @@ func TestRandomDoesNotAllocate(t *testing.T) {
 	p, src := NewRandom(spec), []*rand.Rand{rng.Stream(1, "a")}
 	if n := testing.AllocsPerRun(100, func() { _ = p.Act(t.Context(), b, a, src) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Real numbers fill their bounds evenly; without two of them they keep to the one that there is.
+func TestRandomDrawsRealNumbersBetweenTheirBounds(t *testing.T) {
+	inf := float32(math.Inf(1))
+	spec := env.Spec{Action: env.ActionSpec{Low: []float32{-2, 0, -inf}, High: []float32{6, inf, inf}}}
+	b, a := env.NewBatch(spec, 1), env.NewActions(spec, 1)
+	p, src := NewRandom(spec), []*rand.Rand{rng.Stream(1, "a")}
+	quarters := make([]int, 4)
+	below := 0
+	for range 20_000 {
+		if err := p.Act(t.Context(), b, a, src); err != nil {
+			t.Fatal(err)
+		}
+		x, y, z := a.Cont[0], a.Cont[1], a.Cont[2]
+		if x < -2 || x > 6 || y < 0 || y > 10 || z < -10 || z > 10 {
+			t.Fatalf("drew %v", a.Cont)
+		}
+		quarters[min(int((x+2)/2), 3)]++
+		if z < 0 {
+			below++
+		}
+	}
+	uniformly(t, "numbers", quarters, []bool{true, true, true, true})
+	if below < 9_500 || below > 10_500 {
+		t.Errorf("%d of 20,000 without bounds are below 0", below)
 	}
 }

@@ -31,6 +31,9 @@ type Agent struct {
 	roll  *replay.Rollout
 	scale *replay.ReturnScale
 
+	rank     int      // of the replica
+	exchange Exchange // with the other replicas, nil = there are none
+
 	order    *rand.Rand // shuffles minibatches; draws from orderPCG
 	orderPCG *rand.PCG
 	progress float64 // share of the training that is done
@@ -51,6 +54,7 @@ type Agent struct {
 	grad   *nets.Params // the sum over shards; the only shard's own where there is one
 	index  []int        // of live steps, shuffled
 	batch  minibatch
+	sums   [5]float64 // what is exchanged, in a field so that it allocates nothing
 	work   func(worker, i int) error
 	stats  agents.Stats
 }
@@ -133,7 +137,7 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	if err := a.act.fit(b, dst, src, true); err != nil {
 		return err
 	}
-	if a.act.scale != nil {
+	if a.act.scale != nil && a.exchange == nil {
 		a.act.scale.Observe(b.Obs, b.N)
 	}
 	obs := a.act.seen(b.Obs, b.N)
@@ -187,7 +191,9 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if begins {
 		a.begun = a.progress
 	}
-	a.scale.Observe(a.spec, a.cfg.Gamma, next)
+	if a.exchange == nil {
+		a.scale.Observe(a.spec, a.cfg.Gamma, next)
+	}
 	if !a.roll.Full() {
 		return nil
 	}

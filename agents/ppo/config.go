@@ -18,6 +18,10 @@ type Config struct {
 	// Shards is the number of pieces of a minibatch whose gradients are computed apart and summed in order. It
 	// bounds how many workers are of use, and changes results in their last bits; workers do not.
 	Shards int `yaml:"shards"`
+	// Replicas is the number of learners that share the rows, each with its own rollout, minibatches and copy of the
+	// network, and sum their gradients before every step (NewReplicas). It changes results: a gradient step is then
+	// over Replicas minibatches.
+	Replicas int `yaml:"replicas"`
 
 	LR       float64 `yaml:"lr"`        // learning rate of Adam
 	AnnealLR bool    `yaml:"anneal_lr"` // linearly to 0 over the training
@@ -57,7 +61,7 @@ type Config struct {
 // DefaultConfig is CleanRL's setting for classic control, without value clipping.
 func DefaultConfig() Config {
 	return Config{
-		Steps: 128, Epochs: 4, Minibatches: 4, Shards: 4,
+		Steps: 128, Epochs: 4, Minibatches: 4, Shards: 4, Replicas: 1,
 		LR: 2.5e-4, AnnealLR: true, AdamEps: 1e-5,
 		Gamma: 0.99, Lambda: 0.95,
 		Clip: 0.2, EntCoef: 0.01, VFCoef: 0.5, MaxGradNorm: 0.5, NormAdvantage: true,
@@ -77,7 +81,7 @@ func (c Config) pieces(n int) (count, largest int) {
 // piece is the part of n shuffled steps that is minibatch k.
 func (c Config) piece(k, n int) (from, to int) {
 	if c.Batch > 0 {
-		return k * c.Batch, min((k+1)*c.Batch, n)
+		return min(k*c.Batch, n), min((k+1)*c.Batch, n)
 	}
 	return k * n / c.Minibatches, (k + 1) * n / c.Minibatches
 }
@@ -91,6 +95,7 @@ func (c Config) Validate() error {
 	count("minibatches", c.Minibatches)
 	l.Add(c.Batch >= 0 && c.Batch <= 1<<20, "batch", c.Batch, "a whole number from 1 to 2^20, or 0 = as many minibatches as minibatches says")
 	l.Add(c.Shards >= 1 && c.Shards <= 1024, "shards", c.Shards, "a whole number from 1 to 1024")
+	l.Add(c.Replicas >= 1 && c.Replicas <= 1024, "replicas", c.Replicas, "a whole number from 1 to 1024")
 	l.Add(c.LR > 0 && c.LR <= 1, "lr", c.LR, "a number in (0, 1]")
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")

@@ -1,6 +1,6 @@
 // Package ppo is proximal policy optimisation with a clipped objective (Schulman et al. 2017, arXiv 1707.06347) over
-// one discrete set of actions with masks. It is on-policy: it plays Steps steps of all rows, learns from them for
-// Epochs passes, and forgets them.
+// discrete actions with masks, one or several at once, and continuous ones. It is on-policy: it plays Steps steps of
+// all rows, learns from them for Epochs passes, and forgets them.
 //
 // What a working PPO does beyond the paper is taken from Huang et al. 2022, "The 37 Implementation Details of
 // Proximal Policy Optimization" (ICLR blog track), by its numbers there, and from what each detail names:
@@ -10,7 +10,8 @@
 //   - Core 3, 4: Adam with epsilon 1e-5; the learning rate falls linearly to 0 (anneal_lr), each update at the rate of
 //     the share of training that was done when its rollout began.
 //   - Core 5: generalised advantage estimation (Schulman et al. 2016), returns = advantages + values.
-//   - Core 6: every epoch shuffles all steps and cuts them into minibatches that cover them all.
+//   - Core 6: every epoch shuffles all steps and cuts them into minibatches that cover them all: so many of equal
+//     size (minibatches), or of so many steps and the rest in the last (batch, as Stable-Baselines3 counts).
 //   - Core 7: advantages normalised within each minibatch (norm_advantage), with the sample deviation + 1e-8.
 //   - Core 8: the clipped surrogate objective (equation 7), the same mask in the old and the new probabilities.
 //   - Core 9: value clipping, off unless clip_value says how far (Andrychowicz et al. 2021 found that it hurts).
@@ -18,9 +19,18 @@
 //   - Core 11: the gradient's global norm is clipped.
 //   - Core 12: statistics of every update; approx_kl is Schulman's k3, mean((r−1) − log r).
 //   - Core 13: separate or shared networks for policy and value (network.separate).
+//   - Continuous 1, 2, 3: continuous actions are drawn from normal distributions, independent of each other, whose
+//     means the network gives and whose deviations are parameters, the same in every state (log_std at the start).
+//   - Continuous 4: separate networks, as core 13.
+//   - Continuous 5: the environment gets a number cut to its box, the rollout keeps it as it was drawn. With
+//     scale_actions the policy counts in half widths from the middle of the box.
+//   - Continuous 6, 7: observations less their running mean, by their running deviation (norm_obs), within ±clip_obs.
+//     Every observation acted on is counted, before it is scaled; the numbers are saved beside the weights.
 //   - Continuous 8: rewards are divided by the running deviation of the discounted return (reward_scale); one number
-//     for a whole rollout, the one that stands when it is complete. Rewards are not clipped (Continuous 9), since
-//     that would break the reward's meaning.
+//     for a whole rollout, the one that stands when it is complete.
+//   - Continuous 9: rewards are clipped after that if clip_reward says how far; off, since it breaks their meaning.
+//   - MultiDiscrete 1: several discrete factors are independent, each with its own mask: log-probabilities and entropies
+//     are summed.
 //   - Auxiliary 1: the clip range may fall with the learning rate (anneal_clip).
 //   - Auxiliary 2: minibatches are cut into shards whose gradients are computed in parallel and summed in order.
 //   - Auxiliary 3: an update ends early when approx_kl passes 1.5·target_kl, before the step that measured it is
@@ -32,6 +42,8 @@
 // value of the true final observation (Pardo et al. 2018, arXiv 1712.00378), also in the middle of a rollout.
 // Discounts are per step, because decisions need not be evenly spaced in time (env.Spec.Discount).
 //
-// The details for images of Atari games and for recurrent networks do not apply; several discrete factors and
-// continuous actions are refused. loss.go is the only file that knows the graph library.
+// A reward, a loss, a gradient or a parameter that is no number is an error that names it (Agent.Learn).
+//
+// The details for images of Atari games and for recurrent networks do not apply. loss.go is the only file that knows the
+// graph library.
 package ppo

@@ -97,7 +97,7 @@ func TestShardsAddUp(t *testing.T) {
 		for i := range index {
 			index[i] = i
 		}
-		if _, err := l.Agent.gradient(context.Background(), index, 0.2); err != nil {
+		if _, _, err := l.Agent.gradient(context.Background(), index, 0.2); err != nil {
 			t.Fatal(err)
 		}
 		grads = append(grads, append([]float32(nil), l.Agent.grad.Data...))

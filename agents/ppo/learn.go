@@ -34,7 +34,10 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if err := a.roll.Advantages(a.last, float32(a.cfg.Lambda), float32(1/scale)); err != nil {
 		return nil, err
 	}
-	explained := a.roll.ExplainedVariance()
+	explained, err := a.explained()
+	if err != nil {
+		return nil, err
+	}
 	a.index = a.index[:0]
 	for k, live := range a.roll.Live {
 		if live {
@@ -52,19 +55,18 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	var sum stats
 	norms, measured, epochs := 0.0, 0, 0
 	n := len(a.index)
-	m, _ := a.cfg.pieces(n)
+	m, _ := a.cfg.pieces(len(a.roll.Live)) // as many for every replica
 update:
 	for ; epochs < a.cfg.Epochs; epochs++ {
 		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
 		for k := 0; k < m; k++ {
 			from, to := a.cfg.piece(k, n)
-			index := a.index[from:to]
-			if len(index) == 0 { // fewer live steps than minibatches
-				continue
-			}
-			s, err := a.gradient(ctx, index, clip)
+			s, steps, err := a.gradient(ctx, a.index[from:to], clip)
 			if err != nil {
 				return nil, err
+			}
+			if steps == 0 { // fewer live steps than minibatches
+				continue
 			}
 			sum.add(s)
 			measured++
@@ -104,14 +106,36 @@ update:
 	return a.stats, nil
 }
 
-// gradient fills a.grad with the gradient over one minibatch and returns its statistics.
-func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats, error) {
+// explained is the explained variance of the acting critic, the mean over replicas.
+func (a *Agent) explained() (float64, error) {
+	sums := append(a.sums[:0], a.roll.ExplainedVariance(), 1)
+	if err := a.add(sums); err != nil {
+		return 0, err
+	}
+	return sums[0] / sums[1], nil
+}
+
+// add replaces sums by the sums over replicas.
+func (a *Agent) add(sums []float64) error {
+	if a.exchange == nil {
+		return nil
+	}
+	return a.exchange.Sum64(a.rank, sums)
+}
+
+// gradient fills a.grad with the gradient over one minibatch, which other replicas may have parts of, and returns its
+// statistics and its size. Gradients of replicas are weighed by their steps: their sum over the divisor of all is what
+// one agent with all of the steps would get.
+func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats, int, error) {
 	b := &a.batch
 	b.index = index
-	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, divisor: float64(len(index))}
-	a.normalise()
+	steps, err := a.normalise()
+	if err != nil || steps == 0 {
+		return stats{}, 0, err
+	}
+	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, divisor: float64(steps)}
 	if err := par.For(ctx, a.workers, len(a.shards), a.work); err != nil {
-		return stats{}, err
+		return stats{}, 0, err
 	}
 	// In the order of shards, whoever finished first.
 	var sum stats
@@ -130,15 +154,28 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats,
 		}
 		empty = false
 	}
+	if a.exchange != nil {
+		if empty {
+			clear(a.grad.Data)
+		}
+		if err := a.exchange.Sum32(a.rank, a.grad.Data); err != nil {
+			return stats{}, 0, err
+		}
+		sums := append(a.sums[:0], sum.policy, sum.value, sum.entropy, sum.kl, sum.clipped)
+		if err := a.add(sums); err != nil {
+			return stats{}, 0, err
+		}
+		sum = stats{sums[0], sums[1], sums[2], sums[3], sums[4]}
+	}
 	for _, l := range [...]struct {
 		name  string
 		value float64
 	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}} {
 		if math.IsNaN(l.value) || math.IsInf(l.value, 0) {
-			return stats{}, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
+			return stats{}, 0, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
 		}
 	}
-	return sum, nil
+	return sum, steps, nil
 }
 
 // broken names the first number of p that is not finite.
@@ -188,25 +225,32 @@ func (a *Agent) workShard(_, i int) error {
 	return sh.run()
 }
 
-// normalise fills the minibatch's advantages: less their mean, by their sample deviation. A minibatch of one step
-// is left as it is.
-func (a *Agent) normalise() {
+// normalise fills the minibatch's advantages: less their mean, by their sample deviation, both over all replicas. A
+// minibatch of one step is left as it is. It returns how many steps the minibatch has.
+func (a *Agent) normalise() (steps int, err error) {
 	b := &a.batch
-	n := float64(len(b.index))
-	mean, deviation := 0.0, 1.0
+	sums := append(a.sums[:0], float64(len(b.index)), 0)
+	for _, at := range b.index {
+		sums[1] += float64(a.roll.Advantage[at])
+	}
+	if err := a.add(sums); err != nil {
+		return 0, err
+	}
+	n, mean, deviation := sums[0], 0.0, 1.0
 	if a.cfg.NormAdvantage && n > 1 {
-		for _, at := range b.index {
-			mean += float64(a.roll.Advantage[at])
-		}
-		mean /= n
-		squares := 0.0
+		mean = sums[1] / n
+		squares := append(a.sums[:0], 0)
 		for _, at := range b.index {
 			d := float64(a.roll.Advantage[at]) - mean
-			squares += d * d
+			squares[0] += d * d
 		}
-		deviation = math.Sqrt(squares/(n-1)) + 1e-8
+		if err := a.add(squares); err != nil {
+			return 0, err
+		}
+		deviation = math.Sqrt(squares[0]/(n-1)) + 1e-8
 	}
 	for k, at := range b.index {
 		b.advantage[k] = float32((float64(a.roll.Advantage[at]) - mean) / deviation)
 	}
+	return int(n), nil
 }

@@ -62,7 +62,7 @@ func (a *Agent) load(s state) error {
 		return fmt.Errorf("ppo: %d updates, progress %v and %v and %d values cannot be the state of an agent of %d rows",
 			s.Updates, s.Progress, s.Begun, len(s.Last), a.rows)
 	}
-	if err := s.Scale.Check(a.rows); err != nil {
+	if err := s.Scale.Check(len(a.scale.Sum)); err != nil {
 		return err
 	}
 	if (s.Obs != nil) != (a.act.scale != nil) {

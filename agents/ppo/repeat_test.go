@@ -15,17 +15,28 @@ func busy() Config {
 	c := small()
 	c.Steps, c.Minibatches, c.Epochs, c.Shards = 21, 4, 3, 3
 	c.AnnealLR, c.AnnealClip, c.RewardScale, c.ClipValue, c.TargetKL = true, true, true, 0.3, 0.05
+	c.NormObs, c.ClipReward = true, 5
 	return c
 }
 
 func TestContract(t *testing.T) {
+	contract(t, "")
+}
+
+// Continuous actions keep the contract too.
+func TestContractOfContinuousActions(t *testing.T) {
+	contract(t, "Nav2D-v1")
+}
+
+func contract(t *testing.T, id string) {
+	t.Helper()
 	policy := func(cfg Config) func(env.Spec, io.Reader) (agents.Policy, error) {
 		return func(spec env.Spec, weights io.Reader) (agents.Policy, error) { return NewPolicy(cfg, spec, weights) }
 	}
 	other := busy()
 	other.Network.Hidden = []int{17}
 	agenttest.Run(t, agenttest.Suite[*Agent]{
-		Name: "ppo", New: builder(busy()), Policy: policy(busy()), Other: policy(other),
+		Name: "ppo", Env: id, New: builder(busy()), Policy: policy(busy()), Other: policy(other),
 		Worth: func(a *Agent) string {
 			if a.roll.Len() == 0 || a.updates == 0 {
 				return "not in the middle of a rollout after an update"

@@ -2,6 +2,9 @@ package kernel
 
 import "math"
 
+// tinyMoment is the size below which Adam's moments are taken for 0.
+const tinyMoment = 0x1p-100
+
 // AdamStep holds the numbers of one Adam update, see Adam.
 type AdamStep struct {
 	Beta1, Beta2 float32 // decay of the moments
@@ -15,7 +18,9 @@ type AdamStep struct {
 //
 //	m = Beta1·m + Rest1·g,  v = Beta2·v + Rest2·g²,  p = p - Rate·m / (sqrt(v)·Root + Eps)
 //
-// All four have the same length.
+// All four have the same length. A moment that has shrunk below 2^-100 becomes 0: it no longer moves anything, and on
+// its way on to zero it would become a subnormal number, with which processors compute a hundred times slower. The
+// weights of units that have died come to that within a thousand steps.
 func Adam(p, g, m, v []float32, s AdamStep) { active.adam(p, g, m, v, s) }
 
 func adam(p, g, m, v []float32, s AdamStep) {
@@ -26,6 +31,12 @@ func adam(p, g, m, v []float32, s AdamStep) {
 		x := g[i]
 		mi := b1*m[i] + c1*x
 		vi := b2*v[i] + c2*x*x
+		if mi < tinyMoment && mi > -tinyMoment {
+			mi = 0
+		}
+		if vi < tinyMoment {
+			vi = 0
+		}
 		m[i], v[i] = mi, vi
 		p[i] -= rate * mi / (float32(math.Sqrt(float64(vi)))*root + eps)
 	}

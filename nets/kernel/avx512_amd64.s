@@ -2672,7 +2672,7 @@ end:
 	RET
 
 // func avx512Adam(p *float32, grad *float32, m *float32, v *float32, n int, mask uint64, beta1 float32, beta2 float32, rest1 float32, rest2 float32, rate float32, root float32, eps float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512Adam(SB), NOSPLIT, $0-76
 	MOVQ         p+0(FP), AX
 	MOVQ         grad+8(FP), CX
@@ -2681,35 +2681,43 @@ TEXT ·avx512Adam(SB), NOSPLIT, $0-76
 	MOVQ         n+32(FP), SI
 	MOVQ         mask+40(FP), DI
 	KMOVW        DI, K1
-	VBROADCASTSS beta1+48(FP), Z0
-	VBROADCASTSS beta2+52(FP), Z1
-	VBROADCASTSS rest1+56(FP), Z2
-	VBROADCASTSS rest2+60(FP), Z3
-	VBROADCASTSS rate+64(FP), Z4
-	VBROADCASTSS root+68(FP), Z5
-	VBROADCASTSS eps+72(FP), Z6
+	VXORPS       Z0, Z0, Z0
+	VBROADCASTSS beta1+48(FP), Z1
+	VBROADCASTSS beta2+52(FP), Z2
+	VBROADCASTSS rest1+56(FP), Z3
+	VBROADCASTSS rest2+60(FP), Z4
+	VBROADCASTSS rate+64(FP), Z5
+	VBROADCASTSS root+68(FP), Z6
+	VBROADCASTSS eps+72(FP), Z7
+	VBROADCASTSS avx512Const26<>+0(SB), Z8
 	XORQ         DI, DI
 	SUBQ         $0x10, SI
 	JL           tail
 
 loop:
-	VMOVUPS     (AX)(DI*4), Z7
-	VMOVUPS     (CX)(DI*4), Z8
-	VMOVUPS     (DX)(DI*4), Z9
-	VMOVUPS     (BX)(DI*4), Z10
-	VMULPS      Z0, Z9, Z9
-	VFMADD231PS Z2, Z8, Z9
-	VMOVUPS     Z9, (DX)(DI*4)
-	VMULPS      Z1, Z10, Z10
-	VMULPS      Z8, Z8, Z8
-	VFMADD231PS Z3, Z8, Z10
-	VMOVUPS     Z10, (BX)(DI*4)
-	VSQRTPS     Z10, Z10
-	VFMADD213PS Z6, Z5, Z10
-	VMULPS      Z4, Z9, Z9
-	VDIVPS      Z10, Z9, Z9
-	VSUBPS      Z9, Z7, Z7
-	VMOVUPS     Z7, (AX)(DI*4)
+	VMOVUPS     (AX)(DI*4), Z9
+	VMOVUPS     (CX)(DI*4), Z10
+	VMOVUPS     (DX)(DI*4), Z11
+	VMOVUPS     (BX)(DI*4), Z12
+	VMULPS      Z1, Z11, Z11
+	VFMADD231PS Z3, Z10, Z11
+	VSUBPS      Z11, Z0, Z13
+	VMAXPS      Z11, Z13, Z13
+	VCMPPS      $0x01, Z8, Z13, K2
+	VMOVAPS     Z0, K2, Z11
+	VMOVUPS     Z11, (DX)(DI*4)
+	VMULPS      Z2, Z12, Z12
+	VMULPS      Z10, Z10, Z10
+	VFMADD231PS Z4, Z10, Z12
+	VCMPPS      $0x01, Z8, Z12, K2
+	VMOVAPS     Z0, K2, Z12
+	VMOVUPS     Z12, (BX)(DI*4)
+	VSQRTPS     Z12, Z12
+	VFMADD213PS Z7, Z6, Z12
+	VMULPS      Z5, Z11, Z11
+	VDIVPS      Z12, Z11, Z11
+	VSUBPS      Z11, Z9, Z9
+	VMOVUPS     Z9, (AX)(DI*4)
 	ADDQ        $0x10, DI
 	SUBQ        $0x10, SI
 	JGE         loop
@@ -2717,27 +2725,36 @@ loop:
 tail:
 	ADDQ        $0x10, SI
 	JZ          end
-	VMOVUPS.Z   (AX)(DI*4), K1, Z7
-	VMOVUPS.Z   (CX)(DI*4), K1, Z8
-	VMOVUPS.Z   (DX)(DI*4), K1, Z9
-	VMOVUPS.Z   (BX)(DI*4), K1, Z10
-	VMULPS      Z0, Z9, Z9
-	VFMADD231PS Z2, Z8, Z9
-	VMOVUPS     Z9, K1, (DX)(DI*4)
-	VMULPS      Z1, Z10, Z10
-	VMULPS      Z8, Z8, Z8
-	VFMADD231PS Z3, Z8, Z10
-	VMOVUPS     Z10, K1, (BX)(DI*4)
-	VSQRTPS     Z10, Z10
-	VFMADD213PS Z6, Z5, Z10
-	VMULPS      Z4, Z9, Z9
-	VDIVPS      Z10, Z9, Z9
-	VSUBPS      Z9, Z7, Z7
-	VMOVUPS     Z7, K1, (AX)(DI*4)
+	VMOVUPS.Z   (AX)(DI*4), K1, Z9
+	VMOVUPS.Z   (CX)(DI*4), K1, Z10
+	VMOVUPS.Z   (DX)(DI*4), K1, Z11
+	VMOVUPS.Z   (BX)(DI*4), K1, Z12
+	VMULPS      Z1, Z11, Z11
+	VFMADD231PS Z3, Z10, Z11
+	VSUBPS      Z11, Z0, Z1
+	VMAXPS      Z11, Z1, Z1
+	VCMPPS      $0x01, Z8, Z1, K2
+	VMOVAPS     Z0, K2, Z11
+	VMOVUPS     Z11, K1, (DX)(DI*4)
+	VMULPS      Z2, Z12, Z12
+	VMULPS      Z10, Z10, Z10
+	VFMADD231PS Z4, Z10, Z12
+	VCMPPS      $0x01, Z8, Z12, K2
+	VMOVAPS     Z0, K2, Z12
+	VMOVUPS     Z12, K1, (BX)(DI*4)
+	VSQRTPS     Z12, Z12
+	VFMADD213PS Z7, Z6, Z12
+	VMULPS      Z5, Z11, Z11
+	VDIVPS      Z12, Z11, Z11
+	VSUBPS      Z11, Z9, Z9
+	VMOVUPS     Z9, K1, (AX)(DI*4)
 
 end:
 	VZEROUPPER
 	RET
+
+DATA avx512Const26<>+0(SB)/4, $0x0d800000
+GLOBL avx512Const26<>(SB), RODATA|NOPTR, $4
 
 // func avx512ColSums4(dst *float32, a *float32, rows int, stride int, mask uint64)
 // Requires: AVX, AVX512DQ, AVX512F

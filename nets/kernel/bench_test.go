@@ -28,7 +28,7 @@ func best(b *testing.B, some int, flops float64, f func()) {
 
 // Square products and those of the training steps, in the three transposes.
 func BenchmarkMatMul(b *testing.B) {
-	for _, s := range [][3]int{{64, 64, 64}, {128, 128, 128}, {256, 256, 256}, {1024, 1024, 1024}, {64, 64, 128}, {64, 8, 64}, {128, 2, 64},
+	for _, s := range [][3]int{{64, 64, 64}, {128, 128, 128}, {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {64, 64, 128}, {64, 8, 64}, {128, 2, 64},
 		{128, 64, 4}, {1, 64, 128}, {1, 256, 256}, {4, 64, 64}, {4096, 32, 144}, {16384, 16, 9}, {32, 64, 4096}} {
 		m, n, k := s[0], s[1], s[2]
 		x, y, z := make([]float32, m*k), make([]float32, n*k), make([]float32, m*n)

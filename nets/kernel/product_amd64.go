@@ -42,7 +42,7 @@ const (
 	// fewRows is below what laying b out does not pay.
 	fewRows = 20
 	// small is the number of elements up to which b stays in the first-level cache as it is.
-	small = 4096
+	small = 8192
 )
 
 func (v *vectors[M]) matMul(c, a, b, bias []float32, m, n, k int, act Act) {

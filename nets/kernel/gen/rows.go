@@ -265,16 +265,38 @@ func (s isa) elementwise() {
 			put(0, x)
 		})
 	s.each("Adam", "is one update, see Adam.", []string{"p", "grad", "m", "v"},
-		func() any { return s.params("beta1", "beta2", "rest1", "rest2", "rate", "root", "eps") },
+		func() any {
+			zero := s.reg()
+			VXORPS(zero, zero, zero)
+			return append(s.params("beta1", "beta2", "rest1", "rest2", "rate", "root", "eps"), s.constant(0x1p-100), zero)
+		},
 		func(consts any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
 			c := consts.([]reg.VecVirtual)
+			tiny, zero := c[7], c[8]
+			// flush clears x where its size is below tiny.
+			flush := func(size, x reg.VecVirtual) {
+				if s.lanes == 16 {
+					k := K()
+					VCMPPS(U8(1), tiny, size, k)
+					VMOVAPS(zero, k, x)
+					return
+				}
+				small := YMM()
+				VCMPPS(U8(1), tiny, size, small)
+				VANDNPS(x, small, x)
+			}
 			p, g, m, v := get(0), get(1), get(2), get(3)
 			VMULPS(c[0], m, m)
 			VFMADD231PS(c[2], g, m)
+			size := s.reg()
+			VSUBPS(m, zero, size)
+			VMAXPS(m, size, size)
+			flush(size, m)
 			put(2, m)
 			VMULPS(c[1], v, v)
 			VMULPS(g, g, g)
 			VFMADD231PS(c[3], g, v)
+			flush(v, v)
 			put(3, v)
 			VSQRTPS(v, v)
 			VFMADD213PS(c[6], c[5], v) // v·Root + Eps
