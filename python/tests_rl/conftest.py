@@ -22,6 +22,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent / "src"), str(HERE.parent / "examples")])
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # loopback only, and no file in the user's home
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# Ray gives up processes of its own that need longer to start, which they do on a busy machine.
+os.environ.setdefault("RAY_agent_register_timeout_ms", "180000")
 
 from clustergym import LocalServer, find_gymctl  # noqa: E402
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import ray
 import rllib_ppo
 import rllib_two_nodes
 import torch
@@ -23,12 +25,15 @@ JOBSELECT = ["--env", "JobSelect-v1", "--kwargs", json.dumps(SMALL)]
 
 
 def patiently(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Ray gives its processes 15 seconds to start, which a busy machine may need longer for: twice then."""
-    try:
-        return run()
-    except Exception as error:
-        if "timed out during startup" not in str(error):
-            raise
+    """Ray gives its processes 30 seconds to start, which a busy machine may need longer for: three times then."""
+    for _ in range(2):
+        try:
+            return run()
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            time.sleep(5)
     return run()
 
 
