@@ -237,14 +237,19 @@ func TestNumbersAreCutForTheEnvironmentOnly(t *testing.T) {
 	cfg.LogStd = 1.5 // most numbers are drawn outside the box
 	p := newPlayer(t, cfg, 3, eightLocks()...)
 	p.rollout()
-	cut := 0
+	cut, squares := 0, 0.0
 	for _, x := range p.a.roll.Action.Cont {
+		squares += float64(x) * float64(x)
 		if x < -1 || x > 1 { // in half widths from the middle
 			cut++
 		}
 	}
 	if share := float64(cut) / float64(len(p.a.roll.Action.Cont)); share < 0.5 || share > 0.95 {
 		t.Errorf("%.2f of the numbers kept lie outside the box, want most of them", share)
+	}
+	deviation := math.Sqrt(squares / float64(len(p.a.roll.Action.Cont)))
+	if math.Abs(deviation-math.Exp(1.5)) > 0.15*math.Exp(1.5) {
+		t.Errorf("the numbers kept have deviation %.2f, want that of what was drawn, %.2f", deviation, math.Exp(1.5))
 	}
 	if b := p.a.act.box; b.action(0, 7) != 4 || b.action(0, -7) != -2 || b.action(0, 0.5) != 2.5 || b.number(0, 2.5) != 0.5 {
 		t.Errorf("a box from -2 to 4 makes %v, %v and %v of 7, -7 and 0.5", b.action(0, 7), b.action(0, -7), b.action(0, 0.5))

@@ -121,6 +121,43 @@ func TestAReplicaThatFailsEndsTheUpdateOfAll(t *testing.T) {
 	}
 }
 
+// A replica sees its own rows, also among those whose episodes have ended.
+func TestAReplicaSeesItsOwnRows(t *testing.T) {
+	cfg := small()
+	cfg.Replicas = 3
+	s := agenttest.Plain()
+	s.Info = []env.Field{{Name: "info"}}
+	r, err := NewReplicas(cfg, s, 6, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := env.NewBatch(s, 6)
+	for i := range 6 {
+		b.Reward[i], b.Obs[2*i], b.Info[i] = float64(i), float32(i), float64(i)
+	}
+	b.FinalRows = append(b.FinalRows, 1, 4, 5)
+	for _, row := range b.FinalRows {
+		b.FinalObs = append(b.FinalObs, float32(10*row), 0)
+		b.FinalMask = append(b.FinalMask, row == 1, row == 4, row == 5)
+		b.FinalInfo = append(b.FinalInfo, float64(100*row))
+	}
+	for k, want := range [][]int{{1}, {}, {4, 5}} {
+		var v env.Batch
+		r.view(&v, b, k)
+		if v.N != 2 || v.Reward[1] != float64(2*k+1) || v.Obs[2] != float32(2*k+1) || v.Info[1] != float64(2*k+1) || len(v.Mask) != 6 {
+			t.Errorf("replica %d sees rewards %v, observations %v and infos %v", k, v.Reward, v.Obs, v.Info)
+		}
+		if len(v.FinalRows) != len(want) {
+			t.Fatalf("replica %d sees ends of rows %v, want %v", k, v.FinalRows, want)
+		}
+		for j, row := range want {
+			if v.FinalRows[j] != row-2*k || v.FinalObs[2*j] != float32(10*row) || v.FinalInfo[j] != float64(100*row) || !v.FinalMask[3*j+map[int]int{1: 0, 4: 1, 5: 2}[row]] {
+				t.Errorf("replica %d: end %d is row %d with %v, %v and %v, want row %d", k, j, v.FinalRows[j], v.FinalObs, v.FinalInfo, v.FinalMask, row)
+			}
+		}
+	}
+}
+
 func TestRowsMustDivideAmongReplicas(t *testing.T) {
 	cfg := small()
 	cfg.Replicas = 3
