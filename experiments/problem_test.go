@@ -205,7 +205,7 @@ func TestEpisodeReportByHand(t *testing.T) {
 // Random play of InvalidAction-v1 returns 5 on average: 100 steps, 20 legal actions.
 func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Env.ID, cfg.Eval.Episodes = "InvalidAction-v1", 200
+	cfg.Env.ID, cfg.Eval.Episodes = "InvalidAction-v1", 100
 	var first *EpisodeReport
 	for workers := 1; workers <= 3; workers += 2 {
 		c, err := Compare(t.Context(), cfg, EvalOptions{Workers: workers})
