@@ -178,7 +178,7 @@ func locksConfig() Config {
 // Two masked factors and a number, chosen at once and learnt together.
 func TestFactorsAndNumbersAreLearntTogether(t *testing.T) {
 	if raceDetector {
-		t.Skip("learning is too slow under the race detector")
+		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
 	}
 	p := newPlayer(t, locksConfig(), 3, eightLocks()...)
 	p.train(30_000)
@@ -277,7 +277,7 @@ func TestNumbersAreCutForTheEnvironmentOnly(t *testing.T) {
 // A point that is always sent to the same goal learns where it is.
 func TestContinuousActionsFindAGoal(t *testing.T) {
 	if raceDetector {
-		t.Skip("learning is too slow under the race detector")
+		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
 	}
 	var all []env.Env
 	for range 8 {
