@@ -5,8 +5,9 @@
 // (env/vec). What helps to read the code:
 //
 //   - A connection (conn.go) has a goroutine that reads and one that watches: it sends pings, ends what is idle and
-//     says farewell. Reading never executes requests: they go to the lane of their handle (lane.go), a goroutine that
-//     executes them in order and writes the replies itself.
+//     says farewell. Requests go to the lane of their handle (lane.go), a goroutine that executes them in order and
+//     writes the replies itself. One that is known to be brief, for a lane that has nothing to do, is executed by
+//     whoever read it, which saves waking a thread; if it lasts, another goroutine takes over the reading (reader.go).
 //   - Where a client does not read, the write of a reply blocks its lane; a lane takes only so many requests, and the
 //     refusal of the next one blocks the reader. So what a client can make the server hold is bounded.
 //   - A session (session.go) outlives its connection where the client asked for it: its lanes go on, their last
