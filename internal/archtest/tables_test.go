@@ -119,7 +119,7 @@ var libraries = map[string][]string{
 	"agents/maml":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/perfmodel":  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"env/bridge/...":    {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"env/bridge/server": {"github.com/prometheus/client_golang"},
+	"env/bridge/server": {"github.com/prometheus/client_golang", "golang.org/x/sys"},
 	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/jedib0t/go-pretty/v6",

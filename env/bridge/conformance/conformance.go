@@ -85,6 +85,7 @@ var claims = []struct {
 	{"a lost session is taken up again", (*suite).lostSessionsResume},
 	{"a step happens exactly once", (*suite).stepsHappenOnce},
 	{"a second attach takes over", (*suite).secondAttachTakesOver},
+	{"shared memory shows what would be sent", (*suite).sharedMemoryShowsTheSame},
 	{"sessions that are gone stay gone", (*suite).goneSessionsStayGone},
 }
 
@@ -142,7 +143,7 @@ func verify(target Target, check func(*suite) error) error {
 }
 
 // allFeatures are those of the protocol.
-var allFeatures = []string{"async", "resume", "snapshot", "render", "graph"}
+var allFeatures = []string{"async", "resume", "snapshot", "render", "graph", "shm"}
 
 // has says whether the feature was granted.
 func (c *conn) has(feature string) bool {

@@ -242,6 +242,22 @@ func TestEveryFaultIsFound(t *testing.T) {
 			binary.LittleEndian.PutUint32(a.Data, math.Float32bits(1e30))
 			return a
 		})},
+		{"shared observations are looked for elsewhere", "shared memory shows what would be sent", change(wire.OpOpen, func(_ *link, reply wire.Map) wire.Map {
+			told, _ := reply.Sub("shm")
+			where, _ := told.Sub("at")
+			if len(where) == 0 {
+				return reply
+			}
+			where = merge(where, m(where[0].Key, 1))
+			return merge(reply, m("shm", merge(told, m("at", where, "row", 1+told.Get("row").(int64), "size", told.Get("size").(int64)))))
+		})},
+		{"shared observations are sent as well", "shared memory shows what would be sent", change(wire.OpStep, func(_ *link, reply wire.Map) wire.Map {
+			if reply.Get("obs") != nil {
+				return reply
+			}
+			k := reply.Get("r").(wire.Array).Len()
+			return merge(reply, m("obs", m("obs", array(wire.F32, make([]int, k), k))))
+		})},
 		{"observations of another type", "observations lie in their space", inObs(wire.OpStep, func(a wire.Array) wire.Array {
 			return array(wire.F64, make([]int, a.Len()), a.Shape...)
 		})},

@@ -44,6 +44,10 @@ type Config struct {
 	// changes nothing but speed.
 	Workers int `yaml:"workers"`
 
+	// SharedMemory lets clients on this machine that run as the same user read large observations where they were
+	// written, instead of receiving them. Linux only.
+	SharedMemory bool `yaml:"shared_memory"`
+
 	// Version and Commit name the program in the welcome and at /v1/version.
 	Version string `yaml:"-"`
 	Commit  string `yaml:"-"`
@@ -62,7 +66,7 @@ func DefaultConfig() Config {
 		MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20,
 		HelloTimeout: 5 * time.Second, IdleTimeout: 15 * time.Minute, ResumeWindow: 2 * time.Minute,
 		StepTimeout: time.Minute, DrainTimeout: 30 * time.Second, PingInterval: 30 * time.Second,
-		WriteTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, SharedMemory: true,
 	}
 }
 

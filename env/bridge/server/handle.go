@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
@@ -27,10 +28,13 @@ type vecHandle struct {
 	rows   []rowState
 	all    []int
 	b      *env.Batch   // the present time step of every row
+	region *region      // where b.Obs stands, nil = in memory of the process's own
 	a      *env.Actions // of the present request
 	pace   pace
-	shape  shape
-	stray  bool // what is out belongs to requests that were given up
+	// steppers counts the steps under way in the whole server; nil where there is none.
+	steppers *atomic.Int32
+	shape    shape
+	stray    bool // what is out belongs to requests that were given up
 
 	count handleStats
 
@@ -73,6 +77,7 @@ type choices struct {
 	columns  []infoColumn
 	batch    int // rows of a recv
 	render   string
+	shm      bool // observations go to shared memory
 }
 
 func (h *vecHandle) envs() int { return len(h.rows) }
@@ -83,7 +88,14 @@ func (h *vecHandle) stats() handleStats {
 	return s
 }
 
-func (h *vecHandle) close() error { return h.v.Close() }
+func (h *vecHandle) close() error {
+	err := h.v.Close()
+	if h.region != nil { // nobody steps any more
+		h.b.Obs = nil
+		h.region.close()
+	}
+	return err
+}
 
 // poison marks every row: a request was abandoned, so nobody knows what its environments have seen. What is out stays
 // so until the first reset, which gets it back (fetch).

@@ -94,21 +94,24 @@ func TestThePaceFollowsTheWork(t *testing.T) {
 	most := min(runtime.GOMAXPROCS(0), 64)
 	var p pace
 	p.init(0)
-	if p.choose(64) != 1 {
+	if p.choose(64, 1) != 1 {
 		t.Error("the first call is shared before anybody knows what it costs")
 	}
 	p.took(6400*time.Microsecond, 64)
-	if got := p.choose(64); got != most {
+	if got := p.choose(64, 1); got != most {
 		t.Errorf("64 rows of 100 µs on %d goroutines, want %d", got, most)
 	}
-	if got := p.choose(1); got != 1 {
+	if got := p.choose(64, most); got != 1 {
+		t.Errorf("64 rows of 100 µs on %d goroutines while others keep all processors busy", got)
+	}
+	if got := p.choose(1, 1); got != 1 {
 		t.Errorf("one row on %d goroutines", got)
 	}
 	for range 100 {
-		p.choose(64)
+		p.choose(64, 1)
 		p.took(6400*time.Nanosecond/time.Duration(p.workers), 64)
 	}
-	if got := p.choose(64); got != 1 {
+	if got := p.choose(64, 1); got != 1 {
 		t.Errorf("64 rows of 100 ns on %d goroutines", got)
 	}
 	if got := p.most(64); got != most {
@@ -116,7 +119,7 @@ func TestThePaceFollowsTheWork(t *testing.T) {
 	}
 	p.init(3)
 	p.took(time.Second, 64)
-	if p.choose(64) != 3 || p.most(64) != 3 {
+	if p.choose(64, 1) != 3 || p.most(64) != 3 {
 		t.Error("a number that was given does not hold")
 	}
 }

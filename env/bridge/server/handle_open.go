@@ -35,7 +35,7 @@ func survive(err *error) {
 }
 
 func newHandle(ctx context.Context, f Factory, cfg *Config, o *opening, w *wire.Writer) (*vecHandle, error) {
-	h := &vecHandle{cfg: cfg, log: o.log, key: o.key, role: o.role}
+	h := &vecHandle{cfg: cfg, log: o.log, key: o.key, role: o.role, steppers: o.steppers}
 	var err *wire.Error
 	if h.id, err = o.req.Str("env", ""); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func newHandle(ctx context.Context, f Factory, cfg *Config, o *opening, w *wire.
 		return nil, e
 	}
 	if err := h.writeOpened(w, o, made); err != nil {
-		_ = h.v.Close() // what matters is why it was not opened
+		_ = h.close() // what matters is why it was not opened
 		return nil, err
 	}
 	return h, nil
@@ -151,6 +151,15 @@ func (h *vecHandle) choose(o *opening, kwargs wire.Map, n int) (wire.Map, *wire.
 	}
 	if recv == "all" && req.Get("batch") != nil {
 		return nil, wire.Errorf(wire.BadRequest, "field batch has a meaning only with recv any")
+	}
+	if h.shm, err = req.Bool("shm", false); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.shm && o.feat&featShm == 0:
+		return nil, wire.Errorf(wire.Unsupported, "field shm needs the feature shm, which was not agreed on in hello")
+	case h.shm && recv == "any":
+		return nil, wire.Errorf(wire.BadRequest, "field shm has a meaning only with recv all")
 	}
 	batch, err := req.Int("batch", int64(n), 1, int64(n))
 	h.batch = int(batch)
@@ -259,6 +268,9 @@ func (h *vecHandle) assemble(made *Made, kwargs wire.Map, o *opening, enc wire.E
 		h.all[i] = i
 	}
 	h.b, h.a = env.NewBatch(h.spec, n), env.NewActions(h.spec, n)
+	if h.shm {
+		h.share()
+	}
 	return nil
 }
 
@@ -366,6 +378,9 @@ func (h *vecHandle) writeOpened(w *wire.Writer, o *opening, made *Made) error {
 	if tasks != nil {
 		n++
 	}
+	if h.region != nil {
+		n++
+	}
 	w.Reply(o.re, wire.OpOpen, n)
 	w.Key("h")
 	w.Uint(uint64(o.h))
@@ -380,6 +395,10 @@ func (h *vecHandle) writeOpened(w *wire.Writer, o *opening, made *Made) error {
 	if tasks != nil {
 		w.Key("tasks")
 		w.Value(fields(tasks))
+	}
+	if h.region != nil {
+		w.Key("shm")
+		h.writeShare(w)
 	}
 	if w.Len() > h.cfg.MaxFrameOut {
 		return wire.Errorf(wire.TooLarge, "the description of the environment has %d bytes, want at most %d", w.Len(), h.cfg.MaxFrameOut)

@@ -69,6 +69,10 @@ func (h *vecHandle) final() view {
 // writeObs writes the observations of v.
 func (h *vecHandle) writeObs(w *wire.Writer, v view) {
 	s := &h.shape
+	if h.region != nil && v.kind != viewFinal {
+		h.writeUnshared(w, v)
+		return
+	}
 	if h.view == wire.ViewFlat {
 		s.rowDims[0] = v.k
 		h.gather(w.Array(wire.F32, s.rowDims...), v, 0, s.obs)

@@ -21,10 +21,17 @@ func (h *vecHandle) doStep(ctx context.Context, re uint32, req wire.Map, w *wire
 	if err := h.actions(req, rows); err != nil {
 		return err
 	}
-	h.v.SetWorkers(h.pace.choose(len(rows)))
+	steppers := 1
+	if h.steppers != nil {
+		steppers = int(h.steppers.Add(1))
+	}
+	h.v.SetWorkers(h.pace.choose(len(rows), steppers))
 	begin := time.Now()
 	stepped := h.v.Step(ctx, rows, h.a, h.b)
 	h.pace.took(time.Since(begin), len(rows))
+	if h.steppers != nil {
+		h.steppers.Add(-1)
+	}
 	return h.finish(re, wire.OpStep, rows, named, stepped, w)
 }
 
@@ -99,14 +106,15 @@ func (p *pace) init(workers int) {
 	p.workers, p.fixed = max(workers, 1), workers > 0
 }
 
-// choose is the number of goroutines for a call of k rows.
-func (p *pace) choose(k int) int {
+// choose is the number of goroutines for a call of k rows, one of so many that are under way in the server: processors
+// that others keep busy would only be fought for.
+func (p *pace) choose(k, steppers int) int {
 	if p.fixed {
 		return p.workers
 	}
 	p.workers = 1
 	if p.row*float64(k) > float64(worthwhile) {
-		p.workers = min(runtime.GOMAXPROCS(0), k)
+		p.workers = max(min(runtime.GOMAXPROCS(0)/steppers, k), 1)
 	}
 	return p.workers
 }

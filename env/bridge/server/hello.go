@@ -131,6 +131,9 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 	if c.srv.cfg.ResumeWindow == 0 {
 		g.feat &^= featResume
 	}
+	if g.feat&featShm != 0 && (c.enc == wire.JSON || !c.srv.mayShare(c.ws.RemoteAddr())) {
+		g.feat &^= featShm
+	}
 	if g.resume, e = parseResume(m); e != nil {
 		return nil, bad(e)
 	}
@@ -186,6 +189,9 @@ func (s *session) welcome(w *wire.Writer) []byte {
 	if s.feat&featResume != 0 {
 		n++
 	}
+	if s.feat&featShm != 0 {
+		n++
+	}
 	w.Reset()
 	w.Reply(1, wire.OpWelcome, n)
 	w.Key("proto")
@@ -209,6 +215,10 @@ func (s *session) welcome(w *wire.Writer) []byte {
 		w.Key("resume")
 		w.Str(s.token)
 		resume = cfg.ResumeWindow.Seconds()
+	}
+	if s.feat&featShm != 0 {
+		w.Key("shm")
+		s.srv.writeProbe(w)
 	}
 	w.Key("limits")
 	w.Map(10)

@@ -248,7 +248,7 @@ func (l *lane) do(ctx context.Context, old handle, r *request, w *wire.Writer) (
 	switch r.op {
 	case wire.OpOpen:
 		opened, err := open(ctx, s.srv.factory, &s.srv.cfg, &opening{
-			req: r.m, re: r.id, h: l.h, feat: s.feat, role: s.role, key: s.srv.key, log: s.log.With("handle", l.h),
+			req: r.m, re: r.id, h: l.h, feat: s.feat, role: s.role, key: s.srv.key, log: s.log.With("handle", l.h), steppers: &s.srv.steppers,
 		}, w)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
@@ -82,9 +83,10 @@ const (
 	featSnapshot // snapshot, restore
 	featRender
 	featGraph // observations as graphs
+	featShm   // observations in memory that the client sees
 )
 
-var featureNames = [...]string{"async", "resume", "snapshot", "render", "graph"}
+var featureNames = [...]string{"async", "resume", "snapshot", "render", "graph", "shm"}
 
 // opening is a request to open a handle.
 type opening struct {
@@ -95,6 +97,8 @@ type opening struct {
 	role Role     // of the session
 	key  []byte   // signs snapshots, the server's own
 	log  *slog.Logger
+
+	steppers *atomic.Int32 // counts the steps under way in the whole server; nil = nobody does
 }
 
 // handle is one open set of environments. Its methods are called by one goroutine at a time, in the order of the

@@ -28,6 +28,9 @@ type Server struct {
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
 	frames  sync.Pool // of *frame
+	probe   probe
+
+	steppers atomic.Int32 // steps under way
 
 	serving  atomic.Bool
 	draining atomic.Bool
@@ -125,6 +128,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.draining.Store(true)
 	}
 	left := s.finish()
+	s.probe.close()
 	last, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if hs.Shutdown(last) != nil {

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import server as _server
+from . import _memory
 from ._keeper import keeper
 from ._version import __version__
 from .codec import decode, encode
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Stats"]
 
 PROTOCOL = (1, 1)
-_FEATURES = ("async", "resume", "snapshot", "render", "graph")
+_FEATURES = ("async", "resume", "snapshot", "render", "graph", "shm")
 _MAX_ID = (1 << 32) - 1
 _DEFAULT_MAX_FRAME = 64 << 20
 # Codes of a close frame after which the server may still keep the session.
@@ -123,12 +124,15 @@ class Client:
             counts as broken.
         max_frame: bytes of the longest reply that is accepted.
         headers: more headers for the upgrade, as proxies may ask for them.
+        shared_memory: let a server that runs on this machine, as the same user, leave large observations in memory that
+            both see. Linux only; elsewhere, and where it cannot be, they are sent.
 
     Attributes:
         stats: counts, bytes and latencies so far.
         limits: what the server allows, as its welcome said: frame_in, envs, handles, inflight, resume_s, ….
         server: the server's name, version and commit.
-        features: what the server granted of async, resume, snapshot, render and graph.
+        features: what the server granted of async, resume, snapshot, render, graph and shm.
+        shares_memory: the server's memory can be seen from here.
         draining: the server is shutting down.
         notices: the texts of the server's notices.
 
@@ -151,6 +155,7 @@ class Client:
         probe: float = 10.0,
         max_frame: int = _DEFAULT_MAX_FRAME,
         headers: Mapping[str, str] | None = None,
+        shared_memory: bool = True,
     ) -> None:
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout!r}, want seconds above 0")
@@ -167,6 +172,7 @@ class Client:
             probe=probe,
             max_frame=max_frame,
             headers=headers,
+            shared_memory=shared_memory,
         )
         self._begin()
         try:
@@ -182,6 +188,7 @@ class Client:
         self.limits: dict[str, Any] = {}
         self.server: dict[str, Any] = {}
         self.features: frozenset[str] = frozenset()
+        self.shares_memory = False
         self.draining = False
         self.notices: list[str] = []
         self.generation = 0  # counts sessions: a handle of an earlier one has to be opened again
@@ -258,6 +265,7 @@ class Client:
 
     def _hello(self, deadline: float, resume: dict[str, Any] | None) -> tuple[Connection, dict[str, Any]]:
         """Dials and shakes hands. The connection is closed again where that fails."""
+        a = self._args
         left = max(0.001, deadline - time.monotonic())
         conn = dial(self.url, self._token, left, self._context, self._args["max_frame"], self._args["headers"])
         try:
@@ -267,7 +275,7 @@ class Client:
                 "proto": list(PROTOCOL),
                 "client": {"name": "clustergym", "version": __version__, "lang": "python"},
                 "enc": ["ext"],
-                "feat": list(_FEATURES),
+                "feat": [f for f in _FEATURES if f != "shm" or a["shared_memory"] and _memory.POSSIBLE],
             }
             if resume is not None:
                 hello["resume"] = resume
@@ -294,6 +302,7 @@ class Client:
             server = reply.get("server")
             self.server = server if isinstance(server, dict) else {}
             self.features = frozenset(f for f in reply.get("feat") or () if isinstance(f, str))
+            self.shares_memory = "shm" in self.features and _memory.sees(reply.get("shm"))
             self._inflight = max(1, int(self.limits.get("inflight") or 4))
             self._frame_in = int(self.limits.get("frame_in") or (16 << 20))
         except BaseException:

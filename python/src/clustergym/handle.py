@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._memory import Region
 from .client import fields_of, request_head
 from .codec import Array, array_prefix, encode
 from .errors import ClusterGymError, ProtocolError
@@ -30,6 +31,8 @@ class Handle:
         env: the environment's id, as ``"JobSelect-v1"``.
         n: how many.
         fields: further fields of the protocol's ``open``: kwargs, autoreset, obs, mask, invalid, info, ….
+        share: read large observations from the memory of a server that shares it with this process. Those of a reply
+            then stand until the next request that changes them, which must not be posted before they are read.
 
     Attributes:
         obs_space, act_space: the spaces of one environment, as the protocol describes them.
@@ -38,7 +41,9 @@ class Handle:
         tasks: the parameters of its task family, None where it has none.
     """
 
-    def __init__(self, client: Client, env: str, n: int = 1, fields: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, client: Client, env: str, n: int = 1, fields: Mapping[str, Any] | None = None, share: bool = False
+    ) -> None:
         self.client = client
         self.env = env
         self.n = n
@@ -47,6 +52,8 @@ class Handle:
         self.h = 0
         self._generation = -1
         self._fields = {key: value for key, value in (fields or {}).items() if value is not None}
+        self._share = share
+        self._region: Region | None = None
         self._closed = False
         self._step_key: tuple[Any, ...] | None = None
         self._step_head = self._step_start = b""
@@ -62,7 +69,8 @@ class Handle:
         generation = self.client.generation
         if self._generation == generation:
             return self.h
-        reply = self.client.request("open", {"env": self.env, "n": self.n, **self._fields})
+        share = {"shm": True} if self._share and self.client.shares_memory else {}
+        reply = self.client.request("open", {"env": self.env, "n": self.n, **self._fields, **share})
         h = reply.get("h")
         if not isinstance(h, int):
             raise ProtocolError(f"open: handle is {h!r}, want an integer")
@@ -71,6 +79,8 @@ class Handle:
         self.spec: dict[str, Any] = spec if isinstance(spec, dict) else {}
         self.meta: dict[str, Any] = meta if isinstance(meta, dict) else {}
         self.tasks = reply.get("tasks")
+        shm = reply.get("shm")
+        self._region = Region(shm, self.n, self.obs_space) if share and isinstance(shm, dict) else None
         self.h, self.outstanding, self.last = h, 0, 0
         self._generation = generation
         self._step_key = None
@@ -79,7 +89,7 @@ class Handle:
 
     def request(self, op: str, fields: Mapping[str, Any] | None = None, timeout: float | None = None) -> dict[str, Any]:
         """Sends a request for these environments and waits for its reply."""
-        return self.client.request(op, fields, timeout, self)
+        return self._whole(self.client.request(op, fields, timeout, self))
 
     def post_reset(
         self,
@@ -132,7 +142,13 @@ class Handle:
 
     def wait(self, rid: int, timeout: float | None = None) -> dict[str, Any]:
         """Waits for the reply to a posted request."""
-        return self.client.wait(rid, timeout)
+        return self._whole(self.client.wait(rid, timeout))
+
+    def _whole(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """A reply with the observations that it leaves to shared memory."""
+        if self._region is not None and "obs" in reply:
+            reply["obs"] = self._region.take(reply["obs"], reply.get("ids"))
+        return reply
 
     def close(self) -> None:
         """Closes the environments on the server. Harmless when done twice, or when the connection is gone."""
@@ -148,11 +164,15 @@ class Handle:
             pass  # the session's end closes them too
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"client": self.client, "env": self.env, "n": self.n, "fields": self._fields, "closed": self._closed}
+        return {
+            "client": self.client, "env": self.env, "n": self.n, "fields": self._fields,
+            "share": self._share, "closed": self._closed,
+        }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.client, self.env, self.n = state["client"], state["env"], state["n"]
-        self._fields, self._closed = state["fields"], state["closed"]
+        self._fields, self._share, self._closed = state["fields"], state["share"], state["closed"]
+        self._region = None
         self.outstanding = self.last = self.h = 0
         self._generation = -1
         self._step_key = None

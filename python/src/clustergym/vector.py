@@ -45,7 +45,8 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         autoreset_mode: when an environment whose episode has ended begins the next one.
         recv: ``"all"``, or ``"any"`` for :meth:`send` and :meth:`recv`.
         batch: with ``recv="any"``: how many :meth:`recv` returns.
-        copy: False returns read-only arrays without copying.
+        copy: False returns read-only arrays without copying. Where the server shares its memory, they change with the
+            next step or reset, as those of Gymnasium's vector environments do.
 
     The other arguments, attributes and errors are those of :class:`~clustergym.RemoteEnv`.
     """
@@ -88,7 +89,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._own = client is None
         self.client = client or Client(url, token, timeout, **(client_options or {}))
         try:
-            self.handle = Handle(self.client, env_id, num_envs, fields)
+            self.handle = Handle(self.client, env_id, num_envs, fields, share=recv == "all")
             self.single_observation_space = parse_space(self.handle.obs_space)
             self.single_action_space = parse_space(self.handle.act_space)
         except BaseException:

@@ -1,0 +1,133 @@
+"""Memory of a server on the same machine, read where it was written.
+
+A server that shares memory names a file under ``/proc`` that stands for it. Whether the name means the same memory here
+(the connection may be a tunnel, the server in another container or somebody else's) is known only after its random
+bytes have been compared, so that is done first.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import re
+import stat
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .codec import Array
+from .errors import ProtocolError
+
+__all__ = ["POSSIBLE", "Region", "sees"]
+
+#: Whether this system has such memory.
+POSSIBLE = sys.platform == "linux"
+
+_PATH = re.compile(r"/proc/\d+/fd/\d+")
+_FLOAT = np.dtype(np.float32)
+
+
+def _open(path: object, size: int) -> int:
+    """A descriptor of the memory.
+
+    Raises:
+        OSError: it cannot be seen from here, or is something else.
+    """
+    if not isinstance(path, str) or not _PATH.fullmatch(path):
+        raise OSError(f"{path!r} is no path of shared memory")
+    # Whatever else may stand there: opening it must neither wait nor make a terminal ours.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != size:
+            raise OSError(f"{path} is no shared memory of {size} bytes")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def sees(probe: object) -> bool:
+    """Whether this process sees the server's memory.
+
+    Args:
+        probe: what the server's welcome says: the ``path`` of a few random bytes, and the bytes (``check``).
+    """
+    if not POSSIBLE or not isinstance(probe, Mapping):
+        return False
+    check = probe.get("check")
+    if not isinstance(check, bytes) or len(check) < 16:
+        return False
+    try:
+        fd = _open(probe.get("path"), len(check))
+    except OSError:
+        return False
+    try:
+        return os.pread(fd, len(check), 0) == check
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+class Region:
+    """The observations of n environments, as the server keeps them: read-only, and overwritten by the next step.
+
+    Args:
+        told: what the reply to ``open`` says: ``path``, ``size``, floats of a ``row``, and where its parts stand (``at``).
+        n: environments.
+        space: the protocol's description of one environment's observation.
+
+    Attributes:
+        views: the whole batch: an array, or a map of arrays without the parts that do not stand in the memory.
+
+    Raises:
+        ProtocolError: what the server says does not fit together, or the memory cannot be had.
+    """
+
+    def __init__(self, told: Mapping[str, Any], n: int, space: Any) -> None:
+        size, row, at = told.get("size"), told.get("row"), told.get("at")
+        if not isinstance(size, int) or not isinstance(row, int) or not isinstance(at, dict) or size != 4 * n * row:
+            raise ProtocolError(f"open: {size!r} bytes of shared memory for {n} rows of {row!r} numbers")
+        try:
+            fd = _open(told.get("path"), size)
+            try:
+                memory = mmap.mmap(fd, size, prot=mmap.PROT_READ)
+            finally:
+                os.close(fd)
+        except OSError as e:
+            raise ProtocolError(f"open: the server's shared memory cannot be had: {e}") from e
+
+        def part(start: object, shape: tuple[int, ...]) -> Array:
+            if not isinstance(start, int) or not 0 <= start <= row - math.prod(shape):
+                raise ProtocolError(f"open: {shape} numbers at {start!r} of a row of {row}")
+            inner = [4 * math.prod(shape[i + 1 :]) for i in range(len(shape))]
+            return np.ndarray((n, *shape), _FLOAT, memory, 4 * start, (4 * row, *inner))
+
+        self.views: Any
+        if at:
+            shapes = {str(name): tuple(sub["shape"]) for name, sub in space["k"]}
+            if not at.keys() <= shapes.keys():
+                raise ProtocolError(f"open: {sorted(at)} in shared memory, want parts of {', '.join(shapes)}")
+            self.views = {name: part(start, shapes[name]) for name, start in at.items()}
+        else:
+            self.views = part(0, (row,))
+
+    def take(self, obs: Any, ids: Array | None) -> Any:
+        """The observations of a reply.
+
+        Args:
+            obs: what the reply itself has of them.
+            ids: the environments that it is about, None = all.
+        """
+        views = self.views
+        if ids is not None:
+            views = {key: part[ids] for key, part in views.items()} if type(views) is dict else views[ids]
+        if obs is None:
+            return dict(views) if type(views) is dict else views
+        if type(views) is not dict or type(obs) is not dict:
+            raise ProtocolError("observations in shared memory and in the reply as well")
+        return {**views, **obs}
