@@ -277,6 +277,8 @@ const (
 	rowTrivial   = trivialID + " over the bridge"
 	rowAlone     = trivialID + " over the bridge, request and reply alone"
 	rowJobSelect = "JobSelect-v1 over the bridge"
+	rowInTurn    = "JobSelect-v1 over the bridge, two in turn, without copies"
+	rowSent      = "JobSelect-v1 over the bridge, all of it sent"
 	rowBare      = "frames of JobSelect-v1's size, nothing else"
 	rowLocal     = "JobSelect-v1 in one Go process"
 	rowSync      = "the same in Python, SyncVectorEnv"
@@ -343,8 +345,9 @@ func (b *bench) ratios() error {
 	}
 	one, many := find(rowAlone, 1), find(rowTrivial, bridgeEnvs)
 	sync, async := find(rowSync, bridgeEnvs), find(rowAsync, bridgeEnvs)
-	jobs, bare, local := find(rowJobSelect, bridgeEnvs), find(rowBare, bridgeEnvs), find(rowLocal, bridgeEnvs)
-	for _, r := range []*BridgeRow{one, many, sync, async, jobs, bare, local} {
+	jobs, turns, sent := find(rowJobSelect, bridgeEnvs), find(rowInTurn, bridgeEnvs), find(rowSent, bridgeEnvs)
+	bare, local := find(rowBare, bridgeEnvs), find(rowLocal, bridgeEnvs)
+	for _, r := range []*BridgeRow{one, many, sync, async, jobs, turns, sent, bare, local} {
 		if r.Rate == 0 {
 			return errors.New("clustergym.bench did not measure everything that is compared: it is of another version than gymctl")
 		}
@@ -356,8 +359,9 @@ func (b *bench) ratios() error {
 		{What: "env steps per second, 64 environments", Is: many.Rate, Mark: 500_000},
 		{What: "64 environments, bridge over AsyncVectorEnv", Is: many.Rate / async.Rate, Mark: 10},
 		{What: "64 environments, bridge over SyncVectorEnv", Is: many.Rate / sync.Rate},
-		{What: "JobSelect-v1, one process and bare frames one after the other, over the bridge", Is: limit / jobs.Rate, Mark: 1.5, Most: true},
-		{What: "JobSelect-v1, bare frames over the bridge", Is: bare.Rate / jobs.Rate},
+		{What: "JobSelect-v1, one Go process over the bridge, two in turn", Is: local.Rate / turns.Rate, Mark: 1.5, Most: true},
+		{What: "JobSelect-v1, one Go process over the bridge, one batch", Is: local.Rate / jobs.Rate, Mark: 1.5, Most: true},
+		{What: "JobSelect-v1, one process and bare frames one after the other, over all of it sent", Is: limit / sent.Rate, Mark: 1.5, Most: true},
 	}
 	return nil
 }

@@ -38,14 +38,19 @@ func TestBridgeRowsComeFromTheProgram(t *testing.T) {
 	}
 	script := `[ "$1 $2" = "-m clustergym.bench" ] || exit 3` + "\n" +
 		row(rowAlone, "1", "12000") + row(rowTrivial, "64", "600000") + row(rowSync, "64", "100000") +
-		row(rowAsync, "64", "15000") + row(rowJobSelect, "64", "1e-3") + row(rowBare, "64", "2e-3")
+		row(rowAsync, "64", "15000") + row(rowJobSelect, "64", "1e-3") + row(rowInTurn, "64", "1e-3") + row(rowSent, "64", "1e-3") + row(rowBare, "64", "2e-3")
 	cfg := BenchConfig{Groups: []string{"bridge"}, Quick: true, Trace: DefaultTraceConfig(), Python: program(t, script)}
 	r, err := Bench(context.Background(), cfg, BenchHooks{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []float64{12000, 600000, 40, 6, 2, 2}
-	if len(r.Ratios) != len(want) || len(r.Bridge) != 7 || r.Bridge[6].Rate < 100 {
+	const rows = 9
+	if len(r.Bridge) != rows || r.Bridge[rows-1].Rate < 100 {
+		t.Fatalf("rows %+v", r.Bridge)
+	}
+	local := r.Bridge[rows-1].Rate
+	want := []float64{12000, 600000, 40, 6, local / 1e-3, local / 1e-3, 2}
+	if len(r.Ratios) != len(want) {
 		t.Fatalf("rows %+v, ratios %+v", r.Bridge, r.Ratios)
 	}
 	for i, w := range want {

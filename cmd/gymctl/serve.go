@@ -93,6 +93,7 @@ one has left, or after --drain-timeout. A second signal ends it at once. Logs go
 	f.DurationVar(&door.cfg.DrainTimeout, "drain-timeout", door.cfg.DrainTimeout, "for clients to leave when the server is told to end")
 	f.DurationVar(&door.cfg.PingInterval, "ping-interval", door.cfg.PingInterval, "of pings to clients; 0s = none")
 	f.IntVar(&door.cfg.Workers, "workers", door.cfg.Workers, "`N` goroutines for each set of environments, 0 = chosen by the server; changes nothing but speed")
+	f.BoolVar(&door.cfg.SharedMemory, "shared-memory", door.cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
 	return c
 }
 

@@ -105,7 +105,8 @@ class Region:
             if not isinstance(start, int) or not 0 <= start <= row - math.prod(shape):
                 raise ProtocolError(f"open: {shape} numbers at {start!r} of a row of {row}")
             inner = [4 * math.prod(shape[i + 1 :]) for i in range(len(shape))]
-            return np.ndarray((n, *shape), _FLOAT, memory, 4 * start, (4 * row, *inner))
+            found: Array = np.ndarray((n, *shape), _FLOAT, memory, 4 * start, (4 * row, *inner))
+            return found
 
         self.views: Any
         if at:

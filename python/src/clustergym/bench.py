@@ -196,8 +196,8 @@ def main() -> None:
     args = p.parse_args()
     b = Bench(args.url, 0.2 if args.quick else 2.0)
 
-    def remote(env_id: str, n: int) -> RemoteVectorEnv:
-        return RemoteVectorEnv(env_id, n, args.url, autoreset_mode=AutoresetMode.SAME_STEP)
+    def remote(env_id: str, n: int, **options: Any) -> RemoteVectorEnv:
+        return RemoteVectorEnv(env_id, n, args.url, autoreset_mode=AutoresetMode.SAME_STEP, **options)
 
     def crossed(envs: RemoteVectorEnv | RemoteEnv) -> Callable[[], int]:
         return lambda: envs.stats.bytes_in + envs.stats.bytes_out
@@ -213,24 +213,34 @@ def main() -> None:
         envs = remote("Trivial-v1", n)
         b.row("Trivial-v1 over the bridge, request and reply alone", n, asking(envs, n), crossed(envs))
         envs.close()
-    for env_id, n in (("Trivial-v1", 8), ("Trivial-v1", 64), ("JobSelect-v1", 64)):
-        first, second = remote(env_id, n), remote(env_id, n)
+
+    def in_turn(what: str, env_id: str, n: int, **options: Any) -> None:
+        first, second = remote(env_id, n, **options), remote(env_id, n, **options)
         call = overlapping(first, second)
-        b.row(f"{env_id} over the bridge, two in turn", n, call, lambda: crossed(first)() + crossed(second)())  # noqa: B023
+        b.row(f"{env_id} over the bridge, {what}", n, call, lambda: crossed(first)() + crossed(second)())
         second.step_wait() if second._step_id is not None else first.step_wait()
         first.close()
         second.close()
+
+    in_turn("two in turn", "Trivial-v1", 8)
+    in_turn("two in turn", "Trivial-v1", 64)
     for n in (1, 8, 64):
         for what, kind in (("SyncVectorEnv", SyncVectorEnv), ("AsyncVectorEnv", AsyncVectorEnv)):
             local: Any = kind([Trivial] * n, autoreset_mode=AutoresetMode.SAME_STEP)
             b.row(f"the same in Python, {what}", n, stepping(local, n))
             local.close()
     envs = remote("JobSelect-v1", 64)
+    b.row("JobSelect-v1 over the bridge", 64, legal(envs), crossed(envs))
+    envs.close()
+    in_turn("two in turn", "JobSelect-v1", 32)
+    in_turn("two in turn", "JobSelect-v1", 64)
+    in_turn("two in turn, without copies", "JobSelect-v1", 64, copy=False)
+    envs = remote("JobSelect-v1", 64, client_options={"shared_memory": False})
     call, count = legal(envs), crossed(envs)
     before, asked = envs.stats.bytes_in, envs.stats.bytes_out
     call()
     back, out = envs.stats.bytes_in - before, envs.stats.bytes_out - asked
-    b.row("JobSelect-v1 over the bridge", 64, call, count, back)
+    b.row("JobSelect-v1 over the bridge, all of it sent", 64, call, count, back)
     envs.close()
     call, count = bare(args.bare, out, back)
     b.row("frames of JobSelect-v1's size, nothing else", 64, call, count, back)

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import server as _server
 from . import _memory
+from . import server as _server
 from ._keeper import keeper
 from ._version import __version__
 from .codec import decode, encode
@@ -275,7 +275,7 @@ class Client:
                 "proto": list(PROTOCOL),
                 "client": {"name": "clustergym", "version": __version__, "lang": "python"},
                 "enc": ["ext"],
-                "feat": [f for f in _FEATURES if f != "shm" or a["shared_memory"] and _memory.POSSIBLE],
+                "feat": [f for f in _FEATURES if f != "shm" or (a["shared_memory"] and _memory.POSSIBLE)],
             }
             if resume is not None:
                 hello["resume"] = resume
