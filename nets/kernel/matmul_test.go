@@ -130,6 +130,41 @@ func rowsBits(t *testing.T) {
 	}
 }
 
+// Large products go through memory in pieces. A single row never does, and has the same bits.
+func TestPiecesOfLargeProductsChangeNoBit(t *testing.T) { eachSet(t, piecesBits) }
+
+func piecesBits(t *testing.T) {
+	r := rng.Stream(3, "pieces")
+	for _, size := range [][3]int{{97, 530, 1031}, {241, 100, 1040}, {490, 545, 513}, {1100, 120, 300}} {
+		m, n, k := size[0], size[1], size[2]
+		a, b, bias := noise[float32](r, m*k), noise[float32](r, k*n), noise[float32](r, n)
+		aT, bT := make([]float32, m*k), make([]float32, k*n) // a and b turned over
+		for i := range m {
+			for p := range k {
+				aT[p*m+i] = a[i*k+p]
+			}
+		}
+		for p := range k {
+			for j := range n {
+				bT[j*k+p] = b[p*n+j]
+			}
+		}
+		want, begun, got := make([]float32, m*n), make([]float32, m*n), make([]float32, m*n)
+		for i := range m {
+			MatMul(want[i*n:(i+1)*n], a[i*k:(i+1)*k], b, nil, 1, n, k, Identity)
+			MatMul(begun[i*n:(i+1)*n], a[i*k:(i+1)*k], b, bias, 1, n, k, ReLU)
+		}
+		MatMul(got, a, b, nil, m, n, k, Identity)
+		equalBits(t, fmt.Sprint("a·b ", size), got, want)
+		MatMul(got, a, b, bias, m, n, k, ReLU)
+		equalBits(t, fmt.Sprint("relu(a·b + bias) ", size), got, begun)
+		MatMulTN(got, aT, b, k, n, m)
+		equalBits(t, fmt.Sprint("aᵀ·b ", size), got, want)
+		MatMulNT(got, a, bT, m, n, k, make([]float32, n*k))
+		equalBits(t, fmt.Sprint("a·bᵀ ", size), got, want)
+	}
+}
+
 func equalBits(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	for i := range want {

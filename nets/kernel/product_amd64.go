@@ -36,9 +36,10 @@ func (w *walk) on() int {
 const word = int(unsafe.Sizeof(float32(0)))
 
 const (
-	// depth is the number of steps for which a strip of b is laid out: with two registers of 16 columns half of a
-	// first-level cache of 32 KiB, beside the rows of a that are multiplied by it.
-	depth = 128
+	// depth is the number of steps for which a strip of b is laid out. With two registers of 16 columns that is 64 KiB,
+	// which the second level of cache delivers as fast as it is used; the longer a strip, the less often a sum that is
+	// not complete goes to memory and back.
+	depth = 512
 	// fewRows is below what laying b out does not pay.
 	fewRows = 20
 	// small is the number of elements up to which b stays in the first-level cache as it is.
@@ -66,7 +67,13 @@ func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
 		return
 	}
 	buf := take()
-	v.laidOut(c, a, b, nil, m, n, walk{outer: 1, k: k, aRow: k * word, aStep: word}, true, buf[:])
+	w := walk{outer: 1, k: k, aRow: k * word, aStep: word}
+	if n*k <= small {
+		v.turn(buf[:], b, n, k, n, k)
+		v.asItIs(c, a, buf[:], nil, m, n, w)
+	} else {
+		v.laidOut(c, a, b, nil, m, n, w, true, buf[:])
+	}
 	give(buf)
 }
 
@@ -123,6 +130,10 @@ func (v *vectors[M]) product(c, a, b, init []float32, m, n int, w walk) {
 // strip only, used as it is.
 func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned bool, buf []float32) {
 	if m == 0 || n == 0 {
+		return
+	}
+	if w.isLarge(m, n) {
+		v.inPieces(c, a, b, init, m, n, w, turned)
 		return
 	}
 	wide, k, relu, initRow := 2*v.lanes, w.k, w.relu, w.initRow

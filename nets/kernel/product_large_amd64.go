@@ -1,0 +1,92 @@
+package kernel
+
+import "sync/atomic"
+
+// Large products go through memory in pieces that fit the caches: one of b for the third level, of which one
+// strip at a time is in the second, beside a piece of a. Both are laid out anew, because what is far apart in a large
+// matrix, at distances that are powers of two, falls into the same few sets of a cache, and each row or column of it
+// into a page of its own. An element's sum is the same chain as ever.
+const (
+	largeColumns = 512
+	largeRows    = 240
+	// gap keeps the rows of a piece of a apart, so that not all of them fall into the same set.
+	gap = 16
+	// far is the distance of elements that follow one another, in bytes, from which on laying a out pays.
+	far = 4096
+)
+
+// pieces is room for the pieces of a large product.
+type pieces struct {
+	a [largeRows * (depth + gap)]float32
+	b [largeColumns * depth]float32
+}
+
+var sparePieces [4]atomic.Pointer[pieces]
+
+func takePieces() *pieces {
+	for i := range sparePieces {
+		if p := sparePieces[i].Swap(nil); p != nil {
+			return p
+		}
+	}
+	return new(pieces)
+}
+
+func givePieces(p *pieces) {
+	for i := range sparePieces {
+		if sparePieces[i].CompareAndSwap(nil, p) {
+			return
+		}
+	}
+}
+
+// isLarge says whether a product of m rows and n columns is worth going through in pieces.
+func (w *walk) isLarge(m, n int) bool {
+	return w.outer == 1 && m >= 96 && n >= 96 && w.k >= 256 && max(w.aRow, w.aStep) >= far
+}
+
+// inPieces is laidOut for large products.
+func (v *vectors[M]) inPieces(c, a, b, init []float32, m, n int, w walk, turned bool) {
+	p := takePieces()
+	wide, k, relu, initRow, aRow, aStep := 2*v.lanes, w.k, w.relu, w.initRow, w.aRow, w.aStep
+	w.cRow = n * word
+	for left := 0; left < n; left += largeColumns {
+		right := min(n, left+largeColumns)
+		for from := 0; from < k; from += depth {
+			w.k = min(depth, k-from)
+			w.relu = relu && from+w.k == k
+			for col := left; col < right; col += wide {
+				width := min(wide, right-col)
+				part := p.b[(col-left)*w.k:]
+				if turned {
+					v.turn(part, b[col*k+from:], width, w.k, width, k)
+				} else {
+					v.copyRows(&part[0], &b[from*n+col], w.k, width*word, n*word, width, v.mask(width%v.lanes))
+				}
+			}
+			w.aRow, w.aStep = (w.k+gap)*word, word
+			for top := 0; top < m; top += largeRows {
+				rows := min(largeRows, m-top)
+				if aStep == word {
+					v.copyRows(&p.a[0], &a[(top*aRow)/word+from], rows, w.aRow, aRow, w.k, v.mask(w.k%v.lanes))
+				} else {
+					v.turn(p.a[:], a[from*aStep/word+top:], w.k, rows, w.k+gap, aStep/word)
+				}
+				for col := left; col < right; col += wide {
+					width := min(wide, right-col)
+					var begin *float32
+					w.initRow = initRow
+					switch {
+					case from > 0:
+						begin, w.initRow = &c[top*n+col], w.cRow
+					case init != nil:
+						begin = &init[top*initRow/word+col]
+					}
+					w.bStep = width * word
+					v.columns(&c[top*n+col], &p.a[0], &p.b[(col-left)*w.k], begin, rows, width, &w)
+				}
+			}
+		}
+	}
+	givePieces(p)
+}
