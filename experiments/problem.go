@@ -42,8 +42,12 @@ func (p *problem) newVec(cfg *Config, workers int) (*vec.Vec, error) {
 		}
 		envs[i] = e
 	}
-	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, envs...)
+	return vec.New(vec.Config{Workers: max(1, min(workers, len(envs)/worthwhile)), Autoreset: vec.SameStep}, envs...)
 }
+
+// worthwhile is the number of environments from which on a goroutine of their own pays: a step of a problem takes some
+// hundred nanoseconds, and to wake a goroutine for it some microseconds.
+const worthwhile = 128
 
 func (p *problem) describe(cfg *Config, say func(format string, args ...any)) {
 	limit, solved := "", ""
