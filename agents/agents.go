@@ -54,6 +54,17 @@ type Agent interface {
 	Progress(share float64)
 }
 
+// Collector is one of several learners that learn together, but take their steps each in rows of its own and without
+// waiting for the others. It is used by one goroutine.
+type Collector interface {
+	Policy
+	Observer
+	// Len is the number of steps, each of all its rows, that it has for the next update.
+	Len() int
+	// More says whether it wants another step before that. Once it does not, it waits for the others.
+	More() bool
+}
+
 // Part is one named piece of state in a checkpoint.
 type Part interface {
 	Name() string // a file name without a path, as "weights.safetensors"

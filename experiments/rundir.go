@@ -312,6 +312,11 @@ func (r *runDir) scalars(step int64, s []tfevents.Scalar) error {
 	return r.events.Write(r.now(), step, s...)
 }
 
+// text writes words there.
+func (r *runDir) text(step int64, tag, words string) error {
+	return r.events.Text(r.now(), step, tag, words)
+}
+
 // saveCheckpoint writes one checkpoint, unless it is there already.
 func (r *runDir) saveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	dir := checkpoint.Dir(filepath.Join(r.path, checkpoints), m.Step)
@@ -437,8 +442,12 @@ func number(v float64) *float64 {
 	return &v
 }
 
-// tag is the name under which TensorBoard shows a statistic, in the manner of Stable-Baselines3 or CleanRL.
+// tag is the name under which TensorBoard shows a statistic, in the manner of Stable-Baselines3 or CleanRL. A name with
+// a group of its own keeps it.
 func tag(family, group, name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
 	if family == "cleanrl" {
 		switch group + "/" + name {
 		case "rollout/ep_rew_mean":
@@ -451,7 +460,7 @@ func tag(family, group, name string) string {
 			return "charts/learning_rate"
 		}
 		if group == "train" {
-			return "losses/" + strings.TrimPrefix(name, "train/")
+			return "losses/" + name
 		}
 	}
 	return group + "/" + name

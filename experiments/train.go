@@ -62,12 +62,13 @@ type TrainResult struct {
 
 // line is one record of progress.jsonl, or the line of a validation, which has Step and Eval alone. What measures
 // the machine stands under Timing: everything else is the same for the same seed, whatever the machine does and
-// however many workers there are.
+// however many workers there are, unless Note says otherwise.
 type line struct {
 	Step     int64              `json:"step"`
 	Episodes int64              `json:"episodes"`
 	Updates  int64              `json:"updates"`
 	Kernels  string             `json:"kernels,omitempty"`
+	Note     string             `json:"note,omitempty"` // of a run that follows the clock: notRepeatable
 	Return   *float64           `json:"return_mean"`
 	Length   *float64           `json:"length_mean"`
 	Info     map[string]float64 `json:"info,omitempty"`
@@ -75,6 +76,9 @@ type line struct {
 	Eval     *validation        `json:"eval,omitempty"`
 	Timing   *timing            `json:"timing,omitempty"`
 }
+
+// notRepeatable is what a run with ppo.preempt_share says of itself.
+const notRepeatable = "cannot be repeated: ppo.preempt_share cuts replicas short by the clock"
 
 // result is what a run that ends with l ends with.
 func (l *line) result() TrainResult {
@@ -324,9 +328,20 @@ func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.describe(t.cfg, t.opt.Say)
 	t.opt.Say("agent     %s, seed %d, %s, kernels %s", t.cfg.Agent, t.cfg.Seed, plural(t.cfg.Train.Envs, "environment", "environments"), kernel.Set())
+	if t.note() != "" {
+		t.opt.Say("note      this run %s", t.note())
+	}
 	if from != "" {
 		t.opt.Say("resume    %s", from)
 	}
+}
+
+// note is what is to be known of every number of the run, "" if nothing.
+func (t *training) note() string {
+	if t.cfg.Agent == "ppo" && t.cfg.PPO.Preempts() {
+		return notRepeatable
+	}
+	return ""
 }
 
 func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trainer.Parts()...) }
@@ -386,6 +401,9 @@ func (t *training) resume() (from string, err error) {
 	if a, ok := t.agent.(interface{ ExactResume() bool }); ok && !a.ExactResume() {
 		from += "; it holds no replay: what follows will differ from a run that was not interrupted"
 	}
+	if t.note() != "" {
+		from += "; it follows the clock: what follows will differ from a run that was not interrupted"
+	}
 	return from, nil
 }
 
@@ -407,7 +425,7 @@ func (t *training) log(r train.Record) error {
 	}
 	t.lastTime, t.lastStep = now, r.Step
 	l := line{
-		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Return: number(r.Return), Length: number(r.Length),
+		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.note(), Return: number(r.Return), Length: number(r.Length),
 		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
 	}
 	t.result = l.result()
@@ -434,6 +452,11 @@ func (t *training) log(r train.Record) error {
 	}
 	if err := t.dir.scalars(r.Step, s); err != nil {
 		return err
+	}
+	if l.Note != "" {
+		if err := t.dir.text(r.Step, "run/note", l.Note); err != nil {
+			return err
+		}
 	}
 	if t.opt.Log != nil {
 		t.opt.Log(r, rate)

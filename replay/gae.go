@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrUnfinished is returned by Rollout.Advantages before all steps are there.
+// ErrUnfinished is returned by Rollout.Advantages before the rollout is full.
 var ErrUnfinished = errors.New("replay: the rollout is not full yet")
 
 // Advantages fills Advantage and Return by generalised advantage estimation (Schulman et al. 2016, "High-Dimensional
@@ -28,7 +28,7 @@ func (r *Rollout) Advantages(last []float32, lambda, scale float32) error {
 	for i := 0; i < r.Rows; i++ {
 		sum := 0.0 // A_t+1
 		value := float64(last[i])
-		for t := r.Steps - 1; t >= 0; t-- {
+		for t := r.t - 1; t >= 0; t-- {
 			k := t*r.Rows + i
 			if !r.Live[k] {
 				// An episode ended before it. Nothing is carried across, and should the end have come from

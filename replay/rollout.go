@@ -8,7 +8,7 @@ import (
 	"clustergym/env"
 )
 
-// ErrFull is returned by Rollout.Add when all steps are there and Reset has not been called.
+// ErrFull is returned by Rollout.Add when the rollout is full and Reset has not been called.
 var ErrFull = errors.New("replay: the rollout is full")
 
 // Rollout is a fixed number of consecutive steps of all rows, crossing episode ends, for learners that use every
@@ -39,6 +39,7 @@ type Rollout struct {
 	spec  env.Spec
 	gamma float64
 	t     int
+	cut   bool
 }
 
 // NewRollout returns an empty rollout of steps steps of rows environments of spec s. gamma is the discount factor
@@ -64,11 +65,15 @@ func NewRollout(s env.Spec, steps, rows int, gamma float64) (*Rollout, error) {
 // Len is the number of steps that are there.
 func (r *Rollout) Len() int { return r.t }
 
-// Full says whether all steps are there.
-func (r *Rollout) Full() bool { return r.t == r.Steps }
+// Full says whether all steps are there, or all that there will be after Cut.
+func (r *Rollout) Full() bool { return r.cut || r.t == r.Steps }
+
+// Cut ends a rollout of at least one step early: until Reset it is full with the steps that are there, which are the
+// first Len in every column. WriteTo does not save that: a rollout that was read goes on.
+func (r *Rollout) Cut() { r.cut = r.t > 0 }
 
 // Reset empties the rollout.
-func (r *Rollout) Reset() { r.t = 0 }
+func (r *Rollout) Reset() { r.t, r.cut = 0, false }
 
 // Add stores one step of all rows: the batch that was acted on, the actions and the batch that followed; the
 // log-probability of each action and the value of each observation, both [Rows] of the policy that acted; and

@@ -45,17 +45,21 @@ func NewReturnScale(rows int) *ReturnScale { return &ReturnScale{Sum: make([]flo
 // Observe counts one step of all rows; gamma as in Config.
 func (s *ReturnScale) Observe(spec env.Spec, gamma float64, next *env.Batch) {
 	for i := range s.Sum {
-		kind := next.Kind[i]
-		if kind == env.First {
-			s.Sum[i] = 0
-			continue
-		}
-		// Termination is no reason to forget the rewards that led to it, so the plain discount, not 0.
-		s.Sum[i] = s.Sum[i]*spec.Discount(gamma, next.Elapsed[i]) + next.Reward[i]
-		s.Stats.add(s.Sum[i])
-		if kind.Last() {
-			s.Sum[i] = 0
-		}
+		s.ObserveRow(i, next.Kind[i], next.Reward[i], spec.Discount(gamma, next.Elapsed[i]))
+	}
+}
+
+// ObserveRow counts one step of row i alone. discount is the step's plain one, whatever its kind: termination is no
+// reason to forget the rewards that led to it.
+func (s *ReturnScale) ObserveRow(i int, kind env.Kind, reward, discount float64) {
+	if kind == env.First {
+		s.Sum[i] = 0
+		return
+	}
+	s.Sum[i] = s.Sum[i]*discount + reward
+	s.Stats.add(s.Sum[i])
+	if kind.Last() {
+		s.Sum[i] = 0
 	}
 }
 

@@ -197,6 +197,11 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if !a.roll.Full() {
 		return nil
 	}
+	return a.bootstrap(next)
+}
+
+// bootstrap fills last after the rollout's last step.
+func (a *Agent) bootstrap(next *env.Batch) error {
 	obs := next.Obs
 	if a.act.scale != nil {
 		obs = a.finalObs

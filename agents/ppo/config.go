@@ -1,6 +1,9 @@
 package ppo
 
 import (
+	"fmt"
+	"math"
+
 	"clustergym/internal/fault"
 	"clustergym/nets/model"
 )
@@ -22,6 +25,10 @@ type Config struct {
 	// network, and sum their gradients before every step (NewReplicas). It changes results: a gradient step is then
 	// over Replicas minibatches.
 	Replicas int `yaml:"replicas"`
+	// PreemptShare, if not 0, has every replica take its steps without waiting for the others, and when this share of
+	// them, rounded up, has a full rollout, cuts the others short that have at least a quarter of theirs. What is
+	// learnt then follows the clock and cannot be repeated (Preempts), unless the share comes to all of them.
+	PreemptShare float64 `yaml:"preempt_share"`
 
 	LR       float64 `yaml:"lr"`        // learning rate of Adam
 	AnnealLR bool    `yaml:"anneal_lr"` // linearly to 0 over the training
@@ -70,6 +77,12 @@ func DefaultConfig() Config {
 	}
 }
 
+// quorum is how many replicas with full rollouts cut the others short.
+func (c Config) quorum() int { return int(math.Ceil(c.PreemptShare*float64(c.Replicas) - 1e-9)) }
+
+// Preempts says whether replicas can be cut short, so that a run cannot be repeated.
+func (c Config) Preempts() bool { return c.PreemptShare > 0 && c.quorum() < c.Replicas }
+
 // pieces is the number of minibatches of a pass over n steps, and largest the size of the largest.
 func (c Config) pieces(n int) (count, largest int) {
 	if c.Batch > 0 {
@@ -96,6 +109,13 @@ func (c Config) Validate() error {
 	l.Add(c.Batch >= 0 && c.Batch <= 1<<20, "batch", c.Batch, "a whole number from 1 to 2^20, or 0 = as many minibatches as minibatches says")
 	l.Add(c.Shards >= 1 && c.Shards <= 1024, "shards", c.Shards, "a whole number from 1 to 1024")
 	l.Add(c.Replicas >= 1 && c.Replicas <= 1024, "replicas", c.Replicas, "a whole number from 1 to 1024")
+	switch share := c.PreemptShare; {
+	case share == 0:
+	case !(share >= 0.5 && share <= 1):
+		l.Add(false, "preempt_share", share, "0 = replicas step together, or the share of them that cuts the others short, 0.5 to 1")
+	default:
+		l.Add(c.Replicas > 1, "preempt_share", share, fmt.Sprintf("0, or at least 2 replicas (here %d): one alone waits for nobody", c.Replicas))
+	}
 	l.Add(c.LR > 0 && c.LR <= 1, "lr", c.LR, "a number in (0, 1]")
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")

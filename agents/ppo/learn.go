@@ -39,7 +39,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		return nil, err
 	}
 	a.index = a.index[:0]
-	for k, live := range a.roll.Live {
+	for k, live := range a.roll.Live[:a.roll.Len()*a.rows] {
 		if live {
 			a.index = append(a.index, k)
 		}
@@ -61,6 +61,9 @@ update:
 		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
 		for k := 0; k < m; k++ {
 			from, to := a.cfg.piece(k, n)
+			if a.roll.Len() < a.roll.Steps { // cut short: pieces of its own size, so that it has a part in every minibatch
+				from, to = k*n/m, (k+1)*n/m
+			}
 			s, steps, err := a.gradient(ctx, a.index[from:to], clip)
 			if err != nil {
 				return nil, err

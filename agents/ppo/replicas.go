@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -24,8 +25,8 @@ import (
 // The order of calls is that of Agent. Not safe for concurrent use.
 //
 // Replicas are goroutines here; they meet in an Exchange alone, but for two things that a process of its own would
-// merge: the scales of observations and of rewards are counted over all rows, in their order. All replicas step
-// together, so that there are no stragglers to leave behind, as the paper does where rollouts take unequal time.
+// merge: the scales of observations and of rewards are counted over all rows, in their order. With Act and Observe all
+// replicas step together, and there are no stragglers; Collect is for those that take their steps each at its own pace.
 type Replicas struct {
 	members  []*Agent
 	rows     int // of each
@@ -33,6 +34,11 @@ type Replicas struct {
 	exchange *inProcess
 	scale    *replay.ReturnScale
 	parts    []part
+	stats    agents.Stats
+
+	collectors []collector // with Config.PreemptShare
+	list       []agents.Collector
+	full       atomic.Int32 // replicas whose rollout has all of its steps, while they collect
 
 	// The call under way, in fields so that passing it to goroutines allocates nothing.
 	ctx                  context.Context
@@ -82,6 +88,9 @@ func NewReplicas(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Repli
 		r.parts[k].finalRows = make([]int, 0, rows/n)
 	}
 	r.act, r.observe, r.update = r.actOne, r.observeOne, r.learnOne
+	if cfg.PreemptShare > 0 {
+		r.separate()
+	}
 	return r, nil
 }
 
@@ -128,20 +137,30 @@ func (r *Replicas) observeOne(_, k int) error {
 	return r.members[k].Observe(&p.b, &p.a, &p.next)
 }
 
-// Learn makes one update of all replicas, and returns statistics over all of them.
+// Learn makes one update of all replicas, and returns statistics over all of them. With Config.PreemptShare there are
+// two more: ppo/preempted, how many replicas were cut short, and ppo/collected, the share of all steps that is there.
 func (r *Replicas) Learn(ctx context.Context) (agents.Stats, error) {
-	if !r.members[0].roll.Full() {
-		return nil, agents.ErrNotReady
+	for _, a := range r.members {
+		if !a.roll.Full() {
+			return nil, agents.ErrNotReady
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	preempted, collected := r.sizes()
+	r.sameBeginning()
 	r.exchange.reset()
 	// A goroutine for each, however many workers there are, for they wait for each other.
 	if err := par.For(context.WithoutCancel(ctx), len(r.members), len(r.members), r.update); err != nil {
 		return nil, err
 	}
-	return r.parts[0].stats, nil
+	if len(r.collectors) == 0 {
+		return r.parts[0].stats, nil
+	}
+	r.stats = append(append(r.stats[:0], r.parts[0].stats...),
+		agents.Stat{Name: "ppo/preempted", Value: float64(preempted)}, agents.Stat{Name: "ppo/collected", Value: collected})
+	return r.stats, nil
 }
 
 func (r *Replicas) learnOne(_, k int) (err error) {

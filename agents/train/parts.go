@@ -90,7 +90,7 @@ func (t *Trainer) load(s state) error {
 		*t.pcg[i] = streams[i]
 	}
 	t.step, t.episodes, t.updates = s.Step, s.Episodes, s.Updates
-	t.ret, t.length = floats(s.Return), s.Length
+	t.ret, t.length, t.lanes = floats(s.Return), s.Length, nil
 	t.lastReturn, t.lastLength, t.lastInfo = floats(s.LastReturn), floats(s.LastLength), nil
 	for _, row := range s.LastInfo {
 		t.lastInfo = append(t.lastInfo, floats(row))
@@ -141,6 +141,6 @@ func (p *envsState) ReadFrom(r io.Reader) (int64, error) {
 	if err := p.vec.RestoreSnapshot(b, p.cur); err != nil {
 		return int64(len(b)), err
 	}
-	p.begun = true
+	p.begun, p.lanes = true, nil
 	return int64(len(b)), nil
 }

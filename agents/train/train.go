@@ -65,6 +65,7 @@ type Trainer struct {
 	learn                   []agents.Stat
 	learnN                  []int64
 	begun                   bool
+	lanes                   []lane // of a Separate agent, nil until it runs
 }
 
 // New returns a trainer of agent in v, whose mode must be SameStep. seed is the run's: the environments' episodes
@@ -93,7 +94,8 @@ func New(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64) (*Trainer, err
 func (t *Trainer) Step() int64 { return t.step }
 
 // Run trains until Config.Steps or until ctx is cancelled, which it honours between two iterations only, so that
-// the state is always whole; it then returns ctx's error. A reward or an observation that is NaN or infinite ends
+// the state is always whole; it then returns ctx's error. An iteration is one step of all rows and what is learnt then,
+// or, with a Separate agent, what its collectors take until all learn; these honour ctx between two of their steps. A reward or an observation that is NaN or infinite ends
 // training with an error that names it, before the agent has seen it; so does what an agent finds when it learns. No
 // hook is called after an error, so the last checkpoint is one of a sound state.
 func (t *Trainer) Run(ctx context.Context, h Hooks) error {
@@ -108,12 +110,19 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 		}
 		t.begun = true
 	}
+	iterate := func() error { return t.iterate(whole) }
+	if s, ok := t.agent.(Separate); ok && len(s.Collectors()) > 0 {
+		if err := t.split(len(s.Collectors())); err != nil {
+			return err
+		}
+		iterate = func() error { return t.collect(ctx, s) }
+	}
 	for t.step < t.cfg.Steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		before := t.step
-		if err := t.iterate(whole); err != nil {
+		if err := iterate(); err != nil {
 			return err
 		}
 		if h.Tick != nil {
@@ -159,9 +168,14 @@ func (t *Trainer) iterate(ctx context.Context) error {
 	if err := t.agent.Observe(t.cur, t.actions, t.next); err != nil {
 		return err
 	}
-	t.count()
+	follow(t.next, len(t.spec.Info), t.ret, t.length, t.ended)
 	t.cur, t.next = t.next, t.cur
 	t.step += int64(t.cur.N)
+	return t.improve(ctx)
+}
+
+// improve learns as long as the agent wants to.
+func (t *Trainer) improve(ctx context.Context) error {
 	for {
 		stats, err := t.agent.Learn(ctx)
 		if errors.Is(err, agents.ErrNotReady) {
@@ -175,24 +189,27 @@ func (t *Trainer) iterate(ctx context.Context) error {
 	}
 }
 
-// count follows returns and lengths.
-func (t *Trainer) count() {
-	b := t.next
-	infos := len(t.spec.Info)
+// follow adds the step that led to b to returns and lengths, by row, and tells of every episode that it ended.
+func follow(b *env.Batch, infos int, ret []float64, length []int64, ended func(ret float64, length int64, info []float64)) {
 	final := 0
 	for i := range b.N {
-		t.ret[i] += b.Reward[i]
-		t.length[i]++
+		ret[i] += b.Reward[i]
+		length[i]++
 		if !b.Kind[i].Last() {
 			continue
 		}
-		t.episodes++
-		t.lastReturn = push(t.lastReturn, t.ret[i])
-		t.lastLength = push(t.lastLength, float64(t.length[i]))
-		t.lastInfo = push(t.lastInfo, append([]float64(nil), b.FinalInfo[final*infos:(final+1)*infos]...))
+		ended(ret[i], length[i], append([]float64(nil), b.FinalInfo[final*infos:(final+1)*infos]...))
 		final++
-		t.ret[i], t.length[i] = 0, 0
+		ret[i], length[i] = 0, 0
 	}
+}
+
+// ended counts a finished episode.
+func (t *Trainer) ended(ret float64, length int64, info []float64) {
+	t.episodes++
+	t.lastReturn = push(t.lastReturn, ret)
+	t.lastLength = push(t.lastLength, float64(length))
+	t.lastInfo = push(t.lastInfo, info)
 }
 
 func push[T any](list []T, v T) []T {

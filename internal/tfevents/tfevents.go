@@ -1,6 +1,6 @@
-// Package tfevents writes TensorBoard's event files: TFRecord frames around Event messages with scalar
-// summaries. It encodes the few protobuf fields by hand: TensorFlow's event.proto and summary.proto name them,
-// and they have not changed since 2015.
+// Package tfevents writes TensorBoard's event files: TFRecord frames around Event messages with scalar and text
+// summaries. It encodes the few protobuf fields by hand: TensorFlow's event.proto, summary.proto and tensor.proto name
+// them, and they have not changed for years.
 package tfevents
 
 import (
@@ -57,6 +57,18 @@ func (t *Writer) Write(now time.Time, step int64, scalars ...Scalar) error {
 		t.summary = appendBytes(t.summary, 1, t.value)
 	}
 	t.msg = appendBytes(t.msg, 5, t.summary)
+	return t.frame()
+}
+
+// Text records words under a tag at step.
+func (t *Writer) Text(now time.Time, step int64, tag, text string) error {
+	t.event(now, step)
+	// Value.tensor = 8: TensorProto.dtype = 1 is DT_STRING = 7, its tensor_shape = 2 of one dim = 2 of size = 1, and
+	// string_val = 8 the text. Value.metadata = 9: SummaryMetadata.plugin_data = 1 with plugin_name = 1.
+	tensor := appendBytes([]byte{1<<3 | 0, 7, 2<<3 | 2, 4, 2<<3 | 2, 2, 1<<3 | 0, 1}, 8, text)
+	t.value = appendBytes(appendBytes(t.value[:0], 1, tag), 8, tensor)
+	t.value = appendBytes(t.value, 9, appendBytes(nil, 1, appendBytes(nil, 1, "text")))
+	t.msg = appendBytes(t.msg, 5, appendBytes(nil, 1, t.value))
 	return t.frame()
 }
 

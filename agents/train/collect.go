@@ -1,0 +1,155 @@
+package train
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/env/vec"
+)
+
+// Separate is an agent that can have several learners collect experience each at its own pace, in goroutines, and then
+// learn together. An agent that says so does not get the Trainer's Act and Observe.
+type Separate interface {
+	agents.Agent
+	// Collectors are the learners, which share the rows equally and in order; none where all rows are stepped together.
+	// They are the same, in the same order, as long as the agent lives.
+	Collectors() []agents.Collector
+	// Collect calls play for every collector by its number, each in a goroutine of its own, waits for all of them,
+	// and returns the first error in order of numbers. Collectors are used in play only.
+	Collect(play func(k int) error) error
+}
+
+// lane is the rows of one collector. Columns are views of the Trainer's, so that lanes share nothing with each other.
+type lane struct {
+	from, rows int
+	vec        *vec.Vec
+	cur, next  *env.Batch
+	actions    *env.Actions
+	src        []*rand.Rand
+	ret        []float64
+	length     []int64
+
+	steps int64     // of this collection
+	over  []episode // that ended in it
+}
+
+// episode is one that has ended.
+type episode struct {
+	step   int64 // of the lane, in the collection
+	ret    float64
+	length int64
+	info   []float64
+}
+
+// split makes n lanes of the rows, which go on where cur stands.
+func (t *Trainer) split(n int) error {
+	if t.lanes != nil {
+		return nil
+	}
+	if t.vec.Len()%n != 0 {
+		return fmt.Errorf("train: %d environments for %d collectors, want a multiple", t.vec.Len(), n)
+	}
+	rows := t.vec.Len() / n
+	lanes := make([]lane, n)
+	f, c := len(t.spec.Action.Sizes), len(t.spec.Action.Low)
+	for k := range lanes {
+		from, to := k*rows, (k+1)*rows
+		part, err := t.vec.Part(from, to)
+		if err != nil {
+			return fmt.Errorf("train: %w", err)
+		}
+		lanes[k] = lane{
+			from: from, rows: rows, vec: part, cur: t.view(t.cur, from, to), next: t.view(t.next, from, to),
+			actions: &env.Actions{N: rows, Disc: t.actions.Disc[from*f : to*f], Cont: t.actions.Cont[from*c : to*c]},
+			src:     t.src[from:to], ret: t.ret[from:to], length: t.length[from:to],
+		}
+	}
+	t.lanes = lanes
+	return nil
+}
+
+// view is rows of b. Its Final columns are its own.
+func (t *Trainer) view(b *env.Batch, from, to int) *env.Batch {
+	o, m, n := t.spec.ObsLen(), t.spec.MaskLen(), len(t.spec.Info)
+	return &env.Batch{
+		N: to - from, Kind: b.Kind[from:to], Reward: b.Reward[from:to], Elapsed: b.Elapsed[from:to],
+		Obs: b.Obs[from*o : to*o], Mask: b.Mask[from*m : to*m], Info: b.Info[from*n : to*n],
+	}
+}
+
+// collect has all collectors take their steps and learns. When ctx is cancelled they stop where they are, between two
+// steps, and go on from there another time.
+func (t *Trainer) collect(ctx context.Context, s Separate) error {
+	s.Progress(float64(t.step) / float64(t.cfg.Steps))
+	collectors, rows := s.Collectors(), int64(t.lanes[0].rows)
+	held := int64(0) // steps of before that are not learnt from
+	for _, c := range collectors {
+		held += int64(c.Len()) * rows
+	}
+	// Together they stop where rows that are stepped together would, at the first multiple that is not below Config.Steps.
+	n := int64(t.vec.Len())
+	most := (t.cfg.Steps - (t.step - held) + n - 1) / n
+
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := s.Collect(func(k int) error {
+		l, c := &t.lanes[k], collectors[k]
+		for int64(c.Len()) < most && c.More() && stop.Err() == nil {
+			if err := l.step(t.spec, c); err != nil {
+				cancel()
+				return fmt.Errorf("in rows %d to %d, counted from 0: %w", l.from, l.from+l.rows-1, err)
+			}
+			runtime.Gosched() // collectors that outnumber the processors take turns
+		}
+		return nil
+	})
+	t.gather()
+	if err != nil {
+		return fmt.Errorf("train: step %d: %w", t.step, err)
+	}
+	return t.improve(context.WithoutCancel(ctx))
+}
+
+// step takes one step of the lane's rows. It is never cut in half: inside, nothing is cancelled.
+func (l *lane) step(s env.Spec, c agents.Collector) error {
+	whole := context.Background()
+	if err := c.Act(whole, l.cur, l.actions, l.src); err != nil {
+		return err
+	}
+	if err := l.vec.Step(whole, nil, l.actions, l.next); err != nil {
+		return err
+	}
+	if err := checkFinite(s, l.next); err != nil {
+		return err
+	}
+	if err := c.Observe(l.cur, l.actions, l.next); err != nil {
+		return err
+	}
+	l.steps++
+	follow(l.next, len(s.Info), l.ret, l.length, func(ret float64, length int64, info []float64) {
+		l.over = append(l.over, episode{l.steps, ret, length, info})
+	})
+	l.cur, l.next = l.next, l.cur
+	return nil
+}
+
+// gather counts what the lanes have done, in the order in which rows that are stepped together would have.
+func (t *Trainer) gather() {
+	var over []episode
+	for k := range t.lanes {
+		l := &t.lanes[k]
+		t.step += l.steps * int64(l.rows)
+		over = append(over, l.over...)
+		l.steps, l.over = 0, l.over[:0]
+	}
+	slices.SortStableFunc(over, func(a, b episode) int { return cmp.Compare(a.step, b.step) })
+	for _, e := range over {
+		t.ended(e.ret, e.length, e.info)
+	}
+}

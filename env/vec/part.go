@@ -1,0 +1,32 @@
+package vec
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Part is a Vec of rows from to to-1 alone, counted from 0, which shares their environments and all of their state with
+// v: what either does to a row the other continues. Parts without a common row may be used at the same time, each with
+// its own worker; v itself only while none of them is, and no row may be out. Closing v is what closes the environments: parts
+// are not closed.
+func (v *Vec) Part(from, to int) (*Vec, error) {
+	n := to - from
+	if from < 0 || n < 1 || to > len(v.rows) {
+		return nil, fmt.Errorf("vec: rows from %d to %d of %d", from, to-1, len(v.rows))
+	}
+	if i := slices.IndexFunc(v.rows[from:to], func(r row) bool { return r.out }); i >= 0 {
+		return nil, &RowError{from + i, ErrOut}
+	}
+	p := &Vec{
+		cfg: Config{Workers: 1, Autoreset: v.cfg.Autoreset}, spec: v.spec, closed: v.closed,
+		envs: v.envs[from:to:to], rows: v.rows[from:to:to], ts: v.ts[from:to:to],
+		obsLen: v.obsLen, maskLen: v.maskLen, infoLen: v.infoLen, discLen: v.discLen, contLen: v.contLen,
+		all: v.all[:n:n], asked: make([]uint64, n),
+	}
+	if v.finalObs != nil {
+		o, m, k := v.obsLen, v.maskLen, v.infoLen
+		p.finalObs, p.finalMask, p.finalInfo = v.finalObs[from*o:to*o], v.finalMask[from*m:to*m], v.finalInfo[from*k:to*k]
+	}
+	p.work = p.chunk
+	return p, nil
+}
