@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -264,5 +265,65 @@ func TestRolloutAddDoesNotAllocate(t *testing.T) {
 		}
 	}); got != 0 {
 		t.Errorf("%v allocations a step, want 0", got)
+	}
+}
+
+// A rollout that was cut after three of five steps is one of three steps, and says that it is full until it is emptied.
+func TestACutRolloutEndsWhereItWasCut(t *testing.T) {
+	h := time.Hour
+	r, err := NewRollout(testSpec(), 5, 1, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := NewRollout(testSpec(), 3, 1, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Cut(); r.Full() {
+		t.Error("an empty rollout was cut")
+	}
+	for range 2 { // the second time over what the first has left behind
+		for _, x := range []*Rollout{r, short} {
+			addRow(t, x, env.Mid, 1, h, 2, 99)
+			addRow(t, x, env.Truncated, 2, h, 4, 8)
+			addRow(t, x, env.Mid, 3, 2*h, 1, 99)
+		}
+		before := saved(t, r)
+		if err := r.Advantages([]float32{10}, 0.5, 1); !errors.Is(err, ErrUnfinished) {
+			t.Errorf("before the cut: got %v, want ErrUnfinished", err)
+		}
+		r.Cut()
+		if err := errors.Join(r.Advantages([]float32{10}, 0.5, 1), short.Advantages([]float32{10}, 0.5, 1)); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range short.Advantage { // δ2 = 3 + 0.25·10 − 1 = 4.5
+			if r.Advantage[i] != want || r.Return[i] != short.Return[i] || i == 2 && want != 4.5 {
+				t.Errorf("step %d: advantage %v and return %v, want %v and %v", i, r.Advantage[i], r.Return[i], want, short.Return[i])
+			}
+		}
+		if got, want := r.ExplainedVariance(), short.ExplainedVariance(); got != want {
+			t.Errorf("explained variance %v, want %v", got, want)
+		}
+		a := env.NewActions(testSpec(), 1)
+		if err := r.Add(env.NewBatch(testSpec(), 1), a, env.NewBatch(testSpec(), 1), []float32{0}, nil, nil); !errors.Is(err, ErrFull) || r.Len() != 3 {
+			t.Errorf("a step after the cut: %v with %d steps, want ErrFull with 3", err, r.Len())
+		}
+		if !bytes.Equal(saved(t, r), before) {
+			t.Error("what is saved says that it was cut")
+		}
+		if _, err := r.ReadFrom(bytes.NewReader(before)); err != nil || r.Full() || r.Len() != 3 {
+			t.Errorf("read again: full %v with %d steps (%v), want 3 and more to come", r.Full(), r.Len(), err)
+		}
+		r.Cut()
+		r.Reset()
+		short.Reset()
+		if r.Full() || r.Len() != 0 {
+			t.Error("not empty after Reset")
+		}
+		addRow(t, r, env.Mid, 1, h, 2, 99)
+		if r.Full() {
+			t.Error("full after one step")
+		}
+		r.Reset()
 	}
 }

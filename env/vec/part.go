@@ -1,9 +1,6 @@
 package vec
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Part is a Vec of rows from to to-1 alone, counted from 0, which shares their environments and all of their state with
 // v: what either does to a row the other continues. Parts without a common row may be used at the same time, each with
@@ -14,8 +11,10 @@ func (v *Vec) Part(from, to int) (*Vec, error) {
 	if from < 0 || n < 1 || to > len(v.rows) {
 		return nil, fmt.Errorf("vec: rows from %d to %d of %d", from, to-1, len(v.rows))
 	}
-	if i := slices.IndexFunc(v.rows[from:to], func(r row) bool { return r.out }); i >= 0 {
-		return nil, &RowError{from + i, ErrOut}
+	for i := from; i < to; i++ {
+		if v.rows[i].out {
+			return nil, &RowError{i, ErrOut}
+		}
 	}
 	p := &Vec{
 		cfg: Config{Workers: 1, Autoreset: v.cfg.Autoreset}, spec: v.spec, closed: v.closed,
