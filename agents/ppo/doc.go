@@ -42,6 +42,12 @@
 // value of the true final observation (Pardo et al. 2018, arXiv 1712.00378), also in the middle of a rollout.
 // Discounts are per step, because decisions need not be evenly spaced in time (env.Spec.Discount).
 //
+// Replicas is data-parallel PPO, and Config.PreemptShare its rule for stragglers (Wijmans et al. 2020, "DD-PPO", arXiv
+// 1911.00357, section 3): once a share of the replicas has its rollout, 60 % in the paper, the others stop collecting and
+// all learn with what they have; each keeps at least a quarter of its rollout, so that none contributes nothing. Where it
+// differs on purpose: gradients are weighed by the steps that they are of, so that every step counts the same, while a mean
+// over replicas would favour those of short rollouts; and it is off by default, since it follows the clock (Config.Preempts).
+//
 // A reward, a loss, a gradient or a parameter that is no number is an error that names it (Agent.Learn).
 //
 // The details for images of Atari games and for recurrent networks do not apply. loss.go is the only file that knows the

@@ -3,5 +3,6 @@
 //
 // Everything that decides what happens next is in the parts that a checkpoint keeps: the agent's own, and this
 // package's "trainer.json" (counters, random streams) and "envs.bin" (every environment). A run that is stopped
-// and resumed from a checkpoint therefore goes on bit for bit as if it had not been, for any number of workers.
+// and resumed from a checkpoint therefore goes on bit for bit as if it had not been, for any number of workers. Agents
+// whose learners collect each at its own pace (Separate) can make an exception.
 package train

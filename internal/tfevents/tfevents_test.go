@@ -2,6 +2,7 @@ package tfevents
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"hash/crc32"
@@ -66,6 +67,33 @@ func TestFramesByHand(t *testing.T) {
 		if got, want := hex.EncodeToString(b.Bytes()), c.want; got != want {
 			t.Errorf("purge %d:\n%s, want\n%s", c.purge, got, want)
 		}
+	}
+}
+
+// A text under a tag, put together by hand but for its checksums.
+func TestTextByHand(t *testing.T) {
+	at := time.Unix(1700000000, 500_000_000)
+	var b bytes.Buffer
+	w, err := New(&b, at, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	if err := w.Text(at, 300, "n", "no"); err != nil {
+		t.Fatal(err)
+	}
+	want := "0900002040fc54d941" + // wall_time
+		"10ac02" + // step 300
+		"2a1d" + "0a1b" + // summary of one value
+		"0a016e" + // tag "n"
+		"420c" + "0807" + "120412020801" + "42026e6f" + // tensor: strings, of shape [1], "no"
+		"4a08" + "0a06" + "0a0474657874" // metadata: the plug-in "text"
+	frame := b.Bytes()
+	if got := hex.EncodeToString(frame[12 : len(frame)-4]); got != want {
+		t.Errorf("message\n%s, want\n%s", got, want)
+	}
+	if n := binary.LittleEndian.Uint64(frame); n != uint64(len(want)/2) || binary.LittleEndian.Uint32(frame[len(frame)-4:]) != masked(frame[12:len(frame)-4]) {
+		t.Errorf("length %d, want %d, or the checksum is wrong", n, len(want)/2)
 	}
 }
 
