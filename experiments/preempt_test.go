@@ -85,6 +85,22 @@ func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
 	}
 }
 
+func TestSeveralPreemptedSeedsSaySoToo(t *testing.T) {
+	for share, want := range map[float64]int{0.5: 1, 1: 0} {
+		cfg := tinyProblem("ppo")
+		cfg.PPO.Replicas, cfg.PPO.PreemptShare, cfg.Train.Steps = 2, share, 200
+		said := 0
+		_, err := TrainSeeds(t.Context(), cfg, 2, TrainOptions{RunDir: filepath.Join(t.TempDir(), "all"), Workers: 2, NoEval: true, Say: func(f string, args ...any) {
+			if strings.Contains(fmt.Sprintf(f, args...), notRepeatable) {
+				said++
+			}
+		}})
+		if err != nil || said != want {
+			t.Errorf("share %v: said %d times (%v), want %d", share, said, err, want)
+		}
+	}
+}
+
 // A share that comes to all replicas cuts nobody short, and its runs are repeated byte for byte, with any number of
 // workers.
 func TestRunsThatWaitForAllReplicasCanBeRepeated(t *testing.T) {

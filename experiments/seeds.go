@@ -69,7 +69,7 @@ func RunsOf(dir string) ([]string, error) {
 
 // TrainSeeds trains as cfg says on so many seeds, cfg.Seed and those that follow, side by side on opt.Workers
 // goroutines in all, and puts the results together. opt.RunDir is the folder of all; every seed has a run directory in
-// it, equal to that of Train with this seed. Resumed, what is finished is left alone, and the others go on.
+// it, equal to that of Train with this seed where that can be repeated. Resumed, what is finished is left alone, and the others go on.
 //
 // opt.Tick gets the sums of all steps, opt.Say one line for whatever opt.Log and opt.Best would be told.
 func TrainSeeds(ctx context.Context, cfg Config, seeds int, opt TrainOptions) (*SeedsReport, error) {
@@ -93,6 +93,9 @@ func TrainSeeds(ctx context.Context, cfg Config, seeds int, opt TrainOptions) (*
 		}
 	}
 	s := &seedRuns{cfg: cfg, opt: opt, seeds: seeds, at: make([]train.Progress, seeds), results: make([]TrainResult, seeds)}
+	if note := cfg.note(); note != "" {
+		s.say("note      each of these runs %s", note)
+	}
 	side := min(max(1, opt.Workers), seeds)
 	err = par.For(ctx, side, seeds, func(worker, i int) error {
 		// What is left over of the workers goes to the first.

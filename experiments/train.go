@@ -328,17 +328,17 @@ func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.describe(t.cfg, t.opt.Say)
 	t.opt.Say("agent     %s, seed %d, %s, kernels %s", t.cfg.Agent, t.cfg.Seed, plural(t.cfg.Train.Envs, "environment", "environments"), kernel.Set())
-	if t.note() != "" {
-		t.opt.Say("note      this run %s", t.note())
+	if note := t.cfg.note(); note != "" {
+		t.opt.Say("note      this run %s", note)
 	}
 	if from != "" {
 		t.opt.Say("resume    %s", from)
 	}
 }
 
-// note is what is to be known of every number of the run, "" if nothing.
-func (t *training) note() string {
-	if t.cfg.Agent == "ppo" && t.cfg.PPO.Preempts() {
+// note is what is to be known of every number of a run, "" if nothing.
+func (c *Config) note() string {
+	if c.Agent == "ppo" && c.PPO.Preempts() {
 		return notRepeatable
 	}
 	return ""
@@ -401,7 +401,7 @@ func (t *training) resume() (from string, err error) {
 	if a, ok := t.agent.(interface{ ExactResume() bool }); ok && !a.ExactResume() {
 		from += "; it holds no replay: what follows will differ from a run that was not interrupted"
 	}
-	if t.note() != "" {
+	if t.cfg.note() != "" {
 		from += "; it follows the clock: what follows will differ from a run that was not interrupted"
 	}
 	return from, nil
@@ -425,7 +425,7 @@ func (t *training) log(r train.Record) error {
 	}
 	t.lastTime, t.lastStep = now, r.Step
 	l := line{
-		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.note(), Return: number(r.Return), Length: number(r.Length),
+		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.note(), Return: number(r.Return), Length: number(r.Length),
 		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
 	}
 	t.result = l.result()

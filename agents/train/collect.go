@@ -113,6 +113,8 @@ func (t *Trainer) collect(ctx context.Context, s Separate) error {
 	if err != nil {
 		return fmt.Errorf("train: step %d: %w", t.step, err)
 	}
+	// As rows that are stepped together are told at their last step: checkpoints keep it.
+	s.Progress(float64(max(t.step-n, 0)) / float64(t.cfg.Steps))
 	return t.improve(context.WithoutCancel(ctx))
 }
 
