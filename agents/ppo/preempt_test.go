@@ -277,6 +277,27 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 	}
 }
 
+// What is learnt from rollouts of which one is always cut short, by turns, is right.
+func TestPreemptedReplicasLearn(t *testing.T) {
+	for id, want := range map[string]float64{"ProbeContext-v1": 1, "ProbeMaskedContext-v1": 1} {
+		cfg := small()
+		cfg.Replicas, cfg.PreemptShare, cfg.RewardScale, cfg.NormObs = 4, 0.7, true, true
+		p := newPaces(t, cfg, agenttest.Setting{Env: id, Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 2, Total: 1 << 20})
+		for update := range 30 {
+			before := []int{32, 32, 32, 32}
+			before[update%4] = update % 20
+			p.collect(t, before...)
+			p.learn(t)
+			if p.Stat("ppo/preempted") != 1 {
+				t.Fatalf("%v cut short, want 1", p.Stat("ppo/preempted"))
+			}
+		}
+		if got := agenttest.Evaluate(t, id, p.Agent.Greedy(), 100); got != want {
+			t.Errorf("%s: greedy play returns %v, want %v", id, got, want)
+		}
+	}
+}
+
 // All copies of the weights stay equal, bit for bit, with rollouts of any length that began at different times, and
 // schedules follow the first of them.
 func TestPreemptedReplicasStayEqual(t *testing.T) {
