@@ -108,7 +108,7 @@ func TestTargetsByHand(t *testing.T) {
 // Random actions are uniform over what is legal, greedy ones the best of what is legal, in the share epsilon says.
 func TestActionsFollowEpsilonAndMask(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.EpsStart, cfg.EpsEnd, cfg.EpsShare = 0.75, 0.25, 0.5
+	cfg.EpsStart, cfg.EpsEnd, cfg.EpsShare, cfg.WarmupRandom = 0.75, 0.25, 0.5, false
 	a := table(t, cfg, [2][3]float32{{1, 2, 3}, {0, 0, 0}}, [2][3]float32{})
 	b, act := env.NewBatch(a.spec, 1), env.NewActions(a.spec, 1)
 	src := []*rand.Rand{rand.New(rand.NewPCG(1, 2))}
@@ -152,6 +152,80 @@ func TestActionsFollowEpsilonAndMask(t *testing.T) {
 		}
 		if err := a.Greedy().Act(context.Background(), b, act, nil); err != nil || int(act.Disc[0]) != c.best {
 			t.Errorf("progress %v: greedy action %d (%v), want %d", c.progress, act.Disc[0], err, c.best)
+		}
+	}
+}
+
+// Before learning starts every action is random, whatever epsilon is, unless that is switched off.
+func TestWarmup(t *testing.T) {
+	for _, random := range []bool{true, false} {
+		cfg := small()
+		cfg.LearningStarts, cfg.EpsStart, cfg.EpsEnd, cfg.WarmupRandom = 40, 0.5, 0.25, random
+		l := newLoop(t, "ProbeContext-v1", 4, 1, vec.SameStep, cfg, 3, 1<<20)
+		for l.Steps < 100 {
+			want := 0.5
+			if random && l.Steps < 40 {
+				want = 1
+			}
+			if got := l.Agent.epsilon(); math.Abs(got-want) > 1e-3 {
+				t.Fatalf("warmup_random %v: epsilon is %v after %d steps, want %v", random, got, l.Steps, want)
+			}
+			l.Step()
+		}
+	}
+}
+
+// With gradient_steps -1 there are as many gradient steps as environment steps.
+func TestAsManyGradientStepsAsSteps(t *testing.T) {
+	for _, rows := range []int{1, 8} {
+		cfg := small()
+		cfg.LearningStarts, cfg.TrainEvery, cfg.GradientSteps, cfg.Batch = 64, 16, -1, 16
+		l := newLoop(t, "ProbeContext-v1", rows, 1, vec.SameStep, cfg, 3, 1<<20)
+		for l.Steps < 320 {
+			l.Step()
+		}
+		if want := int64(320 - 64 + 16); l.Agent.updates != want {
+			t.Errorf("%d rows: %d gradient steps after 320 environment steps, 64 of them before learning, want %d", rows, l.Agent.updates, want)
+		}
+	}
+}
+
+// The learning rate stays, or falls linearly to 0.
+func TestLearningRate(t *testing.T) {
+	for _, anneal := range []bool{false, true} {
+		cfg := small()
+		cfg.LR, cfg.AnnealLR = 0.5, anneal
+		a := table(t, cfg, [2][3]float32{}, [2][3]float32{})
+		for progress, falling := range map[float64]float64{0: 0.5, 0.25: 0.375, 0.5: 0.25, 1: 0} {
+			a.Progress(progress)
+			want := 0.5
+			if anneal {
+				want = falling
+			}
+			if got := a.rate(); got != want {
+				t.Errorf("anneal_lr %v, progress %v: learning rate %v, want %v", anneal, progress, got, want)
+			}
+		}
+	}
+}
+
+// Moves of the target that fall between two updates are made at once: three moves of tau 0.5 leave an eighth of what
+// it was.
+func TestTargetMovesSeveralTimes(t *testing.T) {
+	cfg := small()
+	cfg.Tau = 0.5
+	a := table(t, cfg, [2][3]float32{{16, -8, 0}, {0, 0, 2}}, [2][3]float32{{0, 8, 8}, {0, 0, 2}})
+	if err := a.moveTarget(3); err != nil {
+		t.Fatal(err)
+	}
+	got := a.target.Params()
+	for _, v := range got.Views {
+		if len(v.Shape) == 2 {
+			for k, want := range []float32{14, -6, 1, 0, 0, 2} {
+				if v.Data[k] != want {
+					t.Errorf("weight %d of the target is %v, want %v", k, v.Data[k], want)
+				}
+			}
 		}
 	}
 }
@@ -272,7 +346,7 @@ func TestNewRefusesWhatItCannotDo(t *testing.T) {
 	if _, err := New(DefaultConfig(), good, 0, 1, 1); err == nil {
 		t.Error("no rows: no error")
 	}
-	bad := Config{Gamma: math.NaN(), LR: -1, Beta: 2, LearningStarts: -1, Tau: 0, EpsStart: -1, TargetEvery: -1, Network: DefaultConfig().Network}
+	bad := Config{Gamma: math.NaN(), LR: -1, Beta: 2, LearningStarts: -1, Tau: 0, EpsStart: -1, TargetEvery: -1, GradientSteps: -2, Network: DefaultConfig().Network}
 	bad.Network.Activation = "sine"
 	keys := map[string]bool{}
 	for _, f := range fault.All(bad.Validate()) {
