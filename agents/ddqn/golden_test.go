@@ -105,6 +105,86 @@ func TestTargetsByHand(t *testing.T) {
 	}
 }
 
+// Two-step targets from what was played, worked by hand with gamma 1/2: through the middle of an episode, up to its
+// truncation, from the step before that, and at a termination.
+func TestTwoStepTargetsByHand(t *testing.T) {
+	online := [2][3]float32{{2, 1, 3}, {-5, 4, 0}}
+	target := [2][3]float32{{10, 40, 20}, {-1, -2, -4}}
+	played := []struct {
+		state, action, next int
+		reward              float64
+		kind                env.Kind
+		mask                [3]bool // at next
+	}{
+		{0, 0, 1, 1, env.Mid, [3]bool{true, true, true}},
+		{1, 1, 0, 2, env.Mid, [3]bool{true, true, false}},
+		{0, 2, 1, 4, env.Truncated, [3]bool{true, false, true}},
+		{1, 0, 0, 8, env.Terminated, [3]bool{false, false, false}},
+	}
+	for double, want := range map[bool][4]float32{
+		true: {
+			1 + 2./2 + 10./4, // in state 0 action 2 is illegal; online prefers 0 of the others
+			2 + 4./2 - 4./4,  // in state 1 action 1 is illegal; online prefers 2
+			4 - 4./2,         // one step is left
+			8,
+		},
+		false: {1 + 2./2 + 40./4, 2 + 4./2 - 1./4, 4 - 1./2, 8},
+	} {
+		cfg := DefaultConfig()
+		cfg.Double, cfg.Prioritized, cfg.NStep, cfg.Gamma, cfg.Batch = double, false, 2, 0.5, len(played)
+		a := table(t, cfg, online, target)
+		b, next, act := env.NewBatch(a.spec, 1), env.NewBatch(a.spec, 1), env.NewActions(a.spec, 1)
+		for i, p := range played {
+			b.Kind[0] = env.Mid
+			if i == 0 || played[i-1].kind.Last() {
+				b.Kind[0] = env.First
+			}
+			clear(b.Obs)
+			b.Obs[p.state] = 1
+			copy(b.Mask, []bool{true, true, true})
+			clear(next.Obs)
+			next.Reward[0], next.Kind[0], act.Disc[0] = p.reward, p.kind, int32(p.action)
+			next.FinalRows, next.FinalObs, next.FinalMask = nil, nil, nil
+			if p.kind.Last() { // the row goes on elsewhere, which must not matter
+				next.Obs[1-p.next] = 1
+				next.FinalRows, next.FinalObs, next.FinalMask = []int{0}, []float32{0, 0}, p.mask[:]
+				next.FinalObs[p.next] = 1
+			} else {
+				next.Obs[p.next] = 1
+				copy(next.Mask, p.mask[:])
+			}
+			if err := a.Observe(b, act, next); err != nil {
+				t.Fatalf("step %d: %v", i, err)
+			}
+		}
+		seen := map[int]bool{}
+		a.reward = 1
+		for range 50 {
+			if err := a.uniform.Sample(a.draws, a.batch); err != nil {
+				t.Fatal(err)
+			}
+			for i := range a.shards {
+				if err := a.workShard(0, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, slot := range a.batch.Index {
+				s := a.shards[i*2/len(played)]
+				if got := s.loss.target[i-s.from]; got != want[slot] {
+					t.Fatalf("double %v: target of transition %d is %v, want %v", double, slot, got, want[slot])
+				}
+				if got := a.delta[i]; got != online[played[slot].state][played[slot].action]-want[slot] {
+					t.Fatalf("double %v: error of transition %d is %v", double, slot, got)
+				}
+				seen[slot] = true
+			}
+		}
+		if len(seen) != len(played) {
+			t.Errorf("double %v: drew transitions %v", double, seen)
+		}
+	}
+}
+
 // Random actions are uniform over what is legal, greedy ones the best of what is legal, in the share epsilon says.
 func TestActionsFollowEpsilonAndMask(t *testing.T) {
 	cfg := DefaultConfig()
