@@ -8,6 +8,7 @@ import (
 	"clustergym/agents"
 	"clustergym/internal/par"
 	"clustergym/nets"
+	"clustergym/nets/kernel"
 	"clustergym/nets/model"
 	"clustergym/nets/optim"
 )
@@ -149,13 +150,10 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 		if s.from == s.to {
 			continue
 		}
-		switch {
-		case grad == nil: // the first shard's own memory takes the sum
+		if grad == nil { // the first shard's own memory takes the sum
 			grad = s.loss.grad()
-		default:
-			if err := grad.Add(s.loss.grad()); err != nil {
-				return measures{}, err
-			}
+		} else {
+			kernel.Add(grad.Data, grad.Data, s.loss.grad().Data)
 		}
 		m.loss += s.loss.value()
 		for k, y := range s.loss.target[:s.to-s.from] {
