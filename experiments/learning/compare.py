@@ -221,7 +221,7 @@ def main(argv: list[str] | None = None) -> int:
         if not args.gymctl and not shutil.which("go"):
             raise SystemExit("compare.py: go is not on the PATH; it builds the program to measure")
         store.open()
-        env = dict(os.environ)
+        env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
         try:
             env |= build(args.out / "bin", args.gymctl, any(j["kind"] == NETWORKS for j in jobs))
             env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python" / "src"), env.get("PYTHONPATH", "")]).rstrip(

@@ -8,7 +8,7 @@ venv="$root/.tools/learning-$(sha256sum <"$here/requirements.txt" | cut -c1-12)"
 if [ ! -e "$venv/have" ]; then
 	case " $* " in *" -h "* | *" --help "*) exec python3 "$here/compare.py" --help ;; esac
 	echo "installing the libraries into $venv, some 6 GB"
-	rm -rf "$venv"
+	rm -rf "$root"/.tools/learning-* # what other pins left behind goes first
 	# Where Python has no venv (Debian keeps it in a package of its own), virtualenv makes the same.
 	python3 -m venv "$venv" >/dev/null 2>&1 || {
 		rm -rf "$venv"
