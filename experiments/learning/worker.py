@@ -26,11 +26,6 @@ ONE_THREAD = {
 LIBRARIES = ("torch", "jax", "gymnasium", "stable-baselines3", "sb3-contrib", "sbx-rl", "numpy")
 
 
-def beside(job: dict[str, Any]) -> bool:
-    """Whether job has a server beside it, which may have a processor of its own."""
-    return "bridge" in job["implementation"]
-
-
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     """What job's implementation says."""
     import problems
@@ -59,9 +54,9 @@ def versions() -> dict[str, str]:
 def main(argv: list[str]) -> None:
     job = json.loads(Path(argv[0]).read_text())
     os.environ.update(ONE_THREAD)
-    if beside(job):
+    if "bridge" in job["implementation"]:  # the server beside it may have what is left of the machine
         del os.environ["GOMAXPROCS"]
-    elif hasattr(os, "sched_setaffinity"):  # thread pools that no variable bounds stay on one processor, too
+    if "JAX" in job["implementation"] and hasattr(os, "sched_setaffinity"):  # no variable bounds all of its threads
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     row = {"job": job, "load": os.getloadavg()[0], "result": measure(job), "versions": versions()}
     row["load_after"] = os.getloadavg()[0]
