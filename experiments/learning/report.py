@@ -44,7 +44,7 @@ def rate(row: Row) -> float:
     """
     r = row["result"]
     beside = any("bridge" in who for p in problems.ALL if p.name == row["job"]["problem"] for who in p.others)
-    return float(r["timed_steps"] / (r["seconds"] if beside else min(r["seconds"], r["processor_s"])))
+    return float(r["timed_steps"] / (r["seconds"] if beside else r["processor_s"]))
 
 
 def training(problem: problems.Problem, implementation: str, group: list[Row]) -> dict[str, Any]:
