@@ -310,6 +310,22 @@ func TestTargetMovesSeveralTimes(t *testing.T) {
 	}
 }
 
+// A soft target moves once at the first update, whatever the warm-up, and afterwards as often as steps ask for.
+func TestSoftTargetFollowsSteps(t *testing.T) {
+	cfg := small()
+	cfg.LearningStarts, cfg.TrainEvery, cfg.TargetEvery, cfg.Tau, cfg.Batch = 100, 20, 10, 0.5, 16
+	l := newLoop(t, "ProbeContext-v1", 1, 1, vec.SameStep, cfg, 3, 1<<20)
+	for _, left := range []float64{0.5, 0.25, 0.25} { // of what the target was
+		before := append([]float32(nil), l.Agent.target.Params().Data...)
+		l.Update()
+		for i, v := range l.Agent.target.Params().Data {
+			if want := left*float64(before[i]) + (1-left)*float64(l.Agent.Params().Data[i]); math.Abs(float64(v)-want) > 1e-6 {
+				t.Fatalf("after %d steps parameter %d of the target is %v, want %v", l.Steps, i, v, want)
+			}
+		}
+	}
+}
+
 // A step without any legal action is an error that names the row, unless the row has ended and nothing is decided.
 func TestNoLegalAction(t *testing.T) {
 	for _, eps := range []float64{0, 1} {

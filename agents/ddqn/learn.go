@@ -71,6 +71,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	a.reward = a.cfg.RewardFactor / scale
 
 	var sum measures
+	first := a.updates == 0
 	n := int(due) * a.cfg.GradientSteps
 	if a.cfg.GradientSteps < 0 {
 		n = int(due) * a.cfg.TrainEvery
@@ -91,6 +92,9 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if every := int64(a.cfg.TargetEvery); every > 0 && a.steps/every > a.targets {
 		times := a.steps/every - a.targets
 		a.targets += times
+		if first { // until now the networks were the same, and nothing was to be moved
+			times = 1
+		}
 		if err := a.moveTarget(times); err != nil {
 			return nil, err
 		}

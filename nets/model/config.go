@@ -46,7 +46,7 @@ type Config struct {
 	// LayerNorm puts a layer norm before the activation of each Hidden layer.
 	LayerNorm bool `yaml:"layer_norm"`
 	// Init is how weights begin: "orthogonal", with biases 0, as is usual in PPO, or "fan-in", weights and biases
-	// uniform within 1/sqrt(inputs), PyTorch's default and with it DQN's in most libraries. Nothing is orthogonal.
+	// uniform within 1/sqrt(inputs), PyTorch's default and with it DQN's in most libraries; empty is the former.
 	Init string `yaml:"init"`
 	// Separate gives actor and critic nothing in common; else they share all but their heads. QNet has one body.
 	Separate bool `yaml:"separate"`
