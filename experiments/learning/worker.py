@@ -11,7 +11,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
+import networks
+import problems
+
 # One thread for everybody. These must stand before the libraries are loaded.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -28,12 +30,8 @@ LIBRARIES = ("torch", "jax", "gymnasium", "stable-baselines3", "sb3-contrib", "s
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     """What job's implementation says."""
-    import problems
-
     modules = {problems.OURS: "ours", problems.CLEANRL: "onefile", problems.JAX: "jaxppo", problems.BRIDGE: "bridged"}
     if job["kind"] == "networks":
-        import networks
-
         return networks.measure(job)
     module = importlib.import_module(modules.get(job["implementation"], "libraries"))
     found: dict[str, Any] = module.train(job)
@@ -56,7 +54,8 @@ def main(argv: list[str]) -> None:
     os.environ.update(ONE_THREAD)
     if "bridge" in job["implementation"]:  # the server beside it may have what is left of the machine
         del os.environ["GOMAXPROCS"]
-    if "JAX" in job["implementation"] and hasattr(os, "sched_setaffinity"):  # no variable bounds all of its threads
+    # No variable bounds all threads of JAX.
+    if job["implementation"] in (problems.JAX, problems.SBX) and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     row = {"job": job, "load": os.getloadavg()[0], "result": measure(job), "versions": versions()}
     row["load_after"] = os.getloadavg()[0]
@@ -67,5 +66,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(HERE))
     main(sys.argv[1:])
