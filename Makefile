@@ -30,7 +30,7 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test unit race invariants tensorboard browser python python-rl bench clean
+.PHONY: build check format vet lint arch test unit race invariants tensorboard browser python python-rl compare bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -46,7 +46,7 @@ vet:
 	$(GO) vet -tags invariants ./env/...
 
 lint: $(GOLANGCI)
-	$(GOLANGCI) run ./...
+	$(GOLANGCI) run --allow-parallel-runners ./...
 
 arch:
 	$(GO) test -count=1 ./internal/archtest
@@ -91,12 +91,21 @@ python: $(PY)/have
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-compile --target $(PY)/wheel/here $(PY)/wheel/*.whl
 	cd python && PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
 	cd python && PYTHONPATH=$(PY)/wheel/here:$(PY)/oldest $(PY_TEST) tests/test_envs.py tests/test_vector.py
+	cd experiments/learning && $(PY)/bin/ruff check --no-cache . && $(PY)/bin/ruff format --no-cache --check .
+	cd experiments/learning && $(PY)/bin/mypy --cache-dir $(PY)/mypy-learning && $(PY_TEST)
 
-# Adapters, examples and learning, with the libraries themselves.
+# Adapters, examples and learning, with the libraries themselves; last, a glance at the comparison of experiments/learning.
 python-rl: $(RL)/have
 	$(GO) build -trimpath -o $(TOOLS)/gymctl ./cmd/gymctl
 	cd python && CLUSTERGYM_GYMCTL=$(TOOLS)/gymctl PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 \
 		$(RL)/bin/python -m pytest -q -p no:cacheprovider -c tests_rl/pytest.ini tests_rl
+	rm -rf $(RL)/compare
+	PYTHONDONTWRITEBYTECODE=1 $(RL)/bin/python experiments/learning/compare.py --quick --only cartpole-ppo \
+		--gymctl $(TOOLS)/gymctl --out $(RL)/compare
+
+# Our agents and kernels beside those of well-known libraries: hours, and some 6 GB. ARGS=--quick is a look in minutes.
+compare:
+	experiments/learning/run.sh $(ARGS)
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG)

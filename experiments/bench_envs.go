@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -149,34 +150,41 @@ func (b *bench) envs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const rows = 8
-	for _, workers := range workerCounts(b.report.Machine.Processors) {
-		v, err := w.vectorised(rows, workers)
-		if err != nil {
-			return err
-		}
-		batch, actions, r := env.NewBatch(v.Spec(), rows), env.NewActions(v.Spec(), rows), rng.Stream(1, "bench/vec")
-		if err := v.Reset(ctx, nil, nil, batch); err != nil {
-			return err
-		}
-		m := v.Spec().MaskLen()
-		row := BenchRow{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, plural(workers, "worker", "workers")), Cluster: w.Cluster.Name, Policy: "random", Unit: "steps/s"}
-		err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
-			for range some / rows {
-				for i := range rows {
-					actions.Disc[i] = legal(r, batch.Mask[i*m:(i+1)*m])
-				}
-				if err := v.Step(ctx, nil, actions, batch); err != nil {
-					return 0, err
-				}
+	for _, rows := range []int{8, 64, 256} {
+		for _, workers := range workerCounts(b.report.Machine.Processors) {
+			if err := b.together(ctx, w, rows, workers); err != nil {
+				return err
 			}
-			return some / rows * rows, nil
-		})
-		if err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// together measures rows environments stepped as one.
+func (b *bench) together(ctx context.Context, w *World, rows, workers int) error {
+	v, err := w.vectorised(rows, workers)
+	if err != nil {
+		return err
+	}
+	batch, actions, r := env.NewBatch(v.Spec(), rows), env.NewActions(v.Spec(), rows), rng.Stream(1, "bench/vec")
+	if err := v.Reset(ctx, nil, nil, batch); err != nil {
+		return err
+	}
+	m := v.Spec().MaskLen()
+	row := BenchRow{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, plural(workers, "worker", "workers")), Cluster: w.Cluster.Name, Policy: "random", Unit: "steps/s"}
+	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
+		const calls = 25
+		for range calls {
+			for i := range rows {
+				actions.Disc[i] = legal(r, batch.Mask[i*m:(i+1)*m])
+			}
+			if err := v.Step(ctx, nil, actions, batch); err != nil {
+				return 0, err
+			}
+		}
+		return calls * rows, nil
+	})
+	return errors.Join(err, v.Close())
 }
 
 // workerCounts are 1 and as many as there are processors.

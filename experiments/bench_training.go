@@ -10,6 +10,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
+	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
 )
@@ -52,6 +53,8 @@ func (b *bench) trained(ctx context.Context, cfg *Config, net string, all bool) 
 	} else {
 		cfg.DDQN.TrainEvery = 10
 	}
+	par.Linger(true) // as Train does
+	defer par.Linger(false)
 	p, err := newPractice(cfg, b.report.Machine.Processors)
 	if err != nil {
 		return err

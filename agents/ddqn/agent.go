@@ -57,7 +57,6 @@ type Agent struct {
 	delta  []float32 // [Batch], errors
 	reward float64   // what rewards are multiplied by in the batch at work
 	shards []*shard
-	grad   *nets.Params
 	work   func(worker, i int) error
 	stats  agents.Stats
 }
@@ -94,7 +93,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		opt: optim.NewAdam(net.Params(), adam), scale: replay.NewReturnScale(rows),
 		draws: rand.New(pcg), drawsPCG: pcg,
 		q: make([]float32, rows*net.Actions()), explores: make([]bool, rows),
-		batch: replay.NewBatch(s, cfg.Batch), delta: make([]float32, cfg.Batch), grad: net.Params().Clone(),
+		batch: replay.NewBatch(s, cfg.Batch), delta: make([]float32, cfg.Batch),
 	}
 	r := replay.Config{Capacity: cfg.Buffer, NStep: cfg.NStep, Gamma: cfg.Gamma}
 	if cfg.Prioritized {
@@ -120,10 +119,21 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 
 // epsilon is the share of random actions.
 func (a *Agent) epsilon() float64 {
+	if a.cfg.WarmupRandom && a.steps < int64(a.cfg.LearningStarts) {
+		return 1
+	}
 	if a.progress >= a.cfg.EpsShare {
 		return a.cfg.EpsEnd
 	}
 	return a.cfg.EpsStart + (a.cfg.EpsEnd-a.cfg.EpsStart)*a.progress/a.cfg.EpsShare
+}
+
+// rate is the learning rate.
+func (a *Agent) rate() float64 {
+	if a.cfg.AnnealLR {
+		return a.cfg.LR * (1 - a.progress)
+	}
+	return a.cfg.LR
 }
 
 // beta is the exponent of the importance weights.

@@ -24,7 +24,8 @@ type Config struct {
 	Beta       float64               `yaml:"beta"`     // first exponent of the importance weights; rises to 1
 	SaveReplay bool                  `yaml:"save_replay"`
 
-	LR          float64 `yaml:"lr"` // learning rate of Adam
+	LR          float64 `yaml:"lr"`        // learning rate of Adam
+	AnnealLR    bool    `yaml:"anneal_lr"` // falls linearly to 0 over the training
 	AdamEps     float64 `yaml:"adam_eps"`
 	Batch       int     `yaml:"batch"`
 	Huber       float64 `yaml:"huber"`         // where the loss turns linear; 0 = squared error
@@ -34,8 +35,9 @@ type Config struct {
 	Shards int `yaml:"shards"`
 
 	LearningStarts int     `yaml:"learning_starts"` // steps before the first update
+	WarmupRandom   bool    `yaml:"warmup_random"`   // all actions before it are random, whatever epsilon is
 	TrainEvery     int     `yaml:"train_every"`     // steps between updates
-	GradientSteps  int     `yaml:"gradient_steps"`  // gradient steps in each update
+	GradientSteps  int     `yaml:"gradient_steps"`  // gradient steps in each update; -1 = train_every
 	TargetEvery    int     `yaml:"target_every"`    // steps between updates of the target network; 0 = after every gradient step
 	Tau            float64 `yaml:"tau"`             // share of the online network in an update of the target; 1 = a copy
 
@@ -54,11 +56,11 @@ func DefaultConfig() Config {
 		Gamma: 0.99, RewardFactor: 1,
 		Buffer: 50_000, Priority: replay.DefaultPriorityConfig(), Beta: 0.4, SaveReplay: true,
 		LR: 2.5e-4, AdamEps: 1e-8, Batch: 128, Huber: 1, MaxGradNorm: 10, Shards: 4,
-		LearningStarts: 10_000, TrainEvery: 10, GradientSteps: 1, TargetEvery: 500, Tau: 1,
+		LearningStarts: 10_000, WarmupRandom: true, TrainEvery: 10, GradientSteps: 1, TargetEvery: 500, Tau: 1,
 		EpsStart: 1, EpsEnd: 0.05, EpsShare: 0.5,
 		Network: model.DefaultConfig(),
 	}
-	c.Network.Hidden, c.Network.Activation, c.Network.Separate = []int{120, 84}, "relu", false
+	c.Network.Hidden, c.Network.Activation, c.Network.Init, c.Network.Separate = []int{120, 84}, "relu", "fan-in", false
 	return c
 }
 
@@ -90,7 +92,8 @@ func (c Config) Validate() error {
 	count("shards", c.Shards, 1, 1024)
 	count("learning_starts", c.LearningStarts, 0, 1<<40)
 	count("train_every", c.TrainEvery, 1, 1<<30)
-	count("gradient_steps", c.GradientSteps, 1, 1<<20)
+	l.Add(c.GradientSteps == -1 || c.GradientSteps >= 1 && c.GradientSteps <= 1<<20, "gradient_steps", c.GradientSteps,
+		fmt.Sprintf("a whole number from 1 to %d, or -1 for train_every", 1<<20))
 	count("target_every", c.TargetEvery, 0, 1<<40)
 	positive("tau", c.Tau, 1)
 	number("eps_start", c.EpsStart, 0, 1)

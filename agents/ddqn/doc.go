@@ -1,26 +1,48 @@
 // Package ddqn is deep Q-learning (Mnih et al. 2015, Nature 518) over one discrete set of actions with masks, with
-// the improvements that pay most, each of which can be switched off:
+// the improvements that pay most. Each detail, its source and where it is done; what has a key can be switched off:
 //
-//   - double: the online network chooses the next action and the target network values it (van Hasselt et al. 2016,
-//     arXiv 1509.06461, equation 4).
-//   - duelling: Q = V + A − mean A, the mean over the legal actions (Wang et al. 2016, arXiv 1511.06581, equation 9).
+//   - Loss on the action taken alone, no gradient through the target (Mnih et al. 2015, algorithm 1): op.TDLoss.
+//   - Target r + d·Q(s′), d the product of the steps' discounts, which follow simulated time (env.Spec.Discount) and are
+//     0 exactly where the episode terminated; a truncated one bootstraps from its true final observation (Pardo et al.
+//     2018, arXiv 1712.00378; handle_timeout_termination in Stable-Baselines3): package replay, workShard.
+//   - double: the online network chooses the next action, the target network values it (van Hasselt et al. 2016, arXiv
+//     1509.06461, equation 4). Stable-Baselines3's DQN is as with double off: workShard.
+//   - Masks in three places: the greedy action (best), the random one, uniform over what is legal (pick), and the
+//     action that the target maximises over (workShard), for which the replay keeps the next mask. A truncated episode
+//     whose final mask nobody knows counts every action as legal.
+//   - duelling: Q = V + A − mean A, the mean over the legal actions (Wang et al. 2016, arXiv 1511.06581, equation 9):
+//     op.Duel and kernel.Duel.
 //   - n_step: targets over several steps (Sutton 1988; Hessel et al. 2018, arXiv 1710.02298), which end at a
-//     termination and bootstrap at a truncation from the true final observation (package replay).
-//   - prioritized: replay by error, with importance weights whose exponent beta rises linearly to 1 over the training
-//     (Schaul et al. 2016, arXiv 1511.05952).
+//     termination with nothing and at a truncation with d·Q of the final observation, d the discounts up to there.
+//     What begins less than n steps before an end is kept too: replay's nstep.
+//   - prioritized: p = (|δ| + eps)^alpha, new transitions at the largest priority so far, importance weights divided
+//     by the batch's largest, their exponent rising linearly from beta to 1 over the training (Schaul et al. 2016,
+//     arXiv 1511.05952, table 3): replay.Prioritized, Agent.beta.
+//   - huber: Huber's loss with that delta, 1 as in Stable-Baselines3; 0 is the squared error of CleanRL's DQN.
+//   - max_grad_norm: the gradient's global norm is clipped, at 10 as in Stable-Baselines3: optim.ClipScale.
+//   - Adam with PyTorch's epsilon (adam_eps); anneal_lr lets its rate fall linearly to 0, as rates called lin_ do in
+//     RL Zoo: Agent.rate.
+//   - Weights and biases begin as PyTorch's do, uniform within 1/√inputs (network.init fan-in), as in both libraries;
+//     orthogonal is the other choice: nets/model.
+//   - target_every, tau: the target network becomes a copy, or moves by tau, every so many environment steps, however many
+//     gradient steps fall between (Mnih et al. 2015 and both libraries); with target_every 0 after every gradient
+//     step (Lillicrap et al. 2016, arXiv 1509.02971): Learn, moveTarget.
+//   - train_every, gradient_steps: so many gradient steps after so many environment steps; with gradient_steps -1 as
+//     many as those (Stable-Baselines3): Learn.
+//   - learning_starts: nothing is learnt before, and all actions are random (Stable-Baselines3) unless warmup_random is
+//     off, as in CleanRL: due, Agent.epsilon.
+//   - eps_start, eps_end, eps_share: the share of random actions falls linearly over a share of the training: Agent.epsilon.
 //
-// The target is r + d·Q(s′), with d the product of the steps' discounts: they follow simulated time
-// (env.Spec.Discount) and are 0 exactly where the episode terminated. Masks enter in three places: the greedy
-// action, the random one (uniform over what is legal) and the action that the target maximises over, for which the
-// next mask is kept in the replay. A truncated episode whose final mask nobody knows counts every action as legal.
+// Counts of steps are environment steps over all rows, however many are stepped together; Stable-Baselines3 multiplies
+// train_freq by the number of environments. The first update comes at learning_starts itself, not at the first multiple
+// of train_every behind it. A target's copy that falls due together with an update is made after it, as in CleanRL;
+// Stable-Baselines3 makes it before. Each row decides by itself whether it explores.
 //
 // Rewards are multiplied by reward_factor and, with reward_scale, divided by the running deviation of the discounted
 // return. The replay holds rewards as they were received, and the deviation that stands when a batch is drawn
 // divides all of it: so old and new transitions agree on one unit, and while the deviation still moves, all targets
 // move together and the network follows. The other way, scaling at the time of storing, would mix units in one batch.
 //
-// Counts of steps are environment steps over all rows, however many are stepped together. Losses, gradient clipping
-// and schedules are as in Stable-Baselines3's DQN (Huber's loss, global norm 10, epsilon linear over a share of the
-// training) with the addition of a soft target update (tau below 1). loss.go is the only file that knows the graph
+// Noisy networks and distributions of returns (C51) are not here. loss.go is the only file that knows the graph
 // library. Several discrete factors and continuous actions are refused.
 package ddqn

@@ -105,10 +105,90 @@ func TestTargetsByHand(t *testing.T) {
 	}
 }
 
+// Two-step targets from what was played, worked by hand with gamma 1/2: through the middle of an episode, up to its
+// truncation, from the step before that, and at a termination.
+func TestTwoStepTargetsByHand(t *testing.T) {
+	online := [2][3]float32{{2, 1, 3}, {-5, 4, 0}}
+	target := [2][3]float32{{10, 40, 20}, {-1, -2, -4}}
+	played := []struct {
+		state, action, next int
+		reward              float64
+		kind                env.Kind
+		mask                [3]bool // at next
+	}{
+		{0, 0, 1, 1, env.Mid, [3]bool{true, true, true}},
+		{1, 1, 0, 2, env.Mid, [3]bool{true, true, false}},
+		{0, 2, 1, 4, env.Truncated, [3]bool{true, false, true}},
+		{1, 0, 0, 8, env.Terminated, [3]bool{false, false, false}},
+	}
+	for double, want := range map[bool][4]float32{
+		true: {
+			1 + 2./2 + 10./4, // in state 0 action 2 is illegal; online prefers 0 of the others
+			2 + 4./2 - 4./4,  // in state 1 action 1 is illegal; online prefers 2
+			4 - 4./2,         // one step is left
+			8,
+		},
+		false: {1 + 2./2 + 40./4, 2 + 4./2 - 1./4, 4 - 1./2, 8},
+	} {
+		cfg := DefaultConfig()
+		cfg.Double, cfg.Prioritized, cfg.NStep, cfg.Gamma, cfg.Batch = double, false, 2, 0.5, len(played)
+		a := table(t, cfg, online, target)
+		b, next, act := env.NewBatch(a.spec, 1), env.NewBatch(a.spec, 1), env.NewActions(a.spec, 1)
+		for i, p := range played {
+			b.Kind[0] = env.Mid
+			if i == 0 || played[i-1].kind.Last() {
+				b.Kind[0] = env.First
+			}
+			clear(b.Obs)
+			b.Obs[p.state] = 1
+			copy(b.Mask, []bool{true, true, true})
+			clear(next.Obs)
+			next.Reward[0], next.Kind[0], act.Disc[0] = p.reward, p.kind, int32(p.action)
+			next.FinalRows, next.FinalObs, next.FinalMask = nil, nil, nil
+			if p.kind.Last() { // the row goes on elsewhere, which must not matter
+				next.Obs[1-p.next] = 1
+				next.FinalRows, next.FinalObs, next.FinalMask = []int{0}, []float32{0, 0}, p.mask[:]
+				next.FinalObs[p.next] = 1
+			} else {
+				next.Obs[p.next] = 1
+				copy(next.Mask, p.mask[:])
+			}
+			if err := a.Observe(b, act, next); err != nil {
+				t.Fatalf("step %d: %v", i, err)
+			}
+		}
+		seen := map[int]bool{}
+		a.reward = 1
+		for range 50 {
+			if err := a.uniform.Sample(a.draws, a.batch); err != nil {
+				t.Fatal(err)
+			}
+			for i := range a.shards {
+				if err := a.workShard(0, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, slot := range a.batch.Index {
+				s := a.shards[i*2/len(played)]
+				if got := s.loss.target[i-s.from]; got != want[slot] {
+					t.Fatalf("double %v: target of transition %d is %v, want %v", double, slot, got, want[slot])
+				}
+				if got := a.delta[i]; got != online[played[slot].state][played[slot].action]-want[slot] {
+					t.Fatalf("double %v: error of transition %d is %v", double, slot, got)
+				}
+				seen[slot] = true
+			}
+		}
+		if len(seen) != len(played) {
+			t.Errorf("double %v: drew transitions %v", double, seen)
+		}
+	}
+}
+
 // Random actions are uniform over what is legal, greedy ones the best of what is legal, in the share epsilon says.
 func TestActionsFollowEpsilonAndMask(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.EpsStart, cfg.EpsEnd, cfg.EpsShare = 0.75, 0.25, 0.5
+	cfg.EpsStart, cfg.EpsEnd, cfg.EpsShare, cfg.WarmupRandom = 0.75, 0.25, 0.5, false
 	a := table(t, cfg, [2][3]float32{{1, 2, 3}, {0, 0, 0}}, [2][3]float32{})
 	b, act := env.NewBatch(a.spec, 1), env.NewActions(a.spec, 1)
 	src := []*rand.Rand{rand.New(rand.NewPCG(1, 2))}
@@ -152,6 +232,96 @@ func TestActionsFollowEpsilonAndMask(t *testing.T) {
 		}
 		if err := a.Greedy().Act(context.Background(), b, act, nil); err != nil || int(act.Disc[0]) != c.best {
 			t.Errorf("progress %v: greedy action %d (%v), want %d", c.progress, act.Disc[0], err, c.best)
+		}
+	}
+}
+
+// Before learning starts every action is random, whatever epsilon is, unless that is switched off.
+func TestWarmup(t *testing.T) {
+	for _, random := range []bool{true, false} {
+		cfg := small()
+		cfg.LearningStarts, cfg.EpsStart, cfg.EpsEnd, cfg.WarmupRandom = 40, 0.5, 0.25, random
+		l := newLoop(t, "ProbeContext-v1", 4, 1, vec.SameStep, cfg, 3, 1<<20)
+		for l.Steps < 100 {
+			want := 0.5
+			if random && l.Steps < 40 {
+				want = 1
+			}
+			if got := l.Agent.epsilon(); math.Abs(got-want) > 1e-3 {
+				t.Fatalf("warmup_random %v: epsilon is %v after %d steps, want %v", random, got, l.Steps, want)
+			}
+			l.Step()
+		}
+	}
+}
+
+// With gradient_steps -1 there are as many gradient steps as environment steps.
+func TestAsManyGradientStepsAsSteps(t *testing.T) {
+	for _, rows := range []int{1, 8} {
+		cfg := small()
+		cfg.LearningStarts, cfg.TrainEvery, cfg.GradientSteps, cfg.Batch = 64, 16, -1, 16
+		l := newLoop(t, "ProbeContext-v1", rows, 1, vec.SameStep, cfg, 3, 1<<20)
+		for l.Steps < 320 {
+			l.Step()
+		}
+		if want := int64(320 - 64 + 16); l.Agent.updates != want {
+			t.Errorf("%d rows: %d gradient steps after 320 environment steps, 64 of them before learning, want %d", rows, l.Agent.updates, want)
+		}
+	}
+}
+
+// The learning rate stays, or falls linearly to 0.
+func TestLearningRate(t *testing.T) {
+	for _, anneal := range []bool{false, true} {
+		cfg := small()
+		cfg.LR, cfg.AnnealLR = 0.5, anneal
+		a := table(t, cfg, [2][3]float32{}, [2][3]float32{})
+		for progress, falling := range map[float64]float64{0: 0.5, 0.25: 0.375, 0.5: 0.25, 1: 0} {
+			a.Progress(progress)
+			want := 0.5
+			if anneal {
+				want = falling
+			}
+			if got := a.rate(); got != want {
+				t.Errorf("anneal_lr %v, progress %v: learning rate %v, want %v", anneal, progress, got, want)
+			}
+		}
+	}
+}
+
+// Moves of the target that fall between two updates are made at once: three moves of tau 0.5 leave an eighth of what
+// it was.
+func TestTargetMovesSeveralTimes(t *testing.T) {
+	cfg := small()
+	cfg.Tau = 0.5
+	a := table(t, cfg, [2][3]float32{{16, -8, 0}, {0, 0, 2}}, [2][3]float32{{0, 8, 8}, {0, 0, 2}})
+	if err := a.moveTarget(3); err != nil {
+		t.Fatal(err)
+	}
+	got := a.target.Params()
+	for _, v := range got.Views {
+		if len(v.Shape) == 2 {
+			for k, want := range []float32{14, -6, 1, 0, 0, 2} {
+				if v.Data[k] != want {
+					t.Errorf("weight %d of the target is %v, want %v", k, v.Data[k], want)
+				}
+			}
+		}
+	}
+}
+
+// A soft target moves once at the first update, whatever the warm-up, and afterwards as often as steps ask for.
+func TestSoftTargetFollowsSteps(t *testing.T) {
+	cfg := small()
+	cfg.LearningStarts, cfg.TrainEvery, cfg.TargetEvery, cfg.Tau, cfg.Batch = 100, 20, 10, 0.5, 16
+	l := newLoop(t, "ProbeContext-v1", 1, 1, vec.SameStep, cfg, 3, 1<<20)
+	for _, left := range []float64{0.5, 0.25, 0.25} { // of what the target was
+		before := append([]float32(nil), l.Agent.target.Params().Data...)
+		l.Update()
+		for i, v := range l.Agent.target.Params().Data {
+			if want := left*float64(before[i]) + (1-left)*float64(l.Agent.Params().Data[i]); math.Abs(float64(v)-want) > 1e-6 {
+				t.Fatalf("after %d steps parameter %d of the target is %v, want %v", l.Steps, i, v, want)
+			}
 		}
 	}
 }
@@ -272,7 +442,7 @@ func TestNewRefusesWhatItCannotDo(t *testing.T) {
 	if _, err := New(DefaultConfig(), good, 0, 1, 1); err == nil {
 		t.Error("no rows: no error")
 	}
-	bad := Config{Gamma: math.NaN(), LR: -1, Beta: 2, LearningStarts: -1, Tau: 0, EpsStart: -1, TargetEvery: -1, Network: DefaultConfig().Network}
+	bad := Config{Gamma: math.NaN(), LR: -1, Beta: 2, LearningStarts: -1, Tau: 0, EpsStart: -1, TargetEvery: -1, GradientSteps: -2, Network: DefaultConfig().Network}
 	bad.Network.Activation = "sine"
 	keys := map[string]bool{}
 	for _, f := range fault.All(bad.Validate()) {

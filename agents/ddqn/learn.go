@@ -7,6 +7,8 @@ import (
 
 	"clustergym/agents"
 	"clustergym/internal/par"
+	"clustergym/nets"
+	"clustergym/nets/kernel"
 	"clustergym/nets/model"
 	"clustergym/nets/optim"
 )
@@ -69,7 +71,11 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	a.reward = a.cfg.RewardFactor / scale
 
 	var sum measures
+	first := a.updates == 0
 	n := int(due) * a.cfg.GradientSteps
+	if a.cfg.GradientSteps < 0 {
+		n = int(due) * a.cfg.TrainEvery
+	}
 	for range n {
 		m, err := a.update(ctx)
 		if err != nil {
@@ -77,15 +83,19 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		}
 		sum.add(m)
 		if a.cfg.TargetEvery == 0 {
-			if err := a.moveTarget(); err != nil {
+			if err := a.moveTarget(1); err != nil {
 				return nil, err
 			}
 		}
 	}
 	a.intervals += due
 	if every := int64(a.cfg.TargetEvery); every > 0 && a.steps/every > a.targets {
-		a.targets = a.steps / every
-		if err := a.moveTarget(); err != nil {
+		times := a.steps/every - a.targets
+		a.targets += times
+		if first { // until now the networks were the same, and nothing was to be moved
+			times = 1
+		}
+		if err := a.moveTarget(times); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +114,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	}
 	a.stats = append(a.stats,
 		agents.Stat{Name: "reward_scale", Value: scale},
-		agents.Stat{Name: "learning_rate", Value: a.cfg.LR},
+		agents.Stat{Name: "learning_rate", Value: a.rate()},
 		agents.Stat{Name: "replay_size", Value: float64(a.buffer.Len())},
 		agents.Stat{Name: "n_updates", Value: float64(a.updates)},
 	)
@@ -138,14 +148,16 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	}
 	// In the order of shards, whoever finished first.
 	var m measures
-	clear(a.grad.Data)
+	var grad *nets.Params
 	n := float64(a.cfg.Batch)
 	for _, s := range a.shards {
 		if s.from == s.to {
 			continue
 		}
-		if err := a.grad.Add(s.loss.grad()); err != nil {
-			return measures{}, err
+		if grad == nil { // the first shard's own memory takes the sum
+			grad = s.loss.grad()
+		} else {
+			kernel.Add(grad.Data, grad.Data, s.loss.grad().Data)
 		}
 		m.loss += s.loss.value()
 		for k, y := range s.loss.target[:s.to-s.from] {
@@ -158,11 +170,12 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	if math.IsNaN(m.loss) || math.IsInf(m.loss, 0) {
 		return measures{}, fmt.Errorf("ddqn: the loss is %v at step %d of the optimiser", m.loss, a.updates)
 	}
-	m.norm = optim.ClipGlobalNorm(a.grad, a.cfg.MaxGradNorm)
+	var scale float64
+	m.norm, scale = optim.ClipScale(grad, a.cfg.MaxGradNorm)
 	if math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
 		return measures{}, fmt.Errorf("ddqn: the gradient's norm is %v at step %d of the optimiser", m.norm, a.updates)
 	}
-	a.opt.Step(a.grad, a.cfg.LR)
+	a.opt.StepScaled(grad, a.rate(), scale)
 	a.updates++
 	if a.prioritized != nil {
 		if err := a.prioritized.Update(a.batch.Index, a.delta); err != nil {
@@ -217,10 +230,15 @@ func (a *Agent) workShard(_, i int) error {
 	return nil
 }
 
-// moveTarget moves the target network towards the online one, or onto it.
-func (a *Agent) moveTarget() error {
+// moveTarget moves the target network towards the online one, or onto it, so many times. Between two updates of the
+// online network several moves are as good as one of 1 - (1-tau)^times.
+func (a *Agent) moveTarget(times int64) error {
 	if a.cfg.Tau == 1 {
 		return a.target.Params().CopyFrom(a.net.Params())
 	}
-	return a.target.Params().Lerp(a.net.Params(), float32(a.cfg.Tau))
+	tau := a.cfg.Tau
+	if times > 1 {
+		tau = 1 - math.Pow(1-tau, float64(times))
+	}
+	return a.target.Params().Lerp(a.net.Params(), float32(tau))
 }

@@ -1,6 +1,7 @@
 package ddqn
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -104,6 +105,33 @@ func TestActAndObserveDoNotAllocate(t *testing.T) {
 	}
 	// The steps pass through several ends of episodes and through the whole replay.
 	l.AllocatesNothing(t, func(*Agent) {})
+}
+
+// A gradient step allocates nothing on one worker, whatever is switched on: drawing, targets, loss, clipping, Adam, new
+// priorities and a move of the target.
+func TestGradientStepsDoNotAllocate(t *testing.T) {
+	soft := busy()
+	soft.TargetEvery, soft.Tau = 0, 0.01
+	for name, cfg := range map[string]Config{"plain": plain(), "all": busy(), "soft target": soft} {
+		l := newLoop(t, "InvalidAction-v1", 8, 1, vec.SameStep, cfg, 5, 1<<30)
+		for l.Agent.updates == 0 {
+			l.Step()
+		}
+		ctx := context.Background()
+		if n := testing.AllocsPerRun(20, func() {
+			if _, err := l.Agent.update(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Agent.moveTarget(1); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations in a gradient step", name, n)
+		}
+		if n := testing.AllocsPerRun(5, l.Update); n > 10 {
+			t.Errorf("%s: %v allocations in an update and the steps up to it, want at most 10", name, n)
+		}
+	}
 }
 
 // BenchmarkTrain is a step of four rows with its share of learning, in CleanRL's setting.

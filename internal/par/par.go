@@ -63,10 +63,10 @@ func For(ctx context.Context, workers, n int, fn func(worker, i int) error) erro
 	}
 	for w := 1; w < workers; w++ {
 		wg.Add(1)
-		go func() {
+		begin(func() {
 			defer wg.Done()
 			run(w)
-		}()
+		})
 	}
 	run(0)
 	wg.Wait()

@@ -158,8 +158,8 @@ func (v *vectors[M]) expAll(dst, src []float32) {
 // logSoftmax takes the exponentials of as many elements at a time as there is room for, since rows are often short.
 func (v *vectors[M]) logSoftmax(dst, src, mask []float32, m, n int) {
 	shifted(dst, src, mask, m, n)
-	room := take()
-	defer give(room)
+	room := spareStrips.take()
+	defer spareStrips.give(room)
 	dst = dst[:m*n]
 	var sum float32
 	at, left := 0, n // the row, and how much of it has not been summed

@@ -66,7 +66,7 @@ func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
 		clear(c[:m*n])
 		return
 	}
-	buf := take()
+	buf := spareStrips.take()
 	w := walk{outer: 1, k: k, aRow: k * word, aStep: word}
 	if n*k <= small {
 		v.turn(buf[:], b, n, k, n, k)
@@ -74,37 +74,39 @@ func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
 	} else {
 		v.laidOut(c, a, b, nil, m, n, w, true, buf[:])
 	}
-	give(buf)
+	spareStrips.give(buf)
 }
 
 // narrowTN computes the transpose of a product of few columns, whose rows fill registers. Sums are the same chains.
 func (v *vectors[M]) narrowTN(c, a, b []float32, m, n, k int) {
-	room := take()
+	room := spareStrips.take()
 	turned := room[:n*k]
 	v.product(turned, b, a, nil, n, k, walk{outer: 1, k: m, aRow: word, aStep: n * word})
 	rest(c, turned, n, k, n, k)
-	give(room)
+	spareStrips.give(room)
 }
 
 // strip is room for a strip of b.
 type strip [depth * 2 * 16]float32
 
-// spare are strips that nobody uses: one for each product that has ever run beside others, up to some. A strip on the
-// stack would have to be cleared each time.
-var spare [16]atomic.Pointer[strip]
+// spare is what nobody uses of a kind of scratch space: one for each call that has ever run beside others, up to some. On
+// the stack it would have to be cleared each time.
+type spare[T any] [16]atomic.Pointer[T]
 
-func take() *strip {
-	for i := range spare {
-		if s := spare[i].Swap(nil); s != nil {
-			return s
+var spareStrips spare[strip]
+
+func (s *spare[T]) take() *T {
+	for i := range s {
+		if x := s[i].Swap(nil); x != nil {
+			return x
 		}
 	}
-	return new(strip)
+	return new(T)
 }
 
-func give(s *strip) {
-	for i := range spare {
-		if spare[i].CompareAndSwap(nil, s) {
+func (s *spare[T]) give(x *T) {
+	for i := range s {
+		if s[i].CompareAndSwap(nil, x) {
 			return
 		}
 	}
@@ -119,9 +121,9 @@ func (v *vectors[M]) product(c, a, b, init []float32, m, n int, w walk) {
 	case n <= 2*v.lanes:
 		v.laidOut(c, a, b, init, m, n, w, false, nil)
 	default:
-		buf := take()
+		buf := spareStrips.take()
 		v.laidOut(c, a, b, init, m, n, w, false, buf[:])
-		give(buf)
+		spareStrips.give(buf)
 	}
 }
 

@@ -1,7 +1,5 @@
 package kernel
 
-import "sync/atomic"
-
 // Large products go through memory in pieces that fit the caches: one of b for the third level, of which one
 // strip at a time is in the second, beside a piece of a. Both are laid out anew, because what is far apart in a large
 // matrix, at distances that are powers of two, falls into the same few sets of a cache, and each row or column of it
@@ -21,24 +19,7 @@ type pieces struct {
 	b [largeColumns * depth]float32
 }
 
-var sparePieces [4]atomic.Pointer[pieces]
-
-func takePieces() *pieces {
-	for i := range sparePieces {
-		if p := sparePieces[i].Swap(nil); p != nil {
-			return p
-		}
-	}
-	return new(pieces)
-}
-
-func givePieces(p *pieces) {
-	for i := range sparePieces {
-		if sparePieces[i].CompareAndSwap(nil, p) {
-			return
-		}
-	}
-}
+var sparePieces spare[pieces]
 
 // isLarge says whether a product of m rows and n columns is worth going through in pieces.
 func (w *walk) isLarge(m, n int) bool {
@@ -47,7 +28,7 @@ func (w *walk) isLarge(m, n int) bool {
 
 // inPieces is laidOut for large products.
 func (v *vectors[M]) inPieces(c, a, b, init []float32, m, n int, w walk, turned bool) {
-	p := takePieces()
+	p := sparePieces.take()
 	wide, k, relu, initRow, aRow, aStep := 2*v.lanes, w.k, w.relu, w.initRow, w.aRow, w.aStep
 	w.cRow = n * word
 	for left := 0; left < n; left += largeColumns {
@@ -88,5 +69,5 @@ func (v *vectors[M]) inPieces(c, a, b, init []float32, m, n int, w walk, turned 
 			}
 		}
 	}
-	givePieces(p)
+	sparePieces.give(p)
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"testing"
@@ -10,10 +11,14 @@ import (
 	"gorgonia.org/tensor"
 
 	"clustergym/internal/rng"
+	"clustergym/nets/kernel"
 	"clustergym/nets/op"
 	"clustergym/nets/optim"
 	"clustergym/nets/tape"
 )
+
+// kernels lets a comparison take the slower sets as well: model.test -test.bench Regression -kernels avx2.
+var kernels = flag.String("kernels", kernel.Auto, "set of float32 kernels of BenchmarkRegression")
 
 func benchCases() []netCase {
 	mlp := Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "relu", Head: "dense"}
@@ -50,6 +55,10 @@ func image(h, w, channels int) (Config, Input) {
 
 // Networks as other libraries are measured with: forward, squared error of all outputs, backward, Adam.
 func BenchmarkRegression(b *testing.B) {
+	if err := kernel.Use(*kernels); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = kernel.Use(kernel.Auto) }() // is always there
 	relu := func(hidden ...int) Config {
 		return Config{Kind: "mlp", Hidden: hidden, Activation: "relu", Head: "dense"}
 	}

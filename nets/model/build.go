@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"clustergym/internal/fault"
 	"clustergym/nets/layer"
@@ -60,12 +61,28 @@ func (b *builder) names() []string {
 	return ns
 }
 
+// weights is how a layer's weights begin, with that gain where they are orthogonal.
+func (b *builder) weights(gain float64) initialiser {
+	if b.cfg.Init == fanIn {
+		return layer.FanIn
+	}
+	return orthogonal(gain)
+}
+
+// biases is how the biases of a layer of so many inputs begin.
+func (b *builder) biases(inputs int) initialiser {
+	if b.cfg.Init == fanIn {
+		return uniform(1 / math.Sqrt(float64(inputs)))
+	}
+	return constant(0)
+}
+
 // dense adds a dense layer from value in, with rows rows for each observation.
 func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, act op.Act) int {
 	k := b.width[in] / rows
-	w, c := b.param(name+".weight", orthogonal(gain), k, n), -1
+	w, c := b.param(name+".weight", b.weights(gain), k, n), -1
 	if bias {
-		c = b.param(name+".bias", constant(0), n)
+		c = b.param(name+".bias", b.biases(k), n)
 	}
 	return b.value(rows*n, func(out int) layerOf {
 		return &dense{in: in, out: out, w: w, b: c, rows: rows, k: k, n: n, act: act}
@@ -170,8 +187,8 @@ func (b *builder) branch(prefix string, i int, f Field, v int) (int, bool) {
 				return v, false
 			}
 			name := fmt.Sprintf("%s.conv.%d", prefix, j)
-			weight := b.param(name+".weight", orthogonal(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
-			bias := b.param(name+".bias", constant(0), k.Filters)
+			weight := b.param(name+".weight", b.weights(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
+			bias := b.param(name+".bias", b.biases(g.KH*g.KW*g.C), k.Filters)
 			in := v
 			v = b.value(g.OutH()*g.OutW()*k.Filters, func(out int) layerOf {
 				return &conv{in: in, out: out, w: weight, b: bias, filters: k.Filters, geom: geom, c: g, act: act}

@@ -45,6 +45,9 @@ type Config struct {
 	Activation string `yaml:"activation"`
 	// LayerNorm puts a layer norm before the activation of each Hidden layer.
 	LayerNorm bool `yaml:"layer_norm"`
+	// Init is how weights begin: "orthogonal", with biases 0, as is usual in PPO, or "fan-in", weights and biases
+	// uniform within 1/sqrt(inputs), PyTorch's default and with it DQN's in most libraries; empty is the former.
+	Init string `yaml:"init"`
 	// Separate gives actor and critic nothing in common; else they share all but their heads. QNet has one body.
 	Separate bool `yaml:"separate"`
 	// Branches of kind cnn.
@@ -81,7 +84,7 @@ type Conv struct {
 
 // DefaultConfig is the network of CleanRL's PPO: two hidden layers of 64 with tanh, actor and critic separate.
 func DefaultConfig() Config {
-	return Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Separate: true, Head: "dense", SlotHidden: 64}
+	return Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Init: "orthogonal", Separate: true, Head: "dense", SlotHidden: 64}
 }
 
 // Bounds of a single layer: far above what is of use here, and low enough for a network's size to be counted.
@@ -96,6 +99,7 @@ func (c Config) Validate() error {
 	var l fault.List
 	l.Add(c.Kind == "mlp" || c.Kind == "cnn", "kind", c.Kind, `"mlp" or "cnn"`)
 	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
+	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
 	l.Add(c.Head == "dense" || c.Head == "slots", "head", c.Head, `"dense" or "slots"`)
 	widths(&l, "hidden", c.Hidden)
 	slots := false
@@ -135,6 +139,8 @@ func widths(l *fault.List, key string, ws []int) {
 		l.Add(w > 0 && w <= maxWidth, fmt.Sprintf("%s[%d]", key, i), w, wantWidth)
 	}
 }
+
+const fanIn = "fan-in"
 
 func (c Config) act() kernel.Act {
 	if c.Activation == "relu" {

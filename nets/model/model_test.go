@@ -286,6 +286,37 @@ func TestInitialisation(t *testing.T) {
 	}
 }
 
+// Weights and biases lie within 1/sqrt(inputs) and fill that range evenly; what a bias adds has its layer's inputs.
+func TestInitialisationByFanIn(t *testing.T) {
+	cfg := branches("dense", 4)
+	cfg.Init = "fan-in"
+	q, err := NewQNet(cfg, jobSelect, jobSelectActions, true, rng.Stream(27, "init"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := 0.0
+	for _, v := range q.Params().Views {
+		if len(v.Shape) > 1 { // a layer's bias follows its weight
+			bound = 1 / math.Sqrt(float64(v.Size()/v.Shape[len(v.Shape)-1]))
+		}
+		most, squares := 0.0, 0.0
+		for _, x := range v.Data {
+			most = max(most, math.Abs(float64(x)))
+			squares += float64(x) * float64(x)
+		}
+		if most > bound || len(v.Data) > 10 && most < 0.8*bound {
+			t.Errorf("%s: the largest of %d numbers is %v, want nearly %v", v.Name, len(v.Data), most, bound)
+		}
+		if variance := squares / float64(len(v.Data)); len(v.Data) > 200 && math.Abs(variance/(bound*bound/3)-1) > 0.2 {
+			t.Errorf("%s: variance %v, want %v", v.Name, variance, bound*bound/3)
+		}
+	}
+	cfg.Init = "zeros"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "init") {
+		t.Errorf("init zeros: got %v", err)
+	}
+}
+
 func names(vs []nets.View) []string {
 	var ns []string
 	for _, v := range vs {

@@ -20,9 +20,12 @@ type plan struct {
 	params *nets.Params
 
 	shapes []nets.View // parameters until they are allocated
-	init   []func(v *nets.View, r *rand.Rand)
+	init   []initialiser
 	out    []int // the network's results
 }
+
+// initialiser fills a parameter before training.
+type initialiser = func(v *nets.View, r *rand.Rand)
 
 // layerOf is one layer in its two ways of running.
 type layerOf interface {
@@ -41,7 +44,7 @@ func (p *plan) value(width int, make func(out int) layerOf) int {
 }
 
 // param declares a parameter and returns its number.
-func (p *plan) param(name string, init func(v *nets.View, r *rand.Rand), shape ...int) int {
+func (p *plan) param(name string, init initialiser, shape ...int) int {
 	p.shapes = append(p.shapes, nets.View{Name: name, Shape: slices.Clone(shape)})
 	p.init = append(p.init, init)
 	return len(p.shapes) - 1
@@ -62,11 +65,15 @@ func (p *plan) allocate(r *rand.Rand) {
 	}
 }
 
-func orthogonal(gain float64) func(*nets.View, *rand.Rand) {
+func orthogonal(gain float64) initialiser {
 	return func(v *nets.View, r *rand.Rand) { layer.Orthogonal(v, gain, r) }
 }
 
-func constant(x float32) func(*nets.View, *rand.Rand) {
+func uniform(bound float64) initialiser {
+	return func(v *nets.View, r *rand.Rand) { layer.Uniform(v, bound, r) }
+}
+
+func constant(x float32) initialiser {
 	return func(v *nets.View, _ *rand.Rand) { layer.Constant(v, x) }
 }
 

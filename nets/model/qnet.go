@@ -12,7 +12,8 @@ import (
 	"clustergym/nets/tape"
 )
 
-// QNet is a network of action values. All its heads have gain 1; hidden layers are as in ActorCritic.
+// QNet is a network of action values. Where weights begin orthogonal all its heads have gain 1, and hidden layers are as
+// in ActorCritic.
 type QNet struct {
 	p       *plan
 	actions int
