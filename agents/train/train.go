@@ -95,9 +95,11 @@ func (t *Trainer) Step() int64 { return t.step }
 
 // Run trains until Config.Steps or until ctx is cancelled, which it honours between two iterations only, so that
 // the state is always whole; it then returns ctx's error. An iteration is one step of all rows and what is learnt then,
-// or, with a Separate agent, what its collectors take until all learn; these honour ctx between two of their steps. A reward or an observation that is NaN or infinite ends
-// training with an error that names it, before the agent has seen it; so does what an agent finds when it learns. No
-// hook is called after an error, so the last checkpoint is one of a sound state.
+// or, with a Separate agent, what its collectors take until all learn; these honour ctx between two of their steps.
+//
+// A reward or an observation that is NaN or infinite ends training with an error that names it, before the agent has
+// seen it; so does what an agent finds when it learns. No hook is called after an error, so the last checkpoint is one
+// of a sound state.
 func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 	// An iteration is never cut in half: inside, nothing is cancelled.
 	whole := context.Background()
