@@ -24,14 +24,12 @@ func (h *vecHandle) doStep(ctx context.Context, re uint32, req wire.Map, w *wire
 	steppers := 1
 	if h.steppers != nil {
 		steppers = int(h.steppers.Add(1))
+		defer h.steppers.Add(-1)
 	}
 	h.v.SetWorkers(h.pace.choose(len(rows), steppers))
 	begin := time.Now()
 	stepped := h.v.Step(ctx, rows, h.a, h.b)
 	h.pace.took(time.Since(begin), len(rows))
-	if h.steppers != nil {
-		h.steppers.Add(-1)
-	}
 	return h.finish(re, wire.OpStep, rows, named, stepped, w)
 }
 
