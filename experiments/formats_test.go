@@ -202,7 +202,7 @@ func published(path string) string {
 func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 	root := filepath.Join("..", "..", "shared", "traces")
 	if _, err := os.Stat(root); err != nil {
-		t.Skip("real traces not at hand")
+		t.Skip("real traces not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	files, found := 0, map[string]int{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -251,7 +251,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 func TestRealTracesGetRunTimesFromRealTables(t *testing.T) {
 	root := filepath.Join("..", "..", "shared", "traces")
 	if _, err := os.Stat(root); err != nil {
-		t.Skip("real traces not at hand")
+		t.Skip("real traces not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	for _, c := range []struct {
 		file, table, reference string

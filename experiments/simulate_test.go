@@ -27,7 +27,7 @@ func ground(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join("..", "..", "shared", "groundtruth", name)
 	if _, err := os.Stat(path); err != nil {
-		t.Skip("the published workload is not at hand")
+		t.Skip("the published workload is not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	return path
 }

@@ -67,7 +67,7 @@ func TestSimDocument(t *testing.T) {
 func TestSimGivesThePublishedMeans(t *testing.T) {
 	trace := filepath.Join("..", "..", "..", "shared", "groundtruth", "philly_2869ce_all.csv.gz")
 	if _, err := os.Stat(trace); err != nil {
-		t.Skip("the published workload is not at hand")
+		t.Skip("the published workload is not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	for policy, want := range map[string]string{
 		"fifo": "841484.616114", "fifo+skip": "387281.428910", "sjf": "366117.613744", "sjf+skip": "306328.296209", "srtf": "232178.016588",

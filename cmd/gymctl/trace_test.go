@@ -119,7 +119,7 @@ carry carry.deadlines carry.elastic carry.typed carry.cores carry.iterations car
 func TestStatsOfTheRealTraceEqualItsPublishedTable(t *testing.T) {
 	trace := filepath.Join("..", "..", "..", "shared", "traces", "philly", "philly_jobs.csv.gz")
 	if _, err := os.Stat(trace); err != nil {
-		t.Skip("real Philly trace not at hand")
+		t.Skip("real Philly trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	var d stats
 	strict(t, must(t, "trace", "stats", trace, "--json"), &d)

@@ -21,7 +21,7 @@ func openbRows(t testing.TB, name string) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "traces", "alibaba-gpu-2023", name))
 	if err != nil {
-		t.Skip("the lists of the openb cluster are not at hand")
+		t.Skip("the lists of the openb cluster are not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	defer f.Close()
 	var r io.Reader = f

@@ -50,7 +50,7 @@ func recorded(b testing.TB, name string) []traces.Job {
 	b.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		b.Skip("the log " + name + " is not at hand")
+		b.Skip("the log " + name + " is not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		b.Fatal(err)

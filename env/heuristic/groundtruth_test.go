@@ -48,7 +48,7 @@ func published(t *testing.T) []traces.Job {
 	path := filepath.Join("..", "..", "..", "shared", "groundtruth", "philly_2869ce_all.csv.gz")
 	f, err := os.Open(path)
 	if err != nil {
-		t.Skip("the published workload is not at hand")
+		t.Skip("the published workload is not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)

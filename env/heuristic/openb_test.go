@@ -23,7 +23,7 @@ func crowded(b *testing.B) (cluster.Spec, []traces.Job) {
 	b.Helper()
 	f, err := os.Open(filepath.Join(openbFolder, "openb_node_list_gpu_node.csv"))
 	if err != nil {
-		b.Skip("the openb cluster is not at hand")
+		b.Skip("the openb cluster is not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()

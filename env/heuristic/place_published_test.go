@@ -95,7 +95,7 @@ func TestLucidSchedulesJobByJob(t *testing.T) {
 	for _, order := range []string{"fifo", "sjf"} {
 		f, err := os.Open(filepath.Join("..", "..", "..", "shared", "groundtruth", "lucid_6x8_consolidate_"+order+".csv.gz"))
 		if err != nil {
-			t.Skip("the published schedules are not at hand")
+			t.Skip("the published schedules are not at hand: looked for in ../shared, beside this repository, of which it is no part")
 		}
 		defer f.Close()
 		z, err := gzip.NewReader(f)

@@ -23,7 +23,7 @@ func rlscheduler(t *testing.T, name string) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "groundtruth", name))
 	if err != nil {
-		t.Skip("the published results are not at hand")
+		t.Skip("the published results are not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	defer f.Close()
 	all, err := csv.NewReader(f).ReadAll()

@@ -37,7 +37,7 @@ func copies(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "shared", "traces")
 	if _, err := os.Stat(root); err != nil {
-		t.Skip("real traces not at hand")
+		t.Skip("real traces not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	at := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

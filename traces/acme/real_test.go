@@ -17,7 +17,7 @@ func TestThePublishedTableHasItsStatistics(t *testing.T) {
 	const name = "kalos_completed_part1.csv"
 	f, err := traces.OpenFile(filepath.Join(recorded, "acme", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("published table not at hand")
+		t.Skip("published table not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)

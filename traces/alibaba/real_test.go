@@ -34,7 +34,7 @@ func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 			path := filepath.Join("..", "..", "..", "shared", "traces", "alibaba-dag-2018", c.file)
 			f, err := traces.OpenFile(path)
 			if errors.Is(err, fs.ErrNotExist) {
-				t.Skip("real trace not at hand")
+				t.Skip("real trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func TestRealTraceHasItsPublishedStatistics(t *testing.T) {
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "philly-chronus", "trace_job_Philly_MIX2.csv.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("real trace not at hand")
+		t.Skip("real trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func real(tb testing.TB, o dlrm.Options) *dlrm.Reader {
 	const name = "disaggregated_DLRM_trace_part1.csv.gz"
 	f, err := traces.OpenFile(filepath.Join(recorded, "alibaba-dlrm-2025", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skip("recorded trace not at hand")
+		tb.Skip("recorded trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		tb.Fatal(err)

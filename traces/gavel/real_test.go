@@ -89,7 +89,7 @@ func real(t *testing.T, file string) *gavel.Reader {
 	t.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", filepath.FromSlash(file)))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("real trace not at hand")
+		t.Skip("real trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func published(tb testing.TB, path string) inventory.Inventory {
 	tb.Helper()
 	f, err := traces.OpenFile(filepath.Join(recorded, path))
 	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skip("published lists of machines not at hand")
+		tb.Skip("published lists of machines not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		tb.Fatal(err)

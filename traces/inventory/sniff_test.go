@@ -37,7 +37,7 @@ func TestSniffFindsItsFilesAmongAllRecordedOnes(t *testing.T) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("recorded traces not at hand")
+		t.Skip("recorded traces not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil || found == 0 {
 		t.Errorf("%d of %d files recognised: %v", found, files, err)

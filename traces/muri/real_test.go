@@ -26,7 +26,7 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 		t.Run(c.file, func(t *testing.T) {
 			f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "philly-muri", c.file))
 			if errors.Is(err, fs.ErrNotExist) {
-				t.Skip("real trace not at hand")
+				t.Skip("real trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 			}
 			if err != nil {
 				t.Fatal(err)

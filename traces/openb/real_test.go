@@ -20,7 +20,7 @@ func real(tb testing.TB, name string, o openb.Options) *openb.Reader {
 	tb.Helper()
 	f, err := traces.OpenFile(filepath.Join(recorded, "alibaba-gpu-2023", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skip("recorded pod lists not at hand")
+		tb.Skip("recorded pod lists not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -138,7 +138,7 @@ func TestSniffFindsThePodListsAmongAllRecordedFiles(t *testing.T) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("recorded traces not at hand")
+		t.Skip("recorded traces not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil || found == 0 {
 		t.Errorf("%d of %d files are pod lists: %v", found, files, err)

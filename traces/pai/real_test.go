@@ -17,7 +17,7 @@ func TestThePublishedWorkloadHasItsStatistics(t *testing.T) {
 	const name = "hydra_pai_20_ddl_part1.csv.gz"
 	f, err := traces.OpenFile(filepath.Join(recorded, "alibaba-pai-2020", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("published workload not at hand")
+		t.Skip("published workload not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)

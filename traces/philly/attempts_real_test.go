@@ -19,7 +19,7 @@ func TestRealAttemptsHaveTheirPublishedStatistics(t *testing.T) {
 	const name = "philly_multigpu_attempts.csv.gz"
 	f, err := traces.OpenFile(filepath.Join(recorded, "philly", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("real Philly attempts not at hand")
+		t.Skip("real Philly attempts not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestSniffFindsTheTablesAmongAllRecordedFiles(t *testing.T) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("recorded traces not at hand")
+		t.Skip("recorded traces not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil || files == 0 {
 		t.Errorf("%d files: %v", files, err)

@@ -16,7 +16,7 @@ func real(tb testing.TB) *philly.Reader {
 	tb.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "philly", "philly_jobs.csv.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skip("real Philly trace not at hand")
+		tb.Skip("real Philly trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -23,7 +23,7 @@ func loadReal(t *testing.T, path string) *Table {
 	t.Helper()
 	table, err := Load(realPath(path), nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("measurements not at hand")
+		t.Skip("measurements not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func readReal(t *testing.T, path string) string {
 	t.Helper()
 	r, err := traces.OpenFile(realPath(path))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("recorded data not at hand")
+		t.Skip("recorded data not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func real(t *testing.T, set, name string) *sia.Reader {
 	t.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "sia-workloads", set, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("real workload not at hand")
+		t.Skip("real workload not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)

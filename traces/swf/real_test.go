@@ -38,7 +38,7 @@ func TestRealLogsHaveTheirPublishedStatistics(t *testing.T) {
 			}
 			f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", c.file))
 			if errors.Is(err, fs.ErrNotExist) {
-				t.Skip("real log not at hand")
+				t.Skip("real log not at hand: looked for in ../shared, beside this repository, of which it is no part")
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func TestRealLogsAreWrittenAndReadBack(t *testing.T) {
 	for _, file := range []string{"lublin_256.swf.gz", "KTH-SP2-1996-2.1-cln.swf.gz", "NASA-iPSC-1993-3.1-cln.swf.gz"} {
 		f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", file))
 		if errors.Is(err, fs.ErrNotExist) {
-			t.Skip("real log not at hand")
+			t.Skip("real log not at hand: looked for in ../shared, beside this repository, of which it is no part")
 		}
 		if err != nil {
 			t.Fatal(err)

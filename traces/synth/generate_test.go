@@ -285,7 +285,7 @@ func checkArrivals(t *testing.T, jobs []traces.Job, gap [4]float64, hour [3]floa
 func TestAgainstTheRecordedTable(t *testing.T) {
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "philly", "philly_jobs.csv.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("real Philly trace not at hand")
+		t.Skip("real Philly trace not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		t.Fatal(err)

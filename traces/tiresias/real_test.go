@@ -20,7 +20,7 @@ func published(tb testing.TB, name string) io.Reader {
 	tb.Helper()
 	f, err := traces.OpenFile(filepath.Join(recorded, "tiresias", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skip("published files not at hand")
+		tb.Skip("published files not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	if err != nil {
 		tb.Fatal(err)

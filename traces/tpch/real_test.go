@@ -23,7 +23,7 @@ func TestRealQueriesHaveTheirPublishedWork(t *testing.T) {
 		open := func(o tpch.Options) []traces.Job {
 			f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "tpch-decima", file))
 			if errors.Is(err, fs.ErrNotExist) {
-				t.Skip("real measurements not at hand")
+				t.Skip("real measurements not at hand: looked for in ../shared, beside this repository, of which it is no part")
 			}
 			if err != nil {
 				t.Fatal(err)
