@@ -222,11 +222,14 @@ func (v *vectors[M]) cutting(m, width int) (c cut[M]) {
 func (v *vectors[M]) columns(c, a, b, init *float32, p *cut[M], w *walk) {
 	for i := range p.n {
 		r := &p.runs[i]
-		r.t.run(c, a, b, init, r.blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(r.t.rows), w.bStep, w.cRow, w.initRow, p.mask, w.on())
-		c, a = at(c, r.rows*w.cRow), at(a, r.rows*w.aRow)
-		if init != nil {
-			init = at(init, r.rows*w.initRow)
+		if i > 0 { // not after the last: there may be nothing
+			done := p.runs[i-1].rows
+			c, a = at(c, done*w.cRow), at(a, done*w.aRow)
+			if init != nil {
+				init = at(init, done*w.initRow)
+			}
 		}
+		r.t.run(c, a, b, init, r.blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(r.t.rows), w.bStep, w.cRow, w.initRow, p.mask, w.on())
 	}
 }
 
