@@ -9,6 +9,7 @@ func (v *vectors[M]) convolve(y, x, w, bias []float32, rows, filters int, g *Con
 	in, line := g.bordered(x, 0, scratch)
 	steps := walk{outer: g.KH, k: g.KW * g.C, aRow: g.SW * g.C * word, aStep: word, aSkip: (line - g.KW*g.C) * word,
 		bStep: filters * word, cRow: filters * word, relu: act == ReLU}
+	whole, last := v.cutting(ow, 2*v.lanes), v.cutting(ow, filters%(2*v.lanes))
 	for i := range rows {
 		if i > 0 {
 			in, _ = g.bordered(x, i, scratch)
@@ -20,7 +21,7 @@ func (v *vectors[M]) convolve(y, x, w, bias []float32, rows, filters int, g *Con
 				if bias != nil {
 					begin = &bias[col]
 				}
-				v.columns(&to[col], &in[r*g.SH*line], &w[col], begin, ow, min(2*v.lanes, filters-col), &steps)
+				v.columns(&to[col], &in[r*g.SH*line], &w[col], begin, ofTwo(&whole, &last, filters-col >= 2*v.lanes), &steps)
 			}
 			if act == Tanh {
 				v.activate(to, to, Tanh)
@@ -48,19 +49,38 @@ func (g *Conv) bordered(x []float32, i int, scratch []float32) (img []float32, l
 	return out, line
 }
 
+// ofTwo is the first where full says so.
+func ofTwo[T any](first, second *T, full bool) *T {
+	if full {
+		return first
+	}
+	return second
+}
+
+// together is the number of images whose gradients are added in one walk, where they follow one another as their lines
+// do: what is read of them again for every line of the filters stays in the first-level cache.
+const together = 16
+
 // convGradW adds image after image, and one line of the filters after another.
 func (v *vectors[M]) convGradW(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32) {
-	pos, run := g.OutH()*g.OutW(), g.KW*g.C
+	oh, ow := g.OutH(), g.OutW()
+	pos, run := oh*ow, g.KW*g.C
 	clear(dw[:g.Patch()*filters])
-	for i := range rows {
+	most := 1
+	if g.PH == 0 && g.PW == 0 && oh*g.SH == g.H {
+		most = together
+	}
+	whole, last := v.cutting(run, 2*v.lanes), v.cutting(run, filters%(2*v.lanes))
+	for i := 0; i < rows; i += most {
+		images := min(most, rows-i)
 		in, line := g.bordered(x, i, scratch)
-		from := dy[i*pos*filters : (i+1)*pos*filters]
-		steps := walk{outer: g.OutH(), k: g.OutW(), aRow: word, aStep: g.SW * g.C * word, aSkip: (g.SH*line - g.OutW()*g.SW*g.C) * word,
+		from := dy[i*pos*filters : (i+images)*pos*filters]
+		steps := walk{outer: images * oh, k: ow, aRow: word, aStep: g.SW * g.C * word, aSkip: (g.SH*line - ow*g.SW*g.C) * word,
 			bStep: filters * word, cRow: filters * word, initRow: filters * word}
 		for ky := range g.KH {
 			to := dw[ky*run*filters : (ky+1)*run*filters]
 			for col := 0; col < filters; col += 2 * v.lanes {
-				v.columns(&to[col], &in[ky*line], &from[col], &to[col], run, min(2*v.lanes, filters-col), &steps)
+				v.columns(&to[col], &in[ky*line], &from[col], &to[col], ofTwo(&whole, &last, filters-col >= 2*v.lanes), &steps)
 			}
 		}
 	}
@@ -115,6 +135,7 @@ func (v *vectors[M]) convGradX(dx, dy, w, x []float32, rows, filters int, g *Con
 func (v *vectors[M]) pixels(to, out, w []float32, ry, rx, line, filters int, g *Conv, down, across *taps) {
 	ny, nx := down.count[ry], across.count[rx]
 	n := (g.W - rx + g.SW - 1) / g.SW
+	whole, last := v.cutting(n, 2*v.lanes), v.cutting(n, g.C%(2*v.lanes))
 	steps := walk{outer: ny, k: nx * filters, aRow: filters * word, aStep: word, aSkip: (line - nx*filters) * word,
 		bStep: g.C * word, cRow: g.SW * g.C * word}
 	for q := 0; ry+g.SH*q < g.H; q++ {
@@ -127,7 +148,7 @@ func (v *vectors[M]) pixels(to, out, w []float32, ry, rx, line, filters int, g *
 		}
 		a := &out[(down.first[ry]+down.below+q)*line+(across.first[rx]+across.below)*filters]
 		for col := 0; col < g.C; col += 2 * v.lanes {
-			v.columns(&row[rx*g.C+col], a, &w[col], nil, n, min(2*v.lanes, g.C-col), &steps)
+			v.columns(&row[rx*g.C+col], a, &w[col], nil, ofTwo(&whole, &last, g.C-col >= 2*v.lanes), &steps)
 		}
 	}
 }

@@ -140,11 +140,15 @@ func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned b
 	}
 	wide, k, relu, initRow := 2*v.lanes, w.k, w.relu, w.initRow
 	w.cRow = n * word
+	whole, last := v.cutting(m, wide), v.cutting(m, n%wide)
 	for from := 0; from < k; from += depth {
 		w.k = min(depth, k-from)
 		w.relu = relu && from+w.k == k
 		for col := 0; col < n; col += wide {
-			width := min(wide, n-col)
+			width, cut := wide, &whole
+			if n-col < wide {
+				width, cut = n-col, &last
+			}
 			var part *float32
 			switch {
 			case turned:
@@ -165,32 +169,67 @@ func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned b
 				begin = &init[col]
 			}
 			w.bStep = width * word
-			v.columns(&c[col], at(&a[0], from*w.aStep), part, begin, m, width, &w)
+			v.columns(&c[col], at(&a[0], from*w.aStep), part, begin, cut, &w)
 		}
 	}
 }
 
-// columns computes m rows of at most two registers of columns.
-func (v *vectors[M]) columns(c, a, b, init *float32, m, width int, w *walk) {
-	cols := (width + v.lanes - 1) / v.lanes
-	mask := v.mask(width - (cols-1)*v.lanes)
-	for _, t := range v.strips[cols] {
-		blocks := m / t.rows
-		if t.rows >= 12 && m%t.rows == 4 {
+// cut is how m rows of at most two registers of columns are cut into tiles. It is worked out once for all products of
+// one shape: divisions take longer than many a tile.
+type cut[M any] struct {
+	n    int
+	runs [maxRuns]struct {
+		t            *tile[M]
+		blocks, rows int
+	}
+	mask M
+}
+
+// maxRuns is above the number of strips' tiles of one width.
+const maxRuns = 12
+
+// cutting cuts m rows of width columns. No columns need no tiles.
+func (v *vectors[M]) cutting(m, width int) (c cut[M]) {
+	if width == 0 {
+		return c
+	}
+	cols := 1
+	if width > v.lanes {
+		cols = 2
+	}
+	c.mask = v.mask(width - (cols-1)*v.lanes)
+	strips := v.strips[cols]
+	for i := range strips {
+		t := &strips[i]
+		blocks := int(uint32(m) / uint32(t.rows)) // half as long as in 64 bits
+		if t.rows >= 12 && m-blocks*t.rows == 4 {
 			blocks-- // 8 and 8 rows are better than 12 and 4, and 12 and 8 better than 16 and 4
 		}
 		if blocks <= 0 || t.rows&(t.rows-1) != 0 && t.rows < 12 && m != t.rows {
 			continue // 9 and 3 are better than their parts, but not than what else there is
 		}
-		t.run(c, a, b, init, blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(t.rows), w.bStep, w.cRow, w.initRow, mask, w.on())
-		done := blocks * t.rows
-		if m -= done; m == 0 {
-			return
+		r := &c.runs[c.n]
+		r.t, r.blocks, r.rows = t, blocks, blocks*t.rows
+		c.n++
+		if m -= r.rows; m == 0 {
+			break
 		}
-		c, a = at(c, done*w.cRow), at(a, done*w.aRow)
-		if init != nil {
-			init = at(init, done*w.initRow)
+	}
+	return c
+}
+
+// columns computes the rows that p cuts.
+func (v *vectors[M]) columns(c, a, b, init *float32, p *cut[M], w *walk) {
+	for i := range p.n {
+		r := &p.runs[i]
+		if i > 0 { // not after the last: there may be nothing
+			done := p.runs[i-1].rows
+			c, a = at(c, done*w.cRow), at(a, done*w.aRow)
+			if init != nil {
+				init = at(init, done*w.initRow)
+			}
 		}
+		r.t.run(c, a, b, init, r.blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(r.t.rows), w.bStep, w.cRow, w.initRow, p.mask, w.on())
 	}
 }
 

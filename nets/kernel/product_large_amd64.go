@@ -48,13 +48,17 @@ func (v *vectors[M]) inPieces(c, a, b, init []float32, m, n int, w walk, turned 
 			w.aRow, w.aStep = (w.k+gap)*word, word
 			for top := 0; top < m; top += largeRows {
 				rows := min(largeRows, m-top)
+				whole, last := v.cutting(rows, wide), v.cutting(rows, (right-left)%wide)
 				if aStep == word {
 					v.copyRows(&p.a[0], &a[(top*aRow)/word+from], rows, w.aRow, aRow, w.k, v.mask(w.k%v.lanes))
 				} else {
 					v.turn(p.a[:], a[from*aStep/word+top:], w.k, rows, w.k+gap, aStep/word)
 				}
 				for col := left; col < right; col += wide {
-					width := min(wide, right-col)
+					width, cut := wide, &whole
+					if right-col < wide {
+						width, cut = right-col, &last
+					}
 					var begin *float32
 					w.initRow = initRow
 					switch {
@@ -64,7 +68,7 @@ func (v *vectors[M]) inPieces(c, a, b, init []float32, m, n int, w walk, turned 
 						begin = &init[top*initRow/word+col]
 					}
 					w.bStep = width * word
-					v.columns(&c[top*n+col], &p.a[0], &p.b[(col-left)*w.k], begin, rows, width, &w)
+					v.columns(&c[top*n+col], &p.a[0], &p.b[(col-left)*w.k], begin, cut, &w)
 				}
 			}
 		}

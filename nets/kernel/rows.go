@@ -6,11 +6,7 @@ func AddRows[T Float](dst, x, context []T, n, k, h int, act Act) {
 	for i := 0; i < n; i++ {
 		c := context[i*h : (i+1)*h]
 		for j := i * k; j < (i+1)*k; j++ {
-			d, s := dst[j*h:(j+1)*h], x[j*h:(j+1)*h]
-			s, d = s[:len(c)], d[:len(c)]
-			for q, v := range c {
-				d[q] = s[q] + v
-			}
+			Add(dst[j*h:(j+1)*h], x[j*h:(j+1)*h], c)
 		}
 	}
 	if act != Identity {
@@ -25,11 +21,7 @@ func SumRows[T Float](dst, x []T, n, k, h int, div T) {
 		d := dst[i*h : (i+1)*h]
 		clear(d)
 		for j := i * k; j < (i+1)*k; j++ {
-			s := x[j*h : (j+1)*h]
-			s = s[:len(d)]
-			for q := range d {
-				d[q] += s[q]
-			}
+			Add(d, d, x[j*h:(j+1)*h])
 		}
 		if div != 1 {
 			for q := range d {

@@ -67,12 +67,12 @@ func repeatRows(x *gorgonia.Node, k, div int) *gorgonia.Node {
 func runRepeatRows[T kernel.Float](n, k, h, div int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) {
 		for i := 0; i < n; i++ {
-			row := in[0][i*h : (i+1)*h]
-			for j := 0; j < k; j++ {
-				d := out[(i*k+j)*h : (i*k+j+1)*h]
-				for c, v := range row {
-					d[c] = v / T(div)
-				}
+			first := out[i*k*h : (i*k+1)*h]
+			for c, v := range in[0][i*h : (i+1)*h] {
+				first[c] = v / T(div)
+			}
+			for j := 1; j < k; j++ {
+				copy(out[(i*k+j)*h:(i*k+j+1)*h], first)
 			}
 		}
 	}
