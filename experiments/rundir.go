@@ -16,6 +16,7 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
+	"clustergym/experiments/safefile"
 	"clustergym/internal/tfevents"
 )
 
@@ -369,42 +370,22 @@ func writeBest(dir string, b best) error {
 }
 
 // aside is where the new content of a file is written before it takes the file's place.
-func aside(name string) string {
-	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
-}
+func aside(name string) string { return safefile.Aside(name) }
 
 // writeAside replaces a file by one written completely beside it, so that a crash leaves the old or the new.
-func writeAside(name string, data []byte) (err error) {
-	tmp := aside(name)
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
+func writeAside(name string, data []byte) error { return safefile.Write(name, data) }
+
+// lockRun keeps other processes from training in the run directory at path until unlock is called or the process
+// ends, however it ends. Where there are no locks, nobody is kept out.
+func lockRun(path string) (unlock func(), err error) {
+	unlock, err = safefile.Lock(path)
+	switch {
+	case errors.Is(err, safefile.ErrLocked):
+		return nil, mistake("another process is training in %s", path)
+	case err != nil:
+		return nil, &InputError{err}
 	}
-	if _, err = f.Write(data); err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(tmp, name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp))
-	}
-	// Its name must be on disk before what it replaces the last mention of is removed.
-	d, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
+	return unlock, nil
 }
 
 // CheckpointDir finds a checkpoint: dir itself, or of a run directory the best one, else the newest. run is the

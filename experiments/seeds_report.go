@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
 )
@@ -91,10 +92,10 @@ func bootstrapSeeds(seed uint64, values [][]float64) [2]float64 {
 			}
 		}
 		slices.Sort(drawn)
-		out[d] = trimmedMean(drawn)
+		out[d] = statistic.SortedIQM(drawn)
 	}
 	slices.Sort(out)
-	return [2]float64{quantile(out, .025), quantile(out, .975)}
+	return [2]float64{statistic.Quantile(out, .025), statistic.Quantile(out, .975)}
 }
 
 // WriteTable prints a row for each seed and one for all.

@@ -6,9 +6,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"clustergym/env/metrics"
+	"clustergym/experiments/texttable"
 )
 
 // WriteTable prints the runs for people: one row for each policy with its admission, times in one unit for each
@@ -168,39 +168,7 @@ func countCells(vs []float64) (unit string, cells []string) {
 // others end at the right. Every row has as many cells as header. It is plain text, right for terminals and
 // pipes alike.
 func WriteTable(w io.Writer, header []string, rows [][]string, left int) error {
-	width := make([]int, len(header))
-	for _, row := range append([][]string{header}, rows...) {
-		for i, c := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(c))
-		}
-	}
-	var b strings.Builder
-	line := func(row []string) {
-		var l strings.Builder
-		for i, c := range row {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
-			if i > 0 {
-				l.WriteString("  ")
-			}
-			if i < left {
-				l.WriteString(c + pad)
-			} else {
-				l.WriteString(pad + c)
-			}
-		}
-		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
-	}
-	line(header)
-	rule := make([]string, len(header))
-	for i := range rule {
-		rule[i] = strings.Repeat("-", width[i])
-	}
-	line(rule)
-	for _, row := range rows {
-		line(row)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return texttable.Write(w, header, rows, left)
 }
 
 // gap shows how far each mean JCT is above that of exact, where exact is among the runs.

@@ -1,99 +1,33 @@
 package experiments
 
 import (
-	"math"
-	"math/rand/v2"
 	"slices"
 
+	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
 )
 
 // bootstrapDraws is the number of resamples behind every interval.
-const bootstrapDraws = 10_000
+const bootstrapDraws = statistic.Draws
 
-// IQM is the interquartile mean: the mean of what is left when the lowest and highest quarter are cut off
-// (Agarwal et al., NeurIPS 2021). Where a quarter is not a whole number of values, the values at its edge count
-// in part.
-func IQM(values []float64) float64 {
-	n := len(values)
-	if n == 0 {
-		return math.NaN()
-	}
-	v := slices.Clone(values)
-	slices.Sort(v)
-	return trimmedMean(v)
-}
-
-// trimmedMean is IQM of sorted values.
-func trimmedMean(v []float64) float64 {
-	n := float64(len(v))
-	cut := n / 4
-	sum := 0.0
-	for i, x := range v {
-		// The share of [i, i+1) inside [cut, n−cut).
-		if w := math.Min(float64(i+1), n-cut) - math.Max(float64(i), cut); w > 0 {
-			sum += w * x
-		}
-	}
-	return sum / (n - 2*cut)
-}
+// IQM is the interquartile mean, as every report understands it.
+func IQM(values []float64) float64 { return statistic.IQM(values) }
 
 // Mean is the arithmetic mean.
-func Mean(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
+func Mean(v []float64) float64 { return statistic.Mean(v) }
 
 // GeometricMean is the exponential of the mean logarithm; every value must be above 0.
-func GeometricMean(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	sum := 0.0
-	for _, x := range v {
-		sum += math.Log(x)
-	}
-	return math.Exp(sum / float64(len(v)))
-}
-
-// bootstrap is the 95 % percentile interval of stat over resamples of the windows. For each resample, draw(i)
-// gives the window in place i and a number for choosing among seeds; numbers come from the stream called name,
-// so tables repeat and comparisons are paired.
-func bootstrap(seed uint64, name string, windows int, stat func(drawn []draw) float64) [2]float64 {
-	r := rand.New(rng.Source(seed, "bootstrap/"+name))
-	drawn := make([]draw, windows)
-	out := make([]float64, bootstrapDraws)
-	for d := range out {
-		for i := range drawn {
-			drawn[i] = draw{r.IntN(windows), r.Uint64()}
-		}
-		out[d] = stat(drawn)
-	}
-	slices.Sort(out)
-	return [2]float64{quantile(out, .025), quantile(out, .975)}
-}
-
-// draw is one window of a resample, and what chooses among the seeds of a policy that has several.
-type draw struct {
-	window int
-	seed   uint64
-}
+func GeometricMean(v []float64) float64 { return statistic.GeometricMean(v) }
 
 // sample is one metric of one policy: [seed][window].
 type sample [][]float64
 
 // at is the value that d stands for. salt keeps two policies' choices of seed apart.
-func (s sample) at(d draw, salt uint64) float64 {
+func (s sample) at(d statistic.Draw, salt uint64) float64 {
 	if len(s) == 1 {
-		return s[0][d.window]
+		return s[0][d.Unit]
 	}
-	return s[rng.At(d.seed, salt)%uint64(len(s))][d.window]
+	return s[rng.At(d.Seed, salt)%uint64(len(s))][d.Unit]
 }
 
 // perWindow is the mean over seeds.
@@ -105,16 +39,6 @@ func (s sample) perWindow() []float64 {
 		}
 	}
 	return out
-}
-
-// quantile interpolates linearly between the order statistics of sorted values.
-func quantile(v []float64, q float64) float64 {
-	x := q * float64(len(v)-1)
-	i := int(x)
-	if i+1 >= len(v) {
-		return v[len(v)-1]
-	}
-	return v[i] + (x-float64(i))*(v[i+1]-v[i])
 }
 
 // Statistic describes one metric of one policy over the windows.
@@ -130,12 +54,12 @@ func describe(seed uint64, s sample) Statistic {
 	scratch := make([]float64, len(per))
 	return Statistic{
 		IQM: IQM(per), Mean: Mean(per), PerWindow: per,
-		CI95: bootstrap(seed, "iqm", len(per), func(drawn []draw) float64 {
+		CI95: statistic.Bootstrap(seed, "iqm", len(per), func(drawn []statistic.Draw) float64 {
 			for i, d := range drawn {
 				scratch[i] = s.at(d, 0)
 			}
 			slices.Sort(scratch)
-			return trimmedMean(scratch)
+			return statistic.SortedIQM(scratch)
 		}),
 	}
 }
@@ -157,7 +81,7 @@ func compare(seed uint64, nameA, nameB, metric string, a, b sample, higherIsBett
 	p := Paired{A: nameA, B: nameB, Metric: metric}
 	perA, perB := a.perWindow(), b.perWindow()
 	p.Difference = 100 * (Mean(perA) - Mean(perB)) / Mean(perB)
-	p.CI95 = bootstrap(seed, "paired", len(perA), func(drawn []draw) float64 {
+	p.CI95 = statistic.Bootstrap(seed, "paired", len(perA), func(drawn []statistic.Draw) float64 {
 		sa, sb := 0.0, 0.0
 		for _, d := range drawn {
 			sa += a.at(d, 1)
