@@ -1,0 +1,104 @@
+package replay
+
+import (
+	"fmt"
+
+	"clustergym/env"
+)
+
+// Episodes are whole episodes one after the other, of any length each, for learners that adapt to a task from a few of
+// them (package maml). Columns have one row for each transition, in order. They belong to Episodes and keep their memory
+// when it is emptied. Not safe for concurrent use.
+type Episodes struct {
+	Obs      []float32   // [N, ObsLen]
+	Mask     []bool      // [N, MaskLen], legal actions when acting
+	Info     []float64   // [N, len(Spec.Info)], what was known when acting
+	Action   env.Actions // N actions, as the environment got them
+	Number   []float32   // [N, len(Spec.Action.Low)], continuous actions as they were drawn, before they were cut to the box
+	Reward   []float64   // [N]
+	Discount []float64   // [N], per step; 0 exactly where the episode terminated
+	Start    []int       // of every episode, then N: always one longer than there are episodes
+
+	// What follows is filled by those who learn.
+	Advantage []float32 // [N]
+	LogProb   []float32 // [N], of the action under the policy that acted
+	Head      []float32 // [N, width of the policy's head], what the policy that acted put out
+	LogStd    []float32 // [len(Spec.Action.Low)], logarithms of its deviations
+
+	spec  env.Spec
+	gamma float64
+}
+
+// NewEpisodes returns no episodes, of an environment of spec s. gamma is the discount factor per s.Tau, or per step where
+// that is 0.
+func NewEpisodes(s env.Spec, gamma float64) (*Episodes, error) {
+	if !(gamma >= 0 && gamma <= 1) {
+		return nil, fmt.Errorf("replay: gamma is %v, want a number in [0, 1]", gamma)
+	}
+	return &Episodes{spec: s, gamma: gamma, Start: []int{0}}, nil
+}
+
+// Spec is that of the environment.
+func (e *Episodes) Spec() env.Spec { return e.spec }
+
+// Len is the number of transitions N.
+func (e *Episodes) Len() int { return e.Action.N }
+
+// Episodes is the number of episodes that have ended.
+func (e *Episodes) Episodes() int { return len(e.Start) - 1 }
+
+// Reset forgets all.
+func (e *Episodes) Reset() {
+	e.Obs, e.Mask, e.Info, e.Number = e.Obs[:0], e.Mask[:0], e.Info[:0], e.Number[:0]
+	e.Action.N, e.Action.Disc, e.Action.Cont = 0, e.Action.Disc[:0], e.Action.Cont[:0]
+	e.Reward, e.Discount, e.Start = e.Reward[:0], e.Discount[:0], append(e.Start[:0], 0)
+	e.Advantage, e.LogProb, e.Head = e.Advantage[:0], e.LogProb[:0], e.Head[:0]
+}
+
+// Act adds what was seen and done: the first half of a transition, which After completes. number is nil without
+// continuous actions.
+func (e *Episodes) Act(seen *env.TimeStep, a env.Action, number []float32) {
+	e.Obs = append(e.Obs, seen.Obs...)
+	e.Mask = append(e.Mask, seen.Mask...)
+	e.Info = append(e.Info, seen.Info...)
+	e.Action.Disc = append(e.Action.Disc, a.Disc...)
+	e.Action.Cont = append(e.Action.Cont, a.Cont...)
+	e.Number = append(e.Number, number...)
+	e.Action.N++
+}
+
+// After adds what came of it. A step that ends the episode ends it here too.
+func (e *Episodes) After(next *env.TimeStep) {
+	d := e.spec.Discount(e.gamma, next.Elapsed)
+	if next.Kind == env.Terminated {
+		d = 0
+	}
+	e.Reward, e.Discount = append(e.Reward, next.Reward), append(e.Discount, d)
+	if next.Kind.Last() {
+		e.Start = append(e.Start, e.Action.N)
+	}
+}
+
+// Append adds all episodes of o, which must be of the same environment.
+func (e *Episodes) Append(o *Episodes) {
+	from := e.Action.N
+	e.Obs, e.Mask, e.Info = append(e.Obs, o.Obs...), append(e.Mask, o.Mask...), append(e.Info, o.Info...)
+	e.Action.Disc, e.Action.Cont = append(e.Action.Disc, o.Action.Disc...), append(e.Action.Cont, o.Action.Cont...)
+	e.Number, e.Reward, e.Discount = append(e.Number, o.Number...), append(e.Reward, o.Reward...), append(e.Discount, o.Discount...)
+	e.Action.N += o.Action.N
+	for _, s := range o.Start[1:] {
+		e.Start = append(e.Start, from+s)
+	}
+}
+
+// MeanReturn is the mean over the episodes of their undiscounted returns, 0 without any.
+func (e *Episodes) MeanReturn() float64 {
+	if e.Episodes() == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, r := range e.Reward[:e.Start[e.Episodes()]] {
+		sum += r
+	}
+	return sum / float64(e.Episodes())
+}
