@@ -72,6 +72,8 @@ var arrows = map[string][]string{
 	"env/policymix":   wiring,
 	"env/workerplace": {"env", "env/cluster", "traces", "traces/profile"},
 	"env/dag":         {},
+	"env/dag/dagjson": {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
+	"env/dag/alibaba": {"env/dag", "traces"},
 	"env/dagplace":    {"env", "env/dag"},
 	"env/control":     {"env"},
 	"env/peer/...":    {"traces", "env/metrics"},
@@ -89,7 +91,7 @@ var arrows = map[string][]string{
 	"agents/baseline":   {"agents", "env", "env/sched"}, // the only agents that know what a job is
 	"agents/ddqn":       {"agents", "env", "replay", "nets/..."},
 	"agents/ppo":        {"agents", "env", "replay", "nets/..."},
-	"agents/maml":       {"agents", "env", "env/vec", "replay", "nets"},
+	"agents/maml":       {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
 	"agents/mbmpo":      {"agents", "env/workerplace", "nets/...", "agents/maml", "agents/perfmodel"},
 	"agents/listsched":  {"agents", "env/dag"},
