@@ -1,0 +1,288 @@
+package ppo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+	"clustergym/nets/model"
+	"clustergym/nets/op"
+	"clustergym/nets/tape"
+	"clustergym/replay"
+)
+
+// modelRows is the number of rows that a Model's losses work on at a time.
+const modelRows = 256
+
+// ModelConfig is what decides how a Model acts.
+type ModelConfig struct {
+	// LogStd is the logarithm of the deviation that continuous actions begin with.
+	LogStd float64 `yaml:"log_std"`
+	// ScaleActions has the policy count continuous actions with finite bounds in half widths from the middle of
+	// their box, -1 to 1, instead of in their own unit.
+	ScaleActions bool         `yaml:"scale_actions"`
+	Network      model.Config `yaml:"network"`
+}
+
+func (c ModelConfig) config() Config {
+	return Config{LogStd: c.LogStd, ScaleActions: c.ScaleActions, Network: c.Network}
+}
+
+// Model is a policy network with the gradients of its losses over whole episodes, for those who do the updating
+// themselves, as package maml does. It learns nothing by itself. Not safe for concurrent use.
+type Model struct {
+	cfg    Config
+	spec   env.Spec
+	net    *model.ActorCritic
+	fwd    *forward
+	act    actor
+	greedy *Policy
+
+	loss *shard
+	kl   *klShard
+}
+
+// klShard is the divergence from an old policy and its gradient over up to modelRows rows.
+type klShard struct {
+	prog                                    *tape.Program
+	obs, mask, old, oldStd, weight, divisor []float32
+}
+
+// NewModel returns a policy for environments of spec s, with weights that follow from seed. Errors name every key of cfg
+// that does not fit, or say why the environment is none for it.
+func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
+	cfg := c.config()
+	if err := cfg.Network.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSpec(s); err != nil {
+		return nil, err
+	}
+	net, err := newNet(cfg, s, seed)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{cfg: cfg, spec: s, net: net, fwd: newForward(net, s.ObsLen(), 1), act: newActor(cfg, s, net.LogStd(), nil)}
+	m.greedy = newPolicy(cfg, net, s, nil, 1)
+	if m.loss, err = newShard(net, m.act.dist, s.ObsLen(), modelRows); err != nil {
+		return nil, fmt.Errorf("ppo: %w", err)
+	}
+	if m.kl, err = newKL(net, m.act.dist, s.ObsLen()); err != nil {
+		return nil, fmt.Errorf("ppo: %w", err)
+	}
+	return m, nil
+}
+
+func newKL(m *model.ActorCritic, d op.Distribution, obsLen int) (*klShard, error) {
+	const n = modelRows
+	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+		head, _ := m.Graph(b, b.Input("obs", n, obsLen))
+		x := op.KL{
+			Dist: d, Head: head, LogStd: m.LogStdNode(b), OldHead: b.Input("old", n, d.Head()),
+			Weight: b.Input("weight", n), Divisor: b.Input("divisor", 1),
+		}
+		if len(d.Sizes) > 0 {
+			x.Mask = b.Input("mask", n, d.Logits())
+		}
+		if d.Dims > 0 {
+			x.OldLogStd = b.Input("old_std", d.Dims)
+		}
+		return op.KLLoss(x), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &klShard{
+		prog: prog, obs: prog.Input("obs"), mask: prog.Input("mask"), old: prog.Input("old"), oldStd: prog.Input("old_std"),
+		weight: prog.Input("weight"), divisor: prog.Input("divisor"),
+	}, nil
+}
+
+// Params are the network's parameters. Whoever changes them changes the policy.
+func (m *Model) Params() *nets.Params { return m.net.Params() }
+
+// Spec is that of the environments it acts in.
+func (m *Model) Spec() env.Spec { return m.spec }
+
+// Greedy is the policy of the most likely actions. It shares the parameters.
+func (m *Model) Greedy() agents.Policy { return m.greedy }
+
+// Part is what a checkpoint keeps of it: "weights.safetensors".
+func (m *Model) Part() agents.Part {
+	return agents.NewPart("weights.safetensors", &weightsPart{m.net.Params(), nil})
+}
+
+// Load reads what Part wrote.
+func (m *Model) Load(weights io.Reader) error {
+	if _, err := (&weightsPart{m.net.Params(), nil}).ReadFrom(weights); err != nil {
+		return fmt.Errorf("ppo: weights for %s: %w", m.spec.ID, err)
+	}
+	return nil
+}
+
+// Act draws one legal action for every row of b, row i from src[i].
+func (m *Model) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
+	if err := m.act.fit(b, dst, src, true); err != nil {
+		return err
+	}
+	if err := m.fwd.run(ctx, b.Obs, b.N, m.act.head, nil); err != nil {
+		return err
+	}
+	m.act.distribution(b.N)
+	for i := range b.N {
+		if err := m.act.sample(b, i, src[i], dst); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LogProbs are the log-probabilities [N, Spec.MaskLen()] of all actions of the last Act, very negative where illegal. They
+// belong to the model.
+func (m *Model) LogProbs() []float32 { return m.act.logp }
+
+// Numbers are the continuous actions [N, len(Spec.Action.Low)] of the last Act as they were drawn, before they were cut to
+// the box. They belong to the model.
+func (m *Model) Numbers() []float32 { return m.act.number }
+
+// Score fills what e keeps of the policy that acted, as if this had been it: LogProb, Head and LogStd.
+func (m *Model) Score(e *replay.Episodes) error {
+	d, n := m.act.dist, e.Len()
+	e.LogProb, e.Head = resize(e.LogProb, n), resize(e.Head, n*d.Head())
+	e.LogStd = append(e.LogStd[:0], m.net.LogStd()...)
+	o, l, f, w := m.act.obsLen, d.Logits(), len(d.Sizes), d.Head()
+	op.Precisions(m.act.precision, m.act.logStd)
+	mask, logp := m.loss.mask, make([]float32, modelRows*l)
+	for from := 0; from < n; from += modelRows {
+		k := min(modelRows, n-from)
+		head := e.Head[from*w : (from+k)*w]
+		if err := m.fwd.run(context.Background(), e.Obs[from*o:(from+k)*o], k, head, nil); err != nil {
+			return err
+		}
+		bits(mask, e.Mask[from*l:(from+k)*l])
+		op.LogProbs(d, logp, head, mask, k)
+		for i := range k {
+			var sum float32
+			at := i * l
+			for j, size := range d.Sizes {
+				sum += logp[at+int(e.Action.Disc[(from+i)*f+j])]
+				at += size
+			}
+			if c := d.Dims; c > 0 {
+				sum += op.NormalLogProb(e.Number[(from+i)*c:(from+i+1)*c], head[i*w+l:(i+1)*w], m.act.logStd, m.act.precision)
+			}
+			e.LogProb[from+i] = sum
+		}
+	}
+	return nil
+}
+
+// Surrogate is the mean over all transitions of −min(r·A, clip(r, 1±clip)·A) − ent·H at the present parameters, where r is
+// the probability of the action now by e.LogProb's, A e.Advantage and H the entropy; clip 0 does not clip. At the policy that
+// acted its gradient is that of the policy-gradient theorem, and, without a clip, its Hessian that of the expected return
+// (Rothfuss et al. 2019, arXiv 1810.06784, section 5.2: the objective J of ProMP). The gradient overwrites g, nil = not wanted.
+func (m *Model) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64) (loss float64, err error) {
+	d, n, s := m.act.dist, e.Len(), m.loss
+	if n == 0 || len(e.Advantage) != n || len(e.LogProb) != n {
+		return 0, fmt.Errorf("ppo: %d transitions with %d advantages and %d log-probabilities, want as many of each and at least one", n, len(e.Advantage), len(e.LogProb))
+	}
+	if clip == 0 {
+		clip = 1e30
+	}
+	s.set(coefs{clip: clip, ent: ent, divisor: float64(n)})
+	o, l, f, c := m.act.obsLen, d.Logits(), len(d.Sizes), d.Dims
+	sum := stats{}
+	for from := 0; from < n; from += modelRows {
+		k := min(modelRows, n-from)
+		copy(s.obs, e.Obs[from*o:(from+k)*o])
+		bits(s.mask, e.Mask[from*l:(from+k)*l])
+		for i, a := range e.Action.Disc[from*f : (from+k)*f] {
+			s.action[i] = float32(a)
+		}
+		copy(s.number, e.Number[from*c:(from+k)*c])
+		copy(s.logp, e.LogProb[from:from+k])
+		copy(s.advantage, e.Advantage[from:from+k])
+		weigh(s.weight, k)
+		if err := s.run(); err != nil {
+			return 0, err
+		}
+		sum.add(s.stats())
+		accumulate(g, s.grad(), from == 0)
+	}
+	loss = sum.policy - ent*sum.entropy
+	if loss-loss != 0 {
+		return 0, fmt.Errorf("ppo: the surrogate loss is %v", loss)
+	}
+	return loss, nil
+}
+
+// Divergence is the mean over all transitions of KL(the policy of e.Head and e.LogStd ‖ this one). Its gradient overwrites
+// g, nil = not wanted.
+func (m *Model) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error) {
+	d, n, s := m.act.dist, e.Len(), m.kl
+	if n == 0 || len(e.Head) != n*d.Head() {
+		return 0, fmt.Errorf("ppo: %d transitions with %d outputs of the policy that acted, want %d", n, len(e.Head), n*d.Head())
+	}
+	s.divisor[0] = float32(n)
+	copy(s.oldStd, e.LogStd)
+	o, l, w := m.act.obsLen, d.Logits(), d.Head()
+	for from := 0; from < n; from += modelRows {
+		k := min(modelRows, n-from)
+		copy(s.obs, e.Obs[from*o:(from+k)*o])
+		bits(s.mask, e.Mask[from*l:(from+k)*l])
+		copy(s.old, e.Head[from*w:(from+k)*w])
+		weigh(s.weight, k)
+		if err := s.prog.Run(); err != nil {
+			return 0, err
+		}
+		kl += s.prog.Loss()
+		accumulate(g, s.prog.Grad(), from == 0)
+	}
+	if kl-kl != 0 {
+		return 0, fmt.Errorf("ppo: the divergence is %v", kl)
+	}
+	return kl, nil
+}
+
+// weigh gives the first k rows weight 1 and the others none.
+func weigh(weight []float32, k int) {
+	for i := range weight[:k] {
+		weight[i] = 1
+	}
+	clear(weight[k:])
+}
+
+func bits(dst []float32, mask []bool) {
+	for i, legal := range mask {
+		dst[i] = 0
+		if legal {
+			dst[i] = 1
+		}
+	}
+}
+
+// accumulate adds part, a gradient of a part of the rows, to g.
+func accumulate(g, part *nets.Params, first bool) {
+	switch {
+	case g == nil:
+	case first:
+		copy(g.Data, part.Data)
+	default:
+		kernel.Add(g.Data, g.Data, part.Data)
+	}
+}
+
+func resize(s []float32, n int) []float32 {
+	if cap(s) < n {
+		return make([]float32, n)
+	}
+	return s[:n]
+}
