@@ -1,0 +1,410 @@
+// Package dagjson reads and writes task graphs with their platforms as JSON, one object an instance:
+//
+//	{"name": "diamond",
+//	 "tasks": [{"id": 0, "work": 4.0}, {"id": "b", "cost": [3.0, 1.0]}],
+//	 "edges": [[0, "b", 10.0]],
+//	 "processors": [{"id": 0, "speed": 1.0}, {"id": 1, "speed": 2.0}],
+//	 "bandwidth": [[0, 5.0], [5.0, 0]]}
+//
+// Several instances may follow each other, one a line (JSON lines) or in any other layout.
+//
+// An id is a whole number or a string, and 1 and "1" are the same; a task's and a processor's index is its place in the
+// list. work / speed (default 1) are the seconds that a task takes; cost, where it is given, is the seconds on each
+// processor and goes before work; null in it says that the task cannot run there. types lists the types of processors
+// ("type") on which a task can run. An edge is [from, to, bytes], at most one for a pair. bandwidth, in bytes per second,
+// is one number or a matrix, row = sender, whose diagonal is ignored. Other keys are passed over.
+//
+// A platform alone is an object of processors and bandwidth; a graph without processors needs one.
+package dagjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clustergym/env/dag"
+)
+
+// id is a whole number or a string.
+type id string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (i *id) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		*i = id(s)
+		return nil
+	}
+	if !whole(b) {
+		return fmt.Errorf("id: got %.40s, want a whole number or a string", b)
+	}
+	*i = id(b)
+	return nil
+}
+
+func whole(b []byte) bool {
+	if len(b) > 1 && b[0] == '-' {
+		b = b[1:]
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// number is a number or null, which is NaN.
+type number float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (x *number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*x = number(math.NaN())
+		return nil
+	}
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || math.IsInf(v, 0) {
+		return fmt.Errorf("got %.40s, want a number", b)
+	}
+	*x = number(v)
+	return nil
+}
+
+// edge is [from, to, bytes].
+type edge struct {
+	from, to id
+	bytes    number
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *edge) UnmarshalJSON(b []byte) error {
+	var parts [4][]byte
+	n, quoted, deep, from := 0, false, 0, 1
+	if b[0] != '[' {
+		return fmt.Errorf("edge: got %.40s, want [from, to, bytes]", b)
+	}
+	for k := 1; k < len(b); k++ {
+		switch c := b[k]; {
+		case quoted:
+			if c == '\\' {
+				k++
+			} else if c == '"' {
+				quoted = false
+			}
+		case c == '"':
+			quoted = true
+		case c == '[' || c == '{':
+			deep++
+		case deep > 0 && (c == ']' || c == '}'):
+			deep--
+		case deep == 0 && (c == ',' || c == ']'):
+			if p := bytes.TrimSpace(b[from:k]); len(p) > 0 && n < len(parts) {
+				parts[n] = p
+				n++
+			}
+			from = k + 1
+		}
+	}
+	if n != 3 {
+		return fmt.Errorf("edge %.60s: want three elements, [from, to, bytes]", b)
+	}
+	for k, into := range []*id{&e.from, &e.to} {
+		if string(parts[k]) == "null" {
+			return fmt.Errorf("edge %.60s: an end is null, want [from, to, bytes]", b)
+		}
+		if err := into.UnmarshalJSON(parts[k]); err != nil {
+			return fmt.Errorf("edge %.60s: %w", b, err)
+		}
+	}
+	if err := e.bytes.UnmarshalJSON(parts[2]); err != nil || math.IsNaN(float64(e.bytes)) {
+		return fmt.Errorf("edge %.60s: bytes: got %.40s, want a number, 0 or more", b, parts[2])
+	}
+	return nil
+}
+
+type task struct {
+	ID    *id       `json:"id"`
+	Work  *number   `json:"work"`
+	Cost  *[]number `json:"cost"`
+	Types []string  `json:"types"`
+}
+
+type processor struct {
+	ID    *id     `json:"id"`
+	Speed *number `json:"speed"`
+	Type  string  `json:"type"`
+}
+
+type document struct {
+	Name       *string         `json:"name"`
+	Tasks      *[]task         `json:"tasks"`
+	Edges      *[]edge         `json:"edges"`
+	Processors *[]processor    `json:"processors"`
+	Bandwidth  json.RawMessage `json:"bandwidth"`
+	Workflow   json.RawMessage `json:"workflow"` // of another format, to say so
+}
+
+// Instance is one graph of a file.
+type Instance struct {
+	Graph    *dag.Graph
+	Platform *dag.Platform // nil where the instance has none
+	Line     int           // on which it begins
+}
+
+// Reader reads instances one after the other. Not safe for concurrent use.
+type Reader struct {
+	d    *json.Decoder
+	src  *lineCounter
+	file string
+	n    int
+	err  error
+}
+
+// NewReader reads from r; file is the name that messages give.
+func NewReader(r io.Reader, file string) *Reader {
+	src := &lineCounter{r: r}
+	return &Reader{d: json.NewDecoder(src), src: src, file: file}
+}
+
+// Next returns the next instance, io.EOF behind the last; a file without any is an error. What is wrong with an
+// instance is one sentence that names file, line and instance. After an error it gives the same error again.
+func (r *Reader) Next() (*Instance, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	in, err := r.next()
+	if err != nil {
+		r.err = err
+		return nil, err
+	}
+	r.n++
+	return in, nil
+}
+
+func (r *Reader) next() (*Instance, error) {
+	var raw json.RawMessage
+	err := r.d.Decode(&raw)
+	line := r.src.line(r.d.InputOffset() - int64(len(raw)))
+	var syntax *json.SyntaxError
+	switch {
+	case err == io.EOF && r.n == 0:
+		return nil, fmt.Errorf("%s: the file is empty, want a graph as a JSON object", r.file)
+	case err == io.EOF:
+		return nil, io.EOF
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("%s: the file ends in the middle of a JSON object (it began on line %d)", r.file, r.src.line(r.d.InputOffset()+1))
+	case errors.As(err, &syntax):
+		return nil, fmt.Errorf("%s, line %d: this is no JSON: %w", r.file, r.src.line(syntax.Offset-1), err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", r.file, err)
+	}
+	in, err := decode(raw)
+	if err != nil {
+		var name struct {
+			Name string `json:"name"`
+		}
+		_ = json.Unmarshal(raw, &name) // where even that is not readable, the line has to do
+		at := fmt.Sprintf("%s, line %d", r.file, line)
+		if name.Name != "" {
+			at += fmt.Sprintf(" (%s)", name.Name)
+		}
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	in.Line = line
+	return in, nil
+}
+
+// ReadPlatform reads the one platform of r.
+func ReadPlatform(r io.Reader, file string) (*dag.Platform, error) {
+	src := &lineCounter{r: r}
+	d := json.NewDecoder(src)
+	var raw, more json.RawMessage
+	if err := d.Decode(&raw); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("%s, line %d: this is no JSON: %w", file, src.line(syntax.Offset-1), err)
+		}
+		if err == io.EOF {
+			return nil, fmt.Errorf("%s: the file is empty, want a JSON object of processors and bandwidth", file)
+		}
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	var doc document
+	if err := unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if doc.Processors == nil {
+		return nil, fmt.Errorf("%s: processors is missing, want a list of {\"id\": …, \"speed\": …}", file)
+	}
+	p, err := platform(&doc)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := d.Decode(&more); err != io.EOF {
+		return nil, fmt.Errorf("%s: something follows the platform, want one JSON object", file)
+	}
+	return p, nil
+}
+
+// unmarshal decodes one value and puts the decoder's words about types into ours.
+func unmarshal(raw []byte, doc *document) error {
+	err := json.Unmarshal(raw, doc)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		where := wrong.Field
+		if where == "" {
+			return fmt.Errorf("got a JSON %s, want an object", wrong.Value)
+		}
+		return fmt.Errorf("%s: got a %s, want %s", where, wrong.Value, kinds[where[strings.LastIndexByte(where, '.')+1:]])
+	}
+	return err
+}
+
+var kinds = map[string]string{
+	"name": "a string", "tasks": `a list of {"id": …, "work": …}`, "edges": "a list of [from, to, bytes]", "cost": "a list of seconds, one for each processor",
+	"processors": `a list of {"id": …, "speed": …}`, "types": "a list of strings", "type": "a string",
+}
+
+func decode(raw []byte) (*Instance, error) {
+	var doc document
+	if err := unmarshal(raw, &doc); err != nil {
+		return nil, err
+	}
+	if doc.Tasks == nil {
+		if doc.Workflow != nil {
+			return nil, errors.New("this is WfFormat; want --format wfformat")
+		}
+		return nil, errors.New(`tasks is missing, want a list of {"id": …, "work": …}`)
+	}
+	if doc.Edges == nil {
+		return nil, errors.New("edges is missing, want a list of [from, to, bytes], which may be empty")
+	}
+	in := &Instance{}
+	name := ""
+	if doc.Name != nil {
+		name = *doc.Name
+	}
+	tasks := make([]dag.Task, len(*doc.Tasks))
+	index := make(map[id]int32, len(tasks))
+	for k, t := range *doc.Tasks {
+		if t.ID == nil {
+			return nil, fmt.Errorf("tasks[%d]: id is missing, want a whole number or a string", k)
+		}
+		tasks[k] = dag.Task{ID: string(*t.ID), Work: math.NaN(), Types: t.Types}
+		index[*t.ID] = int32(k)
+		if t.Work != nil {
+			tasks[k].Work = float64(*t.Work)
+		}
+		if t.Cost != nil {
+			tasks[k].Cost = make([]float64, len(*t.Cost))
+			for g, c := range *t.Cost {
+				tasks[k].Cost[g] = float64(c)
+			}
+		}
+	}
+	edges := make([]dag.Edge, len(*doc.Edges))
+	for k, e := range *doc.Edges {
+		from, ok := index[e.from]
+		if !ok {
+			return nil, fmt.Errorf("edges[%d]: from: got %q, which is no task's id", k, string(e.from))
+		}
+		to, ok := index[e.to]
+		if !ok {
+			return nil, fmt.Errorf("edges[%d]: to: got %q, which is no task's id", k, string(e.to))
+		}
+		edges[k] = dag.Edge{From: from, To: to, Bytes: float64(e.bytes)}
+	}
+	var err error
+	if in.Graph, err = dag.NewGraph(name, tasks, edges); err != nil {
+		return nil, err
+	}
+	if doc.Processors == nil {
+		if present(doc.Bandwidth) {
+			return nil, errors.New("bandwidth is given without processors; want both or none")
+		}
+		return in, nil
+	}
+	in.Platform, err = platform(&doc)
+	return in, err
+}
+
+func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+func platform(doc *document) (*dag.Platform, error) {
+	procs := make([]dag.Processor, len(*doc.Processors))
+	for g, p := range *doc.Processors {
+		if p.ID == nil {
+			return nil, fmt.Errorf("processors[%d]: id is missing, want a whole number or a string", g)
+		}
+		procs[g] = dag.Processor{ID: string(*p.ID), Speed: 1, Type: p.Type}
+		if p.Speed != nil {
+			procs[g].Speed = float64(*p.Speed)
+		}
+	}
+	raw := bytes.TrimSpace(doc.Bandwidth)
+	switch {
+	case !present(raw):
+		return dag.NewPlatform(procs, 0)
+	case raw[0] != '[':
+		var b number
+		if err := json.Unmarshal(raw, &b); err != nil {
+			return nil, fmt.Errorf("bandwidth: got %.40s, want a number or a matrix", raw)
+		}
+		if len(procs) > 1 && !(b > 0) {
+			return nil, fmt.Errorf("bandwidth: got %v, want a number of bytes per second above 0", float64(b))
+		}
+		return dag.NewPlatform(procs, float64(b))
+	}
+	var rows [][]number
+	if err := json.Unmarshal(raw, &rows); err != nil {
+		return nil, errors.New("bandwidth: want a number, or a matrix of numbers with a row for each processor")
+	}
+	matrix := make([][]float64, len(rows))
+	for g, row := range rows {
+		for _, b := range row {
+			matrix[g] = append(matrix[g], float64(b))
+		}
+	}
+	return dag.NewLinkedPlatform(procs, matrix)
+}
+
+// lineCounter tells on which line of what was read a byte stands.
+type lineCounter struct {
+	r    io.Reader
+	read int64
+	ends []int64 // offsets of line feeds
+	bom  bool    // looked for
+}
+
+// Read implements io.Reader. A byte order mark at the very beginning is passed over.
+func (c *lineCounter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if !c.bom && n >= 3 {
+		c.bom = true
+		if bytes.HasPrefix(p[:n], []byte("\xef\xbb\xbf")) {
+			p[0], p[1], p[2] = ' ', ' ', ' '
+		}
+	}
+	for k, b := range p[:n] {
+		if b == '\n' {
+			c.ends = append(c.ends, c.read+int64(k))
+		}
+	}
+	c.read += int64(n)
+	return n, err
+}
+
+func (c *lineCounter) line(offset int64) int {
+	k, _ := slices.BinarySearch(c.ends, max(offset, 0))
+	return k + 1
+}

@@ -1,0 +1,154 @@
+package dag
+
+import (
+	"fmt"
+	"math"
+)
+
+// Processor is one place where a task can run: a GPU.
+type Processor struct {
+	ID    string
+	Speed float64 // work per second
+	Type  string  // "" = of no type that a task could ask for
+}
+
+// Platform is a set of processors and the bandwidth between any two. It is read-only after NewPlatform and safe for
+// concurrent use.
+type Platform struct {
+	procs  []Processor
+	scalar float64   // bytes per second between any two, 0 = see matrix
+	matrix []float64 // [sender, receiver]; nil where scalar counts, or where nothing is known
+	row    int
+}
+
+// NewPlatform checks the processors; bandwidth is the bytes per second between any two different ones, 0 = not known,
+// which only graphs whose edges carry nothing can do with.
+func NewPlatform(procs []Processor, bandwidth float64) (*Platform, error) {
+	p := &Platform{procs: procs, scalar: bandwidth, row: len(procs)}
+	if err := p.checkProcs(); err != nil {
+		return nil, err
+	}
+	if len(procs) > 1 && (bandwidth < 0 || math.IsNaN(bandwidth) || math.IsInf(bandwidth, 0)) {
+		return nil, fmt.Errorf("bandwidth: got %v, want a number of bytes per second above 0", bandwidth)
+	}
+	if len(procs) == 1 {
+		p.scalar = 0
+	}
+	return p, nil
+}
+
+// NewLinkedPlatform is a platform with a bandwidth of its own for every ordered pair: row = sender, column = receiver.
+// The diagonal is ignored; NaN elsewhere is a bandwidth that nobody gave.
+func NewLinkedPlatform(procs []Processor, matrix [][]float64) (*Platform, error) {
+	m := len(procs)
+	p := &Platform{procs: procs, row: m}
+	if err := p.checkProcs(); err != nil {
+		return nil, err
+	}
+	if len(matrix) != m {
+		return nil, fmt.Errorf("bandwidth: got %d rows, want one for each of %d processors", len(matrix), m)
+	}
+	p.matrix = make([]float64, m*m)
+	for g, row := range matrix {
+		if len(row) != m {
+			return nil, fmt.Errorf("bandwidth[%d]: got %d numbers, want one for each of %d processors", g, len(row), m)
+		}
+		for h, b := range row {
+			switch {
+			case g == h:
+				b = math.Inf(1)
+			case math.IsNaN(b):
+				return nil, fmt.Errorf("bandwidth[%d][%d]: none is given from processor %s to %s, want a number above 0", g, h, procs[g].ID, procs[h].ID)
+			case !(b > 0) || math.IsInf(b, 0):
+				return nil, fmt.Errorf("bandwidth[%d][%d] (processor %s to %s): got %v, want a number above 0", g, h, procs[g].ID, procs[h].ID, b)
+			}
+			p.matrix[g*m+h] = b
+		}
+	}
+	return p, nil
+}
+
+func (p *Platform) checkProcs() error {
+	if len(p.procs) == 0 {
+		return fmt.Errorf("processors: got none, want at least one")
+	}
+	seen := make(map[string]int, len(p.procs))
+	for g, c := range p.procs {
+		if k, twice := seen[c.ID]; twice {
+			return fmt.Errorf("processors[%d].id: got %q, which is that of processors[%d], want an id of its own", g, c.ID, k)
+		}
+		seen[c.ID] = g
+		if !(c.Speed > 0) || math.IsInf(c.Speed, 0) {
+			return fmt.Errorf("processors[%d] (%s): speed: got %v, want a number above 0", g, c.ID, c.Speed)
+		}
+	}
+	return nil
+}
+
+// Len is the number of processors.
+func (p *Platform) Len() int { return len(p.procs) }
+
+// Processor is the processor of index g. It belongs to the platform.
+func (p *Platform) Processor(g int) *Processor { return &p.procs[g] }
+
+// Linked says whether pairs have bandwidths of their own.
+func (p *Platform) Linked() bool { return p.matrix != nil }
+
+// known says whether there are bandwidths.
+func (p *Platform) known() bool { return p.row == 1 || p.scalar > 0 || p.matrix != nil }
+
+// Bandwidth is the bytes per second from processor g to another one, h; infinite where both are the same.
+func (p *Platform) Bandwidth(g, h int) float64 {
+	switch {
+	case g == h || !p.known():
+		return math.Inf(1)
+	case p.matrix != nil:
+		return p.matrix[g*p.row+h]
+	}
+	return p.scalar
+}
+
+// RankMean is what planners take for the cost of an edge while they do not know yet where its tasks will run. Programs
+// that call themselves HEFT read "mean communication cost" in different ways, and makespans move with it.
+type RankMean string
+
+// The means, over pairs of processors in which the order counts.
+const (
+	Pairs         RankMean = "pairs"          // bytes × mean of 1/bandwidth over all pairs of different processors
+	MeanBandwidth RankMean = "mean-bandwidth" // bytes / mean bandwidth over the same pairs: the formula of the 2002 paper as it stands
+	SelfPairs     RankMean = "self-pairs"     // bytes × mean of 1/bandwidth where pairs of a processor with itself count as 0
+)
+
+// RankMeans are the names of all, the first is the default.
+func RankMeans() []string { return []string{string(Pairs), string(MeanBandwidth), string(SelfPairs)} }
+
+// MeanCost is the mean cost of an edge: Of(bytes) seconds.
+type MeanCost struct{ factor, divisor float64 }
+
+// Of is the mean cost of so many bytes.
+func (c MeanCost) Of(bytes float64) float64 { return bytes * c.factor / c.divisor }
+
+// MeanCost is the mean under the rule that mean names, Pairs where it is "".
+func (p *Platform) MeanCost(mean RankMean) MeanCost {
+	m := p.row
+	if m == 1 || !p.known() {
+		return MeanCost{0, 1}
+	}
+	inverse, sum := 0.0, 0.0
+	for g := range m {
+		for h := range m {
+			if g != h {
+				inverse += 1 / p.Bandwidth(g, h)
+				sum += p.Bandwidth(g, h)
+			}
+		}
+	}
+	pairs := float64(m) * float64(m-1)
+	switch mean {
+	case MeanBandwidth:
+		return MeanCost{1, sum / pairs}
+	case SelfPairs:
+		return MeanCost{inverse / (float64(m) * float64(m)), 1}
+	}
+	return MeanCost{inverse / pairs, 1}
+}

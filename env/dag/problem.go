@@ -1,0 +1,155 @@
+package dag
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Problem is a graph on a platform. It is read-only and safe for concurrent use.
+type Problem struct {
+	Graph    *Graph
+	Platform *Platform
+
+	n, m    int
+	exec    []float64 // [tasks, processors]; +Inf = cannot run there
+	fixed   bool      // every task can run everywhere
+	instant bool      // some task takes no time somewhere
+}
+
+// NewProblem checks that graph and platform go together: costs for every processor, a processor for every task, and
+// bandwidths where edges carry bytes.
+func NewProblem(g *Graph, p *Platform) (*Problem, error) {
+	n, m := g.Len(), p.Len()
+	if !p.known() && g.Bytes() > 0 {
+		return nil, fmt.Errorf("bandwidth: none is given, want bytes per second between processors, for %d edges carry %.6g bytes",
+			g.edges, g.Bytes())
+	}
+	q := &Problem{Graph: g, Platform: p, n: n, m: m, exec: make([]float64, n*m), fixed: true}
+	longest := 0.0 // no plan that a planner makes takes longer
+	for i := range n {
+		t, row := &g.tasks[i], q.exec[i*m:(i+1)*m]
+		if t.Cost != nil && len(t.Cost) != m {
+			return nil, fmt.Errorf("tasks[%d] (%s): cost: got %d numbers, want one for each of %d processors", i, t.ID, len(t.Cost), m)
+		}
+		able, most := false, 0.0
+		for k := range m {
+			x := 0.0
+			if t.Cost != nil {
+				x = t.Cost[k]
+			} else {
+				x = t.Work / p.procs[k].Speed
+			}
+			if math.IsNaN(x) || t.Types != nil && !slices.Contains(t.Types, p.procs[k].Type) {
+				x = math.Inf(1)
+			}
+			able = able || !math.IsInf(x, 1)
+			q.fixed = q.fixed && !math.IsInf(x, 1)
+			q.instant = q.instant || x == 0
+			row[k] = x
+			if !math.IsInf(x, 1) {
+				most = max(most, x)
+			}
+		}
+		longest += most
+		if !able {
+			return nil, fmt.Errorf("tasks[%d] (%s): %s", i, t.ID, unable(t, p))
+		}
+	}
+	slowest := math.Inf(1)
+	for k := range m {
+		for h := range m {
+			slowest = min(slowest, p.Bandwidth(k, h))
+		}
+		if !p.Linked() && k == 1 {
+			break
+		}
+	}
+	if longest += g.Bytes() / slowest; !(longest < 1e300) {
+		return nil, fmt.Errorf("work, costs and bytes: together they could take %v s, which is more than can be computed with", longest)
+	}
+	return q, nil
+}
+
+// unable says why no processor can run t.
+func unable(t *Task, p *Platform) string {
+	if t.Types == nil {
+		return fmt.Sprintf("none of %d processors can run it, every cost is null; want at least one that can", p.Len())
+	}
+	var have []string
+	for _, c := range p.procs {
+		if !slices.Contains(have, c.Type) {
+			have = append(have, c.Type)
+		}
+	}
+	return fmt.Sprintf("it runs on %s only, and none of the processors is that (%s)", strings.Join(t.Types, ", "), strings.Join(have, ", "))
+}
+
+// Tasks is the number of tasks.
+func (q *Problem) Tasks() int { return q.n }
+
+// Procs is the number of processors.
+func (q *Problem) Procs() int { return q.m }
+
+// Row is the seconds that task i takes on each processor, +Inf where it cannot run. It belongs to the problem.
+func (q *Problem) Row(i int32) []float64 { return q.exec[int(i)*q.m : (int(i)+1)*q.m] }
+
+// Exec is the seconds that task i takes on processor g.
+func (q *Problem) Exec(i, g int32) float64 { return q.exec[int(i)*q.m+int(g)] }
+
+// Anywhere says whether every task can run on every processor.
+func (q *Problem) Anywhere() bool { return q.fixed }
+
+// Instant says whether some task takes no time at all somewhere.
+func (q *Problem) Instant() bool { return q.instant }
+
+// Comm is the seconds that bytes need from processor g to h.
+func (q *Problem) Comm(bytes float64, g, h int32) float64 {
+	switch {
+	case g == h || bytes == 0:
+		return 0
+	case q.Platform.matrix != nil:
+		return bytes / q.Platform.matrix[int(g)*q.m+int(h)]
+	}
+	return bytes / q.Platform.scalar
+}
+
+// Links is the row of the bandwidth matrix of sender g, +Inf for itself, and nil where any two processors have the same
+// bandwidth.
+func (q *Problem) Links(g int32) []float64 {
+	if q.Platform.matrix == nil {
+		return nil
+	}
+	return q.Platform.matrix[int(g)*q.m : (int(g)+1)*q.m]
+}
+
+// MeanExec is the mean time of task i over the processors that can run it.
+func (q *Problem) MeanExec(i int32) float64 {
+	sum, n := 0.0, 0
+	for _, x := range q.Row(i) {
+		if !math.IsInf(x, 1) {
+			sum += x
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
+// UpwardRanks fills u (nil makes it) with the upward rank of every task: its mean time plus the largest of mean cost
+// and rank over its children (Topcuoglu et al. 2002, equation 6).
+func (q *Problem) UpwardRanks(mean RankMean, u []float64) []float64 {
+	if u == nil {
+		u = make([]float64, q.n)
+	}
+	c := q.Platform.MeanCost(mean)
+	for k := q.n - 1; k >= 0; k-- {
+		i := q.Graph.order[k]
+		most := 0.0
+		for _, s := range q.Graph.Succs(i) {
+			most = max(most, c.Of(s.Bytes)+u[s.Task])
+		}
+		u[i] = q.MeanExec(i) + most
+	}
+	return u
+}

@@ -1,0 +1,80 @@
+package dag
+
+import "math"
+
+// Timeline is the free time of one processor: the gaps between its tasks, and everything behind the last. The zero
+// value is not ready for use; Reset makes it so.
+type Timeline struct {
+	gaps []gap // in order of time; the last one never ends
+	keep bool  // gaps of no length too, into which a task that takes no time still fits
+}
+
+type gap struct{ from, to float64 }
+
+// Reset empties the timeline. instant says that some task takes no time at all (Problem.Instant).
+func (t *Timeline) Reset(instant bool) {
+	t.keep = instant
+	t.gaps = append(t.gaps[:0], gap{0, math.Inf(1)})
+}
+
+// End is when the last task ends.
+func (t *Timeline) End() float64 { return t.gaps[len(t.gaps)-1].from }
+
+// Earliest is the first time from ready on when the processor is free for exec seconds. Only gaps that end late enough
+// are looked at, and of those in which the rest is too short just the ones between tasks that do not touch.
+func (t *Timeline) Earliest(ready, exec float64) float64 {
+	at, _ := t.find(ready, exec)
+	return at
+}
+
+// Append is the first time from ready on after all tasks.
+func (t *Timeline) Append(ready float64) float64 { return max(ready, t.End()) }
+
+// find is Earliest and the gap.
+func (t *Timeline) find(ready, exec float64) (at float64, k int) {
+	g := t.gaps
+	low, high := 0, len(g)-1
+	if ready >= g[high].from {
+		return ready, high
+	}
+	for least := ready + exec; low < high; { // the first gap that ends at least at least
+		mid := int(uint(low+high) >> 1)
+		if g[mid].to < least {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	for ; ; low++ {
+		at = max(ready, g[low].from)
+		if at+exec <= g[low].to {
+			return at, low
+		}
+	}
+}
+
+// Take books exec seconds from at on, where Earliest or Append said that they are free.
+func (t *Timeline) Take(ready, exec float64, insert bool) (at float64) {
+	k := len(t.gaps) - 1
+	if insert {
+		at, k = t.find(ready, exec)
+	} else {
+		at = t.Append(ready)
+	}
+	end := at + exec
+	old := t.gaps[k]
+	before, after := at > old.from || t.keep, end < old.to || t.keep
+	switch {
+	case before && after:
+		t.gaps = append(t.gaps, gap{})
+		copy(t.gaps[k+2:], t.gaps[k+1:])
+		t.gaps[k], t.gaps[k+1] = gap{old.from, at}, gap{end, old.to}
+	case before:
+		t.gaps[k].to = at
+	case after:
+		t.gaps[k].from = end
+	default:
+		t.gaps = append(t.gaps[:k], t.gaps[k+1:]...)
+	}
+	return at
+}
