@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/experiments"
+	"clustergym/experiments/study"
+)
+
+func experimentVerb(a *app) *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "experiment",
+		Short: "Reproduce papers: our tables beside their figures",
+		Long: `experiment reproduces the papers that this program was made for, each with one command: it generates the
+workloads, trains what is learnt, runs every baseline on the same workloads and seeds, and compares. What a paper does
+not publish is rebuilt; the README beside each experiment says which part is whose.`,
+		Example: `  gymctl experiment list`,
+	})
+	c.AddCommand(experimentListVerb(a), experimentRunVerb(a))
+	return c
+}
+
+func experimentListVerb(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the experiments",
+		Long:    `list names the experiments, what they reproduce, and how long that takes.`,
+		Example: `  gymctl experiment list --json`,
+		Args:    args(0, 0, "flags only"),
+		RunE: func(*cobra.Command, []string) error {
+			type entry struct {
+				Name    string `json:"name"`
+				Title   string `json:"title"`
+				Source  string `json:"source"`
+				Takes   string `json:"takes"`
+				Command string `json:"command"`
+			}
+			list, rows := []entry{}, [][]string{}
+			for _, s := range experiments.Papers() {
+				list = append(list, entry{s.Name, s.Title, s.Cite, s.Takes, "gymctl experiment run " + s.Name})
+				rows = append(rows, []string{s.Name, s.Title, s.Takes, s.Cite})
+			}
+			if asJSON {
+				return a.json(list)
+			}
+			return a.table(4, []string{"name", "experiment", "takes", "source"}, rows)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+func experimentRunVerb(a *app) *cobra.Command {
+	var (
+		opt    experiments.PaperOptions
+		asJSON bool
+	)
+	c := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Run an experiment, or go on with it",
+		Long: `run trains what an experiment trains, runs every baseline on the same workloads and seeds, and prints our table
+beside the paper's figures. What is finished is kept in the experiment's folder: Ctrl-C ends with exit code 130, and
+the same command goes on. A setting that is changed computes again what depends on it.
+
+The folder holds table.txt, index.html with the figures, results.csv with every figure and its interval, rows.csv
+with every single number, and figures/*.svg.`,
+		Example: `  gymctl experiment run topdrl --quick
+  gymctl experiment run worl-rtgs --out runs/worl --workers 8
+  gymctl experiment run dally --data ../traces --json`,
+		Args: args(1, 1, "one NAME"),
+		RunE: func(c *cobra.Command, names []string) error {
+			if opt.Plan.Workers < 1 {
+				return mistake("--workers: got %d, want 1 or more", opt.Plan.Workers)
+			}
+			if c.Flags().Changed("seeds") && opt.Plan.Seeds < 1 {
+				return mistake("--seeds: got %d, want 1 or more", opt.Plan.Seeds)
+			}
+			for _, f := range []string{"data", "out", "only"} {
+				if c.Flags().Changed(f) && c.Flag(f).Value.String() == "" {
+					return mistake("--%s: got nothing, want %s", f, wantOf(c.Flag(f)))
+				}
+			}
+			opt.Commit, opt.Now = about().Commit, a.now
+			opt.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(a.stderr, format+"\n", args...) }
+			r, err := experiments.RunPaper(c.Context(), names[0], opt)
+			if err != nil {
+				return err
+			}
+			return a.studied(r, asJSON)
+		},
+		ValidArgs: paperNames(),
+	}
+	f := c.Flags()
+	f.BoolVar(&opt.Plan.Quick, "quick", false, "the short form, within two minutes on two cores: shows the direction")
+	f.StringVar(&opt.Dir, "out", "", "`DIR` of the experiment (default runs/NAME, with --quick runs/NAME-quick)")
+	f.StringVar(&opt.Plan.Data, "data", "", "`DIR` of recorded workloads, which are added to those that are generated")
+	f.IntVar(&opt.Plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
+	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in all; changes nothing but speed")
+	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and what they read")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// studied prints what an experiment came to.
+func (a *app) studied(r *study.Report, asJSON bool) error {
+	if asJSON {
+		return a.json(r)
+	}
+	if err := r.WriteTable(a.stdout); err != nil {
+		return err
+	}
+	page := filepath.Join(r.Dir, "index.html")
+	if _, err := os.Stat(page); err == nil {
+		a.notef("the same with figures: %s", page)
+	}
+	return nil
+}
+
+func paperNames() []string {
+	var names []string
+	for _, s := range experiments.Papers() {
+		names = append(names, s.Name)
+	}
+	return names
+}

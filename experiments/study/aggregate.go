@@ -1,0 +1,370 @@
+package study
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"clustergym/experiments/statistic"
+	"clustergym/internal/rng"
+)
+
+// Results are all rows of an experiment and the tables made of them.
+type Results struct {
+	Rows   []Row
+	tables []Table
+	lines  map[string][]Line // by table
+}
+
+// Table is the table called name, nil where there is none.
+func (r *Results) Table(name string) *Table {
+	for i := range r.tables {
+		if r.tables[i].Name == name {
+			return &r.tables[i]
+		}
+	}
+	return nil
+}
+
+// Lines are those of the table called name.
+func (r *Results) Lines(name string) []Line { return r.lines[name] }
+
+// Find is a figure: of the line of a table with these labels, in the column of this title.
+func (r *Results) Find(table string, labels map[string]string, column string) (v Value, c *Column, ok bool) {
+	t := r.Table(table)
+	if t == nil {
+		return v, nil, false
+	}
+	k := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == column })
+	if k < 0 {
+		return v, nil, false
+	}
+	for _, l := range r.lines[table] {
+		if t.label(l.Labels) == t.label(labels) {
+			return l.Cells[k], &t.Columns[k], true
+		}
+	}
+	return v, nil, false
+}
+
+// aggregate makes the tables' lines.
+func aggregate(rows []Row, tables []Table) (*Results, error) {
+	r := &Results{Rows: rows, tables: tables, lines: map[string][]Line{}}
+	for i := range tables {
+		t := &tables[i]
+		if _, twice := r.lines[t.Name]; twice {
+			panic(fmt.Sprintf("study: two tables are called %q", t.Name))
+		}
+		lines, err := t.lines(rows)
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		}
+		r.lines[t.Name] = lines
+	}
+	return r, nil
+}
+
+// group holds the values of one line and metric: by unit, then by run, both in order of appearance.
+type group struct {
+	units []string
+	at    map[string]int
+	runs  [][]string
+	vals  [][]float64
+}
+
+func (g *group) add(unit, run string, v float64) error {
+	i, ok := g.at[unit]
+	if !ok {
+		i = len(g.units)
+		g.at[unit] = i
+		g.units, g.runs, g.vals = append(g.units, unit), append(g.runs, nil), append(g.vals, nil)
+	}
+	if slices.Contains(g.runs[i], run) {
+		return fmt.Errorf("two rows for one unit (%s) and run (%s)", unit, run)
+	}
+	g.runs[i], g.vals[i] = append(g.runs[i], run), append(g.vals[i], v)
+	return nil
+}
+
+// values are by unit, then by run. Where there is one unit only, its runs are the units.
+func (g *group) values() [][]float64 {
+	if g == nil {
+		return nil
+	}
+	if len(g.vals) != 1 {
+		return g.vals
+	}
+	out := make([][]float64, len(g.vals[0]))
+	for i, v := range g.vals[0] {
+		out[i] = []float64{v}
+	}
+	return out
+}
+
+// pair leaves the units that both have, in a's order. Where each has but one, and the runs have the same names, the
+// runs are the units.
+func pair(a, b *group) (x, y [][]float64) {
+	if a == nil || b == nil {
+		return nil, nil
+	}
+	if len(a.units) == 1 && len(b.units) == 1 && a.units[0] == b.units[0] && len(a.runs[0]) > 1 && len(b.runs[0]) > 1 {
+		for i, run := range a.runs[0] {
+			if k := slices.Index(b.runs[0], run); k >= 0 {
+				x, y = append(x, []float64{a.vals[0][i]}), append(y, []float64{b.vals[0][k]})
+			}
+		}
+		return x, y
+	}
+	for i, unit := range a.units {
+		if k, ok := b.at[unit]; ok {
+			x, y = append(x, a.vals[i]), append(y, b.vals[k])
+		}
+	}
+	return x, y
+}
+
+// lines groups and aggregates the rows.
+func (t *Table) lines(rows []Row) ([]Line, error) {
+	from, runs := t.From, t.Runs
+	if from == "" {
+		from = t.Name
+	}
+	if runs == "" {
+		runs = "seed"
+	}
+	wanted := map[string]bool{}
+	for _, c := range t.Columns {
+		wanted[c.Metric] = true
+	}
+	type key struct{ line, metric string }
+	groups := map[key]*group{}
+	var lines []Line
+	seen := map[string]bool{}
+	appeared := make([][]string, len(t.By)) // values of labels
+	for i := range rows {
+		r := &rows[i]
+		if r.Table != from || !wanted[r.Metric] || !has(r.Labels, t.Where) {
+			continue
+		}
+		labels := map[string]string{}
+		for k, b := range t.By {
+			labels[b] = r.Labels[b]
+			if !slices.Contains(appeared[k], labels[b]) {
+				appeared[k] = append(appeared[k], labels[b])
+			}
+		}
+		name := t.label(labels)
+		if !seen[name] {
+			seen[name] = true
+			lines = append(lines, Line{Labels: labels})
+		}
+		var unit []string
+		for _, l := range slices.Sorted(maps.Keys(r.Labels)) {
+			if l != runs && !slices.Contains(t.By, l) {
+				unit = append(unit, l+"="+r.Labels[l])
+			}
+		}
+		k := key{name, r.Metric}
+		if groups[k] == nil {
+			groups[k] = &group{at: map[string]int{}}
+		}
+		if err := groups[k].add(strings.Join(unit, ";"), r.Labels[runs], r.Value); err != nil {
+			return nil, fmt.Errorf("line %s, metric %s: %w", name, r.Metric, err)
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b Line) int {
+		for k, label := range t.By {
+			order := t.Order[label]
+			x := rank(order, a.Labels[label], slices.Index(appeared[k], a.Labels[label]))
+			y := rank(order, b.Labels[label], slices.Index(appeared[k], b.Labels[label]))
+			if x != y {
+				return x - y
+			}
+		}
+		return 0
+	})
+	for i := range lines {
+		for c := range t.Columns {
+			col := &t.Columns[c]
+			own := groups[key{t.label(lines[i].Labels), col.Metric}]
+			var v Value
+			if col.stat().paired() {
+				other := maps.Clone(lines[i].Labels)
+				maps.Copy(other, col.Versus)
+				v = compare(col, own, groups[key{t.label(other), col.Metric}], t.label(other) == t.label(lines[i].Labels))
+			} else {
+				v = describe(col.stat(), own.values())
+			}
+			if col.Paper != nil {
+				v.Paper = col.Paper(lines[i].Labels)
+			}
+			lines[i].Cells = append(lines[i].Cells, v)
+		}
+	}
+	return lines, nil
+}
+
+func has(labels, where map[string]string) bool {
+	for k, v := range where {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+var noValue = Value{Value: math.NaN(), Low: math.NaN(), High: math.NaN()}
+
+// intervalSeed is the seed of all intervals, so that a table is the same whenever it is made.
+const intervalSeed = 1
+
+// describe aggregates the means of units over their runs.
+func describe(stat Stat, vals [][]float64) Value {
+	if len(vals) == 0 {
+		return noValue
+	}
+	v := size(vals)
+	means := unitMeans(vals)
+	v.Value = stat.of(means)
+	if v.Units*v.Runs > 1 && !hasNaN(vals) {
+		scratch := make([]float64, len(vals))
+		ci := resample("describe", vals, nil, func(a, _ []float64) float64 {
+			copy(scratch, a)
+			return stat.of(scratch)
+		})
+		v.Low, v.High = ci[0], ci[1]
+	}
+	return v
+}
+
+// compare compares a with b on common units. A line compared with itself has no figure.
+func compare(col *Column, a, b *group, itself bool) Value {
+	x, y := pair(a, b)
+	if len(x) == 0 || itself {
+		return noValue
+	}
+	stat := func(a, b []float64) float64 {
+		sa, sb, each, better := 0.0, 0.0, 0.0, 0.0
+		for i := range a {
+			sa, sb = sa+a[i], sb+b[i]
+			each += 100 * (a[i] - b[i]) / b[i]
+			switch {
+			case a[i] == b[i]:
+				better += .5
+			case (a[i] > b[i]) == col.Higher:
+				better++
+			}
+		}
+		n := float64(len(a))
+		switch col.Stat {
+		case Percent:
+			return 100 * (sa - sb) / sb
+		case PercentEach:
+			return each / n
+		case Wins:
+			return better / n
+		}
+		return (sa - sb) / n
+	}
+	v := size(x)
+	v.Value = stat(unitMeans(x), unitMeans(y))
+	if (v.Units*v.Runs > 1 || size(y).Runs > 1) && !hasNaN(x) && !hasNaN(y) {
+		ci := resample("compare", x, y, stat)
+		v.Low, v.High = ci[0], ci[1]
+	}
+	return v
+}
+
+func size(vals [][]float64) Value {
+	v := noValue
+	v.Units = len(vals)
+	for _, u := range vals {
+		v.Runs = max(v.Runs, len(u))
+	}
+	return v
+}
+
+func hasNaN(vals [][]float64) bool {
+	for _, u := range vals {
+		if slices.ContainsFunc(u, math.IsNaN) {
+			return true
+		}
+	}
+	return false
+}
+
+func unitMeans(vals [][]float64) []float64 {
+	out := make([]float64, len(vals))
+	for i, u := range vals {
+		out[i] = statistic.Mean(u)
+	}
+	return out
+}
+
+// resample is the interval of stat over draws of units and, crossed with them, of runs: whoever was trained five
+// times is drawn as five trainings, each with all its units.
+func resample(name string, x, y [][]float64, stat func(a, b []float64) float64) [2]float64 {
+	a, b := make([]float64, len(x)), make([]float64, len(y))
+	most := size(x).Runs
+	if y != nil {
+		most = max(most, size(y).Runs)
+	}
+	runs := make([]uint64, most)
+	return statistic.Bootstrap(intervalSeed, name, len(x), func(drawn []statistic.Draw) float64 {
+		for k := range runs {
+			runs[k] = rng.At(drawn[0].Seed, uint64(k))
+		}
+		for i, d := range drawn {
+			a[i] = drawnMean(x[d.Unit], runs)
+			if y != nil {
+				b[i] = drawnMean(y[d.Unit], runs)
+			}
+		}
+		return stat(a, b)
+	})
+}
+
+// drawnMean is the mean over as many draws of runs as there are.
+func drawnMean(vals []float64, runs []uint64) float64 {
+	if len(vals) == 1 {
+		return vals[0]
+	}
+	sum := 0.0
+	for _, k := range runs[:len(vals)] {
+		sum += vals[k%uint64(len(vals))]
+	}
+	return sum / float64(len(vals))
+}
+
+// of is the statistic of values, which it may sort.
+func (s Stat) of(v []float64) float64 {
+	switch s {
+	case Mean:
+		return statistic.Mean(v)
+	case IQM:
+		return statistic.IQM(v)
+	case Median:
+		slices.Sort(v)
+		return statistic.Quantile(v, .5)
+	case Minimum:
+		return slices.Min(v)
+	case Maximum:
+		return slices.Max(v)
+	case Sum:
+		return statistic.Mean(v) * float64(len(v))
+	case GeometricMean:
+		return statistic.GeometricMean(v)
+	case Standard:
+		if len(v) < 2 {
+			return 0
+		}
+		mean, squares := statistic.Mean(v), 0.0
+		for _, x := range v {
+			squares += (x - mean) * (x - mean)
+		}
+		return math.Sqrt(squares / float64(len(v)-1))
+	}
+	panic(fmt.Sprintf("study: statistic %q is unknown", s))
+}

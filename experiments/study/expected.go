@@ -1,0 +1,139 @@
+package study
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Deviation is how the figures of a run differ from those that were written down in expected.csv.
+type Deviation struct {
+	Commit  string      `json:"commit"` // of the program that made them
+	Figures int         `json:"figures"`
+	Equal   int         `json:"equal"`  // to nine digits
+	Inside  int         `json:"inside"` // others, inside the interval that was written down
+	Missing []string    `json:"missing,omitempty"`
+	Others  []Deviating `json:"others,omitempty"` // the rest, the farthest first
+	Skipped string      `json:"skipped,omitempty"`
+}
+
+// Deviating is a figure that is outside of the interval that was written down for it.
+type Deviating struct {
+	Figure   string  `json:"figure"`
+	Value    float64 `json:"value"`
+	Expected float64 `json:"expected"`
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
+}
+
+// nine is the relative difference below which figures are equal.
+const nine = 1e-9
+
+// deviate compares with expected.csv; nil where there is none.
+func (r *Report) deviate() (*Deviation, error) {
+	if len(bytes.TrimSpace(r.Study.Expected)) == 0 {
+		return nil, nil
+	}
+	rows, err := csv.NewReader(bytes.NewReader(r.Study.Expected)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: expected.csv: %w", r.Study.Name, err)
+	}
+	if len(rows) == 0 || !slices.Equal(rows[0], resultsHeader) {
+		return nil, fmt.Errorf("%s: expected.csv: its header is %q, want %q", r.Study.Name, rows[0], resultsHeader)
+	}
+	d := &Deviation{}
+	if r.Plan.Seeds > 0 {
+		d.Skipped = "--seeds was given"
+		return d, nil
+	}
+	now := map[string]Value{}
+	r.each(func(t *Table, l *Line, c *Column, v Value) {
+		now[strings.Join([]string{t.Name, t.label(l.Labels), c.Title}, ", ")] = v
+	})
+	for i, row := range rows[1:] {
+		if row[0] != r.Plan.Mode() {
+			continue
+		}
+		want, err := strconv.ParseFloat(row[6], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: expected.csv:%d: value %q, want a number", r.Study.Name, i+2, row[6])
+		}
+		low, high := number0(row[7], want), number0(row[8], want)
+		figure := strings.Join(row[1:4], ", ")
+		v, ok := now[figure]
+		if !ok {
+			if r.Missing == 0 {
+				d.Missing = append(d.Missing, figure)
+			}
+			continue
+		}
+		d.Figures++
+		d.Commit = row[12]
+		switch {
+		case v.Value == want || math.Abs(v.Value-want) <= nine*math.Max(math.Abs(want), 1e-9):
+			d.Equal++
+		case v.Value >= low && v.Value <= high:
+			d.Inside++
+		default:
+			d.Others = append(d.Others, Deviating{figure, v.Value, want, low, high})
+		}
+	}
+	slices.SortStableFunc(d.Others, func(a, b Deviating) int {
+		x, y := a.far(), b.far()
+		switch {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	return d, nil
+}
+
+// far is how far a figure is off, as a part of what was expected.
+func (d *Deviating) far() float64 {
+	return math.Abs(d.Value-d.Expected) / math.Max(math.Abs(d.Expected), 1e-9)
+}
+
+func number0(s string, or float64) float64 {
+	if v, err := strconv.ParseFloat(s, 64); err == nil {
+		return v
+	}
+	return or
+}
+
+// String says it to people; "" where there is nothing to say.
+func (d *Deviation) String() string {
+	if d == nil {
+		return ""
+	}
+	if d.Skipped != "" {
+		return fmt.Sprintf("Not compared with expected.csv: %s.\n", d.Skipped)
+	}
+	if d.Figures == 0 && len(d.Missing) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	at := ""
+	if d.Commit != "" {
+		at = " of commit " + d.Commit[:min(9, len(d.Commit))]
+	}
+	fmt.Fprintf(&b, "Beside expected.csv%s: of %d figures %d are equal, %d inside the interval written down, %d outside", at, d.Figures, d.Equal, d.Inside, len(d.Others))
+	if len(d.Missing) > 0 {
+		fmt.Fprintf(&b, "; %d are missing, such as %s", len(d.Missing), d.Missing[0])
+	}
+	b.WriteString(".\n")
+	const most = 10
+	for _, o := range d.Others[:min(most, len(d.Others))] {
+		fmt.Fprintf(&b, "  %s: %s, expected %s [%s, %s]\n", o.Figure, Digits(o.Value), Digits(o.Expected), Digits(o.Low), Digits(o.High))
+	}
+	if len(d.Others) > most {
+		fmt.Fprintf(&b, "  and %d more\n", len(d.Others)-most)
+	}
+	return b.String()
+}

@@ -1,0 +1,205 @@
+package study
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"clustergym/experiments/safefile"
+)
+
+// cellFormat is the version of the files of cells.
+const cellFormat = 1
+
+// number is a float that JSON can hold whatever it is.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+		return json.Marshal(strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *number) UnmarshalJSON(b []byte) error {
+	var v float64
+	if len(b) > 0 && b[0] == '"' {
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		v, err := strconv.ParseFloat(s, 64)
+		*n = number(v)
+		return err
+	}
+	err := json.Unmarshal(b, &v)
+	*n = number(v)
+	return err
+}
+
+// keptRow is a Row in a file.
+type keptRow struct {
+	Table  string            `json:"table"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Metric string            `json:"metric"`
+	Value  number            `json:"value"`
+}
+
+// kept is the file of a cell.
+type kept struct {
+	Format int             `json:"format"`
+	Study  string          `json:"study"`
+	Key    string          `json:"key"`
+	Digest string          `json:"input_sha256"` // of the input and of all that it reads
+	Input  json.RawMessage `json:"input"`
+	Files  bool            `json:"files"` // whether it left files
+	Rows   json.RawMessage `json:"rows"`
+	Sum    string          `json:"rows_sha256"`
+	Timing struct {
+		Wall float64 `json:"wall_s"`
+	} `json:"timing"`
+}
+
+// place is where a cell is kept.
+type place struct {
+	study, key    string
+	file, work    string
+	input         json.RawMessage
+	digest, stamp string // stamp is the file in work that says whose it is
+}
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
+
+// places finds the cells' files and digests; the digest of a cell covers those of all cells that it reads.
+func places(study, dir string, cells []Cell) ([]place, error) {
+	out := make([]place, len(cells))
+	digests := map[string]string{}
+	for i, c := range cells {
+		input, err := json.Marshal(c.Input)
+		if err != nil {
+			return nil, fmt.Errorf("cell %s: input: %w", c.Key, err)
+		}
+		after := make([]string, len(c.After))
+		for k, a := range c.After {
+			after[k] = digests[a]
+		}
+		all, err := json.Marshal([]any{cellFormat, study, c.Key, json.RawMessage(input), after})
+		if err != nil {
+			return nil, err
+		}
+		key := filepath.FromSlash(c.Key)
+		work := filepath.Join(dir, "work", key)
+		out[i] = place{
+			study: study, key: c.Key, file: filepath.Join(dir, "cells", key+".json"), work: work,
+			input: input, digest: sum(all), stamp: filepath.Join(work, ".input"),
+		}
+		digests[c.Key] = out[i].digest
+	}
+	return out, nil
+}
+
+// read gives the rows that are kept; ok is false where there are none, or those of another input. A file that is
+// damaged is an error.
+func (p *place) read() (rows []Row, files, ok bool, err error) {
+	b, err := os.ReadFile(p.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, false, nil
+	}
+	if err != nil {
+		return nil, false, false, err
+	}
+	var k kept
+	if err := json.Unmarshal(b, &k); err != nil {
+		return nil, false, false, fmt.Errorf("it is no JSON document: %w", err)
+	}
+	if k.Format != cellFormat || k.Study != p.study || k.Key != p.key || k.Digest != p.digest {
+		return nil, false, false, nil
+	}
+	var list []keptRow
+	if err := json.Unmarshal(k.Rows, &list); err != nil {
+		return nil, false, false, fmt.Errorf("its rows cannot be read: %w", err)
+	}
+	rows = make([]Row, len(list))
+	for i, r := range list {
+		rows[i] = Row{r.Table, r.Labels, r.Metric, float64(r.Value)}
+	}
+	encoded, err := encodeRows(rows)
+	if err != nil {
+		return nil, false, false, err
+	}
+	if sum(encoded) != k.Sum {
+		return nil, false, false, errors.New("its rows are not those that were written")
+	}
+	return rows, k.Files, true, nil
+}
+
+func encodeRows(rows []Row) ([]byte, error) {
+	list := make([]keptRow, len(rows))
+	for i, r := range rows {
+		list[i] = keptRow{r.Table, r.Labels, r.Metric, number(r.Value)}
+	}
+	return json.Marshal(list)
+}
+
+// begin makes the cell's folder. One that was made for another input is emptied; what an interrupted run of the same
+// input left in it stays.
+func (p *place) begin() error {
+	if b, err := os.ReadFile(p.stamp); err != nil || string(b) != p.digest {
+		if err := os.RemoveAll(p.work); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(p.work, 0o755); err != nil {
+		return err
+	}
+	return safefile.Write(p.stamp, []byte(p.digest))
+}
+
+// end keeps the rows. A folder with nothing in it is removed.
+func (p *place) end(rows []Row, wall time.Duration) error {
+	encoded, err := encodeRows(rows)
+	if err != nil {
+		return err
+	}
+	files, err := p.left()
+	if err != nil {
+		return err
+	}
+	if !files {
+		if err := os.RemoveAll(p.work); err != nil {
+			return err
+		}
+	}
+	k := kept{Format: cellFormat, Study: p.study, Key: p.key, Digest: p.digest, Input: p.input, Files: files, Rows: encoded, Sum: sum(encoded)}
+	k.Timing.Wall = wall.Seconds()
+	b, err := json.MarshalIndent(&k, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(p.file), 0o755); err != nil {
+		return err
+	}
+	return safefile.Write(p.file, append(b, '\n'))
+}
+
+// left says whether the cell's folder holds files beside the stamp.
+func (p *place) left() (bool, error) {
+	entries, err := os.ReadDir(p.work)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return len(entries) > 1, err
+}

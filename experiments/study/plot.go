@@ -1,0 +1,357 @@
+package study
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Kind is how a figure draws its points.
+type Kind uint8
+
+// The kinds: points joined by lines, points alone, and one row for each point with its interval.
+const (
+	Lines Kind = iota
+	Dots
+	Bars
+)
+
+// Figure is a drawing of the results.
+type Figure struct {
+	Name, Title string // Name is that of its file
+	X, Y        string // what the axes show; Bars have no Y
+	LogX, LogY  bool
+	Kind        Kind
+	Zero        bool // the axis of values begins at 0, or shows it
+	Series      func(*Results) []Series
+}
+
+// Series are points that belong together.
+type Series struct {
+	Name   string
+	Points []Point
+}
+
+// Point is a place with its interval: along y, of Bars along x. Low and High are NaN where there is none.
+type Point struct {
+	X, Y, Low, High float64
+	Label           string // of Bars
+}
+
+// Bars are a column of a table, a point for each line. Lines that keep says nothing of are left out; nil keeps all.
+func (r *Results) Bars(table, column string, keep func(line map[string]string) bool) []Series {
+	t := r.Table(table)
+	if t == nil {
+		return nil
+	}
+	var s Series
+	for _, l := range r.lines[table] {
+		if keep != nil && !keep(l.Labels) {
+			continue
+		}
+		if v, _, ok := r.Find(table, l.Labels, column); ok && !math.IsNaN(v.Value) {
+			s.Points = append(s.Points, Point{X: v.Value, Low: v.Low, High: v.High, Label: t.label(l.Labels)})
+		}
+	}
+	return []Series{s}
+}
+
+// Curves are a column of a table over a label with numbers, a series for each combination of the others.
+func (r *Results) Curves(table, column, x string) []Series {
+	t := r.Table(table)
+	if t == nil {
+		return nil
+	}
+	var out []Series
+	at := map[string]int{}
+	for _, l := range r.lines[table] {
+		where, err := strconv.ParseFloat(l.Labels[x], 64)
+		v, _, ok := r.Find(table, l.Labels, column)
+		if err != nil || !ok || math.IsNaN(v.Value) {
+			continue
+		}
+		var words []string
+		for _, b := range t.By {
+			if b != x {
+				words = append(words, l.Labels[b])
+			}
+		}
+		name := strings.Join(words, " / ")
+		i, ok := at[name]
+		if !ok {
+			i = len(out)
+			at[name] = i
+			out = append(out, Series{Name: name})
+		}
+		out[i].Points = append(out[i].Points, Point{X: where, Y: v.Value, Low: v.Low, High: v.High})
+	}
+	return out
+}
+
+// palette is Okabe and Ito's, which people see apart whatever their eyes; its yellow is too pale for lines.
+var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555", "#8c510a", "#7b3294", "#1b7837"}
+
+const font = `font-family="system-ui, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"`
+
+// canvas collects the elements of a drawing.
+type canvas struct{ b strings.Builder }
+
+func (c *canvas) line(x1, y1, x2, y2 float64, color string, width float64) {
+	fmt.Fprintf(&c.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%g"/>`+"\n", x1, y1, x2, y2, color, width)
+}
+
+func (c *canvas) text(x, y float64, anchor, color string, size int, s string) {
+	fmt.Fprintf(&c.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`+"\n", x, y, anchor, color, size, html.EscapeString(s))
+}
+
+// mark draws a point in one of six shapes, so that series differ without colour, too.
+func (c *canvas) mark(x, y float64, shape int, color string) {
+	switch shape % 6 {
+	case 0:
+		fmt.Fprintf(&c.b, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>`+"\n", x, y, color)
+	case 1:
+		fmt.Fprintf(&c.b, `<rect x="%.1f" y="%.1f" width="6.4" height="6.4" fill="%s"/>`+"\n", x-3.2, y-3.2, color)
+	case 2:
+		fmt.Fprintf(&c.b, `<path d="M%.1f %.1fl4.2 7.2h-8.4z" fill="%s"/>`+"\n", x, y-4.6, color)
+	case 3:
+		fmt.Fprintf(&c.b, `<path d="M%.1f %.1fl4.4 4.4l-4.4 4.4l-4.4 -4.4z" fill="%s"/>`+"\n", x, y-4.4, color)
+	case 4:
+		fmt.Fprintf(&c.b, `<circle cx="%.1f" cy="%.1f" r="3.2" fill="#ffffff" stroke="%s" stroke-width="1.6"/>`+"\n", x, y, color)
+	default:
+		fmt.Fprintf(&c.b, `<rect x="%.1f" y="%.1f" width="6" height="6" fill="#ffffff" stroke="%s" stroke-width="1.6"/>`+"\n", x-3, y-3, color)
+	}
+}
+
+const (
+	ink  = "#1b1f24"
+	soft = "#5a6472"
+	rule = "#e3e6ea"
+)
+
+// SVG draws the figure; "" where there is nothing to draw.
+func (f *Figure) SVG(r *Results) string {
+	var series []Series
+	for _, s := range f.Series(r) {
+		if len(s.Points) > 0 {
+			series = append(series, s)
+		}
+	}
+	if len(series) == 0 {
+		return ""
+	}
+	if f.Kind == Bars {
+		return f.bars(series)
+	}
+	return f.curves(series)
+}
+
+func open(width, height float64, title string) *canvas {
+	c := new(canvas)
+	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" %s>`+"\n", width, height, width, height, font)
+	fmt.Fprintf(&c.b, "<title>%s</title>\n", html.EscapeString(title))
+	fmt.Fprintf(&c.b, `<rect width="%.0f" height="%.0f" fill="#ffffff"/>`+"\n", width, height)
+	return c
+}
+
+// axis maps values to places.
+type axis struct {
+	low, high  float64 // of values, as logarithms where log
+	from, till float64 // of places
+	log        bool
+	ticks      []float64
+}
+
+func newAxis(values []float64, log, zero bool, from, till float64) axis {
+	a := axis{low: math.Inf(1), high: math.Inf(-1), from: from, till: till, log: log}
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) || log && v <= 0 {
+			continue
+		}
+		a.low, a.high = math.Min(a.low, a.scale(v)), math.Max(a.high, a.scale(v))
+	}
+	if a.low > a.high {
+		a.low, a.high = 0, 1
+	}
+	if zero && !log {
+		a.low, a.high = math.Min(a.low, 0), math.Max(a.high, 0)
+	}
+	if a.high-a.low < 1e-12*math.Max(1, math.Abs(a.high)) {
+		a.low, a.high = a.low-.5, a.high+.5
+	}
+	pad := .04 * (a.high - a.low)
+	if !zero || log || a.low < 0 {
+		a.low -= pad
+	}
+	a.high += pad
+	if log {
+		a.logTicks()
+		return a
+	}
+	a.ticks = roundTicks(a.low, a.high)
+	return a
+}
+
+// logTicks are powers of ten, with 2 and 5 times them where there are few.
+func (a *axis) logTicks() {
+	for _, fine := range []bool{false, true} {
+		a.ticks = a.ticks[:0]
+		for e := math.Floor(a.low); e <= math.Ceil(a.high); e++ {
+			for _, m := range []float64{1, 2, 5} {
+				v := m * math.Pow(10, e)
+				if s := math.Log10(v); s >= a.low && s <= a.high && (m == 1 || fine) {
+					a.ticks = append(a.ticks, v)
+				}
+			}
+		}
+		if len(a.ticks) >= 3 {
+			return
+		}
+	}
+	if len(a.ticks) < 2 { // less than a doubling
+		low, high := math.Pow(10, a.low), math.Pow(10, a.high)
+		a.ticks = roundTicks(low, high)
+	}
+}
+
+// roundTicks are about five round values from low to high.
+func roundTicks(low, high float64) (ticks []float64) {
+	step := niceStep((high - low) / 5)
+	for t := math.Ceil(low/step) * step; t <= high+step*1e-9; t += step {
+		ticks = append(ticks, math.Round(t/step)*step)
+	}
+	return ticks
+}
+
+// niceStep is 1, 2 or 5 times a power of ten, at least x.
+func niceStep(x float64) float64 {
+	p := math.Pow(10, math.Floor(math.Log10(x)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if m*p >= x*(1-1e-9) {
+			return m * p
+		}
+	}
+	return 10 * p
+}
+
+func (a *axis) scale(v float64) float64 {
+	if a.log {
+		return math.Log10(v)
+	}
+	return v
+}
+
+func (a *axis) at(v float64) float64 {
+	return a.from + (a.scale(v)-a.low)/(a.high-a.low)*(a.till-a.from)
+}
+
+// tick shows the value of a tick.
+func tick(v float64) string {
+	if a := math.Abs(v); a >= 1e6 || a > 0 && a < 1e-4 {
+		return strconv.FormatFloat(v, 'e', 0, 64)
+	}
+	return strconv.FormatFloat(math.Round(v*1e9)/1e9, 'f', -1, 64)
+}
+
+// curves draws Lines and Dots.
+func (f *Figure) curves(series []Series) string {
+	const width, height, left, right, top, bottom = 760.0, 430.0, 72.0, 20.0, 40.0, 52.0
+	legend := 0.0
+	if len(series) > 1 {
+		legend = float64((len(series)+2)/3)*18 + 6
+	}
+	var xs, ys []float64
+	for _, s := range series {
+		for _, p := range s.Points {
+			xs, ys = append(xs, p.X), append(ys, p.Y, p.Low, p.High)
+		}
+	}
+	x := newAxis(xs, f.LogX, false, left, width-right)
+	y := newAxis(ys, f.LogY, f.Zero, height-bottom, top)
+	c := open(width, height+legend, f.Title)
+	c.text(left, 22, "start", ink, 15, f.Title)
+	for _, t := range y.ticks {
+		c.line(left, y.at(t), width-right, y.at(t), rule, 1)
+		c.text(left-8, y.at(t)+4, "end", soft, 12, tick(t))
+	}
+	for _, t := range x.ticks {
+		c.line(x.at(t), height-bottom, x.at(t), height-bottom+5, soft, 1)
+		c.text(x.at(t), height-bottom+18, "middle", soft, 12, tick(t))
+	}
+	c.line(left, height-bottom, width-right, height-bottom, soft, 1)
+	c.text((left+width-right)/2, height-12, "middle", ink, 13, f.X)
+	fmt.Fprintf(&c.b, `<text transform="translate(17 %.1f) rotate(-90)" text-anchor="middle" fill="%s" font-size="13">%s</text>`+"\n", (top+height-bottom)/2, ink, html.EscapeString(f.Y))
+	for i, s := range series {
+		color := palette[i%len(palette)]
+		if f.Kind == Lines {
+			var path strings.Builder
+			for k, p := range s.Points {
+				fmt.Fprintf(&path, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[k == 0], x.at(p.X), y.at(p.Y))
+			}
+			fmt.Fprintf(&c.b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.8"/>`+"\n", path.String(), color)
+		}
+		for _, p := range s.Points {
+			if !math.IsNaN(p.Low) && !math.IsNaN(p.High) && !(f.LogY && p.Low <= 0) {
+				c.line(x.at(p.X), y.at(p.Low), x.at(p.X), y.at(p.High), color, 1.2)
+			}
+			c.mark(x.at(p.X), y.at(p.Y), i, color)
+		}
+		if len(series) > 1 {
+			lx, ly := left+float64(i%3)*225, height+4+float64(i/3)*18
+			c.mark(lx, ly, i, color)
+			c.text(lx+10, ly+4, "start", ink, 12, s.Name)
+		}
+	}
+	return c.b.String() + "</svg>\n"
+}
+
+// bars draws a row for each point.
+func (f *Figure) bars(series []Series) string {
+	const width, right, top, bottom, row = 760.0, 24.0, 40.0, 48.0, 22.0
+	var xs []float64
+	n, longest := 0, 0
+	for _, s := range series {
+		for _, p := range s.Points {
+			xs = append(xs, p.X, p.Low, p.High)
+			longest = max(longest, len([]rune(p.Label)))
+			n++
+		}
+	}
+	left := math.Min(360, 24+6.7*float64(longest))
+	height := top + bottom + row*float64(n)
+	legend := 0.0
+	if len(series) > 1 {
+		legend = float64((len(series)+2)/3)*18 + 6
+	}
+	x := newAxis(xs, f.LogX, f.Zero, left, width-right)
+	c := open(width, height+legend, f.Title)
+	c.text(12, 22, "start", ink, 15, f.Title)
+	for _, t := range x.ticks {
+		color := rule
+		if t == 0 {
+			color = soft
+		}
+		c.line(x.at(t), top-4, x.at(t), height-bottom, color, 1)
+		c.text(x.at(t), height-bottom+18, "middle", soft, 12, tick(t))
+	}
+	c.text((left+width-right)/2, height-10, "middle", ink, 13, f.X)
+	y := top + row/2
+	for i, s := range series {
+		color := palette[i%len(palette)]
+		for _, p := range s.Points {
+			c.text(left-10, y+4, "end", ink, 12, p.Label)
+			if !math.IsNaN(p.Low) && !math.IsNaN(p.High) && !(f.LogX && p.Low <= 0) {
+				c.line(x.at(p.Low), y, x.at(p.High), y, color, 2)
+			}
+			c.mark(x.at(p.X), y, i, color)
+			y += row
+		}
+		if len(series) > 1 {
+			lx, ly := left+float64(i%3)*225, height+4+float64(i/3)*18
+			c.mark(lx, ly, i, color)
+			c.text(lx+10, ly+4, "start", ink, 12, s.Name)
+		}
+	}
+	return c.b.String() + "</svg>\n"
+}

@@ -1,0 +1,77 @@
+package study
+
+import (
+	"encoding/xml"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+// wellFormed reads all of an SVG document.
+func wellFormed(t *testing.T, svg string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+	}
+}
+
+func TestFiguresAreWellFormedAndHoldTheirWords(t *testing.T) {
+	nan := math.NaN()
+	points := []Point{{X: 100, Y: 1, Low: .5, High: 2, Label: "a<b"}, {X: 1000, Y: 10, Low: nan, High: nan, Label: "c & d"}, {X: 10_000, Y: 120, Low: 100, High: 130, Label: "e"}}
+	for _, f := range []Figure{
+		{Title: "lines <1>", X: "tasks", Y: "s", Kind: Lines},
+		{Title: "logarithms", X: "tasks", Y: "s", Kind: Lines, LogX: true, LogY: true},
+		{Title: "dots", X: "tasks", Y: "s", Kind: Dots, Zero: true},
+		{Title: "bars & intervals", X: "s", Kind: Bars, Zero: true},
+		{Title: "bars", X: "s", Kind: Bars, LogX: true},
+	} {
+		f.Series = func(*Results) []Series {
+			return []Series{{Name: "one", Points: points}, {Name: "<two>", Points: points[:1]}, {Name: "none"}}
+		}
+		svg := f.SVG(&Results{})
+		wellFormed(t, svg)
+		for _, bad := range []string{"NaN", "Inf", "<two>", "<1>"} {
+			if strings.Contains(svg, bad) {
+				t.Errorf("%s: %q is in the drawing", f.Title, bad)
+			}
+		}
+		if !strings.Contains(svg, "&lt;two&gt;") {
+			t.Errorf("%s: the legend lacks a name", f.Title)
+		}
+	}
+	empty := Figure{Series: func(*Results) []Series { return []Series{{Name: "none"}} }}
+	if svg := empty.SVG(&Results{}); svg != "" {
+		t.Errorf("nothing was drawn as %q", svg)
+	}
+}
+
+func TestTicksAreRoundAndInsideTheAxis(t *testing.T) {
+	for _, c := range []struct {
+		values    []float64
+		log, zero bool
+	}{
+		{[]float64{1, 2, 3}, false, false}, {[]float64{5, 5}, false, false}, {[]float64{-3, 7}, false, true}, {[]float64{1e-7, 3e-7}, false, false},
+		{[]float64{1, 1e6}, true, false}, {[]float64{3, 4}, true, false}, {[]float64{math.NaN()}, false, false}, {nil, true, false}, {[]float64{0, 123456}, false, true},
+	} {
+		a := newAxis(c.values, c.log, c.zero, 0, 100)
+		if len(a.ticks) < 1 || len(a.ticks) > 14 {
+			t.Errorf("%v: ticks %v", c.values, a.ticks)
+		}
+		for _, v := range a.ticks {
+			if at := a.at(v); at < -1e-6 || at > 100+1e-6 {
+				t.Errorf("%v: tick %v stands at %v", c.values, v, at)
+			}
+		}
+		for _, v := range c.values {
+			if at := a.at(v); !math.IsNaN(v) && (at < -1e-6 || at > 100+1e-6) {
+				t.Errorf("%v: value %v stands at %v", c.values, v, at)
+			}
+		}
+	}
+}

@@ -1,0 +1,333 @@
+package study
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clustergym/experiments/safefile"
+	"clustergym/experiments/texttable"
+)
+
+// Report is what an experiment ends with.
+type Report struct {
+	Results *Results
+	Study   *Study
+	Plan    Plan
+	Dir     string
+	Commit  string
+	Cells   int
+	Missing int // cells that are not computed, because others were asked for
+
+	claims    []Claim
+	notes     []string
+	figures   []drawn
+	deviation *Deviation
+}
+
+// drawn is a figure as it is shown.
+type drawn struct{ name, title, svg string }
+
+// report makes the tables and figures and writes them.
+func report(s *Study, opt *Options, rows []Row, cells, missing int) (*Report, error) {
+	res, err := aggregate(rows, s.Tables(opt.Plan))
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Results: res, Study: s, Plan: opt.Plan, Dir: opt.Dir, Commit: opt.Commit, Cells: cells, Missing: missing}
+	if s.Claims != nil {
+		r.claims = s.Claims(opt.Plan)
+	}
+	if s.Notes != nil {
+		r.notes = s.Notes(opt.Plan)
+	}
+	if s.Figures != nil {
+		for _, f := range s.Figures(opt.Plan) {
+			if svg := f.SVG(res); svg != "" {
+				r.figures = append(r.figures, drawn{f.Name, f.Title, svg})
+			}
+		}
+	}
+	if r.deviation, err = r.deviate(); err != nil {
+		return nil, err
+	}
+	return r, r.write()
+}
+
+// write fills the folder.
+func (r *Report) write() error {
+	var text, page bytes.Buffer
+	if err := r.WriteTable(&text); err != nil {
+		return err
+	}
+	if err := r.writePage(&page); err != nil {
+		return err
+	}
+	results, err := r.resultsCSV()
+	if err != nil {
+		return err
+	}
+	rows, err := rowsCSV(r.Results.Rows, false)
+	if err != nil {
+		return err
+	}
+	timing, err := rowsCSV(r.Results.Rows, true)
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{"table.txt": text.Bytes(), "index.html": page.Bytes(), "results.csv": results, "rows.csv": rows, "timing.csv": timing}
+	if err := os.MkdirAll(filepath.Join(r.Dir, "figures"), 0o755); err != nil {
+		return err
+	}
+	for _, f := range r.figures {
+		files[filepath.Join("figures", f.name+".svg")] = []byte(f.svg)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := safefile.Write(filepath.Join(r.Dir, name), files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grid is a table as words: a header and lines.
+func (r *Report) grid(t *Table) (header []string, lines [][]string, left int) {
+	header = slices.Clone(t.By)
+	paper := make([]bool, len(t.Columns))
+	for i, c := range t.Columns {
+		header = append(header, c.Title)
+		for _, l := range r.Results.lines[t.Name] {
+			paper[i] = paper[i] || l.Cells[i].Paper != ""
+		}
+		if paper[i] {
+			header = append(header, "paper")
+		}
+	}
+	for _, l := range r.Results.lines[t.Name] {
+		var words []string
+		for _, b := range t.By {
+			words = append(words, l.Labels[b])
+		}
+		for i := range t.Columns {
+			words = append(words, t.Columns[i].Show(l.Cells[i]))
+			if paper[i] {
+				words = append(words, l.Cells[i].Paper)
+			}
+		}
+		lines = append(lines, words)
+	}
+	return header, lines, len(t.By)
+}
+
+// claimed is the grid of the paper's figures beside ours.
+func (r *Report) claimed() (header []string, lines [][]string) {
+	for _, c := range r.claims {
+		ours := "–"
+		if v, col, ok := r.Results.Find(c.Table, c.Line, c.Column); ok {
+			ours = col.Show(v)
+		}
+		lines = append(lines, []string{c.What, c.Paper, ours})
+	}
+	return []string{"effect", "paper", "here"}, lines
+}
+
+// facts say what was run.
+func (r *Report) facts() [][2]string {
+	facts := [][2]string{{"source", r.Study.Cite}, {"mode", r.Plan.Mode()}}
+	if r.Plan.Data != "" {
+		facts = append(facts, [2]string{"data", r.Plan.Data})
+	}
+	if r.Plan.Seeds > 0 {
+		facts = append(facts, [2]string{"seeds", strconv.Itoa(r.Plan.Seeds)})
+	}
+	if r.Missing > 0 {
+		facts = append(facts, [2]string{"cells", fmt.Sprintf("%d of %d are computed: the tables are not whole", r.Cells-r.Missing, r.Cells)})
+	}
+	return facts
+}
+
+// WriteTable prints everything for people.
+func (r *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", r.Study.Title)
+	for _, f := range r.facts() {
+		fmt.Fprintf(&b, "%-8s %s\n", f[0], f[1])
+	}
+	if len(r.claims) > 0 {
+		b.WriteString("\nThe paper's figures, and ours\n\n")
+		header, lines := r.claimed()
+		if err := texttable.Write(&b, header, lines, 2); err != nil {
+			return err
+		}
+	}
+	for i := range r.Results.tables {
+		t := &r.Results.tables[i]
+		header, lines, left := r.grid(t)
+		if len(lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s\n\n", t.Title)
+		if err := texttable.Write(&b, header, lines, left); err != nil {
+			return err
+		}
+		for _, n := range t.Notes {
+			fmt.Fprintf(&b, "%s\n", n)
+		}
+	}
+	if len(r.notes) > 0 {
+		b.WriteString("\n")
+		for _, n := range r.notes {
+			fmt.Fprintf(&b, "%s\n", n)
+		}
+	}
+	if s := r.deviation.String(); s != "" {
+		fmt.Fprintf(&b, "\n%s", s)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// interval is a bound as CSV has it, nothing where there is none.
+func bound(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return float(v)
+}
+
+// resultsHeader is that of results.csv, and of expected.csv.
+var resultsHeader = []string{"mode", "table", "line", "column", "metric", "stat", "value", "low", "high", "units", "runs", "paper", "commit"}
+
+// resultsCSV is every aggregated figure that does not measure the machine.
+func (r *Report) resultsCSV() ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.Write(resultsHeader) // a buffer takes everything
+	r.each(func(t *Table, l *Line, c *Column, v Value) {
+		_ = w.Write([]string{
+			r.Plan.Mode(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
+			strconv.Itoa(v.Units), strconv.Itoa(v.Runs), v.Paper, r.Commit,
+		})
+	})
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+// each visits every figure that does not measure the machine and has a value.
+func (r *Report) each(fn func(t *Table, l *Line, c *Column, v Value)) {
+	for i := range r.Results.tables {
+		t := &r.Results.tables[i]
+		if slices.ContainsFunc(t.By, isTiming) {
+			continue
+		}
+		for k := range r.Results.lines[t.Name] {
+			l := &r.Results.lines[t.Name][k]
+			for j := range t.Columns {
+				if c := &t.Columns[j]; !isTiming(c.Metric) && !math.IsNaN(l.Cells[j].Value) {
+					fn(t, l, c, l.Cells[j])
+				}
+			}
+		}
+	}
+}
+
+// rowsCSV is all rows, either those that measure the machine or the others.
+func rowsCSV(rows []Row, timing bool) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.Write([]string{"table", "labels", "metric", "value"}) // a buffer takes everything
+	for i := range rows {
+		r := &rows[i]
+		if r.Timing() != timing {
+			continue
+		}
+		var labels []string
+		for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
+			labels = append(labels, k+"="+r.Labels[k])
+		}
+		_ = w.Write([]string{r.Table, strings.Join(labels, ";"), r.Metric, float(r.Value)})
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+// MarshalJSON is the document of the command line.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	type figure struct {
+		Column string     `json:"column"`
+		Metric string     `json:"metric"`
+		Stat   Stat       `json:"stat"`
+		Value  number     `json:"value"`
+		CI95   *[2]number `json:"ci95,omitempty"`
+		Units  int        `json:"units"`
+		Runs   int        `json:"runs"`
+		Paper  string     `json:"paper,omitempty"`
+	}
+	type line struct {
+		Labels  map[string]string `json:"labels"`
+		Figures []figure          `json:"figures"`
+	}
+	type table struct {
+		Name  string `json:"name"`
+		Title string `json:"title"`
+		Lines []line `json:"lines"`
+	}
+	type claim struct {
+		What  string `json:"effect"`
+		Paper string `json:"paper"`
+		Here  string `json:"here"`
+	}
+	type document struct {
+		Name      string     `json:"name"`
+		Title     string     `json:"title"`
+		Cite      string     `json:"source"`
+		Mode      string     `json:"mode"`
+		Data      string     `json:"data,omitempty"`
+		Seeds     int        `json:"seeds,omitempty"`
+		Dir       string     `json:"dir"`
+		Commit    string     `json:"commit"`
+		Cells     int        `json:"cells"`
+		Missing   int        `json:"missing_cells"`
+		Claims    []claim    `json:"claims"`
+		Tables    []table    `json:"tables"`
+		Notes     []string   `json:"notes"`
+		Deviation *Deviation `json:"deviation_from_expected,omitempty"`
+	}
+	d := document{
+		Name: r.Study.Name, Title: r.Study.Title, Cite: r.Study.Cite, Mode: r.Plan.Mode(), Data: r.Plan.Data, Seeds: r.Plan.Seeds, Dir: r.Dir,
+		Commit: r.Commit, Cells: r.Cells, Missing: r.Missing, Claims: []claim{}, Tables: []table{}, Notes: append([]string{}, r.notes...), Deviation: r.deviation,
+	}
+	_, claims := r.claimed()
+	for _, c := range claims {
+		d.Claims = append(d.Claims, claim{c[0], c[1], c[2]})
+	}
+	for i := range r.Results.tables {
+		t := &r.Results.tables[i]
+		out := table{Name: t.Name, Title: t.Title, Lines: []line{}}
+		for _, l := range r.Results.lines[t.Name] {
+			ln := line{Labels: l.Labels}
+			for j := range t.Columns {
+				v, c := l.Cells[j], &t.Columns[j]
+				f := figure{Column: c.Title, Metric: c.Metric, Stat: c.stat(), Value: number(v.Value), Units: v.Units, Runs: v.Runs, Paper: v.Paper}
+				if v.Interval() {
+					f.CI95 = &[2]number{number(v.Low), number(v.High)}
+				}
+				ln.Figures = append(ln.Figures, f)
+			}
+			out.Lines = append(out.Lines, ln)
+		}
+		d.Tables = append(d.Tables, out)
+	}
+	return json.Marshal(&d)
+}
