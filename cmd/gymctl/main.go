@@ -45,7 +45,7 @@ const (
 
 // verbs are the subcommands of gymctl, each in its file.
 var verbs = []func(*app) *cobra.Command{
-	trainVerb, sweepVerb, evalVerb, experimentVerb, simVerb, serveVerb, benchVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
+	trainVerb, sweepVerb, evalVerb, experimentVerb, simVerb, planVerb, serveVerb, benchVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
 }
 
 // app is what every verb works with.

@@ -18,6 +18,9 @@ type Problem struct {
 	instant bool      // some task takes no time somewhere
 }
 
+// maxPairs bounds tasks times processors: a run time is kept for each pair.
+const maxPairs = 1 << 28
+
 // NewProblem checks that graph and platform go together: costs for every processor, a processor for every task, and
 // bandwidths where edges carry bytes.
 func NewProblem(g *Graph, p *Platform) (*Problem, error) {
@@ -25,6 +28,9 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	if !p.known() && g.Bytes() > 0 {
 		return nil, fmt.Errorf("bandwidth: none is given, want bytes per second between processors, for %d edges carry %.6g bytes",
 			g.edges, g.Bytes())
+	}
+	if float64(n)*float64(m) > maxPairs {
+		return nil, fmt.Errorf("%d tasks on %d processors: want at most %d pairs of both", n, m, int(maxPairs))
 	}
 	q := &Problem{Graph: g, Platform: p, n: n, m: m, exec: make([]float64, n*m), fixed: true}
 	longest := 0.0 // no plan that a planner makes takes longer
