@@ -42,7 +42,7 @@ func TestSynthMistakes(t *testing.T) {
 	write(t, "jobs.csv", "old\n")
 	for _, c := range []struct{ args, want string }{
 		{"-c none.yaml", "gymctl: none.yaml: there is no such file\n"},
-		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of hpc, lublin, philly\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
+		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of hpc, lublin, philly, proximity\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
 			"gymctl: bad.yaml:3: rats: unknown key; did you mean rate?\n"},
 		{"--set rats=2", "gymctl: --set \"rats=2\": rats: unknown key; did you mean rate?\n"},
 		{"--set rate", "gymctl: --set \"rate\": got \"rate\", want KEY.PATH=VALUE\n"},

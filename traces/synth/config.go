@@ -47,7 +47,7 @@ func (c Config) Validate() error {
 
 // Profiles are the names that Config.Profile takes, sorted.
 func Profiles() []string {
-	names := []string{"hpc", "lublin"}
+	names := []string{"hpc", "lublin", "proximity"}
 	for n := range profiles { // sorted below
 		names = append(names, n)
 	}

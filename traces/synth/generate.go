@@ -43,6 +43,9 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 		}
 		return traces.ReadAll(h)
 	}
+	if cfg.Profile == "proximity" {
+		return proximity(cfg, seed), nil
+	}
 	p := profiles[cfg.Profile]
 	g := &generator{cfg: cfg, p: p, seed: seed, raw: make([]rawJob, 0, cfg.Jobs)}
 	g.deal()
