@@ -112,12 +112,12 @@ func (m *machine) endBlock(i int32) {
 	m.catchUp(i, m.now, false)
 	m.block(j)
 	m.rate(i)
-	if j.swap {
-		m.swap(i)
-		return
-	}
 	if j.rem == 0 {
 		m.finish(i)
+		return
+	}
+	if j.swap {
+		m.swap(i)
 		return
 	}
 	kept := 0
@@ -158,24 +158,26 @@ func (m *machine) endBlock(i int32) {
 }
 
 // lookAhead gives back what of nxt would expire before the end of another block, as that program reckons: with the
-// time of one divided by the number of GPUs once more.
+// time of one divided by the number of GPUs once more. It reckons anew for those that are left.
 func (m *machine) lookAhead(i int32) (freed bool) {
 	j := &m.jobs[i]
-	if len(j.nxt) == 0 {
-		return false
-	}
-	end := m.now + j.comped/m.factorOf(i, j.nxt)/float64(len(j.nxt))
-	kept := 0
-	for _, g := range j.nxt {
-		if end > m.cl.expire[g] {
-			m.cl.give(g)
-			freed = true
-		} else {
-			j.nxt[kept] = g
-			kept++
+	for len(j.nxt) > 0 {
+		end := m.now + j.comped/m.factorOf(i, j.nxt)/float64(len(j.nxt))
+		kept := 0
+		for _, g := range j.nxt {
+			if end > m.cl.expire[g] {
+				m.cl.give(g)
+			} else {
+				j.nxt[kept] = g
+				kept++
+			}
 		}
+		if kept == len(j.nxt) {
+			return freed
+		}
+		freed = true
+		j.nxt = j.nxt[:kept]
 	}
-	j.nxt = j.nxt[:kept]
 	return freed
 }
 
@@ -186,3 +188,4 @@ func (m *machine) goOn(i int32) {
 	}
 	m.startBlock(i)
 }
+
