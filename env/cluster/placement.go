@@ -32,6 +32,8 @@ var placements = []struct {
 	{"best-fit", func() Placement { return new(bestFit) }},
 	{"worst-fit", func() Placement { return new(worstFit) }},
 	{"pack", func() Placement { return new(pack) }},
+	{"first-available", func() Placement { return firstAvailable{} }},
+	{"load-balance", func() Placement { return new(loadBalance) }},
 	{"closest-a", func() Placement { return &closest{variant: 'a'} }},
 	{"closest-b", func() Placement { return &closest{variant: 'b'} }},
 	{"closest-c", func() Placement { return &closest{variant: 'c'} }},
