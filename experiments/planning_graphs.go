@@ -41,7 +41,7 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 	if err := existing("graph", path); err != nil {
 		return nil, err
 	}
-	f, err := traces.OpenFile(path)
+	f, err := traces.OpenFile(path) // it also unpacks
 	if err != nil {
 		return nil, &InputError{err}
 	}

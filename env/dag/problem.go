@@ -26,8 +26,8 @@ const maxPairs = 1 << 28
 func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	n, m := g.Len(), p.Len()
 	if !p.known() && g.Bytes() > 0 {
-		return nil, fmt.Errorf("bandwidth: none is given, want bytes per second between processors, for %d edges carry %.6g bytes",
-			g.edges, g.Bytes())
+		return nil, fmt.Errorf("bandwidth: none is given, want bytes per second between processors, for edges carry %.6g bytes",
+			g.Bytes())
 	}
 	if float64(n)*float64(m) > maxPairs {
 		return nil, fmt.Errorf("%d tasks on %d processors: want at most %d pairs of both", n, m, int(maxPairs))
@@ -85,11 +85,15 @@ func unable(t *Task, p *Platform) string {
 	}
 	var have []string
 	for _, c := range p.procs {
-		if !slices.Contains(have, c.Type) {
-			have = append(have, c.Type)
+		kind := c.Type
+		if kind == "" {
+			kind = "no type"
+		}
+		if !slices.Contains(have, kind) {
+			have = append(have, kind)
 		}
 	}
-	return fmt.Sprintf("it runs on %s only, and none of the processors is that (%s)", strings.Join(t.Types, ", "), strings.Join(have, ", "))
+	return fmt.Sprintf("it runs on %s only, and there are only processors of %s", strings.Join(t.Types, ", "), strings.Join(have, ", "))
 }
 
 // Tasks is the number of tasks.

@@ -63,21 +63,33 @@ func whole(b []byte) bool {
 	return len(b) > 0
 }
 
-// number is a number or null, which is NaN.
-type number float64
+// number is a number, or null, which is NaN. What is neither is kept, for the reader to say where it stands.
+type number struct {
+	v   float64
+	bad string
+}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (x *number) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
-		*x = number(math.NaN())
+		x.v = math.NaN()
 		return nil
 	}
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || math.IsInf(v, 0) {
-		return fmt.Errorf("got %.40s, want a number", b)
+		x.bad = fmt.Sprintf("%.40s", b)
+		return nil
 	}
-	*x = number(v)
+	x.v = v
 	return nil
+}
+
+// at is the number, or what is wrong with it at key.
+func (x *number) at(format string, args ...any) (float64, error) {
+	if x.bad != "" {
+		return 0, fmt.Errorf("%s: got %s, want a number", fmt.Sprintf(format, args...), x.bad)
+	}
+	return x.v, nil
 }
 
 // edge is [from, to, bytes].
@@ -126,7 +138,7 @@ func (e *edge) UnmarshalJSON(b []byte) error {
 			return fmt.Errorf("edge %.60s: %w", b, err)
 		}
 	}
-	if err := e.bytes.UnmarshalJSON(parts[2]); err != nil || math.IsNaN(float64(e.bytes)) {
+	if err := e.bytes.UnmarshalJSON(parts[2]); err != nil || e.bytes.bad != "" || math.IsNaN(e.bytes.v) {
 		return fmt.Errorf("edge %.60s: bytes: got %.40s, want a number, 0 or more", b, parts[2])
 	}
 	return nil
@@ -265,7 +277,11 @@ func unmarshal(raw []byte, doc *document) error {
 		if where == "" {
 			return fmt.Errorf("got a JSON %s, want an object", wrong.Value)
 		}
-		return fmt.Errorf("%s: got a %s, want %s", where, wrong.Value, kinds[where[strings.LastIndexByte(where, '.')+1:]])
+		article := "a"
+		if wrong.Value[0] == 'o' || wrong.Value[0] == 'a' { // object, array
+			article = "an"
+		}
+		return fmt.Errorf("%s: got %s %s, want %s", where, article, wrong.Value, kinds[where[strings.LastIndexByte(where, '.')+1:]])
 	}
 	return err
 }
@@ -303,12 +319,20 @@ func decode(raw []byte) (*Instance, error) {
 		tasks[k] = dag.Task{ID: string(*t.ID), Work: math.NaN(), Types: t.Types}
 		index[*t.ID] = int32(k)
 		if t.Work != nil {
-			tasks[k].Work = float64(*t.Work)
+			w, err := t.Work.at("tasks[%d] (%s): work", k, *t.ID)
+			if err != nil {
+				return nil, err
+			}
+			tasks[k].Work = w
 		}
 		if t.Cost != nil {
 			tasks[k].Cost = make([]float64, len(*t.Cost))
-			for g, c := range *t.Cost {
-				tasks[k].Cost[g] = float64(c)
+			for g := range *t.Cost {
+				c, err := (*t.Cost)[g].at("tasks[%d] (%s): cost[%d]", k, *t.ID, g)
+				if err != nil {
+					return nil, err
+				}
+				tasks[k].Cost[g] = c
 			}
 		}
 	}
@@ -322,7 +346,7 @@ func decode(raw []byte) (*Instance, error) {
 		if !ok {
 			return nil, fmt.Errorf("edges[%d]: to: got %q, which is no task's id", k, string(e.to))
 		}
-		edges[k] = dag.Edge{From: from, To: to, Bytes: float64(e.bytes)}
+		edges[k] = dag.Edge{From: from, To: to, Bytes: e.bytes.v}
 	}
 	var err error
 	if in.Graph, err = dag.NewGraph(name, tasks, edges); err != nil {
@@ -348,7 +372,11 @@ func platform(doc *document) (*dag.Platform, error) {
 		}
 		procs[g] = dag.Processor{ID: string(*p.ID), Speed: 1, Type: p.Type}
 		if p.Speed != nil {
-			procs[g].Speed = float64(*p.Speed)
+			v, err := p.Speed.at("processors[%d] (%s): speed", g, *p.ID)
+			if err != nil {
+				return nil, err
+			}
+			procs[g].Speed = v
 		}
 	}
 	raw := bytes.TrimSpace(doc.Bandwidth)
@@ -357,13 +385,13 @@ func platform(doc *document) (*dag.Platform, error) {
 		return dag.NewPlatform(procs, 0)
 	case raw[0] != '[':
 		var b number
-		if err := json.Unmarshal(raw, &b); err != nil {
+		if err := json.Unmarshal(raw, &b); err != nil || b.bad != "" {
 			return nil, fmt.Errorf("bandwidth: got %.40s, want a number or a matrix", raw)
 		}
-		if len(procs) > 1 && !(b > 0) {
-			return nil, fmt.Errorf("bandwidth: got %v, want a number of bytes per second above 0", float64(b))
+		if len(procs) > 1 && !(b.v > 0) {
+			return nil, fmt.Errorf("bandwidth: got %v, want a number of bytes per second above 0", b.v)
 		}
-		return dag.NewPlatform(procs, float64(b))
+		return dag.NewPlatform(procs, b.v)
 	}
 	var rows [][]number
 	if err := json.Unmarshal(raw, &rows); err != nil {
@@ -371,8 +399,12 @@ func platform(doc *document) (*dag.Platform, error) {
 	}
 	matrix := make([][]float64, len(rows))
 	for g, row := range rows {
-		for _, b := range row {
-			matrix[g] = append(matrix[g], float64(b))
+		for h := range row {
+			b, err := row[h].at("bandwidth[%d][%d]", g, h)
+			if err != nil && g != h {
+				return nil, err
+			}
+			matrix[g] = append(matrix[g], b)
 		}
 	}
 	return dag.NewLinkedPlatform(procs, matrix)
