@@ -188,4 +188,3 @@ func (m *machine) goOn(i int32) {
 	}
 	m.startBlock(i)
 }
-

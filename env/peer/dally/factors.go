@@ -109,15 +109,17 @@ func (r Rings) Factor(j *Job, s Shape) (float64, error) {
 	return c / (c + t), nil
 }
 
-// models are compute seconds and bytes of an iteration, by name.
+// models are compute microseconds and bytes of an iteration, by name.
 var models = map[string][2]float64{
-	"ResNet50":    {11823.0e-6, 102011648},
-	"ResNet18":    {180.2e-6, 46715648},
-	"AlexNet":     {1207.2e-6, 244361984},
-	"MobileNetV3": {63.2e-6, 9870144},
-	"VGG":         {3837.1e-6, 531405568},
-	"BERT":        {1711.4e-6, 562044928},
+	"ResNet50":    {11823.0, 102011648},
+	"ResNet18":    {180.2, 46715648},
+	"AlexNet":     {1207.2, 244361984},
+	"MobileNetV3": {63.2, 9870144},
+	"VGG":         {3837.1, 531405568},
+	"BERT":        {1711.4, 562044928},
 }
+
+const micro = 1e-6
 
 // Models are the names of those that need no Compute and Bytes.
 func Models() []string {
@@ -130,7 +132,7 @@ func (j *Job) model() (compute, bytes float64, err error) {
 		return j.Compute, j.Bytes, nil
 	}
 	if m, ok := models[j.Model]; ok {
-		return m[0], m[1], nil
+		return m[0] * micro, m[1], nil
 	}
 	return 0, 0, fmt.Errorf("nothing is known of how model %q computes and communicates, want one of %s, or a table of factors",
 		j.Model, strings.Join(Models(), ", "))

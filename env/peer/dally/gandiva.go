@@ -12,6 +12,7 @@ type gandiva struct {
 	affinity map[int32]int32
 	taken    map[int32]bool // machine numbers that are in somebody's affinity
 	put      []bool         // by machine: is in the map
+	hash     []uint32       // by machine
 }
 
 // before orders candidates: started last first, those never started last; then by what they have been given.
@@ -34,6 +35,9 @@ func (m *machine) gandivaPass() {
 	if v.affinity == nil {
 		v.affinity, v.taken = map[int32]int32{}, map[int32]bool{}
 		v.put = make([]bool, m.cl.machines)
+		for k := range m.cl.machines {
+			v.hash = append(v.hash, machineHash(k, m.cl.perRack))
+		}
 	}
 	m.rankAll()
 	v.free = m.find.anywhere(v.free[:0], m.cl.count)
@@ -45,7 +49,9 @@ func (m *machine) gandivaPass() {
 		if !j.waiting && j.level <= 3 || int(j.n) > len(v.free) {
 			continue
 		}
-		m.mapFree()
+		if j.n <= perMachine { // nobody else looks at it
+			m.mapFree()
+		}
 		v.random.shuffle(v.free)
 		gpus := m.gandivaPlace(i)
 		if len(gpus) == 0 {
@@ -99,7 +105,7 @@ func (m *machine) mapFree() {
 	for _, g := range v.free {
 		if k := g / perMachine; !v.put[k] {
 			v.put[k] = true
-			m.find.hash.put(k, machineHash(int(k), m.cl.perRack))
+			m.find.hash.put(k, v.hash[k])
 		}
 	}
 	v.keys = m.find.hash.keys(v.keys[:0])
@@ -112,11 +118,10 @@ func (m *machine) mapFree() {
 func (m *machine) gandivaPlace(i int32) []int32 {
 	v, j := &m.gandiva, &m.jobs[i]
 	n := int(j.n)
-	last := v.keys[len(v.keys)-1] // the program tests a variable of a loop after the loop
 	switch {
 	case !j.waiting && n > perMachine*m.cl.perRack:
 		return nil
-	case n > perMachine && j.waiting:
+	case n > perMachine && j.waiting: // wherever
 		return m.among(n, 0, m.cl.machines)
 	case n > perMachine:
 		if j.level < 5 {
@@ -128,7 +133,7 @@ func (m *machine) gandivaPlace(i int32) []int32 {
 			}
 		}
 		return nil
-	case m.cl.inMachine(last) < n:
+	case m.cl.inMachine(v.keys[len(v.keys)-1]) < n: // the program tests a variable of a loop after the loop
 		return nil
 	}
 	best := int32(-1)
