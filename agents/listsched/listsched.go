@@ -261,40 +261,7 @@ func (p *Planner) end() *dag.Plan {
 }
 
 // arrivals fills p.ready with the time from which on task i has its inputs, by processor.
-func (p *Planner) arrivals(i int32) {
-	ready := p.ready
-	clear(ready)
-	for _, e := range p.q.Graph.Preds(i) {
-		h, f := p.plan.Proc[e.Task], p.plan.Finish[e.Task]
-		links := p.q.Links(h)
-		switch {
-		case e.Bytes == 0:
-			for k, r := range ready {
-				if f > r {
-					ready[k] = f
-				}
-			}
-		case links != nil:
-			for k, b := range links { // infinite for h itself
-				if t := f + e.Bytes/b; t > ready[k] {
-					ready[k] = t
-				}
-			}
-		default:
-			if p.m > 1 {
-				far, own := f+e.Bytes/p.q.Platform.Bandwidth(0, 1), ready[h]
-				for k, r := range ready {
-					if far > r {
-						ready[k] = far
-					}
-				}
-				ready[h] = max(own, f)
-			} else {
-				ready[h] = max(ready[h], f)
-			}
-		}
-	}
-}
+func (p *Planner) arrivals(i int32) { p.q.Arrivals(p.ready, i, p.plan.Proc, p.plan.Finish) }
 
 // earliest is the processor on which task i ends first or, where later is given, on which its end and what comes later
 // there are least.

@@ -125,6 +125,38 @@ func (q *Problem) Comm(bytes float64, g, h int32) float64 {
 	return bytes / q.Platform.scalar
 }
 
+// Arrivals fills ready with the time at which task i has its inputs, by processor, where its parents run on proc and end
+// at finish.
+func (q *Problem) Arrivals(ready []float64, i int32, proc []int32, finish []float64) {
+	clear(ready)
+	for _, e := range q.Graph.Preds(i) {
+		h, f := proc[e.Task], finish[e.Task]
+		links := q.Links(h)
+		switch {
+		case e.Bytes == 0 || q.m == 1:
+			for k, r := range ready {
+				if f > r {
+					ready[k] = f
+				}
+			}
+		case links != nil:
+			for k, b := range links { // infinite for h itself
+				if t := f + e.Bytes/b; t > ready[k] {
+					ready[k] = t
+				}
+			}
+		default:
+			far, own := f+e.Bytes/q.Platform.scalar, ready[h]
+			for k, r := range ready {
+				if far > r {
+					ready[k] = far
+				}
+			}
+			ready[h] = max(own, f)
+		}
+	}
+}
+
 // Links is the row of the bandwidth matrix of sender g, +Inf for itself, and nil where any two processors have the same
 // bandwidth.
 func (q *Problem) Links(g int32) []float64 {

@@ -74,7 +74,7 @@ var arrows = map[string][]string{
 	"env/dag":         {},
 	"env/dag/dagjson": {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
 	"env/dag/alibaba": {"env/dag", "traces"},
-	"env/dagplace":    {"env", "env/dag"},
+	"env/dagplace":    {"env", "env/dag", "env/dag/synth"},
 	"env/control":     {"env"},
 	"env/peer/...":    {"traces", "env/metrics"},
 	"env/vec":         {"env"},
@@ -95,7 +95,7 @@ var arrows = map[string][]string{
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
 	"agents/mbmpo":      {"agents", "env/workerplace", "nets/...", "agents/maml", "agents/perfmodel"},
 	"agents/listsched":  {"agents", "env/dag"},
-	"agents/woa":        {"agents", "env/dag"},
+	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // plans are built, and hopes drawn, as in that environment
 	"agents/train":      {"agents", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},

@@ -75,12 +75,10 @@ func (x *number) UnmarshalJSON(b []byte) error {
 		x.v = math.NaN()
 		return nil
 	}
-	v, err := strconv.ParseFloat(string(b), 64)
-	if err != nil || math.IsInf(v, 0) {
+	var err error
+	if x.v, err = strconv.ParseFloat(string(b), 64); err != nil { // out of range, or no number
 		x.bad = fmt.Sprintf("%.40s", b)
-		return nil
 	}
-	x.v = v
 	return nil
 }
 
