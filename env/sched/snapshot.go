@@ -16,40 +16,44 @@ import (
 // The last byte of the magic is the version: 2 names the part of the workload, which 1 left to the environment.
 const snapshotMagic = "CGS2"
 
-// AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
-	if e.closed {
-		return dst, env.ErrClosed
-	}
-	if !e.begun {
-		return dst, env.ErrResetNeeded
-	}
-	dst = append(dst, snapshotMagic...)
-	dst = binary.LittleEndian.AppendUint64(dst, e.ep.Seed)
-	dst = binary.AppendVarint(dst, int64(e.ep.Window))
-	dst = append(dst, byte(slices.Index(splits[:], e.ep.Split)))
-	dst = binary.AppendUvarint(dst, uint64(e.steps))
-	for _, a := range e.actions {
-		dst = binary.AppendUvarint(dst, uint64(a))
-	}
-	return dst, nil
+// Record is an episode and the actions taken in it: all that a snapshot needs of an environment whose episodes follow
+// from these alone. Episode.Split is one of the three parts.
+type Record struct {
+	Episode env.Episode
+	Actions []int32 // by step, all factors of one behind each other
 }
 
-// RestoreSnapshot implements env.Snapshotter.
-func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+// Append writes the record; factors is the number of discrete parts of an action.
+func (r *Record) Append(dst []byte, factors int) []byte {
+	dst = append(dst, snapshotMagic...)
+	dst = binary.LittleEndian.AppendUint64(dst, r.Episode.Seed)
+	dst = binary.AppendVarint(dst, int64(r.Episode.Window))
+	dst = append(dst, byte(slices.Index(splits[:], r.Episode.Split)))
+	dst = binary.AppendUvarint(dst, uint64(len(r.Actions)/factors))
+	for _, a := range r.Actions {
+		dst = binary.AppendUvarint(dst, uint64(a))
 	}
-	ep, actions, err := e.parseSnapshot(src)
+	return dst
+}
+
+// Restore brings e to where the snapshot src says, and ts with it, by playing the episode again; own is where e stands
+// now, nil for nowhere, and whereto it returns when src cannot be played. The caller's own record is written by Reset
+// and Step of e.
+func Restore(e env.Env, src []byte, own *Record, ts *env.TimeStep) error {
+	spec := e.Spec()
+	to, err := parseRecord(src, len(spec.Action.Sizes))
 	if err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
-	own, ownActions, begun := e.ep, append([]int32(nil), e.actions...), e.begun
-	out := env.NewTimeStep(e.spec)
-	if err := e.replay(ep, actions, out); err != nil {
+	var back Record
+	if own != nil {
+		back = Record{own.Episode, slices.Clone(own.Actions)}
+	}
+	out := env.NewTimeStep(spec)
+	if err := to.play(e, out); err != nil {
 		// What was here before can be played again.
-		if begun {
-			if err := e.replay(own, ownActions, env.NewTimeStep(e.spec)); err != nil {
+		if own != nil {
+			if err := back.play(e, env.NewTimeStep(spec)); err != nil {
 				return err
 			}
 		}
@@ -62,59 +66,86 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	return nil
 }
 
-func (e *Env) parseSnapshot(src []byte) (ep env.Episode, actions []int32, err error) {
+// play plays the record from its beginning.
+func (r *Record) play(e env.Env, ts *env.TimeStep) error {
+	ctx := context.Background()
+	if err := e.Reset(ctx, r.Episode, ts); err != nil {
+		return err
+	}
+	n := len(e.Spec().Action.Sizes)
+	for i := 0; i < len(r.Actions); i += n {
+		if err := e.Step(ctx, env.Action{Disc: r.Actions[i : i+n]}, ts); err != nil {
+			return fmt.Errorf("step %d: %w", i/n, err)
+		}
+	}
+	return nil
+}
+
+func parseRecord(src []byte, parts int) (r Record, err error) {
+	var ep env.Episode
+	var actions []int32
 	short := fmt.Errorf("%d bytes are too few or of another kind", len(src))
 	if old := "CGS1"; len(src) >= len(old) && string(src[:len(old)]) == old {
-		return ep, nil, fmt.Errorf("it is of format %s, which does not name its part of the workload; want %s", old, snapshotMagic)
+		return r, fmt.Errorf("it is of format %s, which does not name its part of the workload; want %s", old, snapshotMagic)
 	}
 	if len(src) < len(snapshotMagic)+8 || string(src[:len(snapshotMagic)]) != snapshotMagic {
-		return ep, nil, short
+		return r, short
 	}
 	src = src[len(snapshotMagic):]
 	ep.Seed, src = binary.LittleEndian.Uint64(src), src[8:]
 	window, n := binary.Varint(src)
 	if n <= 0 {
-		return ep, nil, short
+		return r, short
 	}
 	if ep.Window, src = int(window), src[n:]; len(src) == 0 {
-		return ep, nil, short
+		return r, short
 	}
 	if int(src[0]) >= len(splits) {
-		return ep, nil, fmt.Errorf("part %d of the workload, want 0 to %d", src[0], len(splits)-1)
+		return r, fmt.Errorf("part %d of the workload, want 0 to %d", src[0], len(splits)-1)
 	}
 	ep.Split, src = splits[src[0]], src[1:]
 	steps, n := binary.Uvarint(src)
-	factors := uint64(len(e.spec.Action.Sizes))
+	factors := uint64(parts)
 	// Each action takes a byte at least, so a length that lies cannot make us allocate.
 	if n <= 0 || steps > uint64(len(src)) || steps*factors > uint64(len(src)) {
-		return ep, nil, short
+		return r, short
 	}
 	src = src[n:]
 	actions = make([]int32, 0, steps*factors)
 	for range steps * factors {
 		a, n := binary.Uvarint(src)
 		if n <= 0 || a > 1<<30 {
-			return ep, nil, short
+			return r, short
 		}
 		actions, src = append(actions, int32(a)), src[n:]
 	}
 	if len(src) != 0 {
-		return ep, nil, fmt.Errorf("%d bytes too many", len(src))
+		return r, fmt.Errorf("%d bytes too many", len(src))
 	}
-	return ep, actions, nil
+	return Record{ep, actions}, nil
 }
 
-// replay plays actions from the beginning of ep.
-func (e *Env) replay(ep env.Episode, actions []int32, ts *env.TimeStep) error {
-	ctx := context.Background()
-	if err := e.Reset(ctx, ep, ts); err != nil {
-		return err
+// AppendSnapshot implements env.Snapshotter.
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
+	if e.closed {
+		return dst, env.ErrClosed
 	}
-	n := len(e.spec.Action.Sizes)
-	for i := 0; i < len(actions); i += n {
-		if err := e.Step(ctx, env.Action{Disc: actions[i : i+n]}, ts); err != nil {
-			return fmt.Errorf("step %d: %w", i/n, err)
-		}
+	if !e.begun {
+		return dst, env.ErrResetNeeded
 	}
-	return nil
+	return e.record().Append(dst, len(e.spec.Action.Sizes)), nil
+}
+
+func (e *Env) record() *Record { return &Record{e.ep, e.actions} }
+
+// RestoreSnapshot implements env.Snapshotter.
+func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	var own *Record
+	if e.begun {
+		own = e.record()
+	}
+	return Restore(e, src, own, ts)
 }
