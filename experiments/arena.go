@@ -61,7 +61,11 @@ var (
 // newArena is the arena of cfg, which is valid. w is its world where that is at hand.
 func newArena(cfg *Config, w *World) (arena, error) {
 	if cfg.plain() {
-		return newProblem(cfg.Env.ID)
+		p, err := newProblem(cfg.Env.ID)
+		if err == nil && cfg.meta() {
+			return &families{p}, nil
+		}
+		return p, err
 	}
 	if w != nil {
 		return w, nil

@@ -79,6 +79,9 @@ func (c *Config) gamma() float64 {
 	if c.Agent == "ddqn" {
 		return c.DDQN.Gamma
 	}
+	if c.meta() {
+		return c.MAML.Gamma
+	}
 	return c.PPO.Gamma
 }
 
@@ -109,6 +112,9 @@ func newPolicy(cfg *Config, spec env.Spec, weights io.Reader) (agents.Policy, er
 		return ppo.NewPolicy(cfg.PPO, spec, weights)
 	case "ddqn":
 		return ddqn.NewPolicy(cfg.DDQN, spec, weights)
+	case metaAgent: // as it is before it adapts
+		m := cfg.MAML.ModelConfig
+		return ppo.NewPolicy(ppo.Config{Network: m.Network, LogStd: m.LogStd, ScaleActions: m.ScaleActions}, spec, weights)
 	}
 	return nil, fmt.Errorf("agent %q is unknown", cfg.Agent)
 }

@@ -26,9 +26,10 @@ type Config struct {
 	Trace   TraceConfig `yaml:"trace"`
 	Cluster string      `yaml:"cluster"` // see ClusterForms
 	Env     EnvConfig   `yaml:"env"`
-	Agent   string      `yaml:"agent"` // ppo or ddqn
+	Agent   string      `yaml:"agent"` // ppo, ddqn or maml
 	PPO     ppo.Config  `yaml:"ppo"`
 	DDQN    ddqn.Config `yaml:"ddqn"`
+	MAML    MAMLConfig  `yaml:"maml"`
 
 	Train train.Config `yaml:"train"`
 	Eval  EvalConfig   `yaml:"eval"`
@@ -60,7 +61,7 @@ func DefaultConfig() Config {
 	c := Config{
 		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: DefaultTraceConfig(), Cluster: "topdrl-2x4x4",
 		Env:   EnvConfig{ID: jobselect.ID, Config: jobselect.DefaultConfig()},
-		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), Train: train.DefaultConfig(),
+		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAMLConfig(), Train: train.DefaultConfig(),
 		Eval: EvalConfig{
 			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: true,
 			Policies: []string{
@@ -78,9 +79,13 @@ func (c *Config) Validate() error {
 	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
 	l.Add(slices.Contains(KernelSets(), c.Kernels), "kernels", c.Kernels, "one of "+strings.Join(KernelSets(), ", "))
 	l.Add(slices.Contains(EnvIDs(), c.Env.ID), "env.id", c.Env.ID, wantEnv(c.Env.ID))
-	l.Add(slices.Contains(Agents(), c.Agent), "agent", c.Agent, "one of "+strings.Join(Agents(), ", "))
+	l.Add(slices.Contains(AgentNames(), c.Agent), "agent", c.Agent, "one of "+strings.Join(AgentNames(), ", "))
 	l.Join("ppo", c.PPO.Validate())
 	l.Join("ddqn", c.DDQN.Validate())
+	l.Join("maml", c.MAML.Validate())
+	if c.meta() {
+		c.validateMeta(&l)
+	}
 	l.Join("train", c.Train.Validate())
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	if c.plain() {
@@ -116,7 +121,10 @@ func (c *Config) validateScheduling(l *fault.List) {
 	}
 }
 
-// Agents are the values of Config.Agent.
+// AgentNames are the values of Config.Agent.
+func AgentNames() []string { return append(Agents(), MetaAgents()...) }
+
+// Agents are the values of Config.Agent that learn in any environment.
 func Agents() []string { return []string{"ppo", "ddqn"} }
 
 // policyName is one policy to compare with.

@@ -86,6 +86,7 @@ type plainConfig struct {
 	Agent string       `yaml:"agent"`
 	PPO   ppo.Config   `yaml:"ppo"`
 	DDQN  ddqn.Config  `yaml:"ddqn"`
+	MAML  MAMLConfig   `yaml:"maml"`
 	Train train.Config `yaml:"train"`
 	Eval  struct {
 		Episodes   int      `yaml:"episodes"`
@@ -101,7 +102,7 @@ func (c Config) MarshalYAML() (any, error) {
 	if !c.plain() || c.foreign() {
 		return all(c), nil
 	}
-	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Agent: c.Agent, PPO: c.PPO, DDQN: c.DDQN, Train: c.Train}
+	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Agent: c.Agent, PPO: c.PPO, DDQN: c.DDQN, MAML: c.MAML, Train: c.Train}
 	p.Env.ID = c.Env.ID
 	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed = c.Eval.Episodes, c.Eval.Validation, c.policies(), c.Eval.Seed
 	return p, nil

@@ -68,6 +68,9 @@ func memoryNeeds(cfg *Config, spec env.Spec) []need {
 		size model.Size
 		err  error
 	)
+	if cfg.meta() {
+		return metaNeeds(cfg, spec)
+	}
 	if cfg.Agent == "ddqn" {
 		size, err = model.QNetSize(cfg.DDQN.Network, in, outputs, cfg.DDQN.Duelling)
 	} else {
@@ -96,6 +99,16 @@ func envBytes(cfg *Config, spec env.Spec) float64 {
 // observation is one observation with its mask.
 func observation(spec env.Spec) float64 {
 	return float*float64(spec.ObsLen()) + float64(spec.MaskLen())
+}
+
+// metaNeeds are a meta-learner's: the episodes of a meta-batch, taken to be of 1,000 steps where there is no limit.
+func metaNeeds(cfg *Config, spec env.Spec) []need {
+	c, steps := &cfg.MAML, spec.MaxSteps
+	if steps == 0 {
+		steps = 1000
+	}
+	episodes := float64(c.Tasks) * float64(c.InnerSteps*c.Before+c.After)
+	return []need{{"the episodes of a meta-batch", []string{"maml.tasks", "maml.before", "maml.after"}, episodes * float64(steps) * (observation(spec) + 6*word)}}
 }
 
 // agentNeeds are the agent's: what it remembers, its parameters, and the values of the layers while it learns.

@@ -100,6 +100,7 @@ type validation struct {
 	Windows  int      `json:"windows,omitempty"`
 	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
 	Episodes int      `json:"episodes,omitempty"`
+	Tasks    int      `json:"tasks,omitempty"` // of a meta-learner: the return is that after adaptation
 	Return   *float64 `json:"return_mean,omitempty"` // instead, without a workload
 	Best     bool     `json:"best"`
 }
@@ -130,6 +131,9 @@ func (v *validation) beats(b best) bool {
 
 // words are the score for people.
 func (v *validation) words() string {
+	if v.Tasks > 0 {
+		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, plural(v.Tasks, "task", "tasks"))
+	}
 	if v.Return != nil {
 		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, plural(v.Episodes, "episode", "episodes"))
 	}
@@ -146,8 +150,8 @@ type training struct {
 	cfg       *Config
 	opt       *TrainOptions
 	arena     arena
-	agent     learner
-	trainer   *train.Trainer
+	agent     trainee
+	trainer   runner
 	dir       *runDir
 	spec      env.Spec
 	best      best
@@ -193,19 +197,12 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if err := checkMemory(&cfg, spec); err != nil {
 		return nil, err
 	}
-	v, err := t.arena.newVec(&cfg, opt.Workers)
+	t.spec = spec
+	release, err := t.make()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = v.Close() }() // memory only
-	t.spec = v.Spec()
-	if t.agent, err = newAgent(&cfg, t.spec, opt.Workers); err != nil {
-		return nil, &InputError{err}
-	}
-	if t.trainer, err = train.New(cfg.Train, v, t.agent, cfg.Seed); err != nil {
-		return nil, err
-	}
-	t.trainer.Kernels = kernel.Set()
+	defer release()
 	unlock, from, err := t.enter()
 	if err != nil {
 		return nil, err
@@ -246,6 +243,36 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 		return nil, err
 	}
 	return t.finish(ctx)
+}
+
+// make makes the agent, its environments and what trains it. release gives their memory back.
+func (t *training) make() (release func(), err error) {
+	if f, ok := t.arena.(*families); ok {
+		l, err := newLearner(t.cfg, f.open, t.opt.Workers)
+		if err != nil {
+			return nil, &InputError{err}
+		}
+		t.agent, t.trainer = l, newMetaTrainer(t.cfg, l)
+		return func() { _ = l.Close() }, nil // memory only
+	}
+	v, err := t.arena.newVec(t.cfg, t.opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	release = func() { _ = v.Close() } // memory only
+	a, err := newAgent(t.cfg, t.spec, t.opt.Workers)
+	if err != nil {
+		release()
+		return nil, &InputError{err}
+	}
+	trainer, err := train.New(t.cfg.Train, v, a, t.cfg.Seed)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	trainer.Kernels = kernel.Set()
+	t.agent, t.trainer = a, trainer
+	return release, nil
 }
 
 // paused validates and saves the run where it stands.
@@ -308,6 +335,7 @@ func sameRun(dir string, cfg *Config) error {
 		{"agent", func(c *Config) { c.Agent = cfg.Agent }},
 		{"ppo", func(c *Config) { c.PPO = cfg.PPO }},
 		{"ddqn", func(c *Config) { c.DDQN = cfg.DDQN }},
+		{"maml", func(c *Config) { c.MAML = cfg.MAML }},
 		{"train.envs", func(c *Config) { c.Train.Envs = cfg.Train.Envs }},
 	} {
 		c := old
@@ -327,7 +355,11 @@ func sameRun(dir string, cfg *Config) error {
 func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.describe(t.cfg, t.opt.Say)
-	t.opt.Say("agent     %s, seed %d, %s, kernels %s", t.cfg.Agent, t.cfg.Seed, plural(t.cfg.Train.Envs, "environment", "environments"), kernel.Set())
+	envs := ""
+	if !t.cfg.meta() {
+		envs = ", " + plural(t.cfg.Train.Envs, "environment", "environments")
+	}
+	t.opt.Say("agent     %s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set())
 	if note := t.cfg.note(); note != "" {
 		t.opt.Say("note      this run %s", note)
 	}

@@ -38,6 +38,9 @@ func NewEpisodes(s env.Spec, gamma float64) (*Episodes, error) {
 	return &Episodes{spec: s, gamma: gamma, Start: []int{0}}, nil
 }
 
+// Like returns no episodes of the same environment and discount.
+func (e *Episodes) Like() *Episodes { return &Episodes{spec: e.spec, gamma: e.gamma, Start: []int{0}} }
+
 // Spec is that of the environment.
 func (e *Episodes) Spec() env.Spec { return e.spec }
 

@@ -6,16 +6,12 @@ import (
 	"io"
 	"math/rand/v2"
 
-	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
-
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
 	"clustergym/nets/model"
 	"clustergym/nets/op"
-	"clustergym/nets/tape"
 	"clustergym/replay"
 )
 
@@ -50,12 +46,6 @@ type Model struct {
 	kl   *klShard
 }
 
-// klShard is the divergence from an old policy and its gradient over up to modelRows rows.
-type klShard struct {
-	prog                                    *tape.Program
-	obs, mask, old, oldStd, weight, divisor []float32
-}
-
 // NewModel returns a policy for environments of spec s, with weights that follow from seed. Errors name every key of cfg
 // that does not fit, or say why the environment is none for it.
 func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
@@ -79,31 +69,6 @@ func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
 		return nil, fmt.Errorf("ppo: %w", err)
 	}
 	return m, nil
-}
-
-func newKL(m *model.ActorCritic, d op.Distribution, obsLen int) (*klShard, error) {
-	const n = modelRows
-	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
-		head, _ := m.Graph(b, b.Input("obs", n, obsLen))
-		x := op.KL{
-			Dist: d, Head: head, LogStd: m.LogStdNode(b), OldHead: b.Input("old", n, d.Head()),
-			Weight: b.Input("weight", n), Divisor: b.Input("divisor", 1),
-		}
-		if len(d.Sizes) > 0 {
-			x.Mask = b.Input("mask", n, d.Logits())
-		}
-		if d.Dims > 0 {
-			x.OldLogStd = b.Input("old_std", d.Dims)
-		}
-		return op.KLLoss(x), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &klShard{
-		prog: prog, obs: prog.Input("obs"), mask: prog.Input("mask"), old: prog.Input("old"), oldStd: prog.Input("old_std"),
-		weight: prog.Input("weight"), divisor: prog.Input("divisor"),
-	}, nil
 }
 
 // Params are the network's parameters. Whoever changes them changes the policy.

@@ -34,9 +34,9 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.BoolVar(&s.sort, "sort", false, "put the jobs of --trace in order of submit, instead of refusing a file that is not")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", in place of the configuration's cluster")
 	if c.Name() == "train" {
-		f.StringVar(&s.agent, "agent", "", strings.Join(experiments.Agents(), " or "))
+		f.StringVar(&s.agent, "agent", "", strings.Join(experiments.AgentNames(), ", "))
 		f.Uint64Var(&s.seed, "seed", 1, "of everything drawn while training")
-		complete(c, "agent", experiments.Agents()...)
+		complete(c, "agent", experiments.AgentNames()...)
 	}
 	kernelsFlag(c, &s.kernels)
 	complete(c, "format", experiments.FormatNames()...)
@@ -119,8 +119,8 @@ func (s *configSource) apply(c *cobra.Command, cfg *experiments.Config) error {
 		cfg.Cluster = s.cluster
 	}
 	if s.changed(c, "agent") != "" {
-		if !slices.Contains(experiments.Agents(), s.agent) {
-			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(experiments.Agents(), ", "))
+		if !slices.Contains(experiments.AgentNames(), s.agent) {
+			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(experiments.AgentNames(), ", "))
 		}
 		cfg.Agent = s.agent
 	}

@@ -1,0 +1,295 @@
+package maml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/internal/rng"
+	"clustergym/nets"
+	"clustergym/replay"
+)
+
+// Model is what the learner asks of a policy: its parameters, which it sets, and gradients at them.
+type Model interface {
+	agents.Policy
+	// Params are the parameters; who changes them changes the policy.
+	Params() *nets.Params
+	// Numbers are the continuous actions of the last Act as they were drawn, row after row.
+	Numbers() []float32
+	// Greedy is the policy of the most likely actions, of the same parameters.
+	Greedy() agents.Policy
+	// Score fills e's LogProb, Head and LogStd as if this policy had acted.
+	Score(e *replay.Episodes) error
+	// Surrogate is the loss −mean(min(r·A, clip(r, 1±clip)·A)) − ent·entropy over e, with 0 for no clip. Its gradient
+	// overwrites g, nil = not wanted.
+	Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64) (loss float64, err error)
+	// Divergence is the mean divergence from the policy that acted. Its gradient overwrites g, nil = not wanted.
+	Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error)
+}
+
+// Task is one of a World's tasks.
+type Task struct {
+	// Values are for env.Episode.Task, nil = the environment's own.
+	Values []float64
+	// Variant names one of several dynamics, for a World that has them.
+	Variant int
+	// Seed is what the task's episodes are drawn from.
+	Seed uint64
+	// Same has all episodes of the task run on Seed itself: they begin alike and differ by what is done.
+	Same bool
+}
+
+// World is a family of tasks.
+type World interface {
+	// Open returns a new environment; they all have the same spec.
+	Open() (env.Env, error)
+	// Sample draws n tasks.
+	Sample(src *rand.Rand, n int) ([]Task, error)
+	// Enter makes e one of the task's, before every reset; what the task's Values say is the environment's concern.
+	Enter(e env.Env, t Task) error
+}
+
+// Family is the World of an environment that can draw tasks itself. It implements the names that meta-learners know:
+// SampleTasks, SetTask and Task.
+type Family struct {
+	open func() (env.Env, error)
+	draw env.Tasker
+	size int
+	task []float64
+}
+
+// NewFamily is the family of the environments that open opens. It is an error if they are none.
+func NewFamily(open func() (env.Env, error)) (*Family, error) {
+	e, err := open()
+	if err != nil {
+		return nil, err
+	}
+	t, ok := e.(env.Tasker)
+	if !ok {
+		id := e.Spec().ID
+		return nil, errors.Join(fmt.Errorf("maml: %s has no tasks to draw from", id), e.Close())
+	}
+	f := &Family{open: open, draw: t}
+	for _, s := range t.TaskSpec() {
+		f.size += s.Len()
+	}
+	return f, nil
+}
+
+// Open implements World.
+func (f *Family) Open() (env.Env, error) { return f.open() }
+
+// Enter implements World: all is in the task's Values.
+func (f *Family) Enter(env.Env, Task) error { return nil }
+
+// Sample implements World.
+func (f *Family) Sample(src *rand.Rand, n int) ([]Task, error) {
+	tasks := make([]Task, n)
+	for i := range tasks {
+		if f.task != nil {
+			tasks[i].Values = append([]float64(nil), f.task...)
+		} else {
+			tasks[i].Values = make([]float64, f.size)
+			f.draw.SampleTask(src, tasks[i].Values)
+		}
+		tasks[i].Seed = src.Uint64()
+	}
+	return tasks, nil
+}
+
+// SampleTasks draws n tasks as environments take them.
+func (f *Family) SampleTasks(src *rand.Rand, n int) [][]float64 {
+	tasks := make([][]float64, n)
+	for i := range tasks {
+		tasks[i] = make([]float64, f.size)
+		f.draw.SampleTask(src, tasks[i])
+	}
+	return tasks
+}
+
+// SetTask makes Sample draw this task alone, nil = all of them again.
+func (f *Family) SetTask(task []float64) error {
+	if task != nil && len(task) != f.size {
+		return fmt.Errorf("maml: a task of %d numbers, want %d", len(task), f.size)
+	}
+	f.task = task
+	return nil
+}
+
+// Task is the one that was set, nil = none.
+func (f *Family) Task() []float64 { return f.task }
+
+// hand is what one worker has: environments, a policy, and scratch. Everything it makes depends on the task alone.
+type hand struct {
+	world World
+	spec  env.Spec
+	model Model
+	envs  []env.Env
+	steps []*env.TimeStep
+	batch *env.Batch
+	act   *env.Actions
+	rows  []int // of the batch: the environments that still play
+	src   []*rand.Rand
+	pcg   []*rand.PCG
+
+	base   *baseline
+	differ *Differ[float32]
+	grad   *nets.Params // as the model's
+	g, u   []float32
+}
+
+func newHand(w World, m Model, cfg *Config, rows int) (*hand, error) {
+	h := &hand{world: w, model: m}
+	for range rows {
+		e, err := w.Open()
+		if err != nil {
+			return nil, errors.Join(err, h.close())
+		}
+		h.envs = append(h.envs, e)
+	}
+	h.spec = h.envs[0].Spec()
+	h.batch, h.act = env.NewBatch(h.spec, rows), env.NewActions(h.spec, rows)
+	for range rows {
+		p := new(rand.PCG)
+		h.steps = append(h.steps, env.NewTimeStep(h.spec))
+		h.pcg, h.src = append(h.pcg, p), append(h.src, rand.New(p))
+	}
+	var err error
+	if h.base, err = newBaseline(cfg.Baseline, h.spec.ObsLen(), len(h.spec.Info)); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	size := len(m.Params().Data)
+	h.differ, h.grad = NewDiffer[float32](size, cfg.HVPReach), m.Params().Like()
+	h.g, h.u = make([]float32, size), make([]float32, size)
+	return h, nil
+}
+
+func (h *hand) close() error {
+	var errs []error
+	for _, e := range h.envs {
+		errs = append(errs, e.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// set gives the model these parameters.
+func (h *hand) set(x []float32) { copy(h.model.Params().Data, x) }
+
+// play fills dst with n episodes of task t by policy p. Episode j of a phase has streams of its own, so that neither the
+// number of environments nor who plays beside it matters.
+func (h *hand) play(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, p agents.Policy) error {
+	dst.Reset()
+	for from := 0; from < n; from += len(h.envs) {
+		if err := h.round(ctx, dst, t, phase, from, min(len(h.envs), n-from), p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round plays n episodes side by side and adds them in order.
+func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, first, n int, p agents.Policy) error {
+	recs := make([]*replay.Episodes, n)
+	h.rows = h.rows[:0]
+	for j := range n {
+		recs[j] = dst.Like()
+		at := uint64(first + j)
+		if err := h.world.Enter(h.envs[j], t); err != nil {
+			return err
+		}
+		ep := env.Episode{Seed: t.Seed, Window: -1, Task: t.Values}
+		if !t.Same {
+			ep.Seed = rng.At(t.Seed, uint64(phase), at)
+		}
+		if err := h.envs[j].Reset(ctx, ep, h.steps[j]); err != nil {
+			return fmt.Errorf("maml: %w", err)
+		}
+		rng.Seed(h.pcg[j], rng.At(t.Seed, uint64(phase), at), "maml/act")
+		h.rows = append(h.rows, j)
+	}
+	o, m, f, c := h.spec.ObsLen(), h.spec.MaskLen(), len(h.spec.Action.Sizes), len(h.spec.Action.Low)
+	numbers := h.model.Numbers
+	src := make([]*rand.Rand, len(h.envs))
+	for len(h.rows) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k := len(h.rows)
+		b := &env.Batch{N: k, Kind: h.batch.Kind[:k], Obs: h.batch.Obs[:k*o], Mask: h.batch.Mask[:k*m]}
+		a := &env.Actions{N: k, Disc: h.act.Disc[:k*f], Cont: h.act.Cont[:k*c]}
+		for i, j := range h.rows {
+			s := h.steps[j]
+			b.Kind[i] = s.Kind
+			copy(b.Obs[i*o:], s.Obs)
+			copy(b.Mask[i*m:], s.Mask)
+			src[i] = h.src[j]
+		}
+		if err := p.Act(ctx, b, a, src[:k]); err != nil {
+			return err
+		}
+		var drawn []float32
+		if c > 0 {
+			drawn = numbers()
+		}
+		left := h.rows[:0]
+		for i, j := range h.rows {
+			act := env.Action{Disc: a.Disc[i*f : (i+1)*f], Cont: a.Cont[i*c : (i+1)*c]}
+			var num []float32
+			if len(drawn) >= k*c { // a greedy policy draws none
+				num = drawn[i*c : (i+1)*c]
+			}
+			recs[j].Act(h.steps[j], act, num)
+			if err := h.envs[j].Step(ctx, act, h.steps[j]); err != nil {
+				return fmt.Errorf("maml: %w", err)
+			}
+			if r := h.steps[j].Reward; r-r != 0 {
+				return fmt.Errorf("maml: %s gave a reward of %v", h.spec.ID, r)
+			}
+			recs[j].After(h.steps[j])
+			if !h.steps[j].Kind.Last() {
+				left = append(left, j)
+			}
+		}
+		h.rows = left
+	}
+	for _, r := range recs {
+		dst.Append(r)
+	}
+	return nil
+}
+
+// experience is n episodes by the policy of parameters x, scored, with their advantages.
+func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, x []float32, lambda float64) error {
+	h.set(x)
+	if err := h.play(ctx, dst, t, phase, n, h.model); err != nil {
+		return err
+	}
+	if err := h.model.Score(dst); err != nil {
+		return err
+	}
+	return h.base.advantages(dst, lambda)
+}
+
+// surrogate is the gradient of the loss over e.
+func (h *hand) surrogate(e *replay.Episodes, clip, ent float64) Gradient[float32] {
+	return func(g, x []float32) error {
+		h.set(x)
+		_, err := h.model.Surrogate(h.grad, e, clip, ent)
+		copy(g, h.grad.Data)
+		return err
+	}
+}
+
+// divergence is the gradient of the divergence over e.
+func (h *hand) divergence(e *replay.Episodes) Gradient[float32] {
+	return func(g, x []float32) error {
+		h.set(x)
+		_, err := h.model.Divergence(h.grad, e)
+		copy(g, h.grad.Data)
+		return err
+	}
+}
