@@ -12,6 +12,7 @@ import (
 	"clustergym/traces/alibaba"
 	"clustergym/traces/chronus"
 	"clustergym/traces/csv"
+	"clustergym/traces/dally"
 	"clustergym/traces/dlrm"
 	"clustergym/traces/elasticflow"
 	"clustergym/traces/gavel"
@@ -100,6 +101,12 @@ var formats = []Format{
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
 			return acme.NewReader(r, c.File, acme.Options{Unsorted: c.Sort})
 		},
+	},
+	{
+		Name: "dally", What: "the workloads of Dally's simulator (arXiv 2401.16492): run time is iterations times time_per_iteration over gpus",
+		KnownBy: "a header of job, arrival, gpus, model, iterations, time_per_iteration and perhaps total_iterations_in_file and job_group, and no others",
+		Columns: "as in the header; seconds; any order of rows; the six models bring their profiles", sniff: dally.Sniff,
+		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) { return dally.NewReader(r, c.File) },
 	},
 	{
 		Name: "tiresias", What: "the workload of Tiresias' testbed (NSDI 2019)",

@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"traces/alibaba":     {"traces"},
 	"traces/chronus":     {"traces"},
 	"traces/csv":         {"traces"},
+	"traces/dally":       {"traces"},
 	"traces/dlrm":        {"traces"},
 	"traces/elasticflow": {"traces"},
 	"traces/gavel":       {"traces"},
@@ -38,7 +39,7 @@ var arrows = map[string][]string{
 	"traces/profile":     {"traces"},
 	"traces/sia":         {"traces"},
 	"traces/swf":         {"traces"},
-	"traces/synth":       {"traces"},
+	"traces/synth":       {"traces", "traces/dally"},
 	"traces/tiresias":    {"traces"},
 	"traces/tpch":        {"traces"},
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/internal/fault"
+	"clustergym/traces/dally"
 )
 
 // Config describes a workload to make up.
@@ -51,11 +52,18 @@ func Profiles() []string {
 	for n := range profiles { // sorted below
 		names = append(names, n)
 	}
+	for n := range dallys { // sorted below
+		names = append(names, n)
+	}
 	slices.Sort(names)
 	return names
 }
 
 const week = 7 * 24 * time.Hour
+
+// dallys are those with models, after the workloads of Dally's authors: a hundred jobs a day, all at once, or without
+// single GPUs.
+var dallys = map[string]dally.Config{"dally": {PerDay: 100}, "dally-batch": {}, "dally-multi": {PerDay: 100, Multi: true}}
 
 // profiles are the known ones that are tables; HPC makes others.
 var profiles = map[string]*profile{"philly": &philly}

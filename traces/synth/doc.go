@@ -1,5 +1,6 @@
 // Package synth makes workloads up; the same profile and seed always give the same jobs. The profiles hpc and lublin
-// are a published model of supercomputers (HPC). Any other is a table of statistics of a real cluster and a small model
+// are a published model of supercomputers (HPC), dally, dally-batch and dally-multi follow the workloads of Dally's authors
+// and give jobs their models (traces/dally). Any other is a table of statistics of a real cluster and a small model
 // of how its users send jobs.
 //
 // That model (Generate): every virtual cluster sends bursts of jobs of one size; bursts begin by a Poisson process

@@ -12,6 +12,7 @@ import (
 
 	"clustergym/internal/rng"
 	"clustergym/traces"
+	"clustergym/traces/dally"
 )
 
 // Generate makes a workload: cfg.Jobs jobs in order of submit, called by their position. The same cfg and seed
@@ -45,6 +46,10 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 	}
 	if cfg.Profile == "proximity" {
 		return proximity(cfg, seed), nil
+	}
+	if d, ok := dallys[cfg.Profile]; ok {
+		d.Jobs, d.PerDay, d.MaxGPUs, d.Work = cfg.Jobs, d.PerDay*cfg.Rate, cfg.MaxGPUs, cfg.Work
+		return dally.Generate(d, seed), nil
 	}
 	p := profiles[cfg.Profile]
 	g := &generator{cfg: cfg, p: p, seed: seed, raw: make([]rawJob, 0, cfg.Jobs)}

@@ -1,0 +1,12 @@
+// Package dally reads, writes and generates workloads of Dally's simulator (Sharma et al., arXiv 2401.16492;
+// github.com/aakash-sharma/cluster-sim): jobs of a trace of SenseTime's Helios clusters to which the authors gave one
+// of six models, a number of iterations and the time of one of them on one GPU.
+//
+// A file is a CSV whose header has at least
+//
+//	job, arrival, gpus, model, iterations, time_per_iteration
+//
+// with arrival and time_per_iteration in seconds and iterations those of all GPUs together, so that iterations ×
+// time_per_iteration are the job's GPU-seconds. Job.Work is that over gpus: the run time if communication cost
+// nothing. Other columns are not looked at; rows may stand in any order.
+package dally

@@ -1,0 +1,86 @@
+package dally
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"clustergym/traces"
+)
+
+const (
+	colJob = iota
+	colArrival
+	colGPUs
+	colModel
+	colIterations
+	colTime
+)
+
+var (
+	required = []string{"job", "arrival", "gpus", "model", "iterations", "time_per_iteration"}
+	optional = []string{"total_iterations_in_file", "job_group"}
+)
+
+// Reader is a traces.Stream over a workload, in order of submit. Not safe for concurrent use.
+type Reader struct {
+	stream traces.Slice
+	moved  int
+}
+
+var _ traces.Stream = (*Reader)(nil)
+
+// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of a workload.
+func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
+
+// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
+// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*Reader, error) {
+	t, err := traces.NewTable(r, file, required...)
+	if err != nil {
+		return nil, err
+	}
+	at := t.At(required...)
+	var names traces.Names
+	d := &Reader{}
+	for {
+		if err := t.Next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		j := traces.Job{ID: string(t.Text(at[colJob])), Model: names.Get(t.Text(at[colModel])), GPUMilli: 1000}
+		gpus, err := t.Number(at[colGPUs], 0, 1, traces.MaxGPUs, "a whole number of GPUs, 1 or more")
+		if err != nil {
+			return nil, err
+		}
+		j.GPUs = int(gpus)
+		if j.Submit, err = t.Seconds(at[colArrival]); err != nil {
+			return nil, err
+		}
+		if j.Iterations, err = t.Number(at[colIterations], 0, 1, 1<<53-1, "a whole number, 1 or more"); err != nil {
+			return nil, err
+		}
+		per, err := strconv.ParseFloat(string(t.Text(at[colTime])), 64)
+		if err != nil || !(per > 0) || math.IsInf(per, 0) {
+			return nil, t.Fault(at[colTime], "seconds of an iteration, above 0")
+		}
+		work := float64(j.Iterations) * per / float64(j.GPUs) * 1e9
+		if work >= math.MaxInt64/8 {
+			return nil, t.Fault(at[colTime], fmt.Sprintf("a time with which %d iterations take less than 36 years", j.Iterations))
+		}
+		j.Work = time.Duration(math.Round(work))
+		j.Profile = Profile(j.Model)
+		d.stream.Jobs = append(d.stream.Jobs, j)
+	}
+	d.moved = traces.SortStable(d.stream.Jobs)
+	return d, nil
+}
+
+// Next implements traces.Stream.
+func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
+
+// Moved is how many jobs stood after a job of later submit.
+func (d *Reader) Moved() int { return d.moved }
