@@ -1,0 +1,59 @@
+package gpupick
+
+import (
+	"fmt"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+// ID is the environment's name and version.
+const ID = "GPUPick-v1"
+
+// Config is what can be chosen. A change of a default that moves returns makes a new version.
+type Config struct {
+	Gamma     float64       `yaml:"gamma"`     // discount of a step, which info.discount tells
+	Window    int           `yaml:"window"`    // jobs of an episode
+	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
+	MaxGPUs   int           `yaml:"max_gpus"`  // M, the largest gang; larger jobs are left out of the workload
+	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
+	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
+	Idle      bool          `yaml:"idle"`      // the agent may let a job wait, up to MaxSteps
+	MaxSteps  int           `yaml:"max_steps"` // with idle: truncate after so many steps; 0 = never
+	TimeAxis  string        `yaml:"time_axis"` // log or linear: of busy
+	Row       time.Duration `yaml:"row"`       // of a linear axis, on which 50 rows are 1
+}
+
+// DefaultConfig is the environment as published results use it.
+func DefaultConfig() Config {
+	return Config{
+		Gamma: 0.99, Window: 30, Load: 1.1, MaxGPUs: 8, Comm: "tree", Estimates: "exact", MaxSteps: 800, TimeAxis: "log",
+		Row: 241500 * time.Millisecond,
+	}
+}
+
+// Validate reports every fault.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
+	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
+	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
+	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
+	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
+	_, err := traces.ParseEstimates(c.Estimates)
+	l.Add(err == nil, "estimates", c.Estimates, "exact, trace, none or noisy:SIGMA with SIGMA from 0 to 10")
+	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
+	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
+	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
+	return l.Err()
+}
+
+// suits says why the environment cannot be on a cluster.
+func suits(c *cluster.Cluster) error {
+	if c.Pool() {
+		return fmt.Errorf("%s: a counter of %d GPUs has no machines to choose between; want a cluster of nodes", ID, c.GPUs())
+	}
+	return nil
+}

@@ -1,0 +1,391 @@
+package gpupick
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/encode"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// The columns of Info. Means are over the jobs placed so far.
+const (
+	InfoDiscount = iota
+	InfoCloseness
+	InfoCost
+	InfoJCT
+	InfoWait
+	InfoMakespan
+	infoLen
+)
+
+// Env is the environment. Not safe for concurrent use.
+type Env struct {
+	cfg    Config
+	spec   env.Spec
+	est    traces.Estimates
+	sim    *sim.Simulator
+	view   *sim.View
+	course sched.Course
+	stream traces.Slice
+
+	ep      env.Episode
+	actions []int32 // taken so far: with ep they are the whole state
+	kind    env.Kind
+	begun   bool
+	closed  bool
+
+	queue  []sim.Job // that wait, in order of submit, from head on
+	head   int
+	picked []cluster.GPU
+	taken  []bool  // by GPU: picked
+	onNode []int32 // GPUs picked by node
+	placed int
+	dec    sim.Decision
+	last   []cluster.GPU // scratch of Pick
+
+	closeness, cost, jct, wait float64 // sums over placed jobs
+	end                        time.Duration
+}
+
+var (
+	_ env.Env         = (*Env)(nil)
+	_ env.Snapshotter = (*Env)(nil)
+)
+
+// New returns an environment over one part of the windows w.
+func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := sim.New(sim.Config{Comm: cfg.Comm}, spec)
+	if err != nil {
+		return nil, err
+	}
+	c := s.View().Cluster()
+	if err := suits(c); err != nil {
+		return nil, err
+	}
+	est, err := traces.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{
+		cfg: cfg, est: est, sim: s, view: s.View(), course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()},
+		taken: make([]bool, c.GPUs()), onNode: make([]int32, c.Nodes()),
+	}
+	e.spec = e.describe(c.GPUs())
+	return e, nil
+}
+
+func (e *Env) describe(gpus int) env.Spec {
+	inf := float32(math.Inf(1))
+	s := env.Spec{
+		ID: ID,
+		Obs: []env.Field{
+			{Name: "busy", Shape: []int{gpus}, High: 1, Unit: "fraction", Doc: "remaining time of the job on each GPU, by rack, machine and index: L(remaining)"},
+			{Name: "job", Shape: []int{2}, High: 1, Unit: "fraction", Doc: "the job whose GPUs are picked: L(e); n/M"},
+			{Name: "picked", Shape: []int{gpus}, High: 1, Unit: "one-hot", Doc: "1 for the GPUs picked for it so far"},
+		},
+		Action: env.ActionSpec{Sizes: []int{gpus + 1}},
+		Info: []env.Field{
+			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
+			{Name: "closeness", High: 1, Unit: "fraction", Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU"},
+			{Name: "comm_cost", High: inf, Unit: "tree cost", Doc: "mean communication cost of the jobs placed"},
+			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
+			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end"},
+			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
+		},
+		Solved: math.NaN(), NoOp: -1,
+	}
+	if e.cfg.TimeAxis == "linear" {
+		s.Obs[0].Doc = "remaining time of the job on each GPU, by rack, machine and index: clip(rows/50, 0, 1)"
+	}
+	if e.cfg.Idle {
+		s.NoOp, s.MaxSteps = gpus, e.cfg.MaxSteps
+	}
+	return s
+}
+
+// Spec implements env.Env.
+func (e *Env) Spec() env.Spec { return e.spec }
+
+// View is the simulator's, for rules that act inside the action space.
+func (e *Env) View() *sim.View { return e.view }
+
+// Close implements env.Env.
+func (e *Env) Close() error {
+	e.closed = true
+	return nil
+}
+
+// Reset implements env.Env.
+func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	e.begun = false // until this one has
+	named, err := e.course.Begin(ep)
+	if err != nil {
+		return err
+	}
+	e.ep, e.actions, e.est.Seed = named, e.actions[:0], ep.Seed
+	e.stream.Reset(e.course.Jobs)
+	if err := e.sim.Reset(&e.stream); err != nil {
+		return err
+	}
+	e.queue, e.head, e.picked, e.placed = e.queue[:0], 0, e.picked[:0], 0
+	clear(e.taken)
+	clear(e.onNode)
+	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
+	if err := e.advance(ctx); err != nil {
+		return err
+	}
+	if err := e.run(ctx); err != nil {
+		return err
+	}
+	e.begun, e.kind = true, env.First
+	e.fill(ts, 0, 0, env.First)
+	return nil
+}
+
+// run goes on until the job whose turn it is fits, or all are placed.
+func (e *Env) run(ctx context.Context) error {
+	for e.placed < len(e.course.Jobs) && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
+		if err := e.goOn(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goOn lets time pass to the next event.
+func (e *Env) goOn(ctx context.Context) error {
+	e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
+	if err := e.sim.Apply(&e.dec); err != nil {
+		return err
+	}
+	return e.advance(ctx)
+}
+
+// advance takes in what happens next.
+func (e *Env) advance(ctx context.Context) error {
+	p, err := e.sim.Advance(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range p.Events {
+		if ev := &p.Events[i]; ev.Kind == sim.Submit {
+			if e.head > 64 && e.head > len(e.queue)/2 {
+				e.queue = append(e.queue[:0], e.queue[e.head:]...)
+				e.head = 0
+			}
+			e.queue = append(e.queue, ev.Job)
+		}
+	}
+	return nil
+}
+
+// legal says whether GPU g can be picked for the job whose turn it is.
+func (e *Env) legal(g cluster.GPU) bool {
+	c, r := e.view.Cluster(), e.view.Request(e.queue[e.head])
+	if e.taken[g] || c.GPUFree(g) < r.Milli {
+		return false
+	}
+	n := c.NodeOf(g)
+	return c.Room(n, r) > int(e.onNode[n]) // types, cores and memory
+}
+
+// mask writes what is legal.
+func (e *Env) mask(dst []bool) {
+	clear(dst)
+	if e.head == len(e.queue) {
+		return
+	}
+	for g := range e.taken {
+		dst[g] = e.legal(cluster.GPU(g))
+	}
+	dst[len(e.taken)] = e.mayIdle()
+}
+
+func (e *Env) mayIdle() bool { return e.cfg.Idle && len(e.picked) == 0 && e.view.CanWait() }
+
+// Step implements env.Env.
+func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if !e.begun || e.kind.Last() {
+		return env.ErrResetNeeded
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(a.Disc) != 1 || len(a.Cont) != 0 {
+		return fmt.Errorf("%w: %d discrete and %d continuous parts, want 1 and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont))
+	}
+	g := int(a.Disc[0])
+	if g < 0 || g > len(e.taken) {
+		return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, g, len(e.taken))
+	}
+	if g == len(e.taken) && !e.mayIdle() || g < len(e.taken) && !e.legal(cluster.GPU(g)) {
+		return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, g)
+	}
+	from := e.view.Now()
+	reward, err := e.step(context.Background(), g) // a step is not cut in half
+	if err != nil {
+		e.begun = false // the run is broken; what is left is to begin another episode
+		return err
+	}
+	e.actions = append(e.actions, a.Disc[0])
+	switch {
+	case e.placed == len(e.course.Jobs):
+		e.kind = env.Terminated
+	case e.spec.MaxSteps > 0 && len(e.actions) >= e.spec.MaxSteps:
+		e.kind = env.Truncated
+	default:
+		e.kind = env.Mid
+	}
+	e.fill(ts, reward, e.view.Now()-from, e.kind)
+	return nil
+}
+
+// step picks GPU g, or idles where g is the number of GPUs.
+func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
+	if g == len(e.taken) {
+		if err := e.goOn(ctx); err != nil {
+			return 0, err
+		}
+		return 0, e.run(ctx)
+	}
+	j := e.queue[e.head]
+	c := e.view.Cluster()
+	e.picked = append(e.picked, cluster.GPU(g))
+	e.taken[g] = true
+	e.onNode[c.NodeOf(cluster.GPU(g))]++
+	n := e.view.Request(j).GPUs
+	if len(e.picked) < n {
+		return 0, nil
+	}
+	cost, best, worst := c.Cost(e.picked), c.BestCost(n), c.WorstCost(n)
+	if worst > best {
+		reward = 1 - (cost-best)/(worst-best)
+	}
+	e.dec.Op, e.dec.Job, e.dec.Until = sim.StartJob, j, 0
+	e.dec.GPUs = append(e.dec.GPUs[:0], e.picked...)
+	if err := e.sim.Apply(&e.dec); err != nil {
+		return 0, err
+	}
+	for _, p := range e.picked {
+		e.taken[p] = false
+		e.onNode[c.NodeOf(p)]--
+	}
+	e.picked = e.picked[:0]
+	e.head++
+	e.placed++
+	// Nothing stops or slows it down any more, so its end is known.
+	t := e.view.Trace(j)
+	runs := float64(t.Work) / e.view.Rate(j) / 1e9
+	wait := (e.view.Now() - t.Submit).Seconds()
+	e.closeness += reward
+	e.cost += cost
+	e.wait += wait
+	e.jct += wait + runs
+	e.end = max(e.end, e.view.Now()+time.Duration(runs*1e9))
+	return reward, e.run(ctx)
+}
+
+// Pick is the GPU that rule picks next, for the job whose turn it is; it must take over at a job's first pick and may
+// not refuse what fits. The rule sees the cluster as it was before the picks.
+func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
+	if len(e.picked) == 0 {
+		var ok bool
+		if e.last, ok = rule.Place(e.view.Cluster(), e.view.Request(e.queue[e.head]), e.last); !ok {
+			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", ID, rule.Name())
+		}
+	}
+	return e.last[len(e.picked)], nil
+}
+
+// fill writes the time step.
+func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.encode(ts.Obs)
+	e.mask(ts.Mask)
+	nan := math.NaN()
+	for i := range ts.Info {
+		ts.Info[i] = nan
+	}
+	ts.Info[InfoDiscount] = e.cfg.Gamma
+	if e.placed > 0 {
+		n := float64(e.placed)
+		ts.Info[InfoCloseness], ts.Info[InfoCost] = e.closeness/n, e.cost/n
+		if kind.Last() {
+			ts.Info[InfoJCT], ts.Info[InfoWait], ts.Info[InfoMakespan] = e.jct/n, e.wait/n, e.end.Seconds()
+		}
+	}
+}
+
+func (e *Env) encode(dst []float32) {
+	clear(dst)
+	gpus := len(e.taken)
+	busy, job, picked := dst[:gpus], dst[gpus:gpus+2], dst[gpus+2:]
+	blind := e.est.Mode == traces.EstimateNone
+	for _, j := range e.view.Running() {
+		ran := e.view.Ran(j)
+		left := float64(ran)
+		if !blind {
+			left = float64(traces.Remaining(e.est.Of(e.view.Trace(j)), ran))
+		}
+		x := encode.L(left)
+		if e.cfg.TimeAxis == "linear" {
+			x = float32(min(1, max(0, left/float64(e.cfg.Row)/50)))
+		}
+		for _, g := range e.view.GPUs(j) {
+			busy[g] = max(busy[g], x) // a shared GPU shows its longest job
+		}
+	}
+	if e.head < len(e.queue) {
+		j := e.queue[e.head]
+		t := e.view.Trace(j)
+		known := float64(e.view.Now() - t.Submit)
+		if !blind {
+			known = float64(e.est.Of(t))
+		}
+		job[0] = encode.L(known)
+		job[1] = float32(min(1, float64(e.view.Request(j).GPUs)/float64(e.cfg.MaxGPUs)))
+	}
+	for _, g := range e.picked {
+		picked[g] = 1
+	}
+}
+
+// AppendSnapshot implements env.Snapshotter.
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
+	if e.closed {
+		return dst, env.ErrClosed
+	}
+	if !e.begun {
+		return dst, env.ErrResetNeeded
+	}
+	r := sched.Record{Episode: e.ep, Actions: e.actions}
+	return r.Append(dst, 1), nil
+}
+
+// RestoreSnapshot implements env.Snapshotter.
+func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	var own *sched.Record
+	if e.begun {
+		own = &sched.Record{Episode: e.ep, Actions: e.actions}
+	}
+	return sched.Restore(e, src, own, ts)
+}
