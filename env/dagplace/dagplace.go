@@ -1,0 +1,269 @@
+package dagplace
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"clustergym/env"
+	"clustergym/env/dag"
+	"clustergym/env/dag/synth"
+	"clustergym/internal/rng"
+)
+
+// Env is DAGPlace-v1. It implements env.Env and env.Snapshotter.
+type Env struct {
+	cfg   Config
+	spec  env.Spec
+	fixed *dag.Problem // in place of drawn ones; nil = they are drawn
+	pcg   rand.PCG
+	src   *rand.Rand
+
+	ep *episode // nil before the first Reset
+
+	obs    []float32
+	mask   []bool
+	closed bool
+}
+
+// episode is the state of one. All that is drawn is drawn at its beginning, so seed and actions say everything.
+type episode struct {
+	seed    uint64
+	b       *Builder
+	enc     *Encoder
+	hope    []float64
+	unit    float64 // F
+	leader  float64
+	current float64 // makespan of the plan that is to be improved
+	actions []int32
+
+	kind   env.Kind
+	reward float64
+}
+
+var (
+	_ env.Env         = (*Env)(nil)
+	_ env.Snapshotter = (*Env)(nil)
+)
+
+// New returns the environment. Errors name every fault of cfg.
+func New(cfg Config) (*Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	k := cfg.actions()
+	e := &Env{cfg: cfg, spec: env.Spec{
+		ID: ID, Obs: fields(k, cfg.Scale == "local"), Action: env.ActionSpec{Sizes: []int{k}}, MaxSteps: cfg.MaxSteps,
+		Info: []env.Field{
+			{Name: "makespan_s", Unit: "seconds", Doc: "latest end of the tasks placed so far"},
+			{Name: "leader_s", Unit: "seconds", Doc: "makespan of the leader, HEFT's"},
+			{Name: "current_s", Unit: "seconds", Doc: "makespan of the plan that is to be improved"},
+		},
+		Solved: math.NaN(), NoOp: -1,
+	}}
+	e.src = rand.New(&e.pcg)
+	e.obs, e.mask = make([]float32, e.spec.ObsLen()), make([]bool, e.spec.MaskLen())
+	return e, nil
+}
+
+// NewFixed returns the environment over one problem, whatever the seed; it must have as many GPUs as cfg says, unless
+// slots are given.
+func NewFixed(cfg Config, q *dag.Problem) (*Env, error) {
+	if cfg.Slots == 0 {
+		cfg.GPUs = q.Procs()
+	}
+	e, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	e.fixed = q
+	return e, nil
+}
+
+// Spec implements env.Env.
+func (e *Env) Spec() env.Spec { return e.spec }
+
+// Close makes every later call env.ErrClosed.
+func (e *Env) Close() error {
+	e.closed = true
+	return nil
+}
+
+// Reset begins an episode, drawn from ep.Seed alone.
+func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	e.ep = nil
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(ep.Task) > 0 || ep.Split != "" {
+		return fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, ID, len(ep.Task), ep.Split)
+	}
+	p, err := e.begin(ep.Seed)
+	if err != nil {
+		return err
+	}
+	e.ep = p
+	e.show(ts)
+	return nil
+}
+
+// Step places the next task.
+func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if e.ep == nil || e.ep.kind.Last() {
+		return env.ErrResetNeeded
+	}
+	if len(a.Disc) != 1 || len(a.Cont) != 0 {
+		return fmt.Errorf("%w: %s: %d indices and %d numbers, want 1 and 0", env.ErrIllegalAction, ID, len(a.Disc), len(a.Cont))
+	}
+	if k := a.Disc[0]; k < 0 || int(k) >= len(e.mask) {
+		return fmt.Errorf("%w: %s: %d, want 0 to %d", env.ErrIllegalAction, ID, k, len(e.mask)-1)
+	} else if !e.mask[k] {
+		return fmt.Errorf("%w: %s: %d is masked", env.ErrIllegalAction, ID, k)
+	}
+	e.ep.step(&e.cfg, a.Disc[0])
+	e.show(ts)
+	return nil
+}
+
+// show encodes the state.
+func (e *Env) show(ts *env.TimeStep) {
+	p := e.ep
+	p.encode(e.obs, e.mask)
+	ts.Kind, ts.Reward, ts.Elapsed = p.kind, p.reward, 0
+	copy(ts.Obs, e.obs)
+	copy(ts.Mask, e.mask)
+	ts.Info[0], ts.Info[1], ts.Info[2] = p.b.Makespan(), p.leader, p.current
+}
+
+// begin draws an episode.
+func (e *Env) begin(seed uint64) (*episode, error) {
+	rng.Seed(&e.pcg, seed, ID)
+	src := e.src
+	q := e.fixed
+	if q == nil {
+		graph, platform := e.cfg.draw(src)
+		p, err := synth.Platform(platform, src)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", ID, err)
+		}
+		if q, err = synth.Problem(graph, p, ID, src); err != nil {
+			return nil, fmt.Errorf("%s: %w", ID, err)
+		}
+	}
+	rank := q.UpwardRanks(dag.Pairs, nil)
+	byRank := dag.SortedOrder(q.Graph, rank, nil)
+	order := byRank
+	if e.cfg.Order == "index" {
+		order = q.Graph.Order()
+	}
+	n, m := q.Tasks(), q.Procs()
+	p := &episode{seed: seed, hope: make([]float64, n), actions: make([]int32, 0, n)}
+
+	// The leader is HEFT's plan: earliest ends by falling rank, into gaps.
+	lead := NewBuilder(q, byRank, true)
+	for lead.Task() >= 0 {
+		lead.Place(lead.Earliest())
+	}
+	p.leader = lead.Makespan()
+	if p.unit = p.leader; p.unit == 0 {
+		p.unit = 1
+	}
+	// The plan to be improved is random, and so is the one that the hopes may be drawn towards.
+	p.b = NewBuilder(q, order, e.cfg.Insert)
+	random := func() []int32 {
+		proc := make([]int32, n)
+		p.b.Reset()
+		for p.b.Task() >= 0 {
+			g := src.IntN(m)
+			for math.IsInf(p.b.finish[g], 1) {
+				g = src.IntN(m)
+			}
+			proc[p.b.Task()] = int32(g)
+			p.b.Place(int32(g))
+		}
+		return proc
+	}
+	other := random()
+	current := random()
+	p.current = p.b.Makespan()
+	position := func(proc []int32) []float64 {
+		loads := make([]float64, n)
+		PrefixLoads(q, order, proc, loads, make([]float64, m))
+		return loads
+	}
+	target := position(lead.Plan().Proc)
+	pull := NewPull(src.Float64(), src)
+	if pull.Random {
+		target = position(other)
+	}
+	pull.Hopes(p.hope, target, position(current), 1, src)
+	p.b.Reset()
+	p.enc = NewEncoder(q, rank, p.unit, e.cfg.Slots, e.cfg.Scale == "local")
+	return p, nil
+}
+
+// draw is the graph and the platform of an episode.
+func (c *Config) draw(src *rand.Rand) (synth.Config, synth.PlatformConfig) {
+	g, p := synth.DefaultConfig(), synth.DefaultPlatformConfig()
+	g.Kind, g.Tasks, g.Degree, g.CCR = c.Graph, c.Tasks, c.Degree, c.CCR
+	p.GPUs, p.Speeds, p.Links = c.GPUs, c.Speeds, c.Links
+	if !c.Vary {
+		return g, p
+	}
+	between := func(low, high float64) float64 { return low * math.Pow(high/low, src.Float64()) }
+	of := func(names ...string) string { return names[src.IntN(len(names))] }
+	g.Kind = of("layered", "fork-join", "erdos", "erdos", "training")
+	g.Tasks = max(1, int(between(min(10, float64(c.Tasks)), float64(c.Tasks))))
+	g.Degree = between(0.5, 2*max(c.Degree, 0.5))
+	g.CCR = between(0.05, 5)
+	g.Stages, g.Replicas = 1+src.IntN(8), 1+src.IntN(3)
+	p.Speeds = of("spread", "busy", "idle", "equal")
+	p.Links = of("equal", "racks", "random")
+	if c.Slots > 0 {
+		p.GPUs = int(between(2, max(2, float64(c.GPUs))))
+	}
+	return g, p
+}
+
+// step carries out a legal action.
+func (p *episode) step(c *Config, a int32) {
+	i, g := p.b.Task(), p.enc.Slots()[a]
+	before := p.b.Makespan()
+	if c.Reward == "hope" {
+		p.reward = -math.Abs(p.hope[i]-(p.b.load[g]+p.b.q.Exec(i, g))) / p.unit
+	}
+	p.b.Place(g)
+	p.actions = append(p.actions, a)
+	if c.Reward == "makespan" {
+		p.reward = -(p.b.Makespan() - before) / p.unit
+	}
+	p.kind = env.Mid
+	switch {
+	case p.b.Task() < 0:
+		p.kind = env.Terminated
+		if c.Reward == "hope" {
+			p.reward += (p.current - p.b.Makespan()) / p.unit
+		}
+	case c.MaxSteps > 0 && len(p.actions) == c.MaxSteps:
+		p.kind = env.Truncated
+	}
+}
+
+// encode shows the state.
+func (p *episode) encode(obs []float32, mask []bool) {
+	hope := 0.0
+	if i := p.b.Task(); i >= 0 {
+		hope = p.hope[i]
+	}
+	p.enc.Encode(obs, mask, p.b, hope)
+}
