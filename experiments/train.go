@@ -100,7 +100,7 @@ type validation struct {
 	Windows  int      `json:"windows,omitempty"`
 	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
 	Episodes int      `json:"episodes,omitempty"`
-	Tasks    int      `json:"tasks,omitempty"` // of a meta-learner: the return is that after adaptation
+	Tasks    int      `json:"tasks,omitempty"`       // of a meta-learner: the return is that after adaptation
 	Return   *float64 `json:"return_mean,omitempty"` // instead, without a workload
 	Best     bool     `json:"best"`
 }

@@ -1,0 +1,73 @@
+package workerplace
+
+import (
+	"math"
+
+	"clustergym/internal/fault"
+)
+
+// ID names the environment.
+const ID = "WorkerPlace-v1"
+
+// Config says how large the cluster is and what comes.
+type Config struct {
+	Servers int `yaml:"servers"` // M
+	GPUs    int `yaml:"gpus"`    // of each
+	CPUs    int `yaml:"cpus"`    // of each
+	Memory  int `yaml:"memory"`  // of each, GB
+	Slots   int `yaml:"slots"`   // waiting jobs that are seen, the oldest
+	Jobs    int `yaml:"jobs"`    // of an episode
+
+	Interval float64 `yaml:"interval"` // seconds between two decisions
+	Arrivals float64 `yaml:"arrivals"` // jobs an interval in the mean, Poisson, at most 10
+	Length   float64 `yaml:"length"`   // intervals that a job takes alone, in the mean over types
+
+	Comm         string  `yaml:"comm"`         // allreduce or ps: how workers exchange gradients
+	Interference float64 `yaml:"interference"` // exponent of what jobs keep beside each other: 0 = none, 1 = as drawn
+	Table        uint64  `yaml:"table"`        // seed of the table of interference
+	Noise        float64 `yaml:"noise"`        // deviation of the logarithm of a measured speed; the true one is not changed
+	Failures     float64 `yaml:"failures"`     // probability that a server fails in an interval, which is lost to its jobs
+
+	Reward string `yaml:"reward"` // jct or progress
+	Obs    string `yaml:"obs"`    // flat, or pairs: one row of features for every action
+	Limit  int    `yaml:"limit"`  // intervals after which an episode is cut off
+}
+
+// DefaultConfig is 6 servers of 8 GPUs and 60 jobs that keep about four fifths of them busy.
+func DefaultConfig() Config {
+	return Config{
+		Servers: 6, GPUs: 8, CPUs: 32, Memory: 128, Slots: 20, Jobs: 60,
+		Interval: 1200, Arrivals: 3, Length: 3, Comm: "allreduce", Interference: 1, Table: 1,
+		Reward: "jct", Obs: "flat", Limit: 500,
+	}
+}
+
+// Validate reports all faults at once.
+func (c Config) Validate() error {
+	var l fault.List
+	count := func(key string, v, most int) {
+		l.Add(v >= 1 && v <= most, key, v, "a whole number from 1 to "+words(most))
+	}
+	real := func(key string, v, low, high float64) {
+		l.Add(v >= low && v <= high && !math.IsNaN(v), key, v, "a number from "+decimal(low)+" to "+decimal(high))
+	}
+	count("servers", c.Servers, 1024)
+	count("gpus", c.GPUs, 64)
+	count("cpus", c.CPUs, 1024)
+	count("memory", c.Memory, 1<<16)
+	count("slots", c.Slots, 1024)
+	count("jobs", c.Jobs, 100_000)
+	l.Add(c.CPUs >= largest*workerCPUs && c.Memory >= workerMemory, "cpus", c.CPUs, "room for a job of 8 workers of 2 on one server: 16 or more")
+	l.Add(c.Servers*c.GPUs >= largest, "gpus", c.GPUs, "at least 8 in all servers together, for the largest job")
+	real("interval", c.Interval, 1, 1e6)
+	real("arrivals", c.Arrivals, 0.01, maxArrivals)
+	real("length", c.Length, 0.01, 1000)
+	l.Add(c.Comm == "allreduce" || c.Comm == "ps", "comm", c.Comm, "allreduce or ps")
+	real("interference", c.Interference, 0, 4)
+	real("noise", c.Noise, 0, 1)
+	real("failures", c.Failures, 0, 0.5)
+	l.Add(c.Reward == "jct" || c.Reward == "progress", "reward", c.Reward, "jct or progress")
+	l.Add(c.Obs == "flat" || c.Obs == "pairs", "obs", c.Obs, "flat or pairs")
+	count("limit", c.Limit, 1_000_000)
+	return l.Err()
+}

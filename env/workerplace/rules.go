@@ -1,0 +1,143 @@
+package workerplace
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Rule is a placement rule that schedulers are compared with. It knows what an agent sees, unless it says otherwise.
+type Rule struct {
+	Name, About string
+
+	// job compares waiting jobs of which both could be placed, negative = a goes first; nil = the one that waits longer.
+	job func(e *Env, a, b *job) float64
+	// server is the cost of the next worker of j on server m; the least is taken, of equal ones the first.
+	server func(e *Env, j *job, m int) float64
+	random bool
+}
+
+// Rules are the rules by name, in the order in which tables show them.
+func Rules() []Rule {
+	return []Rule{
+		{Name: "random", About: "any legal worker, and closes when nothing fits", random: true},
+		{Name: "load-balance", About: "the longest waiting job that fits, each worker on the server with most free GPUs and CPUs", server: emptiest},
+		{Name: "tetris", About: "packing after Tetris: the job whose demand is most of what is free, each worker on the fullest server that holds it",
+			job: func(e *Env, a, b *job) float64 { return e.alignment(b) - e.alignment(a) }, server: fullest},
+		{Name: "least-interference", About: "the longest waiting job that fits, each worker beside the fewest other jobs, of these on the fuller server", server: fewest},
+		{Name: "sjf-least-interference", About: "the job that takes least alone, placed likewise", job: shortest, server: fewest},
+		{Name: "oracle", About: "the shortest job, each worker where the true speeds of all jobs together lose least: knows what no agent knows",
+			job: shortest, server: func(e *Env, j *job, m int) float64 { return e.loss(e.truth, j, m) }},
+	}
+}
+
+// RuleOf is the rule of a name.
+func RuleOf(name string) (Rule, error) {
+	rules := Rules()
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name })
+	if i >= 0 {
+		return rules[i], nil
+	}
+	var names []string
+	for _, r := range rules {
+		names = append(names, r.Name)
+	}
+	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", ID, name, strings.Join(names, ", "))
+}
+
+// Choose is the rule's action in the present state of e, which must have one. Only the random rule draws.
+func (r *Rule) Choose(e *Env, src *rand.Rand) int32 {
+	last := len(e.mask) - 1
+	if r.random {
+		best, seen := last, 0
+		for k, legal := range e.mask[:last] {
+			if legal {
+				if seen++; src.IntN(seen) == 0 {
+					best = k
+				}
+			}
+		}
+		return int32(best)
+	}
+	slot := -1
+	for s, id := range e.visible() {
+		if !slices.Contains(e.mask[s*e.cfg.Servers:(s+1)*e.cfg.Servers], true) {
+			continue
+		}
+		if slot < 0 || r.job != nil && r.job(e, &e.jobs[id], &e.jobs[e.waiting[slot]]) < 0 {
+			slot = s
+		}
+	}
+	if slot < 0 {
+		return int32(last)
+	}
+	j := &e.jobs[e.waiting[slot]]
+	best, least := -1, 0.0
+	for m := range e.active {
+		if !e.mask[slot*e.cfg.Servers+m] {
+			continue
+		}
+		if c := r.server(e, j, m); best < 0 || c < least-1e-12 {
+			best, least = m, c
+		}
+	}
+	return int32(slot*e.cfg.Servers + best)
+}
+
+func shortest(_ *Env, a, b *job) float64 { return a.work - b.work }
+
+// alignment is Tetris' score: demand by what is free, resource by resource.
+func (e *Env) alignment(j *job) float64 {
+	gpus, cpus := 0, 0
+	for m := range e.active {
+		gpus += e.free[m].gpus
+		cpus += e.free[m].cpus
+	}
+	all := float64(e.active)
+	return float64(j.workers*gpu[j.kind])/(all*float64(e.cfg.GPUs))*float64(gpus)/(all*float64(e.cfg.GPUs)) +
+		float64(j.workers*workerCPUs)/(all*float64(e.cfg.CPUs))*float64(cpus)/(all*float64(e.cfg.CPUs))
+}
+
+func (e *Env) freeShare(m int) float64 {
+	return float64(e.free[m].gpus)/float64(e.cfg.GPUs) + float64(e.free[m].cpus)/float64(e.cfg.CPUs)
+}
+
+func emptiest(e *Env, _ *job, m int) float64 { return -e.freeShare(m) }
+
+func fullest(e *Env, j *job, m int) float64 {
+	// Of servers that hold the rest of the gang the fullest, else the one that holds most of it.
+	if n := e.free[m].holds(j.kind); n < j.workers-j.placed {
+		return 1000 - float64(n)
+	}
+	return e.freeShare(m)
+}
+
+// fewest counts the other jobs on a server, by the shares of their workers.
+func fewest(e *Env, j *job, m int) float64 {
+	n := 0.0
+	for _, id := range e.running {
+		if o := &e.jobs[id]; o != j && o.on[m] > 0 {
+			n += float64(o.on[m]) / float64(o.workers)
+		}
+	}
+	return n + 0.01*e.freeShare(m)
+}
+
+// loss is what all jobs together lose of their speeds when the next worker of j goes to m, by t.
+func (e *Env) loss(t *Truth, j *job, m int) float64 {
+	loss := 0.0
+	for _, id := range e.running {
+		o := &e.jobs[id]
+		if o.on[m] > 0 {
+			loss -= t.logs[o.kind][j.kind] / float64(j.workers)
+			if j.on[m] == 0 {
+				loss -= t.logs[j.kind][o.kind] * float64(o.on[m]) / float64(o.workers)
+			}
+		}
+	}
+	if j.placed > 0 && j.on[m] == 0 {
+		loss += 0.1
+	}
+	return loss
+}

@@ -1,0 +1,90 @@
+package workerplace
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"clustergym/env"
+	"clustergym/internal/rng"
+	"clustergym/internal/snap"
+)
+
+// snapshots begin with these bytes. A snapshot is the episode and the actions that were taken in it.
+const snapshotMagic = "clustergym workerplace 1\n"
+
+// AppendSnapshot implements env.Snapshotter; before the first Reset there is nothing to save (env.ErrResetNeeded).
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
+	if e.closed {
+		return dst, env.ErrClosed
+	}
+	if !e.started {
+		return dst, env.ErrResetNeeded
+	}
+	b := snap.Begin(dst, snapshotMagic)
+	b = snap.U64(b, e.fingerprint())
+	b = snap.U64(b, e.ep.Seed)
+	b = snap.Int(b, len(e.own))
+	for _, v := range e.own {
+		b = snap.F64(b, v)
+	}
+	b = snap.Int(b, len(e.moves))
+	for _, k := range e.moves {
+		b = snap.Int(b, int(k))
+	}
+	return snap.Seal(b, len(dst)), nil
+}
+
+// fingerprint tells configurations apart.
+func (e *Env) fingerprint() uint64 { return rng.Hash(fmt.Sprintf("%+v", e.cfg)) }
+
+// RestoreSnapshot implements env.Snapshotter. Speeds that were put in must be the ones of then.
+func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	r, err := snap.Open(src, snapshotMagic)
+	if err != nil {
+		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+	}
+	if id := r.U64(); id != e.fingerprint() {
+		return fmt.Errorf("%w: %s: of other arguments", env.ErrSnapshot, ID)
+	}
+	ep := env.Episode{Seed: r.U64(), Window: -1}
+	n := r.Count(8)
+	for range n {
+		ep.Task = append(ep.Task, r.F64())
+	}
+	n = r.Count(8)
+	moves := make([]int, n)
+	for i := range moves {
+		moves[i] = r.Int()
+	}
+	if err := r.Done(); err != nil {
+		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+	}
+	t, err := readTask(ep.Task, e.tasks)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %v", env.ErrSnapshot, ID, err)
+	}
+	fresh, err := New(e.cfg)
+	if err != nil {
+		return err
+	}
+	fresh.speeds = e.speeds
+	if err := fresh.begin(ep, t); err != nil {
+		return err
+	}
+	for i, k := range moves {
+		if fresh.kind.Last() || k < 0 || k >= len(fresh.mask) || !fresh.mask[k] {
+			return fmt.Errorf("%w: %s: action %d of %d is %d, which was not legal", env.ErrSnapshot, ID, i, len(moves), k)
+		}
+		if err := fresh.apply(k); err != nil {
+			return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+		}
+	}
+	fresh.rec = e.rec
+	*e = *fresh
+	e.src, e.times = rand.New(&e.pcg), rand.New(&e.pcgT)
+	e.fill(ts)
+	return nil
+}
