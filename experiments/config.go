@@ -10,7 +10,6 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
-	"clustergym/env/control"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/internal/fault"
@@ -97,7 +96,7 @@ func (c *Config) Validate() error {
 }
 
 // plain says whether the environment has neither workload nor cluster.
-func (c *Config) plain() bool { return slices.Contains(control.IDs(), c.Env.ID) }
+func (c *Config) plain() bool { return isPlain(c.Env.ID) }
 
 // validateScheduling adds the faults of what only such environments have.
 func (c *Config) validateScheduling(l *fault.List) {

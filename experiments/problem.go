@@ -10,7 +10,6 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/baseline"
 	"clustergym/env"
-	"clustergym/env/control"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
 	"clustergym/internal/par"
@@ -21,7 +20,7 @@ import (
 type problem struct{ about env.Spec }
 
 func newProblem(id string) (*problem, error) {
-	e, err := control.New(id)
+	e, err := newPlainEnv(id)
 	if err != nil {
 		return nil, unknownEnv(id)
 	}
@@ -29,7 +28,7 @@ func newProblem(id string) (*problem, error) {
 	return &problem{e.Spec()}, nil
 }
 
-func (p *problem) open() (env.Env, error) { return control.New(p.about.ID) }
+func (p *problem) open() (env.Env, error) { return newPlainEnv(p.about.ID) }
 
 func (p *problem) spec(*Config) (env.Spec, error) { return p.about, nil }
 

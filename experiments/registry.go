@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/control"
@@ -14,8 +15,11 @@ import (
 	"clustergym/traces"
 )
 
-// EnvIDs are the registered environments: JobSelect-v1, then the problems with known answers, sorted.
-func EnvIDs() []string { return append([]string{jobselect.ID}, control.IDs()...) }
+// EnvIDs are the registered environments: JobSelect-v1, those with settings of their own, then the problems with known
+// answers.
+func EnvIDs() []string {
+	return append(append([]string{jobselect.ID}, settledIDs()...), control.IDs()...)
+}
 
 // EnvInfo is what is known of an environment without making one that plays.
 type EnvInfo struct {
@@ -25,8 +29,12 @@ type EnvInfo struct {
 }
 
 // DescribeEnv describes the environment called id. Where it has arguments, set may change them, from their defaults;
-// nil changes nothing. An unknown id and bad arguments are *InputErrors.
-func DescribeEnv(id string, set func(args *JobSelectArgs) error) (*EnvInfo, error) {
+// nil changes nothing. args is a pointer to the arguments of that environment, *JobSelectArgs for JobSelect-v1. An unknown
+// id and bad arguments are *InputErrors.
+func DescribeEnv(id string, set func(args configs.Validator) error) (*EnvInfo, error) {
+	if s := settled(id); s != nil {
+		return s.describe(set)
+	}
 	if id == jobselect.ID {
 		args := DefaultJobSelectArgs()
 		if set != nil {
@@ -147,6 +155,9 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	}
 	if id == jobselect.ID {
 		return r.jobSelect(ctx, kwargs, n)
+	}
+	if s := settled(id); s != nil {
+		return s.make(r, kwargs, n)
 	}
 	m := &Made{SHA: scenarioSHA(id, "", nil), Meta: map[string]any{}}
 	for range n {

@@ -87,18 +87,8 @@ func decodeArgs(kwargs wire.Map) (JobSelectArgs, error) {
 		}
 		args.Config, args.Cluster, args.Trace = c.Env.Config, c.Cluster, c.Trace
 	}
-	tree := map[string]any{}
-	for _, p := range kwargs {
-		if err := graft(tree, "", p.Key, p.Value); err != nil {
-			return args, badKwargs(err)
-		}
-	}
-	text, err := configs.Encode(tree)
-	if err != nil {
-		return args, badKwargs(err)
-	}
-	if err := configs.DecodeBytes("", text, &args); err != nil {
-		return args, badKwargs(err)
+	if err := graftArgs(kwargs, &args); err != nil {
+		return args, err
 	}
 	return args, nil
 }
@@ -210,28 +200,35 @@ func (a *JobSelectArgs) kwargs() []Kwarg {
 	var all []Kwarg
 	workload := false
 	walkKeys(reflect.ValueOf(a).Elem(), "", func(path string, v reflect.Value) {
-		words := argWords[path]
 		workload = workload || path == "cluster"
-		k := Kwarg{Name: path, Want: words[0], Doc: words[1], workload: workload}
-		switch x := v.Interface().(type) {
-		case time.Duration:
-			k.Type, k.Default = "duration", x.String()
-		case int:
-			k.Type, k.Default = "int", int64(x)
-		case uint64:
-			k.Type, k.Default = "int", x
-		case float64:
-			k.Type, k.Default = "float", x
-		case bool:
-			k.Type, k.Default = "bool", x
-		case string:
-			k.Type, k.Default = "string", x
-		default:
-			panic(fmt.Sprintf("experiments: argument %s is a %T", path, x))
-		}
+		k := kwargOf(path, v, argWords)
+		k.workload = workload
 		all = append(all, k)
 	})
 	return all
+}
+
+// kwargOf describes one argument.
+func kwargOf(path string, v reflect.Value, all map[string][2]string) Kwarg {
+	words := all[path]
+	k := Kwarg{Name: path, Want: words[0], Doc: words[1]}
+	switch x := v.Interface().(type) {
+	case time.Duration:
+		k.Type, k.Default = "duration", x.String()
+	case int:
+		k.Type, k.Default = "int", int64(x)
+	case uint64:
+		k.Type, k.Default = "int", x
+	case float64:
+		k.Type, k.Default = "float", x
+	case bool:
+		k.Type, k.Default = "bool", x
+	case string:
+		k.Type, k.Default = "string", x
+	default:
+		panic(fmt.Sprintf("experiments: argument %s is a %T", path, x))
+	}
+	return k
 }
 
 // walkKeys calls fn for every single value of a configuration, by its path.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/experiments"
@@ -23,8 +24,8 @@ func envsVerb(a *app) *cobra.Command {
 		Use:   "envs [ID]",
 		Short: "List the environments, or print one's page",
 		Long: `envs lists the environments with their spaces. envs ID prints the page of one in Markdown: actions,
-observations with bounds and units, reward, start, end, arguments. --set changes an argument of ` + jobselect.ID + ` and
---cluster its cluster, and the page shows what becomes of the spaces. The arguments are also what clients of gymctl
+observations with bounds and units, reward, start, end, arguments. --set changes an argument and
+--cluster the cluster of ` + jobselect.ID + `, and the page shows what becomes of the spaces. The arguments are also what clients of gymctl
 serve can ask for, as kwargs.`,
 		Example: `  gymctl envs
   gymctl envs JobSelect-v1
@@ -68,11 +69,13 @@ func describeEnv(id, cluster string, sets []string) (*experiments.EnvInfo, error
 	if !slices.Contains(experiments.EnvIDs(), id) {
 		return nil, unknown("environment", id, experiments.EnvIDs())
 	}
-	if len(sets) > 0 && id != jobselect.ID {
+	if len(sets) > 0 && !experiments.HasArguments(id) {
 		return nil, mistake("--set %s: %s has no arguments", sets[0], id)
 	}
-	return experiments.DescribeEnv(id, func(args *experiments.JobSelectArgs) error {
-		args.Cluster = cluster
+	return experiments.DescribeEnv(id, func(args configs.Validator) error {
+		if a, ok := args.(*experiments.JobSelectArgs); ok {
+			a.Cluster = cluster
+		}
 		return setAll(args, sets)
 	})
 }
