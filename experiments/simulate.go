@@ -48,6 +48,9 @@ type SimConfig struct {
 	// Stream reads the trace while it is simulated, once for each policy, instead of holding it in memory: "auto"
 	// for large files, "on", "off".
 	Stream string `yaml:"stream"`
+	// Peer runs the workload on a peer's own machine instead: only trace, cluster, policies, seed and
+	// fail_refused are looked at beside it.
+	Peer PeerConfig `yaml:"peer"`
 }
 
 // DefaultSimConfig is FIFO strict with first-fit over a generated workload on the cluster philly-192.
@@ -55,7 +58,7 @@ func DefaultSimConfig() SimConfig {
 	h := heuristic.DefaultConfig()
 	return SimConfig{
 		Trace: DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
-		Policy: h, Simulator: sim.DefaultConfig(), Seed: 1, Stream: "auto",
+		Policy: h, Simulator: sim.DefaultConfig(), Seed: 1, Stream: "auto", Peer: DefaultPeerConfig(),
 	}
 }
 
@@ -65,6 +68,10 @@ func (c *SimConfig) Validate() error {
 	l.Join("trace", c.Trace.Validate())
 	l.Add(c.Cluster != "", "cluster", c.Cluster, ClusterForms)
 	l.Add(len(c.Policies) > 0, "policies", "none", "one or more of "+strings.Join(heuristic.Orders(), ", "))
+	if c.Peer.Name != "" {
+		c.validatePeer(&l)
+		return l.Err()
+	}
 	admission := c.Admission == "" || slices.Contains(Admissions(), c.Admission)
 	l.Add(admission, "admission", c.Admission, oneOf(Admissions()))
 	backfill := c.Backfill == "" || slices.Contains(Backfills(), c.Backfill)
@@ -165,6 +172,7 @@ func (c *SimConfig) heuristic(name string) heuristic.Config {
 type SimHooks struct {
 	Now    func() time.Time // the clock that wall_s is measured by; nil = wall_s stays 0
 	Events io.Writer        // every event as a JSON line, for one policy only; nil = none
+	Jobs   io.Writer        // of a peer's machine, a row for each job with every digit, for one policy only; nil = none
 	// Observe gives somebody who is shown every point of the run of policy; nil = nobody.
 	Observe func(policy string) sim.Observer
 }
@@ -174,6 +182,8 @@ type SimReport struct {
 	Runs  []SimRun // in the order of the policies
 	Info  Info     // of the workload
 	Notes []string // for people, to be shown beside the result: what was left out, what did not finish
+
+	refused []string // by a peer's machine
 }
 
 // SimRun is one policy's result. Its JSON form is a published document: fields keep their names and order.
@@ -189,6 +199,7 @@ type SimRun struct {
 	Events    int             `json:"events"`
 	WallS     float64         `json:"wall_s"`
 	Proven    *bool           `json:"proven_optimal,omitempty"` // of policies that search: the schedule is an optimum
+	Peer      *SimPeer        `json:"peer,omitempty"`           // of a peer's machine
 }
 
 // Name is the policy with its admission and back-filling: "fifo+strict+easy".
@@ -245,8 +256,14 @@ func Simulate(ctx context.Context, cfg SimConfig, hooks SimHooks) (*SimReport, e
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	if hooks.Events != nil && len(cfg.Policies) > 1 {
-		return nil, mistake("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+	if (hooks.Events != nil || hooks.Jobs != nil) && len(cfg.Policies) > 1 {
+		return nil, mistake("events and jobs can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+	}
+	if cfg.Peer.Name != "" {
+		return simulatePeer(ctx, cfg, hooks)
+	}
+	if hooks.Jobs != nil {
+		return nil, mistake("--jobs-out goes with --peer; want --events, which has what happened to every job")
 	}
 	spec, err := ClusterSpec(cfg.Cluster)
 	if err != nil {

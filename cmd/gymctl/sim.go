@@ -17,7 +17,7 @@ func simVerb(a *app) *cobra.Command {
 	generated := cfg.Cluster
 	cfg.Cluster = ""
 	var asJSON bool
-	var events, html string
+	var events, html, jobsOut string
 	var sets []string
 	c := &cobra.Command{
 		Use:   "sim",
@@ -44,6 +44,10 @@ Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, 
 or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
 Interference: ` + experiments.InterferenceForms + `.
 
+--peer runs the workload on a machine that others published, rebuilt from its rules, in place of the simulator:
+dally-waiting-only and dally-published are that of Dally's authors, whose policies are dally, tiresias and gandiva
+(docs/schedulers.md).
+
 --set changes what has no flag; settings and their defaults:
 
 ` + indented(&cfg),
@@ -53,7 +57,8 @@ Interference: ` + experiments.InterferenceForms + `.
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy las --comm tree --placement closest-b --checkpoint 30m
   gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
-  gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip`,
+  gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
+  gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch fromFile := cfg.Trace.File != ""; {
@@ -76,7 +81,10 @@ Interference: ` + experiments.InterferenceForms + `.
 			if err := cfg.Validate(); err != nil {
 				return flagFaults(err, simFlags)
 			}
-			report, err := a.simulate(c, cfg, events, html)
+			if err := peerOnly(c, cfg.Peer.Name); err != nil {
+				return err
+			}
+			report, err := a.simulate(c, cfg, events, html, jobsOut)
 			if err != nil {
 				return err
 			}
@@ -116,6 +124,7 @@ Interference: ` + experiments.InterferenceForms + `.
 	f.StringVar(&events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
 	f.StringVar(&html, "html", "", "show the schedules as one page in `FILE`, for any browser and without a network")
 	f.BoolVar(&asJSON, "json", false, `print one JSON document; of several policies {"runs":[…]}`)
+	peerFlags(c, &cfg, &jobsOut)
 	var policies []string
 	for _, o := range heuristic.Orders() {
 		policies = append(policies, o)
@@ -137,7 +146,7 @@ Interference: ` + experiments.InterferenceForms + `.
 
 // simFlags are the flags of settings that are called otherwise than their keys.
 var simFlags = map[string]string{
-	"policies": "policy", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
+	"policies": "policy", "peer.name": "peer", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
 	"simulator.contention.a": "set simulator.contention.a", "simulator.contention.b": "set simulator.contention.b",
 	"simulator.contention.eta": "set simulator.contention.eta", "simulator.overhead.start": "set simulator.overhead.start",
 	"simulator.overhead.start_per_gpu": "set simulator.overhead.start_per_gpu", "simulator.overhead.stop": "set simulator.overhead.stop",
@@ -166,13 +175,16 @@ func wrapped(names []string) string {
 }
 
 // simulate runs cfg and writes the events and the page where they are asked for.
-func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events, html string) (report *experiments.SimReport, err error) {
+func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events, html, jobsOut string) (report *experiments.SimReport, err error) {
 	hooks := experiments.SimHooks{Now: a.now}
-	inputs := []string{cfg.Trace.File, cfg.Cluster}
-	for _, o := range [][2]string{{"events", events}, {"html", html}} {
+	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}
+	for _, o := range [][2]string{{"events", events}, {"html", html}, {"jobs-out", jobsOut}} {
 		if o[1] == "-" {
 			return nil, mistake("--%s: got %q, want the path of a file: standard output is for the result", o[0], o[1])
 		}
+	}
+	if events != "" && jobsOut != "" && filepath.Clean(events) == filepath.Clean(jobsOut) {
+		return nil, mistake("--jobs-out: got %q, which is the file of --events; want another name", jobsOut)
 	}
 	if events != "" && html != "" && filepath.Clean(events) == filepath.Clean(html) {
 		return nil, mistake("--html: got %q, which is the file of --events; want another name", html)
@@ -186,6 +198,15 @@ func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events, html
 		run = func() error {
 			return a.writeTo(events, inputs, func(w io.Writer) error {
 				hooks.Events = w
+				return simulate()
+			})
+		}
+	}
+	if jobsOut != "" {
+		simulate := run
+		run = func() error {
+			return a.writeTo(jobsOut, inputs, func(w io.Writer) error {
+				hooks.Jobs = w
 				return simulate()
 			})
 		}

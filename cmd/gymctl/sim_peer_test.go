@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Two jobs of two GPUs, 25,000 iterations of 0.1 s, a network that costs nothing: blocks of 1000 s and 20,000
+// iterations, so two blocks each.
+const peerJobs = "job,arrival,gpus,model,iterations,time_per_iteration\n7,0,2,VGG,25000,0.1\n9,100,2,VGG,25000,0.1\n"
+
+func TestSimOnThePeersMachine(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", peerJobs)
+	out := must(t, "sim", "--peer", "dally-waiting-only", "--trace", "jobs.csv", "--cluster", "dally:1x1", "--policy", "dally", "--net", "one",
+		"--json", "--jobs-out", "out.csv", "--events", "events.jsonl")
+	var d struct {
+		Policy  string
+		Metrics struct {
+			Finished int
+			Makespan float64                `json:"makespan_s"`
+			JCT      struct{ Mean float64 } `json:"jct_s"`
+		}
+		Peer struct {
+			Name, Net string
+			Blocks    int
+			MeanJCT   float64 `json:"mean_jct_s"`
+			Grants    struct{ Slot int }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Policy != "dally" || d.Metrics.Finished != 2 || d.Metrics.Makespan != 2100 || d.Metrics.JCT.Mean != 2000 || d.Peer.MeanJCT != 2000 ||
+		d.Peer.Blocks != 4 || d.Peer.Grants.Slot != 2 || d.Peer.Name != "dally-waiting-only" {
+		t.Errorf("got %s", out)
+	}
+	rows, err := os.ReadFile("out.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "job,first_start,end,queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n" +
+		"7,0,2000,0,2000,2000,0,1,0,0,0,0\n9,100,2100,0,2000,2000,0,1,0,0,0,0\n"
+	if string(rows) != want {
+		t.Errorf("got\n%s", rows)
+	}
+	events, err := os.ReadFile("events.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The machine's only two slots, the second of which its hash map visits first.
+	if !strings.Contains(string(events), `{"t_s":0,"event":"start","job":"7","gpus":[4,5]}`) || strings.Count(string(events), "\n") != 6 {
+		t.Errorf("got\n%s", events)
+	}
+	for _, policy := range []string{"tiresias", "gandiva"} {
+		must(t, "sim", "--peer", "dally-published", "--trace", "jobs.csv", "--cluster", "dally:2x2", "--policy", policy)
+	}
+}
+
+func TestSimPeerMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", peerJobs)
+	for args, want := range map[string]string{
+		"--peer dally": `--peer: got "dally", want one of dally-waiting-only, dally-published`,
+		"--peer dally-published --policy sjf --cluster dally:1x1": `--policy: got "sjf", want one of dally, tiresias, gandiva, which the machine dally-published knows`,
+		"--peer dally-published --policy dally --cluster pool:8":  "--cluster: got pool:8, want racks of equally many machines of eight GPUs for this machine, as dally:4x4",
+		"--timers 5/10": "--timers goes with --peer; want --peer dally-waiting-only, or not --timers",
+		"--peer dally-published --policy dally --cluster dally:1x1 --comm ring":                         "--comm says nothing to the machine dally-published; want it left out",
+		"--peer dally-published --policy dally --cluster dally:1x1 --net astra":                         "--net: got astra, want slow or one, or --factors, the path of a table that has it",
+		"--peer dally-published --policy dally --cluster dally:1x1 --timers five":                       `--timers: got "five", want auto, or two numbers of leases, the rack's and the network's, as 5/10`,
+		"--peer dally-published --policy dally --cluster dally:1x1 --factors none.csv":                  "--factors none.csv: there is no such file",
+		"--peer dally-published --policy dally --cluster dally:1x1 --trace jobs.csv --factors jobs.csv": "jobs.csv: line 1: no column net, want a header with net, model, shape, factor",
+	} {
+		code, _, stderr := gymctl(t, append([]string{"sim"}, strings.Fields(args)...)...)
+		if code != exitMistake || stderr != "gymctl: "+want+"\n" {
+			t.Errorf("%s: %d, %s", args, code, stderr)
+		}
+	}
+}
