@@ -1,0 +1,65 @@
+package queuerank
+
+import (
+	"slices"
+	"strings"
+
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+// ID is the environment's name and version.
+const ID = "QueueRank-v1"
+
+// Metrics are the values of Config.Metric: what the return is made of. All but utilisation are means over the jobs of
+// the window, lower is better.
+func Metrics() []string { return []string{"bsld", "wait", "jct", "slowdown", "utilisation"} }
+
+// Config is what can be chosen. A change of a default that moves returns makes a new version.
+type Config struct {
+	Gamma     float64 `yaml:"gamma"`     // discount of a step, which info.discount tells
+	Window    int     `yaml:"window"`    // W, jobs of an episode
+	Load      float64 `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
+	MaxGPUs   int     `yaml:"max_gpus"`  // larger jobs are left out of the workload
+	Visible   int     `yaml:"visible"`   // jobs that the agent sees and can choose
+	Placement string  `yaml:"placement"` // which GPUs a job gets
+	Backfill  string  `yaml:"backfill"`  // none or easy: what may start while the chosen job waits
+	Estimates string  `yaml:"estimates"` // what is known of run times: exact, trace or noisy:SIGMA
+	Metric    string  `yaml:"metric"`    // S: bsld, wait, jct, slowdown or utilisation
+	// Reward is relative, (S_base − S)/max(S_base, S, 1) at the end; minus, −S at the end; or dense, each job's share
+	// of −S as it starts.
+	Reward string `yaml:"reward"`
+	Base   string `yaml:"base"` // the order to which relative refers
+	// Filter draws training windows again whose S under SJF is not between 10 and 150 (RLScheduler's trajectories).
+	Filter bool `yaml:"filter"`
+}
+
+// DefaultConfig is the environment as published results use it.
+func DefaultConfig() Config {
+	return Config{
+		Gamma: 1, Window: 256, MaxGPUs: 1 << 20, Visible: 128, Placement: "first-fit", Backfill: "none", Estimates: "trace",
+		Metric: "bsld", Reward: "relative", Base: "sjf",
+	}
+}
+
+// bases are the orders that Base can name: all that rank by what stays the same.
+func bases() []string { return []string{"fifo", "sjf", "f1", "smallest", "area"} }
+
+// Validate reports every fault.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
+	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
+	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
+	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
+	l.Add(c.Visible >= 1 && c.Visible <= 4096, "visible", c.Visible, "1 to 4096")
+	l.Add(slices.Contains(placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(placements(), ", "))
+	l.Add(c.Backfill == "none" || c.Backfill == "easy", "backfill", c.Backfill, "none or easy")
+	est, err := traces.ParseEstimates(c.Estimates)
+	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10")
+	l.Add(slices.Contains(Metrics(), c.Metric), "metric", c.Metric, "one of "+strings.Join(Metrics(), ", "))
+	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
+	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward, "relative or minus with metric utilisation, which is no mean over jobs")
+	l.Add(slices.Contains(bases(), c.Base), "base", c.Base, "one of "+strings.Join(bases(), ", "))
+	return l.Err()
+}

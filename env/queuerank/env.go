@@ -1,0 +1,441 @@
+package queuerank
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// The columns of Info. Means are over all jobs of the window; at the end.
+const (
+	InfoDiscount = iota
+	InfoScore
+	InfoBase
+	InfoBSLD
+	InfoWait
+	InfoJCT
+	InfoMakespan
+	infoLen
+)
+
+// Env is the environment. Not safe for concurrent use.
+type Env struct {
+	cfg    Config
+	spec   env.Spec
+	est    traces.Estimates
+	sim    *sim.Simulator
+	view   *sim.View
+	place  cluster.Placement
+	course sched.Course
+	stream traces.Slice
+	base   *baseline
+	most   maxima
+
+	ep      env.Episode
+	actions []int32 // taken so far: with ep they are the whole state
+	kind    env.Kind
+	begun   bool
+	closed  bool
+
+	queue   queue
+	known   []known // by job
+	started int
+	sum     sums
+	score   float64 // S of the base, where it was played
+	dec     sim.Decision
+	ends    []ending // scratch of back-filling
+}
+
+// known is what is worked out as a job arrives.
+type known struct {
+	e, milli int64
+	memory   float32
+	user     float32
+}
+
+var (
+	_ env.Env         = (*Env)(nil)
+	_ env.Snapshotter = (*Env)(nil)
+)
+
+// placements are those that place whatever fits and remember nothing.
+func placements() []string {
+	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
+		p, err := cluster.NewPlacement(name)
+		return err != nil || name == "fgd" || cluster.Constrained(p)
+	})
+}
+
+// New returns an environment over one part of the windows w. training are the jobs of the training part, by whose
+// greatest values features are scaled.
+func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := sim.New(sim.Config{Comm: "none", Serial: true}, spec)
+	if err != nil {
+		return nil, err
+	}
+	c := s.View().Cluster()
+	if cfg.Backfill != "none" && !c.Pool() {
+		return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", ID, cfg.Backfill, spec.Name)
+	}
+	e := &Env{cfg: cfg, sim: s, view: s.View(), course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()}}
+	if e.est, err = traces.ParseEstimates(cfg.Estimates); err != nil {
+		return nil, err
+	}
+	if e.place, err = cluster.NewPlacement(cfg.Placement); err != nil {
+		return nil, err
+	}
+	if cfg.Reward == "relative" || cfg.Filter {
+		if e.base, err = newBaseline(&e.cfg, spec); err != nil {
+			return nil, err
+		}
+	}
+	e.most = maximaOf(training, e.est)
+	e.spec = e.describe()
+	return e, nil
+}
+
+func (e *Env) describe() env.Spec {
+	inf := float32(math.Inf(1))
+	return env.Spec{
+		ID: ID,
+		Obs: []env.Field{{Name: "jobs", Shape: []int{e.cfg.Visible, features}, High: 1, Unit: "fraction",
+			Doc: "by slot: wait/12 h; e/max; n/G; memory, user, group and executable by their maxima (absent: 1); can start 1 − 1e-5, else 1e-5; all cut at 1 − 1e-5; an empty slot is 0, 1, 1, 1, 1, 1, 1, 0"}},
+		Action: env.ActionSpec{Sizes: []int{e.cfg.Visible}},
+		Info: []env.Field{
+			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
+			{Name: "score", Low: -1, High: inf, Unit: "metric", Doc: "S of the window; at the end"},
+			{Name: "base_score", Low: -1, High: inf, Unit: "metric", Doc: "S of the base order on the same window; at the end, where it was played"},
+			{Name: "bsld", High: inf, Unit: "ratio", Doc: "mean of max(1, JCT / max(run time, 10 s)); at the end"},
+			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean wait; at the end"},
+			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
+			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
+		},
+		Solved: math.NaN(), NoOp: -1,
+	}
+}
+
+// Spec implements env.Env.
+func (e *Env) Spec() env.Spec { return e.spec }
+
+// Slots are the jobs that the agent sees, in order of submit, and View is the simulator's: for rules that act inside
+// the action space.
+func (e *Env) Slots() []sim.Job { return e.queue.slots }
+
+// View is what Slots tells of.
+func (e *Env) View() *sim.View { return e.view }
+
+// Estimate is what is known of the run time of a job that waits.
+func (e *Env) Estimate(j sim.Job) time.Duration { return time.Duration(e.known[j].e) }
+
+// Close implements env.Env.
+func (e *Env) Close() error {
+	e.closed = true
+	return nil
+}
+
+// Reset implements env.Env.
+func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	e.begun = false // until this one has
+	if err := e.draw(ctx, ep); err != nil {
+		return err
+	}
+	e.actions = e.actions[:0]
+	e.stream.Reset(e.course.Jobs)
+	if err := e.sim.Reset(&e.stream); err != nil {
+		return err
+	}
+	e.queue.reset()
+	e.started, e.sum = 0, sums{}
+	if err := e.advance(ctx); err != nil {
+		return err
+	}
+	if err := e.run(ctx); err != nil {
+		return err
+	}
+	e.begun, e.kind = true, env.First
+	e.fill(ts, 0, 0, env.First)
+	return nil
+}
+
+// draw chooses the episode's window.
+func (e *Env) draw(ctx context.Context, ep env.Episode) error {
+	asked := ep
+	for try := uint64(0); ; try++ {
+		if try > 0 {
+			asked.Seed = rng.At(ep.Seed, rng.Hash("queuerank/filter"), try)
+		}
+		named, err := e.course.Begin(asked)
+		if err != nil {
+			return err
+		}
+		e.ep = env.Episode{Seed: ep.Seed, Window: ep.Window, Split: named.Split}
+		e.est.Seed, e.score = ep.Seed, math.NaN()
+		if e.base == nil {
+			return nil
+		}
+		filtered := e.cfg.Filter && ep.Window < 0 && named.Split == env.SplitTrain
+		if filtered && try < 99 {
+			s, err := e.base.play(ctx, "sjf", e.course.Jobs, ep.Seed)
+			if err != nil {
+				return err
+			}
+			if s.score(&e.cfg, e.course.GPUs) <= 10 || s.score(&e.cfg, e.course.GPUs) >= 150 {
+				continue
+			}
+		}
+		if e.cfg.Reward == "relative" {
+			s, err := e.base.play(ctx, e.cfg.Base, e.course.Jobs, ep.Seed)
+			if err != nil {
+				return err
+			}
+			e.score = s.score(&e.cfg, e.course.GPUs)
+		}
+		return nil
+	}
+}
+
+// advance lets one event happen.
+func (e *Env) advance(ctx context.Context) error {
+	p, err := e.sim.Advance(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range p.Events {
+		if ev := &p.Events[i]; ev.Kind == sim.Submit {
+			e.arrive(ev.Job)
+		}
+	}
+	return nil
+}
+
+func (e *Env) wait(ctx context.Context) error {
+	e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
+	if err := e.sim.Apply(&e.dec); err != nil {
+		return err
+	}
+	return e.advance(ctx)
+}
+
+func (e *Env) arrive(j sim.Job) {
+	for int(j) >= len(e.known) {
+		e.known = append(e.known, known{})
+	}
+	t, r := e.view.Trace(j), e.view.Request(j)
+	k := known{e: int64(e.est.Of(t)), milli: int64(r.GPUs * r.Milli), memory: 1, user: 1}
+	if t.MemBytes > 0 && e.most.memory > 0 {
+		k.memory = min(cut, float32(float64(t.MemBytes)/e.most.memory))
+	}
+	if u, err := strconv.Atoi(t.User); err == nil && u > 0 && e.most.user > 0 {
+		k.user = min(cut, float32(float64(u)/e.most.user))
+	}
+	e.known[j] = k
+	e.queue.add(j, e.view.Pos(j), k.e, k.milli)
+}
+
+// take removes j from the queue.
+func (e *Env) take(j sim.Job) {
+	k := &e.known[j]
+	e.queue.drop(j, e.view.Pos(j), k.e, k.milli)
+}
+
+// run goes on until there is a job to choose, or all have started. Nobody is asked before all jobs of the instant have
+// arrived: the simulator hands them out one by one.
+func (e *Env) run(ctx context.Context) error {
+	for e.started < len(e.course.Jobs) && (len(e.queue.bySubmit) == 0 || e.arriving()) {
+		if err := e.wait(ctx); err != nil {
+			return err
+		}
+	}
+	e.queue.fill(e.cfg.Visible)
+	return nil
+}
+
+// arriving says whether another job arrives at this very time.
+func (e *Env) arriving() bool {
+	n := e.view.Arrived()
+	return n < len(e.course.Jobs) && e.course.Jobs[n].Submit == e.view.Now()
+}
+
+// tryStart starts j if it fits.
+func (e *Env) tryStart(j sim.Job) (bool, error) {
+	var ok bool
+	if e.dec.GPUs, ok = e.place.Place(e.view.Cluster(), e.view.Request(j), e.dec.GPUs); !ok {
+		return false, nil
+	}
+	e.dec.Op, e.dec.Job, e.dec.Until = sim.StartJob, j, 0
+	if err := e.sim.Apply(&e.dec); err != nil {
+		return false, err
+	}
+	e.started++
+	// Nothing stops or slows it down any more, so its end is known.
+	t := e.view.Trace(j)
+	runs := time.Duration(math.Ceil(float64(t.Work) / e.view.Rate(j)))
+	e.sum.add(t, e.view.Now()-t.Submit, runs, e.view.Now())
+	return true, nil
+}
+
+// Step implements env.Env.
+func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if !e.begun || e.kind.Last() {
+		return env.ErrResetNeeded
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(a.Disc) != 1 || len(a.Cont) != 0 {
+		return fmt.Errorf("%w: %d discrete and %d continuous parts, want 1 and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont))
+	}
+	i := int(a.Disc[0])
+	if i < 0 || i >= e.cfg.Visible {
+		return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, i, e.cfg.Visible-1)
+	}
+	if i >= len(e.queue.slots) {
+		return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, i)
+	}
+	from, before := e.view.Now(), e.sum
+	if err := e.step(context.Background(), e.queue.slots[i]); err != nil { // a step is not cut in half
+		e.begun = false // the run is broken; what is left is to begin another episode
+		return err
+	}
+	e.actions = append(e.actions, a.Disc[0])
+	e.kind = env.Mid
+	if e.started == len(e.course.Jobs) {
+		e.kind = env.Terminated
+	}
+	e.fill(ts, e.reward(&before), e.view.Now()-from, e.kind)
+	return nil
+}
+
+// step holds j until it has started, and goes on to the next choice.
+func (e *Env) step(ctx context.Context, j sim.Job) error {
+	e.take(j)
+	shadow := int64(-1)
+	for {
+		ok, err := e.tryStart(j)
+		if err != nil {
+			return err
+		}
+		if ok {
+			break
+		}
+		if e.cfg.Backfill == "easy" {
+			if shadow < 0 {
+				shadow = e.enough(j)
+			}
+			if err := e.backfill(shadow); err != nil {
+				return err
+			}
+		}
+		if err := e.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return e.run(ctx)
+}
+
+// reward is what the step has earned: before are the sums as it began.
+func (e *Env) reward(before *sums) float64 {
+	switch {
+	case e.cfg.Reward == "dense":
+		return -(e.sum.of(e.cfg.Metric) - before.of(e.cfg.Metric)) / float64(len(e.course.Jobs))
+	case e.kind != env.Terminated:
+		return 0
+	}
+	s := e.sum.score(&e.cfg, e.course.GPUs)
+	if e.cfg.Reward == "minus" {
+		return -s
+	}
+	return (e.score - s) / max(e.score, s, 1)
+}
+
+// fill writes the time step.
+func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.encode(ts.Obs)
+	clear(ts.Mask)
+	for i := range e.queue.slots {
+		ts.Mask[i] = true
+	}
+	nan := math.NaN()
+	for i := range ts.Info {
+		ts.Info[i] = nan
+	}
+	ts.Info[InfoDiscount] = e.cfg.Gamma
+	if kind == env.Terminated {
+		n := float64(len(e.course.Jobs))
+		ts.Info[InfoScore], ts.Info[InfoBase] = e.sum.score(&e.cfg, e.course.GPUs), e.score
+		ts.Info[InfoBSLD], ts.Info[InfoWait], ts.Info[InfoJCT] = e.sum.bsld/n, e.sum.wait/n, e.sum.jct/n
+		ts.Info[InfoMakespan] = e.sum.end.Seconds()
+	}
+}
+
+// features is F of the observation.
+const features = 8
+
+// cut is the greatest value of a feature.
+const cut = 1 - 1e-5
+
+func (e *Env) encode(dst []float32) {
+	now := e.view.Now()
+	for i := range e.cfg.Visible {
+		d := dst[i*features : (i+1)*features]
+		if i >= len(e.queue.slots) {
+			d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = 0, 1, 1, 1, 1, 1, 1, 0
+			continue
+		}
+		j := e.queue.slots[i]
+		k, r := &e.known[j], e.view.Request(j)
+		d[0] = min(cut, float32((now-e.view.Trace(j).Submit).Hours()/12))
+		d[1] = min(cut, float32(float64(k.e)/e.most.estimate))
+		d[2] = min(cut, float32(float64(k.milli)/1000/float64(e.course.GPUs)))
+		d[3], d[4] = k.memory, k.user
+		d[5], d[6] = 1, 1 // the workload says nothing of groups and executables
+		d[7] = 1e-5
+		if e.view.Cluster().Fits(r) {
+			d[7] = cut
+		}
+	}
+}
+
+// AppendSnapshot implements env.Snapshotter.
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
+	if e.closed {
+		return dst, env.ErrClosed
+	}
+	if !e.begun {
+		return dst, env.ErrResetNeeded
+	}
+	r := sched.Record{Episode: e.ep, Actions: e.actions}
+	return r.Append(dst, 1), nil
+}
+
+// RestoreSnapshot implements env.Snapshotter.
+func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	var own *sched.Record
+	if e.begun {
+		own = &sched.Record{Episode: e.ep, Actions: e.actions}
+	}
+	return sched.Restore(e, src, own, ts)
+}

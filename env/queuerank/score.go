@@ -1,0 +1,186 @@
+package queuerank
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// sums are over jobs that have started; their ends are known then.
+type sums struct {
+	jobs                      int
+	bsld, wait, jct, slowdown float64 // times in seconds
+	area                      float64 // GPU-seconds of run time
+	end                       time.Duration
+}
+
+// add counts a job that starts at now after wait and will run for runs.
+func (s *sums) add(t *traces.Job, wait, runs, now time.Duration) {
+	jct := (wait + runs).Seconds()
+	s.jobs++
+	s.wait += wait.Seconds()
+	s.jct += jct
+	s.bsld += max(1, jct/max(runs.Seconds(), 10))
+	s.slowdown += jct / runs.Seconds()
+	s.area += float64(t.Milli()) / 1000 * runs.Seconds()
+	s.end = max(s.end, now+runs)
+}
+
+// of is the sum that metric is the mean of.
+func (s *sums) of(metric string) float64 {
+	switch metric {
+	case "bsld":
+		return s.bsld
+	case "wait":
+		return s.wait
+	case "jct":
+		return s.jct
+	}
+	return s.slowdown
+}
+
+// score is S, which is better the lower it is, of a window that is through.
+func (s *sums) score(cfg *Config, gpus int) float64 {
+	if cfg.Metric == "utilisation" {
+		return -s.area / (float64(gpus) * s.end.Seconds())
+	}
+	return s.of(cfg.Metric) / float64(s.jobs)
+}
+
+// maxima are the greatest values in the training part.
+type maxima struct{ estimate, memory, user float64 }
+
+func maximaOf(jobs []traces.Job, est traces.Estimates) maxima {
+	m := maxima{estimate: 1}
+	if est.Mode != traces.EstimateTrace {
+		est = traces.Estimates{} // noise has no maximum of its own
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		m.estimate = max(m.estimate, float64(est.Of(j)))
+		m.memory = max(m.memory, float64(j.MemBytes))
+		if u, err := strconv.Atoi(j.User); err == nil {
+			m.user = max(m.user, float64(u))
+		}
+	}
+	return m
+}
+
+// baseline plays an order over the same jobs, with the same admission and back-filling.
+type baseline struct {
+	sim    *sim.Simulator
+	orders map[string]heuristic.Policy
+	stream traces.Slice
+	dec    sim.Decision
+	cfg    *Config
+}
+
+func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
+	s, err := sim.New(sim.Config{Comm: "none", Serial: true}, spec)
+	if err != nil {
+		return nil, err
+	}
+	b := &baseline{sim: s, orders: map[string]heuristic.Policy{}, cfg: cfg}
+	for _, order := range []string{cfg.Base, "sjf"} {
+		h := heuristic.DefaultConfig()
+		h.Order, h.Admission, h.Backfill, h.Placement, h.Estimates = order, "commit", cfg.Backfill, cfg.Placement, cfg.Estimates
+		if b.orders[order], err = heuristic.New(h); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// play is what order comes to.
+func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (out sums, err error) {
+	b.stream.Reset(jobs)
+	if err := b.sim.Reset(&b.stream); err != nil {
+		return out, err
+	}
+	h, v := b.orders[order], b.sim.View()
+	h.Reseed(seed)
+	begun := false
+	for out.jobs < len(jobs) {
+		p, err := b.sim.Advance(ctx)
+		if err != nil {
+			return out, err
+		}
+		if !begun {
+			begun = true
+			h.Reset(v)
+		}
+		for {
+			b.dec.Op, b.dec.GPUs, b.dec.Until = sim.Wait, b.dec.GPUs[:0], 0
+			if err := h.Decide(v, p, &b.dec); err != nil {
+				return out, err
+			}
+			if err := b.sim.Apply(&b.dec); err != nil {
+				return out, err
+			}
+			if b.dec.Op != sim.StartJob {
+				break
+			}
+			t := v.Trace(b.dec.Job)
+			out.add(t, v.Now()-t.Submit, t.Work, v.Now())
+		}
+	}
+	return out, nil
+}
+
+// ending is a running job with the time at which it ends as requested.
+type ending struct{ at, milli int64 }
+
+// enough is when, by the requested times, there will be enough for j. It is worked out once, as j is chosen.
+func (e *Env) enough(j sim.Job) int64 {
+	now, free := int64(e.view.Now()), int64(e.view.Cluster().FreeMilli())
+	need := e.known[j].milli
+	e.ends = e.ends[:0]
+	for _, r := range e.view.Running() {
+		e.ends = append(e.ends, ending{int64(e.view.Started(r)) + e.known[r].e, e.known[r].milli})
+	}
+	slices.SortFunc(e.ends, func(a, b ending) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	at := now
+	for _, r := range e.ends {
+		if free >= need {
+			break
+		}
+		free += r.milli
+		at = max(at, r.at)
+	}
+	return at
+}
+
+// backfill starts, in order of submit, what fits and ends before shadow by its requested time.
+func (e *Env) backfill(shadow int64) error {
+	for i := 0; i < len(e.queue.bySubmit); {
+		j := e.queue.bySubmit[i].job
+		if int64(e.view.Now())+e.known[j].e >= shadow {
+			i++
+			continue
+		}
+		ok, err := e.tryStart(j)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			i++
+			continue
+		}
+		e.take(j)
+	}
+	return nil
+}

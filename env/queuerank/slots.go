@@ -1,0 +1,107 @@
+package queuerank
+
+import (
+	"slices"
+
+	"clustergym/env/sim"
+)
+
+// queue is the jobs that wait and nobody holds, in three orders. Nothing of it allocates in steady state.
+type queue struct {
+	bySubmit, byTime, bySize []waiting
+	shown                    []bool // by place in bySubmit
+	slots                    []sim.Job
+}
+
+// waiting is one job, with the number by which it is sorted.
+type waiting struct {
+	key int64
+	pos int
+	job sim.Job
+}
+
+func (a waiting) compare(b waiting) int {
+	switch {
+	case a.key < b.key:
+		return -1
+	case a.key > b.key:
+		return 1
+	}
+	return a.pos - b.pos
+}
+
+func (q *queue) reset() {
+	q.bySubmit, q.byTime, q.bySize, q.slots = q.bySubmit[:0], q.byTime[:0], q.bySize[:0], q.slots[:0]
+}
+
+func insert(list []waiting, w waiting) []waiting {
+	i, _ := slices.BinarySearchFunc(list, w, waiting.compare)
+	return slices.Insert(list, i, w)
+}
+
+func remove(list []waiting, w waiting) []waiting {
+	i, ok := slices.BinarySearchFunc(list, w, waiting.compare)
+	if !ok {
+		panic("queuerank: a job that waits is not in the queue")
+	}
+	return slices.Delete(list, i, i+1)
+}
+
+// add takes j in, of position pos in the workload, with estimate e and n GPUs (in thousandths).
+func (q *queue) add(j sim.Job, pos int, e, n int64) {
+	q.bySubmit = insert(q.bySubmit, waiting{int64(pos), pos, j}) // the positions are in order of submit
+	q.byTime = insert(q.byTime, waiting{e, pos, j})
+	q.bySize = insert(q.bySize, waiting{n, pos, j})
+}
+
+func (q *queue) drop(j sim.Job, pos int, e, n int64) {
+	q.bySubmit = remove(q.bySubmit, waiting{int64(pos), pos, j})
+	q.byTime = remove(q.byTime, waiting{e, pos, j})
+	q.bySize = remove(q.bySize, waiting{n, pos, j})
+}
+
+// fill chooses up to k jobs to be seen, in order of submit: all where there are no more; else the oldest, and of the
+// others alternately the shortest and the smallest that is not seen yet.
+func (q *queue) fill(k int) {
+	q.slots = q.slots[:0]
+	if len(q.bySubmit) <= k {
+		for _, w := range q.bySubmit {
+			q.slots = append(q.slots, w.job)
+		}
+		return
+	}
+	q.shown = slices.Grow(q.shown[:0], len(q.bySubmit))[:len(q.bySubmit)]
+	clear(q.shown)
+	q.shown[0] = true
+	lists := [2][]waiting{q.byTime, q.bySize}
+	var next [2]int
+	for have, turn := 1, 0; have < k; have, turn = have+1, 1-turn {
+		for {
+			w := lists[turn][next[turn]]
+			next[turn]++
+			if i := q.place(w.pos); !q.shown[i] {
+				q.shown[i] = true
+				break
+			}
+		}
+	}
+	for i, w := range q.bySubmit {
+		if q.shown[i] {
+			q.slots = append(q.slots, w.job)
+		}
+	}
+}
+
+// place is where the job of position pos stands in bySubmit.
+func (q *queue) place(pos int) int {
+	i, _ := slices.BinarySearchFunc(q.bySubmit, int64(pos), func(w waiting, key int64) int {
+		switch {
+		case w.key < key:
+			return -1
+		case w.key > key:
+			return 1
+		}
+		return 0
+	})
+	return i
+}
