@@ -44,6 +44,14 @@ func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
 	return b, nil
 }
 
+// slots is the number of slots that actions stand for.
+func (b *builder) slots() int {
+	if b.cfg.Head == "each" {
+		return b.actions
+	}
+	return b.actions - 1
+}
+
 func (b *builder) find(field string) int {
 	for i, f := range b.in {
 		if f.Name == field {
@@ -130,20 +138,24 @@ func (b *builder) body(prefix string) body {
 			}
 		}
 	}
-	if k := b.actions - 1; len(slots) > 0 && b.faults.Err() == nil {
-		// The trunk sees the slots through their mean and maximum, so that neither the critic nor the context of
+	if k := b.slots(); len(slots) > 0 && b.faults.Err() == nil {
+		// With head slots the trunk sees the slots through their mean and maximum, so that neither the critic nor the context of
 		// a slot depends on the order of slots, nor the number of weights on their number.
 		r.slots = b.concat(k, slots)
 		h := b.width[r.slots] / k
 		r.slotSize = h
 		for _, max := range []bool{false, true} {
+			if b.cfg.Head == "each" {
+				break
+			}
 			trunk = append(trunk, b.value(h, func(out int) layerOf {
 				return &pool{in: r.slots, out: out, rows: k, h: h, max: max}
 			}))
 		}
 	}
-	if len(trunk) == 0 { // only after a fault
-		return r
+	if len(trunk) == 0 {
+		b.faults.Add(b.cfg.Head != "each" || b.faults.Err() != nil, "head", b.cfg.Head, "a field beside the slots, or another head")
+		return r // only after a fault
 	}
 	x := b.concat(1, trunk)
 	for i, n := range b.cfg.Hidden {
@@ -197,11 +209,15 @@ func (b *builder) branch(prefix string, i int, f Field, v int) (int, bool) {
 		}
 		positions = h * w
 	}
-	rows, asSlots := 1, br.Slots && b.cfg.Head == "slots"
+	rows, asSlots := 1, br.Slots && b.cfg.slotted()
 	if asSlots {
-		rows = b.actions - 1
+		rows = b.slots()
 		if positions != rows {
-			b.faults.Add(false, key+".slots", positions, fmt.Sprintf("%d positions at the end, one for each slot (actions - 1)", rows))
+			which := "actions - 1"
+			if b.cfg.Head == "each" {
+				which = "actions"
+			}
+			b.faults.Add(false, key+".slots", positions, fmt.Sprintf("%d positions at the end, one for each slot (%s)", rows, which))
 			return v, false
 		}
 	} else if br.Slots { // with head dense the layers are still shared by the slots, if there are any
@@ -222,12 +238,15 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 	if b.cfg.Head == "dense" {
 		return b.dense(name, y.trunk, 1, b.actions, gain, true, op.Identity)
 	}
-	k, h, act := b.actions-1, b.cfg.SlotHidden, b.cfg.act()
+	k, h, act := b.slots(), b.cfg.SlotHidden, b.cfg.act()
 	// slot·W1 + context·W2 is one layer with two inputs: with gain 1 each the sum has the variance of gain sqrt 2.
 	s := b.dense(name+".slot", y.slots, k, h, 1, false, op.Identity)
 	c := b.dense(name+".context", y.trunk, 1, h, 1, true, op.Identity)
 	hidden := b.value(k*h, func(out int) layerOf { return &addRows{in: s, context: c, out: out, rows: k, h: h, act: act} })
 	each := b.dense(name+".each", hidden, k, 1, gain, true, op.Identity)
+	if b.cfg.Head == "each" {
+		return b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
+	}
 	wait := b.dense(name+".wait", y.trunk, 1, 1, gain, true, op.Identity)
 	flat := b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
 	return b.concat(1, []int{flat, wait})

@@ -54,9 +54,11 @@ type Config struct {
 	Branches []Branch `yaml:"branches"`
 	// Head is "dense", one layer from the trunk to all actions, or "slots": the first actions-1 actions stand for
 	// slots of a queue and are scored by one small network with shared weights, the last action ("wait") by the
-	// trunk. The order of slots then cannot matter beyond what they contain.
+	// trunk. The order of slots then cannot matter beyond what they contain. "each" is like slots, but every action
+	// stands for a slot and the trunk does not see the slots at all: an action's value depends on its slot and on the
+	// other fields alone, and the number of weights on neither the number of slots nor that of actions.
 	Head string `yaml:"head"`
-	// SlotHidden is the width of the hidden layer of head slots.
+	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
 }
 
@@ -70,7 +72,8 @@ type Branch struct {
 	// channels with weights shared by the slots.
 	Dense []int `yaml:"dense"`
 	// Slots says that the branch ends in one position for each slot: the last convolution's positions (row by
-	// row), or the first dimension of a field without convolutions. With head slots there must be actions-1.
+	// row), or the first dimension of a field without convolutions. With head slots there must be actions-1, with
+	// head each as many as actions.
 	Slots bool `yaml:"slots"`
 }
 
@@ -100,7 +103,7 @@ func (c Config) Validate() error {
 	l.Add(c.Kind == "mlp" || c.Kind == "cnn", "kind", c.Kind, `"mlp" or "cnn"`)
 	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
 	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
-	l.Add(c.Head == "dense" || c.Head == "slots", "head", c.Head, `"dense" or "slots"`)
+	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
 	widths(&l, "hidden", c.Hidden)
 	slots := false
 	seen := map[string]bool{}
@@ -123,16 +126,19 @@ func (c Config) Validate() error {
 	switch c.Kind {
 	case "mlp":
 		l.Add(len(c.Branches) == 0, "branches", len(c.Branches), "none with kind mlp")
-		l.Add(c.Head != "slots", "head", c.Head, `"dense" with kind mlp`)
+		l.Add(!c.slotted(), "head", c.Head, `"dense" with kind mlp`)
 	case "cnn":
 		l.Add(len(c.Branches) > 0, "branches", len(c.Branches), "at least one with kind cnn")
 	}
-	if c.Head == "slots" {
+	if c.slotted() {
 		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
 		l.Add(c.SlotHidden > 0 && c.SlotHidden <= maxWidth, "slot_hidden", c.SlotHidden, wantWidth)
 	}
 	return l.Err()
 }
+
+// slotted says whether actions are scored slot by slot.
+func (c *Config) slotted() bool { return c.Head == "slots" || c.Head == "each" }
 
 func widths(l *fault.List, key string, ws []int) {
 	for i, w := range ws {

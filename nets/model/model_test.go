@@ -61,7 +61,9 @@ func netCases() []netCase {
 	oddDense := odd
 	oddDense.Head = "dense"
 	flat := Input{{"obs", []int{9}}}
+	each := Config{Kind: "cnn", Hidden: []int{10}, Activation: "relu", Head: "each", SlotHidden: 7, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
 	return []netCase{
+		{"each", each, Input{{"extra", []int{3}}, {"table", []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
 		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4}, {"odd dense", oddDense, oddIn, 4},
@@ -390,6 +392,7 @@ func TestConfigurationsThatDoNotFitTheObservation(t *testing.T) {
 		{"kernel too large", "branches[2].convs[1].kernel", bad(func(c *Config) { c.Branches[2].Convs[1].Kernel = [2]int{12, 3} }), 11},
 		{"not an image", "branches[2].field", bad(func(c *Config) { c.Branches[2].Field = "global" }), 11},
 		{"no actions", "actions: got 0", branches("dense", 1), 0},
+		{"each and actions", "branches[0].slots: got 10, want 11 positions at the end, one for each slot (actions)", branches("each", 1), 11},
 		{"only wait", "actions: got 1", branches("slots", 1), 1},
 		{"bad by itself", "kind", Config{}, 3},
 	} {
@@ -431,5 +434,41 @@ func TestAClonedNetworkHasItsOwnParameters(t *testing.T) {
 	}
 	if c := ac.Clone(); &c.Params().Data[0] == &ac.Params().Data[0] || c.Actions() != 3 || c.Params().Match(ac.Params()) != nil {
 		t.Error("the clone is not a copy")
+	}
+}
+
+// With head each an action's value is the same whatever the other slots hold and however many there are, so weights
+// learnt with few slots can be used with many.
+func TestHeadEachScoresEverySlotForItself(t *testing.T) {
+	cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
+	in := func(slots int) Input { return Input{{"table", []int{slots, 5}}, {"task", []int{3}}} }
+	few, err := NewQNet(cfg, in(3), 3, false, rng.Stream(1, "each"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := NewQNet(cfg, in(9), 9, false, rng.Stream(2, "each"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := many.Params().CopyFrom(few.Params()); err != nil {
+		t.Fatal(err)
+	}
+	r := rng.Stream(3, "each")
+	large := noise(r, 9*5+3)
+	q := slices.Clone(many.Forward(1).Run(large, nil, 1))
+	for _, pick := range [][]int{{0, 1, 2}, {8, 3, 8}, {5, 7, 0}} {
+		var small []float32
+		for _, s := range pick {
+			small = append(small, large[s*5:(s+1)*5]...)
+		}
+		got := few.Forward(1).Run(append(small, large[45:]...), nil, 1)
+		for k, s := range pick {
+			if math.Float32bits(got[k]) != math.Float32bits(q[s]) {
+				t.Errorf("slot %d has %v among nine, %v among %v", s, q[s], got[k], pick)
+			}
+		}
+	}
+	if _, err := NewQNet(cfg, Input{{"table", []int{3, 5}}}, 3, false, r); err == nil || !strings.Contains(err.Error(), "a field beside the slots") {
+		t.Errorf("without any other field: %v", err)
 	}
 }
