@@ -17,7 +17,6 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/env"
-	"clustergym/env/control"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets"
@@ -80,8 +79,8 @@ func (c *Config) validateMeta(l *fault.List) {
 // Families are the environments without a workload that stand for families of tasks, sorted.
 func Families() []string {
 	var ids []string
-	for _, id := range control.IDs() {
-		e, err := control.New(id)
+	for _, id := range plainIDs() {
+		e, err := newPlainEnv(id)
 		if err != nil {
 			continue
 		}

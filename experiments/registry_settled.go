@@ -10,6 +10,7 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/control"
 	"clustergym/env/dagplace"
+	"clustergym/env/workerplace"
 )
 
 // settledEnv is an environment that needs nothing but settings of its own: no recorded workload, no cluster of a file.
@@ -34,6 +35,17 @@ var settledEnvs = []settledEnv{
 			c := a.(*dagplace.Config)
 			n, m := float64(c.Tasks), float64(c.GPUs)
 			return 8*n*m + 16*m*m + 200*n*max(1, min(c.Degree, n)) + 16*float64(s.ObsLen())
+		},
+	},
+	{
+		id:    workerplace.ID,
+		args:  func() configs.Validator { c := workerplace.DefaultConfig(); return &c },
+		open:  func(a configs.Validator) (env.Env, error) { return workerplace.New(*a.(*workerplace.Config)) },
+		page:  func(a configs.Validator, s env.Spec) string { return workerplace.Page(*a.(*workerplace.Config), s) },
+		words: workerplace.ArgWords,
+		memory: func(a configs.Validator, s env.Spec) float64 {
+			c := a.(*workerplace.Config)
+			return float64(c.Jobs)*(200+4*float64(c.Servers)) + 100*float64(c.Servers) + 20*float64(s.ObsLen())
 		},
 	},
 }
