@@ -104,7 +104,7 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 	clear(dst)
 	n := rowCount * im.cols
 	im.clusterImage(dst[:n], s)
-	im.global(dst[n:n+8], s)
+	Global(dst[n:n+8], s)
 	n += 8
 	im.jobs(dst[n:n+im.slots*jobLen], s)
 	im.queue(dst[n+im.slots*jobLen:], s)
@@ -199,9 +199,16 @@ func cover(dst []float32, cols, col, full int, part float32) {
 	}
 }
 
-func (im *Image) global(dst []float32, s *sched.State) {
+// GlobalLen is how many numbers Global writes.
+const GlobalLen = 8
+
+// Global writes what an observation tells of the whole: free share; C(running, G); C(backlog, 1024); min(1, backlog
+// GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs. The backlog is
+// what waits and stands in no slot.
+func Global(dst []float32, s *sched.State) {
 	v := s.View
 	now := v.Now()
+	all := float64(v.Cluster().GPUs())
 	backlog, gpus, work := s.Waiting, s.WaitingGPUs, s.WaitingWork
 	if s.Blind {
 		work = float64(now)*gpus - s.WaitingSince
@@ -228,11 +235,11 @@ func (im *Image) global(dst []float32, s *sched.State) {
 	} else {
 		rate = 1
 	}
-	dst[0] = float32(float64(v.Cluster().FreeMilli()) / (1000 * im.gpus))
-	dst[1] = C(float64(len(v.Running())), im.gpus)
+	dst[0] = float32(float64(v.Cluster().FreeMilli()) / (1000 * all))
+	dst[1] = C(float64(len(v.Running())), all)
 	dst[2] = C(float64(backlog), 1024)
-	dst[3] = float32(min(1, max(0, gpus)/(4*im.gpus)))
-	dst[4] = L(work / im.gpus)
+	dst[3] = float32(min(1, max(0, gpus)/(4*all)))
+	dst[4] = L(work / all)
 	dst[5] = L(float64(now - s.LastArrival))
 	dst[6] = L(float64(now - s.LastFinish))
 	dst[7] = float32(min(1, rate))

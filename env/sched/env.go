@@ -67,6 +67,8 @@ type Env struct {
 	slow    float64
 	last    time.Duration // latest counted finish
 	dec     sim.Decision
+	point   *sim.Point // the present one
+	pilot   Pilot      // nil where actions are decisions
 	mask    []bool
 	watch   sim.Observer
 	seen    func(*sim.Point) // warmed, kept so that no episode allocates it
@@ -123,6 +125,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: infoFields(), MaxSteps: cfg.MaxSteps,
 		Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
 	}
+	e.pilot, _ = p.Actions.(Pilot)
 	e.mask = make([]bool, e.spec.MaskLen())
 	e.seen = e.warmed
 	if cfg.Relative != "" || cfg.Contested {
@@ -203,6 +206,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
 	e.state.LastArrival, e.state.LastFinish = 0, 0
 	e.state.Slots, e.state.Fits, e.state.Picked = e.state.Slots[:0], e.state.Fits[:0], e.state.Picked[:0]
+	e.state.Seed = ep.Seed
 	e.parts.Slots.Reset()
 	e.parts.Encoder.Reset(&e.state)
 	e.parts.Reward.Reset(&e.win)
@@ -394,6 +398,7 @@ func decide(s *sim.Simulator, sch sim.Scheduler, p *sim.Point, d *sim.Decision) 
 
 // follow pays for p and learns what happened.
 func (e *Env) follow(p *sim.Point) {
+	e.point = p
 	if e.watch != nil {
 		_ = e.watch.Observe(e.state.View, p)
 	}
@@ -489,9 +494,54 @@ func (e *Env) run(ctx context.Context) (env.Kind, error) {
 		if err := e.goOn(ctx); err != nil {
 			return 0, err
 		}
-		if e.cfg.Horizon > 0 && v.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs {
+		if e.overdue() {
 			e.parts.Slots.Fill(&e.state)
 			return env.Truncated, nil
+		}
+	}
+}
+
+// overdue says whether the horizon has come before the last counted job has finished.
+func (e *Env) overdue() bool {
+	return e.cfg.Horizon > 0 && e.state.View.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs
+}
+
+// fly lets the pilot decide until its time is up and a visible job fits, or the episode ends.
+func (e *Env) fly(ctx context.Context) (env.Kind, error) {
+	v := e.state.View
+	sch, until := e.pilot.Pilot()
+	sch.Reset(v)
+	for {
+		for {
+			e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
+			if err := sch.Decide(v, e.point, &e.dec); err != nil {
+				return 0, err
+			}
+			if e.dec.Op == sim.Wait {
+				break
+			}
+			if err := e.sim.Apply(&e.dec); err != nil {
+				return 0, err
+			}
+			if e.dec.Op == sim.StartJob {
+				e.dequeue(e.dec.Job)
+			}
+		}
+		if err := e.goOn(ctx); err != nil {
+			return 0, err
+		}
+		kind := env.Mid
+		switch {
+		case e.done == e.win.Jobs:
+			kind = env.Terminated
+		case v.Over() || e.overdue():
+			kind = env.Truncated
+		case v.Now() < until:
+			continue
+		}
+		e.parts.Slots.Fill(&e.state)
+		if kind.Last() || slices.Contains(e.state.Fits, true) {
+			return kind, nil
 		}
 	}
 }
@@ -569,8 +619,12 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 	e.steps++
 	kind = env.Mid
 	if decided {
-		switch e.dec.Op {
-		case sim.Wait:
+		switch {
+		case e.pilot != nil:
+			if kind, err = e.fly(ctx); err != nil {
+				return 0, 0, 0, err
+			}
+		case e.dec.Op == sim.Wait:
 			if err := e.goOn(ctx); err != nil {
 				return 0, 0, 0, err
 			}
@@ -582,7 +636,9 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 				e.dequeue(e.dec.Job)
 			}
 		}
-		if e.cfg.Horizon > 0 && v.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs {
+		if e.pilot != nil {
+			// fly has gone as far as run would
+		} else if e.overdue() {
 			kind = env.Truncated
 			e.parts.Slots.Fill(&e.state)
 		} else if kind, err = e.run(ctx); err != nil {

@@ -23,6 +23,7 @@ type State struct {
 	WaitingSince float64       // their GPUs × submit, in GPU-nanoseconds
 	LastArrival  time.Duration // latest, of any job
 	LastFinish   time.Duration // latest; the episode's origin before the first
+	Seed         uint64        // of the episode, for what draws by it
 	Blind        bool          // no estimates: time run replaces remaining, time waited replaces e
 }
 
@@ -77,6 +78,13 @@ type Actions interface {
 	// Decode may only extend s.Picked (no time passes), or fill d and return true. The action has been checked
 	// against the mask.
 	Decode(a env.Action, s *State, d *sim.Decision) (decided bool, err error)
+}
+
+// Pilot is an ability of Actions: an action that Decode turns into a Wait hands the simulator over, to a scheduler that
+// decides at once and at every point up to, not including, the first one from until on at which a visible job fits. The
+// scheduler is Reset first.
+type Pilot interface {
+	Pilot() (sch sim.Scheduler, until time.Duration)
 }
 
 // Reward is a rate per second of simulated time that only events change.

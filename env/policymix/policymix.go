@@ -1,0 +1,206 @@
+package policymix
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/encode"
+	"clustergym/env/heuristic"
+	"clustergym/env/reward"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+	"clustergym/traces/profile"
+)
+
+// ID is the environment's name and version.
+const ID = "PolicyMix-v1"
+
+// Policies are the schedulers by action: orders over the whole queue, each with admission skip.
+func Policies() []string { return []string{"fifo", "sjf", "smallest", "largest", "wfp3"} }
+
+// Config is what can be chosen. A change of a default that moves returns makes a new version.
+type Config struct {
+	sched.Config `yaml:",inline"`
+
+	Hold      time.Duration `yaml:"hold"`      // how long a choice holds at least
+	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
+	Placement string        `yaml:"placement"` // which GPUs a job gets
+	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
+	Reward    string        `yaml:"reward"`    // see package reward
+	WaitCost  float64       `yaml:"wait_cost"` // c of reward throughput
+}
+
+// DefaultConfig is the environment as published results use it.
+func DefaultConfig() Config {
+	return Config{Config: sched.DefaultConfig(), Hold: time.Hour, MaxGPUs: 8, Placement: "closest-b", Comm: "tree", Reward: "jct", WaitCost: 2}
+}
+
+// placements are those that place whatever fits, and that remember nothing from one episode to the next.
+func placements() []string {
+	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
+		p, err := cluster.NewPlacement(name)
+		return err != nil || name == "fgd" || cluster.Constrained(p)
+	})
+}
+
+// Validate reports every fault.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Join("", c.Config.Validate())
+	est, err := traces.ParseEstimates(c.Estimates)
+	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10: two of the policies rank by them")
+	l.Add(c.Hold > 0, "hold", c.Hold, "a time above 0s")
+	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
+	l.Add(slices.Contains(placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(placements(), ", "))
+	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
+	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
+	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
+	return l.Err()
+}
+
+// New returns an environment over one part of the windows w.
+func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sched.Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	mix, err := profile.Named("topdrl-cnn") // as JobSelect-v1, so that the worlds are the same
+	if err != nil {
+		return nil, err
+	}
+	m := &mixer{hold: cfg.Hold, last: -1}
+	for _, order := range Policies() {
+		h := heuristic.DefaultConfig()
+		h.Order, h.Admission, h.Placement, h.Estimates = order, "skip", cfg.Placement, cfg.Estimates
+		p, err := heuristic.New(h)
+		if err != nil {
+			return nil, err
+		}
+		m.policies = append(m.policies, p)
+	}
+	parts := sched.Parts{
+		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part, Models: &mix,
+		Slots: new(anything), Actions: m, Encoder: &encoder{m},
+	}
+	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
+		return nil, err
+	}
+	if parts.Baseline, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
+		return nil, err
+	}
+	return sched.New(cfg.Config, parts)
+}
+
+// anything shows no job: all that counts is whether one that waits fits.
+type anything struct{}
+
+var _ sched.Slots = (*anything)(nil)
+
+func (*anything) Reset()                       {}
+func (*anything) Add(*sched.State, sim.Job)    {}
+func (*anything) Remove(*sched.State, sim.Job) {}
+
+func (*anything) Fill(s *sched.State) {
+	s.Slots = s.Slots[:0]
+	s.Fits = append(s.Fits[:0], slices.ContainsFunc(s.View.Waiting(), s.View.Fits))
+}
+
+// mixer is Discrete(5): the policy that acts for the next hold.
+type mixer struct {
+	policies []heuristic.Policy
+	hold     time.Duration
+	last     int // the policy that acted last, -1 = none yet
+	until    time.Duration
+}
+
+var (
+	_ sched.Actions = (*mixer)(nil)
+	_ sched.Pilot   = (*mixer)(nil)
+)
+
+func (m *mixer) Spec() env.ActionSpec { return env.ActionSpec{Sizes: []int{len(m.policies)}} }
+
+func (m *mixer) NoOp() int { return -1 }
+
+func (m *mixer) Mask(dst []bool, _ *sched.State) (legal int) {
+	for i := range dst {
+		dst[i] = true
+	}
+	return len(dst)
+}
+
+func (m *mixer) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, error) {
+	m.last = int(act.Disc[0])
+	if m.last >= len(m.policies) {
+		return false, fmt.Errorf("policymix: policy %d of %d", m.last, len(m.policies))
+	}
+	m.until = s.View.Now() + m.hold
+	d.Op = sim.Wait
+	return true, nil
+}
+
+// Pilot implements sched.Pilot.
+func (m *mixer) Pilot() (sim.Scheduler, time.Duration) { return m.policies[m.last], m.until }
+
+// encoder writes what is known of the queue as a whole, and who acted last.
+type encoder struct{ m *mixer }
+
+var _ sched.Encoder = (*encoder)(nil)
+
+// The edges of the classes of jobs that wait: up to and including.
+var (
+	times = [...]time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
+	sizes = [...]float64{1, 4, 8}
+)
+
+const (
+	timeClasses = len(times) + 1
+	sizeClasses = len(sizes) + 1
+)
+
+func (e *encoder) Fields() []env.Field {
+	return []env.Field{
+		{Name: "global", Shape: []int{encode.GlobalLen}, High: 1, Unit: "fraction", Doc: "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs"},
+		{Name: "last", Shape: []int{len(e.m.policies)}, High: 1, Unit: "one-hot", Doc: "the policy that acted last; nothing before the first choice"},
+		{Name: "queue", Shape: []int{timeClasses, sizeClasses}, High: 1, Unit: "fraction", Doc: "C(jobs that wait, 256) by estimate (up to 1 min, 10 min, 1 h, 6 h, 1 d, more) and GPUs (1, 2–4, 5–8, more)"},
+	}
+}
+
+func (e *encoder) Reset(s *sched.State) {
+	e.m.last = -1
+	for _, p := range e.m.policies {
+		p.Reseed(s.Seed) // estimates are the episode's, whoever asks
+	}
+}
+
+func (e *encoder) Learn(*sched.State, sim.Job) {}
+
+func (e *encoder) Encode(dst []float32, s *sched.State) {
+	clear(dst)
+	encode.Global(dst[:encode.GlobalLen], s)
+	dst = dst[encode.GlobalLen:]
+	if e.m.last >= 0 {
+		dst[e.m.last] = 1
+	}
+	dst = dst[len(e.m.policies):]
+	var count [timeClasses * sizeClasses]int
+	for _, j := range s.View.Waiting() {
+		k := &s.Known[j]
+		t, n := 0, 0
+		for t < len(times) && k.Estimate > times[t] {
+			t++
+		}
+		for n < len(sizes) && k.GPUs > sizes[n] {
+			n++
+		}
+		count[t*sizeClasses+n]++
+	}
+	for i, n := range count {
+		dst[i] = encode.C(float64(n), 256)
+	}
+}
