@@ -35,6 +35,13 @@ type Config struct {
 	Round time.Duration `yaml:"round,omitempty"`
 	// Migrate is how often gandiva moves gangs together; 0 = never.
 	Migrate time.Duration `yaml:"migrate,omitempty"`
+	// RackWait and NetworkWait are how many leases a job of dally declines what is not inside a node, and not inside
+	// a rack; they count where Auto, which tunes both, is off. 0 = never declined.
+	RackWait    float64       `yaml:"rack_wait,omitempty"`
+	NetworkWait float64       `yaml:"nw_wait,omitempty"`
+	Auto        bool          `yaml:"auto,omitempty"`
+	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally and tiresias-lease give GPUs for
+	History     int           `yaml:"history,omitempty"` // leases that the tuner of dally looks back
 	// Given is what fgd and least-interference must be told.
 	Given Given `yaml:"-"`
 	// Workload is every job of the run, which exact plans with; needed there only. It is not changed.
@@ -48,7 +55,7 @@ func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
-		Migrate: 10 * time.Minute,
+		Migrate: 10 * time.Minute, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
 	}
 }
 
@@ -70,6 +77,10 @@ func (c *Config) Validate() error {
 	l.Add(c.Quantum > 0, "quantum", c.Quantum, "a time above 0s")
 	l.Add(c.Round == 0 || c.Round >= time.Second, "round", c.Round, "a time of 1s or more, or 0s for the policy's own")
 	l.Add(c.Migrate == 0 || c.Migrate >= time.Second, "migrate", c.Migrate, "a time of 1s or more, or 0s for never")
+	l.Add(c.RackWait >= 0 && c.RackWait <= 1e6, "rack_wait", c.RackWait, "a number of leases, 0 to 1e6")
+	l.Add(c.NetworkWait >= 0 && c.NetworkWait <= 1e6, "nw_wait", c.NetworkWait, "a number of leases, 0 to 1e6")
+	l.Add(c.Lease == 0 || c.Lease >= time.Second, "lease", c.Lease, "a time of 1s or more, or 0s for an hour")
+	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 to 1e6")
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	return l.Err()
 }

@@ -32,6 +32,8 @@ func policies() []policy {
 		{name: "themis", preemptive: true, estimates: true, make: newThemis},
 		{name: "optimus", preemptive: true, estimates: true, make: newOptimus},
 		{name: "gandiva", preemptive: true, make: newGandiva},
+		{name: "dally", preemptive: true, make: newDelay},
+		{name: "tiresias-lease", preemptive: true, make: newDelay},
 		{name: "exact", make: newExact},
 	}
 }

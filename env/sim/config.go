@@ -41,6 +41,9 @@ type Config struct {
 type Ring struct {
 	// Overlap is the share of an iteration's compute time that hides communication, 0 to 1.
 	Overlap float64 `yaml:"overlap"`
+	// Ideal measures rates against an iteration that need not communicate, in place of the best place for as many
+	// GPUs: for workloads whose run times are compute times, as those of Dally's simulator.
+	Ideal bool `yaml:"ideal,omitempty"`
 }
 
 // Contention is the model of jobs that disturb each other on the network (Wang et al., arXiv 2002.10105): a

@@ -19,10 +19,11 @@ import (
 // Dally's simulator (Sharma et al., arXiv 2401.16492).
 //
 // An iteration takes T = compute + max(0, exchange − overlap · compute), and a gang's share of its rate is
-// T(best)/T(its own), best being the cheapest place for so many GPUs of the empty cluster.
+// T(best)/T(its own), best being the cheapest place for so many GPUs of the empty cluster, or compute/T(its own) (Ring.Ideal).
 type ring struct {
 	c       *cluster.Cluster
 	overlap float64
+	ideal   bool // best is no exchange at all
 
 	links         []cluster.Link // that are different
 	link, nic, up []int32        // into links, by node, node and rack
@@ -45,8 +46,8 @@ type ringKey struct {
 // maxRings bounds the table of best places, for streams in which every job has a size of its own.
 const maxRings = 1 << 14
 
-func newRing(c *cluster.Cluster, overlap float64) *ring {
-	r := &ring{c: c, overlap: overlap, members: make([]int32, c.Nodes()), inRack: make([]int32, c.Racks()),
+func newRing(c *cluster.Cluster, cfg Ring) *ring {
+	r := &ring{c: c, overlap: cfg.Overlap, ideal: cfg.Ideal, members: make([]int32, c.Nodes()), inRack: make([]int32, c.Racks()),
 		best: map[ringKey]float64{}}
 	index := func(k cluster.Link) int32 {
 		k.Class = "" // does not matter here
@@ -85,7 +86,7 @@ func (r *ring) factor(p *traces.Profile, gpus []cluster.GPU) float64 {
 	}
 	key := ringKey{p.GradientBytes, len(gpus)}
 	best, ok := r.best[key]
-	if !ok {
+	if !ok && !r.ideal {
 		if len(r.best) == maxRings {
 			clear(r.best)
 		}

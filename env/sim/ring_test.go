@@ -156,3 +156,30 @@ func TestModelsThatMustBeKnown(t *testing.T) {
 		}
 	}
 }
+
+// With Ideal a gang of two in a node, whose exchange takes a second after a second of compute, has half its rate.
+func TestIdealRatesCountTheBestPlacesCommunicationToo(t *testing.T) {
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, Link: cluster.Link{Gbps: 8, Latency: 1}}}}}}
+	job := traces.Job{ID: "a", Work: time.Minute, GPUs: 2, GPUMilli: 1000, Profile: &traces.Profile{Name: "p", GradientBytes: 1e9, Compute: time.Second}}
+	for _, ideal := range []bool{false, true} {
+		cfg := sim.DefaultConfig()
+		cfg.Comm, cfg.Ring.Ideal = "ring", ideal
+		s, err := sim.New(cfg, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reset(&traces.Slice{Jobs: []traces.Job{job}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Advance(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := 1.0
+		if ideal {
+			want = .5
+		}
+		if f := s.View().Factor(0, []cluster.GPU{0, 1}); math.Abs(f-want) > 1e-8 {
+			t.Errorf("ideal %v: %v, want %v", ideal, f, want)
+		}
+	}
+}

@@ -162,7 +162,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	case "tree":
 		s.tree = true
 	case "ring":
-		s.ring = newRing(c, cfg.Ring.Overlap)
+		s.ring = newRing(c, cfg.Ring)
 	case "contention":
 		s.links = newContention(c, cfg.Contention)
 	}

@@ -1,0 +1,447 @@
+package heuristic
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// Tier is how far a gang is spread.
+type Tier uint8
+
+// The tiers, nearest first.
+const (
+	InNode Tier = iota
+	InRack
+	AcrossRacks
+)
+
+// Offer is GPUs for a job at one tier: the nearest that holds the gang now.
+type Offer struct {
+	Job    sim.Job
+	Tier   Tier
+	GPUs   []cluster.GPU // belongs to the policy and is valid until the offer is answered
+	Waited time.Duration // since the job was submitted or lost its GPUs
+	Place  int           // in the pass, from 0
+	Behind int           // jobs that are asked after it
+}
+
+// Delay is delay scheduling with leases (Dally: Sharma et al., arXiv 2401.16492) in this simulator's terms: the
+// policies dally and tiresias-lease. Gangs hold their GPUs for a lease. At every point the free GPUs, and those whose
+// leases have run out, are offered to the jobs that wait and those whose leases have run out, one after the other,
+// each at the nearest tier that holds it: the fullest node, else the fullest rack, else few racks (placement rack).
+// A gang whose lease has run out stays where it is if it is offered nothing nearer.
+//
+// The order of dally is network-sensitive: the least progress for the time on GPUs, that is the mean rate so far,
+// goes first, 0 for a job that has not run; then who has waited the longest, then the position in the trace. A node is
+// always taken. A rack is declined until the job has waited rack_wait leases, the network until it has waited nw_wait
+// leases, both counted from its submit or from when it lost its GPUs; where no smaller tier could ever hold the gang
+// it does not wait. Where nothing runs and nothing will arrive no offer is declined, for nothing else would come.
+//
+// With auto the timers follow, for every gang size, the delays (of a lease or more) after which gangs of that size
+// took a node, and a rack, within the last history leases h: rack_wait = min(⌈0.8h⌉, max(6, ⌈μ+2σ⌉)) of the first,
+// nw_wait = min(h, max(12, ⌈μ+2σ⌉)) of the second, μ+2σ being 1 where there is none.
+//
+// tiresias-lease asks in the order of attained GPU-time (Tiresias: Gu et al., NSDI 2019, without its queues), under
+// the same leases; models with a skewed gradient wait for the smallest tier that could ever hold them, others take
+// what they are offered.
+//
+// Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks and
+// leases are kept; machines are chosen by room, not by hash; nodes have no slots; passes come when something happens
+// or a timer has run out, not every minute; a job whose lease runs out need not stop to stay where it is; old delays
+// are all forgotten.
+//
+// Decide takes all decisions. Who wants to answer offers himself calls Open at each point, Next until it is nil, each
+// time followed by Answer, and then Decide until it waits.
+type Delay struct {
+	cfg   Config
+	seats // its place is not used
+	rack  cluster.Placement
+
+	opened  bool
+	pass    bool // the pass of this point is not over
+	at      int  // in line
+	line    []candidate
+	last    []since // by job: since when it waits
+	holds   []lease // by job
+	delays  []sizeDelays
+	offer   Offer
+	found   []cluster.GPU
+	nodes   int  // GPUs of the largest node
+	racks   int  // and of the largest rack
+	service bool // tiresias-lease
+}
+
+// candidate is a job of a pass.
+type candidate struct {
+	entry // key is the priority
+	last  int64
+}
+
+type since struct {
+	pos int
+	at  int64
+}
+
+// sizeDelays are the delays of one gang size, oldest first, in leases.
+type sizeDelays struct{ node, rack []delayed }
+
+type delayed struct {
+	at     int64
+	leases float64
+}
+
+var _ Policy = (*Delay)(nil)
+
+func newDelay(cfg Config) (Policy, error) { return NewDelay(cfg) }
+
+// NewDelay returns the policy that cfg names, dally or tiresias-lease.
+func NewDelay(cfg Config) (*Delay, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	d := &Delay{cfg: cfg, service: cfg.Order == "tiresias-lease"}
+	if d.cfg.Lease == 0 {
+		d.cfg.Lease = time.Hour
+	}
+	var err error
+	d.rack, err = cluster.NewPlacement("rack")
+	return d, err
+}
+
+// Name is that of the policy.
+func (d *Delay) Name() string { return d.cfg.Name() }
+
+// Reseed does nothing: there is no draw.
+func (d *Delay) Reseed(uint64) {}
+
+// Reset implements sim.Scheduler.
+func (d *Delay) Reset(v *sim.View) {
+	d.seats.reset(v)
+	d.opened, d.pass = false, false
+	d.last, d.holds, d.delays = d.last[:0], d.holds[:0], d.delays[:0]
+	c := v.Cluster()
+	d.nodes, d.racks = c.MaxNode(), 0
+	for k := range c.Racks() {
+		if c.Pool() {
+			break
+		}
+		from, to := c.RackNodes(k)
+		n := 0
+		for node := from; node < to; node++ {
+			a, b := c.NodeGPUs(node)
+			n += int(b - a)
+		}
+		d.racks = max(d.racks, n)
+	}
+	for _, j := range v.Waiting() {
+		d.waits(v, j, int64(v.Now()))
+	}
+	for _, j := range v.Running() {
+		d.waits(v, j, int64(v.Now()))
+		d.lease(v, j)
+	}
+}
+
+// waits notes since when j waits.
+func (d *Delay) waits(v *sim.View, j sim.Job, at int64) {
+	for int(j) >= len(d.last) {
+		d.last = append(d.last, since{pos: -1})
+	}
+	d.last[j] = since{v.Pos(j), at}
+}
+
+// lease is j's lease, which runs.
+func (d *Delay) lease(v *sim.View, j sim.Job) *lease {
+	for int(j) >= len(d.holds) {
+		d.holds = append(d.holds, lease{pos: -1})
+	}
+	l := &d.holds[j]
+	if l.pos != v.Pos(j) || l.ends <= int64(v.Started(j)) {
+		*l = lease{v.Pos(j), int64(v.Started(j)) + int64(d.cfg.Lease)}
+	}
+	return l
+}
+
+// Decide implements sim.Scheduler.
+func (d *Delay) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
+	d.Open(v, p)
+	for o := d.Next(v); o != nil; o = d.Next(v) {
+		d.Answer(v, d.Timely(v, o))
+	}
+	if d.step(v, dec) {
+		return nil
+	}
+	d.opened = false
+	dec.Op, dec.Until = sim.Wait, 0
+	if len(d.late) > 0 || d.again {
+		dec.Until = v.Now() + 1
+	} else if t := d.until(v); t > int64(v.Now()) {
+		dec.Until = time.Duration(t)
+	}
+	return nil
+}
+
+// Open begins a point. At one that has begun it does nothing.
+func (d *Delay) Open(v *sim.View, p *sim.Point) {
+	if d.opened {
+		return
+	}
+	d.opened = true
+	for i := range p.Events {
+		switch e := &p.Events[i]; e.Kind {
+		case sim.Submit, sim.Preempt, sim.Fail:
+			if v.State(e.Job) == sim.Waiting {
+				d.waits(v, e.Job, int64(e.At))
+			}
+		}
+	}
+	if d.resume(v) {
+		return
+	}
+	now := int64(v.Now())
+	d.begin(v, func(j sim.Job) bool { return d.lease(v, j).ends <= now })
+	d.line = d.line[:0]
+	for _, j := range v.Waiting() {
+		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, d.last[j].at})
+	}
+	for _, j := range d.loose {
+		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, now})
+	}
+	slices.SortFunc(d.line, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.last, b.last), a.pos-b.pos)
+	})
+	d.pass, d.at = true, 0
+}
+
+// key is the priority of j, lowest first.
+func (d *Delay) key(v *sim.View, j sim.Job) float64 {
+	if d.service {
+		return v.GPUTime(j)
+	}
+	return Sensitivity(v, j)
+}
+
+// Sensitivity is Dally's measure of how little the network lets a job progress: the share of its work that is done
+// over the time on GPUs as a share of its run time alone, 0 for a job that has not run.
+func Sensitivity(v *sim.View, j sim.Job) float64 {
+	ran := float64(v.Ran(j))
+	if ran <= 0 {
+		return 0
+	}
+	return (float64(v.Trace(j).Work) - v.Left(j)) / ran
+}
+
+// Next is the next offer that the job may decline, nil when the pass is over. Offers of a node are taken on the way.
+func (d *Delay) Next(v *sim.View) *Offer {
+	if !d.pass {
+		return nil
+	}
+	for ; d.at < len(d.line); d.at++ {
+		j := d.line[d.at].job
+		r := v.Request(j)
+		if r.GPUs*r.Milli > d.plan.FreeMilli() {
+			continue
+		}
+		var ok bool
+		if d.found, ok = d.rack.Place(d.plan, r, d.found); !ok {
+			continue
+		}
+		d.offer = Offer{
+			Job: j, Tier: d.tier(d.found), GPUs: d.found, Waited: time.Duration(int64(v.Now()) - d.line[d.at].last),
+			Place: d.at, Behind: len(d.line) - d.at - 1,
+		}
+		if d.seat[j].loose {
+			// It is not moved for nothing.
+			if own := d.tier(v.GPUs(j)); own <= d.offer.Tier && take(d.plan, r, v.GPUs(j)) {
+				d.plan.Release(r, v.GPUs(j))
+				d.offer.Tier, d.offer.GPUs = own, v.GPUs(j)
+			}
+		}
+		if d.offer.Tier > InNode {
+			return &d.offer
+		}
+		d.accept(v)
+	}
+	d.pass = false
+	d.carryOut(v)
+	return nil
+}
+
+// Answer says whether the job takes the offer that Next returned last. One that does not is not asked again at this
+// point.
+func (d *Delay) Answer(v *sim.View, take bool) {
+	if take {
+		d.accept(v)
+	}
+	d.at++
+}
+
+// accept seats the job of the offer.
+func (d *Delay) accept(v *sim.View) {
+	o := &d.offer
+	t := d.of1(o.Job)
+	r := v.Request(o.Job)
+	if !take(d.plan, r, o.GPUs) {
+		panic("heuristic: GPUs that were offered are not free")
+	}
+	t.taken, t.n = true, r.GPUs
+	t.kept = t.loose && slices.Equal(o.GPUs, v.GPUs(o.Job))
+	if !t.kept {
+		t.from = len(d.spots)
+		d.spots = append(d.spots, o.GPUs...)
+		t.to = len(d.spots)
+	}
+	d.taken = append(d.taken, o.Job)
+	now := int64(v.Now())
+	for int(o.Job) >= len(d.holds) {
+		d.holds = append(d.holds, lease{pos: -1})
+	}
+	d.holds[o.Job] = lease{v.Pos(o.Job), now + int64(d.cfg.Lease)}
+	if leases := float64(o.Waited) / float64(d.cfg.Lease); leases >= 1 && !d.service {
+		switch h := d.history(r.GPUs); o.Tier {
+		case InNode:
+			h.node = append(h.node, delayed{now, leases})
+		case InRack:
+			h.rack = append(h.rack, delayed{now, leases})
+		}
+	}
+}
+
+func (d *Delay) history(n int) *sizeDelays {
+	for n >= len(d.delays) {
+		d.delays = append(d.delays, sizeDelays{})
+	}
+	return &d.delays[n]
+}
+
+// tier is how far gpus are spread.
+func (d *Delay) tier(gpus []cluster.GPU) Tier {
+	if len(gpus) < 2 || d.of.Pool() {
+		return InNode
+	}
+	first, t := d.of.NodeOf(gpus[0]), InNode
+	for _, g := range gpus[1:] {
+		if n := d.of.NodeOf(g); n != first {
+			if d.of.RackOf(n) != d.of.RackOf(first) {
+				return AcrossRacks
+			}
+			t = InRack
+		}
+	}
+	return t
+}
+
+// Timers are how many leases a gang of n declines a rack, and the network.
+func (d *Delay) Timers(v *sim.View, n int) (rack, network float64) {
+	if !d.cfg.Auto {
+		return d.cfg.RackWait, d.cfg.NetworkWait
+	}
+	h, s := float64(d.cfg.History), d.history(n)
+	oldest := int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease)
+	s.node, s.rack = recent(s.node, oldest), recent(s.rack, oldest)
+	return min(math.Ceil(.8*h), max(6, math.Ceil(usualDelay(s.node)))), min(h, max(12, math.Ceil(usualDelay(s.rack))))
+}
+
+// Delays are mean and standard deviation, in leases, of the delays of a lease or more after which gangs of n took a
+// node, within the history; 0 where there are none.
+func (d *Delay) Delays(v *sim.View, n int) (mean, deviation float64) {
+	s := d.history(n)
+	s.node = recent(s.node, int64(v.Now())-int64(d.cfg.History)*int64(d.cfg.Lease))
+	return moments(s.node)
+}
+
+// recent forgets what is older than oldest.
+func recent(list []delayed, oldest int64) []delayed {
+	k := 0
+	for k < len(list) && list[k].at < oldest {
+		k++
+	}
+	return slices.Delete(list, 0, k)
+}
+
+func moments(list []delayed) (mean, deviation float64) {
+	if len(list) == 0 {
+		return 0, 0
+	}
+	n := float64(len(list))
+	for _, x := range list {
+		mean += x.leases / n
+	}
+	for _, x := range list {
+		deviation += (x.leases - mean) * (x.leases - mean) / n
+	}
+	return mean, math.Sqrt(deviation)
+}
+
+// usualDelay is the mean and two standard deviations, 1 where nothing is known.
+func usualDelay(list []delayed) float64 {
+	if len(list) == 0 {
+		return 1
+	}
+	mean, deviation := moments(list)
+	return mean + 2*deviation
+}
+
+// Timely is the policy's own answer to o.
+func (d *Delay) Timely(v *sim.View, o *Offer) bool {
+	if d.Forced(v) {
+		return true
+	}
+	n := v.Request(o.Job).GPUs
+	if d.service {
+		p := v.Trace(o.Job).Profile
+		return p == nil || !p.Skewed || n > d.nodes && o.Tier == InRack || n > d.racks
+	}
+	waited := float64(o.Waited) / float64(d.cfg.Lease)
+	if o.Tier == InRack {
+		rack, _ := d.Timers(v, n)
+		return n > d.nodes || waited >= rack
+	}
+	_, network := d.Timers(v, n)
+	return n > d.racks || waited >= network
+}
+
+// Forced says that an offer must not be declined, for nothing would ever happen: nothing runs, also not of what has
+// been accepted at this point, and nothing will arrive.
+func (d *Delay) Forced(v *sim.View) bool {
+	return len(v.Running()) == len(d.loose) && len(d.taken) == 0 && !v.Arriving()
+}
+
+// until is the next time at which a lease or a timer runs out, 0 = none.
+func (d *Delay) until(v *sim.View) (at int64) {
+	now := int64(v.Now())
+	soonest := func(t int64) {
+		if t > now && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	for _, j := range v.Running() {
+		if v.Request(j).GPUs > 0 {
+			soonest(d.lease(v, j).ends)
+		}
+	}
+	if d.service {
+		return at
+	}
+	for _, j := range v.Waiting() {
+		if !v.Fits(j) {
+			continue
+		}
+		rack, network := d.Timers(v, v.Request(j).GPUs)
+		for _, leases := range [2]float64{rack, network} {
+			if t := math.Ceil(leases * float64(d.cfg.Lease)); t < math.MaxInt64/4 {
+				soonest(d.last[j].at + int64(t))
+			}
+		}
+	}
+	return at
+}
+
+// Wake is when the policy wants to be asked again at the latest, 0 = at the next event. It is for those who answer
+// offers themselves.
+func (d *Delay) Wake(v *sim.View) time.Duration { return time.Duration(d.until(v)) }

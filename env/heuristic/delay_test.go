@@ -1,0 +1,149 @@
+package heuristic_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// twoRacks is two racks of two nodes of four GPUs. Between nodes an iteration of half takes twice as long as inside
+// one, between racks four times.
+func twoRacks() cluster.Spec {
+	link := func(gbps float64) cluster.Link { return cluster.Link{Gbps: gbps, Latency: time.Nanosecond} }
+	return cluster.Spec{Name: "two racks", Racks: []cluster.RackSpec{{
+		Count: 2, Uplink: link(8e-9 / 3 * 1e9),
+		Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, Link: link(1e9), NIC: link(8)}},
+	}}}
+}
+
+// half exchanges 10^9 bytes in an iteration of a second: two ring members need a second over 8 Gbit/s.
+var half = &traces.Profile{Name: "half", GradientBytes: 1e9, Compute: time.Second}
+
+func ringed(id string, at, work time.Duration, n int) traces.Job {
+	return traces.Job{ID: id, Submit: at, Work: work, GPUs: n, GPUMilli: 1000, Profile: half}
+}
+
+// delayed runs jobs and tells what happened, a word an event.
+func delayed(t *testing.T, spec cluster.Spec, jobs []traces.Job, change func(c *heuristic.Config)) string {
+	t.Helper()
+	cfg := heuristic.DefaultConfig()
+	cfg.Order, cfg.Auto, cfg.RackWait, cfg.NetworkWait = "dally", false, 1, 2
+	change(&cfg)
+	sch, err := heuristic.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc := sim.DefaultConfig()
+	sc.Comm = "ring"
+	s, err := sim.New(sc, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+		t.Fatal(err)
+	}
+	var log []string
+	if err := sim.Run(t.Context(), s, sch, observed(func(v *sim.View, p *sim.Point) {
+		for _, e := range p.Events {
+			if e.Job >= 0 && e.Kind != sim.Submit {
+				log = append(log, fmt.Sprintf("%s@%v=%s%v", v.Trace(e.Job).ID, e.At.Round(time.Second), e.Kind, e.GPUs))
+			}
+		}
+	})); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(log, " ")
+}
+
+type observed func(v *sim.View, p *sim.Point)
+
+func (o observed) Observe(v *sim.View, p *sim.Point) error {
+	o(v, p)
+	return nil
+}
+
+// Four jobs of three GPUs leave one GPU on every node, so a gang of two would be torn apart. It declines a rack for
+// one lease, and the network for two; when a node becomes free meanwhile it takes that.
+func TestAGangDeclinesForAsLongAsItsTimersSay(t *testing.T) {
+	const h = time.Hour
+	full := func(ends time.Duration) []traces.Job {
+		jobs := []traces.Job{ringed("a", 0, 6*h, 3), ringed("b", 0, 6*h, 3), ringed("c", 0, 6*h, 3), ringed("d", 0, ends, 3)}
+		return append(jobs, ringed("x", time.Minute, h/2, 2))
+	}
+	keep := func(c *heuristic.Config) { c.Lease = 100 * h } // of the others
+	for _, c := range []struct {
+		what   string
+		ends   time.Duration
+		change func(c *heuristic.Config)
+		want   string
+	}{
+		{"a rack after 0.01 leases of 100 h", 6 * h, func(c *heuristic.Config) { keep(c); c.RackWait, c.NetworkWait = .01, .02 }, "x@1h1m0s=start[3 7]"},
+		{"at once", 6 * h, func(c *heuristic.Config) { keep(c); c.RackWait, c.NetworkWait = 0, 0 }, "x@1m0s=start[3 7]"},
+		{"a node that becomes free before", h / 2, func(c *heuristic.Config) { keep(c); c.RackWait, c.NetworkWait = .01, .02 }, "x@30m0s=start[12 13]"},
+		{"never, so when all others have ended", 6 * h, func(c *heuristic.Config) { keep(c); c.RackWait, c.NetworkWait = 1e6, 1e6 }, "x@6h0m0s=start[0 1]"},
+	} {
+		got := delayed(t, twoRacks(), full(c.ends), c.change)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: no %s in\n%s", c.what, c.want, got)
+		}
+	}
+}
+
+// p runs on two nodes, at half its rate, b and c on one GPU each. When their leases run out at 1h, n, which has not run,
+// is asked first and gets the first GPU
+// that is given back, then b, of equal progress with c, by its position: c stops. At 1h3m p is asked before c, which
+// waits but has progressed at its full rate. At 2h c has waited longest of those with equal progress, and n stops.
+func TestTheOrderIsNetworkSensitive(t *testing.T) {
+	spec := cluster.Spec{Name: "pairs", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{
+		Count: 2, GPUs: 2, Link: cluster.Link{Gbps: 1e9, Latency: 1}, NIC: cluster.Link{Gbps: 8, Latency: 1},
+	}}}}}
+	const h = time.Hour
+	jobs := []traces.Job{
+		ringed("a", 0, 3*time.Minute, 1), ringed("b", 0, 6*h, 1), ringed("c", 0, 6*h, 1), ringed("p", time.Minute, 6*h, 2), ringed("n", 30*time.Minute, 2*h, 1),
+	}
+	got := delayed(t, spec, jobs, func(c *heuristic.Config) { c.RackWait = 0 })
+	want := "a@0s=start[0] b@0s=start[1] c@0s=start[2] a@3m0s=finish[0] p@3m0s=start[0 3] " +
+		"c@1h0m0s=preempt[2] b@1h0m0s=migrate[2] n@1h0m0s=start[1] n@2h0m0s=preempt[1] c@2h0m0s=start[1]"
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Nobody waits when leases run out: nothing moves, nobody stops.
+func TestAGangThatIsOfferedNothingNearerStaysWhereItIs(t *testing.T) {
+	got := delayed(t, twoRacks(), []traces.Job{ringed("a", 0, 5*time.Hour, 4), ringed("b", 0, 5*time.Hour, 2)}, func(*heuristic.Config) {})
+	if got != "a@0s=start[0 1 2 3] b@0s=start[4 5] a@5h0m0s=finish[0 1 2 3] b@5h0m0s=finish[4 5]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A gang on two nodes moves into one that has become free when its lease ends.
+func TestAtTheEndOfALeaseAGangMovesNearer(t *testing.T) {
+	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, time.Hour/2, 3),
+		ringed("x", time.Minute, 5*time.Hour, 2)}
+	got := delayed(t, twoRacks(), jobs, func(c *heuristic.Config) { c.RackWait = 0 })
+	if !strings.Contains(got, "x@1m0s=start[3 7]") || !strings.Contains(got, "x@1h1m0s=migrate[12 13]") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestSkewedModelsWaitForOneNode(t *testing.T) {
+	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, 6*time.Hour, 3),
+		ringed("x", time.Minute, time.Hour, 2)}
+	skewed := *half
+	skewed.Skewed = true
+	lease := func(c *heuristic.Config) { c.Order, c.Lease = "tiresias-lease", 100*time.Hour }
+	if got := delayed(t, twoRacks(), jobs, lease); !strings.Contains(got, "x@1m0s=start[3 7]") {
+		t.Errorf("got %s", got)
+	}
+	jobs[4].Profile = &skewed
+	if got := delayed(t, twoRacks(), jobs, lease); !strings.Contains(got, "x@6h0m0s=start[0 1]") {
+		t.Errorf("got %s", got)
+	}
+}
