@@ -137,7 +137,11 @@ type metaTrainer struct {
 
 func newMetaTrainer(cfg *Config, l *maml.Learner) *metaTrainer {
 	c := &cfg.MAML
-	return &metaTrainer{cfg: cfg.Train, learner: l, perBatch: int64(c.Tasks) * int64(c.InnerSteps*c.Before+c.After), last: math.NaN(), length: math.NaN()}
+	inner := c.InnerSteps
+	if c.Method == "joint" {
+		inner = 0
+	}
+	return &metaTrainer{cfg: cfg.Train, learner: l, perBatch: int64(c.Tasks) * int64(inner*c.Before+c.After), last: math.NaN(), length: math.NaN()}
 }
 
 // Step implements runner.

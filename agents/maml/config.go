@@ -6,7 +6,7 @@ import (
 
 // Config holds the hyper-parameters.
 type Config struct {
-	Method string `yaml:"method"` // maml or reptile
+	Method string `yaml:"method"` // maml, reptile, or joint: training on all tasks at once without adapting, to compare with
 	Order  int    `yaml:"order"`  // of maml: 1 = without Hessians (FOMAML), 2 = with them
 	// Tasks is the number of tasks in a meta-batch. It changes results; workers do not.
 	Tasks  int `yaml:"tasks"`
@@ -61,7 +61,7 @@ func (c Config) Validate() error {
 	positive := func(key string, v, most float64) {
 		l.Add(v > 0 && v <= most, key, v, "a number above 0, at most "+decimal(most))
 	}
-	l.Add(c.Method == "maml" || c.Method == "reptile", "method", c.Method, "maml or reptile")
+	l.Add(c.Method == "maml" || c.Method == "reptile" || c.Method == "joint", "method", c.Method, "maml, reptile or joint")
 	l.Add(c.Order == 1 || c.Order == 2, "order", c.Order, "1, without Hessians, or 2, with them")
 	count("tasks", c.Tasks, 4096)
 	count("before", c.Before, 4096)
@@ -91,6 +91,14 @@ func (c Config) Validate() error {
 	l.Add(c.ReptileStep > 0 && c.ReptileStep <= 1, "reptile_step", c.ReptileStep, "a number in (0, 1]")
 	positive("hvp_reach", c.HVPReach, 10)
 	return l.Err()
+}
+
+// inner is the number of inner steps of training.
+func (c Config) inner() int {
+	if c.Method == "joint" {
+		return 0
+	}
+	return c.InnerSteps
 }
 
 // second says whether products with Hessians are made.

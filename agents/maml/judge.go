@@ -51,6 +51,27 @@ func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int
 	return out, err
 }
 
+// Adapt is theta after so many inner steps on a task, each from Config.Before new episodes. Nothing is learnt across tasks. The
+// episodes of the same task, phase and theta are the same.
+func (l *Learner) Adapt(ctx context.Context, theta []float32, t Task, phase, steps int) ([]float32, error) {
+	h := l.hands[0]
+	x := append([]float32(nil), theta...)
+	e, err := replay.NewEpisodes(h.spec, l.cfg.Gamma)
+	if err != nil {
+		return nil, err
+	}
+	for k := range steps {
+		if err := h.experience(ctx, e, t, phaseAdapt+phase<<8+k, l.cfg.Before, x, l.cfg.Lambda); err != nil {
+			return nil, err
+		}
+		if err := h.surrogate(e, 0, 0)(h.g, x); err != nil {
+			return nil, err
+		}
+		Step(x, x, h.g, l.cfg.InnerLR)
+	}
+	return x, nil
+}
+
 func (l *Learner) judge(ctx context.Context, h *hand, t Task, theta []float32, steps []int, episodes int, tell func(k int, o Outcome)) error {
 	x := append([]float32(nil), theta...)
 	e, err := replay.NewEpisodes(h.spec, l.cfg.Gamma)

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"clustergym/agents"
+	"clustergym/env"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/nets"
@@ -82,16 +83,16 @@ func New(cfg Config, w World, model func() (Model, error), workers int, seed uin
 const maxRows = 32
 
 func (l *Learner) newTrial() (*trial, error) {
-	t := &trial{path: NewPath[float32](l.cfg.InnerSteps, len(l.theta.Data)), out: make([]float32, len(l.theta.Data))}
-	for range l.cfg.InnerSteps + 1 {
+	t := &trial{path: NewPath[float32](l.cfg.inner(), len(l.theta.Data)), out: make([]float32, len(l.theta.Data))}
+	for range l.cfg.inner() + 1 {
 		e, err := replay.NewEpisodes(l.hands[0].spec, l.cfg.Gamma)
 		if err != nil {
 			return nil, err
 		}
 		t.before = append(t.before, e)
 	}
-	t.after = t.before[l.cfg.InnerSteps]
-	t.before = t.before[:l.cfg.InnerSteps]
+	t.after = t.before[l.cfg.inner()]
+	t.before = t.before[:l.cfg.inner()]
 	return t, nil
 }
 
@@ -106,6 +107,9 @@ func (l *Learner) Close() error {
 
 // Params are the parameters before adaptation. They belong to the learner.
 func (l *Learner) Params() *nets.Params { return l.theta }
+
+// Spec is that of the environments.
+func (l *Learner) Spec() env.Spec { return l.hands[0].spec }
 
 // Iteration is the number of meta-batches that were learnt from.
 func (l *Learner) Iteration() int64 { return l.iteration }
@@ -158,16 +162,21 @@ func (l *Learner) Learn(ctx context.Context) (agents.Stats, error) {
 	l.iteration++
 	var before, after, length float64
 	for _, t := range l.batch {
-		before += t.before[0].MeanReturn() / float64(len(l.batch))
 		after += t.after.MeanReturn() / float64(len(l.batch))
 		length += float64(t.after.Len()) / float64(t.after.Episodes()) / float64(len(l.batch))
-		for _, e := range t.before {
+		for k, e := range t.before {
+			if k == 0 {
+				before += e.MeanReturn() / float64(len(l.batch))
+			}
 			l.steps += int64(e.Len())
 		}
 		l.steps += int64(t.after.Len())
 	}
+	if l.cfg.inner() > 0 {
+		l.add("return_before", before)
+	}
 	l.stats = append(l.stats,
-		agents.Stat{Name: "return_before", Value: before}, agents.Stat{Name: "return_after", Value: after},
+		agents.Stat{Name: "return_after", Value: after},
 		agents.Stat{Name: "length_after", Value: length}, agents.Stat{Name: "iterations", Value: float64(l.iteration)})
 	return l.stats, nil
 }
@@ -192,6 +201,7 @@ func (l *Learner) collect(h *hand, t *trial) error {
 const (
 	phaseAfter = 1 << 20
 	phaseJudge = 1 << 21
+	phaseAdapt = 1 << 22
 )
 
 // inner is the loss of inner step k, on the episodes that were played then.

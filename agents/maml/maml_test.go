@@ -66,7 +66,9 @@ func small() map[string]maml.Config {
 	second.Order, second.InnerSteps = 2, 2
 	prox.Outer, prox.Epochs, prox.Order, prox.KLCoef = "ppo", 2, 2, 0.1
 	reptile.Method, reptile.InnerSteps = "reptile", 3
-	return map[string]maml.Config{"first order": first, "second order, two steps": second, "ppo": prox, "reptile": reptile}
+	joint := c
+	joint.Method = "joint"
+	return map[string]maml.Config{"first order": first, "second order, two steps": second, "ppo": prox, "reptile": reptile, "joint": joint}
 }
 
 func learn(t testing.TB, l *maml.Learner, n int) {
@@ -157,7 +159,7 @@ func TestBadSettingsAreNamedInOneSentence(t *testing.T) {
 		change func(c *maml.Config)
 	}{
 		{"inner_steps: got 1, want a whole number from 2 to 64 with method reptile", func(c *maml.Config) { c.Method = "reptile" }},
-		{`method: got "mamba", want maml or reptile`, func(c *maml.Config) { c.Method = "mamba" }},
+		{`method: got "mamba", want maml, reptile or joint`, func(c *maml.Config) { c.Method = "mamba" }},
 		{"order: got 3, want 1, without Hessians, or 2, with them", func(c *maml.Config) { c.Order = 3 }},
 		{"tasks: got 0, want a whole number from 1 to 4096", func(c *maml.Config) { c.Tasks = 0 }},
 		{`baseline: got "critic", want observation, info or time`, func(c *maml.Config) { c.Baseline = "critic" }},

@@ -24,13 +24,12 @@ func (l *Learner) trust(ctx context.Context) error {
 	c := &l.cfg
 	err := l.each(ctx, func(h *hand, t *trial) error {
 		// At the parameters that acted: t.path is still that of collect.
-		if err := h.surrogate(t.after, 0, c.EntCoef)(t.out, t.path.Last()); err != nil {
-			return err
-		}
+		h.set(t.path.Last())
 		var err error
-		if t.loss, err = h.model.Surrogate(nil, t.after, 0, c.EntCoef); err != nil {
+		if t.loss, err = h.model.Surrogate(h.grad, t.after, 0, c.EntCoef); err != nil {
 			return err
 		}
+		copy(t.out, h.grad.Data)
 		return l.pull(h, t)
 	})
 	if err != nil {
@@ -92,7 +91,7 @@ func (l *Learner) curvature(ctx context.Context, dst, v []float32) error {
 				return err
 			}
 		}
-		if err := h.differ.Product(t.out, t.path.Last(), t.out, h.divergence(t.after)); err != nil {
+		if err := h.differ.AtRest(t.out, t.path.Last(), t.out, h.divergence(t.after)); err != nil {
 			return err
 		}
 		return l.pull(h, t)
@@ -156,7 +155,7 @@ func (l *Learner) proximal(ctx context.Context) error {
 			if err := l.pull(h, t); err != nil {
 				return err
 			}
-			if c.KLCoef > 0 {
+			if c.KLCoef > 0 && len(t.before) > 0 {
 				if err := h.divergence(t.before[0])(h.g, t.path[0]); err != nil {
 					return err
 				}

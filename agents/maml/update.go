@@ -84,6 +84,27 @@ func (d *Differ[T]) Product(dst, x, v []T, loss Gradient[T]) error {
 	return nil
 }
 
+// AtRest is Product at an x where the gradient is 0, as that of a divergence from the policy of x itself: ∇L(x+hv)/h, in one
+// evaluation.
+func (d *Differ[T]) AtRest(dst, x, v []T, loss Gradient[T]) error {
+	n := norm(v)
+	if n == 0 {
+		clear(dst)
+		return nil
+	}
+	h := d.Reach / n
+	for i := range x {
+		d.at[i] = x[i] + T(h)*v[i]
+	}
+	if err := loss(d.up, d.at); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = T(float64(d.up[i]) / h)
+	}
+	return nil
+}
+
 // Pull takes a gradient u with regard to p's last point back to its first, u = Π_k (I − rate·H_k)·u with the last step's
 // first: the chain rule of MAML. buf is scratch.
 func (d *Differ[T]) Pull(u []T, p Path[T], rate float64, loss func(k int) Gradient[T], buf []T) error {

@@ -159,6 +159,27 @@ func TestProductsAreThoseOfTheHessian(t *testing.T) {
 			t.Errorf("[%d] is %v, want %v", i, got[i], want)
 		}
 	}
+	// At rest one gradient is enough.
+	rest := func(g, y []float64) error {
+		at := make([]float64, 3)
+		if err := gradient(at, x); err != nil {
+			return err
+		}
+		err := gradient(g, y)
+		for i := range g {
+			g[i] -= at[i]
+		}
+		return err
+	}
+	once := make([]float64, 3)
+	if err := NewDiffer[float64](3, 1e-6).AtRest(once, x, v, rest); err != nil {
+		t.Fatal(err)
+	}
+	for i := range once {
+		if math.Abs(once[i]-got[i]) > 1e-4 {
+			t.Errorf("at rest [%d] is %v, want %v", i, once[i], got[i])
+		}
+	}
 	if err := NewDiffer[float64](3, 1e-4).Product(got, x, make([]float64, 3), gradient); err != nil || got[0] != 0 {
 		t.Errorf("times 0: %v, %v", got, err)
 	}

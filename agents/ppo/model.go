@@ -42,8 +42,9 @@ type Model struct {
 	act    actor
 	greedy *Policy
 
-	loss *shard
-	kl   *klShard
+	loss   *shard
+	kl     *klShard
+	values []float32 // scratch
 }
 
 // NewModel returns a policy for environments of spec s, with weights that follow from seed. Errors name every key of cfg
@@ -162,6 +163,9 @@ func (m *Model) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64)
 	if clip == 0 {
 		clip = 1e30
 	}
+	if g == nil {
+		return m.surrogateValue(e, clip, ent)
+	}
 	s.set(coefs{clip: clip, ent: ent, divisor: float64(n)})
 	o, l, f, c := m.act.obsLen, d.Logits(), len(d.Sizes), d.Dims
 	sum := stats{}
@@ -195,6 +199,9 @@ func (m *Model) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err 
 	d, n, s := m.act.dist, e.Len(), m.kl
 	if n == 0 || len(e.Head) != n*d.Head() {
 		return 0, fmt.Errorf("ppo: %d transitions with %d outputs of the policy that acted, want %d", n, len(e.Head), n*d.Head())
+	}
+	if g == nil {
+		return m.divergenceValue(e)
 	}
 	s.divisor[0] = float32(n)
 	copy(s.oldStd, e.LogStd)

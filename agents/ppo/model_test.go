@@ -100,6 +100,19 @@ func TestAModelsGradientsAreThoseOfItsLosses(t *testing.T) {
 				t.Errorf("%s, %s: it changes by %v, its gradient says %v", id, name, got, slope)
 			}
 		}
+		// Without a gradient the values are the same.
+		for name, loss := range map[string]func(g *nets.Params) (float64, error){
+			"surrogate":  func(g *nets.Params) (float64, error) { return m.Surrogate(g, e, 0.1, 0.01) },
+			"divergence": func(g *nets.Params) (float64, error) { return m.Divergence(g, e) },
+		} {
+			with, err := loss(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if without, err := loss(nil); err != nil || math.Abs(with-without) > 1e-5 {
+				t.Errorf("%s, %s: %v with its gradient, %v (%v) without", id, name, with, without, err)
+			}
+		}
 		// At the policy that acted every ratio is 1: the divergence is 0 and the loss minus the mean advantage.
 		copy(theta.Data, start.Data)
 		if kl, err := m.Divergence(g, e); err != nil || math.Abs(kl) > 1e-7 {

@@ -94,7 +94,7 @@ var arrows = map[string][]string{
 	"agents/ppo":        {"agents", "env", "replay", "nets/..."},
 	"agents/maml":       {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
-	"agents/mbmpo":      {"agents", "env/workerplace", "nets/...", "agents/maml", "agents/perfmodel"},
+	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
 	"agents/listsched":  {"agents", "env/dag"},
 	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // plans are built, and hopes drawn, as in that environment
 	"agents/train":      {"agents", "env", "env/vec"},

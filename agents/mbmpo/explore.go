@@ -1,0 +1,134 @@
+package mbmpo
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"clustergym/env"
+	"clustergym/env/workerplace"
+)
+
+// subspaces keep how wrong the models were in each company.
+type subspaces struct {
+	cfg    *Config
+	err    [workerplace.Sharings]float64
+	visits [workerplace.Sharings]int
+	seen   int
+}
+
+func newSubspaces(c *Config) *subspaces { return &subspaces{cfg: c} }
+
+// note takes down the relative error for job j of p, in the subspaces of all its servers.
+func (s *subspaces) note(p *workerplace.Placement, j int, off float64) {
+	for m, w := range p.Jobs[j].On {
+		if w == 0 {
+			continue
+		}
+		k := p.SharingOf(j, m).Index()
+		if s.visits[k] == 0 {
+			s.seen++
+			s.err[k] = off
+		}
+		s.visits[k]++
+		s.err[k] += s.cfg.Average * (off - s.err[k])
+	}
+}
+
+// score is how much there is to learn in a subspace.
+func (s *subspaces) score(k int) float64 {
+	return s.err[k] + s.cfg.Bonus/math.Sqrt(1+float64(s.visits[k]))
+}
+
+// explorer chooses as the first player does, and explores as configured.
+func (l *Loop) explorer() chooser {
+	m, view := l.players[0], l.models.View()
+	var b *env.Batch
+	var a *env.Actions
+	var place workerplace.Placement
+	var on []int32
+	var speed, weight []float64
+	// total is the predicted speed of all jobs after action k.
+	total := func(e *workerplace.Env, k int32) (float64, error) {
+		e.After(k, &place, on)
+		for len(speed) < len(place.Jobs) {
+			speed = append(speed, 0)
+		}
+		v := speed[:len(place.Jobs)]
+		if err := view.Speeds(v, &place); err != nil {
+			return 0, err
+		}
+		sum := 0.0
+		for _, x := range v {
+			sum += x
+		}
+		return sum, nil
+	}
+	return func(ctx context.Context, e *workerplace.Env, ts *env.TimeStep, src *rand.Rand) (int32, error) {
+		if b == nil {
+			b, a, on = env.NewBatch(e.Spec(), 1), env.NewActions(e.Spec(), 1), make([]int32, e.Config().Servers)
+			weight = make([]float64, e.Spec().MaskLen())
+		}
+		b.Kind[0] = ts.Kind
+		copy(b.Obs, ts.Obs)
+		copy(b.Mask, ts.Mask)
+		if err := m.Act(ctx, b, a, []*rand.Rand{src}); err != nil {
+			return 0, err
+		}
+		own := a.Disc[0]
+		switch {
+		case l.cfg.Explore == "random" && src.Float64() < l.cfg.Random:
+			seen := 0
+			for k, legal := range ts.Mask {
+				if legal {
+					if seen++; src.IntN(seen) == 0 {
+						own = int32(k)
+					}
+				}
+			}
+			return own, nil
+		case !l.cfg.subspace():
+			return own, nil
+		}
+		logp, sum, likeliest := m.LogProbs(), 0.0, int32(-1)
+		for k, legal := range ts.Mask {
+			weight[k] = 0
+			if !legal {
+				continue
+			}
+			w := float64(logp[k])
+			if !e.Closes(int32(k)) {
+				if likeliest < 0 || logp[k] > logp[likeliest] {
+					likeliest = int32(k)
+				}
+				w += l.beta * l.sub.score(e.Sharing(int32(k)).Index())
+			}
+			weight[k] = math.Exp(w)
+			sum += weight[k]
+		}
+		u, drawn := src.Float64()*sum, own
+		for k, w := range weight {
+			if w > 0 {
+				if drawn = int32(k); u < w {
+					break
+				}
+				u -= w
+			}
+		}
+		if drawn == own || e.Closes(drawn) || likeliest < 0 {
+			return drawn, nil
+		}
+		there, err := total(e, drawn)
+		if err != nil {
+			return 0, err
+		}
+		best, err := total(e, likeliest)
+		if err != nil {
+			return 0, err
+		}
+		if there < (1-l.cfg.Guard)*best {
+			return own, nil
+		}
+		return drawn, nil
+	}
+}

@@ -1,0 +1,73 @@
+package mbmpo
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"clustergym/agents/maml"
+	"clustergym/agents/perfmodel"
+	"clustergym/env"
+	"clustergym/env/workerplace"
+)
+
+// imagined is the maml.World of the models: a task is one of them with a workload that was seen.
+type imagined struct {
+	open   func() (*workerplace.Env, error)
+	models *perfmodel.Ensemble
+	seen   []workload
+}
+
+// workload names jobs that came once.
+type workload struct {
+	seed   uint64
+	values []float64
+}
+
+// believer is an environment that runs at the speeds of one model, or of all.
+type believer struct {
+	*workerplace.Env
+	views []*perfmodel.View // of each model, then of all
+}
+
+// Open implements maml.World.
+func (w *imagined) Open() (env.Env, error) {
+	e, err := w.open()
+	if err != nil {
+		return nil, err
+	}
+	b := &believer{Env: e}
+	for k := range w.models.Members() {
+		b.views = append(b.views, w.models.View(k))
+	}
+	b.views = append(b.views, w.models.View())
+	return b, nil
+}
+
+// Enter implements maml.World: the task's variant is a model, or one beyond the last for all of them.
+func (w *imagined) Enter(e env.Env, t maml.Task) error {
+	b, ok := e.(*believer)
+	if !ok || t.Variant < 0 || t.Variant >= len(b.views) {
+		return fmt.Errorf("mbmpo: model %d of %d", t.Variant, w.models.Members())
+	}
+	b.SetSpeeds(b.views[t.Variant])
+	return nil
+}
+
+// Sample implements maml.World: models in turn, from a random one on, each with one of the workloads.
+func (w *imagined) Sample(src *rand.Rand, n int) ([]maml.Task, error) {
+	if len(w.seen) == 0 {
+		return nil, fmt.Errorf("mbmpo: no workload was seen")
+	}
+	k := w.models.Members()
+	first := src.IntN(k)
+	tasks := make([]maml.Task, n)
+	for i := range tasks {
+		tasks[i] = w.task((first+i)%k, w.seen[src.IntN(len(w.seen))])
+	}
+	return tasks, nil
+}
+
+// task is a model with a workload. All its episodes begin alike, so that they differ by what is done.
+func (w *imagined) task(variant int, l workload) maml.Task {
+	return maml.Task{Values: l.values, Variant: variant, Seed: l.seed, Same: true}
+}

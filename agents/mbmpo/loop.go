@@ -1,0 +1,381 @@
+package mbmpo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"clustergym/agents"
+	"clustergym/agents/maml"
+	"clustergym/agents/perfmodel"
+	"clustergym/env"
+	"clustergym/env/workerplace"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+	"clustergym/nets/optim"
+	"clustergym/replay"
+)
+
+// Model is a policy that a loop can train and look into.
+type Model interface {
+	maml.Model
+	// LogProbs are the log-probabilities of all actions of the last Act, row after row.
+	LogProbs() []float32
+}
+
+// Real is the world that real jobs come from.
+type Real struct {
+	Open   func() (*workerplace.Env, error)
+	Values []float64 // task of its episodes, nil = the usual one
+}
+
+// Loop is the closed loop. It draws everything from its seed and the number of the round. Not safe for concurrent use.
+type Loop struct {
+	cfg     Config
+	real    Real
+	workers int
+	seed    uint64
+
+	world   *imagined
+	models  *perfmodel.Ensemble
+	learner *maml.Learner
+	players []Model // one for each worker; the first places real jobs
+	data    perfmodel.Data
+	sub     *subspaces
+	beta    float64
+
+	rounds   int
+	episodes int // real ones
+	measured int
+	last     [2]Report
+}
+
+// Report is what one round did.
+type Report struct {
+	Round    int     // 0 = the data of the rule
+	Episodes int     // real ones so far
+	Measured int     // speeds measured so far
+	JCT      float64 // mean completion time of this round's real jobs, in intervals
+	Error    float64 // mean relative error of the models' predictions in this round, before they were fitted to it
+	Held     float64 // root of the mean squared error of the logarithm after fitting, on what was kept from it
+	Spaces   int     // subspaces that were seen so far
+	Imagined float64 // return of the last meta-step after adaptation, in the models
+}
+
+// New returns a loop before its first data. model makes policies that all begin alike.
+func New(cfg Config, real Real, model func() (Model, error), workers int, seed uint64) (*Loop, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	for _, name := range cfg.Data {
+		if _, err := workerplace.RuleOf(name); err != nil {
+			return nil, err
+		}
+	}
+	l := &Loop{cfg: cfg, real: real, workers: max(1, workers), seed: seed, sub: newSubspaces(&cfg), beta: cfg.Beta}
+	var err error
+	if l.models, err = perfmodel.New(cfg.Models, rng.At(seed, rng.Hash("models"))); err != nil {
+		return nil, err
+	}
+	l.world = &imagined{open: real.Open, models: l.models}
+	if l.learner, err = maml.New(cfg.Maml, l.world, func() (maml.Model, error) { return model() }, workers, rng.At(seed, rng.Hash("meta"))); err != nil {
+		return nil, err
+	}
+	for range l.workers {
+		m, err := model()
+		if err != nil {
+			return nil, errors.Join(err, l.learner.Close())
+		}
+		l.players = append(l.players, m)
+	}
+	return l, nil
+}
+
+// Close closes all environments.
+func (l *Loop) Close() error { return l.learner.Close() }
+
+// Params are the parameters before adaptation. They belong to the loop.
+func (l *Loop) Params() []float32 { return l.learner.Params().Data }
+
+// Episodes is the number of real ones so far.
+func (l *Loop) Episodes() int { return l.episodes }
+
+// Parts is what a checkpoint keeps of policy and models.
+func (l *Loop) Parts() []agents.Part { return append(l.learner.Parts(), l.models.Parts()...) }
+
+// Begin plays the rule in the real world, imitates it, and fits the models. It must be called once, first.
+func (l *Loop) Begin(ctx context.Context) (Report, error) {
+	shown, err := replay.NewEpisodes(l.learner.Spec(), l.cfg.Maml.Gamma)
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := l.gather(ctx, l.cfg.First, func(k int) (chooser, error) {
+		rule, err := workerplace.RuleOf(l.rule(k))
+		return func(_ context.Context, e *workerplace.Env, _ *env.TimeStep, src *rand.Rand) (int32, error) {
+			return rule.Choose(e, src), nil
+		}, err
+	}, func(k int) *replay.Episodes {
+		if l.rule(k) != l.cfg.Rule {
+			return nil
+		}
+		return shown
+	})
+	if err != nil {
+		return r, err
+	}
+	if err := l.imitate(ctx, shown); err != nil {
+		return r, err
+	}
+	return r, l.fit(ctx, &r)
+}
+
+// rule is the one that plays episode k of the first data.
+func (l *Loop) rule(k int) string { return l.cfg.Data[k%len(l.cfg.Data)] }
+
+// imitate makes the policy likelier to do what was shown: cross-entropy, in whole passes.
+func (l *Loop) imitate(ctx context.Context, shown *replay.Episodes) error {
+	m := l.players[0]
+	copy(m.Params().Data, l.Params())
+	cfg := optim.DefaultAdamConfig()
+	adam, g := optim.NewAdam(m.Params(), cfg), m.Params().Like()
+	shown.Advantage = make([]float32, shown.Len())
+	for i := range shown.Advantage {
+		shown.Advantage[i] = 1
+	}
+	for range l.cfg.Imitation {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// With ratios of 1 and advantages of 1 the surrogate's gradient is that of the mean −log π.
+		if err := m.Score(shown); err != nil {
+			return err
+		}
+		if _, err := m.Surrogate(g, shown, 0, 0); err != nil {
+			return err
+		}
+		adam.Step(g, l.cfg.ImitateLR)
+	}
+	copy(l.Params(), m.Params().Data)
+	return nil
+}
+
+// fit fits the models to what was measured.
+func (l *Loop) fit(ctx context.Context, r *Report) error {
+	fits, err := l.models.Fit(ctx, l.data.Last(l.cfg.Memory), l.workers)
+	if err != nil {
+		return err
+	}
+	for _, f := range fits {
+		r.Held += f.Validation / float64(len(fits))
+	}
+	l.last[0], l.last[1] = l.last[1], *r
+	return nil
+}
+
+// Round takes the meta-steps, places real jobs with the adapted policies, and fits the models anew.
+func (l *Loop) Round(ctx context.Context) (Report, error) {
+	if l.episodes == 0 {
+		return Report{}, errors.New("mbmpo: a round before Begin")
+	}
+	imagined, err := l.Improve(ctx, l.cfg.MetaSteps)
+	if err != nil {
+		return Report{}, err
+	}
+	l.rounds++
+	r, err := l.gather(ctx, l.cfg.Episodes, func(k int) (chooser, error) {
+		x, err := l.deployed(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		copy(l.players[0].Params().Data, x)
+		return l.explorer(), nil
+	}, nobody)
+	if err != nil {
+		return r, err
+	}
+	r.Imagined = imagined
+	l.beta *= l.cfg.Decay
+	return r, l.fit(ctx, &r)
+}
+
+// Improve takes n meta-steps in the models and returns the last one's return after adaptation.
+func (l *Loop) Improve(ctx context.Context, n int) (ret float64, err error) {
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		stats, err := l.learner.Learn(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, s := range stats {
+			if s.Name == "return_after" {
+				ret = s.Value
+			}
+		}
+	}
+	return ret, nil
+}
+
+// deployed are the parameters that place the jobs of real episode k of a round: adapted to one model after the other where
+// exploration is tailored, else to all of them.
+func (l *Loop) deployed(ctx context.Context, k int) ([]float32, error) {
+	if l.cfg.Maml.Method == "joint" {
+		return append([]float32(nil), l.Params()...), nil
+	}
+	variant := l.models.Members()
+	if l.cfg.tailored() {
+		variant = (l.rounds*l.cfg.Episodes + k) % l.models.Members()
+	}
+	w := l.world.seen[len(l.world.seen)-1-k%len(l.world.seen)]
+	return l.learner.Adapt(ctx, l.Params(), l.world.task(variant, w), l.rounds<<8+k, l.cfg.Maml.InnerSteps)
+}
+
+// Adapted are the parameters after so many inner steps in all models together, on the newest workload that was seen.
+func (l *Loop) Adapted(ctx context.Context, steps int) ([]float32, error) {
+	if len(l.world.seen) == 0 {
+		return nil, errors.New("mbmpo: no workload was seen")
+	}
+	w := l.world.seen[len(l.world.seen)-1]
+	return l.learner.Adapt(ctx, l.Params(), l.world.task(l.models.Members(), w), l.rounds<<8+255, steps)
+}
+
+// Change has real jobs come from another world. Parameters and models are kept; of the workloads only those to come count.
+func (l *Loop) Change(real Real) {
+	l.real, l.world.seen, l.beta = real, nil, l.cfg.Beta
+	l.world.open = real.Open
+}
+
+// Settled says whether the last two rounds differ by less than Config.Settled in completion times and errors.
+func (l *Loop) Settled() bool {
+	a, b := &l.last[0], &l.last[1]
+	near := func(x, y float64) bool { return math.Abs(x-y) <= l.cfg.Settled*math.Abs(x) }
+	return l.cfg.Settled > 0 && a.Round > 0 && near(a.JCT, b.JCT) && near(a.Error, b.Error)
+}
+
+// chooser chooses an action in a real state.
+type chooser func(ctx context.Context, e *workerplace.Env, ts *env.TimeStep, src *rand.Rand) (int32, error)
+
+// nobody is shown an episode.
+func nobody(int) *replay.Episodes { return nil }
+
+// gather plays n real episodes, each with a chooser of its own, and takes down what was measured. Episodes for which show says
+// where to are kept there.
+func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, error), show func(k int) *replay.Episodes) (Report, error) {
+	r := Report{Round: l.rounds}
+	e, err := l.real.Open()
+	if err != nil {
+		return r, err
+	}
+	defer e.Close() //nolint:errcheck // it holds nothing
+	view := l.models.View()
+	predicted := []float64{}
+	errs, count := 0.0, 0
+	e.Record(func(p *workerplace.Placement, v []float64) error {
+		for len(predicted) < len(v) {
+			predicted = append(predicted, 0)
+		}
+		if err := view.Speeds(predicted[:len(v)], p); err != nil {
+			return err
+		}
+		for j, x := range v {
+			if x > 0 {
+				off := math.Abs(predicted[j]-x) / x
+				errs += off
+				count++
+				l.sub.note(p, j, off)
+			}
+		}
+		l.data.Add(p, v)
+		return nil
+	})
+	ts := env.NewTimeStep(e.Spec())
+	act := []int32{0}
+	for k := range n {
+		c, err := choose(k)
+		if err != nil {
+			return r, err
+		}
+		shown := show(k)
+		w := workload{rng.At(l.seed, rng.Hash("real"), uint64(l.episodes)), l.real.Values}
+		src := rng.Stream(w.seed, "mbmpo/act")
+		if err := e.Reset(ctx, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts); err != nil {
+			return r, err
+		}
+		for !ts.Kind.Last() {
+			if act[0], err = c(ctx, e, ts, src); err != nil {
+				return r, err
+			}
+			if shown != nil {
+				shown.Act(ts, env.Action{Disc: act}, nil)
+			}
+			if err := e.Step(ctx, env.Action{Disc: act}, ts); err != nil {
+				return r, err
+			}
+			if shown != nil {
+				shown.After(ts)
+			}
+			r.JCT -= ts.Reward / float64(n)
+		}
+		l.world.seen = append(l.world.seen, w)
+		l.episodes++
+	}
+	l.measured += count
+	r.Episodes, r.Measured, r.Error, r.Spaces = l.episodes, l.measured, errs/float64(max(count, 1)), l.sub.seen
+	return r, nil
+}
+
+// Gather plays n real episodes with parameters x, exploring as configured, and fits the models to them too: what is done first
+// after a change.
+func (l *Loop) Gather(ctx context.Context, x []float32, n int) (Report, error) {
+	l.rounds++
+	r, err := l.gather(ctx, n, func(int) (chooser, error) {
+		copy(l.players[0].Params().Data, x)
+		return l.explorer(), nil
+	}, nobody)
+	if err != nil {
+		return r, err
+	}
+	return r, l.fit(ctx, &r)
+}
+
+// Evaluate is the mean completion time, in intervals, of each of the workloads of seeds in world, placed by the likeliest
+// actions of parameters x. Nothing is learnt from them. Workloads are played side by side.
+func (l *Loop) Evaluate(ctx context.Context, x []float32, world Real, seeds []uint64) ([]float64, error) {
+	out := make([]float64, len(seeds))
+	envs := make([]*workerplace.Env, l.workers)
+	for i, m := range l.players {
+		copy(m.Params().Data, x)
+		e, err := world.Open()
+		if err != nil {
+			return nil, err
+		}
+		defer e.Close() //nolint:errcheck // it holds nothing
+		envs[i] = e
+	}
+	err := par.For(ctx, l.workers, len(seeds), func(worker, i int) error {
+		e, p := envs[worker], l.players[worker].Greedy()
+		b, a := env.NewBatch(e.Spec(), 1), env.NewActions(e.Spec(), 1)
+		ts := &env.TimeStep{Obs: b.Obs, Mask: b.Mask, Info: b.Info}
+		if err := e.Reset(ctx, env.Episode{Seed: seeds[i], Window: -1, Task: world.Values}, ts); err != nil {
+			return err
+		}
+		for !ts.Kind.Last() {
+			b.Kind[0] = ts.Kind
+			if err := p.Act(ctx, b, a, nil); err != nil {
+				return err
+			}
+			if err := e.Step(ctx, a.Row(0), ts); err != nil {
+				return err
+			}
+			out[i] -= ts.Reward
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mbmpo: %w", err)
+	}
+	return out, nil
+}
