@@ -207,6 +207,9 @@ func noAllocations(t *testing.T) {
 		"Adam":          func() { Adam(x, y, z, s, step) },
 		"SumSquares":    func() { SumSquares(x) },
 		"AddRows":       func() { AddRows(z, x, y, 8, 8, 8, ReLU) },
+		"SumRows":       func() { SumRows(z, x, 8, 8, 8, 8) },
+		"MaxRows":       func() { MaxRows(z, x, 8, 8, 8) },
+		"MaxRowsGrad":   func() { MaxRowsGrad(z, x, y, s, 8, 8, 8) },
 		"Duel":          func() { Duel(z, x, y, s, 8, 8) },
 		"LayerNorm":     func() { LayerNorm(z, x, y, s, 8, 8) },
 	} {

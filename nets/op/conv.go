@@ -116,5 +116,7 @@ func runConvGradX[T kernel.Float](n, filters int, g kernel.Conv, act Act) runFun
 }
 
 func runConvGradW[T kernel.Float](n, filters int, g kernel.Conv, from int) runFunc[T] {
-	return func(out []T, in [][]T, scratch []T) { kernel.ConvolveGradW(out, in[0][from:], in[1], n, filters, &g, scratch) }
+	return func(out []T, in [][]T, scratch []T) {
+		kernel.ConvolveGradW(out, in[0][from:], in[1], n, filters, &g, scratch)
+	}
 }

@@ -49,6 +49,7 @@ func main() {
 		s.transpose8()
 	}
 	s.sumSquares()
+	s.groupwise()
 	Generate()
 }
 
