@@ -39,11 +39,17 @@ func (g *Conv) bordered(x []float32, i int, scratch []float32) (img []float32, l
 		return img, line
 	}
 	out := scratch[:g.paddedH()*line]
-	if i == 0 {
-		clear(out)
+	if i == 0 { // the zeros stay for the images that follow
+		clear(out[:g.PH*line])
+		clear(out[(g.PH+g.H)*line:])
 	}
 	for r := range g.H {
-		copy(out[(r+g.PH)*line+g.PW*g.C:], img[r*short:(r+1)*short])
+		to := out[(r+g.PH)*line:][:line]
+		if i == 0 {
+			clear(to[:g.PW*g.C])
+			clear(to[g.PW*g.C+short:])
+		}
+		copy(to[g.PW*g.C:], img[r*short:(r+1)*short])
 	}
 	return out, line
 }
