@@ -183,3 +183,13 @@ func avx512MaxRows(x *float32, dst *float32, groups int, k int, h int, mask uint
 //
 //go:noescape
 func avx512MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask uint64)
+
+// avx512Picked4 sets 64 elements of c to init + Σ a·b over the count steps that index names.
+//
+//go:noescape
+func avx512Picked4(c *float32, a *float32, b *float32, init *float32, index *int32, count int, bStep int, mask uint64, relu int)
+
+// avx512NonZero writes the places of what is not 0 among the first 16·blocks elements of x to index, and returns their number.
+//
+//go:noescape
+func avx512NonZero(index *int32, x *float32, blocks int) int

@@ -3376,3 +3376,106 @@ next:
 	JNZ   group
 	VZEROUPPER
 	RET
+
+// func avx512Picked4(c *float32, a *float32, b *float32, init *float32, index *int32, count int, bStep int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Picked4(SB), NOSPLIT, $0-72
+	MOVQ      c+0(FP), AX
+	MOVQ      a+8(FP), CX
+	MOVQ      b+16(FP), DX
+	MOVQ      index+32(FP), BX
+	MOVQ      count+40(FP), SI
+	MOVQ      bStep+48(FP), DI
+	MOVQ      mask+56(FP), R8
+	KMOVW     R8, K1
+	VXORPS    Z0, Z0, Z0
+	VXORPS    Z1, Z1, Z1
+	VXORPS    Z2, Z2, Z2
+	VXORPS    Z3, Z3, Z3
+	MOVQ      init+24(FP), R8
+	TESTQ     R8, R8
+	JZ        begin
+	VMOVUPS   (R8), Z0
+	VMOVUPS   64(R8), Z1
+	VMOVUPS   128(R8), Z2
+	VMOVUPS.Z 192(R8), K1, Z3
+
+begin:
+	TESTQ SI, SI
+	JZ    done
+
+step:
+	MOVLQSX      (BX), R8
+	ADDQ         $0x04, BX
+	VBROADCASTSS (CX)(R8*4), Z4
+	IMULQ        DI, R8
+	VFMADD231PS  (DX)(R8*1), Z4, Z0
+	VFMADD231PS  64(DX)(R8*1), Z4, Z1
+	VFMADD231PS  128(DX)(R8*1), Z4, Z2
+	VMOVUPS.Z    192(DX)(R8*1), K1, Z5
+	VFMADD231PS  Z4, Z5, Z3
+	DECQ         SI
+	JNZ          step
+
+done:
+	MOVQ   relu+64(FP), CX
+	TESTQ  CX, CX
+	JZ     store
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
+	VMAXPS Z3, Z4, Z3
+
+store:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, K1, 192(AX)
+	VZEROUPPER
+	RET
+
+// func avx512NonZero(index *int32, x *float32, blocks int) int
+// Requires: AVX, AVX512DQ, AVX512F, POPCNT
+TEXT ·avx512NonZero(SB), NOSPLIT, $0-32
+	MOVQ         index+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VXORPS       Z0, Z0, Z0
+	VMOVDQU32    avx512Places<>+0(SB), Z1
+	MOVQ         $0x0000000000000010, BX
+	VPBROADCASTD BX, Z2
+	XORQ         BX, BX
+
+block:
+	VMOVUPS     (CX), Z3
+	VCMPPS      $0x04, Z0, Z3, K1
+	VPCOMPRESSD Z1, K1, (AX)(BX*4)
+	KMOVW       K1, SI
+	POPCNTL     SI, SI
+	ADDQ        SI, BX
+	VPADDD      Z2, Z1, Z1
+	ADDQ        $0x40, CX
+	DECQ        DX
+	JNZ         block
+	VZEROUPPER
+	MOVQ        BX, ret+24(FP)
+	RET
+
+DATA avx512Places<>+0(SB)/4, $0x00000000
+DATA avx512Places<>+4(SB)/4, $0x00000001
+DATA avx512Places<>+8(SB)/4, $0x00000002
+DATA avx512Places<>+12(SB)/4, $0x00000003
+DATA avx512Places<>+16(SB)/4, $0x00000004
+DATA avx512Places<>+20(SB)/4, $0x00000005
+DATA avx512Places<>+24(SB)/4, $0x00000006
+DATA avx512Places<>+28(SB)/4, $0x00000007
+DATA avx512Places<>+32(SB)/4, $0x00000008
+DATA avx512Places<>+36(SB)/4, $0x00000009
+DATA avx512Places<>+40(SB)/4, $0x0000000a
+DATA avx512Places<>+44(SB)/4, $0x0000000b
+DATA avx512Places<>+48(SB)/4, $0x0000000c
+DATA avx512Places<>+52(SB)/4, $0x0000000d
+DATA avx512Places<>+56(SB)/4, $0x0000000e
+DATA avx512Places<>+60(SB)/4, $0x0000000f
+GLOBL avx512Places<>(SB), RODATA|NOPTR, $64

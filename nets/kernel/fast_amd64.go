@@ -32,6 +32,12 @@ type vectors[M any] struct {
 	transpose  func(dst, src *float32, blocks, dstRow, srcRow int)
 	sumSquares func(x *float32, blocks int) float64
 
+	// Of AVX-512 alone, else nil.
+
+	nonZero func(index *int32, x *float32, blocks int) int
+
+	picked func(c, a, b, init *float32, index *int32, count, bStep int, mask M, relu int)
+
 	addRows     func(dst, x, context *float32, groups, k, h int, mask M, relu int)
 	sumRows     func(x, dst *float32, groups, k, h int, mask M, div float32)
 	maxRows     func(x, dst *float32, groups, k, h int, mask M)
@@ -52,8 +58,8 @@ var avx512 = vectors[uint64]{
 	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
 	add: avx512Add, scale: avx512Scale, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
 	copyRows: avx512CopyRows, square: 16, transpose: avx512Transpose16,
-	sumSquares: avx512SumSquares,
-	addRows:    avx512AddRows, sumRows: avx512SumRows, maxRows: avx512MaxRows, maxRowsGrad: avx512MaxRowsGrad,
+	sumSquares: avx512SumSquares, nonZero: avx512NonZero, picked: avx512Picked4,
+	addRows: avx512AddRows, sumRows: avx512SumRows, maxRows: avx512MaxRows, maxRowsGrad: avx512MaxRowsGrad,
 }
 
 // masks has, 8-n places from its begin, the mask of the first n elements.

@@ -50,6 +50,10 @@ func main() {
 	}
 	s.sumSquares()
 	s.groupwise()
+	if s.lanes == 16 {
+		s.picked(4)
+		s.nonZero()
+	}
 	Generate()
 }
 
