@@ -223,27 +223,26 @@ func noAllocations(t *testing.T) {
 func TestASparseRowHasItsBitsAlone(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		r := rng.Stream(8, "sparse")
-		for _, c := range []struct{ n, k int }{{64, 4096}, {64, 4103}, {61, 5000}, {128, 2049}, {250, 1100}, {80, 3300}, {64, 17_000}} {
-			for _, share := range []float64{0, 0.2, 0.5, 1} { // of zeros
-				const m = 3
-				a, b, bias := noise[float32](r, m*c.k), noise[float32](r, c.k*c.n), noise[float32](r, c.n)
+		for _, c := range []struct{ n, k int }{{64, 4103}, {61, 5000}, {128, 2049}, {80, 3300}, {64, 17_000}} {
+			const m = 3
+			b, bias := noise[float32](r, c.k*c.n), noise[float32](r, c.n)
+			for _, share := range []float64{0.2, 0.5, 1} { // of zeros
+				a := noise[float32](r, m*c.k)
 				for i := range a {
 					if r.Float64() < share {
 						a[i] = 0
 					}
 				}
 				all, alone := make([]float32, m*c.n), make([]float32, c.n+1)
-				for _, act := range []Act{ReLU, Tanh} {
-					for _, with := range [][]float32{bias, nil} {
-						alone[c.n] = 42
-						MatMul(all, a, b, with, m, c.n, c.k, act)
-						for i := range m {
-							MatMul(alone[:c.n], a[i*c.k:(i+1)*c.k], b, with, 1, c.n, c.k, act)
-							equalBits(t, fmt.Sprintf("n %d k %d, %v of zeros, %v, row %d", c.n, c.k, share, act, i), alone[:c.n], all[i*c.n:(i+1)*c.n])
-						}
-						if alone[c.n] != 42 {
-							t.Fatalf("n %d k %d: wrote behind the row", c.n, c.k)
-						}
+				for act, with := range map[Act][]float32{ReLU: bias, Tanh: nil} {
+					alone[c.n] = 42
+					MatMul(all, a, b, with, m, c.n, c.k, act)
+					for i := range m {
+						MatMul(alone[:c.n], a[i*c.k:(i+1)*c.k], b, with, 1, c.n, c.k, act)
+						equalBits(t, fmt.Sprintf("n %d k %d, %v of zeros, %v, row %d", c.n, c.k, share, act, i), alone[:c.n], all[i*c.n:(i+1)*c.n])
+					}
+					if alone[c.n] != 42 {
+						t.Fatalf("n %d k %d: wrote behind the row", c.n, c.k)
 					}
 				}
 			}
