@@ -54,9 +54,13 @@ type Agent struct {
 	explores []bool    // [rows]
 
 	batch  *replay.Batch
+	wanted []float32 // [Batch], what values are to become
 	delta  []float32 // [Batch], errors
 	reward float64   // what rewards are multiplied by in the batch at work
-	shards []*shard
+	shards []shard
+	own    []*worker    // one for each goroutine
+	grad   *nets.Params // the sum over shards; the only worker's own where there is one shard
+	begun  bool         // grad holds a shard's
 	work   func(worker, i int) error
 	stats  agents.Stats
 }
@@ -93,7 +97,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		opt: optim.NewAdam(net.Params(), adam), scale: replay.NewReturnScale(rows),
 		draws: rand.New(pcg), drawsPCG: pcg,
 		q: make([]float32, rows*net.Actions()), explores: make([]bool, rows),
-		batch: replay.NewBatch(s, cfg.Batch), delta: make([]float32, cfg.Batch),
+		batch: replay.NewBatch(s, cfg.Batch), wanted: make([]float32, cfg.Batch), delta: make([]float32, cfg.Batch),
 	}
 	r := replay.Config{Capacity: cfg.Buffer, NStep: cfg.NStep, Gamma: cfg.Gamma}
 	if cfg.Prioritized {
@@ -107,12 +111,21 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		return nil, err
 	}
 	a.work = a.workShard
-	for i := range cfg.Shards {
-		sh, err := newShard(net, target, s.ObsLen(), i*cfg.Batch/cfg.Shards, (i+1)*cfg.Batch/cfg.Shards)
+	for range min(a.workers, cfg.Shards) {
+		w, err := newWorker(net, target, s.ObsLen(), (cfg.Batch+cfg.Shards-1)/cfg.Shards)
 		if err != nil {
 			return nil, fmt.Errorf("ddqn: %w", err)
 		}
-		a.shards = append(a.shards, sh)
+		a.own = append(a.own, w)
+	}
+	if a.grad = a.own[0].loss.grad(); cfg.Shards > 1 {
+		a.grad = a.grad.Like()
+	}
+	for i := range cfg.Shards {
+		a.shards = append(a.shards, shard{from: i * cfg.Batch / cfg.Shards, to: (i + 1) * cfg.Batch / cfg.Shards})
+		if len(a.own) > 1 {
+			a.shards[i].grad = a.grad.Like()
+		}
 	}
 	return a, nil
 }

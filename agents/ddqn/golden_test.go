@@ -93,8 +93,7 @@ func TestTargetsByHand(t *testing.T) {
 					want = r.double
 				}
 				want += float32(factor-1) * r.reward
-				s := a.shards[i*2/len(rows)]
-				if got := s.loss.target[i-s.from]; got != want {
+				if got := a.wanted[i]; got != want {
 					t.Errorf("double %v, factor %v, row %d: target %v, want %v", double, factor, i, got, want)
 				}
 				if got := a.delta[i]; got != 3-want { // Q(0, action 2) = 3
@@ -169,8 +168,7 @@ func TestTwoStepTargetsByHand(t *testing.T) {
 				}
 			}
 			for i, slot := range a.batch.Index {
-				s := a.shards[i*2/len(played)]
-				if got := s.loss.target[i-s.from]; got != want[slot] {
+				if got := a.wanted[i]; got != want[slot] {
 					t.Fatalf("double %v: target of transition %d is %v, want %v", double, slot, got, want[slot])
 				}
 				if got := a.delta[i]; got != online[played[slot].state][played[slot].action]-want[slot] {

@@ -13,22 +13,22 @@ import (
 	"clustergym/nets/optim"
 )
 
-// shard is the part [from, to) of a batch with its own networks' buffers.
-type shard struct {
-	from, to       int
+// worker is what one goroutine computes shards with.
+type worker struct {
 	online, target *model.QForward
 	loss           *loss
 }
 
-func newShard(net, target *model.QNet, obsLen, from, to int) (*shard, error) {
-	s := &shard{from: from, to: to}
-	if from == to { // more shards than rows
-		return s, nil
-	}
-	var err error
-	s.online, s.target = net.Forward(to-from), target.Forward(to-from)
-	s.loss, err = newLoss(net, obsLen, to-from)
-	return s, err
+func newWorker(net, target *model.QNet, obsLen, rows int) (*worker, error) {
+	l, err := newLoss(net, obsLen, rows)
+	return &worker{online: net.Forward(rows), target: target.Forward(rows), loss: l}, err
+}
+
+// shard is the part [from, to) of a batch, and what it comes to.
+type shard struct {
+	from, to int
+	loss     float64
+	grad     *nets.Params // nil where one worker adds up gradients as they come
 }
 
 // due is the number of updates that the steps observed call for. Steps that pass while there is too little to
@@ -143,39 +143,37 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	if err != nil {
 		return measures{}, err
 	}
-	if err := par.For(ctx, a.workers, len(a.shards), a.work); err != nil {
+	a.begun = false
+	if err := par.For(ctx, len(a.own), len(a.shards), a.work); err != nil {
 		return measures{}, err
 	}
 	// In the order of shards, whoever finished first.
 	var m measures
-	var grad *nets.Params
-	n := float64(a.cfg.Batch)
 	for _, s := range a.shards {
-		if s.from == s.to {
+		if s.from == s.to { // more shards than rows
 			continue
 		}
-		if grad == nil { // the first shard's own memory takes the sum
-			grad = s.loss.grad()
-		} else {
-			kernel.Add(grad.Data, grad.Data, s.loss.grad().Data)
+		m.loss += s.loss
+		if s.grad != nil {
+			a.addUp(s.grad)
 		}
-		m.loss += s.loss.value()
-		for k, y := range s.loss.target[:s.to-s.from] {
-			e := float64(a.delta[s.from+k])
-			m.err += math.Abs(e) / n
-			m.target += float64(y) / n
-			m.q += (float64(y) + e) / n
-		}
+	}
+	n := float64(a.cfg.Batch)
+	for k, y := range a.wanted {
+		e := float64(a.delta[k])
+		m.err += math.Abs(e) / n
+		m.target += float64(y) / n
+		m.q += (float64(y) + e) / n
 	}
 	if math.IsNaN(m.loss) || math.IsInf(m.loss, 0) {
 		return measures{}, fmt.Errorf("ddqn: the loss is %v at step %d of the optimiser", m.loss, a.updates)
 	}
 	var scale float64
-	m.norm, scale = optim.ClipScale(grad, a.cfg.MaxGradNorm)
+	m.norm, scale = optim.ClipScale(a.grad, a.cfg.MaxGradNorm)
 	if math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
 		return measures{}, fmt.Errorf("ddqn: the gradient's norm is %v at step %d of the optimiser", m.norm, a.updates)
 	}
-	a.opt.StepScaled(grad, a.rate(), scale)
+	a.opt.StepScaled(a.grad, a.rate(), scale)
 	a.updates++
 	if a.prioritized != nil {
 		if err := a.prioritized.Update(a.batch.Index, a.delta); err != nil {
@@ -185,22 +183,35 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	return m, nil
 }
 
-// workShard computes targets, loss and gradient of shard i.
-func (a *Agent) workShard(_, i int) error {
-	s, b := a.shards[i], a.batch
+// addUp adds the next shard's gradient to a.grad, which the first one begins.
+func (a *Agent) addUp(g *nets.Params) {
+	switch {
+	case g == a.grad: // there is no other
+	case a.begun:
+		kernel.Add(a.grad.Data, a.grad.Data, g.Data)
+	default:
+		copy(a.grad.Data, g.Data)
+	}
+	a.begun = true
+}
+
+// workShard computes targets, loss and gradient of shard i with a worker's own buffers.
+func (a *Agent) workShard(by, i int) error {
+	s, b := &a.shards[i], a.batch
 	n := s.to - s.from
 	if n == 0 {
 		return nil
 	}
 	o, k := a.spec.ObsLen(), a.fwd.actions
-	l := s.loss
+	w := a.own[by]
+	l := w.loss
 	l.set(a.cfg.Huber, float64(a.cfg.Batch))
 
 	nextObs, nextMask := b.NextObs[s.from*o:s.to*o], b.NextMask[s.from*k:s.to*k]
-	value := s.target.Run(nextObs, nextMask, n)
+	value := w.target.Run(nextObs, nextMask, n)
 	choice := value
 	if a.cfg.Double {
-		choice = s.online.Run(nextObs, nextMask, n)
+		choice = w.online.Run(nextObs, nextMask, n)
 	}
 	for r := 0; r < n; r++ {
 		at := s.from + r
@@ -212,21 +223,28 @@ func (a *Agent) workShard(_, i int) error {
 			}
 			y += d * float64(value[r*k+c])
 		}
-		l.target[r] = float32(y)
+		l.target[r], a.wanted[at] = float32(y), float32(y)
 		l.action[r] = float32(b.Action.Disc[at])
 		l.weight[r] = b.Weight[at]
 	}
-	copy(l.obs, b.Obs[s.from*o:s.to*o])
+	l.see(b.Obs[s.from*o:], n*o)
 	for j, legal := range b.Mask[s.from*k : s.to*k] {
 		l.mask[j] = 0
 		if legal {
 			l.mask[j] = 1
 		}
 	}
+	clear(l.weight[n:]) // the shard is smaller than the largest
 	if err := l.run(); err != nil {
 		return err
 	}
 	copy(a.delta[s.from:s.to], l.errors())
+	s.loss = l.value()
+	if s.grad != nil {
+		copy(s.grad.Data, l.grad().Data)
+	} else { // one worker, which takes the shards in their order
+		a.addUp(l.grad())
+	}
 	return nil
 }
 

@@ -42,6 +42,14 @@ func (l *loss) set(huber, divisor float64) {
 	l.coef[op.TDDelta], l.coef[op.TDDivisor] = float32(huber), float32(divisor)
 }
 
+// see takes the first n of obs for the observations: where they lie, if there are as many as the loss has room for.
+func (l *loss) see(obs []float32, n int) {
+	if n < len(l.obs) || !l.prog.Bind("obs", obs) {
+		copy(l.obs, obs[:n])
+		l.prog.Bind("obs", l.obs)
+	}
+}
+
 // run computes loss and gradient over what the inputs hold.
 func (l *loss) run() error { return l.prog.Run() }
 

@@ -13,9 +13,12 @@ import (
 	"clustergym/nets/model"
 )
 
-// piece is the number of rows that a network sees at a time when acting. A row's bits do not depend on the other
-// rows, so cutting a batch into pieces, on any number of workers, changes nothing.
+// piece is the number of rows that a network sees at a time when acting, or fewer, so that every worker has some where
+// that pays. A row's bits do not depend on the other rows, so cutting a batch into pieces changes nothing.
 const piece = 64
+
+// worth is how many multiplications are worth waking a worker for, some 20 µs.
+const worth = 1 << 20
 
 // checkSpec says why this algorithm cannot act in an environment, nil if it can.
 func checkSpec(s env.Spec) error {
@@ -46,11 +49,13 @@ func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
 type forward struct {
 	workers int
 	obsLen  int
+	work    int // multiplications for a row
 	actions int
 	nets    []*model.QForward // one for each worker
 
 	// The call under way, in fields so that passing it to goroutines allocates nothing.
 	n     int
+	rows  int // of a piece
 	obs   []float32
 	mask  []bool
 	q     []float32
@@ -58,7 +63,7 @@ type forward struct {
 }
 
 func newForward(m *model.QNet, obsLen, workers int) *forward {
-	f := &forward{workers: max(workers, 1), obsLen: obsLen, actions: m.Actions()}
+	f := &forward{workers: max(workers, 1), obsLen: obsLen, work: m.Work(), actions: m.Actions()}
 	for range f.workers {
 		f.nets = append(f.nets, m.Forward(piece))
 	}
@@ -69,13 +74,17 @@ func newForward(m *model.QNet, obsLen, workers int) *forward {
 // run fills q [n, actions].
 func (f *forward) run(ctx context.Context, obs []float32, mask []bool, n int, q []float32) error {
 	f.n, f.obs, f.mask, f.q = n, obs, mask, q
-	err := par.For(ctx, f.workers, (n+piece-1)/piece, f.piece)
+	f.rows = piece
+	if f.workers > 1 && n*f.work >= worth {
+		f.rows = min(piece, (n+f.workers-1)/f.workers)
+	}
+	err := par.For(ctx, f.workers, (n+f.rows-1)/f.rows, f.piece)
 	f.obs, f.mask, f.q = nil, nil, nil
 	return err
 }
 
 func (f *forward) runPiece(worker, i int) error {
-	from, to := i*piece, min((i+1)*piece, f.n)
+	from, to := i*f.rows, min((i+1)*f.rows, f.n)
 	a := f.actions
 	copy(f.q[from*a:to*a], f.nets[worker].Run(f.obs[from*f.obsLen:to*f.obsLen], f.mask[from*a:to*a], to-from))
 	return nil

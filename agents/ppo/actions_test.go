@@ -338,7 +338,7 @@ func TestBatchSaysHowLargeMinibatchesAre(t *testing.T) {
 	if !slices.Equal(sizes, []int{16, 16, 8}) {
 		t.Errorf("minibatches of %v", sizes)
 	}
-	if got := l.Agent.shards[0].cap; got != 4 { // 16 in 4 shards
+	if got := l.Agent.losses[0].cap; got != 4 { // 16 in 4 shards
 		t.Errorf("shards hold %d steps, want 4", got)
 	}
 }

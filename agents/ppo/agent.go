@@ -50,8 +50,9 @@ type Agent struct {
 	finalObs []float32   // [rows, ObsLen], of rows whose value is asked for
 	finalRow []int       // rows in finalObs
 
-	shards []*shard
-	grad   *nets.Params // the sum over shards; the only shard's own where there is one
+	losses []*loss      // one for each worker
+	shards []shard      // of a minibatch
+	grad   *nets.Params // the sum over shards; the only loss's own where there is one shard
 	index  []int        // of live steps, shuffled
 	batch  minibatch
 	sums   [5]float64 // what is exchanged, in a field so that it allocates nothing
@@ -66,6 +67,7 @@ type minibatch struct {
 	index     []int     // of steps in the rollout
 	advantage []float32 // normalised, in index's order
 	coefs     coefs
+	begun     bool // the agent's gradient holds a shard's
 }
 
 // New returns an agent for rows environments of spec s that are stepped together, with weights that follow from
@@ -112,17 +114,29 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		taken: env.Actions{Cont: make([]float32, rows*len(s.Action.Low))},
 	}
 	a.work = a.workShard
-	for range cfg.Shards {
-		sh, err := newShard(net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
+	for range min(a.workers, cfg.Shards) {
+		l, err := newLoss(net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
 		if err != nil {
 			return nil, fmt.Errorf("ppo: %w", err)
 		}
-		a.shards = append(a.shards, sh)
+		a.losses = append(a.losses, l)
 	}
-	if a.grad = a.shards[0].grad(); cfg.Shards > 1 {
+	if a.grad = a.losses[0].grad(); cfg.Shards > 1 {
 		a.grad = a.grad.Like()
 	}
+	a.shards = make([]shard, cfg.Shards)
+	for i := range a.shards {
+		if len(a.losses) > 1 {
+			a.shards[i].grad = a.grad.Like()
+		}
+	}
 	return a, nil
+}
+
+// shard is what one piece of a minibatch comes to.
+type shard struct {
+	stats stats
+	grad  *nets.Params // nil where one worker adds up gradients as they come
 }
 
 func ceil(n, k int) int { return (n + k - 1) / k }

@@ -137,28 +137,23 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats,
 		return stats{}, 0, err
 	}
 	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, divisor: float64(steps)}
-	if err := par.For(ctx, a.workers, len(a.shards), a.work); err != nil {
+	b.begun = false
+	if err := par.For(ctx, len(a.losses), len(a.shards), a.work); err != nil {
 		return stats{}, 0, err
 	}
 	// In the order of shards, whoever finished first.
 	var sum stats
-	empty := true // a.grad is still to be filled
-	for i, sh := range a.shards {
+	for i, p := range a.shards {
 		if from, to := a.cut(i); from == to {
 			continue
 		}
-		sum.add(sh.stats())
-		switch g := sh.grad(); {
-		case len(a.shards) == 1: // a.grad is its own
-		case empty:
-			copy(a.grad.Data, g.Data)
-		default:
-			kernel.Add(a.grad.Data, a.grad.Data, g.Data)
+		sum.add(p.stats)
+		if p.grad != nil {
+			a.addUp(p.grad)
 		}
-		empty = false
 	}
 	if a.exchange != nil {
-		if empty {
+		if !b.begun {
 			clear(a.grad.Data)
 		}
 		if err := a.exchange.Sum32(a.rank, a.grad.Data); err != nil {
@@ -181,6 +176,18 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats,
 	return sum, steps, nil
 }
 
+// addUp adds the next shard's gradient to a.grad, which the first one begins.
+func (a *Agent) addUp(g *nets.Params) {
+	switch {
+	case g == a.grad: // there is no other
+	case a.batch.begun:
+		kernel.Add(a.grad.Data, a.grad.Data, g.Data)
+	default:
+		copy(a.grad.Data, g.Data)
+	}
+	a.batch.begun = true
+}
+
 // broken names the first number of p that is not finite.
 func broken(p *nets.Params) string {
 	for _, v := range p.Views {
@@ -199,33 +206,43 @@ func (a *Agent) cut(i int) (from, to int) {
 	return i * n / s, (i + 1) * n / s
 }
 
-// workShard fills shard i's inputs and runs it.
-func (a *Agent) workShard(_, i int) error {
-	sh, b, r := a.shards[i], &a.batch, a.roll
+// workShard computes shard i with the worker's own loss.
+func (a *Agent) workShard(worker, i int) error {
+	l, b, r := a.losses[worker], &a.batch, a.roll
 	from, to := a.cut(i)
 	if from == to {
 		return nil
 	}
-	o, l, f, c := a.act.obsLen, a.act.dist.Logits(), len(a.act.dist.Sizes), a.act.dist.Dims
-	sh.set(b.coefs)
+	o, m, f, c := a.act.obsLen, a.act.dist.Logits(), len(a.act.dist.Sizes), a.act.dist.Dims
+	l.set(b.coefs)
 	for k, at := range b.index[from:to] {
-		copy(sh.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
-		for j, legal := range r.Mask[at*l : (at+1)*l] {
-			sh.mask[k*l+j] = 0
+		copy(l.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
+		for j, legal := range r.Mask[at*m : (at+1)*m] {
+			l.mask[k*m+j] = 0
 			if legal {
-				sh.mask[k*l+j] = 1
+				l.mask[k*m+j] = 1
 			}
 		}
 		for j, x := range r.Action.Disc[at*f : (at+1)*f] {
-			sh.action[k*f+j] = float32(x)
+			l.action[k*f+j] = float32(x)
 		}
-		copy(sh.number[k*c:(k+1)*c], r.Action.Cont[at*c:(at+1)*c])
-		sh.logp[k], sh.value[k], sh.target[k] = r.LogProb[at], r.Value[at], r.Return[at]
-		sh.advantage[k] = b.advantage[from+k]
-		sh.weight[k] = 1
+		copy(l.number[k*c:(k+1)*c], r.Action.Cont[at*c:(at+1)*c])
+		l.logp[k], l.value[k], l.target[k] = r.LogProb[at], r.Value[at], r.Return[at]
+		l.advantage[k] = b.advantage[from+k]
+		l.weight[k] = 1
 	}
-	clear(sh.weight[to-from:])
-	return sh.run()
+	clear(l.weight[to-from:])
+	if err := l.run(); err != nil {
+		return err
+	}
+	p := &a.shards[i]
+	p.stats = l.stats()
+	if p.grad != nil {
+		copy(p.grad.Data, l.grad().Data)
+	} else { // one worker, which takes the shards in their order
+		a.addUp(l.grad())
+	}
+	return nil
 }
 
 // normalise fills the minibatch's advantages: less their mean, by their sample deviation, both over all replicas. A

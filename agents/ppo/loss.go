@@ -10,9 +10,9 @@ import (
 	"clustergym/nets/tape"
 )
 
-// shard is the loss and its gradient over up to cap rows of a minibatch. It has its own buffers and shares the
+// loss is the loss and its gradient over up to cap rows of a minibatch. It has its own buffers and shares the
 // network's parameters; one goroutine at a time.
-type shard struct {
+type loss struct {
 	prog *tape.Program
 	cap  int
 
@@ -20,10 +20,10 @@ type shard struct {
 	obs, mask, action, number, logp, advantage, target, value, weight, coef []float32
 }
 
-// The places of a shard's outputs.
+// The places of a loss's outputs.
 const outStats = 0
 
-func newShard(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*shard, error) {
+func newLoss(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*loss, error) {
 	n := capacity
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		head, value := m.Graph(b, b.Input("obs", n, obsLen))
@@ -42,13 +42,13 @@ func newShard(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*s
 		if d.Dims > 0 {
 			x.Number = b.Input("number", n, d.Dims)
 		}
-		loss, stats := op.SurrogateLoss(x)
-		return loss, []*gorgonia.Node{stats}
+		l, stats := op.SurrogateLoss(x)
+		return l, []*gorgonia.Node{stats}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &shard{
+	return &loss{
 		prog: prog, cap: n,
 		obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"), number: prog.Input("number"), logp: prog.Input("logp"),
 		advantage: prog.Input("advantage"), target: prog.Input("return"), value: prog.Input("value"),
@@ -59,12 +59,12 @@ func newShard(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*s
 // coefs are what the loss is weighed with; divisor is the number of steps in the whole minibatch.
 type coefs struct{ clip, clipValue, vf, ent, divisor float64 }
 
-func (s *shard) set(c coefs) {
-	s.coef[op.PPOClip] = float32(c.clip)
-	s.coef[op.PPOVFClip] = float32(c.clipValue)
-	s.coef[op.PPOVFCoef] = float32(c.vf)
-	s.coef[op.PPOEntCoef] = float32(c.ent)
-	s.coef[op.PPODivisor] = float32(c.divisor)
+func (l *loss) set(c coefs) {
+	l.coef[op.PPOClip] = float32(c.clip)
+	l.coef[op.PPOVFClip] = float32(c.clipValue)
+	l.coef[op.PPOVFCoef] = float32(c.vf)
+	l.coef[op.PPOEntCoef] = float32(c.ent)
+	l.coef[op.PPODivisor] = float32(c.divisor)
 }
 
 // stats are the sums that shards add up to a minibatch's means.
@@ -79,12 +79,12 @@ func (s *stats) add(t stats) {
 }
 
 // run computes the gradient over what the inputs hold.
-func (s *shard) run() error { return s.prog.Run() }
+func (l *loss) run() error { return l.prog.Run() }
 
-func (s *shard) grad() *nets.Params { return s.prog.Grad() }
+func (l *loss) grad() *nets.Params { return l.prog.Grad() }
 
-func (s *shard) stats() stats {
-	o := s.prog.Output(outStats)
+func (l *loss) stats() stats {
+	o := l.prog.Output(outStats)
 	return stats{
 		policy: float64(o[op.PPOPolicyLoss]), value: float64(o[op.PPOValueLoss]), entropy: float64(o[op.PPOEntropy]),
 		kl: float64(o[op.PPOApproxKL]), clipped: float64(o[op.PPOClipFraction]),

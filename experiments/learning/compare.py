@@ -26,7 +26,6 @@ from typing import Any, NoReturn
 
 import networks
 import problems
-import report
 from rows import Job, Row, Store
 
 HERE = Path(__file__).resolve().parent
@@ -168,6 +167,8 @@ def end(p: subprocess.Popen[bytes]) -> None:
 
 def summary(row: Row) -> str:
     """A row in a few words."""
+    import report  # which needs numpy: --help does not
+
     r = row["result"]
     if row["job"]["kind"] == "networks":
         return f"{len(r)} measurements"
@@ -233,6 +234,8 @@ def main(argv: list[str] | None = None) -> int:
             print("\ninterrupted; the same command goes on from here", flush=True)
     rows = [row for job in jobs if (row := store.find(job))]
     if rows:
+        import report
+
         print("\n" + report.write(args.out, rows))
         print(f"\nresults.json, results.csv, networks.csv and table.txt are in {args.out}")
     else:

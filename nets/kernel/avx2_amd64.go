@@ -123,3 +123,23 @@ func avx2Transpose8(dst *float32, src *float32, blocks int, dstRow int, srcRow i
 //
 //go:noescape
 func avx2SumSquares(x *float32, blocks int) float64
+
+// avx2AddRows sets dst to x plus its group's row of context, at least 0 with relu.
+//
+//go:noescape
+func avx2AddRows(dst *float32, x *float32, context *float32, groups int, k int, h int, mask *int32, relu int)
+
+// avx2SumRows sets dst to the sums of a group's rows of x, in order, divided by div.
+//
+//go:noescape
+func avx2SumRows(x *float32, dst *float32, groups int, k int, h int, mask *int32, div float32)
+
+// avx2MaxRows sets dst to the maxima of a group's rows of x; what is no number is passed over but in the first row.
+//
+//go:noescape
+func avx2MaxRows(x *float32, dst *float32, groups int, k int, h int, mask *int32)
+
+// avx2MaxRowsGrad sets dst to dy in a group's first row of x that equals top, column by column, and to 0 elsewhere.
+//
+//go:noescape
+func avx2MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask *int32)

@@ -1772,3 +1772,294 @@ block:
 	VZEROUPPER
 	MOVSD        X1, ret+16(FP)
 	RET
+
+// func avx2AddRows(dst *float32, x *float32, context *float32, groups int, k int, h int, mask *int32, relu int)
+// Requires: AVX
+TEXT ·avx2AddRows(SB), NOSPLIT, $0-64
+	MOVQ    dst+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    context+16(FP), DX
+	MOVQ    groups+24(FP), SI
+	MOVQ    h+40(FP), R9
+	SHLQ    $0x02, R9
+	MOVQ    mask+48(FP), BX
+	VMOVUPS (BX), Y0
+
+group:
+	XORQ R8, R8
+	MOVQ h+40(FP), BX
+	SUBQ $0x08, BX
+	JL   tail
+
+block:
+	VMOVUPS (DX)(R8*1), Y1
+	VXORPS  Y2, Y2, Y2
+	MOVQ    relu+56(FP), R10
+	MOVQ    k+32(FP), DI
+	LEAQ    (AX)(R8*1), R11
+	LEAQ    (CX)(R8*1), R12
+	TESTQ   R10, R10
+	JNZ     wholerelu
+
+wholerow:
+	VMOVUPS (R12), Y2
+	VADDPS  Y1, Y2, Y2
+	VMOVUPS Y2, (R11)
+	ADDQ    R9, R11
+	ADDQ    R9, R12
+	DECQ    DI
+	JNZ     wholerow
+	JMP     wholedone
+
+wholerelu:
+wholerelurow:
+	VMOVUPS (R12), Y3
+	VADDPS  Y1, Y3, Y3
+	VMAXPS  Y3, Y2, Y3
+	VMOVUPS Y3, (R11)
+	ADDQ    R9, R11
+	ADDQ    R9, R12
+	DECQ    DI
+	JNZ     wholerelurow
+
+wholedone:
+	ADDQ $0x20, R8
+	SUBQ $0x08, BX
+	JGE  block
+
+tail:
+	ADDQ       $0x08, BX
+	JZ         next
+	VMASKMOVPS (DX)(R8*1), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       relu+56(FP), BX
+	MOVQ       k+32(FP), DI
+	LEAQ       (AX)(R8*1), R11
+	LEAQ       (CX)(R8*1), R12
+	TESTQ      BX, BX
+	JNZ        partrelu
+
+partrow:
+	VMASKMOVPS (R12), Y0, Y2
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R11)
+	ADDQ       R9, R11
+	ADDQ       R9, R12
+	DECQ       DI
+	JNZ        partrow
+	JMP        partdone
+
+partrelu:
+partrelurow:
+	VMASKMOVPS (R12), Y0, Y3
+	VADDPS     Y1, Y3, Y3
+	VMAXPS     Y3, Y2, Y3
+	VMASKMOVPS Y3, Y0, (R11)
+	ADDQ       R9, R11
+	ADDQ       R9, R12
+	DECQ       DI
+	JNZ        partrelurow
+
+partdone:
+next:
+	MOVQ  k+32(FP), DI
+	IMULQ R9, DI
+	ADDQ  DI, AX
+	ADDQ  DI, CX
+	ADDQ  R9, DX
+	DECQ  SI
+	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx2SumRows(x *float32, dst *float32, groups int, k int, h int, mask *int32, div float32)
+// Requires: AVX
+TEXT ·avx2SumRows(SB), NOSPLIT, $0-52
+	MOVQ    x+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    groups+16(FP), BX
+	MOVQ    h+32(FP), R8
+	SHLQ    $0x02, R8
+	MOVQ    mask+40(FP), DX
+	VMOVUPS (DX), Y0
+
+group:
+	XORQ DI, DI
+	MOVQ h+32(FP), DX
+	SUBQ $0x08, DX
+	JL   tail
+
+block:
+	VXORPS Y1, Y1, Y1
+	MOVQ   k+24(FP), SI
+	LEAQ   (AX)(DI*1), R9
+
+wholerow:
+	VMOVUPS      (R9), Y2
+	VADDPS       Y2, Y1, Y1
+	ADDQ         R8, R9
+	DECQ         SI
+	JNZ          wholerow
+	VBROADCASTSS div+48(FP), Y2
+	VDIVPS       Y2, Y1, Y1
+	VMOVUPS      Y1, (CX)(DI*1)
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, DX
+	JGE          block
+
+tail:
+	ADDQ   $0x08, DX
+	JZ     next
+	VXORPS Y1, Y1, Y1
+	MOVQ   k+24(FP), SI
+	LEAQ   (AX)(DI*1), R9
+
+partrow:
+	VMASKMOVPS   (R9), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	ADDQ         R8, R9
+	DECQ         SI
+	JNZ          partrow
+	VBROADCASTSS div+48(FP), Y2
+	VDIVPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(DI*1)
+
+next:
+	MOVQ  k+24(FP), SI
+	IMULQ R8, SI
+	ADDQ  SI, AX
+	ADDQ  R8, CX
+	DECQ  BX
+	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx2MaxRows(x *float32, dst *float32, groups int, k int, h int, mask *int32)
+// Requires: AVX
+TEXT ·avx2MaxRows(SB), NOSPLIT, $0-48
+	MOVQ    x+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    groups+16(FP), BX
+	MOVQ    h+32(FP), R8
+	SHLQ    $0x02, R8
+	MOVQ    mask+40(FP), DX
+	VMOVUPS (DX), Y0
+
+group:
+	XORQ DI, DI
+	MOVQ h+32(FP), DX
+	SUBQ $0x08, DX
+	JL   tail
+
+block:
+	MOVQ    k+24(FP), SI
+	LEAQ    (AX)(DI*1), R9
+	VMOVUPS (R9), Y1
+
+wholerow:
+	VMOVUPS (R9), Y2
+	VMAXPS  Y1, Y2, Y1
+	ADDQ    R8, R9
+	DECQ    SI
+	JNZ     wholerow
+	VMOVUPS Y1, (CX)(DI*1)
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, DX
+	JGE     block
+
+tail:
+	ADDQ       $0x08, DX
+	JZ         next
+	MOVQ       k+24(FP), SI
+	LEAQ       (AX)(DI*1), R9
+	VMASKMOVPS (R9), Y0, Y1
+
+partrow:
+	VMASKMOVPS (R9), Y0, Y2
+	VMAXPS     Y1, Y2, Y1
+	ADDQ       R8, R9
+	DECQ       SI
+	JNZ        partrow
+	VMASKMOVPS Y1, Y0, (CX)(DI*1)
+
+next:
+	MOVQ  k+24(FP), SI
+	IMULQ R8, SI
+	ADDQ  SI, AX
+	ADDQ  R8, CX
+	DECQ  BX
+	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx2MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask *int32)
+// Requires: AVX
+TEXT ·avx2MaxRowsGrad(SB), NOSPLIT, $0-64
+	MOVQ    dst+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    top+16(FP), DX
+	MOVQ    dy+24(FP), BX
+	MOVQ    groups+32(FP), DI
+	MOVQ    h+48(FP), R10
+	SHLQ    $0x02, R10
+	MOVQ    mask+56(FP), SI
+	VMOVUPS (SI), Y0
+
+group:
+	XORQ R9, R9
+	MOVQ h+48(FP), SI
+	SUBQ $0x08, SI
+	JL   tail
+
+block:
+	VMOVUPS (DX)(R9*1), Y1
+	VMOVUPS (BX)(R9*1), Y2
+	MOVQ    k+40(FP), R8
+	LEAQ    (AX)(R9*1), R11
+	LEAQ    (CX)(R9*1), R12
+
+wholerow:
+	VMOVUPS (R12), Y3
+	VCMPPS  $0x00, Y3, Y1, Y3
+	VANDPS  Y2, Y3, Y4
+	VMOVUPS Y4, (R11)
+	VANDNPS Y2, Y3, Y2
+	ADDQ    R10, R11
+	ADDQ    R10, R12
+	DECQ    R8
+	JNZ     wholerow
+	ADDQ    $0x20, R9
+	SUBQ    $0x08, SI
+	JGE     block
+
+tail:
+	ADDQ       $0x08, SI
+	JZ         next
+	VMASKMOVPS (DX)(R9*1), Y0, Y1
+	VMASKMOVPS (BX)(R9*1), Y0, Y2
+	MOVQ       k+40(FP), R8
+	LEAQ       (AX)(R9*1), R11
+	LEAQ       (CX)(R9*1), R12
+
+partrow:
+	VMASKMOVPS (R12), Y0, Y3
+	VCMPPS     $0x00, Y3, Y1, Y3
+	VANDPS     Y2, Y3, Y4
+	VMASKMOVPS Y4, Y0, (R11)
+	VANDNPS    Y2, Y3, Y2
+	ADDQ       R10, R11
+	ADDQ       R10, R12
+	DECQ       R8
+	JNZ        partrow
+
+next:
+	MOVQ  k+40(FP), R8
+	IMULQ R10, R8
+	ADDQ  R8, AX
+	ADDQ  R8, CX
+	ADDQ  R10, DX
+	ADDQ  R10, BX
+	DECQ  DI
+	JNZ   group
+	VZEROUPPER
+	RET

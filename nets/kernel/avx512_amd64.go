@@ -163,3 +163,33 @@ func avx512Transpose16(dst *float32, src *float32, blocks int, dstRow int, srcRo
 //
 //go:noescape
 func avx512SumSquares(x *float32, blocks int) float64
+
+// avx512AddRows sets dst to x plus its group's row of context, at least 0 with relu.
+//
+//go:noescape
+func avx512AddRows(dst *float32, x *float32, context *float32, groups int, k int, h int, mask uint64, relu int)
+
+// avx512SumRows sets dst to the sums of a group's rows of x, in order, divided by div.
+//
+//go:noescape
+func avx512SumRows(x *float32, dst *float32, groups int, k int, h int, mask uint64, div float32)
+
+// avx512MaxRows sets dst to the maxima of a group's rows of x; what is no number is passed over but in the first row.
+//
+//go:noescape
+func avx512MaxRows(x *float32, dst *float32, groups int, k int, h int, mask uint64)
+
+// avx512MaxRowsGrad sets dst to dy in a group's first row of x that equals top, column by column, and to 0 elsewhere.
+//
+//go:noescape
+func avx512MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask uint64)
+
+// avx512Picked4 sets 64 elements of c to init + Σ a·b over the count steps that index names.
+//
+//go:noescape
+func avx512Picked4(c *float32, a *float32, b *float32, init *float32, index *int32, count int, bStep int, mask uint64, relu int)
+
+// avx512NonZero writes the places of what is not 0 among the first 16·blocks elements of x to index, and returns their number.
+//
+//go:noescape
+func avx512NonZero(index *int32, x *float32, blocks int) int

@@ -3083,3 +3083,399 @@ block:
 	VZEROUPPER
 	MOVSD         X0, ret+16(FP)
 	RET
+
+// func avx512AddRows(dst *float32, x *float32, context *float32, groups int, k int, h int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512AddRows(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  context+16(FP), DX
+	MOVQ  groups+24(FP), SI
+	MOVQ  h+40(FP), R9
+	SHLQ  $0x02, R9
+	MOVQ  mask+48(FP), BX
+	KMOVW BX, K1
+
+group:
+	XORQ R8, R8
+	MOVQ h+40(FP), BX
+	SUBQ $0x10, BX
+	JL   tail
+
+block:
+	VMOVUPS (DX)(R8*1), Z0
+	VXORPS  Z1, Z1, Z1
+	MOVQ    relu+56(FP), R10
+	MOVQ    k+32(FP), DI
+	LEAQ    (AX)(R8*1), R11
+	LEAQ    (CX)(R8*1), R12
+	TESTQ   R10, R10
+	JNZ     wholerelu
+
+wholerow:
+	VMOVUPS (R12), Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (R11)
+	ADDQ    R9, R11
+	ADDQ    R9, R12
+	DECQ    DI
+	JNZ     wholerow
+	JMP     wholedone
+
+wholerelu:
+wholerelurow:
+	VMOVUPS (R12), Z2
+	VADDPS  Z0, Z2, Z2
+	VMAXPS  Z2, Z1, Z2
+	VMOVUPS Z2, (R11)
+	ADDQ    R9, R11
+	ADDQ    R9, R12
+	DECQ    DI
+	JNZ     wholerelurow
+
+wholedone:
+	ADDQ $0x40, R8
+	SUBQ $0x10, BX
+	JGE  block
+
+tail:
+	ADDQ      $0x10, BX
+	JZ        next
+	VMOVUPS.Z (DX)(R8*1), K1, Z0
+	VXORPS    Z1, Z1, Z1
+	MOVQ      relu+56(FP), BX
+	MOVQ      k+32(FP), DI
+	LEAQ      (AX)(R8*1), R11
+	LEAQ      (CX)(R8*1), R12
+	TESTQ     BX, BX
+	JNZ       partrelu
+
+partrow:
+	VMOVUPS.Z (R12), K1, Z1
+	VADDPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (R11)
+	ADDQ      R9, R11
+	ADDQ      R9, R12
+	DECQ      DI
+	JNZ       partrow
+	JMP       partdone
+
+partrelu:
+partrelurow:
+	VMOVUPS.Z (R12), K1, Z2
+	VADDPS    Z0, Z2, Z2
+	VMAXPS    Z2, Z1, Z2
+	VMOVUPS   Z2, K1, (R11)
+	ADDQ      R9, R11
+	ADDQ      R9, R12
+	DECQ      DI
+	JNZ       partrelurow
+
+partdone:
+next:
+	MOVQ  k+32(FP), DI
+	IMULQ R9, DI
+	ADDQ  DI, AX
+	ADDQ  DI, CX
+	ADDQ  R9, DX
+	DECQ  SI
+	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx512SumRows(x *float32, dst *float32, groups int, k int, h int, mask uint64, div float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512SumRows(SB), NOSPLIT, $0-52
+	MOVQ  x+0(FP), AX
+	MOVQ  dst+8(FP), CX
+	MOVQ  groups+16(FP), BX
+	MOVQ  h+32(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  mask+40(FP), DX
+	KMOVW DX, K1
+
+group:
+	XORQ DI, DI
+	MOVQ h+32(FP), DX
+	SUBQ $0x10, DX
+	JL   tail
+
+block:
+	VXORPS Z0, Z0, Z0
+	MOVQ   k+24(FP), SI
+	LEAQ   (AX)(DI*1), R9
+
+wholerow:
+	VMOVUPS      (R9), Z1
+	VADDPS       Z1, Z0, Z0
+	ADDQ         R8, R9
+	DECQ         SI
+	JNZ          wholerow
+	VBROADCASTSS div+48(FP), Z1
+	VDIVPS       Z1, Z0, Z0
+	VMOVUPS      Z0, (CX)(DI*1)
+	ADDQ         $0x40, DI
+	SUBQ         $0x10, DX
+	JGE          block
+
+tail:
+	ADDQ   $0x10, DX
+	JZ     next
+	VXORPS Z0, Z0, Z0
+	MOVQ   k+24(FP), SI
+	LEAQ   (AX)(DI*1), R9
+
+partrow:
+	VMOVUPS.Z    (R9), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	ADDQ         R8, R9
+	DECQ         SI
+	JNZ          partrow
+	VBROADCASTSS div+48(FP), Z1
+	VDIVPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)(DI*1)
+
+next:
+	MOVQ  k+24(FP), SI
+	IMULQ R8, SI
+	ADDQ  SI, AX
+	ADDQ  R8, CX
+	DECQ  BX
+	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx512MaxRows(x *float32, dst *float32, groups int, k int, h int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512MaxRows(SB), NOSPLIT, $0-48
+	MOVQ  x+0(FP), AX
+	MOVQ  dst+8(FP), CX
+	MOVQ  groups+16(FP), BX
+	MOVQ  h+32(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  mask+40(FP), DX
+	KMOVW DX, K1
+
+group:
+	XORQ DI, DI
+	MOVQ h+32(FP), DX
+	SUBQ $0x10, DX
+	JL   tail
+
+block:
+	MOVQ    k+24(FP), SI
+	LEAQ    (AX)(DI*1), R9
+	VMOVUPS (R9), Z0
+
+wholerow:
+	VMOVUPS (R9), Z1
+	VMAXPS  Z0, Z1, Z0
+	ADDQ    R8, R9
+	DECQ    SI
+	JNZ     wholerow
+	VMOVUPS Z0, (CX)(DI*1)
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, DX
+	JGE     block
+
+tail:
+	ADDQ      $0x10, DX
+	JZ        next
+	MOVQ      k+24(FP), SI
+	LEAQ      (AX)(DI*1), R9
+	VMOVUPS.Z (R9), K1, Z0
+
+partrow:
+	VMOVUPS.Z (R9), K1, Z1
+	VMAXPS    Z0, Z1, Z0
+	ADDQ      R8, R9
+	DECQ      SI
+	JNZ       partrow
+	VMOVUPS   Z0, K1, (CX)(DI*1)
+
+next:
+	MOVQ  k+24(FP), SI
+	IMULQ R8, SI
+	ADDQ  SI, AX
+	ADDQ  R8, CX
+	DECQ  BX
+	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx512MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512MaxRowsGrad(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+8(FP), CX
+	MOVQ  top+16(FP), DX
+	MOVQ  dy+24(FP), BX
+	MOVQ  groups+32(FP), DI
+	MOVQ  h+48(FP), R10
+	SHLQ  $0x02, R10
+	MOVQ  mask+56(FP), SI
+	KMOVW SI, K1
+
+group:
+	XORQ R9, R9
+	MOVQ h+48(FP), SI
+	SUBQ $0x10, SI
+	JL   tail
+
+block:
+	VMOVUPS (DX)(R9*1), Z0
+	VMOVUPS (BX)(R9*1), Z1
+	KXNORW  K2, K2, K2
+	MOVQ    k+40(FP), R8
+	LEAQ    (AX)(R9*1), R11
+	LEAQ    (CX)(R9*1), R12
+
+wholerow:
+	VMOVUPS   (R12), Z2
+	VCMPPS    $0x00, Z2, Z0, K2, K3
+	KXORW     K3, K2, K2
+	VMOVAPS.Z Z1, K3, Z2
+	VMOVUPS   Z2, (R11)
+	ADDQ      R10, R11
+	ADDQ      R10, R12
+	DECQ      R8
+	JNZ       wholerow
+	ADDQ      $0x40, R9
+	SUBQ      $0x10, SI
+	JGE       block
+
+tail:
+	ADDQ      $0x10, SI
+	JZ        next
+	VMOVUPS.Z (DX)(R9*1), K1, Z0
+	VMOVUPS.Z (BX)(R9*1), K1, Z1
+	KXNORW    K4, K4, K4
+	MOVQ      k+40(FP), R8
+	LEAQ      (AX)(R9*1), R11
+	LEAQ      (CX)(R9*1), R12
+
+partrow:
+	VMOVUPS.Z (R12), K1, Z2
+	VCMPPS    $0x00, Z2, Z0, K4, K3
+	KXORW     K3, K4, K4
+	VMOVAPS.Z Z1, K3, Z2
+	VMOVUPS   Z2, K1, (R11)
+	ADDQ      R10, R11
+	ADDQ      R10, R12
+	DECQ      R8
+	JNZ       partrow
+
+next:
+	MOVQ  k+40(FP), R8
+	IMULQ R10, R8
+	ADDQ  R8, AX
+	ADDQ  R8, CX
+	ADDQ  R10, DX
+	ADDQ  R10, BX
+	DECQ  DI
+	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx512Picked4(c *float32, a *float32, b *float32, init *float32, index *int32, count int, bStep int, mask uint64, relu int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Picked4(SB), NOSPLIT, $0-72
+	MOVQ      c+0(FP), AX
+	MOVQ      a+8(FP), CX
+	MOVQ      b+16(FP), DX
+	MOVQ      index+32(FP), BX
+	MOVQ      count+40(FP), SI
+	MOVQ      bStep+48(FP), DI
+	MOVQ      mask+56(FP), R8
+	KMOVW     R8, K1
+	VXORPS    Z0, Z0, Z0
+	VXORPS    Z1, Z1, Z1
+	VXORPS    Z2, Z2, Z2
+	VXORPS    Z3, Z3, Z3
+	MOVQ      init+24(FP), R8
+	TESTQ     R8, R8
+	JZ        begin
+	VMOVUPS   (R8), Z0
+	VMOVUPS   64(R8), Z1
+	VMOVUPS   128(R8), Z2
+	VMOVUPS.Z 192(R8), K1, Z3
+
+begin:
+	TESTQ SI, SI
+	JZ    done
+
+step:
+	MOVLQSX      (BX), R8
+	ADDQ         $0x04, BX
+	VBROADCASTSS (CX)(R8*4), Z4
+	IMULQ        DI, R8
+	VFMADD231PS  (DX)(R8*1), Z4, Z0
+	VFMADD231PS  64(DX)(R8*1), Z4, Z1
+	VFMADD231PS  128(DX)(R8*1), Z4, Z2
+	VMOVUPS.Z    192(DX)(R8*1), K1, Z5
+	VFMADD231PS  Z4, Z5, Z3
+	DECQ         SI
+	JNZ          step
+
+done:
+	MOVQ   relu+64(FP), CX
+	TESTQ  CX, CX
+	JZ     store
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
+	VMAXPS Z3, Z4, Z3
+
+store:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, K1, 192(AX)
+	VZEROUPPER
+	RET
+
+// func avx512NonZero(index *int32, x *float32, blocks int) int
+// Requires: AVX, AVX512DQ, AVX512F, POPCNT
+TEXT ·avx512NonZero(SB), NOSPLIT, $0-32
+	MOVQ         index+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VXORPS       Z0, Z0, Z0
+	VMOVDQU32    avx512Places<>+0(SB), Z1
+	MOVQ         $0x0000000000000010, BX
+	VPBROADCASTD BX, Z2
+	XORQ         BX, BX
+
+block:
+	VMOVUPS     (CX), Z3
+	VCMPPS      $0x04, Z0, Z3, K1
+	VPCOMPRESSD Z1, K1, (AX)(BX*4)
+	KMOVW       K1, SI
+	POPCNTL     SI, SI
+	ADDQ        SI, BX
+	VPADDD      Z2, Z1, Z1
+	ADDQ        $0x40, CX
+	DECQ        DX
+	JNZ         block
+	VZEROUPPER
+	MOVQ        BX, ret+24(FP)
+	RET
+
+DATA avx512Places<>+0(SB)/4, $0x00000000
+DATA avx512Places<>+4(SB)/4, $0x00000001
+DATA avx512Places<>+8(SB)/4, $0x00000002
+DATA avx512Places<>+12(SB)/4, $0x00000003
+DATA avx512Places<>+16(SB)/4, $0x00000004
+DATA avx512Places<>+20(SB)/4, $0x00000005
+DATA avx512Places<>+24(SB)/4, $0x00000006
+DATA avx512Places<>+28(SB)/4, $0x00000007
+DATA avx512Places<>+32(SB)/4, $0x00000008
+DATA avx512Places<>+36(SB)/4, $0x00000009
+DATA avx512Places<>+40(SB)/4, $0x0000000a
+DATA avx512Places<>+44(SB)/4, $0x0000000b
+DATA avx512Places<>+48(SB)/4, $0x0000000c
+DATA avx512Places<>+52(SB)/4, $0x0000000d
+DATA avx512Places<>+56(SB)/4, $0x0000000e
+DATA avx512Places<>+60(SB)/4, $0x0000000f
+GLOBL avx512Places<>(SB), RODATA|NOPTR, $64

@@ -8,6 +8,19 @@ type Conv struct {
 	H, W, C        int
 	KH, KW, SH, SW int
 	PH, PW         int
+	// Apart is how many elements further the next image begins, where images are pieces of longer rows; 0 = they
+	// follow one another. Gradients of such images are not computed.
+	Apart int
+}
+
+// image is the size of an image, and apart how far one is from the next.
+func (g *Conv) image() int { return g.H * g.W * g.C }
+
+func (g *Conv) apart() int {
+	if g.Apart == 0 {
+		return g.image()
+	}
+	return g.Apart
 }
 
 // OutH and OutW are the numbers of positions of the kernel down and across.
@@ -24,6 +37,8 @@ func (g *Conv) Check() error {
 	switch {
 	case g.H < 1 || g.W < 1 || g.C < 1 || g.KH < 1 || g.KW < 1 || g.SH < 1 || g.SW < 1:
 		return fmt.Errorf("kernel: convolution %+v: sizes and strides must be positive", *g)
+	case g.Apart != 0 && g.Apart < g.image():
+		return fmt.Errorf("kernel: convolution %+v: images overlap", *g)
 	case g.PH < 0 || g.PW < 0 || g.PH >= g.KH || g.PW >= g.KW:
 		return fmt.Errorf("kernel: convolution %+v: padding must be less than the kernel", *g)
 	case g.KH > g.H+2*g.PH || g.KW > g.W+2*g.PW:
@@ -34,7 +49,7 @@ func (g *Conv) Check() error {
 
 // Tiles reports whether the patches in order are the image itself: then convolving is one product.
 func (g *Conv) Tiles() bool {
-	if g.PH != 0 || g.PW != 0 {
+	if g.PH != 0 || g.PW != 0 || g.apart() != g.image() {
 		return false
 	}
 	if g.KW == g.W { // whole rows
@@ -43,13 +58,13 @@ func (g *Conv) Tiles() bool {
 	return g.KH == 1 && g.SH == 1 && g.KW == g.SW && g.W%g.KW == 0 // pieces of rows
 }
 
-// im2Col writes the patches of images src [rows, H, W, C] to dst [rows, OutH, OutW, KH, KW, C], zeros where a
+// im2Col writes the patches of images src [rows, H, W, C], as far apart as g says, to dst [rows, OutH, OutW, KH, KW, C], zeros where a
 // patch reaches over the border. A convolution is then one matrix product.
 func im2Col[T Float](dst, src []T, rows int, g *Conv) {
 	oh, ow, line, run := g.OutH(), g.OutW(), g.W*g.C, g.KW*g.C
 	at := 0
 	for r := 0; r < rows; r++ {
-		img := src[r*g.H*line : (r+1)*g.H*line]
+		img := src[r*g.apart():][:g.H*line]
 		for y := 0; y < oh; y++ {
 			for x := 0; x < ow; x++ {
 				x0 := x*g.SW - g.PW

@@ -33,20 +33,33 @@ func (v *vectors[M]) convolve(y, x, w, bias []float32, rows, filters int, g *Con
 // bordered is image i of x with the zeros around it that positions see, and the length of its lines. Nothing is copied
 // where there are none.
 func (g *Conv) bordered(x []float32, i int, scratch []float32) (img []float32, line int) {
-	short := g.W * g.C
-	img = x[i*g.H*short : (i+1)*g.H*short]
+	short, line := g.W*g.C, g.line()
+	img = x[i*g.apart():][:g.H*short]
 	if g.PH == 0 && g.PW == 0 {
-		return img, short
+		return img, line
 	}
-	line = g.paddedW() * g.C
 	out := scratch[:g.paddedH()*line]
-	if i == 0 {
-		clear(out)
+	if i == 0 { // the zeros stay for the images that follow
+		clear(out[:g.PH*line])
+		clear(out[(g.PH+g.H)*line:])
 	}
 	for r := range g.H {
-		copy(out[(r+g.PH)*line+g.PW*g.C:], img[r*short:(r+1)*short])
+		to := out[(r+g.PH)*line:][:line]
+		if i == 0 {
+			clear(to[:g.PW*g.C])
+			clear(to[g.PW*g.C+short:])
+		}
+		copy(to[g.PW*g.C:], img[r*short:(r+1)*short])
 	}
 	return out, line
+}
+
+// line is the length of the lines that bordered answers.
+func (g *Conv) line() int {
+	if g.PH == 0 && g.PW == 0 {
+		return g.W * g.C
+	}
+	return g.paddedW() * g.C
 }
 
 // ofTwo is the first where full says so.
@@ -57,8 +70,8 @@ func ofTwo[T any](first, second *T, full bool) *T {
 	return second
 }
 
-// together is the number of images whose gradients are added in one walk, where they follow one another as their lines
-// do: what is read of them again for every line of the filters stays in the first-level cache.
+// together is the number of images whose gradients are added in one walk, where what a line of the filters sees of them is
+// equally far apart: what is read of them again for every line of the filters stays in the first-level cache.
 const together = 16
 
 // convGradW adds image after image, and one line of the filters after another.
@@ -66,16 +79,19 @@ func (v *vectors[M]) convGradW(dw, x, dy []float32, rows, filters int, g *Conv, 
 	oh, ow := g.OutH(), g.OutW()
 	pos, run := oh*ow, g.KW*g.C
 	clear(dw[:g.Patch()*filters])
-	most := 1
-	if g.PH == 0 && g.PW == 0 && oh*g.SH == g.H {
+	most, further := 1, g.SH*g.line()
+	if g.PH == 0 && g.PW == 0 && (oh == 1 || g.apart() == oh*further) {
 		most = together
+		if oh == 1 {
+			further = g.apart()
+		}
 	}
 	whole, last := v.cutting(run, 2*v.lanes), v.cutting(run, filters%(2*v.lanes))
 	for i := 0; i < rows; i += most {
 		images := min(most, rows-i)
 		in, line := g.bordered(x, i, scratch)
 		from := dy[i*pos*filters : (i+images)*pos*filters]
-		steps := walk{outer: images * oh, k: ow, aRow: word, aStep: g.SW * g.C * word, aSkip: (g.SH*line - ow*g.SW*g.C) * word,
+		steps := walk{outer: images * oh, k: ow, aRow: word, aStep: g.SW * g.C * word, aSkip: (further - ow*g.SW*g.C) * word,
 			bStep: filters * word, cRow: filters * word, initRow: filters * word}
 		for ky := range g.KH {
 			to := dw[ky*run*filters : (ky+1)*run*filters]
@@ -111,7 +127,7 @@ func (v *vectors[M]) convGradX(dx, dy, w, x []float32, rows, filters int, g *Con
 			}
 		}
 	}
-	img := g.H * g.W * g.C
+	img := g.image()
 	for i := range rows {
 		for r := range down.out {
 			copy(out[(r+down.below)*line+across.below*filters:], dy[(i*down.out+r)*short:(i*down.out+r+1)*short])

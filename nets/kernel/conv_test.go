@@ -40,6 +40,61 @@ func TestImagesAreConvolvedOneByOne(t *testing.T) {
 	})
 }
 
+// Images that are pieces of longer rows give the same bits as when they follow one another.
+func TestImagesMayLieApart(t *testing.T) {
+	eachSet(t, func(t *testing.T) {
+		r := rng.Stream(6, "apart")
+		for _, g := range []Conv{
+			{H: 20, W: 80, C: 1, KH: 20, KW: 8, SH: 20, SW: 8}, // one line of positions, many images in one walk
+			{H: 6, W: 7, C: 2, KH: 3, KW: 2, SH: 3, SW: 1},     // two lines
+			{H: 7, W: 9, C: 3, KH: 4, KW: 2, SH: 1, SW: 3, PH: 2},
+			{H: 4, W: 6, C: 2, KH: 2, KW: 6, SH: 2, SW: 6}, // tiles, were they not apart
+		} {
+			const rows, filters, from, beyond = 35, 17, 5, 3
+			in, out := g.image(), g.OutH()*g.OutW()*filters
+			wide := g
+			wide.Apart = from + in + beyond
+			if err := wide.Check(); err != nil {
+				t.Fatal(err)
+			}
+			long := noise[float32](r, rows*wide.Apart)
+			x := make([]float32, 0, rows*in)
+			for i := range rows {
+				x = append(x, long[i*wide.Apart+from:][:in]...)
+			}
+			dy, w, bias := noise[float32](r, rows*out), noise[float32](r, g.Patch()*filters), noise[float32](r, filters)
+			scratch := make([]float32, max(g.Scratch(filters), wide.Scratch(filters)))
+			want, got := make([]float32, rows*out), make([]float32, rows*out)
+			wantW, gotW := make([]float32, len(w)), make([]float32, len(w))
+			Convolve(want, x, w, bias, rows, filters, &g, ReLU, scratch)
+			Convolve(got, long[from:], w, bias, rows, filters, &wide, ReLU, scratch)
+			ConvolveGradW(wantW, x, dy, rows, filters, &g, scratch)
+			ConvolveGradW(gotW, long[from:], dy, rows, filters, &wide, scratch)
+			name := fmt.Sprintf("%+v", g)
+			if g.Tiles() { // one product, whose sums another kernel may take in other pieces
+				almost(t, name, got, want)
+				almost(t, name+", gradient", gotW, wantW)
+				continue
+			}
+			equalBits(t, name, got, want)
+			equalBits(t, name+", gradient", gotW, wantW)
+		}
+		g := Conv{H: 2, W: 3, C: 1, KH: 1, KW: 1, SH: 1, SW: 1, Apart: 5}
+		if g.Check() == nil {
+			t.Error("images of 6 elements that are 5 apart are accepted")
+		}
+	})
+}
+
+func almost(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	w := make([]float64, len(want))
+	for i, x := range want {
+		w[i] = float64(x)
+	}
+	close64(t, name, got, w, 2e-5)
+}
+
 // The gradients of y with regard to w and x, worked out position by position in float64.
 func TestGradientsOfConvolutionsEqualTheirDefinition(t *testing.T) {
 	eachSet(t, func(t *testing.T) {

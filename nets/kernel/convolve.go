@@ -23,7 +23,8 @@ func (g *Conv) paddedH() int { return max((g.OutH()-1)*g.SH+g.KH, g.H+g.PH) }
 func (g *Conv) paddedW() int { return max((g.OutW()-1)*g.SW+g.KW, g.W+g.PW) }
 
 // Convolve sets y [rows, OutH, OutW, filters] to act(x * w + bias) for images x [rows, H, W, C] and w
-// [Patch, filters]; bias [filters] may be nil. It needs scratch of Scratch elements, as its gradients do.
+// [Patch, filters]; bias [filters] may be nil. Images are as far apart as g says. It needs scratch of Scratch elements, as its
+// gradients do.
 func Convolve[T Float](y, x, w, bias []T, rows, filters int, g *Conv, act Act, scratch []T) {
 	if g.Tiles() {
 		MatMul(y, x, w, bias, rows*g.OutH()*g.OutW(), filters, g.Patch(), act)
@@ -50,13 +51,13 @@ func ConvolveGradW[T Float](dw, x, dy []T, rows, filters int, g *Conv, scratch [
 	convGradW(dw, x, dy, rows, filters, g, scratch)
 }
 
-// ConvolveGradX sets dx to the gradient of the images, from dy as in ConvolveGradW. Where the images are the values x of
+// ConvolveGradX sets dx to the gradient of the images, which follow one another, from dy as in ConvolveGradW. Where the images are the values x of
 // an activation, it is the gradient before that.
 func ConvolveGradX[T Float](dx, dy, w, x []T, rows, filters int, g *Conv, act Act, scratch []T) {
 	if g.Tiles() {
 		MatMulNT(dx, dy, w, rows*g.OutH()*g.OutW(), g.Patch(), filters, scratch)
 		if act != Identity {
-			n := rows * g.H * g.W * g.C
+			n := rows * g.image()
 			ActGrad(dx[:n], x[:n], dx[:n], act)
 		}
 		return
@@ -69,26 +70,26 @@ func ConvolveGradX[T Float](dx, dy, w, x []T, rows, filters int, g *Conv, act Ac
 }
 
 func convolve[T Float](y, x, w, bias []T, rows, filters int, g *Conv, act Act, scratch []T) {
-	pos, patch, img, step := g.OutH()*g.OutW(), g.Patch(), g.H*g.W*g.C, g.images()
+	pos, patch, step := g.OutH()*g.OutW(), g.Patch(), g.images()
 	for i := 0; i < rows; i += step {
 		n := min(step, rows-i)
-		im2Col(scratch, x[i*img:], n, g)
+		im2Col(scratch, x[i*g.apart():], n, g)
 		matMul(y[i*pos*filters:], scratch, w, bias, n*pos, filters, patch, act)
 	}
 }
 
 func convGradW[T Float](dw, x, dy []T, rows, filters int, g *Conv, scratch []T) {
-	pos, patch, img, step := g.OutH()*g.OutW(), g.Patch(), g.H*g.W*g.C, g.images()
+	pos, patch, step := g.OutH()*g.OutW(), g.Patch(), g.images()
 	clear(dw[:patch*filters])
 	for i := 0; i < rows; i += step {
 		n := min(step, rows-i)
-		im2Col(scratch, x[i*img:], n, g)
+		im2Col(scratch, x[i*g.apart():], n, g)
 		addMatMulTN(dw, scratch, dy[i*pos*filters:], n*pos, filters, patch)
 	}
 }
 
 func convGradX[T Float](dx, dy, w, x []T, rows, filters int, g *Conv, act Act, scratch []T) {
-	pos, patch, img, step := g.OutH()*g.OutW(), g.Patch(), g.H*g.W*g.C, g.images()
+	pos, patch, img, step := g.OutH()*g.OutW(), g.Patch(), g.image(), g.images()
 	turned, scratch := scratch[:patch*filters], scratch[patch*filters:]
 	for i := 0; i < rows; i += step {
 		n := min(step, rows-i)

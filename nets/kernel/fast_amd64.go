@@ -31,6 +31,17 @@ type vectors[M any] struct {
 	square     int // rows that transpose takes at once, and the columns of a block
 	transpose  func(dst, src *float32, blocks, dstRow, srcRow int)
 	sumSquares func(x *float32, blocks int) float64
+
+	// Of AVX-512 alone, else nil.
+
+	nonZero func(index *int32, x *float32, blocks int) int
+
+	picked func(c, a, b, init *float32, index *int32, count, bStep int, mask M, relu int)
+
+	addRows     func(dst, x, context *float32, groups, k, h int, mask M, relu int)
+	sumRows     func(x, dst *float32, groups, k, h int, mask M, div float32)
+	maxRows     func(x, dst *float32, groups, k, h int, mask M)
+	maxRowsGrad func(dst, x, top, dy *float32, groups, k, h int, mask M)
 }
 
 var avx512 = vectors[uint64]{
@@ -47,7 +58,8 @@ var avx512 = vectors[uint64]{
 	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
 	add: avx512Add, scale: avx512Scale, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
 	copyRows: avx512CopyRows, square: 16, transpose: avx512Transpose16,
-	sumSquares: avx512SumSquares,
+	sumSquares: avx512SumSquares, nonZero: avx512NonZero, picked: avx512Picked4,
+	addRows: avx512AddRows, sumRows: avx512SumRows, maxRows: avx512MaxRows, maxRowsGrad: avx512MaxRowsGrad,
 }
 
 // masks has, 8-n places from its begin, the mask of the first n elements.
@@ -66,6 +78,7 @@ var avx2 = vectors[*int32]{
 	add: avx2Add, scale: avx2Scale, adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
 	copyRows: avx2CopyRows, square: 8, transpose: avx2Transpose8,
 	sumSquares: avx2SumSquares,
+	addRows:    avx2AddRows, sumRows: avx2SumRows, maxRows: avx2MaxRows, maxRowsGrad: avx2MaxRowsGrad,
 }
 
 // fast are the sets that this machine can run, the fastest first.
@@ -96,6 +109,7 @@ func (v *vectors[M]) set() *set {
 	s.colSums, s.activate, s.actGrad, s.exp = v.colSums, v.activate, v.actGrad, v.expAll
 	s.logSoftmax = v.logSoftmax
 	s.add, s.scale, s.adam, s.sumSquares = v.addAll, v.scaleAll, v.adamAll, v.sumSquaresAll
+	s.addRows, s.sumRows, s.maxRows, s.maxRowsGrad = v.addRowsAll, v.sumRowsAll, v.maxRowsAll, v.maxRowsGradAll
 	s.convolve, s.convGradW, s.convGradX = v.convolve, v.convGradW, v.convGradX
 	return &s
 }
@@ -213,4 +227,46 @@ func (v *vectors[M]) sumSquaresAll(x []float32) float64 {
 		total += float64(y) * float64(y)
 	}
 	return total
+}
+
+func (v *vectors[M]) addRowsAll(dst, x, context []float32, n, k, h int, act Act) {
+	all := n * k * h
+	if all == 0 {
+		return
+	}
+	dst, x, context = dst[:all], x[:all], context[:n*h]
+	relu := 0
+	if act == ReLU {
+		relu = 1
+	}
+	v.addRows(&dst[0], &x[0], &context[0], n, k, h, v.mask(h%v.lanes), relu)
+	if act == Tanh {
+		v.activate(dst, dst, act)
+	}
+}
+
+func (v *vectors[M]) sumRowsAll(dst, x []float32, n, k, h int, div float32) {
+	if n*k*h == 0 {
+		clear(dst[:n*h])
+		return
+	}
+	dst, x = dst[:n*h], x[:n*k*h]
+	v.sumRows(&x[0], &dst[0], n, k, h, v.mask(h%v.lanes), div)
+}
+
+func (v *vectors[M]) maxRowsAll(dst, x []float32, n, k, h int) {
+	if n*k*h == 0 {
+		return
+	}
+	dst, x = dst[:n*h], x[:n*k*h]
+	v.maxRows(&x[0], &dst[0], n, k, h, v.mask(h%v.lanes))
+}
+
+func (v *vectors[M]) maxRowsGradAll(dst, x, top, dy []float32, n, k, h int) {
+	all := n * k * h
+	if all == 0 {
+		return
+	}
+	dst, x, top, dy = dst[:all], x[:all], top[:n*h], dy[:n*h]
+	v.maxRowsGrad(&dst[0], &x[0], &top[0], &dy[0], n, k, h, v.mask(h%v.lanes))
 }

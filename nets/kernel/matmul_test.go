@@ -207,6 +207,9 @@ func noAllocations(t *testing.T) {
 		"Adam":          func() { Adam(x, y, z, s, step) },
 		"SumSquares":    func() { SumSquares(x) },
 		"AddRows":       func() { AddRows(z, x, y, 8, 8, 8, ReLU) },
+		"SumRows":       func() { SumRows(z, x, 8, 8, 8, 8) },
+		"MaxRows":       func() { MaxRows(z, x, 8, 8, 8) },
+		"MaxRowsGrad":   func() { MaxRowsGrad(z, x, y, s, 8, 8, 8) },
 		"Duel":          func() { Duel(z, x, y, s, 8, 8) },
 		"LayerNorm":     func() { LayerNorm(z, x, y, s, 8, 8) },
 	} {
@@ -214,4 +217,35 @@ func noAllocations(t *testing.T) {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
+}
+
+// A row of many zeros over weights that no cache holds has the bits that it has among others, and leaves what lies behind it.
+func TestASparseRowHasItsBitsAlone(t *testing.T) {
+	eachSet(t, func(t *testing.T) {
+		r := rng.Stream(8, "sparse")
+		for _, c := range []struct{ n, k int }{{64, 4103}, {61, 5000}, {128, 2049}, {80, 3300}, {64, 17_000}} {
+			const m = 3
+			b, bias := noise[float32](r, c.k*c.n), noise[float32](r, c.n)
+			for _, share := range []float64{0.2, 0.5, 1} { // of zeros
+				a := noise[float32](r, m*c.k)
+				for i := range a {
+					if r.Float64() < share {
+						a[i] = 0
+					}
+				}
+				all, alone := make([]float32, m*c.n), make([]float32, c.n+1)
+				for act, with := range map[Act][]float32{ReLU: bias, Tanh: nil} {
+					alone[c.n] = 42
+					MatMul(all, a, b, with, m, c.n, c.k, act)
+					for i := range m {
+						MatMul(alone[:c.n], a[i*c.k:(i+1)*c.k], b, with, 1, c.n, c.k, act)
+						equalBits(t, fmt.Sprintf("n %d k %d, %v of zeros, %v, row %d", c.n, c.k, share, act, i), alone[:c.n], all[i*c.n:(i+1)*c.n])
+					}
+					if alone[c.n] != 42 {
+						t.Fatalf("n %d k %d: wrote behind the row", c.n, c.k)
+					}
+				}
+			}
+		}
+	})
 }

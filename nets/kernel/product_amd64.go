@@ -47,6 +47,9 @@ const (
 )
 
 func (v *vectors[M]) matMul(c, a, b, bias []float32, m, n, k int, act Act) {
+	if m == 1 && v.sparse(c, a, b, bias, n, k, act) {
+		return
+	}
 	v.product(c, a, b, bias, m, n, walk{outer: 1, k: k, aRow: k * word, aStep: word, relu: act == ReLU})
 	if act == Tanh {
 		v.activate(c[:m*n], c[:m*n], Tanh)
@@ -110,6 +113,52 @@ func (s *spare[T]) give(x *T) {
 			return
 		}
 	}
+}
+
+// distant is how many elements of b are too many for the second-level cache: one row's product then takes as long as b takes to
+// arrive.
+const distant = 256 << 10
+
+// places is room for the numbers of a row's elements.
+type places [16 << 10]int32
+
+var sparePlaces spare[places]
+
+// sparse computes one row of a product where b is distant and much of a is 0, as behind a ReLU: rows of b that would be
+// multiplied by 0 are not fetched. It reports whether it did. What is not a number in those rows is not seen.
+func (v *vectors[M]) sparse(c, a, b, bias []float32, n, k int, act Act) bool {
+	width := 4 * v.lanes
+	if v.nonZero == nil || n*k < distant || k > len(places{}) || n%width != 0 && n%width <= width-v.lanes {
+		return false
+	}
+	at := sparePlaces.take()
+	defer sparePlaces.give(at)
+	blocks := k / v.lanes
+	count := v.nonZero(&at[0], &a[0], blocks)
+	for i := blocks * v.lanes; i < k; i++ {
+		if a[i] != 0 {
+			at[count] = int32(i)
+			count++
+		}
+	}
+	if count > k*3/4 {
+		return false
+	}
+	relu := 0
+	if act == ReLU {
+		relu = 1
+	}
+	for col := 0; col < n; col += width {
+		var begin *float32
+		if bias != nil {
+			begin = &bias[col]
+		}
+		v.picked(&c[col], &a[0], &b[col], begin, &at[0], count, n*word, v.mask((min(n-col, width)-1)%v.lanes+1), relu)
+	}
+	if act == Tanh {
+		v.activate(c[:n], c[:n], Tanh)
+	}
+	return true
 }
 
 // product computes c [m, n]. Which tile an element falls into, and whether b is laid out, change nothing: its sum is

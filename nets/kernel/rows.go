@@ -3,25 +3,41 @@ package kernel
 // AddRows sets dst = act(x + context), with x and dst [n·k, h] and context [n, h]: the k rows of one group get the
 // same context. dst may be x.
 func AddRows[T Float](dst, x, context []T, n, k, h int, act Act) {
+	if d, ok := f32(dst); ok {
+		active.addRows(d, as32(x), as32(context), n, k, h, act)
+		return
+	}
+	addRows(dst, x, context, n, k, h, act)
+}
+
+func addRows[T Float](dst, x, context []T, n, k, h int, act Act) {
 	for i := 0; i < n; i++ {
 		c := context[i*h : (i+1)*h]
 		for j := i * k; j < (i+1)*k; j++ {
-			Add(dst[j*h:(j+1)*h], x[j*h:(j+1)*h], c)
+			add(dst[j*h:(j+1)*h], x[j*h:(j+1)*h], c)
 		}
 	}
 	if act != Identity {
-		Activate(dst[:n*k*h], dst[:n*k*h], act)
+		activate(dst[:n*k*h], dst[:n*k*h], act)
 	}
 }
 
 // SumRows sets each row of dst [n, h] to the sum of the k rows of its group in x [n·k, h], in order, divided by
 // div.
 func SumRows[T Float](dst, x []T, n, k, h int, div T) {
+	if d, ok := f32(dst); ok {
+		active.sumRows(d, as32(x), n, k, h, float32(div))
+		return
+	}
+	sumRows(dst, x, n, k, h, div)
+}
+
+func sumRows[T Float](dst, x []T, n, k, h int, div T) {
 	for i := 0; i < n; i++ {
 		d := dst[i*h : (i+1)*h]
 		clear(d)
 		for j := i * k; j < (i+1)*k; j++ {
-			Add(d, d, x[j*h:(j+1)*h])
+			add(d, d, x[j*h:(j+1)*h])
 		}
 		if div != 1 {
 			for q := range d {
@@ -31,8 +47,17 @@ func SumRows[T Float](dst, x []T, n, k, h int, div T) {
 	}
 }
 
-// MaxRows sets each row of dst [n, h] to the maximum, column by column, of the k rows of its group in x [n·k, h].
+// MaxRows sets each row of dst [n, h] to the maximum, column by column, of the k rows of its group in x [n·k, h]. What
+// is no number is passed over, but in a group's first row.
 func MaxRows[T Float](dst, x []T, n, k, h int) {
+	if d, ok := f32(dst); ok {
+		active.maxRows(d, as32(x), n, k, h)
+		return
+	}
+	maxRows(dst, x, n, k, h)
+}
+
+func maxRows[T Float](dst, x []T, n, k, h int) {
 	for i := 0; i < n; i++ {
 		d := dst[i*h : (i+1)*h]
 		copy(d, x[i*k*h:(i*k+1)*h])
@@ -42,6 +67,30 @@ func MaxRows[T Float](dst, x []T, n, k, h int) {
 			for q, v := range s {
 				if v > d[q] {
 					d[q] = v
+				}
+			}
+		}
+	}
+}
+
+// MaxRowsGrad sets dst [n·k, h] to dy [n, h] in the first row of a group of x that equals top, the maxima, column by
+// column, and to 0 elsewhere.
+func MaxRowsGrad[T Float](dst, x, top, dy []T, n, k, h int) {
+	if d, ok := f32(dst); ok {
+		active.maxRowsGrad(d, as32(x), as32(top), as32(dy), n, k, h)
+		return
+	}
+	maxRowsGrad(dst, x, top, dy, n, k, h)
+}
+
+func maxRowsGrad[T Float](dst, x, top, dy []T, n, k, h int) {
+	clear(dst[:n*k*h])
+	for i := 0; i < n; i++ {
+		for c := 0; c < h; c++ {
+			for j := i * k; j < (i+1)*k; j++ {
+				if x[j*h+c] == top[i*h+c] {
+					dst[j*h+c] = dy[i*h+c]
+					break
 				}
 			}
 		}

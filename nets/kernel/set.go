@@ -12,41 +12,49 @@ type Float interface{ constraints.Float }
 
 // set is one implementation of the float32 kernels: the single point where faster code is chosen.
 type set struct {
-	name       string
-	matMul     func(c, a, b, bias []float32, m, n, k int, act Act)
-	matMulTN   func(c, a, b []float32, m, n, k int)
-	matMulNT   func(c, a, b []float32, m, n, k int, scratch []float32)
-	colSums    func(dst, a []float32, m, n int)
-	activate   func(dst, src []float32, act Act)
-	actGrad    func(dst, y, dy []float32, act Act)
-	exp        func(dst, src []float32)
-	logSoftmax func(dst, src, mask []float32, m, n int)
-	convolve   func(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32)
-	convGradW  func(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32)
-	convGradX  func(dx, dy, w, y []float32, rows, filters int, g *Conv, act Act, scratch []float32)
-	add        func(dst, a, b []float32)
-	scale      func(x []float32, by float32)
-	adam       func(p, g, m, v []float32, s AdamStep)
-	sumSquares func(x []float32) float64
+	name        string
+	matMul      func(c, a, b, bias []float32, m, n, k int, act Act)
+	matMulTN    func(c, a, b []float32, m, n, k int)
+	matMulNT    func(c, a, b []float32, m, n, k int, scratch []float32)
+	colSums     func(dst, a []float32, m, n int)
+	activate    func(dst, src []float32, act Act)
+	actGrad     func(dst, y, dy []float32, act Act)
+	exp         func(dst, src []float32)
+	logSoftmax  func(dst, src, mask []float32, m, n int)
+	convolve    func(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32)
+	convGradW   func(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32)
+	convGradX   func(dx, dy, w, y []float32, rows, filters int, g *Conv, act Act, scratch []float32)
+	addRows     func(dst, x, context []float32, n, k, h int, act Act)
+	sumRows     func(dst, x []float32, n, k, h int, div float32)
+	maxRows     func(dst, x []float32, n, k, h int)
+	maxRowsGrad func(dst, x, top, dy []float32, n, k, h int)
+	add         func(dst, a, b []float32)
+	scale       func(x []float32, by float32)
+	adam        func(p, g, m, v []float32, s AdamStep)
+	sumSquares  func(x []float32) float64
 }
 
 var portable = set{
-	name:       "portable",
-	matMul:     matMul[float32],
-	matMulTN:   matMulTN[float32],
-	matMulNT:   matMulNT[float32],
-	colSums:    colSums[float32],
-	activate:   activate[float32],
-	actGrad:    actGrad[float32],
-	exp:        expAll[float32],
-	logSoftmax: logSoftmax[float32],
-	convolve:   convolve[float32],
-	convGradW:  convGradW[float32],
-	convGradX:  convGradX[float32],
-	add:        add[float32],
-	scale:      scale,
-	adam:       adam,
-	sumSquares: sumSquares,
+	name:        "portable",
+	matMul:      matMul[float32],
+	matMulTN:    matMulTN[float32],
+	matMulNT:    matMulNT[float32],
+	colSums:     colSums[float32],
+	activate:    activate[float32],
+	actGrad:     actGrad[float32],
+	exp:         expAll[float32],
+	logSoftmax:  logSoftmax[float32],
+	convolve:    convolve[float32],
+	convGradW:   convGradW[float32],
+	convGradX:   convGradX[float32],
+	addRows:     addRows[float32],
+	sumRows:     sumRows[float32],
+	maxRows:     maxRows[float32],
+	maxRowsGrad: maxRowsGrad[float32],
+	add:         add[float32],
+	scale:       scale,
+	adam:        adam,
+	sumSquares:  sumSquares,
 }
 
 // sets are those that this machine can run, the fastest first.

@@ -234,6 +234,53 @@ func same(s *set, r *rand.Rand, share float64) error {
 			return err
 		}
 	}
+	{ // m groups of k rows of h columns, bit for bit
+		k, h := 1+r.IntN(12), 1+r.IntN(70)
+		all := m * k * h
+		x, context := unusual(r, all, share), unusual(r, m*h, share)
+		for j := 0; j < all; j += 1 + r.IntN(5) { // equal elements, for maxima that several attain
+			x[j] = float32(r.IntN(3))
+		}
+		bits := func(what string, got, want []float32) error {
+			for i, w := range want {
+				if g := got[i]; g != w && !(g != g && w != w) { // zeros may differ in their sign
+					return fmt.Errorf("%s, %d groups of %d rows of %d: element %d is %v, portable %v", what, m, k, h, i, g, w)
+				}
+			}
+			if got[len(want)] != 42 {
+				return fmt.Errorf("%s, %d groups of %d rows of %d: wrote beyond the end", what, m, k, h)
+			}
+			return nil
+		}
+		for _, act := range []Act{Identity, ReLU} {
+			got, want := room(all), room(all)
+			s.addRows(got[:all], x, context, m, k, h, act)
+			portable.addRows(want[:all], x, context, m, k, h, act)
+			if err := bits("addRows "+act.String(), got, want[:all]); err != nil {
+				return err
+			}
+		}
+		for _, div := range []float32{1, float32(k)} {
+			got, want := room(m*h), room(m*h)
+			s.sumRows(got[:m*h], x, m, k, h, div)
+			portable.sumRows(want[:m*h], x, m, k, h, div)
+			if err := bits("sumRows", got, want[:m*h]); err != nil {
+				return err
+			}
+		}
+		top, want := room(m*h), room(m*h)
+		s.maxRows(top[:m*h], x, m, k, h)
+		portable.maxRows(want[:m*h], x, m, k, h)
+		if err := bits("maxRows", top, want[:m*h]); err != nil {
+			return err
+		}
+		got, want := room(all), room(all)
+		s.maxRowsGrad(got[:all], x, top, context, m, k, h)
+		portable.maxRowsGrad(want[:all], x, top, context, m, k, h)
+		if err := bits("maxRowsGrad", got, want[:all]); err != nil {
+			return err
+		}
+	}
 	u := tame(append([]float32(nil), v...))
 	if p, q := s.sumSquares(u), portable.sumSquares(u); !(math.Abs(p-q) <= 1e-12*math.Abs(q)) && !(math.IsNaN(p) && math.IsNaN(q)) && p != q {
 		return fmt.Errorf("sumSquares of %d: %v, portable %v", size, p, q)

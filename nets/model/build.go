@@ -124,13 +124,12 @@ func (b *builder) body(prefix string) body {
 		for _, f := range b.in { // in the order of the observation, whatever the order of branches
 			from, to := at, at+f.Size()
 			at = to
-			v := b.value(to-from, func(out int) layerOf { return &columns{in: 0, out: out, from: from, to: to} })
 			i := branch[f.Name] - 1
 			if i < 0 {
-				trunk = append(trunk, v)
+				trunk = append(trunk, b.columns(from, to))
 				continue
 			}
-			v, isSlots := b.branch(prefix, i, f, v)
+			v, isSlots := b.branch(prefix, i, f, from, to)
 			if isSlots {
 				slots = append(slots, v)
 			} else {
@@ -172,9 +171,14 @@ func (b *builder) body(prefix string) body {
 	return r
 }
 
-// branch adds the layers of branch i over field f, whose elements are value v. It reports whether the result has
-// one row for each slot.
-func (b *builder) branch(prefix string, i int, f Field, v int) (int, bool) {
+// columns adds a value of the columns [from, to) of the observation.
+func (b *builder) columns(from, to int) int {
+	return b.value(to-from, func(out int) layerOf { return &columns{in: 0, out: out, from: from, to: to} })
+}
+
+// branch adds the layers of branch i over field f, whose elements are the columns [from, to) of the observation. It
+// reports whether the result has one row for each slot.
+func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool) {
 	br, act := b.cfg.Branches[i], b.cfg.act()
 	key := fmt.Sprintf("branches[%d]", i)
 	prefix += f.Name
@@ -182,7 +186,10 @@ func (b *builder) branch(prefix string, i int, f Field, v int) (int, bool) {
 	if len(f.Shape) > 0 {
 		positions = f.Shape[0]
 	}
-	if len(br.Convs) > 0 {
+	v := 0
+	if len(br.Convs) == 0 {
+		v = b.columns(from, to)
+	} else {
 		if len(f.Shape) != 2 && len(f.Shape) != 3 {
 			b.faults.Add(false, key+".field", f.Name, fmt.Sprintf("an image [H, W] or [H, W, C] for convolutions; its shape is %v", f.Shape))
 			return v, false
@@ -201,9 +208,17 @@ func (b *builder) branch(prefix string, i int, f Field, v int) (int, bool) {
 			name := fmt.Sprintf("%s.conv.%d", prefix, j)
 			weight := b.param(name+".weight", b.weights(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
 			bias := b.param(name+".bias", b.biases(g.KH*g.KW*g.C), k.Filters)
+			at := 0
+			switch {
+			case j > 0:
+			case g.Tiles(): // one product, if nothing lies between images
+				v = b.columns(from, to)
+			default: // it looks for its images in the observation itself
+				at, g.Apart = from, b.width[v]
+			}
 			in := v
 			v = b.value(g.OutH()*g.OutW()*k.Filters, func(out int) layerOf {
-				return &conv{in: in, out: out, w: weight, b: bias, filters: k.Filters, geom: geom, c: g, act: act}
+				return &conv{in: in, out: out, from: at, w: weight, b: bias, filters: k.Filters, geom: geom, c: g, act: act}
 			})
 			h, w, c = g.OutH(), g.OutW(), k.Filters
 		}

@@ -58,9 +58,10 @@ func (l *norm) node(g *grapher) *gorgonia.Node {
 	return op.Activate(op.LayerNorm(g.nodes[l.in], g.param(l.scale), g.param(l.bias)), l.act)
 }
 
-// conv is a convolution over an observation's image.
+// conv is a convolution over an observation's image, which begins at element from of the value.
 type conv struct {
 	in, out int
+	from    int
 	w, b    int
 	filters int
 	geom    op.Geometry
@@ -71,12 +72,12 @@ type conv struct {
 func (l *conv) scratch() int { return l.c.Scratch(l.filters) }
 
 func (l *conv) run(f *forward, n int) {
-	kernel.Convolve(f.val(l.out, n), f.val(l.in, n), f.param(l.w), f.param(l.b), n, l.filters, &l.c, l.act, f.scratch)
+	kernel.Convolve(f.val(l.out, n), f.val(l.in, n)[l.from:], f.param(l.w), f.param(l.b), n, l.filters, &l.c, l.act, f.scratch)
 }
 
 func (l *conv) node(g *grapher) *gorgonia.Node {
-	x := op.Reshape(g.nodes[l.in], g.n, l.c.H, l.c.W, l.c.C)
-	y := op.Conv2D(x, g.param(l.w), g.param(l.b), l.geom, l.act)
+	x := op.Reshape(g.nodes[l.in], g.n, g.nodes[l.in].Shape().TotalSize()/g.n)
+	y := op.ConvColumns(x, g.param(l.w), g.param(l.b), l.geom, l.from, l.c.H, l.c.W, l.c.C, l.act)
 	return op.Reshape(y, g.n, l.c.OutH()*l.c.OutW()*l.filters)
 }
 

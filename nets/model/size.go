@@ -47,6 +47,25 @@ func (p *plan) size() Size {
 	return s
 }
 
+// Work is about how many multiplications a forward pass over one observation takes.
+func (m *ActorCritic) Work() int { return m.p.work() }
+
+// Work is about how many multiplications a forward pass over one observation takes.
+func (m *QNet) Work() int { return m.p.work() }
+
+func (p *plan) work() int {
+	n := 0
+	for _, l := range p.layers {
+		switch l := l.(type) {
+		case *dense:
+			n += l.rows * l.k * l.n
+		case *conv:
+			n += l.c.OutH() * l.c.OutW() * l.c.Patch() * l.filters
+		}
+	}
+	return n
+}
+
 func elements(v *nets.View) float64 {
 	n := 1.0
 	for _, d := range v.Shape {

@@ -25,13 +25,30 @@ func (g Geometry) Conv(h, w, c int) kernel.Conv {
 // are the image itself (kernel = stride over whole rows, or over pieces of one row) nothing is copied for it, and the
 // whole batch is one product.
 func Conv2D(x, w, b *gorgonia.Node, geom Geometry, act Act) *gorgonia.Node {
-	xs, ws := shape("conv", x, 4), shape("conv", w, 4)
-	g := geom.Conv(xs[1], xs[2], xs[3])
+	xs := shape("conv", x, 4)
+	return conv(x, w, b, geom.Conv(xs[1], xs[2], xs[3]), 0, act)
+}
+
+// ConvColumns is Conv2D over the images of h rows, w columns and c channels that are the columns from, from+1, … of
+// x [N, D], without copying them.
+func ConvColumns(x, filters, b *gorgonia.Node, geom Geometry, from, h, w, c int, act Act) *gorgonia.Node {
+	d, g := shape("conv", x, 2)[1], geom.Conv(h, w, c)
+	need(from >= 0 && from+h*w*c <= d, "conv: images of %d columns from %d of %d", h*w*c, from, d)
+	if h*w*c == d {
+		return conv(Reshape(x, x.Shape()[0], h, w, c), filters, b, g, 0, act)
+	}
+	g.Apart = d
+	return conv(x, filters, b, g, from, act)
+}
+
+// conv is over the images that begin at element from of the rows of x.
+func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.Node {
+	ws := shape("conv", w, 4)
 	if err := g.Check(); err != nil {
 		panic(err)
 	}
 	need(ws[0] == g.KH && ws[1] == g.KW && ws[2] == g.C, "conv: filters %q have shape %v, want [%d %d %d F]", w.Name(), ws, g.KH, g.KW, g.C)
-	n, filters, room := xs[0], ws[3], g.Scratch(ws[3])
+	n, filters, room := x.Shape()[0], ws[3], g.Scratch(ws[3])
 	in := []*gorgonia.Node{x, w}
 	diff := []bool{true, true}
 	if b != nil {
@@ -40,32 +57,37 @@ func Conv2D(x, w, b *gorgonia.Node, geom Geometry, act Act) *gorgonia.Node {
 		in, diff = append(in, b), append(diff, true)
 	}
 	return apply(spec{
-		name:    fmt.Sprintf("conv %v %v", g, act),
+		name:    fmt.Sprintf("conv %v %v %v", g, from, act),
 		out:     tensor.Shape{n, g.OutH(), g.OutW(), filters},
 		scratch: room,
 		diff:    diff,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			d := actGrad(out, grad, act)
-			gs := gorgonia.Nodes{
-				convGradX(d, in[1], nil, xs, filters, g, Identity),
-				apply(spec{name: fmt.Sprintf("conv-dw %v", g), out: ws, scratch: room},
-					runConvGradW[float32](n, filters, g), runConvGradW[float64](n, filters, g), in[0], d),
+			alone := g // as images whose gradients follow one another
+			alone.Apart = 0
+			dx := convGradX(d, in[1], nil, tensor.Shape{n, g.H, g.W, g.C}, filters, alone, Identity)
+			if g.Apart != 0 {
+				dx = padColumns(Reshape(dx, n, g.H*g.W*g.C), from, g.Apart)
+			}
+			gs := gorgonia.Nodes{dx,
+				apply(spec{name: fmt.Sprintf("conv-dw %v %v", g, from), out: ws, scratch: room},
+					runConvGradW[float32](n, filters, g, from), runConvGradW[float64](n, filters, g, from), in[0], d),
 			}
 			if len(in) == 3 {
 				gs = append(gs, colSums(Reshape(d, n*g.OutH()*g.OutW(), filters)))
 			}
 			return gs
 		},
-	}, runConv[float32](n, filters, g, act), runConv[float64](n, filters, g, act), in...)
+	}, runConv[float32](n, filters, g, from, act), runConv[float64](n, filters, g, from, act), in...)
 }
 
-func runConv[T kernel.Float](n, filters int, g kernel.Conv, act Act) runFunc[T] {
+func runConv[T kernel.Float](n, filters int, g kernel.Conv, from int, act Act) runFunc[T] {
 	return func(out []T, in [][]T, scratch []T) {
 		var bias []T
 		if len(in) == 3 {
 			bias = in[2]
 		}
-		kernel.Convolve(out, in[0], in[1], bias, n, filters, &g, act, scratch)
+		kernel.Convolve(out, in[0][from:], in[1], bias, n, filters, &g, act, scratch)
 	}
 }
 
@@ -93,6 +115,8 @@ func runConvGradX[T kernel.Float](n, filters int, g kernel.Conv, act Act) runFun
 	}
 }
 
-func runConvGradW[T kernel.Float](n, filters int, g kernel.Conv) runFunc[T] {
-	return func(out []T, in [][]T, scratch []T) { kernel.ConvolveGradW(out, in[0], in[1], n, filters, &g, scratch) }
+func runConvGradW[T kernel.Float](n, filters int, g kernel.Conv, from int) runFunc[T] {
+	return func(out []T, in [][]T, scratch []T) {
+		kernel.ConvolveGradW(out, in[0][from:], in[1], n, filters, &g, scratch)
+	}
 }

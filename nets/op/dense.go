@@ -51,6 +51,7 @@ func Activate(x *gorgonia.Node, act Act) *gorgonia.Node {
 	return apply(spec{
 		name: fmt.Sprintf("activate %v", act),
 		out:  x.Shape(),
+		over: 1,
 		diff: []bool{true},
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{actGrad(out, grad, act)}
@@ -78,7 +79,7 @@ func actGrad(y, dy *gorgonia.Node, act Act) *gorgonia.Node {
 		}
 		from = inputs(from)[0]
 	}
-	return apply(spec{name: fmt.Sprintf("actgrad %v", act), out: y.Shape()},
+	return apply(spec{name: fmt.Sprintf("actgrad %v", act), out: y.Shape(), over: 2},
 		runActGrad[float32](act), runActGrad[float64](act), y, dy)
 }
 

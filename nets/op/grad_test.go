@@ -95,6 +95,14 @@ var gradCases = []struct {
 	{"conv slot by slot", func(e *env) *gorgonia.Node {
 		return op.Conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 4, 2, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{4, 2}, Stride: [2]int{4, 2}}, op.Tanh)
 	}},
+	{"conv in columns", func(e *env) *gorgonia.Node {
+		x := op.Activate(e.param("x", 3, 30), op.Tanh)
+		return op.ConvColumns(x, e.param("w", 4, 2, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{4, 2}, Stride: [2]int{4, 2}}, 5, 4, 6, 1, op.Tanh)
+	}},
+	{"conv in all columns", func(e *env) *gorgonia.Node {
+		x := op.Activate(e.param("x", 3, 24), op.Tanh)
+		return op.ConvColumns(x, e.param("w", 2, 2, 1, 3), nil, op.Geometry{Kernel: [2]int{2, 2}}, 0, 4, 6, 1, op.Tanh)
+	}},
 	{"conv over tiles", func(e *env) *gorgonia.Node {
 		return op.Conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 1, 3, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{1, 3}, Stride: [2]int{1, 3}}, op.Tanh)
 	}},

@@ -41,6 +41,7 @@ type Op struct {
 	dt      tensor.Dtype
 	scratch int
 	view    bool // the output is the first input's memory under another shape
+	over    int  // 1 + the input whose memory the output may be
 	run32   runFunc[float32]
 	run64   runFunc[float64]
 	diff    []bool
@@ -67,6 +68,10 @@ func (o *Op) Scratch() int { return o.scratch }
 // View reports whether the output is the first input under another shape, so that nothing needs to run when both
 // share their memory.
 func (o *Op) View() bool { return o.view }
+
+// Over is the input that a run may overwrite with the output, element by element, where nobody reads it afterwards; -1 =
+// none.
+func (o *Op) Over() int { return o.over - 1 }
 
 // Arity is the number of inputs.
 func (o *Op) Arity() int { return len(o.in) }
@@ -186,6 +191,7 @@ type spec struct {
 	out     tensor.Shape
 	scratch int
 	view    bool
+	over    int    // 1 + the input whose memory the output may be, 0 = none
 	diff    []bool // nil = no input
 	grad    gradFunc
 	before  beforeFunc
@@ -195,7 +201,7 @@ type spec struct {
 // 32-bit hashes and not by the inputs, so a collision would silently join different nodes: the salt is changed
 // until the node really has the inputs asked for.
 func apply(s spec, r32 runFunc[float32], r64 runFunc[float64], in ...*gorgonia.Node) *gorgonia.Node {
-	o := &Op{name: s.name, out: s.out, dt: in[0].Dtype(), scratch: s.scratch, view: s.view, run32: r32, run64: r64,
+	o := &Op{name: s.name, out: s.out, dt: in[0].Dtype(), scratch: s.scratch, view: s.view, over: s.over, run32: r32, run64: r64,
 		diff: s.diff, grad: s.grad, before: s.before}
 	for _, n := range in {
 		if n.Dtype() != o.dt {

@@ -18,6 +18,7 @@ func AddRows(x, context *gorgonia.Node, act Act) *gorgonia.Node {
 	return apply(spec{
 		name: fmt.Sprintf("addrows %v", act),
 		out:  xs,
+		over: 1,
 		diff: []bool{true, true},
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			d := actGrad(out, grad, act)
@@ -100,18 +101,5 @@ func runMaxRows[T kernel.Float](n, k, h int) runFunc[T] {
 }
 
 func runMaxRowsGrad[T kernel.Float](n, k, h int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		x, top, d := in[0], in[1], in[2]
-		clear(out)
-		for i := 0; i < n; i++ {
-			for c := 0; c < h; c++ {
-				for j := i * k; j < (i+1)*k; j++ {
-					if x[j*h+c] == top[i*h+c] {
-						out[j*h+c] = d[i*h+c]
-						break
-					}
-				}
-			}
-		}
-	}
+	return func(out []T, in [][]T, _ []T) { kernel.MaxRowsGrad(out, in[0], in[1], in[2], n, k, h) }
 }

@@ -3,6 +3,7 @@ package tape
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorgonia.org/gorgonia"
@@ -147,6 +148,7 @@ func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
 func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia.Node, outputs, grads []*gorgonia.Node) (*machine[T], error) {
 	m := &machine[T]{inputs: map[string][]T{}, params: map[string][]T{}}
 	mem := map[int64][]T{} // by node
+	free := newRoom[T](order, append(append([]*gorgonia.Node{loss}, outputs...), grads...))
 	shapes := make([]nets.View, len(b.params))
 	for i, p := range b.params {
 		shapes[i] = p.view
@@ -184,10 +186,11 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 			place[root.ID()] = d
 		}
 	}
-	for _, n := range order {
-		if err := m.add(n, mem, place); err != nil {
+	for i, n := range order {
+		if err := m.add(n, mem, place, free, i); err != nil {
 			return nil, err
 		}
+		free.after(i)
 	}
 	for i, n := range grads {
 		if n == nil {
@@ -204,7 +207,36 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 		m.outputs = append(m.outputs, mem[n.ID()])
 	}
 	m.scratch = make([]T, m.need)
+	m.size = free.size
+	for _, d := range m.inputs {
+		m.size += len(d)
+	}
+	m.find()
 	return m, nil
+}
+
+// find fills reads and fixed.
+func (m *machine[T]) find() {
+	m.reads = map[string][]*[]T{}
+	for name, own := range m.inputs {
+		for i := range m.steps {
+			s := &m.steps[i]
+			for k := range s.in {
+				if len(s.in[k]) == 0 || len(own) == 0 || &s.in[k][0] != &own[0] {
+					continue
+				}
+				if s.foreign != nil {
+					m.fixed = append(m.fixed, name)
+				}
+				m.reads[name] = append(m.reads[name], &s.in[k])
+			}
+		}
+		for _, out := range append(slices.Clone(m.outputs), m.loss) {
+			if len(out) > 0 && len(own) > 0 && &out[0] == &own[0] {
+				m.fixed = append(m.fixed, name)
+			}
+		}
+	}
 }
 
 func elements(n *gorgonia.Node) int {
@@ -226,8 +258,8 @@ func base(n *gorgonia.Node) *gorgonia.Node {
 	}
 }
 
-// add allocates n's value and lists the step that computes it.
-func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T) error {
+// add allocates n's value and lists the step that computes it, the i-th.
+func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T, free *room[T], i int) error {
 	if _, ok := mem[n.ID()]; ok {
 		return nil // input or parameter
 	}
@@ -245,16 +277,22 @@ func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T) error {
 		return nil
 	}
 	out := place[n.ID()]
-	if out == nil {
-		out = make([]T, elements(n))
-	}
-	mem[n.ID()] = out
-	if len(children) == 0 { // a constant
+	switch {
+	case len(children) == 0: // a constant
 		if n.Value() == nil {
 			return fmt.Errorf("node %v has neither inputs nor a value", n)
 		}
+		out = make([]T, elements(n))
+		mem[n.ID()] = out
 		return fill(out, n.Value())
+	case out == nil && ours && o.Over() >= 0:
+		out = free.over(n, children[o.Over()], i)
+	case out == nil && !ours && isSum(n, children):
+		out = free.over(n, children[0], i)
+	case out == nil:
+		out = free.take(n)
 	}
+	mem[n.ID()] = out
 	s := step[T]{out: out, in: in}
 	switch {
 	case ours:

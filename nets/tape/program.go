@@ -1,6 +1,8 @@
 package tape
 
 import (
+	"slices"
+
 	"clustergym/nets"
 	"clustergym/nets/kernel"
 )
@@ -21,6 +23,23 @@ func (p *Program) Input(name string) []float32 {
 		return nil
 	}
 	return p.m32.inputs[name]
+}
+
+// Bind makes a float32 program read an input from data, of at least the input's size, instead of the memory of its own: what
+// is there when it runs counts. It reports whether that can be; an operation of Gorgonia's own reads its input nowhere else.
+func (p *Program) Bind(name string, data []float32) bool {
+	if p.m32 == nil {
+		return false
+	}
+	own, ok := p.m32.inputs[name]
+	if !ok || len(data) < len(own) || slices.Contains(p.m32.fixed, name) {
+		return false
+	}
+	data = data[:len(own)]
+	for _, at := range p.m32.reads[name] {
+		*at = data
+	}
+	return true
 }
 
 // InputF64 is Input for a float64 program.
@@ -105,6 +124,15 @@ func (p *Program) GradF64(name string) []float64 {
 	return nil
 }
 
+// Memory is the number of elements that inputs and values take, parameters and gradients aside. Values that no step and no caller
+// reads any more make room for others.
+func (p *Program) Memory() int {
+	if p.m32 != nil {
+		return p.m32.size
+	}
+	return p.m64.size
+}
+
 // Steps is the number of operations in one run.
 func (p *Program) Steps() int {
 	if p.m32 != nil {
@@ -118,7 +146,10 @@ type machine[T kernel.Float] struct {
 	steps   []step[T]
 	scratch []T
 	need    int // elements of scratch
+	size    int // elements of inputs and values
 	inputs  map[string][]T
+	reads   map[string][]*[]T // by input: where steps take it from
+	fixed   []string          // inputs that foreign steps or the caller read
 	params  map[string][]T
 	loss    []T
 	outputs [][]T

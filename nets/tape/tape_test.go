@@ -307,3 +307,84 @@ func TestMistakesAreErrors(t *testing.T) {
 		t.Error("an input that does not exist is not nil")
 	}
 }
+
+// A program that is bound to an input's memory elsewhere computes what it does with a copy, and looks there at every run.
+func TestInputsMayLieElsewhere(t *testing.T) {
+	params := regression()
+	copied, bound := build(t, tensor.Float32, regressionGraph(params, 6)), build(t, tensor.Float32, regressionGraph(params, 6))
+	fill(copied, 6)
+	fill(bound, 6)
+	x := make([]float32, 6*4+3)
+	clear(bound.Input("x"))
+	if !bound.Bind("x", x) {
+		t.Fatal("x cannot be bound")
+	}
+	for round := range 2 {
+		for i := range copied.Input("x") {
+			x[i] = float32(i*(round+1)) / 10
+		}
+		copy(copied.Input("x"), x)
+		run(t, copied)
+		run(t, bound)
+		if !slices.Equal(copied.Grad().Data, bound.Grad().Data) || copied.Loss() != bound.Loss() {
+			t.Errorf("round %d: another gradient", round)
+		}
+	}
+	if bound.Bind("x", x[:23]) {
+		t.Error("bound to fewer elements than the input has")
+	}
+	if bound.Bind("y", x) {
+		t.Error("bound an input that does not exist")
+	}
+	given := build(t, tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+		x := b.Input("x", 6, 4)
+		return nil, []*gorgonia.Node{x, op.Activate(x, op.ReLU)}
+	})
+	if given.Bind("x", x) {
+		t.Error("bound an input that is given out as well")
+	}
+}
+
+// What steps no longer need is used again, but what the caller reads stays: outputs of every layer are right after the run.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	const n, layers = 16, 12
+	deep := func(all bool) func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+		return func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+			x := b.Input("x", n, 4)
+			var each []*gorgonia.Node
+			for range layers {
+				x = op.Activate(op.Concat(op.Columns(x, 2, 4), op.Columns(x, 0, 2)), op.Tanh)
+				each = append(each, x)
+			}
+			if !all {
+				each = each[layers-1:]
+			}
+			return nil, each
+		}
+	}
+	all, last := build(t, tensor.Float32, deep(true)), build(t, tensor.Float32, deep(false))
+	for i := range all.Input("x") {
+		all.Input("x")[i], last.Input("x")[i] = float32(i)/7, float32(i)/7
+	}
+	run(t, all)
+	run(t, last)
+	want := slices.Clone(all.Input("x"))
+	for k := range layers {
+		next := slices.Clone(want)
+		for i := range want {
+			next[i] = float32(math.Tanh(float64(want[i^2])))
+		}
+		want = next
+		for i, y := range all.Output(k) {
+			if math.Abs(float64(y-want[i])) > 1e-5 {
+				t.Fatalf("layer %d: element %d is %v, want %v", k, i, y, want[i])
+			}
+		}
+	}
+	if !slices.Equal(last.Output(0), all.Output(layers-1)) {
+		t.Error("a program that gives out the last layer alone computes another one")
+	}
+	if a, b := last.Memory(), all.Memory(); a > n*4*5 || b < n*4*(layers+1) {
+		t.Errorf("%d elements with one layer given out and %d with all, of %d each", a, b, n*4)
+	}
+}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ import report
 import stats
 from rows import Row, Store
 
-EXAMPLE = json.loads((Path(__file__).parent.parent / "testdata" / "statistics.json").read_text())
+HERE = Path(__file__).parent.parent
+EXAMPLE = json.loads((HERE / "testdata" / "statistics.json").read_text())
 
 
 def fake(implementation: str, seed: int, returns: list[float], seconds: float = 10.0, problem: int = 0) -> Row:
@@ -209,3 +212,17 @@ def test_networks_take_the_best_round_of_each_side_and_hold_it_against_the_marks
 def test_lines_of_go_benchmarks_are_read() -> None:
     out = "BenchmarkRegression/step/mlp_4-64-64-2_batch_64-2   \t 100\t  22 ns/op\t 21.6 best-µs\t 0 B/op\nPASS\n"
     assert networks.LINE.findall(out)[0][:2] == ("Regression", "step/mlp_4-64-64-2_batch_64")
+
+
+def test_help_and_mistakes_need_no_library() -> None:
+    def said(*words: str) -> subprocess.CompletedProcess[str]:
+        bare = [sys.executable, "-S", "compare.py"]  # -S: nothing that was installed
+        return subprocess.run([*bare, *words], cwd=HERE, capture_output=True, text=True, check=False)
+
+    assert said("--help").returncode == 0
+    wrong = said("--seeds", "0")
+    assert wrong.returncode == 2
+    assert (
+        wrong.stderr
+        == "compare.py: argument --seeds: got '0', want a whole number from 1 to 100; see compare.py --help\n"
+    )

@@ -49,6 +49,11 @@ func main() {
 		s.transpose8()
 	}
 	s.sumSquares()
+	s.groupwise()
+	if s.lanes == 16 {
+		s.picked(4)
+		s.nonZero()
+	}
 	Generate()
 }
 
