@@ -239,3 +239,23 @@ func (e *Evaluator) propagate(from int) {
 		}
 	}
 }
+
+// Blocker is the task whose end or transfer task i waits for in the plan evaluated last, -1 where it starts at 0.
+func (e *Evaluator) Blocker(i int32) int32 {
+	if !e.linked {
+		e.link()
+	}
+	if e.start[i] == 0 {
+		return -1
+	}
+	if p := e.prev[i]; p >= 0 && e.finish[p] == e.start[i] {
+		return p
+	}
+	g := e.proc[i]
+	for _, p := range e.q.Graph.Preds(i) {
+		if e.finish[p.Task]+e.q.Comm(p.Bytes, e.proc[p.Task], g) == e.start[i] {
+			return p.Task
+		}
+	}
+	return -1
+}

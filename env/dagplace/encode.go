@@ -30,6 +30,8 @@ type Encoder struct {
 	picked []int32 // the GPUs of the slots, -1 = empty
 	near   []int32 // buffers of the choice
 	first  []int32
+	gaps   []float64
+	best   smallest
 }
 
 // NewEncoder returns the encoder for plans of q whose leader takes unit seconds. slots is how many GPUs are offered, 0 =
@@ -43,7 +45,7 @@ func NewEncoder(q *dag.Problem, rank []float64, unit float64, slots int, local b
 	if e.all {
 		e.slots = q.Procs()
 	}
-	e.picked = make([]int32, e.slots)
+	e.picked, e.gaps = make([]int32, e.slots), make([]float64, q.Procs())
 	longest := 0.0
 	for _, i := range q.Graph.Order() {
 		e.mean[i] = q.MeanExec(i)
@@ -174,9 +176,12 @@ func (e *Encoder) pick(b *Builder, i int32, hope float64) {
 		return
 	}
 	row := e.q.Row(i)
+	for g, x := range row {
+		e.gaps[g] = math.Abs(hope - (b.load[g] + x))
+	}
 	early := (e.slots + 1) / 2
-	e.first = least(e.first[:0], e.slots, m, func(g int) float64 { return b.finish[g] })
-	e.near = least(e.near[:0], e.slots, m, func(g int) float64 { return math.Abs(hope - (b.load[g] + row[g])) })
+	e.first = e.best.least(e.first, e.slots, b.finish)
+	e.near = e.best.least(e.near, e.slots, e.gaps)
 	n := copy(e.picked, e.first[:early])
 	for _, list := range [2][]int32{e.near, e.first[early:]} {
 		for _, g := range list {
@@ -200,25 +205,30 @@ func contains(all []int32, g int32) bool {
 	return false
 }
 
-// least appends the k of m indices of least value, ascending, equal ones in order. k is small.
-func least(dst []int32, k, m int, value func(g int) float64) []int32 {
+// smallest finds the indices of the smallest values.
+type smallest struct{ values []float64 } // of those found so far, ascending
+
+// least fills dst with the k indices of least value, ascending, equal ones in order. k is small.
+func (s *smallest) least(dst []int32, k int, values []float64) []int32 {
+	dst, kept := dst[:0], s.values[:0]
 	worst := math.Inf(1)
-	for g := range m {
-		v := value(g)
-		if len(dst) == k && !(v < worst) {
-			continue
-		}
-		if len(dst) < k {
-			dst = append(dst, 0)
+	for g, v := range values {
+		if len(dst) == k {
+			if !(v < worst) {
+				continue
+			}
+		} else {
+			dst, kept = append(dst, 0), append(kept, 0)
 		}
 		at := len(dst) - 1
-		for ; at > 0 && value(int(dst[at-1])) > v; at-- {
-			dst[at] = dst[at-1]
+		for ; at > 0 && kept[at-1] > v; at-- {
+			dst[at], kept[at] = dst[at-1], kept[at-1]
 		}
-		dst[at] = int32(g)
+		dst[at], kept[at] = int32(g), v
 		if len(dst) == k {
-			worst = value(int(dst[k-1]))
+			worst = kept[k-1]
 		}
 	}
+	s.values = kept
 	return dst
 }

@@ -320,14 +320,17 @@ func (d *Delay) history(n int) *sizeDelays {
 }
 
 // tier is how far gpus are spread.
-func (d *Delay) tier(gpus []cluster.GPU) Tier {
-	if len(gpus) < 2 || d.of.Pool() {
+func (d *Delay) tier(gpus []cluster.GPU) Tier { return Spread(d.of, gpus) }
+
+// Spread is how far gpus lie apart on c.
+func Spread(c *cluster.Cluster, gpus []cluster.GPU) Tier {
+	if len(gpus) < 2 || c.Pool() {
 		return InNode
 	}
-	first, t := d.of.NodeOf(gpus[0]), InNode
+	first, t := c.NodeOf(gpus[0]), InNode
 	for _, g := range gpus[1:] {
-		if n := d.of.NodeOf(g); n != first {
-			if d.of.RackOf(n) != d.of.RackOf(first) {
+		if n := c.NodeOf(g); n != first {
+			if c.RackOf(n) != c.RackOf(first) {
 				return AcrossRacks
 			}
 			t = InRack
@@ -441,7 +444,3 @@ func (d *Delay) until(v *sim.View) (at int64) {
 	}
 	return at
 }
-
-// Wake is when the policy wants to be asked again at the latest, 0 = at the next event. It is for those who answer
-// offers themselves.
-func (d *Delay) Wake(v *sim.View) time.Duration { return time.Duration(d.until(v)) }

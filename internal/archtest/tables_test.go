@@ -69,7 +69,7 @@ var arrows = map[string][]string{
 	"env/jobselect":   wiring,
 	"env/gpupick":     wiring,
 	"env/queuerank":   wiring,
-	"env/delayoffer":  wiring,
+	"env/delayoffer":  append([]string{"traces/dally"}, wiring...),
 	"env/policymix":   wiring,
 	"env/workerplace": {"env", "env/cluster", "traces", "traces/profile"},
 	"env/dag":         {},

@@ -1,0 +1,20 @@
+// Package woa plans task graphs by whale optimisation: a population of plans moves towards the best one.
+//
+//	direct   plain whale optimisation (Mirjalili and Lewis, Advances in Engineering Software 95, 2016) of a vector with one
+//	         number for each task, whose whole part is its processor
+//	greedy   RTGS: plans move in running-time space, and a greedy generator makes plans of positions (Du et al., J.
+//	         Supercomputing 81(8), 2025, after its authors' published code)
+//	policy   WORL-RTGS: the same, and a learned policy makes the plans (Du et al., Big Data and Cognitive Computing 9(11),
+//	         2025)
+//
+// The position of a task is the load of its processor: of all its work (Position final, the released code's reading) or
+// of its work up to and including the task (prefix, which is what the generator compares it with). One iteration
+// gives every whale but the leader a hope, where each task is wished to be (env/dagplace: Pull, Hopes), and a generator
+// makes a plan of it. The leader, the plan of least makespan, is kept.
+//
+// What is done otherwise than in the published code, on purpose: whales as good as the leader move like all others (there,
+// the population shrinks and the program can fail or hang where several tie); edges carry data; tasks are placed in the
+// order of falling upward rank (Order index is theirs) and may go into gaps (Insert false is theirs).
+//
+// Every whale draws from a stream of its own in each iteration, so the number of workers changes nothing but speed.
+package woa

@@ -1,0 +1,314 @@
+package woa
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"clustergym/agents"
+	"clustergym/env/dag"
+	"clustergym/env/dagplace"
+	"clustergym/internal/fault"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+)
+
+// Config holds the parameters.
+type Config struct {
+	Generator  string  `yaml:"generator"` // direct, greedy or policy
+	Position   string  `yaml:"position"`  // final or prefix; of greedy and policy
+	Whales     int     `yaml:"whales"`    // plans in the population
+	Iterations int     `yaml:"iterations"`
+	B          float64 `yaml:"b"`         // shape of the spiral
+	Order      string  `yaml:"order"`     // of tasks: rank or index
+	Insert     bool    `yaml:"insertion"` // tasks may go into gaps
+	Explore    float64 `yaml:"explore"`   // of policy: share of tasks that go to a slot drawn at random, at first; falls to 0
+	Slots      int     `yaml:"slots"`     // of policy: processors that it chooses among
+	Moves      int     `yaml:"moves"`     // tries to move single tasks of the leader in each iteration
+}
+
+// DefaultConfig is what gymctl plan takes for small graphs.
+func DefaultConfig() Config {
+	return Config{
+		Generator: "greedy", Position: "prefix", Whales: 30, Iterations: 100, B: 1, Order: "rank", Insert: true,
+		Explore: 0.05, Slots: 16,
+	}
+}
+
+// Validate reports every fault.
+func (c Config) Validate() error {
+	var l fault.List
+	l.Add(c.Generator == "direct" || c.Generator == "greedy" || c.Generator == "policy", "generator", c.Generator, "direct, greedy or policy")
+	l.Add(c.Position == "final" || c.Position == "prefix", "position", c.Position, "final or prefix")
+	l.Add(c.Whales >= 2 && c.Whales <= 10_000, "whales", c.Whales, "2 to 10000")
+	l.Add(c.Iterations >= 1 && c.Iterations <= 1_000_000, "iterations", c.Iterations, "1 to 1000000")
+	l.Add(c.B >= -10 && c.B <= 10, "b", c.B, "-10 to 10")
+	l.Add(c.Order == "rank" || c.Order == "index", "order", c.Order, "rank or index")
+	l.Add(c.Explore >= 0 && c.Explore <= 1, "explore", c.Explore, "0 to 1")
+	l.Add(c.Slots >= 2 && c.Slots <= 1024, "slots", c.Slots, "2 to 1024")
+	l.Add(c.Moves >= 0 && c.Moves <= 1_000_000_000, "moves", c.Moves, "0 or more")
+	return l.Err()
+}
+
+// Hooks are what a search asks of its surroundings; all may be nil.
+type Hooks struct {
+	// Policy makes a policy for observations of dagplace with Slots slots and local scale; one for each worker. It is
+	// needed by the generator policy.
+	Policy func() (agents.Policy, error)
+	// Progress is told the share that is done and the least makespan, after every iteration.
+	Progress func(share, makespan float64)
+}
+
+// Result is what a search found.
+type Result struct {
+	Plan    *dag.Plan
+	Initial float64   // least makespan of the first population
+	Curve   []float64 // least makespan after each iteration
+	Plans   int       // made and evaluated
+}
+
+// whale is one plan of the population.
+type whale struct {
+	proc     []int32
+	makespan float64
+	position []float64 // loads or, with generator direct, a number in [0, processors)
+}
+
+func (w *whale) copyFrom(o *whale) {
+	copy(w.proc, o.proc)
+	copy(w.position, o.position)
+	w.makespan = o.makespan
+}
+
+type search struct {
+	cfg     Config
+	q       *dag.Problem
+	n, m    int
+	order   []int32
+	rank    []float64
+	workers []*worker
+	now     []*whale // the population
+	next    []*whale // and the one that is being made
+	leader  int
+	seed    uint64
+	plans   int
+}
+
+// Search plans q. seeds are plans that the first population begins with (HEFT's, for instance); its other plans are
+// random. workers goroutines at most share the work.
+func Search(ctx context.Context, q *dag.Problem, cfg Config, seeds []*dag.Plan, seed uint64, workers int, hooks Hooks) (*Result, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Generator == "policy" && hooks.Policy == nil {
+		return nil, fmt.Errorf("woa: generator policy without a policy")
+	}
+	s := &search{cfg: cfg, q: q, n: q.Tasks(), m: q.Procs(), seed: seed}
+	s.rank = q.UpwardRanks(dag.Pairs, nil)
+	s.order = q.Graph.Order()
+	if cfg.Order == "rank" {
+		s.order = dag.SortedOrder(q.Graph, s.rank, nil)
+	}
+	for range cfg.Whales {
+		s.now, s.next = append(s.now, s.newWhale()), append(s.next, s.newWhale())
+	}
+	for range max(1, min(workers, cfg.Whales)) {
+		w, err := s.newWorker(hooks)
+		if err != nil {
+			return nil, err
+		}
+		s.workers = append(s.workers, w)
+	}
+	if err := s.begin(ctx, seeds); err != nil {
+		return nil, err
+	}
+	r := &Result{Initial: s.now[s.leader].makespan}
+	for k := range cfg.Iterations {
+		if err := s.iterate(ctx, k); err != nil {
+			return nil, err
+		}
+		r.Curve = append(r.Curve, s.now[s.leader].makespan)
+		if hooks.Progress != nil {
+			hooks.Progress(float64(k+1)/float64(cfg.Iterations), s.now[s.leader].makespan)
+		}
+	}
+	r.Plans = s.plans
+	r.Plan = s.workers[0].timed(s.now[s.leader].proc).Clone()
+	// A plan that was given may have its times from another rule than the search's.
+	for _, p := range seeds {
+		if p.Makespan < r.Plan.Makespan {
+			r.Plan = p.Clone()
+		}
+	}
+	return r, nil
+}
+
+func (s *search) newWhale() *whale {
+	return &whale{proc: make([]int32, s.n), position: make([]float64, s.n)}
+}
+
+// stream is where the draws of one whale in one iteration come from.
+func (s *search) stream(w *worker, iteration, i int) *rand.Rand {
+	w.pcg.Seed(rng.At(s.seed, uint64(iteration+1), uint64(i)), rng.At(s.seed, uint64(i), uint64(iteration+1), 1))
+	return w.src
+}
+
+// begin makes the first population.
+func (s *search) begin(ctx context.Context, seeds []*dag.Plan) error {
+	err := par.For(ctx, len(s.workers), len(s.now), func(k, i int) error {
+		w, x := s.workers[k], s.now[i]
+		src := s.stream(w, -1, i)
+		if i < len(seeds) {
+			copy(x.proc, seeds[i].Proc)
+		} else {
+			for t := range x.proc {
+				g := int32(src.IntN(s.m))
+				for math.IsInf(s.q.Exec(int32(t), g), 1) {
+					g = int32(src.IntN(s.m))
+				}
+				x.proc[t] = g
+			}
+		}
+		for t, g := range x.proc {
+			x.position[t] = float64(g) + src.Float64()
+		}
+		x.makespan = w.evaluate(x.proc)
+		s.place(w, x)
+		return nil
+	})
+	s.plans += len(s.now)
+	s.lead()
+	return err
+}
+
+// place finds a whale's position in running-time space.
+func (s *search) place(w *worker, x *whale) {
+	switch {
+	case s.cfg.Generator == "direct":
+	case s.cfg.Position == "final":
+		dagplace.FinalLoads(s.q, s.order, x.proc, x.position, w.total)
+	default:
+		dagplace.PrefixLoads(s.q, s.order, x.proc, x.position, w.total)
+	}
+}
+
+// lead finds the leader, the first of the best.
+func (s *search) lead() {
+	s.leader = 0
+	for i, x := range s.now {
+		if x.makespan < s.now[s.leader].makespan {
+			s.leader = i
+		}
+	}
+}
+
+// iterate moves the population once.
+func (s *search) iterate(ctx context.Context, k int) error {
+	share := float64(k) / float64(s.cfg.Iterations)
+	err := par.For(ctx, len(s.workers), len(s.now), func(wk, i int) error {
+		w, x := s.workers[wk], s.next[i]
+		if i == s.leader {
+			x.copyFrom(s.now[i])
+			return nil
+		}
+		src := s.stream(w, k, i)
+		pull := dagplace.NewPull(share, src)
+		target := s.now[s.leader]
+		if pull.Random {
+			target = s.now[src.IntN(len(s.now))]
+		}
+		if s.cfg.Generator == "direct" {
+			s.swim(pull, x, target, s.now[i], src)
+			x.makespan = w.evaluate(x.proc)
+			return nil
+		}
+		pull.Hopes(w.hope, target.position, s.now[i].position, s.cfg.B, src)
+		if err := w.generate(ctx, x, s.now[s.leader].makespan, (1-share)*s.cfg.Explore, src); err != nil {
+			return err
+		}
+		s.place(w, x)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.plans += len(s.now) - 1
+	s.now, s.next = s.next, s.now
+	s.lead()
+	if s.cfg.Moves > 0 {
+		return s.refine(ctx, k)
+	}
+	return nil
+}
+
+// swim is the plain update of one whale, coordinate by coordinate (Mirjalili and Lewis 2016, equations 2.1 to 2.8).
+func (s *search) swim(pull dagplace.Pull, x, target, current *whale, src *rand.Rand) {
+	c := 2 * src.Float64()
+	for t := range x.position {
+		to, from := target.position[t], current.position[t]
+		var v float64
+		if pull.Spiral {
+			v = math.Abs(to-from)*pull.Factor(s.cfg.B, src) + to
+		} else {
+			v = to - pull.A*math.Abs(c*to-from)
+		}
+		v = min(max(v, 0), math.Nextafter(float64(s.m), 0))
+		x.position[t] = v
+		g := int32(v)
+		for math.IsInf(s.q.Exec(int32(t), g), 1) { // the next one that can run it
+			g = (g + 1) % int32(s.m)
+		}
+		x.proc[t] = g
+	}
+}
+
+// refine tries to move single tasks of the leader, drawn among those that its makespan hangs on, to a processor that
+// ends them early, and keeps what does not make it longer. It counts every try as a plan.
+func (s *search) refine(ctx context.Context, k int) error {
+	w, x := s.workers[0], s.now[s.leader]
+	src := s.stream(w, k, len(s.now))
+	e := w.moves
+	best := e.Makespan(x.proc)
+	improved := false
+	for try := range s.cfg.Moves {
+		if try%256 == 255 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		i := w.critical(e, src)
+		old := e.Proc()[i]
+		g := w.earliest(e, i, old, src)
+		if g == old {
+			continue
+		}
+		s.plans++
+		if got := e.Move(i, g); got > best {
+			e.Move(i, old)
+		} else {
+			improved = improved || got < best
+			best = got
+		}
+	}
+	if !improved {
+		return nil
+	}
+	if makespan := w.evaluate(e.Proc()); makespan < x.makespan {
+		copy(x.proc, e.Proc())
+		x.makespan = makespan
+		s.place(w, x)
+		if s.cfg.Generator == "direct" {
+			for t, g := range x.proc {
+				x.position[t] = float64(g) + 0.5
+			}
+		}
+	}
+	return nil
+}
+
+// String names the search in short, as budgets are written.
+func (c Config) String() string {
+	return strconv.Itoa(c.Iterations) + "x" + strconv.Itoa(c.Whales)
+}

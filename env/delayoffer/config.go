@@ -1,0 +1,73 @@
+package delayoffer
+
+import (
+	"time"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+// ID is the environment's name and version.
+const ID = "DelayOffer-v1"
+
+// Config is what can be chosen. A change of a default that moves returns makes a new version.
+type Config struct {
+	Gamma     float64       `yaml:"gamma"`     // discount per tau
+	Tau       time.Duration `yaml:"tau"`       // of simulated time
+	Window    int           `yaml:"window"`    // W, jobs of an episode
+	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
+	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
+	Comm      string        `yaml:"comm"`      // how a placement slows a gang down: one of sim.CommNames
+	Ideal     bool          `yaml:"ideal"`     // run times are compute times (sim.Ring)
+	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
+	MaxSteps  int           `yaml:"max_steps"` // truncate after so many steps; 0 = never
+	// The policy dally's: leases, and the timers that are shown to the agent and wake it.
+	Lease       time.Duration `yaml:"lease"`
+	History     int           `yaml:"history"`
+	Auto        bool          `yaml:"auto"`
+	RackWait    float64       `yaml:"rack_wait"`
+	NetworkWait float64       `yaml:"nw_wait"`
+}
+
+// DefaultConfig is the environment as published results use it.
+func DefaultConfig() Config {
+	h := heuristic.DefaultConfig()
+	return Config{
+		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, Estimates: "exact", MaxSteps: 20000,
+		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait,
+	}
+}
+
+// Heuristic is the policy whose timers c describes.
+func (c *Config) Heuristic() heuristic.Config {
+	h := heuristic.DefaultConfig()
+	h.Order, h.Lease, h.History, h.Auto, h.RackWait, h.NetworkWait = "dally", c.Lease, c.History, c.Auto, c.RackWait, c.NetworkWait
+	return h
+}
+
+// Simulator is the simulator's configuration.
+func (c *Config) Simulator() sim.Config {
+	s := sim.DefaultConfig()
+	s.Comm, s.Ring.Ideal = c.Comm, c.Ideal
+	return s
+}
+
+// Validate reports every fault.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
+	l.Add(c.Tau > 0, "tau", c.Tau, "a time above 0s")
+	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
+	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
+	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
+	_, err := traces.ParseEstimates(c.Estimates)
+	l.Add(err == nil, "estimates", c.Estimates, "exact, trace, none or noisy:SIGMA with SIGMA from 0 to 10")
+	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
+	s := c.Simulator()
+	l.Join("", s.Validate())
+	h := c.Heuristic()
+	l.Join("", h.Validate())
+	return l.Err()
+}

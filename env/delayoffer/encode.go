@@ -1,0 +1,259 @@
+package delayoffer
+
+import (
+	"math"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/encode"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// Lengths of the fields, which stand in this order.
+const (
+	clusterLen = 6
+	jobLen     = 14
+	queueLen   = 3
+	timersLen  = 4
+)
+
+func fields() []env.Field {
+	return []env.Field{
+		{Name: "cluster", Shape: []int{clusterLen}, High: 1, Unit: "fraction", Doc: "free share; idle machines; largest number of free GPUs in a machine, over its size; in a rack; share of running gangs across machines; across racks"},
+		{Name: "job", Shape: []int{jobLen}, High: 1, Unit: "fraction", Doc: "the offer is a rack, the network; log2 n/log2 G; L(remaining); share done; min(Nw_sens, 2)/2; leases waited/24; C(iteration ms, 1000); C(gradient MB, 1e6); its rate in a machine, a rack, across racks (0 = impossible); place in the pass/jobs asked; L(since submit)"},
+		{Name: "queue", Shape: []int{queueLen}, High: 1, Unit: "fraction", Doc: "C(waiting, 1024); min(1, their GPUs/4G); C(asked after it, 1024)"},
+		{Name: "timers", Shape: []int{timersLen}, High: 1, Unit: "fraction", Doc: "in leases/24: the policy's rack_wait and nw_wait for n; mean and deviation of the delays after which gangs of n took a machine"},
+	}
+}
+
+// day is what leases are measured by.
+const day = 24
+
+// maxProfiles bounds the table of rates, for workloads in which every job has a profile of its own.
+const maxProfiles = 1 << 10
+
+// encoder writes observations.
+type encoder struct {
+	gpus    float64
+	nodes   float64
+	node    int                                // GPUs of the largest
+	rack    int                                // GPUs of the largest
+	typical [3][][]cluster.GPU                 // by tier and gang size: a place on the empty cluster, nil = none
+	rates   map[*traces.Profile][3][]rateKnown // by tier and gang size
+	moving  bool                               // rates depend on who runs beside: they are not kept
+}
+
+type rateKnown struct {
+	known bool
+	rate  float64
+}
+
+func newEncoder(c *cluster.Cluster, comm string) encoder {
+	x := encoder{
+		gpus: float64(c.GPUs()), nodes: float64(c.Nodes()), node: c.MaxNode(), moving: comm == "contention",
+		rates: map[*traces.Profile][3][]rateKnown{},
+	}
+	for k := range c.Racks() {
+		x.rack = max(x.rack, rackSize(c, k))
+	}
+	return x
+}
+
+func rackSize(c *cluster.Cluster, k int) (n int) {
+	from, to := c.RackNodes(k)
+	for node := from; node < to; node++ {
+		a, b := c.NodeGPUs(node)
+		n += int(b - a)
+	}
+	return n
+}
+
+func (x *encoder) encode(dst []float32, e *Env) {
+	v, o := e.view, e.offer
+	part := dst[:clusterLen]
+	x.cluster(part, v)
+	x.job(dst[clusterLen:clusterLen+jobLen], e, v, o)
+	part = dst[clusterLen+jobLen:]
+	wanted := 0
+	for _, j := range v.Waiting() {
+		wanted += v.Request(j).GPUs
+	}
+	part[0] = encode.C(float64(len(v.Waiting())), 1024)
+	part[1] = cut(float64(wanted) / (4 * x.gpus))
+	part[2] = encode.C(float64(o.Behind), 1024)
+	part = part[queueLen:]
+	n := v.Request(o.Job).GPUs
+	rack, network := e.rule.Timers(v, n)
+	mean, deviation := e.rule.Delays(v, n)
+	part[0], part[1], part[2], part[3] = cut(rack/day), cut(network/day), cut(mean/day), cut(deviation/day)
+}
+
+func (x *encoder) cluster(dst []float32, v *sim.View) {
+	c := v.Cluster()
+	idle, node, rack, inRack := 0, 0, 0, 0
+	for k := range c.Racks() {
+		from, to := c.RackNodes(k)
+		inRack = 0
+		for n := from; n < to; n++ {
+			a, b := c.NodeGPUs(n)
+			free := c.NodeFree(n)
+			if free == int(b-a) {
+				idle++
+			}
+			node = max(node, free)
+			inRack += free
+		}
+		rack = max(rack, inRack)
+	}
+	machines, racks := 0, 0
+	for _, j := range v.Running() {
+		switch heuristic.Spread(c, v.GPUs(j)) {
+		case heuristic.AcrossRacks:
+			racks++
+			machines++
+		case heuristic.InRack:
+			machines++
+		}
+	}
+	dst[0] = cut(float64(c.Free()) / x.gpus)
+	dst[1] = cut(float64(idle) / x.nodes)
+	dst[2] = cut(float64(node) / float64(x.node))
+	dst[3] = cut(float64(rack) / float64(x.rack))
+	if n := float64(len(v.Running())); n > 0 {
+		dst[4], dst[5] = cut(float64(machines)/n), cut(float64(racks)/n)
+	}
+}
+
+func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
+	j := o.Job
+	t, n := v.Trace(j), v.Request(j).GPUs
+	if o.Tier == heuristic.InRack {
+		dst[0] = 1
+	} else {
+		dst[1] = 1
+	}
+	if x.gpus > 1 {
+		dst[2] = cut(math.Log2(float64(n)) / math.Log2(x.gpus))
+	}
+	left, done := v.Left(j), 0.0
+	switch e.est.Mode {
+	case traces.EstimateExact:
+		done = 1 - left/math.Max(1, float64(t.Work))
+	case traces.EstimateNone:
+		left = float64(v.Ran(j))
+	default:
+		left = float64(traces.Remaining(e.est.Of(t), v.Ran(j)))
+		done = 1 - left/math.Max(1, left+float64(v.Ran(j)))
+	}
+	dst[3] = encode.L(left)
+	dst[4] = cut(done)
+	dst[5] = cut(min(heuristic.Sensitivity(v, j), 2) / 2)
+	dst[6] = cut(float64(o.Waited) / float64(e.cfg.Lease) / day)
+	if p := t.Profile; p != nil {
+		dst[7] = encode.C(float64(p.Compute)/float64(time.Millisecond), 1000)
+		dst[8] = encode.C(float64(p.GradientBytes)/1e6, 1e6)
+	}
+	for tier := range 3 {
+		dst[9+tier] = cut(x.rate(v, j, t.Profile, tier, n))
+	}
+	dst[12] = cut(float64(o.Place) / float64(o.Place+o.Behind+1))
+	dst[13] = encode.L(float64(v.Now() - t.Submit))
+}
+
+// rate is that of a gang of n at a tier of the empty cluster, 0 where there is no such place. It does not depend on
+// the job but by its profile.
+func (x *encoder) rate(v *sim.View, j sim.Job, p *traces.Profile, tier, n int) float64 {
+	if x.moving {
+		if place := x.place(v.Cluster(), tier, n); place != nil {
+			return v.Factor(j, place)
+		}
+		return 0
+	}
+	known, ok := x.rates[p]
+	if !ok && len(x.rates) == maxProfiles {
+		clear(x.rates)
+	}
+	list := known[tier]
+	for n >= len(list) {
+		list = append(list, rateKnown{})
+	}
+	if !list[n].known {
+		list[n].known = true
+		if place := x.place(v.Cluster(), tier, n); place != nil {
+			list[n].rate = v.Factor(j, place)
+		}
+		known[tier] = list
+		x.rates[p] = known
+	}
+	return list[n].rate
+}
+
+// place is a typical place of n GPUs at a tier: as many nodes as needed, two at least in a rack, two racks at least
+// across racks, filled alike as far as that goes.
+func (x *encoder) place(c *cluster.Cluster, tier, n int) []cluster.GPU {
+	for n >= len(x.typical[tier]) {
+		x.typical[tier] = append(x.typical[tier], nil)
+	}
+	if got := x.typical[tier][n]; got != nil {
+		return got
+	}
+	var gpus []cluster.GPU
+	switch {
+	case tier == 0 && n <= x.node:
+		for node := range c.Nodes() {
+			if a, b := c.NodeGPUs(node); int(b-a) >= n {
+				gpus = spread(c, gpus, n, node, node+1, 1)
+				break
+			}
+		}
+	case tier == 1 && n > 1 && n <= x.rack:
+		for k := range c.Racks() {
+			if from, to := c.RackNodes(k); rackSize(c, k) >= n && to-from > 1 {
+				gpus = spread(c, gpus, n, from, to, max(2, (n+x.node-1)/x.node))
+				break
+			}
+		}
+	case tier == 2 && n > 1 && c.Racks() > 1:
+		racks := min(c.Racks(), max(2, (n+x.rack-1)/x.rack))
+		for k := range racks {
+			share := n / racks
+			if k < n%racks {
+				share++
+			}
+			from, to := c.RackNodes(k)
+			if rackSize(c, k) < share {
+				return nil
+			}
+			gpus = spread(c, gpus, share, from, to, max(1, (share+x.node-1)/x.node))
+		}
+	}
+	if len(gpus) != n {
+		return nil
+	}
+	x.typical[tier][n] = gpus
+	return gpus
+}
+
+// spread appends n GPUs on nodes from to to−1, alike on the first so many of them, the rest wherever there is room.
+func spread(c *cluster.Cluster, dst []cluster.GPU, n, from, to, nodes int) []cluster.GPU {
+	taken := map[cluster.GPU]bool{}
+	for _, each := range [2]int{(n + nodes - 1) / nodes, n} {
+		for node := from; node < to && n > 0; node++ {
+			a, b := c.NodeGPUs(node)
+			for k := 0; a < b && k < each && n > 0; a++ {
+				if !taken[a] {
+					taken[a] = true
+					dst = append(dst, a)
+					n--
+					k++
+				}
+			}
+		}
+	}
+	return dst
+}
+
+func cut(x float64) float32 { return float32(max(0, min(1, x))) }

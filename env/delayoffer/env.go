@@ -1,0 +1,328 @@
+package delayoffer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// The actions.
+const (
+	Decline = iota
+	Accept
+)
+
+// The columns of Info. Means are over the jobs that have finished.
+const (
+	InfoDiscount = iota
+	InfoJCT
+	InfoWait
+	InfoCommunication
+	InfoMakespan
+	InfoUnfinished
+	infoLen
+)
+
+// Env is the environment. Not safe for concurrent use.
+type Env struct {
+	cfg    Config
+	spec   env.Spec
+	est    traces.Estimates
+	sim    *sim.Simulator
+	view   *sim.View
+	rule   *heuristic.Delay
+	course sched.Course
+	stream traces.Slice
+
+	ep      env.Episode
+	actions []int32 // taken so far: with ep they are the whole state
+	kind    env.Kind
+	begun   bool
+	closed  bool
+
+	point *sim.Point
+	offer *heuristic.Offer // nil at the end
+	dec   sim.Decision
+	watch sim.Observer
+	shown encoder
+
+	done            int
+	jct, wait, comm float64 // seconds, summed over finished jobs
+	end             time.Duration
+	carry           float64 // earned before the first decision
+	from, cursor    time.Duration
+	earned          float64
+}
+
+var (
+	_ env.Env         = (*Env)(nil)
+	_ env.Snapshotter = (*Env)(nil)
+)
+
+// New returns an environment over one part of the windows w.
+func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := sim.New(cfg.Simulator(), spec)
+	if err != nil {
+		return nil, err
+	}
+	c := s.View().Cluster()
+	if c.Pool() {
+		return nil, fmt.Errorf("%s: on a counter of %d GPUs nothing lies near or far; want a cluster of nodes", ID, c.GPUs())
+	}
+	rule, err := heuristic.NewDelay(cfg.Heuristic())
+	if err != nil {
+		return nil, err
+	}
+	est, err := traces.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{
+		cfg: cfg, est: est, sim: s, view: s.View(), rule: rule,
+		course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()},
+	}
+	e.shown = newEncoder(c, cfg.Comm)
+	inf := float32(math.Inf(1))
+	e.spec = env.Spec{
+		ID: ID, Obs: fields(), Action: env.ActionSpec{Sizes: []int{2}}, MaxSteps: cfg.MaxSteps, Solved: math.NaN(), NoOp: -1, Tau: cfg.Tau,
+		Info: []env.Field{
+			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma^(elapsed/tau): what the value after this step counts for"},
+			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
+			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end"},
+			{Name: "communication_s", High: inf, Unit: "seconds", Doc: "sum of the time on GPUs beyond the run time at full rate; at the end"},
+			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
+			{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs that had not finished at the end"},
+		},
+	}
+	return e, nil
+}
+
+// Spec implements env.Env.
+func (e *Env) Spec() env.Spec { return e.spec }
+
+// View is the simulator's, for rules that act inside the action space.
+func (e *Env) View() *sim.View { return e.view }
+
+// Offer is what the agent is asked about, nil before the first and after the last; it belongs to the environment.
+func (e *Env) Offer() *heuristic.Offer { return e.offer }
+
+// Timely is the answer of the policy dally to the offer.
+func (e *Env) Timely() int32 {
+	if e.rule.Timely(e.view, e.offer) {
+		return Accept
+	}
+	return Decline
+}
+
+// Watch shows every point of later episodes to o; nil stops it. Where o has a method Reset, that is called as an episode
+// begins. What o returns is ignored.
+func (e *Env) Watch(o sim.Observer) { e.watch = o }
+
+// Close implements env.Env.
+func (e *Env) Close() error {
+	e.closed = true
+	return nil
+}
+
+// Reset implements env.Env.
+func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	e.begun = false // until this one has
+	named, err := e.course.Begin(ep)
+	if err != nil {
+		return err
+	}
+	e.ep, e.actions, e.est.Seed = named, e.actions[:0], ep.Seed
+	e.stream.Reset(e.course.Jobs)
+	if err := e.sim.Reset(&e.stream); err != nil {
+		return err
+	}
+	if r := e.sim.Refused(); r.Count > 0 {
+		return fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
+	}
+	e.rule.Reset(e.view)
+	e.done, e.jct, e.wait, e.comm, e.end = 0, 0, 0, 0, 0
+	e.from, e.cursor, e.earned, e.offer = 0, 0, 0, nil
+	if r, ok := e.watch.(interface{ Reset() }); ok {
+		r.Reset()
+	}
+	if err := e.advance(ctx); err != nil {
+		return err
+	}
+	if err := e.run(ctx); err != nil {
+		return err
+	}
+	if e.offer == nil {
+		return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", env.ErrEpisode, ID, e.course.First)
+	}
+	e.carry, e.begun, e.kind = e.earned, true, env.First
+	e.fill(ts, 0, 0, env.First)
+	return nil
+}
+
+// run goes on until there is an offer to answer, or all jobs have finished.
+func (e *Env) run(ctx context.Context) error {
+	for e.done < len(e.course.Jobs) {
+		e.rule.Open(e.view, e.point)
+		if e.offer = e.rule.Next(e.view); e.offer != nil {
+			return nil
+		}
+		for {
+			e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
+			if err := e.rule.Decide(e.view, e.point, &e.dec); err != nil {
+				return err
+			}
+			if err := e.sim.Apply(&e.dec); err != nil {
+				return err
+			}
+			if e.dec.Op == sim.Wait {
+				break
+			}
+		}
+		if err := e.advance(ctx); err != nil {
+			return err
+		}
+	}
+	e.offer = nil
+	return nil
+}
+
+// advance takes in what happens next, and pays for the time until then.
+func (e *Env) advance(ctx context.Context) error {
+	system := e.view.Arrived() - e.view.Ended()
+	p, err := e.sim.Advance(ctx)
+	if err != nil {
+		return err
+	}
+	e.point = p
+	if e.watch != nil {
+		_ = e.watch.Observe(e.view, p)
+	}
+	if p.Now > e.cursor {
+		e.earned -= float64(system) / (float64(len(e.course.Jobs)) * e.cfg.Tau.Seconds()) * e.integral(e.cursor, p.Now)
+		e.cursor = p.Now
+	}
+	for i := range p.Events {
+		ev := &p.Events[i]
+		if ev.Kind != sim.Finish {
+			continue
+		}
+		t := e.view.Trace(ev.Job)
+		ran := e.view.Ran(ev.Job)
+		e.done++
+		e.end = ev.At
+		e.jct += (ev.At - t.Submit).Seconds()
+		e.wait += (ev.At - t.Submit - ran).Seconds()
+		e.comm += (ran - t.Work).Seconds()
+	}
+	return nil
+}
+
+// integral is that of the discount since the last decision over [from, to), in seconds.
+func (e *Env) integral(from, to time.Duration) float64 {
+	if e.cfg.Gamma == 1 {
+		return (to - from).Seconds()
+	}
+	per := math.Log(e.cfg.Gamma) / e.cfg.Tau.Seconds()
+	return math.Exp(per*(from-e.from).Seconds()) * math.Expm1(per*(to-from).Seconds()) / per
+}
+
+// Step implements env.Env.
+func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	if !e.begun || e.kind.Last() {
+		return env.ErrResetNeeded
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch {
+	case len(a.Disc) != 1 || len(a.Cont) != 0:
+		return fmt.Errorf("%w: %d discrete and %d continuous parts, want 1 and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont))
+	case a.Disc[0] != Decline && a.Disc[0] != Accept:
+		return fmt.Errorf("%w: %d, want 0 or 1", env.ErrIllegalAction, a.Disc[0])
+	case a.Disc[0] == Decline && e.rule.Forced(e.view):
+		return fmt.Errorf("%w: 0 is masked", env.ErrIllegalAction)
+	}
+	e.from, e.cursor, e.earned = e.view.Now(), e.view.Now(), e.carry
+	e.carry = 0
+	e.rule.Answer(e.view, a.Disc[0] == Accept)
+	if err := e.run(context.Background()); err != nil { // a step is not cut in half
+		e.begun = false // the run is broken; what is left is to begin another episode
+		return err
+	}
+	e.actions = append(e.actions, a.Disc[0])
+	switch {
+	case e.offer == nil:
+		e.kind = env.Terminated
+	case e.cfg.MaxSteps > 0 && len(e.actions) >= e.cfg.MaxSteps:
+		e.kind = env.Truncated
+	default:
+		e.kind = env.Mid
+	}
+	e.fill(ts, e.earned, e.view.Now()-e.from, e.kind)
+	return nil
+}
+
+// fill writes the time step.
+func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	clear(ts.Obs)
+	if e.offer != nil {
+		e.shown.encode(ts.Obs, e)
+	}
+	ts.Mask[Accept] = true
+	ts.Mask[Decline] = e.offer == nil || !e.rule.Forced(e.view)
+	nan := math.NaN()
+	for i := range ts.Info {
+		ts.Info[i] = nan
+	}
+	ts.Info[InfoDiscount] = e.spec.Discount(e.cfg.Gamma, elapsed)
+	if !kind.Last() {
+		return
+	}
+	if n := float64(e.done); n > 0 {
+		ts.Info[InfoJCT], ts.Info[InfoWait], ts.Info[InfoCommunication] = e.jct/n, e.wait/n, e.comm
+		ts.Info[InfoMakespan] = e.end.Seconds()
+	}
+	ts.Info[InfoUnfinished] = float64(len(e.course.Jobs) - e.done)
+}
+
+// AppendSnapshot implements env.Snapshotter.
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
+	if e.closed {
+		return dst, env.ErrClosed
+	}
+	if !e.begun {
+		return dst, env.ErrResetNeeded
+	}
+	r := sched.Record{Episode: e.ep, Actions: e.actions}
+	return r.Append(dst, 1), nil
+}
+
+// RestoreSnapshot implements env.Snapshotter.
+func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	if e.closed {
+		return env.ErrClosed
+	}
+	var own *sched.Record
+	if e.begun {
+		own = &sched.Record{Episode: e.ep, Actions: e.actions}
+	}
+	return sched.Restore(e, src, own, ts)
+}
