@@ -25,7 +25,11 @@ type PlanConfig struct {
 	Platform string   `yaml:"platform"` // file with processors, for graphs that have none; "" = none
 	Policies []string `yaml:"policies"` // of PlanPolicies
 	RankMean string   `yaml:"rank_mean"`
-	Budget   string   `yaml:"budget"` // see PlanBudgetForms
+	Budget   string   `yaml:"budget"`    // see PlanBudgetForms
+	Start    string   `yaml:"start"`     // with what a search begins: heft or random
+	B        float64  `yaml:"b"`         // shape of the spiral of a search
+	Moves    int      `yaml:"moves"`     // of single tasks that a search tries in each iteration
+	Weights  string   `yaml:"generator"` // file of weights of the generator of worl-rtgs; "" = those that the program carries
 	Seed     uint64   `yaml:"seed"`
 	Workers  int      `yaml:"workers"` // changes nothing but speed
 }
@@ -35,11 +39,13 @@ const PlanBudgetForms = "auto, ITERATIONSxWHALES (woa, rtgs, worl-rtgs), or a nu
 
 // DefaultPlanConfig plans by HEFT.
 func DefaultPlanConfig() PlanConfig {
-	return PlanConfig{Format: FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Seed: 1, Workers: 1}
+	return PlanConfig{
+		Format: FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Start: "heft", B: 1, Seed: 1, Workers: 1,
+	}
 }
 
 // PlanPolicies are the names of planners.
-func PlanPolicies() []string { return listsched.Policies() }
+func PlanPolicies() []string { return append(listsched.Policies(), searchPolicies...) }
 
 // Validate reports every fault that can be seen without the files.
 func (c *PlanConfig) Validate() error {
@@ -54,6 +60,9 @@ func (c *PlanConfig) Validate() error {
 	if _, err := parseBudget(c.Budget); err != nil {
 		l.Join("", err)
 	}
+	l.Add(c.Start == "heft" || c.Start == "random", "start", c.Start, "heft or random")
+	l.Add(c.B >= -10 && c.B <= 10, "b", c.B, "a number in [-10, 10]")
+	l.Add(c.Moves >= 0 && c.Moves <= 1_000_000_000, "moves", c.Moves, "0 or more")
 	l.Add(c.Workers >= 1, "workers", c.Workers, "1 or more")
 	return l.Err()
 }
@@ -208,8 +217,10 @@ func (r *PlanResult) plan(ctx context.Context, policy string, cfg *PlanConfig, h
 	if err != nil {
 		return err
 	}
-	switch policy {
-	case "optimum":
+	if slices.Contains(searchPolicies, policy) {
+		return r.search(ctx, policy, cfg, budget, hooks)
+	}
+	if policy == "optimum" {
 		x, err := listsched.Optimum(ctx, r.Problem, o, budget.nodes)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 func planVerb(a *app) *cobra.Command {
 	cfg := experiments.DefaultPlanConfig()
 	var asJSON bool
+	var trained string
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Plan task graphs on heterogeneous GPUs",
@@ -29,14 +31,24 @@ With --json there is one document a line, in the order of graphs, and of policie
 all their digits. Every plan is checked before it is printed. docs/planning.md has the formats and every rule with
 its source.
 
+The last four are searches that move a population of plans towards its best one: plain whale optimisation (woa), the
+same in running-time space with a greedy generator of plans (rtgs, and as published rtgs-released), and with a generator
+that was trained by double deep Q-learning (worl-rtgs, WORL-RTGS-like). They begin with HEFT's plan, so that they are
+never worse (--start random: without it), and repeat exactly for a seed and a budget. The program carries weights of
+the generator; --train-generator FILE trains it anew, in a few minutes, and --generator FILE uses it.
+
 Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 		Example: `  gymctl plan --graph diamond.json
   gymctl plan --graph graphs.jsonl.gz --policy heft,cpop,peft --json
+  gymctl plan --graph graphs.jsonl.gz --policy heft,worl-rtgs --budget 50x20
   gymctl plan --graph montage.json --format wfformat --platform five.json --policy optimum --budget 1000000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("train-generator") {
+				return a.trainGenerator(c, trained, cfg)
+			}
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, map[string]string{"policies": "policy"})
+				return flagFaults(err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
 			}
 			hooks := experiments.PlanHooks{Now: a.now}
 			if isTerminal(a.stderr) {
@@ -76,11 +88,37 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "how to plan; several are joined by commas")
 	f.StringVar(&cfg.RankMean, "rank-mean", cfg.RankMean, "mean communication cost in ranks: pairs, mean-bandwidth or self-pairs")
 	f.StringVar(&cfg.Budget, "budget", cfg.Budget, "of a search: "+experiments.PlanBudgetForms)
+	f.StringVar(&cfg.Start, "start", cfg.Start, "with what a search begins: heft or random")
+	f.Float64Var(&cfg.B, "b", cfg.B, "shape of a search's spiral")
+	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that a search tries to move in each iteration")
+	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs, in place of those in the program")
+	f.StringVar(&trained, "train-generator", "", "train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of whatever is drawn")
 	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; changes nothing but speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document a line for each graph and policy")
 	complete(c, "format", experiments.GraphFormats()...)
 	complete(c, "policy", experiments.PlanPolicies()...)
+	complete(c, "start", "heft", "random")
 	complete(c, "rank-mean", dag.RankMeans()...)
 	return c
+}
+
+// trainGenerator is --train-generator.
+func (a *app) trainGenerator(c *cobra.Command, file string, cfg experiments.PlanConfig) error {
+	if file == "" || file == "-" {
+		return mistake("--train-generator: got %q, want the path of a file", file)
+	}
+	if c.Flags().Changed("graph") {
+		return mistake("--train-generator goes without --graph: it plans nothing")
+	}
+	g, err := experiments.TrainGenerator(c.Context(), experiments.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers, func(step int, ratio float64) {
+		a.notef("step %d: makespans are %.4f times HEFT's", step, ratio)
+	})
+	if err != nil {
+		return err
+	}
+	return a.writeTo(file, nil, func(w io.Writer) error {
+		_, err := w.Write(g.Weights)
+		return err
+	})
 }
