@@ -61,7 +61,7 @@ var (
 // newArena is the arena of cfg, which is valid. w is its world where that is at hand.
 func newArena(cfg *Config, w *World) (arena, error) {
 	if cfg.plain() {
-		p, err := newProblem(cfg.Env.ID)
+		p, err := newProblem(cfg.Env.ID, cfg.Env.Args)
 		if err == nil && cfg.meta() {
 			return &families{p}, nil
 		}

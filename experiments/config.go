@@ -34,10 +34,11 @@ type Config struct {
 	Eval  EvalConfig   `yaml:"eval"`
 }
 
-// EnvConfig names the environment, one of EnvIDs, and configures JobSelect-v1: the others have no settings. Its gamma
-// is what evaluations use; training takes the agent's.
+// EnvConfig names the environment, one of EnvIDs, and configures it: JobSelect-v1 by the keys that stand here, the
+// others by Args. Its gamma is what evaluations use; training takes the agent's.
 type EnvConfig struct {
-	ID               string `yaml:"id"`
+	ID               string   `yaml:"id"`
+	Args             []string `yaml:"args"` // of environments other than JobSelect-v1: KEY=VALUE, as gymctl envs shows them
 	jobselect.Config `yaml:",inline"`
 }
 
@@ -102,6 +103,7 @@ func (c *Config) plain() bool { return isPlain(c.Env.ID) }
 func (c *Config) validateScheduling(l *fault.List) {
 	l.Join("trace", c.Trace.Validate())
 	l.Add(c.Cluster != "", "cluster", c.Cluster, ClusterForms)
+	l.Add(len(c.Env.Args) == 0, "env.args", c.Env.Args, "nothing: the settings of "+c.Env.ID+" stand in env itself")
 	envFaults := c.Env.Config.Validate()
 	l.Join("env", envFaults)
 	l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")

@@ -43,9 +43,16 @@ func (c *Config) validatePlain(l *fault.List) {
 			l.Add(false, key, v, "nothing: "+c.Env.ID+" "+why)
 		})
 	}
-	foreign("trace", c.Trace, d.Trace, "has no workload")
-	foreign("cluster", c.Cluster, d.Cluster, "has no cluster")
-	foreign("env", c.Env.Config, d.Env.Config, "has no settings")
+	workload, cluster, settings := "has no workload", "has no cluster", "has no settings"
+	if HasArguments(c.Env.ID) {
+		settings = "has its settings in env.args"
+	}
+	if HasCluster(c.Env.ID) {
+		workload, cluster = "has its workload in env.args, as trace.synth.jobs=20000", "has its cluster in env.args, as cluster=4x8"
+	}
+	foreign("trace", c.Trace, d.Trace, workload)
+	foreign("cluster", c.Cluster, d.Cluster, cluster)
+	foreign("env", c.Env.Config, d.Env.Config, settings)
 	foreign("eval.windows", c.Eval.Windows, d.Eval.Windows, "has no windows; see eval.episodes")
 	foreign("eval.seeds", c.Eval.Seeds, d.Eval.Seeds, "is played once from each of eval.episodes seeds")
 	foreign("eval.whole", c.Eval.Whole, d.Eval.Whole, "has no workload")
@@ -81,7 +88,8 @@ type plainConfig struct {
 	Seed    uint64 `yaml:"seed"`
 	Kernels string `yaml:"kernels"`
 	Env     struct {
-		ID string `yaml:"id"`
+		ID   string   `yaml:"id"`
+		Args []string `yaml:"args,omitempty"`
 	} `yaml:"env"`
 	Agent string       `yaml:"agent"`
 	PPO   ppo.Config   `yaml:"ppo"`
@@ -103,7 +111,7 @@ func (c Config) MarshalYAML() (any, error) {
 		return all(c), nil
 	}
 	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Agent: c.Agent, PPO: c.PPO, DDQN: c.DDQN, MAML: c.MAML, Train: c.Train}
-	p.Env.ID = c.Env.ID
+	p.Env.ID, p.Env.Args = c.Env.ID, c.Env.Args
 	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed = c.Eval.Episodes, c.Eval.Validation, c.policies(), c.Eval.Seed
 	return p, nil
 }

@@ -16,19 +16,30 @@ import (
 	"clustergym/internal/rng"
 )
 
-// problem is an environment without a workload. It is immutable and can be shared.
-type problem struct{ about env.Spec }
-
-func newProblem(id string) (*problem, error) {
-	e, err := newPlainEnv(id)
-	if err != nil {
-		return nil, unknownEnv(id)
-	}
-	defer e.Close() //nolint:errcheck // it holds nothing
-	return &problem{e.Spec()}, nil
+// problem is an environment that is trained and judged by its returns alone. It is immutable and can be shared.
+type problem struct {
+	about  env.Spec
+	make   func() (env.Env, error)
+	splits bool // it has parts to train on, to choose by and to judge by
 }
 
-func (p *problem) open() (env.Env, error) { return newPlainEnv(p.about.ID) }
+// newProblem is the environment called id, with arguments as gymctl envs --set takes them.
+func newProblem(id string, args []string) (*problem, error) {
+	p := &problem{splits: staged(id) != nil}
+	var err error
+	if p.make, err = plainMaker(id, args); err != nil {
+		return nil, err
+	}
+	e, err := p.make()
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	defer e.Close() //nolint:errcheck // it holds nothing
+	p.about = e.Spec()
+	return p, nil
+}
+
+func (p *problem) open() (env.Env, error) { return p.make() }
 
 func (p *problem) spec(*Config) (env.Spec, error) { return p.about, nil }
 
@@ -71,6 +82,17 @@ const (
 	testEpisodes       = "test episodes"
 )
 
+// split is the part of the workload that the episodes called name are of, where there is one.
+func (p *problem) split(name string) string {
+	switch {
+	case !p.splits:
+		return ""
+	case name == testEpisodes:
+		return env.SplitTest
+	}
+	return env.SplitValidation
+}
+
 // games are the episodes of one policy.
 type games struct{ returns, lengths []float64 }
 
@@ -93,7 +115,7 @@ func (p *problem) play(ctx context.Context, workers, n int, seed uint64, name st
 			hands[worker] = newHand(e, a)
 		}
 		var err error
-		if g.returns[i], g.lengths[i], err = hands[worker].play(ctx, env.EpisodeSeed(first, i)); err != nil {
+		if g.returns[i], g.lengths[i], err = hands[worker].play(ctx, env.EpisodeSeed(first, i), p.split(name)); err != nil {
 			return fmt.Errorf("%s, episode %d: %w", p.about.ID, i, err)
 		}
 		if tick != nil {
@@ -119,9 +141,9 @@ func newHand(e env.Env, p agents.Policy) *hand {
 }
 
 // play plays the episode called seed to its end. What the policy draws comes from seed too.
-func (h *hand) play(ctx context.Context, seed uint64) (ret, length float64, err error) {
+func (h *hand) play(ctx context.Context, seed uint64, split string) (ret, length float64, err error) {
 	src := []*rand.Rand{rng.Stream(seed, "eval/act")}
-	if err := h.env.Reset(ctx, env.Episode{Seed: seed, Window: -1}, h.ts); err != nil {
+	if err := h.env.Reset(ctx, env.Episode{Seed: seed, Window: -1, Split: split}, h.ts); err != nil {
 		return 0, 0, err
 	}
 	for !h.ts.Kind.Last() {

@@ -332,7 +332,7 @@ func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		p, err := newProblem(id)
+		p, err := newProblem(id, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package experiments
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"clustergym/configs"
@@ -15,10 +16,10 @@ import (
 	"clustergym/traces"
 )
 
-// EnvIDs are the registered environments: JobSelect-v1, those with settings of their own, then the problems with known
-// answers.
+// EnvIDs are the registered environments: JobSelect-v1, the others over a workload, those with settings of their own,
+// then the problems with known answers.
 func EnvIDs() []string {
-	return append(append([]string{jobselect.ID}, settledIDs()...), control.IDs()...)
+	return slices.Concat([]string{jobselect.ID}, stagedIDs(), settledIDs(), control.IDs())
 }
 
 // EnvInfo is what is known of an environment without making one that plays.
@@ -34,6 +35,9 @@ type EnvInfo struct {
 func DescribeEnv(id string, set func(args configs.Validator) error) (*EnvInfo, error) {
 	if s := settled(id); s != nil {
 		return s.describe(set)
+	}
+	if args := staged(id); args != nil {
+		return describeStaged(args, set)
 	}
 	if id == jobselect.ID {
 		args := DefaultJobSelectArgs()
@@ -158,6 +162,9 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	}
 	if s := settled(id); s != nil {
 		return s.make(r, kwargs, n)
+	}
+	if args := staged(id); args != nil {
+		return r.makeStaged(ctx, id, args, kwargs, n)
 	}
 	m := &Made{SHA: scenarioSHA(id, "", nil), Meta: map[string]any{}}
 	for range n {

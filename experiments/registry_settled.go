@@ -69,15 +69,46 @@ func settled(id string) *settledEnv {
 	return nil
 }
 
-// plainIDs are the environments without a workload: they can be trained on as they are.
-func plainIDs() []string { return append(control.IDs(), settledIDs()...) }
+// plainIDs are the environments that are trained and judged by their returns alone.
+func plainIDs() []string { return slices.Concat(control.IDs(), settledIDs(), stagedIDs()) }
 
 // newPlainEnv makes one of them, with default settings.
 func newPlainEnv(id string) (env.Env, error) {
-	if s := settled(id); s != nil {
-		return s.open(s.args())
+	make, err := plainMaker(id, nil)
+	if err != nil {
+		return nil, err
 	}
-	return control.New(id)
+	return make()
+}
+
+// plainMaker makes any number of them, with arguments as gymctl envs --set takes them.
+func plainMaker(id string, sets []string) (func() (env.Env, error), error) {
+	var args configs.Validator
+	s, st := settled(id), staged(id)
+	switch {
+	case s != nil:
+		args = s.args()
+	case st != nil:
+		args = st
+	case !slices.Contains(control.IDs(), id):
+		return nil, unknownEnv(id)
+	case len(sets) > 0:
+		return nil, mistake("env.args: %s has no arguments, got %q", id, sets[0])
+	default:
+		return func() (env.Env, error) { return control.New(id) }, nil
+	}
+	for _, set := range sets {
+		if err := configs.Set(args, set); err != nil {
+			return nil, mistake("env.args: %q: %w", set, err)
+		}
+	}
+	if err := args.Validate(); err != nil {
+		return nil, &InputError{fmt.Errorf("env.args: %w", err)}
+	}
+	if s != nil {
+		return func() (env.Env, error) { return s.open(args) }, nil
+	}
+	return stagedMaker(st)
 }
 
 // describe is DescribeEnv.
@@ -158,7 +189,7 @@ func kwargsOf(args any, words map[string][2]string) []Kwarg {
 	return all
 }
 
-// isPlain says whether an environment has neither workload nor cluster.
+// isPlain says whether an environment is one of plainIDs.
 func isPlain(id string) bool { return slices.Contains(plainIDs(), id) }
 
 // HasArguments says whether an environment can be asked for with arguments.

@@ -76,7 +76,7 @@ func (r *Registry) world(ctx context.Context, args *JobSelectArgs) (*world, erro
 			info.Profiles = args.Trace.Profiles
 		}
 		w := &world{cluster: spec, gpus: gpus, info: info}
-		if w.workload, err = jobselect.NewWorkload(args.Config, spec, jobs); err != nil {
+		if w.workload, err = jobselect.Take(jobselect.Taken{MaxGPUs: args.MaxGPUs, Window: args.Window, Warm: args.Warm, Estimates: args.Estimates}, spec, jobs); err != nil {
 			return nil, &InputError{fmt.Errorf("%s: %w", info.File, err)}
 		}
 		w.jobs = jobsHash(w.workload.Windows)

@@ -24,9 +24,9 @@ func envsVerb(a *app) *cobra.Command {
 		Use:   "envs [ID]",
 		Short: "List the environments, or print one's page",
 		Long: `envs lists the environments with their spaces. envs ID prints the page of one in Markdown: actions,
-observations with bounds and units, reward, start, end, arguments. --set changes an argument and
---cluster the cluster of ` + jobselect.ID + `, and the page shows what becomes of the spaces. The arguments are also what clients of gymctl
-serve can ask for, as kwargs.`,
+observations with bounds and units, reward, start, end, arguments. --set changes an argument and --cluster, where there
+is one, the cluster; the page shows what becomes of the spaces. The arguments are also what clients of gymctl serve can
+ask for, as kwargs.`,
 		Example: `  gymctl envs
   gymctl envs JobSelect-v1
   gymctl envs JobSelect-v1 --cluster 4x8 --set visible=16 --set reward=slowdown`,
@@ -38,12 +38,15 @@ serve can ask for, as kwargs.`,
 				}
 				return a.listEnvs(asJSON)
 			}
-			e, err := describeEnv(ids[0], cluster, sets)
+			hardware := ""
+			if c.Flags().Changed("cluster") {
+				if hardware = cluster; !experiments.HasCluster(ids[0]) && slices.Contains(experiments.EnvIDs(), ids[0]) {
+					return mistake("--cluster: %s has no cluster", ids[0])
+				}
+			}
+			e, err := describeEnv(ids[0], hardware, sets)
 			if err != nil {
 				return err
-			}
-			if ids[0] != jobselect.ID && c.Flags().Changed("cluster") {
-				return mistake("--cluster: %s has no cluster", ids[0])
 			}
 			if asJSON {
 				return a.json(envDocumentOf(e))
@@ -55,16 +58,13 @@ serve can ask for, as kwargs.`,
 	}
 	f := c.Flags()
 	f.StringArrayVar(&sets, "set", nil, "change an argument: `KEY=VALUE` (repeatable)")
-	f.StringVar(&cluster, "cluster", defaultCluster, clusterForms)
+	f.StringVar(&cluster, "cluster", "", clusterForms+"; default: the environment's own")
 	f.BoolVar(&asJSON, "json", false, "print the specification as one JSON document")
 	complete(c, "cluster", experiments.ClusterPresets()...)
 	return c
 }
 
-// defaultCluster is that of JobSelect-v1.
-const defaultCluster = "topdrl-2x4x4"
-
-// describeEnv looks an environment up by its ID and gives it the arguments in sets.
+// describeEnv looks an environment up by its ID and gives it the arguments in sets, and a cluster, where that is not "".
 func describeEnv(id, cluster string, sets []string) (*experiments.EnvInfo, error) {
 	if !slices.Contains(experiments.EnvIDs(), id) {
 		return nil, unknown("environment", id, experiments.EnvIDs())
@@ -73,8 +73,8 @@ func describeEnv(id, cluster string, sets []string) (*experiments.EnvInfo, error
 		return nil, mistake("--set %s: %s has no arguments", sets[0], id)
 	}
 	return experiments.DescribeEnv(id, func(args configs.Validator) error {
-		if a, ok := args.(*experiments.JobSelectArgs); ok {
-			a.Cluster = cluster
+		if cluster != "" {
+			experiments.SetCluster(args, cluster)
 		}
 		return setAll(args, sets)
 	})
@@ -84,7 +84,7 @@ func (a *app) listEnvs(asJSON bool) error {
 	var rows [][]string
 	docs := []envDocument{}
 	for _, id := range experiments.EnvIDs() {
-		e, err := describeEnv(id, defaultCluster, nil)
+		e, err := describeEnv(id, "", nil)
 		if err != nil {
 			return err
 		}

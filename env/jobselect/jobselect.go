@@ -74,6 +74,17 @@ func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*Workload, e
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	return Take(Taken{cfg.MaxGPUs, cfg.Window, cfg.Warm, cfg.Estimates}, spec, jobs)
+}
+
+// Taken is what an environment takes of a workload, and how it is cut.
+type Taken struct {
+	MaxGPUs, Window, Warm int
+	Estimates             string
+}
+
+// Take is NewWorkload for any environment; cfg is valid.
+func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, err

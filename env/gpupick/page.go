@@ -1,0 +1,82 @@
+package gpupick
+
+import (
+	"fmt"
+	"strings"
+
+	"clustergym/env"
+)
+
+// Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
+// pages, as Markdown.
+func Page(cfg Config, s env.Spec) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	gpus := s.Action.Sizes[0] - 1
+	p("# %s\n", s.ID)
+	p("Which GPUs does the job get whose turn it is? Jobs start in order of submit; the agent picks their GPUs one by one. For")
+	p("GPU selection as in Proximity-DRL.\n")
+	p("## Description\n")
+	p("An episode is a window of %d consecutive jobs of a workload, from an empty cluster of %d GPUs. When the oldest job that", cfg.Window, gpus)
+	p("waits fits, its GPUs are picked, one a step; the last pick starts it. Until then nobody else starts. A gang whose GPUs lie")
+	p("apart runs slower (comm: tree).\n")
+	p("## Action space\n")
+	p("Discrete(%d)\n", s.Action.Sizes[0])
+	p("| action | meaning | legal |")
+	p("|---|---|---|")
+	p("| 0 to %d | pick this GPU | it is free, and not picked |", gpus-1)
+	p("| %d | let time pass to the next event | idle: true, no pick is open, and something runs or will arrive |\n", gpus)
+	p("An action that is masked or out of range is an error that changes nothing.\n")
+	p("## Observation space\n")
+	p("float32, every element in [0, 1]; fields in this order in the flat vector of %d.\n", s.ObsLen())
+	p("| field | shape | unit | content |")
+	p("|---|---|---|---|")
+	for _, f := range s.Obs {
+		p("| %s | %v | %s | %s |", f.Name, f.Shape, f.Unit, f.Doc)
+	}
+	p("\nn = GPUs of a job, M = max_gpus, e = its estimated run time, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s), cut to [0, 1]. An")
+	p("estimate that a job outlives doubles until it exceeds the time run. With estimates: none the time run replaces what remains")
+	p("and the time waited replaces e.\n")
+	p("## Reward\n")
+	p("With the last pick of a job 1 − (cost − best)/(worst − best): cost is that of its GPUs on the tree, R/2 + M/4 + n/40 for n GPUs")
+	p("on M machines in R racks; best and worst are those of n GPUs on the empty cluster. 0 for the other picks, for idling, and")
+	p("where worst = best. So the return of an episode is the sum of the jobs' closeness.\n")
+	p("## Discount\n")
+	p("gamma a step.\n")
+	p("## Start\n")
+	p("Training: the window's first job is drawn uniformly from the first 70 %% of the workload; evaluation: disjoint windows in")
+	p("order from the next 10 %% (validation) or the last 20 %% (test). Submit times are stretched so that")
+	p("Σ n·work / (G·span) = load (%g; 0 = as recorded).\n", cfg.Load)
+	p("## End\n")
+	p("Terminated when the last job has its GPUs: after as many steps as the jobs have GPUs together. With idle: true, Truncated")
+	p("after max_steps.\n")
+	p("## Info\n")
+	p("| key | unit | meaning |")
+	p("|---|---|---|")
+	for _, f := range s.Info {
+		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
+	}
+	p("\n## Arguments\n")
+	p("| key | here | values |")
+	p("|---|---|---|")
+	for _, a := range [][3]string{
+		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
+		{"window", fmt.Sprint(cfg.Window), "jobs of an episode"},
+		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
+		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "M; larger jobs are left out of the workload and counted"},
+		{"comm", cfg.Comm, "none, tree"},
+		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
+		{"idle", fmt.Sprint(cfg.Idle), "true, false"},
+		{"max_steps", fmt.Sprint(cfg.MaxSteps), "with idle; 0 = none"},
+		{"time_axis", cfg.TimeAxis, "log, linear (the precursor's: 50 rows are 1)"},
+		{"row", fmt.Sprint(cfg.Row), "length of a row of the linear axis"},
+	} {
+		p("| %s | %s | %s |", a[0], a[1], a[2])
+	}
+	p("\n## Versions\n")
+	p("v1: first.\n")
+	p("## Source\n")
+	p("Deng et al., GPU Job Scheduler with Deep Reinforcement Learning, Canadian AI 2024, by its code")
+	p("(github.com/djjbxxz/Proximity-DRL). There, time goes in steps of 241.5 s and observations are on a linear axis.")
+	return b.String()
+}

@@ -1,0 +1,93 @@
+package queuerank
+
+import (
+	"fmt"
+	"strings"
+
+	"clustergym/env"
+)
+
+// Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
+// pages, as Markdown.
+func Page(cfg Config, s env.Spec) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("# %s\n", s.ID)
+	p("Which job is next? The agent sees up to %d jobs of the queue and chooses one, which is held until it fits. For ranking", cfg.Visible)
+	p("queues as in RLScheduler.\n")
+	p("## Description\n")
+	p("An episode is a window of W = %d consecutive jobs of a workload, from an empty machine. Whenever jobs wait and none is", cfg.Window)
+	p("held, after all arrivals of the instant, the agent chooses the next one. It starts when it fits, even if a better one")
+	p("arrives meanwhile; the clock moves on until then. With backfill: easy other jobs start meanwhile, in order of submit, that")
+	p("fit and end, by their estimates, before the time at which enough will be free for the one that is held.\n")
+	p("Visible are all that wait, in order of submit; where they are more than %d, the oldest and, alternately, the shortest and", cfg.Visible)
+	p("the smallest of the others.\n")
+	p("## Action space\n")
+	p("Discrete(%d)\n", s.Action.Sizes[0])
+	p("| action | meaning | legal |")
+	p("|---|---|---|")
+	p("| 0 to %d | the job in that slot is next | the slot is filled |\n", cfg.Visible-1)
+	p("An action that is masked or out of range is an error that changes nothing. There is no waiting.\n")
+	p("## Observation space\n")
+	p("float32, every element in [0, 1]; a flat vector of %d.\n", s.ObsLen())
+	p("| field | shape | unit | content |")
+	p("|---|---|---|---|")
+	for _, f := range s.Obs {
+		p("| %s | %v | %s | %s |", f.Name, f.Shape, f.Unit, f.Doc)
+	}
+	p("\nn = processors of a job, G of the machine, e = its estimated run time. Maxima are those of the training part.\n")
+	p("## Reward\n")
+	p("S is the mean over the window's jobs of the metric: bsld (max(1, JCT/max(run time, 10 s))), wait, jct, slowdown; or minus the")
+	p("utilisation. Lower is better.\n")
+	p("| reward | paid |")
+	p("|---|---|")
+	for _, r := range [][2]string{
+		{"relative", fmt.Sprintf("(S_base − S)/max(S_base, S, 1) with the last start; base: %s with the same admission and back-filling", cfg.Base)},
+		{"minus", "−S with the last start"}, {"dense", "each job's share of −S as it starts: the same return as minus"},
+	} {
+		mark := ""
+		if r[0] == cfg.Reward {
+			mark = " (this one)"
+		}
+		p("| %s%s | %s |", r[0], mark, r[1])
+	}
+	p("\n## Discount\n")
+	p("gamma a step.\n")
+	p("## Start\n")
+	p("Training: the window's first job is drawn uniformly from the first 70 %% of the workload; evaluation: disjoint windows in")
+	p("order from the next 10 %% (validation) or the last 20 %% (test). load stretches submit times (%g; 0 = as recorded). With", cfg.Load)
+	p("filter: true training windows are drawn again whose S under SJF is not between 10 and 150.\n")
+	p("## End\n")
+	p("Terminated when the last job has started: after W steps, fewer with back-filling.\n")
+	p("## Info\n")
+	p("| key | unit | meaning |")
+	p("|---|---|---|")
+	for _, f := range s.Info {
+		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
+	}
+	p("\n## Arguments\n")
+	p("| key | here | values |")
+	p("|---|---|---|")
+	for _, a := range [][3]string{
+		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
+		{"window", fmt.Sprint(cfg.Window), "W"},
+		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
+		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "larger jobs are left out of the workload and counted"},
+		{"visible", fmt.Sprint(cfg.Visible), "jobs that the agent sees"},
+		{"placement", cfg.Placement, "first-fit, best-fit, …"},
+		{"backfill", cfg.Backfill, "none; easy, on counters"},
+		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA"},
+		{"metric", cfg.Metric, strings.Join(Metrics(), ", ")},
+		{"reward", cfg.Reward, "relative, minus, dense"},
+		{"base", cfg.Base, strings.Join(bases(), ", ")},
+		{"filter", fmt.Sprint(cfg.Filter), "true, false"},
+	} {
+		p("| %s | %s | %s |", a[0], a[1], a[2])
+	}
+	p("\n## Versions\n")
+	p("v1: first.\n")
+	p("## Source\n")
+	p("Zhang et al., RLScheduler: an automated HPC batch job scheduler using reinforcement learning, SC 2020, by its code")
+	p("(github.com/DIR-LAB/deep-batch-scheduler), whose machine gymctl sim has as admission commit.")
+	return b.String()
+}
