@@ -13,12 +13,18 @@ type Config struct {
 	Maml   maml.Config      `yaml:"maml"`   // method joint = without meta-learning
 	Models perfmodel.Config `yaml:"models"` // members 1 = a single model
 
+	// ModelFree has no models: the policy learns by joint training from the real episodes alone, maml.tasks of a round. It is
+	// what the loop is compared with.
+	ModelFree bool `yaml:"model_free"`
+
 	Data      []string `yaml:"data,flow"`  // workerplace.Rules that the first real episodes are played by, in turn
 	First     int      `yaml:"first"`      // of them
 	Rule      string   `yaml:"rule"`       // one of Data, which the policy begins by imitating
 	Imitation int      `yaml:"imitation"`  // passes over the rule's episodes by which it does; 0 = none
 	ImitateLR float64  `yaml:"imitate_lr"` // rate of Adam there
 	Episodes  int      `yaml:"episodes"`   // real episodes of a round
+	Guide     int      `yaml:"guide"`      // passes, in the first round, by which the policy imitates the planner that each model makes, in that model; 0 = none
+	Guided    int      `yaml:"guided"`     // imagined episodes of each of these planners
 	MetaSteps int      `yaml:"meta_steps"` // of a round
 	Memory    int      `yaml:"memory"`     // newest measurements that models are fitted to
 
@@ -40,7 +46,7 @@ func Explorations() []string { return []string{"targeted", "tailored", "subspace
 func DefaultConfig() Config {
 	c := Config{
 		Maml: maml.DefaultConfig(), Models: perfmodel.DefaultConfig(),
-		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40, ImitateLR: 3e-3, Episodes: 4, MetaSteps: 10, Memory: 20_000,
+		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40, ImitateLR: 3e-3, Episodes: 4, Guide: 100, Guided: 2, MetaSteps: 10, Memory: 20_000,
 		Explore: "targeted", Random: 0.1, Beta: 2, Decay: 0.8, Average: 0.3, Bonus: 0.5, Guard: 0.1,
 	}
 	c.Maml.Tasks, c.Maml.Before, c.Maml.After, c.Maml.Baseline, c.Maml.CGIterations = 5, 4, 4, "info", 5
@@ -62,7 +68,10 @@ func (c Config) Validate() error {
 	count("imitation", c.Imitation, 0)
 	count("episodes", c.Episodes, 1)
 	count("meta_steps", c.MetaSteps, 0)
+	count("guide", c.Guide, 0)
+	count("guided", c.Guided, 1)
 	count("memory", c.Memory, 1)
+	l.Add(!c.ModelFree || c.Maml.Method == "joint", "model_free", c.ModelFree, "false, or method joint: there is nothing to adapt in")
 	l.Add(c.ImitateLR > 0 && c.ImitateLR <= 1, "imitate_lr", c.ImitateLR, "a number in (0, 1]")
 	l.Add(slices.Contains(Explorations(), c.Explore), "explore", c.Explore, "targeted, tailored, subspace, random or none")
 	unit := func(key string, v float64) { l.Add(v >= 0 && v <= 1, key, v, "a number in [0, 1]") }

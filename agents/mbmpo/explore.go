@@ -42,31 +42,13 @@ func (s *subspaces) score(k int) float64 {
 
 // explorer chooses as the first player does, and explores as configured.
 func (l *Loop) explorer() chooser {
-	m, view := l.players[0], l.models.View()
+	m, speed := l.players[0], &crowd{view: l.models.View()}
 	var b *env.Batch
 	var a *env.Actions
-	var place workerplace.Placement
-	var on []int32
-	var speed, weight []float64
-	// total is the predicted speed of all jobs after action k.
-	total := func(e *workerplace.Env, k int32) (float64, error) {
-		e.After(k, &place, on)
-		for len(speed) < len(place.Jobs) {
-			speed = append(speed, 0)
-		}
-		v := speed[:len(place.Jobs)]
-		if err := view.Speeds(v, &place); err != nil {
-			return 0, err
-		}
-		sum := 0.0
-		for _, x := range v {
-			sum += x
-		}
-		return sum, nil
-	}
+	var weight []float64
 	return func(ctx context.Context, e *workerplace.Env, ts *env.TimeStep, src *rand.Rand) (int32, error) {
 		if b == nil {
-			b, a, on = env.NewBatch(e.Spec(), 1), env.NewActions(e.Spec(), 1), make([]int32, e.Config().Servers)
+			b, a = env.NewBatch(e.Spec(), 1), env.NewActions(e.Spec(), 1)
 			weight = make([]float64, e.Spec().MaskLen())
 		}
 		b.Kind[0] = ts.Kind
@@ -118,11 +100,11 @@ func (l *Loop) explorer() chooser {
 		if drawn == own || e.Closes(drawn) || likeliest < 0 {
 			return drawn, nil
 		}
-		there, err := total(e, drawn)
+		there, err := speed.after(e, drawn)
 		if err != nil {
 			return 0, err
 		}
-		best, err := total(e, likeliest)
+		best, err := speed.after(e, likeliest)
 		if err != nil {
 			return 0, err
 		}

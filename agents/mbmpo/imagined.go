@@ -71,3 +71,21 @@ func (w *imagined) Sample(src *rand.Rand, n int) ([]maml.Task, error) {
 func (w *imagined) task(variant int, l workload) maml.Task {
 	return maml.Task{Values: l.values, Variant: variant, Seed: l.seed, Same: true}
 }
+
+// free is the maml.World of the real jobs themselves: every task is a workload that comes once.
+type free struct{ real *Real }
+
+// Open implements maml.World.
+func (w *free) Open() (env.Env, error) { return w.real.Open() }
+
+// Enter implements maml.World.
+func (w *free) Enter(env.Env, maml.Task) error { return nil }
+
+// Sample implements maml.World.
+func (w *free) Sample(src *rand.Rand, n int) ([]maml.Task, error) {
+	tasks := make([]maml.Task, n)
+	for i := range tasks {
+		tasks[i] = maml.Task{Values: w.real.Values, Seed: src.Uint64()}
+	}
+	return tasks, nil
+}

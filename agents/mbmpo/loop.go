@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/agents/maml"
@@ -80,7 +81,11 @@ func New(cfg Config, real Real, model func() (Model, error), workers int, seed u
 		return nil, err
 	}
 	l.world = &imagined{open: real.Open, models: l.models}
-	if l.learner, err = maml.New(cfg.Maml, l.world, func() (maml.Model, error) { return model() }, workers, rng.At(seed, rng.Hash("meta"))); err != nil {
+	var world maml.World = l.world
+	if cfg.ModelFree {
+		world = &free{&l.real}
+	}
+	if l.learner, err = maml.New(cfg.Maml, world, func() (maml.Model, error) { return model() }, workers, rng.At(seed, rng.Hash("meta"))); err != nil {
 		return nil, err
 	}
 	for range l.workers {
@@ -125,7 +130,7 @@ func (l *Loop) Begin(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	if err := l.imitate(ctx, shown); err != nil {
+	if err := l.imitate(ctx, shown, l.cfg.Imitation); err != nil {
 		return r, err
 	}
 	return r, l.fit(ctx, &r)
@@ -135,7 +140,7 @@ func (l *Loop) Begin(ctx context.Context) (Report, error) {
 func (l *Loop) rule(k int) string { return l.cfg.Data[k%len(l.cfg.Data)] }
 
 // imitate makes the policy likelier to do what was shown: cross-entropy, in whole passes.
-func (l *Loop) imitate(ctx context.Context, shown *replay.Episodes) error {
+func (l *Loop) imitate(ctx context.Context, shown *replay.Episodes, passes int) error {
 	m := l.players[0]
 	copy(m.Params().Data, l.Params())
 	cfg := optim.DefaultAdamConfig()
@@ -144,7 +149,7 @@ func (l *Loop) imitate(ctx context.Context, shown *replay.Episodes) error {
 	for i := range shown.Advantage {
 		shown.Advantage[i] = 1
 	}
-	for range l.cfg.Imitation {
+	for range passes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -179,6 +184,14 @@ func (l *Loop) Round(ctx context.Context) (Report, error) {
 	if l.episodes == 0 {
 		return Report{}, errors.New("mbmpo: a round before Begin")
 	}
+	if l.cfg.ModelFree {
+		return l.freeRound(ctx)
+	}
+	if l.rounds == 0 { // the models know little yet, and the policy only what the rule does
+		if err := l.guide(ctx); err != nil {
+			return Report{}, err
+		}
+	}
 	imagined, err := l.Improve(ctx, l.cfg.MetaSteps)
 	if err != nil {
 		return Report{}, err
@@ -198,6 +211,19 @@ func (l *Loop) Round(ctx context.Context) (Report, error) {
 	r.Imagined = imagined
 	l.beta *= l.cfg.Decay
 	return r, l.fit(ctx, &r)
+}
+
+// freeRound learns from real episodes themselves.
+func (l *Loop) freeRound(ctx context.Context) (Report, error) {
+	ret, err := l.Improve(ctx, 1)
+	if err != nil {
+		return Report{}, err
+	}
+	l.rounds++
+	l.episodes += l.cfg.Maml.Tasks * l.cfg.Maml.After
+	r := Report{Round: l.rounds, Episodes: l.episodes, JCT: -ret}
+	l.last[0], l.last[1] = l.last[1], r
+	return r, nil
 }
 
 // Improve takes n meta-steps in the models and returns the last one's return after adaptation.
@@ -273,9 +299,18 @@ func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, e
 	view := l.models.View()
 	predicted := []float64{}
 	errs, count := 0.0, 0
+	first := l.data.Len() == 0 // models that were never fitted predict nothing
 	e.Record(func(p *workerplace.Placement, v []float64) error {
 		for len(predicted) < len(v) {
 			predicted = append(predicted, 0)
+		}
+		if first {
+			l.data.Add(p, v)
+			for j := range v {
+				l.sub.note(p, j, 0)
+				count++
+			}
+			return nil
 		}
 		if err := view.Speeds(predicted[:len(v)], p); err != nil {
 			return err
@@ -341,10 +376,34 @@ func (l *Loop) Gather(ctx context.Context, x []float32, n int) (Report, error) {
 	return r, l.fit(ctx, &r)
 }
 
-// Evaluate is the mean completion time, in intervals, of each of the workloads of seeds in world, placed by the likeliest
-// actions of parameters x. Nothing is learnt from them. Workloads are played side by side.
-func (l *Loop) Evaluate(ctx context.Context, x []float32, world Real, seeds []uint64) ([]float64, error) {
-	out := make([]float64, len(seeds))
+// Outcome is how the jobs of one workload fared, in intervals.
+type Outcome struct {
+	JCT      float64 // mean completion time
+	Tail     float64 // the time within which 95 % of the jobs are complete
+	Makespan float64
+}
+
+// OutcomeOf is that of an episode that has ended. Jobs that are unfinished when it is cut off count as complete then.
+func OutcomeOf(e *workerplace.Env, ret float64) Outcome {
+	jct, unfinished := e.JCTs(nil)
+	slices.Sort(jct)
+	o := Outcome{JCT: -ret, Makespan: e.Makespan()}
+	all := len(jct) + unfinished
+	if at := int(math.Ceil(0.95*float64(all))) - 1; at < len(jct) {
+		o.Tail = jct[max(at, 0)]
+	} else {
+		o.Tail = float64(e.Config().Limit)
+	}
+	if unfinished > 0 {
+		o.Makespan = float64(e.Config().Limit)
+	}
+	return o
+}
+
+// Evaluate is the outcome of each of the workloads of seeds in world, placed by the likeliest actions of parameters x. Nothing is
+// learnt from them. Workloads are played side by side. The reward must be jct.
+func (l *Loop) Evaluate(ctx context.Context, x []float32, world Real, seeds []uint64) ([]Outcome, error) {
+	out := make([]Outcome, len(seeds))
 	envs := make([]*workerplace.Env, l.workers)
 	for i, m := range l.players {
 		copy(m.Params().Data, x)
@@ -362,6 +421,7 @@ func (l *Loop) Evaluate(ctx context.Context, x []float32, world Real, seeds []ui
 		if err := e.Reset(ctx, env.Episode{Seed: seeds[i], Window: -1, Task: world.Values}, ts); err != nil {
 			return err
 		}
+		ret := 0.0
 		for !ts.Kind.Last() {
 			b.Kind[0] = ts.Kind
 			if err := p.Act(ctx, b, a, nil); err != nil {
@@ -370,8 +430,9 @@ func (l *Loop) Evaluate(ctx context.Context, x []float32, world Real, seeds []ui
 			if err := e.Step(ctx, a.Row(0), ts); err != nil {
 				return err
 			}
-			out[i] -= ts.Reward
+			ret += ts.Reward
 		}
+		out[i] = OutcomeOf(e, ret)
 		return nil
 	})
 	if err != nil {

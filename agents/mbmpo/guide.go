@@ -1,0 +1,141 @@
+package mbmpo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"clustergym/agents/perfmodel"
+	"clustergym/env"
+	"clustergym/env/workerplace"
+	"clustergym/internal/rng"
+	"clustergym/replay"
+)
+
+// crowd predicts the speed of all jobs together.
+type crowd struct {
+	view  *perfmodel.View
+	place workerplace.Placement
+	on    []int32
+	speed []float64
+}
+
+// after is that speed once action k, which places a worker, is taken in e.
+func (c *crowd) after(e *workerplace.Env, k int32) (float64, error) {
+	for len(c.on) < e.Config().Servers {
+		c.on = append(c.on, 0)
+	}
+	e.After(k, &c.place, c.on[:e.Config().Servers])
+	for len(c.speed) < len(c.place.Jobs) {
+		c.speed = append(c.speed, 0)
+	}
+	v := c.speed[:len(c.place.Jobs)]
+	if err := c.view.Speeds(v, &c.place); err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, x := range v {
+		sum += min(x, 1)
+	}
+	return sum, nil
+}
+
+// planner places the job that takes least alone, each worker where the models believe that all jobs together are fastest: what
+// can be had from them without looking ahead.
+func planner(view *perfmodel.View) chooser {
+	c := &crowd{view: view}
+	return func(_ context.Context, e *workerplace.Env, ts *env.TimeStep, _ *rand.Rand) (int32, error) {
+		slot := e.Shortest()
+		if slot < 0 {
+			return int32(len(ts.Mask) - 1), nil
+		}
+		m := e.Config().Servers
+		best, most := int32(-1), 0.0
+		for k := slot * m; k < (slot+1)*m; k++ {
+			if !ts.Mask[k] {
+				continue
+			}
+			v, err := c.after(e, int32(k))
+			if err != nil {
+				return 0, err
+			}
+			if best < 0 || v > most+1e-9 {
+				best, most = int32(k), v
+			}
+		}
+		return best, nil
+	}
+}
+
+// guide has the policy imitate the planner of every model in that model, on workloads that were seen.
+func (l *Loop) guide(ctx context.Context) error {
+	if l.cfg.Guide == 0 {
+		return nil
+	}
+	shown, err := replay.NewEpisodes(l.learner.Spec(), l.cfg.Maml.Gamma)
+	if err != nil {
+		return err
+	}
+	open, err := l.world.Open()
+	if err != nil {
+		return err
+	}
+	e := open.(*believer)
+	defer e.Close() //nolint:errcheck // it holds nothing
+	src := rng.Stream(rng.At(l.seed, uint64(l.rounds)), "mbmpo/guide")
+	ts, act := env.NewTimeStep(e.Spec()), []int32{0}
+	for k := range l.models.Members() * l.cfg.Guided {
+		k %= l.models.Members()
+		w := l.world.seen[src.IntN(len(l.world.seen))]
+		if err := l.world.Enter(e, l.world.task(k, w)); err != nil {
+			return err
+		}
+		plan := planner(l.models.View(k))
+		if err := e.Reset(ctx, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts); err != nil {
+			return err
+		}
+		for !ts.Kind.Last() {
+			if act[0], err = plan(ctx, e.Env, ts, src); err != nil {
+				return err
+			}
+			shown.Act(ts, env.Action{Disc: act}, nil)
+			if err := e.Step(ctx, env.Action{Disc: act}, ts); err != nil {
+				return err
+			}
+			shown.After(ts)
+		}
+	}
+	return l.imitate(ctx, shown, l.cfg.Guide)
+}
+
+// Plan is the outcome of each workload of seeds in world when every worker is placed where the models together
+// believe that all jobs are fastest, without a policy.
+func (l *Loop) Plan(ctx context.Context, world Real, seeds []uint64) ([]Outcome, error) {
+	if l.episodes == 0 {
+		return nil, errors.New("mbmpo: no model before Begin")
+	}
+	e, err := world.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close() //nolint:errcheck // it holds nothing
+	plan, ts, act := planner(l.models.View()), env.NewTimeStep(e.Spec()), []int32{0}
+	out := make([]Outcome, len(seeds))
+	for i, s := range seeds {
+		if err := e.Reset(ctx, env.Episode{Seed: s, Window: -1, Task: world.Values}, ts); err != nil {
+			return nil, err
+		}
+		ret := 0.0
+		for !ts.Kind.Last() {
+			if act[0], err = plan(ctx, e, ts, nil); err != nil {
+				return nil, err
+			}
+			if err := e.Step(ctx, env.Action{Disc: act}, ts); err != nil {
+				return nil, err
+			}
+			ret += ts.Reward
+		}
+		out[i] = OutcomeOf(e, ret)
+	}
+	return out, nil
+}
