@@ -15,6 +15,7 @@ func TestPresetsAreTheClustersOfTheirSources(t *testing.T) {
 	type size struct{ racks, nodes, gpus, largest, vcs int }
 	want := map[string]size{
 		"topdrl-2x4x4":      {2, 8, 32, 4, 0},
+		"topdrl-4x8x4":      {4, 32, 128, 4, 0},
 		"lwf-16x4":          {1, 16, 64, 4, 0},
 		"philly-192":        {1, 36, 192, 8, 0},
 		"philly-vcs":        {1, 304, 2432, 8, 9},
