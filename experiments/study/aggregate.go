@@ -193,7 +193,11 @@ func (t *Table) lines(rows []Row) ([]Line, error) {
 			if col.stat().paired() {
 				other := maps.Clone(lines[i].Labels)
 				maps.Copy(other, col.Versus)
-				v = compare(col, own, groups[key{t.label(other), col.Metric}], t.label(other) == t.label(lines[i].Labels))
+				a, b := own, groups[key{t.label(other), col.Metric}]
+				if col.Turned {
+					a, b = b, a
+				}
+				v = compare(col, a, b, t.label(other) == t.label(lines[i].Labels))
 			} else {
 				v = describe(col.stat(), own.values())
 			}

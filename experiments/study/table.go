@@ -52,8 +52,9 @@ type Column struct {
 	Title  string // unique in its table
 	Metric string // of the rows
 	Stat   Stat   // "" = Mean
-	Versus map[string]string
-	Higher bool // higher values are better: for Wins
+	Versus map[string]string // of a paired statistic: labels of the line that this one is compared with
+	Turned bool              // the other line is compared with this one
+	Higher bool              // higher values are better: for Wins
 	Bare   bool // shown without its interval
 	// Format shows a value; nil = four digits, or a signed percentage where the statistic is one.
 	Format func(v float64) string
