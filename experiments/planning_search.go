@@ -46,7 +46,7 @@ func autoBudget(policy string, n, m int) (iterations, whales int) {
 	if policy == "worl-rtgs" {
 		each = float64(n) * float64(3*m+600)
 	}
-	const most = 6e9
+	const most = 1.7e9
 	for _, b := range [][2]int{{100, 30}, {100, 20}, {60, 20}, {40, 16}, {30, 12}, {20, 10}, {10, 8}, {5, 6}} {
 		if float64(b[0])*float64(b[1])*each <= most {
 			return b[0], b[1]

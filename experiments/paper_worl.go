@@ -1,0 +1,442 @@
+package experiments
+
+import (
+	"context"
+	_ "embed" // settings and figures
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"clustergym/agents/listsched"
+	"clustergym/agents/woa"
+	"clustergym/env/dag"
+	"clustergym/env/dag/synth"
+	"clustergym/experiments/study"
+	"clustergym/internal/rng"
+)
+
+//go:embed worl-rtgs/experiment.yaml
+var worlYAML []byte
+
+//go:embed worl-rtgs/expected.csv
+var worlExpected []byte
+
+// worlVersion is that of the study's methods: another one computes every cell again.
+const worlVersion = 1
+
+// worlStudy compares WORL-RTGS-like plans with those of every other planner.
+func worlStudy() study.Study {
+	return study.Study{
+		Name:  "worl-rtgs",
+		Title: "Plans of task graphs: WORL-RTGS-like against whale optimisation, RTGS, list scheduling and the optimum",
+		Cite:  "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
+		Takes: "quick: under 2 minutes on two cores; full: many hours",
+		Cells: worlCells, Tables: worlTables, Figures: worlFigures, Claims: worlClaims, Notes: worlNotes, Expected: worlExpected,
+	}
+}
+
+func worlSettingsOf(p study.Plan) (worlSettings, error) {
+	s, err := study.Settings("worl-rtgs", worlYAML, p, worlSettings{Graphs: 1, Seeds: 1, Plans: 3})
+	if err == nil && p.Seeds > 0 {
+		s.Seeds = p.Seeds
+		s.Generators = min(s.Generators, p.Seeds)
+	}
+	return s, err
+}
+
+// worlProblem draws graph k of a family.
+func worlProblem(family string, tasks, gpus, k int, transfers bool) (*dag.Problem, error) {
+	src := rng.Stream(uint64(k), fmt.Sprintf("worl-rtgs/%s/%d/%d", family, tasks, gpus))
+	c, p := synth.DefaultConfig(), synth.DefaultPlatformConfig()
+	for _, f := range worlFamilies {
+		if f.name == family {
+			f.graph(&c)
+			p.Speeds = f.speeds
+		}
+	}
+	c.Tasks, p.GPUs = tasks, gpus
+	if !transfers {
+		c.CCR = 0
+	}
+	platform, err := synth.Platform(p, src)
+	if err != nil {
+		return nil, err
+	}
+	return synth.Problem(c, platform, fmt.Sprintf("%s-%d-%d-%d", family, tasks, gpus, k), src)
+}
+
+// worlPlanner is one planner of the study. Those without seeds are the same for every seed.
+type worlPlanner struct {
+	name   string
+	drawn  bool
+	policy string // of PlanPolicies
+	start  string
+	moves  int
+}
+
+var worlPlanners = []worlPlanner{
+	{name: "random", drawn: true, policy: "random"},
+	{name: "eft-index", policy: "eft-index"},
+	{name: "heft", policy: "heft"},
+	{name: "heft-noinsert", policy: "heft-noinsert"},
+	{name: "cpop", policy: "cpop"},
+	{name: "peft", policy: "peft"},
+	{name: "woa", drawn: true, policy: "woa", start: "random"},
+	{name: "rtgs-released", drawn: true, policy: "rtgs-released", start: "random"},
+	{name: "rtgs", drawn: true, policy: "rtgs", start: "random"},
+	{name: "worl-rtgs", drawn: true, policy: "worl-rtgs", start: "random"},
+	{name: "woa+heft", drawn: true, policy: "woa", start: "heft"},
+	{name: "rtgs+heft", drawn: true, policy: "rtgs", start: "heft"},
+	{name: "worl-rtgs+heft", drawn: true, policy: "worl-rtgs", start: "heft"},
+	{name: "woa+heft+moves", drawn: true, policy: "woa", start: "heft", moves: 100},
+	{name: "worl-rtgs+heft+moves", drawn: true, policy: "worl-rtgs", start: "heft", moves: 100},
+}
+
+func worlPlannerNames() []string {
+	var names []string
+	for _, p := range worlPlanners {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// run plans q. weights are the generator's.
+func (p *worlPlanner) run(ctx context.Context, q *dag.Problem, s *worlSettings, b float64, seed uint64, weights []byte, workers int) (*dag.Plan, *woa.Result, error) {
+	l := listsched.New(q, listsched.Options{})
+	if !slices.Contains(searchPolicies, p.policy) {
+		plan, err := l.Plan(ctx, p.policy, rng.Stream(seed, "worl-rtgs/random"))
+		if err == nil && p.policy == "eft-index" {
+			// Its rule knows of no transfers; its processors are given times that do.
+			e := dag.NewEvaluator(q, nil)
+			e.Makespan(plan.Proc)
+			e.Plan(plan)
+		}
+		return plan, nil, err
+	}
+	c := searchConfig(p.policy)
+	c.B, c.Moves = b, p.moves
+	if c.Iterations, c.Whales = s.Iterations, s.Whales; c.Iterations == 0 {
+		c.Iterations, c.Whales = autoBudget(p.policy, q.Tasks(), q.Procs())
+	}
+	var seeds []*dag.Plan
+	if p.start == "heft" {
+		seeds = append(seeds, l.HEFT(true).Clone())
+	}
+	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: generatorPolicies(DefaultGeneratorConfig(), weights)})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Plan, r, nil
+}
+
+// worlWeights are the generator's for a seed: those that the study trained, or the program's.
+func worlWeights(b *study.Bench, s *worlSettings, seed int) ([]byte, error) {
+	if s.Generators == 0 {
+		return generatorWeights, nil
+	}
+	return os.ReadFile(filepath.Join(b.WorkOf(worlGeneratorKey(seed%s.Generators)), "generator.safetensors"))
+}
+
+func worlGeneratorKey(k int) string { return fmt.Sprintf("generator/seed=%d", k+1) }
+
+// worlCells are the pieces of work.
+func worlCells(p study.Plan) ([]study.Cell, error) {
+	s, err := worlSettingsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	var cells []study.Cell
+	var generators []string
+	add := func(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) *study.Cell {
+		cells = append(cells, study.Cell{Key: key, After: after, Run: run, Input: struct {
+			Version int
+			Of      any
+		}{worlVersion, input}})
+		return &cells[len(cells)-1]
+	}
+	for k := range s.Generators {
+		c := DefaultGeneratorConfig()
+		add(worlGeneratorKey(k), c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			return trainWorlGenerator(ctx, b, c, uint64(k+1))
+		})
+		generators = append(generators, worlGeneratorKey(k))
+	}
+	search := struct{ Iterations, Whales, Generators, Seeds int }{s.Iterations, s.Whales, s.Generators, s.Seeds}
+	for _, size := range s.Sizes {
+		for _, family := range s.Families {
+			for k := range s.Graphs {
+				key := fmt.Sprintf("plan/%s/%dx%d/graph=%d", family, size[0], size[1], k)
+				add(key, []any{family, size, k, search, worlPlannerNames()}, generators, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return worlPlans(ctx, b, &s, family, size, k)
+				})
+			}
+		}
+	}
+	for k := range s.Tiny {
+		add(fmt.Sprintf("tiny/graph=%d", k), []any{k, search}, generators, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			return worlTiny(ctx, b, &s, k)
+		})
+	}
+	for _, size := range s.Correlations {
+		for _, family := range []string{"alibaba", "degree-1", "degree-3"} {
+			for k := range s.Graphs {
+				add(fmt.Sprintf("pcc/%s/%dx%d/graph=%d", family, size[0], size[1], k), []any{family, size, k, s.Plans}, nil,
+					func(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
+						return worlCorrelation(ctx, family, size, k, s.Plans)
+					})
+			}
+		}
+	}
+	for _, shape := range s.Shapes {
+		for k := range s.Graphs {
+			add(fmt.Sprintf("b/%g/graph=%d", shape, k), []any{shape, k, search}, generators, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return worlShape(ctx, b, &s, shape, k)
+			})
+		}
+	}
+	for _, size := range s.Times {
+		c := add(fmt.Sprintf("time/%dx%d", size[0], size[1]), []any{size}, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			return worlTimes(ctx, b, size)
+		})
+		c.Alone = true
+	}
+	return cells, nil
+}
+
+func trainWorlGenerator(ctx context.Context, b *study.Bench, c GeneratorConfig, seed uint64) ([]study.Row, error) {
+	g, err := TrainGenerator(ctx, c, seed, b.Workers, func(step int, ratio float64) {
+		b.Progress(int64(step), int64(c.Steps))
+		b.Log("generator of seed %d, step %d: makespans are %.4f times HEFT's", seed, step, ratio)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(b.Work(), "generator.safetensors"), g.Weights, 0o600); err != nil {
+		return nil, err
+	}
+	return []study.Row{{Table: "generator", Labels: map[string]string{"seed": fmt.Sprint(seed)}, Metric: "ratio", Value: g.Best}}, nil
+}
+
+// worlPlans plans one graph by every planner from every seed.
+func worlPlans(ctx context.Context, b *study.Bench, s *worlSettings, family string, size [2]int, k int) ([]study.Row, error) {
+	q, err := worlProblem(family, size[0], size[1], k, true)
+	if err != nil {
+		return nil, err
+	}
+	var rows []study.Row
+	means := make([]float64, len(worlPlanners))
+	heft := listsched.New(q, listsched.Options{}).HEFT(true).Makespan
+	for i, p := range worlPlanners {
+		seeds := 1
+		if p.drawn {
+			seeds = s.Seeds
+		}
+		for seed := range seeds {
+			weights, err := worlWeights(b, s, seed)
+			if err != nil {
+				return nil, err
+			}
+			plan, _, err := p.run(ctx, q, s, 1, uint64(seed+1), weights, b.Workers)
+			if err != nil {
+				return nil, err
+			}
+			if err := dag.Check(q, plan, true); err != nil {
+				return nil, fmt.Errorf("%s of %s: %w", p.name, q.Graph.Name, err)
+			}
+			means[i] += plan.Makespan / float64(seeds)
+			labels := map[string]string{
+				"family": family, "tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1]), "graph": fmt.Sprint(k), "policy": p.name, "seed": fmt.Sprint(seed + 1),
+			}
+			for metric, v := range map[string]float64{"makespan_s": plan.Makespan, "ratio": plan.Makespan / heft} {
+				rows = append(rows, study.Row{Table: "plans", Labels: labels, Metric: metric, Value: v})
+			}
+		}
+		b.Progress(int64(i+1), int64(len(worlPlanners)))
+	}
+	for i, r := range ranks(means) {
+		rows = append(rows, study.Row{Table: "ranks", Metric: "rank", Value: r, Labels: map[string]string{
+			"family": family, "tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1]), "graph": fmt.Sprint(k), "policy": worlPlanners[i].name,
+		}})
+	}
+	return rows, nil
+}
+
+// ranks are the places of values, the smallest first; equal ones share the mean of theirs.
+func ranks(values []float64) []float64 {
+	all := make([]float64, len(values))
+	for i, v := range values {
+		below, same := 0, 0
+		for _, w := range values {
+			if w < v {
+				below++
+			} else if w == v {
+				same++
+			}
+		}
+		all[i] = float64(below) + float64(same+1)/2
+	}
+	return all
+}
+
+// worlTiny compares with the optimum of a graph of 6 to 12 tasks on 2 to 4 processors.
+func worlTiny(ctx context.Context, b *study.Bench, s *worlSettings, k int) ([]study.Row, error) {
+	src := rng.Stream(uint64(k), "worl-rtgs/tiny")
+	c, p := synth.DefaultConfig(), synth.DefaultPlatformConfig()
+	c.Kind = []string{"erdos", "layered", "fork-join"}[k%3]
+	c.Tasks, c.Degree, c.CCR = 6+src.IntN(7), 1+2*src.Float64(), []float64{0.1, 0.5, 1, 2}[src.IntN(4)]
+	p.GPUs, p.Speeds, p.Links = 2+src.IntN(3), "spread", "random"
+	platform, err := synth.Platform(p, src)
+	if err != nil {
+		return nil, err
+	}
+	q, err := synth.Problem(c, platform, fmt.Sprintf("tiny-%d", k), src)
+	if err != nil {
+		return nil, err
+	}
+	x, err := listsched.Optimum(ctx, q, listsched.Options{}, 0)
+	if err != nil {
+		return nil, err
+	}
+	if !x.Proven {
+		return nil, fmt.Errorf("the optimum of %s with %d tasks was not proven in %d nodes", q.Graph.Name, q.Tasks(), x.Nodes)
+	}
+	var rows []study.Row
+	own := *s
+	own.Iterations, own.Whales = 0, 0
+	for _, pl := range worlPlanners {
+		seeds := 1
+		if pl.drawn {
+			seeds = s.Seeds
+		}
+		for seed := range seeds {
+			weights, err := worlWeights(b, s, seed)
+			if err != nil {
+				return nil, err
+			}
+			plan, _, err := pl.run(ctx, q, &own, 1, uint64(seed+1), weights, b.Workers)
+			if err != nil {
+				return nil, err
+			}
+			if plan.Makespan < x.Plan.Makespan*(1-1e-9) {
+				return nil, fmt.Errorf("%s of %s takes %v, and the optimum is %v", pl.name, q.Graph.Name, plan.Makespan, x.Plan.Makespan)
+			}
+			labels := map[string]string{"graph": fmt.Sprint(k), "policy": pl.name, "seed": fmt.Sprint(seed + 1)}
+			rows = append(rows, study.Row{Table: "optimum", Labels: labels, Metric: "gap", Value: 100 * (plan.Makespan/x.Plan.Makespan - 1)})
+			hit := 0.0
+			if plan.Makespan <= x.Plan.Makespan*(1+1e-9) {
+				hit = 1
+			}
+			rows = append(rows, study.Row{Table: "optimum", Labels: labels, Metric: "optimal", Value: hit})
+		}
+	}
+	return rows, nil
+}
+
+// worlCorrelation measures how the distance of random plans to a good one goes along with how much longer they take, in
+// the model of the authors' code: no transfers, tasks in index order, no gaps, distance in running time.
+func worlCorrelation(ctx context.Context, family string, size [2]int, k, plans int) ([]study.Row, error) {
+	var rows []study.Row
+	q, err := worlProblem(family, size[0], size[1], k, false)
+	if err != nil {
+		return nil, err
+	}
+	n, m := q.Tasks(), q.Procs()
+	src := rng.Stream(uint64(k), "worl-rtgs/pcc")
+	e := dag.NewEvaluator(q, nil)
+	total := make([]float64, m)
+	loads := make([][]float64, plans)
+	ends := make([]float64, plans)
+	proc := make([]int32, n)
+	position := func(proc []int32) []float64 {
+		clear(total)
+		for i, g := range proc {
+			total[g] += q.Exec(int32(i), g)
+		}
+		at := make([]float64, n)
+		for i, g := range proc {
+			at[i] = total[g]
+		}
+		return at
+	}
+	best := 0
+	for j := range plans {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for i := range proc {
+			proc[i] = int32(src.IntN(m))
+		}
+		ends[j] = e.Makespan(proc)
+		loads[j] = position(proc)
+		if ends[j] < ends[best] {
+			best = j
+		}
+	}
+	eft := listsched.New(q, listsched.Options{}).EFTIndex()
+	for _, leader := range []struct {
+		name string
+		at   []float64
+		end  float64
+	}{{"best of the sample", loads[best], ends[best]}, {"eft-index", position(eft.Proc), eft.Makespan}} {
+		var x, y []float64
+		for j := range plans {
+			if leader.name == "best of the sample" && j == best {
+				continue
+			}
+			d := 0.0
+			for i, l := range leader.at {
+				d += math.Abs(l - loads[j][i])
+			}
+			x, y = append(x, d), append(y, math.Abs(ends[j]-leader.end))
+		}
+		rows = append(rows, study.Row{Table: "pcc", Metric: "pcc", Value: pearson(x, y), Labels: map[string]string{
+			"family": family, "tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1]), "graph": fmt.Sprint(k), "leader": leader.name,
+		}})
+	}
+	return rows, nil
+}
+
+// pearson is the coefficient of correlation.
+func pearson(x, y []float64) float64 {
+	var mx, my, xx, yy, xy float64
+	n := float64(len(x))
+	for i := range x {
+		mx, my = mx+x[i]/n, my+y[i]/n
+	}
+	for i := range x {
+		a, b := x[i]-mx, y[i]-my
+		xx, yy, xy = xx+a*a, yy+b*b, xy+a*b
+	}
+	return xy / math.Sqrt(xx*yy)
+}
+
+// worlShape searches with another shape of the spiral.
+func worlShape(ctx context.Context, b *study.Bench, s *worlSettings, shape float64, k int) ([]study.Row, error) {
+	q, err := worlProblem("degree-3", 200, 50, k, true)
+	if err != nil {
+		return nil, err
+	}
+	heft := listsched.New(q, listsched.Options{}).HEFT(true).Makespan
+	var rows []study.Row
+	for _, p := range worlPlanners {
+		if p.name != "woa" && p.name != "rtgs" && p.name != "worl-rtgs" {
+			continue
+		}
+		for seed := range s.Seeds {
+			weights, err := worlWeights(b, s, seed)
+			if err != nil {
+				return nil, err
+			}
+			plan, _, err := p.run(ctx, q, s, shape, uint64(seed+1), weights, b.Workers)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, study.Row{Table: "b", Metric: "ratio", Value: plan.Makespan / heft, Labels: map[string]string{
+				"policy": p.name, "b": fmt.Sprint(shape), "graph": fmt.Sprint(k), "seed": fmt.Sprint(seed + 1),
+			}})
+		}
+	}
+	return rows, nil
+}

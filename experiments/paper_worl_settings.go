@@ -1,0 +1,75 @@
+package experiments
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"clustergym/env/dag/synth"
+	"clustergym/internal/fault"
+)
+
+// worlSettings are those of the study worl-rtgs.
+type worlSettings struct {
+	Graphs       int       `yaml:"graphs"`
+	Seeds        int       `yaml:"seeds"`
+	Families     []string  `yaml:"families,flow"`
+	Sizes        [][2]int  `yaml:"sizes,flow"` // tasks, GPUs
+	Iterations   int       `yaml:"iterations"` // 0 = by size
+	Whales       int       `yaml:"whales"`
+	Generators   int       `yaml:"generators"` // trained here, one for each seed; 0 = the weights in the program
+	Tiny         int       `yaml:"tiny"`       // graphs of at most 12 tasks
+	Plans        int       `yaml:"plans"`      // random plans of a correlation
+	Correlations [][2]int  `yaml:"correlations,flow"`
+	Shapes       []float64 `yaml:"shapes,flow"` // values of b
+	Times        [][2]int  `yaml:"times,flow"`
+}
+
+// worlFamilies are the kinds of graphs of the study: what each draws, and on which machines.
+var worlFamilies = []struct {
+	name   string
+	graph  func(c *synth.Config)
+	speeds string
+}{
+	{"alibaba", func(c *synth.Config) { c.Kind, c.Degree = "instances", 1 }, "busy"},
+	{"degree-1", func(c *synth.Config) { c.Degree = 1 }, "idle"},
+	{"degree-3", func(c *synth.Config) { c.Degree = 3 }, "busy"},
+	{"degree-100", func(c *synth.Config) { c.Degree = 100 }, "idle"},
+	{"training", func(c *synth.Config) { c.Kind = "training" }, "busy"},
+}
+
+func worlFamilyNames() []string {
+	var names []string
+	for _, f := range worlFamilies {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Validate reports every fault.
+func (s *worlSettings) Validate() error {
+	var l fault.List
+	count := func(key string, v, low, high int) {
+		l.Add(v >= low && v <= high, key, v, fmt.Sprintf("%d to %d", low, high))
+	}
+	count("graphs", s.Graphs, 1, 1000)
+	count("seeds", s.Seeds, 1, maxSeeds)
+	for _, f := range s.Families {
+		l.Add(slices.Contains(worlFamilyNames(), f), "families", f, "some of "+strings.Join(worlFamilyNames(), ", "))
+	}
+	for key, sizes := range map[string][][2]int{"sizes": s.Sizes, "correlations": s.Correlations, "times": s.Times} {
+		for _, x := range sizes {
+			l.Add(x[0] >= 1 && x[0] <= 100_000 && x[1] >= 1 && x[1] <= 5_000, key, x, "[1 to 100000 tasks, 1 to 5000 GPUs]")
+		}
+	}
+	count("iterations", s.Iterations, 0, 1_000_000)
+	count("whales", s.Whales, 0, 10_000)
+	l.Add((s.Iterations == 0) == (s.Whales == 0) && s.Whales != 1, "whales", s.Whales, "2 or more beside iterations, or 0 with 0 iterations")
+	count("generators", s.Generators, 0, maxSeeds)
+	count("tiny", s.Tiny, 0, 10_000)
+	count("plans", s.Plans, 3, 1_000_000)
+	for _, b := range s.Shapes {
+		l.Add(b >= -10 && b <= 10, "shapes", b, "-10 to 10")
+	}
+	return l.Err()
+}

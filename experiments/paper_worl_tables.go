@@ -1,0 +1,217 @@
+package experiments
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"clustergym/env/dag"
+	"clustergym/experiments/study"
+	"clustergym/internal/rng"
+)
+
+// worlTimes measures how long planning takes, and how many plans are evaluated in a second.
+func worlTimes(ctx context.Context, b *study.Bench, size [2]int) ([]study.Row, error) {
+	q, err := worlProblem("degree-3", size[0], size[1], 0, true)
+	if err != nil {
+		return nil, err
+	}
+	var rows []study.Row
+	labels := map[string]string{"tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1])}
+	row := func(metric string, v float64) {
+		rows = append(rows, study.Row{Table: "times", Labels: labels, Metric: "timing_" + metric, Value: v})
+	}
+	auto := worlSettings{}
+	for _, p := range worlPlanners {
+		if p.name != "heft" && p.name != "woa" && p.name != "rtgs" && p.name != "worl-rtgs" {
+			continue
+		}
+		begin := time.Now()
+		if _, _, err := p.run(ctx, q, &auto, 1, 1, generatorWeights, b.Workers); err != nil {
+			return nil, err
+		}
+		row(p.name, time.Since(begin).Seconds())
+	}
+	src := rng.Stream(1, "worl-rtgs/times")
+	proc := make([]int32, q.Tasks())
+	for i := range proc {
+		proc[i] = int32(src.IntN(q.Procs()))
+	}
+	e := dag.NewEvaluator(q, nil)
+	row("evaluations", perSecond(func() { e.Makespan(proc) }))
+	plain := newPlainLoop(q)
+	if got, want := plain.makespan(proc), e.Makespan(proc); math.Abs(got-want) > 1e-9*want {
+		return nil, fmt.Errorf("the plain loop finds %v, the evaluator %v", got, want)
+	}
+	row("plain", perSecond(func() { plain.makespan(proc) }))
+	e.Makespan(proc)
+	row("moves", perSecond(func() { e.Move(int32(src.IntN(q.Tasks())), int32(src.IntN(q.Procs()))) }))
+	return rows, nil
+}
+
+// perSecond is how often fn is done in a second, over about a fifth of one.
+func perSecond(fn func()) float64 {
+	for n := 1; ; n *= 2 {
+		begin := time.Now()
+		for range n {
+			fn()
+		}
+		if d := time.Since(begin); d > 200*time.Millisecond {
+			return float64(n) / d.Seconds()
+		}
+	}
+}
+
+// plainLoop evaluates plans as one would write it down first, with maps of tasks: what the evaluator is measured
+// against.
+type plainLoop struct {
+	q       *dag.Problem
+	parents map[int][]dag.Link
+	order   []int
+}
+
+func newPlainLoop(q *dag.Problem) *plainLoop {
+	l := &plainLoop{q: q, parents: map[int][]dag.Link{}}
+	for _, i := range q.Graph.Order() {
+		l.order = append(l.order, int(i))
+		l.parents[int(i)] = q.Graph.Preds(i)
+	}
+	return l
+}
+
+func (l *plainLoop) makespan(proc []int32) float64 {
+	finish, avail := map[int]float64{}, map[int32]float64{}
+	makespan := 0.0
+	for _, i := range l.order {
+		start := avail[proc[i]]
+		for _, p := range l.parents[i] {
+			start = max(start, finish[int(p.Task)]+p.Bytes/l.q.Platform.Bandwidth(int(proc[p.Task]), int(proc[i])))
+		}
+		finish[i] = start + l.q.Exec(int32(i), proc[i])
+		avail[proc[i]] = finish[i]
+		makespan = max(makespan, finish[i])
+	}
+	return makespan
+}
+
+// worlTables are what the rows come to.
+func worlTables(study.Plan) []study.Table {
+	heft, three := map[string]string{"policy": "heft"}, study.Fixed(3)
+	order := map[string][]string{"policy": worlPlannerNames(), "family": worlFamilyNames()}
+	versus := func(policy string) study.Column {
+		return study.Column{Title: "vs " + policy, Metric: "makespan_s", Stat: study.PercentEach, Versus: map[string]string{"policy": policy}}
+	}
+	second := func(title, metric string) study.Column {
+		return study.Column{Title: title, Metric: "timing_" + metric, Bare: true}
+	}
+	return []study.Table{
+		{
+			Name: "all", Title: "Makespan over that of HEFT with insertion, all graphs", From: "plans", By: []string{"policy"}, Order: order,
+			Columns: []study.Column{
+				{Title: "× HEFT", Metric: "ratio", Stat: study.GeometricMean, Format: three}, versus("heft"), versus("woa"), versus("rtgs"), versus("worl-rtgs"),
+				{Title: "better than HEFT", Metric: "makespan_s", Stat: study.Wins, Versus: heft, Bare: true},
+			},
+			Notes: []string{"vs: mean over graphs of the difference in percent, negative = shorter; +heft = begins with HEFT's plan; +moves = also moves single tasks of the best plan (not the paper's)."},
+		},
+		{
+			Name: "sizes", Title: "Makespan over that of HEFT with insertion, by size", From: "plans", By: []string{"tasks", "GPUs", "policy"}, Order: order,
+			Columns: []study.Column{{Title: "× HEFT", Metric: "ratio", Stat: study.GeometricMean, Format: three}, {Title: "makespan s", Metric: "makespan_s", Bare: true}},
+		},
+		{
+			Name: "families", Title: "Makespan over that of HEFT with insertion, by kind of graph", From: "plans", By: []string{"family", "policy"}, Order: order,
+			Columns: []study.Column{{Title: "× HEFT", Metric: "ratio", Stat: study.GeometricMean, Format: three}},
+		},
+		{
+			Name: "ranks", Title: "Average ranks over graphs", By: []string{"policy"}, Order: order,
+			Columns: []study.Column{{Title: "rank", Metric: "rank", Format: study.Fixed(2), Paper: func(l map[string]string) string {
+				return map[string]string{"worl-rtgs": "1.485 of 6"}[l["policy"]]
+			}}},
+		},
+		{
+			Name: "optimum", Title: "Distance to the optimum, graphs of 6 to 12 tasks", By: []string{"policy"}, Order: order,
+			Columns: []study.Column{
+				{Title: "above the optimum %", Metric: "gap"}, {Title: "optimal", Metric: "optimal", Format: study.Share, Bare: true},
+				{Title: "worst %", Metric: "gap", Stat: study.Maximum, Bare: true},
+			},
+		},
+		{
+			Name: "pcc", Title: "Correlation of the distance of random plans to a leader (SPD) with their finish time gap (FTG)", By: []string{"leader", "family", "tasks", "GPUs"}, Order: order,
+			Columns: []study.Column{{Title: "PCC", Metric: "pcc", Format: study.Fixed(2), Paper: func(l map[string]string) string {
+				switch {
+				case l["leader"] != "best of the sample":
+					return ""
+				case l["family"] == "alibaba" && l["GPUs"] == "50":
+					return "0.32–0.53"
+				case l["family"] == "alibaba":
+					return "0.37–0.52"
+				case l["family"] == "degree-1" && l["GPUs"] == "50":
+					return "0.39–0.55"
+				case l["GPUs"] == "50":
+					return "0.39–0.55"
+				}
+				return "0.36–0.48"
+			}}},
+		},
+		{
+			Name: "b", Title: "Sensitivity to the spiral's shape b: makespan over that of HEFT, 200 tasks, 50 GPUs", By: []string{"policy", "b"}, Order: order,
+			Columns: []study.Column{{Title: "× HEFT", Metric: "ratio", Stat: study.GeometricMean, Format: three}},
+		},
+		{
+			Name: "stability", Title: "Stability: makespan over that of HEFT, each seed for itself", From: "plans", By: []string{"policy", "seed"}, Runs: "run", Order: order,
+			Columns: []study.Column{{Title: "× HEFT", Metric: "ratio", Stat: study.GeometricMean, Format: three, Bare: true}},
+		},
+		{
+			Name: "times", Title: "Time of planning with the budget by size, and plans evaluated in a second (machine)", By: []string{"tasks", "GPUs"},
+			Columns: []study.Column{
+				second("heft s", "heft"), second("woa s", "woa"), second("rtgs s", "rtgs"), second("worl-rtgs s", "worl-rtgs"),
+				second("evaluations/s", "evaluations"), second("plain loop/s", "plain"), second("moves/s", "moves"),
+			},
+		},
+	}
+}
+
+// studentized are the upper 5 % points of the studentized range over √2, by number of methods from 2 (Demšar, JMLR 7,
+// 2006, table 5, and on).
+var studentized = []float64{1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164, 3.219, 3.268, 3.313, 3.354, 3.391, 3.426, 3.458, 3.489}
+
+// worlNotes say how to read the tables.
+func worlNotes(p study.Plan) []string {
+	s, err := worlSettingsOf(p)
+	if err != nil {
+		return nil
+	}
+	k, n := float64(len(worlPlanners)), float64(len(s.Sizes)*len(s.Families)*s.Graphs)
+	cd := studentized[len(worlPlanners)-2] * math.Sqrt(k*(k+1)/(6*n))
+	return []string{
+		fmt.Sprintf("Ranks: by the Nemenyi test at 5 %%, two planners differ if their average ranks are more than %.2f apart (%d planners, %d graphs).", cd, len(worlPlanners), int(n)),
+		"The paper's baselines are queue schedulers adapted in ways that are not published, and the data behind its makespans is not public: its figures stand beside ours for their direction only.",
+		"eft-index: processors by a rule that knows of no transfers, timed with them.",
+	}
+}
+
+// worlClaims are the paper's figures.
+func worlClaims(study.Plan) []study.Claim {
+	line := func(policy string) map[string]string { return map[string]string{"policy": policy} }
+	return []study.Claim{
+		{What: "WORL-RTGS-like against HEFT with insertion, without HEFT's plan", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft"},
+		{What: "… and with it", Paper: "–", Table: "all", Line: line("worl-rtgs+heft"), Column: "vs heft"},
+		{What: "against plain whale optimisation", Paper: "better, no figure", Table: "all", Line: line("worl-rtgs"), Column: "vs woa"},
+		{What: "against RTGS with the greedy generator", Paper: "better, no figure", Table: "all", Line: line("worl-rtgs"), Column: "vs rtgs"},
+		{What: "distance to the optimum on small graphs, %", Paper: "–", Table: "optimum", Line: line("worl-rtgs"), Column: "above the optimum %"},
+		{What: "average rank", Paper: "1.485 of 6 methods", Table: "ranks", Line: line("worl-rtgs"), Column: "rank"},
+	}
+}
+
+// worlFigures are the drawings.
+func worlFigures(study.Plan) []study.Figure {
+	return []study.Figure{
+		{Name: "makespan", Title: "Makespan over that of HEFT", X: "× HEFT", Kind: study.Bars, Series: func(r *study.Results) []study.Series {
+			return r.Bars("all", "× HEFT", func(l map[string]string) bool { return l["policy"] != "random" })
+		}},
+		{Name: "optimum", Title: "Distance to the optimum", X: "%", Kind: study.Bars, Series: func(r *study.Results) []study.Series {
+			return r.Bars("optimum", "above the optimum %", func(l map[string]string) bool { return l["policy"] != "random" })
+		}},
+		{Name: "b", Title: "Sensitivity to b", X: "b", Y: "× HEFT", Series: func(r *study.Results) []study.Series { return r.Curves("b", "× HEFT", "b") }},
+	}
+}
