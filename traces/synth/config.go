@@ -48,7 +48,7 @@ func (c Config) Validate() error {
 
 // Profiles are the names that Config.Profile takes, sorted.
 func Profiles() []string {
-	names := []string{"hpc", "lublin", "proximity"}
+	names := []string{"helios", "hpc", "lublin", "proximity"}
 	for n := range profiles { // sorted below
 		names = append(names, n)
 	}

@@ -47,6 +47,9 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 	if cfg.Profile == "proximity" {
 		return proximity(cfg, seed), nil
 	}
+	if cfg.Profile == "helios" {
+		return helios(cfg, seed), nil
+	}
 	if d, ok := dallys[cfg.Profile]; ok {
 		d.Jobs, d.PerDay, d.MaxGPUs, d.Work = cfg.Jobs, d.PerDay*cfg.Rate, cfg.MaxGPUs, cfg.Work
 		return dally.Generate(d, seed), nil
