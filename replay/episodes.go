@@ -94,6 +94,21 @@ func (e *Episodes) Append(o *Episodes) {
 	}
 }
 
+// Part is the episodes from to to-1 alone, without what learners filled. It shares e's memory and must not be added to.
+func (e *Episodes) Part(from, to int) *Episodes {
+	a, b := e.Start[from], e.Start[to]
+	o, m, i, f, c := e.spec.ObsLen(), e.spec.MaskLen(), len(e.spec.Info), len(e.spec.Action.Sizes), len(e.spec.Action.Low)
+	p := &Episodes{
+		Obs: e.Obs[a*o : b*o], Mask: e.Mask[a*m : b*m], Info: e.Info[a*i : b*i], Number: e.Number[min(a*c, len(e.Number)):min(b*c, len(e.Number))],
+		Reward: e.Reward[a:b], Discount: e.Discount[a:b], spec: e.spec, gamma: e.gamma,
+	}
+	p.Action = env.Actions{N: b - a, Disc: e.Action.Disc[a*f : b*f], Cont: e.Action.Cont[a*c : b*c]}
+	for _, s := range e.Start[from : to+1] {
+		p.Start = append(p.Start, s-a)
+	}
+	return p
+}
+
 // MeanReturn is the mean over the episodes of their undiscounted returns, 0 without any.
 func (e *Episodes) MeanReturn() float64 {
 	if e.Episodes() == 0 {

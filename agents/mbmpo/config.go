@@ -46,7 +46,7 @@ func Explorations() []string { return []string{"targeted", "tailored", "subspace
 func DefaultConfig() Config {
 	c := Config{
 		Maml: maml.DefaultConfig(), Models: perfmodel.DefaultConfig(),
-		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40, ImitateLR: 3e-3, Episodes: 4, Guide: 100, Guided: 2, MetaSteps: 10, Memory: 20_000,
+		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40, ImitateLR: 3e-3, Episodes: 4, Guide: 60, Guided: 4, MetaSteps: 10, Memory: 20_000,
 		Explore: "targeted", Random: 0.1, Beta: 2, Decay: 0.8, Average: 0.3, Bonus: 0.5, Guard: 0.1,
 	}
 	c.Maml.Tasks, c.Maml.Before, c.Maml.After, c.Maml.Baseline, c.Maml.CGIterations = 5, 4, 4, "info", 5

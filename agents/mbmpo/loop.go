@@ -139,28 +139,39 @@ func (l *Loop) Begin(ctx context.Context) (Report, error) {
 // rule is the one that plays episode k of the first data.
 func (l *Loop) rule(k int) string { return l.cfg.Data[k%len(l.cfg.Data)] }
 
-// imitate makes the policy likelier to do what was shown: cross-entropy, in whole passes.
+// imitated is how many episodes a step of imitation is over.
+const imitated = 2
+
+// imitate makes the policy likelier to do what was shown: cross-entropy by Adam, some episodes at a time, in a new order each pass.
 func (l *Loop) imitate(ctx context.Context, shown *replay.Episodes, passes int) error {
 	m := l.players[0]
 	copy(m.Params().Data, l.Params())
-	cfg := optim.DefaultAdamConfig()
-	adam, g := optim.NewAdam(m.Params(), cfg), m.Params().Like()
-	shown.Advantage = make([]float32, shown.Len())
-	for i := range shown.Advantage {
-		shown.Advantage[i] = 1
+	adam, g := optim.NewAdam(m.Params(), optim.DefaultAdamConfig()), m.Params().Like()
+	var parts []*replay.Episodes
+	for k := 0; k < shown.Episodes(); k += imitated {
+		p := shown.Part(k, min(k+imitated, shown.Episodes()))
+		p.Advantage = make([]float32, p.Len())
+		for i := range p.Advantage {
+			p.Advantage[i] = 1
+		}
+		parts = append(parts, p)
 	}
+	order := rng.Stream(rng.At(l.seed, uint64(l.rounds)), "mbmpo/imitate")
 	for range passes {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// With ratios of 1 and advantages of 1 the surrogate's gradient is that of the mean −log π.
-		if err := m.Score(shown); err != nil {
-			return err
+		order.Shuffle(len(parts), func(a, b int) { parts[a], parts[b] = parts[b], parts[a] })
+		for _, p := range parts {
+			// With ratios of 1 and advantages of 1 the surrogate's gradient is that of the mean −log π.
+			if err := m.Score(p); err != nil {
+				return err
+			}
+			if _, err := m.Surrogate(g, p, 0, 0); err != nil {
+				return err
+			}
+			adam.Step(g, l.cfg.ImitateLR)
 		}
-		if _, err := m.Surrogate(g, shown, 0, 0); err != nil {
-			return err
-		}
-		adam.Step(g, l.cfg.ImitateLR)
 	}
 	copy(l.Params(), m.Params().Data)
 	return nil
