@@ -1,0 +1,189 @@
+package experiments
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"clustergym/agents"
+	"clustergym/agents/train"
+	"clustergym/env"
+	"clustergym/env/delayoffer"
+	"clustergym/experiments/study"
+	"clustergym/internal/rng"
+	"clustergym/traces/profile"
+)
+
+const (
+	dallyLearned = "learned (PPO)"
+	dallyRandom  = "random"
+)
+
+// dallyMix is how often the six models come.
+func dallyMix() (profile.Mix, error) { return profile.Named("dally") }
+
+// acceptorConfig is the training of an acceptor.
+func acceptorConfig(s dallySettings, seed int) (Config, error) {
+	c, err := preset("delayoffer-ppo")
+	c.Seed = uint64(seed)
+	c.Train.Steps = s.TrainSteps
+	c.Train.EvalEvery = max(1, s.TrainSteps/8)
+	c.Train.CheckpointEvery = c.Train.EvalEvery
+	return c, err
+}
+
+// acceptorCells train acceptors for DelayOffer-v1, and judge them and others on the same test episodes.
+func acceptorCells(s dallySettings) []study.Cell {
+	var cells []study.Cell
+	for _, name := range []string{dallyAuto, dallyFixed, dallyNever, dallyAccept, dallyRandom} {
+		key := map[string]string{dallyAuto: "tuned", dallyFixed: "fixed", dallyNever: "never", dallyAccept: "at-once", dallyRandom: "random"}[name]
+		cells = append(cells, study.Cell{
+			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows},
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				c, err := acceptorConfig(s, 1)
+				if err != nil {
+					return nil, err
+				}
+				var sets []string
+				switch name {
+				case dallyFixed:
+					sets = []string{"auto=false", "rack_wait=5", "nw_wait=10"}
+				case dallyNever:
+					sets = []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
+				case dallyAccept:
+					sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
+				}
+				return judgeAcceptor(ctx, b, &c, sets, s.Windows, name, "", func(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
+					if name == dallyRandom {
+						if ts.Mask[delayoffer.Decline] {
+							return int32(r.IntN(2)), nil
+						}
+						return delayoffer.Accept, nil
+					}
+					return e.Timely(), nil
+				})
+			},
+		})
+	}
+	for k := range s.TrainSeeds {
+		seed := k + 1
+		key := fmt.Sprintf("train/%d", seed)
+		cells = append(cells, study.Cell{
+			Key: key, Input: []any{dallyMethod, seed, s.TrainSteps},
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				c, err := acceptorConfig(s, seed)
+				if err != nil {
+					return nil, err
+				}
+				dir := filepath.Join(b.Work(), "run")
+				_, err = os.Stat(filepath.Join(dir, configFile))
+				_, err = Train(ctx, c, TrainOptions{
+					RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
+					Tick: func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
+				})
+				if errors.Is(err, ErrInterrupted) {
+					return nil, ctx.Err()
+				}
+				return nil, err
+			},
+		}, study.Cell{
+			Key: fmt.Sprintf("acceptors/learned-%d", seed), After: []string{key}, Input: []any{dallyMethod, s.Windows},
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				c, err := acceptorConfig(s, seed)
+				if err != nil {
+					return nil, err
+				}
+				p, err := newProblem(c.Env.ID, c.Env.Args)
+				if err != nil {
+					return nil, err
+				}
+				found, err := openCheckpoint(filepath.Join(b.WorkOf(key), "run"), p.about)
+				if err != nil {
+					return nil, err
+				}
+				policy, err := newPolicy(&found.cfg, p.about, bytes.NewReader(found.weights))
+				if err != nil {
+					return nil, err
+				}
+				return judgeAcceptor(ctx, b, &c, nil, s.Windows, dallyLearned, fmt.Sprint(seed), greedyAnswer(ctx, policy, p.about))
+			},
+		})
+	}
+	return cells
+}
+
+// greedyAnswer is a trained policy's answer.
+func greedyAnswer(ctx context.Context, policy agents.Policy, about env.Spec) func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error) {
+	batch, act := env.NewBatch(about, 1), env.NewActions(about, 1)
+	return func(_ *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
+		copy(batch.Obs, ts.Obs)
+		copy(batch.Mask, ts.Mask)
+		batch.Kind[0] = ts.Kind
+		if err := policy.Act(ctx, batch, act, []*rand.Rand{r}); err != nil {
+			return 0, err
+		}
+		return act.Disc[0], nil
+	}
+}
+
+// judgeAcceptor plays the test windows and counts.
+func judgeAcceptor(ctx context.Context, b *study.Bench, c *Config, sets []string, windows int, name, seed string,
+	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
+) ([]study.Row, error) {
+	p, err := newProblem(c.Env.ID, append(append([]string{"max_steps=0"}, c.Env.Args...), sets...))
+	if err != nil {
+		return nil, err
+	}
+	opened, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close() //nolint:errcheck // it holds nothing
+	e, ok := opened.(*delayoffer.Env)
+	if !ok {
+		return nil, fmt.Errorf("%s is a %T", c.Env.ID, opened)
+	}
+	ts := env.NewTimeStep(e.Spec())
+	var rows []study.Row
+	for w := range windows {
+		if err := e.Reset(ctx, env.Episode{Seed: env.EpisodeSeed(1, w), Window: -1, Split: env.SplitTest}, ts); err != nil {
+			return nil, err
+		}
+		r := rng.Stream(uint64(w), "dally/answers")
+		offers, accepted := 0, 0
+		for !ts.Kind.Last() {
+			a, err := answer(e, ts, r)
+			if err != nil {
+				return nil, err
+			}
+			offers++
+			if a == delayoffer.Accept {
+				accepted++
+			}
+			if err := e.Step(ctx, env.Action{Disc: []int32{a}}, ts); err != nil {
+				return nil, err
+			}
+			if offers%4096 == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if offers > 5_000_000 {
+				return nil, fmt.Errorf("%s answers five million offers of one window", name)
+			}
+		}
+		labels := map[string]string{"acceptor": name, "window": fmt.Sprint(w)}
+		if seed != "" {
+			labels["seed"] = seed
+		}
+		rows = append(rows,
+			study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: ts.Info[delayoffer.InfoJCT] / 3600},
+			study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: ts.Info[delayoffer.InfoCommunication] / 3600},
+			study.Row{Table: "acceptors", Labels: labels, Metric: "accepted", Value: float64(accepted) / float64(offers)},
+		)
+		b.Progress(int64(w+1), int64(windows))
+	}
+	return rows, nil
+}
