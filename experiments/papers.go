@@ -15,7 +15,7 @@ import (
 
 // Papers are the studies that reproduce a paper, in the order of gymctl experiment list.
 func Papers() []study.Study {
-	return []study.Study{worlStudy(), topdrlStudy(), metaStudy()}
+	return []study.Study{worlStudy(), topdrlStudy(), dallyStudy(), metaStudy()}
 }
 
 // FindPaper is the study called name.
