@@ -185,6 +185,9 @@ func (t *Table) lines(rows []Row) ([]Line, error) {
 		}
 		return 0
 	})
+	if t.Keep != nil {
+		lines = slices.DeleteFunc(lines, func(l Line) bool { return !t.Keep(l.Labels) })
+	}
 	for i := range lines {
 		for c := range t.Columns {
 			col := &t.Columns[c]

@@ -13,11 +13,12 @@ import (
 // that draws units and, where there are several, runs.
 type Table struct {
 	Name, Title string
-	From        string              // of the rows; "" = Name
-	Where       map[string]string   // takes only rows with these labels
-	By          []string            // the labels that name a line
-	Order       map[string][]string // of a label's values; values that are not named follow as they appear
-	Runs        string              // the label that tells repeated runs of one thing apart; "" = "seed"
+	From        string                            // of the rows; "" = Name
+	Where       map[string]string                 // takes only rows with these labels
+	Keep        func(line map[string]string) bool // shows only these lines; nil = all. Others can be compared with
+	By          []string                          // the labels that name a line
+	Order       map[string][]string               // of a label's values; values that are not named follow as they appear
+	Runs        string                            // the label that tells repeated runs of one thing apart; "" = "seed"
 	Columns     []Column
 	Notes       []string
 }
@@ -49,13 +50,13 @@ func (s Stat) paired() bool {
 
 // Column is one figure of every line.
 type Column struct {
-	Title  string // unique in its table
-	Metric string // of the rows
-	Stat   Stat   // "" = Mean
+	Title  string            // unique in its table
+	Metric string            // of the rows
+	Stat   Stat              // "" = Mean
 	Versus map[string]string // of a paired statistic: labels of the line that this one is compared with
 	Turned bool              // the other line is compared with this one
 	Higher bool              // higher values are better: for Wins
-	Bare   bool // shown without its interval
+	Bare   bool              // shown without its interval
 	// Format shows a value; nil = four digits, or a signed percentage where the statistic is one.
 	Format func(v float64) string
 	// Paper is the published figure of a line, shown in a column of its own; "" where it has none.
