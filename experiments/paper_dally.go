@@ -127,8 +127,8 @@ func dallyTables(p study.Plan) []study.Table {
 	policies := []string{dallyAuto, dallyFixed, dallyAccept, dallyNever, dallyTiresias, dallyLAS, dallyGandiva}
 	against := func(title, metric string) []study.Column {
 		return []study.Column{
-			{Title: title + " vs Tiresias", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyTiresias}},
-			{Title: title + " vs Gandiva", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyGandiva}},
+			{Title: title + " vs Tiresias", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyTiresias}, Bare: title != "JCT"},
+			{Title: title + " vs Gandiva", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyGandiva}, Bare: title != "JCT"},
 		}
 	}
 	figures := []study.Column{
@@ -148,7 +148,7 @@ func dallyTables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "timers", Title: "The timers: tuned against fixed, and against none",
-			By: []string{"workload", "net", "policy"}, From: "schedulers", Order: map[string][]string{"policy": policies, "net": dallyNets(), "workload": dallyWorkloads()},
+			By: []string{"workload", "net", "policy"}, Order: map[string][]string{"policy": policies, "net": dallyNets(), "workload": dallyWorkloads()},
 			Columns: []study.Column{
 				{Title: "JCT vs timers 5/10", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": dallyFixed}},
 				{Title: "JCT vs accept at once", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": dallyAccept}},
@@ -166,9 +166,9 @@ func dallyTables(p study.Plan) []study.Table {
 			Columns: []study.Column{
 				{Title: "JCT vs Tiresias", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
 				{Title: "JCT vs Gandiva", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
-				{Title: "makespan vs Tiresias", Metric: "makespan_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
-				{Title: "communication vs Tiresias", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
-				{Title: "communication vs Gandiva", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
+				{Title: "makespan vs Tiresias", Metric: "makespan_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}, Bare: true},
+				{Title: "communication vs Tiresias", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}, Bare: true},
+				{Title: "communication vs Gandiva", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}, Bare: true},
 			},
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"clustergym/env/cluster"
@@ -26,6 +27,9 @@ func dallyNets() []string { return []string{"published", "older", "slow", "ether
 
 // dallyWorkloads are the generated workloads.
 func dallyWorkloads() []string { return []string{"dally", "dally-batch", "dally-multi", "helios"} }
+
+// dallyTimers are the policies that differ in their timers alone.
+func dallyTimers() []string { return []string{dallyAuto, dallyFixed, dallyAccept, dallyNever} }
 
 // dallyMachines are what the table machines compares.
 func dallyMachines() []string {
@@ -120,7 +124,7 @@ func playDally(ctx context.Context, jobs []traces.Job, spec cluster.Spec, policy
 		return played{}, err
 	}
 	c := sim.DefaultConfig()
-	c.Comm, c.Ring.Ideal = "ring", true
+	c.Comm, c.Ring.Ideal, c.Ring.PerGPU = "ring", true, true
 	s, err := sim.New(c, spec)
 	if err != nil {
 		return played{}, err
@@ -195,6 +199,9 @@ func dallyCells(p study.Plan) ([]study.Cell, error) {
 						return nil, err
 					}
 					rows = append(rows, got.rows(table, with(labels, "policy", policy))...)
+					if table == "schedulers" && slices.Contains(dallyTimers(), policy) {
+						rows = append(rows, got.rows("timers", with(labels, "policy", policy))...)
+					}
 					b.Progress(int64(i+1), int64(len(policies)))
 				}
 				return rows, nil
@@ -276,10 +283,7 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 					switch {
 					case machine == dallyMachines()[0]:
 						got, err = playDally(ctx, jobs, spec, here[policy])
-					case machine == dallyMachines()[2] && policy == "Gandiva":
-						// It has one variant, in both.
-						continue
-					default:
+					default: // Gandiva has one variant, which stands in both
 						got, err = playPeer(ctx, theirs, machine, policy)
 					}
 					if err != nil {
@@ -287,7 +291,7 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 					}
 					rows = append(rows, got.rows("machines", map[string]string{"workload": workload, "draw": draw, "machine": machine, "policy": policy})...)
 					done++
-					b.Progress(int64(done), 11)
+					b.Progress(int64(done), 12)
 				}
 			}
 			return rows, nil

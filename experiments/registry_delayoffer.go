@@ -50,6 +50,7 @@ func (a *DelayOfferArgs) words() map[string][2]string {
 		"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
 		"comm":      {"ring, contention, tree or none", "how a placement slows a gang down"},
 		"ideal":     {"true or false", "with ring: run times are compute times, not those at the best place"},
+		"per_gpu":   {"true or false", "with ring: every GPU has links of its own"},
 		"lease":     {"a time of 1s or more", "how long gangs hold their GPUs"},
 		"history":   {"leases, 0 or more", "how far the tuner of timers looks back"},
 		"auto":      {"true or false", "the timers shown are tuned"},

@@ -21,6 +21,7 @@ type Config struct {
 	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
 	Comm      string        `yaml:"comm"`      // how a placement slows a gang down: one of sim.CommNames
 	Ideal     bool          `yaml:"ideal"`     // run times are compute times (sim.Ring)
+	PerGPU    bool          `yaml:"per_gpu"`   // every GPU has links of its own (sim.Ring)
 	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
 	MaxSteps  int           `yaml:"max_steps"` // truncate after so many steps; 0 = never
 	// The policy dally's: leases, and the timers that are shown to the agent and wake it.
@@ -35,7 +36,7 @@ type Config struct {
 func DefaultConfig() Config {
 	h := heuristic.DefaultConfig()
 	return Config{
-		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, Estimates: "exact", MaxSteps: 20000,
+		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true, Estimates: "exact", MaxSteps: 20000,
 		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait,
 	}
 }
@@ -50,7 +51,7 @@ func (c *Config) Heuristic() heuristic.Config {
 // Simulator is the simulator's configuration.
 func (c *Config) Simulator() sim.Config {
 	s := sim.DefaultConfig()
-	s.Comm, s.Ring.Ideal = c.Comm, c.Ideal
+	s.Comm, s.Ring.Ideal, s.Ring.PerGPU = c.Comm, c.Ideal, c.PerGPU
 	return s
 }
 

@@ -67,6 +67,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "larger jobs are left out of the workload and counted"},
 		{"comm", cfg.Comm, "ring, contention, tree, none"},
 		{"ideal", fmt.Sprint(cfg.Ideal), "true: with ring, run times are compute times; false: those at the best place"},
+		{"per_gpu", fmt.Sprint(cfg.PerGPU), "true: with ring, every GPU has links of its own; false: a machine's GPUs share its NIC"},
 		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
 		{"max_steps", fmt.Sprint(cfg.MaxSteps), "0 = none"},
 		{"lease", fmt.Sprint(cfg.Lease), "a time"},

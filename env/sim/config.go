@@ -44,6 +44,10 @@ type Ring struct {
 	// Ideal measures rates against an iteration that need not communicate, in place of the best place for as many
 	// GPUs: for workloads whose run times are compute times, as those of Dally's simulator.
 	Ideal bool `yaml:"ideal,omitempty"`
+	// PerGPU says that every GPU has a link of its own to the next tier, so that after a tier of m members an m-th of
+	// the bytes goes on to the next, as in ASTRA-sim and in Dally's simulator. Else the members share their node's NIC
+	// and their rack's uplink, which carry all bytes.
+	PerGPU bool `yaml:"per_gpu,omitempty"`
 }
 
 // Contention is the model of jobs that disturb each other on the network (Wang et al., arXiv 2002.10105): a

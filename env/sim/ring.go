@@ -14,7 +14,7 @@ import (
 //
 // (Patarasuk and Yuan, JPDC 2009). A gang reduces tier by tier: among the GPUs of a node over its link, among the
 // nodes of a rack over their NICs, among racks over their uplinks; the times add up, the slowest link of a tier
-// counts, and a tier of one member costs nothing. This needs as many GPUs on every node of the gang and as many
+// counts, and a tier of one member costs nothing. With Ring.PerGPU a tier of m members passes on an m-th of the bytes. This needs as many GPUs on every node of the gang and as many
 // nodes in every rack of it; another gang is one ring of all its members over the slowest link it touches, as in
 // Dally's simulator (Sharma et al., arXiv 2401.16492).
 //
@@ -24,6 +24,7 @@ type ring struct {
 	c       *cluster.Cluster
 	overlap float64
 	ideal   bool // best is no exchange at all
+	perGPU  bool // tiers pass on a part of the bytes
 
 	links         []cluster.Link // that are different
 	link, nic, up []int32        // into links, by node, node and rack
@@ -47,7 +48,7 @@ type ringKey struct {
 const maxRings = 1 << 14
 
 func newRing(c *cluster.Cluster, cfg Ring) *ring {
-	r := &ring{c: c, overlap: cfg.Overlap, ideal: cfg.Ideal, members: make([]int32, c.Nodes()), inRack: make([]int32, c.Racks()),
+	r := &ring{c: c, overlap: cfg.Overlap, ideal: cfg.Ideal, perGPU: cfg.PerGPU, members: make([]int32, c.Nodes()), inRack: make([]int32, c.Racks()),
 		best: map[ringKey]float64{}}
 	index := func(k cluster.Link) int32 {
 		k.Class = "" // does not matter here
@@ -140,13 +141,22 @@ func (r *ring) gang(bytes int64, n int) float64 {
 	if m > 1 {
 		t += r.slowest(r.price(int(m), bytes), true, false, false)
 	}
+	bytes = r.passed(bytes, int(m))
 	if k > 1 {
 		t += r.slowest(r.price(int(k), bytes), false, true, false)
 	}
 	if len(r.racks) > 1 {
-		t += r.slowest(r.price(len(r.racks), bytes), false, false, true)
+		t += r.slowest(r.price(len(r.racks), r.passed(bytes, int(k))), false, false, true)
 	}
 	return t
+}
+
+// passed is what a tier of m members passes on of its bytes.
+func (r *ring) passed(bytes int64, m int) int64 {
+	if r.perGPU {
+		return bytes / int64(m)
+	}
+	return bytes
 }
 
 // slowest is the greatest cost among the links of the tiers asked for that the gang touches.
@@ -181,8 +191,8 @@ func (r *ring) bestTiers(n int, bytes int64) float64 {
 				continue
 			}
 			links := slices.Clone(r.price(m, bytes))
-			nics := slices.Clone(r.price(k, bytes))
-			uplinks := slices.Clone(r.price(n/m/k, bytes))
+			nics := slices.Clone(r.price(k, r.passed(bytes, m)))
+			uplinks := slices.Clone(r.price(n/m/k, r.passed(r.passed(bytes, m), k)))
 			for _, a := range links {
 				for _, b := range nics {
 					if a+b < best {

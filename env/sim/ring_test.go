@@ -183,3 +183,29 @@ func TestIdealRatesCountTheBestPlacesCommunicationToo(t *testing.T) {
 		}
 	}
 }
+
+// Two nodes of two GPUs: with links of their own the GPUs exchange half the bytes between nodes. In a node it takes no
+// time to speak of, between nodes 10^9 bytes take a second, so the rates are 1/2 and 1/1.5.
+func TestLinksOfEachGPUCarryAPartOfTheBytes(t *testing.T) {
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{
+		Count: 2, GPUs: 2, Link: cluster.Link{Gbps: 1e9, Latency: 1}, NIC: cluster.Link{Gbps: 8, Latency: 1},
+	}}}}}
+	job := traces.Job{ID: "a", Work: time.Minute, GPUs: 4, GPUMilli: 1000, Profile: &traces.Profile{Name: "p", GradientBytes: 1e9, Compute: time.Second}}
+	for own, want := range map[bool]float64{false: 1. / 2, true: 1 / 1.5} {
+		cfg := sim.DefaultConfig()
+		cfg.Comm, cfg.Ring.Ideal, cfg.Ring.PerGPU = "ring", true, own
+		s, err := sim.New(cfg, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reset(&traces.Slice{Jobs: []traces.Job{job}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Advance(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if f := s.View().Factor(0, []cluster.GPU{0, 1, 2, 3}); math.Abs(f-want) > 1e-6 {
+			t.Errorf("own links %v: %v, want %v", own, f, want)
+		}
+	}
+}
