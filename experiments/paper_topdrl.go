@@ -74,20 +74,33 @@ func (s *topdrlSettings) Validate() error {
 }
 
 // topdrlStudy reproduces TopDRL as far as it is published.
-func topdrlStudy() study.Study {
+func topdrlStudy() study.Study { return topdrlWith(topdrlPlanned) }
+
+// topdrlWith is topdrlStudy with settings from elsewhere.
+func topdrlWith(planned func(study.Plan) (*topdrlSettings, error)) study.Study {
+	// What Cells says of bad settings need not be said again.
+	settings := func(p study.Plan) *topdrlSettings {
+		if s, err := planned(p); err == nil {
+			return s
+		}
+		return new(topdrlSettings)
+	}
 	return study.Study{
 		Name:  "topdrl",
 		Title: "TopDRL-like: a network picks the job, a heuristic the closest GPUs",
 		Cite:  "Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138; a reconstruction",
 		Takes: "quick 2 min, full 40 min on two cores",
 		Cells: func(p study.Plan) ([]study.Cell, error) {
-			s, err := topdrlPlanned(p)
+			s, err := planned(p)
 			if err != nil {
 				return nil, err
 			}
-			return s.cells(p)
+			return s.cells()
 		},
-		Tables: topdrlTables, Claims: topdrlClaims, Figures: topdrlFigures, Notes: topdrlNotes,
+		Tables:   func(p study.Plan) []study.Table { return settings(p).tables() },
+		Claims:   func(p study.Plan) []study.Claim { return settings(p).claims() },
+		Figures:  func(p study.Plan) []study.Figure { return settings(p).figures() },
+		Notes:    topdrlNotes,
 		Expected: topdrlFile("expected.csv"),
 	}
 }

@@ -78,7 +78,7 @@ func (st *topdrlStage) rules() []topdrlRule {
 }
 
 // cells are all pieces of the experiment.
-func (s *topdrlSettings) cells(study.Plan) ([]study.Cell, error) {
+func (s *topdrlSettings) cells() ([]study.Cell, error) {
 	var cells []study.Cell
 	for i := range s.Stages {
 		st := &s.Stages[i]

@@ -32,11 +32,7 @@ func topdrlOrder(s *topdrlSettings) map[string][]string {
 	return map[string][]string{"stage": stages, "policy": policies}
 }
 
-func topdrlTables(p study.Plan) []study.Table {
-	s, err := topdrlPlanned(p)
-	if err != nil {
-		return nil // Cells has said it
-	}
+func (s *topdrlSettings) tables() []study.Table {
 	order := topdrlOrder(s)
 	main := func(l map[string]string) bool {
 		return !strings.HasPrefix(l["policy"], "topdrl-") || !strings.Contains(l["policy"], " + ")
@@ -101,11 +97,7 @@ func topdrlTables(p study.Plan) []study.Table {
 	}
 }
 
-func topdrlClaims(p study.Plan) []study.Claim {
-	s, err := topdrlPlanned(p)
-	if err != nil {
-		return nil
-	}
+func (s *topdrlSettings) claims() []study.Claim {
 	var claims []study.Claim
 	for i, st := range s.Stages {
 		for _, r := range topdrlSix("strict") {
@@ -139,11 +131,7 @@ func topdrlNotes(study.Plan) []string {
 	}
 }
 
-func topdrlFigures(p study.Plan) []study.Figure {
-	s, err := topdrlPlanned(p)
-	if err != nil {
-		return nil
-	}
+func (s *topdrlSettings) figures() []study.Figure {
 	var figures []study.Figure
 	for _, st := range s.Stages {
 		here := func(l map[string]string) bool { return l["stage"] == st.Name }

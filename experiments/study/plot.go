@@ -251,7 +251,7 @@ func tick(v float64) string {
 	if a := math.Abs(v); a >= 1e6 || a > 0 && a < 1e-4 {
 		return strconv.FormatFloat(v, 'e', 0, 64)
 	}
-	return strconv.FormatFloat(math.Round(v*1e9)/1e9, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(v*1e9)/1e9+0, 'f', -1, 64) // + 0: no minus before 0
 }
 
 // curves draws Lines and Dots.

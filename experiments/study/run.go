@@ -325,7 +325,8 @@ func (r *run) told(f finished) {
 	r.opt.Say("[%d/%d] %s  %s%s", r.ended, r.all, r.cells[f.i].Key, f.wall.Round(time.Millisecond), eta)
 }
 
-// Bench is what a cell works with. It belongs to the cell's goroutine, but for Progress and Log.
+// Bench is what a cell works with. It belongs to the cell's goroutine, but for Progress and Log. One that no Run made
+// has its fields alone, and is silent.
 type Bench struct {
 	Dir     string // of the experiment
 	Workers int    // goroutines that the cell may use at once; they must not influence its rows
@@ -355,12 +356,18 @@ func (b *Bench) before(key string) int {
 
 // Log tells people one line. It may be called from any goroutine.
 func (b *Bench) Log(format string, args ...any) {
+	if b.run == nil {
+		return
+	}
 	b.run.opt.Say("%s: "+format, append([]any{b.run.cells[b.cell].Key}, args...)...)
 }
 
 // Progress tells people how far the cell is, at most every ten seconds. It may be called from any goroutine, and
 // often.
 func (b *Bench) Progress(done, all int64) {
+	if b.run == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.run.opt.Now()
