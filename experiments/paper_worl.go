@@ -38,7 +38,7 @@ func worlStudy() study.Study {
 }
 
 func worlSettingsOf(p study.Plan) (worlSettings, error) {
-	s, err := study.Settings("worl-rtgs", worlYAML, p, worlSettings{Graphs: 1, Seeds: 1, Plans: 3})
+	s, err := study.Settings("worl-rtgs", worlYAML, p, worlSettings{Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3})
 	if err == nil && p.Seeds > 0 {
 		s.Seeds = p.Seeds
 		s.Generators = min(s.Generators, p.Seeds)
@@ -74,6 +74,7 @@ type worlPlanner struct {
 	policy string // of PlanPolicies
 	start  string
 	moves  int
+	still  bool // no task is placed at random: plans differ by their hopes alone
 }
 
 var worlPlanners = []worlPlanner{
@@ -83,10 +84,12 @@ var worlPlanners = []worlPlanner{
 	{name: "heft-noinsert", policy: "heft-noinsert"},
 	{name: "cpop", policy: "cpop"},
 	{name: "peft", policy: "peft"},
+	{name: "dras-like", drawn: true, policy: drasPolicy},
 	{name: "woa", drawn: true, policy: "woa", start: "random"},
 	{name: "rtgs-released", drawn: true, policy: "rtgs-released", start: "random"},
 	{name: "rtgs", drawn: true, policy: "rtgs", start: "random"},
 	{name: "worl-rtgs", drawn: true, policy: "worl-rtgs", start: "random"},
+	{name: "worl-rtgs-hopes", drawn: true, policy: "worl-rtgs", start: "random", still: true},
 	{name: "woa+heft", drawn: true, policy: "woa", start: "heft"},
 	{name: "rtgs+heft", drawn: true, policy: "rtgs", start: "heft"},
 	{name: "worl-rtgs+heft", drawn: true, policy: "worl-rtgs", start: "heft"},
@@ -102,9 +105,13 @@ func worlPlannerNames() []string {
 	return names
 }
 
-// run plans q. weights are the generator's.
-func (p *worlPlanner) run(ctx context.Context, q *dag.Problem, s *worlSettings, b float64, seed uint64, weights []byte, workers int) (*dag.Plan, *woa.Result, error) {
+// run plans q. learnt are the weights for the seed.
+func (p *worlPlanner) run(ctx context.Context, q *dag.Problem, s *worlSettings, b float64, seed uint64, learnt worlLearnt, workers int) (*dag.Plan, *woa.Result, error) {
 	l := listsched.New(q, listsched.Options{})
+	if p.policy == drasPolicy {
+		plan, err := playDRAS(ctx, q, learnt.dras)
+		return plan, nil, err
+	}
 	if !slices.Contains(searchPolicies, p.policy) {
 		plan, err := l.Plan(ctx, p.policy, rng.Stream(seed, "worl-rtgs/random"))
 		if err == nil && p.policy == "eft-index" {
@@ -117,6 +124,9 @@ func (p *worlPlanner) run(ctx context.Context, q *dag.Problem, s *worlSettings, 
 	}
 	c := searchConfig(p.policy)
 	c.B, c.Moves = b, p.moves
+	if p.still {
+		c.Explore = 0
+	}
 	if c.Iterations, c.Whales = s.Iterations, s.Whales; c.Iterations == 0 {
 		c.Iterations, c.Whales = autoBudget(p.policy, q.Tasks(), q.Procs())
 	}
@@ -124,19 +134,26 @@ func (p *worlPlanner) run(ctx context.Context, q *dag.Problem, s *worlSettings, 
 	if p.start == "heft" {
 		seeds = append(seeds, l.HEFT(true).Clone())
 	}
-	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: generatorPolicies(DefaultGeneratorConfig(), weights)})
+	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: generatorPolicies(DefaultGeneratorConfig(), learnt.generator)})
 	if err != nil {
 		return nil, nil, err
 	}
 	return r.Plan, r, nil
 }
 
-// worlWeights are the generator's for a seed: those that the study trained, or the program's.
-func worlWeights(b *study.Bench, s *worlSettings, seed int) ([]byte, error) {
-	if s.Generators == 0 {
-		return generatorWeights, nil
+// worlLearnt are the weights of what is learnt.
+type worlLearnt struct{ generator, dras []byte }
+
+// worlWeights are those for a seed: what the study trained, or for the generator the program's.
+func worlWeights(b *study.Bench, s *worlSettings, seed int) (l worlLearnt, err error) {
+	if l.dras, err = os.ReadFile(filepath.Join(b.WorkOf(drasKey), "dras.safetensors")); err != nil {
+		return l, err
 	}
-	return os.ReadFile(filepath.Join(b.WorkOf(worlGeneratorKey(seed%s.Generators)), "generator.safetensors"))
+	l.generator = generatorWeights
+	if s.Generators > 0 {
+		l.generator, err = os.ReadFile(filepath.Join(b.WorkOf(worlGeneratorKey(seed%s.Generators)), "generator.safetensors"))
+	}
+	return l, err
 }
 
 func worlGeneratorKey(k int) string { return fmt.Sprintf("generator/seed=%d", k+1) }
@@ -156,6 +173,10 @@ func worlCells(p study.Plan) ([]study.Cell, error) {
 		}{worlVersion, input}})
 		return &cells[len(cells)-1]
 	}
+	add(drasKey, s.DRAS, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		return trainDRAS(ctx, b, s.DRAS)
+	})
+	generators = append(generators, drasKey)
 	for k := range s.Generators {
 		c := DefaultGeneratorConfig()
 		add(worlGeneratorKey(k), c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {

@@ -18,6 +18,7 @@ type worlSettings struct {
 	Iterations   int       `yaml:"iterations"` // 0 = by size
 	Whales       int       `yaml:"whales"`
 	Generators   int       `yaml:"generators"` // trained here, one for each seed; 0 = the weights in the program
+	DRAS         int       `yaml:"dras"`       // steps of training of the DRAS-like queue scheduler
 	Tiny         int       `yaml:"tiny"`       // graphs of at most 12 tasks
 	Plans        int       `yaml:"plans"`      // random plans of a correlation
 	Correlations [][2]int  `yaml:"correlations,flow"`
@@ -66,6 +67,7 @@ func (s *worlSettings) Validate() error {
 	count("whales", s.Whales, 0, 10_000)
 	l.Add((s.Iterations == 0) == (s.Whales == 0) && s.Whales != 1, "whales", s.Whales, "2 or more beside iterations, or 0 with 0 iterations")
 	count("generators", s.Generators, 0, maxSeeds)
+	count("dras", s.DRAS, 1, 1<<40)
 	count("tiny", s.Tiny, 0, 10_000)
 	count("plans", s.Plans, 3, 1_000_000)
 	for _, b := range s.Shapes {

@@ -24,7 +24,7 @@ type Config struct {
 	B          float64 `yaml:"b"`         // shape of the spiral
 	Order      string  `yaml:"order"`     // of tasks: rank or index
 	Insert     bool    `yaml:"insertion"` // tasks may go into gaps
-	Explore    float64 `yaml:"explore"`   // of policy: share of tasks that go to a slot drawn at random, at first; falls to 0
+	Explore    float64 `yaml:"explore"`   // of policy: tasks of a plan that go to a slot drawn at random, at first; falls to 0
 	Slots      int     `yaml:"slots"`     // of policy: processors that it chooses among
 	Moves      int     `yaml:"moves"`     // tries to move single tasks of the leader in each iteration
 }
@@ -33,7 +33,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Generator: "greedy", Position: "prefix", Whales: 30, Iterations: 100, B: 1, Order: "rank", Insert: true,
-		Explore: 0.05, Slots: 16,
+		Explore: 10, Slots: 16,
 	}
 }
 
@@ -46,11 +46,14 @@ func (c Config) Validate() error {
 	l.Add(c.Iterations >= 1 && c.Iterations <= 1_000_000, "iterations", c.Iterations, "1 to 1000000")
 	l.Add(c.B >= -10 && c.B <= 10, "b", c.B, "-10 to 10")
 	l.Add(c.Order == "rank" || c.Order == "index", "order", c.Order, "rank or index")
-	l.Add(c.Explore >= 0 && c.Explore <= 1, "explore", c.Explore, "0 to 1")
+	l.Add(c.Explore >= 0 && c.Explore <= 1e9, "explore", c.Explore, "0 or more")
 	l.Add(c.Slots >= 2 && c.Slots <= 1024, "slots", c.Slots, "2 to 1024")
 	l.Add(c.Moves >= 0 && c.Moves <= 1_000_000_000, "moves", c.Moves, "0 or more")
 	return l.Err()
 }
+
+// mostExplored bounds the share of tasks of a plan that are placed at random: in small graphs most must follow the policy.
+const mostExplored = 0.25
 
 // Hooks are what a search asks of its surroundings; all may be nil.
 type Hooks struct {
@@ -225,7 +228,7 @@ func (s *search) iterate(ctx context.Context, k int) error {
 			return nil
 		}
 		pull.Hopes(w.hope, target.position, s.now[i].position, s.cfg.B, src)
-		if err := w.generate(ctx, x, s.now[s.leader].makespan, (1-share)*s.cfg.Explore, src); err != nil {
+		if err := w.generate(ctx, x, s.now[s.leader].makespan, (1-share)*min(s.cfg.Explore/float64(s.n), mostExplored), src); err != nil {
 			return err
 		}
 		s.place(w, x)

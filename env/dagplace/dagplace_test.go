@@ -304,3 +304,49 @@ func TestFaultsNameTheirKeys(t *testing.T) {
 		t.Errorf("%d arguments have words", len(ArgWords()))
 	}
 }
+
+func TestTheQueueKeepsTheContract(t *testing.T) {
+	for name, c := range small() {
+		t.Run(name, func(t *testing.T) {
+			envtest.Run(t, func() env.Env {
+				e, err := NewQueue(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return e
+			})
+		})
+	}
+}
+
+// a and b, of 10 s each, on two GPUs; b needs a.
+func TestTheQueueByHand(t *testing.T) {
+	e, err := NewQueue(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen [][]float32
+	q := chain(t)
+	plan, err := e.Play(q, func(obs []float32, mask []bool) (int, error) {
+		if !mask[0] || mask[1] {
+			t.Errorf("mask %v", mask)
+		}
+		seen = append(seen, append([]float32(nil), obs[:8]...))
+		return 0, nil
+	})
+	if err != nil || plan.Makespan != 20 || plan.Proc[0] != plan.Proc[1] {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	if err := dag.Check(q, plan, true); err != nil {
+		t.Error(err)
+	}
+	// Before b, which is ready at 10, one GPU is free from 0 on and the other from 10: nobody has waited.
+	for k, want := range []float32{0.5, 0.5, 1. / 16, 1, 1, 1, 0, 0} {
+		if seen[1][k] != want {
+			t.Errorf("observation %d is %v, want %v", k, seen[1][k], want)
+		}
+	}
+	if math.Abs(e.s.reward-(0.5+0+1)/3) > 1e-12 {
+		t.Errorf("reward %v", e.s.reward)
+	}
+}
