@@ -84,7 +84,7 @@ var worlPlanners = []worlPlanner{
 	{name: "heft-noinsert", policy: "heft-noinsert"},
 	{name: "cpop", policy: "cpop"},
 	{name: "peft", policy: "peft"},
-	{name: "dras-like", drawn: true, policy: drasPolicy},
+	{name: "dras-like", policy: drasPolicy},
 	{name: "woa", drawn: true, policy: "woa", start: "random"},
 	{name: "rtgs-released", drawn: true, policy: "rtgs-released", start: "random"},
 	{name: "rtgs", drawn: true, policy: "rtgs", start: "random"},
