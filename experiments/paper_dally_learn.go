@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"clustergym/agents"
+	"clustergym/agents/checkpoint"
+	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
@@ -19,7 +21,8 @@ import (
 )
 
 const (
-	dallyLearned = "learned (PPO)"
+	dallyLearned = "learned, drawing"
+	dallyGreedy  = "learned, greedy"
 	dallyRandom  = "random"
 )
 
@@ -31,7 +34,7 @@ func acceptorConfig(s dallySettings, seed int) (Config, error) {
 	c, err := preset("delayoffer-ppo")
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
-	c.Train.EvalEvery = max(1, s.TrainSteps/8)
+	c.Train.EvalEvery = max(1, s.TrainSteps/10)
 	c.Train.CheckpointEvery = c.Train.EvalEvery
 	return c, err
 }
@@ -101,23 +104,39 @@ func acceptorCells(s dallySettings) []study.Cell {
 				if err != nil {
 					return nil, err
 				}
-				found, err := openCheckpoint(filepath.Join(b.WorkOf(key), "run"), p.about)
+				run := filepath.Join(b.WorkOf(key), "run")
+				last, err := checkpoint.Latest(filepath.Join(run, checkpoints))
 				if err != nil {
 					return nil, err
 				}
-				policy, err := newPolicy(&found.cfg, p.about, bytes.NewReader(found.weights))
-				if err != nil {
-					return nil, err
+				var rows []study.Row
+				for _, of := range []struct{ name, dir string }{{dallyLearned, last}, {dallyGreedy, run}} {
+					found, err := openCheckpoint(of.dir, p.about)
+					if err != nil {
+						return nil, err
+					}
+					policy, err := newPolicy(&found.cfg, p.about, bytes.NewReader(found.weights))
+					if err != nil {
+						return nil, err
+					}
+					if d, ok := policy.(*ppo.Policy); ok && of.name == dallyLearned {
+						policy = d.Sampling()
+					}
+					got, err := judgeAcceptor(ctx, b, &c, nil, s.Windows, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.about))
+					if err != nil {
+						return nil, err
+					}
+					rows = append(rows, got...)
 				}
-				return judgeAcceptor(ctx, b, &c, nil, s.Windows, dallyLearned, fmt.Sprint(seed), greedyAnswer(ctx, policy, p.about))
+				return rows, nil
 			},
 		})
 	}
 	return cells
 }
 
-// greedyAnswer is a trained policy's answer.
-func greedyAnswer(ctx context.Context, policy agents.Policy, about env.Spec) func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error) {
+// learnedAnswer is a trained policy's answer.
+func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error) {
 	batch, act := env.NewBatch(about, 1), env.NewActions(about, 1)
 	return func(_ *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
 		copy(batch.Obs, ts.Obs)

@@ -82,7 +82,7 @@ func (c *cluster) takeFrom(dst []int32, n, from, to int) []int32 {
 	return dst
 }
 
-// shape counts the racks, machines and slots of a set, and from that its shape; tier and level are gandiva's.
+// place counts the racks, machines and slots of a set.
 func (c *cluster) place(gpus []int32, seen *[3][]int32) (racks, machines, slots int) {
 	for i := range seen {
 		seen[i] = seen[i][:0]

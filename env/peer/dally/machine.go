@@ -26,7 +26,6 @@ type machine struct {
 	ticking bool
 	eager   bool // every block is an event: gandiva, and tests
 	report  *Report
-	counter int
 
 	live    []int32 // in the order of arrival; −1 = ended
 	alive   int

@@ -1,6 +1,0 @@
-//go:build invariants
-
-package delayoffer_test
-
-// checked says that the simulator checks its books after every change, which takes memory.
-const checked = true
