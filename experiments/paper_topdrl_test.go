@@ -18,10 +18,10 @@ func smallTopdrl(p study.Plan) (*topdrlSettings, error) {
 		return nil, err
 	}
 	st := &s.Stages[0]
-	st.Jobs, st.PPO, st.DDQN = 9000, 16384, 2000
+	st.Jobs, st.PPO, st.DDQN = 9000, 12288, 1000
 	s.Windows, s.Gap.States = 3, 40
-	s.Set = append(s.Set, "train.eval_every=16384", "eval.validation=2", "ddqn.start=500", "env.window=128", "env.warm=128")
-	s.Pick.Jobs, s.Pick.Steps, s.Pick.Windows = 2000, 8192, 4
+	s.Set = append(s.Set, "train.eval_every=12288", "eval.validation=2", "ddqn.learning_starts=500", "env.window=128", "env.warm=128")
+	s.Pick.Jobs, s.Pick.Steps, s.Pick.Windows = 2000, 8192, 3
 	return s, nil
 }
 
