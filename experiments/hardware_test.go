@@ -22,6 +22,7 @@ func TestPresetsAreTheClustersOfTheirSources(t *testing.T) {
 		"openb-1523":        {1, 1523, 6212, 8, 0},
 		"pai-1897":          {1, 1897, 6742, 8, 0},
 		"pai-pools":         {5, 49, 254, 8, 0},
+		"dally-slow":        {4, 16, 128, 8, 0},
 		"rltune-helios":     {1, 17, 136, 8, 5},
 		"helios-venus":      {1, 135, 1080, 8, 15},
 		"helios-earth":      {1, 143, 1144, 8, 0},
