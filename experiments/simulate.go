@@ -256,8 +256,11 @@ func Simulate(ctx context.Context, cfg SimConfig, hooks SimHooks) (*SimReport, e
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	if (hooks.Events != nil || hooks.Jobs != nil) && len(cfg.Policies) > 1 {
-		return nil, mistake("events and jobs can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+	if hooks.Jobs != nil && len(cfg.Policies) > 1 {
+		return nil, mistake("the rows of jobs can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+	}
+	if hooks.Events != nil && len(cfg.Policies) > 1 {
+		return nil, mistake("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
 	}
 	if cfg.Peer.Name != "" {
 		return simulatePeer(ctx, cfg, hooks)

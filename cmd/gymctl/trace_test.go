@@ -42,7 +42,7 @@ func TestSynthMistakes(t *testing.T) {
 	write(t, "jobs.csv", "old\n")
 	for _, c := range []struct{ args, want string }{
 		{"-c none.yaml", "gymctl: none.yaml: there is no such file\n"},
-		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of hpc, lublin, philly, proximity\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
+		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of dally, dally-batch, dally-multi, helios, hpc, lublin, philly, proximity\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
 			"gymctl: bad.yaml:3: rats: unknown key; did you mean rate?\n"},
 		{"--set rats=2", "gymctl: --set \"rats=2\": rats: unknown key; did you mean rate?\n"},
 		{"--set rate", "gymctl: --set \"rate\": got \"rate\", want KEY.PATH=VALUE\n"},
@@ -200,7 +200,7 @@ func TestMadeUpLogsAreValid(t *testing.T) {
 			t.Errorf("%s: %d processors", profile, procs)
 		}
 	}
-	if code, _, said := gymctl(t, "trace", "synth", "--profile", "mars"); code != exitMistake || !strings.Contains(said, "profile: got \"mars\", want one of hpc,") {
+	if code, _, said := gymctl(t, "trace", "synth", "--profile", "mars"); code != exitMistake || !strings.Contains(said, "profile: got \"mars\", want one of dally,") {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 	if code, _, said := gymctl(t, "trace", "synth", "--set", "procs=64"); code != exitMistake || !strings.Contains(said, "procs: got 64") {
