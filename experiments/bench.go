@@ -26,7 +26,9 @@ type BenchConfig struct {
 }
 
 // BenchGroups are what can be measured. The bridge is measured only where it is named, for it needs a Python.
-func BenchGroups() []string { return []string{"simulator", "encoders", "envs", "training", "bridge"} }
+func BenchGroups() []string {
+	return []string{"simulator", "encoders", "envs", "training", "planning", "bridge"}
+}
 
 // Validate reports every fault. Files are not looked at.
 func (c *BenchConfig) Validate() error {
@@ -137,7 +139,7 @@ func Bench(ctx context.Context, cfg BenchConfig, hooks BenchHooks) (*BenchReport
 		name string
 		run  func(context.Context) error
 	}{
-		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training}, {"bridge", b.bridge},
+		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training}, {"planning", b.planning}, {"bridge", b.bridge},
 	} {
 		if !cfg.measures(g.name) {
 			continue

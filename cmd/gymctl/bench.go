@@ -22,7 +22,7 @@ func benchVerb(a *app) *cobra.Command {
 		Use:   "bench [" + strings.Join(experiments.BenchGroups(), "|") + "] ...",
 		Short: "Measure how fast this machine simulates, steps, trains and serves",
 		Long: `bench measures and prints a table with units: the simulator under several policies on generated workloads,
-the cost of a job while 100 to 1,000,000 others wait, encoders, environments and training. Without arguments it
+the cost of a job while 100 to 1,000,000 others wait, encoders, environments, training and planning. Without arguments it
 measures all groups but the bridge, which takes some minutes.
 
 bench bridge steps environments of this program from a Python program, over a loopback connection, beside Gymnasium's
