@@ -89,7 +89,7 @@ func topdrlWith(planned func(study.Plan) (*topdrlSettings, error)) study.Study {
 		Name:  "topdrl",
 		Title: "TopDRL-like: a network picks the job, a heuristic the closest GPUs",
 		Cite:  "Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138; a reconstruction",
-		Takes: "quick 2 min, full 40 min on two cores",
+		Takes: "quick 2 min, full 30 min on two cores",
 		Cells: func(p study.Plan) ([]study.Cell, error) {
 			s, err := planned(p)
 			if err != nil {
