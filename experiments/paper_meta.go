@@ -145,7 +145,7 @@ func metaStudy() study.Study {
 		Name:  "meta-scheduler",
 		Title: "A meta-learning scheduler that places workers (reconstruction)",
 		Cite:  "Yang, Bao, Liu, Yang and Wu, On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE Trans. Cloud Computing 11(4), 2023, 10.1109/TCC.2023.3308161",
-		Takes: "quick about 1 minute on two free cores, full about 40",
+		Takes: "quick 1 to 2 minutes on two free cores, full an estimated 30",
 		Cells: metaCells, Tables: metaTables, Figures: metaFigures, Claims: metaClaims, Notes: metaNotes, Expected: metaExpected,
 	}
 }
