@@ -42,7 +42,7 @@ type Config struct {
 	ClipValue  float64 `yaml:"clip_value"`  // range of the value's change, in units of scaled rewards; 0 = not clipped
 
 	EntCoef       float64 `yaml:"ent_coef"`
-	VFCoef        float64 `yaml:"vf_coef"`
+	VFCoef        float64 `yaml:"vf_coef"`       // of half the squared error: 1 is what Stable-Baselines3 calls 0.5
 	MaxGradNorm   float64 `yaml:"max_grad_norm"` // 0 = not clipped
 	NormAdvantage bool    `yaml:"norm_advantage"`
 	TargetKL      float64 `yaml:"target_kl"` // 0 = never end an update early

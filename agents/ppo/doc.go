@@ -15,7 +15,8 @@
 //   - Core 7: advantages normalised within each minibatch (norm_advantage), with the sample deviation + 1e-8.
 //   - Core 8: the clipped surrogate objective (equation 7), the same mask in the old and the new probabilities.
 //   - Core 9: value clipping, off unless clip_value says how far (Andrychowicz et al. 2021 found that it hurts).
-//   - Core 10: one loss = policy loss − ent_coef·entropy + vf_coef·value loss, the value loss with its factor ½.
+//   - Core 10: one loss = policy loss − ent_coef·entropy + vf_coef·value loss, the value loss with its factor ½ (which
+//     Stable-Baselines3 leaves out: its vf_coef of 0.5 is 1 here).
 //   - Core 11: the gradient's global norm is clipped.
 //   - Core 12: statistics of every update; approx_kl is Schulman's k3, mean((r−1) − log r).
 //   - Core 13: separate or shared networks for policy and value (network.separate).

@@ -21,7 +21,8 @@ def changes(job: dict[str, Any]) -> dict[str, Any]:
             "train.envs": s["envs"], "ppo.steps": s["steps"], "ppo.batch": s["batch"], "ppo.epochs": s["epochs"],
             "ppo.lr": s["lr"], "ppo.anneal_lr": s["anneal_lr"], "ppo.gamma": s["gamma"], "ppo.lambda": s["lam"],
             "ppo.clip": s["clip"], "ppo.anneal_clip": s["anneal_clip"], "ppo.clip_value": s["clip_value"],
-            "ppo.ent_coef": s["ent"], "ppo.norm_obs": s["normalize"],
+            "ppo.ent_coef": s["ent"], "ppo.vf_coef": 0.5 if s["clip_value"] else 1,  # of half the squared error
+            "ppo.norm_obs": s["normalize"],
             "ppo.reward_scale": s["normalize"] or s["scale"], "ppo.clip_reward": 10 if s["normalize"] else 0,
         }  # fmt: skip
     else:

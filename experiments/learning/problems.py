@@ -26,7 +26,9 @@ def up(n: int, of: int) -> int:
 
 @dataclass(frozen=True)
 class PPO:
-    """Settings of PPO. Adam's ε is 1e-5, value losses count a half, gradients are clipped at a norm of 0.5."""
+    """Settings of PPO. Adam's ε is 1e-5, gradients are clipped at a norm of 0.5. Values' squared errors count a half as in
+    SB3, or a quarter as in CleanRL's program, which is the one that clips values.
+    """
 
     envs: int
     steps: int  # of each environment in a rollout

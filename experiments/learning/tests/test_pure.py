@@ -163,6 +163,8 @@ def test_ours_gets_all_settings_that_are_held_equal() -> None:
             value = job["settings"][name]
             assert (tuple(value) if isinstance(value, list) else value) in values, (p.name, name)
         assert keys["train.steps"] == job["budget"]
+        if job["algorithm"] == "ppo":  # a quarter of the squared error for CleanRL's program, else a half
+            assert keys["ppo.vf_coef"] / 2 == (0.25 if problems.CLEANRL in p.others else 0.5), p.name
 
 
 def test_the_rate_counts_the_processor_that_everyone_has_one_of() -> None:
