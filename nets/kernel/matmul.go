@@ -3,7 +3,8 @@ package kernel
 import "fmt"
 
 // MatMul sets c = act(a·b + bias), with a [m, k], b [k, n], bias [n] or nil, c [m, n]. Each element adds its k
-// products to the bias in order.
+// products to the bias in order. Where one row is asked for, rows of b that it multiplies by 0 may not be looked at, be they
+// numbers or not.
 func MatMul[T Float](c, a, b, bias []T, m, n, k int, act Act) {
 	checkMatMul("MatMul", len(c), len(a), len(b), m*n, m*k, k*n)
 	if bias != nil && len(bias) < n {

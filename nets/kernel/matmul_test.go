@@ -223,7 +223,7 @@ func noAllocations(t *testing.T) {
 func TestASparseRowHasItsBitsAlone(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		r := rng.Stream(8, "sparse")
-		for _, c := range []struct{ n, k int }{{64, 4103}, {61, 5000}, {128, 2049}, {80, 3300}, {64, 17_000}} {
+		for _, c := range []struct{ n, k int }{{64, 4103}, {61, 5000}, {128, 2049}, {80, 3300}, {64, 17_000}, {1 << 15, 9}} {
 			const m = 3
 			b, bias := noise[float32](r, c.k*c.n), noise[float32](r, c.n)
 			for _, share := range []float64{0.2, 0.5, 1} { // of zeros

@@ -128,7 +128,7 @@ var sparePlaces spare[places]
 // multiplied by 0 are not fetched. It reports whether it did. What is not a number in those rows is not seen.
 func (v *vectors[M]) sparse(c, a, b, bias []float32, n, k int, act Act) bool {
 	width := 4 * v.lanes
-	if v.nonZero == nil || n*k < distant || k > len(places{}) || n%width != 0 && n%width <= width-v.lanes {
+	if v.nonZero == nil || n*k < distant || k < v.lanes || k > len(places{}) || n%width != 0 && n%width <= width-v.lanes {
 		return false
 	}
 	at := sparePlaces.take()
