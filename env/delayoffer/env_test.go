@@ -98,10 +98,17 @@ func TestAcceptAndDeclineByHand(t *testing.T) {
 	}
 }
 
-// Where nothing runs and nothing comes, nothing would ever change: the offer must be taken.
+// Where nothing runs, nothing comes and no timer will run out, nothing would ever change: the offer must be taken. Whoever
+// declines before that waits for the timers, of 6 and 12 hours, and knows no more than he who does not see the end coming.
 func TestTheLastOfferCannotBeDeclined(t *testing.T) {
 	cfg := delayoffer.DefaultConfig()
 	e, ts := open(t, cfg, pairs(), []traces.Job{job("x", 0, time.Minute, 4)})
+	for _, hours := range []float64{6, 6} {
+		step(t, e, delayoffer.Decline, ts)
+		if ts.Elapsed.Hours() != hours || ts.Kind != env.Mid {
+			t.Fatalf("after %v, %v; want %v hours", ts.Elapsed, ts.Kind, hours)
+		}
+	}
 	if ts.Mask[delayoffer.Decline] || !ts.Mask[delayoffer.Accept] {
 		t.Errorf("mask %v", ts.Mask)
 	}

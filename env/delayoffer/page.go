@@ -26,7 +26,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("Discrete(2)\n")
 	p("| action | meaning | legal |")
 	p("|---|---|---|")
-	p("| 0 | decline: the job is not asked again at this instant | something runs, has been accepted or will arrive |")
+	p("| 0 | decline: the job is not asked again at this instant | something runs, has been accepted or will arrive, or a timer of the rule has not run out |")
 	p("| 1 | accept | always |\n")
 	p("An action that is masked or out of range is an error that changes nothing.\n")
 	p("## Observation space\n")

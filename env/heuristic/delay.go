@@ -40,7 +40,7 @@ type Offer struct {
 // goes first, 0 for a job that has not run; then who has waited the longest, then the position in the trace. A node is
 // always taken. A rack is declined until the job has waited rack_wait leases, the network until it has waited nw_wait
 // leases, both counted from its submit or from when it lost its GPUs; where no smaller tier could ever hold the gang
-// it does not wait. Where nothing runs and nothing will arrive no offer is declined, for nothing else would come.
+// it does not wait. Where nothing runs and no timer will run out, no offer is declined, for nothing nearer would come.
 //
 // With auto the timers follow, for every gang size, the delays (of a lease or more) after which gangs of that size
 // took a node, and a rack, within the last history leases h: rack_wait = min(⌈0.8h⌉, max(6, ⌈μ+2σ⌉)) of the first,
@@ -48,7 +48,7 @@ type Offer struct {
 //
 // tiresias-lease asks in the order of attained GPU-time (Tiresias: Gu et al., NSDI 2019, without its queues), under
 // the same leases; models with a skewed gradient wait for the smallest tier that could ever hold them, others take
-// what they are offered.
+// what they are offered. Where nothing runs all do.
 //
 // Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks and
 // leases are kept; machines are chosen by room, not by hash; nodes have no slots; passes come when something happens
@@ -71,9 +71,10 @@ type Delay struct {
 	delays  []sizeDelays
 	offer   Offer
 	found   []cluster.GPU
-	nodes   int  // GPUs of the largest node
-	racks   int  // and of the largest rack
-	service bool // tiresias-lease
+	alone   []cluster.GPU
+	empty   *cluster.Cluster // the cluster as if nothing ran
+	least   []nearest        // by job
+	service bool             // tiresias-lease
 }
 
 // candidate is a job of a pass.
@@ -85,6 +86,12 @@ type candidate struct {
 type since struct {
 	pos int
 	at  int64
+}
+
+// nearest is the nearest tier that could ever hold a job.
+type nearest struct {
+	pos  int // of the job, −1 = not looked for yet
+	tier Tier
 }
 
 // sizeDelays are the delays of one gang size, oldest first, in leases.
@@ -121,23 +128,13 @@ func (d *Delay) Reseed(uint64) {}
 
 // Reset implements sim.Scheduler.
 func (d *Delay) Reset(v *sim.View) {
+	same := d.of == v.Cluster()
 	d.seats.reset(v)
 	d.opened, d.pass = false, false
 	d.last, d.holds, d.delays = d.last[:0], d.holds[:0], d.delays[:0]
-	c := v.Cluster()
-	d.nodes, d.racks = c.MaxNode(), 0
-	for k := range c.Racks() {
-		if c.Pool() {
-			break
-		}
-		from, to := c.RackNodes(k)
-		n := 0
-		for node := from; node < to; node++ {
-			a, b := c.NodeGPUs(node)
-			n += int(b - a)
-		}
-		d.racks = max(d.racks, n)
-	}
+	d.empty = copyOf(v.Cluster(), d.empty, same)
+	d.empty.Reset()
+	d.least = d.least[:0]
 	for _, j := range v.Waiting() {
 		d.waits(v, j, int64(v.Now()))
 	}
@@ -392,27 +389,52 @@ func usualDelay(list []delayed) float64 {
 
 // Timely is the policy's own answer to o.
 func (d *Delay) Timely(v *sim.View, o *Offer) bool {
-	if d.Forced(v) {
+	if d.idle(v) && (d.service || d.until(v) == 0) {
+		return true
+	}
+	if d.service {
+		p := v.Trace(o.Job).Profile
+		return p == nil || !p.Skewed || o.Tier <= d.nearest(v, o.Job)
+	}
+	if o.Tier <= d.nearest(v, o.Job) {
 		return true
 	}
 	n := v.Request(o.Job).GPUs
-	if d.service {
-		p := v.Trace(o.Job).Profile
-		return p == nil || !p.Skewed || n > d.nodes && o.Tier == InRack || n > d.racks
-	}
 	waited := float64(o.Waited) / float64(d.cfg.Lease)
 	if o.Tier == InRack {
 		rack, _ := d.Timers(v, n)
-		return n > d.nodes || waited >= rack
+		return waited >= rack
 	}
 	_, network := d.Timers(v, n)
-	return n > d.racks || waited >= network
+	return waited >= network
+}
+
+// nearest is the nearest tier that could hold j if nothing else ran.
+func (d *Delay) nearest(v *sim.View, j sim.Job) Tier {
+	for int(j) >= len(d.least) {
+		d.least = append(d.least, nearest{pos: -1})
+	}
+	l := &d.least[j]
+	if l.pos != v.Pos(j) {
+		*l = nearest{v.Pos(j), AcrossRacks}
+		var ok bool
+		if d.alone, ok = d.rack.Place(d.empty, v.Request(j), d.alone); ok {
+			l.tier = d.tier(d.alone)
+		}
+	}
+	return l.tier
 }
 
 // Forced says that an offer must not be declined, for nothing would ever happen: nothing runs, also not of what has
-// been accepted at this point, and nothing will arrive.
+// been accepted at this point, nothing will arrive, and no timer will run out.
 func (d *Delay) Forced(v *sim.View) bool {
-	return len(v.Running()) == len(d.loose) && len(d.taken) == 0 && !v.Arriving()
+	return d.idle(v) && !v.Arriving() && d.until(v) == 0
+}
+
+// idle says that nothing runs, also not of what has been accepted at this point: there is no nearer place to wait for
+// unless a node is down.
+func (d *Delay) idle(v *sim.View) bool {
+	return len(v.Running()) == len(d.loose) && len(d.taken) == 0
 }
 
 // until is the next time at which a lease or a timer runs out, 0 = none.
