@@ -21,6 +21,7 @@ import (
 // PlanConfig says which task graphs are planned and how.
 type PlanConfig struct {
 	Graph    string   `yaml:"graph"`    // file
+	Generate string   `yaml:"generate"` // in place of a file: a graph as the study worl-rtgs draws them; see GenerateForm
 	Format   string   `yaml:"format"`   // one of GraphFormats
 	Platform string   `yaml:"platform"` // file with processors, for graphs that have none; "" = none
 	Policies []string `yaml:"policies"` // of PlanPolicies
@@ -50,7 +51,13 @@ func PlanPolicies() []string { return append(listsched.Policies(), searchPolicie
 // Validate reports every fault that can be seen without the files.
 func (c *PlanConfig) Validate() error {
 	var l fault.List
-	l.Add(c.Graph != "", "graph", c.Graph, "the path of a file")
+	if c.Generate == "" {
+		l.Add(c.Graph != "", "graph", c.Graph, "the path of a file; or --generate "+GenerateForm)
+	} else if _, _, _, _, err := parseGenerate(c.Generate); err != nil {
+		l.Join("", err)
+	} else {
+		l.Add(c.Graph == "", "generate", c.Generate, "one of graph and generate, not both")
+	}
 	l.Add(slices.Contains(GraphFormats(), c.Format), "format", c.Format, "one of "+strings.Join(GraphFormats(), ", "))
 	l.Add(len(c.Policies) > 0, "policies", "", "one or more of "+strings.Join(PlanPolicies(), ", "))
 	for _, p := range c.Policies {
@@ -127,6 +134,7 @@ type PlanResult struct {
 // PlanHooks are what planning needs of its surroundings.
 type PlanHooks struct {
 	Now      func() time.Time                      // the wall clock
+	Graph    func(*dag.Problem) error              // every graph with its GPUs, before it is planned; nil = nobody asks
 	Progress func(graph, policy string, p float64) // share of a search that is done; nil = nobody asks
 }
 
@@ -144,7 +152,11 @@ func PlanGraphs(ctx context.Context, cfg PlanConfig, hooks PlanHooks, emit func(
 		}
 		platform = p
 	}
-	src, err := openGraphs(ctx, cfg.Graph, cfg.Format)
+	open := openGraphs
+	if cfg.Generate != "" {
+		open = func(context.Context, string, string) (*graphSource, error) { return generateGraph(cfg.Generate) }
+	}
+	src, err := open(ctx, cfg.Graph, cfg.Format)
 	if err != nil {
 		return err
 	}
@@ -169,6 +181,11 @@ func PlanGraphs(ctx context.Context, cfg PlanConfig, hooks PlanHooks, emit func(
 		q, err := dag.NewProblem(g, own)
 		if err != nil {
 			return mistake("%s: %w", at, err)
+		}
+		if hooks.Graph != nil {
+			if err := hooks.Graph(q); err != nil {
+				return err
+			}
 		}
 		for _, policy := range cfg.Policies {
 			r, err := planOne(ctx, q, policy, &cfg, hooks)

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/dag"
+	"clustergym/env/dag/dagjson"
 	"clustergym/experiments"
 )
 
 func planVerb(a *app) *cobra.Command {
 	cfg := experiments.DefaultPlanConfig()
 	var asJSON bool
-	var trained string
+	var trained, kept string
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Plan task graphs on heterogeneous GPUs",
@@ -26,6 +27,9 @@ its GPU is fast; what it sends to another GPU takes the bytes over the bandwidth
 A file holds one graph or several: dag-json (tasks, edges, processors, bandwidth; one object after the other), wfformat
 (WfCommons 1.5, 1.6) or alibaba (the batch tasks of cluster-trace-v2018). gzip and zstd are unpacked. The latter two
 have no processors: --platform names a JSON file of them, {"processors": [{"id": 0, "speed": 2}, …], "bandwidth": …}.
+--generate draws a graph and GPUs in place of reading them: alibaba (instances of recorded batch jobs), degree-1,
+degree-3, degree-100 (tasks with so many edges on average), training (layers in pipeline and data parallel); DRAW is
+the number of the draw, 0 if not given. -o FILE keeps what is planned, with its GPUs, as dag-json.
 
 With --json there is one document a line, in the order of graphs, and of policies where there are several. Numbers have
 all their digits. Every plan is checked before it is printed. docs/planning.md has the formats and every rule with
@@ -38,14 +42,17 @@ never worse (--start random: without it), and repeat exactly for a seed and a bu
 the generator; --train-generator FILE trains it anew, in a few minutes, and --generator FILE uses it.
 
 Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
-		Example: `  gymctl plan --graph diamond.json
-  gymctl plan --graph graphs.jsonl.gz --policy heft,cpop,peft --json
-  gymctl plan --graph graphs.jsonl.gz --policy heft,worl-rtgs --budget 50x20
-  gymctl plan --graph montage.json --format wfformat --platform five.json --policy optimum --budget 1000000`,
+		Example: `  gymctl plan --generate degree-3:200x20 -o graph.json
+  gymctl plan --graph graph.json --policy heft,cpop,peft --json
+  gymctl plan --graph graph.json --policy heft,worl-rtgs --budget 50x20 --start random
+  gymctl plan --generate alibaba:10x3 --policy heft,optimum --budget 1000000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("train-generator") {
 				return a.trainGenerator(c, trained, cfg)
+			}
+			if kept == "-" {
+				return mistake("--output: got \"-\", want the path of a file: plans go to standard output")
 			}
 			if err := cfg.Validate(); err != nil {
 				return flagFaults(err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
@@ -60,16 +67,27 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 				}
 			}
 			var all []*experiments.PlanResult
-			err := experiments.PlanGraphs(c.Context(), cfg, hooks, func(r *experiments.PlanResult) error {
-				for _, n := range r.Notes {
-					a.notef("%s", n)
-				}
-				if asJSON {
-					return a.json(&r.Document)
-				}
-				all = append(all, r)
-				return nil
-			})
+			plan := func() error {
+				return experiments.PlanGraphs(c.Context(), cfg, hooks, func(r *experiments.PlanResult) error {
+					for _, n := range r.Notes {
+						a.notef("%s", n)
+					}
+					if asJSON {
+						return a.json(&r.Document)
+					}
+					all = append(all, r)
+					return nil
+				})
+			}
+			var err error
+			if kept == "" {
+				err = plan()
+			} else {
+				err = a.writeTo(kept, []string{cfg.Graph, cfg.Platform, cfg.Weights}, func(w io.Writer) error {
+					hooks.Graph = func(q *dag.Problem) error { return dagjson.Write(w, q.Graph, q.Platform) }
+					return plan()
+				})
+			}
 			if len(all) > 0 { // what was planned before a fault is of use
 				if err := experiments.WritePlanTable(a.stdout, all); err != nil {
 					return err
@@ -83,6 +101,8 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 	}
 	f := c.Flags()
 	f.StringVar(&cfg.Graph, "graph", cfg.Graph, "`FILE` of task graphs")
+	f.StringVar(&cfg.Generate, "generate", cfg.Generate, "plan a drawn graph: `"+experiments.GenerateForm+"`")
+	f.StringVarP(&kept, "output", "o", "", "write the graphs and their GPUs to `FILE`, as dag-json")
 	f.StringVar(&cfg.Format, "format", cfg.Format, "auto, dag-json, wfformat or alibaba")
 	f.StringVar(&cfg.Platform, "platform", cfg.Platform, "`FILE` of processors and bandwidth, for graphs that have none")
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "how to plan; several are joined by commas")
@@ -108,8 +128,10 @@ func (a *app) trainGenerator(c *cobra.Command, file string, cfg experiments.Plan
 	if file == "" || file == "-" {
 		return mistake("--train-generator: got %q, want the path of a file", file)
 	}
-	if c.Flags().Changed("graph") {
-		return mistake("--train-generator goes without --graph: it plans nothing")
+	for _, other := range []string{"graph", "generate", "output"} {
+		if c.Flags().Changed(other) {
+			return mistake("--train-generator goes without --%s: it plans nothing", other)
+		}
 	}
 	g, err := experiments.TrainGenerator(c.Context(), experiments.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers, func(step int, ratio float64) {
 		a.notef("step %d: makespans are %.4f times HEFT's", step, ratio)

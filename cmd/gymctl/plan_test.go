@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"clustergym/experiments"
 	"compress/gzip"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -64,7 +66,13 @@ func TestPlanSaysWhatIsWrongAndKeepsWhatWasPlanned(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `--graph: got "", want the path of a file`},
+		{nil, `--graph: got "", want the path of a file; or --generate FAMILY:TASKSxGPUS`},
+		{[]string{"--generate", "degree-3:20x4", "--graph", graphs}, `--generate: got "degree-3:20x4", want one of graph and generate`},
+		{[]string{"--generate", "degree-3:20x0"}, `--generate: got "degree-3:20x0", want FAMILY:TASKSxGPUS or FAMILY:TASKSxGPUS:DRAW, 1 to 100000 tasks`},
+		{[]string{"--generate", "degree-2:20x4"}, `FAMILY one of alibaba, degree-1, degree-3, degree-100, training`},
+		{[]string{"--generate", "degree-3:20x4:-1"}, `--generate: got "degree-3:20x4:-1", want`},
+		{[]string{"--generate", "degree-3:20x4", "-o", "-"}, `--output: got "-", want the path of a file`},
+		{[]string{"--graph", graphs, "-o", graphs}, `it is the input`},
 		{[]string{"--graph", "none.json"}, "--graph: there is no file none.json"},
 		{[]string{"--graph", t.TempDir()}, "is a folder, want a file"},
 		{[]string{"--graph", graphs, "--platform", "none.json"}, "--platform: there is no file none.json"},
@@ -91,5 +99,25 @@ func TestPlanSaysWhatIsWrongAndKeepsWhatWasPlanned(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(ctx, []string{"plan", "--graph", graphs}, &out, &errs); code != exitInterrupted {
 		t.Errorf("interrupted: %d, %s", code, &errs)
+	}
+}
+
+func TestAGeneratedGraphIsKeptAsItWasPlanned(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, family := range experiments.PlanFamilies() {
+		spec := family + ":30x4"
+		plans := func(args ...string) string {
+			return regexp.MustCompile(`"wall_s":[^}]*`).ReplaceAllString(must(t, append([]string{"plan", "--policy", "heft,worl-rtgs", "--json"}, args...)...), "")
+		}
+		drawn := plans("--generate", spec, "-o", "graph.json")
+		if kept := plans("--graph", "graph.json"); kept != drawn {
+			t.Errorf("%s: drawn\n%s\nread back\n%s", spec, drawn, kept)
+		}
+		if again := plans("--generate", spec+":0"); again != drawn {
+			t.Errorf("%s: draw 0 is not the first", spec)
+		}
+		if other := plans("--generate", spec+":1"); other == drawn {
+			t.Errorf("%s: draws 0 and 1 are the same", spec)
+		}
 	}
 }

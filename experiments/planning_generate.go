@@ -1,0 +1,64 @@
+package experiments
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clustergym/env/dag"
+	"clustergym/internal/fault"
+)
+
+// GenerateForm is the form that PlanConfig.Generate has.
+const GenerateForm = "FAMILY:TASKSxGPUS or FAMILY:TASKSxGPUS:DRAW"
+
+// PlanFamilies are the families of generated graphs.
+func PlanFamilies() []string { return worlFamilyNames() }
+
+// parseGenerate reads a GenerateForm. Without a draw it is 0, the first.
+func parseGenerate(text string) (family string, tasks, gpus, draw int, err error) {
+	wrong := fault.New("generate", text, GenerateForm+", 1 to 100000 tasks, 1 to 5000 GPUs, FAMILY one of "+strings.Join(PlanFamilies(), ", "))
+	parts := strings.Split(text, ":")
+	if len(parts) < 2 || len(parts) > 3 || !slices.Contains(PlanFamilies(), parts[0]) {
+		return "", 0, 0, 0, wrong
+	}
+	count := func(s string, low, high int) int {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < low || n > high || s[0] == '+' {
+			return -1
+		}
+		return n
+	}
+	left, right, both := strings.Cut(parts[1], "x")
+	if tasks, gpus = count(left, 1, 100_000), count(right, 1, 5_000); len(parts) == 3 {
+		draw = count(parts[2], 0, 1_000_000)
+	}
+	if !both || tasks < 0 || gpus < 0 || draw < 0 {
+		return "", 0, 0, 0, wrong
+	}
+	return parts[0], tasks, gpus, draw, nil
+}
+
+// generateGraph is the source of the one graph that text asks for.
+func generateGraph(text string) (*graphSource, error) {
+	family, tasks, gpus, draw, err := parseGenerate(text)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	q, err := worlProblem(family, tasks, gpus, draw, true)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	return &graphSource{
+		Closer: io.NopCloser(nil),
+		next: func() (*dag.Graph, *dag.Platform, string, error) {
+			if q == nil {
+				return nil, nil, "", io.EOF
+			}
+			g, own := q.Graph, q.Platform
+			q = nil
+			return g, own, text, nil
+		},
+	}, nil
+}
