@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"clustergym/experiments"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -11,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"clustergym/experiments"
 )
 
 const planGraphs = `{"name":"diamond","tasks":[{"id":0,"work":4},{"id":1,"work":2},{"id":2,"cost":[3,1]},{"id":3,"work":1}],"edges":[[0,1,10],[0,2,20],[1,3,5],[2,3,0]],"processors":[{"id":0,"speed":1},{"id":1,"speed":2}],"bandwidth":[[0,5],[5,0]]}
