@@ -127,8 +127,8 @@ func TestResumedEqualsStraightThrough(t *testing.T) {
 // The bracket of bandits with ten arms: after a hundred pulls and one step of adaptation at least 0.80 a pull; without
 // adapting no more than 0.5, for nobody knows the arms.
 func TestABanditIsLearntFromAHundredPulls(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
+	if testing.Short() || raced {
+		t.Skip("takes some seconds, and minutes under the race detector")
 	}
 	cfg := maml.DefaultConfig()
 	cfg.Tasks, cfg.Before, cfg.After, cfg.InnerLR, cfg.Gamma = 20, 1, 2, 3, 0
