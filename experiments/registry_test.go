@@ -18,6 +18,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/delayoffer"
 	"clustergym/env/envtest"
 	"clustergym/env/jobselect"
 	"clustergym/internal/fault"
@@ -66,8 +67,11 @@ func TestEveryRegisteredEnvironmentKeepsTheContract(t *testing.T) {
 	for _, id := range EnvIDs() {
 		var kwargs wire.Map
 		options := []envtest.Option{envtest.Episodes(2)}
-		if id == jobselect.ID {
+		switch id {
+		case jobselect.ID:
 			kwargs, options = smallKwargs(), append(options, envtest.Cap(200), envtest.NoAllocs())
+		case delayoffer.ID: // its snapshots are played again from the beginning
+			options = append(options, envtest.Cap(60))
 		}
 		t.Run(id, func(t *testing.T) {
 			envtest.Run(t, func() env.Env {

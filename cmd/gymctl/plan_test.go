@@ -108,7 +108,7 @@ func TestAGeneratedGraphIsKeptAsItWasPlanned(t *testing.T) {
 	for _, family := range experiments.PlanFamilies() {
 		spec := family + ":30x4"
 		plans := func(args ...string) string {
-			return regexp.MustCompile(`"wall_s":[^}]*`).ReplaceAllString(must(t, append([]string{"plan", "--policy", "heft,worl-rtgs", "--json"}, args...)...), "")
+			return regexp.MustCompile(`"wall_s":[^}]*`).ReplaceAllString(must(t, append([]string{"plan", "--policy", "heft,worl-rtgs", "--budget", "2x3", "--json"}, args...)...), "")
 		}
 		drawn := plans("--generate", spec, "-o", "graph.json")
 		if kept := plans("--graph", "graph.json"); kept != drawn {
