@@ -71,7 +71,7 @@ func TestEveryRegisteredEnvironmentKeepsTheContract(t *testing.T) {
 		case jobselect.ID:
 			kwargs, options = smallKwargs(), append(options, envtest.Cap(200), envtest.NoAllocs())
 		case delayoffer.ID: // its snapshots are played again from the beginning
-			options = append(options, envtest.Cap(60))
+			kwargs = wire.Map{{Key: "window", Value: int64(32)}}
 		}
 		t.Run(id, func(t *testing.T) {
 			envtest.Run(t, func() env.Env {
