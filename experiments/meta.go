@@ -17,6 +17,7 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/env"
+	"clustergym/env/control"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets"
@@ -77,9 +78,11 @@ func (c *Config) validateMeta(l *fault.List) {
 }
 
 // Families are the environments without a workload that stand for families of tasks, sorted.
-func Families() []string {
+func Families() []string { return slices.Clone(families()) }
+
+var families = sync.OnceValue(func() []string {
 	var ids []string
-	for _, id := range plainIDs() {
+	for _, id := range slices.Concat(control.IDs(), settledIDs()) { // those with a workload would read it
 		e, err := newPlainEnv(id)
 		if err != nil {
 			continue
@@ -90,7 +93,7 @@ func Families() []string {
 		_ = e.Close() // it holds nothing
 	}
 	return ids
-}
+})
 
 // trainee is what a run trains.
 type trainee interface {

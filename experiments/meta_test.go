@@ -27,6 +27,9 @@ func tinyMeta(env string) Config {
 // The same bytes for any number of workers, and when cut and resumed; the comparison has every number of inner steps of the
 // checkpoint and of the parameters that it began with, and random play.
 func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
+	if raced {
+		t.Skip("takes minutes under the race detector; agents/maml has a small form")
+	}
 	for _, env := range []string{"Bandit-v1", "Nav2D-v1"} {
 		cfg, straight := tinyMeta(env), t.TempDir()
 		whole := trainTo(t, cfg, straight, TrainOptions{})
