@@ -78,9 +78,9 @@ func (c *Config) validateMeta(l *fault.List) {
 }
 
 // Families are the environments without a workload that stand for families of tasks, sorted.
-func Families() []string { return slices.Clone(families()) }
+func Families() []string { return slices.Clone(tasked()) }
 
-var families = sync.OnceValue(func() []string {
+var tasked = sync.OnceValue(func() []string {
 	var ids []string
 	for _, id := range slices.Concat(control.IDs(), settledIDs()) { // those with a workload would read it
 		e, err := newPlainEnv(id)
