@@ -30,7 +30,7 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test unit race invariants tensorboard browser python python-rl compare bench clean
+.PHONY: build check format vet lint arch test unit race invariants papers tensorboard browser python python-rl compare bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -51,7 +51,7 @@ lint: $(GOLANGCI)
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
-test: check unit race invariants tensorboard browser python python-rl
+test: check unit race invariants papers tensorboard browser python python-rl
 
 # Learning and the longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
@@ -63,6 +63,10 @@ race:
 # The books of the simulator are held against each other after every event.
 invariants:
 	$(GO) test -tags invariants -timeout 30m ./env/...
+
+# Every experiment in its quick form, beside the figures that are written down.
+papers:
+	CLUSTERGYM_PAPERS=1 $(GO) test -count=1 -timeout 30m -run '^TestQuickForms' ./experiments
 
 tensorboard: $(TB)/have-$(TB_VER)
 	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoardReadsRuns$$' ./experiments

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,21 +15,21 @@ func TestExperimentsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := must(t, "experiment", "list")
-	found := false
+	var names []string
 	for _, e := range list {
-		found = found || e.Name == "topdrl"
+		names = append(names, e.Name)
 		if e.Title == "" || e.Source == "" || e.Takes == "" || e.Command != "gymctl experiment run "+e.Name || !strings.Contains(table, e.Name) {
 			t.Errorf("%+v", e)
 		}
 		// Each has its folder, with what it is made of.
 		for _, file := range []string{"README.md", "experiment.yaml", "expected.csv"} {
-			if _, err := os.Stat(filepath.Join("..", "..", "experiments", e.Name, file)); err != nil && e.Name == "topdrl" {
+			if _, err := os.Stat(filepath.Join("..", "..", "experiments", e.Name, file)); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	if !found {
-		t.Errorf("topdrl is not listed: %+v", list)
+	if want := []string{"worl-rtgs", "topdrl", "dally", "meta-scheduler"}; !slices.Equal(names, want) {
+		t.Errorf("listed are %q, want %q", names, want)
 	}
 }
 

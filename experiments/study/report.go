@@ -34,6 +34,9 @@ type Report struct {
 	deviation *Deviation
 }
 
+// Deviation is how the figures differ from those that were written down; nil where none were.
+func (r *Report) Deviation() *Deviation { return r.deviation }
+
 // drawn is a figure as it is shown.
 type drawn struct{ name, title, svg string }
 
