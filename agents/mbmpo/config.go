@@ -25,6 +25,7 @@ type Config struct {
 	Episodes  int      `yaml:"episodes"`   // real episodes of a round
 	Guide     int      `yaml:"guide"`      // passes, in the first round, by which the policy imitates the planner that each model makes, in that model; 0 = none
 	Guided    int      `yaml:"guided"`     // imagined episodes of each of these planners
+	Wait      float64  `yaml:"wait"`       // of these planners: workerplace.Planner.Wait, at least 0
 	MetaSteps int      `yaml:"meta_steps"` // of a round
 	Memory    int      `yaml:"memory"`     // newest measurements that models are fitted to
 
@@ -46,7 +47,7 @@ func Explorations() []string { return []string{"targeted", "tailored", "subspace
 func DefaultConfig() Config {
 	c := Config{
 		Maml: maml.DefaultConfig(), Models: perfmodel.DefaultConfig(),
-		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40, ImitateLR: 3e-3, Episodes: 4, Guide: 60, Guided: 4, MetaSteps: 10, Memory: 20_000,
+		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40, ImitateLR: 3e-3, Episodes: 4, Guide: 60, Guided: 4, Wait: 0.4, MetaSteps: 10, Memory: 20_000,
 		Explore: "targeted", Random: 0.1, Beta: 2, Decay: 0.8, Average: 0.3, Bonus: 0.5, Guard: 0.1,
 	}
 	c.Maml.Tasks, c.Maml.Before, c.Maml.After, c.Maml.Baseline, c.Maml.CGIterations = 5, 4, 4, "info", 5
@@ -70,6 +71,7 @@ func (c Config) Validate() error {
 	count("meta_steps", c.MetaSteps, 0)
 	count("guide", c.Guide, 0)
 	count("guided", c.Guided, 1)
+	l.Add(c.Wait >= 0 && c.Wait <= 1, "wait", c.Wait, "a number in [0, 1]")
 	count("memory", c.Memory, 1)
 	l.Add(!c.ModelFree || c.Maml.Method == "joint", "model_free", c.ModelFree, "false, or method joint: there is nothing to adapt in")
 	l.Add(c.ImitateLR > 0 && c.ImitateLR <= 1, "imitate_lr", c.ImitateLR, "a number in (0, 1]")

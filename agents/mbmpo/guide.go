@@ -40,30 +40,12 @@ func (c *crowd) after(e *workerplace.Env, k int32) (float64, error) {
 	return sum, nil
 }
 
-// planner places the job that takes least alone, each worker where the models believe that all jobs together are fastest: what
-// can be had from them without looking ahead.
-func planner(view *perfmodel.View) chooser {
-	c := &crowd{view: view}
-	return func(_ context.Context, e *workerplace.Env, ts *env.TimeStep, _ *rand.Rand) (int32, error) {
-		slot := e.Shortest()
-		if slot < 0 {
-			return int32(len(ts.Mask) - 1), nil
-		}
-		m := e.Config().Servers
-		best, most := int32(-1), 0.0
-		for k := slot * m; k < (slot+1)*m; k++ {
-			if !ts.Mask[k] {
-				continue
-			}
-			v, err := c.after(e, int32(k))
-			if err != nil {
-				return 0, err
-			}
-			if best < 0 || v > most+1e-9 {
-				best, most = int32(k), v
-			}
-		}
-		return best, nil
+// planner places jobs where the models believe that all together are fastest, and waits where they believe that it pays: what can be
+// had from them without looking ahead.
+func (l *Loop) planner(view *perfmodel.View) chooser {
+	p := &workerplace.Planner{Speeds: view, Wait: l.cfg.Wait}
+	return func(_ context.Context, e *workerplace.Env, _ *env.TimeStep, _ *rand.Rand) (int32, error) {
+		return p.Choose(e)
 	}
 }
 
@@ -90,7 +72,7 @@ func (l *Loop) guide(ctx context.Context) error {
 		if err := l.world.Enter(e, l.world.task(k, w)); err != nil {
 			return err
 		}
-		plan := planner(l.models.View(k))
+		plan := l.planner(l.models.View(k))
 		if err := e.Reset(ctx, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts); err != nil {
 			return err
 		}
@@ -119,7 +101,7 @@ func (l *Loop) Plan(ctx context.Context, world Real, seeds []uint64) ([]Outcome,
 		return nil, err
 	}
 	defer e.Close() //nolint:errcheck // it holds nothing
-	plan, ts, act := planner(l.models.View()), env.NewTimeStep(e.Spec()), []int32{0}
+	plan, ts, act := l.planner(l.models.View()), env.NewTimeStep(e.Spec()), []int32{0}
 	out := make([]Outcome, len(seeds))
 	for i, s := range seeds {
 		if err := e.Reset(ctx, env.Episode{Seed: s, Window: -1, Task: world.Values}, ts); err != nil {

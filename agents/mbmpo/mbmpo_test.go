@@ -214,6 +214,7 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		{"rule: got", func(c *mbmpo.Config) { c.Rule = "oracle" }},
 		{"model_free: got true", func(c *mbmpo.Config) { c.ModelFree = true }},
 		{"models.members: got 0", func(c *mbmpo.Config) { c.Models.Members = 0 }},
+		{"wait: got -0.1, want a number in [0, 1]", func(c *mbmpo.Config) { c.Wait = -0.1 }},
 		{"maml.tasks: got 0", func(c *mbmpo.Config) { c.Maml.Tasks = 0 }},
 		{`rule "best" is unknown`, func(c *mbmpo.Config) { c.Data = append(c.Data, "best") }},
 	} {

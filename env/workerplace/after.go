@@ -26,19 +26,6 @@ func (p *Placement) SharingOf(job, m int) Sharing {
 // Closes says whether a is the action that closes the interval.
 func (e *Env) Closes(a int32) bool { return int(a) == len(e.mask)-1 }
 
-// Shortest is the slot of the job that takes least alone, of those of which a worker can be placed, -1 = none.
-func (e *Env) Shortest() int {
-	slot := -1
-	for s, id := range e.visible() {
-		for m := range e.active {
-			if e.mask[s*e.cfg.Servers+m] && (slot < 0 || e.jobs[id].work < e.jobs[e.waiting[slot]].work) {
-				slot = s
-			}
-		}
-	}
-	return slot
-}
-
 // Sharing is the company that action a, which places a worker, would put it in.
 func (e *Env) Sharing(a int32) Sharing {
 	j := &e.jobs[e.waiting[int(a)/e.cfg.Servers]]

@@ -15,6 +15,8 @@ type Rule struct {
 	job func(e *Env, a, b *job) float64
 	// server is the cost of the next worker of j on server m; the least is taken, of equal ones the first.
 	server func(e *Env, j *job, m int) float64
+	most   float64 // cost of a job's first server from which on the rule waits, 0 = it never does
+	plan   *Planner
 	random bool
 }
 
@@ -27,8 +29,11 @@ func Rules() []Rule {
 			job: func(e *Env, a, b *job) float64 { return e.alignment(b) - e.alignment(a) }, server: fullest},
 		{Name: "least-interference", About: "the longest waiting job that fits, each worker beside the fewest other jobs, of these on the fuller server", server: fewest},
 		{Name: "sjf-least-interference", About: "the job that takes least alone, placed likewise", job: shortest, server: fewest},
-		{Name: "oracle", About: "the shortest job, each worker where the true speeds of all jobs together lose least: knows what no agent knows",
-			job: shortest, server: func(e *Env, j *job, m int) float64 { return e.loss(e.truth, j, m) }},
+		{Name: "sjf-waits", About: "the same, but it waits where that server has one and a half other jobs or more", job: shortest, server: fewest, most: 1.5},
+		{Name: "oracle", About: "the shortest job, each worker where all jobs together are fastest by their true speeds: knows what no agent knows",
+			plan: &Planner{Wait: Never}},
+		{Name: "oracle-waits", About: "the same, of the jobs that add four tenths of their own speed alone to the sum of all, and waits where none does",
+			plan: &Planner{Wait: 0.4}},
 	}
 }
 
@@ -60,6 +65,13 @@ func (r *Rule) Choose(e *Env, src *rand.Rand) int32 {
 		}
 		return int32(best)
 	}
+	if r.plan != nil {
+		k, err := r.plan.Choose(e)
+		if err != nil {
+			panic(fmt.Sprintf("workerplace: rule %s by true speeds: %v", r.Name, err))
+		}
+		return k
+	}
 	slot := -1
 	for s, id := range e.visible() {
 		if !slices.Contains(e.mask[s*e.cfg.Servers:(s+1)*e.cfg.Servers], true) {
@@ -81,6 +93,9 @@ func (r *Rule) Choose(e *Env, src *rand.Rand) int32 {
 		if c := r.server(e, j, m); best < 0 || c < least-1e-12 {
 			best, least = m, c
 		}
+	}
+	if r.most > 0 && least >= r.most && j.placed == 0 && e.mask[last] {
+		return int32(last)
 	}
 	return int32(slot*e.cfg.Servers + best)
 }
@@ -122,22 +137,4 @@ func fewest(e *Env, j *job, m int) float64 {
 		}
 	}
 	return n + 0.01*e.freeShare(m)
-}
-
-// loss is what all jobs together lose of their speeds when the next worker of j goes to m, by t.
-func (e *Env) loss(t *Truth, j *job, m int) float64 {
-	loss := 0.0
-	for _, id := range e.running {
-		o := &e.jobs[id]
-		if o.on[m] > 0 {
-			loss -= t.logs[o.kind][j.kind] / float64(j.workers)
-			if j.on[m] == 0 {
-				loss -= t.logs[j.kind][o.kind] * float64(o.on[m]) / float64(o.workers)
-			}
-		}
-	}
-	if j.placed > 0 && j.on[m] == 0 {
-		loss += 0.1
-	}
-	return loss
 }

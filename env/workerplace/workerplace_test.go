@@ -128,7 +128,8 @@ func TestRulesRankAsTheyShould(t *testing.T) {
 	}
 	t.Log(mean)
 	for _, pair := range [][2]string{
-		{"least-interference", "load-balance"}, {"load-balance", "random"}, {"oracle", "least-interference"}, {"sjf-least-interference", "least-interference"},
+		{"least-interference", "load-balance"}, {"load-balance", "random"}, {"oracle", "least-interference"}, {"sjf-least-interference", "least-interference"}, {"sjf-waits", "sjf-least-interference"},
+		{"oracle", "sjf-waits"}, {"oracle-waits", "oracle"},
 	} {
 		if mean[pair[0]] <= mean[pair[1]] {
 			t.Errorf("%s returns %v and %s %v: want the former to be better", pair[0], mean[pair[0]], pair[1], mean[pair[1]])
