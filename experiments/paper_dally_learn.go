@@ -13,6 +13,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
 	"clustergym/experiments/study"
@@ -34,18 +35,30 @@ func acceptorConfig(s dallySettings, seed int) (Config, error) {
 	c, err := preset("delayoffer-ppo")
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
-	c.Train.EvalEvery = max(1, s.TrainSteps/10)
+	c.Train.EvalEvery = max(1, s.TrainSteps/20)
 	c.Train.CheckpointEvery = c.Train.EvalEvery
 	return c, err
 }
 
 // acceptorCells train acceptors for DelayOffer-v1, and judge them and others on the same test episodes.
 func acceptorCells(s dallySettings) []study.Cell {
+	// Another preset makes other cells.
+	about := func(seed int) string {
+		c, err := acceptorConfig(s, seed)
+		if err != nil {
+			return err.Error() // the cell's own run says it too
+		}
+		text, err := configs.Encode(&c)
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
 	var cells []study.Cell
-	for _, name := range []string{dallyAuto, dallyFixed, dallyNever, dallyAccept, dallyRandom} {
-		key := map[string]string{dallyAuto: "tuned", dallyFixed: "fixed", dallyNever: "never", dallyAccept: "at-once", dallyRandom: "random"}[name]
+	for _, name := range []string{dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom} {
+		key := map[string]string{dallyAuto: "tuned", dallyFixed: "fixed", dallyNever: "never", dallyGive: "give-way", dallyAccept: "at-once", dallyRandom: "random"}[name]
 		cells = append(cells, study.Cell{
-			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows},
+			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows, about(0)},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 				c, err := acceptorConfig(s, 1)
 				if err != nil {
@@ -55,7 +68,7 @@ func acceptorCells(s dallySettings) []study.Cell {
 				switch name {
 				case dallyFixed:
 					sets = []string{"auto=false", "rack_wait=5", "nw_wait=10"}
-				case dallyNever:
+				case dallyNever, dallyGive:
 					sets = []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
 				case dallyAccept:
 					sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
@@ -67,6 +80,9 @@ func acceptorCells(s dallySettings) []study.Cell {
 						}
 						return delayoffer.Accept, nil
 					}
+					if name == dallyGive && givesWay(e, ts) {
+						return delayoffer.Decline, nil
+					}
 					return e.Timely(), nil
 				})
 			},
@@ -76,7 +92,7 @@ func acceptorCells(s dallySettings) []study.Cell {
 		seed := k + 1
 		key := fmt.Sprintf("train/%d", seed)
 		cells = append(cells, study.Cell{
-			Key: key, Input: []any{dallyMethod, seed, s.TrainSteps},
+			Key: key, Input: []any{dallyMethod, about(seed)},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 				c, err := acceptorConfig(s, seed)
 				if err != nil {
@@ -135,6 +151,24 @@ func acceptorCells(s dallySettings) []study.Cell {
 	return cells
 }
 
+// short is how much of its own remaining time another job may have left for a gang to give way to it: the best of a
+// half, a fifth, a tenth, a twentieth and a fortieth on the validation windows.
+const short = 1. / 5
+
+// givesWay says whether a gang larger than a machine is asked while a job waits that has much less left.
+func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
+	o, v := e.Offer(), e.View()
+	if v.Request(o.Job).GPUs <= v.Cluster().MaxNode() || !ts.Mask[delayoffer.Decline] {
+		return false
+	}
+	for _, j := range v.Waiting() {
+		if j != o.Job && v.Left(j) < short*v.Left(o.Job) {
+			return true
+		}
+	}
+	return false
+}
+
 // learnedAnswer is a trained policy's answer.
 func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error) {
 	batch, act := env.NewBatch(about, 1), env.NewActions(about, 1)
@@ -169,7 +203,7 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *Config, sets []string
 	ts := env.NewTimeStep(e.Spec())
 	var rows []study.Row
 	for w := range windows {
-		if err := e.Reset(ctx, env.Episode{Seed: env.EpisodeSeed(1, w), Window: -1, Split: env.SplitTest}, ts); err != nil {
+		if err := e.Reset(ctx, env.Episode{Seed: env.EpisodeSeed(1, w), Window: w, Split: env.SplitTest}, ts); err != nil {
 			return nil, err
 		}
 		r := rng.Stream(uint64(w), "dally/answers")
