@@ -186,7 +186,7 @@ func dallyTables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "acceptors", Title: "DelayOffer-v1: who answers the offers (test windows of dally-multi, network slow)",
-			By: []string{"acceptor"}, Order: map[string][]string{"acceptor": {dallyGreedy, dallyLearned, dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom}},
+			By: []string{"acceptor"}, Order: map[string][]string{"acceptor": {dallyGreedy, dallyLearned, dallyBlind, dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom}},
 			Columns: []study.Column{
 				{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "communication (h)", Metric: "comm_h"},
 				{Title: "JCT vs tuned timers", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": dallyAuto}},

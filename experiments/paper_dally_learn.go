@@ -24,15 +24,19 @@ import (
 const (
 	dallyLearned = "learned, drawing"
 	dallyGreedy  = "learned, greedy"
+	dallyBlind   = "learned without run times, greedy"
 	dallyRandom  = "random"
 )
 
 // dallyMix is how often the six models come.
 func dallyMix() (profile.Mix, error) { return profile.Named("dally") }
 
-// acceptorConfig is the training of an acceptor.
-func acceptorConfig(s dallySettings, seed int) (Config, error) {
+// acceptorConfig is the training of an acceptor; one that is blind knows nothing of run times, as the timers do.
+func acceptorConfig(s dallySettings, seed int, blind bool) (Config, error) {
 	c, err := preset("delayoffer-ppo")
+	if blind {
+		c.Env.Args = append(c.Env.Args, "estimates=none")
+	}
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
 	c.Train.EvalEvery = max(1, s.TrainSteps/20)
@@ -43,8 +47,8 @@ func acceptorConfig(s dallySettings, seed int) (Config, error) {
 // acceptorCells train acceptors for DelayOffer-v1, and judge them and others on the same test episodes.
 func acceptorCells(s dallySettings) []study.Cell {
 	// Another preset makes other cells.
-	about := func(seed int) string {
-		c, err := acceptorConfig(s, seed)
+	about := func(seed int, blind bool) string {
+		c, err := acceptorConfig(s, seed, blind)
 		if err != nil {
 			return err.Error() // the cell's own run says it too
 		}
@@ -58,9 +62,9 @@ func acceptorCells(s dallySettings) []study.Cell {
 	for _, name := range []string{dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom} {
 		key := map[string]string{dallyAuto: "tuned", dallyFixed: "fixed", dallyNever: "never", dallyGive: "give-way", dallyAccept: "at-once", dallyRandom: "random"}[name]
 		cells = append(cells, study.Cell{
-			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows, about(0)},
+			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows, about(0, false)},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				c, err := acceptorConfig(s, 1)
+				c, err := acceptorConfig(s, 1, false)
 				if err != nil {
 					return nil, err
 				}
@@ -90,63 +94,31 @@ func acceptorCells(s dallySettings) []study.Cell {
 	}
 	for k := range s.TrainSeeds {
 		seed := k + 1
-		key := fmt.Sprintf("train/%d", seed)
-		cells = append(cells, study.Cell{
-			Key: key, Input: []any{dallyMethod, about(seed)},
-			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				c, err := acceptorConfig(s, seed)
-				if err != nil {
-					return nil, err
-				}
-				dir := filepath.Join(b.Work(), "run")
-				_, err = os.Stat(filepath.Join(dir, configFile))
-				_, err = Train(ctx, c, TrainOptions{
-					RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
-					Tick: func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
-				})
-				if errors.Is(err, ErrInterrupted) {
-					return nil, ctx.Err()
-				}
-				return nil, err
-			},
-		}, study.Cell{
-			Key: fmt.Sprintf("acceptors/learned-%d", seed), After: []string{key}, Input: []any{dallyMethod, s.Windows},
-			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				c, err := acceptorConfig(s, seed)
-				if err != nil {
-					return nil, err
-				}
-				p, err := newProblem(c.Env.ID, c.Env.Args)
-				if err != nil {
-					return nil, err
-				}
-				run := filepath.Join(b.WorkOf(key), "run")
-				last, err := checkpoint.Latest(filepath.Join(run, checkpoints))
-				if err != nil {
-					return nil, err
-				}
-				var rows []study.Row
-				for _, of := range []struct{ name, dir string }{{dallyLearned, last}, {dallyGreedy, run}} {
-					found, err := openCheckpoint(of.dir, p.about)
+		for _, blind := range []bool{false, true} {
+			key, judged := fmt.Sprintf("train/%d", seed), fmt.Sprintf("acceptors/learned-%d", seed)
+			if blind {
+				key, judged = fmt.Sprintf("train-blind/%d", seed), fmt.Sprintf("acceptors/blind-%d", seed)
+			}
+			cells = append(cells, study.Cell{
+				Key: key, Input: []any{dallyMethod, about(seed, blind)},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					c, err := acceptorConfig(s, seed, blind)
 					if err != nil {
 						return nil, err
 					}
-					policy, err := newPolicy(&found.cfg, p.about, bytes.NewReader(found.weights))
+					return nil, trainAcceptor(ctx, b, c)
+				},
+			}, study.Cell{
+				Key: judged, After: []string{key}, Input: []any{dallyMethod, s.Windows},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					c, err := acceptorConfig(s, seed, blind)
 					if err != nil {
 						return nil, err
 					}
-					if d, ok := policy.(*ppo.Policy); ok && of.name == dallyLearned {
-						policy = d.Sampling()
-					}
-					got, err := judgeAcceptor(ctx, b, &c, nil, s.Windows, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.about))
-					if err != nil {
-						return nil, err
-					}
-					rows = append(rows, got...)
-				}
-				return rows, nil
-			},
-		})
+					return judgeLearned(ctx, b, &c, filepath.Join(b.WorkOf(key), "run"), s.Windows, seed, blind)
+				},
+			})
+		}
 	}
 	return cells
 }
@@ -167,6 +139,57 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 		}
 	}
 	return false
+}
+
+// trainAcceptor trains in the cell's folder, or goes on there.
+func trainAcceptor(ctx context.Context, b *study.Bench, c Config) error {
+	dir := filepath.Join(b.Work(), "run")
+	_, err := os.Stat(filepath.Join(dir, configFile))
+	_, err = Train(ctx, c, TrainOptions{
+		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
+		Tick: func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
+	})
+	if errors.Is(err, ErrInterrupted) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// judgeLearned judges what was trained in the folder run: the best of its validations, played greedily, and, where it
+// is not blind, what it was at the end, drawing as it was trained.
+func judgeLearned(ctx context.Context, b *study.Bench, c *Config, run string, windows, seed int, blind bool) ([]study.Row, error) {
+	p, err := newProblem(c.Env.ID, c.Env.Args)
+	if err != nil {
+		return nil, err
+	}
+	last, err := checkpoint.Latest(filepath.Join(run, checkpoints))
+	if err != nil {
+		return nil, err
+	}
+	plays := []struct{ name, dir string }{{dallyLearned, last}, {dallyGreedy, run}}
+	if blind {
+		plays = []struct{ name, dir string }{{dallyBlind, run}}
+	}
+	var rows []study.Row
+	for _, of := range plays {
+		found, err := openCheckpoint(of.dir, p.about)
+		if err != nil {
+			return nil, err
+		}
+		policy, err := newPolicy(&found.cfg, p.about, bytes.NewReader(found.weights))
+		if err != nil {
+			return nil, err
+		}
+		if d, ok := policy.(*ppo.Policy); ok && of.name == dallyLearned {
+			policy = d.Sampling()
+		}
+		got, err := judgeAcceptor(ctx, b, c, nil, windows, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.about))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, got...)
+	}
+	return rows, nil
 }
 
 // learnedAnswer is a trained policy's answer.
