@@ -39,7 +39,7 @@ func acceptorConfig(s dallySettings, seed int, blind bool) (Config, error) {
 	}
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
-	c.Train.EvalEvery = max(1, s.TrainSteps/20)
+	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // a validation of who declines everything takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
 	return c, err
 }
