@@ -79,7 +79,7 @@ func dallyStudy() study.Study {
 		Title: "Dally: delay scheduling, its timers tuned or learned",
 		Cite: "Sharma, Bhasi, Singh, Kesidis, Kandemir, Das: GPU cluster scheduling for network-sensitive deep learning, " +
 			"arXiv 2401.16492 (2024)",
-		Takes:    "quick about a minute, full about an hour, on two cores",
+		Takes:    "quick about a minute, full about a quarter of an hour, on two cores",
 		Expected: dallyExpected,
 		Cells:    dallyCells,
 		Tables:   dallyTables,
