@@ -207,7 +207,7 @@ func dallyFigures(p study.Plan) []study.Figure {
 	lines := func(column string) func(r *study.Results) []study.Series {
 		return func(r *study.Results) []study.Series {
 			var all []study.Series
-			for _, policy := range []string{dallyAuto, dallyTiresias, dallyLAS, dallyGandiva} {
+			for _, policy := range []string{dallyAuto, dallyNever, dallyTiresias, dallyLAS, dallyGandiva} {
 				one := study.Series{Name: policy}
 				for _, c := range s.Congestion {
 					if v, _, ok := r.Find("congestion", dallyCongested(dallyShare(c), policy), column); ok {

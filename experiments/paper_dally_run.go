@@ -224,7 +224,7 @@ func dallyCells(p study.Plan) ([]study.Cell, error) {
 			schedulers(fmt.Sprintf("schedulers/%s/%s", o.name, net), o.name, net, "schedulers", labels, 0, all, o.jobs, o.sha)
 		}
 	}
-	some := []string{dallyAuto, dallyFixed, dallyTiresias, dallyLAS, dallyGandiva}
+	some := []string{dallyAuto, dallyFixed, dallyNever, dallyTiresias, dallyLAS, dallyGandiva}
 	for _, at := range s.CongestionAt {
 		workload, net, _ := strings.Cut(at, "/")
 		for _, c := range s.Congestion {
