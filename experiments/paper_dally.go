@@ -113,7 +113,7 @@ func dallyStudy() study.Study {
 			return []string{
 				"The paper says \"up to\" and publishes neither cluster sizes, leases nor congestion settings: these are its effects on settings of ours.",
 				"The lines beside the paper's are of dally-multi on the network slow; the tables congestion and effects have others.",
-				"Tiresias is tiresias-lease, under Dally's leases and waiting for skewed models; las-2d is Tiresias without regard to places.",
+				"Tiresias is tiresias-lease, under Dally's leases and waiting for skewed models; las-2d is Tiresias in two queues, whose jobs take what places there are.",
 				"Communication is the time that jobs hold GPUs beyond their compute time, summed over jobs, not multiplied by GPUs.",
 				"Gandiva here is env/heuristic's, first come, first served with turns; the authors' program has one that serves the most recently started first (table machines).",
 			}
