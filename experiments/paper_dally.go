@@ -22,7 +22,8 @@ type dallySettings struct {
 	Draws           int       `yaml:"draws"` // workloads of each kind
 	Nets            []string  `yaml:"nets"`
 	Workloads       []string  `yaml:"workloads"`
-	Congestion      []float64 `yaml:"congestion"` // share of the bandwidth between machines that others take
+	Congestion      []float64 `yaml:"congestion"`    // share of the bandwidth between machines that others take
+	CongestionAt    []string  `yaml:"congestion_at"` // WORKLOAD/NET
 	CongestionDraws int       `yaml:"congestion_draws"`
 	PeerJobs        int       `yaml:"peer_jobs"`
 	PeerDraws       int       `yaml:"peer_draws"`
@@ -49,6 +50,10 @@ func (s *dallySettings) Validate() error {
 	for _, w := range s.Workloads {
 		l.Add(slices.Contains(dallyWorkloads(), w), "workloads", w, "one of "+strings.Join(dallyWorkloads(), ", "))
 	}
+	for _, at := range s.CongestionAt {
+		workload, net, ok := strings.Cut(at, "/")
+		l.Add(ok && slices.Contains(dallyWorkloads(), workload) && slices.Contains(dallyNets(), net), "congestion_at", at, "WORKLOAD/NET")
+	}
 	for _, c := range s.Congestion {
 		l.Add(c >= 0 && c < 1, "congestion", c, "a share from 0 up to below 1")
 	}
@@ -61,6 +66,7 @@ const (
 	dallyFixed    = "Dally, timers 5/10"
 	dallyAccept   = "accept at once"
 	dallyNever    = "wait for the nearest tier"
+	dallyGive     = "the same, long gangs give way"
 	dallyTiresias = "Tiresias, leases"
 	dallyLAS      = "Tiresias, las-2d"
 	dallyGandiva  = "Gandiva"
@@ -73,7 +79,7 @@ func dallyStudy() study.Study {
 		Title: "Dally: delay scheduling, its timers tuned or learned",
 		Cite: "Sharma, Bhasi, Singh, Kesidis, Kandemir, Das: GPU cluster scheduling for network-sensitive deep learning, " +
 			"arXiv 2401.16492 (2024)",
-		Takes:    "quick about a minute, full about an hour, on two cores",
+		Takes:    "quick about a minute, full about a quarter of an hour, on two cores",
 		Expected: dallyExpected,
 		Cells:    dallyCells,
 		Tables:   dallyTables,
@@ -85,13 +91,19 @@ func dallyStudy() study.Study {
 			}
 			worst := dallyShare(s.Congestion[len(s.Congestion)-1])
 			var list []study.Claim
-			for _, against := range []string{"Tiresias", "Gandiva"} {
-				for _, c := range [][3]string{
-					{"makespan", "up to −69 %", "makespan vs "}, {"mean JCT", "up to −83 %", "JCT vs "}, {"communication", "up to −98 %", "communication vs "},
-				} {
+			for _, c := range [][3]string{
+				{"makespan", "up to −69 %", "makespan vs "}, {"mean JCT", "up to −83 %", "JCT vs "}, {"communication", "up to −98 %", "communication vs "},
+			} {
+				for _, against := range []string{"Tiresias", "Gandiva", "las-2d"} {
 					list = append(list, study.Claim{
 						What: fmt.Sprintf("%s of Dally against %s, %s of the bandwidth between machines taken by others", c[0], against, worst), Paper: c[1],
-						Table: "congestion", Line: map[string]string{"congestion": worst, "policy": dallyAuto}, Column: c[2] + against,
+						Table: "congestion", Line: dallyCongested(worst, dallyAuto), Column: c[2] + against,
+					})
+				}
+				for _, against := range []string{"Tiresias", "Gandiva"} {
+					list = append(list, study.Claim{
+						What: fmt.Sprintf("%s of Dally against %s on the authors' machine, waiting-only", c[0], against), Paper: c[1],
+						Table: "effects", Line: map[string]string{"workload": "dally-multi", "machine": dallyMachines()[1], "policy": dallyAuto}, Column: c[2] + against,
 					})
 				}
 			}
@@ -100,6 +112,8 @@ func dallyStudy() study.Study {
 		Notes: func(study.Plan) []string {
 			return []string{
 				"The paper says \"up to\" and publishes neither cluster sizes, leases nor congestion settings: these are its effects on settings of ours.",
+				"The lines beside the paper's are of dally-multi on the network slow; the tables congestion and effects have others.",
+				"Tiresias is tiresias-lease, under Dally's leases and waiting for skewed models; las-2d is Tiresias in two queues, whose jobs take what places there are.",
 				"Communication is the time that jobs hold GPUs beyond their compute time, summed over jobs, not multiplied by GPUs.",
 				"Gandiva here is env/heuristic's, first come, first served with turns; the authors' program has one that serves the most recently started first (table machines).",
 			}
@@ -118,6 +132,11 @@ func dallyPlan(p study.Plan) (dallySettings, error) {
 // dallyShare is a share of congestion in words.
 func dallyShare(c float64) string { return fmt.Sprintf("%g %%", 100*c) }
 
+// dallyCongested is a line of the table congestion, where the paper's figures are looked for.
+func dallyCongested(share, policy string) map[string]string {
+	return map[string]string{"workload": "dally-multi", "net": "slow", "congestion": share, "policy": policy}
+}
+
 func dallyTables(p study.Plan) []study.Table {
 	s, _ := dallyPlan(p)
 	var shares []string
@@ -127,12 +146,13 @@ func dallyTables(p study.Plan) []study.Table {
 	policies := []string{dallyAuto, dallyFixed, dallyAccept, dallyNever, dallyTiresias, dallyLAS, dallyGandiva}
 	against := func(title, metric string) []study.Column {
 		return []study.Column{
-			{Title: title + " vs Tiresias", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyTiresias}, Bare: title != "JCT"},
-			{Title: title + " vs Gandiva", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyGandiva}, Bare: title != "JCT"},
+			{Title: title + " vs Tiresias", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyTiresias}},
+			{Title: title + " vs Gandiva", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyGandiva}},
+			{Title: title + " vs las-2d", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": dallyLAS}},
 		}
 	}
 	figures := []study.Column{
-		{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "makespan (h)", Metric: "makespan_h", Bare: true}, {Title: "communication (h)", Metric: "comm_h", Bare: true},
+		{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "makespan (h)", Metric: "makespan_h"}, {Title: "communication (h)", Metric: "comm_h"},
 	}
 	effects := slices.Concat(against("JCT", "jct_h"), against("makespan", "makespan_h"), against("communication", "comm_h"))
 	return []study.Table{
@@ -142,8 +162,9 @@ func dallyTables(p study.Plan) []study.Table {
 			Columns: slices.Concat(figures, effects),
 		},
 		{
-			Name: "congestion", Title: "Dally against Tiresias and Gandiva as others take bandwidth between machines (dally-multi, network slow)",
-			By: []string{"congestion", "policy"}, Order: map[string][]string{"policy": policies, "congestion": shares},
+			Name: "congestion", Title: "Dally against Tiresias and Gandiva as others take bandwidth between machines",
+			By:      []string{"workload", "net", "congestion", "policy"},
+			Order:   map[string][]string{"policy": policies, "congestion": shares, "net": dallyNets(), "workload": dallyWorkloads()},
 			Columns: slices.Concat(figures, effects),
 		},
 		{
@@ -166,18 +187,20 @@ func dallyTables(p study.Plan) []study.Table {
 			Columns: []study.Column{
 				{Title: "JCT vs Tiresias", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
 				{Title: "JCT vs Gandiva", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
-				{Title: "makespan vs Tiresias", Metric: "makespan_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}, Bare: true},
-				{Title: "communication vs Tiresias", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}, Bare: true},
-				{Title: "communication vs Gandiva", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}, Bare: true},
+				{Title: "makespan vs Tiresias", Metric: "makespan_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
+				{Title: "makespan vs Gandiva", Metric: "makespan_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
+				{Title: "communication vs Tiresias", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
+				{Title: "communication vs Gandiva", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
 			},
 		},
 		{
 			Name: "acceptors", Title: "DelayOffer-v1: who answers the offers (test windows of dally-multi, network slow)",
-			By: []string{"acceptor"}, Order: map[string][]string{"acceptor": {dallyLearned, dallyGreedy, dallyAuto, dallyFixed, dallyNever, dallyAccept, dallyRandom}},
+			By: []string{"acceptor"}, Order: map[string][]string{"acceptor": {dallyGreedy, dallyLearned, dallyBlind, dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom}},
 			Columns: []study.Column{
-				{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "communication (h)", Metric: "comm_h", Bare: true},
+				{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "communication (h)", Metric: "comm_h"},
 				{Title: "JCT vs tuned timers", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": dallyAuto}},
 				{Title: "JCT vs timers 5/10", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": dallyFixed}},
+				{Title: "JCT vs giving way", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": dallyGive}},
 				{Title: "windows won against tuned timers", Metric: "jct_h", Stat: study.Wins, Versus: map[string]string{"acceptor": dallyAuto}},
 				{Title: "offers accepted", Metric: "accepted", Format: study.Share, Bare: true},
 			},
@@ -193,10 +216,10 @@ func dallyFigures(p study.Plan) []study.Figure {
 	lines := func(column string) func(r *study.Results) []study.Series {
 		return func(r *study.Results) []study.Series {
 			var all []study.Series
-			for _, policy := range []string{dallyAuto, dallyTiresias, dallyLAS, dallyGandiva} {
+			for _, policy := range []string{dallyAuto, dallyNever, dallyTiresias, dallyLAS, dallyGandiva} {
 				one := study.Series{Name: policy}
 				for _, c := range s.Congestion {
-					if v, _, ok := r.Find("congestion", map[string]string{"congestion": dallyShare(c), "policy": policy}, column); ok {
+					if v, _, ok := r.Find("congestion", dallyCongested(dallyShare(c), policy), column); ok {
 						one.Points = append(one.Points, study.Point{X: 1 / (1 - c), Y: v.Value, Low: v.Low, High: v.High})
 					}
 				}
@@ -206,7 +229,7 @@ func dallyFigures(p study.Plan) []study.Figure {
 		}
 	}
 	return []study.Figure{
-		{Name: "jct", Title: "Mean JCT as bandwidth between machines becomes scarce", X: "times less bandwidth", Y: "mean JCT (h)", LogX: true, LogY: true, Series: lines("mean JCT (h)")},
-		{Name: "communication", Title: "Communication as bandwidth between machines becomes scarce", X: "times less bandwidth", Y: "communication (h)", LogX: true, LogY: true, Series: lines("communication (h)")},
+		{Name: "jct", Title: "Mean JCT as bandwidth between machines becomes scarce (dally-multi, network slow)", X: "times less bandwidth", Y: "mean JCT (h)", LogX: true, LogY: true, Series: lines("mean JCT (h)")},
+		{Name: "communication", Title: "Communication as bandwidth between machines becomes scarce (dally-multi, network slow)", X: "times less bandwidth", Y: "communication (h)", LogX: true, LogY: true, Series: lines("communication (h)")},
 	}
 }

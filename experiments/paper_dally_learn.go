@@ -13,6 +13,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
 	"clustergym/experiments/study"
@@ -23,31 +24,47 @@ import (
 const (
 	dallyLearned = "learned, drawing"
 	dallyGreedy  = "learned, greedy"
+	dallyBlind   = "learned without run times, greedy"
 	dallyRandom  = "random"
 )
 
 // dallyMix is how often the six models come.
 func dallyMix() (profile.Mix, error) { return profile.Named("dally") }
 
-// acceptorConfig is the training of an acceptor.
-func acceptorConfig(s dallySettings, seed int) (Config, error) {
+// acceptorConfig is the training of an acceptor; one that is blind knows nothing of run times, as the timers do.
+func acceptorConfig(s dallySettings, seed int, blind bool) (Config, error) {
 	c, err := preset("delayoffer-ppo")
+	if blind {
+		c.Env.Args = append(c.Env.Args, "estimates=none")
+	}
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
-	c.Train.EvalEvery = max(1, s.TrainSteps/10)
+	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // a validation of who declines everything takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
 	return c, err
 }
 
 // acceptorCells train acceptors for DelayOffer-v1, and judge them and others on the same test episodes.
 func acceptorCells(s dallySettings) []study.Cell {
+	// Another preset makes other cells.
+	about := func(seed int, blind bool) string {
+		c, err := acceptorConfig(s, seed, blind)
+		if err != nil {
+			return err.Error() // the cell's own run says it too
+		}
+		text, err := configs.Encode(&c)
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
 	var cells []study.Cell
-	for _, name := range []string{dallyAuto, dallyFixed, dallyNever, dallyAccept, dallyRandom} {
-		key := map[string]string{dallyAuto: "tuned", dallyFixed: "fixed", dallyNever: "never", dallyAccept: "at-once", dallyRandom: "random"}[name]
+	for _, name := range []string{dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom} {
+		key := map[string]string{dallyAuto: "tuned", dallyFixed: "fixed", dallyNever: "never", dallyGive: "give-way", dallyAccept: "at-once", dallyRandom: "random"}[name]
 		cells = append(cells, study.Cell{
-			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows},
+			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows, about(0, false)},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				c, err := acceptorConfig(s, 1)
+				c, err := acceptorConfig(s, 1, false)
 				if err != nil {
 					return nil, err
 				}
@@ -55,7 +72,7 @@ func acceptorCells(s dallySettings) []study.Cell {
 				switch name {
 				case dallyFixed:
 					sets = []string{"auto=false", "rack_wait=5", "nw_wait=10"}
-				case dallyNever:
+				case dallyNever, dallyGive:
 					sets = []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
 				case dallyAccept:
 					sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
@@ -67,6 +84,9 @@ func acceptorCells(s dallySettings) []study.Cell {
 						}
 						return delayoffer.Accept, nil
 					}
+					if name == dallyGive && givesWay(e, ts) {
+						return delayoffer.Decline, nil
+					}
 					return e.Timely(), nil
 				})
 			},
@@ -74,65 +94,102 @@ func acceptorCells(s dallySettings) []study.Cell {
 	}
 	for k := range s.TrainSeeds {
 		seed := k + 1
-		key := fmt.Sprintf("train/%d", seed)
-		cells = append(cells, study.Cell{
-			Key: key, Input: []any{dallyMethod, seed, s.TrainSteps},
-			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				c, err := acceptorConfig(s, seed)
-				if err != nil {
-					return nil, err
-				}
-				dir := filepath.Join(b.Work(), "run")
-				_, err = os.Stat(filepath.Join(dir, configFile))
-				_, err = Train(ctx, c, TrainOptions{
-					RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
-					Tick: func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
-				})
-				if errors.Is(err, ErrInterrupted) {
-					return nil, ctx.Err()
-				}
-				return nil, err
-			},
-		}, study.Cell{
-			Key: fmt.Sprintf("acceptors/learned-%d", seed), After: []string{key}, Input: []any{dallyMethod, s.Windows},
-			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				c, err := acceptorConfig(s, seed)
-				if err != nil {
-					return nil, err
-				}
-				p, err := newProblem(c.Env.ID, c.Env.Args)
-				if err != nil {
-					return nil, err
-				}
-				run := filepath.Join(b.WorkOf(key), "run")
-				last, err := checkpoint.Latest(filepath.Join(run, checkpoints))
-				if err != nil {
-					return nil, err
-				}
-				var rows []study.Row
-				for _, of := range []struct{ name, dir string }{{dallyLearned, last}, {dallyGreedy, run}} {
-					found, err := openCheckpoint(of.dir, p.about)
+		for _, blind := range []bool{false, true} {
+			key, judged := fmt.Sprintf("train/%d", seed), fmt.Sprintf("acceptors/learned-%d", seed)
+			if blind {
+				key, judged = fmt.Sprintf("train-blind/%d", seed), fmt.Sprintf("acceptors/blind-%d", seed)
+			}
+			cells = append(cells, study.Cell{
+				Key: key, Input: []any{dallyMethod, about(seed, blind)},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					c, err := acceptorConfig(s, seed, blind)
 					if err != nil {
 						return nil, err
 					}
-					policy, err := newPolicy(&found.cfg, p.about, bytes.NewReader(found.weights))
+					return nil, trainAcceptor(ctx, b, c)
+				},
+			}, study.Cell{
+				Key: judged, After: []string{key}, Input: []any{dallyMethod, s.Windows},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					c, err := acceptorConfig(s, seed, blind)
 					if err != nil {
 						return nil, err
 					}
-					if d, ok := policy.(*ppo.Policy); ok && of.name == dallyLearned {
-						policy = d.Sampling()
-					}
-					got, err := judgeAcceptor(ctx, b, &c, nil, s.Windows, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.about))
-					if err != nil {
-						return nil, err
-					}
-					rows = append(rows, got...)
-				}
-				return rows, nil
-			},
-		})
+					return judgeLearned(ctx, b, &c, filepath.Join(b.WorkOf(key), "run"), s.Windows, seed, blind)
+				},
+			})
+		}
 	}
 	return cells
+}
+
+// short is how much of its own remaining time another job may have left for a gang to give way to it: the best of a
+// half, a fifth, a tenth, a twentieth and a fortieth on the validation windows.
+const short = 1. / 5
+
+// givesWay says whether a gang larger than a machine is asked while a job waits that has much less left.
+func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
+	o, v := e.Offer(), e.View()
+	if v.Request(o.Job).GPUs <= v.Cluster().MaxNode() || !ts.Mask[delayoffer.Decline] {
+		return false
+	}
+	for _, j := range v.Waiting() {
+		if j != o.Job && v.Left(j) < short*v.Left(o.Job) {
+			return true
+		}
+	}
+	return false
+}
+
+// trainAcceptor trains in the cell's folder, or goes on there.
+func trainAcceptor(ctx context.Context, b *study.Bench, c Config) error {
+	dir := filepath.Join(b.Work(), "run")
+	_, err := os.Stat(filepath.Join(dir, configFile))
+	_, err = Train(ctx, c, TrainOptions{
+		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
+		Tick: func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
+	})
+	if errors.Is(err, ErrInterrupted) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// judgeLearned judges what was trained in the folder run: the best of its validations, played greedily, and, where it
+// is not blind, what it was at the end, drawing as it was trained.
+func judgeLearned(ctx context.Context, b *study.Bench, c *Config, run string, windows, seed int, blind bool) ([]study.Row, error) {
+	p, err := newProblem(c.Env.ID, c.Env.Args)
+	if err != nil {
+		return nil, err
+	}
+	last, err := checkpoint.Latest(filepath.Join(run, checkpoints))
+	if err != nil {
+		return nil, err
+	}
+	plays := []struct{ name, dir string }{{dallyLearned, last}, {dallyGreedy, run}}
+	if blind {
+		plays = []struct{ name, dir string }{{dallyBlind, run}}
+	}
+	var rows []study.Row
+	for _, of := range plays {
+		found, err := openCheckpoint(of.dir, p.about)
+		if err != nil {
+			return nil, err
+		}
+		policy, err := newPolicy(&found.cfg, p.about, bytes.NewReader(found.weights))
+		if err != nil {
+			return nil, err
+		}
+		if d, ok := policy.(*ppo.Policy); ok && of.name == dallyLearned {
+			policy = d.Sampling()
+		}
+		got, err := judgeAcceptor(ctx, b, c, nil, windows, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.about))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, got...)
+	}
+	return rows, nil
 }
 
 // learnedAnswer is a trained policy's answer.
@@ -169,7 +226,7 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *Config, sets []string
 	ts := env.NewTimeStep(e.Spec())
 	var rows []study.Row
 	for w := range windows {
-		if err := e.Reset(ctx, env.Episode{Seed: env.EpisodeSeed(1, w), Window: -1, Split: env.SplitTest}, ts); err != nil {
+		if err := e.Reset(ctx, env.Episode{Seed: env.EpisodeSeed(1, w), Window: w, Split: env.SplitTest}, ts); err != nil {
 			return nil, err
 		}
 		r := rng.Stream(uint64(w), "dally/answers")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"clustergym/env/cluster"
@@ -223,12 +224,15 @@ func dallyCells(p study.Plan) ([]study.Cell, error) {
 			schedulers(fmt.Sprintf("schedulers/%s/%s", o.name, net), o.name, net, "schedulers", labels, 0, all, o.jobs, o.sha)
 		}
 	}
-	some := []string{dallyAuto, dallyFixed, dallyTiresias, dallyLAS, dallyGandiva}
-	for _, c := range s.Congestion {
-		for d := range s.CongestionDraws {
-			labels := map[string]string{"congestion": dallyShare(c), "draw": fmt.Sprint(d)}
-			schedulers(fmt.Sprintf("congestion/%g/%d", c, d), "dally-multi", "slow", "congestion", labels, c, some,
-				func() ([]traces.Job, error) { return dallyJobs("dally-multi", s.Jobs, d) }, []int{s.Jobs, d})
+	some := []string{dallyAuto, dallyFixed, dallyNever, dallyTiresias, dallyLAS, dallyGandiva}
+	for _, at := range s.CongestionAt {
+		workload, net, _ := strings.Cut(at, "/")
+		for _, c := range s.Congestion {
+			for d := range s.CongestionDraws {
+				labels := map[string]string{"workload": workload, "net": net, "congestion": dallyShare(c), "draw": fmt.Sprint(d)}
+				schedulers(fmt.Sprintf("congestion/%s/%g/%d", at, c, d), workload, net, "congestion", labels, c, some,
+					func() ([]traces.Job, error) { return dallyJobs(workload, s.Jobs, d) }, []int{s.Jobs, d})
+			}
 		}
 	}
 	for _, workload := range []string{"dally-batch", "dally-multi"} {

@@ -27,12 +27,13 @@ func inSmall(s study.Study, prefixes ...string) study.Study {
 }
 
 // One draw of the workload on which places matter: waiting for near GPUs beats taking what there is, and this
-// simulator's Dally is near that of its authors' machine on the same jobs and network.
+// simulator's Dally is near that of its authors' machine on the same jobs and network. Of those who answer offers the
+// timers beat him who accepts at once, and long gangs that give way beat the timers.
 func TestTheStudyDallyInSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
-	s := inSmall(dallyStudy(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0")
+	s := inSmall(dallyStudy(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/tuned", "acceptors/at-once", "acceptors/give-way")
 	r, err := RunStudy(t.Context(), s, PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +64,33 @@ func TestTheStudyDallyInSmall(t *testing.T) {
 	}
 	if leaking < 3*theirs {
 		t.Errorf("mean JCT %.3g h as published, %.3g h where only waiting jobs are asked: leaked GPUs cost more", leaking, theirs)
+	}
+	against := func(acceptor string) float64 {
+		return figure("acceptors", map[string]string{"acceptor": acceptor}, "JCT vs tuned timers")
+	}
+	if at, gives := against(dallyAccept), against(dallyGive); at <= 20 || gives >= -5 {
+		t.Errorf("mean JCT against the tuned timers: accepted at once %+.1f %%, want much more; where long gangs give way %+.1f %%, want less", at, gives)
+	}
+}
+
+// A short training of either kind is found again by who judges it, and every acceptor is judged on every window.
+func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("some seconds")
+	}
+	const windows = 2
+	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) {
+		return acceptorCells(dallySettings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows}), nil
+	}, Tables: dallyTables}
+	r, err := RunStudy(t.Context(), s, PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, acceptor := range []string{dallyGreedy, dallyLearned, dallyBlind, dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom} {
+		v, _, ok := r.Results.Find("acceptors", map[string]string{"acceptor": acceptor}, "mean JCT (h)")
+		if !ok || v.Units != windows || !(v.Value > 0) {
+			t.Errorf("%s: mean JCT %v on %d windows, want it on %d", acceptor, v.Value, v.Units, windows)
+		}
 	}
 }
 

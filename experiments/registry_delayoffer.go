@@ -51,6 +51,7 @@ func (a *DelayOfferArgs) words() map[string][2]string {
 		"comm":      {"ring, contention, tree or none", "how a placement slows a gang down"},
 		"ideal":     {"true or false", "with ring: run times are compute times, not those at the best place"},
 		"per_gpu":   {"true or false", "with ring: every GPU has links of its own"},
+		"relative":  {"true or false", "take off what the timers earn on the same jobs at the same time"},
 		"lease":     {"a time of 1s or more", "how long gangs hold their GPUs"},
 		"history":   {"leases, 0 or more", "how far the tuner of timers looks back"},
 		"auto":      {"true or false", "the timers shown are tuned"},

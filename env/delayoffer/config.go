@@ -23,6 +23,7 @@ type Config struct {
 	Ideal     bool          `yaml:"ideal"`     // run times are compute times (sim.Ring)
 	PerGPU    bool          `yaml:"per_gpu"`   // every GPU has links of its own (sim.Ring)
 	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
+	Relative  bool          `yaml:"relative"`  // take off what the timers earn on the same jobs at the same time
 	MaxSteps  int           `yaml:"max_steps"` // truncate after so many steps; 0 = never
 	// The policy dally's: leases, and the timers that are shown to the agent and wake it.
 	Lease       time.Duration `yaml:"lease"`

@@ -16,16 +16,16 @@ import (
 const (
 	clusterLen = 6
 	jobLen     = 14
-	queueLen   = 3
-	timersLen  = 4
+	queueLen   = 6
+	timersLen  = 5
 )
 
 func fields() []env.Field {
 	return []env.Field{
 		{Name: "cluster", Shape: []int{clusterLen}, High: 1, Unit: "fraction", Doc: "free share; idle machines; largest number of free GPUs in a machine, over its size; in a rack; share of running gangs across machines; across racks"},
 		{Name: "job", Shape: []int{jobLen}, High: 1, Unit: "fraction", Doc: "the offer is a rack, the network; log2 n/log2 G; L(remaining); share done; min(Nw_sens, 2)/2; leases waited/24; C(iteration ms, 1000); C(gradient MB, 1e6); its rate in a machine, a rack, across racks (0 = impossible); place in the pass/jobs asked; L(since submit)"},
-		{Name: "queue", Shape: []int{queueLen}, High: 1, Unit: "fraction", Doc: "C(waiting, 1024); min(1, their GPUs/4G); C(asked after it, 1024)"},
-		{Name: "timers", Shape: []int{timersLen}, High: 1, Unit: "fraction", Doc: "in leases/24: the policy's rack_wait and nw_wait for n; mean and deviation of the delays after which gangs of n took a machine"},
+		{Name: "queue", Shape: []int{queueLen}, High: 1, Unit: "fraction", Doc: "C(waiting, 1024); min(1, their GPUs/4G); C(asked after it, 1024); of the other jobs that wait: L(least remaining) (1 = there are none), share of those with less remaining than it, min(1, GPUs of those/G)"},
+		{Name: "timers", Shape: []int{timersLen}, High: 1, Unit: "fraction", Doc: "in leases/24: the policy's rack_wait and nw_wait for n; mean and deviation of the delays after which gangs of n took a machine; 1 = the policy accepts, 0 = it declines"},
 	}
 }
 
@@ -77,18 +77,40 @@ func (x *encoder) encode(dst []float32, e *Env) {
 	x.cluster(part, v)
 	x.job(dst[clusterLen:clusterLen+jobLen], e, v, o)
 	part = dst[clusterLen+jobLen:]
-	wanted := 0
-	for _, j := range v.Waiting() {
-		wanted += v.Request(j).GPUs
-	}
-	part[0] = encode.C(float64(len(v.Waiting())), 1024)
-	part[1] = cut(float64(wanted) / (4 * x.gpus))
-	part[2] = encode.C(float64(o.Behind), 1024)
+	x.queue(part[:queueLen], e, v, o)
 	part = part[queueLen:]
 	n := v.Request(o.Job).GPUs
 	rack, network := e.rule.Timers(v, n)
 	mean, deviation := e.rule.Delays(v, n)
 	part[0], part[1], part[2], part[3] = cut(rack/day), cut(network/day), cut(mean/day), cut(deviation/day)
+	part[4] = float32(e.Timely())
+}
+
+// queue is what waits, and how much of it would be over sooner than the job that is asked.
+func (x *encoder) queue(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
+	own, _ := e.remaining(o.Job)
+	least, wanted, others, shorter, gpus := math.Inf(1), 0, 0, 0, 0
+	for _, j := range v.Waiting() {
+		n := v.Request(j).GPUs
+		wanted += n
+		if j == o.Job {
+			continue
+		}
+		left, _ := e.remaining(j)
+		least = min(least, left)
+		others++
+		if left < own {
+			shorter++
+			gpus += n
+		}
+	}
+	dst[0] = encode.C(float64(len(v.Waiting())), 1024)
+	dst[1] = cut(float64(wanted) / (4 * x.gpus))
+	dst[2] = encode.C(float64(o.Behind), 1024)
+	dst[3] = 1
+	if others > 0 {
+		dst[3], dst[4], dst[5] = encode.L(least), float32(shorter)/float32(others), cut(float64(gpus)/x.gpus)
+	}
 }
 
 func (x *encoder) cluster(dst []float32, v *sim.View) {
@@ -138,16 +160,7 @@ func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
 	if x.gpus > 1 {
 		dst[2] = cut(math.Log2(float64(n)) / math.Log2(x.gpus))
 	}
-	left, done := v.Left(j), 0.0
-	switch e.est.Mode {
-	case traces.EstimateExact:
-		done = 1 - left/math.Max(1, float64(t.Work))
-	case traces.EstimateNone:
-		left = float64(v.Ran(j))
-	default:
-		left = float64(traces.Remaining(e.est.Of(t), v.Ran(j)))
-		done = 1 - left/math.Max(1, left+float64(v.Ran(j)))
-	}
+	left, done := e.remaining(j)
 	dst[3] = encode.L(left)
 	dst[4] = cut(done)
 	dst[5] = cut(min(heuristic.Sensitivity(v, j), 2) / 2)
@@ -161,6 +174,21 @@ func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
 	}
 	dst[12] = cut(float64(o.Place) / float64(o.Place+o.Behind+1))
 	dst[13] = encode.L(float64(v.Now() - t.Submit))
+}
+
+// remaining is what is known of the work that a job has left, in nanoseconds, and the share that is done. Where
+// nothing is known of run times it is the time run.
+func (e *Env) remaining(j sim.Job) (left, done float64) {
+	t, ran := e.view.Trace(j), e.view.Ran(j)
+	switch e.est.Mode {
+	case traces.EstimateExact:
+		left = e.view.Left(j)
+		return left, 1 - left/math.Max(1, float64(t.Work))
+	case traces.EstimateNone:
+		return float64(ran), 0
+	}
+	left = float64(traces.Remaining(e.est.Of(t), ran))
+	return left, 1 - left/math.Max(1, left+float64(ran))
 }
 
 // rate is that of a gang of n at a tier of the empty cluster, 0 where there is no such place. It does not depend on

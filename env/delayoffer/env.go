@@ -53,6 +53,7 @@ type Env struct {
 	dec   sim.Decision
 	watch sim.Observer
 	shown encoder
+	base  *baseline // nil without Config.Relative
 
 	done            int
 	jct, wait, comm float64 // seconds, summed over finished jobs
@@ -93,6 +94,11 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()},
 	}
 	e.shown = newEncoder(c, cfg.Comm)
+	if cfg.Relative {
+		if e.base, err = newBaseline(&cfg, spec); err != nil {
+			return nil, err
+		}
+	}
 	inf := float32(math.Inf(1))
 	e.spec = env.Spec{
 		ID: ID, Obs: fields(), Action: env.ActionSpec{Sizes: []int{2}}, MaxSteps: cfg.MaxSteps, Solved: math.NaN(), NoOp: -1, Tau: cfg.Tau,
@@ -153,6 +159,11 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if r := e.sim.Refused(); r.Count > 0 {
 		return fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
 	}
+	if e.base != nil {
+		if err := e.base.play(ctx, e.course.Jobs); err != nil {
+			return err
+		}
+	}
 	e.rule.Reset(e.view)
 	e.done, e.jct, e.wait, e.comm, e.end = 0, 0, 0, 0, 0
 	e.from, e.cursor, e.earned, e.offer = 0, 0, 0, nil
@@ -197,7 +208,21 @@ func (e *Env) run(ctx context.Context) error {
 		}
 	}
 	e.offer = nil
+	if e.base != nil { // what is left of its play counts too
+		e.relate(max(e.cursor, e.base.end()))
+	}
 	return nil
+}
+
+// pay is what jobs in the system cost over [from, to).
+func (e *Env) pay(jobs int, from, to time.Duration) float64 {
+	return float64(jobs) / (float64(len(e.course.Jobs)) * e.cfg.Tau.Seconds()) * e.integral(from, to)
+}
+
+// relate takes off what the timers earn from the cursor on, and moves it to now.
+func (e *Env) relate(now time.Duration) {
+	e.base.until(e.cursor, now, func(jobs int, from, to time.Duration) { e.earned += e.pay(jobs, from, to) })
+	e.cursor = now
 }
 
 // advance takes in what happens next, and pays for the time until then.
@@ -212,7 +237,10 @@ func (e *Env) advance(ctx context.Context) error {
 		_ = e.watch.Observe(e.view, p)
 	}
 	if p.Now > e.cursor {
-		e.earned -= float64(system) / (float64(len(e.course.Jobs)) * e.cfg.Tau.Seconds()) * e.integral(e.cursor, p.Now)
+		e.earned -= e.pay(system, e.cursor, p.Now)
+		if e.base != nil {
+			e.relate(p.Now)
+		}
 		e.cursor = p.Now
 	}
 	for i := range p.Events {

@@ -220,6 +220,68 @@ func TestTheReturnIsTheMeanJCT(t *testing.T) {
 	}
 }
 
+// With relative the return is what is saved against the timers, however the answers are discounted: nothing at any step
+// for who answers as they do, and the difference of the mean JCTs for others, who may take longer or less long.
+func TestTheRelativeReturnIsWhatIsSavedAgainstTheTimers(t *testing.T) {
+	sooner, later := 0, 0
+	for seed := range uint64(4) {
+		jobs := dally.Generate(dally.Config{Jobs: 40, PerDay: 200, Multi: true, MaxGPUs: 32}, seed)
+		cfg := delayoffer.DefaultConfig()
+		cfg.Relative, cfg.Gamma = true, .99
+		e, ts := open(t, cfg, slow(t, "2x2"), jobs)
+		for !ts.Kind.Last() {
+			step(t, e, e.Timely(), ts)
+			if math.Abs(ts.Reward) > 1e-9 {
+				t.Fatalf("seed %d: the timers earn %v more than themselves", seed, ts.Reward)
+			}
+		}
+		timers, last := ts.Info[delayoffer.InfoJCT], ts.Info[delayoffer.InfoMakespan]
+		cfg.Gamma = 1
+		e, ts = open(t, cfg, slow(t, "2x2"), jobs)
+		sum := 0.0
+		for n := uint64(0); !ts.Kind.Last(); n++ {
+			a := int32((n*2654435761 + seed) >> 5 & 1)
+			if !ts.Mask[a] {
+				a = delayoffer.Accept
+			}
+			step(t, e, a, ts)
+			sum += ts.Reward
+		}
+		if want := (timers - ts.Info[delayoffer.InfoJCT]) / 3600; math.Abs(sum-want) > 1e-9*timers/3600 {
+			t.Errorf("seed %d: return %v, want %v", seed, sum, want)
+		}
+		if ts.Info[delayoffer.InfoMakespan] < last {
+			sooner++
+		} else {
+			later++
+		}
+	}
+	if sooner == 0 || later == 0 {
+		t.Errorf("%d runs end sooner than the timers' and %d later: both ends are to be seen", sooner, later)
+	}
+}
+
+// A gang of four is offered both nodes while jobs of one GPU wait behind it: one has less left, one has more.
+func TestTheQueueSaysWhoWouldBeOverSooner(t *testing.T) {
+	const s = time.Second
+	jobs := []traces.Job{job("a", 0, 100*s, 1), job("x", 1*s, 600*s, 4), job("y", 2*s, 60*s, 4), job("z", 3*s, 6000*s, 4)}
+	e, ts := open(t, delayoffer.DefaultConfig(), pairs(), jobs)
+	o := e.Offer()
+	if id := e.View().Trace(o.Job).ID; id != "x" {
+		t.Fatalf("%s is asked first", id)
+	}
+	at := 6 + 14
+	want := []float64{math.Log1p(3) / math.Log1p(1024), .75, math.Log1p(2) / math.Log1p(1024), math.Log1p(1) / math.Log1p(14*24*60), .5, 1}
+	for i, w := range want {
+		if got := float64(ts.Obs[at+i]); math.Abs(got-w) > 1e-6 {
+			t.Errorf("queue[%d] is %v, want %v", i, got, w)
+		}
+	}
+	if got := ts.Obs[len(ts.Obs)-1]; got != float32(e.Timely()) {
+		t.Errorf("the timers' answer is shown as %v", got)
+	}
+}
+
 func TestContract(t *testing.T) {
 	for _, x := range []struct {
 		name   string
@@ -227,6 +289,7 @@ func TestContract(t *testing.T) {
 	}{
 		{"default", func(*delayoffer.Config) {}},
 		{"discounted, fixed timers, no estimates", func(c *delayoffer.Config) { c.Gamma, c.Auto, c.Estimates = .99, false, "none" }},
+		{"relative, discounted, noisy", func(c *delayoffer.Config) { c.Gamma, c.Relative, c.Estimates = .99, true, "noisy:0.5" }},
 		{"contention, noisy, cut off", func(c *delayoffer.Config) { c.Comm, c.Estimates, c.MaxSteps = "contention", "noisy:0.5", 40 }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -272,7 +335,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("field %s is missing", f.Name)
 		}
 	}
-	for _, key := range []string{"gamma", "tau", "window", "load", "max_gpus", "comm", "ideal", "per_gpu", "estimates", "max_steps", "lease", "history", "auto", "rack_wait", "nw_wait"} {
+	for _, key := range []string{"gamma", "tau", "window", "load", "max_gpus", "comm", "ideal", "per_gpu", "estimates", "relative", "max_steps", "lease", "history", "auto", "rack_wait", "nw_wait"} {
 		if !strings.Contains(page, "\n| "+key+" | ") {
 			t.Errorf("argument %s is missing", key)
 		}

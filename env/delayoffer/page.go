@@ -40,7 +40,8 @@ func Page(cfg Config, s env.Spec) string {
 	p("estimates: none the time run replaces what remains, and the share done is 0.\n")
 	p("## Reward\n")
 	p("The rate is −N/(W·tau), N being the jobs submitted and not finished: an episode's return is −(mean JCT)/tau with gamma 1. Slow")
-	p("places stay longer, so communication counts.\n")
+	p("places stay longer, so communication counts. With relative: true what the policy dally, with the timers below, would earn on the")
+	p("same jobs at the same time is taken off: the return is the mean JCT that is saved against it.\n")
 	p("## Discount\n")
 	p("gamma applies once per tau = %v of simulated time: a transition that takes t is discounted by gamma^(t/tau), which", s.Tau)
 	p("info.discount says.\n")
@@ -69,6 +70,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"ideal", fmt.Sprint(cfg.Ideal), "true: with ring, run times are compute times; false: those at the best place"},
 		{"per_gpu", fmt.Sprint(cfg.PerGPU), "true: with ring, every GPU has links of its own; false: a machine's GPUs share its NIC"},
 		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
+		{"relative", fmt.Sprint(cfg.Relative), "true, false"},
 		{"max_steps", fmt.Sprint(cfg.MaxSteps), "0 = none"},
 		{"lease", fmt.Sprint(cfg.Lease), "a time"},
 		{"history", fmt.Sprint(cfg.History), "leases that the tuner of timers looks back"},

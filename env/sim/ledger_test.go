@@ -57,6 +57,9 @@ func TestSecondSetOfBooks(t *testing.T) {
 			lost++
 		}
 	})
+	if testing.Short() {
+		return // a fifth of the runs: too few to count what happened in them
+	}
 	if finished < 100 || fails < 10 || moves < 10 || sizes < 10 || lost < 5 {
 		t.Errorf("%d jobs finished, %d failures, %d migrations, %d resizes, %d runs in which work was lost: this tests too little", finished, fails, moves, sizes, lost)
 	}

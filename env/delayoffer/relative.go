@@ -1,0 +1,72 @@
+package delayoffer
+
+import (
+	"context"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: what it would have been
+// paid at each moment is taken off what the agent is paid.
+type baseline struct {
+	sim    *sim.Simulator
+	rule   *heuristic.Delay
+	stream traces.Slice
+	line   []inSystem // by time
+	at     int        // in line, of the last question
+}
+
+// inSystem is how many jobs there are from a time on.
+type inSystem struct {
+	from time.Duration
+	jobs int
+}
+
+func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
+	s, err := sim.New(cfg.Simulator(), spec)
+	if err != nil {
+		return nil, err
+	}
+	rule, err := heuristic.NewDelay(cfg.Heuristic())
+	return &baseline{sim: s, rule: rule}, err
+}
+
+// play runs jobs to their end.
+func (b *baseline) play(ctx context.Context, jobs []traces.Job) error {
+	b.stream.Reset(jobs)
+	b.line, b.at = b.line[:0], 0
+	if err := b.sim.Reset(&b.stream); err != nil {
+		return err
+	}
+	return sim.Run(ctx, b.sim, b.rule, b)
+}
+
+// Observe implements sim.Observer.
+func (b *baseline) Observe(v *sim.View, p *sim.Point) error {
+	b.line = append(b.line, inSystem{p.Now, v.Arrived() - v.Ended()})
+	return nil
+}
+
+// until calls visit for the pieces of [from, to) over which the number of jobs is the same, as far as there are jobs.
+// Questions must come in order of time.
+func (b *baseline) until(from, to time.Duration, visit func(jobs int, from, to time.Duration)) {
+	for ; b.at < len(b.line); b.at++ {
+		end := to
+		if b.at+1 < len(b.line) {
+			end = min(end, b.line[b.at+1].from)
+		}
+		if begin := max(from, b.line[b.at].from); begin < end && b.line[b.at].jobs > 0 {
+			visit(b.line[b.at].jobs, begin, end)
+		}
+		if b.at+1 == len(b.line) || b.line[b.at+1].from > to {
+			return
+		}
+	}
+}
+
+// end is when its last job ended.
+func (b *baseline) end() time.Duration { return b.line[len(b.line)-1].from }
