@@ -134,9 +134,6 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 		t.Run(c.CommandPath(), func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			saveSteps(t, filepath.Join("runs", "mine"), 50000)
-			if c.Name() == "plan" {
-				planExamples(t)
-			}
 			for line := range strings.Lines(c.Example) {
 				line, to, redirected := strings.Cut(strings.TrimSpace(line), " > ")
 				words := strings.Fields(line)

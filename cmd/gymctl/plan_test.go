@@ -18,24 +18,6 @@ const planGraphs = `{"name":"diamond","tasks":[{"id":0,"work":4},{"id":1,"work":
 {"name":"bare","tasks":[{"id":"x","work":3}],"edges":[]}
 `
 
-// planExamples writes the files that the examples of plan read.
-func planExamples(t *testing.T) {
-	t.Helper()
-	diamond, _, _ := strings.Cut(planGraphs, "\n")
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, _ = z.Write([]byte(diamond + "\n"))
-	_ = z.Close()
-	write(t, "diamond.json", diamond)
-	write(t, "graphs.jsonl.gz", b.String())
-	write(t, "five.json", `{"processors":[{"id":0,"speed":1},{"id":1,"speed":2},{"id":2,"speed":1},{"id":3,"speed":3},{"id":4,"speed":1}],"bandwidth":10}`)
-	write(t, "montage.json", `{"name":"montage","schemaVersion":"1.5","workflow":{"specification":{
- "tasks":[{"name":"project","id":"p","parents":[],"children":["a"],"inputFiles":[],"outputFiles":["f"]},
-          {"name":"add","id":"a","parents":["p"],"children":[],"inputFiles":["f"],"outputFiles":[]}],
- "files":[{"id":"f","sizeInBytes":30}]},
- "execution":{"makespanInSeconds":9,"machines":[],"tasks":[{"id":"p","runtimeInSeconds":6},{"id":"a","runtimeInSeconds":3}]}}}`)
-}
-
 func planFiles(t *testing.T) (graphs, platform string) {
 	t.Helper()
 	dir := t.TempDir()
