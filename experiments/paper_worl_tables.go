@@ -158,6 +158,14 @@ func worlTables(p study.Plan) []study.Table {
 			Columns: []study.Column{{Title: "spread %", Metric: "spread"}, {Title: "worst graph %", Metric: "spread", Stat: study.Maximum, Bare: true}},
 		},
 		{
+			Name: "trainings", Title: "WORL-RTGS-like by its generator's training, one for each seed: makespan over that of HEFT, all graphs", From: "plans",
+			Where: map[string]string{"policy": "worl-rtgs"}, By: []string{"seed"}, Runs: "run", Columns: []study.Column{ratio},
+		},
+		{
+			Name: "generator", Title: "The generators' own plans over those of HEFT, on the graphs by which their weights were chosen", By: []string{"seed"}, Runs: "run",
+			Columns: []study.Column{{Title: "× HEFT", Metric: "ratio", Format: three}},
+		},
+		{
 			Name: "optimum", Title: "Distance to the optimum, graphs of 6 to 12 tasks", By: []string{"policy"}, Order: order,
 			Columns: []study.Column{
 				{Title: "above the optimum %", Metric: "gap"}, {Title: "optimal", Metric: "optimal", Format: study.Share, Bare: true},
