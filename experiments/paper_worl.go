@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // settings and figures
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -26,19 +27,22 @@ var worlExpected []byte
 // worlVersion is that of the study's methods: another one computes every cell again.
 const worlVersion = 1
 
+// worlSearchVersion is that of what is done with what is trained.
+const worlSearchVersion = 2
+
 // worlStudy compares WORL-RTGS-like plans with those of every other planner.
 func worlStudy() study.Study {
 	return study.Study{
 		Name:  "worl-rtgs",
 		Title: "Plans of task graphs: WORL-RTGS-like against whale optimisation, RTGS, list scheduling and the optimum",
 		Cite:  "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
-		Takes: "quick: under 2 minutes on two cores; full: many hours",
+		Takes: "quick: under 2 minutes on two cores; full: about 20",
 		Cells: worlCells, Tables: worlTables, Figures: worlFigures, Claims: worlClaims, Notes: worlNotes, Expected: worlExpected,
 	}
 }
 
 func worlSettingsOf(p study.Plan) (worlSettings, error) {
-	s, err := study.Settings("worl-rtgs", worlYAML, p, worlSettings{Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3})
+	s, err := study.Settings("worl-rtgs", worlYAML, p, worlSettings{Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3, Real: 1})
 	if err == nil && p.Seeds > 0 {
 		s.Seeds = p.Seeds
 		s.Generators = min(s.Generators, p.Seeds)
@@ -75,6 +79,7 @@ type worlPlanner struct {
 	start  string
 	moves  int
 	still  bool // no task is placed at random: plans differ by their hopes alone
+	part   bool // shows what a part of another one does, and is left out where time is dear
 }
 
 var worlPlanners = []worlPlanner{
@@ -89,13 +94,16 @@ var worlPlanners = []worlPlanner{
 	{name: "rtgs-released", drawn: true, policy: "rtgs-released", start: "random"},
 	{name: "rtgs", drawn: true, policy: "rtgs", start: "random"},
 	{name: "worl-rtgs", drawn: true, policy: "worl-rtgs", start: "random"},
-	{name: "worl-rtgs-hopes", drawn: true, policy: "worl-rtgs", start: "random", still: true},
+	{name: "worl-rtgs-hopes", drawn: true, policy: "worl-rtgs", start: "random", still: true, part: true},
 	{name: "woa+heft", drawn: true, policy: "woa", start: "heft"},
 	{name: "rtgs+heft", drawn: true, policy: "rtgs", start: "heft"},
 	{name: "worl-rtgs+heft", drawn: true, policy: "worl-rtgs", start: "heft"},
-	{name: "woa+heft+moves", drawn: true, policy: "woa", start: "heft", moves: 100},
-	{name: "worl-rtgs+heft+moves", drawn: true, policy: "worl-rtgs", start: "heft", moves: 100},
+	{name: "woa+heft+moves", drawn: true, policy: "woa", start: "heft", moves: 100, part: true},
+	{name: "worl-rtgs+heft+moves", drawn: true, policy: "worl-rtgs", start: "heft", moves: 100, part: true},
 }
+
+// worlSix are ranked among themselves on all graphs, as the paper ranks six methods.
+var worlSix = []string{"heft", "cpop", "dras-like", "woa", "rtgs", "worl-rtgs"}
 
 func worlPlannerNames() []string {
 	var names []string
@@ -127,9 +135,7 @@ func (p *worlPlanner) run(ctx context.Context, q *dag.Problem, s *worlSettings, 
 	if p.still {
 		c.Explore = 0
 	}
-	if c.Iterations, c.Whales = s.Iterations, s.Whales; c.Iterations == 0 {
-		c.Iterations, c.Whales = autoBudget(p.policy, q.Tasks(), q.Procs())
-	}
+	c.Iterations, c.Whales = s.budget(p.policy, q.Tasks(), q.Procs())
 	var seeds []*dag.Plan
 	if p.start == "heft" {
 		seeds = append(seeds, l.HEFT(true).Clone())
@@ -139,6 +145,19 @@ func (p *worlPlanner) run(ctx context.Context, q *dag.Problem, s *worlSettings, 
 		return nil, nil, err
 	}
 	return r.Plan, r, nil
+}
+
+// budget is what a search may spend: the study's own, where it has one, but never more than the budget by size. All
+// searches of a graph then make as many plans as worl-rtgs.
+func (s *worlSettings) budget(policy string, n, m int) (iterations, whales int) {
+	if s.Iterations == 0 {
+		return autoBudget(policy, n, m)
+	}
+	iterations, whales = autoBudget("worl-rtgs", n, m)
+	if s.Iterations*s.Whales < iterations*whales {
+		return s.Iterations, s.Whales
+	}
+	return iterations, whales
 }
 
 // worlLearnt are the weights of what is learnt.
@@ -184,13 +203,31 @@ func worlCells(p study.Plan) ([]study.Cell, error) {
 		})
 		generators = append(generators, worlGeneratorKey(k))
 	}
-	search := struct{ Iterations, Whales, Generators, Seeds int }{s.Iterations, s.Whales, s.Generators, s.Seeds}
-	for _, size := range s.Sizes {
+	search := struct{ Version, Iterations, Whales, Generators, Seeds int }{worlSearchVersion, s.Iterations, s.Whales, s.Generators, s.Seeds}
+	for _, z := range s.Sizes {
 		for _, family := range s.Families {
-			for k := range s.Graphs {
-				key := fmt.Sprintf("plan/%s/%dx%d/graph=%d", family, size[0], size[1], k)
-				add(key, []any{family, size, k, search, worlPlannerNames()}, generators, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return worlPlans(ctx, b, &s, family, size, k)
+			for k := range z.Graphs {
+				key := fmt.Sprintf("plan/%s/%dx%d/graph=%d", family, z.Tasks, z.GPUs, k)
+				add(key, []any{family, z, k, search, worlPlannerNames()}, generators, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					q, err := worlProblem(family, z.Tasks, z.GPUs, k, true)
+					if err != nil {
+						return nil, err
+					}
+					labels := map[string]string{"family": family, "tasks": fmt.Sprint(z.Tasks), "GPUs": fmt.Sprint(z.GPUs), "graph": fmt.Sprint(k), "class": z.class()}
+					return worlPlans(ctx, b, &s, "plans", q, z.planners(), labels)
+				})
+			}
+		}
+	}
+	if p.Data != "" {
+		file, digest, err := worlRecorded(p.Data)
+		if err != nil {
+			return nil, err
+		}
+		for _, kind := range worlRealKinds {
+			for k := range s.Real {
+				add(fmt.Sprintf("real/%s/graph=%d", kind, k), []any{kind, k, digest, search}, generators, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return worlReal(ctx, b, &s, file, kind, k)
 				})
 			}
 		}
@@ -240,20 +277,26 @@ func trainWorlGenerator(ctx context.Context, b *study.Bench, c GeneratorConfig, 
 	return []study.Row{{Table: "generator", Labels: map[string]string{"seed": fmt.Sprint(seed)}, Metric: "ratio", Value: g.Best}}, nil
 }
 
-// worlPlans plans one graph by every planner from every seed.
-func worlPlans(ctx context.Context, b *study.Bench, s *worlSettings, family string, size [2]int, k int) ([]study.Row, error) {
-	q, err := worlProblem(family, size[0], size[1], k, true)
-	if err != nil {
-		return nil, err
-	}
+// worlPlans plans q by every planner from every seed, for rows of a table with these labels and their ranks.
+func worlPlans(ctx context.Context, b *study.Bench, s *worlSettings, table string, q *dag.Problem, planners []worlPlanner, graph map[string]string) ([]study.Row, error) {
 	var rows []study.Row
-	means := make([]float64, len(worlPlanners))
+	row := func(table, metric string, v float64, more map[string]string) {
+		labels := maps.Clone(graph)
+		maps.Copy(labels, more)
+		rows = append(rows, study.Row{Table: table, Labels: labels, Metric: metric, Value: v})
+	}
+	tables, every := []string{table}, len(planners) == len(worlPlanners)
+	if every {
+		tables = append(tables, table+"-all")
+	}
+	means := make([]float64, len(planners))
 	heft := listsched.New(q, listsched.Options{}).HEFT(true).Makespan
-	for i, p := range worlPlanners {
+	for i, p := range planners {
 		seeds := 1
 		if p.drawn {
 			seeds = s.Seeds
 		}
+		least, most := math.Inf(1), 0.0
 		for seed := range seeds {
 			weights, err := worlWeights(b, s, seed)
 			if err != nil {
@@ -267,19 +310,29 @@ func worlPlans(ctx context.Context, b *study.Bench, s *worlSettings, family stri
 				return nil, fmt.Errorf("%s of %s: %w", p.name, q.Graph.Name, err)
 			}
 			means[i] += plan.Makespan / float64(seeds)
-			labels := map[string]string{
-				"family": family, "tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1]), "graph": fmt.Sprint(k), "policy": p.name, "seed": fmt.Sprint(seed + 1),
-			}
-			for metric, v := range map[string]float64{"makespan_s": plan.Makespan, "ratio": plan.Makespan / heft} {
-				rows = append(rows, study.Row{Table: "plans", Labels: labels, Metric: metric, Value: v})
+			least, most = min(least, plan.Makespan), max(most, plan.Makespan)
+			labels := map[string]string{"policy": p.name, "seed": fmt.Sprint(seed + 1)}
+			for _, t := range tables {
+				row(t, "makespan_s", plan.Makespan, labels)
+				row(t, "ratio", plan.Makespan/heft, labels)
 			}
 		}
-		b.Progress(int64(i+1), int64(len(worlPlanners)))
+		if seeds > 1 {
+			row(table+"-spread", "spread", 100*(most-least)/means[i], map[string]string{"policy": p.name})
+		}
+		b.Progress(int64(i+1), int64(len(planners)))
 	}
-	for i, r := range ranks(means) {
-		rows = append(rows, study.Row{Table: "ranks", Metric: "rank", Value: r, Labels: map[string]string{
-			"family": family, "tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1]), "graph": fmt.Sprint(k), "policy": worlPlanners[i].name,
-		}})
+	if every {
+		for i, r := range ranks(means) {
+			row(table+"-ranks", "rank", r, map[string]string{"policy": planners[i].name})
+		}
+	}
+	var six []float64
+	for _, name := range worlSix {
+		six = append(six, means[slices.IndexFunc(planners, func(p worlPlanner) bool { return p.name == name })])
+	}
+	for i, r := range ranks(six) {
+		row(table+"-six", "rank", r, map[string]string{"policy": worlSix[i]})
 	}
 	return rows, nil
 }
@@ -327,6 +380,9 @@ func worlTiny(ctx context.Context, b *study.Bench, s *worlSettings, k int) ([]st
 	own := *s
 	own.Iterations, own.Whales = 0, 0
 	for _, pl := range worlPlanners {
+		if pl.part {
+			continue
+		}
 		seeds := 1
 		if pl.drawn {
 			seeds = s.Seeds

@@ -2,13 +2,19 @@ package experiments
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"clustergym/agents/listsched"
 	"clustergym/env/dag"
 	"clustergym/experiments/study"
+	"clustergym/traces"
 )
 
 func TestRanksShareTheirPlaces(t *testing.T) {
@@ -107,5 +113,120 @@ func TestBudgetsShrinkWithSize(t *testing.T) {
 			t.Errorf("%d tasks: %dx%d", n, i, w)
 		}
 		last = i * w
+	}
+}
+
+// The paper has a critical difference of 1.260 for six methods, which is that of 36 graphs.
+func TestTheCriticalDifferenceIsThePapers(t *testing.T) {
+	if got := nemenyi(6, 36); math.Abs(got-1.260) > 0.005 {
+		t.Errorf("%v", got)
+	}
+}
+
+// All searches of a graph make as many plans, at most those of the budget by size of the dearest one.
+func TestSearchesOfAGraphMakeAsManyPlans(t *testing.T) {
+	s := worlSettings{Iterations: 20, Whales: 10}
+	for _, c := range []struct {
+		tasks, gpus, iterations, whales int
+	}{{100, 50, 20, 10}, {1000, 500, 20, 10}, {10_000, 500, 10, 8}} {
+		for _, policy := range searchPolicies {
+			if i, w := s.budget(policy, c.tasks, c.gpus); i != c.iterations || w != c.whales {
+				t.Errorf("%s, %d tasks on %d GPUs: %dx%d, want %dx%d", policy, c.tasks, c.gpus, i, w, c.iterations, c.whales)
+			}
+		}
+	}
+	i, w := s.budget("worl-rtgs", 10_000, 500)
+	if ai, aw := autoBudget("worl-rtgs", 10_000, 500); ai*aw > i*w {
+		t.Errorf("%dx%d, and gymctl plan takes %dx%d", i, w, ai, aw)
+	}
+}
+
+func worlTestJobs() []traces.Job {
+	job := func(id string, tasks int) traces.Job {
+		j := traces.Job{ID: id, Graph: &traces.Graph{}}
+		for k := range tasks {
+			j.Graph.Tasks = append(j.Graph.Tasks, traces.Task{Name: fmt.Sprintf("M%d", k+1), Instances: 3, Work: time.Duration(k) * time.Second})
+			if k > 0 {
+				j.Graph.Edges = append(j.Graph.Edges, traces.Edge{Parent: int32(k - 1), Child: int32(k)})
+			}
+		}
+		return j
+	}
+	jobs := []traces.Job{job("a", 2), job("b", 5), job("c", 3)}
+	for k := range 60 {
+		jobs = append(jobs, job(fmt.Sprint(k), 4))
+	}
+	return append(jobs, job("d", 6))
+}
+
+func TestGraphsOfRecordedJobs(t *testing.T) {
+	jobs := worlTestJobs()
+	for _, c := range []struct {
+		kind         string
+		k            int
+		name         string
+		tasks, edges int
+	}{
+		{"job", 0, "d", 6, 5}, {"job", 1, "b", 5, 4}, {"instances", 1, "b", 15, 36},
+		// 64 jobs in two parts: the second begins with the 33rd, and there are not 300 tasks from there on.
+		{"merged", 1, "29 and 31 more", 130, 98},
+	} {
+		q, err := worlRealProblem(jobs, c.kind, c.k, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.Graph.Name != c.name || q.Tasks() != c.tasks || q.Graph.Edges() != c.edges || q.Procs() != worlRealGPUs {
+			t.Errorf("%s %d: %q, %d tasks, %d edges, %d GPUs", c.kind, c.k, q.Graph.Name, q.Tasks(), q.Graph.Edges(), q.Procs())
+		}
+		for i := range int32(q.Tasks()) {
+			if q.Graph.Task(i).Work < worlRealWork {
+				t.Errorf("%s: task %d takes %v", c.kind, i, q.Graph.Task(i).Work)
+			}
+		}
+	}
+	// Transfers take what the generated graphs' take: half a mean run time on average.
+	q, err := worlRealProblem(jobs, "merged", 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := 0.0
+	for i := range int32(q.Tasks()) {
+		run += q.MeanExec(i) / float64(q.Tasks())
+	}
+	sent := q.Platform.MeanCost(dag.Pairs).Of(q.Graph.Bytes() / float64(q.Graph.Edges()))
+	if ratio := sent / run; ratio < 0.35 || ratio > 0.65 {
+		t.Errorf("transfers take %v of a run time", ratio)
+	}
+	if _, err := worlRealProblem(jobs, "job", len(jobs), 100); err == nil {
+		t.Error("more jobs than there are")
+	}
+}
+
+func TestWORLsDataFolder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := worlCells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
+		t.Errorf("%v", err)
+	}
+	data := filepath.Join("..", "..", "shared", "traces")
+	if _, err := os.Stat(data); err != nil {
+		t.Skip("no recorded data")
+	}
+	plain, err := worlCells(study.Plan{Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := worlCells(study.Plan{Quick: true, Data: data})
+	if err != nil || len(more) != len(plain)+6 {
+		t.Fatalf("%d cells beside %d, %v", len(more), len(plain), err)
+	}
+	jobs, err := worlJobs(filepath.Join(data, "alibaba-dag-2018", "dag_sample_part1.csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range worlRealKinds {
+		q, err := worlRealProblem(jobs, kind, 1, 2)
+		if err != nil || q.Tasks() < 44 {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
 }

@@ -2,7 +2,9 @@ package dag
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -358,5 +360,55 @@ func TestAWrongOrderPanics(t *testing.T) {
 			}()
 			NewEvaluator(diamond(t), order)
 		}()
+	}
+}
+
+// Parents that cannot matter are passed over: what is left must be what all of them together say, to the last bit.
+func TestArrivalsAreThoseOfAllParents(t *testing.T) {
+	src := rand.New(rand.NewPCG(5, 6))
+	for trial := range 300 {
+		m, parents := 1+src.IntN(9), src.IntN(30)
+		procs, rows := make([]Processor, m), make([][]float64, m)
+		for g := range procs {
+			procs[g] = Processor{ID: fmt.Sprint(g), Speed: 1}
+			for range m {
+				rows[g] = append(rows[g], float64(int(1)<<src.IntN(4)))
+			}
+		}
+		p, err := NewPlatform(procs, 3)
+		if trial%2 == 0 {
+			p, err = NewLinkedPlatform(procs, rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks, edges := make([]Task, parents+1), make([]Edge, parents)
+		finish, proc := make([]float64, parents+1), make([]int32, parents+1)
+		for k := range tasks {
+			tasks[k] = Task{ID: fmt.Sprint(k), Work: 1}
+		}
+		for k := range edges {
+			edges[k] = Edge{From: int32(k), To: int32(parents), Bytes: float64(src.IntN(4)) * src.Float64()}
+			finish[k], proc[k] = float64(src.IntN(4))+src.Float64()*float64(src.IntN(2)), int32(src.IntN(m))
+		}
+		g, err := NewGraph("", tasks, edges)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := NewProblem(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float64, m)
+		q.Arrivals(got, int32(parents), proc, finish)
+		for h := range got {
+			want := 0.0
+			for _, e := range edges {
+				want = max(want, finish[e.From]+q.Comm(e.Bytes, proc[e.From], int32(h)))
+			}
+			if got[h] != want {
+				t.Fatalf("trial %d, processor %d: %v, want %v", trial, h, got[h], want)
+			}
+		}
 	}
 }

@@ -19,6 +19,8 @@ type Platform struct {
 	scalar float64   // bytes per second between any two, 0 = see matrix
 	matrix []float64 // [sender, receiver]; nil where scalar counts, or where nothing is known
 	row    int
+
+	slowest, fastest []float64 // bandwidths of each sender to another processor, where there is a matrix
 }
 
 // NewPlatform checks the processors; bandwidth is the bytes per second between any two different ones, 0 = not known,
@@ -48,8 +50,9 @@ func NewLinkedPlatform(procs []Processor, matrix [][]float64) (*Platform, error)
 	if len(matrix) != m {
 		return nil, fmt.Errorf("bandwidth: got %d rows, want one for each of %d processors", len(matrix), m)
 	}
-	p.matrix = make([]float64, m*m)
+	p.matrix, p.slowest, p.fastest = make([]float64, m*m), make([]float64, m), make([]float64, m)
 	for g, row := range matrix {
+		p.slowest[g] = math.Inf(1)
 		if len(row) != m {
 			return nil, fmt.Errorf("bandwidth[%d]: got %d numbers, want one for each of %d processors", g, len(row), m)
 		}
@@ -63,6 +66,9 @@ func NewLinkedPlatform(procs []Processor, matrix [][]float64) (*Platform, error)
 				return nil, fmt.Errorf("bandwidth[%d][%d] (processor %s to %s): got %v, want a number above 0", g, h, procs[g].ID, procs[h].ID, b)
 			}
 			p.matrix[g*m+h] = b
+			if g != h {
+				p.slowest[g], p.fastest[g] = min(p.slowest[g], b), max(p.fastest[g], b)
+			}
 		}
 	}
 	return p, nil
@@ -106,6 +112,14 @@ func (p *Platform) Bandwidth(g, h int) float64 {
 		return p.matrix[g*p.row+h]
 	}
 	return p.scalar
+}
+
+// extremes are the least and the highest bandwidth from processor g to another one.
+func (p *Platform) extremes(g int32) (slowest, fastest float64) {
+	if p.matrix != nil {
+		return p.slowest[g], p.fastest[g]
+	}
+	return p.scalar, p.scalar
 }
 
 // RankMean is what planners take for the cost of an edge while they do not know yet where its tasks will run. Programs

@@ -126,35 +126,59 @@ func (q *Problem) Comm(bytes float64, g, h int32) float64 {
 }
 
 // Arrivals fills ready with the time at which task i has its inputs, by processor, where its parents run on proc and end
-// at finish.
+// at finish. A parent whose data are everywhere before some time that no processor can do without is passed over: of a
+// hundred parents a few count.
 func (q *Problem) Arrivals(ready []float64, i int32, proc []int32, finish []float64) {
-	clear(ready)
-	for _, e := range q.Graph.Preds(i) {
+	preds := q.Graph.Preds(i)
+	floor := q.floor(preds, proc, finish)
+	for k := range ready {
+		ready[k] = floor
+	}
+	for _, e := range preds {
 		h, f := proc[e.Task], finish[e.Task]
-		links := q.Links(h)
-		switch {
-		case e.Bytes == 0 || q.m == 1:
-			for k, r := range ready {
-				if f > r {
-					ready[k] = f
-				}
-			}
-		case links != nil:
+		slowest, _ := q.Platform.extremes(h)
+		if e.Bytes == 0 || q.m == 1 || f+e.Bytes/slowest <= floor {
+			continue
+		}
+		if links := q.Links(h); links != nil {
 			for k, b := range links { // infinite for h itself
 				if t := f + e.Bytes/b; t > ready[k] {
 					ready[k] = t
 				}
 			}
-		default:
-			far, own := f+e.Bytes/q.Platform.scalar, ready[h]
-			for k, r := range ready {
-				if far > r {
-					ready[k] = far
-				}
+			continue
+		}
+		far, own := f+e.Bytes/q.Platform.scalar, ready[h]
+		for k, r := range ready {
+			if far > r {
+				ready[k] = far
 			}
-			ready[h] = max(own, f)
+		}
+		ready[h] = own
+	}
+}
+
+// floor is a time before which the data of preds are on no processor: when the last of them ends or, if that is later,
+// when the data of the second parent, of those on different processors, can be anywhere else.
+func (q *Problem) floor(preds []Link, proc []int32, finish []float64) float64 {
+	last, first, second, at := 0.0, 0.0, 0.0, int32(-1)
+	for _, e := range preds {
+		h, f := proc[e.Task], finish[e.Task]
+		last = max(last, f)
+		if e.Bytes > 0 && q.m > 1 {
+			_, fastest := q.Platform.extremes(h)
+			f += e.Bytes / fastest
+		}
+		switch {
+		case h == at:
+			first = max(first, f)
+		case f > first:
+			first, second, at = f, first, h
+		default:
+			second = max(second, f)
 		}
 	}
+	return max(last, second)
 }
 
 // Links is the row of the bandwidth matrix of sender g, +Inf for itself, and nil where any two processors have the same

@@ -20,6 +20,19 @@ func (t *Timeline) Reset(instant bool) {
 // End is when the last task ends.
 func (t *Timeline) End() float64 { return t.gaps[len(t.gaps)-1].from }
 
+// Gaps are when the last gap between tasks ends and how long the longest one is, 0 where there is none: a task for which
+// no gap ends late enough, or is long enough, goes behind the last one.
+func (t *Timeline) Gaps() (latest, longest float64) {
+	last := len(t.gaps) - 1
+	if last == 0 {
+		return 0, 0
+	}
+	for _, g := range t.gaps[:last] {
+		longest = max(longest, g.to-g.from)
+	}
+	return t.gaps[last-1].to, longest
+}
+
 // Earliest is the first time from ready on when the processor is free for exec seconds. Only gaps that end late enough
 // are looked at, and of those in which the rest is too short just the ones between tasks that do not touch.
 func (t *Timeline) Earliest(ready, exec float64) float64 {

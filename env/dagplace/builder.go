@@ -14,6 +14,9 @@ type Builder struct {
 
 	next    int // position in order
 	times   []dag.Timeline
+	end     []float64 // of the last task on each processor
+	latest  []float64 // end of the last gap that a task might still go into …
+	longest []float64 // … and length of the longest, and a little more
 	load    []float64 // seconds of work on each processor so far
 	plan    *dag.Plan
 	arrival []float64 // of the next task's inputs, by processor
@@ -26,7 +29,7 @@ type Builder struct {
 func NewBuilder(q *dag.Problem, order []int32, insert bool) *Builder {
 	m := q.Procs()
 	b := &Builder{
-		q: q, order: order, insert: insert, times: make([]dag.Timeline, m), load: make([]float64, m), plan: dag.NewPlan(q.Tasks()),
+		q: q, order: order, insert: insert, times: make([]dag.Timeline, m), end: make([]float64, m), latest: make([]float64, m), longest: make([]float64, m), load: make([]float64, m), plan: dag.NewPlan(q.Tasks()),
 		arrival: make([]float64, m), finish: make([]float64, m),
 	}
 	b.Reset()
@@ -39,6 +42,9 @@ func (b *Builder) Reset() {
 	for g := range b.times {
 		b.times[g].Reset(b.q.Instant())
 	}
+	clear(b.end)
+	clear(b.latest)
+	clear(b.longest)
 	clear(b.load)
 	b.plan.Makespan = 0
 	b.look()
@@ -80,14 +86,15 @@ func (b *Builder) look() {
 		b.ready = max(b.ready, b.plan.Finish[e.Task])
 	}
 	for g, x := range b.q.Row(i) {
-		switch {
-		case math.IsInf(x, 1):
-			b.finish[g] = x
-		case b.insert:
-			b.finish[g] = b.times[g].Earliest(b.arrival[g], x) + x
-		default:
-			b.finish[g] = b.times[g].Append(b.arrival[g]) + x
+		at := b.arrival[g]
+		if at < b.end[g] { // else it is free
+			if b.insert && x <= b.longest[g] && at+x <= b.latest[g] {
+				at = b.times[g].Earliest(at, x)
+			} else {
+				at = b.end[g]
+			}
 		}
+		b.finish[g] = at + x
 	}
 }
 
@@ -98,6 +105,11 @@ func (b *Builder) Place(g int32) {
 	at := b.times[g].Take(b.arrival[g], x, b.insert)
 	b.plan.Proc[i], b.plan.Start[i], b.plan.Finish[i] = g, at, at+x
 	b.plan.Makespan = max(b.plan.Makespan, at+x)
+	b.end[g] = b.times[g].End()
+	if b.insert {
+		b.latest[g], b.longest[g] = b.times[g].Gaps()
+		b.longest[g] += 1e-9 * b.end[g] // sums of times are rounded
+	}
 	b.load[g] += x
 	b.next++
 	b.look()

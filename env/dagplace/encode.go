@@ -127,14 +127,14 @@ func (e *Encoder) Encode(obs []float32, mask []bool, b *Builder, hope float64) {
 		off := hope - (b.load[g] + x)
 		if e.local {
 			o[1] = cut(off/w, -bound)
-			o[2] = cut((b.times[g].End()-from)/w, -bound)
+			o[2] = cut((b.end[g]-from)/w, -bound)
 			o[3] = cut((math.Abs(off)-gap)/w, 0)
 			o[4] = cut((b.arrival[g]-from)/w, -bound)
 			o[5] = cut((b.finish[g]-from)/w, 0)
 			continue
 		}
 		o[1] = cut(b.load[g]/w, 0)
-		o[2] = cut(b.times[g].End()/w, 0)
+		o[2] = cut(b.end[g]/w, 0)
 		o[3] = cut(math.Abs(off)/w, 0)
 		o[4] = cut(b.arrival[g]/w, 0)
 		o[5] = cut(b.finish[g]/w, 0)
@@ -180,18 +180,16 @@ func (e *Encoder) pick(b *Builder, i int32, hope float64) {
 		e.gaps[g] = math.Abs(hope - (b.load[g] + x))
 	}
 	early := (e.slots + 1) / 2
-	e.first = e.best.least(e.first, e.slots, b.finish)
-	e.near = e.best.least(e.near, e.slots, e.gaps)
-	n := copy(e.picked, e.first[:early])
-	for _, list := range [2][]int32{e.near, e.first[early:]} {
-		for _, g := range list {
-			if n == e.slots {
-				break
-			}
-			if !contains(e.picked[:n], g) {
-				e.picked[n] = g
-				n++
-			}
+	e.first = e.best.least(e.first, early, b.finish)
+	e.near = e.best.least(e.near, e.slots, e.gaps) // enough, were the first ones all among them
+	n := copy(e.picked, e.first)
+	for _, g := range e.near {
+		if n == e.slots {
+			break
+		}
+		if !contains(e.picked[:early], g) {
+			e.picked[n] = g
+			n++
 		}
 	}
 }
