@@ -36,7 +36,7 @@ func worlStudy() study.Study {
 		Name:  "worl-rtgs",
 		Title: "Plans of task graphs: WORL-RTGS-like against whale optimisation, RTGS, list scheduling and the optimum",
 		Cite:  "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
-		Takes: "quick: under 2 minutes on two cores; full: about 20",
+		Takes: "quick: under 2 minutes on two cores; full: 40 minutes of processor time, an estimated 20 on two cores",
 		Cells: worlCells, Tables: worlTables, Figures: worlFigures, Claims: worlClaims, Notes: worlNotes, Expected: worlExpected,
 	}
 }
