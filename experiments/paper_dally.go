@@ -229,7 +229,7 @@ func dallyFigures(p study.Plan) []study.Figure {
 		}
 	}
 	return []study.Figure{
-		{Name: "jct", Title: "Mean JCT as bandwidth between machines becomes scarce (dally-multi, network slow)", X: "times less bandwidth", Y: "mean JCT (h)", LogX: true, LogY: true, Series: lines("mean JCT (h)")},
-		{Name: "communication", Title: "Communication as bandwidth between machines becomes scarce (dally-multi, network slow)", X: "times less bandwidth", Y: "communication (h)", LogX: true, LogY: true, Series: lines("communication (h)")},
+		{Name: "jct", Title: "Mean JCT as bandwidth between machines becomes scarce", X: "times less bandwidth (dally-multi, network slow)", Y: "mean JCT (h)", LogX: true, LogY: true, Series: lines("mean JCT (h)")},
+		{Name: "communication", Title: "Communication as bandwidth between machines becomes scarce", X: "times less bandwidth (dally-multi, network slow)", Y: "communication (h)", LogX: true, LogY: true, Series: lines("communication (h)")},
 	}
 }
