@@ -53,18 +53,50 @@ func (e *Env) Render(w io.Writer, mode string) error {
 	return err
 }
 
+// Picture is who holds which GPUs in v, and the clock, as text: what environments that are not built on Env show of
+// their cluster.
+func Picture(v *sim.View) string {
+	p := pictureOf(v)
+	p.printf("time %s; %d jobs finished, %d running, %d waiting; GPUs %.4g of %d held\n", span(v.Now()), v.Ended(), len(p.running), len(v.Waiting()),
+		float64(1000*(p.c.GPUs()-p.c.DownGPUs())-p.c.FreeMilli())/1000, p.c.GPUs())
+	p.cluster()
+	return p.b.String()
+}
+
+// JobLine is a job that waits, as text: its name, GPUs, what is believed of its run time (0 = nothing), how long ago it
+// was submitted, and more.
+func JobLine(v *sim.View, j sim.Job, estimate time.Duration, more string) string {
+	e := "unknown"
+	if estimate > 0 {
+		e = span(estimate)
+	}
+	return fmt.Sprintf("%-20s  %6.4g GPUs  %10s  waited %10s  %s\n", name(v.Trace(j).ID), gpus(v, j), e, span(v.Now()-v.Trace(j).Submit), more)
+}
+
+// gpus is how many GPUs j asks for.
+func gpus(v *sim.View, j sim.Job) float64 {
+	r := v.Request(j)
+	return float64(r.GPUs*r.Milli) / 1000
+}
+
 // picture is the text of one rendering.
 type picture struct {
 	b       strings.Builder
-	s       *State
+	v       *sim.View
+	s       *State // nil where there is no Env
 	c       *cluster.Cluster
 	running []sim.Job // in order of submit
 }
 
 func newPicture(e *Env) *picture {
-	p := &picture{s: &e.state, c: e.state.View.Cluster()}
-	p.running = slices.Clone(p.s.View.Running())
-	slices.SortFunc(p.running, func(a, b sim.Job) int { return p.s.View.Pos(a) - p.s.View.Pos(b) })
+	p := pictureOf(e.state.View)
+	p.s = &e.state
+	return p
+}
+
+func pictureOf(v *sim.View) *picture {
+	p := &picture{v: v, c: v.Cluster(), running: slices.Clone(v.Running())}
+	slices.SortFunc(p.running, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
 	return p
 }
 
@@ -72,7 +104,7 @@ func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.b, format,
 
 // head is what is true of the whole: which episode, what time it is, how far it has come.
 func (p *picture) head(e *Env) {
-	v := p.s.View
+	v := p.v
 	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.ep.Split, e.win.At, e.win.At+e.win.Jobs-1, e.ep.Seed, e.steps)
 	if e.kind.Last() {
 		p.printf(", %s", strings.ToLower(e.kind.String()))
@@ -121,7 +153,7 @@ func markOf(i int) byte {
 
 // gpus draws a mark for each GPU, machines apart, a rack to a line.
 func (p *picture) gpus() {
-	v := p.s.View
+	v := p.v
 	held := []byte(strings.Repeat(string(freeMark), p.c.GPUs()))
 	for i, j := range p.running {
 		for _, g := range v.GPUs(j) {
@@ -177,8 +209,7 @@ func (p *picture) names() {
 	line := len(indent)
 	p.b.WriteString(indent)
 	for i, j := range p.running {
-		k := &p.s.Known[j]
-		text := fmt.Sprintf(" %c=%s:%.4g", markOf(i), name(p.s.View.Trace(j).ID), k.GPUs)
+		text := fmt.Sprintf(" %c=%s:%.4g", markOf(i), name(p.v.Trace(j).ID), gpus(p.v, j))
 		if i == mostNames {
 			text = fmt.Sprintf(" and %d more", len(p.running)-i)
 		}
@@ -193,7 +224,7 @@ func (p *picture) names() {
 		}
 	}
 	p.b.WriteByte('\n')
-	if len(p.running) > len(marks) || slices.ContainsFunc(p.running, func(j sim.Job) bool { return p.s.View.Request(j).Milli < 1000 }) {
+	if len(p.running) > len(marks) || slices.ContainsFunc(p.running, func(j sim.Job) bool { return p.v.Request(j).Milli < 1000 }) {
 		p.printf("%s %c shared by several jobs, %c another job\n", indent, shareMark, otherMark)
 	}
 }
@@ -208,7 +239,7 @@ func (p *picture) counter() {
 	}
 	row := make([]byte, 0, total)
 	for i, j := range p.running {
-		for range int(p.s.Known[j].GPUs + 0.999) {
+		for range int(gpus(p.v, j) + 0.999) {
 			if len(row) < total {
 				row = append(row, markOf(i))
 			}
@@ -279,7 +310,7 @@ func (p *picture) slots() {
 		p.printf("slots     none is filled\n")
 		return
 	}
-	v := p.s.View
+	v := p.v
 	p.printf("slot  %-20s  %6s  %10s  %10s\n", "job", "GPUs", "estimate", "waited")
 	for i, j := range p.s.Slots {
 		if i == mostSlots {

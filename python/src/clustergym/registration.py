@@ -15,10 +15,14 @@ ENVIRONMENTS: dict[str, float | None] = {
     "Acrobot-v1": -100,
     "Bandit-v1": 80,
     "CartPole-v1": 475,
+    "DAGPlace-v1": None,
+    "DelayOffer-v1": None,
+    "GPUPick-v1": None,
     "InvalidAction-v1": 90,
     "JobSelect-v1": None,
     "MountainCar-v0": -110,
     "Nav2D-v1": -20,
+    "PolicyMix-v1": None,
     "ProbeAction-v1": 0.95,
     "ProbeConstant-v1": 1,
     "ProbeContext-v1": 0.95,
@@ -29,6 +33,8 @@ ENVIRONMENTS: dict[str, float | None] = {
     "ProbeMaskedTarget-v1": 0.95,
     "ProbeObservation-v1": None,
     "ProbeTruncation-v1": None,
+    "QueueRank-v1": None,
+    "WorkerPlace-v1": None,
 }
 
 
