@@ -331,26 +331,14 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 	ts.Info[InfoUnfinished] = float64(len(e.course.Jobs) - e.done)
 }
 
-// AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
-	if e.closed {
-		return dst, env.ErrClosed
-	}
-	if !e.begun {
-		return dst, env.ErrResetNeeded
-	}
-	r := sched.Record{Episode: e.ep, Actions: e.actions}
-	return r.Append(dst, 1), nil
+func (e *Env) standing() *sched.Standing {
+	return &sched.Standing{Record: sched.Record{Episode: e.ep, Actions: e.actions}, Begun: e.begun, Closed: e.closed}
 }
+
+// AppendSnapshot implements env.Snapshotter.
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.standing().Save(dst, 1) }
 
 // RestoreSnapshot implements env.Snapshotter.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	var own *sched.Record
-	if e.begun {
-		own = &sched.Record{Episode: e.ep, Actions: e.actions}
-	}
-	return sched.Restore(e, src, own, ts)
+	return e.standing().Restore(e, src, ts)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 )
 
 // Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
@@ -51,16 +52,8 @@ func Page(cfg Config, s env.Spec) string {
 	p("Σ n·work / (G·span) = load (%g; 0 = as recorded). The first observation is at the first offer of a rack or the network.\n", cfg.Load)
 	p("## End\n")
 	p("Terminated when all jobs have finished. Truncated after max_steps.\n")
-	p("## Info\n")
-	p("| key | unit | meaning |")
-	p("|---|---|---|")
-	for _, f := range s.Info {
-		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
-	}
-	p("\n## Arguments\n")
-	p("| key | here | values |")
-	p("|---|---|---|")
-	for _, a := range [][3]string{
+	b.WriteString(sched.InfoTable(s.Info) + "\n")
+	b.WriteString(sched.ArgumentTable([][3]string{
 		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
 		{"tau", fmt.Sprint(cfg.Tau), "a time"},
 		{"window", fmt.Sprint(cfg.Window), "W"},
@@ -77,9 +70,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"auto", fmt.Sprint(cfg.Auto), "true: the timers that are shown are tuned; false: rack_wait and nw_wait"},
 		{"rack_wait", fmt.Sprint(cfg.RackWait), "leases"},
 		{"nw_wait", fmt.Sprint(cfg.NetworkWait), "leases"},
-	} {
-		p("| %s | %s | %s |", a[0], a[1], a[2])
-	}
+	}))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

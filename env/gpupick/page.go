@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 )
 
 // Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
@@ -50,16 +51,8 @@ func Page(cfg Config, s env.Spec) string {
 	p("## End\n")
 	p("Terminated when the last job has its GPUs: after as many steps as the jobs have GPUs together. With idle: true, Truncated")
 	p("after max_steps.\n")
-	p("## Info\n")
-	p("| key | unit | meaning |")
-	p("|---|---|---|")
-	for _, f := range s.Info {
-		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
-	}
-	p("\n## Arguments\n")
-	p("| key | here | values |")
-	p("|---|---|---|")
-	for _, a := range [][3]string{
+	b.WriteString(sched.InfoTable(s.Info) + "\n")
+	b.WriteString(sched.ArgumentTable([][3]string{
 		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
 		{"window", fmt.Sprint(cfg.Window), "jobs of an episode"},
 		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
@@ -70,9 +63,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"max_steps", fmt.Sprint(cfg.MaxSteps), "with idle; 0 = none"},
 		{"time_axis", cfg.TimeAxis, "log, linear (the precursor's: 50 rows are 1)"},
 		{"row", fmt.Sprint(cfg.Row), "length of a row of the linear axis"},
-	} {
-		p("| %s | %s | %s |", a[0], a[1], a[2])
-	}
+	}))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 )
 
 // Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
@@ -69,16 +70,8 @@ func Page(cfg Config, s env.Spec) string {
 	p("contested: true draws training windows again where FIFO skip and SJF skip differ by less than 1 %%.\n")
 	p("## End\n")
 	p("Terminated when all counted jobs have finished. Truncated at horizon (simulated time) or after max_steps.\n")
-	p("## Info\n")
-	p("| key | unit | meaning |")
-	p("|---|---|---|")
-	for _, f := range s.Info {
-		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
-	}
-	p("\n## Arguments\n")
-	p("| key | here | values |")
-	p("|---|---|---|")
-	for _, a := range [][3]string{
+	b.WriteString(sched.InfoTable(s.Info) + "\n")
+	b.WriteString(sched.ArgumentTable([][3]string{
 		{"visible", fmt.Sprint(cfg.Visible), "K, even, from 2"},
 		{"slots", cfg.Slots, "mixed, oldest"},
 		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "M; larger jobs are left out of the workload and counted"},
@@ -99,9 +92,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"time_axis", cfg.TimeAxis, "log, linear"},
 		{"row", fmt.Sprint(cfg.Row), "length of a row of the linear axis"},
 		{"models", cfg.Models, "mix from which a job gets a model and batch size that its trace does not name"},
-	} {
-		p("| %s | %s | %s |", a[0], a[1], a[2])
-	}
+	}))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 )
 
 // Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
@@ -44,16 +45,8 @@ func Page(cfg Config, s env.Spec) string {
 	p("for tests; load %g, %d jobs before the window fill the cluster.\n", cfg.Load, cfg.Warm)
 	p("## End\n")
 	p("Terminated when all counted jobs have finished. Truncated at horizon (simulated time) or after max_steps.\n")
-	p("## Info\n")
-	p("| key | unit | meaning |")
-	p("|---|---|---|")
-	for _, f := range s.Info {
-		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
-	}
-	p("\n## Arguments\n")
-	p("| key | here | values |")
-	p("|---|---|---|")
-	for _, a := range [][3]string{
+	b.WriteString(sched.InfoTable(s.Info) + "\n")
+	b.WriteString(sched.ArgumentTable([][3]string{
 		{"hold", fmt.Sprint(cfg.Hold), "a time"},
 		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "larger jobs are left out of the workload and counted"},
 		{"placement", cfg.Placement, "first-fit, best-fit, worst-fit, pack, closest-a, closest-b, closest-c, …"},
@@ -70,9 +63,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"contested", fmt.Sprint(cfg.Contested), "true, false"},
 		{"horizon", fmt.Sprint(cfg.Horizon), "a time; 0s = none"},
 		{"max_steps", fmt.Sprint(cfg.MaxSteps), "0 = none"},
-	} {
-		p("| %s | %s | %s |", a[0], a[1], a[2])
-	}
+	}))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

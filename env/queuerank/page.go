@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 )
 
 // Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
@@ -59,16 +60,8 @@ func Page(cfg Config, s env.Spec) string {
 	p("filter: true training windows are drawn again whose S under SJF is not between 10 and 150.\n")
 	p("## End\n")
 	p("Terminated when the last job has started: after W steps, fewer with back-filling.\n")
-	p("## Info\n")
-	p("| key | unit | meaning |")
-	p("|---|---|---|")
-	for _, f := range s.Info {
-		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
-	}
-	p("\n## Arguments\n")
-	p("| key | here | values |")
-	p("|---|---|---|")
-	for _, a := range [][3]string{
+	b.WriteString(sched.InfoTable(s.Info) + "\n")
+	b.WriteString(sched.ArgumentTable([][3]string{
 		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
 		{"window", fmt.Sprint(cfg.Window), "W"},
 		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
@@ -81,9 +74,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"reward", cfg.Reward, "relative, minus, dense"},
 		{"base", cfg.Base, strings.Join(bases(), ", ")},
 		{"filter", fmt.Sprint(cfg.Filter), "true, false"},
-	} {
-		p("| %s | %s | %s |", a[0], a[1], a[2])
-	}
+	}))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

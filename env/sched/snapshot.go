@@ -149,3 +149,31 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	}
 	return Restore(e, src, own, ts)
 }
+
+// Standing is where an environment stands that is restored by playing its episode again.
+type Standing struct {
+	Record
+	Begun, Closed bool
+}
+
+// Save is env.Snapshotter's AppendSnapshot, for actions of n parts.
+func (s *Standing) Save(dst []byte, n int) ([]byte, error) {
+	if s.Closed {
+		return dst, env.ErrClosed
+	}
+	if !s.Begun {
+		return dst, env.ErrResetNeeded
+	}
+	return s.Append(dst, n), nil
+}
+
+// Restore is env.Snapshotter's RestoreSnapshot, of e, which stands there.
+func (s *Standing) Restore(e env.Env, src []byte, ts *env.TimeStep) error {
+	if s.Closed {
+		return env.ErrClosed
+	}
+	if !s.Begun {
+		return Restore(e, src, nil, ts)
+	}
+	return Restore(e, src, &s.Record, ts)
+}
