@@ -128,7 +128,7 @@ func TestResumedEqualsStraightThrough(t *testing.T) {
 // adapting no more than 0.5, for nobody knows the arms.
 func TestABanditIsLearntFromAHundredPulls(t *testing.T) {
 	if testing.Short() || raced {
-		t.Skip("takes some seconds, and minutes under the race detector")
+		t.Skip("learning takes minutes under the race detector: make unit runs it, and the workers race in other tests")
 	}
 	cfg := maml.DefaultConfig()
 	cfg.Tasks, cfg.Before, cfg.After, cfg.InnerLR, cfg.Gamma = 20, 1, 2, 3, 0
