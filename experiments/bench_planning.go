@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"clustergym/agents/listsched"
 	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
 	"clustergym/env/dag/synth"
 	"clustergym/internal/rng"
 )

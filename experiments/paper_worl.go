@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"clustergym/agents/listsched"
 	"clustergym/agents/woa"
 	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
 	"clustergym/env/dag/synth"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/agents/listsched"
 	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
 	"clustergym/experiments/study"
 	"clustergym/traces"
 )

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/agents/listsched"
 	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 )

@@ -9,9 +9,9 @@ import (
 
 	"clustergym/agents"
 	"clustergym/agents/ddqn"
-	"clustergym/agents/listsched"
 	"clustergym/agents/woa"
 	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
 )
 
 // searchPolicies are the planners that spend a budget.

@@ -1,5 +1,5 @@
 // Package dag is static scheduling of a task graph on heterogeneous processors: who computes what, and when. There is
-// no queue, there are no arrivals, and nothing is decided here: planners (agents/listsched, agents/woa) and the
+// no queue, there are no arrivals, and nothing is decided here: planners (env/dag/listsched, agents/woa) and the
 // environment env/dagplace decide, and this package says what follows.
 //
 // The model is the usual one of the literature (Topcuoglu, Hariri and Wu, TPDS 13(3), 2002): task i takes exec(i, g)

@@ -20,7 +20,7 @@ import (
 )
 
 // truth is where instances with known makespans are, if they are there.
-const truth = "../../../shared/groundtruth/dag"
+const truth = "../../../../shared/groundtruth/dag"
 
 func openTruth(t *testing.T, name string) io.Reader {
 	t.Helper()
