@@ -66,6 +66,12 @@ func Restore(e env.Env, src []byte, own *Record, ts *env.TimeStep) error {
 	return nil
 }
 
+func (r *Record) clone() Record {
+	c := Record{r.Episode, slices.Clone(r.Actions)}
+	c.Episode.Task = slices.Clone(r.Episode.Task)
+	return c
+}
+
 // play plays the record from its beginning.
 func (r *Record) play(e env.Env, ts *env.TimeStep) error {
 	ctx := context.Background()
