@@ -91,7 +91,7 @@ func (s *Shell) Ready(ctx context.Context) error {
 
 // Legal checks action a against the specification and the current mask. Its errors are env.ErrIllegalAction.
 func (s *Shell) Legal(a env.Action, mask []bool) error {
-	if err := s.shape(a); err != nil {
+	if err := s.Shape(a); err != nil {
 		return err
 	}
 	at := 0
@@ -110,7 +110,7 @@ func (s *Shell) Legal(a env.Action, mask []bool) error {
 
 // Index returns the number of an action of one factor, checked but for the mask.
 func (s *Shell) Index(a env.Action) (int32, error) {
-	if err := s.shape(a); err != nil {
+	if err := s.Shape(a); err != nil {
 		return 0, err
 	}
 	if x := a.Disc[0]; x < 0 || int(x) >= s.sizes[0] {
@@ -124,7 +124,8 @@ func (s *Shell) Masked(x int32) error {
 	return fmt.Errorf("%w: %s%d is masked", env.ErrIllegalAction, s.prefix(), x)
 }
 
-func (s *Shell) shape(a env.Action) error {
+// Shape checks the number of parts of action a.
+func (s *Shell) Shape(a env.Action) error {
 	if len(a.Disc) == len(s.sizes) && len(a.Cont) == 0 {
 		return nil
 	}
