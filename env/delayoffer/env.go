@@ -41,12 +41,7 @@ type Env struct {
 	rule   *heuristic.Delay
 	course sched.Course
 	stream traces.Slice
-
-	ep      env.Episode
-	actions []int32 // taken so far: with ep they are the whole state
-	kind    env.Kind
-	begun   bool
-	closed  bool
+	shell  sched.Shell
 
 	point *sim.Point
 	offer *heuristic.Offer // nil at the end
@@ -111,6 +106,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 			{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs that had not finished at the end"},
 		},
 	}
+	e.shell = sched.NewShell(e.spec)
 	return e, nil
 }
 
@@ -136,22 +132,18 @@ func (e *Env) Timely() int32 {
 func (e *Env) Watch(o sim.Observer) { e.watch = o }
 
 // Close implements env.Env.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
-}
+func (e *Env) Close() error { return e.shell.Close() }
 
 // Reset implements env.Env.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.begun = false // until this one has
 	named, err := e.course.Begin(ep)
 	if err != nil {
 		return err
 	}
-	e.ep, e.actions, e.est.Seed = named, e.actions[:0], ep.Seed
+	e.est.Seed = ep.Seed
 	e.stream.Reset(e.course.Jobs)
 	if err := e.sim.Reset(&e.stream); err != nil {
 		return err
@@ -179,7 +171,8 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if e.offer == nil {
 		return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", env.ErrEpisode, ID, e.course.First)
 	}
-	e.carry, e.begun, e.kind = e.earned, true, env.First
+	e.carry = e.earned
+	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
 }
@@ -270,40 +263,30 @@ func (e *Env) integral(from, to time.Duration) float64 {
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if !e.begun || e.kind.Last() {
-		return env.ErrResetNeeded
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	switch {
-	case len(a.Disc) != 1 || len(a.Cont) != 0:
-		return fmt.Errorf("%w: %d discrete and %d continuous parts, want 1 and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont))
-	case a.Disc[0] != Decline && a.Disc[0] != Accept:
-		return fmt.Errorf("%w: %d, want 0 or 1", env.ErrIllegalAction, a.Disc[0])
-	case a.Disc[0] == Decline && e.rule.Forced(e.view):
-		return fmt.Errorf("%w: 0 is masked", env.ErrIllegalAction)
+	if err := e.shell.Shape(a); err != nil {
+		return err
+	}
+	switch x := a.Disc[0]; {
+	case x != Decline && x != Accept:
+		return fmt.Errorf("%w: %d, want 0 or 1", env.ErrIllegalAction, x)
+	case x == Decline && e.rule.Forced(e.view):
+		return e.shell.Masked(x)
 	}
 	e.from, e.cursor, e.earned = e.view.Now(), e.view.Now(), e.carry
 	e.carry = 0
 	e.rule.Answer(e.view, a.Disc[0] == Accept)
 	if err := e.run(context.Background()); err != nil { // a step is not cut in half
-		e.begun = false // the run is broken; what is left is to begin another episode
+		e.shell.Break()
 		return err
 	}
-	e.actions = append(e.actions, a.Disc[0])
-	switch {
-	case e.offer == nil:
-		e.kind = env.Terminated
-	case e.cfg.MaxSteps > 0 && len(e.actions) >= e.cfg.MaxSteps:
-		e.kind = env.Truncated
-	default:
-		e.kind = env.Mid
+	kind := env.Mid
+	if e.offer == nil {
+		kind = env.Terminated
 	}
-	e.fill(ts, e.earned, e.view.Now()-e.from, e.kind)
+	e.fill(ts, e.earned, e.view.Now()-e.from, e.shell.Took(a, kind))
 	return nil
 }
 
@@ -331,14 +314,10 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 	ts.Info[InfoUnfinished] = float64(len(e.course.Jobs) - e.done)
 }
 
-func (e *Env) standing() *sched.Standing {
-	return &sched.Standing{Record: sched.Record{Episode: e.ep, Actions: e.actions}, Begun: e.begun, Closed: e.closed}
-}
-
 // AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.standing().Save(dst, 1) }
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.shell.AppendSnapshot(dst) }
 
 // RestoreSnapshot implements env.Snapshotter.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	return e.standing().Restore(e, src, ts)
+	return e.shell.RestoreSnapshot(e, src, ts)
 }

@@ -34,12 +34,7 @@ type Env struct {
 	view   *sim.View
 	course sched.Course
 	stream traces.Slice
-
-	ep      env.Episode
-	actions []int32 // taken so far: with ep they are the whole state
-	kind    env.Kind
-	begun   bool
-	closed  bool
+	shell  sched.Shell
 
 	queue  []sim.Job // that wait, in order of submit, from head on
 	head   int
@@ -81,6 +76,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		taken: make([]bool, c.GPUs()), onNode: make([]int32, c.Nodes()),
 	}
 	e.spec = e.describe(c.GPUs())
+	e.shell = sched.NewShell(e.spec)
 	return e, nil
 }
 
@@ -120,22 +116,18 @@ func (e *Env) Spec() env.Spec { return e.spec }
 func (e *Env) View() *sim.View { return e.view }
 
 // Close implements env.Env.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
-}
+func (e *Env) Close() error { return e.shell.Close() }
 
 // Reset implements env.Env.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.begun = false // until this one has
 	named, err := e.course.Begin(ep)
 	if err != nil {
 		return err
 	}
-	e.ep, e.actions, e.est.Seed = named, e.actions[:0], ep.Seed
+	e.est.Seed = ep.Seed
 	e.stream.Reset(e.course.Jobs)
 	if err := e.sim.Reset(&e.stream); err != nil {
 		return err
@@ -150,7 +142,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := e.run(ctx); err != nil {
 		return err
 	}
-	e.begun, e.kind = true, env.First
+	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
 }
@@ -218,41 +210,28 @@ func (e *Env) mayIdle() bool { return e.cfg.Idle && len(e.picked) == 0 && e.view
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if !e.begun || e.kind.Last() {
-		return env.ErrResetNeeded
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if len(a.Disc) != 1 || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %d discrete and %d continuous parts, want 1 and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont))
+	k, err := e.shell.Index(a)
+	if err != nil {
+		return err
 	}
-	g := int(a.Disc[0])
-	if g < 0 || g > len(e.taken) {
-		return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, g, len(e.taken))
-	}
+	g := int(k)
 	if g == len(e.taken) && !e.mayIdle() || g < len(e.taken) && !e.legal(cluster.GPU(g)) {
-		return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, g)
+		return e.shell.Masked(k)
 	}
 	from := e.view.Now()
 	reward, err := e.step(context.Background(), g) // a step is not cut in half
 	if err != nil {
-		e.begun = false // the run is broken; what is left is to begin another episode
+		e.shell.Break()
 		return err
 	}
-	e.actions = append(e.actions, a.Disc[0])
-	switch {
-	case e.placed == len(e.course.Jobs):
-		e.kind = env.Terminated
-	case e.spec.MaxSteps > 0 && len(e.actions) >= e.spec.MaxSteps:
-		e.kind = env.Truncated
-	default:
-		e.kind = env.Mid
+	kind := env.Mid
+	if e.placed == len(e.course.Jobs) {
+		kind = env.Terminated
 	}
-	e.fill(ts, reward, e.view.Now()-from, e.kind)
+	e.fill(ts, reward, e.view.Now()-from, e.shell.Took(a, kind))
 	return nil
 }
 
@@ -366,14 +345,10 @@ func (e *Env) encode(dst []float32) {
 	}
 }
 
-func (e *Env) standing() *sched.Standing {
-	return &sched.Standing{Record: sched.Record{Episode: e.ep, Actions: e.actions}, Begun: e.begun, Closed: e.closed}
-}
-
 // AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.standing().Save(dst, 1) }
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.shell.AppendSnapshot(dst) }
 
 // RestoreSnapshot implements env.Snapshotter.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	return e.standing().Restore(e, src, ts)
+	return e.shell.RestoreSnapshot(e, src, ts)
 }

@@ -38,14 +38,9 @@ type Env struct {
 	place  cluster.Placement
 	course sched.Course
 	stream traces.Slice
+	shell  sched.Shell
 	base   *baseline
 	most   maxima
-
-	ep      env.Episode
-	actions []int32 // taken so far: with ep they are the whole state
-	kind    env.Kind
-	begun   bool
-	closed  bool
 
 	queue   queue
 	known   []known // by job
@@ -104,6 +99,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	}
 	e.most = maximaOf(training, e.est)
 	e.spec = e.describe()
+	e.shell = sched.NewShell(e.spec)
 	return e, nil
 }
 
@@ -141,21 +137,17 @@ func (e *Env) View() *sim.View { return e.view }
 func (e *Env) Estimate(j sim.Job) time.Duration { return time.Duration(e.known[j].e) }
 
 // Close implements env.Env.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
-}
+func (e *Env) Close() error { return e.shell.Close() }
 
 // Reset implements env.Env.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	e.begun = false // until this one has
-	if err := e.draw(ctx, ep); err != nil {
+	if err := e.shell.Leave(); err != nil {
 		return err
 	}
-	e.actions = e.actions[:0]
+	named, err := e.draw(ctx, ep)
+	if err != nil {
+		return err
+	}
 	e.stream.Reset(e.course.Jobs)
 	if err := e.sim.Reset(&e.stream); err != nil {
 		return err
@@ -168,13 +160,13 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := e.run(ctx); err != nil {
 		return err
 	}
-	e.begun, e.kind = true, env.First
+	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
 }
 
-// draw chooses the episode's window.
-func (e *Env) draw(ctx context.Context, ep env.Episode) error {
+// draw chooses the episode's window. It returns ep with its part named.
+func (e *Env) draw(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	asked := ep
 	for try := uint64(0); ; try++ {
 		if try > 0 {
@@ -182,18 +174,18 @@ func (e *Env) draw(ctx context.Context, ep env.Episode) error {
 		}
 		named, err := e.course.Begin(asked)
 		if err != nil {
-			return err
+			return ep, err
 		}
-		e.ep = env.Episode{Seed: ep.Seed, Window: ep.Window, Split: named.Split}
+		named.Seed = ep.Seed
 		e.est.Seed, e.score = ep.Seed, math.NaN()
 		if e.base == nil {
-			return nil
+			return named, nil
 		}
 		filtered := e.cfg.Filter && ep.Window < 0 && named.Split == env.SplitTrain
 		if filtered && try < 99 {
 			s, err := e.base.play(ctx, "sjf", e.course.Jobs, ep.Seed)
 			if err != nil {
-				return err
+				return ep, err
 			}
 			if s.score(&e.cfg, e.course.GPUs) <= 10 || s.score(&e.cfg, e.course.GPUs) >= 150 {
 				continue
@@ -202,11 +194,11 @@ func (e *Env) draw(ctx context.Context, ep env.Episode) error {
 		if e.cfg.Reward == "relative" {
 			s, err := e.base.play(ctx, e.cfg.Base, e.course.Jobs, ep.Seed)
 			if err != nil {
-				return err
+				return ep, err
 			}
 			e.score = s.score(&e.cfg, e.course.GPUs)
 		}
-		return nil
+		return named, nil
 	}
 }
 
@@ -241,8 +233,10 @@ func (e *Env) arrive(j sim.Job) {
 	if t.MemBytes > 0 && e.most.memory > 0 {
 		k.memory = min(cut, float32(float64(t.MemBytes)/e.most.memory))
 	}
-	if u, err := strconv.Atoi(t.User); err == nil && u > 0 && e.most.user > 0 {
-		k.user = min(cut, float32(float64(u)/e.most.user))
+	if e.most.user > 0 { // some user is a number; a failing Atoi allocates
+		if u, err := strconv.Atoi(t.User); err == nil && u > 0 {
+			k.user = min(cut, float32(float64(u)/e.most.user))
+		}
 	}
 	e.known[j] = k
 	e.queue.add(j, e.view.Pos(j), k.e, k.milli)
@@ -292,36 +286,27 @@ func (e *Env) tryStart(j sim.Job) (bool, error) {
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if !e.begun || e.kind.Last() {
-		return env.ErrResetNeeded
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if len(a.Disc) != 1 || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %d discrete and %d continuous parts, want 1 and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont))
+	i, err := e.shell.Index(a)
+	if err != nil {
+		return err
 	}
-	i := int(a.Disc[0])
-	if i < 0 || i >= e.cfg.Visible {
-		return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, i, e.cfg.Visible-1)
-	}
-	if i >= len(e.queue.slots) {
-		return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, i)
+	if int(i) >= len(e.queue.slots) {
+		return e.shell.Masked(i)
 	}
 	from, before := e.view.Now(), e.sum
 	if err := e.step(context.Background(), e.queue.slots[i]); err != nil { // a step is not cut in half
-		e.begun = false // the run is broken; what is left is to begin another episode
+		e.shell.Break()
 		return err
 	}
-	e.actions = append(e.actions, a.Disc[0])
-	e.kind = env.Mid
+	kind := env.Mid
 	if e.started == len(e.course.Jobs) {
-		e.kind = env.Terminated
+		kind = env.Terminated
 	}
-	e.fill(ts, e.reward(&before), e.view.Now()-from, e.kind)
+	kind = e.shell.Took(a, kind)
+	e.fill(ts, e.reward(&before, kind), e.view.Now()-from, kind)
 	return nil
 }
 
@@ -352,12 +337,12 @@ func (e *Env) step(ctx context.Context, j sim.Job) error {
 	return e.run(ctx)
 }
 
-// reward is what the step has earned: before are the sums as it began.
-func (e *Env) reward(before *sums) float64 {
+// reward returns what the step has earned that began with the sums before and led to a time step of kind kind.
+func (e *Env) reward(before *sums, kind env.Kind) float64 {
 	switch {
 	case e.cfg.Reward == "dense":
 		return -(e.sum.of(e.cfg.Metric) - before.of(e.cfg.Metric)) / float64(len(e.course.Jobs))
-	case e.kind != env.Terminated:
+	case kind != env.Terminated:
 		return 0
 	}
 	s := e.sum.score(&e.cfg, e.course.GPUs)
@@ -416,14 +401,10 @@ func (e *Env) encode(dst []float32) {
 	}
 }
 
-func (e *Env) standing() *sched.Standing {
-	return &sched.Standing{Record: sched.Record{Episode: e.ep, Actions: e.actions}, Begun: e.begun, Closed: e.closed}
-}
-
 // AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.standing().Save(dst, 1) }
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.shell.AppendSnapshot(dst) }
 
 // RestoreSnapshot implements env.Snapshotter.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	return e.standing().Restore(e, src, ts)
+	return e.shell.RestoreSnapshot(e, src, ts)
 }

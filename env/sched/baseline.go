@@ -50,7 +50,7 @@ func newBaseline(e *Env) (*baseline, error) {
 // run plays the baselines that e asks for and says whether the window is contested.
 func (b *baseline) run(ctx context.Context, e *Env) (contested bool, err error) {
 	contested = true
-	b.sjf.Reseed(e.ep.Seed)
+	b.sjf.Reseed(e.seed)
 	if e.cfg.Contested {
 		fifo, err := b.play(ctx, e, b.fifo, false)
 		if err != nil {

@@ -55,23 +55,19 @@ type Env struct {
 	carry   float64 // earned before the first decision
 	base    *baseline
 
-	ep      env.Episode
-	actions []int32 // taken so far: with ep they are the whole state
-	kind    env.Kind
-	begun   bool
-	closed  bool
-	done    int // counted jobs that have finished
-	steps   int
-	jct     float64 // seconds, summed over finished counted jobs
-	wait    float64
-	slow    float64
-	last    time.Duration // latest counted finish
-	dec     sim.Decision
-	point   *sim.Point // the present one
-	pilot   Pilot      // nil where actions are decisions
-	mask    []bool
-	watch   sim.Observer
-	seen    func(*sim.Point) // warmed, kept so that no episode allocates it
+	shell Shell
+	seed  uint64  // of the episode
+	done  int     // counted jobs that have finished
+	jct   float64 // seconds, summed over finished counted jobs
+	wait  float64
+	slow  float64
+	last  time.Duration // latest counted finish
+	dec   sim.Decision
+	point *sim.Point // the present one
+	pilot Pilot      // nil where actions are decisions
+	mask  []bool
+	watch sim.Observer
+	seen  func(*sim.Point) // warmed, kept so that no episode allocates it
 }
 
 var (
@@ -125,6 +121,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: infoFields(), MaxSteps: cfg.MaxSteps,
 		Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
 	}
+	e.shell = NewShell(e.spec)
 	e.pilot, _ = p.Actions.(Pilot)
 	e.mask = make([]bool, e.spec.MaskLen())
 	e.seen = e.warmed
@@ -153,55 +150,52 @@ func (e *Env) State() *State { return &e.state }
 func (e *Env) Window() *Window { return &e.win }
 
 // Close implements env.Env.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
-}
+func (e *Env) Close() error { return e.shell.Close() }
 
 // Reset implements env.Env.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.begun = false // until this one has
 	if ep.Task != nil {
 		return fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, e.spec.ID, len(ep.Task))
 	}
-	if err := e.begin(ctx, ep); err != nil {
+	named, err := e.begin(ctx, ep)
+	if err != nil {
 		return err
 	}
-	e.begun, e.kind = true, env.First
+	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
 }
 
-// begin runs up to the first decision.
-func (e *Env) begin(ctx context.Context, ep env.Episode) error {
+// begin runs up to the first decision. It returns ep with its part named.
+func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	part, err := e.part(ep.Split)
 	if err != nil {
-		return err
+		return ep, err
 	}
-	e.ep, e.actions = env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, e.actions[:0]
+	e.seed = ep.Seed
 	for try := uint64(0); ; try++ {
 		if err := e.prepare(ep, part, try); err != nil {
-			return err
+			return ep, err
 		}
 		if e.base == nil {
 			break
 		}
 		contested, err := e.base.run(ctx, e)
 		if err != nil {
-			return err
+			return ep, err
 		}
 		// A window number, a window to judge by, or a hundred draws without one that is contested: take it as it is.
 		if contested || ep.Window >= 0 || part != traces.Training || try == 99 {
 			break
 		}
 	}
-	e.done, e.steps, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0, 0
+	e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0
 	e.stream.Reset(e.win.Traced)
 	if err := e.sim.Reset(&e.stream); err != nil {
-		return err
+		return ep, err
 	}
 	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
 	e.state.LastArrival, e.state.LastFinish = 0, 0
@@ -215,22 +209,22 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 	}
 	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
 	if err != nil {
-		return err
+		return ep, err
 	}
 	e.account.begin(e.win.Begin)
 	e.follow(p)
 	kind, err := e.run(ctx)
 	if err != nil {
-		return err
+		return ep, err
 	}
 	if kind.Last() {
-		return fmt.Errorf("%s: the window starting at job %q ended before its first decision", e.spec.ID, e.win.Traced[e.win.First].ID)
+		return ep, fmt.Errorf("%s: the window starting at job %q ended before its first decision", e.spec.ID, e.win.Traced[e.win.First].ID)
 	}
 	e.carry = e.account.sum
 	if e.cfg.Relative != "" {
 		e.carry -= e.base.line.take(&e.account, e.win.Begin, e.state.View.Now())
 	}
-	return nil
+	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, nil
 }
 
 // splits are the values of env.Episode.Split by part.
@@ -337,10 +331,9 @@ func (e *Env) Watch(o sim.Observer) { e.watch = o }
 // cluster and warm start, the whole queue in sight. It shows every point to o and ends when all counted jobs
 // have finished. The environment needs a Reset afterwards.
 func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.begun = false
 	part, err := e.part(ep.Split)
 	if err != nil {
 		return err
@@ -448,7 +441,7 @@ func (e *Env) learn(j sim.Job) {
 	if s.Blind {
 		k.Area = k.GPUs
 	}
-	model, batch := e.parts.Models.Draw(e.ep.Seed, t.ID)
+	model, batch := e.parts.Models.Draw(e.seed, t.ID)
 	k.ModelMB, k.Batch = model.MB, batch
 	s.Known[j] = k
 	e.parts.Encoder.Learn(s, j)
@@ -565,44 +558,19 @@ func (e *Env) goOn(ctx context.Context) error {
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if !e.begun || e.kind.Last() {
-		return env.ErrResetNeeded
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if err := e.legal(a); err != nil {
+	e.parts.Actions.Mask(e.mask, &e.state)
+	if err := e.shell.Legal(a, e.mask); err != nil {
 		return err
 	}
 	reward, elapsed, kind, err := e.step(context.Background(), a) // a step is not cut in half
 	if err != nil {
-		// The run is broken (the workload's stream, say); what is left is to begin another episode.
-		e.begun = false
+		e.shell.Break() // the workload's stream has failed, say
 		return err
 	}
-	e.kind = kind
 	e.fill(ts, reward, elapsed, kind)
-	return nil
-}
-
-func (e *Env) legal(a env.Action) error {
-	sizes := e.spec.Action.Sizes
-	if len(a.Disc) != len(sizes) || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %d discrete and %d continuous parts, want %d and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont), len(sizes))
-	}
-	e.parts.Actions.Mask(e.mask, &e.state)
-	at := 0
-	for i, n := range sizes {
-		if x := a.Disc[i]; x < 0 || int(x) >= n {
-			return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, x, n-1)
-		} else if !e.mask[at+int(x)] {
-			return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, x)
-		}
-		at += n
-	}
 	return nil
 }
 
@@ -615,8 +583,6 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	e.actions = append(e.actions, a.Disc...)
-	e.steps++
 	kind = env.Mid
 	if decided {
 		switch {
@@ -645,9 +611,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 			return 0, 0, 0, err
 		}
 	}
-	if kind == env.Mid && e.cfg.MaxSteps > 0 && e.steps >= e.cfg.MaxSteps {
-		kind = env.Truncated
-	}
+	kind = e.shell.Took(a, kind)
 	now := v.Now()
 	reward = e.account.sum
 	if e.cfg.Relative != "" {
