@@ -1,9 +1,11 @@
 package dagplace
 
 import (
+	"errors"
 	"fmt"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 	"clustergym/internal/snap"
 )
 
@@ -13,17 +15,14 @@ const snapshotMagic = "clustergym dagplace 1\n"
 // AppendSnapshot appends the state of the episode: its seed and actions, for everything follows from them. Before the
 // first Reset there is none (env.ErrResetNeeded).
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
-	if e.closed {
-		return dst, env.ErrClosed
-	}
-	if e.ep == nil {
-		return dst, env.ErrResetNeeded
+	if err := e.shell.Current(); err != nil {
+		return dst, err
 	}
 	b := snap.Begin(dst, snapshotMagic)
 	b = snap.String(b, fmt.Sprintf("%+v", e.cfg))
-	b = snap.U64(b, e.ep.seed)
-	b = snap.Int(b, len(e.ep.actions))
-	for _, a := range e.ep.actions {
+	b = snap.U64(b, e.shell.Episode().Seed)
+	b = snap.Int(b, len(e.shell.Actions()))
+	for _, a := range e.shell.Actions() {
 		b = snap.Int(b, int(a))
 	}
 	return snap.Seal(b, len(dst)), nil
@@ -31,8 +30,9 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 
 // RestoreSnapshot continues from src by playing its actions again.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	began := e.shell.Current()
+	if errors.Is(began, env.ErrClosed) {
+		return began
 	}
 	r, err := snap.Open(src, snapshotMagic)
 	if err != nil {
@@ -56,19 +56,12 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if err := r.Done(); err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
-	p, err := e.begin(seed)
-	if err != nil {
-		return err
-	}
-	obs, mask := make([]float32, len(e.obs)), make([]bool, len(e.mask))
-	for _, a := range actions {
-		p.encode(obs, mask)
-		if p.kind.Last() || !mask[a] {
-			return fmt.Errorf("%w: %s: impossible state", env.ErrSnapshot, ID)
+	to := sched.Record{Episode: env.Episode{Seed: seed, Window: -1}, Actions: actions}
+	if err := e.shell.Replay(e, to, ts); err != nil {
+		if began != nil {
+			e.shell.Break() // there is no episode to return to
 		}
-		p.step(&e.cfg, a)
+		return fmt.Errorf("%w: %s: impossible state", env.ErrSnapshot, ID)
 	}
-	e.ep = p
-	e.show(ts)
 	return nil
 }
