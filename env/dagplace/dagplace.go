@@ -11,6 +11,7 @@ import (
 	"clustergym/env/dag/synth"
 	"clustergym/env/sched"
 	"clustergym/internal/rng"
+	"clustergym/traces"
 )
 
 // Env is DAGPlace-v1. It implements env.Env and env.Snapshotter.
@@ -18,6 +19,8 @@ type Env struct {
 	cfg   Config
 	spec  env.Spec
 	fixed *dag.Problem // in place of drawn ones; nil = they are drawn
+	work  *Workload    // nil = graphs and platforms are drawn
+	part  traces.Part  // of work, for episodes that name none
 	pcg   rand.PCG
 	src   *rand.Rand
 	shell sched.Shell
@@ -83,7 +86,7 @@ func (e *Env) Spec() env.Spec { return e.spec }
 // Close makes every later call env.ErrClosed.
 func (e *Env) Close() error { return e.shell.Close() }
 
-// Reset begins an episode, drawn from ep.Seed alone.
+// Reset begins an episode. It follows from ep.Seed alone or, of a workload of graphs, from ep.Seed, ep.Window and ep.Split.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -91,10 +94,11 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(ep.Task) > 0 || ep.Split != "" {
-		return fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, ID, len(ep.Task), ep.Split)
+	ep, err := e.named(ep)
+	if err != nil {
+		return err
 	}
-	p, err := e.begin(ep.Seed)
+	p, err := e.begin(ep)
 	if err != nil {
 		return err
 	}
@@ -127,21 +131,59 @@ func (e *Env) show(ts *env.TimeStep, kind env.Kind) {
 	ts.Info[0], ts.Info[1], ts.Info[2] = p.b.Makespan(), p.leader, p.current
 }
 
-// begin draws an episode.
-func (e *Env) begin(seed uint64) (*episode, error) {
-	rng.Seed(&e.pcg, seed, ID)
-	src := e.src
-	q := e.fixed
-	if q == nil {
-		graph, platform := e.cfg.draw(src)
-		p, err := synth.Platform(platform, src)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", ID, err)
+// named checks episode ep and returns it with the part of the workload named, if there is one.
+func (e *Env) named(ep env.Episode) (env.Episode, error) {
+	if e.work == nil || e.work.graphs == nil {
+		if len(ep.Task) > 0 || ep.Split != "" {
+			return ep, fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, ID, len(ep.Task), ep.Split)
 		}
-		if q, err = synth.Problem(graph, p, ID, src); err != nil {
-			return nil, fmt.Errorf("%s: %w", ID, err)
-		}
+		return ep, nil
 	}
+	if len(ep.Task) > 0 {
+		return ep, fmt.Errorf("%w: %s: a task of %d numbers, want none", env.ErrEpisode, ID, len(ep.Task))
+	}
+	_, split, err := sched.SplitPart(ID, ep.Split, e.part)
+	ep.Split = split
+	return ep, err
+}
+
+// problem returns the problem of episode ep and leaves e.src behind what it has drawn.
+func (e *Env) problem(ep env.Episode) (*dag.Problem, error) {
+	rng.Seed(&e.pcg, ep.Seed, ID)
+	switch {
+	case e.fixed != nil:
+		return e.fixed, nil
+	case e.work != nil:
+		return e.recorded(ep, e.src)
+	}
+	graph, platform := e.cfg.draw(e.src)
+	p, err := synth.Platform(platform, e.src)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ID, err)
+	}
+	q, err := synth.Problem(graph, p, ID, e.src)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ID, err)
+	}
+	return q, nil
+}
+
+// leader returns HEFT's plan of q: earliest ends by falling rank, into gaps.
+func leader(q *dag.Problem, byRank []int32) *Builder {
+	lead := NewBuilder(q, byRank, true)
+	for lead.Task() >= 0 {
+		lead.Place(lead.Earliest())
+	}
+	return lead
+}
+
+// begin draws an episode.
+func (e *Env) begin(ep env.Episode) (*episode, error) {
+	q, err := e.problem(ep)
+	if err != nil {
+		return nil, err
+	}
+	src := e.src
 	rank := q.UpwardRanks(dag.Pairs, nil)
 	byRank := dag.SortedOrder(q.Graph, rank, nil)
 	order := byRank
@@ -151,11 +193,7 @@ func (e *Env) begin(seed uint64) (*episode, error) {
 	n, m := q.Tasks(), q.Procs()
 	p := &episode{hope: make([]float64, n)}
 
-	// The leader is HEFT's plan: earliest ends by falling rank, into gaps.
-	lead := NewBuilder(q, byRank, true)
-	for lead.Task() >= 0 {
-		lead.Place(lead.Earliest())
-	}
+	lead := leader(q, byRank)
 	p.leader = lead.Makespan()
 	if p.unit = p.leader; p.unit == 0 {
 		p.unit = 1
@@ -190,7 +228,11 @@ func (e *Env) begin(seed uint64) (*episode, error) {
 	}
 	pull.Hopes(p.hope, target, position(current), 1, src)
 	p.b.Reset()
-	p.enc = NewEncoder(q, rank, p.unit, e.cfg.Slots, e.cfg.Scale == "local")
+	slots := e.cfg.Slots
+	if e.work != nil {
+		slots = e.cfg.actions() // a graph may have fewer processors than there are actions
+	}
+	p.enc = NewEncoder(q, rank, p.unit, slots, e.cfg.Scale == "local")
 	return p, nil
 }
 

@@ -155,6 +155,15 @@ func (s *Set) At(p traces.Part, seed uint64, window int) (g *dag.Graph, own *dag
 	return at.Graph, at.Platform, nil
 }
 
+// Place returns file and place in it of graph number window of part p, "" where there is none.
+func (s *Set) Place(p traces.Part, window int) string {
+	if window < 0 || window >= s.Count(p) {
+		return ""
+	}
+	lo, _ := p.Bounds(len(s.all))
+	return s.all[lo+window].At
+}
+
 // tooFew says that part p has no graph, and how many graphs would give every part one.
 func (s *Set) tooFew(p traces.Part) error {
 	need := len(s.all)
