@@ -47,7 +47,7 @@ func (c *BenchConfig) Validate() error {
 		l.Add(len(c.Policies) == 0, "policies", strings.Join(c.Policies, ","), "nothing without a trace")
 	}
 	for _, p := range c.Policies {
-		order, _, _, ok := splitPolicy(p)
+		order, _, _, ok := heuristic.SplitName(p)
 		l.Add(ok && slices.Contains(heuristic.Orders(), order), "policies", p, "one of "+strings.Join(heuristic.Orders(), ", ")+
 			", with +strict, +skip or +commit and +easy or +conservative after it where wanted")
 	}

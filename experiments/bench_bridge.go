@@ -25,6 +25,7 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
+	"clustergym/experiments/texttable"
 	"clustergym/internal/rng"
 )
 
@@ -382,7 +383,7 @@ func (r *BenchReport) writeBridge(w io.Writer) error {
 		})
 	}
 	header := []string{"bridge", "envs", "env steps/s", "calls/s", "p50 µs", "p90 µs", "p99 µs", "client µs", "server µs", "bytes"}
-	if err := WriteTable(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(w, "\np50, p90, p99: of one call of step. client, server: processor time per env step. bytes: both ways per env step.\n\n"); err != nil {
@@ -399,5 +400,5 @@ func (r *BenchReport) writeBridge(w io.Writer) error {
 		}
 		rows = append(rows, []string{x.What, thousands(x.Is), mark})
 	}
-	return WriteTable(w, []string{"compared", "is", "mark"}, rows, 1)
+	return texttable.Write(w, []string{"compared", "is", "mark"}, rows, 1)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"clustergym/experiments/texttable"
 )
 
 // name is the row as it is told of while it is measured.
@@ -37,7 +39,7 @@ func (r *BenchReport) WriteTable(w io.Writer) error {
 			rows = append(rows, list[i].cells())
 		}
 	}
-	if err := WriteTable(w, header, rows, 3); err != nil {
+	if err := texttable.Write(w, header, rows, 3); err != nil {
 		return err
 	}
 	how := fmt.Sprintf("best of %d rounds of %v or one run, after a run to warm up", benchRounds, benchRound)
@@ -106,7 +108,7 @@ func (r *BenchReport) writeQueues(w io.Writer) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return WriteTable(w, header, rows, 2)
+	return texttable.Write(w, header, rows, 2)
 }
 
 // thousands prints a rate: whole, in groups of three, or with three digits where it is small.

@@ -59,7 +59,7 @@ const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip) or RULE@slots (sjf@slots)
 // DefaultConfig is PPO on JobSelect-v1 over a generated workload.
 func DefaultConfig() Config {
 	c := Config{
-		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: DefaultTraceConfig(), Cluster: "topdrl-2x4x4",
+		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: DefaultTraceConfig(), Cluster: DefaultCluster,
 		Env:   EnvConfig{ID: jobselect.ID, Config: jobselect.DefaultConfig()},
 		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAMLConfig(), Train: train.DefaultConfig(),
 		Eval: EvalConfig{
@@ -143,13 +143,13 @@ func parsePolicy(name string, e *EnvConfig) (policyName, error) {
 			return policyName{}, fmt.Errorf("rule %q is unknown, want one of %s", rule, strings.Join(baseline.Rules(), ", "))
 		}
 		if e.Estimates == "none" && heuristic.Estimating(rule) {
-			return policyName{}, hidden(rule)
+			return policyName{}, heuristic.Hidden(rule)
 		}
 		return policyName{name: name, slots: true, rule: rule}, nil
 	}
 	p := policyName{sched: heuristic.DefaultConfig()}
 	var ok bool
-	if p.sched.Order, p.sched.Admission, p.sched.Backfill, ok = splitPolicy(name); !ok {
+	if p.sched.Order, p.sched.Admission, p.sched.Backfill, ok = heuristic.SplitName(name); !ok {
 		return policyName{}, fmt.Errorf("%q: want an order, then +strict or +skip, then +easy or +conservative, where wanted", name)
 	}
 	p.sched.Placement = e.Placement
@@ -160,7 +160,7 @@ func parsePolicy(name string, e *EnvConfig) (policyName, error) {
 		return policyName{}, err
 	}
 	if e.Estimates == "none" && p.sched.Estimating() {
-		return policyName{}, hidden(p.sched.Order)
+		return policyName{}, heuristic.Hidden(p.sched.Order)
 	}
 	// Policies play in the environment's own simulator, from its warm start on.
 	if p.sched.Clairvoyant() || p.sched.Admission == "commit" {
@@ -168,25 +168,6 @@ func parsePolicy(name string, e *EnvConfig) (policyName, error) {
 	}
 	p.name = p.sched.Name()
 	return p, nil
-}
-
-func hidden(order string) error {
-	return fmt.Errorf("%s ranks by run time, which estimates: none hides", order)
-}
-
-// RunPresets are the names of the embedded runs, sorted.
-func RunPresets() []string {
-	entries, err := configs.Presets.ReadDir(".")
-	if err != nil {
-		panic(fmt.Sprintf("experiments: embedded presets: %v", err)) // what is embedded can be read
-	}
-	var names []string
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok && !e.IsDir() {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // preset is the embedded run called name.

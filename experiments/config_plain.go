@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"clustergym/agents/ddqn"
 	"clustergym/agents/ppo"
@@ -122,13 +121,3 @@ func (c *Config) foreign() bool {
 	c.validatePlain(&l)
 	return l.Err() != nil
 }
-
-// WorkloadPresets are the embedded runs that have a workload and a cluster, sorted.
-func WorkloadPresets() []string { return slices.Clone(workloadPresets()) }
-
-var workloadPresets = sync.OnceValue(func() []string {
-	return slices.DeleteFunc(RunPresets(), func(name string) bool {
-		c, err := preset(name)
-		return err != nil || c.plain()
-	})
-})

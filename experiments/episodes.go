@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"clustergym/env"
+	"clustergym/experiments/texttable"
 	"clustergym/nets/kernel"
 )
 
@@ -81,7 +82,7 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := WriteTable(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's; IQM with its 95 %% bootstrap interval.\n%s",

@@ -584,10 +584,10 @@ func TestConfigReportsAllFaults(t *testing.T) {
 
 // Every preset can be read, and what it comes to can be written and read again.
 func TestPresetsAreRuns(t *testing.T) {
-	if !slices.Contains(RunPresets(), "quickstart") {
-		t.Fatalf("presets are %v", RunPresets())
+	if !slices.Contains(configs.Runs(), "quickstart") {
+		t.Fatalf("presets are %v", configs.Runs())
 	}
-	for _, name := range RunPresets() {
+	for _, name := range configs.Runs() {
 		cfg, again := DefaultConfig(), DefaultConfig()
 		if err := configs.Decode(configs.Presets, name+".yaml", &cfg); err != nil {
 			t.Error(err)

@@ -106,7 +106,7 @@ func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
 // Equal presets are equal runs: what a preset says, written out as config.yaml has it.
 func TestPresetsKeepTheirBytes(t *testing.T) {
 	var lines []string
-	for _, name := range RunPresets() {
+	for _, name := range configs.Runs() {
 		cfg, err := preset(name)
 		if err != nil {
 			t.Fatal(err)

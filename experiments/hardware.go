@@ -31,6 +31,9 @@ func mistake(format string, args ...any) error { return &InputError{fmt.Errorf(f
 // clusterDir is where the embedded clusters lie in configs.Presets.
 const clusterDir = "clusters"
 
+// DefaultCluster is the cluster of a run that names none: 32 GPUs of two racks.
+const DefaultCluster = "topdrl-2x4x4"
+
 // ClusterForms says in words how a cluster can be named.
 const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes of G GPUs) or dally:RxM (R racks of M nodes of 8 GPUs)"
 

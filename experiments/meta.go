@@ -18,6 +18,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/env"
 	"clustergym/env/control"
+	"clustergym/experiments/texttable"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets"
@@ -478,7 +479,7 @@ func (r *AdaptReport) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := WriteTable(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's. Every inner step learns from new episodes of the task;\nreturns are of others. IQM over the tasks with its 95 %% bootstrap interval.\n",

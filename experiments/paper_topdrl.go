@@ -58,7 +58,7 @@ type topdrlPick struct {
 // Validate reports every fault.
 func (s *topdrlSettings) Validate() error {
 	var l fault.List
-	l.Add(slices.Contains(RunPresets(), s.Preset), "preset", s.Preset, "an embedded run")
+	l.Add(slices.Contains(configs.Runs(), s.Preset), "preset", s.Preset, "an embedded run")
 	l.Add(s.Seeds >= 1 && s.Seeds <= maxSeeds, "seeds", s.Seeds, "1 to 1000")
 	l.Add(s.Windows >= 2, "windows", s.Windows, "2 or more")
 	l.Add(s.Draws >= 1, "draws", s.Draws, "1 or more")

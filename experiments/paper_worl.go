@@ -50,27 +50,6 @@ func worlSettingsOf(p study.Plan) (worlSettings, error) {
 	return s, err
 }
 
-// worlProblem draws graph k of a family.
-func worlProblem(family string, tasks, gpus, k int, transfers bool) (*dag.Problem, error) {
-	src := rng.Stream(uint64(k), fmt.Sprintf("worl-rtgs/%s/%d/%d", family, tasks, gpus))
-	c, p := synth.DefaultConfig(), synth.DefaultPlatformConfig()
-	for _, f := range worlFamilies {
-		if f.name == family {
-			f.graph(&c)
-			p.Speeds = f.speeds
-		}
-	}
-	c.Tasks, p.GPUs = tasks, gpus
-	if !transfers {
-		c.CCR = 0
-	}
-	platform, err := synth.Platform(p, src)
-	if err != nil {
-		return nil, err
-	}
-	return synth.Problem(c, platform, fmt.Sprintf("%s-%d-%d-%d", family, tasks, gpus, k), src)
-}
-
 // worlPlanner is one planner of the study. Those without seeds are the same for every seed.
 type worlPlanner struct {
 	name   string

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/dag/synth"
 	"clustergym/internal/fault"
 )
 
@@ -49,27 +48,6 @@ func (z *worlSize) class() string {
 		return "medium"
 	}
 	return "large"
-}
-
-// worlFamilies are the kinds of graphs of the study: what each draws, and on which machines.
-var worlFamilies = []struct {
-	name   string
-	graph  func(c *synth.Config)
-	speeds string
-}{
-	{"alibaba", func(c *synth.Config) { c.Kind, c.Degree = "instances", 1 }, "busy"},
-	{"degree-1", func(c *synth.Config) { c.Degree = 1 }, "idle"},
-	{"degree-3", func(c *synth.Config) { c.Degree = 3 }, "busy"},
-	{"degree-100", func(c *synth.Config) { c.Degree = 100 }, "idle"},
-	{"training", func(c *synth.Config) { c.Kind = "training" }, "busy"},
-}
-
-func worlFamilyNames() []string {
-	var names []string
-	for _, f := range worlFamilies {
-		names = append(names, f.name)
-	}
-	return names
 }
 
 // Validate reports every fault.

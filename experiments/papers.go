@@ -2,12 +2,7 @@ package experiments
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"clustergym/experiments/study"
 	"clustergym/internal/nearest"
@@ -33,16 +28,6 @@ func FindPaper(name string) (study.Study, error) {
 	return study.Study{}, mistake("experiment %q is unknown, want one of %s", name, strings.Join(names, ", "))
 }
 
-// PaperOptions are what gymctl experiment run is told beside a study's name.
-type PaperOptions struct {
-	Plan   study.Plan
-	Dir    string // "" = runs/NAME, or runs/NAME-quick
-	Only   string
-	Commit string
-	Now    Clock
-	Say    func(format string, args ...any)
-}
-
 // RunPaper computes what is not kept yet of the study called name, and reports.
 func RunPaper(ctx context.Context, name string, opt PaperOptions) (*study.Report, error) {
 	s, err := FindPaper(name)
@@ -50,44 +35,4 @@ func RunPaper(ctx context.Context, name string, opt PaperOptions) (*study.Report
 		return nil, err
 	}
 	return RunStudy(ctx, s, opt)
-}
-
-// RunStudy is RunPaper for a study at hand.
-func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Report, error) {
-	if opt.Plan.Workers < 1 {
-		return nil, mistake("workers: got %d, want 1 or more", opt.Plan.Workers)
-	}
-	if opt.Plan.Seeds < 0 || opt.Plan.Seeds > maxSeeds {
-		return nil, mistake("seeds: got %d, want 1 to %d, or 0 for the study's own number", opt.Plan.Seeds, maxSeeds)
-	}
-	if d := opt.Plan.Data; d != "" {
-		if i, err := os.Stat(d); err != nil {
-			return nil, mistake("data folder %s: %v", d, reason(err))
-		} else if !i.IsDir() {
-			return nil, mistake("data folder %s: it is a file", d)
-		}
-	}
-	if opt.Dir == "" {
-		opt.Dir = PaperDir(s.Name, opt.Plan.Quick)
-	}
-	if opt.Now == nil {
-		opt.Now = time.Now
-	}
-	r, err := study.Run(ctx, s, study.Options{Dir: opt.Dir, Plan: opt.Plan, Only: opt.Only, Commit: opt.Commit, Now: opt.Now, Say: opt.Say})
-	var input *study.InputError
-	switch {
-	case errors.Is(err, study.ErrInterrupted):
-		return nil, fmt.Errorf("%w%s", ErrInterrupted, err.Error()[len(study.ErrInterrupted.Error()):])
-	case errors.As(err, &input):
-		return nil, &InputError{err}
-	}
-	return r, err
-}
-
-// PaperDir is where an experiment's folder is unless it is told: always the same, so that the same command goes on.
-func PaperDir(name string, quick bool) string {
-	if quick {
-		name += "-quick"
-	}
-	return filepath.Join("runs", name)
 }

@@ -1,13 +1,16 @@
 package experiments
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"clustergym/env/dag"
+	"clustergym/env/dag/synth"
 	"clustergym/internal/fault"
+	"clustergym/internal/rng"
 )
 
 // GenerateForm is the form that PlanConfig.Generate has.
@@ -61,4 +64,46 @@ func generateGraph(text string) (*graphSource, error) {
 			return g, own, text, nil
 		},
 	}, nil
+}
+
+// worlFamilies are the kinds of graphs of the study: what each draws, and on which machines.
+var worlFamilies = []struct {
+	name   string
+	graph  func(c *synth.Config)
+	speeds string
+}{
+	{"alibaba", func(c *synth.Config) { c.Kind, c.Degree = "instances", 1 }, "busy"},
+	{"degree-1", func(c *synth.Config) { c.Degree = 1 }, "idle"},
+	{"degree-3", func(c *synth.Config) { c.Degree = 3 }, "busy"},
+	{"degree-100", func(c *synth.Config) { c.Degree = 100 }, "idle"},
+	{"training", func(c *synth.Config) { c.Kind = "training" }, "busy"},
+}
+
+func worlFamilyNames() []string {
+	var names []string
+	for _, f := range worlFamilies {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// worlProblem draws graph k of a family.
+func worlProblem(family string, tasks, gpus, k int, transfers bool) (*dag.Problem, error) {
+	src := rng.Stream(uint64(k), fmt.Sprintf("worl-rtgs/%s/%d/%d", family, tasks, gpus))
+	c, p := synth.DefaultConfig(), synth.DefaultPlatformConfig()
+	for _, f := range worlFamilies {
+		if f.name == family {
+			f.graph(&c)
+			p.Speeds = f.speeds
+		}
+	}
+	c.Tasks, p.GPUs = tasks, gpus
+	if !transfers {
+		c.CCR = 0
+	}
+	platform, err := synth.Platform(p, src)
+	if err != nil {
+		return nil, err
+	}
+	return synth.Problem(c, platform, fmt.Sprintf("%s-%d-%d-%d", family, tasks, gpus, k), src)
 }

@@ -12,6 +12,7 @@ import (
 	daglibaba "clustergym/env/dag/alibaba"
 	"clustergym/env/dag/dagjson"
 	"clustergym/env/dag/wfformat"
+	"clustergym/experiments/texttable"
 	"clustergym/traces"
 	"clustergym/traces/alibaba"
 )
@@ -145,7 +146,7 @@ func WritePlanTable(w io.Writer, results []*PlanResult) error {
 		})
 	}
 	header := []string{"graph", "policy", "", "tasks", "edges", "GPUs", "used", "makespan s", "× best", "planning"}
-	if err := WriteTable(w, header, rows, 3); err != nil {
+	if err := texttable.Write(w, header, rows, 3); err != nil {
 		return err
 	}
 	const shown = 40
@@ -169,7 +170,7 @@ func WritePlanTable(w io.Writer, results []*PlanResult) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return WriteTable(w, []string{"task", "GPU", "start s", "finish s"}, rows, 2)
+	return texttable.Write(w, []string{"task", "GPU", "start s", "finish s"}, rows, 2)
 }
 
 // bestOf is the least makespan among the results of one graph.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"clustergym/configs"
@@ -35,8 +36,7 @@ var splitNames = [...]string{traces.Training: env.SplitTrain, traces.Validation:
 
 // DefaultJobSelectArgs are those of DefaultConfig: 20,000 generated jobs on 32 GPUs, the training part.
 func DefaultJobSelectArgs() JobSelectArgs {
-	c := DefaultConfig()
-	return JobSelectArgs{Config: c.Env.Config, Cluster: c.Cluster, Trace: c.Trace, Split: env.SplitTrain}
+	return JobSelectArgs{Config: jobselect.DefaultConfig(), Cluster: DefaultCluster, Trace: DefaultTraceConfig(), Split: env.SplitTrain}
 }
 
 // Validate reports every fault. Whether files are there is not looked at.
@@ -81,8 +81,8 @@ func scenarioSHA(id, config string, jobs []byte) string {
 func decodeArgs(kwargs wire.Map) (JobSelectArgs, error) {
 	args := DefaultJobSelectArgs()
 	if name, ok := kwargs.Get("preset").(string); ok && slices.Contains(WorkloadPresets(), name) {
-		c := DefaultConfig()
-		if err := configs.Decode(configs.Presets, name+".yaml", &c); err != nil {
+		c, err := presetWorkload(name)
+		if err != nil {
 			return args, err
 		}
 		args.Config, args.Cluster, args.Trace = c.Env.Config, c.Cluster, c.Trace
@@ -92,6 +92,38 @@ func decodeArgs(kwargs wire.Map) (JobSelectArgs, error) {
 	}
 	return args, nil
 }
+
+// presetConfig is what an embedded run says of its workload, cluster and environment.
+type presetConfig struct {
+	Trace   TraceConfig `yaml:"trace"`
+	Cluster string      `yaml:"cluster"`
+	Env     struct {
+		ID               string   `yaml:"id"`
+		Args             []string `yaml:"args"`
+		jobselect.Config `yaml:",inline"`
+	} `yaml:"env"`
+}
+
+// Validate implements configs.Validator; the whole configuration is validated where it is run.
+func (*presetConfig) Validate() error { return nil }
+
+// presetWorkload reads the embedded run called name.
+func presetWorkload(name string) (presetConfig, error) {
+	c := presetConfig{Trace: DefaultTraceConfig(), Cluster: DefaultCluster}
+	c.Env.ID, c.Env.Config = jobselect.ID, jobselect.DefaultConfig()
+	err := configs.DecodeKeys(configs.Presets, name+".yaml", &c, "trace", "cluster", "env")
+	return c, err
+}
+
+// WorkloadPresets are the embedded runs that have a workload and a cluster, sorted.
+func WorkloadPresets() []string { return slices.Clone(workloadPresets()) }
+
+var workloadPresets = sync.OnceValue(func() []string {
+	return slices.DeleteFunc(configs.Runs(), func(name string) bool {
+		c, err := presetWorkload(name)
+		return err != nil || c.Env.ID != jobselect.ID
+	})
+})
 
 // maxArgDepth bounds how deep arguments are nested; none is deeper than three.
 const maxArgDepth = 8

@@ -140,7 +140,7 @@ func (s *servedEnv) heuristic(args wire.Map) (any, error) {
 		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: "one of " + strings.Join(rules, ", ")}
 	}
 	if s.blind && heuristic.Estimating(name) {
-		return nil, wire.Errorf(wire.Unsupported, "%v", hidden(name))
+		return nil, wire.Errorf(wire.Unsupported, "%v", heuristic.Hidden(name))
 	}
 	if !s.begun || s.kind.Last() {
 		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")

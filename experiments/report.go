@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"clustergym/experiments/texttable"
 )
 
 // WriteTable prints the comparison for people: one row for each policy in the order given, and the first
@@ -50,7 +52,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := WriteTable(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1); err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -73,7 +75,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization),
 		})
 	}
-	return WriteTable(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1)
+	return texttable.Write(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1)
 }
 
 // reference is the agent that a table compares with everything: the first checkpoint, else the first policy that

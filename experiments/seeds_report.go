@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"clustergym/experiments/statistic"
+	"clustergym/experiments/texttable"
 	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
 )
@@ -109,7 +110,7 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 			}
 			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
 		}
-		return WriteTable(w, []string{"seed", "steps", "return in training", "checkpoint"}, rows, 1)
+		return texttable.Write(w, []string{"seed", "steps", "return in training", "checkpoint"}, rows, 1)
 	}
 	if r.Metric == "return" {
 		return r.writeReturns(w)
@@ -123,7 +124,7 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 	for _, p := range r.Runs[0].Eval.(*Report).Policies[1:] {
 		rows = append(rows, []string{"", p.Name, Hours(p.Metrics.JCT.Mean), span(p.Metrics.JCT.IQM, p.Metrics.JCT.CI95)})
 	}
-	if err := WriteTable(w, []string{"seed", "policy", "mean JCT", "IQM [95 %]"}, rows, 2); err != nil {
+	if err := texttable.Write(w, []string{"seed", "policy", "mean JCT", "IQM [95 %]"}, rows, 2); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", plural(len(r.Runs), "seed", "seeds"))
@@ -152,7 +153,7 @@ func (r *SeedsReport) writeReturns(w io.Writer) error {
 	if r.SolvedRuns != nil {
 		row = append(row, fmt.Sprintf("%d of %d", *r.SolvedRuns, len(r.Runs)))
 	}
-	if err := WriteTable(w, header, append(rows, row), 2); err != nil {
+	if err := texttable.Write(w, header, append(rows, row), 2); err != nil {
 		return err
 	}
 	threshold := ""

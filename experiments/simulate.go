@@ -72,13 +72,13 @@ func (c *SimConfig) Validate() error {
 		c.validatePeer(&l)
 		return l.Err()
 	}
-	admission := c.Admission == "" || slices.Contains(Admissions(), c.Admission)
-	l.Add(admission, "admission", c.Admission, oneOf(Admissions()))
-	backfill := c.Backfill == "" || slices.Contains(Backfills(), c.Backfill)
-	l.Add(backfill, "backfill", c.Backfill, oneOf(Backfills()))
+	admission := c.Admission == "" || slices.Contains(heuristic.Admissions(), c.Admission)
+	l.Add(admission, "admission", c.Admission, oneOf(heuristic.Admissions()))
+	backfill := c.Backfill == "" || slices.Contains(heuristic.Backfills(), c.Backfill)
+	l.Add(backfill, "backfill", c.Backfill, oneOf(heuristic.Backfills()))
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
-		order, own, filled, ok := splitPolicy(p)
+		order, own, filled, ok := heuristic.SplitName(p)
 		if !ok || !slices.Contains(heuristic.Orders(), order) {
 			want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where wanted"
 			if near := nearest.Name(order, heuristic.Orders()); near != "" && near != order {
@@ -123,36 +123,11 @@ func (c *SimConfig) Validate() error {
 
 func oneOf(names []string) string { return "one of " + strings.Join(names, ", ") }
 
-// Admissions are what can happen when the first in line does not fit.
-func Admissions() []string { return []string{"strict", "skip", "commit"} }
-
-// Backfills are the ways in which others may go first while the first in line waits.
-func Backfills() []string { return []string{"none", "easy", "conservative"} }
-
-// splitPolicy takes the name of a policy apart: its order, and the admission and back-filling that it names, ""
-// where it names none.
-func splitPolicy(name string) (order, admission, backfill string, ok bool) {
-	order, rest, has := strings.Cut(name, "+")
-	for has {
-		var part string
-		part, rest, has = strings.Cut(rest, "+")
-		switch {
-		case admission == "" && backfill == "" && slices.Contains(Admissions(), part):
-			admission = part
-		case backfill == "" && slices.Contains(Backfills(), part):
-			backfill = part
-		default:
-			return order, "", "", false
-		}
-	}
-	return order, admission, backfill, true
-}
-
 // heuristic is the scheduler that the policy called name stands for.
 func (c *SimConfig) heuristic(name string) heuristic.Config {
 	h := c.Policy
 	h.Seed = c.Seed
-	h.Order, h.Admission, h.Backfill, _ = splitPolicy(name)
+	h.Order, h.Admission, h.Backfill, _ = heuristic.SplitName(name)
 	if h.Admission == "" {
 		h.Admission = c.Admission
 	}
@@ -163,7 +138,7 @@ func (c *SimConfig) heuristic(name string) heuristic.Config {
 		h.Backfill = "none"
 	}
 	if h.Admission == "" { // the order's own, by its name
-		_, h.Admission, _, _ = splitPolicy(h.Name())
+		_, h.Admission, _, _ = heuristic.SplitName(h.Name())
 	}
 	return h
 }

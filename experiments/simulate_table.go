@@ -30,7 +30,7 @@ func (r *SimReport) WriteTable(w io.Writer) error {
 		return err
 	}
 	header, rows := r.table()
-	return WriteTable(w, header, rows, 1)
+	return texttable.Write(w, header, rows, 1)
 }
 
 // table is the metrics as WriteTable prints them: a row for each run, its name first.
@@ -162,13 +162,6 @@ func countCells(vs []float64) (unit string, cells []string) {
 		cells = append(cells, strconv.FormatFloat(v, 'f', 0, 64))
 	}
 	return "", cells
-}
-
-// WriteTable prints rows under header, columns two blanks apart: the first left columns begin at the left, the
-// others end at the right. Every row has as many cells as header. It is plain text, right for terminals and
-// pipes alike.
-func WriteTable(w io.Writer, header []string, rows [][]string, left int) error {
-	return texttable.Write(w, header, rows, left)
 }
 
 // gap shows how far each mean JCT is above that of exact, where exact is among the runs.

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"clustergym/experiments/texttable"
 )
 
 // scoreText is a score for people.
@@ -32,7 +34,7 @@ func (r *SweepReport) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := WriteTable(w, header, rows, 0); err != nil {
+	if err := texttable.Write(w, header, rows, 0); err != nil {
 		return err
 	}
 	better := "lower is better"

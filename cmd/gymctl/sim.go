@@ -128,14 +128,14 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 	var policies []string
 	for _, o := range heuristic.Orders() {
 		policies = append(policies, o)
-		for _, ad := range experiments.Admissions() {
+		for _, ad := range heuristic.Admissions() {
 			policies = append(policies, o+"+"+ad)
 		}
 	}
 	policies = append(policies, "fifo+strict+easy", "fifo+strict+conservative", "fifo+commit+easy")
 	complete(c, "policy", policies...)
-	complete(c, "admission", experiments.Admissions()...)
-	complete(c, "backfill", experiments.Backfills()...)
+	complete(c, "admission", heuristic.Admissions()...)
+	complete(c, "backfill", heuristic.Backfills()...)
 	complete(c, "placement", heuristic.PlacementNames()...)
 	complete(c, "estimates", "exact", "trace", "noisy:0.5")
 	complete(c, "comm", sim.CommNames()...)

@@ -41,7 +41,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	kernelsFlag(c, &s.kernels)
 	complete(c, "format", experiments.FormatNames()...)
 	complete(c, "cluster", experiments.ClusterPresets()...)
-	complete(c, "config", experiments.RunPresets()...)
+	complete(c, "config", configs.Runs()...)
 }
 
 // changed is the first of names that stands on the command line, "" if none does.
