@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"clustergym/experiments"
 	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
 )
 
 // output is standard output. The first failure is kept, and nothing is written after it.
@@ -85,7 +85,7 @@ func (a *app) writeTo(path string, inputs []string, write func(w io.Writer) erro
 			return mistake("output file %s: it is the input %s, which would be overwritten; want another name", path, in)
 		}
 	}
-	o, err := experiments.CreateFile(path)
+	o, err := workload.CreateFile(path)
 	if err != nil {
 		return err
 	}
