@@ -13,7 +13,7 @@ import (
 // The comparison with other libraries (experiments/learning) has its statistics in Python; both sides hold their own
 // against the same example.
 func TestStatisticsOfTheComparisonAreOurs(t *testing.T) {
-	b, err := os.ReadFile("learning/testdata/statistics.json")
+	b, err := os.ReadFile("../learning/testdata/statistics.json")
 	if err != nil {
 		t.Fatal(err)
 	}
