@@ -184,17 +184,8 @@ func (e *Env) run(ctx context.Context) error {
 		if e.offer = e.rule.Next(e.view); e.offer != nil {
 			return nil
 		}
-		for {
-			e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
-			if err := e.rule.Decide(e.view, e.point, &e.dec); err != nil {
-				return err
-			}
-			if err := e.sim.Apply(&e.dec); err != nil {
-				return err
-			}
-			if e.dec.Op == sim.Wait {
-				break
-			}
+		if err := sim.Decide(e.sim, e.rule, e.point, &e.dec, nil); err != nil {
+			return err
 		}
 		if err := e.advance(ctx); err != nil {
 			return err

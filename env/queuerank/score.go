@@ -79,6 +79,8 @@ type baseline struct {
 	stream traces.Slice
 	dec    sim.Decision
 	cfg    *Config
+	sum    sums
+	count  func(*sim.Decision) // started, kept so that no episode allocates it
 }
 
 func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
@@ -87,6 +89,7 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 		return nil, err
 	}
 	b := &baseline{sim: s, orders: map[string]heuristic.Policy{}, cfg: cfg}
+	b.count = b.started
 	for _, order := range []string{cfg.Base, "sjf"} {
 		h := heuristic.DefaultConfig()
 		h.Order, h.Admission, h.Backfill, h.Placement, h.Estimates = order, "commit", cfg.Backfill, cfg.Placement, cfg.Estimates
@@ -97,40 +100,37 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 	return b, nil
 }
 
-// play is what order comes to.
-func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (out sums, err error) {
+// play returns what order comes to.
+func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (sums, error) {
+	b.sum = sums{}
 	b.stream.Reset(jobs)
 	if err := b.sim.Reset(&b.stream); err != nil {
-		return out, err
+		return b.sum, err
 	}
-	h, v := b.orders[order], b.sim.View()
+	h := b.orders[order]
 	h.Reseed(seed)
-	begun := false
-	for out.jobs < len(jobs) {
+	for first := true; b.sum.jobs < len(jobs); first = false {
 		p, err := b.sim.Advance(ctx)
 		if err != nil {
-			return out, err
+			return b.sum, err
 		}
-		if !begun {
-			begun = true
-			h.Reset(v)
+		if first {
+			h.Reset(b.sim.View())
 		}
-		for {
-			b.dec.Op, b.dec.GPUs, b.dec.Until = sim.Wait, b.dec.GPUs[:0], 0
-			if err := h.Decide(v, p, &b.dec); err != nil {
-				return out, err
-			}
-			if err := b.sim.Apply(&b.dec); err != nil {
-				return out, err
-			}
-			if b.dec.Op != sim.StartJob {
-				break
-			}
-			t := v.Trace(b.dec.Job)
-			out.add(t, v.Now()-t.Submit, t.Work, v.Now())
+		if err := sim.Decide(b.sim, h, p, &b.dec, b.count); err != nil {
+			return b.sum, err
 		}
 	}
-	return out, nil
+	return b.sum, nil
+}
+
+// started counts a job that starts.
+func (b *baseline) started(d *sim.Decision) {
+	if d.Op == sim.StartJob {
+		v := b.sim.View()
+		t := v.Trace(d.Job)
+		b.sum.add(t, v.Now()-t.Submit, t.Work, v.Now())
+	}
 }
 
 // ending is a running job with the time at which it ends as requested.

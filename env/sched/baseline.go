@@ -106,7 +106,7 @@ func (b *baseline) play(ctx context.Context, e *Env, h heuristic.Policy, record 
 		if done == e.win.Jobs {
 			return jct / float64(done), nil
 		}
-		if err := decide(b.sim, h, p, &b.dec); err != nil {
+		if err := sim.Decide(b.sim, h, p, &b.dec, nil); err != nil {
 			return 0, err
 		}
 		if p, err = b.sim.Advance(ctx); err != nil {

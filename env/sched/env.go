@@ -293,7 +293,7 @@ func warmUp(ctx context.Context, s *sim.Simulator, h heuristic.Policy, d *sim.De
 		if seen != nil {
 			seen(p)
 		}
-		if err := decide(s, h, p, d); err != nil {
+		if err := sim.Decide(s, h, p, d, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -364,27 +364,11 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 		if done == e.win.Jobs {
 			return nil
 		}
-		if err := decide(e.sim, sch, p, &d); err != nil {
+		if err := sim.Decide(e.sim, sch, p, &d, nil); err != nil {
 			return err
 		}
 		if p, err = e.sim.Advance(ctx); err != nil {
 			return err
-		}
-	}
-}
-
-// decide lets sch take its decisions at p.
-func decide(s *sim.Simulator, sch sim.Scheduler, p *sim.Point, d *sim.Decision) error {
-	for {
-		d.Op, d.GPUs, d.Until = sim.Wait, d.GPUs[:0], 0
-		if err := sch.Decide(s.View(), p, d); err != nil {
-			return err
-		}
-		if err := s.Apply(d); err != nil {
-			return err
-		}
-		if d.Op == sim.Wait {
-			return nil
 		}
 	}
 }
