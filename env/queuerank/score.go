@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -74,22 +75,17 @@ func maximaOf(jobs []traces.Job, est traces.Estimates) maxima {
 
 // baseline plays an order over the same jobs, with the same admission and back-filling.
 type baseline struct {
-	sim    *sim.Simulator
+	plays  *sched.Baseline
 	orders map[string]heuristic.Policy
-	stream traces.Slice
-	dec    sim.Decision
-	cfg    *Config
 	sum    sums
-	count  func(*sim.Decision) // started, kept so that no episode allocates it
 }
 
 func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
-	s, err := sim.New(sim.Config{Comm: "none", Serial: true}, spec)
+	plays, err := sched.NewBaseline(sim.Config{Comm: "none", Serial: true}, spec)
 	if err != nil {
 		return nil, err
 	}
-	b := &baseline{sim: s, orders: map[string]heuristic.Policy{}, cfg: cfg}
-	b.count = b.started
+	b := &baseline{plays: plays, orders: map[string]heuristic.Policy{}}
 	for _, order := range []string{cfg.Base, "sjf"} {
 		h := heuristic.DefaultConfig()
 		h.Order, h.Admission, h.Backfill, h.Placement, h.Estimates = order, "commit", cfg.Backfill, cfg.Placement, cfg.Estimates
@@ -103,34 +99,21 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 // play returns what order comes to.
 func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (sums, error) {
 	b.sum = sums{}
-	b.stream.Reset(jobs)
-	if err := b.sim.Reset(&b.stream); err != nil {
-		return b.sum, err
-	}
 	h := b.orders[order]
 	h.Reseed(seed)
-	for first := true; b.sum.jobs < len(jobs); first = false {
-		p, err := b.sim.Advance(ctx)
-		if err != nil {
-			return b.sum, err
-		}
-		if first {
-			h.Reset(b.sim.View())
-		}
-		if err := sim.Decide(b.sim, h, p, &b.dec, b.count); err != nil {
-			return b.sum, err
-		}
-	}
-	return b.sum, nil
+	err := b.plays.Play(ctx, jobs, 0, h, b)
+	return b.sum, err
 }
 
-// started counts a job that starts.
-func (b *baseline) started(d *sim.Decision) {
-	if d.Op == sim.StartJob {
-		v := b.sim.View()
-		t := v.Trace(d.Job)
-		b.sum.add(t, v.Now()-t.Submit, t.Work, v.Now())
+// Observe implements sim.Observer: it counts the jobs that start.
+func (b *baseline) Observe(v *sim.View, p *sim.Point) error {
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Kind == sim.Start {
+			t := v.Trace(e.Job)
+			b.sum.add(t, e.At-t.Submit, t.Work, e.At)
+		}
 	}
+	return nil
 }
 
 // ending is a running job with the time at which it ends as requested.
