@@ -27,19 +27,13 @@ const (
 
 // Env is the environment. Not safe for concurrent use.
 type Env struct {
-	cfg    Config
-	spec   env.Spec
-	est    traces.Estimates
-	sim    *sim.Simulator
-	view   *sim.View
-	course sched.Course
-	stream traces.Slice
-
-	ep      env.Episode
-	actions []int32 // taken so far: with ep they are the whole state
-	kind    env.Kind
-	begun   bool
-	closed  bool
+	cfg     Config
+	spec    env.Spec
+	est     traces.Estimates
+	sim     *sim.Simulator
+	view    *sim.View
+	shell   sched.Shell
+	session *sched.Session
 
 	queue  []sim.Job // that wait, in order of submit, from head on
 	head   int
@@ -55,7 +49,7 @@ type Env struct {
 }
 
 var (
-	_ env.Env         = (*Env)(nil)
+	_ sched.Arena     = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
 
@@ -77,10 +71,11 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, err
 	}
 	e := &Env{
-		cfg: cfg, est: est, sim: s, view: s.View(), course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()},
+		cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load),
 		taken: make([]bool, c.GPUs()), onNode: make([]int32, c.Nodes()),
 	}
 	e.spec = e.describe(c.GPUs())
+	e.shell = sched.NewShell(e.spec)
 	return e, nil
 }
 
@@ -119,45 +114,60 @@ func (e *Env) Spec() env.Spec { return e.spec }
 // View is the simulator's, for rules that act inside the action space.
 func (e *Env) View() *sim.View { return e.view }
 
-// Close implements env.Env.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
+// Watch implements sched.Arena. The episode ends once the last job has started; with a watcher the
+// simulator then runs on, so View is as of the last finish.
+func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
+
+// Simulate implements sched.Arena.
+func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
+	if err := e.shell.Leave(); err != nil {
+		return err
+	}
+	if _, err := e.session.Draw(ep); err != nil {
+		return err
+	}
+	return e.session.Play(ctx, sch, o)
 }
+
+// First implements sched.Arena: an episode begins on an empty cluster, so its first job counts.
+func (e *Env) First() int { return 0 }
+
+// Close implements env.Env.
+func (e *Env) Close() error { return e.shell.Close() }
 
 // Reset implements env.Env.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.begun = false // until this one has
-	named, err := e.course.Begin(ep)
+	named, err := e.session.Draw(ep)
 	if err != nil {
 		return err
 	}
-	e.ep, e.actions, e.est.Seed = named, e.actions[:0], ep.Seed
-	e.stream.Reset(e.course.Jobs)
-	if err := e.sim.Reset(&e.stream); err != nil {
+	e.est.Seed = ep.Seed
+	if err := e.session.Start(); err != nil {
 		return err
 	}
 	e.queue, e.head, e.picked, e.placed = e.queue[:0], 0, e.picked[:0], 0
 	clear(e.taken)
 	clear(e.onNode)
 	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
-	if err := e.advance(ctx); err != nil {
+	p, err := e.session.Advance(ctx)
+	if err != nil {
 		return err
 	}
+	e.arrive(p)
 	if err := e.run(ctx); err != nil {
 		return err
 	}
-	e.begun, e.kind = true, env.First
+	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
 }
 
 // run goes on until the job whose turn it is fits, or all are placed.
 func (e *Env) run(ctx context.Context) error {
-	for e.placed < len(e.course.Jobs) && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
+	for e.placed < e.session.Len() && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
 		if err := e.goOn(ctx); err != nil {
 			return err
 		}
@@ -167,19 +177,16 @@ func (e *Env) run(ctx context.Context) error {
 
 // goOn lets time pass to the next event.
 func (e *Env) goOn(ctx context.Context) error {
-	e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
-	if err := e.sim.Apply(&e.dec); err != nil {
-		return err
-	}
-	return e.advance(ctx)
-}
-
-// advance takes in what happens next.
-func (e *Env) advance(ctx context.Context) error {
-	p, err := e.sim.Advance(ctx)
+	p, err := e.session.Wait(ctx)
 	if err != nil {
 		return err
 	}
+	e.arrive(p)
+	return nil
+}
+
+// arrive puts the jobs that arrive at p in the queue.
+func (e *Env) arrive(p *sim.Point) {
 	for i := range p.Events {
 		if ev := &p.Events[i]; ev.Kind == sim.Submit {
 			if e.head > 64 && e.head > len(e.queue)/2 {
@@ -189,7 +196,6 @@ func (e *Env) advance(ctx context.Context) error {
 			e.queue = append(e.queue, ev.Job)
 		}
 	}
-	return nil
 }
 
 // legal says whether GPU g can be picked for the job whose turn it is.
@@ -218,41 +224,31 @@ func (e *Env) mayIdle() bool { return e.cfg.Idle && len(e.picked) == 0 && e.view
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if !e.begun || e.kind.Last() {
-		return env.ErrResetNeeded
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if len(a.Disc) != 1 || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %d discrete and %d continuous parts, want 1 and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont))
+	k, err := e.shell.Index(a)
+	if err != nil {
+		return err
 	}
-	g := int(a.Disc[0])
-	if g < 0 || g > len(e.taken) {
-		return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, g, len(e.taken))
-	}
+	g := int(k)
 	if g == len(e.taken) && !e.mayIdle() || g < len(e.taken) && !e.legal(cluster.GPU(g)) {
-		return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, g)
+		return e.shell.Masked(k)
 	}
 	from := e.view.Now()
 	reward, err := e.step(context.Background(), g) // a step is not cut in half
 	if err != nil {
-		e.begun = false // the run is broken; what is left is to begin another episode
+		e.shell.Break()
 		return err
 	}
-	e.actions = append(e.actions, a.Disc[0])
-	switch {
-	case e.placed == len(e.course.Jobs):
-		e.kind = env.Terminated
-	case e.spec.MaxSteps > 0 && len(e.actions) >= e.spec.MaxSteps:
-		e.kind = env.Truncated
-	default:
-		e.kind = env.Mid
+	kind := env.Mid
+	if e.placed == e.session.Len() {
+		kind = env.Terminated
 	}
-	e.fill(ts, reward, e.view.Now()-from, e.kind)
+	e.fill(ts, reward, e.view.Now()-from, e.shell.Took(a, kind))
+	if kind == env.Terminated {
+		return e.session.Finish(context.Background())
+	}
 	return nil
 }
 
@@ -366,14 +362,10 @@ func (e *Env) encode(dst []float32) {
 	}
 }
 
-func (e *Env) standing() *sched.Standing {
-	return &sched.Standing{Record: sched.Record{Episode: e.ep, Actions: e.actions}, Begun: e.begun, Closed: e.closed}
-}
-
 // AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.standing().Save(dst, 1) }
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.shell.AppendSnapshot(dst) }
 
 // RestoreSnapshot implements env.Snapshotter.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	return e.standing().Restore(e, src, ts)
+	return e.shell.RestoreSnapshot(e, src, ts)
 }

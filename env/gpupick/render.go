@@ -3,6 +3,7 @@ package gpupick
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"clustergym/env"
 	"clustergym/env/sched"
@@ -12,19 +13,11 @@ var _ env.Renderer = (*Env)(nil)
 
 // Render implements env.Renderer: who holds which GPUs, and the job whose GPUs are picked.
 func (e *Env) Render(w io.Writer, mode string) error {
-	switch {
-	case e.closed:
-		return env.ErrClosed
-	case mode != "ansi":
-		return fmt.Errorf("%s: render mode %q, want ansi", ID, mode)
-	case !e.begun:
-		return env.ErrResetNeeded
-	}
-	text := fmt.Sprintf("%s  seed %d, step %d, %d of %d jobs placed\n%s", ID, e.ep.Seed, len(e.actions), e.placed, len(e.course.Jobs), sched.Picture(e.view))
-	if e.head < len(e.queue) {
-		j := e.queue[e.head]
-		text += "next  " + sched.JobLine(e.view, j, e.est.Of(e.view.Trace(j)), fmt.Sprintf("picked %v", e.picked))
-	}
-	_, err := io.WriteString(w, text)
-	return err
+	return e.shell.Render(w, mode, func(b *strings.Builder) {
+		fmt.Fprintf(b, "%s, %d of %d jobs placed\n%s", e.shell.Headline(), e.placed, e.session.Len(), sched.Picture(e.view))
+		if e.head < len(e.queue) {
+			j := e.queue[e.head]
+			b.WriteString("next  " + sched.JobLine(e.view, j, e.est.Of(e.view.Trace(j)), fmt.Sprintf("picked %v", e.picked)))
+		}
+	})
 }

@@ -51,27 +51,24 @@ type Env struct {
 
 	stream  traces.Slice
 	warm    heuristic.Policy
+	whole   Baseline // plays Simulate's episodes on sim
 	account account
 	carry   float64 // earned before the first decision
-	base    *baseline
+	base    *relative
 
-	ep      env.Episode
-	actions []int32 // taken so far: with ep they are the whole state
-	kind    env.Kind
-	begun   bool
-	closed  bool
-	done    int // counted jobs that have finished
-	steps   int
-	jct     float64 // seconds, summed over finished counted jobs
-	wait    float64
-	slow    float64
-	last    time.Duration // latest counted finish
-	dec     sim.Decision
-	point   *sim.Point // the present one
-	pilot   Pilot      // nil where actions are decisions
-	mask    []bool
-	watch   sim.Observer
-	seen    func(*sim.Point) // warmed, kept so that no episode allocates it
+	shell Shell
+	seed  uint64  // of the episode
+	done  int     // counted jobs that have finished
+	jct   float64 // seconds, summed over finished counted jobs
+	wait  float64
+	slow  float64
+	last  time.Duration // latest counted finish
+	dec   sim.Decision
+	point *sim.Point // the present one
+	pilot Pilot      // nil where actions are decisions
+	mask  []bool
+	watch sim.Observer
+	seen  func(*sim.Point) // warmed, kept so that no episode allocates it
 }
 
 var (
@@ -119,27 +116,23 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if e.warm, err = fifoSkip(p.Placement); err != nil {
 		return nil, err
 	}
+	e.whole = Baseline{sim: s, warm: e.warm}
 	e.account = newAccount(p.Reward, cfg.Gamma, cfg.Tau)
 	e.state = State{View: s.View(), Blind: est.Mode == traces.EstimateNone}
 	e.spec = env.Spec{
 		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: infoFields(), MaxSteps: cfg.MaxSteps,
 		Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
 	}
+	e.shell = NewShell(e.spec)
 	e.pilot, _ = p.Actions.(Pilot)
 	e.mask = make([]bool, e.spec.MaskLen())
 	e.seen = e.warmed
 	if cfg.Relative != "" || cfg.Contested {
-		if e.base, err = newBaseline(e); err != nil {
+		if e.base, err = newRelative(e); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
-}
-
-func fifoSkip(placement string) (heuristic.Policy, error) {
-	cfg := heuristic.DefaultConfig()
-	cfg.Admission, cfg.Placement = "skip", placement
-	return heuristic.New(cfg)
 }
 
 // Spec implements env.Env.
@@ -153,55 +146,44 @@ func (e *Env) State() *State { return &e.state }
 func (e *Env) Window() *Window { return &e.win }
 
 // Close implements env.Env.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
-}
+func (e *Env) Close() error { return e.shell.Close() }
 
 // Reset implements env.Env.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.begun = false // until this one has
 	if ep.Task != nil {
 		return fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, e.spec.ID, len(ep.Task))
 	}
-	if err := e.begin(ctx, ep); err != nil {
+	named, err := e.begin(ctx, ep)
+	if err != nil {
 		return err
 	}
-	e.begun, e.kind = true, env.First
+	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
 }
 
-// begin runs up to the first decision.
-func (e *Env) begin(ctx context.Context, ep env.Episode) error {
+// begin runs up to the first decision. It returns ep with its part named.
+func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	part, err := e.part(ep.Split)
 	if err != nil {
-		return err
+		return ep, err
 	}
-	e.ep, e.actions = env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, e.actions[:0]
-	for try := uint64(0); ; try++ {
-		if err := e.prepare(ep, part, try); err != nil {
-			return err
-		}
-		if e.base == nil {
-			break
-		}
-		contested, err := e.base.run(ctx, e)
-		if err != nil {
-			return err
-		}
-		// A window number, a window to judge by, or a hundred draws without one that is contested: take it as it is.
-		if contested || ep.Window >= 0 || part != traces.Training || try == 99 {
-			break
+	e.seed = ep.Seed
+	if err := e.draw(ctx, ep, part); err != nil {
+		return ep, err
+	}
+	if e.cfg.Relative != "" {
+		if err := e.base.record(ctx, e); err != nil {
+			return ep, err
 		}
 	}
-	e.done, e.steps, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0, 0
+	e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0
 	e.stream.Reset(e.win.Traced)
 	if err := e.sim.Reset(&e.stream); err != nil {
-		return err
+		return ep, err
 	}
 	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
 	e.state.LastArrival, e.state.LastFinish = 0, 0
@@ -215,22 +197,39 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) error {
 	}
 	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
 	if err != nil {
-		return err
+		return ep, err
 	}
 	e.account.begin(e.win.Begin)
 	e.follow(p)
 	kind, err := e.run(ctx)
 	if err != nil {
-		return err
+		return ep, err
 	}
 	if kind.Last() {
-		return fmt.Errorf("%s: the window starting at job %q ended before its first decision", e.spec.ID, e.win.Traced[e.win.First].ID)
+		return ep, fmt.Errorf("%s: the window starting at job %q ended before its first decision", e.spec.ID, e.win.Traced[e.win.First].ID)
 	}
 	e.carry = e.account.sum
 	if e.cfg.Relative != "" {
 		e.carry -= e.base.line.take(&e.account, e.win.Begin, e.state.View.Now())
 	}
-	return nil
+	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, nil
+}
+
+// draw makes the episode's jobs.
+func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error {
+	for try := uint64(0); ; try++ {
+		if err := e.prepare(ep, part, try); err != nil {
+			return err
+		}
+		// A window number, a window to judge by, or a hundred draws without one that is contested: take it as it is.
+		if !e.cfg.Contested || ep.Window >= 0 || part != traces.Training || try == 99 {
+			return nil
+		}
+		contested, err := e.base.contested(ctx, e)
+		if contested || err != nil {
+			return err
+		}
+	}
 }
 
 // splits are the values of env.Episode.Split by part.
@@ -283,116 +282,10 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	return nil
 }
 
-// warmUp runs the first jobs under h until the job at position first arrives, then drops what waits of them. It
-// shows every point but the last, which it returns, to seen. d is scratch space.
-func warmUp(ctx context.Context, s *sim.Simulator, h heuristic.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
-	v := s.View()
-	h.Reset(v)
-	for {
-		p, err := s.Advance(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if v.Arrived() > first {
-			return p, dropOld(s, d, first)
-		}
-		if seen != nil {
-			seen(p)
-		}
-		if err := decide(s, h, p, d); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func dropOld(s *sim.Simulator, d *sim.Decision, first int) error {
-	v := s.View()
-	for i := 0; i < len(v.Waiting()); {
-		j := v.Waiting()[i]
-		if v.Pos(j) >= first {
-			i++
-			continue
-		}
-		d.Op, d.Job, d.GPUs = sim.DropJob, j, d.GPUs[:0]
-		if err := s.Apply(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // warmed follows a point of the warm-up.
 func (e *Env) warmed(p *sim.Point) {
 	for i := range p.Events {
 		e.event(&p.Events[i])
-	}
-}
-
-// Watch shows every point of later episodes to o, from the first at which a counted job has arrived; nil stops
-// it. Where o has a method Reset, that is called as an episode begins, be it by RestoreSnapshot. What o returns is
-// ignored: it cannot fail an episode.
-func (e *Env) Watch(o sim.Observer) { e.watch = o }
-
-// Simulate plays episode ep with a scheduler over the whole simulator in the agent's place: the same jobs,
-// cluster and warm start, the whole queue in sight. It shows every point to o and ends when all counted jobs
-// have finished. The environment needs a Reset afterwards.
-func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	e.begun = false
-	part, err := e.part(ep.Split)
-	if err != nil {
-		return err
-	}
-	if err := e.prepare(ep, part, 0); err != nil {
-		return err
-	}
-	e.stream.Reset(e.win.Traced)
-	if err := e.sim.Reset(&e.stream); err != nil {
-		return err
-	}
-	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, nil)
-	if err != nil {
-		return err
-	}
-	v := e.sim.View()
-	sch.Reset(v)
-	var d sim.Decision
-	for done := 0; ; {
-		for i := range p.Events {
-			if ev := &p.Events[i]; ev.Kind == sim.Finish && v.Pos(ev.Job) >= e.win.First {
-				done++
-			}
-		}
-		if err := o.Observe(v, p); err != nil {
-			return err
-		}
-		if done == e.win.Jobs {
-			return nil
-		}
-		if err := decide(e.sim, sch, p, &d); err != nil {
-			return err
-		}
-		if p, err = e.sim.Advance(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// decide lets sch take its decisions at p.
-func decide(s *sim.Simulator, sch sim.Scheduler, p *sim.Point, d *sim.Decision) error {
-	for {
-		d.Op, d.GPUs, d.Until = sim.Wait, d.GPUs[:0], 0
-		if err := sch.Decide(s.View(), p, d); err != nil {
-			return err
-		}
-		if err := s.Apply(d); err != nil {
-			return err
-		}
-		if d.Op == sim.Wait {
-			return nil
-		}
 	}
 }
 
@@ -448,7 +341,7 @@ func (e *Env) learn(j sim.Job) {
 	if s.Blind {
 		k.Area = k.GPUs
 	}
-	model, batch := e.parts.Models.Draw(e.ep.Seed, t.ID)
+	model, batch := e.parts.Models.Draw(e.seed, t.ID)
 	k.ModelMB, k.Batch = model.MB, batch
 	s.Known[j] = k
 	e.parts.Encoder.Learn(s, j)
@@ -565,44 +458,19 @@ func (e *Env) goOn(ctx context.Context) error {
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if !e.begun || e.kind.Last() {
-		return env.ErrResetNeeded
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if err := e.legal(a); err != nil {
+	e.parts.Actions.Mask(e.mask, &e.state)
+	if err := e.shell.Legal(a, e.mask); err != nil {
 		return err
 	}
 	reward, elapsed, kind, err := e.step(context.Background(), a) // a step is not cut in half
 	if err != nil {
-		// The run is broken (the workload's stream, say); what is left is to begin another episode.
-		e.begun = false
+		e.shell.Break() // the workload's stream has failed, say
 		return err
 	}
-	e.kind = kind
 	e.fill(ts, reward, elapsed, kind)
-	return nil
-}
-
-func (e *Env) legal(a env.Action) error {
-	sizes := e.spec.Action.Sizes
-	if len(a.Disc) != len(sizes) || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %d discrete and %d continuous parts, want %d and 0", env.ErrIllegalAction, len(a.Disc), len(a.Cont), len(sizes))
-	}
-	e.parts.Actions.Mask(e.mask, &e.state)
-	at := 0
-	for i, n := range sizes {
-		if x := a.Disc[i]; x < 0 || int(x) >= n {
-			return fmt.Errorf("%w: %d, want 0 to %d", env.ErrIllegalAction, x, n-1)
-		} else if !e.mask[at+int(x)] {
-			return fmt.Errorf("%w: %d is masked", env.ErrIllegalAction, x)
-		}
-		at += n
-	}
 	return nil
 }
 
@@ -615,8 +483,6 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	e.actions = append(e.actions, a.Disc...)
-	e.steps++
 	kind = env.Mid
 	if decided {
 		switch {
@@ -645,9 +511,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 			return 0, 0, 0, err
 		}
 	}
-	if kind == env.Mid && e.cfg.MaxSteps > 0 && e.steps >= e.cfg.MaxSteps {
-		kind = env.Truncated
-	}
+	kind = e.shell.Took(a, kind)
 	now := v.Now()
 	reward = e.account.sum
 	if e.cfg.Relative != "" {

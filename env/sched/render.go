@@ -36,21 +36,13 @@ var _ env.Renderer = (*Env)(nil)
 // Render implements env.Renderer: it writes who holds which GPUs, the visible slots and the clock, in lines of less
 // than 120 columns of plain text. It shows what a policy may know: estimates, never run times.
 func (e *Env) Render(w io.Writer, mode string) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if mode != "ansi" {
-		return fmt.Errorf("%s: render mode %q, want ansi", e.spec.ID, mode)
-	}
-	if !e.begun {
-		return env.ErrResetNeeded
-	}
-	p := newPicture(e)
-	p.head(e)
-	p.cluster()
-	p.slots()
-	_, err := io.WriteString(w, p.b.String())
-	return err
+	return e.shell.Render(w, mode, func(b *strings.Builder) {
+		p := newPicture(e)
+		p.head(e)
+		p.cluster()
+		p.slots()
+		b.WriteString(p.b.String())
+	})
 }
 
 // Picture is who holds which GPUs in v, and the clock, as text: what environments that are not built on Env show of
@@ -105,9 +97,9 @@ func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.b, format,
 // head is what is true of the whole: which episode, what time it is, how far it has come.
 func (p *picture) head(e *Env) {
 	v := p.v
-	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.ep.Split, e.win.At, e.win.At+e.win.Jobs-1, e.ep.Seed, e.steps)
-	if e.kind.Last() {
-		p.printf(", %s", strings.ToLower(e.kind.String()))
+	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.shell.Episode().Split, e.win.At, e.win.At+e.win.Jobs-1, e.seed, e.shell.Steps())
+	if kind := e.shell.Kind(); kind.Last() {
+		p.printf(", %s", strings.ToLower(kind.String()))
 	}
 	p.printf("\n%s since the window's first job; last arrival %s ago, last finish %s ago\n",
 		span(v.Now()-e.win.Begin), span(v.Now()-p.s.LastArrival), span(v.Now()-p.s.LastFinish))

@@ -36,34 +36,10 @@ func (r *Record) Append(dst []byte, factors int) []byte {
 	return dst
 }
 
-// Restore brings e to where the snapshot src says, and ts with it, by playing the episode again; own is where e stands
-// now, nil for nowhere, and whereto it returns when src cannot be played. The caller's own record is written by Reset
-// and Step of e.
-func Restore(e env.Env, src []byte, own *Record, ts *env.TimeStep) error {
-	spec := e.Spec()
-	to, err := parseRecord(src, len(spec.Action.Sizes))
-	if err != nil {
-		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
-	}
-	var back Record
-	if own != nil {
-		back = Record{own.Episode, slices.Clone(own.Actions)}
-	}
-	out := env.NewTimeStep(spec)
-	if err := to.play(e, out); err != nil {
-		// What was here before can be played again.
-		if own != nil {
-			if err := back.play(e, env.NewTimeStep(spec)); err != nil {
-				return err
-			}
-		}
-		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
-	}
-	ts.Kind, ts.Reward, ts.Elapsed = out.Kind, out.Reward, out.Elapsed
-	copy(ts.Obs, out.Obs)
-	copy(ts.Mask, out.Mask)
-	copy(ts.Info, out.Info)
-	return nil
+func (r *Record) clone() Record {
+	c := Record{r.Episode, slices.Clone(r.Actions)}
+	c.Episode.Task = slices.Clone(r.Episode.Task)
+	return c
 }
 
 // play plays the record from its beginning.
@@ -126,54 +102,9 @@ func parseRecord(src []byte, parts int) (r Record, err error) {
 }
 
 // AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
-	if e.closed {
-		return dst, env.ErrClosed
-	}
-	if !e.begun {
-		return dst, env.ErrResetNeeded
-	}
-	return e.record().Append(dst, len(e.spec.Action.Sizes)), nil
-}
-
-func (e *Env) record() *Record { return &Record{e.ep, e.actions} }
+func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.shell.AppendSnapshot(dst) }
 
 // RestoreSnapshot implements env.Snapshotter.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	var own *Record
-	if e.begun {
-		own = e.record()
-	}
-	return Restore(e, src, own, ts)
-}
-
-// Standing is where an environment stands that is restored by playing its episode again.
-type Standing struct {
-	Record
-	Begun, Closed bool
-}
-
-// Save is env.Snapshotter's AppendSnapshot, for actions of n parts.
-func (s *Standing) Save(dst []byte, n int) ([]byte, error) {
-	if s.Closed {
-		return dst, env.ErrClosed
-	}
-	if !s.Begun {
-		return dst, env.ErrResetNeeded
-	}
-	return s.Append(dst, n), nil
-}
-
-// Restore is env.Snapshotter's RestoreSnapshot, of e, which stands there.
-func (s *Standing) Restore(e env.Env, src []byte, ts *env.TimeStep) error {
-	if s.Closed {
-		return env.ErrClosed
-	}
-	if !s.Begun {
-		return Restore(e, src, nil, ts)
-	}
-	return Restore(e, src, &s.Record, ts)
+	return e.shell.RestoreSnapshot(e, src, ts)
 }

@@ -71,12 +71,12 @@ var arrows = map[string][]string{
 	"env/queuerank":   wiring,
 	"env/delayoffer":  append([]string{"traces/dally"}, wiring...),
 	"env/policymix":   wiring,
-	"env/workerplace": {"env", "env/cluster", "traces", "traces/profile"},
+	"env/workerplace": {"env", "env/cluster", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
 	"env/dag":         {},
 	"env/dag/dagjson": {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
 	"env/dag/alibaba":   {"env/dag", "traces"},
 	"env/dag/listsched": {"env/dag"},
-	"env/dagplace":      {"env", "env/dag", "env/dag/synth"},
+	"env/dagplace":      {"env", "env/dag", "env/dag/synth", "env/sched"}, // as env/workerplace
 	"env/control":       {"env"},
 	"env/peer/...":      {"traces", "env/metrics"},
 	"env/vec":           {"env"},
