@@ -59,7 +59,8 @@ func Decode(fsys fs.FS, name string, cfg Validator) error {
 
 // DecodeBytes is Decode for data that is at hand; name stands in errors.
 //
-// Keys are those of yaml tags (",inline" included). What the document does not name keeps its default, and so does a
+// Keys are those of yaml tags (",inline" included; an inlined interface that holds a pointer to a struct has that struct's
+// keys, and is copied before it is changed). What the document does not name keeps its default, and so does a
 // section that is left empty; lists and maps replace the default as a whole, and empty ones become nil.
 // time.Duration is written "40s", "1h30m". Types with UnmarshalText or UnmarshalYAML read themselves. Anchors,
 // aliases and merge keys work. An empty document is the defaults.
