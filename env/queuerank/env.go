@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -61,14 +60,6 @@ var (
 	_ sched.Arena     = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
-
-// placements are those that place whatever fits and remember nothing.
-func placements() []string {
-	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
-		p, err := cluster.NewPlacement(name)
-		return err != nil || name == "fgd" || cluster.Constrained(p)
-	})
-}
 
 // New returns an environment over one part of the windows w. training are the jobs of the training part, by whose
 // greatest values features are scaled.

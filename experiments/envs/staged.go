@@ -17,6 +17,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
+	"clustergym/env/sched"
 	"clustergym/env/reward"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -234,7 +235,7 @@ func stagedMaker(args stagedArgs) (func() (env.Env, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := jobselect.Take(jobselect.Taken{MaxGPUs: takes.MaxGPUs, Window: takes.Window, Warm: takes.Warm, Estimates: takes.Estimates}, spec, jobs)
+	w, err := sched.Take(sched.Taken{MaxGPUs: takes.MaxGPUs, Window: takes.Window, Warm: takes.Warm, Estimates: takes.Estimates}, spec, jobs)
 	if err != nil {
 		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", info.File, err)}
 	}

@@ -19,7 +19,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/cluster"
-	"clustergym/env/jobselect"
+	"clustergym/env/sched"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -30,7 +30,7 @@ import (
 type World struct {
 	Cluster  cluster.Spec
 	gpus     int
-	workload *jobselect.Workload
+	workload *sched.Workload
 	info     workload.Info
 	Jobs     [sha256.Size]byte // hash of the jobs' contents
 	bytes    int64
@@ -77,7 +77,7 @@ func (r *Registry) world(ctx context.Context, args *JobSelectArgs) (*World, erro
 			info.Profiles = args.Trace.Profiles
 		}
 		w := &World{Cluster: spec, gpus: gpus, info: info}
-		if w.workload, err = jobselect.Take(jobselect.Taken{MaxGPUs: args.MaxGPUs, Window: args.Window, Warm: args.Warm, Estimates: args.Estimates}, spec, jobs); err != nil {
+		if w.workload, err = sched.Take(sched.Taken{MaxGPUs: args.MaxGPUs, Window: args.Window, Warm: args.Warm, Estimates: args.Estimates}, spec, jobs); err != nil {
 			return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", info.File, err)}
 		}
 		w.Jobs = JobsHash(w.workload.Windows)

@@ -22,7 +22,7 @@ import (
 type World struct {
 	Env      EnvConfig
 	Cluster  cluster.Spec
-	Workload *jobselect.Workload
+	Workload *sched.Workload
 	Trace    workload.Info
 }
 
