@@ -66,10 +66,10 @@ invariants:
 
 # Every experiment in its quick form, beside the figures that are written down.
 papers:
-	CLUSTERGYM_PAPERS=1 $(GO) test -count=1 -timeout 30m -run '^TestQuickForms' ./experiments
+	CLUSTERGYM_PAPERS=1 $(GO) test -count=1 -timeout 30m -run '^TestQuickForms' ./experiments/papers
 
 tensorboard: $(TB)/have-$(TB_VER)
-	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoardReadsRuns$$' ./experiments
+	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoardReadsRuns$$' ./experiments/run
 
 # The page of gymctl sim --html is looked at by a browser.
 browser:

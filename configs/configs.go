@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -58,7 +59,8 @@ func Decode(fsys fs.FS, name string, cfg Validator) error {
 
 // DecodeBytes is Decode for data that is at hand; name stands in errors.
 //
-// Keys are those of yaml tags (",inline" included). What the document does not name keeps its default, and so does a
+// Keys are those of yaml tags (",inline" included; an inlined interface that holds a pointer to a struct has that struct's
+// keys, and is copied before it is changed). What the document does not name keeps its default, and so does a
 // section that is left empty; lists and maps replace the default as a whole, and empty ones become nil.
 // time.Duration is written "40s", "1h30m". Types with UnmarshalText or UnmarshalYAML read themselves. Anchors,
 // aliases and merge keys work. An empty document is the defaults.
@@ -66,13 +68,18 @@ func Decode(fsys fs.FS, name string, cfg Validator) error {
 // Faults are *Errors, joined, in order of lines: unknown keys with the nearest known one, keys given twice, values
 // of the wrong type, and all that Validate finds in what could be read. On any fault cfg is left as it was.
 func DecodeBytes(name string, data []byte, cfg Validator) error {
-	target, err := structOf(cfg)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
 	doc, err := parse(data)
 	if err != nil {
 		return located(name, err)
+	}
+	return decode(name, doc, cfg)
+}
+
+// decode reads doc, nil for an empty one, into cfg.
+func decode(name string, doc *yaml.Node, cfg Validator) error {
+	target, err := structOf(cfg)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	work := reflect.New(target.Type())
 	work.Elem().Set(target)
@@ -101,6 +108,43 @@ func DecodeBytes(name string, data []byte, cfg Validator) error {
 		errs[i] = e
 	}
 	return errors.Join(errs...)
+}
+
+// DecodeKeys is Decode for the keys named alone: the document's other keys at the top are not looked at.
+func DecodeKeys(fsys fs.FS, name string, cfg Validator, keys ...string) error {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return err
+	}
+	doc, err := parse(data)
+	if err != nil {
+		return located(name, err)
+	}
+	if doc != nil && doc.Kind == yaml.MappingNode {
+		var kept []*yaml.Node
+		for i := 0; i+1 < len(doc.Content); i += 2 {
+			if slices.Contains(keys, doc.Content[i].Value) {
+				kept = append(kept, doc.Content[i], doc.Content[i+1])
+			}
+		}
+		doc.Content = kept
+	}
+	return decode(name, doc, cfg)
+}
+
+// Runs returns the names of the embedded runs, sorted.
+func Runs() []string {
+	entries, err := Presets.ReadDir(".")
+	if err != nil {
+		panic(fmt.Sprintf("configs: embedded presets: %v", err)) // what is embedded can be read
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok && !e.IsDir() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // structOf is the struct that cfg points to.

@@ -265,16 +265,16 @@ func (d *decoder) structure(key string, n *yaml.Node, line int, v reflect.Value,
 		d.wrong(key, n, line, "keys and values")
 		return
 	}
-	names, byName := fields(v.Type())
+	names, byName := fields(v, true)
 	for _, e := range d.entries(key, n, depth) {
 		path := join(key, e.key)
-		index, known := byName[e.key]
+		f, known := byName[e.key]
 		if !known {
-			d.fail(path, e.line, unknown(path, e.key, names, v.Type()))
+			d.fail(path, e.line, unknown(path, e.key, names, v))
 			continue
 		}
 		d.lines[path] = e.line
-		d.value(path, e.value, v.FieldByIndex(index), depth+1)
+		d.value(path, e.value, f.value, depth+1)
 	}
 }
 
@@ -323,18 +323,31 @@ func (d *decoder) list(key string, n *yaml.Node, line int, v reflect.Value, dept
 	}
 }
 
-// fields are the keys of a struct type in order of declaration, and their fields.
-func fields(t reflect.Type) (names []string, byName map[string][]int) {
-	byName = map[string][]int{}
-	var visit func(t reflect.Type, index []int)
-	visit = func(t reflect.Type, index []int) {
-		for i := range t.NumField() {
-			f := t.Field(i)
+// field is one key of a struct: its value, and the options of its yaml tag.
+type field struct {
+	value reflect.Value
+	opts  string
+}
+
+// fields returns the keys of a struct in order of declaration, with their fields. A struct that is inlined adds its keys
+// to those around it. So does an open section: an inlined interface that holds a pointer to a struct, so that the keys
+// depend on the value. With change set the struct behind an open section is copied first, because configurations that
+// were copied from each other share it; v must be settable then.
+func fields(v reflect.Value, change bool) (names []string, byName map[string]field) {
+	byName = map[string]field{}
+	var visit func(v reflect.Value)
+	visit = func(v reflect.Value) {
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
 			name, opts, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			at := append(append([]int(nil), index...), i)
+			inline := strings.Contains(","+opts+",", ",inline,")
 			switch {
-			case strings.Contains(","+opts+",", ",inline,") && f.Type.Kind() == reflect.Struct:
-				visit(f.Type, at)
+			case inline && f.Type.Kind() == reflect.Struct:
+				visit(v.Field(i))
+			case inline && f.Type.Kind() == reflect.Interface:
+				if section, ok := openSection(v.Field(i), change); ok {
+					visit(section)
+				}
 			case !f.IsExported() || name == "-":
 			default:
 				if name == "" {
@@ -342,13 +355,28 @@ func fields(t reflect.Type) (names []string, byName map[string][]int) {
 				}
 				if _, twice := byName[name]; !twice {
 					names = append(names, name)
-					byName[name] = at
+					byName[name] = field{v.Field(i), opts}
 				}
 			}
 		}
 	}
-	visit(t, nil)
+	visit(v)
 	return names, byName
+}
+
+// openSection returns the struct that v, an inlined interface, points to; ok is false where it holds none.
+func openSection(v reflect.Value, change bool) (section reflect.Value, ok bool) {
+	p := v.Elem()
+	if p.Kind() != reflect.Pointer || p.IsNil() || p.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	if change {
+		own := reflect.New(p.Type().Elem())
+		own.Elem().Set(p.Elem())
+		v.Set(own)
+		p = own
+	}
+	return p.Elem(), true
 }
 
 var durationType = reflect.TypeFor[time.Duration]()

@@ -114,10 +114,9 @@ func textNode(s string) *yaml.Node {
 
 func structNode(v reflect.Value) (*yaml.Node, error) {
 	m := &yaml.Node{Kind: yaml.MappingNode}
-	names, byName := fields(v.Type())
+	names, byName := fields(v, false)
 	for _, name := range names {
-		f := v.FieldByIndex(byName[name])
-		_, opts, _ := strings.Cut(v.Type().FieldByIndex(byName[name]).Tag.Get("yaml"), ",")
+		f, opts := byName[name].value, byName[name].opts
 		if strings.Contains(","+opts+",", ",omitempty,") && empty(f) {
 			continue
 		}

@@ -85,12 +85,12 @@ func assign(v reflect.Value, key string, steps []string, text string) error {
 	switch v.Kind() {
 	case reflect.Struct:
 		path := join(key, step)
-		names, byName := fields(v.Type())
-		index, known := byName[step]
+		names, byName := fields(v, true)
+		f, known := byName[step]
 		if !known {
-			return unknown(path, step, names, v.Type())
+			return unknown(path, step, names, v)
 		}
-		return assign(v.FieldByIndex(index), path, steps[1:], text)
+		return assign(f.value, path, steps[1:], text)
 	case reflect.Slice, reflect.Array:
 		path := fmt.Sprintf("%s[%s]", key, step)
 		i, err := strconv.Atoi(step)

@@ -10,7 +10,7 @@ import (
 
 // unknown is the error for a key that a struct does not have. It names the nearest key of the same section, else
 // a section that has a key of just this name, else all keys of the section.
-func unknown(path, key string, names []string, section reflect.Type) error {
+func unknown(path, key string, names []string, section reflect.Value) error {
 	if near := nearest.Name(key, names); near != "" {
 		return fmt.Errorf("%s: unknown key; did you mean %s?", path, near)
 	}
@@ -20,19 +20,19 @@ func unknown(path, key string, names []string, section reflect.Type) error {
 	return fmt.Errorf("%s: unknown key; known are %s", path, strings.Join(names, ", "))
 }
 
-// find is the path of the first key called key inside t's sections, "" where there is none.
-func find(key string, t reflect.Type, path string, depth int) string {
+// find is the path of the first key called key inside v's sections, "" where there is none.
+func find(key string, v reflect.Value, path string, depth int) string {
 	if depth > maxDepth {
 		return ""
 	}
-	names, byName := fields(t)
+	names, byName := fields(v, false)
 	for _, name := range names {
-		ft := t.FieldByIndex(byName[name]).Type
+		inner := byName[name].value
 		if name == key {
 			return join(path, name)
 		}
-		if ft.Kind() == reflect.Struct {
-			if p := find(key, ft, join(path, name), depth+1); p != "" {
+		if inner.Kind() == reflect.Struct {
+			if p := find(key, inner, join(path, name), depth+1); p != "" {
 				return p
 			}
 		}

@@ -1,7 +1,12 @@
-// Package experiments wires everything together: a configuration names a workload, a cluster, an environment and
-// an agent, and this package builds them, trains, simulates, evaluates and reports. It is the only place that
-// knows all the names; what the command line does, a Go program can do by calling it.
+// Package experiments is the floor on which everything is wired together; its packages are below it. From the lowest:
 //
-// It is not for algorithms, environments or formats, which live below and know nothing of each other. Mistakes
-// of the user's, such as a file that is not there or a policy that nobody knows, come back as *InputError.
+//	workload                                  traces, clusters and profiles by name
+//	simulate, plan, envs                      gymctl sim, gymctl plan; every environment by its id
+//	run                                       gymctl train, eval, sweep
+//	bench                                     gymctl bench
+//	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures
+//	papers                                    the list of them
+//
+// study runs a reproduction cell by cell; catalog fetches public traces; schedview draws schedules; statistic, texttable
+// and safefile are small tools. Algorithms, environments and formats live on the floors below.
 package experiments

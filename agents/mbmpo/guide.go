@@ -65,7 +65,7 @@ func (l *Loop) guide(ctx context.Context) error {
 	e := open.(*believer)
 	defer e.Close() //nolint:errcheck // it holds nothing
 	src := rng.Stream(rng.At(l.seed, uint64(l.rounds)), "mbmpo/guide")
-	ts, act := env.NewTimeStep(e.Spec()), []int32{0}
+	ts := env.NewTimeStep(e.Spec())
 	for k := range l.models.Members() * l.cfg.Guided {
 		k %= l.models.Members()
 		w := l.world.seen[src.IntN(len(l.world.seen))]
@@ -73,18 +73,14 @@ func (l *Loop) guide(ctx context.Context) error {
 			return err
 		}
 		plan := l.planner(l.models.View(k))
-		if err := e.Reset(ctx, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts); err != nil {
+		_, _, err := env.Play(ctx, e, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts, func(ts *env.TimeStep, a env.Action) (err error) {
+			if a.Disc[0], err = plan(ctx, e.Env, ts, src); err == nil {
+				shown.Act(ts, a, nil)
+			}
 			return err
-		}
-		for !ts.Kind.Last() {
-			if act[0], err = plan(ctx, e.Env, ts, src); err != nil {
-				return err
-			}
-			shown.Act(ts, env.Action{Disc: act}, nil)
-			if err := e.Step(ctx, env.Action{Disc: act}, ts); err != nil {
-				return err
-			}
-			shown.After(ts)
+		}, func(_ env.Action, ts *env.TimeStep) { shown.After(ts) })
+		if err != nil {
+			return err
 		}
 	}
 	return l.imitate(ctx, shown, l.cfg.Guide)
@@ -101,21 +97,15 @@ func (l *Loop) Plan(ctx context.Context, world Real, seeds []uint64) ([]Outcome,
 		return nil, err
 	}
 	defer e.Close() //nolint:errcheck // it holds nothing
-	plan, ts, act := l.planner(l.models.View()), env.NewTimeStep(e.Spec()), []int32{0}
+	plan, ts := l.planner(l.models.View()), env.NewTimeStep(e.Spec())
 	out := make([]Outcome, len(seeds))
 	for i, s := range seeds {
-		if err := e.Reset(ctx, env.Episode{Seed: s, Window: -1, Task: world.Values}, ts); err != nil {
+		ret, _, err := env.Play(ctx, e, env.Episode{Seed: s, Window: -1, Task: world.Values}, ts, func(ts *env.TimeStep, a env.Action) (err error) {
+			a.Disc[0], err = plan(ctx, e, ts, nil)
+			return err
+		})
+		if err != nil {
 			return nil, err
-		}
-		ret := 0.0
-		for !ts.Kind.Last() {
-			if act[0], err = plan(ctx, e, ts, nil); err != nil {
-				return nil, err
-			}
-			if err := e.Step(ctx, env.Action{Disc: act}, ts); err != nil {
-				return nil, err
-			}
-			ret += ts.Reward
 		}
 		out[i] = OutcomeOf(e, ret)
 	}

@@ -338,7 +338,6 @@ func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, e
 		return nil
 	})
 	ts := env.NewTimeStep(e.Spec())
-	act := []int32{0}
 	for k := range n {
 		c, err := choose(k)
 		if err != nil {
@@ -347,23 +346,19 @@ func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, e
 		shown := show(k)
 		w := workload{rng.At(l.seed, rng.Hash("real"), uint64(l.episodes)), l.real.Values}
 		src := rng.Stream(w.seed, "mbmpo/act")
-		if err := e.Reset(ctx, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts); err != nil {
-			return r, err
-		}
-		for !ts.Kind.Last() {
-			if act[0], err = c(ctx, e, ts, src); err != nil {
-				return r, err
+		_, _, err = env.Play(ctx, e, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts, func(ts *env.TimeStep, a env.Action) (err error) {
+			if a.Disc[0], err = c(ctx, e, ts, src); err == nil && shown != nil {
+				shown.Act(ts, a, nil)
 			}
-			if shown != nil {
-				shown.Act(ts, env.Action{Disc: act}, nil)
-			}
-			if err := e.Step(ctx, env.Action{Disc: act}, ts); err != nil {
-				return r, err
-			}
+			return err
+		}, func(_ env.Action, ts *env.TimeStep) {
 			if shown != nil {
 				shown.After(ts)
 			}
 			r.JCT -= ts.Reward / float64(n)
+		})
+		if err != nil {
+			return r, err
 		}
 		l.world.seen = append(l.world.seen, w)
 		l.episodes++
@@ -427,21 +422,9 @@ func (l *Loop) Evaluate(ctx context.Context, x []float32, world Real, seeds []ui
 	}
 	err := par.For(ctx, l.workers, len(seeds), func(worker, i int) error {
 		e, p := envs[worker], l.players[worker].Greedy()
-		b, a := env.NewBatch(e.Spec(), 1), env.NewActions(e.Spec(), 1)
-		ts := &env.TimeStep{Obs: b.Obs, Mask: b.Mask, Info: b.Info}
-		if err := e.Reset(ctx, env.Episode{Seed: seeds[i], Window: -1, Task: world.Values}, ts); err != nil {
+		ret, _, err := agents.NewPlayer(e, p).Play(ctx, env.Episode{Seed: seeds[i], Window: -1, Task: world.Values}, nil)
+		if err != nil {
 			return err
-		}
-		ret := 0.0
-		for !ts.Kind.Last() {
-			b.Kind[0] = ts.Kind
-			if err := p.Act(ctx, b, a, nil); err != nil {
-				return err
-			}
-			if err := e.Step(ctx, a.Row(0), ts); err != nil {
-				return err
-			}
-			ret += ts.Reward
 		}
 		out[i] = OutcomeOf(e, ret)
 		return nil

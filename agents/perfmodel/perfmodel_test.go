@@ -28,13 +28,12 @@ func measured(t testing.TB, rule string, episodes int) (*Data, *workerplace.Env)
 	d, ts, src := &Data{}, env.NewTimeStep(e.Spec()), rand.New(rand.NewPCG(1, 2))
 	e.Record(func(p *workerplace.Placement, v []float64) error { d.Add(p, v); return nil })
 	for k := range episodes {
-		if err := e.Reset(ctx, env.Episode{Seed: uint64(k), Window: -1}, ts); err != nil {
+		_, _, err := env.Play(ctx, e, env.Episode{Seed: uint64(k), Window: -1}, ts, func(_ *env.TimeStep, a env.Action) error {
+			a.Disc[0] = r.Choose(e, src)
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
-		}
-		for !ts.Kind.Last() {
-			if err := e.Step(ctx, env.Action{Disc: []int32{r.Choose(e, src)}}, ts); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 	return d, e

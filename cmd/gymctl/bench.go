@@ -9,17 +9,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/heuristic"
-	"clustergym/experiments"
+	"clustergym/experiments/bench"
+	"clustergym/experiments/workload"
 )
 
 func benchVerb(a *app) *cobra.Command {
-	cfg := experiments.BenchConfig{Trace: experiments.DefaultTraceConfig()}
+	cfg := bench.Config{Trace: workload.DefaultTraceConfig()}
 	var (
 		asJSON  bool
 		kernels string
 	)
 	c := &cobra.Command{
-		Use:   "bench [" + strings.Join(experiments.BenchGroups(), "|") + "] ...",
+		Use:   "bench [" + strings.Join(bench.Groups(), "|") + "] ...",
 		Short: "Measure how fast this machine simulates, steps, trains and serves",
 		Long: `bench measures and prints a table with units: the simulator under several policies on generated workloads,
 the cost of a job while 100 to 1,000,000 others wait, encoders, environments, training and planning. Without arguments it
@@ -39,11 +40,11 @@ job has one.`,
 		Example: `  gymctl bench encoders --quick
   gymctl trace synth --profile hpc --jobs 2000 --to swf -o log.swf
   gymctl bench --trace log.swf --cluster swf-128 --policy fifo+strict+easy,sjf+skip --quick --json`,
-		ValidArgs: experiments.BenchGroups(),
+		ValidArgs: bench.Groups(),
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, g := range args {
-				if !slices.Contains(experiments.BenchGroups(), g) {
-					return unknown("bench: group", g, experiments.BenchGroups())
+				if !slices.Contains(bench.Groups(), g) {
+					return unknown("bench: group", g, bench.Groups())
 				}
 			}
 			return nil
@@ -69,7 +70,7 @@ job has one.`,
 					}
 				}
 			}()
-			report, err := experiments.Bench(c.Context(), cfg, experiments.BenchHooks{
+			report, err := bench.Run(c.Context(), cfg, bench.Hooks{
 				Now: a.now,
 				Row: func(what string) { a.notef("%s", what) },
 				Dir: func() (string, error) {
@@ -99,7 +100,7 @@ job has one.`,
 	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
-	complete(c, "cluster", experiments.ClusterPresets()...)
+	complete(c, "cluster", workload.ClusterPresets()...)
 	complete(c, "policy", heuristic.Orders()...)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments"
+	"clustergym/experiments/bench"
 )
 
 func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
@@ -19,7 +19,7 @@ func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d: %s", code, notes)
 	}
-	var r experiments.BenchReport
+	var r bench.Report
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
@@ -59,7 +59,7 @@ func TestBenchIsInterrupted(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
-	code := run(ctx, []string{"bench", "--quick", "--long", "simulator"}, &out, writer(func(p []byte) (int, error) {
+	code := execute(ctx, []string{"bench", "--quick", "--long", "simulator"}, &out, writer(func(p []byte) (int, error) {
 		if bytes.Contains(p, []byte("fifo+strict+easy")) { // the log is there and is going to be read
 			cancel()
 		}

@@ -15,8 +15,9 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/cluster"
-	"clustergym/experiments"
 	"clustergym/experiments/catalog"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/inventory"
@@ -33,8 +34,8 @@ type kind struct {
 // kinds are told apart by their top-level keys.
 var kinds = []kind{
 	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
-	{"run", "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := experiments.DefaultConfig(); return &c }},
-	{"sweep", "a search for settings (gymctl sweep -c)", func() configs.Validator { c := experiments.DefaultSweepConfig(); return &c }},
+	{"run", "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := run.DefaultConfig(); return &c }},
+	{"sweep", "a search for settings (gymctl sweep -c)", func() configs.Validator { c := run.DefaultSweepConfig(); return &c }},
 	{"workload", "a generated workload (gymctl trace synth -c)", func() configs.Validator { c := synth.DefaultConfig(); return &c }},
 }
 
@@ -119,7 +120,7 @@ tree, with totals.`,
 				if len(sets) > 0 {
 					return mistake("--set goes with a FILE, not with --cluster")
 				}
-				spec, err := experiments.ClusterSpec(named)
+				spec, err := workload.ClusterSpec(named)
 				if err != nil {
 					return err
 				}
@@ -136,7 +137,7 @@ tree, with totals.`,
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
-				return &experiments.InputError{Err: err}
+				return &workload.InputError{Err: err}
 			}
 			text, err := configs.Encode(cfg)
 			if err != nil {
@@ -152,7 +153,7 @@ tree, with totals.`,
 	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "with --cluster: print one JSON document")
 	complete(c, "kind", kindNames()...)
-	complete(c, "cluster", experiments.ClusterPresets()...)
+	complete(c, "cluster", workload.ClusterPresets()...)
 	return c
 }
 
@@ -231,7 +232,7 @@ func load(name, as string) (configs.Validator, kind, error) {
 	}
 	cfg := k.make()
 	if err := configs.DecodeBytes(name, data, cfg); err != nil {
-		return nil, kind{}, &experiments.InputError{Err: err}
+		return nil, kind{}, &workload.InputError{Err: err}
 	}
 	return cfg, k, nil
 }
@@ -241,7 +242,7 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	file := name
 	if strings.HasPrefix(name, catalog.Prefix) {
 		if file, err = catalog.Path(name); err != nil {
-			return spec, false, &experiments.InputError{Err: err}
+			return spec, false, &workload.InputError{Err: err}
 		}
 	}
 	if !listsMachines(file) {
@@ -250,7 +251,7 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	if !strings.Contains(file, ".") { // else a preset or short form of this name would come first
 		file = "." + string(filepath.Separator) + file
 	}
-	spec, err = experiments.ClusterSpec(file)
+	spec, err = workload.ClusterSpec(file)
 	return spec, err == nil, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"clustergym/experiments"
+	"clustergym/experiments/workload"
 )
 
 const mixedCluster = `name: mixed
@@ -136,7 +136,7 @@ func TestClustersInJSONHaveTotalsAndResolvedLinks(t *testing.T) {
 
 // Every preset fits a window of 90 columns, and what its tree and tables say adds up.
 func TestEveryClusterIsShownInFull(t *testing.T) {
-	for _, name := range append(experiments.ClusterPresets(), "dally:4x4") {
+	for _, name := range append(workload.ClusterPresets(), "dally:4x4") {
 		out := must(t, "config", "show", "--cluster", name)
 		var d clusterDocument
 		strict(t, must(t, "config", "show", "--cluster", name, "--json"), &d)
@@ -226,7 +226,7 @@ vcs:
 		}
 	}
 	// The same faults, whoever reads the file.
-	if _, err := experiments.ClusterSpec("bad.yaml"); err == nil || len(strings.Split(err.Error(), "\n")) != strings.Count(said, "\n") {
+	if _, err := workload.ClusterSpec("bad.yaml"); err == nil || len(strings.Split(err.Error(), "\n")) != strings.Count(said, "\n") {
 		t.Errorf("as a cluster: %v", err)
 	}
 }

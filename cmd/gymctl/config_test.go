@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/experiments"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/workload"
 )
 
 func TestEveryPresetIsSoundAndShownAsItCanBeRead(t *testing.T) {
@@ -167,8 +168,8 @@ func TestEnvsListsEveryEnvironmentWithAPage(t *testing.T) {
 		Envs []envDocument `json:"envs"`
 	}
 	strict(t, must(t, "envs", "--json"), &d)
-	if len(d.Envs) != len(experiments.EnvIDs()) || len(d.Envs) < 3 {
-		t.Fatalf("%d environments, want %d", len(d.Envs), len(experiments.EnvIDs()))
+	if len(d.Envs) != len(envs.IDs()) || len(d.Envs) < 3 {
+		t.Fatalf("%d environments, want %d", len(d.Envs), len(envs.IDs()))
 	}
 	for _, e := range d.Envs {
 		page := must(t, "envs", e.ID)
@@ -241,7 +242,7 @@ func TestHelpSaysWhereClustersAreNamed(t *testing.T) {
 		t.Errorf("sim --help does not say where clusters are named:\n%s", help)
 	}
 	list := must(t, "config", "list")
-	for _, name := range experiments.ClusterPresets() {
+	for _, name := range workload.ClusterPresets() {
 		if !strings.Contains(list, "\n"+name+" ") {
 			t.Errorf("config list does not name %s:\n%s", name, list)
 		}

@@ -11,7 +11,8 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/jobselect"
-	"clustergym/experiments"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/workload"
 )
 
 func envsVerb(a *app) *cobra.Command {
@@ -40,7 +41,7 @@ ask for, as kwargs.`,
 			}
 			hardware := ""
 			if c.Flags().Changed("cluster") {
-				if hardware = cluster; !experiments.HasCluster(ids[0]) && slices.Contains(experiments.EnvIDs(), ids[0]) {
+				if hardware = cluster; !envs.HasCluster(ids[0]) && slices.Contains(envs.IDs(), ids[0]) {
 					return mistake("--cluster: %s has no cluster", ids[0])
 				}
 			}
@@ -54,27 +55,27 @@ ask for, as kwargs.`,
 			a.printf("%s\n", strings.TrimRight(e.Page, "\n"))
 			return nil
 		},
-		ValidArgs: experiments.EnvIDs(),
+		ValidArgs: envs.IDs(),
 	}
 	f := c.Flags()
 	f.StringArrayVar(&sets, "set", nil, "change an argument: `KEY=VALUE` (repeatable)")
 	f.StringVar(&cluster, "cluster", "", clusterForms+"; default: the environment's own")
 	f.BoolVar(&asJSON, "json", false, "print the specification as one JSON document")
-	complete(c, "cluster", experiments.ClusterPresets()...)
+	complete(c, "cluster", workload.ClusterPresets()...)
 	return c
 }
 
 // describeEnv looks an environment up by its ID and gives it the arguments in sets, and a cluster, where that is not "".
-func describeEnv(id, cluster string, sets []string) (*experiments.EnvInfo, error) {
-	if !slices.Contains(experiments.EnvIDs(), id) {
-		return nil, unknown("environment", id, experiments.EnvIDs())
+func describeEnv(id, cluster string, sets []string) (*envs.Info, error) {
+	if !slices.Contains(envs.IDs(), id) {
+		return nil, unknown("environment", id, envs.IDs())
 	}
-	if len(sets) > 0 && !experiments.HasArguments(id) {
+	if len(sets) > 0 && !envs.HasArguments(id) {
 		return nil, mistake("--set %s: %s has no arguments", sets[0], id)
 	}
-	return experiments.DescribeEnv(id, func(args configs.Validator) error {
+	return envs.Describe(id, func(args configs.Validator) error {
 		if cluster != "" {
-			experiments.SetCluster(args, cluster)
+			envs.SetCluster(args, cluster)
 		}
 		return setAll(args, sets)
 	})
@@ -83,7 +84,7 @@ func describeEnv(id, cluster string, sets []string) (*experiments.EnvInfo, error
 func (a *app) listEnvs(asJSON bool) error {
 	var rows [][]string
 	docs := []envDocument{}
-	for _, id := range experiments.EnvIDs() {
+	for _, id := range envs.IDs() {
 		e, err := describeEnv(id, "", nil)
 		if err != nil {
 			return err
@@ -130,7 +131,7 @@ type envDocument struct {
 	NoOp     int             `json:"noop"`      // legal "do nothing", -1 = none
 	TauS     float64         `json:"tau_s"`     // 0 = one discount factor per step
 
-	Kwargs []experiments.Kwarg `json:"kwargs"` // what clients of gymctl serve can ask for
+	Kwargs []envs.Kwarg `json:"kwargs"` // what clients of gymctl serve can ask for
 }
 
 type fieldDocument struct {
@@ -142,7 +143,7 @@ type fieldDocument struct {
 	Doc   string   `json:"doc"`
 }
 
-func envDocumentOf(e *experiments.EnvInfo) envDocument {
+func envDocumentOf(e *envs.Info) envDocument {
 	s := &e.Spec
 	return envDocument{
 		ID: s.ID, Actions: append([]int{}, s.Action.Sizes...), Low: append([]float32{}, s.Action.Low...),

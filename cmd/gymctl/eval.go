@@ -9,14 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/bridge/server"
-	"clustergym/experiments"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 )
 
 func evalVerb(a *app) *cobra.Command {
 	var (
 		src     configSource
-		opt     experiments.EvalOptions
+		opt     run.EvalOptions
 		windows int
 		games   int
 		seeds   int
@@ -25,7 +26,7 @@ func evalVerb(a *app) *cobra.Command {
 		asJSON  bool
 
 		door     = newDoor("")
-		external experiments.External
+		external run.External
 	)
 	door.cfg.DrainTimeout = evalDrain
 	c := &cobra.Command{
@@ -41,7 +42,7 @@ newest) or a checkpoint.
 Environments without a workload, such as CartPole-v1, are played for --episodes episodes instead, and their one policy
 to compare with is random. A folder of train --seeds stands for all its runs.
 
-Policies are ` + experiments.PolicyForms + `.
+Policies are ` + run.PolicyForms + `.
 An order that names no admission takes strict, or skip where it preempts.
 
 Policies of other programs join in over the bridge: --serve opens a server beside the evaluation, and each --external
@@ -88,7 +89,7 @@ One that finishes no window for --external-timeout, or leaves before it has play
 			}
 			ui := newProgress(a, 0)
 			opt.Game = ui.game
-			r, err := experiments.Compare(c.Context(), cfg, opt)
+			r, err := run.Compare(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
 				return err
@@ -119,7 +120,7 @@ One that finishes no window for --external-timeout, or leaves before it has play
 const evalDrain = 5 * time.Second
 
 // join lets the policies of --external play through door.
-func join(a *app, c *cobra.Command, d *door, external *experiments.External, opt *experiments.EvalOptions) error {
+func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.EvalOptions) error {
 	serve := c.Flags().Changed("serve")
 	if !serve {
 		for _, name := range []string{"external", "external-timeout", "token-file", "tls-cert", "tls-key", "client-ca", "allow-origin", "insecure", "log-level"} {
@@ -148,10 +149,10 @@ func join(a *app, c *cobra.Command, d *door, external *experiments.External, opt
 }
 
 // runsOf replaces folders of several seeds by their runs.
-func runsOf(opt *experiments.EvalOptions) error {
+func runsOf(opt *run.EvalOptions) error {
 	var all []string
 	for _, dir := range opt.Checkpoints {
-		runs, err := experiments.RunsOf(dir)
+		runs, err := run.RunsOf(dir)
 		if err != nil {
 			return err
 		}
@@ -173,5 +174,5 @@ func evalFaults(c *cobra.Command, err error, names map[string]string) error {
 		}
 		l.Join("", &g)
 	}
-	return &experiments.InputError{Err: l.Err()}
+	return &workload.InputError{Err: l.Err()}
 }

@@ -120,7 +120,7 @@ func TestInterruptedEvalPrintsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, said bytes.Buffer
-	if code := run(ctx, []string{"eval", "--checkpoint", "run", "--json"}, &out, &said); code != exitInterrupted || out.Len() != 0 {
+	if code := execute(ctx, []string{"eval", "--checkpoint", "run", "--json"}, &out, &said); code != exitInterrupted || out.Len() != 0 {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}
 }

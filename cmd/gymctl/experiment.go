@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments"
+	"clustergym/experiments/papers"
+	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 )
 
@@ -42,7 +43,7 @@ func experimentListVerb(a *app) *cobra.Command {
 				Command string `json:"command"`
 			}
 			list, rows := []entry{}, [][]string{}
-			for _, s := range experiments.Papers() {
+			for _, s := range papers.Papers() {
 				list = append(list, entry{s.Name, s.Title, s.Cite, s.Takes, "gymctl experiment run " + s.Name})
 				rows = append(rows, []string{s.Name, s.Title, s.Takes, s.Cite})
 			}
@@ -58,7 +59,7 @@ func experimentListVerb(a *app) *cobra.Command {
 
 func experimentRunVerb(a *app) *cobra.Command {
 	var (
-		opt    experiments.PaperOptions
+		opt    run.PaperOptions
 		asJSON bool
 	)
 	c := &cobra.Command{
@@ -88,7 +89,7 @@ with every single number, and figures/*.svg.`,
 			}
 			opt.Commit, opt.Now = about().Commit, a.now
 			opt.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(a.stderr, format+"\n", args...) }
-			r, err := experiments.RunPaper(c.Context(), names[0], opt)
+			r, err := papers.RunPaper(c.Context(), names[0], opt)
 			if err != nil {
 				return err
 			}
@@ -124,7 +125,7 @@ func (a *app) studied(r *study.Report, asJSON bool) error {
 
 func paperNames() []string {
 	var names []string
-	for _, s := range experiments.Papers() {
+	for _, s := range papers.Papers() {
 		names = append(names, s.Name)
 	}
 	return names

@@ -23,7 +23,7 @@ func TestExperimentsAreListed(t *testing.T) {
 		}
 		// Each has its folder, with what it is made of.
 		for _, file := range []string{"README.md", "experiment.yaml", "expected.csv"} {
-			if _, err := os.Stat(filepath.Join("..", "..", "experiments", e.Name, file)); err != nil {
+			if _, err := os.Stat(filepath.Join("..", "..", "experiments", strings.ReplaceAll(e.Name, "-", ""), file)); err != nil {
 				t.Error(err)
 			}
 		}

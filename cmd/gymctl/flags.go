@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"clustergym/experiments"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces/profile"
@@ -98,11 +99,11 @@ func flagFaults(err error, names map[string]string) error {
 		g.Key = "--" + name
 		l.Join("", &g)
 	}
-	return &experiments.InputError{Err: l.Err()}
+	return &workload.InputError{Err: l.Err()}
 }
 
 // traceFlags adds the flags by which a verb that reads a trace is told how.
-func traceFlags(c *cobra.Command, t *experiments.TraceConfig) {
+func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	f := c.Flags()
 	f.StringVar(&t.Format, "format", t.Format, "`NAME` of the trace's format as in gymctl trace formats; auto = by content")
 	f.StringVar(&t.Profiles, "profiles", t.Profiles, "throughput table, FILE or `DIR`: profiles of the jobs' models, and run times of those that count steps")
@@ -111,23 +112,23 @@ func traceFlags(c *cobra.Command, t *experiments.TraceConfig) {
 	f.BoolVar(&t.Sort, "sort", t.Sort, "put the jobs in order of submit, instead of refusing a file that is not")
 	f.IntVar(&t.Skip, "skip", t.Skip, "leave out the first `N` jobs, counted after the reader's own drops")
 	f.IntVar(&t.Jobs, "jobs", t.Jobs, "take `N` jobs, 0 = all")
-	complete(c, "format", experiments.FormatNames()...)
+	complete(c, "format", workload.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
 }
 
 // kernelsFlag adds --kernels; useKernels does what it says.
 func kernelsFlag(c *cobra.Command, name *string) {
-	sets := experiments.KernelSets()
+	sets := run.KernelSets()
 	c.Flags().StringVar(name, "kernels", sets[0], "`SET` of float32 kernels: "+strings.Join(sets, ", ")+"; auto = the fastest")
 	complete(c, "kernels", sets...)
 }
 
 // useKernels computes with the set that --kernels names.
 func useKernels(name string) error {
-	if !slices.Contains(experiments.KernelSets(), name) {
-		return unknown("--kernels: set", name, experiments.KernelSets())
+	if !slices.Contains(run.KernelSets(), name) {
+		return unknown("--kernels: set", name, run.KernelSets())
 	}
-	if err := experiments.UseKernels(name); err != nil {
+	if err := run.UseKernels(name); err != nil {
 		return mistake("--%w", err)
 	}
 	return nil

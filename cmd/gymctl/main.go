@@ -17,7 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/checkpoint"
-	"clustergym/experiments"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
@@ -32,7 +33,7 @@ func main() {
 		<-ctx.Done()
 		stop() // a second signal ends the program at once
 	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // The exit codes.
@@ -55,9 +56,9 @@ type app struct {
 	now    func() time.Time
 }
 
-// run is the program: it carries out args and returns the exit code. It writes results to stdout and everything
+// execute is the program: it carries out args and returns the exit code. It writes results to stdout and everything
 // else to stderr. When ctx is cancelled it cleans up and returns 130.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: &output{w: stdout}, stderr: &locked{w: stderr}, now: time.Now}
 	root := newRoot(a)
 	root.SetArgs(args)
@@ -70,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	case err == nil:
 		return exitDone
-	case errors.Is(err, experiments.ErrInterrupted): // it says what is saved, and how to go on
+	case errors.Is(err, run.ErrInterrupted): // it says what is saved, and how to go on
 		fmt.Fprintf(stderr, "gymctl: %v\n", err)
 		return exitInterrupted
 	case errors.Is(err, context.Canceled):
@@ -91,7 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // isMistake tells the user's mistakes from failures of the program or the machine.
 func isMistake(err error) bool {
 	var (
-		input *experiments.InputError
+		input *workload.InputError
 		row   *traces.RowError
 	)
 	return errors.As(err, &input) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
@@ -101,7 +102,7 @@ func isMistake(err error) bool {
 
 // mistake makes an error that is the user's.
 func mistake(format string, args ...any) error {
-	return &experiments.InputError{Err: fmt.Errorf(format, args...)}
+	return &workload.InputError{Err: fmt.Errorf(format, args...)}
 }
 
 // newRoot builds the tree of commands.

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func gymctl(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = run(t.Context(), args, &out, &err)
+	code = execute(t.Context(), args, &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -300,7 +300,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"sim", "--jobs", "20"}, {"trace", "synth", "--jobs", "9"}, {"envs"}, {"config", "list"}, {"help"}} {
 		var said bytes.Buffer
-		if code := run(t.Context(), args, full{}, &said); code != exitFailed || !strings.Contains(said.String(), "no space left") {
+		if code := execute(t.Context(), args, full{}, &said); code != exitFailed || !strings.Contains(said.String(), "no space left") {
 			t.Errorf("gymctl %v on a full disk: exit code %d, said %q", args, code, said.String())
 		}
 	}
@@ -310,7 +310,7 @@ func TestACancelledContextIsAnInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, said bytes.Buffer
-	if code := run(ctx, []string{"sim", "--jobs", "50"}, &out, &said); code != exitInterrupted || out.Len() != 0 {
+	if code := execute(ctx, []string{"sim", "--jobs", "50"}, &out, &said); code != exitInterrupted || out.Len() != 0 {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}
 }

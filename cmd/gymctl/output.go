@@ -9,7 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"clustergym/experiments"
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
 )
 
 // output is standard output. The first failure is kept, and nothing is written after it.
@@ -70,7 +71,7 @@ func (a *app) json(v any) error {
 
 // table writes a table to standard output; the first left columns begin at the left.
 func (a *app) table(left int, header []string, rows [][]string) error {
-	return experiments.WriteTable(a.stdout, header, rows, left)
+	return texttable.Write(a.stdout, header, rows, left)
 }
 
 // writeTo lets write fill the file at path, or standard output where path is "" or "-". The file appears as a
@@ -84,7 +85,7 @@ func (a *app) writeTo(path string, inputs []string, write func(w io.Writer) erro
 			return mistake("output file %s: it is the input %s, which would be overwritten; want another name", path, in)
 		}
 	}
-	o, err := experiments.CreateFile(path)
+	o, err := workload.CreateFile(path)
 	if err != nil {
 		return err
 	}

@@ -11,11 +11,11 @@ import (
 
 	"clustergym/env/dag"
 	"clustergym/env/dag/dagjson"
-	"clustergym/experiments"
+	"clustergym/experiments/plan"
 )
 
 func planVerb(a *app) *cobra.Command {
-	cfg := experiments.DefaultPlanConfig()
+	cfg := plan.DefaultConfig()
 	var asJSON bool
 	var trained, kept string
 	c := &cobra.Command{
@@ -41,7 +41,7 @@ that was trained by double deep Q-learning (worl-rtgs, WORL-RTGS-like). They beg
 never worse (--start random: without it), and repeat exactly for a seed and a budget. The program carries weights of
 the generator; --train-generator FILE trains it anew, in a few minutes, and --generator FILE uses it.
 
-Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
+Policies: ` + wrapped(plan.Policies()) + `.`,
 		Example: `  gymctl plan --generate degree-3:200x20 -o graph.json
   gymctl plan --graph graph.json --policy heft,cpop,peft --json
   gymctl plan --graph graph.json --policy heft,worl-rtgs --budget 50x20 --start random
@@ -57,7 +57,7 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 			if err := cfg.Validate(); err != nil {
 				return flagFaults(err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
 			}
-			hooks := experiments.PlanHooks{Now: a.now}
+			hooks := plan.Hooks{Now: a.now}
 			if isTerminal(a.stderr) {
 				hooks.Progress = func(graph, policy string, share float64) {
 					_, _ = fmt.Fprintf(a.stderr, "\r\x1b[K%s, %s: %.0f %%", graph, policy, 100*share)
@@ -66,9 +66,9 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 					}
 				}
 			}
-			var all []*experiments.PlanResult
-			plan := func() error {
-				return experiments.PlanGraphs(c.Context(), cfg, hooks, func(r *experiments.PlanResult) error {
+			var all []*plan.Result
+			planAll := func() error {
+				return plan.Graphs(c.Context(), cfg, hooks, func(r *plan.Result) error {
 					for _, n := range r.Notes {
 						a.notef("%s", n)
 					}
@@ -81,15 +81,15 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 			}
 			var err error
 			if kept == "" {
-				err = plan()
+				err = planAll()
 			} else {
 				err = a.writeTo(kept, []string{cfg.Graph, cfg.Platform, cfg.Weights}, func(w io.Writer) error {
 					hooks.Graph = func(q *dag.Problem) error { return dagjson.Write(w, q.Graph, q.Platform) }
-					return plan()
+					return planAll()
 				})
 			}
 			if len(all) > 0 { // what was planned before a fault is of use
-				if err := experiments.WritePlanTable(a.stdout, all); err != nil {
+				if err := plan.WriteTable(a.stdout, all); err != nil {
 					return err
 				}
 			}
@@ -101,13 +101,13 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 	}
 	f := c.Flags()
 	f.StringVar(&cfg.Graph, "graph", cfg.Graph, "`FILE` of task graphs")
-	f.StringVar(&cfg.Generate, "generate", cfg.Generate, "plan a drawn graph: `"+experiments.GenerateForm+"`")
+	f.StringVar(&cfg.Generate, "generate", cfg.Generate, "plan a drawn graph: `"+plan.GenerateForm+"`")
 	f.StringVarP(&kept, "output", "o", "", "write the graphs and their GPUs to `FILE`, as dag-json")
 	f.StringVar(&cfg.Format, "format", cfg.Format, "auto, dag-json, wfformat or alibaba")
 	f.StringVar(&cfg.Platform, "platform", cfg.Platform, "`FILE` of processors and bandwidth, for graphs that have none")
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "how to plan; several are joined by commas")
 	f.StringVar(&cfg.RankMean, "rank-mean", cfg.RankMean, "mean communication cost in ranks: pairs, mean-bandwidth or self-pairs")
-	f.StringVar(&cfg.Budget, "budget", cfg.Budget, "of a search: "+experiments.PlanBudgetForms)
+	f.StringVar(&cfg.Budget, "budget", cfg.Budget, "of a search: "+plan.BudgetForms)
 	f.StringVar(&cfg.Start, "start", cfg.Start, "with what a search begins: heft or random")
 	f.Float64Var(&cfg.B, "b", cfg.B, "shape of a search's spiral")
 	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that a search tries to move in each iteration")
@@ -116,15 +116,15 @@ Policies: ` + wrapped(experiments.PlanPolicies()) + `.`,
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of whatever is drawn")
 	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; changes nothing but speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document a line for each graph and policy")
-	complete(c, "format", experiments.GraphFormats()...)
-	complete(c, "policy", experiments.PlanPolicies()...)
+	complete(c, "format", plan.GraphFormats()...)
+	complete(c, "policy", plan.Policies()...)
 	complete(c, "start", "heft", "random")
 	complete(c, "rank-mean", dag.RankMeans()...)
 	return c
 }
 
 // trainGenerator is --train-generator.
-func (a *app) trainGenerator(c *cobra.Command, file string, cfg experiments.PlanConfig) error {
+func (a *app) trainGenerator(c *cobra.Command, file string, cfg plan.Config) error {
 	if file == "" || file == "-" {
 		return mistake("--train-generator: got %q, want the path of a file", file)
 	}
@@ -133,7 +133,7 @@ func (a *app) trainGenerator(c *cobra.Command, file string, cfg experiments.Plan
 			return mistake("--train-generator goes without --%s: it plans nothing", other)
 		}
 	}
-	g, err := experiments.TrainGenerator(c.Context(), experiments.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers, func(step int, ratio float64) {
+	g, err := plan.TrainGenerator(c.Context(), plan.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers, func(step int, ratio float64) {
 		a.notef("step %d: makespans are %.4f times HEFT's", step, ratio)
 	})
 	if err != nil {

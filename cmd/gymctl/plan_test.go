@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments"
+	"clustergym/experiments/plan"
 )
 
 const planGraphs = `{"name":"diamond","tasks":[{"id":0,"work":4},{"id":1,"work":2},{"id":2,"cost":[3,1]},{"id":3,"work":1}],"edges":[[0,1,10],[0,2,20],[1,3,5],[2,3,0]],"processors":[{"id":0,"speed":1},{"id":1,"speed":2}],"bandwidth":[[0,5],[5,0]]}
@@ -37,7 +37,7 @@ func planFiles(t *testing.T) (graphs, platform string) {
 func TestPlanPrintsADocumentALine(t *testing.T) {
 	graphs, platform := planFiles(t)
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"plan", "--graph", graphs, "--platform", platform, "--policy", "heft,optimum", "--json"}, &out, &errs); code != 0 {
+	if code := execute(context.Background(), []string{"plan", "--graph", graphs, "--platform", platform, "--policy", "heft,optimum", "--json"}, &out, &errs); code != 0 {
 		t.Fatalf("%d: %s", code, &errs)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -87,7 +87,7 @@ func TestPlanSaysWhatIsWrongAndKeepsWhatWasPlanned(t *testing.T) {
 		{[]string{"--graph", graphs}, "g.jsonl.gz, line 2 (bare): the graph has no processors; want --platform FILE"},
 	} {
 		var out, errs bytes.Buffer
-		code := run(context.Background(), append([]string{"plan"}, c.args...), &out, &errs)
+		code := execute(context.Background(), append([]string{"plan"}, c.args...), &out, &errs)
 		if code != exitMistake || !strings.Contains(errs.String(), c.want) || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("%v: %d, %s; want %s", c.args, code, &errs, c.want)
 		}
@@ -98,14 +98,14 @@ func TestPlanSaysWhatIsWrongAndKeepsWhatWasPlanned(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"plan", "--graph", graphs}, &out, &errs); code != exitInterrupted {
+	if code := execute(ctx, []string{"plan", "--graph", graphs}, &out, &errs); code != exitInterrupted {
 		t.Errorf("interrupted: %d, %s", code, &errs)
 	}
 }
 
 func TestAGeneratedGraphIsKeptAsItWasPlanned(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, family := range experiments.PlanFamilies() {
+	for _, family := range plan.Families() {
 		spec := family + ":30x4"
 		plans := func(args ...string) string {
 			return regexp.MustCompile(`"wall_s":[^}]*`).ReplaceAllString(must(t, append([]string{"plan", "--policy", "heft,worl-rtgs", "--budget", "2x3", "--json"}, args...)...), "")

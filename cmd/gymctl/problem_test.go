@@ -117,7 +117,7 @@ func TestInterruptedSeedsGoOn(t *testing.T) {
 	defer cancel()
 	u := &until{text: "seed 1: step", cancel: cancel}
 	var out bytes.Buffer
-	if code := run(ctx, []string{"train", "-c", "pole.yaml", "--run-dir", "all", "--seeds", "2"}, &out, u); code != exitInterrupted || out.Len() != 0 ||
+	if code := execute(ctx, []string{"train", "-c", "pole.yaml", "--run-dir", "all", "--seeds", "2"}, &out, u); code != exitInterrupted || out.Len() != 0 ||
 		!strings.Contains(u.said.String(), "continue with --resume all") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), u.said.String())
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/bridge/server"
-	"clustergym/experiments"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 )
 
 func serveVerb(a *app) *cobra.Command {
 	var (
 		door     = newDoor("127.0.0.1:8765")
-		reg      = experiments.DefaultRegistryConfig()
+		reg      = envs.DefaultRegistryConfig()
 		untilEOF bool
 		asJSON   bool
 	)
@@ -47,11 +48,11 @@ one has left, or after --drain-timeout. A second signal ends it at once. Logs go
   gymctl serve --trace-root /srv/traces --max-sessions 16`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			r, err := experiments.NewRegistry(reg)
+			r, err := envs.NewRegistry(reg)
 			if err != nil {
 				return flagFaults(err, nil)
 			}
-			s, l, err := door.open(a, experiments.NewFactory(r))
+			s, l, err := door.open(a, envs.NewFactory(r))
 			if err != nil {
 				return err
 			}
@@ -139,14 +140,14 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 	}
 	if d.tokenFile != "" {
 		var err error
-		if d.cfg.Tokens, err = experiments.ReadTokens(d.tokenFile); err != nil {
+		if d.cfg.Tokens, err = envs.ReadTokens(d.tokenFile); err != nil {
 			return nil, nil, err
 		}
 	}
 	s, err := server.New(d.cfg, f, slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})))
 	if err != nil {
 		if len(fault.All(err)) == 0 {
-			return nil, nil, &experiments.InputError{Err: err} // a certificate that cannot be read
+			return nil, nil, &workload.InputError{Err: err} // a certificate that cannot be read
 		}
 		return nil, nil, flagFaults(err, nil)
 	}

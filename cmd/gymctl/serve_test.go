@@ -49,7 +49,7 @@ func serve(t *testing.T, args ...string) *service {
 	var said bytes.Buffer
 	s := &service{stop: cancel, said: &locked{w: &said}, end: make(chan int, 1)}
 	go func() {
-		code := run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0", "--drain-timeout", "1s"}, args...), w, s.said)
+		code := execute(ctx, append([]string{"serve", "--addr", "127.0.0.1:0", "--drain-timeout", "1s"}, args...), w, s.said)
 		_ = w.Close()
 		s.end <- code
 	}()
@@ -367,7 +367,7 @@ func TestEvalServesExternalPolicies(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		args := "eval -c tiny.yaml --policies sjf@slots,fifo+skip --serve 127.0.0.1:0 --external mine --token-file tokens --external-timeout 30s --json"
-		c := run(ctx, strings.Fields(args), &out, w)
+		c := execute(ctx, strings.Fields(args), &out, w)
 		_ = w.Close()
 		code <- c
 	}()

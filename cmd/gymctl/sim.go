@@ -9,11 +9,12 @@ import (
 
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
-	"clustergym/experiments"
+	"clustergym/experiments/simulate"
+	"clustergym/experiments/workload"
 )
 
 func simVerb(a *app) *cobra.Command {
-	cfg := experiments.DefaultSimConfig()
+	cfg := simulate.DefaultConfig()
 	generated := cfg.Cluster
 	cfg.Cluster = ""
 	var asJSON bool
@@ -42,7 +43,7 @@ Orders and policies: ` + wrapped(heuristic.Orders()) + `.
 Placements: ` + wrapped(heuristic.PlacementNames()) + `; lwf-K for any K.
 Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, pool:N (a plain counter of N GPUs
 or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
-Interference: ` + experiments.InterferenceForms + `.
+Interference: ` + workload.InterferenceForms + `.
 
 --peer runs the workload on a machine that others published, rebuilt from its rules, in place of the simulator:
 dally-waiting-only and dally-published are that of Dally's authors, whose policies are dally, tiresias and gandiva
@@ -65,7 +66,7 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 			case !fromFile && c.Flags().Changed("trace"):
 				return mistake(`--trace: got "", want the path of a file`)
 			case fromFile && cfg.Cluster == "":
-				return mistake("--cluster is missing; want %s", experiments.ClusterForms)
+				return mistake("--cluster is missing; want %s", workload.ClusterForms)
 			case !fromFile:
 				if cfg.Cluster == "" {
 					cfg.Cluster = generated
@@ -128,14 +129,14 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 	var policies []string
 	for _, o := range heuristic.Orders() {
 		policies = append(policies, o)
-		for _, ad := range experiments.Admissions() {
+		for _, ad := range heuristic.Admissions() {
 			policies = append(policies, o+"+"+ad)
 		}
 	}
 	policies = append(policies, "fifo+strict+easy", "fifo+strict+conservative", "fifo+commit+easy")
 	complete(c, "policy", policies...)
-	complete(c, "admission", experiments.Admissions()...)
-	complete(c, "backfill", experiments.Backfills()...)
+	complete(c, "admission", heuristic.Admissions()...)
+	complete(c, "backfill", heuristic.Backfills()...)
 	complete(c, "placement", heuristic.PlacementNames()...)
 	complete(c, "estimates", "exact", "trace", "noisy:0.5")
 	complete(c, "comm", sim.CommNames()...)
@@ -175,8 +176,8 @@ func wrapped(names []string) string {
 }
 
 // simulate runs cfg and writes the events and the page where they are asked for.
-func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events, html, jobsOut string) (report *experiments.SimReport, err error) {
-	hooks := experiments.SimHooks{Now: a.now}
+func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobsOut string) (report *simulate.Report, err error) {
+	hooks := simulate.Hooks{Now: a.now}
 	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}
 	for _, o := range [][2]string{{"events", events}, {"html", html}, {"jobs-out", jobsOut}} {
 		if o[1] == "-" {
@@ -190,7 +191,7 @@ func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events, html
 		return nil, mistake("--html: got %q, which is the file of --events; want another name", html)
 	}
 	run := func() error {
-		report, err = experiments.Simulate(c.Context(), cfg, hooks)
+		report, err = simulate.Run(c.Context(), cfg, hooks)
 		return err
 	}
 	if events != "" {
@@ -215,7 +216,7 @@ func (a *app) simulate(c *cobra.Command, cfg experiments.SimConfig, events, html
 		err = run()
 		return report, err
 	}
-	page := experiments.NewSchedulePage(cfg)
+	page := simulate.NewSchedulePage(cfg)
 	hooks.Observe = page.Observe
 	err = a.writeTo(html, inputs, func(w io.Writer) error {
 		if err := run(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"clustergym/experiments"
+	"clustergym/experiments/simulate"
 )
 
 // ofPeers are the flags that say something to a peer's machine alone, and withPeers those that others say to it too.
@@ -20,9 +20,9 @@ var (
 )
 
 // peerFlags are the flags of sim --peer.
-func peerFlags(c *cobra.Command, cfg *experiments.SimConfig, jobsOut *string) {
+func peerFlags(c *cobra.Command, cfg *simulate.Config, jobsOut *string) {
 	f, p := c.Flags(), &cfg.Peer
-	f.StringVar(&p.Name, "peer", p.Name, "run a machine that others published in place of the simulator: `NAME`, "+strings.Join(experiments.PeerNames(), " or "))
+	f.StringVar(&p.Name, "peer", p.Name, "run a machine that others published in place of the simulator: `NAME`, "+strings.Join(simulate.PeerNames(), " or "))
 	f.StringVar(&p.Net, "net", p.Net, "of --peer: what communication costs: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), one (nothing) or a network of --factors")
 	f.StringVar(&p.Factors, "factors", p.Factors, "of --peer: table `FILE` of factors, with net, model, shape and factor in its header")
 	f.StringVar(&p.Timers, "timers", p.Timers, "of --peer, policy dally: how many leases to decline a rack and the network, as 5/10, or auto")
@@ -30,7 +30,7 @@ func peerFlags(c *cobra.Command, cfg *experiments.SimConfig, jobsOut *string) {
 	f.Int64Var(&p.Granularity, "granularity", p.Granularity, "of --peer: iterations of a block, for each GPU")
 	f.IntVar(&p.History, "history", p.History, "of --peer, policy dally: leases that the tuner of timers looks back")
 	f.StringVar(jobsOut, "jobs-out", "", "of --peer: write a row for each job, with every digit, to `FILE`")
-	complete(c, "peer", experiments.PeerNames()...)
+	complete(c, "peer", simulate.PeerNames()...)
 	complete(c, "net", "slow", "one")
 	complete(c, "timers", "auto", "5/10")
 }
@@ -41,7 +41,7 @@ func peerOnly(c *cobra.Command, peer string) (err error) {
 		switch {
 		case err != nil:
 		case peer == "" && slices.Contains(ofPeers, f.Name):
-			err = mistake("--%s goes with --peer; want --peer %s, or not --%s", f.Name, experiments.PeerNames()[0], f.Name)
+			err = mistake("--%s goes with --peer; want --peer %s, or not --%s", f.Name, simulate.PeerNames()[0], f.Name)
 		case peer != "" && !slices.Contains(ofPeers, f.Name) && !slices.Contains(withPeers, f.Name):
 			err = mistake("--%s says nothing to the machine %s; want it left out", f.Name, peer)
 		}

@@ -8,7 +8,8 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/jobselect"
-	"clustergym/experiments"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
 )
 
 // configSource is where a run's configuration comes from: a preset or a file, then flags, then --set.
@@ -34,14 +35,14 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.BoolVar(&s.sort, "sort", false, "put the jobs of --trace in order of submit, instead of refusing a file that is not")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", in place of the configuration's cluster")
 	if c.Name() == "train" {
-		f.StringVar(&s.agent, "agent", "", strings.Join(experiments.AgentNames(), ", "))
+		f.StringVar(&s.agent, "agent", "", strings.Join(run.AgentNames(), ", "))
 		f.Uint64Var(&s.seed, "seed", 1, "of everything drawn while training")
-		complete(c, "agent", experiments.AgentNames()...)
+		complete(c, "agent", run.AgentNames()...)
 	}
 	kernelsFlag(c, &s.kernels)
-	complete(c, "format", experiments.FormatNames()...)
-	complete(c, "cluster", experiments.ClusterPresets()...)
-	complete(c, "config", experiments.RunPresets()...)
+	complete(c, "format", workload.FormatNames()...)
+	complete(c, "cluster", workload.ClusterPresets()...)
+	complete(c, "config", configs.Runs()...)
 }
 
 // changed is the first of names that stands on the command line, "" if none does.
@@ -54,29 +55,29 @@ func (s *configSource) changed(c *cobra.Command, names ...string) string {
 }
 
 // config is the configuration for a new run.
-func (s *configSource) config(c *cobra.Command) (experiments.Config, error) {
+func (s *configSource) config(c *cobra.Command) (run.Config, error) {
 	name := s.name
 	if name == "" {
 		name = "quickstart"
 	}
 	v, _, err := load(name, "run")
 	if err != nil {
-		return experiments.Config{}, err
+		return run.Config{}, err
 	}
-	cfg := *v.(*experiments.Config)
+	cfg := *v.(*run.Config)
 	return cfg, s.apply(c, &cfg)
 }
 
 // evalConfig is the configuration for an evaluation: the first checkpoint's run decides unless -c does.
-func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (experiments.Config, error) {
+func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (run.Config, error) {
 	if len(ckpts) == 0 || s.name != "" {
 		return s.config(c)
 	}
-	_, run, err := experiments.CheckpointDir(ckpts[0])
+	_, dir, err := run.CheckpointDir(ckpts[0])
 	if err != nil {
-		return experiments.Config{}, err
+		return run.Config{}, err
 	}
-	cfg, err := experiments.ReadRunConfig(run)
+	cfg, err := run.ReadRunConfig(dir)
 	if err != nil {
 		return cfg, err
 	}
@@ -84,7 +85,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (experiments
 }
 
 // kernelsTo puts --kernels over cfg.
-func (s *configSource) kernelsTo(c *cobra.Command, cfg *experiments.Config) error {
+func (s *configSource) kernelsTo(c *cobra.Command, cfg *run.Config) error {
 	if s.changed(c, "kernels") == "" {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (s *configSource) kernelsTo(c *cobra.Command, cfg *experiments.Config) erro
 }
 
 // apply puts the flags and --set over cfg.
-func (s *configSource) apply(c *cobra.Command, cfg *experiments.Config) error {
+func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
 	if err := s.kernelsTo(c, cfg); err != nil {
 		return err
 	}
@@ -119,8 +120,8 @@ func (s *configSource) apply(c *cobra.Command, cfg *experiments.Config) error {
 		cfg.Cluster = s.cluster
 	}
 	if s.changed(c, "agent") != "" {
-		if !slices.Contains(experiments.AgentNames(), s.agent) {
-			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(experiments.AgentNames(), ", "))
+		if !slices.Contains(run.AgentNames(), s.agent) {
+			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(run.AgentNames(), ", "))
 		}
 		cfg.Agent = s.agent
 	}
@@ -131,7 +132,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *experiments.Config) error {
 }
 
 // override carries out --set.
-func (s *configSource) override(cfg *experiments.Config) error {
+func (s *configSource) override(cfg *run.Config) error {
 	for _, kv := range s.set {
 		if err := configs.Set(cfg, kv); err != nil {
 			return mistake("--set %s: %w", kv, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments"
+	"clustergym/experiments/run"
 )
 
 func sweepVerb(a *app) *cobra.Command {
@@ -44,13 +44,13 @@ trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 			if workers < 1 {
 				return mistake("--workers: got %d, want 1 or more", workers)
 			}
-			opt := experiments.SweepOptions{Dir: dir, Workers: workers, Now: a.now, Say: newProgress(a, 0).say}
+			opt := run.SweepOptions{Dir: dir, Workers: workers, Now: a.now, Say: newProgress(a, 0).say}
 			cfg, base, err := sweepConfig(c, file, resume, &opt)
 			if err != nil {
 				return err
 			}
 			if opt.Dir == "" {
-				opt.Dir = experiments.DefaultRunDir(cfg.Name, a.now())
+				opt.Dir = run.DefaultRunDir(cfg.Name, a.now())
 			}
 			if c.Flags().Changed("kernels") {
 				if err := useKernels(kernels); err != nil {
@@ -58,7 +58,7 @@ trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 				}
 				base.Kernels = kernels
 			}
-			r, err := experiments.Sweep(c.Context(), cfg, base, opt)
+			r, err := run.Sweep(c.Context(), cfg, base, opt)
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 }
 
 // sweepConfig is the sweep and its base, from a file or from the folder of one that is resumed.
-func sweepConfig(c *cobra.Command, file, resume string, opt *experiments.SweepOptions) (cfg experiments.SweepConfig, base experiments.Config, err error) {
+func sweepConfig(c *cobra.Command, file, resume string, opt *run.SweepOptions) (cfg run.SweepConfig, base run.Config, err error) {
 	if c.Flags().Changed("resume") {
 		for _, name := range []string{"config", "dir"} {
 			if c.Flags().Changed(name) {
@@ -87,7 +87,7 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *experiments.SweepOp
 			}
 		}
 		opt.Resume, opt.Dir = true, resume
-		return experiments.ReadSweep(resume)
+		return run.ReadSweep(resume)
 	}
 	if file == "" {
 		return cfg, base, mistake("sweep: want -c FILE or --resume DIR; see %s --help", c.CommandPath())
@@ -96,7 +96,7 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *experiments.SweepOp
 	if err != nil {
 		return cfg, base, err
 	}
-	cfg = *v.(*experiments.SweepConfig)
+	cfg = *v.(*run.SweepConfig)
 	name := cfg.Base
 	if beside := filepath.Join(filepath.Dir(file), name); !filepath.IsAbs(name) {
 		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() {
@@ -106,5 +106,5 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *experiments.SweepOp
 	if v, _, err = load(name, "run"); err != nil {
 		return cfg, base, err
 	}
-	return cfg, *v.(*experiments.Config), nil
+	return cfg, *v.(*run.Config), nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/configs"
-	"clustergym/experiments"
+	"clustergym/experiments/workload"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	"clustergym/traces/swf"
@@ -76,7 +76,7 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 				cfg.Profile = flags.Profile
 			}
 			if err := cfg.Validate(); err != nil {
-				return &experiments.InputError{Err: err} // by key: it may come from the file, from --set or from a flag
+				return &workload.InputError{Err: err} // by key: it may come from the file, from --set or from a flag
 			}
 			jobs, err := synth.New(cfg, seed)
 			if err != nil {
@@ -115,7 +115,7 @@ func synthHeader(cfg synth.Config, seed uint64) swf.Header {
 }
 
 func traceConvert(a *app) *cobra.Command {
-	cfg := experiments.DefaultTraceConfig()
+	cfg := workload.DefaultTraceConfig()
 	var to, out string
 	c := &cobra.Command{
 		Use:   "convert FILE --to FORMAT -o FILE",
@@ -171,7 +171,7 @@ in .gz or .zst). What the written format has no place for is told on standard er
 // targets are the formats that can be written.
 func targets() []string {
 	var names []string
-	for _, f := range experiments.Formats() {
+	for _, f := range workload.Formats() {
 		if f.Writes {
 			names = append(names, f.Name)
 		}
@@ -180,7 +180,7 @@ func targets() []string {
 }
 
 func toFlag(c *cobra.Command, to *string) {
-	c.Flags().StringVar(to, "to", experiments.FormatCSV, "`FORMAT` to write: "+strings.Join(targets(), ", "))
+	c.Flags().StringVar(to, "to", workload.FormatCSV, "`FORMAT` to write: "+strings.Join(targets(), ", "))
 	complete(c, "to", targets()...)
 }
 
@@ -195,7 +195,7 @@ func checkTarget(to string) error {
 // the user's mistake.
 func writeTrace(w io.Writer, jobs traces.Stream, to string, h swf.Header) (n int, err error) {
 	checked := &failing{Stream: jobs}
-	if to == experiments.FormatSWF {
+	if to == workload.FormatSWF {
 		n, err = swf.Write(w, checked, h)
 	} else {
 		n, err = csv.Write(w, checked)
@@ -243,10 +243,10 @@ func traceFormats(a *app) *cobra.Command {
 		Example: `  gymctl trace formats`,
 		Args:    args(0, 0, "flags only"),
 		RunE: func(*cobra.Command, []string) error {
-			formats := experiments.Formats()
+			formats := workload.Formats()
 			if asJSON {
 				return a.json(struct {
-					Formats []experiments.Format `json:"formats"`
+					Formats []workload.Format `json:"formats"`
 				}{formats})
 			}
 			for i, f := range formats {
@@ -273,14 +273,14 @@ func traceFormats(a *app) *cobra.Command {
 }
 
 // openTrace opens a trace that is named by flags.
-func openTrace(c *cobra.Command, cfg experiments.TraceConfig) (*experiments.Trace, error) {
+func openTrace(c *cobra.Command, cfg workload.TraceConfig) (*workload.Trace, error) {
 	if cfg.File == "" {
 		return nil, mistake(`%s: got "", want the path of a trace`, c.CommandPath())
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, flagFaults(err, nil)
 	}
-	return experiments.OpenUntimed(c.Context(), cfg)
+	return workload.OpenUntimed(c.Context(), cfg)
 }
 
 // decodeFile reads a YAML file into cfg.
@@ -290,7 +290,7 @@ func decodeFile(file string, cfg configs.Validator) error {
 		return fileMistake(file, err)
 	}
 	if err := configs.DecodeBytes(file, data, cfg); err != nil {
-		return &experiments.InputError{Err: err}
+		return &workload.InputError{Err: err}
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"clustergym/experiments"
+	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
 
@@ -60,7 +60,7 @@ func (c *contents) list() string {
 func (c *contents) lost(to string) string {
 	var parts []string
 	for _, f := range c.fields() {
-		if f.n > 0 && (!f.csv || to != experiments.FormatCSV) {
+		if f.n > 0 && (!f.csv || to != workload.FormatCSV) {
 			parts = append(parts, fmt.Sprintf("%s (%s)", f.what, several(f.n, "job", "jobs")))
 		}
 	}

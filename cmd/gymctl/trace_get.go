@@ -10,8 +10,9 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments"
 	"clustergym/experiments/catalog"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
 )
 
 // publicTraces is the catalogue; tests put another in its place.
@@ -88,7 +89,7 @@ func (g *getFlags) folder(c *cobra.Command) (string, error) {
 	}
 	dir, err := catalog.CacheDir()
 	if err != nil {
-		return "", &experiments.InputError{Err: err}
+		return "", &workload.InputError{Err: err}
 	}
 	return dir, nil
 }
@@ -161,11 +162,11 @@ func (a *app) listPublic(dir string, asJSON bool) error {
 		e := &c.Entries[i]
 		here, err := e.In(dir)
 		if err != nil {
-			return &experiments.InputError{Err: err}
+			return &workload.InputError{Err: err}
 		}
 		p, err := newPublicTrace(e, e.Path(dir), dir)
 		if err != nil {
-			return &experiments.InputError{Err: err}
+			return &workload.InputError{Err: err}
 		}
 		p.Here = here
 		list = append(list, p)
@@ -213,7 +214,7 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 	for _, n := range names { // every name first: a slip in the last is told before anything is fetched
 		e, err := publicTraces().Find(n)
 		if err != nil {
-			return &experiments.InputError{Err: err}
+			return &workload.InputError{Err: err}
 		}
 		entries = append(entries, e)
 	}
@@ -232,10 +233,10 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 			path, err = catalog.Copy(e, dir, g.out)
 		}
 		if stop, ok := errors.AsType[*catalog.StoppedError](err); ok {
-			return fmt.Errorf("%w: %w", experiments.ErrInterrupted, stop)
+			return fmt.Errorf("%w: %w", run.ErrInterrupted, stop)
 		}
 		if _, ok := errors.AsType[*catalog.FolderError](err); ok {
-			return errors.Join(errors.Join(failed...), &experiments.InputError{Err: err})
+			return errors.Join(errors.Join(failed...), &workload.InputError{Err: err})
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -243,7 +244,7 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 		}
 		p, err := newPublicTrace(e, path, dir)
 		if err != nil {
-			return &experiments.InputError{Err: err}
+			return &workload.InputError{Err: err}
 		}
 		p.Here, p.Fetched = true, fetched
 		if list = append(list, p); !g.asJSON {

@@ -240,7 +240,7 @@ func TestAnInterruptedGetSaysHowToGoOn(t *testing.T) {
 		return true
 	})
 	var out, said bytes.Buffer
-	if code := run(ctx, []string{"trace", "get", "jobs", "--mirror", mirror}, &out, &said); code != exitInterrupted || out.Len() != 0 ||
+	if code := execute(ctx, []string{"trace", "get", "jobs", "--mirror", mirror}, &out, &said); code != exitInterrupted || out.Len() != 0 ||
 		said.String() != "gymctl: interrupted: nothing of jobs has arrived yet; the same command begins again\n" {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}

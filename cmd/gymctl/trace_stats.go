@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments"
+	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
 
 func traceStats(a *app) *cobra.Command {
-	cfg := experiments.DefaultTraceConfig()
+	cfg := workload.DefaultTraceConfig()
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "stats FILE",
@@ -53,23 +53,23 @@ virtual clusters and models. The mean load is what a cluster of how many GPUs wo
 
 // stats is the JSON document of trace stats.
 type stats struct {
-	Trace       experiments.Info `json:"trace"`
-	FirstS      float64          `json:"first_s"` // submit of the first and last job
-	LastS       float64          `json:"last_s"`
-	SpanS       float64          `json:"span_s"`
-	JobsPerHour float64          `json:"jobs_per_hour"`
-	Duration    spread           `json:"duration_s"`
-	GPUHours    float64          `json:"gpu_hours"`
-	MeanGPUs    float64          `json:"mean_gpus"` // GPU-hours over the span
-	Sizes       []size           `json:"sizes"`
-	Users       int              `json:"users"`
-	VCs         []count          `json:"vcs"`
-	Models      []count          `json:"models"`
-	Statuses    statuses         `json:"statuses"`
-	NoEstimate  int              `json:"no_estimate"`
-	ZeroWork    int              `json:"zero_duration"`
-	Shared      int              `json:"shared_gpu"`
-	Contents    *contents        `json:"carry"`
+	Trace       workload.Info `json:"trace"`
+	FirstS      float64       `json:"first_s"` // submit of the first and last job
+	LastS       float64       `json:"last_s"`
+	SpanS       float64       `json:"span_s"`
+	JobsPerHour float64       `json:"jobs_per_hour"`
+	Duration    spread        `json:"duration_s"`
+	GPUHours    float64       `json:"gpu_hours"`
+	MeanGPUs    float64       `json:"mean_gpus"` // GPU-hours over the span
+	Sizes       []size        `json:"sizes"`
+	Users       int           `json:"users"`
+	VCs         []count       `json:"vcs"`
+	Models      []count       `json:"models"`
+	Statuses    statuses      `json:"statuses"`
+	NoEstimate  int           `json:"no_estimate"`
+	ZeroWork    int           `json:"zero_duration"`
+	Shared      int           `json:"shared_gpu"`
+	Contents    *contents     `json:"carry"`
 }
 
 type spread struct {
@@ -99,7 +99,7 @@ type statuses struct {
 	Unknown   int `json:"unknown"`
 }
 
-func describe(s *traces.Stats, info experiments.Info) stats {
+func describe(s *traces.Stats, info workload.Info) stats {
 	d := stats{
 		Trace: info, FirstS: s.First.Seconds(), LastS: s.Last.Seconds(), SpanS: s.Span.Seconds(), JobsPerHour: s.JobsPerHour,
 		Duration: spread{s.Work.P50.Seconds(), s.Work.P90.Seconds(), s.Work.P99.Seconds(), s.Work.Mean.Seconds(), s.Work.Max.Seconds()},

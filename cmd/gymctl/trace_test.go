@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments"
+	"clustergym/experiments/workload"
 )
 
 func TestSynthRepeatsAndPacks(t *testing.T) {
@@ -211,11 +211,11 @@ func TestMadeUpLogsAreValid(t *testing.T) {
 func TestFormats(t *testing.T) {
 	out := must(t, "trace", "formats")
 	var d struct {
-		Formats []experiments.Format `json:"formats"`
+		Formats []workload.Format `json:"formats"`
 	}
 	strict(t, must(t, "trace", "formats", "--json"), &d)
-	if len(d.Formats) != len(experiments.Formats()) {
-		t.Errorf("%d formats, want %d", len(d.Formats), len(experiments.Formats()))
+	if len(d.Formats) != len(workload.Formats()) {
+		t.Errorf("%d formats, want %d", len(d.Formats), len(workload.Formats()))
 	}
 	for _, f := range d.Formats {
 		if !strings.Contains(out, f.Name+": "+f.What) {

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/train"
-	"clustergym/experiments"
+	"clustergym/experiments/run"
 )
 
 func trainVerb(a *app) *cobra.Command {
 	var (
 		src    configSource
-		opt    experiments.TrainOptions
+		opt    run.TrainOptions
 		resume string
 		seeds  int
 		asJSON bool
@@ -64,7 +64,7 @@ folder, which --resume takes too, and the table at the end puts them together.`,
 			ui := newProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
 			if seeds > 0 {
-				report, err := experiments.TrainSeeds(c.Context(), cfg, seeds, opt)
+				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()
 				if err != nil {
 					return err
@@ -74,7 +74,7 @@ folder, which --resume takes too, and the table at the end puts them together.`,
 				}
 				return report.WriteTable(a.stdout)
 			}
-			result, err := experiments.Train(c.Context(), cfg, opt)
+			result, err := run.Train(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
 				return err
@@ -99,7 +99,7 @@ folder, which --resume takes too, and the table at the end puts them together.`,
 }
 
 // trained prints what a run ended with.
-func (a *app) trained(r *experiments.TrainResult) error {
+func (a *app) trained(r *run.TrainResult) error {
 	if r.Eval == nil {
 		a.printf("checkpoint %s\n", r.Checkpoint)
 		return nil
@@ -113,22 +113,22 @@ func (a *app) trained(r *experiments.TrainResult) error {
 }
 
 // trainConfig is the configuration of a new run, or of the one to resume, and puts into opt where it lies.
-func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *experiments.TrainOptions) (experiments.Config, error) {
+func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.TrainOptions) (run.Config, error) {
 	if !c.Flags().Changed("resume") {
 		cfg, err := s.config(c)
 		if err == nil && opt.RunDir == "" {
-			opt.RunDir = experiments.DefaultRunDir(cfg.Name, opt.Now())
+			opt.RunDir = run.DefaultRunDir(cfg.Name, opt.Now())
 		}
 		return cfg, err
 	}
 	if resume == "" {
-		return experiments.Config{}, mistake(`--resume: got "", want the directory of a run`)
+		return run.Config{}, mistake(`--resume: got "", want the directory of a run`)
 	}
 	if name := s.changed(c, "config", "trace", "format", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
-		return experiments.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
+		return run.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume
-	cfg, err := experiments.ReadRunConfig(resume)
+	cfg, err := run.ReadRunConfig(resume)
 	if err == nil {
 		err = s.kernelsTo(c, &cfg)
 	}
@@ -139,7 +139,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *experim
 }
 
 // seedsOf is the number of seeds to train side by side, 0 = a single run. A folder that is resumed knows its own.
-func seedsOf(c *cobra.Command, seeds int, opt *experiments.TrainOptions) (int, error) {
+func seedsOf(c *cobra.Command, seeds int, opt *run.TrainOptions) (int, error) {
 	given := c.Flags().Changed("seeds")
 	if given && seeds < 1 {
 		return 0, mistake("--seeds: got %d, want 1 or more", seeds)
@@ -147,7 +147,7 @@ func seedsOf(c *cobra.Command, seeds int, opt *experiments.TrainOptions) (int, e
 	if !opt.Resume {
 		return seeds, nil
 	}
-	had, err := experiments.SeedsOf(opt.RunDir)
+	had, err := run.SeedsOf(opt.RunDir)
 	if err == nil && given && seeds != had {
 		if had == 0 {
 			return 0, mistake("--seeds: %s holds a single run", opt.RunDir)

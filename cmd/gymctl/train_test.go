@@ -294,7 +294,7 @@ func TestInterruptedTrainingIsSavedAndGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		u := &until{text: at, cancel: cancel}
 		var out bytes.Buffer
-		if code := run(ctx, train, &out, u); code != exitInterrupted || out.Len() != 0 || !strings.Contains(u.said.String(), "continue with --resume run") && !strings.Contains(u.said.String(), "--resume run evaluates again") {
+		if code := execute(ctx, train, &out, u); code != exitInterrupted || out.Len() != 0 || !strings.Contains(u.said.String(), "continue with --resume run") && !strings.Contains(u.said.String(), "--resume run evaluates again") {
 			t.Errorf("interrupted at %q: exit code %d, printed %q, said %q", at, code, out.String(), u.said.String())
 		}
 		cancel()

@@ -33,20 +33,18 @@ const (
 
 // Env is the environment. Not safe for concurrent use.
 type Env struct {
-	cfg    Config
-	spec   env.Spec
-	est    traces.Estimates
-	sim    *sim.Simulator
-	view   *sim.View
-	rule   *heuristic.Delay
-	course sched.Course
-	stream traces.Slice
-	shell  sched.Shell
+	cfg     Config
+	spec    env.Spec
+	est     traces.Estimates
+	sim     *sim.Simulator
+	view    *sim.View
+	rule    *heuristic.Delay
+	shell   sched.Shell
+	session *sched.Session
 
 	point *sim.Point
 	offer *heuristic.Offer // nil at the end
 	dec   sim.Decision
-	watch sim.Observer
 	shown encoder
 	base  *baseline // nil without Config.Relative
 
@@ -59,7 +57,7 @@ type Env struct {
 }
 
 var (
-	_ env.Env         = (*Env)(nil)
+	_ sched.Arena     = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
 
@@ -86,7 +84,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	}
 	e := &Env{
 		cfg: cfg, est: est, sim: s, view: s.View(), rule: rule,
-		course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()},
+		session: sched.NewSession(ID, s, w, part, cfg.Load),
 	}
 	e.shown = newEncoder(c, cfg.Comm)
 	if cfg.Relative {
@@ -127,9 +125,23 @@ func (e *Env) Timely() int32 {
 	return Decline
 }
 
-// Watch shows every point of later episodes to o; nil stops it. Where o has a method Reset, that is called as an episode
-// begins. What o returns is ignored.
-func (e *Env) Watch(o sim.Observer) { e.watch = o }
+// Watch implements sched.Arena.
+func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
+
+// Simulate implements sched.Arena. The agent's gangs run under leases, when they end being offered again
+// with everyone else's; a scheduler without leases of its own keeps a gang where it started until it finishes.
+func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
+	if err := e.shell.Leave(); err != nil {
+		return err
+	}
+	if _, err := e.session.Draw(ep); err != nil {
+		return err
+	}
+	return e.session.Play(ctx, sch, o)
+}
+
+// First implements sched.Arena: an episode begins on an empty cluster, so its first job counts.
+func (e *Env) First() int { return 0 }
 
 // Close implements env.Env.
 func (e *Env) Close() error { return e.shell.Close() }
@@ -139,29 +151,25 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := e.shell.Leave(); err != nil {
 		return err
 	}
-	named, err := e.course.Begin(ep)
+	named, err := e.session.Draw(ep)
 	if err != nil {
 		return err
 	}
 	e.est.Seed = ep.Seed
-	e.stream.Reset(e.course.Jobs)
-	if err := e.sim.Reset(&e.stream); err != nil {
+	if err := e.session.Start(); err != nil {
 		return err
 	}
 	if r := e.sim.Refused(); r.Count > 0 {
 		return fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
 	}
 	if e.base != nil {
-		if err := e.base.play(ctx, e.course.Jobs); err != nil {
+		if err := e.base.play(ctx, e.session.Jobs()); err != nil {
 			return err
 		}
 	}
 	e.rule.Reset(e.view)
 	e.done, e.jct, e.wait, e.comm, e.end = 0, 0, 0, 0, 0
 	e.from, e.cursor, e.earned, e.offer = 0, 0, 0, nil
-	if r, ok := e.watch.(interface{ Reset() }); ok {
-		r.Reset()
-	}
 	if err := e.advance(ctx); err != nil {
 		return err
 	}
@@ -169,7 +177,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	if e.offer == nil {
-		return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", env.ErrEpisode, ID, e.course.First)
+		return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", env.ErrEpisode, ID, e.session.At())
 	}
 	e.carry = e.earned
 	e.shell.Begin(named)
@@ -179,22 +187,13 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 
 // run goes on until there is an offer to answer, or all jobs have finished.
 func (e *Env) run(ctx context.Context) error {
-	for e.done < len(e.course.Jobs) {
+	for e.done < e.session.Len() {
 		e.rule.Open(e.view, e.point)
 		if e.offer = e.rule.Next(e.view); e.offer != nil {
 			return nil
 		}
-		for {
-			e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
-			if err := e.rule.Decide(e.view, e.point, &e.dec); err != nil {
-				return err
-			}
-			if err := e.sim.Apply(&e.dec); err != nil {
-				return err
-			}
-			if e.dec.Op == sim.Wait {
-				break
-			}
+		if err := sim.Decide(e.sim, e.rule, e.point, &e.dec, nil); err != nil {
+			return err
 		}
 		if err := e.advance(ctx); err != nil {
 			return err
@@ -209,7 +208,7 @@ func (e *Env) run(ctx context.Context) error {
 
 // pay is what jobs in the system cost over [from, to).
 func (e *Env) pay(jobs int, from, to time.Duration) float64 {
-	return float64(jobs) / (float64(len(e.course.Jobs)) * e.cfg.Tau.Seconds()) * e.integral(from, to)
+	return float64(jobs) / (float64(e.session.Len()) * e.cfg.Tau.Seconds()) * e.integral(from, to)
 }
 
 // relate takes off what the timers earn from the cursor on, and moves it to now.
@@ -221,14 +220,11 @@ func (e *Env) relate(now time.Duration) {
 // advance takes in what happens next, and pays for the time until then.
 func (e *Env) advance(ctx context.Context) error {
 	system := e.view.Arrived() - e.view.Ended()
-	p, err := e.sim.Advance(ctx)
+	p, err := e.session.Advance(ctx)
 	if err != nil {
 		return err
 	}
 	e.point = p
-	if e.watch != nil {
-		_ = e.watch.Observe(e.view, p)
-	}
 	if p.Now > e.cursor {
 		e.earned -= e.pay(system, e.cursor, p.Now)
 		if e.base != nil {
@@ -311,7 +307,7 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 		ts.Info[InfoJCT], ts.Info[InfoWait], ts.Info[InfoCommunication] = e.jct/n, e.wait/n, e.comm
 		ts.Info[InfoMakespan] = e.end.Seconds()
 	}
-	ts.Info[InfoUnfinished] = float64(len(e.course.Jobs) - e.done)
+	ts.Info[InfoUnfinished] = float64(e.session.Len() - e.done)
 }
 
 // AppendSnapshot implements env.Snapshotter.

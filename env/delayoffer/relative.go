@@ -6,6 +6,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -13,11 +14,10 @@ import (
 // baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: what it would have been
 // paid at each moment is taken off what the agent is paid.
 type baseline struct {
-	sim    *sim.Simulator
-	rule   *heuristic.Delay
-	stream traces.Slice
-	line   []inSystem // by time
-	at     int        // in line, of the last question
+	plays *sched.Baseline
+	rule  *heuristic.Delay
+	line  []inSystem // by time
+	at    int        // in line, of the last question
 }
 
 // inSystem is how many jobs there are from a time on.
@@ -27,22 +27,18 @@ type inSystem struct {
 }
 
 func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
-	s, err := sim.New(cfg.Simulator(), spec)
+	plays, err := sched.NewBaseline(cfg.Simulator(), spec)
 	if err != nil {
 		return nil, err
 	}
 	rule, err := heuristic.NewDelay(cfg.Heuristic())
-	return &baseline{sim: s, rule: rule}, err
+	return &baseline{plays: plays, rule: rule}, err
 }
 
 // play runs jobs to their end.
 func (b *baseline) play(ctx context.Context, jobs []traces.Job) error {
-	b.stream.Reset(jobs)
 	b.line, b.at = b.line[:0], 0
-	if err := b.sim.Reset(&b.stream); err != nil {
-		return err
-	}
-	return sim.Run(ctx, b.sim, b.rule, b)
+	return b.plays.Play(ctx, jobs, 0, b.rule, b)
 }
 
 // Observe implements sim.Observer.

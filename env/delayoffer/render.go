@@ -14,7 +14,7 @@ var _ env.Renderer = (*Env)(nil)
 // Render implements env.Renderer: who holds which GPUs, and the offer.
 func (e *Env) Render(w io.Writer, mode string) error {
 	return e.shell.Render(w, mode, func(b *strings.Builder) {
-		fmt.Fprintf(b, "%s, %d of %d jobs finished\n%s", e.shell.Headline(), e.done, len(e.course.Jobs), sched.Picture(e.view))
+		fmt.Fprintf(b, "%s, %d of %d jobs finished\n%s", e.shell.Headline(), e.done, e.session.Len(), sched.Picture(e.view))
 		if o := e.offer; o != nil {
 			where := [...]string{"one machine", "one rack", "several racks"}[o.Tier]
 			more := fmt.Sprintf("%s: GPUs %v; %d jobs are asked after it", where, o.GPUs, o.Behind)

@@ -27,14 +27,13 @@ const (
 
 // Env is the environment. Not safe for concurrent use.
 type Env struct {
-	cfg    Config
-	spec   env.Spec
-	est    traces.Estimates
-	sim    *sim.Simulator
-	view   *sim.View
-	course sched.Course
-	stream traces.Slice
-	shell  sched.Shell
+	cfg     Config
+	spec    env.Spec
+	est     traces.Estimates
+	sim     *sim.Simulator
+	view    *sim.View
+	shell   sched.Shell
+	session *sched.Session
 
 	queue  []sim.Job // that wait, in order of submit, from head on
 	head   int
@@ -50,7 +49,7 @@ type Env struct {
 }
 
 var (
-	_ env.Env         = (*Env)(nil)
+	_ sched.Arena     = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
 
@@ -72,7 +71,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, err
 	}
 	e := &Env{
-		cfg: cfg, est: est, sim: s, view: s.View(), course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()},
+		cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load),
 		taken: make([]bool, c.GPUs()), onNode: make([]int32, c.Nodes()),
 	}
 	e.spec = e.describe(c.GPUs())
@@ -115,6 +114,24 @@ func (e *Env) Spec() env.Spec { return e.spec }
 // View is the simulator's, for rules that act inside the action space.
 func (e *Env) View() *sim.View { return e.view }
 
+// Watch implements sched.Arena. The episode ends once the last job has started; with a watcher the
+// simulator then runs on, so View is as of the last finish.
+func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
+
+// Simulate implements sched.Arena.
+func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
+	if err := e.shell.Leave(); err != nil {
+		return err
+	}
+	if _, err := e.session.Draw(ep); err != nil {
+		return err
+	}
+	return e.session.Play(ctx, sch, o)
+}
+
+// First implements sched.Arena: an episode begins on an empty cluster, so its first job counts.
+func (e *Env) First() int { return 0 }
+
 // Close implements env.Env.
 func (e *Env) Close() error { return e.shell.Close() }
 
@@ -123,22 +140,23 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := e.shell.Leave(); err != nil {
 		return err
 	}
-	named, err := e.course.Begin(ep)
+	named, err := e.session.Draw(ep)
 	if err != nil {
 		return err
 	}
 	e.est.Seed = ep.Seed
-	e.stream.Reset(e.course.Jobs)
-	if err := e.sim.Reset(&e.stream); err != nil {
+	if err := e.session.Start(); err != nil {
 		return err
 	}
 	e.queue, e.head, e.picked, e.placed = e.queue[:0], 0, e.picked[:0], 0
 	clear(e.taken)
 	clear(e.onNode)
 	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
-	if err := e.advance(ctx); err != nil {
+	p, err := e.session.Advance(ctx)
+	if err != nil {
 		return err
 	}
+	e.arrive(p)
 	if err := e.run(ctx); err != nil {
 		return err
 	}
@@ -149,7 +167,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 
 // run goes on until the job whose turn it is fits, or all are placed.
 func (e *Env) run(ctx context.Context) error {
-	for e.placed < len(e.course.Jobs) && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
+	for e.placed < e.session.Len() && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
 		if err := e.goOn(ctx); err != nil {
 			return err
 		}
@@ -159,19 +177,16 @@ func (e *Env) run(ctx context.Context) error {
 
 // goOn lets time pass to the next event.
 func (e *Env) goOn(ctx context.Context) error {
-	e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
-	if err := e.sim.Apply(&e.dec); err != nil {
-		return err
-	}
-	return e.advance(ctx)
-}
-
-// advance takes in what happens next.
-func (e *Env) advance(ctx context.Context) error {
-	p, err := e.sim.Advance(ctx)
+	p, err := e.session.Wait(ctx)
 	if err != nil {
 		return err
 	}
+	e.arrive(p)
+	return nil
+}
+
+// arrive puts the jobs that arrive at p in the queue.
+func (e *Env) arrive(p *sim.Point) {
 	for i := range p.Events {
 		if ev := &p.Events[i]; ev.Kind == sim.Submit {
 			if e.head > 64 && e.head > len(e.queue)/2 {
@@ -181,7 +196,6 @@ func (e *Env) advance(ctx context.Context) error {
 			e.queue = append(e.queue, ev.Job)
 		}
 	}
-	return nil
 }
 
 // legal says whether GPU g can be picked for the job whose turn it is.
@@ -228,10 +242,13 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	kind := env.Mid
-	if e.placed == len(e.course.Jobs) {
+	if e.placed == e.session.Len() {
 		kind = env.Terminated
 	}
 	e.fill(ts, reward, e.view.Now()-from, e.shell.Took(a, kind))
+	if kind == env.Terminated {
+		return e.session.Finish(context.Background())
+	}
 	return nil
 }
 

@@ -14,7 +14,7 @@ var _ env.Renderer = (*Env)(nil)
 // Render implements env.Renderer: who holds which GPUs, and the job whose GPUs are picked.
 func (e *Env) Render(w io.Writer, mode string) error {
 	return e.shell.Render(w, mode, func(b *strings.Builder) {
-		fmt.Fprintf(b, "%s, %d of %d jobs placed\n%s", e.shell.Headline(), e.placed, len(e.course.Jobs), sched.Picture(e.view))
+		fmt.Fprintf(b, "%s, %d of %d jobs placed\n%s", e.shell.Headline(), e.placed, e.session.Len(), sched.Picture(e.view))
 		if e.head < len(e.queue) {
 			j := e.queue[e.head]
 			b.WriteString("next  " + sched.JobLine(e.view, j, e.est.Of(e.view.Trace(j)), fmt.Sprintf("picked %v", e.picked)))

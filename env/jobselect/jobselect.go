@@ -1,7 +1,6 @@
 package jobselect
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +51,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Visible >= 2 && c.Visible <= 1024 && c.Visible%2 == 0, "visible", c.Visible, "an even number from 2 to 1024")
 	l.Add(c.Slots == "mixed" || c.Slots == "oldest", "slots", c.Slots, "mixed or oldest")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
-	l.Add(slices.Contains(placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(placements(), ", "))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
 	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
@@ -62,70 +61,12 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// Workload is a trace made ready for episodes, to be shared by any number of environments.
-type Workload struct {
-	Windows         *traces.Windows
-	Large, Workless int // jobs left out: above MaxGPUs, without work
-}
-
-// NewWorkload leaves out of jobs, which are in order of submit, what the environment does not take, and cuts the
-// rest into windows. Jobs that could never run on the cluster are an error that counts and names them.
-func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
+// NewWorkload makes jobs ready for environments with configuration cfg on a cluster: see sched.Take.
+func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*sched.Workload, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return Take(Taken{cfg.MaxGPUs, cfg.Window, cfg.Warm, cfg.Estimates}, spec, jobs)
-}
-
-// Taken is what an environment takes of a workload, and how it is cut.
-type Taken struct {
-	MaxGPUs, Window, Warm int
-	Estimates             string
-}
-
-// Take is NewWorkload for any environment; cfg is valid.
-func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
-	c, err := cluster.New(spec)
-	if err != nil {
-		return nil, err
-	}
-	w := new(Workload)
-	kept, large, workless := traces.Filter(jobs, cfg.MaxGPUs)
-	w.Large, w.Workless = large, workless
-	var never []string
-	count := 0
-	for i := range kept {
-		if _, ok := c.Request(&kept[i]); !ok {
-			if count++; len(never) < 10 {
-				never = append(never, kept[i].ID)
-			}
-		}
-		if cfg.Estimates == "trace" && kept[i].Estimate <= 0 {
-			return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates exact, none or noisy:SIGMA", kept[i].ID)
-		}
-	}
-	if count > 0 {
-		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs): %s%s; lower max_gpus or take a larger cluster",
-			count, len(kept), spec.Name, c.GPUs(), strings.Join(never, ", "), more(count-len(never)))
-	}
-	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)
-	return w, err
-}
-
-func more(n int) string {
-	if n > 0 {
-		return fmt.Sprintf(" and %d more", n)
-	}
-	return ""
-}
-
-// placements are those that place whatever fits, for a job that fits is legal to choose, and that remember nothing
-// from one episode to the next.
-func placements() []string {
-	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
-		p, err := cluster.NewPlacement(name)
-		return err != nil || name == "fgd" || cluster.Constrained(p)
-	})
+	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates}, spec, jobs)
 }
 
 // New returns an environment over one part of the windows w.

@@ -41,14 +41,6 @@ func DefaultConfig() Config {
 	return Config{Config: sched.DefaultConfig(), Hold: time.Hour, MaxGPUs: 8, Placement: "closest-b", Comm: "tree", Reward: "jct", WaitCost: 2}
 }
 
-// placements are those that place whatever fits, and that remember nothing from one episode to the next.
-func placements() []string {
-	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
-		p, err := cluster.NewPlacement(name)
-		return err != nil || name == "fgd" || cluster.Constrained(p)
-	})
-}
-
 // Validate reports every fault.
 func (c *Config) Validate() error {
 	var l fault.List
@@ -57,7 +49,7 @@ func (c *Config) Validate() error {
 	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10: two of the policies rank by them")
 	l.Add(c.Hold > 0, "hold", c.Hold, "a time above 0s")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
-	l.Add(slices.Contains(placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(placements(), ", "))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
 	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")

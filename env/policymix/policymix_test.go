@@ -64,16 +64,12 @@ func TestAlwaysTheSamePolicyIsThatPolicy(t *testing.T) {
 		for action, order := range policymix.Policies() {
 			var mine metrics.Collector
 			e.Watch(&mine)
-			if err := e.Reset(ctx, env.Episode{Seed: 3, Window: 0}, ts); err != nil {
+			ret, steps, err := env.Play(ctx, e, env.Episode{Seed: 3, Window: 0}, ts, func(_ *env.TimeStep, a env.Action) error {
+				a.Disc[0] = int32(action)
+				return nil
+			})
+			if err != nil {
 				t.Fatal(err)
-			}
-			ret, steps := 0.0, 0
-			for !ts.Kind.Last() {
-				if err := e.Step(ctx, env.Action{Disc: []int32{int32(action)}}, ts); err != nil {
-					t.Fatal(err)
-				}
-				ret += ts.Reward
-				steps++
 			}
 			h := heuristic.DefaultConfig()
 			h.Order, h.Admission, h.Placement = order, "skip", cfg.Placement

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/sched"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
@@ -53,7 +54,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
 	l.Add(c.Visible >= 1 && c.Visible <= 4096, "visible", c.Visible, "1 to 4096")
-	l.Add(slices.Contains(placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(placements(), ", "))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
 	l.Add(c.Backfill == "none" || c.Backfill == "easy", "backfill", c.Backfill, "none or easy")
 	est, err := traces.ParseEstimates(c.Estimates)
 	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10")

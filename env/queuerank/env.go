@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -30,17 +29,16 @@ const (
 
 // Env is the environment. Not safe for concurrent use.
 type Env struct {
-	cfg    Config
-	spec   env.Spec
-	est    traces.Estimates
-	sim    *sim.Simulator
-	view   *sim.View
-	place  cluster.Placement
-	course sched.Course
-	stream traces.Slice
-	shell  sched.Shell
-	base   *baseline
-	most   maxima
+	cfg     Config
+	spec    env.Spec
+	est     traces.Estimates
+	sim     *sim.Simulator
+	view    *sim.View
+	place   cluster.Placement
+	shell   sched.Shell
+	session *sched.Session
+	base    *baseline
+	most    maxima
 
 	queue   queue
 	known   []known // by job
@@ -59,17 +57,9 @@ type known struct {
 }
 
 var (
-	_ env.Env         = (*Env)(nil)
+	_ sched.Arena     = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
-
-// placements are those that place whatever fits and remember nothing.
-func placements() []string {
-	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
-		p, err := cluster.NewPlacement(name)
-		return err != nil || name == "fgd" || cluster.Constrained(p)
-	})
-}
 
 // New returns an environment over one part of the windows w. training are the jobs of the training part, by whose
 // greatest values features are scaled.
@@ -85,7 +75,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if cfg.Backfill != "none" && !c.Pool() {
 		return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", ID, cfg.Backfill, spec.Name)
 	}
-	e := &Env{cfg: cfg, sim: s, view: s.View(), course: sched.Course{ID: ID, Windows: w, Part: part, Load: cfg.Load, GPUs: c.GPUs()}}
+	e := &Env{cfg: cfg, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load)}
 	if e.est, err = traces.ParseEstimates(cfg.Estimates); err != nil {
 		return nil, err
 	}
@@ -136,6 +126,25 @@ func (e *Env) View() *sim.View { return e.view }
 // Estimate is what is known of the run time of a job that waits.
 func (e *Env) Estimate(j sim.Job) time.Duration { return time.Duration(e.known[j].e) }
 
+// Watch implements sched.Arena. The episode ends once the last job has started; with a watcher the
+// simulator then runs on, so View is as of the last finish.
+func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
+
+// Simulate implements sched.Arena. The simulator hands out jobs of one instant one by one, as it does to
+// the agent; a scheduler with admission commit has the agent's choices.
+func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
+	if err := e.shell.Leave(); err != nil {
+		return err
+	}
+	if _, err := e.draw(ctx, ep); err != nil {
+		return err
+	}
+	return e.session.Play(ctx, sch, o)
+}
+
+// First implements sched.Arena: an episode begins on an empty cluster, so its first job counts.
+func (e *Env) First() int { return 0 }
+
 // Close implements env.Env.
 func (e *Env) Close() error { return e.shell.Close() }
 
@@ -148,15 +157,24 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err != nil {
 		return err
 	}
-	e.stream.Reset(e.course.Jobs)
-	if err := e.sim.Reset(&e.stream); err != nil {
+	e.est.Seed, e.score = ep.Seed, math.NaN()
+	if e.cfg.Reward == "relative" {
+		s, err := e.base.play(ctx, e.cfg.Base, e.session.Jobs(), ep.Seed)
+		if err != nil {
+			return err
+		}
+		e.score = s.score(&e.cfg, e.session.GPUs())
+	}
+	if err := e.session.Start(); err != nil {
 		return err
 	}
 	e.queue.reset()
 	e.started, e.sum = 0, sums{}
-	if err := e.advance(ctx); err != nil {
+	p, err := e.session.Advance(ctx)
+	if err != nil {
 		return err
 	}
+	e.follow(p)
 	if err := e.run(ctx); err != nil {
 		return err
 	}
@@ -172,56 +190,42 @@ func (e *Env) draw(ctx context.Context, ep env.Episode) (env.Episode, error) {
 		if try > 0 {
 			asked.Seed = rng.At(ep.Seed, rng.Hash("queuerank/filter"), try)
 		}
-		named, err := e.course.Begin(asked)
+		named, err := e.session.Draw(asked)
 		if err != nil {
 			return ep, err
 		}
 		named.Seed = ep.Seed
-		e.est.Seed, e.score = ep.Seed, math.NaN()
-		if e.base == nil {
-			return named, nil
-		}
 		filtered := e.cfg.Filter && ep.Window < 0 && named.Split == env.SplitTrain
-		if filtered && try < 99 {
-			s, err := e.base.play(ctx, "sjf", e.course.Jobs, ep.Seed)
+		if filtered && try < 99 { // else take it as it is
+			s, err := e.base.play(ctx, "sjf", e.session.Jobs(), ep.Seed)
 			if err != nil {
 				return ep, err
 			}
-			if s.score(&e.cfg, e.course.GPUs) <= 10 || s.score(&e.cfg, e.course.GPUs) >= 150 {
+			if s.score(&e.cfg, e.session.GPUs()) <= 10 || s.score(&e.cfg, e.session.GPUs()) >= 150 {
 				continue
 			}
-		}
-		if e.cfg.Reward == "relative" {
-			s, err := e.base.play(ctx, e.cfg.Base, e.course.Jobs, ep.Seed)
-			if err != nil {
-				return ep, err
-			}
-			e.score = s.score(&e.cfg, e.course.GPUs)
 		}
 		return named, nil
 	}
 }
 
-// advance lets one event happen.
-func (e *Env) advance(ctx context.Context) error {
-	p, err := e.sim.Advance(ctx)
-	if err != nil {
-		return err
-	}
+// follow takes in the jobs that arrive at p.
+func (e *Env) follow(p *sim.Point) {
 	for i := range p.Events {
 		if ev := &p.Events[i]; ev.Kind == sim.Submit {
 			e.arrive(ev.Job)
 		}
 	}
-	return nil
 }
 
+// wait lets time pass to the next event.
 func (e *Env) wait(ctx context.Context) error {
-	e.dec.Op, e.dec.GPUs, e.dec.Until = sim.Wait, e.dec.GPUs[:0], 0
-	if err := e.sim.Apply(&e.dec); err != nil {
+	p, err := e.session.Wait(ctx)
+	if err != nil {
 		return err
 	}
-	return e.advance(ctx)
+	e.follow(p)
+	return nil
 }
 
 func (e *Env) arrive(j sim.Job) {
@@ -251,7 +255,7 @@ func (e *Env) take(j sim.Job) {
 // run goes on until there is a job to choose, or all have started. Nobody is asked before all jobs of the instant have
 // arrived: the simulator hands them out one by one.
 func (e *Env) run(ctx context.Context) error {
-	for e.started < len(e.course.Jobs) && (len(e.queue.bySubmit) == 0 || e.arriving()) {
+	for e.started < e.session.Len() && (len(e.queue.bySubmit) == 0 || e.arriving()) {
 		if err := e.wait(ctx); err != nil {
 			return err
 		}
@@ -263,7 +267,7 @@ func (e *Env) run(ctx context.Context) error {
 // arriving says whether another job arrives at this very time.
 func (e *Env) arriving() bool {
 	n := e.view.Arrived()
-	return n < len(e.course.Jobs) && e.course.Jobs[n].Submit == e.view.Now()
+	return n < e.session.Len() && e.session.Jobs()[n].Submit == e.view.Now()
 }
 
 // tryStart starts j if it fits.
@@ -302,11 +306,14 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	kind := env.Mid
-	if e.started == len(e.course.Jobs) {
+	if e.started == e.session.Len() {
 		kind = env.Terminated
 	}
 	kind = e.shell.Took(a, kind)
 	e.fill(ts, e.reward(&before, kind), e.view.Now()-from, kind)
+	if kind == env.Terminated {
+		return e.session.Finish(context.Background())
+	}
 	return nil
 }
 
@@ -341,11 +348,11 @@ func (e *Env) step(ctx context.Context, j sim.Job) error {
 func (e *Env) reward(before *sums, kind env.Kind) float64 {
 	switch {
 	case e.cfg.Reward == "dense":
-		return -(e.sum.of(e.cfg.Metric) - before.of(e.cfg.Metric)) / float64(len(e.course.Jobs))
+		return -(e.sum.of(e.cfg.Metric) - before.of(e.cfg.Metric)) / float64(e.session.Len())
 	case kind != env.Terminated:
 		return 0
 	}
-	s := e.sum.score(&e.cfg, e.course.GPUs)
+	s := e.sum.score(&e.cfg, e.session.GPUs())
 	if e.cfg.Reward == "minus" {
 		return -s
 	}
@@ -366,8 +373,8 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 	}
 	ts.Info[InfoDiscount] = e.cfg.Gamma
 	if kind == env.Terminated {
-		n := float64(len(e.course.Jobs))
-		ts.Info[InfoScore], ts.Info[InfoBase] = e.sum.score(&e.cfg, e.course.GPUs), e.score
+		n := float64(e.session.Len())
+		ts.Info[InfoScore], ts.Info[InfoBase] = e.sum.score(&e.cfg, e.session.GPUs()), e.score
 		ts.Info[InfoBSLD], ts.Info[InfoWait], ts.Info[InfoJCT] = e.sum.bsld/n, e.sum.wait/n, e.sum.jct/n
 		ts.Info[InfoMakespan] = e.sum.end.Seconds()
 	}
@@ -391,7 +398,7 @@ func (e *Env) encode(dst []float32) {
 		k, r := &e.known[j], e.view.Request(j)
 		d[0] = min(cut, float32((now-e.view.Trace(j).Submit).Hours()/12))
 		d[1] = min(cut, float32(float64(k.e)/e.most.estimate))
-		d[2] = min(cut, float32(float64(k.milli)/1000/float64(e.course.GPUs)))
+		d[2] = min(cut, float32(float64(k.milli)/1000/float64(e.session.GPUs())))
 		d[3], d[4] = k.memory, k.user
 		d[5], d[6] = 1, 1 // the workload says nothing of groups and executables
 		d[7] = 1e-5

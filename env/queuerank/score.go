@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -74,19 +75,17 @@ func maximaOf(jobs []traces.Job, est traces.Estimates) maxima {
 
 // baseline plays an order over the same jobs, with the same admission and back-filling.
 type baseline struct {
-	sim    *sim.Simulator
+	plays  *sched.Baseline
 	orders map[string]heuristic.Policy
-	stream traces.Slice
-	dec    sim.Decision
-	cfg    *Config
+	sum    sums
 }
 
 func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
-	s, err := sim.New(sim.Config{Comm: "none", Serial: true}, spec)
+	plays, err := sched.NewBaseline(sim.Config{Comm: "none", Serial: true}, spec)
 	if err != nil {
 		return nil, err
 	}
-	b := &baseline{sim: s, orders: map[string]heuristic.Policy{}, cfg: cfg}
+	b := &baseline{plays: plays, orders: map[string]heuristic.Policy{}}
 	for _, order := range []string{cfg.Base, "sjf"} {
 		h := heuristic.DefaultConfig()
 		h.Order, h.Admission, h.Backfill, h.Placement, h.Estimates = order, "commit", cfg.Backfill, cfg.Placement, cfg.Estimates
@@ -97,40 +96,24 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 	return b, nil
 }
 
-// play is what order comes to.
-func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (out sums, err error) {
-	b.stream.Reset(jobs)
-	if err := b.sim.Reset(&b.stream); err != nil {
-		return out, err
-	}
-	h, v := b.orders[order], b.sim.View()
+// play returns what order comes to.
+func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (sums, error) {
+	b.sum = sums{}
+	h := b.orders[order]
 	h.Reseed(seed)
-	begun := false
-	for out.jobs < len(jobs) {
-		p, err := b.sim.Advance(ctx)
-		if err != nil {
-			return out, err
-		}
-		if !begun {
-			begun = true
-			h.Reset(v)
-		}
-		for {
-			b.dec.Op, b.dec.GPUs, b.dec.Until = sim.Wait, b.dec.GPUs[:0], 0
-			if err := h.Decide(v, p, &b.dec); err != nil {
-				return out, err
-			}
-			if err := b.sim.Apply(&b.dec); err != nil {
-				return out, err
-			}
-			if b.dec.Op != sim.StartJob {
-				break
-			}
-			t := v.Trace(b.dec.Job)
-			out.add(t, v.Now()-t.Submit, t.Work, v.Now())
+	err := b.plays.Play(ctx, jobs, 0, h, b)
+	return b.sum, err
+}
+
+// Observe implements sim.Observer: it counts the jobs that start.
+func (b *baseline) Observe(v *sim.View, p *sim.Point) error {
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Kind == sim.Start {
+			t := v.Trace(e.Job)
+			b.sum.add(t, e.At-t.Submit, t.Work, e.At)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // ending is a running job with the time at which it ends as requested.

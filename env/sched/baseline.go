@@ -2,115 +2,115 @@ package sched
 
 import (
 	"context"
-	"errors"
-	"math"
+	"fmt"
 
+	"clustergym/env"
+	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
-// baseline runs a heuristic over the window before the agent does: what it earns at each moment is what
-// Config.Relative subtracts, and where FIFO and SJF agree there is little to learn (Config.Contested). Baselines
-// see the whole queue, with admission skip and the same estimates.
-type baseline struct {
-	sim       *sim.Simulator
-	warm      heuristic.Policy
-	fifo, sjf heuristic.Policy
-	line      timeline
-	reward    Reward
-	stream    traces.Slice
-	dec       sim.Decision
+// Baseline plays the jobs of an episode with a scheduler that sees the whole queue. Not safe for concurrent use.
+type Baseline struct {
+	sim    *sim.Simulator
+	warm   heuristic.Policy // nil without a warm-up
+	stream traces.Slice
+	dec    sim.Decision
 }
 
-func newBaseline(e *Env) (*baseline, error) {
-	s, err := sim.New(e.parts.Sim, e.parts.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	b := &baseline{sim: s, reward: e.parts.Baseline}
-	if e.cfg.Relative != "" && b.reward == nil {
-		return nil, errors.New("sched: a relative reward needs a second instance of the reward")
-	}
-	if b.warm, err = fifoSkip(e.parts.Placement); err != nil {
-		return nil, err
-	}
-	if b.fifo, err = fifoSkip(e.parts.Placement); err != nil {
-		return nil, err
-	}
-	cfg := heuristic.DefaultConfig()
-	cfg.Order, cfg.Admission, cfg.Placement = "sjf", "skip", e.parts.Placement
-	if !e.state.Blind {
-		cfg.Estimates = e.cfg.Estimates
-	}
-	b.sjf, err = heuristic.New(cfg)
-	return b, err
+// NewBaseline returns a baseline with a simulator of its own, for episodes without a warm-up.
+func NewBaseline(cfg sim.Config, spec cluster.Spec) (*Baseline, error) {
+	s, err := sim.New(cfg, spec)
+	return &Baseline{sim: s}, err
 }
 
-// run plays the baselines that e asks for and says whether the window is contested.
-func (b *baseline) run(ctx context.Context, e *Env) (contested bool, err error) {
-	contested = true
-	b.sjf.Reseed(e.seed)
-	if e.cfg.Contested {
-		fifo, err := b.play(ctx, e, b.fifo, false)
-		if err != nil {
-			return false, err
-		}
-		sjf, err := b.play(ctx, e, b.sjf, false)
-		if err != nil {
-			return false, err
-		}
-		contested = math.Abs(fifo-sjf) >= 0.01*math.Max(fifo, sjf)
-	}
-	if e.cfg.Relative != "" {
-		h := b.fifo
-		if e.cfg.Relative == "sjf" {
-			h = b.sjf
-		}
-		if _, err := b.play(ctx, e, h, true); err != nil {
-			return false, err
-		}
-	}
-	return contested, nil
-}
-
-// play runs one baseline and returns the mean JCT of the counted jobs in seconds.
-func (b *baseline) play(ctx context.Context, e *Env, h heuristic.Policy, record bool) (jct float64, err error) {
-	b.stream.Reset(e.win.Traced)
+// Play runs jobs until those at position first and after have finished. The ones before first run under FIFO skip until
+// the job at first arrives; those still waiting then are dropped, and sch takes over. o is shown every point from there
+// to the last finish.
+func (b *Baseline) Play(ctx context.Context, jobs []traces.Job, first int, sch sim.Scheduler, o sim.Observer) error {
+	b.stream.Reset(jobs)
 	if err := b.sim.Reset(&b.stream); err != nil {
-		return 0, err
+		return err
 	}
-	if record {
-		b.line.reset()
-		b.reward.Reset(&e.win)
+	if r := b.sim.Refused(); r.Count > 0 {
+		return fmt.Errorf("%w: %d jobs of the window do not fit the cluster", env.ErrEpisode, r.Count)
 	}
-	p, err := warmUp(ctx, b.sim, b.warm, &b.dec, e.win.First, nil)
+	p, err := b.begin(ctx, first)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	v := b.sim.View()
-	h.Reset(v)
-	done := 0
-	for {
+	sch.Reset(v)
+	for done := 0; ; {
 		for i := range p.Events {
-			ev := &p.Events[i]
-			if ev.Kind == sim.Finish && v.Pos(ev.Job) >= e.win.First {
-				jct += (ev.At - v.Trace(ev.Job).Submit).Seconds()
+			if e := &p.Events[i]; e.Kind == sim.Finish && v.Pos(e.Job) >= first {
 				done++
 			}
-			if record {
-				lump := b.reward.Event(v, ev)
-				b.line.add(ev.At, b.reward.Rate(), lump)
-			}
 		}
-		if done == e.win.Jobs {
-			return jct / float64(done), nil
+		if err := o.Observe(v, p); err != nil {
+			return err
 		}
-		if err := decide(b.sim, h, p, &b.dec); err != nil {
-			return 0, err
+		if done == len(jobs)-first {
+			return nil
+		}
+		if err := sim.Decide(b.sim, sch, p, &b.dec, nil); err != nil {
+			return err
 		}
 		if p, err = b.sim.Advance(ctx); err != nil {
-			return 0, err
+			return err
 		}
 	}
+}
+
+// begin returns the first point at which a counted job has arrived.
+func (b *Baseline) begin(ctx context.Context, first int) (*sim.Point, error) {
+	if first == 0 {
+		return b.sim.Advance(ctx)
+	}
+	return warmUp(ctx, b.sim, b.warm, &b.dec, first, nil)
+}
+
+func fifoSkip(placement string) (heuristic.Policy, error) {
+	cfg := heuristic.DefaultConfig()
+	cfg.Admission, cfg.Placement = "skip", placement
+	return heuristic.New(cfg)
+}
+
+// warmUp runs the first jobs under h until the job at position first arrives, then drops what waits of them. It
+// shows every point but the last, which it returns, to seen. d is scratch space.
+func warmUp(ctx context.Context, s *sim.Simulator, h heuristic.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
+	v := s.View()
+	h.Reset(v)
+	for {
+		p, err := s.Advance(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if v.Arrived() > first {
+			return p, dropOld(s, d, first)
+		}
+		if seen != nil {
+			seen(p)
+		}
+		if err := sim.Decide(s, h, p, d, nil); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func dropOld(s *sim.Simulator, d *sim.Decision, first int) error {
+	v := s.View()
+	for i := 0; i < len(v.Waiting()); {
+		j := v.Waiting()[i]
+		if v.Pos(j) >= first {
+			i++
+			continue
+		}
+		d.Op, d.Job, d.GPUs = sim.DropJob, j, d.GPUs[:0]
+		if err := s.Apply(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

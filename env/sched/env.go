@@ -51,9 +51,10 @@ type Env struct {
 
 	stream  traces.Slice
 	warm    heuristic.Policy
+	whole   Baseline // plays Simulate's episodes on sim
 	account account
 	carry   float64 // earned before the first decision
-	base    *baseline
+	base    *relative
 
 	shell Shell
 	seed  uint64  // of the episode
@@ -115,6 +116,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if e.warm, err = fifoSkip(p.Placement); err != nil {
 		return nil, err
 	}
+	e.whole = Baseline{sim: s, warm: e.warm}
 	e.account = newAccount(p.Reward, cfg.Gamma, cfg.Tau)
 	e.state = State{View: s.View(), Blind: est.Mode == traces.EstimateNone}
 	e.spec = env.Spec{
@@ -126,17 +128,11 @@ func New(cfg Config, p Parts) (*Env, error) {
 	e.mask = make([]bool, e.spec.MaskLen())
 	e.seen = e.warmed
 	if cfg.Relative != "" || cfg.Contested {
-		if e.base, err = newBaseline(e); err != nil {
+		if e.base, err = newRelative(e); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
-}
-
-func fifoSkip(placement string) (heuristic.Policy, error) {
-	cfg := heuristic.DefaultConfig()
-	cfg.Admission, cfg.Placement = "skip", placement
-	return heuristic.New(cfg)
 }
 
 // Spec implements env.Env.
@@ -176,20 +172,12 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
 		return ep, err
 	}
 	e.seed = ep.Seed
-	for try := uint64(0); ; try++ {
-		if err := e.prepare(ep, part, try); err != nil {
+	if err := e.draw(ctx, ep, part); err != nil {
+		return ep, err
+	}
+	if e.cfg.Relative != "" {
+		if err := e.base.record(ctx, e); err != nil {
 			return ep, err
-		}
-		if e.base == nil {
-			break
-		}
-		contested, err := e.base.run(ctx, e)
-		if err != nil {
-			return ep, err
-		}
-		// A window number, a window to judge by, or a hundred draws without one that is contested: take it as it is.
-		if contested || ep.Window >= 0 || part != traces.Training || try == 99 {
-			break
 		}
 	}
 	e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0
@@ -225,6 +213,23 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
 		e.carry -= e.base.line.take(&e.account, e.win.Begin, e.state.View.Now())
 	}
 	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, nil
+}
+
+// draw makes the episode's jobs.
+func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error {
+	for try := uint64(0); ; try++ {
+		if err := e.prepare(ep, part, try); err != nil {
+			return err
+		}
+		// A window number, a window to judge by, or a hundred draws without one that is contested: take it as it is.
+		if !e.cfg.Contested || ep.Window >= 0 || part != traces.Training || try == 99 {
+			return nil
+		}
+		contested, err := e.base.contested(ctx, e)
+		if contested || err != nil {
+			return err
+		}
+	}
 }
 
 // splits are the values of env.Episode.Split by part.
@@ -277,115 +282,10 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	return nil
 }
 
-// warmUp runs the first jobs under h until the job at position first arrives, then drops what waits of them. It
-// shows every point but the last, which it returns, to seen. d is scratch space.
-func warmUp(ctx context.Context, s *sim.Simulator, h heuristic.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
-	v := s.View()
-	h.Reset(v)
-	for {
-		p, err := s.Advance(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if v.Arrived() > first {
-			return p, dropOld(s, d, first)
-		}
-		if seen != nil {
-			seen(p)
-		}
-		if err := decide(s, h, p, d); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func dropOld(s *sim.Simulator, d *sim.Decision, first int) error {
-	v := s.View()
-	for i := 0; i < len(v.Waiting()); {
-		j := v.Waiting()[i]
-		if v.Pos(j) >= first {
-			i++
-			continue
-		}
-		d.Op, d.Job, d.GPUs = sim.DropJob, j, d.GPUs[:0]
-		if err := s.Apply(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // warmed follows a point of the warm-up.
 func (e *Env) warmed(p *sim.Point) {
 	for i := range p.Events {
 		e.event(&p.Events[i])
-	}
-}
-
-// Watch shows every point of later episodes to o, from the first at which a counted job has arrived; nil stops
-// it. Where o has a method Reset, that is called as an episode begins, be it by RestoreSnapshot. What o returns is
-// ignored: it cannot fail an episode.
-func (e *Env) Watch(o sim.Observer) { e.watch = o }
-
-// Simulate plays episode ep with a scheduler over the whole simulator in the agent's place: the same jobs,
-// cluster and warm start, the whole queue in sight. It shows every point to o and ends when all counted jobs
-// have finished. The environment needs a Reset afterwards.
-func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
-	if err := e.shell.Leave(); err != nil {
-		return err
-	}
-	part, err := e.part(ep.Split)
-	if err != nil {
-		return err
-	}
-	if err := e.prepare(ep, part, 0); err != nil {
-		return err
-	}
-	e.stream.Reset(e.win.Traced)
-	if err := e.sim.Reset(&e.stream); err != nil {
-		return err
-	}
-	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, nil)
-	if err != nil {
-		return err
-	}
-	v := e.sim.View()
-	sch.Reset(v)
-	var d sim.Decision
-	for done := 0; ; {
-		for i := range p.Events {
-			if ev := &p.Events[i]; ev.Kind == sim.Finish && v.Pos(ev.Job) >= e.win.First {
-				done++
-			}
-		}
-		if err := o.Observe(v, p); err != nil {
-			return err
-		}
-		if done == e.win.Jobs {
-			return nil
-		}
-		if err := decide(e.sim, sch, p, &d); err != nil {
-			return err
-		}
-		if p, err = e.sim.Advance(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// decide lets sch take its decisions at p.
-func decide(s *sim.Simulator, sch sim.Scheduler, p *sim.Point, d *sim.Decision) error {
-	for {
-		d.Op, d.GPUs, d.Until = sim.Wait, d.GPUs[:0], 0
-		if err := sch.Decide(s.View(), p, d); err != nil {
-			return err
-		}
-		if err := s.Apply(d); err != nil {
-			return err
-		}
-		if d.Op == sim.Wait {
-			return nil
-		}
 	}
 }
 

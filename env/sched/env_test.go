@@ -54,19 +54,18 @@ func fifoThroughSlots(t *testing.T, e *sched.Env, ep env.Episode, o sim.Observer
 	t.Helper()
 	ts := env.NewTimeStep(e.Spec())
 	e.Watch(o)
-	if err := e.Reset(ctx, ep, ts); err != nil {
-		t.Fatal(err)
-	}
-	for !ts.Kind.Last() {
+	_, _, err := env.Play(ctx, e, ep, ts, func(_ *env.TimeStep, a env.Action) error {
 		best := -1
 		for i, j := range e.State().Slots {
 			if e.State().Fits[i] && (best < 0 || e.State().View.Pos(j) < e.State().View.Pos(e.State().Slots[best])) {
 				best = i
 			}
 		}
-		if err := e.Step(ctx, env.Action{Disc: []int32{int32(best)}}, ts); err != nil {
-			t.Fatal(err)
-		}
+		a.Disc[0] = int32(best)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	e.Watch(nil)
 }

@@ -88,17 +88,11 @@ func play(ctx context.Context, s *sim.Simulator, sch sim.Scheduler, each func(*s
 			return err
 		}
 		each(p)
-		for !v.Over() {
-			decision.Op, decision.GPUs, decision.Until = sim.Wait, decision.GPUs[:0], 0
-			if err := sch.Decide(v, p, &decision); err != nil {
-				return err
-			}
-			if err := s.Apply(&decision); err != nil {
-				return err
-			}
-			if decision.Op == sim.Wait {
-				break
-			}
+		if v.Over() {
+			continue
+		}
+		if err := sim.Decide(s, sch, p, &decision, nil); err != nil {
+			return err
 		}
 	}
 }

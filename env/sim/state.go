@@ -305,17 +305,29 @@ func Run(ctx context.Context, s *Simulator, sch Scheduler, observers ...Observer
 		if v.Over() {
 			continue
 		}
-		for {
-			d.Op, d.GPUs, d.Until = Wait, d.GPUs[:0], 0
-			if err := sch.Decide(v, p, &d); err != nil {
-				return err
-			}
-			if err := s.Apply(&d); err != nil {
-				return err
-			}
-			if d.Op == Wait {
-				break
-			}
+		if err := Decide(s, sch, p, &d, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// Decide lets sch take its decisions at point p, up to and including the one to wait. d is scratch space, so that callers
+// allocate none. Where applied is not nil, it is shown every decision once s has applied it.
+func Decide(s *Simulator, sch Scheduler, p *Point, d *Decision, applied func(*Decision)) error {
+	v := s.View()
+	for {
+		d.Op, d.GPUs, d.Until = Wait, d.GPUs[:0], 0
+		if err := sch.Decide(v, p, d); err != nil {
+			return err
+		}
+		if err := s.Apply(d); err != nil {
+			return err
+		}
+		if applied != nil {
+			applied(d)
+		}
+		if d.Op == Wait {
+			return nil
 		}
 	}
 }

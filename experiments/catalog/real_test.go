@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments"
 	"clustergym/experiments/catalog"
+	"clustergym/experiments/workload"
 	"clustergym/traces"
 	"clustergym/traces/inventory"
 	"clustergym/traces/profile"
@@ -22,10 +22,10 @@ import (
 func TestEveryFormatHasAReader(t *testing.T) {
 	for _, e := range catalog.Public().Entries {
 		known := map[string][]string{
-			catalog.KindTrace: experiments.FormatNames(), catalog.KindInventory: {"inventory"}, catalog.KindProfiles: {"profile"},
+			catalog.KindTrace: workload.FormatNames(), catalog.KindInventory: {"inventory"}, catalog.KindProfiles: {"profile"},
 			catalog.KindSample: {"tiresias"}, catalog.KindSeries: {""},
 		}[e.Kind]
-		if !slices.Contains(known, e.Format) || e.Format == experiments.FormatAuto {
+		if !slices.Contains(known, e.Format) || e.Format == workload.FormatAuto {
 			t.Errorf("%s: format %q of kind %s has no reader", e.Name, e.Format, e.Kind)
 		}
 	}
@@ -96,7 +96,7 @@ func TestEntriesAreReadByTheirReaders(t *testing.T) {
 		seen[e.Kind]++
 		switch e.Kind {
 		case catalog.KindTrace:
-			cfg := experiments.DefaultTraceConfig()
+			cfg := workload.DefaultTraceConfig()
 			cfg.File = path
 			if e.Profiles != "" {
 				p, err := c.Find(e.Profiles)
@@ -105,7 +105,7 @@ func TestEntriesAreReadByTheirReaders(t *testing.T) {
 				}
 				cfg.Profiles, cfg.Reference = find(p), e.Reference
 			}
-			r, err := experiments.OpenTrace(t.Context(), cfg)
+			r, err := workload.OpenTrace(t.Context(), cfg)
 			if err != nil {
 				t.Errorf("%s: %v", e.Name, err)
 				continue

@@ -1,0 +1,37 @@
+package heuristic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Admissions returns what can happen when the first job in line does not fit: the values of Config.Admission.
+func Admissions() []string { return []string{"strict", "skip", "commit"} }
+
+// Backfills returns the ways in which other jobs may start while the first in line waits: the values of Config.Backfill.
+func Backfills() []string { return []string{"none", "easy", "conservative"} }
+
+// SplitName takes a policy's name apart: ORDER, ORDER+ADMISSION, ORDER+BACKFILL or ORDER+ADMISSION+BACKFILL. Parts that
+// the name leaves out are "". ok is false where a part is unknown or given twice; the order itself is not checked.
+func SplitName(name string) (order, admission, backfill string, ok bool) {
+	order, rest, has := strings.Cut(name, "+")
+	for has {
+		var part string
+		part, rest, has = strings.Cut(rest, "+")
+		switch {
+		case admission == "" && backfill == "" && slices.Contains(Admissions(), part):
+			admission = part
+		case backfill == "" && slices.Contains(Backfills(), part):
+			backfill = part
+		default:
+			return order, "", "", false
+		}
+	}
+	return order, admission, backfill, true
+}
+
+// Hidden is the error for an order that ranks by run time where estimates: none hides run times.
+func Hidden(order string) error {
+	return fmt.Errorf("%s ranks by run time, which estimates: none hides", order)
+}

@@ -1,0 +1,29 @@
+package env
+
+import "context"
+
+// Play plays episode ep of e to its end. Before each step choose fills a, whose slices have the lengths that e's
+// specification asks for; after it every function of saw is shown the action and the time step that followed. ts holds
+// the current time step, and the last one when Play returns. Play returns the sum of the rewards and the number of steps.
+func Play(ctx context.Context, e Env, ep Episode, ts *TimeStep, choose func(ts *TimeStep, a Action) error,
+	saw ...func(a Action, ts *TimeStep),
+) (ret float64, steps int, err error) {
+	if err := e.Reset(ctx, ep, ts); err != nil {
+		return 0, 0, err
+	}
+	a := NewActions(e.Spec(), 1).Row(0)
+	for !ts.Kind.Last() {
+		if err := choose(ts, a); err != nil {
+			return ret, steps, err
+		}
+		if err := e.Step(ctx, a, ts); err != nil {
+			return ret, steps, err
+		}
+		ret += ts.Reward
+		steps++
+		for _, f := range saw {
+			f(a, ts)
+		}
+	}
+	return ret, steps, nil
+}

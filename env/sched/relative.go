@@ -1,0 +1,98 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+)
+
+// relative runs heuristics over the window before the agent does: what one earns at each moment is what
+// Config.Relative subtracts, and where FIFO and SJF agree there is little to learn (Config.Contested). They see the
+// whole queue, with admission skip and the same estimates.
+type relative struct {
+	plays     Baseline
+	fifo, sjf heuristic.Policy
+	line      timeline
+	reward    Reward
+
+	first     int // position of the first counted job
+	recording bool
+	jct       float64 // seconds, of the counted jobs that have finished
+	done      int
+}
+
+func newRelative(e *Env) (*relative, error) {
+	b := &relative{reward: e.parts.Baseline}
+	if e.cfg.Relative != "" && b.reward == nil {
+		return nil, errors.New("sched: a relative reward needs a second instance of the reward")
+	}
+	var err error
+	if b.plays.sim, err = sim.New(e.parts.Sim, e.parts.Cluster); err != nil {
+		return nil, err
+	}
+	if b.plays.warm, err = fifoSkip(e.parts.Placement); err != nil {
+		return nil, err
+	}
+	if b.fifo, err = fifoSkip(e.parts.Placement); err != nil {
+		return nil, err
+	}
+	cfg := heuristic.DefaultConfig()
+	cfg.Order, cfg.Admission, cfg.Placement = "sjf", "skip", e.parts.Placement
+	if !e.state.Blind {
+		cfg.Estimates = e.cfg.Estimates
+	}
+	b.sjf, err = heuristic.New(cfg)
+	return b, err
+}
+
+// contested says whether FIFO and SJF differ by at least 1 % on e's window.
+func (b *relative) contested(ctx context.Context, e *Env) (bool, error) {
+	fifo, err := b.play(ctx, e, b.fifo)
+	if err != nil {
+		return false, err
+	}
+	b.sjf.Reseed(e.seed)
+	sjf, err := b.play(ctx, e, b.sjf)
+	return math.Abs(fifo-sjf) >= 0.01*math.Max(fifo, sjf), err
+}
+
+// record plays the baseline that Config.Relative names on e's window and keeps what it earns.
+func (b *relative) record(ctx context.Context, e *Env) error {
+	b.line.reset()
+	b.reward.Reset(&e.win)
+	h := b.fifo
+	if e.cfg.Relative == "sjf" {
+		h = b.sjf
+		h.Reseed(e.seed)
+	}
+	b.recording = true
+	_, err := b.play(ctx, e, h)
+	b.recording = false
+	return err
+}
+
+// play runs one baseline and returns the mean JCT of the counted jobs in seconds.
+func (b *relative) play(ctx context.Context, e *Env, h heuristic.Policy) (jct float64, err error) {
+	b.first, b.jct, b.done = e.win.First, 0, 0
+	err = b.plays.Play(ctx, e.win.Traced, e.win.First, h, b)
+	return b.jct / float64(b.done), err
+}
+
+// Observe implements sim.Observer.
+func (b *relative) Observe(v *sim.View, p *sim.Point) error {
+	for i := range p.Events {
+		ev := &p.Events[i]
+		if ev.Kind == sim.Finish && v.Pos(ev.Job) >= b.first {
+			b.jct += (ev.At - v.Trace(ev.Job).Submit).Seconds()
+			b.done++
+		}
+		if b.recording {
+			lump := b.reward.Event(v, ev)
+			b.line.add(ev.At, b.reward.Rate(), lump)
+		}
+	}
+	return nil
+}

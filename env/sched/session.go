@@ -1,0 +1,136 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// Session runs one episode after the other for an environment that is not put together from Parts: it chooses the
+// episode's jobs, a window of the workload from an empty cluster, their submit times counted from the first one's and
+// stretched to a load; it feeds them to the simulator and shows what happens to the watcher. Not safe for concurrent use.
+type Session struct {
+	id      string // of the environment, for errors
+	windows Windows
+	part    traces.Part // where an episode's Split does not say
+	load    float64     // 0 = as recorded
+
+	sim    *sim.Simulator
+	view   *sim.View
+	stream traces.Slice
+	watch  sim.Observer
+	whole  Baseline
+	dec    sim.Decision
+
+	jobs  []traces.Job
+	first int
+}
+
+// NewSession returns a session of the environment called id on s, over one part of the windows w where an episode's Split
+// does not say. load is the offered load to which submit times are stretched, 0 = as recorded.
+func NewSession(id string, s *sim.Simulator, w Windows, part traces.Part, load float64) *Session {
+	return &Session{id: id, windows: w, part: part, load: load, sim: s, view: s.View(), whole: Baseline{sim: s}}
+}
+
+// Draw makes the jobs of episode ep. It returns ep with its part named.
+func (s *Session) Draw(ep env.Episode) (env.Episode, error) {
+	if ep.Task != nil {
+		return ep, fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, s.id, len(ep.Task))
+	}
+	part := s.part
+	if ep.Split != "" {
+		p := slices.Index(splits[:], ep.Split)
+		if p < 0 {
+			return ep, fmt.Errorf("%w: %s: split %q, want train, validation, test or nothing", env.ErrEpisode, s.id, ep.Split)
+		}
+		part = traces.Part(p)
+	}
+	_, counted, at, err := s.windows.At(part, ep.Seed, ep.Window)
+	if err != nil {
+		return ep, fmt.Errorf("%w: %s: %w", env.ErrEpisode, s.id, err)
+	}
+	f := 1.0
+	if s.load > 0 {
+		f = traces.LoadFactor(counted, s.GPUs(), s.load)
+	}
+	s.jobs, s.first = append(s.jobs[:0], counted...), at
+	first := counted[0].Submit
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		j.Submit -= first
+		if f != 1 {
+			j.Submit = time.Duration(math.Round(float64(j.Submit) * f))
+		}
+	}
+	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, nil
+}
+
+// Start puts the simulator at the beginning of the episode drawn last.
+func (s *Session) Start() error {
+	s.stream.Reset(s.jobs)
+	if err := s.sim.Reset(&s.stream); err != nil {
+		return err
+	}
+	if r, ok := s.watch.(interface{ Reset() }); ok {
+		r.Reset()
+	}
+	return nil
+}
+
+// Advance goes on to the next point.
+func (s *Session) Advance(ctx context.Context) (*sim.Point, error) {
+	p, err := s.sim.Advance(ctx)
+	if err == nil && s.watch != nil {
+		_ = s.watch.Observe(s.view, p)
+	}
+	return p, err
+}
+
+// Wait decides to wait and goes on to the next point.
+func (s *Session) Wait(ctx context.Context) (*sim.Point, error) {
+	s.dec.Op, s.dec.GPUs, s.dec.Until = sim.Wait, s.dec.GPUs[:0], 0
+	if err := s.sim.Apply(&s.dec); err != nil {
+		return nil, err
+	}
+	return s.Advance(ctx)
+}
+
+// Finish shows the watcher, if there is one, how the jobs that still run finish. It is for environments whose episodes
+// end once the last job has started, and is called after the last time step has been filled.
+func (s *Session) Finish(ctx context.Context) error {
+	for s.watch != nil && s.view.Ended() < len(s.jobs) {
+		if _, err := s.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Play plays the episode drawn last with sch in the agent's place: see Arena.Simulate.
+func (s *Session) Play(ctx context.Context, sch sim.Scheduler, o sim.Observer) error {
+	return s.whole.Play(ctx, s.jobs, 0, sch, o)
+}
+
+// Watch is Arena's.
+func (s *Session) Watch(o sim.Observer) { s.watch = o }
+
+// View returns the simulator's state.
+func (s *Session) View() *sim.View { return s.view }
+
+// GPUs returns the number of GPUs of the cluster.
+func (s *Session) GPUs() int { return s.view.Cluster().GPUs() }
+
+// Jobs returns the episode's jobs in order of submit. They belong to the session.
+func (s *Session) Jobs() []traces.Job { return s.jobs }
+
+// Len returns the number of the episode's jobs.
+func (s *Session) Len() int { return len(s.jobs) }
+
+// At returns the index of the episode's first job in the workload.
+func (s *Session) At() int { return s.first }

@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"clustergym/configs"
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/encode"
+	"clustergym/env/jobselect"
+	"clustergym/env/sched"
+	"clustergym/env/vec"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// quickstart is the preset of that name, with a small workload where an impression will do.
+func (b *bench) quickstart() (*run.Config, error) {
+	cfg := run.DefaultConfig()
+	if err := configs.Decode(configs.Presets, "quickstart.yaml", &cfg); err != nil {
+		return nil, err
+	}
+	if b.cfg.Quick {
+		cfg.Trace.Synth.Jobs = 12_000
+	}
+	return &cfg, nil
+}
+
+// world is the workload of the preset on its cluster.
+func (b *bench) world() (*run.World, error) {
+	cfg, err := b.quickstart()
+	if err != nil {
+		return nil, err
+	}
+	return run.NewWorld(cfg)
+}
+
+// encoders measures observations alone: the images of JobSelect-v1 in the middle of an episode.
+func (b *bench) encoders(ctx context.Context) error {
+	w, err := b.world()
+	if err != nil {
+		return err
+	}
+	e, err := w.NewEnv(traces.Training, 1)
+	if err != nil {
+		return err
+	}
+	play := newWalk(e)
+	for range 150 {
+		if err := play.step(ctx); err != nil {
+			return err
+		}
+	}
+	for play.ts.Kind.Last() { // in the middle
+		if err := play.step(ctx); err != nil {
+			return err
+		}
+	}
+	rule, err := cluster.NewPlacement(w.Env.Placement)
+	if err != nil {
+		return err
+	}
+	for _, axis := range []struct {
+		name string
+		axis *encode.Axis
+	}{{"logarithmic", encode.LogAxis()}, {"linear", encode.LinearAxis(w.Env.Row)}} {
+		c, err := cluster.New(w.Cluster)
+		if err != nil {
+			return err
+		}
+		image, err := encode.NewImage(axis.axis, c, w.Env.Visible, w.Env.MaxGPUs, encode.NewPlacements(rule))
+		if err != nil {
+			return err
+		}
+		dst := make([]float32, e.Spec().ObsLen())
+		row := Row{Group: "encoders", What: fmt.Sprintf("images of %s, %d numbers, %s axis", jobselect.ID, len(dst), axis.name), Cluster: w.Cluster.Name, Unit: "observations/s"}
+		err = b.measure(ctx, row, func(context.Context) (int, error) {
+			for range 100 {
+				image.Encode(dst, e.State())
+			}
+			return 100, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk plays one episode after the other with legal actions drawn at random.
+type walk struct {
+	e    *sched.Env
+	ts   *env.TimeStep
+	rng  *rand.Rand
+	disc [1]int32
+	seed uint64
+}
+
+func newWalk(e *sched.Env) *walk {
+	w := &walk{e: e, ts: env.NewTimeStep(e.Spec()), rng: rng.Stream(1, "bench/walk")}
+	w.ts.Kind = env.Terminated
+	return w
+}
+
+// step is a step, and before an episode's first also its reset.
+func (w *walk) step(ctx context.Context) error {
+	if w.ts.Kind.Last() {
+		if err := w.e.Reset(ctx, env.Episode{Seed: w.seed % 64, Window: -1}, w.ts); err != nil {
+			return err
+		}
+		w.seed++
+	}
+	w.disc[0] = legal(w.rng, w.ts.Mask)
+	return w.e.Step(ctx, env.Action{Disc: w.disc[:]}, w.ts)
+}
+
+// legal draws a legal action.
+func legal(r *rand.Rand, mask []bool) int32 {
+	for {
+		if a := r.IntN(len(mask)); mask[a] {
+			return int32(a)
+		}
+	}
+}
+
+// envs measures steps of environments, observations and resets included, under legal actions drawn at random.
+func (b *bench) envs(ctx context.Context) error {
+	w, err := b.world()
+	if err != nil {
+		return err
+	}
+	e, err := w.NewEnv(traces.Training, 1)
+	if err != nil {
+		return err
+	}
+	const some = 200
+	one := newWalk(e)
+	row := Row{Group: "envs", What: jobselect.ID + ", one", Cluster: w.Cluster.Name, Policy: "random", Unit: "steps/s", Mark: 100_000}
+	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
+		for range some {
+			if err := one.step(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return some, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, rows := range []int{8, 64, 256} {
+		for _, workers := range workerCounts(b.report.Machine.Processors) {
+			if err := b.together(ctx, w, rows, workers); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// together measures rows environments stepped as one.
+func (b *bench) together(ctx context.Context, w *run.World, rows, workers int) error {
+	v, err := vectorised(w, rows, workers)
+	if err != nil {
+		return err
+	}
+	batch, actions, r := env.NewBatch(v.Spec(), rows), env.NewActions(v.Spec(), rows), rng.Stream(1, "bench/vec")
+	if err := v.Reset(ctx, nil, nil, batch); err != nil {
+		return err
+	}
+	m := v.Spec().MaskLen()
+	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, workload.Plural(workers, "worker", "workers")), Cluster: w.Cluster.Name, Policy: "random", Unit: "steps/s"}
+	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
+		const calls = 25
+		for range calls {
+			for i := range rows {
+				actions.Disc[i] = legal(r, batch.Mask[i*m:(i+1)*m])
+			}
+			if err := v.Step(ctx, nil, actions, batch); err != nil {
+				return 0, err
+			}
+		}
+		return calls * rows, nil
+	})
+	return errors.Join(err, v.Close())
+}
+
+// workerCounts are 1 and as many as there are processors.
+func workerCounts(processors int) []int {
+	if processors > 1 {
+		return []int{1, processors}
+	}
+	return []int{1}
+}
+
+// vectorised is n training environments that are stepped together.
+func vectorised(w *run.World, n, workers int) (*vec.Vec, error) {
+	envs := make([]env.Env, n)
+	for i := range envs {
+		e, err := w.NewEnv(traces.Training, 1)
+		if err != nil {
+			return nil, err
+		}
+		envs[i] = e
+	}
+	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, envs...)
+}

@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/metrics"
+	"clustergym/env/sim"
+	"clustergym/experiments/simulate"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+	"clustergym/traces/synth"
+)
+
+// simulator measures simulations of jobs in memory, metrics included.
+func (b *bench) simulator(ctx context.Context) error {
+	if b.cfg.Trace.File != "" {
+		return b.recorded(ctx)
+	}
+	for _, g := range []struct {
+		cluster   string
+		what      string
+		estimates string
+		jobs      func(n int) ([]traces.Job, error)
+		rows      []benchCase
+	}{
+		{"pool:256", "HPC jobs, load 0.6", "exact", hpcJobs(256, 0.6), []benchCase{
+			{"fifo+strict", "", 2_000_000}, {"sjf+strict", "", 2_000_000}, {"sjf+skip", "", 0}, {"fifo+commit", "", 0},
+		}},
+		{"64x8", "Philly jobs, load 0.8", "exact", phillyJobs(512, 0.8), []benchCase{
+			{"fifo+strict", "best-fit", 500_000}, {"sjf+skip", "best-fit", 0}, {"srtf+skip", "best-fit", 100_000}, {"las+skip", "best-fit", 0},
+		}},
+		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", "trace", hpcJobs(100, 0.7), []benchCase{
+			{"fifo+strict+easy", "", 100_000}, {"fifo+strict+conservative", "", 0},
+		}},
+		{"pool:8192", "HPC jobs like RICC's, load 0.85", "trace", hpcJobs(8192, 0.85), []benchCase{
+			{"fifo+strict+easy", "", 100_000}, {"sjf+strict+easy", "", 0},
+		}},
+	} {
+		jobs, err := g.jobs(b.size(20_000))
+		if err != nil {
+			return err
+		}
+		if err := b.play(ctx, g.what, g.cluster, g.estimates, jobs, g.rows); err != nil {
+			return err
+		}
+	}
+	if err := b.placing(ctx); err != nil {
+		return err
+	}
+	return b.queues(ctx)
+}
+
+// benchCase is one policy to measure.
+type benchCase struct {
+	policy    string
+	placement string  // "" = first-fit
+	mark      float64 // jobs per second, 0 = none
+}
+
+// recorded measures the simulation of the user's trace.
+func (b *bench) recorded(ctx context.Context) error {
+	b.say("reading " + b.cfg.Trace.File)
+	spec, err := workload.ClusterSpec(b.cfg.Cluster)
+	if err != nil {
+		return err
+	}
+	c, err := cluster.New(spec)
+	if err != nil {
+		return &workload.InputError{Err: err}
+	}
+	all, _, err := workload.LoadTraceContext(ctx, b.cfg.Trace)
+	if err != nil {
+		return err
+	}
+	jobs, never := simulate.Fitting(c, all)
+	if len(jobs) == 0 {
+		return never.Mistake(len(all), spec.Name, c, false)
+	}
+	if b.cfg.Quick && len(jobs) > 10_000 {
+		jobs = jobs[:10_000]
+	}
+	estimates := "trace"
+	if n, _ := simulate.WithoutEstimate(jobs); n > 0 {
+		estimates = "exact"
+	}
+	policies := b.cfg.Policies
+	if len(policies) == 0 {
+		policies = []string{"fifo+strict", "fifo+skip", "sjf+strict", "sjf+skip", "fifo+strict+easy", "srtf+skip", "las+skip"}
+	}
+	placement := "best-fit"
+	if c.Pool() {
+		placement = ""
+	}
+	cases := make([]benchCase, len(policies))
+	for i, p := range policies {
+		cases[i] = benchCase{policy: p, placement: placement}
+	}
+	return b.play(ctx, b.cfg.Trace.File, b.cfg.Cluster, estimates, jobs, cases)
+}
+
+// play measures how fast jobs are simulated on one cluster under several policies.
+func (b *bench) play(ctx context.Context, what, on, estimates string, jobs []traces.Job, cases []benchCase) error {
+	spec, err := workload.ClusterSpec(on)
+	if err != nil {
+		return err
+	}
+	for _, k := range cases {
+		cfg := simulate.Config{Policy: heuristic.DefaultConfig(), Seed: 1}
+		cfg.Policy.Estimates = estimates
+		if k.placement != "" {
+			cfg.Policy.Placement = k.placement
+		}
+		h := cfg.Heuristic(k.policy)
+		if err := h.Validate(); err != nil {
+			return &workload.InputError{Err: fmt.Errorf("policy %s: %w", k.policy, err)}
+		}
+		sc := sim.DefaultConfig()
+		sc.Seed = cfg.Seed
+		h.Simulator(&sc)
+		s, err := sim.New(sc, spec)
+		if err != nil {
+			return err
+		}
+		h.Know(jobs, s.View().Cluster())
+		policy, err := heuristic.New(h)
+		if err != nil {
+			return err
+		}
+		row := Row{Group: "simulator", What: what, Jobs: len(jobs), Cluster: on, Policy: h.Name(), Unit: "jobs/s", Mark: k.mark}
+		if k.placement != "" {
+			row.Policy += ", " + k.placement
+		}
+		var stream traces.Slice
+		var counted metrics.Collector
+		err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
+			stream.Reset(jobs)
+			counted.Reset()
+			if err := s.Reset(&stream); err != nil {
+				return 0, err
+			}
+			if err := sim.Run(ctx, s, policy, &counted); err != nil {
+				return 0, err
+			}
+			return len(jobs), nil
+		})
+		if err != nil {
+			return fmt.Errorf("policy %s: %w", h.Name(), err)
+		}
+	}
+	return nil
+}
+
+// hpcJobs makes up the log of a batch system of procs processors that is so much loaded.
+func hpcJobs(procs int, load float64) func(n int) ([]traces.Job, error) {
+	cfg := synth.DefaultConfig()
+	cfg.Profile, cfg.Procs = "hpc", procs
+	return loaded(cfg, procs, load)
+}
+
+// phillyJobs makes up a workload of deep learning for gpus GPUs.
+func phillyJobs(gpus int, load float64) func(n int) ([]traces.Job, error) {
+	cfg := synth.DefaultConfig()
+	cfg.MaxGPUs = gpus
+	return loaded(cfg, gpus, load)
+}
+
+// loaded makes up n jobs of a profile that ask for a share of the GPUs' time until the last is submitted: the rate at
+// which jobs come is set by what they ask for at the profile's own.
+func loaded(cfg synth.Config, gpus int, load float64) func(n int) ([]traces.Job, error) {
+	return func(n int) ([]traces.Job, error) {
+		cfg.Jobs = n
+		jobs, err := synth.Generate(cfg, 1)
+		if err != nil {
+			return nil, err
+		}
+		area := 0.0
+		for i := range jobs {
+			area += jobs[i].Work.Seconds() * float64(jobs[i].GPUs)
+		}
+		factor := area / (jobs[n-1].Submit - jobs[0].Submit).Seconds() / float64(gpus) / load
+		for i := range jobs {
+			jobs[i].Submit = time.Duration(float64(jobs[i].Submit) * factor).Truncate(time.Second)
+		}
+		return jobs, nil
+	}
+}

@@ -1,0 +1,106 @@
+package dally
+
+import (
+	"testing"
+	"time"
+
+	"clustergym/experiments/run"
+	"clustergym/experiments/study"
+)
+
+// inSmall keeps of a study's cells those whose keys begin with one of prefixes.
+func inSmall(s study.Study, prefixes ...string) study.Study {
+	cells := s.Cells
+	s.Expected = nil
+	s.Cells = func(p study.Plan) ([]study.Cell, error) {
+		all, err := cells(p)
+		var some []study.Cell
+		for _, c := range all {
+			for _, prefix := range prefixes {
+				if len(c.Key) >= len(prefix) && c.Key[:len(prefix)] == prefix {
+					some = append(some, c)
+				}
+			}
+		}
+		return some, err
+	}
+	return s
+}
+
+// One draw of the workload on which places matter: waiting for near GPUs beats taking what there is, and this
+// simulator's Dally is near that of its authors' machine on the same jobs and network. Of those who answer offers the
+// timers beat him who accepts at once, and long gangs that give way beat the timers.
+func TestTheStudyDallyInSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some seconds")
+	}
+	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/tuned", "acceptors/at-once", "acceptors/give-way")
+	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure := func(table string, labels map[string]string, column string) float64 {
+		t.Helper()
+		v, _, ok := r.Results.Find(table, labels, column)
+		if !ok {
+			t.Fatalf("no %v in table %s", labels, table)
+		}
+		return v.Value
+	}
+	line := func(policy string) map[string]string {
+		return map[string]string{"workload": "dally-multi", "net": "slow", "policy": policy}
+	}
+	if auto, none := figure("schedulers", line(dallyAuto), "mean JCT (h)"), figure("schedulers", line(dallyAccept), "mean JCT (h)"); auto >= none {
+		t.Errorf("mean JCT %.3g h with tuned timers, %.3g h with none", auto, none)
+	}
+	if d := figure("schedulers", line(dallyAuto), "communication vs Tiresias"); d >= 0 {
+		t.Errorf("communication %+.1f %% against Tiresias, want less", d)
+	}
+	on := func(machine string) float64 {
+		return figure("machines", map[string]string{"workload": "dally-multi", "policy": dallyAuto, "machine": machine}, "mean JCT (h)")
+	}
+	here, theirs, leaking := on(dallyMachines()[0]), on(dallyMachines()[1]), on(dallyMachines()[2])
+	if here < .7*theirs || here > 1.4*theirs {
+		t.Errorf("mean JCT %.3g h here, %.3g h on the authors' machine", here, theirs)
+	}
+	if leaking < 3*theirs {
+		t.Errorf("mean JCT %.3g h as published, %.3g h where only waiting jobs are asked: leaked GPUs cost more", leaking, theirs)
+	}
+	against := func(acceptor string) float64 {
+		return figure("acceptors", map[string]string{"acceptor": acceptor}, "JCT vs tuned timers")
+	}
+	if at, gives := against(dallyAccept), against(dallyGive); at <= 20 || gives >= -5 {
+		t.Errorf("mean JCT against the tuned timers: accepted at once %+.1f %%, want much more; where long gangs give way %+.1f %%, want less", at, gives)
+	}
+}
+
+// A short training of either kind is found again by who judges it, and every acceptor is judged on every window.
+func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("some seconds")
+	}
+	const windows = 2
+	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) {
+		return acceptorCells(dallySettings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows}), nil
+	}, Tables: dallyTables}
+	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, acceptor := range []string{dallyGreedy, dallyLearned, dallyBlind, dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom} {
+		v, _, ok := r.Results.Find("acceptors", map[string]string{"acceptor": acceptor}, "mean JCT (h)")
+		if !ok || v.Units != windows || !(v.Value > 0) {
+			t.Errorf("%s: mean JCT %v on %d windows, want it on %d", acceptor, v.Value, v.Units, windows)
+		}
+	}
+}
+
+func TestDallysDataFolder(t *testing.T) {
+	if _, err := dallyOwn(t.TempDir()); err == nil {
+		t.Error("an empty folder has no workloads")
+	}
+	own, err := dallyOwn("")
+	if err != nil || own != nil {
+		t.Errorf("got %v, %v", own, err)
+	}
+}

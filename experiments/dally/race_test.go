@@ -1,0 +1,5 @@
+//go:build race
+
+package dally
+
+const raced = true

@@ -1,0 +1,165 @@
+package envs
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"clustergym/env"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/delayoffer"
+	"clustergym/env/jobselect"
+	"clustergym/env/policymix"
+	"clustergym/env/queuerank"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// golden holds lines against testdata/name; -update rewrites it.
+func golden(t *testing.T, name string, lines []string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	got := strings.Join(lines, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	for _, l := range lines {
+		if !slices.Contains(want, l) {
+			t.Errorf("%s does not have\n  %s", file, l)
+		}
+	}
+	for _, l := range want {
+		if !slices.Contains(lines, l) {
+			t.Errorf("%s has, and this program does not give,\n  %s", file, l)
+		}
+	}
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Scenario hashes decide which episodes of remote and resumed runs are the same: they never change for equal arguments.
+// Spaces, episodes, rewards and snapshots are part of what an id promises.
+func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
+	small := wire.Map{
+		{Key: "window", Value: int64(16)}, {Key: "cluster", Value: "2x4"},
+		{Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}},
+	}
+	with := func(m wire.Map, more ...wire.Pair) wire.Map { return append(slices.Clone(m), more...) }
+	cases := []struct {
+		name, id string
+		kwargs   wire.Map
+	}{}
+	for _, id := range IDs() {
+		cases = append(cases, struct {
+			name, id string
+			kwargs   wire.Map
+		}{id, id, nil})
+	}
+	type pair = wire.Pair
+	for _, c := range []struct {
+		name, id string
+		kwargs   wire.Map
+	}{
+		{"small", jobselect.ID, smallKwargs()},
+		{"relative", jobselect.ID, smallKwargs(pair{Key: "relative", Value: "sjf"}, pair{Key: "reward", Value: "wait"})},
+		{"blind", jobselect.ID, smallKwargs(pair{Key: "estimates", Value: "none"}, pair{Key: "slots", Value: "oldest"})},
+		{"test", jobselect.ID, smallKwargs(pair{Key: "split", Value: "test"})},
+		{"tree", "GPUPick-v1", with(small, pair{Key: "idle", Value: true})},
+		{"easy", queuerank.ID, with(wire.Map{{Key: "window", Value: int64(32)}}, pair{Key: "backfill", Value: "easy"}, pair{Key: "reward", Value: "dense"})},
+		{"hold", policymix.ID, with(small, pair{Key: "warm", Value: int64(8)}, pair{Key: "hold", Value: "30m"})},
+		{"relative", delayoffer.ID, wire.Map{{Key: "window", Value: int64(16)}, {Key: "relative", Value: true}}},
+		{"makespan", "DAGPlace-v1", wire.Map{{Key: "tasks", Value: int64(20)}, {Key: "gpus", Value: int64(6)}, {Key: "reward", Value: "makespan"}}},
+		{"few", "WorkerPlace-v1", wire.Map{{Key: "jobs", Value: int64(8)}, {Key: "servers", Value: int64(3)}}},
+	} {
+		cases = append(cases, struct {
+			name, id string
+			kwargs   wire.Map
+		}{c.id + "/" + c.name, c.id, c.kwargs})
+	}
+	r := registry(t, nil)
+	var lines []string
+	for _, c := range cases {
+		m := makeEnvs(t, r, c.id, c.kwargs, 1)
+		lines = append(lines, fmt.Sprintf("%s scenario %s", c.name, m.SHA), fmt.Sprintf("%s episode %s", c.name, episodeDigest(t, m.Envs[0])))
+	}
+	golden(t, "golden_scenarios.txt", lines)
+}
+
+// episodeDigest is a hash of the spaces and of one episode under random play, with a snapshot in the middle of it.
+func episodeDigest(t *testing.T, e env.Env) string {
+	t.Helper()
+	h := sha256.New()
+	spec := e.Spec()
+	fmt.Fprintf(h, "%+v\n", spec)
+	ts, acts, src := env.NewTimeStep(spec), env.NewActions(spec, 1), rand.New(rand.NewPCG(7, 11))
+	ep := env.Episode{Seed: 5, Window: -1}
+	if err := e.Reset(t.Context(), ep, ts); err != nil {
+		t.Fatal(err)
+	}
+	put := func() {
+		for _, x := range []any{int64(ts.Kind), ts.Reward, int64(ts.Elapsed), ts.Obs, ts.Mask, ts.Info} {
+			if f, ok := x.([]float64); ok { // one form of what is not a number
+				f = slices.Clone(f)
+				for i := range f {
+					if math.IsNaN(f[i]) {
+						f[i] = math.NaN()
+					}
+				}
+				x = f
+			}
+			if err := binary.Write(h, binary.LittleEndian, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put()
+	for step := 0; step < 300 && !ts.Kind.Last(); step++ {
+		at := 0
+		for k, size := range spec.Action.Sizes {
+			var legal []int32
+			for a := range size {
+				if ts.Mask[at+a] {
+					legal = append(legal, int32(a))
+				}
+			}
+			acts.Disc[k] = legal[src.IntN(len(legal))]
+			at += size
+		}
+		for k := range spec.Action.Low {
+			acts.Cont[k] = spec.Action.Low[k] + (spec.Action.High[k]-spec.Action.Low[k])*float32(src.Float64())
+		}
+		if err := e.Step(t.Context(), acts.Row(0), ts); err != nil {
+			t.Fatal(err)
+		}
+		put()
+		if step == 40 {
+			if s, ok := e.(env.Snapshotter); ok {
+				b, err := s.AppendSnapshot(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.Write(b)
+			}
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

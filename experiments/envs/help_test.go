@@ -1,0 +1,32 @@
+package envs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"clustergym/env/bridge/server"
+	"clustergym/experiments/workload"
+)
+
+// refused fails the test unless err is the user's mistake, said in one sentence with all of want in it.
+func refused(t *testing.T, what string, err error, want ...string) {
+	t.Helper()
+	var input *workload.InputError
+	if !errors.As(err, &input) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%s: %v (%T), want an *InputError of one line", what, err, err)
+		return
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%s: %q does not say %q", what, err, w)
+		}
+	}
+}
+
+func closeAll(m *server.Made) (err error) {
+	for _, e := range m.Envs {
+		err = errors.Join(err, e.Close())
+	}
+	return err
+}

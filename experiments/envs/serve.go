@@ -1,0 +1,122 @@
+package envs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"clustergym/configs"
+	"clustergym/env/bridge/server"
+	"clustergym/env/bridge/wire"
+	"clustergym/experiments/workload"
+)
+
+// factory makes a server's environments from a registry.
+type factory struct {
+	registry *Registry
+	list     func() []server.Listing
+}
+
+// NewFactory lets a server serve what r makes.
+func NewFactory(r *Registry) server.Factory {
+	f := &factory{registry: r}
+	f.list = sync.OnceValue(f.describe)
+	return f
+}
+
+// List implements server.Factory.
+func (f *factory) List() []server.Listing { return slices.Clone(f.list()) }
+
+// describe lists all environments. The hash of a scenario wants its workload, which most clients play anyway.
+func (f *factory) describe() []server.Listing {
+	var all []server.Listing
+	for _, id := range IDs() {
+		info, err := Describe(id, nil)
+		if err != nil {
+			panic(fmt.Sprintf("experiments: %s with its defaults: %v", id, err)) // tests hold every environment to its defaults
+		}
+		l := server.Listing{ID: id, Spec: info.Spec, Kwargs: info.Kwargs}
+		if m, err := f.registry.Make(context.Background(), id, nil, 1); err == nil {
+			l.SHA = m.SHA
+			_ = m.Envs[0].Close() // it holds nothing
+		}
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b server.Listing) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Make implements server.Factory.
+func (f *factory) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
+	m, err := f.registry.Make(ctx, id, kwargs, n)
+	if err != nil {
+		return nil, err
+	}
+	return &server.Made{Envs: m.Envs, SHA: m.SHA, Meta: m.Meta}, nil
+}
+
+// mostTokenBytes bounds a token file: what is larger is another file.
+const mostTokenBytes = 1 << 20
+
+// ReadTokens reads a token file: one `ROLE TOKEN` a line, where ROLE is read, env or admin; empty lines and those that
+// begin with # are passed over. Faults are *InputErrors with file and line, and never show a token.
+func ReadTokens(path string) ([]server.Token, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &workload.InputError{Err: fmt.Errorf("token file: %w", err)}
+	}
+	defer f.Close() //nolint:errcheck // only read
+	tokens, err := parseTokens(path, io.LimitReader(f, mostTokenBytes+1))
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	return tokens, nil
+}
+
+func parseTokens(name string, r io.Reader) ([]server.Token, error) {
+	var tokens []server.Token
+	var faults []error
+	lines, read := bufio.NewScanner(r), 0
+	for n := 1; lines.Scan(); n++ {
+		read += len(lines.Bytes()) + 1
+		text := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		wrong := func(format string, args ...any) {
+			faults = append(faults, &configs.Error{File: name, Line: n, Err: fmt.Errorf(format, args...)})
+		}
+		words := strings.Fields(text)
+		role, known := server.RoleNamed(words[0])
+		switch {
+		case len(words) != 2:
+			wrong("got %s, want a role and a token, as in \"env 3f9c…\"", workload.Plural(len(words), "word", "words"))
+		case !known:
+			wrong("got another first word, want the role read, env or admin before the token")
+		case strings.ContainsFunc(words[1], func(r rune) bool { return r <= ' ' || r > '~' }):
+			wrong("the token has a character that no HTTP header takes; want letters, digits and signs of ASCII")
+		default:
+			tokens = append(tokens, server.Token{Role: role, Secret: words[1]})
+		}
+		if len(faults) >= 10 {
+			break
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong) || err == nil && read > mostTokenBytes:
+		return nil, fmt.Errorf("%s: this is too large for a token file; want lines of a role and a token", name)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case len(faults) > 0:
+		return nil, errors.Join(faults...)
+	case len(tokens) == 0:
+		return nil, fmt.Errorf("%s: there is no token in it; want lines of a role and a token", name)
+	}
+	return tokens, nil
+}

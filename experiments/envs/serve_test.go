@@ -1,0 +1,88 @@
+package envs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"clustergym/env/bridge/server"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/jobselect"
+	"clustergym/experiments/workload"
+)
+
+func TestTheFactoryListsWhatItMakes(t *testing.T) {
+	f := NewFactory(registry(t, nil))
+	var ids []string
+	for _, l := range f.List() {
+		ids = append(ids, l.ID)
+		m, err := f.Make(t.Context(), l.ID, nil, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Envs) != 2 || m.SHA != l.SHA || len(l.SHA) != 64 || fmt.Sprintf("%+v", m.Envs[1].Spec()) != fmt.Sprintf("%+v", l.Spec) {
+			t.Errorf("%s: %d environments of sha %q, listed with %q", l.ID, len(m.Envs), m.SHA, l.SHA)
+		}
+		if err := closeAll(m); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(ids) != len(IDs()) || !slices.IsSorted(ids) || !slices.Contains(ids, jobselect.ID) {
+		t.Errorf("ids %v", ids)
+	}
+	var e *wire.Error
+	if m, err := f.Make(t.Context(), "x", nil, 1); m != nil || !errors.As(err, &e) || e.Code != wire.UnknownEnv {
+		t.Errorf("an unknown id: %v, %v", m, err)
+	}
+}
+
+func TestTokenFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("# who may come in\n\nenv  s3cret\r\n\tread other\n  # more\nadmin s3cret\nenv last")
+	got, err := ReadTokens(path)
+	want := []server.Token{{Role: server.RoleEnv, Secret: "s3cret"}, {Role: server.RoleRead, Secret: "other"}, {Role: server.RoleAdmin, Secret: "s3cret"}, {Role: server.RoleEnv, Secret: "last"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	for text, wants := range map[string][]string{
+		"env s3cret\nroot s3cret\n\nenv\n": {":2: got another first word, want the role read, env or admin", ":4: got 1 word, want a role and a token"},
+		"env s3cret more\n":                {":1: got 3 words"},
+		"s3cret\n":                         {":1: got 1 word"},
+		"env s3crét\n":                     {":1: the token has a character"},
+		"# nobody\n":                       {"there is no token in it"},
+		"":                                 {"there is no token in it"},
+		strings.Repeat("s3cret\n", 1000):   {":10: got 1 word"},
+		strings.Repeat("s3cret", 1<<18):    {"too large for a token file"},
+		strings.Repeat("#\n", 1<<20):       {"too large for a token file"},
+		"\x00\x01\x02\n":                   {":1: got 1 word"},
+	} {
+		put(text)
+		_, err := ReadTokens(path)
+		var input *workload.InputError
+		if !errors.As(err, &input) {
+			t.Errorf("%.20q: %v, want an *InputError", text, err)
+		}
+		for _, want := range append(wants, path) {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%.20q: %v, want %q in it", text, err, want)
+			}
+		}
+		if err != nil && (strings.Contains(err.Error(), "s3cr") || strings.Count(err.Error(), "\n") > 9) {
+			t.Errorf("%.20q: %v shows a token, or all faults of many", text, err)
+		}
+	}
+	_, err = ReadTokens(filepath.Join(path, "nowhere"))
+	refused(t, "no file", err, "token file", "nowhere")
+	_, err = ReadTokens(filepath.Dir(path))
+	refused(t, "a folder", err, filepath.Dir(path))
+}

@@ -1,0 +1,181 @@
+package envs
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"clustergym/agents/baseline"
+	"clustergym/env"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/heuristic"
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
+)
+
+// servedEnv is JobSelect-v1 for remote players, who cannot look into it: it tells the metrics of the episode and what
+// a rule would do.
+type ServedEnv struct {
+	*sched.Env
+	blind   bool // there are no estimates to rank by
+	Metrics episodeMetrics
+	rules   map[string]*baseline.Slots
+
+	// The current time step, as far as rules want it.
+	batch  *env.Batch
+	action *env.Actions
+	kind   env.Kind
+	begun  bool
+}
+
+// episodeMetrics gathers the metrics of one episode.
+type episodeMetrics struct {
+	metrics.Collector
+	ended bool // the jobs that the episode left unfinished are counted
+}
+
+// Reset forgets the last episode.
+func (m *episodeMetrics) Reset() {
+	m.Collector.Reset()
+	m.ended = false
+}
+
+var (
+	_ env.Env         = (*ServedEnv)(nil)
+	_ env.Snapshotter = (*ServedEnv)(nil)
+	_ env.Renderer    = (*ServedEnv)(nil)
+)
+
+func NewServedEnv(e *sched.Env, estimates string) *ServedEnv {
+	s := &ServedEnv{
+		Env: e, blind: estimates == "none", rules: map[string]*baseline.Slots{},
+		batch:  &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
+		action: env.NewActions(e.Spec(), 1),
+	}
+	s.Metrics.Keep = func(pos int) bool { return pos >= e.Window().First }
+	e.Watch(&s.Metrics)
+	return s
+}
+
+// Reset implements env.Env.
+func (s *ServedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	s.begun = false
+	if err := s.Env.Reset(ctx, ep, ts); err != nil {
+		return err
+	}
+	s.follow(ts)
+	return nil
+}
+
+// Step implements env.Env.
+func (s *ServedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if err := s.Env.Step(ctx, a, ts); err != nil {
+		return err
+	}
+	s.follow(ts)
+	return nil
+}
+
+// RestoreSnapshot implements env.Snapshotter. A snapshot that is refused leaves the metrics as they were: the
+// environment plays up to here again, and they with it.
+func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	err := s.Env.RestoreSnapshot(src, ts)
+	if err == nil {
+		s.follow(ts)
+	} else if s.begun && s.kind == env.Truncated {
+		s.end()
+	}
+	return err
+}
+
+// follow keeps what rules want of ts.
+func (s *ServedEnv) follow(ts *env.TimeStep) {
+	copy(s.batch.Mask, ts.Mask)
+	s.kind, s.begun = ts.Kind, true
+	if ts.Kind == env.Truncated {
+		s.end()
+	}
+}
+
+// end counts the jobs that an episode leaves unfinished, which the metrics do not learn from events.
+func (s *ServedEnv) end() {
+	if v := s.State().View; !v.Over() && !s.Metrics.ended {
+		s.Metrics.End(v)
+		s.Metrics.ended = true
+	}
+}
+
+// Call answers "metrics", the summary of the counted jobs that have finished so far (of all of them once the episode
+// has ended), by the names of gymctl sim --json; and "heuristic" with {"rule": NAME}, the action that the rule NAME of
+// NAME@slots takes now.
+func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
+	switch method {
+	case "metrics":
+		if len(args) > 0 {
+			return nil, wire.Errorf(wire.BadRequest, "metrics takes no arguments, got %.60q", args[0].Key)
+		}
+		if !s.begun {
+			return nil, wire.Errorf(wire.NeedsReset, "there are no metrics before the first reset")
+		}
+		return plainSummary(s.Metrics.Summary(0, 0)), nil
+	case "heuristic":
+		return s.Heuristic(args)
+	}
+	return nil, &wire.Error{Code: wire.Unsupported, Msg: "call", Got: fmt.Sprintf("method %.60q", method), Want: "metrics or heuristic"}
+}
+
+// certainRules are the rules that draw nothing at random.
+func certainRules() []string {
+	return slices.DeleteFunc(baseline.Rules(), func(r string) bool { return strings.HasPrefix(r, "random") })
+}
+
+func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
+	name, e := args.Str("rule", "")
+	if e != nil {
+		return nil, e
+	}
+	if rules := certainRules(); !slices.Contains(rules, name) {
+		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: "one of " + strings.Join(rules, ", ")}
+	}
+	if s.blind && heuristic.Estimating(name) {
+		return nil, wire.Errorf(wire.Unsupported, "%v", heuristic.Hidden(name))
+	}
+	if !s.begun || s.kind.Last() {
+		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
+	}
+	rule := s.rules[name]
+	if rule == nil {
+		var err error
+		if rule, err = baseline.NewSlots(name, s.Env); err != nil {
+			return nil, err
+		}
+		s.rules[name] = rule
+	}
+	s.batch.Kind[0] = s.kind
+	if err := rule.Act(context.Background(), s.batch, s.action, nil); err != nil {
+		return nil, err
+	}
+	return int64(s.action.Disc[0]), nil
+}
+
+// plainSummary is a struct of numbers as a message carries it, by the names that it has in JSON.
+func plainSummary(v any) map[string]any {
+	out := map[string]any{}
+	r := reflect.ValueOf(v)
+	for i := range r.NumField() {
+		name := r.Type().Field(i).Tag.Get("json")
+		switch f := r.Field(i); f.Kind() {
+		case reflect.Struct:
+			out[name] = plainSummary(f.Interface())
+		case reflect.Int:
+			out[name] = f.Int()
+		case reflect.Float64:
+			out[name] = f.Float()
+		default:
+			panic(fmt.Sprintf("experiments: %s is a %v", name, f.Type()))
+		}
+	}
+	return out
+}

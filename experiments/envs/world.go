@@ -1,0 +1,377 @@
+package envs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"clustergym/configs"
+	"clustergym/env/cluster"
+	"clustergym/env/sched"
+	"clustergym/experiments/catalog"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+// world is a workload on a cluster, as environments share it. It is immutable.
+type World struct {
+	Cluster  cluster.Spec
+	gpus     int
+	workload *sched.Workload
+	info     workload.Info
+	Jobs     [sha256.Size]byte // hash of the jobs' contents
+	bytes    int64
+}
+
+// world is the one that args name: made now, or at hand from before. What is wrong with args is a *wire.Error.
+func (r *Registry) world(ctx context.Context, args *JobSelectArgs) (*World, error) {
+	spec, err := strangersCluster(args.Cluster)
+	if err != nil {
+		return nil, badKwargs(err)
+	}
+	gpus, nodes := sizeOf(&spec)
+	if max(gpus, nodes) > r.cfg.MaxGPUs {
+		return nil, badKwargs(fault.New("cluster", args.Cluster, fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
+	}
+	t := args.Trace
+	files, err := r.Open(&t)
+	if err != nil {
+		return nil, badKwargs(err)
+	}
+	// All that a world depends on; of files, also when they were written.
+	key, err := configs.Encode(struct {
+		Trace                 workload.TraceConfig `yaml:"trace"`
+		Cluster               cluster.Spec         `yaml:"cluster"`
+		MaxGPUs, Window, Warm int
+		Estimated             bool
+		Files                 string
+	}{t, spec, args.MaxGPUs, args.Window, args.Warm, args.Estimates == "trace", files})
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.worlds.get(ctx, string(key), func(ctx context.Context) (*World, error) {
+		jobs, info, err := workload.LoadTraceContext(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if len(jobs) > r.cfg.MaxJobs {
+			return nil, &workload.InputError{Err: fault.New("trace.jobs", 0, fmt.Sprintf("1 to %d, for the file has more jobs than this server takes", r.cfg.MaxJobs))}
+		}
+		if t.File != "" {
+			info.File = args.Trace.File // where it lies is the server's own affair
+		}
+		if t.Profiles != "" {
+			info.Profiles = args.Trace.Profiles
+		}
+		w := &World{Cluster: spec, gpus: gpus, info: info}
+		if w.workload, err = sched.Take(sched.Taken{MaxGPUs: args.MaxGPUs, Window: args.Window, Warm: args.Warm, Estimates: args.Estimates}, spec, jobs); err != nil {
+			return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", info.File, err)}
+		}
+		w.Jobs = JobsHash(w.workload.Windows)
+		for part := range SplitNames {
+			for _, j := range w.workload.Windows.Jobs(traces.Part(part)) {
+				w.bytes += 256 + int64(len(j.ID)) // a job is 224 bytes; strings but the ID are mostly shared
+			}
+		}
+		return w, nil
+	})
+	var input *workload.InputError
+	if errors.As(err, &input) {
+		return nil, badKwargs(shown(err, &t, &args.Trace))
+	}
+	return w, err
+}
+
+// sizeOf is the number of GPUs and nodes of a cluster that was not built yet.
+func sizeOf(s *cluster.Spec) (gpus, nodes int) {
+	gpus = s.Pool
+	for _, r := range s.Racks {
+		for _, n := range r.Nodes {
+			nodes += r.Count.N() * n.Count.N()
+			gpus += r.Count.N() * n.Count.N() * n.GPUs
+		}
+	}
+	return gpus, nodes
+}
+
+// shown is err with files as the client named them: where they lie is the server's own affair.
+func shown(err error, here, named *workload.TraceConfig) error {
+	text := err.Error()
+	for _, f := range [][2]string{{here.File, named.File}, {here.Profiles, named.Profiles}} {
+		if f[0] != "" {
+			text = strings.ReplaceAll(text, f[0], f[1])
+		}
+	}
+	return errors.New(text)
+}
+
+// strangersCluster is ClusterSpec for those who must not read files.
+func strangersCluster(name string) (cluster.Spec, error) {
+	_, short, _ := cluster.Parse(name)
+	_, err := fs.Stat(configs.Presets, path.Join(workload.ClusterDir, name+".yaml"))
+	if !short && (err != nil || strings.ContainsAny(name, `/\`)) {
+		return cluster.Spec{}, fault.New("cluster", name, "pool:N, swf-N, NxG, dally:RxM or one of "+strings.Join(workload.ClusterPresets(), ", "))
+	}
+	spec, err := workload.ClusterSpec(name)
+	if err == nil {
+		err = spec.Validate()
+	}
+	if faults := fault.All(err); len(faults) > 0 {
+		return spec, fault.New("cluster", name, "a cluster without faults: "+faults[0].Error())
+	}
+	return spec, err
+}
+
+// traceRoot is dir without links, "" for "".
+func traceRoot(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	root, err := filepath.Abs(dir)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return "", workload.Mistake("trace root %s: %w", dir, err)
+	}
+	if st, err := os.Stat(root); err != nil || !st.IsDir() {
+		return "", workload.Mistake("trace root %s: this is no folder", dir)
+	}
+	return root, nil
+}
+
+// open replaces the files that t names by where they stand, and refuses those that a client may not name. stamps says
+// of each how large it is and when it was written.
+func (r *Registry) Open(t *workload.TraceConfig) (stamps string, err error) {
+	switch most := fmt.Sprintf("at most %d jobs on this server", r.cfg.MaxJobs); {
+	case t.Jobs > r.cfg.MaxJobs:
+		return "", fault.New("trace.jobs", t.Jobs, most)
+	case t.File == "" && t.Jobs == 0 && t.Synth.Jobs > r.cfg.MaxJobs:
+		return "", fault.New("trace.synth.jobs", t.Synth.Jobs, most)
+	case t.File != "" && t.Jobs == 0:
+		t.Jobs = r.cfg.MaxJobs + 1 // so that a file with too many is refused when it is read, not cut
+	}
+	for _, f := range []struct {
+		key    string
+		name   *string
+		folder bool
+	}{{"trace.file", &t.File, false}, {"trace.profiles", &t.Profiles, true}} {
+		if *f.name == "" {
+			continue
+		}
+		at, err := r.allowed(f.key, *f.name)
+		if err != nil {
+			return "", err
+		}
+		st, err := os.Stat(at)
+		if err != nil || !st.Mode().IsRegular() && !(f.folder && st.IsDir()) {
+			return "", fault.New(f.key, *f.name, "the name of an ordinary file")
+		}
+		*f.name = at
+		stamps += fmt.Sprintln(f.key, st.Size(), st.ModTime().UnixNano())
+	}
+	return stamps, nil
+}
+
+// allowed is where the file stands that a client names: a public trace in the cache, or one below the trace root,
+// links looked through.
+func (r *Registry) allowed(key, name string) (string, error) {
+	if strings.HasPrefix(name, catalog.Prefix) {
+		at, err := catalog.Path(name)
+		var missing *catalog.MissingError
+		if errors.As(err, &missing) {
+			return "", fault.New(key, name, "a public trace that this server has; gymctl trace get "+missing.Name+" fetches it there")
+		}
+		if err != nil {
+			return "", fault.New(key, name, "a public trace of gymctl trace get --list: "+err.Error())
+		}
+		return at, nil
+	}
+	if r.root == "" {
+		return "", fault.New(key, name, "get:NAME, or nothing: this server reads no files; gymctl serve --trace-root DIR allows those below DIR")
+	}
+	outside := fault.New(key, name, "a path below the server's --trace-root, relative to it")
+	if !filepath.IsLocal(name) {
+		return "", outside
+	}
+	at, err := filepath.EvalSymlinks(filepath.Join(r.root, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fault.New(key, name, "a file that exists below the server's --trace-root")
+	}
+	if err != nil {
+		return "", outside
+	}
+	if rel, err := filepath.Rel(r.root, at); err != nil || !filepath.IsLocal(rel) {
+		return "", outside
+	}
+	return at, nil
+}
+
+// jobsHash is a hash of all that w's jobs say.
+func JobsHash(w *traces.Windows) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for part := range SplitNames {
+		hashJobs(h, w.Jobs(traces.Part(part)))
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// hashJobs adds everything that jobs say to h.
+func hashJobs(h hash.Hash, jobs []traces.Job) {
+	var b []byte
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	profiles := map[*traces.Profile][]byte{}
+	for i := range jobs {
+		j := &jobs[i]
+		b = b[:0]
+		for _, s := range []string{j.ID, j.User, j.VC, j.Model} {
+			text(s)
+		}
+		for _, n := range []int64{
+			int64(j.Submit), int64(j.Work), int64(j.Estimate), int64(j.GPUs), int64(j.MinGPUs), int64(j.MaxGPUs), int64(j.GPUMilli),
+			j.CPUMilli, j.MemBytes, j.Iterations, int64(j.Batch), int64(j.Priority), int64(j.Deadline), int64(j.Status),
+			int64(math.Float64bits(j.SLO)), int64(len(j.GPUTypes)),
+		} {
+			b = binary.AppendVarint(b, n)
+		}
+		for _, s := range j.GPUTypes {
+			text(s)
+		}
+		doc := []byte("null")
+		if j.Profile != nil {
+			if doc = profiles[j.Profile]; doc == nil {
+				doc = inJSON(j.Profile)
+				profiles[j.Profile] = doc
+			}
+		}
+		text(string(doc))
+		if doc = []byte("null"); j.Graph != nil {
+			doc = inJSON(j.Graph)
+		}
+		text(string(doc))
+		h.Write(b)
+	}
+}
+
+// inJSON is v, which is made of numbers, texts, lists and maps, in JSON, which sorts the maps' keys.
+func inJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return []byte(fmt.Sprintf("%+v", v)) // not a number: as good a description
+	}
+	return b
+}
+
+// loadsAtOnce bounds how many workloads are made at the same time: each takes a core and its memory.
+const loadsAtOnce = 2
+
+// worldCache keeps the worlds used last, up to so many bytes, and makes each once, however many ask for it.
+type worldCache struct {
+	limit int64
+	loads chan struct{}
+
+	mu      sync.Mutex
+	entries map[string]*worldEntry
+	clock   int
+}
+
+type worldEntry struct {
+	ready chan struct{} // closed when w or err is there
+	w     *World
+	err   error
+	used  int // clock of the last use
+}
+
+func newWorldCache(limit int64) *worldCache {
+	return &worldCache{limit: limit, loads: make(chan struct{}, loadsAtOnce), entries: map[string]*worldEntry{}}
+}
+
+// get returns the world called key, and makes it where it is not at hand. Failures are not kept.
+func (c *worldCache) get(ctx context.Context, key string, load func(context.Context) (*World, error)) (*World, error) {
+	for {
+		c.mu.Lock()
+		e, there := c.entries[key]
+		if !there {
+			e = &worldEntry{ready: make(chan struct{})}
+			c.entries[key] = e
+		}
+		c.clock++
+		e.used = c.clock
+		c.mu.Unlock()
+		if !there {
+			return c.load(ctx, key, e, load)
+		}
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// Who made it may have been called off; whoever waited tries again.
+		if e.err == nil || !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, context.DeadlineExceeded) {
+			return e.w, e.err
+		}
+	}
+}
+
+// load makes the world of e.
+func (c *worldCache) load(ctx context.Context, key string, e *worldEntry, load func(context.Context) (*World, error)) (w *World, err error) {
+	err = errors.New("the workload could not be made") // should load panic
+	defer func() {
+		c.mu.Lock()
+		e.w, e.err = w, err
+		if err != nil {
+			delete(c.entries, key)
+		}
+		c.evict(e)
+		c.mu.Unlock()
+		close(e.ready)
+	}()
+	select {
+	case c.loads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.loads }()
+	return load(ctx)
+}
+
+// evict drops the worlds that were not used for longest until the others and fresh fit. Those that are being made do
+// not count yet.
+func (c *worldCache) evict(fresh *worldEntry) {
+	total := int64(0)
+	var keys []string
+	for k, e := range c.entries {
+		if e.w == nil {
+			continue
+		}
+		total += e.w.bytes
+		if e != fresh {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int { return c.entries[a].used - c.entries[b].used })
+	for _, k := range keys {
+		if total <= c.limit {
+			return
+		}
+		total -= c.entries[k].w.bytes
+		delete(c.entries, k)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package metascheduler
+
+const raced = true

@@ -1,0 +1,271 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/rng"
+)
+
+// PlanConfig says which task graphs are planned and how.
+type Config struct {
+	Graph    string   `yaml:"graph"`    // file
+	Generate string   `yaml:"generate"` // in place of a file: a graph as the study worl-rtgs draws them; see GenerateForm
+	Format   string   `yaml:"format"`   // one of GraphFormats
+	Platform string   `yaml:"platform"` // file with processors, for graphs that have none; "" = none
+	Policies []string `yaml:"policies"` // of PlanPolicies
+	RankMean string   `yaml:"rank_mean"`
+	Budget   string   `yaml:"budget"`    // see PlanBudgetForms
+	Start    string   `yaml:"start"`     // with what a search begins: heft or random
+	B        float64  `yaml:"b"`         // shape of the spiral of a search
+	Moves    int      `yaml:"moves"`     // of single tasks that a search tries in each iteration
+	Weights  string   `yaml:"generator"` // file of weights of the generator of worl-rtgs; "" = those that the program carries
+	Seed     uint64   `yaml:"seed"`
+	Workers  int      `yaml:"workers"` // changes nothing but speed
+}
+
+// PlanBudgetForms are the forms that PlanConfig.Budget can have.
+const BudgetForms = "auto, ITERATIONSxWHALES (woa, rtgs, worl-rtgs), or a number of nodes (optimum)"
+
+// DefaultPlanConfig plans by HEFT.
+func DefaultConfig() Config {
+	return Config{
+		Format: workload.FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Start: "heft", B: 1, Seed: 1, Workers: 1,
+	}
+}
+
+// PlanPolicies are the names of planners.
+func Policies() []string { return append(listsched.Policies(), SearchPolicies...) }
+
+// Validate reports every fault that can be seen without the files.
+func (c *Config) Validate() error {
+	var l fault.List
+	if c.Generate == "" {
+		l.Add(c.Graph != "", "graph", c.Graph, "the path of a file; or --generate "+GenerateForm)
+	} else if _, _, _, _, err := parseGenerate(c.Generate); err != nil {
+		l.Join("", err)
+	} else {
+		l.Add(c.Graph == "", "generate", c.Generate, "one of graph and generate, not both")
+	}
+	l.Add(slices.Contains(GraphFormats(), c.Format), "format", c.Format, "one of "+strings.Join(GraphFormats(), ", "))
+	l.Add(len(c.Policies) > 0, "policies", "", "one or more of "+strings.Join(Policies(), ", "))
+	for _, p := range c.Policies {
+		l.Add(slices.Contains(Policies(), p), "policies", p, "one of "+strings.Join(Policies(), ", "))
+	}
+	l.Add(slices.Contains(dag.RankMeans(), c.RankMean), "rank_mean", c.RankMean, "one of "+strings.Join(dag.RankMeans(), ", "))
+	if _, err := parseBudget(c.Budget); err != nil {
+		l.Join("", err)
+	}
+	l.Add(c.Start == "heft" || c.Start == "random", "start", c.Start, "heft or random")
+	l.Add(c.B >= -10 && c.B <= 10, "b", c.B, "a number in [-10, 10]")
+	l.Add(c.Moves >= 0 && c.Moves <= 1_000_000_000, "moves", c.Moves, "0 or more")
+	l.Add(c.Workers >= 1, "workers", c.Workers, "1 or more")
+	return l.Err()
+}
+
+// planBudget is what a search may spend; what is 0 is up to the planner.
+type planBudget struct{ nodes, iterations, whales int }
+
+func parseBudget(s string) (b planBudget, err error) {
+	count := func(text string, most int) int {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > most || text[0] == '+' {
+			return 0
+		}
+		return n
+	}
+	switch iterations, whales, both := strings.Cut(s, "x"); {
+	case s == "auto":
+		return b, nil
+	case both:
+		b.iterations, b.whales = count(iterations, 1_000_000), count(whales, 10_000)
+		if b.iterations > 0 && b.whales > 1 {
+			return b, nil
+		}
+	default:
+		if b.nodes = count(s, math.MaxInt); b.nodes > 0 {
+			return b, nil
+		}
+	}
+	return planBudget{}, fault.New("budget", s, BudgetForms+"; whales are 2 to 10000")
+}
+
+// PlanDocument is what gymctl plan --json prints of one graph under one policy. The keys are part of the program's
+// interface.
+type Document struct {
+	Graph      string      `json:"graph"`
+	Tasks      int         `json:"tasks"`
+	Edges      int         `json:"edges"`
+	Processors int         `json:"processors"`
+	Policy     string      `json:"policy"`
+	Makespan   float64     `json:"makespan_s"`
+	Proven     bool        `json:"proven_optimal"`
+	Placements []Placement `json:"placements"`
+	Wall       float64     `json:"wall_s"` // of planning, the reading of files not counted
+}
+
+// PlanPlacement is where and when one task runs. Placements stand in the order of the graph's tasks.
+type Placement struct {
+	Task      string  `json:"task"`
+	Processor string  `json:"processor"`
+	Start     float64 `json:"start_s"`
+	Finish    float64 `json:"finish_s"`
+}
+
+// PlanResult is one plan with the problem that it is of.
+type Result struct {
+	Document Document
+	Problem  *dag.Problem
+	Plan     *dag.Plan
+	Notes    []string // for people: what the figure does not say
+}
+
+// PlanHooks are what planning needs of its surroundings.
+type Hooks struct {
+	Now      func() time.Time                      // the wall clock
+	Graph    func(*dag.Problem) error              // every graph with its GPUs, before it is planned; nil = nobody asks
+	Progress func(graph, policy string, p float64) // share of a search that is done; nil = nobody asks
+}
+
+// PlanGraphs plans every graph of cfg's file under every policy, in this order, and gives each plan to emit as soon as it
+// is there. Every plan was checked. Mistakes in cfg and in files are *InputErrors; what was emitted before stands.
+func Graphs(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error) error {
+	if err := cfg.Validate(); err != nil {
+		return &workload.InputError{Err: err}
+	}
+	var platform *dag.Platform
+	if cfg.Platform != "" {
+		p, err := readPlatform(ctx, cfg.Platform)
+		if err != nil {
+			return &workload.InputError{Err: err}
+		}
+		platform = p
+	}
+	open := openGraphs
+	if cfg.Generate != "" {
+		open = func(context.Context, string, string) (*graphSource, error) { return generateGraph(cfg.Generate) }
+	}
+	src, err := open(ctx, cfg.Graph, cfg.Format)
+	if err != nil {
+		return err
+	}
+	defer src.Close() //nolint:errcheck // it was only read
+	for {
+		g, own, at, err := src.next()
+		if err == io.EOF {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return &workload.InputError{Err: err}
+		}
+		if own == nil {
+			own = platform
+		}
+		if own == nil {
+			return workload.Mistake("%s: the graph has no processors; want --platform FILE, a JSON object of processors and bandwidth", at)
+		}
+		q, err := dag.NewProblem(g, own)
+		if err != nil {
+			return workload.Mistake("%s: %w", at, err)
+		}
+		if hooks.Graph != nil {
+			if err := hooks.Graph(q); err != nil {
+				return err
+			}
+		}
+		for _, policy := range cfg.Policies {
+			r, err := planOne(ctx, q, policy, &cfg, hooks)
+			if err != nil {
+				return err
+			}
+			if err := emit(r); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// planOne plans and checks.
+func planOne(ctx context.Context, q *dag.Problem, policy string, cfg *Config, hooks Hooks) (*Result, error) {
+	begin := hooks.Now()
+	r := &Result{Problem: q}
+	if err := r.plan(ctx, policy, cfg, hooks); err != nil {
+		return nil, err
+	}
+	wall := hooks.Now().Sub(begin)
+	// eft-index is a rule of a model without transfers, and is held to that.
+	if err := dag.Check(q, r.Plan, policy != "eft-index"); err != nil {
+		return nil, fmt.Errorf("%s of %s is no schedule: %w", policy, q.Graph.Name, err)
+	}
+	if policy == "eft-index" && q.Graph.Bytes() > 0 && q.Procs() > 1 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s: eft-index is the rule of a model without transfers: its times are without them", q.Graph.Name))
+	}
+	d := &r.Document
+	d.Graph, d.Tasks, d.Edges, d.Processors = q.Graph.Name, q.Tasks(), q.Graph.Edges(), q.Procs()
+	d.Policy, d.Makespan, d.Wall = policy, r.Plan.Makespan, wall.Seconds()
+	d.Placements = make([]Placement, q.Tasks())
+	for i := range d.Placements {
+		d.Placements[i] = Placement{
+			Task: q.Graph.Task(int32(i)).ID, Processor: q.Platform.Processor(int(r.Plan.Proc[i])).ID,
+			Start: r.Plan.Start[i], Finish: r.Plan.Finish[i],
+		}
+	}
+	return r, nil
+}
+
+// plan is the one switch over planners.
+func (r *Result) plan(ctx context.Context, policy string, cfg *Config, hooks Hooks) error {
+	o := listsched.Options{RankMean: dag.RankMean(cfg.RankMean)}
+	budget, err := parseBudget(cfg.Budget)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(SearchPolicies, policy) {
+		return r.search(ctx, policy, cfg, budget, hooks)
+	}
+	if policy == "optimum" {
+		x, err := listsched.Optimum(ctx, r.Problem, o, budget.nodes)
+		if err != nil {
+			return err
+		}
+		r.Plan, r.Document.Proven = x.Plan, x.Proven
+		if !x.Proven {
+			how := fmt.Sprintf("the search stopped after %d nodes", x.Nodes)
+			if x.Nodes == 0 {
+				how = fmt.Sprintf("graphs of more than %d tasks are not searched", listsched.ExactMost)
+			}
+			r.Notes = append(r.Notes, fmt.Sprintf("%s: %v s is not proven to be the least: %s; it cannot be below %v s",
+				r.Problem.Graph.Name, x.Plan.Makespan, how, x.Bound))
+		}
+		return nil
+	}
+	r.Plan, err = listsched.New(r.Problem, o).Plan(ctx, policy, rng.Stream(cfg.Seed, "plan/"+policy))
+	return err
+}
+
+// existing says in one sentence that a file that a flag names is not there, or is a folder.
+func existing(flag, path string) error {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return workload.Mistake("--%s: there is no file %s", flag, path)
+	case err == nil && st.IsDir():
+		return workload.Mistake("--%s: %s is a folder, want a file", flag, path)
+	}
+	return nil
+}

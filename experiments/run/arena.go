@@ -1,0 +1,180 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"clustergym/env"
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
+	"clustergym/env/vec"
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// Comparison is what an evaluation ends with: a *Report over windows of a workload, or an *EpisodeReport. As JSON it
+// is the document of gymctl eval --json.
+type Comparison interface {
+	WriteTable(w io.Writer) error
+}
+
+var (
+	_ Comparison = (*Report)(nil)
+	_ Comparison = (*EpisodeReport)(nil)
+)
+
+// Compare is Evaluate for any environment: windows where there is a workload, else episodes.
+func Compare(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	if err := UseKernels(cfg.Kernels); err != nil {
+		return nil, err
+	}
+	a, err := newArena(&cfg, opt.World)
+	if err != nil {
+		return nil, err
+	}
+	return a.judge(ctx, cfg, opt)
+}
+
+// arena is where agents are trained and judged: a workload on a cluster, or a problem without either.
+type arena interface {
+	// spec is that of one environment, and says what is missing for training.
+	spec(cfg *Config) (env.Spec, error)
+	NewVec(cfg *Config, workers int) (*vec.Vec, error)
+	describe(cfg *Config, say func(format string, args ...any))
+	// origin is what a checkpoint says of where it comes from; same says why a run with that origin cannot go on here.
+	origin() map[string]string
+	same(origin map[string]string, dir string) error
+	// validate plays the agent of t greedily.
+	validate(t *training) (*validation, error)
+	// judge compares opt.Checkpoints and the policies of cfg.
+	judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error)
+}
+
+var (
+	_ arena = (*World)(nil)
+	_ arena = (*problem)(nil)
+)
+
+// newArena is the arena of cfg, which is valid. w is its world where that is at hand.
+func newArena(cfg *Config, w *World) (arena, error) {
+	if cfg.plain() {
+		p, err := NewProblem(cfg.Env.ID, cfg.Env.Args)
+		if err == nil && cfg.meta() {
+			return &families{p}, nil
+		}
+		return p, err
+	}
+	if w != nil {
+		return w, nil
+	}
+	w, err := NewWorld(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *World) spec(cfg *Config) (env.Spec, error) {
+	for _, part := range []traces.Part{traces.Validation, traces.Test} {
+		if _, err := w.Count(part, 1); err != nil {
+			return env.Spec{}, err
+		}
+	}
+	e, err := w.NewEnv(traces.Training, cfg.gamma())
+	if err != nil {
+		return env.Spec{}, err
+	}
+	return e.Spec(), nil
+}
+
+func (w *World) describe(cfg *Config, say func(format string, args ...any)) {
+	say("workload  %v", w.Trace)
+	if l := w.Workload; l.Large > 0 || l.Workless > 0 {
+		say("          left out: %s above %d GPUs, %d without work", workload.Plural(l.Large, "job", "jobs"), cfg.Env.MaxGPUs, l.Workless)
+	}
+	n := w.Workload.Windows
+	say("          %d jobs to train on, %d validation windows, %d test windows of %d jobs",
+		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
+	say("cluster   %s", w.Cluster.Name)
+	e := &cfg.Env
+	say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", e.ID, e.Reward, e.Load, e.Estimates, e.Placement, e.Comm)
+}
+
+// extraSHA256 is the key of the trace's hash in what a checkpoint says of itself.
+const extraSHA256 = "trace_sha256"
+
+func (w *World) origin() map[string]string {
+	return map[string]string{"workload": w.Trace.String(), "cluster": w.Cluster.Name, extraSHA256: w.Trace.SHA256}
+}
+
+func (w *World) same(origin map[string]string, dir string) error {
+	if had, has := origin[extraSHA256], w.Trace.SHA256; had != has {
+		return workload.Mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File, dir, has, had)
+	}
+	return nil
+}
+
+// weightsFile is the part of a checkpoint that is all a policy needs.
+const weightsFile = "weights.safetensors"
+
+// weights are the agent's as it stands, for policies that play beside each other.
+func (t *training) weights() ([]byte, error) {
+	for _, p := range t.agent.Parts() {
+		if p.Name() == weightsFile {
+			var b bytes.Buffer
+			_, err := p.WriteTo(&b)
+			return b.Bytes(), err
+		}
+	}
+	panic("experiments: an agent without " + weightsFile)
+}
+
+// greedy is the agent with these weights.
+func (t *training) greedy(weights []byte) contestant {
+	return contestant{name: "agent", kind: "checkpoint", Player: func(e *sched.Env) (player, error) {
+		p, err := NewPolicy(t.cfg, e.Spec(), bytes.NewReader(weights))
+		if err != nil {
+			return nil, err
+		}
+		return policyPlayer(e, p), nil
+	}}
+}
+
+func (w *World) validate(t *training) (*validation, error) {
+	n, err := w.Count(traces.Validation, t.cfg.Eval.Validation)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := t.weights()
+	if err != nil {
+		return nil, err
+	}
+	v := &evaluation{world: w, cfg: &t.cfg.Eval, part: traces.Validation, windows: n, seeds: 1, workers: t.opt.Workers}
+	played, err := v.play(context.Background(), []contestant{t.greedy(weights)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &validation{Windows: n, JCT: statistic.GeometricMean(column(played[0][0], func(s *metrics.Summary) float64 { return s.JCT.Mean }))}, nil
+}
+
+func column(s []metrics.Summary, f func(*metrics.Summary) float64) []float64 {
+	out := make([]float64, len(s))
+	for i := range s {
+		out[i] = f(&s[i])
+	}
+	return out
+}
+
+func (w *World) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+	opt.World = w
+	r, err := Evaluate(ctx, cfg, opt)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}

@@ -1,0 +1,222 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"clustergym/agents/checkpoint"
+	"clustergym/env"
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// EvalOptions are what an evaluation compares, beside Config.Eval.
+type EvalOptions struct {
+	Checkpoints []string // checkpoints or run directories; each is played as its own run's configuration says
+	Workers     int
+	World       *World // nil = made from the configuration
+	External    *External
+	Game        func(done, all int)
+}
+
+// Evaluate plays checkpoints and the policies of cfg.Eval on the test windows of cfg's workload, all on the same
+// ones, and compares them. A checkpoint of another environment or network is an *InputError.
+func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	if cfg.plain() {
+		return nil, workload.Mistake("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
+	}
+	world := opt.World
+	if world == nil {
+		var err error
+		if world, err = NewWorld(&cfg); err != nil {
+			return nil, err
+		}
+	}
+	n, err := world.Count(traces.Test, cfg.Eval.Windows)
+	if err != nil {
+		return nil, err
+	}
+	probe, err := world.NewEnv(traces.Test, 1)
+	if err != nil {
+		return nil, err
+	}
+	var cs []contestant
+	for _, dir := range opt.Checkpoints {
+		c, err := checkpointContestant(dir, probe)
+		if err != nil {
+			return nil, err
+		}
+		cs = append(cs, c)
+	}
+	if opt.External != nil {
+		if err := opt.External.Validate(); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		for _, name := range opt.External.Names {
+			cs = append(cs, contestant{name: name, kind: kindExternal})
+		}
+	}
+	for _, name := range cfg.Eval.Policies {
+		p, err := parsePolicy(name, &cfg.Env)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		if p.Slots {
+			cs = append(cs, SlotsContestant(p))
+		} else {
+			cs = append(cs, heuristicContestant(p))
+		}
+	}
+	if err := distinct(cs, opt.Checkpoints); err != nil {
+		return nil, err
+	}
+	if len(cs) == 0 {
+		return nil, workload.Mistake("nothing to evaluate: name checkpoints or policies (%s)", PolicyForms)
+	}
+	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
+	tick := counted(v.games(cs), opt.Game)
+	var games [][][]metrics.Summary
+	var wholly *WholeReport
+	play := func(ctx context.Context) (err error) {
+		if games, err = v.play(ctx, cs, tick); err == nil && cfg.Eval.Whole {
+			wholly, err = v.playWhole(ctx, cs, tick)
+		}
+		return err
+	}
+	if opt.External == nil {
+		err = play(ctx)
+	} else {
+		var x *externals
+		if x, err = newExternals(v, opt.External, tick); err != nil {
+			return nil, err
+		}
+		if err = x.run(ctx, play); err == nil {
+			x.report(cs, games)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := v.report(cs, games)
+	if err != nil {
+		return nil, err
+	}
+	r.Whole = wholly
+	return r, nil
+}
+
+// games is how many games cs play in all.
+func (v *evaluation) games(cs []contestant) int {
+	all := 0
+	for _, c := range cs {
+		if c.random {
+			all += v.windows * v.seeds
+		} else {
+			all += v.windows
+		}
+		if v.cfg.Whole && c.Player != nil {
+			all++
+		}
+	}
+	return all
+}
+
+// counted returns a function that any worker calls as a game ends, and that tells fn how many have.
+func counted(all int, fn func(done, all int)) func() {
+	var mu sync.Mutex
+	played := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		played++
+		if fn != nil {
+			fn(played, all)
+		}
+	}
+}
+
+// distinct gives checkpoints of runs whose folders have the same name their whole paths, and refuses what is still
+// named twice. dirs are where the first contestants come from.
+func distinct(cs []contestant, dirs []string) error {
+	count := map[string]int{}
+	for _, c := range cs {
+		count[c.name]++
+	}
+	for i, dir := range dirs {
+		if count[cs[i].name] > 1 {
+			agent, rest, _ := strings.Cut(cs[i].name, ":")
+			cs[i].name = agent + ":" + filepath.ToSlash(filepath.Clean(dir)) + rest[strings.LastIndexByte(rest, '@'):]
+		}
+	}
+	seen := map[string]bool{}
+	for _, c := range cs {
+		if seen[c.name] {
+			return workload.Mistake("policy %s is named twice", c.name)
+		}
+		seen[c.name] = true
+	}
+	return nil
+}
+
+// opened is a checkpoint that plays.
+type opened struct {
+	name    string
+	Cfg     Config // of its run
+	Weights []byte
+}
+
+// openCheckpoint reads a checkpoint, or that of a run, for environments of spec. One of another environment or network
+// is an *InputError.
+func OpenCheckpoint(dir string, spec env.Spec) (*opened, error) {
+	ckpt, run, err := CheckpointDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := ReadRunConfig(run)
+	if err != nil {
+		return nil, err
+	}
+	f, meta, err := checkpoint.Open(ckpt, weightsFile)
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	weights, err := io.ReadAll(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
+		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", ckpt, err)}
+	}
+	if _, err := NewPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
+		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
+	}
+	return &opened{checkpointName(cfg.Agent, run, meta.Step), cfg, weights}, nil
+}
+
+// checkpointContestant plays a checkpoint greedily, with its own run's agent.
+func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
+	c, err := OpenCheckpoint(dir, probe.Spec())
+	if err != nil {
+		return contestant{}, err
+	}
+	return contestant{name: c.name, kind: kindCheckpoint, Player: func(e *sched.Env) (player, error) {
+		p, err := NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+		if err != nil {
+			return nil, err
+		}
+		return policyPlayer(e, p), nil
+	}}, nil
+}

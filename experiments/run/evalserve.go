@@ -1,0 +1,329 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"clustergym/configs"
+	"clustergym/env"
+	"clustergym/env/bridge/server"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/metrics"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+)
+
+// EvalEnv is the id under which an evaluation offers its windows to policies outside this process.
+const EvalEnv = "eval"
+
+// External are policies outside this process that play the windows of an evaluation over the bridge.
+type External struct {
+	Names   []string      // what they call themselves: the argument policy of env "eval"
+	Timeout time.Duration // they are given up when none of them has finished a window for so long
+	// Serve serves f until ctx is done, and returns when all that it started has ended.
+	Serve func(ctx context.Context, f server.Factory) error
+}
+
+// Validate reports every fault.
+func (x *External) Validate() error {
+	var l fault.List
+	l.Add(len(x.Names) > 0, "external", x.Names, "the name of a policy, or several")
+	for i, n := range x.Names {
+		l.Add(n != "" && len(n) <= 100 && !strings.ContainsFunc(n, func(r rune) bool { return r < ' ' || r == 0x7f }), "external", n, "a name of up to 100 printable characters")
+		l.Add(!slices.Contains(x.Names[:i], n), "external", n, "names that differ")
+	}
+	l.Add(x.Timeout > 0, "external_timeout", x.Timeout, "a time above 0s")
+	return l.Err()
+}
+
+// externals hands out the windows and gathers what becomes of them. Safe for concurrent use.
+type externals struct {
+	v      *evaluation
+	opt    *External
+	listed server.Listing
+	tick   func()
+
+	mu       sync.Mutex
+	policies map[string]*externalPolicy
+	open     int           // policies that have windows left
+	progress chan struct{} // holds one token after a window was finished
+}
+
+// externalPolicy is what one policy has played.
+type externalPolicy struct {
+	players []int // by window: who plays it now
+	done    []*metrics.Summary
+	left    int
+}
+
+var _ server.Factory = (*externals)(nil)
+
+func newExternals(v *evaluation, opt *External, tick func()) (*externals, error) {
+	x := &externals{v: v, opt: opt, tick: tick, policies: map[string]*externalPolicy{}, open: len(opt.Names), progress: make(chan struct{}, 1)}
+	for _, name := range opt.Names {
+		x.policies[name] = &externalPolicy{players: make([]int, v.windows), done: make([]*metrics.Summary, v.windows), left: v.windows}
+	}
+	e, err := v.world.NewEnv(v.part, 1)
+	if err != nil {
+		return nil, err
+	}
+	x.listed = server.Listing{
+		ID: EvalEnv, Spec: e.Spec(),
+		Kwargs: []envs.Kwarg{{Name: "policy", Type: "string", Default: "", Want: "one of " + strings.Join(opt.Names, ", "), Doc: "the policy that plays"}},
+	}
+	x.listed.SHA, err = v.Sha()
+	return x, errors.Join(err, e.Close())
+}
+
+// sha names everything that decides the evaluation's episodes.
+func (v *evaluation) Sha() (string, error) {
+	args := envs.JobSelectArgs{Config: v.world.evaluated(1), Split: envs.SplitNames[v.part]}
+	text, err := configs.Encode(struct {
+		Seed    uint64 `yaml:"seed"`
+		Windows int    `yaml:"windows"`
+	}{v.cfg.Seed, v.windows})
+	if err != nil {
+		return "", err
+	}
+	w := &envs.World{Cluster: v.world.Cluster, Jobs: envs.JobsHash(v.world.Workload.Windows)}
+	episodes, err := args.Sha(w)
+	return envs.ScenarioSHA(EvalEnv, episodes+"\n"+string(text), nil), err
+}
+
+// List implements server.Factory.
+func (x *externals) List() []server.Listing { return []server.Listing{x.listed} }
+
+// Make implements server.Factory.
+func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
+	if id != EvalEnv {
+		return nil, &wire.Error{Code: wire.UnknownEnv, Msg: "an evaluation serves its windows only", Got: fmt.Sprintf("%.60q", id), Want: EvalEnv}
+	}
+	for _, p := range kwargs {
+		if p.Key != "policy" {
+			return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument of " + EvalEnv, Got: fmt.Sprintf("%.60q", p.Key), Want: "policy"}
+		}
+	}
+	name, e := kwargs.Str("policy", "")
+	if e != nil {
+		return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument policy", Got: e.Got, Want: e.Want}
+	}
+	if name == "" && len(x.opt.Names) == 1 {
+		name = x.opt.Names[0]
+	}
+	p := x.policies[name]
+	if p == nil {
+		return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument policy", Got: fmt.Sprintf("%.100q", name), Want: "one of " + strings.Join(x.opt.Names, ", ")}
+	}
+	x.mu.Lock()
+	left := p.left
+	x.mu.Unlock()
+	if left == 0 {
+		return nil, wire.Errorf(wire.BadKwargs, "policy %s has played all its windows", name)
+	}
+	m := &server.Made{SHA: x.listed.SHA, Meta: map[string]any{"policy": name, "windows": left}}
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e, err := x.v.world.NewEnv(x.v.part, 1)
+		if err != nil {
+			return nil, err
+		}
+		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(e, x.v.world.Env.Estimates), window: -1})
+	}
+	return m, nil
+}
+
+// take gives a player of p its next window: the first that nobody plays, else the first that nobody has finished.
+// Where all are finished it is window 0 again, which then does not count.
+func (x *externals) take(p *externalPolicy) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	window := -1
+	for i := range p.done {
+		if p.done[i] == nil && (window < 0 || p.players[i] < p.players[window]) {
+			window = i
+		}
+	}
+	window = max(0, window)
+	p.players[window]++
+	return window
+}
+
+// giveUp takes back a window that was not played to its end.
+func (x *externals) giveUp(p *externalPolicy, window int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p.players[window]--
+}
+
+// finish counts a window. Of several players of one window the first counts.
+func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p.players[window]--
+	if p.done[window] != nil {
+		return
+	}
+	p.done[window] = &s
+	if p.left--; p.left == 0 {
+		x.open--
+	}
+	select {
+	case x.progress <- struct{}{}:
+	default:
+	}
+	x.tick()
+}
+
+// errServed ends a server that is not needed any more.
+var errServed = errors.New("all external policies have played")
+
+// run serves while other, the rest of the evaluation, plays, and until the external policies have finished too or are
+// given up.
+func (x *externals) run(ctx context.Context, other func(context.Context) error) error {
+	serving, stop := context.WithCancelCause(ctx)
+	playing, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	var failure error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failure = x.opt.Serve(serving, x)
+		if failure == nil && serving.Err() == nil {
+			failure = errors.New("the server of external policies has ended")
+		}
+		if failure != nil {
+			giveUp()
+		}
+	}()
+	err := other(playing)
+	if err == nil {
+		err = x.wait(playing)
+	}
+	stop(errServed)
+	<-ended
+	if failure != nil && ctx.Err() == nil {
+		return failure
+	}
+	return err
+}
+
+// wait waits until every policy has finished, or none has finished a window for the time that is allowed.
+func (x *externals) wait(ctx context.Context) error {
+	patience := time.NewTimer(x.opt.Timeout)
+	defer patience.Stop()
+	for {
+		x.mu.Lock()
+		open := x.open
+		x.mu.Unlock()
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-x.progress:
+			patience.Reset(x.opt.Timeout)
+		case <-patience.C:
+			return nil // who has not finished is missing
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// report puts what the external policies among cs have played into played, and says of those that did not finish how
+// far they came.
+func (x *externals) report(cs []contestant, played [][][]metrics.Summary) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range cs {
+		if cs[i].kind != kindExternal {
+			continue
+		}
+		p := x.policies[cs[i].name]
+		if p.left > 0 {
+			cs[i].missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, workload.Plural(len(p.done), "window", "windows"))
+			continue
+		}
+		row := make([]metrics.Summary, len(p.done))
+		for w, s := range p.done {
+			row[w] = *s
+		}
+		played[i] = [][]metrics.Summary{row}
+	}
+}
+
+// evalEnv plays the windows of an evaluation: each reset begins the next one. It has no snapshots, for a window is
+// played once.
+type evalEnv struct {
+	x      *externals
+	policy *externalPolicy
+	inner  *envs.ServedEnv
+	window int // that is being played, -1 = none
+}
+
+var (
+	_ env.Env       = (*evalEnv)(nil)
+	_ env.Renderer  = (*evalEnv)(nil)
+	_ server.Caller = (*evalEnv)(nil)
+	_ server.Caller = (*envs.ServedEnv)(nil)
+)
+
+// Spec implements env.Env.
+func (e *evalEnv) Spec() env.Spec { return e.inner.Spec() }
+
+// Reset implements env.Env. The episode's seed is ignored, as every player gets the same.
+func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	e.leave()
+	if ep.Split != "" || ep.Window > 0 {
+		return fmt.Errorf("%w: an evaluation chooses its windows itself; want neither split nor window", env.ErrEpisode)
+	}
+	window := e.x.take(e.policy)
+	own := e.x.v.episode(window)
+	own.Task = ep.Task // there are none, as the environment says
+	if err := e.inner.Reset(ctx, own, ts); err != nil {
+		e.x.giveUp(e.policy, window)
+		return err
+	}
+	e.window = window
+	return nil
+}
+
+// leave gives a window that was begun back.
+func (e *evalEnv) leave() {
+	if e.window >= 0 {
+		e.x.giveUp(e.policy, e.window)
+		e.window = -1
+	}
+}
+
+// Step implements env.Env.
+func (e *evalEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if err := e.inner.Step(ctx, a, ts); err != nil {
+		return err
+	}
+	if ts.Kind.Last() && e.window >= 0 {
+		e.x.finish(e.policy, e.window, e.inner.Metrics.Summary(0, 0))
+		e.window = -1
+	}
+	return nil
+}
+
+// Close implements env.Env.
+func (e *evalEnv) Close() error {
+	e.leave()
+	return e.inner.Close()
+}
+
+// Render implements env.Renderer.
+func (e *evalEnv) Render(w io.Writer, mode string) error { return e.inner.Render(w, mode) }
+
+// Call implements server.Caller.
+func (e *evalEnv) Call(method string, args wire.Map) (any, error) { return e.inner.Call(method, args) }

@@ -1,0 +1,350 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"clustergym/agents"
+	"clustergym/agents/baseline"
+	"clustergym/env"
+	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/workload"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// Report is a comparison of policies on the same windows.
+type Report struct {
+	Windows  []WindowInfo       `json:"windows"`
+	Policies []PolicyReport     `json:"policies"`
+	Paired   []statistic.Paired `json:"paired"`
+	Whole    *WholeReport       `json:"whole,omitempty"`
+}
+
+// WindowInfo names one window: its episode's seed and its place in the workload.
+type WindowInfo struct {
+	Seed     uint64 `json:"seed"`
+	FirstJob int    `json:"first_job"`
+	Jobs     int    `json:"jobs"`
+}
+
+// PolicyReport is what one policy did on all windows.
+type PolicyReport struct {
+	Name    string         `json:"name"`
+	Kind    string         `json:"kind"` // heuristic, slots, checkpoint or external
+	Metrics *PolicyMetrics `json:"metrics,omitempty"`
+	// Missing says how far an external policy came that did not finish; it has no metrics then, and is compared with
+	// nobody.
+	Missing string `json:"missing,omitempty"`
+}
+
+// The kinds of agents, which are compared with everything else.
+const (
+	kindCheckpoint = "checkpoint"
+	kindExternal   = "external"
+)
+
+// PolicyMetrics are the means over each window's jobs (package metrics), and what concerns the whole window.
+type PolicyMetrics struct {
+	JCT             statistic.Statistic `json:"jct_s"`
+	Wait            statistic.Statistic `json:"wait_s"`
+	FirstWait       statistic.Statistic `json:"first_wait_s"`
+	Slowdown        statistic.Statistic `json:"slowdown"`
+	BoundedSlowdown statistic.Statistic `json:"bounded_slowdown"`
+	JCT99           statistic.Statistic `json:"jct_p99_s"`
+	Makespan        statistic.Statistic `json:"makespan_s"`
+	Utilization     statistic.Statistic `json:"gpu_utilization"`
+	Effective       statistic.Statistic `json:"effective_utilization"`
+	Unfinished      int                 `json:"unfinished"` // over all windows
+}
+
+// WholeReport is one run over the whole test part, without intervals. The first and last 5 % of its jobs are
+// simulated and not counted.
+type WholeReport struct {
+	FirstJob int           `json:"first_job"`
+	Jobs     int           `json:"jobs"`
+	Counted  int           `json:"counted"`
+	Policies []WholePolicy `json:"policies"`
+}
+
+// WholePolicy is what one policy did there.
+type WholePolicy struct {
+	Name    string          `json:"name"`
+	Metrics metrics.Summary `json:"metrics"`
+}
+
+// contestant is one policy in a comparison. random ones are played once for each seed.
+type contestant struct {
+	name, kind string
+	random     bool
+	missing    string // why there is nothing to report of it
+	// player makes an instance that plays on e; every worker has its own. Who plays elsewhere has none.
+	Player func(e *sched.Env) (player, error)
+}
+
+// agent says whether c is what a comparison is about.
+func (c *contestant) agent() bool {
+	return c.missing == "" && (c.kind == kindCheckpoint || c.kind == kindExternal)
+}
+
+// player plays one episode from beginning to end and gathers its jobs.
+type player func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) error
+
+// heuristicContestant plays a heuristic straight on the simulator.
+func heuristicContestant(p PolicyName) contestant {
+	return contestant{name: p.Name, kind: "heuristic", random: p.sched.Order == "random", Player: func(e *sched.Env) (player, error) {
+		h, err := heuristic.New(p.sched)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) error {
+			// Estimates are the episode's, whoever asks; only a random order has draws of its own.
+			h.Reseed(ep.Seed)
+			if p.sched.Order == "random" {
+				h.Reseed(seed)
+			}
+			return e.Simulate(ctx, ep, h, c)
+		}, nil
+	}}
+}
+
+// slotsContestant plays a rule inside the action space.
+func SlotsContestant(p PolicyName) contestant {
+	return contestant{name: p.Name, kind: "slots", random: p.Rule == "random" || p.Rule == "random-start", Player: func(e *sched.Env) (player, error) {
+		rule, err := baseline.NewSlots(p.Rule, e)
+		if err != nil {
+			return nil, err
+		}
+		return policyPlayer(e, rule), nil
+	}}
+}
+
+// policyPlayer plays a policy through its environment.
+func policyPlayer(e *sched.Env, p agents.Policy) player {
+	b := env.NewBatch(e.Spec(), 1)
+	a := env.NewActions(e.Spec(), 1)
+	ts := &env.TimeStep{Obs: b.Obs, Mask: b.Mask, Info: b.Info}
+	return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) error {
+		e.Watch(c)
+		defer e.Watch(nil)
+		src := []*rand.Rand{rng.Stream(seed, "eval/act")}
+		if err := e.Reset(ctx, ep, ts); err != nil {
+			return err
+		}
+		for !ts.Kind.Last() {
+			b.Kind[0] = ts.Kind
+			if err := p.Act(ctx, b, a, src); err != nil {
+				return err
+			}
+			if err := e.Step(ctx, a.Row(0), ts); err != nil {
+				return err
+			}
+		}
+		if view := e.State().View; ts.Kind == env.Truncated && !view.Over() { // else c has seen the end itself
+			c.End(view)
+		}
+		return nil
+	}
+}
+
+// evaluation plays contestants on one part of a world.
+type evaluation struct {
+	world   *World
+	cfg     *EvalConfig
+	part    traces.Part
+	windows int
+	seeds   int // for random contestants
+	workers int
+}
+
+// count is how many windows there are to play, at most n; none is the user's mistake.
+func (w *World) Count(part traces.Part, n int) (int, error) {
+	have := w.Workload.Windows.Count(part)
+	if have == 0 {
+		_, _, _, err := w.Workload.Windows.At(part, 0, 0)
+		return 0, &workload.InputError{Err: fmt.Errorf("%s: %w", w.Trace.File, err)}
+	}
+	return min(n, have), nil
+}
+
+// episode is window i of the part; its seed decides models and noise, for all policies alike.
+func (v *evaluation) episode(i int) env.Episode {
+	return env.Episode{Seed: env.EpisodeSeed(rng.At(v.cfg.Seed, rng.Hash("eval windows")), i), Window: i}
+}
+
+// play returns the summaries [seed][window] of each contestant, none of those who play elsewhere. tick is called, by any worker, as games end.
+func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([][][]metrics.Summary, error) {
+	type game struct{ contestant, seed, window int }
+	var games []game
+	out := make([][][]metrics.Summary, len(cs))
+	for c := range cs {
+		if cs[c].Player == nil {
+			continue
+		}
+		seeds := 1
+		if cs[c].random {
+			seeds = max(1, v.seeds)
+		}
+		out[c] = make([][]metrics.Summary, seeds)
+		for s := range seeds {
+			out[c][s] = make([]metrics.Summary, v.windows)
+			for w := range v.windows {
+				games = append(games, game{c, s, w})
+			}
+		}
+	}
+	type hand struct {
+		env     *sched.Env
+		players []player
+		c       metrics.Collector
+	}
+	hands := make([]hand, max(1, v.workers))
+	err := par.For(ctx, v.workers, len(games), func(worker, i int) error {
+		h, g := &hands[worker], games[i]
+		if h.env == nil {
+			e, err := v.world.NewEnv(v.part, 1)
+			if err != nil {
+				return err
+			}
+			h.env, h.players = e, make([]player, len(cs))
+			h.c.Keep = func(pos int) bool { return pos >= e.Window().First }
+		}
+		if h.players[g.contestant] == nil {
+			p, err := cs[g.contestant].Player(h.env)
+			if err != nil {
+				return err
+			}
+			h.players[g.contestant] = p
+		}
+		h.c.Reset()
+		ep := v.episode(g.window)
+		if err := h.players[g.contestant](ctx, ep, rng.At(ep.Seed, uint64(g.seed)), &h.c); err != nil {
+			return fmt.Errorf("%s on window %d: %w", cs[g.contestant].name, g.window, err)
+		}
+		out[g.contestant][g.seed][g.window] = h.c.Summary(0, 0)
+		if tick != nil {
+			tick()
+		}
+		return nil
+	})
+	return out, err
+}
+
+// report turns summaries into statistics. Agents are compared with everything else.
+func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Report, error) {
+	r := new(Report)
+	for i := range v.windows {
+		_, counted, first, err := v.world.Workload.Windows.At(v.part, 0, i)
+		if err != nil {
+			return nil, err
+		}
+		r.Windows = append(r.Windows, WindowInfo{v.episode(i).Seed, first, len(counted)})
+	}
+	pick := func(c int, f func(*metrics.Summary) float64) statistic.Sample {
+		s := make(statistic.Sample, len(played[c]))
+		for k, row := range played[c] {
+			for i := range row {
+				s[k] = append(s[k], f(&row[i]))
+			}
+		}
+		return s
+	}
+	jct := func(s *metrics.Summary) float64 { return s.JCT.Mean }
+	bounded := func(s *metrics.Summary) float64 { return s.BoundedSlowdown.Mean }
+	for c := range cs {
+		if cs[c].missing != "" {
+			r.Policies = append(r.Policies, PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Missing: cs[c].missing})
+			continue
+		}
+		stat := func(f func(*metrics.Summary) float64) statistic.Statistic {
+			return statistic.Describe(v.cfg.Seed, pick(c, f))
+		}
+		p := PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Metrics: &PolicyMetrics{
+			JCT:             stat(jct),
+			Wait:            stat(func(s *metrics.Summary) float64 { return s.Wait.Mean }),
+			FirstWait:       stat(func(s *metrics.Summary) float64 { return s.FirstWait.Mean }),
+			Slowdown:        stat(func(s *metrics.Summary) float64 { return s.Slowdown.Mean }),
+			BoundedSlowdown: stat(bounded),
+			JCT99:           stat(func(s *metrics.Summary) float64 { return s.JCT.P99 }),
+			Makespan:        stat(func(s *metrics.Summary) float64 { return s.Makespan }),
+			Utilization:     stat(func(s *metrics.Summary) float64 { return s.Utilization }),
+			Effective:       stat(func(s *metrics.Summary) float64 { return s.Effective }),
+		}}
+		for _, row := range played[c] {
+			for i := range row {
+				p.Metrics.Unfinished += row[i].Unfinished
+			}
+		}
+		r.Policies = append(r.Policies, p)
+	}
+	agents := slices.ContainsFunc(cs, func(c contestant) bool { return c.agent() })
+	for a := range cs {
+		if cs[a].missing != "" || agents && !cs[a].agent() {
+			continue
+		}
+		for b := range cs {
+			if a == b || cs[b].missing != "" || !agents && b < a {
+				continue
+			}
+			r.Paired = append(r.Paired,
+				statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, "jct_s", pick(a, jct), pick(b, jct), false),
+				statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, "bounded_slowdown", pick(a, bounded), pick(b, bounded), false))
+		}
+	}
+	return r, nil
+}
+
+// whole is all of one part as a single window.
+type whole struct {
+	jobs  []traces.Job
+	warm  int
+	first int
+}
+
+func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
+	return w.jobs[:w.warm], w.jobs[w.warm:], w.first + w.warm, nil
+}
+
+// playWhole runs every contestant once over the whole part, but those who play elsewhere.
+func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*WholeReport, error) {
+	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return c.Player == nil })
+	jobs := v.world.Workload.Windows.Jobs(v.part)
+	_, _, first, err := v.world.Workload.Windows.At(v.part, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	warm := v.world.Workload.Windows.Warm()
+	all := &whole{jobs: jobs, warm: warm, first: first - warm}
+	counted := len(jobs) - warm
+	cut := counted / 20
+	r := &WholeReport{FirstJob: all.first + warm, Jobs: counted, Counted: counted - 2*cut, Policies: make([]WholePolicy, len(cs))}
+	err = par.For(ctx, v.workers, len(cs), func(_, i int) error {
+		cfg := v.world.evaluated(1)
+		e, err := jobselect.New(cfg, v.world.Cluster, all, v.part)
+		if err != nil {
+			return err
+		}
+		p, err := cs[i].Player(e)
+		if err != nil {
+			return err
+		}
+		c := metrics.Collector{Keep: func(pos int) bool { return pos >= warm+cut && pos < warm+counted-cut }}
+		ep := v.episode(0)
+		if err := p(ctx, ep, ep.Seed, &c); err != nil {
+			return fmt.Errorf("%s on the whole %v part: %w", cs[i].name, v.part, err)
+		}
+		r.Policies[i] = WholePolicy{cs[i].name, c.Summary(0, 0)}
+		if tick != nil {
+			tick()
+		}
+		return nil
+	})
+	return r, err
+}

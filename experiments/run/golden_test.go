@@ -1,0 +1,115 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"clustergym/configs"
+	"clustergym/nets/kernel"
+)
+
+// golden holds lines against testdata/name; -update rewrites it.
+func golden(t *testing.T, name string, lines []string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	got := strings.Join(lines, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	for _, l := range lines {
+		if !slices.Contains(want, l) {
+			t.Errorf("%s does not have\n  %s", file, l)
+		}
+	}
+	for _, l := range want {
+		if !slices.Contains(lines, l) {
+			t.Errorf("%s has, and this program does not give,\n  %s", file, l)
+		}
+	}
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Run directories keep their bytes: a run that was begun with an older program goes on and ends the same. The portable
+// kernels give the same bits on all of amd64.
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
+	if raced {
+		t.Skip("trains; without the race detector this test runs in make unit")
+	}
+	was := kernel.Set()
+	t.Cleanup(func() {
+		if err := kernel.Use(was); err != nil {
+			t.Error(err)
+		}
+	})
+	problem := func(id, agent string) Config {
+		c := DefaultConfig()
+		c.Name, c.Agent, c.Env.ID = "tiny", agent, id
+		c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.Network.Hidden = 32, 2, 2, []int{16}
+		c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 100, 16, 16, 300
+		c.DDQN.Network.Hidden = []int{16}
+		c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = 800, 4, 200, 400, 400
+		c.Eval.Episodes, c.Eval.Validation = 4, 2
+		return c
+	}
+	runs := map[string]Config{
+		"jobselect ppo": tinyRun("ppo"), "jobselect ddqn": tinyRun("ddqn"),
+		"cartpole ppo": problem("CartPole-v1", "ppo"), "cartpole ddqn": problem("CartPole-v1", "ddqn"),
+		"dagplace ddqn": problem("DAGPlace-v1", "ddqn"), "workerplace ppo": problem("WorkerPlace-v1", "ppo"),
+	}
+	bandit, err := Preset("bandit-maml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bandit.Name, bandit.Train.Steps, bandit.MAML.Tasks = "tiny", 4000, 4
+	bandit.Train.LogEvery, bandit.Train.EvalEvery, bandit.Train.CheckpointEvery = 2000, 2000, 2000
+	bandit.Eval.Episodes, bandit.Eval.Validation = 2, 2
+	runs["bandit maml"] = bandit
+	var lines []string
+	for name, cfg := range runs {
+		cfg.Kernels = "portable"
+		dir := t.TempDir()
+		trainTo(t, cfg, dir, TrainOptions{Workers: 2})
+		for file, text := range contents(t, filepath.Join(dir, "tiny")) {
+			lines = append(lines, fmt.Sprintf("%s %s %s", strings.ReplaceAll(name, " ", "-"), file, digest([]byte(text))))
+		}
+	}
+	slices.Sort(lines)
+	golden(t, "golden_runs.txt", lines)
+}
+
+// Equal presets are equal runs: what a preset says, written out as config.yaml has it.
+func TestPresetsKeepTheirBytes(t *testing.T) {
+	var lines []string
+	for _, name := range configs.Runs() {
+		cfg, err := Preset(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := configs.Encode(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, name+" "+digest(text))
+	}
+	golden(t, "golden_presets.txt", lines)
+}

@@ -1,0 +1,494 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"clustergym/agents"
+	"clustergym/agents/maml"
+	"clustergym/agents/ppo"
+	"clustergym/agents/train"
+	"clustergym/env"
+	"clustergym/env/control"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/rng"
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+)
+
+// metaAgent is the agent that learns to adapt: it trains and is judged on families of tasks.
+const metaAgent = "maml"
+
+// MetaAgents are the values of Config.Agent that need an environment with tasks.
+func MetaAgents() []string { return []string{metaAgent} }
+
+// MAMLConfig is a meta-learner with its policy.
+type MAMLConfig struct {
+	maml.Config     `yaml:",inline"`
+	ppo.ModelConfig `yaml:",inline"`
+	// Judge are the numbers of inner steps after which validations and evaluations look at the policy; validations
+	// choose by the last that is not above inner_steps.
+	Judge []int `yaml:"judge,flow"`
+	// JudgeEpisodes is how many episodes of each task that takes.
+	JudgeEpisodes int `yaml:"judge_episodes"`
+}
+
+// DefaultMAMLConfig is maml's, over the network of ppo's.
+func DefaultMAMLConfig() MAMLConfig {
+	c := MAMLConfig{Config: maml.DefaultConfig(), Judge: []int{0, 1, 3}, JudgeEpisodes: 20}
+	c.Network = ppo.DefaultConfig().Network
+	c.Network.Separate = false // there is no critic: the baseline is linear
+	return c
+}
+
+// Validate reports every fault.
+func (c MAMLConfig) Validate() error {
+	var l fault.List
+	l.Join("", c.Config.Validate())
+	l.Add(c.LogStd >= -20 && c.LogStd <= 2, "log_std", c.LogStd, "a number in [-20, 2]")
+	l.Join("network", c.Network.Validate())
+	ascend := len(c.Judge) > 0
+	for i, s := range c.Judge {
+		ascend = ascend && s >= 0 && s <= 64 && (i == 0 || s > c.Judge[i-1])
+	}
+	l.Add(ascend, "judge", c.Judge, "numbers of inner steps that ascend, from 0 to 64")
+	l.Add(c.JudgeEpisodes >= 1 && c.JudgeEpisodes <= 1<<16, "judge_episodes", c.JudgeEpisodes, "1 to 65536")
+	return l.Err()
+}
+
+// meta says whether the agent is a meta-learner.
+func (c *Config) meta() bool { return slices.Contains(MetaAgents(), c.Agent) }
+
+// validateMeta adds the faults of a meta-learner's surroundings.
+func (c *Config) validateMeta(l *fault.List) {
+	if slices.Contains(envs.IDs(), c.Env.ID) {
+		l.Add(slices.Contains(Families(), c.Env.ID), "env.id", c.Env.ID,
+			"an environment with tasks ("+strings.Join(Families(), ", ")+"), for agent "+c.Agent+" learns to adapt to them")
+	}
+	d := train.DefaultConfig()
+	l.Add(c.Train.Envs == d.Envs, "train.envs", c.Train.Envs, "nothing: agent "+c.Agent+" plays maml.tasks × (maml.before + maml.after) episodes at a time")
+}
+
+// Families are the environments without a workload that stand for families of tasks, sorted.
+func Families() []string { return slices.Clone(tasked()) }
+
+var tasked = sync.OnceValue(func() []string {
+	var ids []string
+	for _, id := range slices.Concat(control.IDs(), envs.SettledIDs()) { // those with a workload would read it
+		e, err := envs.NewPlainEnv(id)
+		if err != nil {
+			continue
+		}
+		if _, ok := e.(env.Tasker); ok {
+			ids = append(ids, id)
+		}
+		_ = e.Close() // it holds nothing
+	}
+	return ids
+})
+
+// trainee is what a run trains.
+type trainee interface {
+	Parts() []agents.Part
+	Params() *nets.Params
+}
+
+// runner trains it.
+type runner interface {
+	Step() int64
+	Run(ctx context.Context, h train.Hooks) error
+	Parts() []agents.Part
+}
+
+// newLearner is the meta-learner of cfg in the environments that open opens.
+func newLearner(cfg *Config, open func() (env.Env, error), workers int) (*maml.Learner, error) {
+	f, err := maml.NewFamily(open)
+	if err != nil {
+		return nil, err
+	}
+	e, err := open()
+	if err != nil {
+		return nil, err
+	}
+	spec := e.Spec()
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	return maml.New(cfg.MAML.Config, f, func() (maml.Model, error) { return ppo.NewModel(cfg.MAML.ModelConfig, spec, cfg.Seed) }, workers, cfg.Seed)
+}
+
+// metaTrainer lets a meta-learner run until it has seen so many steps. It implements runner.
+type metaTrainer struct {
+	cfg     train.Config
+	learner *maml.Learner
+
+	episodes int64
+	perBatch int64
+	last     float64 // return after adaptation in the last iteration
+	length   float64
+	learn    []agents.Stat // sums since the last record
+	updates  int64         // …over so many
+}
+
+func newMetaTrainer(cfg *Config, l *maml.Learner) *metaTrainer {
+	c := &cfg.MAML
+	inner := c.InnerSteps
+	if c.Method == "joint" {
+		inner = 0
+	}
+	return &metaTrainer{cfg: cfg.Train, learner: l, perBatch: int64(c.Tasks) * int64(inner*c.Before+c.After), last: math.NaN(), length: math.NaN()}
+}
+
+// Step implements runner.
+func (t *metaTrainer) Step() int64 { return t.learner.Steps() }
+
+// Run implements runner: it honours ctx between two iterations.
+func (t *metaTrainer) Run(ctx context.Context, h train.Hooks) error {
+	for t.Step() < t.cfg.Steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		before := t.Step()
+		stats, err := t.learner.Learn(context.Background())
+		if err != nil {
+			return err
+		}
+		t.note(stats)
+		step := t.Step()
+		if h.Tick != nil {
+			if err := h.Tick(train.Progress{Step: step, Steps: t.cfg.Steps, Return: t.last}); err != nil {
+				return err
+			}
+		}
+		end := step >= t.cfg.Steps
+		due := func(every int64) bool { return end || every > 0 && before/every != step/every }
+		if h.Log != nil && due(t.cfg.LogEvery) {
+			if err := h.Log(t.record()); err != nil {
+				return err
+			}
+		}
+		if h.Evaluate != nil && t.cfg.EvalEvery > 0 && due(t.cfg.EvalEvery) {
+			if err := h.Evaluate(step); err != nil {
+				return err
+			}
+		}
+		if h.Checkpoint != nil && due(t.cfg.CheckpointEvery) {
+			if err := h.Checkpoint(step); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// note counts an iteration.
+func (t *metaTrainer) note(stats agents.Stats) {
+	t.episodes += t.perBatch
+	t.updates++
+	for _, s := range stats {
+		switch s.Name {
+		case "return_after":
+			t.last = s.Value
+		case "length_after":
+			t.length = s.Value
+		}
+		i := slices.IndexFunc(t.learn, func(l agents.Stat) bool { return l.Name == s.Name })
+		if i < 0 {
+			t.learn, i = append(t.learn, agents.Stat{Name: s.Name}), len(t.learn)
+		}
+		t.learn[i].Value += s.Value
+	}
+}
+
+// record makes a report and begins the next one's means.
+func (t *metaTrainer) record() train.Record {
+	r := train.Record{Step: t.Step(), Episodes: t.episodes, Updates: t.learner.Iteration(), Return: t.last, Length: t.length}
+	for _, s := range t.learn {
+		r.Learn = append(r.Learn, agents.Stat{Name: s.Name, Value: s.Value / float64(t.updates)})
+	}
+	t.learn, t.updates = nil, 0
+	return r
+}
+
+// metaState is trainer.json of a meta-learner. Floats are kept as bits: JSON has no NaN.
+type metaState struct {
+	Kernels  string          `json:"kernels,omitempty"`
+	Step     int64           `json:"step"`
+	Episodes int64           `json:"episodes"`
+	Last     uint64          `json:"return_bits"`
+	Length   uint64          `json:"length_bits"`
+	Updates  int64           `json:"updates"` // in the record under way
+	Learn    []metaStatState `json:"learn"`
+}
+
+type metaStatState struct {
+	Name string `json:"name"`
+	Sum  uint64 `json:"sum_bits"`
+}
+
+// Parts implements runner.
+func (t *metaTrainer) Parts() []agents.Part {
+	return []agents.Part{agents.NewJSONPart("trainer.json", func() (metaState, error) {
+		s := metaState{Kernels: kernel.Set(), Step: t.Step(), Episodes: t.episodes, Last: math.Float64bits(t.last), Length: math.Float64bits(t.length), Updates: t.updates}
+		for _, l := range t.learn {
+			s.Learn = append(s.Learn, metaStatState{l.Name, math.Float64bits(l.Value)})
+		}
+		return s, nil
+	}, func(s metaState) error {
+		if s.Episodes < 0 || s.Updates < 0 || s.Step < 0 {
+			return fmt.Errorf("%d steps, %d episodes and %d updates cannot be", s.Step, s.Episodes, s.Updates)
+		}
+		t.episodes, t.last, t.length, t.updates, t.learn = s.Episodes, math.Float64frombits(s.Last), math.Float64frombits(s.Length), s.Updates, nil
+		for _, l := range s.Learn {
+			t.learn = append(t.learn, agents.Stat{Name: l.Name, Value: math.Float64frombits(l.Sum)})
+		}
+		return nil
+	})}
+}
+
+// families is the arena of meta-learners: environments without a workload whose tasks are drawn.
+type families struct{ *problem }
+
+var _ arena = (*families)(nil)
+
+func (f *families) describe(cfg *Config, say func(format string, args ...any)) {
+	c := &cfg.MAML
+	say("env       %s, a family of tasks", f.About.ID)
+	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, workload.Plural(c.Before, "episode", "episodes"), c.After,
+		workload.Plural(c.InnerSteps, "step", "steps"))
+	say("          best of validations on %s, then %s, on seeds apart from the training's",
+		workload.Plural(cfg.Eval.Validation, "task", "tasks"), workload.Plural(cfg.Eval.Episodes, "test task", "test tasks"))
+}
+
+func (f *families) validate(t *training) (*validation, error) {
+	c := &t.cfg.MAML
+	l := t.agent.(*maml.Learner)
+	out, err := l.Judge(context.Background(), l.Params().Data, rng.At(t.cfg.Eval.Seed, rng.Hash(validationEpisodes)), t.cfg.Eval.Validation, c.Judge, c.JudgeEpisodes, nil)
+	if err != nil {
+		return nil, err
+	}
+	mean := statistic.Mean(outcomes(out[c.chosen()], sampledOutcome))
+	return &validation{Tasks: t.cfg.Eval.Validation, Return: &mean}, nil
+}
+
+// chosen is the place in Judge that validations choose by.
+func (c *MAMLConfig) chosen() int {
+	k := 0
+	for i, s := range c.Judge {
+		if s <= c.InnerSteps {
+			k = i
+		}
+	}
+	return k
+}
+
+func sampledOutcome(o maml.Outcome) float64 { return o.Sampled }
+
+func greedyOutcome(o maml.Outcome) float64 { return o.Greedy }
+
+func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
+	v := make([]float64, len(of))
+	for i, o := range of {
+		v[i] = value(o)
+	}
+	return v
+}
+
+// judge adapts every checkpoint, and the policy that it began with, to the same test tasks.
+func (f *families) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+	if opt.External != nil {
+		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
+	}
+	if len(opt.Checkpoints) == 0 {
+		return nil, workload.Mistake("nothing to evaluate: name checkpoints of agent %s", cfg.Agent)
+	}
+	type entrant struct {
+		name string
+		cfg  Config
+		from []byte // nil = the weights that it began with
+	}
+	var all []entrant
+	for _, dir := range opt.Checkpoints {
+		c, err := OpenCheckpoint(dir, f.About)
+		if err != nil {
+			return nil, err
+		}
+		if !c.Cfg.meta() {
+			return nil, workload.Mistake("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir, c.Cfg.Agent)
+		}
+		all = append(all, entrant{c.name, c.Cfg, c.Weights})
+	}
+	all = append(all, entrant{"before training", all[0].cfg, nil})
+	r := &AdaptReport{Env: f.About.ID, Solved: number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
+	var mu sync.Mutex
+	done := 0
+	for _, e := range all {
+		c := &e.cfg.MAML
+		l, err := newLearner(&e.cfg, f.Open, opt.Workers)
+		if err != nil {
+			return nil, err
+		}
+		theta := l.Params()
+		if e.from != nil {
+			if _, err := theta.ReadFrom(bytes.NewReader(e.from)); err != nil {
+				return nil, errors.Join(&workload.InputError{Err: fmt.Errorf("%s: %w", e.name, err)}, l.Close())
+			}
+		}
+		out, err := l.Judge(ctx, theta.Data, rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), cfg.Eval.Episodes, c.Judge, c.JudgeEpisodes, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			if opt.Game != nil {
+				opt.Game(done, len(all)*cfg.Eval.Episodes)
+			}
+		})
+		if err := errors.Join(err, l.Close()); err != nil {
+			return nil, err
+		}
+		for k, s := range c.Judge {
+			r.add(e.name, s, s*c.Before, out[k], out[0])
+		}
+	}
+	random, err := f.random(ctx, &cfg, &all[0].cfg.MAML, opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	r.add(randomPolicy, 0, 0, random, random)
+	return r, nil
+}
+
+// random is uniform play on the test tasks.
+func (f *families) random(ctx context.Context, cfg *Config, c *MAMLConfig, workers int) ([]maml.Outcome, error) {
+	family, err := maml.NewFamily(f.Open)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := family.Sample(rng.Stream(rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), "maml/judge"), cfg.Eval.Episodes)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]maml.Outcome, len(tasks))
+	e, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close() //nolint:errcheck // it holds nothing
+	ts, src := env.NewTimeStep(f.About), rng.Stream(cfg.Eval.Seed, "eval/random")
+	act := env.NewActions(f.About, 1).Row(0)
+	for i, t := range tasks {
+		steps := 0
+		for k := range c.JudgeEpisodes {
+			if err := e.Reset(ctx, env.Episode{Seed: rng.At(t.Seed, uint64(k)), Window: -1, Task: t.Values}, ts); err != nil {
+				return nil, err
+			}
+			for !ts.Kind.Last() {
+				uniform(f.About, ts, act, src)
+				if err := e.Step(ctx, act, ts); err != nil {
+					return nil, err
+				}
+				out[i].Sampled += ts.Reward / float64(c.JudgeEpisodes)
+				steps++
+			}
+		}
+		out[i].Greedy, out[i].Length = out[i].Sampled, float64(steps)/float64(c.JudgeEpisodes)
+	}
+	return out, nil
+}
+
+// uniform draws one of the legal actions.
+func uniform(s env.Spec, ts *env.TimeStep, a env.Action, src *rand.Rand) {
+	at := 0
+	for i, n := range s.Action.Sizes {
+		legal := 0
+		for k := range n {
+			if ts.Mask[at+k] {
+				legal++
+				if src.IntN(legal) == 0 {
+					a.Disc[i] = int32(k)
+				}
+			}
+		}
+		at += n
+	}
+	for i, low := range s.Action.Low {
+		a.Cont[i] = min(max(low+float32(src.Float64())*(s.Action.High[i]-low), low), s.Action.High[i])
+	}
+}
+
+// AdaptReport is a comparison of how well policies adapt to the same tasks.
+type AdaptReport struct {
+	Env     string     `json:"env"`
+	Solved  *float64   `json:"solved_at"` // mean return after adaptation that counts as solved, null = none
+	Tasks   int        `json:"tasks"`
+	Seed    uint64     `json:"seed"`
+	Kernels string     `json:"kernels"`
+	Rows    []AdaptRow `json:"rows"`
+}
+
+// AdaptRow is one policy after a number of inner steps.
+type AdaptRow struct {
+	Name     string           `json:"name"`
+	Steps    int              `json:"inner_steps"`
+	Episodes int              `json:"episodes_seen"` // of the task, before
+	Return   EpisodeStatistic `json:"return"`        // one number for each task
+	Greedy   float64          `json:"greedy_mean"`   // mean return of the most likely actions
+	PerStep  float64          `json:"per_step"`      // greedy return by steps
+	Gain     float64          `json:"gain"`          // of the mean return over that without adaptation
+	Solved   *bool            `json:"solved"`
+}
+
+func (r *AdaptReport) add(name string, steps, seen int, out, without []maml.Outcome) {
+	v := outcomes(out, sampledOutcome)
+	s := statistic.Describe(r.Seed, statistic.Sample{v})
+	greedy := statistic.Mean(outcomes(out, greedyOutcome))
+	row := AdaptRow{
+		Name: name, Steps: steps, Episodes: seen, Greedy: greedy, Gain: s.Mean - statistic.Mean(outcomes(without, sampledOutcome)),
+		PerStep: greedy / statistic.Mean(outcomes(out, func(o maml.Outcome) float64 { return o.Length })),
+		Return:  EpisodeStatistic{Mean: s.Mean, Std: deviation(v), IQM: s.IQM, CI95: s.CI95, PerEpisode: v},
+	}
+	if r.Solved != nil {
+		solved := s.Mean >= *r.Solved
+		row.Solved = &solved
+	}
+	r.Rows = append(r.Rows, row)
+}
+
+// WriteTable prints the comparison for people.
+func (r *AdaptReport) WriteTable(w io.Writer) error {
+	header := []string{"policy", "inner steps", "episodes seen", "mean return", "IQM [95 %]", "gain", "greedy", "greedy a step"}
+	if r.Solved != nil {
+		header = append(header, "solved")
+	}
+	var rows [][]string
+	for _, p := range r.Rows {
+		row := []string{
+			p.Name, fmt.Sprint(p.Steps), fmt.Sprint(p.Episodes), decimals(p.Return.Mean), interval(p.Return.IQM, p.Return.CI95),
+			decimals(p.Gain), decimals(p.Greedy), fmt.Sprintf("%.3f", p.PerStep),
+		}
+		if p.Solved != nil {
+			row = append(row, yesNo(*p.Solved))
+		}
+		rows = append(rows, row)
+	}
+	if err := texttable.Write(w, header, rows, 1); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's. Every inner step learns from new episodes of the task;\nreturns are of others. IQM over the tasks with its 95 %% bootstrap interval.\n",
+		r.Env, workload.Plural(r.Tasks, "task", "tasks"), r.Seed)
+	if err == nil && r.Solved != nil {
+		_, err = fmt.Fprintf(w, "Solved: a mean return of at least %g after adaptation.\n", *r.Solved)
+	}
+	return err
+}

@@ -1,0 +1,356 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"clustergym/agents"
+	"clustergym/agents/train"
+	"clustergym/configs"
+	"clustergym/env"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/statistic"
+	"clustergym/internal/fault"
+	"clustergym/internal/rng"
+	"clustergym/nets/kernel"
+)
+
+// tinyProblem is a run of a moment on CartPole.
+func tinyProblem(agent string) Config {
+	c := DefaultConfig()
+	c.Name, c.Agent, c.Env.ID = "tiny", agent, "CartPole-v1"
+	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches = 32, 2, 2
+	c.PPO.Network.Hidden = []int{16}
+	c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 200, 16, 16, 300
+	c.DDQN.Network.Hidden = []int{16}
+	c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery, c.Train.Keep = 800, 4, 250, 300, 400, 0
+	c.Eval.Episodes, c.Eval.Validation = 6, 3
+	return c
+}
+
+func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
+	for _, c := range []struct{ set, want string }{
+		{"trace.skip=4", "trace.skip: got 4, want nothing: CartPole-v1 has no workload"},
+		{"trace.file=jobs.csv", `trace.file: got "jobs.csv", want nothing: CartPole-v1 has no workload`},
+		{"trace.synth.rate=2", "trace.synth.rate: got 2, want nothing: CartPole-v1 has no workload"},
+		{"cluster=4x8", `cluster: got "4x8", want nothing: CartPole-v1 has no cluster`},
+		{"env.reward=wait", `env.reward: got "wait", want nothing: CartPole-v1 has no settings`},
+		{"eval.windows=3", "eval.windows: got 3, want nothing: CartPole-v1 has no windows; see eval.episodes"},
+		{"eval.seeds=3", "eval.seeds: got 3, want nothing: CartPole-v1 is played once"},
+		{"eval.whole=false", "eval.whole: got false, want nothing: CartPole-v1 has no workload"},
+		{"eval.policies=[fifo]", `eval.policies[0]: got "fifo", want random: CartPole-v1 has no heuristics`},
+		{"eval.policies=[random, random]", `eval.policies[1]: got "random", want each policy once`},
+		{"eval.episodes=0", "eval.episodes: got 0, want 1 to 1048576"},
+		{"env.id=CartPole-v2", `env.id: got "CartPole-v2", want an environment as in gymctl envs; did you mean CartPole-v1?`},
+		{"kernels=sse", `kernels: got "sse", want one of auto, avx512, avx2, portable`},
+	} {
+		cfg := tinyProblem("ppo")
+		if strings.HasPrefix(c.set, "env.id") {
+			cfg = DefaultConfig()
+		}
+		if err := configs.Set(&cfg, c.set); err != nil {
+			t.Fatal(err)
+		}
+		err := cfg.Validate()
+		if n := len(fault.All(err)); n != 1 || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %d faults: %v; want one, %s…", c.set, n, err, c.want)
+		}
+	}
+	cfg := DefaultConfig()
+	cfg.Eval.Episodes = 7
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "eval.episodes: got 7, want nothing: JobSelect-v1 is judged on windows") {
+		t.Errorf("episodes of JobSelect-v1: %v", err)
+	}
+}
+
+func TestEveryRegisteredEnvironmentCanBeConfigured(t *testing.T) {
+	for _, id := range envs.IDs() {
+		cfg := DefaultConfig()
+		cfg.Env.ID = id
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		a, err := newArena(&cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := a.spec(&cfg); err != nil || s.ID != id {
+			t.Errorf("%s: the environment is %q (%v)", id, s.ID, err)
+		}
+	}
+}
+
+// What an environment does not have is not in its config.yaml either, and what is there reads as the same run.
+func TestConfigOfAProblemShowsWhatItHas(t *testing.T) {
+	cfg := tinyProblem("ddqn")
+	text, err := configs.Encode(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, absent := range []string{"trace:", "cluster:", "windows:", "whole:", "reward:", "fifo"} {
+		if strings.Contains(string(text), "\n"+absent) || strings.Contains(string(text), "\n  "+absent) {
+			t.Errorf("%s is shown:\n%s", absent, text)
+		}
+	}
+	read := DefaultConfig()
+	if err := configs.DecodeBytes("config.yaml", text, &read); err != nil {
+		t.Fatal(err)
+	}
+	again, err := configs.Encode(&read)
+	if err != nil || string(again) != string(text) {
+		t.Errorf("read again it is\n%s\n(%v), want\n%s", again, err, text)
+	}
+	read.Eval.Policies = cfg.Eval.Policies // the default list stands for random play
+	if !reflect.DeepEqual(read, cfg) {
+		t.Errorf("read %+v, want %+v", read, cfg)
+	}
+}
+
+// Training, validations and the comparison at the end: the same bytes for any number of workers, and when cut and
+// resumed.
+func TestProblemsTrainAndResumeByteForByte(t *testing.T) {
+	for _, agent := range Agents() {
+		cfg, straight := tinyProblem(agent), t.TempDir()
+		whole := trainTo(t, cfg, straight, TrainOptions{})
+		want := contents(t, filepath.Join(straight, "tiny"))
+		r, ok := whole.Eval.(*EpisodeReport)
+		if !ok || len(r.Policies) != 2 || !strings.HasPrefix(r.Policies[0].Name, agent+":tiny@") || r.Policies[1].Name != "random" || r.Kernels != kernel.Set() {
+			t.Fatalf("%s: the comparison is %+v", agent, whole.Eval)
+		}
+		dir := t.TempDir()
+		for i, cut := range []int64{44, 300, 600} {
+			ctx, cancel := cancelled(t)
+			_, err := Train(ctx, cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Workers: 1 + i, Resume: i > 0, Tick: func(p train.Progress) {
+				if p.Step >= cut {
+					cancel()
+				}
+			}})
+			if !errors.Is(err, ErrInterrupted) {
+				t.Fatal(err)
+			}
+		}
+		resumed := trainTo(t, cfg, dir, TrainOptions{Resume: true, Workers: 3})
+		sameFiles(t, agent, contents(t, filepath.Join(dir, "tiny")), want, true)
+		if !reflect.DeepEqual(resumed.Eval, whole.Eval) {
+			t.Errorf("%s: resumed, the comparison is %+v, want %+v", agent, resumed.Eval, whole.Eval)
+		}
+	}
+}
+
+func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
+	cfg, dir := tinyProblem("ppo"), t.TempDir()
+	cfg.Train.EvalEvery = 100
+	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+	run := filepath.Join(dir, "tiny")
+	_, validations := progressOf(t, run)
+	var want line
+	for _, v := range validations {
+		if v.Eval.Return == nil || v.Eval.Episodes != 3 || v.Eval.Windows != 0 {
+			t.Fatalf("a validation without a return: %+v", v.Eval)
+		}
+		better := want.Eval == nil || *v.Eval.Return >= *want.Eval.Return
+		if v.Eval.Best != better {
+			t.Errorf("step %d: best is %v", v.Step, v.Eval.Best)
+		}
+		if better {
+			want = v
+		}
+	}
+	b, ok, err := readBest(run)
+	if err != nil || !ok || b != (best{want.Step, bestReturn, *want.Eval.Return}) {
+		t.Errorf("best.json holds %+v (%v), want step %d with %v", b, err, want.Step, *want.Eval.Return)
+	}
+	if v := (&validation{Return: new(float64)}); !v.beats(best{Value: 0}) || v.beats(best{Value: 1}) || !v.beats(best{Value: -1}) {
+		t.Error("of equal returns the later is the best")
+	}
+}
+
+// Returns worked out by hand: what a policy did, and whether that counts as solved.
+func TestEpisodeReportByHand(t *testing.T) {
+	cfg := tinyProblem("ppo")
+	cfg.Eval.Episodes = 4
+	r := newEpisodeReport(env.Spec{ID: "X-v1", Solved: 5}, &cfg)
+	r.add("a", "checkpoint", games{[]float64{2, 4, 6, 12}, []float64{1, 2, 3, 4}})
+	r.add("b", "baseline", games{[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}})
+	a, b := r.Policies[0], r.Policies[1]
+	// Mean 24/4; deviation √((16+4+0+36)/4); the interquartile mean is that of 4 and 6.
+	if a.Return.Mean != 6 || a.Return.Std != math.Sqrt(14) || a.Return.IQM != 5 || a.Length != 2.5 || !*a.Solved || *b.Solved {
+		t.Errorf("a is %+v, b is %+v", a, b)
+	}
+	if lo, hi := a.Return.CI95[0], a.Return.CI95[1]; !(lo >= 2 && lo < 5 && hi > 5 && hi <= 12) || b.Return.CI95 != [2]float64{1, 1} {
+		t.Errorf("intervals %v and %v", a.Return.CI95, b.Return.CI95)
+	}
+	var text strings.Builder
+	if err := r.WriteTable(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"policy  mean return", "a             6.000  3.742   5.000 [2.000, 12.0]  2.000          2.5     yes", "no\n", "X-v1: 4 episodes from seed 1", "at least 5.\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, text.String())
+		}
+	}
+	r = newEpisodeReport(env.Spec{ID: "Y-v1", Solved: math.NaN()}, &cfg)
+	r.add("a", "checkpoint", games{[]float64{2}, []float64{1}})
+	if out, err := json.Marshal(r); err != nil || !strings.Contains(string(out), `"solved_at":null`) || !strings.Contains(string(out), `"solved":null`) {
+		t.Errorf("without a threshold: %s (%v)", out, err)
+	}
+}
+
+// Random play of InvalidAction-v1 returns 5 on average: 100 steps, 20 legal actions.
+func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Env.ID, cfg.Eval.Episodes = "InvalidAction-v1", 100
+	var first *EpisodeReport
+	for workers := 1; workers <= 3; workers += 2 {
+		c, err := Compare(t.Context(), cfg, EvalOptions{Workers: workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := c.(*EpisodeReport)
+		if m := r.Policies[0].Return.Mean; len(r.Policies) != 1 || math.Abs(m-5) > 0.5 || r.Policies[0].Length != 100 {
+			t.Errorf("random play returns %v over %v steps, want about 5 over 100", m, r.Policies[0].Length)
+		}
+		if first == nil {
+			first = r
+		} else if !reflect.DeepEqual(r, first) {
+			t.Error("another number of workers, another report")
+		}
+	}
+	cfg.Eval.Seed = 2
+	if c, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1}); err != nil || reflect.DeepEqual(c.(*EpisodeReport).Policies, first.Policies) {
+		t.Errorf("another seed, the same episodes (%v)", err)
+	}
+	cfg.Eval.Policies = nil
+	_, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1})
+	refused(t, "nobody", err, "nothing to evaluate")
+	_, err = Evaluate(t.Context(), cfg, EvalOptions{Workers: 1})
+	refused(t, "windows", err, "InvalidAction-v1 has no windows")
+}
+
+// The seeds of validation and test episodes are apart from each other and from those that training draws.
+func TestEpisodesOfTrainingValidationAndTestAreApart(t *testing.T) {
+	seen := map[uint64]string{}
+	add := func(what string, first uint64) {
+		for i := range 200 {
+			s := env.EpisodeSeed(first, i)
+			if other, twice := seen[s]; twice {
+				t.Errorf("episode %d of %s is one of %s", i, what, other)
+			}
+			seen[s] = what
+		}
+	}
+	add("validation", rng.At(1, rng.Hash(validationEpisodes)))
+	add("test", rng.At(1, rng.Hash(testEpisodes)))
+	train := rng.Source(1, "train/envs").Uint64()
+	for row := range uint64(4) {
+		add("training", rng.At(train, row))
+	}
+}
+
+func TestCheckpointOfAnotherEnvironmentIsRefused(t *testing.T) {
+	cfg, dir := tinyProblem("ppo"), t.TempDir()
+	cfg.Train.Steps = 100
+	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+	cfg.Env.ID = "Acrobot-v1"
+	_, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1, Checkpoints: []string{filepath.Join(dir, "tiny")}})
+	refused(t, "another environment", err, "CartPole-v1", "Acrobot-v1")
+}
+
+// Masks: 80 actions of which 20 are legal are learnt within three rollouts.
+func TestPresetInvalidActionLearns(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("seconds of training")
+	}
+	cfg, err := Preset("invalidaction-ppo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Eval.Episodes = 20
+	r := trainTo(t, cfg, t.TempDir(), TrainOptions{})
+	if m := r.Eval.(*EpisodeReport).Policies[0].Return.Mean; m < 90 {
+		t.Errorf("mean return %v, want 90 of 100", m)
+	}
+}
+
+func TestKernelSetIsKeptAndAnotherOneIsTold(t *testing.T) {
+	was := kernel.Set()
+	t.Cleanup(func() {
+		if err := kernel.Use(was); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg, dir := tinyProblem("ppo"), t.TempDir()
+	cfg.Train.Steps, cfg.Kernels = 200, "portable"
+	r := trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+	run := filepath.Join(dir, "tiny")
+	if records, _ := progressOf(t, run); r.Kernels != "portable" || kernel.Set() != "portable" || records[0].Kernels != "portable" {
+		t.Errorf("trained with %s, in use is %s", r.Kernels, kernel.Set())
+	}
+	for _, name := range []string{"trainer.json", "manifest.json"} {
+		b, err := os.ReadFile(filepath.Join(r.Checkpoint, name))
+		if err != nil || !strings.Contains(string(b), `"kernels": "portable"`) {
+			t.Errorf("%s does not name the set (%v)", name, err)
+		}
+	}
+	i := slices.IndexFunc(kernel.Sets(), func(s string) bool { return s != "portable" })
+	if i < 0 {
+		t.Skip("this machine has the portable set only")
+	}
+	other := kernel.Sets()[i]
+	cfg.Kernels, cfg.Train.Steps = other, 400
+	said := ""
+	trainTo(t, cfg, dir, TrainOptions{NoEval: true, Resume: true, Say: func(format string, args ...any) {
+		if strings.HasPrefix(format, "resume") {
+			said = args[0].(string)
+		}
+	}})
+	if !strings.Contains(said, "made with kernels portable and goes on with "+other) {
+		t.Errorf("said %q", said)
+	}
+	for _, name := range KernelSets()[1:] {
+		if !slices.Contains(kernel.Sets(), name) {
+			refused(t, name, UseKernels(name), "kernels: got", name, "this machine can run")
+		}
+	}
+	refused(t, "sse", UseKernels("sse"), `kernels: got "sse"`, "portable")
+}
+
+// What a validation judges is what its checkpoint plays: scaled observations and real-valued actions included.
+func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
+	for _, id := range []string{"CartPole-v1", "Nav2D-v1"} {
+		cfg, dir := tinyProblem("ppo"), t.TempDir()
+		cfg.Env.ID, cfg.PPO.NormObs, cfg.PPO.RewardScale, cfg.PPO.Batch = id, true, true, 32
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+		run := filepath.Join(dir, "tiny")
+		b, ok, err := readBest(run)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		p, err := NewProblem(id, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := OpenCheckpoint(run, p.About)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := p.play(t.Context(), 2, cfg.Eval.Validation, cfg.Eval.Seed, validationEpisodes, func(s env.Spec) (agents.Policy, error) {
+			return NewPolicy(&c.Cfg, s, bytes.NewReader(c.Weights))
+		}, nil)
+		if err != nil || statistic.Mean(g.returns) != b.Value {
+			t.Errorf("%s: the checkpoint returns %v (%v), its validation said %v", id, statistic.Mean(g.returns), err, b.Value)
+		}
+	}
+	cfg := tinyProblem("ddqn")
+	cfg.Env.ID = "Nav2D-v1"
+	_, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(t.TempDir(), "tiny"), Workers: 1})
+	refused(t, "double DQN with real-valued actions", err, "Nav2D-v1", "continuous")
+}

@@ -1,0 +1,449 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"clustergym/agents"
+	"clustergym/agents/checkpoint"
+	"clustergym/configs"
+	"clustergym/experiments/safefile"
+	"clustergym/experiments/workload"
+	"clustergym/internal/tfevents"
+)
+
+// The names in a run directory.
+const (
+	ConfigFile   = "config.yaml"
+	progressFile = "progress.jsonl"
+	bestFile     = "best.json"
+	evalFile     = "eval/test.json"
+	Checkpoints  = "checkpoints"
+)
+
+// bestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor
+// of a hundred, so an arithmetic mean over a few of them would choose by the one or two that are crowded most.
+const bestMetric = "validation/jct_s geometric mean"
+
+// bestReturn is the mean return over the validation episodes of environments without a workload.
+const bestReturn = "validation/return mean"
+
+// best names the best checkpoint so far.
+type best struct {
+	Step   int64   `json:"step"`
+	Metric string  `json:"metric"` // bestMetric, lower is better, or bestReturn, higher is better
+	Value  float64 `json:"value"`
+}
+
+// runDir is a run directory that is being written.
+type runDir struct {
+	path     string
+	progress *os.File
+	events   *tfevents.Writer
+	eventsAt *os.File
+	now      Clock
+	tags     string
+	last     line // the last record of a resumed run, zero without one
+	// validated is the step of the last validation of a resumed run, -1 without one.
+	validated int64
+}
+
+// createRun makes a new run directory with the effective configuration and locks it. A directory that holds a run
+// already, or what is left of one, is the user's mistake.
+func createRun(path string, cfg *Config) (unlock func(), err error) {
+	// Checked before anything is made, and again when nobody else can make it.
+	if err := vacant(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(path, Checkpoints), 0o755); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	if unlock, err = lockRun(path); err != nil {
+		return nil, err
+	}
+	if err = vacant(path); err == nil {
+		err = writeConfig(path, cfg)
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// vacant says why a new run cannot begin in path.
+func vacant(path string) error {
+	if i, err := os.Stat(path); err == nil && !i.IsDir() {
+		return workload.Mistake("run directory %s: there is a file of that name", path)
+	}
+	if _, err := os.Stat(filepath.Join(path, ConfigFile)); err == nil {
+		return workload.Mistake("%s holds a run already; continue it with --resume %s, or name another --run-dir", path, path)
+	}
+	steps, err := checkpoint.List(filepath.Join(path, Checkpoints))
+	if err != nil {
+		return &workload.InputError{Err: err}
+	}
+	if _, err := os.Stat(filepath.Join(path, progressFile)); err == nil || len(steps) > 0 {
+		return workload.Mistake("%s holds what is left of a run, without its %s; name another --run-dir", path, ConfigFile)
+	}
+	return nil
+}
+
+// writeConfig writes the effective configuration.
+func writeConfig(path string, cfg *Config) error {
+	b, err := configs.Encode(cfg)
+	if err != nil {
+		return err
+	}
+	return writeAside(filepath.Join(path, ConfigFile), b)
+}
+
+// ReadRunConfig is the configuration of the run in dir.
+func ReadRunConfig(dir string) (Config, error) {
+	cfg := DefaultConfig()
+	if i, err := os.Stat(dir); err != nil {
+		return cfg, workload.Mistake("run directory %s: %v", dir, workload.Reason(err))
+	} else if !i.IsDir() {
+		return cfg, workload.Mistake("run directory %s: it is a file", dir)
+	}
+	if err := configs.Decode(os.DirFS(dir), ConfigFile, &cfg); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return cfg, workload.Mistake("%s holds no %s: it is not a run directory", dir, ConfigFile)
+		}
+		return cfg, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	return cfg, nil
+}
+
+// openRun opens a run directory for writing from step on. Of a resumed run, what progress.jsonl says of later steps
+// is cut off and TensorBoard is told to forget it, best.json is made to agree with what is left, and what a crash
+// left behind of files that were being replaced is removed.
+func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir *runDir, err error) {
+	r := &runDir{path: path, now: now, tags: tags, validated: -1}
+	defer func() {
+		if err != nil {
+			for _, f := range []*os.File{r.progress, r.eventsAt} {
+				if f != nil {
+					_ = f.Close() // the first fault is the one to tell
+				}
+			}
+		}
+	}()
+	for _, f := range []string{ConfigFile, progressFile, bestFile, evalFile} {
+		if err := os.Remove(aside(filepath.Join(path, filepath.FromSlash(f)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	name := filepath.Join(path, progressFile)
+	kept, err := cutProgress(name, step)
+	if err != nil {
+		return nil, err
+	}
+	if r.progress, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
+		return nil, err
+	}
+	for _, l := range kept {
+		if l.Eval == nil {
+			r.last = l
+		} else {
+			r.validated = l.Step
+		}
+	}
+	if err := restoreBest(path, kept); err != nil {
+		return nil, err
+	}
+	if r.eventsAt, err = createEvents(path, now()); err != nil {
+		return nil, err
+	}
+	purge := int64(0)
+	if resumed {
+		purge = step + 1 // what step itself reported stands
+	}
+	r.events, err = tfevents.New(r.eventsAt, now(), purge)
+	return r, err
+}
+
+// createEvents makes the next event file. TensorBoard reads them in the order of their names, so the new one's must
+// come after all others, even when the clock was set back.
+func createEvents(path string, now time.Time) (*os.File, error) {
+	const prefix = "events.out.tfevents."
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	at, last := now.Unix(), ""
+	for _, e := range entries {
+		if name, ok := strings.CutPrefix(e.Name(), prefix); ok {
+			last = max(last, e.Name())
+			first, _, _ := strings.Cut(name, ".")
+			if t, err := strconv.ParseInt(first, 10, 64); err == nil {
+				at = max(at, t)
+			}
+		}
+	}
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%s%010d.%s.%04d", prefix, at, host, i)
+		if name <= last {
+			if i == 9999 {
+				i, at = -1, at+1
+			}
+			continue
+		}
+		return os.OpenFile(filepath.Join(path, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	}
+}
+
+// cutProgress leaves out the lines of later steps, and half a line at the end, and returns the others.
+func cutProgress(name string, step int64) (kept []line, err error) {
+	b, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for row := range bytes.Lines(b) {
+		var l line
+		if row[len(row)-1] != '\n' || json.Unmarshal(row, &l) != nil || l.Step > step {
+			break
+		}
+		kept = append(kept, l)
+		size += len(row)
+	}
+	if size == len(b) {
+		return kept, nil
+	}
+	return kept, writeAside(name, b[:size])
+}
+
+// wholeCheckpoints refuses a run in which a checkpoint lacks its manifest. No crash leaves one behind (they are written
+// aside and renamed), so somebody has to look; to go on from an earlier one silently would overwrite the rest.
+func wholeCheckpoints(root string) error {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &workload.InputError{Err: err}
+	}
+	for _, e := range entries {
+		if _, err := strconv.ParseUint(e.Name(), 10, 63); err != nil {
+			continue
+		}
+		dir := filepath.Join(root, e.Name())
+		if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err != nil {
+			return workload.Mistake("%s has no %s and is no whole checkpoint; remove it to go on without it", dir, checkpoint.ManifestName)
+		}
+	}
+	return nil
+}
+
+// reported refuses a run whose progress.jsonl has lost what best.json says of a validation up to step: continuing
+// would forget which checkpoint was the best.
+func reported(path string, step int64) error {
+	b, ok, err := readBest(path)
+	if err != nil {
+		return &workload.InputError{Err: err}
+	}
+	if !ok || b.Step > step {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(path, progressFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &workload.InputError{Err: err}
+	}
+	for row := range bytes.Lines(data) {
+		var l line
+		if json.Unmarshal(row, &l) == nil && l.Eval != nil && l.Eval.Best && l.Step == b.Step {
+			return nil
+		}
+	}
+	return workload.Mistake("%s: %s lacks the validation at step %d that %s names: part of the file is lost; put it back, or remove %s to go on without a best checkpoint",
+		path, progressFile, b.Step, bestFile, bestFile)
+}
+
+// restoreBest makes best.json agree with the validations of a resumed run: a crash can come between the line of
+// progress.jsonl, the checkpoint and the file that names it.
+func restoreBest(path string, kept []line) error {
+	var b best
+	found := false
+	for _, l := range kept {
+		if l.Eval != nil && l.Eval.Best {
+			b, found = best{l.Step, l.Eval.metric(), l.Eval.value()}, true
+		}
+	}
+	if found {
+		return writeBest(path, b)
+	}
+	if err := os.Remove(filepath.Join(path, bestFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (r *runDir) Close() error {
+	return errors.Join(r.progress.Close(), r.eventsAt.Close())
+}
+
+// line appends one object to progress.jsonl.
+func (r *runDir) line(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = r.progress.Write(append(b, '\n'))
+	return err
+}
+
+// scalars writes to TensorBoard's event file.
+func (r *runDir) scalars(step int64, s []tfevents.Scalar) error {
+	return r.events.Write(r.now(), step, s...)
+}
+
+// text writes words there.
+func (r *runDir) text(step int64, tag, words string) error {
+	return r.events.Text(r.now(), step, tag, words)
+}
+
+// saveCheckpoint writes one checkpoint, unless it is there already.
+func (r *runDir) saveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
+	dir := checkpoint.Dir(filepath.Join(r.path, Checkpoints), m.Step)
+	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
+		return nil
+	}
+	// What was reported up to here must survive whatever the checkpoint survives: a resumed run does not report it
+	// again.
+	if err := r.progress.Sync(); err != nil {
+		return err
+	}
+	return checkpoint.Save(dir, m, parts...)
+}
+
+// prune leaves the newest checkpoints and the best one.
+func (r *runDir) prune(keep int) error {
+	if keep == 0 {
+		return nil
+	}
+	var spare []string
+	if b, ok, err := readBest(r.path); err != nil {
+		return err
+	} else if ok {
+		spare = append(spare, checkpoint.Dir(filepath.Join(r.path, Checkpoints), b.Step))
+	}
+	_, err := checkpoint.Prune(filepath.Join(r.path, Checkpoints), keep, spare...)
+	return err
+}
+
+func readBest(dir string) (b best, ok bool, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, bestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, false, nil
+	}
+	if err != nil {
+		return b, false, err
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		return b, false, fmt.Errorf("%s: %w", filepath.Join(dir, bestFile), err)
+	}
+	return b, true, nil
+}
+
+func writeBest(dir string, b best) error {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	return writeAside(filepath.Join(dir, bestFile), append(data, '\n'))
+}
+
+// aside is where the new content of a file is written before it takes the file's place.
+func aside(name string) string { return safefile.Aside(name) }
+
+// writeAside replaces a file by one written completely beside it, so that a crash leaves the old or the new.
+func writeAside(name string, data []byte) error { return safefile.Write(name, data) }
+
+// lockRun keeps other processes from training in the run directory at path until unlock is called or the process
+// ends, however it ends. Where there are no locks, nobody is kept out.
+func lockRun(path string) (unlock func(), err error) {
+	unlock, err = safefile.Lock(path)
+	switch {
+	case errors.Is(err, safefile.ErrLocked):
+		return nil, workload.Mistake("another process is training in %s", path)
+	case err != nil:
+		return nil, &workload.InputError{Err: err}
+	}
+	return unlock, nil
+}
+
+// CheckpointDir finds a checkpoint: dir itself, or of a run directory the best one, else the newest. run is the
+// run directory it belongs to.
+func CheckpointDir(dir string) (ckpt, run string, err error) {
+	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
+		abs, err := filepath.Abs(dir)
+		return dir, filepath.Dir(filepath.Dir(abs)), err
+	}
+	if _, err := os.Stat(filepath.Join(dir, ConfigFile)); err != nil {
+		return "", "", workload.Mistake("%s is neither a checkpoint (no %s) nor a run directory (no %s)", dir, checkpoint.ManifestName, ConfigFile)
+	}
+	if b, ok, err := readBest(dir); err != nil {
+		return "", "", &workload.InputError{Err: err}
+	} else if ok {
+		return checkpoint.Dir(filepath.Join(dir, Checkpoints), b.Step), dir, nil
+	}
+	ckpt, err = checkpoint.Latest(filepath.Join(dir, Checkpoints))
+	if err != nil {
+		return "", "", &workload.InputError{Err: err}
+	}
+	return ckpt, dir, nil
+}
+
+// DefaultRunDir is where a run goes that is not told: runs/NAME-TIME.
+func DefaultRunDir(name string, now time.Time) string {
+	return filepath.Join("runs", name+"-"+now.Format("20060102-150405"))
+}
+
+// number leaves what JSON cannot hold out.
+func number(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// tag is the name under which TensorBoard shows a statistic, in the manner of Stable-Baselines3 or CleanRL. A name with
+// a group of its own keeps it.
+func tag(family, group, name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	if family == "cleanrl" {
+		switch group + "/" + name {
+		case "rollout/ep_rew_mean":
+			return "charts/episodic_return"
+		case "rollout/ep_len_mean":
+			return "charts/episodic_length"
+		case "time/fps":
+			return "charts/SPS"
+		case "train/learning_rate":
+			return "charts/learning_rate"
+		}
+		if group == "train" {
+			return "losses/" + name
+		}
+	}
+	return group + "/" + name
+}

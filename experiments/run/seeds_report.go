@@ -1,0 +1,175 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
+	"clustergym/internal/rng"
+	"clustergym/nets/kernel"
+)
+
+// SeedsReport puts the runs of several seeds together. As JSON it is the document of gymctl train --seeds --json.
+type SeedsReport struct {
+	Env     string    `json:"env"`
+	Agent   string    `json:"agent"`
+	Kernels string    `json:"kernels"` // set of float32 kernels
+	Dir     string    `json:"dir"`
+	Metric  string    `json:"metric"` // return, higher is better, or jct_s, lower is better
+	Runs    []SeedRun `json:"seeds"`
+
+	// Over all episodes (or windows) of all seeds, null where the runs were not evaluated.
+	IQM        *float64    `json:"iqm"`
+	Mean       *float64    `json:"mean"`
+	CI95       *[2]float64 `json:"ci95"`      // of the IQM: seeds are drawn with replacement, then each one's episodes
+	Solved     *float64    `json:"solved_at"` // mean return that counts as solved, null = none
+	SolvedRuns *int        `json:"solved"`    // seeds that reach it
+}
+
+// SeedRun is what one seed ended with.
+type SeedRun struct {
+	Seed uint64 `json:"seed"`
+	TrainResult
+}
+
+// scores are the numbers by which runs are compared, one for each episode or window, and what they are.
+func (r *TrainResult) scores() (metric string, values []float64) {
+	switch e := r.Eval.(type) {
+	case *EpisodeReport:
+		return "return", e.Policies[0].Return.PerEpisode // the checkpoint stands first
+	case *Report:
+		return "jct_s", e.Policies[0].Metrics.JCT.PerWindow
+	}
+	return "", nil
+}
+
+func newSeedsReport(cfg *Config, dir string, results []TrainResult) *SeedsReport {
+	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
+	var all [][]float64
+	var flat []float64
+	solved := 0
+	for i, res := range results {
+		r.Runs = append(r.Runs, SeedRun{cfg.Seed + uint64(i), res})
+		metric, values := res.scores()
+		if values == nil {
+			continue
+		}
+		r.Metric = metric
+		all, flat = append(all, values), append(flat, values...)
+		if e, ok := res.Eval.(*EpisodeReport); ok && e.Solved != nil {
+			r.Solved = e.Solved
+			if statistic.Mean(values) >= *e.Solved {
+				solved++
+			}
+		}
+	}
+	if len(all) < len(results) {
+		return r
+	}
+	iqm, mean, ci := statistic.IQM(flat), statistic.Mean(flat), bootstrapSeeds(cfg.Eval.Seed, all)
+	r.IQM, r.Mean, r.CI95 = &iqm, &mean, &ci
+	if r.Solved != nil {
+		r.SolvedRuns = &solved
+	}
+	return r
+}
+
+// bootstrapSeeds is the 95 % percentile interval of the IQM over [seed][episode]: each resample draws seeds with
+// replacement and, within each of them, its episodes. So it covers what another set of seeds might have given.
+func bootstrapSeeds(seed uint64, values [][]float64) [2]float64 {
+	r := rand.New(rng.Source(seed, "bootstrap/seeds"))
+	var drawn []float64
+	out := make([]float64, statistic.Draws)
+	for d := range out {
+		drawn = drawn[:0]
+		for range values {
+			row := values[r.IntN(len(values))]
+			for range row {
+				drawn = append(drawn, row[r.IntN(len(row))])
+			}
+		}
+		slices.Sort(drawn)
+		out[d] = statistic.SortedIQM(drawn)
+	}
+	slices.Sort(out)
+	return [2]float64{statistic.Quantile(out, .025), statistic.Quantile(out, .975)}
+}
+
+// WriteTable prints a row for each seed and one for all.
+func (r *SeedsReport) WriteTable(w io.Writer) error {
+	if r.IQM == nil {
+		var rows [][]string
+		for _, s := range r.Runs {
+			training := "-"
+			if s.Return != nil {
+				training = decimals(*s.Return)
+			}
+			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
+		}
+		return texttable.Write(w, []string{"seed", "steps", "return in training", "checkpoint"}, rows, 1)
+	}
+	if r.Metric == "return" {
+		return r.writeReturns(w)
+	}
+	var rows [][]string
+	for _, s := range r.Runs {
+		m := &s.Eval.(*Report).Policies[0]
+		rows = append(rows, []string{fmt.Sprint(s.Seed), m.Name, Hours(m.Metrics.JCT.Mean), span(m.Metrics.JCT.IQM, m.Metrics.JCT.CI95)})
+	}
+	rows = append(rows, []string{"all", "", Hours(*r.Mean), span(*r.IQM, *r.CI95)})
+	for _, p := range r.Runs[0].Eval.(*Report).Policies[1:] {
+		rows = append(rows, []string{"", p.Name, Hours(p.Metrics.JCT.Mean), span(p.Metrics.JCT.IQM, p.Metrics.JCT.CI95)})
+	}
+	if err := texttable.Write(w, []string{"seed", "policy", "mean JCT", "IQM [95 %]"}, rows, 2); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds"))
+	return err
+}
+
+func (r *SeedsReport) writeReturns(w io.Writer) error {
+	header := []string{"seed", "policy", "mean return", "std", "IQM [95 %]", "worst"}
+	if r.Solved != nil {
+		header = append(header, "solved")
+	}
+	var rows [][]string
+	worst, episodes := math.Inf(1), 0
+	for _, s := range r.Runs {
+		e := s.Eval.(*EpisodeReport)
+		p := &e.Policies[0]
+		low := slices.Min(p.Return.PerEpisode)
+		worst, episodes = min(worst, low), e.Episodes
+		row := []string{fmt.Sprint(s.Seed), p.Name, decimals(p.Return.Mean), decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95), decimals(low)}
+		if p.Solved != nil {
+			row = append(row, yesNo(*p.Solved))
+		}
+		rows = append(rows, row)
+	}
+	row := []string{"all", "", decimals(*r.Mean), "", interval(*r.IQM, *r.CI95), decimals(worst)}
+	if r.SolvedRuns != nil {
+		row = append(row, fmt.Sprintf("%d of %d", *r.SolvedRuns, len(r.Runs)))
+	}
+	if err := texttable.Write(w, header, append(rows, row), 2); err != nil {
+		return err
+	}
+	threshold := ""
+	if r.Solved != nil {
+		threshold = fmt.Sprintf("Solved: a mean return of at least %g.\n", *r.Solved)
+	}
+	_, err := fmt.Fprintf(w, "\n%s: %s, %s each, the same for all; the interval for all seeds draws seeds, then the\nepisodes of each.\n%s",
+		r.Env, workload.Plural(len(r.Runs), "seed", "seeds"), workload.Plural(episodes, "episode", "episodes"), threshold)
+	return err
+}
+
+// meanReturn prints a return, a dash until an episode has ended.
+func meanReturn(v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return decimals(v)
+}

@@ -1,0 +1,63 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
+)
+
+// PaperOptions are what gymctl experiment run is told beside a study's name.
+type PaperOptions struct {
+	Plan   study.Plan
+	Dir    string // "" = runs/NAME, or runs/NAME-quick
+	Only   string
+	Commit string
+	Now    Clock
+	Say    func(format string, args ...any)
+}
+
+// RunStudy is RunPaper for a study at hand.
+func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Report, error) {
+	if opt.Plan.Workers < 1 {
+		return nil, workload.Mistake("workers: got %d, want 1 or more", opt.Plan.Workers)
+	}
+	if opt.Plan.Seeds < 0 || opt.Plan.Seeds > MaxSeeds {
+		return nil, workload.Mistake("seeds: got %d, want 1 to %d, or 0 for the study's own number", opt.Plan.Seeds, MaxSeeds)
+	}
+	if d := opt.Plan.Data; d != "" {
+		if i, err := os.Stat(d); err != nil {
+			return nil, workload.Mistake("data folder %s: %v", d, workload.Reason(err))
+		} else if !i.IsDir() {
+			return nil, workload.Mistake("data folder %s: it is a file", d)
+		}
+	}
+	if opt.Dir == "" {
+		opt.Dir = PaperDir(s.Name, opt.Plan.Quick)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	r, err := study.Run(ctx, s, study.Options{Dir: opt.Dir, Plan: opt.Plan, Only: opt.Only, Commit: opt.Commit, Now: opt.Now, Say: opt.Say})
+	var input *study.InputError
+	switch {
+	case errors.Is(err, study.ErrInterrupted):
+		return nil, fmt.Errorf("%w%s", ErrInterrupted, err.Error()[len(study.ErrInterrupted.Error()):])
+	case errors.As(err, &input):
+		return nil, &workload.InputError{Err: err}
+	}
+	return r, err
+}
+
+// PaperDir is where an experiment's folder is unless it is told: always the same, so that the same command goes on.
+func PaperDir(name string, quick bool) string {
+	if quick {
+		name += "-quick"
+	}
+	return filepath.Join("runs", name)
+}

@@ -1,0 +1,387 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"clustergym/configs"
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/workload"
+	"clustergym/internal/par"
+)
+
+// The names in a sweep's folder, beside a folder trial-N for each trial.
+const (
+	sweepFile  = "sweep.yaml"
+	baseFile   = "base.yaml"
+	trialsFile = "trials.jsonl"
+)
+
+// SweepOptions are what does not belong to a sweep's configuration.
+type SweepOptions struct {
+	Dir     string
+	Resume  bool
+	Workers int
+	Now     Clock
+	Say     func(format string, args ...any) // one line for people; nil = silent
+}
+
+// TrialLine is one line of trials.jsonl, the source of truth of a sweep: what a trial had reached on a rung.
+type TrialLine struct {
+	Trial  int            `json:"trial"`
+	Rung   int            `json:"rung"`
+	Steps  int64          `json:"steps"`
+	Set    map[string]any `json:"set"`
+	Metric string         `json:"metric,omitempty"` // that of best.json
+	Scores []float64      `json:"scores,omitempty"` // by seed: the best validation so far
+	Score  *float64       `json:"score"`            // IQM of the scores; null where the trial failed
+	Error  string         `json:"error,omitempty"`
+}
+
+// SweepReport is what a sweep ends with: the document of gymctl sweep --json.
+type SweepReport struct {
+	Name   string      `json:"name"`
+	Dir    string      `json:"dir"`
+	Metric string      `json:"metric"`
+	Higher bool        `json:"higher_is_better"`
+	Rungs  []int64     `json:"rungs"`  // steps
+	Trials []TrialLine `json:"trials"` // each on its last rung, the best first
+	Best   []string    `json:"best"`   // run directories of the best trial
+}
+
+// ReadSweep is the configuration of the sweep in dir, and its base.
+func ReadSweep(dir string) (SweepConfig, Config, error) {
+	c, base := DefaultSweepConfig(), DefaultConfig()
+	if err := configs.Decode(os.DirFS(dir), sweepFile, &c); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return c, base, workload.Mistake("%s holds no %s: it is not the folder of a sweep", dir, sweepFile)
+		}
+		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	if err := configs.Decode(os.DirFS(dir), baseFile, &base); err != nil {
+		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	return c, base, nil
+}
+
+// sweep is a search under way.
+type sweep struct {
+	cfg    SweepConfig
+	opt    SweepOptions
+	world  *World // of all trials, nil where they differ in it or there is none
+	trials []trial
+	rungs  []int64
+
+	mu    sync.Mutex
+	file  *os.File
+	lines map[[2]int]TrialLine // by trial and rung
+}
+
+// Sweep searches as cfg says around base, or goes on with the search in opt.Dir. A cancelled ctx ends it with
+// ErrInterrupted, after a checkpoint of every run.
+func Sweep(ctx context.Context, cfg SweepConfig, base Config, opt SweepOptions) (*SweepReport, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	s := &sweep{cfg: cfg, opt: opt, lines: map[[2]int]TrialLine{}}
+	if s.opt.Say == nil {
+		s.opt.Say = func(string, ...any) {}
+	}
+	var err error
+	if s.trials, err = cfg.trials(base); err != nil {
+		return nil, err
+	}
+	first := &s.trials[0].cfg
+	if err := UseKernels(first.Kernels); err != nil {
+		return nil, err
+	}
+	s.rungs = cfg.budgets(first.Train.Steps)
+	if !first.plain() && !cfg.changesWorld() {
+		if s.world, err = NewWorld(first); err != nil {
+			return nil, err
+		}
+	}
+	unlock, err := s.enter(base)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	err = s.search(ctx)
+	if e := s.file.Close(); err == nil {
+		err = e
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", ErrInterrupted, opt.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.report()
+}
+
+// changesWorld says whether trials differ in workload, cluster or environment.
+func (c *SweepConfig) changesWorld() bool {
+	for key := range c.Space {
+		for _, section := range []string{"trace", "cluster", "env"} {
+			if key == section || strings.HasPrefix(key, section+".") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// enter makes and locks the folder, or locks one that is there and reads what was done.
+func (s *sweep) enter(base Config) (unlock func(), err error) {
+	dir := s.opt.Dir
+	name := filepath.Join(dir, trialsFile)
+	if !s.opt.Resume {
+		for _, f := range []string{sweepFile, trialsFile, ConfigFile} {
+			if _, err := os.Stat(filepath.Join(dir, f)); err == nil {
+				return nil, workload.Mistake("%s holds a sweep or a run already; continue a sweep with --resume %s, or name another --dir", dir, dir)
+			}
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+	}
+	if unlock, err = lockRun(dir); err != nil {
+		return nil, err
+	}
+	if s.opt.Resume {
+		err = s.read(name)
+	} else {
+		err = s.describe(dir, base)
+	}
+	if err == nil {
+		s.file, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// describe writes what the sweep is.
+func (s *sweep) describe(dir string, base Config) error {
+	b, err := configs.Encode(&base)
+	if err == nil {
+		err = writeAside(filepath.Join(dir, baseFile), b)
+	}
+	if err != nil {
+		return err
+	}
+	if b, err = configs.Encode(&s.cfg); err != nil {
+		return err
+	}
+	return writeAside(filepath.Join(dir, sweepFile), b)
+}
+
+// read takes over the lines of a sweep, and cuts off half a line that a crash left.
+func (s *sweep) read(name string) error {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &workload.InputError{Err: err}
+	}
+	size, row := 0, 0
+	for text := range bytes.Lines(data) {
+		row++
+		var l TrialLine
+		if text[len(text)-1] != '\n' {
+			break
+		}
+		if err := json.Unmarshal(text, &l); err != nil || l.Trial < 0 || l.Trial >= len(s.trials) || l.Rung < 0 || l.Rung >= len(s.rungs) {
+			return workload.Mistake("%s:%d: no line of this sweep; remove it to go on", name, row)
+		}
+		if had, has := jsonOf(l.Set), jsonOf(s.trials[l.Trial].set); had != has || l.Steps != s.rungs[l.Rung] {
+			return workload.Mistake("%s:%d: trial %d was drawn as %s with %d steps, and now as %s with %d; begin another sweep",
+				name, row, l.Trial, had, l.Steps, has, s.rungs[l.Rung])
+		}
+		s.lines[[2]int{l.Trial, l.Rung}] = l
+		size += len(text)
+	}
+	if size < len(data) {
+		return writeAside(name, data[:size])
+	}
+	return nil
+}
+
+// jsonOf is v as JSON, keys sorted.
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// search takes all rungs.
+func (s *sweep) search(ctx context.Context) error {
+	alive := make([]int, len(s.trials))
+	for i := range alive {
+		alive[i] = i
+	}
+	for rung := range s.rungs {
+		if err := s.climb(ctx, rung, alive); err != nil {
+			return err
+		}
+		var better []int
+		for _, l := range s.ranked(rung, alive) {
+			if l.Score != nil {
+				better = append(better, l.Trial)
+			}
+		}
+		if len(better) == 0 {
+			return fmt.Errorf("every trial failed, trial %d with: %s", alive[0], s.lines[[2]int{alive[0], rung}].Error)
+		}
+		keep := (len(alive) + s.cfg.Halving.Keep - 1) / s.cfg.Halving.Keep
+		alive = better[:min(keep, len(better))]
+	}
+	return nil
+}
+
+// climb trains trials to a rung, as far as they are not there yet, several runs side by side.
+func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
+	type job struct{ trial, seed int }
+	type state struct {
+		left    int
+		metric  string
+		scores  []float64
+		failure error
+	}
+	var jobs []job
+	states := map[int]*state{}
+	for _, t := range alive {
+		if _, done := s.lines[[2]int{t, rung}]; done {
+			continue
+		}
+		states[t] = &state{left: s.cfg.Seeds, scores: make([]float64, s.cfg.Seeds)}
+		for k := range s.cfg.Seeds {
+			jobs = append(jobs, job{t, k})
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	side := min(max(1, s.opt.Workers), len(jobs))
+	return par.For(ctx, side, len(jobs), func(_, i int) error {
+		j := jobs[i]
+		r, err := s.train(ctx, j.trial, j.seed, s.rungs[rung], max(1, s.opt.Workers/side))
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		st := states[j.trial]
+		if err != nil && st.failure == nil {
+			st.failure = fmt.Errorf("seed %d: %w", s.trials[j.trial].cfg.Seed+uint64(j.seed), err)
+		}
+		if err == nil {
+			st.metric, st.scores[j.seed] = r.best.Metric, r.best.Value
+		}
+		if st.left--; st.left > 0 {
+			return nil
+		}
+		l := TrialLine{Trial: j.trial, Rung: rung, Steps: s.rungs[rung], Set: s.trials[j.trial].set}
+		if st.failure != nil {
+			l.Error = st.failure.Error()
+			s.opt.Say("trial %3d  %8d steps  failed: %v  %s", l.Trial, l.Steps, st.failure, jsonOf(l.Set))
+		} else {
+			score := statistic.IQM(st.scores)
+			l.Metric, l.Scores, l.Score = st.metric, st.scores, &score
+			s.opt.Say("trial %3d  %8d steps  score %s  %s", l.Trial, l.Steps, scoreText(l.Metric, score), jsonOf(l.Set))
+		}
+		return s.write(l)
+	})
+}
+
+// write appends a line and makes sure that it stays.
+func (s *sweep) write(l TrialLine) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if _, err := s.file.Write(append(b, '\n')); err != nil {
+		return err
+	}
+	s.lines[[2]int{l.Trial, l.Rung}] = l
+	return s.file.Sync()
+}
+
+func (s *sweep) trialDir(t int) string { return filepath.Join(s.opt.Dir, fmt.Sprintf("trial-%d", t)) }
+
+// train takes one seed of one trial to a step.
+func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int) (*TrainResult, error) {
+	cfg := s.trials[t].cfg
+	cfg.Seed += uint64(seed)
+	opt := TrainOptions{RunDir: seedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
+	_, err := os.Stat(filepath.Join(opt.RunDir, ConfigFile))
+	opt.Resume = err == nil
+	return Train(ctx, cfg, opt)
+}
+
+// ranked are the lines of trials on a rung, the best first; those that failed come last.
+func (s *sweep) ranked(rung int, trials []int) []TrialLine {
+	var all []TrialLine
+	for _, t := range trials {
+		if l, ok := s.lines[[2]int{t, rung}]; ok {
+			all = append(all, l)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b TrialLine) int {
+		switch {
+		case a.Score == nil || b.Score == nil:
+			if (a.Score == nil) == (b.Score == nil) {
+				return a.Trial - b.Trial
+			}
+			if a.Score == nil {
+				return 1
+			}
+			return -1
+		case *a.Score == *b.Score:
+			return a.Trial - b.Trial
+		case (*a.Score > *b.Score) == (a.Metric == bestReturn):
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// report ranks the trials: those of the highest rung first.
+func (s *sweep) report() (*SweepReport, error) {
+	r := &SweepReport{Name: s.cfg.Name, Dir: s.opt.Dir, Rungs: s.rungs}
+	last := map[int]int{}
+	for key := range s.lines { // a maximum: their order does not matter
+		last[key[0]] = max(last[key[0]], key[1])
+	}
+	for rung := len(s.rungs) - 1; rung >= 0; rung-- {
+		var here []int
+		for _, t := range slices.Sorted(maps.Keys(last)) {
+			if last[t] == rung {
+				here = append(here, t)
+			}
+		}
+		r.Trials = append(r.Trials, s.ranked(rung, here)...)
+	}
+	best := r.Trials[0]
+	r.Metric, r.Higher = best.Metric, best.Metric == bestReturn
+	for k := range s.cfg.Seeds {
+		r.Best = append(r.Best, seedDir(s.trialDir(best.Trial), s.trials[best.Trial].cfg.Seed+uint64(k)))
+	}
+	return r, nil
+}

@@ -1,0 +1,48 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
+)
+
+// scoreText is a score for people.
+func scoreText(metric string, v float64) string {
+	if metric == bestReturn {
+		return decimals(v)
+	}
+	return Hours(v)
+}
+
+// WriteTable prints a row for each trial, the best first, and where the best lies.
+func (r *SweepReport) WriteTable(w io.Writer) error {
+	keys := slices.Sorted(maps.Keys(r.Trials[0].Set))
+	header := append([]string{"trial", "steps", "score"}, keys...)
+	var rows [][]string
+	for _, t := range r.Trials {
+		score := "failed"
+		if t.Score != nil {
+			score = scoreText(t.Metric, *t.Score)
+		}
+		row := []string{fmt.Sprint(t.Trial), fmt.Sprint(t.Steps), score}
+		for _, k := range keys {
+			row = append(row, fmt.Sprint(t.Set[k]))
+		}
+		rows = append(rows, row)
+	}
+	if err := texttable.Write(w, header, rows, 0); err != nil {
+		return err
+	}
+	better := "lower is better"
+	if r.Higher {
+		better = "higher is better"
+	}
+	_, err := fmt.Fprintf(w, "\nScore: %s of the best checkpoint up to the steps, IQM over %s; %s.\nThe best trial's runs: %s\n",
+		r.Metric, workload.Plural(len(r.Best), "seed", "seeds"), better, strings.Join(r.Best, " "))
+	return err
+}

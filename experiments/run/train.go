@@ -1,0 +1,580 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"clustergym/agents"
+	"clustergym/agents/checkpoint"
+	"clustergym/agents/train"
+	"clustergym/configs"
+	"clustergym/env"
+	"clustergym/experiments/workload"
+	"clustergym/internal/tfevents"
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+)
+
+// ErrInterrupted is returned by Train when its context was cancelled: everything up to then is saved.
+var ErrInterrupted = errors.New("interrupted")
+
+// TrainOptions are what does not belong to a configuration, because it changes nothing but speed and looks.
+type TrainOptions struct {
+	RunDir  string
+	Resume  bool   // continue the run in RunDir
+	Workers int    // goroutines
+	World   *World // of a scheduling environment; nil = made from the configuration
+	Tags    string // names in TensorBoard: sb3 or cleanrl
+	NoEval  bool   // leave out the evaluation at the end
+	// Until, where it is not 0, is the step from which on the run pauses, to be resumed: it is validated and saved
+	// there, and there is no evaluation. Config.Train.Steps stays what schedules refer to.
+	Until int64
+	Now   Clock // nil = the machine's
+
+	Say  func(format string, args ...any)          // one line for people; nil = silent
+	Tick func(p train.Progress)                    // after every iteration
+	Log  func(r train.Record, perSecond float64)   // at every line of progress.jsonl
+	Best func(step int64, score string, best bool) // after every validation; score in words
+	Game func(done, all int)                       // as games of the final evaluation end
+}
+
+// TrainResult is what a run ends with: the document of gymctl train --json.
+type TrainResult struct {
+	Step       int64      `json:"step"`
+	Episodes   int64      `json:"episodes"`
+	Return     *float64   `json:"return_mean"`
+	PerSecond  *float64   `json:"steps_per_s"`
+	Kernels    string     `json:"kernels"`        // set of float32 kernels that computed it
+	Checkpoint string     `json:"checkpoint"`     // the one evaluated: the best of the validations
+	Eval       Comparison `json:"eval,omitempty"` // a *Report or, without a workload, an *EpisodeReport
+
+	best best // with Until, the best validation so far
+}
+
+// line is one record of progress.jsonl, or the line of a validation, which has Step and Eval alone. What measures
+// the machine stands under Timing: everything else is the same for the same seed, whatever the machine does and
+// however many workers there are, unless Note says otherwise.
+type line struct {
+	Step     int64              `json:"step"`
+	Episodes int64              `json:"episodes"`
+	Updates  int64              `json:"updates"`
+	Kernels  string             `json:"kernels,omitempty"`
+	Note     string             `json:"note,omitempty"` // of a run that follows the clock: notRepeatable
+	Return   *float64           `json:"return_mean"`
+	Length   *float64           `json:"length_mean"`
+	Info     map[string]float64 `json:"info,omitempty"`
+	Learn    map[string]float64 `json:"train,omitempty"`
+	Eval     *validation        `json:"eval,omitempty"`
+	Timing   *timing            `json:"timing,omitempty"`
+}
+
+// notRepeatable is what a run with ppo.preempt_share says of itself.
+const notRepeatable = "cannot be repeated: ppo.preempt_share cuts replicas short by the clock"
+
+// result is what a run that ends with l ends with.
+func (l *line) result() TrainResult {
+	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return, Kernels: l.Kernels}
+	if l.Timing != nil {
+		r.PerSecond = &l.Timing.PerSecond
+	}
+	return r
+}
+
+// evalLine is the line of a validation.
+type evalLine struct {
+	Step int64       `json:"step"`
+	Eval *validation `json:"eval"`
+}
+
+// validation is what the validation windows or episodes told.
+type validation struct {
+	Windows  int      `json:"windows,omitempty"`
+	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
+	Episodes int      `json:"episodes,omitempty"`
+	Tasks    int      `json:"tasks,omitempty"`       // of a meta-learner: the return is that after adaptation
+	Return   *float64 `json:"return_mean,omitempty"` // instead, without a workload
+	Best     bool     `json:"best"`
+}
+
+// metric and value are those of best.json.
+func (v *validation) metric() string {
+	if v.Return != nil {
+		return bestReturn
+	}
+	return bestMetric
+}
+
+func (v *validation) value() float64 {
+	if v.Return != nil {
+		return *v.Return
+	}
+	return v.JCT
+}
+
+// beats says whether v takes the place of the best so far. A lower JCT does, and a return that is not lower: many
+// problems have a highest return, and of those that reach it the latest has learnt longest.
+func (v *validation) beats(b best) bool {
+	if v.Return != nil {
+		return v.value() >= b.Value
+	}
+	return v.value() < b.Value
+}
+
+// words are the score for people.
+func (v *validation) words() string {
+	if v.Tasks > 0 {
+		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, workload.Plural(v.Tasks, "task", "tasks"))
+	}
+	if v.Return != nil {
+		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, workload.Plural(v.Episodes, "episode", "episodes"))
+	}
+	return "validation windows: typical JCT " + Hours(v.JCT)
+}
+
+type timing struct {
+	PerSecond float64 `json:"steps_per_s"`
+	Wall      float64 `json:"wall_s"`
+}
+
+// training is one run under way.
+type training struct {
+	cfg       *Config
+	opt       *TrainOptions
+	arena     arena
+	agent     trainee
+	trainer   runner
+	dir       *runDir
+	spec      env.Spec
+	best      best
+	hasBest   bool
+	validated int64 // step of the last validation, -1 = none
+
+	pause    context.CancelFunc // ends the run at opt.Until
+	begun    time.Time
+	lastTime time.Time
+	lastStep int64
+	result   TrainResult
+}
+
+// Train trains an agent as cfg says and evaluates it. A cancelled ctx ends it between two updates with
+// ErrInterrupted, after a checkpoint.
+func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	t := &training{cfg: &cfg, opt: &opt}
+	if opt.Say == nil {
+		opt.Say = func(string, ...any) {}
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Resume {
+		if err := sameRun(opt.RunDir, &cfg); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if err = UseKernels(cfg.Kernels); err != nil {
+		return nil, err
+	}
+	if t.arena, err = newArena(&cfg, opt.World); err != nil {
+		return nil, err
+	}
+	spec, err := t.arena.spec(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMemory(&cfg, spec); err != nil {
+		return nil, err
+	}
+	t.spec = spec
+	release, err := t.make()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	unlock, from, err := t.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	t.describe(from)
+	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
+		return nil, err
+	}
+	t.result, t.validated = t.dir.last.result(), t.dir.validated
+	if t.best, t.hasBest, err = readBest(opt.RunDir); err == nil && opt.Resume {
+		err = t.dir.prune(cfg.Train.Keep) // a crash can come between a checkpoint and the removal of an old one
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.dir.Close())
+	}
+	t.begun = opt.Now()
+	t.lastTime, t.lastStep = t.begun, t.trainer.Step()
+	running, pause := context.WithCancel(ctx)
+	defer pause()
+	if t.pause = pause; opt.Until > 0 && t.trainer.Step() >= opt.Until {
+		pause()
+	}
+	err = t.trainer.Run(running, train.Hooks{Tick: t.tick, Log: t.log, Evaluate: t.validate, Checkpoint: t.checkpoint})
+	if opt.Until > 0 && ctx.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return t.paused()
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if e := t.checkpoint(t.trainer.Step()); e != nil {
+			return nil, errors.Join(e, t.dir.Close())
+		}
+		return nil, errors.Join(fmt.Errorf("%w at step %d; saved, continue with --resume %s", ErrInterrupted, t.trainer.Step(), opt.RunDir), t.dir.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.dir.Close())
+	}
+	if err := t.dir.Close(); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx)
+}
+
+// make makes the agent, its environments and what trains it. release gives their memory back.
+func (t *training) make() (release func(), err error) {
+	if f, ok := t.arena.(*families); ok {
+		l, err := newLearner(t.cfg, f.Open, t.opt.Workers)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		t.agent, t.trainer = l, newMetaTrainer(t.cfg, l)
+		return func() { _ = l.Close() }, nil // memory only
+	}
+	v, err := t.arena.NewVec(t.cfg, t.opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	release = func() { _ = v.Close() } // memory only
+	a, err := NewAgent(t.cfg, t.spec, t.opt.Workers)
+	if err != nil {
+		release()
+		return nil, &workload.InputError{Err: err}
+	}
+	trainer, err := train.New(t.cfg.Train, v, a, t.cfg.Seed)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	trainer.Kernels = kernel.Set()
+	t.agent, t.trainer = a, trainer
+	return release, nil
+}
+
+// paused validates and saves the run where it stands.
+func (t *training) paused() (*TrainResult, error) {
+	step := t.trainer.Step()
+	var err error
+	if t.validated != step {
+		err = t.validate(step)
+	}
+	if err == nil {
+		err = t.checkpoint(step)
+	}
+	if err = errors.Join(err, t.dir.Close()); err != nil {
+		return nil, err
+	}
+	t.result.Step, t.result.Kernels, t.result.best = step, kernel.Set(), t.best
+	t.result.Checkpoint, _, err = CheckpointDir(t.opt.RunDir)
+	return &t.result, err
+}
+
+// enter makes and locks the run directory, or locks one that is there and loads its newest checkpoint, which from
+// describes. Nothing is written before everything was found to fit.
+func (t *training) enter() (unlock func(), from string, err error) {
+	dir := t.opt.RunDir
+	if !t.opt.Resume {
+		unlock, err = createRun(dir, t.cfg)
+		return unlock, "", err
+	}
+	if unlock, err = lockRun(dir); err != nil {
+		return nil, "", err
+	}
+	if from, err = t.resume(); err == nil {
+		err = writeConfig(dir, t.cfg) // what of it may change may have changed
+	}
+	if err != nil {
+		unlock()
+		return nil, "", err
+	}
+	return unlock, from, nil
+}
+
+// sameRun says why a run cannot go on under cfg: what its checkpoints are made of has changed.
+func sameRun(dir string, cfg *Config) error {
+	old, err := ReadRunConfig(dir)
+	if err != nil {
+		return err
+	}
+	was, err := configs.Encode(&old)
+	if err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		key  string
+		take func(c *Config)
+	}{
+		{"seed", func(c *Config) { c.Seed = cfg.Seed }},
+		{"trace", func(c *Config) { c.Trace = cfg.Trace }},
+		{"cluster", func(c *Config) { c.Cluster = cfg.Cluster }},
+		{"env", func(c *Config) { c.Env = cfg.Env }},
+		{"agent", func(c *Config) { c.Agent = cfg.Agent }},
+		{"ppo", func(c *Config) { c.PPO = cfg.PPO }},
+		{"ddqn", func(c *Config) { c.DDQN = cfg.DDQN }},
+		{"maml", func(c *Config) { c.MAML = cfg.MAML }},
+		{"train.envs", func(c *Config) { c.Train.Envs = cfg.Train.Envs }},
+	} {
+		c := old
+		s.take(&c)
+		is, err := configs.Encode(&c)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(was, is) {
+			return workload.Mistake("%s: the run in %s goes on with the one it began with; begin another run to change it", s.key, dir)
+		}
+	}
+	return nil
+}
+
+// describe says what is being trained on.
+func (t *training) describe(from string) {
+	t.opt.Say("run       %s", t.opt.RunDir)
+	t.arena.describe(t.cfg, t.opt.Say)
+	envs := ""
+	if !t.cfg.meta() {
+		envs = ", " + workload.Plural(t.cfg.Train.Envs, "environment", "environments")
+	}
+	t.opt.Say("agent     %s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set())
+	if note := t.cfg.note(); note != "" {
+		t.opt.Say("note      this run %s", note)
+	}
+	if from != "" {
+		t.opt.Say("resume    %s", from)
+	}
+}
+
+// note is what is to be known of every number of a run, "" if nothing.
+func (c *Config) note() string {
+	if c.Agent == "ppo" && c.PPO.Preempts() {
+		return notRepeatable
+	}
+	return ""
+}
+
+func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trainer.Parts()...) }
+
+// meta says what a checkpoint belongs to.
+func (t *training) meta(step int64) checkpoint.Meta {
+	return checkpoint.Meta{
+		Step: step, Env: t.spec.ID, Agent: t.cfg.Agent, Network: fingerprint(t.agent.Params()), Kernels: kernel.Set(), Seed: t.cfg.Seed,
+		Extra: t.arena.origin(),
+	}
+}
+
+// fingerprint tells networks of other names or shapes apart.
+func fingerprint(p *nets.Params) string {
+	h := sha256.New()
+	for _, v := range p.Views {
+		fmt.Fprintln(h, v.Name, v.Shape)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// resume loads the newest checkpoint of the run directory and says what it loaded.
+func (t *training) resume() (from string, err error) {
+	if err := wholeCheckpoints(filepath.Join(t.opt.RunDir, Checkpoints)); err != nil {
+		return "", err
+	}
+	dir, err := checkpoint.Latest(filepath.Join(t.opt.RunDir, Checkpoints))
+	if errors.Is(err, checkpoint.ErrNone) {
+		return fmt.Sprintf("no checkpoint yet in %s: from the beginning", t.opt.RunDir), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	m, err := checkpoint.Verify(dir)
+	if err != nil {
+		return "", &workload.InputError{Err: err}
+	}
+	if err := m.Meta.Match(t.meta(0)); err != nil {
+		return "", &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	if t.cfg.Train.Steps < m.Meta.Step {
+		return "", workload.Mistake("train.steps: got %d, want at least the %d that the run in %s has taken", t.cfg.Train.Steps, m.Meta.Step, t.opt.RunDir)
+	}
+	if err := reported(t.opt.RunDir, m.Meta.Step); err != nil {
+		return "", err
+	}
+	if err := t.arena.same(m.Meta.Extra, t.opt.RunDir); err != nil {
+		return "", err
+	}
+	if _, err := checkpoint.Load(dir, t.parts()...); err != nil {
+		return "", &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	from = fmt.Sprintf("%s, step %d of %d", dir, t.trainer.Step(), t.cfg.Train.Steps)
+	if m.Meta.Kernels != kernel.Set() {
+		from += fmt.Sprintf("; it was made with kernels %s and goes on with %s: the last bits of what follows will differ", m.Meta.Kernels, kernel.Set())
+	}
+	if a, ok := t.agent.(interface{ ExactResume() bool }); ok && !a.ExactResume() {
+		from += "; it holds no replay: what follows will differ from a run that was not interrupted"
+	}
+	if t.cfg.note() != "" {
+		from += "; it follows the clock: what follows will differ from a run that was not interrupted"
+	}
+	return from, nil
+}
+
+func (t *training) tick(p train.Progress) error {
+	if t.opt.Until > 0 && p.Step >= t.opt.Until {
+		t.pause()
+	}
+	if t.opt.Tick != nil {
+		t.opt.Tick(p)
+	}
+	return nil
+}
+
+func (t *training) log(r train.Record) error {
+	now := t.opt.Now()
+	rate := 0.0
+	if dt := now.Sub(t.lastTime).Seconds(); dt > 0 {
+		rate = float64(r.Step-t.lastStep) / dt
+	}
+	t.lastTime, t.lastStep = now, r.Step
+	l := line{
+		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.note(), Return: number(r.Return), Length: number(r.Length),
+		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
+	}
+	t.result = l.result()
+	if err := t.dir.line(l); err != nil {
+		return err
+	}
+	var s []tfevents.Scalar
+	add := func(group, name string, v float64) {
+		if !math.IsNaN(v) {
+			s = append(s, tfevents.Scalar{Tag: tag(t.dir.tags, group, name), Value: v})
+		}
+	}
+	add("rollout", "ep_rew_mean", r.Return)
+	add("rollout", "ep_len_mean", r.Length)
+	add("time", "fps", rate)
+	add("time", "iterations", float64(r.Updates))
+	add("time", "time_elapsed", now.Sub(t.begun).Seconds())
+	add("time", "total_timesteps", float64(r.Step))
+	for _, i := range r.Info {
+		add("rollout", i.Name, i.Value)
+	}
+	for _, i := range r.Learn {
+		add("train", i.Name, i.Value)
+	}
+	if err := t.dir.scalars(r.Step, s); err != nil {
+		return err
+	}
+	if l.Note != "" {
+		if err := t.dir.text(r.Step, "run/note", l.Note); err != nil {
+			return err
+		}
+	}
+	if t.opt.Log != nil {
+		t.opt.Log(r, rate)
+	}
+	return nil
+}
+
+func stats(list []agents.Stat) map[string]float64 {
+	m := map[string]float64{}
+	for _, s := range list {
+		if number(s.Value) != nil {
+			m[s.Name] = s.Value
+		}
+	}
+	return m
+}
+
+// validate judges the agent as it stands and keeps the checkpoint if it is the best so far.
+func (t *training) validate(step int64) error {
+	v, err := t.arena.validate(t)
+	if err != nil {
+		return err
+	}
+	v.Best, t.validated = !t.hasBest || v.beats(t.best), step
+	if err := t.dir.line(evalLine{step, v}); err != nil {
+		return err
+	}
+	scalars := []tfevents.Scalar{{Tag: "eval/jct_s", Value: v.JCT}}
+	if v.Return != nil {
+		scalars = []tfevents.Scalar{{Tag: "eval/mean_reward", Value: *v.Return}}
+	}
+	if err := t.dir.scalars(step, scalars); err != nil {
+		return err
+	}
+	if t.opt.Best != nil {
+		t.opt.Best(step, v.words(), v.Best)
+	}
+	if !v.Best {
+		return nil
+	}
+	// First the checkpoint, then the file that names it.
+	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
+		return err
+	}
+	t.best, t.hasBest = best{step, v.metric(), v.value()}, true
+	return writeBest(t.opt.RunDir, t.best)
+}
+
+func (t *training) checkpoint(step int64) error {
+	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
+		return err
+	}
+	return t.dir.prune(t.cfg.Train.Keep)
+}
+
+// finish evaluates the best checkpoint on the test windows or episodes.
+func (t *training) finish(ctx context.Context) (*TrainResult, error) {
+	dir, _, err := CheckpointDir(t.opt.RunDir)
+	if err != nil {
+		return nil, err
+	}
+	t.result.Step, t.result.Checkpoint, t.result.Kernels = t.trainer.Step(), dir, kernel.Set()
+	if t.opt.NoEval {
+		return &t.result, nil
+	}
+	r, err := t.arena.judge(ctx, *t.cfg, EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w during the evaluation; the training is saved, --resume %s evaluates again", ErrInterrupted, t.opt.RunDir)
+		}
+		return nil, err
+	}
+	t.result.Eval = r
+	b, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(t.opt.RunDir, filepath.FromSlash(evalFile))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	return &t.result, writeAside(name, append(b, '\n'))
+}
+
+// checkpointName is how a table calls a checkpoint: agent, run and step.
+func checkpointName(agent, run string, step int64) string {
+	return agent + ":" + filepath.Base(run) + "@" + strconv.FormatInt(step, 10)
+}

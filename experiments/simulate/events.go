@@ -1,0 +1,81 @@
+package simulate
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"strconv"
+
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// eventLog writes every event of a run as one JSON line:
+//
+//	{"t_s":12.5,"event":"start","job":"17","gpus":[0,1]}
+//
+// in the order in which things happened. t_s is exact, in seconds since the trace's origin. gpus are the gang's,
+// by their number in the cluster; empty for submits, and on a counter, whose GPUs have no identity. What happens to
+// a node names it in place of job and GPUs:
+//
+//	{"t_s":12.5,"event":"node-fail","node":3}
+type eventLog struct {
+	w   *bufio.Writer
+	row []byte
+}
+
+var _ sim.Observer = (*eventLog)(nil)
+
+func newEventLog(w io.Writer) *eventLog { return &eventLog{w: bufio.NewWriterSize(w, 1<<16)} }
+
+// Observe implements sim.Observer.
+func (l *eventLog) Observe(v *sim.View, p *sim.Point) error {
+	for i := range p.Events {
+		e := &p.Events[i]
+		if e.Kind == sim.Timer {
+			continue
+		}
+		b := append(l.row[:0], `{"t_s":`...)
+		b = traces.AppendSeconds(b, e.At)
+		b = append(b, `,"event":"`...)
+		b = append(b, e.Kind.String()...)
+		if e.Job < 0 { // a node's
+			b = append(b, `","node":`...)
+			b = strconv.AppendInt(b, int64(e.Node), 10)
+			l.row = append(b, "}\n"...)
+			if _, err := l.w.Write(l.row); err != nil {
+				return err
+			}
+			continue
+		}
+		b = append(b, `","job":`...)
+		b = appendJSON(b, v.Trace(e.Job).ID)
+		b = append(b, `,"gpus":[`...)
+		for k, g := range e.GPUs {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, int64(g), 10)
+		}
+		l.row = append(b, "]}\n"...)
+		if _, err := l.w.Write(l.row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *eventLog) flush() error { return l.w.Flush() }
+
+// appendJSON appends s as a JSON string; the usual ids need no escapes.
+func appendJSON(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			q, _ := json.Marshal(s) // strings have a JSON form
+			return append(b, q...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

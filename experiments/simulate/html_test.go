@@ -1,0 +1,69 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The page's table is the terminal's, its runs are called as there, and its curves are of the jobs that count.
+func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 200, 8, "2x8"
+	cfg.Policies = []string{"fifo", "fifo+strict+easy", "srtf"}
+	cfg.Warmup, cfg.Tail = 10, 20
+	page := NewSchedulePage(cfg)
+	report, err := Run(t.Context(), cfg, Hooks{Observe: page.Observe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b, table bytes.Buffer
+	if err := page.Write(&b, report); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(b.String(), `id="data">`)
+	block, _, _ := strings.Cut(rest, "</script>")
+	var d struct {
+		Title  string
+		Facts  [][2]string
+		Header []string
+		Rows   [][]string
+		Runs   []struct {
+			Name   string
+			JCT    struct{ Jobs int }
+			Stints struct{ Job []int }
+		}
+	}
+	if err := json.Unmarshal([]byte(block), &d); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
+	lines = lines[len(lines)-len(d.Rows):]
+	for i, row := range d.Rows {
+		if got, want := strings.Join(row, " "), strings.Join(strings.Fields(lines[i]), " "); got != want {
+			t.Errorf("row %d is\n%s, the terminal says\n%s", i, got, want)
+		}
+		r := &report.Runs[i]
+		if d.Runs[i].Name != r.Name() || row[0] != r.Name() {
+			t.Errorf("run %s is called %s in its row and %s in its schedule", r.Name(), row[0], d.Runs[i].Name)
+		}
+		if d.Runs[i].JCT.Jobs != r.Metrics.Finished || r.Metrics.Finished != 170 {
+			t.Errorf("%s: the curve is of %d jobs, the metrics of %d, want 170", r.Name(), d.Runs[i].JCT.Jobs, r.Metrics.Finished)
+		}
+		if n := len(d.Runs[i].Stints.Job); n != 200+r.Metrics.Preemptions && r.Metrics.Preemptions == 0 || n < 200 {
+			t.Errorf("%s: %d stints of 200 jobs", r.Name(), n)
+		}
+	}
+	if d.Title != "Schedules of synth:philly on 2x8" || !strings.Contains(fmt.Sprint(d.Facts), "2 nodes, 16 GPUs") || len(d.Header) != len(d.Rows[0]) {
+		t.Errorf("%q, %v, %v", d.Title, d.Facts, d.Header)
+	}
+	var empty bytes.Buffer
+	if err := NewSchedulePage(cfg).Write(&empty, &Report{}); err != nil || empty.Len() != 0 {
+		t.Errorf("without runs: %v, %d bytes", err, empty.Len())
+	}
+}

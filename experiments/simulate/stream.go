@@ -1,0 +1,113 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"clustergym/env/sim"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// streamBytes is the size from which a trace file is streamed: packed, some millions of jobs.
+const streamBytes = 64 << 20
+
+// streams says whether the workload is read while it is simulated.
+func (c *Config) streams() bool {
+	switch {
+	case c.Stream == "off" || c.Trace.File == "" || c.Trace.Sort:
+		return false
+	case c.Stream == "on":
+		return true
+	}
+	path, err := workload.Located(c.Trace.File)
+	if err != nil {
+		return false // what opens the trace says why
+	}
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && st.Size() >= streamBytes
+}
+
+// streamed is a trace that is read while it is simulated. Like LoadTrace it gives jobs of swf logs without a
+// requested time their run time as estimate.
+type streamed struct {
+	*workload.Trace
+	ahead   traces.Job // read by firstSubmit
+	pending bool
+	assumed int
+}
+
+func openStreamed(ctx context.Context, cfg workload.TraceConfig) (*streamed, error) {
+	t, err := workload.OpenTrace(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &streamed{Trace: t}, nil
+}
+
+// Next implements traces.Stream.
+func (s *streamed) Next(j *traces.Job) error {
+	if s.pending {
+		*j, s.pending = s.ahead, false
+		return nil
+	}
+	if err := s.Trace.Next(j); err != nil {
+		return err
+	}
+	if j.Estimate == 0 && s.Info().Format == workload.FormatSWF {
+		j.Estimate = j.Work
+		s.assumed++
+	}
+	return nil
+}
+
+// firstSubmit is when the first job of s is submitted; s gives that job again.
+func firstSubmit(s traces.Stream) (time.Duration, error) {
+	switch s := s.(type) {
+	case *traces.Slice:
+		return s.Jobs[0].Submit, nil
+	case *streamed:
+		if err := s.Next(&s.ahead); errors.Is(err, io.EOF) {
+			return 0, nil
+		} else if err != nil {
+			return 0, err
+		}
+		s.pending = true
+		return s.ahead.Submit, nil
+	}
+	return 0, nil
+}
+
+// count takes over what is known of a streamed trace once it has been read.
+func (r *simulation) Count(file *streamed, s *sim.Simulator) error {
+	// What the horizon left unread counts too.
+	for {
+		var j traces.Job
+		err := file.Next(&j)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	first := len(r.report.Runs) == 0
+	r.report.Info = file.Info()
+	r.report.Info.Assumed = file.assumed
+	r.read = r.report.Info.Jobs
+	never := s.Refused()
+	r.never = refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs}
+	if r.read == 0 {
+		return workload.Mistake("trace %s: there are no jobs to read%s", r.report.Info.File, workload.AfterSkip(r.cfg.Trace.Skip))
+	}
+	if !first {
+		return nil
+	}
+	if err := r.refuse(r.never.count == r.read); err != nil {
+		return err
+	}
+	return r.cuts(r.read - r.never.count)
+}

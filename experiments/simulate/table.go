@@ -1,0 +1,186 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"clustergym/env/metrics"
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
+)
+
+// WriteTable prints the runs for people: one row for each policy with its admission, times in one unit for each
+// column.
+func (r *Report) WriteTable(w io.Writer) error {
+	if len(r.Runs) == 0 {
+		return nil
+	}
+	first := &r.Runs[0]
+	var b strings.Builder
+	fmt.Fprintf(&b, "workload   %s\n", r.Info)
+	fmt.Fprintf(&b, "cluster    %s: %s, %s\n", first.Cluster.Name, workload.Plural(first.Cluster.Nodes, "node", "nodes"), workload.Plural(first.Cluster.GPUs, "GPU", "GPUs"))
+	fmt.Fprintf(&b, "placement  %s, estimates %s\n", first.Placement, first.Estimates)
+	if t := first.Trace; t.Refused > 0 {
+		fmt.Fprintf(&b, "jobs       %d read, %d refused\n", t.Jobs, t.Refused)
+	}
+	b.WriteByte('\n')
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	header, rows := r.table()
+	return texttable.Write(w, header, rows, 1)
+}
+
+// table is the metrics as WriteTable prints them: a row for each run, its name first.
+func (r *Report) table() (header []string, rows [][]string) {
+	header, rows = []string{"policy"}, make([][]string, len(r.Runs))
+	for i := range r.Runs {
+		rows[i] = []string{r.Runs[i].Name()}
+	}
+	column := func(name string, format func(vs []float64) (unit string, cells []string), of func(m *metrics.Summary) float64) {
+		vs := make([]float64, len(r.Runs))
+		for i := range r.Runs {
+			vs[i] = of(&r.Runs[i].Metrics)
+		}
+		unit, cells := format(vs)
+		header = append(header, name+unit)
+		for i := range rows {
+			rows[i] = append(rows[i], cells[i])
+		}
+	}
+	column("JCT mean", timeCells, func(m *metrics.Summary) float64 { return m.JCT.Mean })
+	r.gap(func(cells []string) {
+		header = append(header, "gap to exact")
+		for i := range rows {
+			rows[i] = append(rows[i], cells[i])
+		}
+	})
+	column("JCT p50", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P50 })
+	column("JCT p90", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P90 })
+	column("JCT p99", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P99 })
+	column("wait mean", timeCells, func(m *metrics.Summary) float64 { return m.Wait.Mean })
+	column("first wait", timeCells, func(m *metrics.Summary) float64 { return m.FirstWait.Mean })
+	column("bounded slowdown", numberCells, func(m *metrics.Summary) float64 { return m.BoundedSlowdown.Mean })
+	column("makespan", timeCells, func(m *metrics.Summary) float64 { return m.Makespan })
+	column("GPUs used", percentCells, func(m *metrics.Summary) float64 { return m.Utilization })
+	has := func(of func(m *metrics.Summary) float64) bool {
+		for i := range r.Runs {
+			if of(&r.Runs[i].Metrics) != 0 {
+				return true
+			}
+		}
+		return false
+	}
+	// What most runs have none of is shown where one has.
+	for _, c := range []struct {
+		name   string
+		format func([]float64) (string, []string)
+		of     func(m *metrics.Summary) float64
+	}{
+		{"communication", percentCells, func(m *metrics.Summary) float64 { return m.Communication }},
+		{"migrations", countCells, func(m *metrics.Summary) float64 { return float64(m.Migrations) }},
+		{"failures", countCells, func(m *metrics.Summary) float64 { return float64(m.Failures) }},
+		{"work lost", timeCells, func(m *metrics.Summary) float64 { return m.Lost }},
+		{"deadlines missed", countCells, func(m *metrics.Summary) float64 { return float64(m.DeadlineMisses) }},
+	} {
+		if has(c.of) {
+			column(c.name, c.format, c.of)
+		}
+	}
+	column("preemptions", countCells, func(m *metrics.Summary) float64 { return float64(m.Preemptions) })
+	column("finished", countCells, func(m *metrics.Summary) float64 { return float64(m.Finished) })
+	cut := false
+	for i := range r.Runs {
+		cut = cut || r.Runs[i].Metrics.Unfinished > 0
+	}
+	if cut {
+		column("unfinished", countCells, func(m *metrics.Summary) float64 { return float64(m.Unfinished) })
+	}
+	return header, rows
+}
+
+// timeCells prints seconds in the largest unit in which the smallest value that is not 0 still has a digit before
+// the point.
+func timeCells(seconds []float64) (unit string, cells []string) {
+	least := math.Inf(1)
+	for _, v := range seconds {
+		if v > 0 {
+			least = min(least, v)
+		}
+	}
+	size, unit := 1.0, " (s)"
+	for _, u := range []struct {
+		size float64
+		unit string
+	}{{60, " (min)"}, {3600, " (h)"}, {86400, " (d)"}} {
+		if least >= 2*u.size && !math.IsInf(least, 1) {
+			size, unit = u.size, u.unit
+		}
+	}
+	vs := make([]float64, len(seconds))
+	for i, v := range seconds {
+		vs[i] = v / size
+	}
+	_, cells = numberCells(vs)
+	return unit, cells
+}
+
+// numberCells prints with as many decimals as the smallest value that is not 0 needs for three digits, three at most.
+func numberCells(vs []float64) (unit string, cells []string) {
+	least := math.Inf(1)
+	for _, v := range vs {
+		if v != 0 {
+			least = min(least, math.Abs(v))
+		}
+	}
+	places := 0
+	switch {
+	case least < 1:
+		places = 3
+	case least < 10:
+		places = 2
+	case least < 1000:
+		places = 1
+	}
+	for _, v := range vs {
+		cells = append(cells, strconv.FormatFloat(v, 'f', places, 64))
+	}
+	return "", cells
+}
+
+func percentCells(vs []float64) (unit string, cells []string) {
+	for _, v := range vs {
+		cells = append(cells, strconv.FormatFloat(100*v, 'f', 1, 64)+" %")
+	}
+	return "", cells
+}
+
+func countCells(vs []float64) (unit string, cells []string) {
+	for _, v := range vs {
+		cells = append(cells, strconv.FormatFloat(v, 'f', 0, 64))
+	}
+	return "", cells
+}
+
+// gap shows how far each mean JCT is above that of exact, where exact is among the runs.
+func (r *Report) gap(show func(cells []string)) {
+	for i := range r.Runs {
+		best := &r.Runs[i]
+		if best.Proven == nil || best.Metrics.JCT.Mean <= 0 {
+			continue
+		}
+		cells := make([]string, len(r.Runs))
+		for k := range r.Runs {
+			cells[k] = fmt.Sprintf("%+.2f %%", 100*(r.Runs[k].Metrics.JCT.Mean/best.Metrics.JCT.Mean-1))
+		}
+		cells[i] = "proven"
+		if !*best.Proven {
+			cells[i] = "not proven"
+		}
+		show(cells)
+		return
+	}
+}

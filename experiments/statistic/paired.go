@@ -1,0 +1,89 @@
+package statistic
+
+import (
+	"slices"
+
+	"clustergym/internal/rng"
+)
+
+// Sample is one metric of one policy: [seed][window].
+type Sample [][]float64
+
+// at is the value that d stands for. salt keeps two policies' choices of seed apart.
+func (s Sample) at(d Draw, salt uint64) float64 {
+	if len(s) == 1 {
+		return s[0][d.Unit]
+	}
+	return s[rng.At(d.Seed, salt)%uint64(len(s))][d.Unit]
+}
+
+// perWindow is the mean over seeds.
+func (s Sample) perWindow() []float64 {
+	out := make([]float64, len(s[0]))
+	for _, row := range s {
+		for i, v := range row {
+			out[i] += v / float64(len(s))
+		}
+	}
+	return out
+}
+
+// Statistic describes one metric of one policy over the windows.
+type Statistic struct {
+	IQM       float64    `json:"iqm"`
+	Mean      float64    `json:"mean"`
+	CI95      [2]float64 `json:"ci95"` // of the IQM
+	PerWindow []float64  `json:"per_window"`
+}
+
+func Describe(seed uint64, s Sample) Statistic {
+	per := s.perWindow()
+	scratch := make([]float64, len(per))
+	return Statistic{
+		IQM: IQM(per), Mean: Mean(per), PerWindow: per,
+		CI95: Bootstrap(seed, "iqm", len(per), func(drawn []Draw) float64 {
+			for i, d := range drawn {
+				scratch[i] = s.at(d, 0)
+			}
+			slices.Sort(scratch)
+			return SortedIQM(scratch)
+		}),
+	}
+}
+
+// Paired compares policy A with B on the same windows; negative differences mean that A is lower. Lower is
+// better for every metric but utilisations.
+type Paired struct {
+	A          string     `json:"a"`
+	B          string     `json:"b"`
+	Metric     string     `json:"metric"`
+	Difference float64    `json:"difference_percent"` // 100·(ΣA − ΣB)/ΣB over windows
+	CI95       [2]float64 `json:"ci95"`
+	WinRate    float64    `json:"win_rate"` // share of windows in which A is better, ties half
+	Wins       int        `json:"wins"`
+	Ties       int        `json:"ties"`
+}
+
+func Compare(seed uint64, nameA, nameB, metric string, a, b Sample, higherIsBetter bool) Paired {
+	p := Paired{A: nameA, B: nameB, Metric: metric}
+	perA, perB := a.perWindow(), b.perWindow()
+	p.Difference = 100 * (Mean(perA) - Mean(perB)) / Mean(perB)
+	p.CI95 = Bootstrap(seed, "paired", len(perA), func(drawn []Draw) float64 {
+		sa, sb := 0.0, 0.0
+		for _, d := range drawn {
+			sa += a.at(d, 1)
+			sb += b.at(d, 2)
+		}
+		return 100 * (sa - sb) / sb
+	})
+	for i := range perA {
+		switch {
+		case perA[i] == perB[i]:
+			p.Ties++
+		case (perA[i] < perB[i]) != higherIsBetter:
+			p.Wins++
+		}
+	}
+	p.WinRate = (float64(p.Wins) + float64(p.Ties)/2) / float64(len(perA))
+	return p
+}

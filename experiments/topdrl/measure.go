@@ -1,0 +1,108 @@
+package topdrl
+
+import (
+	"time"
+
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/experiments/study"
+)
+
+// topdrlMeasure gathers what TopDRL and its precursor are judged by, of the counted jobs of one window.
+type topdrlMeasure struct {
+	metrics.Collector
+	win  *sched.Window
+	last time.Duration // submit of the last counted job
+
+	finished int     // by then
+	work     float64 // of those, in GPU-seconds
+	running  int
+	since    time.Duration
+	held     float64 // Σ of running jobs over time, in seconds
+	starts   int
+	cost     float64 // Σ of communication costs
+	close    float64 // Σ of closeness, of gangs of more than one GPU
+	gangs    int
+}
+
+// begin forgets the last window. The window is read from e when the first event comes: only then it is the new one.
+func (m *topdrlMeasure) begin(e *sched.Env) {
+	m.Collector.Reset()
+	*m = topdrlMeasure{Collector: m.Collector, win: e.Window()}
+	m.Keep = func(pos int) bool { return pos >= m.win.First }
+}
+
+// Reset implements what sched.Env calls as an episode begins.
+func (m *topdrlMeasure) Reset() {}
+
+// Observe implements sim.Observer.
+func (m *topdrlMeasure) Observe(v *sim.View, p *sim.Point) error {
+	if m.last == 0 {
+		m.last, m.since = m.win.Traced[len(m.win.Traced)-1].Submit, m.win.Begin
+	}
+	c := v.Cluster()
+	for i := range p.Events {
+		ev := &p.Events[i]
+		if ev.Job < 0 || v.Pos(ev.Job) < m.win.First {
+			continue
+		}
+		switch ev.Kind {
+		case sim.Start:
+			m.pass(ev.At)
+			m.running++
+			m.starts++
+			cost := c.Cost(ev.GPUs)
+			m.cost += cost
+			if n := len(ev.GPUs); n > 1 {
+				if best, worst := c.BestCost(n), c.WorstCost(n); worst > best {
+					m.close += 1 - (cost-best)/(worst-best)
+					m.gangs++
+				}
+			}
+		case sim.Finish:
+			m.pass(ev.At)
+			m.running--
+			if ev.At <= m.last {
+				t := v.Trace(ev.Job)
+				m.finished++
+				m.work += float64(t.Milli()) / 1000 * t.Work.Seconds()
+			}
+		case sim.Preempt:
+			m.pass(ev.At)
+			m.running--
+		}
+	}
+	return m.Collector.Observe(v, p)
+}
+
+// pass lets the running jobs run up to now.
+func (m *topdrlMeasure) pass(now time.Duration) {
+	if now > m.since {
+		m.held += float64(m.running) * (now - m.since).Seconds()
+		m.since = now
+	}
+}
+
+// rows are the window's figures.
+func (m *topdrlMeasure) rows(labels map[string]string) []study.Row {
+	s := m.Summary(0, 0)
+	span := (m.last - m.win.Begin).Seconds()
+	var rows []study.Row
+	for _, x := range []struct {
+		metric string
+		value  float64
+	}{
+		{"throughput_jobs_per_h", float64(m.finished) / span * 3600},
+		{"finished_work_share", m.work / (float64(m.win.GPUs) * span)},
+		{"running_jobs", m.held / s.Makespan},
+		{"jct_h", s.JCT.Mean / 3600},
+		{"wait_h", s.Wait.Mean / 3600},
+		{"makespan_h", s.Makespan / 3600},
+		{"comm_cost", m.cost / float64(m.starts)},
+		{"closeness", m.close / float64(max(1, m.gangs))},
+	} {
+		rows = append(rows, study.Row{Table: "play", Labels: labels, Metric: x.metric, Value: x.value})
+	}
+	return rows
+}

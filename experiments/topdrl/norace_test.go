@@ -1,0 +1,5 @@
+//go:build !race
+
+package topdrl
+
+const raced = false

@@ -1,0 +1,186 @@
+package topdrl
+
+import (
+	"slices"
+	"strings"
+
+	"clustergym/experiments/study"
+)
+
+// topdrlHeadline is the paper's figure, the only one that is published.
+const topdrlHeadline = "up to +47 %"
+
+// versus is a column in which an agent is compared with the line's policy.
+func versus(agent, metric, what string, higher bool) study.Column {
+	return study.Column{Title: agent + " vs it, " + what, Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": "topdrl-" + agent}, Turned: true, Higher: higher}
+}
+
+// topdrlOrder is that of the lines.
+func topdrlOrder(s *topdrlSettings) map[string][]string {
+	var stages, policies []string
+	for _, st := range s.Stages {
+		stages = append(stages, st.Name)
+	}
+	policies = append(policies, "topdrl-ppo", "topdrl-ddqn")
+	for _, admission := range []string{"strict", "skip"} {
+		for _, sel := range topdrlSelectors {
+			for _, pl := range topdrlPlacements {
+				policies = append(policies, newTopdrlRule(sel.name, sel.order, admission, pl).name)
+			}
+		}
+	}
+	return map[string][]string{"stage": stages, "policy": policies}
+}
+
+func (s *topdrlSettings) tables() []study.Table {
+	order := topdrlOrder(s)
+	main := func(l map[string]string) bool {
+		return !strings.HasPrefix(l["policy"], "topdrl-") || !strings.Contains(l["policy"], " + ")
+	}
+	three := study.Fixed(3)
+	return []study.Table{
+		{
+			Name: "throughput", From: "play", By: []string{"stage", "policy"}, Order: order, Keep: main,
+			Title: "Throughput: jobs finished per hour while jobs arrive, on held-out windows",
+			Columns: []study.Column{
+				{Title: "jobs/h", Metric: "throughput_jobs_per_h"},
+				versus("ppo", "throughput_jobs_per_h", "throughput", true),
+				versus("ddqn", "throughput_jobs_per_h", "throughput", true),
+				{Title: "ppo vs it, by window", Metric: "throughput_jobs_per_h", Stat: study.PercentEach, Versus: map[string]string{"policy": "topdrl-ppo"}, Turned: true, Higher: true},
+				{Title: "work finished", Metric: "finished_work_share", Format: study.Share},
+				{Title: "running jobs", Metric: "running_jobs"},
+			},
+			Notes: []string{
+				"vs it: difference of the sums over windows; by window: mean of the windows' own differences, which matters where windows differ by a",
+				"factor of a hundred, as with philly's jobs.",
+				"work finished: GPU-hours of the jobs finished by the last submit, as a share of all GPU-hours until then.",
+				"running jobs: mean until the last finish, the precursor's measure of throughput; slower jobs raise it, too.",
+			},
+		},
+		{
+			Name: "finish", From: "play", By: []string{"stage", "policy"}, Order: order, Keep: main,
+			Title: "Finish time (JCT), makespan and communication cost on the same windows",
+			Columns: []study.Column{
+				{Title: "JCT (h)", Metric: "jct_h"}, versus("ppo", "jct_h", "JCT", false), versus("ddqn", "jct_h", "JCT", false),
+				{Title: "makespan (h)", Metric: "makespan_h"}, versus("ppo", "makespan_h", "makespan", false),
+				{Title: "comm. cost", Metric: "comm_cost", Format: three}, versus("ppo", "comm_cost", "comm. cost", false),
+			},
+		},
+		{
+			Name: "variants", From: "play", By: []string{"stage", "policy"}, Order: order,
+			Keep:  func(l map[string]string) bool { return strings.HasPrefix(l["policy"], "topdrl-") && !main(l) },
+			Title: "The trained agents with another placement than closest-b, with which they were trained",
+			Columns: []study.Column{
+				{Title: "jobs/h", Metric: "throughput_jobs_per_h"}, {Title: "JCT (h)", Metric: "jct_h"},
+				{Title: "comm. cost", Metric: "comm_cost", Format: three}, {Title: "closeness", Metric: "closeness", Format: three},
+				versus("ppo", "jct_h", "JCT", false),
+			},
+			Notes: []string{"closeness: mean of 1 − (cost − best)/(worst − best) over gangs of two GPUs and more. topdrl-ppo vs it: with closest-b."},
+		},
+		{
+			Name: "gap", By: []string{"cluster", "placement"},
+			Title: "Communication cost above that of the best placement, in random states, gangs of 2 to 8 GPUs",
+			Columns: []study.Column{
+				{Title: "excess (%)", Metric: "excess_percent"}, {Title: "optimal", Metric: "optimal_share", Format: study.Share, Bare: true},
+				{Title: "worst (%)", Metric: "excess_percent", Stat: study.Maximum, Bare: true},
+			},
+		},
+		{
+			Name: "pick", By: []string{"policy"}, Order: map[string][]string{"policy": slices.Concat([]string{"gpupick-ppo", "optimal"}, topdrlGapPlacements)},
+			Title: "GPUPick-v1: PPO picks the GPUs one by one, jobs start in order of submit",
+			Columns: []study.Column{
+				{Title: "closeness", Metric: "closeness", Format: three}, {Title: "comm. cost", Metric: "comm_cost", Format: three},
+				{Title: "ppo vs it, cost", Metric: "comm_cost", Stat: study.Percent, Versus: map[string]string{"policy": "gpupick-ppo"}, Turned: true},
+				{Title: "JCT (h)", Metric: "jct_h"},
+				{Title: "ppo vs it, JCT", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "gpupick-ppo"}, Turned: true},
+				{Title: "makespan (h)", Metric: "makespan_h"},
+			},
+			Notes: []string{"closeness: per job, 0 for jobs of one GPU, where there is nothing to win."},
+		},
+	}
+}
+
+func (s *topdrlSettings) claims() []study.Claim {
+	var claims []study.Claim
+	for i, st := range s.Stages {
+		for _, r := range topdrlSix("strict") {
+			if i > 0 && r.placement != "first-available" {
+				continue
+			}
+			for _, agent := range st.agents() {
+				claims = append(claims, study.Claim{
+					What: "throughput, topdrl-" + agent + " against " + r.name + " (" + st.Name + ")", Paper: topdrlHeadline,
+					Table: "throughput", Line: map[string]string{"stage": st.Name, "policy": r.name}, Column: agent + " vs it, throughput",
+				})
+			}
+		}
+		hard := newTopdrlRule("sjf", "sjf", "skip", "closest-b")
+		for _, agent := range st.agents() {
+			claims = append(claims, study.Claim{
+				What: "throughput, topdrl-" + agent + " against " + hard.name + " (" + st.Name + ")", Paper: "–",
+				Table: "throughput", Line: map[string]string{"stage": st.Name, "policy": hard.name}, Column: agent + " vs it, throughput",
+			})
+		}
+	}
+	return claims
+}
+
+func topdrlNotes(study.Plan) []string {
+	return []string{
+		"SELECTOR + PLACEMENT takes the job of its choice and lets all wait for it if it does not fit, as the precursor's do;",
+		"SELECTOR+skip passes over what does not fit. topdrl-ppo and topdrl-ddqn place with closest-b. A difference is that of",
+		"sums over the windows, with a 95 % interval over windows and, crossed, trainings. The paper names none of its six",
+		"baselines and prints no table in public: the six here are the precursor's, fifo and sjf with its three placements.",
+	}
+}
+
+func (s *topdrlSettings) figures() []study.Figure {
+	var figures []study.Figure
+	for _, st := range s.Stages {
+		here := func(l map[string]string) bool { return l["stage"] == st.Name }
+		for _, agent := range st.agents() {
+			figures = append(figures, study.Figure{
+				Name: "throughput-" + st.Name + "-" + agent, Title: "Throughput of topdrl-" + agent + " against each schedule: " + st.Name,
+				X: "difference in %, 95 % interval", Kind: study.Bars, Zero: true,
+				Series: func(r *study.Results) []study.Series {
+					out := r.Bars("throughput", agent+" vs it, throughput", here)
+					for i := range out {
+						for k := range out[i].Points {
+							_, out[i].Points[k].Label, _ = strings.Cut(out[i].Points[k].Label, " / ")
+						}
+					}
+					return out
+				},
+			})
+		}
+		figures = append(figures, study.Figure{
+			Name: "cost-" + st.Name, Title: "Communication cost and JCT: " + st.Name, X: "mean communication cost", Y: "mean JCT (h)", Kind: study.Dots,
+			Series: func(r *study.Results) []study.Series {
+				groups := []study.Series{{Name: "topdrl"}, {Name: "strict"}, {Name: "skip"}}
+				for _, l := range r.Lines("finish") {
+					if !here(l.Labels) {
+						continue
+					}
+					jct, _, _ := r.Find("finish", l.Labels, "JCT (h)")
+					cost, _, _ := r.Find("finish", l.Labels, "comm. cost")
+					k := 1
+					switch {
+					case strings.HasPrefix(l.Labels["policy"], "topdrl"):
+						k = 0
+					case strings.Contains(l.Labels["policy"], "+skip"):
+						k = 2
+					}
+					groups[k].Points = append(groups[k].Points, study.Point{X: cost.Value, Y: jct.Value, Low: jct.Low, High: jct.High})
+				}
+				return groups
+			},
+		})
+	}
+	return append(figures, study.Figure{
+		Name: "gap", Title: "Placements against the best one", X: "excess communication cost in %", Kind: study.Bars, Zero: true,
+		Series: func(r *study.Results) []study.Series { return r.Bars("gap", "excess (%)", nil) },
+	}, study.Figure{
+		Name: "pick", Title: "GPUPick-v1: closeness of the GPUs picked", X: "closeness", Kind: study.Bars, Zero: true,
+		Series: func(r *study.Results) []study.Series { return r.Bars("pick", "closeness", nil) },
+	})
+}

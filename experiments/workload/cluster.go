@@ -1,0 +1,148 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"clustergym/configs"
+	"clustergym/env/cluster"
+	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
+)
+
+// InputError marks an error as the user's mistake: a name, a value or a file that somebody chose and can put
+// right. The command line answers it with exit code 2. The text is that of Err.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap gives Err.
+func (e *InputError) Unwrap() error { return e.Err }
+
+func Mistake(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
+
+// clusterDir is where the embedded clusters lie in configs.Presets.
+const ClusterDir = "clusters"
+
+// DefaultCluster is the cluster of a run that names none: 32 GPUs of two racks.
+const DefaultCluster = "topdrl-2x4x4"
+
+// ClusterForms says in words how a cluster can be named.
+const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes of G GPUs) or dally:RxM (R racks of M nodes of 8 GPUs)"
+
+// ClusterPresets are the names of the embedded clusters, sorted.
+func ClusterPresets() []string {
+	entries, err := fs.ReadDir(configs.Presets, ClusterDir)
+	if err != nil {
+		panic(fmt.Sprintf("experiments: the embedded clusters cannot be listed: %v", err))
+	}
+	var names []string
+	for _, e := range entries {
+		if n, ok := strings.CutSuffix(e.Name(), ".yaml"); ok {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// ClusterSpec finds the cluster that a user names: a short form ("pool:256", "swf-256", "6x8", "dally:4x2"), an
+// embedded preset ("philly-192") or the path of a file, in this order; a name with a slash or with .yaml at its end
+// is always a path. A file is a published list of machines (package inventory), told by its header, or YAML. What
+// cannot be found or is faulty is an *InputError; of a faulty YAML file it lists all faults, with their lines.
+func ClusterSpec(name string) (cluster.Spec, error) {
+	if name == "" {
+		return cluster.Spec{}, Mistake("no cluster is named; want %s", ClusterForms)
+	}
+	if spec, ok, err := cluster.Parse(name); ok {
+		if err != nil {
+			return cluster.Spec{}, &InputError{asWritten(name, err)}
+		}
+		return spec, nil
+	}
+	name, err := Located(name)
+	if err != nil {
+		return cluster.Spec{}, err
+	}
+	isPath := strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+	if !isPath {
+		preset := path.Join(ClusterDir, name+".yaml")
+		if _, err := fs.Stat(configs.Presets, preset); err == nil {
+			return decodeCluster(configs.Presets, preset, name)
+		}
+		if st, err := os.Stat(name); err != nil || st.IsDir() {
+			return cluster.Spec{}, unknownCluster(name)
+		}
+	}
+	dir, base := filepath.Split(name)
+	if dir == "" {
+		dir = "."
+	}
+	switch st, err := os.Stat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return cluster.Spec{}, Mistake("cluster file %s: there is no such file", name)
+	case err == nil && st.IsDir():
+		return cluster.Spec{}, Mistake("cluster file %s: this is a folder, a YAML file or a list of machines is wanted", name)
+	}
+	if spec, ok, err := readInventory(name); ok {
+		return spec, err
+	}
+	return decodeCluster(os.DirFS(dir), base, name)
+}
+
+// asWritten puts the number of GPUs as it stands in a short form for the largest int, which is what a number that no
+// int can hold was read as. In every short form it stands last.
+func asWritten(name string, err error) error {
+	var l fault.List
+	found := false
+	for _, f := range fault.All(err) {
+		g := *f
+		if g.Value == strconv.Itoa(math.MaxInt) {
+			found = true
+			g.Value = name[strings.LastIndexFunc(name, func(r rune) bool { return r < '0' || r > '9' })+1:]
+		}
+		l.Join("", &g)
+	}
+	if !found {
+		return err
+	}
+	return fmt.Errorf("cluster %q: %w", name, l.Err())
+}
+
+// decodeCluster reads one specification; a file that gives no name is called by its own.
+func decodeCluster(fsys fs.FS, file, shown string) (cluster.Spec, error) {
+	data, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		return cluster.Spec{}, Mistake("cluster file %s: %w", shown, Reason(err))
+	}
+	var spec cluster.Spec
+	if err := configs.DecodeBytes(shown, data, &spec); err != nil {
+		return cluster.Spec{}, &InputError{err}
+	}
+	if spec.Name == "" {
+		spec.Name = strings.TrimSuffix(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), ".yaml"), ".yml")
+	}
+	return spec, nil
+}
+
+// reason drops operation and path from a file error, because the message names the path already.
+func Reason(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+func unknownCluster(name string) error {
+	presets := ClusterPresets()
+	if near := nearest.Name(name, presets); near != "" {
+		return Mistake("cluster %q is unknown; did you mean %s?", name, near)
+	}
+	return Mistake("cluster %q is unknown; want %s; presets are %s", name, ClusterForms, strings.Join(presets, ", "))
+}

@@ -1,0 +1,114 @@
+package workload
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"clustergym/env/cluster"
+	"clustergym/traces"
+	"clustergym/traces/inventory"
+)
+
+// usualGPUs is how many GPUs a node has where a list of machines does not say: 8 in every published cluster whose
+// list does not.
+const usualGPUs = 8
+
+// listHead is how much of a file is read to tell an inventory from a YAML file.
+const listHead = 64 << 10
+
+// readInventory reads the list of machines at path, packed or not. ok is false where the file is none, or cannot be
+// read at all, which whoever reads it as YAML will say; or where it can be read only once, as a pipe.
+func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return spec, false, nil
+	}
+	f, err := traces.OpenFile(path)
+	if err != nil {
+		return spec, false, nil
+	}
+	defer f.Close() //nolint:errcheck // only read
+	head := make([]byte, listHead)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !inventory.Sniff(head[:n]) {
+		return spec, false, nil
+	}
+	head = head[:n]
+	inv, err := inventory.Read(io.MultiReader(bytes.NewReader(head), f), path)
+	if err != nil {
+		return spec, true, &InputError{err}
+	}
+	spec = inventorySpec(inv)
+	spec.Name, _, _ = strings.Cut(filepath.Base(path), ".")
+	if err := spec.Validate(); err != nil {
+		return spec, true, Mistake("cluster file %s: %w", path, err)
+	}
+	return spec, true, nil
+}
+
+// inventorySpec makes a cluster of a list of machines. Racks stand in the order in which the list first names them,
+// and nodes within a rack in that of the list; equal neighbours become one entry with a count. Nodes without GPUs stay.
+// A list of virtual clusters becomes one rack of the nodes that they own; one without nodes is left out, for its jobs
+// could never run. Nodes of lists that tell nothing of GPUs have usualGPUs.
+func inventorySpec(inv inventory.Inventory) cluster.Spec {
+	var s cluster.Spec
+	nodes := 0
+	for _, v := range inv.VCs {
+		if v.Nodes > 0 {
+			s.VCs = append(s.VCs, cluster.VCSpec{Name: v.Name, Nodes: v.Nodes})
+			nodes += v.Nodes
+		}
+	}
+	if nodes > 0 {
+		s.Racks = []cluster.RackSpec{{Count: 1, Nodes: []cluster.NodeSpec{{Count: cluster.Count(nodes), GPUs: usualGPUs}}}}
+		return s
+	}
+	at := map[string]int{}
+	for _, n := range inv.Nodes {
+		i, seen := at[n.Rack]
+		if !seen {
+			i = len(s.Racks)
+			at[n.Rack] = i
+			s.Racks = append(s.Racks, cluster.RackSpec{Count: 1})
+		}
+		spec := cluster.NodeSpec{Count: 1, GPUs: n.GPUs, GPUType: n.GPUType, GPUMemGB: n.GPUMemGB, CPUs: n.CPUs, MemGB: n.MemGB}
+		if !inv.GivesGPUs() {
+			spec.GPUs = usualGPUs
+		}
+		s.Racks[i].Nodes = addNode(s.Racks[i].Nodes, spec)
+	}
+	s.Racks = foldRacks(s.Racks)
+	return s
+}
+
+// addNode appends n to nodes, or counts it with the last where they are equal.
+func addNode(nodes []cluster.NodeSpec, n cluster.NodeSpec) []cluster.NodeSpec {
+	if len(nodes) > 0 {
+		last := &nodes[len(nodes)-1]
+		n.Count = last.Count
+		if n == *last {
+			last.Count++
+			return nodes
+		}
+		n.Count = 1
+	}
+	return append(nodes, n)
+}
+
+// foldRacks counts equal neighbours together.
+func foldRacks(racks []cluster.RackSpec) []cluster.RackSpec {
+	var folded []cluster.RackSpec
+	for _, r := range racks {
+		if len(folded) > 0 {
+			if last := &folded[len(folded)-1]; slices.Equal(last.Nodes, r.Nodes) && last.Uplink == r.Uplink {
+				last.Count++
+				continue
+			}
+		}
+		folded = append(folded, r)
+	}
+	return folded
+}

@@ -1,0 +1,114 @@
+package worlrtgs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"clustergym/agents"
+	"clustergym/agents/ddqn"
+	"clustergym/env"
+	"clustergym/env/dag"
+	"clustergym/env/dagplace"
+	"clustergym/env/vec"
+	"clustergym/experiments/plan"
+	"clustergym/experiments/study"
+	"clustergym/internal/rng"
+	"clustergym/nets/model"
+)
+
+// The DRAS-like baseline: a policy for dagplace.Queue, by name and by the cell that trains it.
+const (
+	drasPolicy = "dras-like"
+	drasKey    = "dras/seed=1"
+)
+
+// drasConfig is how it learns: DRAS's discount, the same learner as the generator's, one network for every task of the
+// window.
+func drasConfig() ddqn.Config {
+	l := plan.DefaultGeneratorConfig().Learner
+	l.Gamma, l.RewardFactor = 0.95, 1
+	l.Network = model.Config{
+		Kind: "cnn", Hidden: []int{32}, Activation: "relu", Init: "fan-in", Head: "each", SlotHidden: 32,
+		Branches: []model.Branch{{Field: "tasks", Slots: true, Dense: []int{32}}},
+	}
+	return l
+}
+
+// trainDRAS trains for so many steps on the graphs that the generator is trained on, and keeps the weights.
+func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, error) {
+	const rows = 16
+	envs := make([]env.Env, rows)
+	for i := range envs {
+		e, err := dagplace.NewQueue(plan.DefaultGeneratorConfig().Place)
+		if err != nil {
+			return nil, err
+		}
+		envs[i] = e
+	}
+	v, err := vec.New(vec.Config{Workers: b.Workers, Autoreset: vec.SameStep}, envs...)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close() //nolint:errcheck // it holds nothing
+	spec := v.Spec()
+	agent, err := ddqn.New(drasConfig(), spec, rows, b.Workers, 1)
+	if err != nil {
+		return nil, err
+	}
+	eps, src := make([]env.Episode, rows), make([]*rand.Rand, rows)
+	for i := range eps {
+		eps[i] = env.Episode{Seed: rng.At(1, uint64(i)), Window: -1}
+		src[i] = rng.Stream(uint64(i), "dras/actions")
+	}
+	now, next, acts := env.NewBatch(spec, rows), env.NewBatch(spec, rows), env.NewActions(spec, rows)
+	if err := v.Reset(ctx, nil, eps, now); err != nil {
+		return nil, err
+	}
+	for step := 0; step < steps; step += rows {
+		agent.Progress(float64(step) / float64(steps))
+		if err := agent.Act(ctx, now, acts, src); err != nil {
+			return nil, err
+		}
+		if err := v.Step(ctx, nil, acts, next); err != nil {
+			return nil, err
+		}
+		if err := agent.Observe(now, acts, next); err != nil {
+			return nil, err
+		}
+		if _, err := agent.Learn(ctx); err != nil && !errors.Is(err, agents.ErrNotReady) {
+			return nil, err
+		}
+		now, next = next, now
+		if step%(100*rows) == 0 {
+			b.Progress(int64(step), int64(steps))
+		}
+	}
+	var w bytes.Buffer
+	if _, err := agent.Params().WriteTo(&w); err != nil {
+		return nil, err
+	}
+	return nil, os.WriteFile(filepath.Join(b.Work(), "dras.safetensors"), w.Bytes(), 0o600)
+}
+
+// playDRAS plans q by the policy of these weights.
+func playDRAS(ctx context.Context, q *dag.Problem, weights []byte) (*dag.Plan, error) {
+	e, err := dagplace.NewQueue(dagplace.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	p, err := ddqn.NewPolicy(drasConfig(), e.Spec(), bytes.NewReader(weights))
+	if err != nil {
+		return nil, err
+	}
+	acts := env.NewActions(e.Spec(), 1)
+	b := &env.Batch{N: 1, Kind: []env.Kind{env.Mid}}
+	return e.Play(q, func(obs []float32, mask []bool) (int, error) {
+		b.Obs, b.Mask = obs, mask
+		err := p.Act(ctx, b, acts, nil)
+		return int(acts.Disc[0]), err
+	})
+}

@@ -1,0 +1,171 @@
+package worlrtgs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"clustergym/env/dag"
+	daglibaba "clustergym/env/dag/alibaba"
+	"clustergym/env/dag/synth"
+	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+	"clustergym/traces/alibaba"
+)
+
+// The graphs that are made of recorded jobs: a large job as it is, the same with instances for tasks, and jobs that were
+// submitted one after the other, as one graph.
+var worlRealKinds = []string{"job", "instances", "merged"}
+
+const (
+	worlRealGPUs      = 50
+	worlRealInstances = 8   // of a task at most, as tasks of their own
+	worlRealMerged    = 300 // tasks of jobs together, at least
+	worlRealWork      = 0.5 // seconds of a task at least: the trace's clock ticks in seconds
+	worlRealCCR       = 0.5 // mean transfer over mean run time, as in the generated graphs
+)
+
+// worlRecorded finds the file of jobs in the folder of --data, and its digest.
+func worlRecorded(dir string) (file, digest string, err error) {
+	file = filepath.Join(dir, "alibaba-dag-2018", "dag_sample_part1.csv.gz")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", workload.Mistake("--data: %s: %v", file, workload.Reason(err))
+	}
+	return file, fmt.Sprintf("%x", sha256.Sum256(b)), nil
+}
+
+// worlJobs are all jobs of a file that are task graphs.
+func worlJobs(file string) ([]traces.Job, error) {
+	f, err := traces.OpenFile(file)
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	d, err := alibaba.NewReader(f, file, alibaba.Options{})
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	var jobs []traces.Job
+	for {
+		var j traces.Job
+		if err := d.Next(&j); err == io.EOF {
+			return jobs, nil
+		} else if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		if j.Graph != nil && len(j.Graph.Tasks) > 0 {
+			jobs = append(jobs, j)
+		}
+	}
+}
+
+// worlReal plans graph k of a kind.
+func worlReal(ctx context.Context, b *study.Bench, s *worlSettings, file, kind string, k int) ([]study.Row, error) {
+	jobs, err := worlJobs(file)
+	if err != nil {
+		return nil, err
+	}
+	q, err := worlRealProblem(jobs, kind, k, s.Real)
+	if err != nil {
+		return nil, err
+	}
+	planners := slices.DeleteFunc(slices.Clone(worlPlanners), func(p worlPlanner) bool { return p.part })
+	rows, err := worlPlans(ctx, b, s, "real", q, planners, map[string]string{"kind": kind, "graph": fmt.Sprint(k)})
+	if err != nil {
+		return nil, err
+	}
+	for metric, v := range map[string]int{"tasks": q.Tasks(), "edges": q.Graph.Edges()} {
+		rows = append(rows, study.Row{Table: "real-graphs", Metric: metric, Value: float64(v), Labels: map[string]string{"kind": kind, "graph": fmt.Sprint(k)}})
+	}
+	return rows, nil
+}
+
+// worlRealProblem is graph k of a kind, of so many, on busy GPUs.
+func worlRealProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Problem, error) {
+	src := rng.Stream(uint64(k), "worl-rtgs/real/"+kind)
+	c := synth.DefaultPlatformConfig()
+	c.GPUs = worlRealGPUs
+	platform, err := synth.Platform(c, src)
+	if err != nil {
+		return nil, err
+	}
+	var own []traces.Job
+	o := daglibaba.Options{Work: worlRealWork}
+	switch kind {
+	case "merged":
+		// Begins evenly spread over the file.
+		for i, tasks := k*len(jobs)/graphs, 0; i < len(jobs) && tasks < worlRealMerged; i++ {
+			own = append(own, jobs[i])
+			tasks += len(jobs[i].Graph.Tasks)
+		}
+	default:
+		large := slices.Clone(jobs)
+		slices.SortStableFunc(large, func(a, b traces.Job) int { return cmp.Compare(len(b.Graph.Tasks), len(a.Graph.Tasks)) })
+		if k >= len(large) {
+			return nil, workload.Mistake("--data: there are %d jobs, want %d", len(large), graphs)
+		}
+		own = large[k : k+1]
+		if kind == "instances" {
+			o.Instances = worlRealInstances
+		}
+	}
+	// The trace does not say what tasks send: the mean transfer is scaled to their mean run time.
+	work, tasks, inverse := 0.0, 0, 0.0
+	for i := range own {
+		g, err := daglibaba.Graph(&own[i], o)
+		if err != nil {
+			return nil, err
+		}
+		for t := range g.Len() {
+			work += g.Task(int32(t)).Work
+			tasks++
+		}
+	}
+	for g := range platform.Len() {
+		inverse += 1 / platform.Processor(g).Speed / float64(platform.Len())
+	}
+	o.Bytes = daglibaba.Exponential(worlRealCCR*work/float64(tasks)*inverse/platform.MeanCost(dag.Pairs).Of(1), src)
+	g, err := mergeJobs(own, o)
+	if err != nil {
+		return nil, err
+	}
+	return dag.NewProblem(g, platform)
+}
+
+// mergeJobs is one graph of jobs, without edges between them.
+func mergeJobs(jobs []traces.Job, o daglibaba.Options) (*dag.Graph, error) {
+	var name bytes.Buffer
+	var tasks []dag.Task
+	var edges []dag.Edge
+	for i := range jobs {
+		g, err := daglibaba.Graph(&jobs[i], o)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			name.WriteString(g.Name)
+		}
+		first := int32(len(tasks))
+		for t := range int32(g.Len()) {
+			task := *g.Task(t)
+			task.ID = g.Name + "/" + task.ID
+			tasks = append(tasks, task)
+			for _, p := range g.Preds(t) {
+				edges = append(edges, dag.Edge{From: first + p.Task, To: first + t, Bytes: p.Bytes})
+			}
+		}
+	}
+	if len(jobs) > 1 {
+		fmt.Fprintf(&name, " and %d more", len(jobs)-1)
+	}
+	return dag.NewGraph(name.String(), tasks, edges)
+}

@@ -1,0 +1,233 @@
+package worlrtgs
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
+	"clustergym/experiments/plan"
+	"clustergym/experiments/study"
+	"clustergym/traces"
+)
+
+func TestRanksShareTheirPlaces(t *testing.T) {
+	if got := ranks([]float64{3, 1, 3, 2, 9}); !slices.Equal(got, []float64{3.5, 1, 3.5, 2, 5}) {
+		t.Errorf("ranks %v", got)
+	}
+}
+
+func TestPearsonByHand(t *testing.T) {
+	for _, c := range []struct {
+		x, y []float64
+		want float64
+	}{{[]float64{1, 2, 3}, []float64{2, 4, 6}, 1}, {[]float64{1, 2, 3}, []float64{3, 2, 1}, -1}, {[]float64{-1, 0, 1}, []float64{1, -2, 1}, 0}} {
+		if got := pearson(c.x, c.y); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%v and %v: %v, want %v", c.x, c.y, got, c.want)
+		}
+	}
+}
+
+// What the study is about, on a few graphs and with a small budget: the trained generator makes shorter plans than plain
+// whale optimisation and the greedy generator, and beginning with HEFT it is never worse than that.
+func TestWORLRTGSBeatsItsKin(t *testing.T) {
+	s := worlSettings{Iterations: 5, Whales: 6}
+	sum := map[string]float64{}
+	for k := range 3 {
+		q, err := plan.Generate("degree-3", 60, 20, k, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heft := listsched.New(q, listsched.Options{}).HEFT(true).Makespan
+		for _, p := range worlPlanners {
+			if p.name != "woa" && p.name != "rtgs" && p.name != "worl-rtgs" && p.name != "worl-rtgs+heft" {
+				continue
+			}
+			plan, _, err := p.run(context.Background(), q, &s, 1, 1, worlLearnt{generator: plan.GeneratorWeights}, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := dag.Check(q, plan, true); err != nil {
+				t.Error(err)
+			}
+			sum[p.name] += math.Log(plan.Makespan/heft) / 3
+			if p.start == "heft" && plan.Makespan > heft {
+				t.Errorf("%s: %v is above HEFT's %v", p.name, plan.Makespan, heft)
+			}
+		}
+	}
+	t.Logf("makespan over HEFT's, logarithms: %v", sum)
+	if sum["worl-rtgs"] >= sum["woa"] || sum["worl-rtgs"] >= sum["rtgs"] || sum["worl-rtgs"] > math.Log(1.05) {
+		t.Errorf("%v", sum)
+	}
+}
+
+func TestBothFormsOfTheStudyAreWellMade(t *testing.T) {
+	for _, quick := range []bool{true, false} {
+		p := study.Plan{Quick: quick, Workers: 1}
+		cells, err := worlCells(p)
+		if err != nil || len(cells) < 40 || len(worlNotes(p)) == 0 {
+			t.Errorf("quick %v: %d cells, %v", quick, len(cells), err)
+		}
+	}
+}
+
+// The weights in the program are of the network that the configuration says.
+func TestTheProgramCarriesAGenerator(t *testing.T) {
+	if _, err := plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), plan.GeneratorWeights)(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), plan.GeneratorWeights[:200])(); err == nil {
+		t.Error("half a file of weights is taken")
+	}
+}
+
+func TestTrainingAGeneratorRepeatsForAnyNumberOfWorkers(t *testing.T) {
+	c := plan.DefaultGeneratorConfig()
+	c.Steps, c.Judge, c.Place.Tasks, c.Place.GPUs, c.Learner.LearningStarts = 1500, 4, 20, 10, 500
+	var first *plan.TrainedGenerator
+	for _, workers := range []int{1, 3} {
+		g, err := plan.TrainGenerator(context.Background(), c, 3, workers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = g
+		} else if !slices.Equal(g.Weights, first.Weights) || !slices.Equal(g.Ratios, first.Ratios) {
+			t.Errorf("%d workers learn something else: %v, want %v", workers, g.Ratios, first.Ratios)
+		}
+	}
+}
+
+func TestBudgetsShrinkWithSize(t *testing.T) {
+	last := math.MaxInt
+	for _, n := range []int{10, 100, 1000, 3000, 10_000, 100_000} {
+		i, w := plan.AutoBudget("worl-rtgs", n, 500)
+		if i*w > last || i < 1 || w < 2 {
+			t.Errorf("%d tasks: %dx%d", n, i, w)
+		}
+		last = i * w
+	}
+}
+
+// The paper has a critical difference of 1.260 for six methods, which is that of 36 graphs.
+func TestTheCriticalDifferenceIsThePapers(t *testing.T) {
+	if got := nemenyi(6, 36); math.Abs(got-1.260) > 0.005 {
+		t.Errorf("%v", got)
+	}
+}
+
+// All searches of a graph make as many plans, at most those of the budget by size of the dearest one.
+func TestSearchesOfAGraphMakeAsManyPlans(t *testing.T) {
+	s := worlSettings{Iterations: 20, Whales: 10}
+	for _, c := range []struct {
+		tasks, gpus, iterations, whales int
+	}{{100, 50, 20, 10}, {1000, 500, 20, 10}, {10_000, 500, 10, 8}} {
+		for _, policy := range plan.SearchPolicies {
+			if i, w := s.budget(policy, c.tasks, c.gpus); i != c.iterations || w != c.whales {
+				t.Errorf("%s, %d tasks on %d GPUs: %dx%d, want %dx%d", policy, c.tasks, c.gpus, i, w, c.iterations, c.whales)
+			}
+		}
+	}
+	i, w := s.budget("worl-rtgs", 10_000, 500)
+	if ai, aw := plan.AutoBudget("worl-rtgs", 10_000, 500); ai*aw > i*w {
+		t.Errorf("%dx%d, and gymctl plan takes %dx%d", i, w, ai, aw)
+	}
+}
+
+func worlTestJobs() []traces.Job {
+	job := func(id string, tasks int) traces.Job {
+		j := traces.Job{ID: id, Graph: &traces.Graph{}}
+		for k := range tasks {
+			j.Graph.Tasks = append(j.Graph.Tasks, traces.Task{Name: fmt.Sprintf("M%d", k+1), Instances: 3, Work: time.Duration(k) * time.Second})
+			if k > 0 {
+				j.Graph.Edges = append(j.Graph.Edges, traces.Edge{Parent: int32(k - 1), Child: int32(k)})
+			}
+		}
+		return j
+	}
+	jobs := []traces.Job{job("a", 2), job("b", 5), job("c", 3)}
+	for k := range 60 {
+		jobs = append(jobs, job(fmt.Sprint(k), 4))
+	}
+	return append(jobs, job("d", 6))
+}
+
+func TestGraphsOfRecordedJobs(t *testing.T) {
+	jobs := worlTestJobs()
+	for _, c := range []struct {
+		kind         string
+		k            int
+		name         string
+		tasks, edges int
+	}{
+		{"job", 0, "d", 6, 5}, {"job", 1, "b", 5, 4}, {"instances", 1, "b", 15, 36},
+		// 64 jobs in two parts: the second begins with the 33rd, and there are not 300 tasks from there on.
+		{"merged", 1, "29 and 31 more", 130, 98},
+	} {
+		q, err := worlRealProblem(jobs, c.kind, c.k, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.Graph.Name != c.name || q.Tasks() != c.tasks || q.Graph.Edges() != c.edges || q.Procs() != worlRealGPUs {
+			t.Errorf("%s %d: %q, %d tasks, %d edges, %d GPUs", c.kind, c.k, q.Graph.Name, q.Tasks(), q.Graph.Edges(), q.Procs())
+		}
+		for i := range int32(q.Tasks()) {
+			if q.Graph.Task(i).Work < worlRealWork {
+				t.Errorf("%s: task %d takes %v", c.kind, i, q.Graph.Task(i).Work)
+			}
+		}
+	}
+	// Transfers take what the generated graphs' take: half a mean run time on average.
+	q, err := worlRealProblem(jobs, "merged", 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := 0.0
+	for i := range int32(q.Tasks()) {
+		run += q.MeanExec(i) / float64(q.Tasks())
+	}
+	sent := q.Platform.MeanCost(dag.Pairs).Of(q.Graph.Bytes() / float64(q.Graph.Edges()))
+	if ratio := sent / run; ratio < 0.35 || ratio > 0.65 {
+		t.Errorf("transfers take %v of a run time", ratio)
+	}
+	if _, err := worlRealProblem(jobs, "job", len(jobs), 100); err == nil {
+		t.Error("more jobs than there are")
+	}
+}
+
+func TestWORLsDataFolder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := worlCells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
+		t.Errorf("%v", err)
+	}
+	data := filepath.Join("..", "..", "..", "shared", "traces")
+	if _, err := os.Stat(data); err != nil {
+		t.Skip("no recorded data")
+	}
+	plain, err := worlCells(study.Plan{Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := worlCells(study.Plan{Quick: true, Data: data})
+	if err != nil || len(more) != len(plain)+6 {
+		t.Fatalf("%d cells beside %d, %v", len(more), len(plain), err)
+	}
+	jobs, err := worlJobs(filepath.Join(data, "alibaba-dag-2018", "dag_sample_part1.csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range worlRealKinds {
+		q, err := worlRealProblem(jobs, kind, 1, 2)
+		if err != nil || q.Tasks() < 44 {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
