@@ -179,8 +179,9 @@ func TestBadSettingsAreNamedInOneSentence(t *testing.T) {
 func TestAFamilyDrawsSetsAndTellsTasks(t *testing.T) {
 	f := family(t, "Nav2D-v1")
 	src := rand.New(rand.NewPCG(1, 2))
-	if tasks := f.SampleTasks(src, 3); len(tasks) != 3 || len(tasks[0]) != 2 || slices.Equal(tasks[0], tasks[1]) {
-		t.Errorf("drawn: %v", tasks)
+	drawn, err := f.Sample(src, 3)
+	if err != nil || len(drawn) != 3 || len(drawn[0].Values) != 2 || slices.Equal(drawn[0].Values, drawn[1].Values) {
+		t.Errorf("drawn: %v, %v", drawn, err)
 	}
 	if err := f.SetTask([]float64{1}); err == nil {
 		t.Error("a task of another length was taken")

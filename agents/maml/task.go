@@ -53,8 +53,7 @@ type World interface {
 	Enter(e env.Env, t Task) error
 }
 
-// Family is the World of an environment that can draw tasks itself. It implements the names that meta-learners know:
-// SampleTasks, SetTask and Task.
+// Family is the World of an environment that can draw tasks itself.
 type Family struct {
 	open func() (env.Env, error)
 	draw env.Tasker
@@ -99,16 +98,6 @@ func (f *Family) Sample(src *rand.Rand, n int) ([]Task, error) {
 		tasks[i].Seed = src.Uint64()
 	}
 	return tasks, nil
-}
-
-// SampleTasks draws n tasks as environments take them.
-func (f *Family) SampleTasks(src *rand.Rand, n int) [][]float64 {
-	tasks := make([][]float64, n)
-	for i := range tasks {
-		tasks[i] = make([]float64, f.size)
-		f.draw.SampleTask(src, tasks[i])
-	}
-	return tasks
 }
 
 // SetTask makes Sample draw this task alone, nil = all of them again.

@@ -412,3 +412,21 @@ func TestArrivalsAreThoseOfAllParents(t *testing.T) {
 		}
 	}
 }
+
+func TestBytesCanBeReplaced(t *testing.T) {
+	g, err := NewGraph("g", []Task{{ID: "a"}, {ID: "b"}, {ID: "c"}}, []Edge{{1, 2, 3}, {0, 2, 2}, {0, 1, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []float64
+	h := g.WithBytes(func(from, to int32, old float64) float64 {
+		seen = append(seen, old)
+		return float64(10*from + to)
+	})
+	if !slices.Equal(seen, []float64{1, 2, 3}) || g.Bytes() != 6 || h.Bytes() != 1+2+12 {
+		t.Errorf("visited %v; %v bytes, then %v", seen, g.Bytes(), h.Bytes())
+	}
+	if p := h.Preds(2); !slices.Equal(p, []Link{{0, 2}, {1, 12}}) || !slices.Equal(h.Succs(0), []Link{{1, 1}, {2, 2}}) {
+		t.Errorf("parents %v, children %v", p, h.Succs(0))
+	}
+}

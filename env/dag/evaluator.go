@@ -24,7 +24,6 @@ type Evaluator struct {
 	tail       []int32  // last task of each processor
 	dirty      []uint64 // by position, one bit each
 	blocks     []float64
-	looked     int
 }
 
 // blockLen is how many positions share one maximum of finish times; it is also the length of a word of the dirty set.
@@ -137,7 +136,6 @@ func (e *Evaluator) Move(i, g int32) float64 {
 	if !e.linked {
 		e.link()
 	}
-	e.looked = 0
 	if h := e.proc[i]; h != g {
 		e.unlink(i, h)
 		e.insert(i, g)
@@ -153,9 +151,6 @@ func (e *Evaluator) Move(i, g int32) float64 {
 	}
 	return most
 }
-
-// Looked is how many tasks the last Move evaluated.
-func (e *Evaluator) Looked() int { return e.looked }
 
 func (e *Evaluator) unlink(i, h int32) {
 	p, x := e.prev[i], e.next[i]
@@ -220,7 +215,6 @@ func (e *Evaluator) propagate(from int) {
 			if p := e.prev[i]; p >= 0 {
 				t = max(t, e.finish[p])
 			}
-			e.looked++
 			f := t + e.q.exec[int(i)*e.q.m+int(g)]
 			e.start[i] = t
 			if f == e.finish[i] {

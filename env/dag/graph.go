@@ -217,3 +217,24 @@ func (g *Graph) Bytes() float64 {
 	}
 	return sum
 }
+
+// WithBytes returns the graph with other bytes on its edges: bytes is called for every edge, in the order of from and
+// then of to, with what the edge carries now, and returns what it carries instead, 0 or more. Tasks and order are shared
+// with g, which does not change.
+func (g *Graph) WithBytes(bytes func(from, to int32, old float64) float64) *Graph {
+	c := *g
+	c.preds, c.succs = slices.Clone(g.preds), slices.Clone(g.succs)
+	next := slices.Clone(g.predFirst) // parents are in order too
+	for i := range int32(len(g.tasks)) {
+		for k := g.succFirst[i]; k < g.succFirst[i+1]; k++ {
+			s := &c.succs[k]
+			s.Bytes = bytes(i, s.Task, s.Bytes)
+			if !(s.Bytes >= 0) || math.IsInf(s.Bytes, 0) {
+				panic(fmt.Sprintf("dag: %v bytes from task %d to %d", s.Bytes, i, s.Task))
+			}
+			c.preds[next[s.Task]].Bytes = s.Bytes
+			next[s.Task]++
+		}
+	}
+	return &c
+}

@@ -14,7 +14,6 @@ type Problem struct {
 
 	n, m    int
 	exec    []float64 // [tasks, processors]; +Inf = cannot run there
-	fixed   bool      // every task can run everywhere
 	instant bool      // some task takes no time somewhere
 }
 
@@ -32,7 +31,7 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	if float64(n)*float64(m) > maxPairs {
 		return nil, fmt.Errorf("%d tasks on %d processors: want at most %d pairs of both", n, m, int(maxPairs))
 	}
-	q := &Problem{Graph: g, Platform: p, n: n, m: m, exec: make([]float64, n*m), fixed: true}
+	q := &Problem{Graph: g, Platform: p, n: n, m: m, exec: make([]float64, n*m)}
 	longest := 0.0 // no plan that a planner makes takes longer
 	for i := range n {
 		t, row := &g.tasks[i], q.exec[i*m:(i+1)*m]
@@ -51,7 +50,6 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 				x = math.Inf(1)
 			}
 			able = able || !math.IsInf(x, 1)
-			q.fixed = q.fixed && !math.IsInf(x, 1)
 			q.instant = q.instant || x == 0
 			row[k] = x
 			if !math.IsInf(x, 1) {
@@ -107,9 +105,6 @@ func (q *Problem) Row(i int32) []float64 { return q.exec[int(i)*q.m : (int(i)+1)
 
 // Exec is the seconds that task i takes on processor g.
 func (q *Problem) Exec(i, g int32) float64 { return q.exec[int(i)*q.m+int(g)] }
-
-// Anywhere says whether every task can run on every processor.
-func (q *Problem) Anywhere() bool { return q.fixed }
 
 // Instant says whether some task takes no time at all somewhere.
 func (q *Problem) Instant() bool { return q.instant }

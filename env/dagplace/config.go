@@ -50,6 +50,7 @@ var (
 const (
 	maxTasks = 100_000
 	maxGPUs  = 10_000
+	maxPairs = 1 << 26 // of a task and a GPU
 )
 
 // Validate reports every fault.
@@ -60,7 +61,7 @@ func (c Config) Validate() error {
 	l.Add(c.Degree >= 0 && c.Degree <= 1000, "degree", c.Degree, "0 to 1000")
 	l.Add(c.CCR >= 0 && c.CCR <= 1000, "ccr", c.CCR, "0 to 1000")
 	l.Add(c.GPUs >= 1 && c.GPUs <= maxGPUs, "gpus", c.GPUs, fmt.Sprintf("1 to %d", maxGPUs))
-	l.Add(float64(c.Tasks)*float64(c.GPUs) <= 1<<26, "tasks", c.Tasks, "at most 67108864 pairs of a task and a GPU")
+	l.Add(float64(c.Tasks)*float64(c.GPUs) <= maxPairs, "tasks", c.Tasks, "at most 67108864 pairs of a task and a GPU")
 	p := synth.DefaultPlatformConfig()
 	p.Speeds, p.Links = c.Speeds, c.Links
 	l.Join("", p.Validate())

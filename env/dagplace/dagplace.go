@@ -9,7 +9,9 @@ import (
 	"clustergym/env"
 	"clustergym/env/dag"
 	"clustergym/env/dag/synth"
+	"clustergym/env/sched"
 	"clustergym/internal/rng"
+	"clustergym/traces"
 )
 
 // Env is DAGPlace-v1. It implements env.Env and env.Snapshotter.
@@ -17,29 +19,26 @@ type Env struct {
 	cfg   Config
 	spec  env.Spec
 	fixed *dag.Problem // in place of drawn ones; nil = they are drawn
+	work  *Workload    // nil = graphs and platforms are drawn
+	part  traces.Part  // of work, for episodes that name none
 	pcg   rand.PCG
 	src   *rand.Rand
+	shell sched.Shell
 
-	ep *episode // nil before the first Reset
-
-	obs    []float32
-	mask   []bool
-	closed bool
+	ep   *episode // nil before the first Reset
+	obs  []float32
+	mask []bool
 }
 
 // episode is the state of one. All that is drawn is drawn at its beginning, so seed and actions say everything.
 type episode struct {
-	seed    uint64
 	b       *Builder
 	enc     *Encoder
 	hope    []float64
 	unit    float64 // F
 	leader  float64
 	current float64 // makespan of the plan that is to be improved
-	actions []int32
-
-	kind   env.Kind
-	reward float64
+	reward  float64 // of the last step
 }
 
 var (
@@ -62,7 +61,7 @@ func New(cfg Config) (*Env, error) {
 		},
 		Solved: math.NaN(), NoOp: -1,
 	}}
-	e.src = rand.New(&e.pcg)
+	e.src, e.shell = rand.New(&e.pcg), sched.NewNamedShell(e.spec)
 	e.obs, e.mask = make([]float32, e.spec.ObsLen()), make([]bool, e.spec.MaskLen())
 	return e, nil
 }
@@ -85,81 +84,106 @@ func NewFixed(cfg Config, q *dag.Problem) (*Env, error) {
 func (e *Env) Spec() env.Spec { return e.spec }
 
 // Close makes every later call env.ErrClosed.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
-}
+func (e *Env) Close() error { return e.shell.Close() }
 
-// Reset begins an episode, drawn from ep.Seed alone.
+// Reset begins an episode. It follows from ep.Seed alone or, of a workload of graphs, from ep.Seed, ep.Window and ep.Split.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.ep = nil
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(ep.Task) > 0 || ep.Split != "" {
-		return fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, ID, len(ep.Task), ep.Split)
+	ep, err := e.named(ep)
+	if err != nil {
+		return err
 	}
-	p, err := e.begin(ep.Seed)
+	p, err := e.begin(ep)
 	if err != nil {
 		return err
 	}
 	e.ep = p
-	e.show(ts)
+	e.shell.Begin(ep)
+	e.show(ts, env.First)
 	return nil
 }
 
 // Step places the next task.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if e.ep == nil || e.ep.kind.Last() {
-		return env.ErrResetNeeded
+	if err := e.shell.Legal(a, e.mask); err != nil {
+		return err
 	}
-	if len(a.Disc) != 1 || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %s: %d indices and %d numbers, want 1 and 0", env.ErrIllegalAction, ID, len(a.Disc), len(a.Cont))
-	}
-	if k := a.Disc[0]; k < 0 || int(k) >= len(e.mask) {
-		return fmt.Errorf("%w: %s: %d, want 0 to %d", env.ErrIllegalAction, ID, k, len(e.mask)-1)
-	} else if !e.mask[k] {
-		return fmt.Errorf("%w: %s: %d is masked", env.ErrIllegalAction, ID, k)
-	}
-	e.ep.step(&e.cfg, a.Disc[0])
-	e.show(ts)
+	kind := e.ep.step(&e.cfg, a.Disc[0])
+	e.show(ts, e.shell.Took(a, kind))
 	return nil
 }
 
 // show encodes the state.
-func (e *Env) show(ts *env.TimeStep) {
+func (e *Env) show(ts *env.TimeStep, kind env.Kind) {
 	p := e.ep
 	p.encode(e.obs, e.mask)
-	ts.Kind, ts.Reward, ts.Elapsed = p.kind, p.reward, 0
+	ts.Kind, ts.Reward, ts.Elapsed = kind, p.reward, 0
 	copy(ts.Obs, e.obs)
 	copy(ts.Mask, e.mask)
 	ts.Info[0], ts.Info[1], ts.Info[2] = p.b.Makespan(), p.leader, p.current
 }
 
-// begin draws an episode.
-func (e *Env) begin(seed uint64) (*episode, error) {
-	rng.Seed(&e.pcg, seed, ID)
-	src := e.src
-	q := e.fixed
-	if q == nil {
-		graph, platform := e.cfg.draw(src)
-		p, err := synth.Platform(platform, src)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", ID, err)
+// named checks episode ep and returns it with the part of the workload named, if there is one.
+func (e *Env) named(ep env.Episode) (env.Episode, error) {
+	if e.work == nil || e.work.graphs == nil {
+		if len(ep.Task) > 0 || ep.Split != "" {
+			return ep, fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, ID, len(ep.Task), ep.Split)
 		}
-		if q, err = synth.Problem(graph, p, ID, src); err != nil {
-			return nil, fmt.Errorf("%s: %w", ID, err)
-		}
+		return ep, nil
 	}
+	if len(ep.Task) > 0 {
+		return ep, fmt.Errorf("%w: %s: a task of %d numbers, want none", env.ErrEpisode, ID, len(ep.Task))
+	}
+	_, split, err := sched.SplitPart(ID, ep.Split, e.part)
+	ep.Split = split
+	return ep, err
+}
+
+// problem returns the problem of episode ep and leaves e.src behind what it has drawn.
+func (e *Env) problem(ep env.Episode) (*dag.Problem, error) {
+	rng.Seed(&e.pcg, ep.Seed, ID)
+	switch {
+	case e.fixed != nil:
+		return e.fixed, nil
+	case e.work != nil:
+		return e.recorded(ep, e.src)
+	}
+	graph, platform := e.cfg.draw(e.src)
+	p, err := synth.Platform(platform, e.src)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ID, err)
+	}
+	q, err := synth.Problem(graph, p, ID, e.src)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ID, err)
+	}
+	return q, nil
+}
+
+// leader returns HEFT's plan of q: earliest ends by falling rank, into gaps.
+func leader(q *dag.Problem, byRank []int32) *Builder {
+	lead := NewBuilder(q, byRank, true)
+	for lead.Task() >= 0 {
+		lead.Place(lead.Earliest())
+	}
+	return lead
+}
+
+// begin draws an episode.
+func (e *Env) begin(ep env.Episode) (*episode, error) {
+	q, err := e.problem(ep)
+	if err != nil {
+		return nil, err
+	}
+	src := e.src
 	rank := q.UpwardRanks(dag.Pairs, nil)
 	byRank := dag.SortedOrder(q.Graph, rank, nil)
 	order := byRank
@@ -167,13 +191,9 @@ func (e *Env) begin(seed uint64) (*episode, error) {
 		order = q.Graph.Order()
 	}
 	n, m := q.Tasks(), q.Procs()
-	p := &episode{seed: seed, hope: make([]float64, n), actions: make([]int32, 0, n)}
+	p := &episode{hope: make([]float64, n)}
 
-	// The leader is HEFT's plan: earliest ends by falling rank, into gaps.
-	lead := NewBuilder(q, byRank, true)
-	for lead.Task() >= 0 {
-		lead.Place(lead.Earliest())
-	}
+	lead := leader(q, byRank)
 	p.leader = lead.Makespan()
 	if p.unit = p.leader; p.unit == 0 {
 		p.unit = 1
@@ -208,7 +228,11 @@ func (e *Env) begin(seed uint64) (*episode, error) {
 	}
 	pull.Hopes(p.hope, target, position(current), 1, src)
 	p.b.Reset()
-	p.enc = NewEncoder(q, rank, p.unit, e.cfg.Slots, e.cfg.Scale == "local")
+	slots := e.cfg.Slots
+	if e.work != nil {
+		slots = e.cfg.actions() // a graph may have fewer processors than there are actions
+	}
+	p.enc = NewEncoder(q, rank, p.unit, slots, e.cfg.Scale == "local")
 	return p, nil
 }
 
@@ -235,28 +259,24 @@ func (c *Config) draw(src *rand.Rand) (synth.Config, synth.PlatformConfig) {
 	return g, p
 }
 
-// step carries out a legal action.
-func (p *episode) step(c *Config, a int32) {
+// step carries out a legal action and returns whether that ends the episode.
+func (p *episode) step(c *Config, a int32) env.Kind {
 	i, g := p.b.Task(), p.enc.Slots()[a]
 	before := p.b.Makespan()
 	if c.Reward == "hope" {
 		p.reward = -math.Abs(p.hope[i]-(p.b.load[g]+p.b.q.Exec(i, g))) / p.unit
 	}
 	p.b.Place(g)
-	p.actions = append(p.actions, a)
 	if c.Reward == "makespan" {
 		p.reward = -(p.b.Makespan() - before) / p.unit
 	}
-	p.kind = env.Mid
-	switch {
-	case p.b.Task() < 0:
-		p.kind = env.Terminated
-		if c.Reward == "hope" {
-			p.reward += (p.current - p.b.Makespan()) / p.unit
-		}
-	case c.MaxSteps > 0 && len(p.actions) == c.MaxSteps:
-		p.kind = env.Truncated
+	if p.b.Task() >= 0 {
+		return env.Mid
 	}
+	if c.Reward == "hope" {
+		p.reward += (p.current - p.b.Makespan()) / p.unit
+	}
+	return env.Terminated
 }
 
 // encode shows the state.

@@ -1,29 +1,46 @@
 package dagplace
 
 import (
+	"errors"
 	"fmt"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 	"clustergym/internal/snap"
 )
 
-// snapshots begin with these bytes.
-const snapshotMagic = "clustergym dagplace 1\n"
+// Snapshots begin with these bytes: those of generated graphs with the first, those of a workload, which also name the
+// workload, the window and the part, with the second.
+const (
+	snapshotMagic = "clustergym dagplace 1\n"
+	recordedMagic = "clustergym dagplace 2\n"
+)
+
+// magic returns the one of e's snapshots.
+func (e *Env) magic() string {
+	if e.work != nil {
+		return recordedMagic
+	}
+	return snapshotMagic
+}
 
 // AppendSnapshot appends the state of the episode: its seed and actions, for everything follows from them. Before the
 // first Reset there is none (env.ErrResetNeeded).
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
-	if e.closed {
-		return dst, env.ErrClosed
+	if err := e.shell.Current(); err != nil {
+		return dst, err
 	}
-	if e.ep == nil {
-		return dst, env.ErrResetNeeded
-	}
-	b := snap.Begin(dst, snapshotMagic)
+	ep := e.shell.Episode()
+	b := snap.Begin(dst, e.magic())
 	b = snap.String(b, fmt.Sprintf("%+v", e.cfg))
-	b = snap.U64(b, e.ep.seed)
-	b = snap.Int(b, len(e.ep.actions))
-	for _, a := range e.ep.actions {
+	if e.work != nil {
+		b = snap.String(b, e.work.sha)
+		b = snap.Int(b, ep.Window)
+		b = snap.String(b, ep.Split)
+	}
+	b = snap.U64(b, ep.Seed)
+	b = snap.Int(b, len(e.shell.Actions()))
+	for _, a := range e.shell.Actions() {
 		b = snap.Int(b, int(a))
 	}
 	return snap.Seal(b, len(dst)), nil
@@ -31,17 +48,26 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 
 // RestoreSnapshot continues from src by playing its actions again.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	began := e.shell.Current()
+	if errors.Is(began, env.ErrClosed) {
+		return began
 	}
-	r, err := snap.Open(src, snapshotMagic)
+	r, err := snap.Open(src, e.magic())
 	if err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
 	if cfg := r.String(); cfg != fmt.Sprintf("%+v", e.cfg) {
 		return fmt.Errorf("%w: of %s with other settings", env.ErrSnapshot, ID)
 	}
-	seed, n := r.U64(), r.Int()
+	ep := env.Episode{Window: -1}
+	if e.work != nil {
+		if sha := r.String(); sha != e.work.sha {
+			return fmt.Errorf("%w: of %s with another workload", env.ErrSnapshot, ID)
+		}
+		ep.Window, ep.Split = r.Int(), r.String()
+	}
+	ep.Seed = r.U64()
+	n := r.Int()
 	if n < 0 || n > len(src)/8 {
 		return fmt.Errorf("%w: %s: impossible state", env.ErrSnapshot, ID)
 	}
@@ -56,19 +82,11 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if err := r.Done(); err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
-	p, err := e.begin(seed)
-	if err != nil {
-		return err
-	}
-	obs, mask := make([]float32, len(e.obs)), make([]bool, len(e.mask))
-	for _, a := range actions {
-		p.encode(obs, mask)
-		if p.kind.Last() || !mask[a] {
-			return fmt.Errorf("%w: %s: impossible state", env.ErrSnapshot, ID)
+	if err := e.shell.Replay(e, sched.Record{Episode: ep, Actions: actions}, ts); err != nil {
+		if began != nil {
+			e.shell.Break() // there is no episode to return to
 		}
-		p.step(&e.cfg, a)
+		return fmt.Errorf("%w: %s: impossible state", env.ErrSnapshot, ID)
 	}
-	e.ep = p
-	e.show(ts)
 	return nil
 }

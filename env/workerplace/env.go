@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 	"clustergym/internal/rng"
 )
 
@@ -20,8 +21,8 @@ type Env struct {
 	speeds Speeds // instead of the truth, nil = the truth
 	rec    Recorder
 
-	ep      env.Episode
-	own     []float64 // copy of the episode's task
+	shell   sched.Shell
+	seed    uint64 // of the episode
 	task    task
 	jobs    []job
 	next    int     // the first job that has not come
@@ -31,13 +32,9 @@ type Env struct {
 	active  int     // servers in use
 	time    int     // interval
 	free    []room
-	moves   []int32 // actions taken so far
 
-	kind    env.Kind
 	reward  float64
 	elapsed time.Duration
-	started bool
-	closed  bool
 
 	mask  []bool
 	obs   []float32
@@ -78,6 +75,7 @@ func New(cfg Config) (*Env, error) {
 		e.jobs[i].on = on[i*cfg.Servers : (i+1)*cfg.Servers : (i+1)*cfg.Servers]
 	}
 	e.spec = e.describe()
+	e.shell = sched.NewNamedShell(e.spec)
 	e.tasks = e.TaskSpec()
 	e.obs = make([]float32, e.spec.ObsLen())
 	e.src, e.times = rand.New(&e.pcg), rand.New(&e.pcgT)
@@ -101,17 +99,13 @@ func (e *Env) Truth() *Truth { return e.truth }
 func (e *Env) Spec() env.Spec { return e.spec }
 
 // Close implements env.Env.
-func (e *Env) Close() error {
-	e.closed = true
-	return nil
-}
+func (e *Env) Close() error { return e.shell.Close() }
 
 // Reset implements env.Env. Jobs follow from ep.Seed and ep.Task alone.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Leave(); err != nil {
+		return err
 	}
-	e.started = false
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -122,17 +116,15 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", env.ErrEpisode, ID, err)
 	}
-	if err := e.begin(ep, t); err != nil {
-		return err
-	}
-	e.fill(ts)
+	e.begin(ep.Seed, t)
+	e.shell.Begin(ep)
+	e.fill(ts, env.First)
 	return nil
 }
 
 // begin sets the first state of an episode.
-func (e *Env) begin(ep env.Episode, t task) error {
-	e.own = append(e.own[:0], ep.Task...)
-	e.ep, e.task = env.Episode{Seed: ep.Seed, Window: ep.Window, Task: e.own}, t
+func (e *Env) begin(seed uint64, t task) {
+	e.seed, e.task = seed, t
 	e.truth.raise(e.cfg.Interference * t.power)
 	e.active = max(int(math.Ceil(float64(e.cfg.Servers)*t.servers-1e-9)), (largest+e.cfg.GPUs-1)/e.cfg.GPUs)
 	for m := range e.free {
@@ -141,17 +133,15 @@ func (e *Env) begin(ep env.Episode, t task) error {
 			e.free[m] = room{e.cfg.GPUs, e.cfg.CPUs, e.cfg.Memory}
 		}
 	}
-	rng.Seed(&e.pcg, ep.Seed, "workerplace/jobs")
-	rng.Seed(&e.pcgT, ep.Seed, "workerplace/times")
+	rng.Seed(&e.pcg, seed, "workerplace/jobs")
+	rng.Seed(&e.pcgT, seed, "workerplace/times")
 	draw(e.jobs, &e.cfg, &e.task, e.src, e.times)
-	e.next, e.waiting, e.running, e.begun, e.time, e.moves = 0, e.waiting[:0], e.running[:0], -1, 0, e.moves[:0]
-	e.kind, e.reward, e.elapsed = env.First, 0, 0
+	e.next, e.waiting, e.running, e.begun = 0, e.waiting[:0], e.running[:0], -1
+	e.reward, e.elapsed = 0, 0
 	// Until the first job comes there is nothing to decide and nothing to pay.
 	e.time = e.jobs[0].arrives
 	e.arrive()
-	e.started = true
 	e.look()
-	return nil
 }
 
 // arrive has the jobs of the present interval wait.
@@ -164,65 +154,49 @@ func (e *Env) arrive() {
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
+	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if !e.started || e.kind.Last() {
-		return env.ErrResetNeeded
-	}
-	if len(a.Disc) != 1 || len(a.Cont) != 0 {
-		return fmt.Errorf("%w: %s: %d indices and %d numbers, want 1 and 0", env.ErrIllegalAction, ID, len(a.Disc), len(a.Cont))
-	}
-	k := int(a.Disc[0])
-	if k < 0 || k >= len(e.mask) {
-		return fmt.Errorf("%w: %s: %d, want 0 to %d", env.ErrIllegalAction, ID, k, len(e.mask)-1)
-	}
-	if !e.mask[k] {
-		return fmt.Errorf("%w: %s: %d is masked", env.ErrIllegalAction, ID, k)
-	}
-	if err := e.apply(k); err != nil {
+	if err := e.shell.Legal(a, e.mask); err != nil {
 		return err
 	}
-	e.fill(ts)
+	kind, err := e.apply(int(a.Disc[0]))
+	if err != nil {
+		e.shell.Break() // the interval is half closed
+		return err
+	}
+	e.fill(ts, e.shell.Took(a, kind))
 	return nil
 }
 
-// apply takes a legal action.
-func (e *Env) apply(k int) error {
-	e.reward, e.elapsed, e.kind = 0, 0, env.Mid
+// apply takes a legal action and returns the kind of the time step that it leads to.
+func (e *Env) apply(k int) (env.Kind, error) {
+	e.reward, e.elapsed = 0, 0
 	if k < len(e.mask)-1 {
 		e.put(k/e.cfg.Servers, k%e.cfg.Servers)
-		e.moves = append(e.moves, int32(k))
 		e.look()
 		if e.anything() {
-			return nil
+			return env.Mid, nil
 		}
-	} else {
-		e.moves = append(e.moves, int32(k))
 	}
-	// Close, and go on where nothing can be placed.
+	// Close the interval, and every later one in which nothing can be placed.
 	for {
 		if err := e.close(); err != nil {
-			return err
+			return 0, err
 		}
 		if len(e.running) == 0 && len(e.waiting) == 0 && e.next == len(e.jobs) {
-			e.kind = env.Terminated
-			break
+			clear(e.mask)
+			return env.Terminated, nil
 		}
 		if e.time >= e.cfg.Limit {
-			e.kind = env.Truncated
-			break
+			clear(e.mask)
+			return env.Truncated, nil
 		}
 		e.look()
 		if e.anything() {
-			return nil
+			return env.Mid, nil
 		}
 	}
-	e.look()
-	return nil
 }
 
 // anything says whether a worker can be placed.
@@ -313,7 +287,7 @@ func (e *Env) close() error {
 		cost += took
 		j.seen = speed
 		if e.cfg.Noise > 0 {
-			j.seen *= math.Exp(e.cfg.Noise * rng.Normal(rng.At(e.ep.Seed, noiseKey, uint64(id), uint64(e.time))))
+			j.seen *= math.Exp(e.cfg.Noise * rng.Normal(rng.At(e.seed, noiseKey, uint64(id), uint64(e.time))))
 		}
 		v[i] = j.seen
 		if took < 1 || j.done >= j.work-1e-12 {
@@ -350,7 +324,7 @@ const (
 // fails says whether a server of job j fails in this interval.
 func (e *Env) fails(j *job, p float64) bool {
 	for m, w := range j.on {
-		if w > 0 && rng.Uniform(rng.At(e.ep.Seed, failureKey, uint64(m), uint64(e.time))) < p {
+		if w > 0 && rng.Uniform(rng.At(e.seed, failureKey, uint64(m), uint64(e.time))) < p {
 			return true
 		}
 	}
@@ -369,9 +343,6 @@ func (e *Env) placement() {
 // look fills the mask.
 func (e *Env) look() {
 	clear(e.mask)
-	if e.kind.Last() {
-		return
-	}
 	any := false
 	for s, id := range e.visible() {
 		j := &e.jobs[id]

@@ -63,18 +63,18 @@ func scaled(k, m float64) float32 {
 
 func share(a, b float64) float32 { return float32(min(max(a/b, 0), 1)) }
 
-func (e *Env) fill(ts *env.TimeStep) {
+func (e *Env) fill(ts *env.TimeStep, kind env.Kind) {
 	if e.cfg.Obs == "pairs" {
 		e.observePairs(ts.Obs)
 	} else {
 		e.observe(ts.Obs)
 	}
-	e.inform(ts.Info)
-	ts.Kind, ts.Reward, ts.Elapsed = e.kind, e.reward, e.elapsed
+	e.inform(ts.Info, kind)
+	ts.Kind, ts.Reward, ts.Elapsed = kind, e.reward, e.elapsed
 	copy(ts.Mask, e.mask)
 }
 
-func (e *Env) inform(dst []float64) {
+func (e *Env) inform(dst []float64, kind env.Kind) {
 	work, free := 0.0, 0
 	for _, list := range [...][]int32{e.waiting, e.running} {
 		for _, id := range list {
@@ -87,7 +87,7 @@ func (e *Env) inform(dst []float64) {
 	n := float64(len(e.jobs))
 	dst[0], dst[1], dst[2] = float64(len(e.waiting))/n, float64(len(e.running))/n, float64(len(e.jobs)-e.next)/n
 	dst[3], dst[4], dst[5] = work/100, float64(free)/float64(e.active*e.cfg.GPUs), math.NaN()
-	if e.kind.Last() {
+	if kind.Last() {
 		sum := 0.0
 		for i := range e.jobs {
 			end := e.jobs[i].finish

@@ -1,6 +1,8 @@
 package workerplace
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -14,21 +16,19 @@ const snapshotMagic = "clustergym workerplace 1\n"
 
 // AppendSnapshot implements env.Snapshotter; before the first Reset there is nothing to save (env.ErrResetNeeded).
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
-	if e.closed {
-		return dst, env.ErrClosed
+	if err := e.shell.Current(); err != nil {
+		return dst, err
 	}
-	if !e.started {
-		return dst, env.ErrResetNeeded
-	}
+	ep, moves := e.shell.Episode(), e.shell.Actions()
 	b := snap.Begin(dst, snapshotMagic)
 	b = snap.U64(b, e.fingerprint())
-	b = snap.U64(b, e.ep.Seed)
-	b = snap.Int(b, len(e.own))
-	for _, v := range e.own {
+	b = snap.U64(b, ep.Seed)
+	b = snap.Int(b, len(ep.Task))
+	for _, v := range ep.Task {
 		b = snap.F64(b, v)
 	}
-	b = snap.Int(b, len(e.moves))
-	for _, k := range e.moves {
+	b = snap.Int(b, len(moves))
+	for _, k := range moves {
 		b = snap.Int(b, int(k))
 	}
 	return snap.Seal(b, len(dst)), nil
@@ -39,8 +39,8 @@ func (e *Env) fingerprint() uint64 { return rng.Hash(fmt.Sprintf("%+v", e.cfg)) 
 
 // RestoreSnapshot implements env.Snapshotter. Speeds that were put in must be the ones of then.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
+	if err := e.shell.Current(); errors.Is(err, env.ErrClosed) {
+		return err
 	}
 	r, err := snap.Open(src, snapshotMagic)
 	if err != nil {
@@ -62,8 +62,7 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if err := r.Done(); err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
-	t, err := readTask(ep.Task, e.tasks)
-	if err != nil {
+	if _, err := readTask(ep.Task, e.tasks); err != nil {
 		return fmt.Errorf("%w: %s: %v", env.ErrSnapshot, ID, err)
 	}
 	fresh, err := New(e.cfg)
@@ -71,20 +70,21 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 		return err
 	}
 	fresh.speeds = e.speeds
-	if err := fresh.begin(ep, t); err != nil {
-		return err
+	ctx, at := context.Background(), env.NewTimeStep(e.spec)
+	if err := fresh.Reset(ctx, ep, at); err != nil {
+		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
 	for i, k := range moves {
-		if fresh.kind.Last() || k < 0 || k >= len(fresh.mask) || !fresh.mask[k] {
+		if at.Kind.Last() || k < 0 || k >= len(fresh.mask) || !fresh.mask[k] {
 			return fmt.Errorf("%w: %s: action %d of %d is %d, which was not legal", env.ErrSnapshot, ID, i, len(moves), k)
 		}
-		if err := fresh.apply(k); err != nil {
+		if err := fresh.Step(ctx, env.Action{Disc: []int32{int32(k)}}, at); err != nil {
 			return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 		}
 	}
 	fresh.rec = e.rec
 	*e = *fresh
 	e.src, e.times = rand.New(&e.pcg), rand.New(&e.pcgT)
-	e.fill(ts)
+	e.fill(ts, at.Kind)
 	return nil
 }

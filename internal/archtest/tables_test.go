@@ -76,10 +76,12 @@ var arrows = map[string][]string{
 	"env/dag/dagjson": {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
 	"env/dag/alibaba":   {"env/dag", "traces"},
 	"env/dag/listsched": {"env/dag"},
-	"env/dagplace":      {"env", "env/dag", "env/dag/synth", "env/sched"}, // as env/workerplace
-	"env/control":       {"env"},
-	"env/peer/...":      {"traces", "env/metrics"},
-	"env/vec":           {"env"},
+	// It opens a file whatever its format, so it knows every reader of graphs.
+	"env/dag/graphs": {"env/dag", "env/dag/alibaba", "env/dag/dagjson", "env/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
+	"env/dagplace":   {"env", "env/dag", "env/dag/listsched", "env/dag/synth", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
+	"env/control":    {"env"},
+	"env/peer/...":   {"traces", "env/metrics"},
+	"env/vec":        {"env"},
 
 	"env/bridge/wire":   {"env"},
 	"env/bridge/server": {"env", "env/vec", "env/bridge/wire"},
