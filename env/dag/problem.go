@@ -78,7 +78,7 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	return q, nil
 }
 
-// unable says why no processor can run t.
+// unable returns the reason why no processor can run t.
 func unable(t *Task, p *Platform) string {
 	if t.Types == nil {
 		return fmt.Sprintf("none of %d processors can run it, every cost is null; want at least one that can", p.Len())
