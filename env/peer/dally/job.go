@@ -70,7 +70,7 @@ func (r *Report) Totals(jobs []Job) Totals {
 	return t
 }
 
-// EventKind says what happened to a job.
+// EventKind is what happened to a job.
 type EventKind uint8
 
 // The kinds of events.
