@@ -3,8 +3,8 @@ package heuristic
 import "math"
 
 // fair divides GPUs of several types among jobs as max-min fair time shares. Let x[i][t] be the share of the time
-// that job i, of which there are copies[i], holds its size[i] GPUs on type t. Job i must reach the throughput need(i,
-// z):
+// that job i, of which there are copies[i], holds its size[i] GPUs on type t. Every job must reach its needed
+// throughput:
 //
 //	Σ_t speed[i][t]·x[i][t] ≥ need(i, z),  Σ_t x[i][t] ≤ 1,  Σ_i copies[i]·size[i]·x[i][t] ≤ room[t],  x ≥ 0,
 //

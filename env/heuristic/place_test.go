@@ -147,7 +147,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{4, "[3]"},     // alone
 		{5, "[1 0]"},   // 1/2 × 3/8 on node 0, 1 × 3/16 on node 1: the lowest
 		{6, "[1 0 3]"}, // no node holds it
-		{7, "[0]"}, // disturbs no job: the fullest that suffices; 600 are left of GPUs 0 and 2
+		{7, "[0]"},     // disturbs no job: the fullest that suffices; 600 are left of GPUs 0 and 2
 	} {
 		got, ok := placement(t, "least-interference", Given{nil, table, "gpu"}).Place(v, x.job, v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
