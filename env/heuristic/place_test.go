@@ -183,7 +183,7 @@ func draw(t testing.TB, r *rand.Rand) *sim.View {
 	return standing(t, nodes(4, 4), jobs)
 }
 
-// naiveLWF is the rule without sorting: the next best again and again.
+// naiveLWF applies the rule without sorting: it takes the next best again and again.
 func naiveLWF(v *sim.View, j sim.Job, k int) (out []cluster.GPU) {
 	c, r := v.Cluster(), v.Request(j)
 	load := func(g cluster.GPU) (sum time.Duration) {

@@ -48,10 +48,10 @@ func (p *plan) size() Size {
 	return s
 }
 
-// Work is about how many multiplications a forward pass over one observation takes.
+// Work returns about how many multiplications a forward pass over one observation takes.
 func (m *ActorCritic) Work() int { return m.p.work() }
 
-// Work is about how many multiplications a forward pass over one observation takes.
+// Work returns about how many multiplications a forward pass over one observation takes.
 func (m *QNet) Work() int { return m.p.work() }
 
 func (p *plan) work() int {
