@@ -115,7 +115,7 @@ ends with exit code 2 at the first file that is missing, cut short or changed.`,
 	}
 }
 
-// findCheckpoints lists the checkpoints that dir is, holds, or holds in its folder checkpoints.
+// findCheckpoints lists the checkpoints in dir: dir itself, those directly in it, or those in its folder checkpoints.
 func findCheckpoints(dir string) ([]string, error) {
 	st, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +144,7 @@ func findCheckpoints(dir string) ([]string, error) {
 	return nil, mistake("checkpoint %s: there is no %s in it and no checkpoint below it, so nothing here was saved to its end", dir, checkpoint.ManifestName)
 }
 
-// fileMistake is an error about a file that the user named.
+// fileMistake returns an error about a file that the user named.
 func fileMistake(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return mistake("%s: there is no such file", path)

@@ -28,10 +28,10 @@ import (
 type kind struct {
 	name string
 	what string
-	make func() configs.Validator // with the defaults in it
+	make func() configs.Validator // holding the defaults
 }
 
-// kinds are told apart by their top-level keys.
+// kinds are distinguished by their top-level keys.
 var kinds = []kind{
 	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
 	{"run", "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := run.DefaultConfig(); return &c }},
@@ -194,10 +194,10 @@ func configList(a *app) *cobra.Command {
 	return c
 }
 
-// presetFiles are the embedded files, in order of their paths.
+// presetFiles returns the embedded files, sorted by path.
 func presetFiles() []string {
 	var files []string
-	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error { // reading what is embedded cannot fail
+	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error { // reading embedded files cannot fail
 		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".yaml") {
 			files = append(files, p)
 		}
@@ -208,10 +208,10 @@ func presetFiles() []string {
 
 func presetName(file string) string { return strings.TrimSuffix(path.Base(file), ".yaml") }
 
-// clusterForms says in the text of a flag how a cluster can be named.
+// clusterForms describes in a flag's help how a cluster can be named.
 const clusterForms = "preset, `FILE` (YAML or a list of machines), pool:N, NxG or dally:RxM"
 
-// load reads the file or preset called name. as names its kind, "" = by its keys.
+// load reads the file or preset called name. as names its kind; "" means by its keys.
 func load(name, as string) (configs.Validator, kind, error) {
 	if as == "" || as == kinds[0].name {
 		if spec, ok, err := loadMachines(name); err != nil {
@@ -237,7 +237,7 @@ func load(name, as string) (configs.Validator, kind, error) {
 	return cfg, k, nil
 }
 
-// loadMachines reads a list of machines. ok is false where the file is none.
+// loadMachines reads a list of machines. ok is false if the file is not one.
 func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	file := name
 	if strings.HasPrefix(name, catalog.Prefix) {
@@ -248,15 +248,16 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	if !listsMachines(file) {
 		return spec, false, nil
 	}
-	if !strings.Contains(file, ".") { // else a preset or short form of this name would come first
+	if !strings.Contains(file, ".") { // otherwise a preset or short form of this name would take precedence
 		file = "." + string(filepath.Separator) + file
 	}
 	spec, err = workload.ClusterSpec(file)
 	return spec, err == nil, err
 }
 
-// listsMachines says whether a file, plain or packed, has the header of a list of machines. A file that cannot be read
-// has none, which whoever reads it as YAML will say; nor has one that can be read only once, as a pipe.
+// listsMachines reports whether a file, plain or packed, has the header of a list of machines. It returns false for a
+// file that cannot be read, since reading it as YAML will report that, and for one that can be read only once, such as
+// a pipe.
 func listsMachines(file string) bool {
 	if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
 		return false
@@ -271,7 +272,7 @@ func listsMachines(file string) bool {
 	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && inventory.Sniff(head[:n])
 }
 
-// readConfig reads a file, or a preset where there is no such file.
+// readConfig reads a file, or a preset if there is no such file.
 func readConfig(name string) (file string, data []byte, err error) {
 	data, err = os.ReadFile(name)
 	if err == nil {
@@ -304,8 +305,8 @@ func kindNamed(name string) (kind, error) {
 
 var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:`)
 
-// kindOf tells a file's kind: the one that knows most of its top-level keys, the first where several do. An
-// embedded cluster is told by its folder.
+// kindOf returns a file's kind: the one that knows most of its top-level keys, the first on a tie. The kind of an
+// embedded cluster follows from its folder.
 func kindOf(file string, data []byte) kind {
 	best, most := kinds[1], 0 // an empty file is a run with all defaults
 	for _, k := range kinds {
@@ -325,7 +326,7 @@ func kindOf(file string, data []byte) kind {
 	return best
 }
 
-// topKeys are the YAML keys of a configuration's fields.
+// topKeys returns the YAML keys of a configuration's fields.
 func topKeys(t reflect.Type) map[string]bool {
 	keys := map[string]bool{}
 	for i := range t.NumField() {
@@ -345,10 +346,10 @@ func topKeys(t reflect.Type) map[string]bool {
 	return keys
 }
 
-// sentenceEnd is a full stop between a word and a capital; initials and "et al." are followed or preceded otherwise.
+// sentenceEnd is a full stop between a word and a capital, which excludes initials and "et al.".
 var sentenceEnd = regexp.MustCompile(`[a-z0-9)"]\. [A-Z]`)
 
-// firstSentence is the beginning of the comment at a file's head.
+// firstSentence returns the first sentence of the comment at the top of a file.
 func firstSentence(data []byte) string {
 	var words []string
 	for line := range strings.Lines(string(data)) {
@@ -371,7 +372,7 @@ func firstSentence(data []byte) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// indented is a configuration as YAML, for a help text.
+// indented returns a configuration as YAML for a help text.
 func indented(cfg any) string {
 	text, err := configs.Encode(cfg)
 	if err != nil {

@@ -116,10 +116,10 @@ One that finishes no window for --external-timeout, or leaves before it has play
 	return c
 }
 
-// evalDrain is how long clients may take to leave when the last window is played.
+// evalDrain is how long clients may take to leave after the last window.
 const evalDrain = 5 * time.Second
 
-// join lets the policies of --external play through door.
+// join lets the policies of --external play through the server that d describes.
 func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.EvalOptions) error {
 	serve := c.Flags().Changed("serve")
 	if !serve {
@@ -148,7 +148,7 @@ func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.Ev
 	return nil
 }
 
-// runsOf replaces folders of several seeds by their runs.
+// runsOf replaces folders of several seeds by the runs in them.
 func runsOf(opt *run.EvalOptions) error {
 	var all []string
 	for _, dir := range opt.Checkpoints {
@@ -162,13 +162,13 @@ func runsOf(opt *run.EvalOptions) error {
 	return nil
 }
 
-// evalFaults says of faults of the configuration which flag they came by, where they came by one. names are flags by
-// key.
+// evalFaults rewrites faults of the configuration to name the flag that set the value, if there is one. names maps
+// keys to flags.
 func evalFaults(c *cobra.Command, err error, names map[string]string) error {
 	var l fault.List
 	for _, f := range fault.All(err) {
 		g := *f
-		key, _, _ := strings.Cut(f.Key, "[") // of a list, which one is told by its value
+		key, _, _ := strings.Cut(f.Key, "[") // for a list, the value shows which element it is
 		if name := names[key]; name != "" && c.Flags().Changed(name) {
 			g.Key = "--" + name
 		}

@@ -108,7 +108,7 @@ with every single number, and figures/*.svg.`,
 	return c
 }
 
-// studied prints what an experiment came to.
+// studied prints the results of an experiment.
 func (a *app) studied(r *study.Report, asJSON bool) error {
 	if asJSON {
 		return a.json(r)

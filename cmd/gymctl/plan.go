@@ -88,7 +88,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 					return planAll()
 				})
 			}
-			if len(all) > 0 { // what was planned before a fault is of use
+			if len(all) > 0 { // plans made before an error are still useful
 				if err := plan.WriteTable(a.stdout, all); err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 	return c
 }
 
-// trainGenerator is --train-generator.
+// trainGenerator runs --train-generator.
 func (a *app) trainGenerator(c *cobra.Command, file string, cfg plan.Config) error {
 	if file == "" || file == "-" {
 		return mistake("--train-generator: got %q, want the path of a file", file)

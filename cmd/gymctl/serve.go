@@ -70,7 +70,7 @@ one has left, or after --drain-timeout. A second signal ends it at once. Logs go
 				_, err = fmt.Fprintln(a.stdout, l.Addr())
 			}
 			if err != nil {
-				_ = l.Close() // nobody was told of it
+				_ = l.Close() // no client knows the address yet
 				return err
 			}
 			return s.Serve(ctx, l)
@@ -98,7 +98,7 @@ one has left, or after --drain-timeout. A second signal ends it at once. Logs go
 	return c
 }
 
-// door is where a server listens and who may come in.
+// door holds where a server listens and who may connect.
 type door struct {
 	addr      string
 	tokenFile string
@@ -113,7 +113,7 @@ func newDoor(addr string) *door {
 	return d
 }
 
-// flags adds all but the limits. eval, which serves beside its work, calls the address --serve.
+// flags adds all flags but the limits. eval, which serves while it evaluates, calls the address --serve.
 func (d *door) flags(c *cobra.Command) {
 	f := c.Flags()
 	if c.Name() == "eval" {
@@ -132,7 +132,7 @@ func (d *door) flags(c *cobra.Command) {
 	complete(c, "log-level", "debug", "info", "warn", "error")
 }
 
-// open makes the server and listens. The caller serves.
+// open creates the server and listens. The caller serves.
 func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
@@ -147,7 +147,7 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 	s, err := server.New(d.cfg, f, slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})))
 	if err != nil {
 		if len(fault.All(err)) == 0 {
-			return nil, nil, &workload.InputError{Err: err} // a certificate that cannot be read
+			return nil, nil, &workload.InputError{Err: err} // for example, a certificate that cannot be read
 		}
 		return nil, nil, flagFaults(err, nil)
 	}
@@ -157,13 +157,13 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 	}
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	if ok && !tcp.IP.IsLoopback() && len(d.cfg.Tokens) == 0 && d.cfg.ClientCA == "" && !d.cfg.Insecure {
-		_ = l.Close() // nobody was told of it
+		_ = l.Close() // no client knows the address yet
 		return nil, nil, mistake("%s can be reached from other machines, and nothing is asked of clients; want --token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted", d.addr)
 	}
 	return s, l, nil
 }
 
-// notListening tells a wrong address from one that cannot be had now.
+// notListening distinguishes an invalid address from one that is in use.
 func notListening(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("address %s is in use by another program; port 0 picks a free one", addr)
@@ -175,12 +175,12 @@ func notListening(addr string, err error) error {
 	return mistake("address %q: %s; want HOST:PORT, as 127.0.0.1:8765", addr, strings.TrimPrefix(err.Error(), "listen tcp: "))
 }
 
-// untilEnd is ctx until r ends. The goroutine that reads ends with r at the latest when the program does: a read of
-// standard input cannot be called off.
+// untilEnd returns a copy of ctx that ends when r ends. The goroutine that reads r ends at the latest with the
+// program, because a read of standard input cannot be cancelled.
 func untilEnd(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, r) // an input that cannot be read has ended
+		_, _ = io.Copy(io.Discard, r) // an input that cannot be read counts as ended
 		stop()
 	}()
 	return ctx, stop

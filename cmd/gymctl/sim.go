@@ -73,7 +73,7 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 				}
 				cfg.Trace.Seed = cfg.Seed
 				if n := cfg.Trace.Skip + cfg.Trace.Jobs; cfg.Trace.Jobs > 0 && n > 0 {
-					cfg.Trace.Synth.Jobs = n // as many as are asked for
+					cfg.Trace.Synth.Jobs = n // as many as requested
 				}
 			}
 			if err := setAll(&cfg, sets); err != nil {
@@ -145,7 +145,7 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 	return c
 }
 
-// simFlags are the flags of settings that are called otherwise than their keys.
+// simFlags are the flags whose names differ from the keys of their settings.
 var simFlags = map[string]string{
 	"policies": "policy", "peer.name": "peer", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
 	"simulator.contention.a": "set simulator.contention.a", "simulator.contention.b": "set simulator.contention.b",
@@ -156,7 +156,7 @@ var simFlags = map[string]string{
 	"policy.align": "set policy.align",
 }
 
-// wrapped joins names in lines that fit the help texts.
+// wrapped joins names into lines that fit the help texts.
 func wrapped(names []string) string {
 	var b strings.Builder
 	width := 30
@@ -175,7 +175,7 @@ func wrapped(names []string) string {
 	return b.String()
 }
 
-// simulate runs cfg and writes the events and the page where they are asked for.
+// simulate runs cfg, and writes the events and the page if they are requested.
 func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobsOut string) (report *simulate.Report, err error) {
 	hooks := simulate.Hooks{Now: a.now}
 	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}

@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/simulate"
 )
 
-// ofPeers are the flags that say something to a peer's machine alone, and withPeers those that others say to it too.
+// ofPeers are the flags that apply only with --peer; withPeers are other flags that also apply with it.
 var (
 	ofPeers   = []string{"net", "factors", "timers", "lease", "granularity", "history", "jobs-out"}
 	withPeers = []string{
@@ -35,7 +35,7 @@ func peerFlags(c *cobra.Command, cfg *simulate.Config, jobsOut *string) {
 	complete(c, "timers", "auto", "5/10")
 }
 
-// peerOnly finds flags that go with --peer alone, or do not go with it.
+// peerOnly returns an error for flags that need --peer and lack it, or that do not apply with it.
 func peerOnly(c *cobra.Command, peer string) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		switch {

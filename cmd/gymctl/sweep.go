@@ -78,7 +78,7 @@ trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 	return c
 }
 
-// sweepConfig is the sweep and its base, from a file or from the folder of one that is resumed.
+// sweepConfig returns the sweep and its base, from a file or from the folder of a sweep to resume.
 func sweepConfig(c *cobra.Command, file, resume string, opt *run.SweepOptions) (cfg run.SweepConfig, base run.Config, err error) {
 	if c.Flags().Changed("resume") {
 		for _, name := range []string{"config", "dir"} {

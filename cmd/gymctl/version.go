@@ -9,11 +9,11 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// build is what gymctl version tells.
+// build is what gymctl version prints.
 type build struct {
 	Version  string `json:"version"`  // of the module; "(devel)" for a build from a checkout
-	Commit   string `json:"commit"`   // "" where the build does not know it
-	Modified bool   `json:"modified"` // the checkout had changes that were not committed
+	Commit   string `json:"commit"`   // "" if the build does not know it
+	Modified bool   `json:"modified"` // the checkout had uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"` // set of float32 kernels in use
