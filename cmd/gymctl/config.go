@@ -55,11 +55,12 @@ func configVerb(a *app) *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "config",
 		Short: "Check and show configuration files and presets",
-		Long: `config reads YAML files and the presets that are built in. A file is one of
+		Long: `config reads YAML files and built-in presets. A file is one of
 
 ` + strings.Join(what, "\n") + `
 
-and is told by its keys, unless --kind says which. A published list of machines (CSV, told by its header) is a cluster.`,
+and is recognised by its keys, unless --kind names it. A published list of machines (CSV, recognised by its header) is
+a cluster.`,
 		Example: `  gymctl config list
   gymctl config show philly-192
   gymctl config show --cluster 6x8`,
@@ -74,7 +75,7 @@ func configCheck(a *app) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Find every fault in a configuration file",
 		Long: `check reads files or presets and reports every fault at once, with file, line and key: unknown keys, wrong
-types, values out of range. Of a list of machines it reports the first. It ends with exit code 2 when there is one.`,
+types, values out of range. For a list of machines it reports only the first. The exit code is 2 if there is a fault.`,
 		Example: `  gymctl config show philly-192 > mine.yaml
   gymctl config check mine.yaml`,
 		Args: args(1, 1<<10, "one or more FILEs"),
@@ -105,8 +106,8 @@ func configShow(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [FILE]",
 		Short: "Print a configuration with all defaults, or a cluster as a tree",
-		Long: `show prints what a file or preset comes to: every key, defaults included, after the changes that --set makes.
-What it prints can be read again; a list of machines becomes a YAML file. With --cluster it prints a cluster as a
+		Long: `show prints the whole configuration of a file or preset: every key, including defaults, after the changes of --set.
+Its output can be used as a file again; a list of machines becomes YAML. With --cluster it prints a cluster as a
 tree, with totals.`,
 		Example: `  gymctl config show philly-192
   gymctl config show --cluster openb-1523
@@ -161,7 +162,7 @@ func configList(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List the presets that are built in",
+		Short:   "List the built-in presets",
 		Example: `  gymctl config list`,
 		Args:    args(0, 0, "flags only"),
 		RunE: func(*cobra.Command, []string) error {

@@ -25,9 +25,9 @@ func envsVerb(a *app) *cobra.Command {
 		Use:   "envs [ID]",
 		Short: "List the environments, or print one's page",
 		Long: `envs lists the environments with their spaces. envs ID prints the page of one in Markdown: actions,
-observations with bounds and units, reward, start, end, arguments. --set changes an argument and --cluster, where there
-is one, the cluster; the page shows what becomes of the spaces. The arguments are also what clients of gymctl serve can
-ask for, as kwargs.`,
+observations with bounds and units, reward, start, end, arguments. --set changes an argument, and --cluster the
+cluster of an environment that has one; the page shows the resulting spaces. Clients of gymctl serve can pass the same
+arguments as kwargs.`,
 		Example: `  gymctl envs
   gymctl envs JobSelect-v1
   gymctl envs JobSelect-v1 --cluster 4x8 --set visible=16 --set reward=slowdown`,

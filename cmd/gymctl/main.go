@@ -109,8 +109,8 @@ func newRoot(a *app) *cobra.Command {
 	root := group(&cobra.Command{
 		Use:   "gymctl",
 		Short: "Learn, compare and trust schedulers for GPU clusters",
-		Long: `gymctl simulates workloads on clusters of GPUs, trains schedulers on them, and compares what was learned
-with the heuristics of the literature.
+		Long: `gymctl simulates workloads on clusters of GPUs, trains schedulers on them, and compares the trained schedulers
+with heuristics from the literature.
 
 Results go to standard output, as tables for people or, with --json, as one JSON document; everything else goes to
 standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or value, 130 interrupted.`,

@@ -30,13 +30,13 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f := c.Flags()
 	f.StringVarP(&s.name, "config", "c", "", "preset or YAML `FILE` (default "+without+")")
 	f.StringArrayVar(&s.set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
-	f.StringVar(&s.trace, "trace", "", "trace `FILE` in place of the configuration's workload")
+	f.StringVar(&s.trace, "trace", "", "trace `FILE` instead of the configuration's workload")
 	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
-	f.BoolVar(&s.sort, "sort", false, "put the jobs of --trace in order of submit, instead of refusing a file that is not")
-	f.StringVar(&s.cluster, "cluster", "", clusterForms+", in place of the configuration's cluster")
+	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
+	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
 	if c.Name() == "train" {
 		f.StringVar(&s.agent, "agent", "", strings.Join(run.AgentNames(), ", "))
-		f.Uint64Var(&s.seed, "seed", 1, "of everything drawn while training")
+		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
 		complete(c, "agent", run.AgentNames()...)
 	}
 	kernelsFlag(c, &s.kernels)

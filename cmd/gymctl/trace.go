@@ -25,7 +25,7 @@ func traceVerb(a *app) *cobra.Command {
 		Short: "Describe, generate and convert workload traces",
 		Long: `trace works on workloads: tables of jobs with submit time, run time and number of GPUs.
 
-A file may be plain or packed with gzip or zstd. Its format is found by its content, unless --format names it.`,
+A file may be plain or packed with gzip or zstd. Its format is detected from its content, unless --format names it.`,
 		Example: `  gymctl trace formats
   gymctl trace synth --jobs 1000 -o jobs.csv
   gymctl trace stats jobs.csv`,
@@ -45,7 +45,7 @@ func traceSynth(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "synth",
 		Short: "Generate a workload like that of a real cluster",
-		Long: `synth generates jobs after the published statistics of a real cluster, or with a published model of supercomputers
+		Long: `synth generates jobs from the published statistics of a real cluster, or from a published model of supercomputers
 (profiles hpc and lublin), and writes them in the native CSV format or in Standard Workload Format (--to swf) to standard
 output, or to the file that -o names (packed if it ends in .gz or .zst). The same settings and seed give the same bytes.
 The profiles hpc and lublin need the same memory for any number of jobs.
@@ -120,9 +120,9 @@ func traceConvert(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert FILE --to FORMAT -o FILE",
 		Short: "Write a trace in the native format or as an SWF log",
-		Long: `convert reads a trace in any known format and writes its jobs in the native CSV format, every field that it has a
-column for, or as a log in Standard Workload Format, to standard output or to the file that -o names (packed if it ends
-in .gz or .zst). What the written format has no place for is told on standard error.`,
+		Long: `convert reads a trace in any known format and writes its jobs to standard output, or to the file that -o names
+(packed if it ends in .gz or .zst). It writes the native CSV format, with every field that has a column, or a log in
+Standard Workload Format. It reports on standard error what the written format cannot hold.`,
 		Example: `  gymctl trace synth --jobs 300 -o jobs.csv
   gymctl trace convert jobs.csv --to csv --skip 100 --jobs 50 -o part.csv.gz
   gymctl trace convert jobs.csv --to swf -o jobs.swf`,

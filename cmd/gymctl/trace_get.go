@@ -29,12 +29,12 @@ func traceGet(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get NAME...",
 		Short: "Fetch public traces from their publishers",
-		Long: `get brings published traces, lists of machines and tables of measurements to this machine: from the publisher's
-repository, at one commit, checked by size and SHA-256. A file that is there already is not fetched again, a broken
-transfer goes on where it ended. --list shows what there is.
+		Long: `get downloads published traces, lists of machines and tables of measurements from the publisher's repository, at a
+fixed commit, and checks their size and SHA-256. A file that is already there is not fetched again, and a broken
+transfer continues where it stopped. --list shows what is available.
 
-Files are kept in the cache: clustergym/traces in your folder for caches, or where $CLUSTERGYM_CACHE says. Each has a
-licence of its own, which is printed with the paper to cite.`,
+Files are kept in the cache: clustergym/traces in your cache folder, or the folder $CLUSTERGYM_CACHE. Each has its own
+licence, which is printed with the paper to cite.`,
 		Example: `  gymctl trace get --list
   gymctl trace get philly-jobs lublin-256
   gymctl trace get openb-pods-default openb-nodes -o data`,
@@ -65,9 +65,9 @@ licence of its own, which is printed with the paper to cite.`,
 	f := c.Flags()
 	f.BoolVar(&g.list, "list", false, "show what can be fetched, and what is in the cache")
 	f.BoolVar(&g.all, "all", false, "fetch everything, "+catalog.FormatSize(publicSize()))
-	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR` beside the cache")
-	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your folder for caches)")
-	f.StringVar(&g.mirror, "mirror", "", "ask the server whose addresses begin with `URL` in place of "+catalog.Publisher)
+	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR`, besides the cache")
+	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
+	f.StringVar(&g.mirror, "mirror", "", "fetch from addresses that begin with `URL` instead of "+catalog.Publisher)
 	f.BoolVar(&g.asJSON, "json", false, "print one JSON document")
 	return c
 }

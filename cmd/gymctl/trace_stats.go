@@ -18,7 +18,7 @@ func traceStats(a *app) *cobra.Command {
 		Use:   "stats FILE",
 		Short: "Describe a trace: sizes, run times, load",
 		Long: `stats reads a trace once and describes it: jobs, sizes, run times (quantiles by nearest rank), GPU-hours, users,
-virtual clusters and models. The mean load is what a cluster of how many GPUs would be busy with all the time.`,
+virtual clusters and models. The mean load is the number of GPUs that the jobs would keep busy all the time.`,
 		Example: `  gymctl trace synth --jobs 2000 -o jobs.csv.gz
   gymctl trace stats jobs.csv.gz
   gymctl trace stats jobs.csv.gz --json`,

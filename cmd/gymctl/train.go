@@ -26,20 +26,20 @@ func trainVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train",
 		Short: "Train an agent, then compare it with the heuristics",
-		Long: `train lets an agent learn to schedule a cluster and ends with a table that compares it with heuristics on windows
-of the workload that it was never trained on.
+		Long: `train trains an agent to schedule a cluster, then prints a table that compares it with heuristics on windows of
+the workload that it was not trained on.
 
-Without arguments it runs the preset quickstart: PPO on a workload generated after the published statistics of the
-Philly cluster, on 32 GPUs. --trace takes a trace of your own instead, --cluster another cluster; -c takes another
+Without arguments it runs the preset quickstart: PPO on a workload generated from the published statistics of the
+Philly cluster, on 32 GPUs. --trace trains on your own trace instead, --cluster on another cluster; -c takes another
 preset (gymctl config list) or a YAML file, and --set changes single keys of it. Presets such as cartpole-ppo train on
 problems with known answers, which have no workload: their agents are judged by the returns of 100 episodes.
 
-A run lives in a directory: config.yaml (everything that decides results), progress.jsonl, event files for
+A run lives in a directory: config.yaml (everything that affects results), progress.jsonl, event files for
 TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
-and ends with exit code 130; --resume continues bit for bit. --workers changes nothing but speed.
+and ends with exit code 130; --resume continues bit for bit. --workers affects only speed.
 
---seeds N trains N runs side by side, on --workers goroutines in all: the seed and those that follow. They lie in one
-folder, which --resume takes too, and the table at the end puts them together.`,
+--seeds N trains N runs side by side, on --workers goroutines in total, with consecutive seeds from --seed on. Their
+runs share one folder, which --resume also accepts, and the table at the end combines them.`,
 		Example: `  gymctl train
   gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
@@ -89,10 +89,10 @@ folder, which --resume takes too, and the table at the end puts them together.`,
 	src.flags(c, "quickstart")
 	f.StringVar(&opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
 	f.StringVar(&resume, "resume", "", "continue the run in `DIR`")
-	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, --seed and those that follow")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
+	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
-	f.BoolVar(&opt.NoEval, "no-eval", false, "leave out the comparison at the end")
+	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c

@@ -24,8 +24,8 @@ func versionVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print version, commit, Go version and the float32 kernels in use",
-		Long: `version tells what a result was made with. Kernel sets differ in the last bits of their results; everything
-else that is equal gives equal bytes.`,
+		Long: `version prints what a result was made with. Kernel sets differ in the last bits of their results; everything else
+being equal, results of the same set are equal byte for byte.`,
 		Example: `  gymctl version
   gymctl version --json`,
 		Args: args(0, 0, "flags only"),

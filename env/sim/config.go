@@ -58,10 +58,10 @@ type Contention struct {
 	Eta time.Duration `yaml:"eta"` // per 10^6 bytes and per other job, on a link of 10 Gbps
 }
 
-// Overhead is how long a gang holds its GPUs before it makes progress. Starting is paid at every start, including the
-// first, because containers must come up. Stopping is paid at the next start: the job writes its state while it stops,
-// yet its GPUs are free at once. Moving and resizing pay both. After a failure only the start is paid, since nothing
-// was stopped in an orderly way.
+// Overhead is how long a gang holds its GPUs before it makes progress. Starting is paid at every start, including
+// the first, because containers must come up. Stopping is paid at the next start: the job writes its state while it
+// stops, yet its GPUs are free at once. Moving and resizing pay both. After a failure only the start is paid, since
+// nothing was stopped.
 type Overhead struct {
 	Start       time.Duration `yaml:"start"`
 	StartPerGPU time.Duration `yaml:"start_per_gpu"`
