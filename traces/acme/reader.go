@@ -53,11 +53,11 @@ type Options struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a table.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of such a table.
 func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
-// NewReader reads the header of r. file is the name that messages give. A header in which required columns are
-// missing, all of them named, is a *traces.RowError.
+// NewReader reads the header of r. file is the name used in messages. A header in which required columns are missing,
+// all of them named, is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Reader) Next(j *traces.Job) error {
 	return d.err
 }
 
-// Skipped counts the rows left out so far, by reason.
+// Skipped returns how many rows were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
 func (d *Reader) read(j *traces.Job) error {

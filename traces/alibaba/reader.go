@@ -40,8 +40,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads the header of r; with Options.Unsorted all of r. file is the name that messages give. A fault in
-// a row is a *traces.RowError.
+// NewReader reads the header of r; with Options.Unsorted all of r. file is the name used in messages. A fault in a row
+// is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := newTable(r, file)
 	if err != nil {
@@ -78,7 +78,7 @@ func (d *Reader) Next(j *traces.Job) error {
 	return d.err
 }
 
-// Skipped are the jobs left out so far, by reason.
+// Skipped returns how many jobs were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
 // Moved is how many jobs stood after a job of later submit and were put in order (Options.Unsorted).

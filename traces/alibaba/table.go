@@ -106,8 +106,8 @@ func (t *table) cell(col int) []byte { return t.Text(t.at[col]) }
 
 func (t *table) fault(col int, want string) error { return t.Fault(t.at[col], want) }
 
-// Sniff says whether the first bytes of a file are of this format: a header with task_name, instance_num, job_name
-// and start_time.
+// Sniff reports whether head, the first bytes of an unpacked file, is of this format: a header with task_name,
+// instance_num, job_name and start_time.
 func Sniff(head []byte) bool {
 	return traces.HasColumns(head, names[colTask], names[colInstances], names[colJob], names[colStart])
 }

@@ -62,8 +62,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads the header of r. file is the name that messages give. A header in which required columns are
-// missing, all of them named, or a column stands twice is a *traces.RowError.
+// NewReader reads the header of r. file is the name used in messages. A header in which required columns are missing,
+// all of them named, or a column stands twice is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTableOfText(r, file, names[:colID]...)
 	if err != nil {
@@ -209,7 +209,7 @@ func (d *Reader) elastic(j *traces.Job) error {
 	return err
 }
 
-// gpuTypes gives one slice for each different cell: jobs share it and nobody changes it.
+// gpuTypes returns one slice for each distinct cell. Jobs share it, so it must not be changed.
 func (d *Reader) gpuTypes() ([]string, error) {
 	b := d.cell(colType)
 	if len(b) == 0 {

@@ -59,7 +59,7 @@ var formats = []format{
 	{"philly-vc", []string{"vc", "node num"}, nil, (*parser).vc},
 }
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of an inventory.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of an inventory.
 func Sniff(head []byte) bool {
 	t, err := traces.NewTable(bytes.NewReader(head), "")
 	return err == nil && find(t.Columns()) != nil
@@ -83,8 +83,8 @@ func find(columns []string) *format {
 	return nil
 }
 
-// Read reads r to its end. file is the name that messages give. A header of no known format, a fault in a row, a
-// name that stands twice and a file without rows are *traces.RowErrors.
+// Read reads r to its end. file is the name used in messages. A header of no known format, a fault in a row, a name
+// that stands twice and a file without rows are *traces.RowErrors.
 func Read(r io.Reader, file string) (Inventory, error) {
 	t, err := traces.NewTable(r, file)
 	if err != nil {

@@ -47,8 +47,8 @@ type row struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
@@ -92,13 +92,13 @@ func (d *Reader) Stages() Stages {
 	return d.rows[d.next-1].stages
 }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Skipped are the rows left out, by reason: none of this format are.
+// Skipped returns nil: this format leaves out no rows.
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
-// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+// Sniff reports whether head, the first bytes of an unpacked file, begins with this format's header.
 func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {

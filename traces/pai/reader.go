@@ -32,7 +32,7 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a workload.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of such a workload.
 func Sniff(head []byte) bool {
 	t, err := traces.NewTable(bytes.NewReader(head), "", required...)
 	return err == nil && len(typeColumns(t.Columns())) > 0
@@ -48,8 +48,8 @@ func typeColumns(header []string) (at []int) {
 	return at
 }
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -114,8 +114,8 @@ func (d *Reader) Types() []string { return d.types }
 // Reference is the type whose run time is Job.Work.
 func (d *Reader) Reference() string { return d.ref }
 
-// Skipped is nil: every row is a job.
+// Skipped returns nil: every row is a job.
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }

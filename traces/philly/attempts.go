@@ -65,9 +65,9 @@ type run struct {
 	start, end time.Duration
 }
 
-// NewAttempts reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of
-// their first rows. file is the name that messages give. A fault in a row is a *traces.RowError: so too a row
-// that disagrees with an earlier one of its job, or repeats the number of an attempt.
+// NewAttempts reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of their
+// first rows. file is the name used in messages. A fault in a row is a *traces.RowError: so too a row that disagrees
+// with an earlier one of its job, or repeats the number of an attempt.
 func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 	t, err := traces.NewTable(r, file, attemptNames...)
 	if err != nil {
@@ -170,10 +170,10 @@ func (d *AttemptReader) Origin() time.Time { return d.origin }
 // Rows is how many attempts the table has, those of jobs left out among them.
 func (d *AttemptReader) Rows() int { return d.rows }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *AttemptReader) Moved() int { return d.moved }
 
-// Skipped counts the jobs left out, by reason.
+// Skipped returns how many jobs were left out, by reason.
 func (d *AttemptReader) Skipped() []traces.Skip { return d.skips.All() }
 
 type attemptParser struct {

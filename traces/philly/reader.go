@@ -19,8 +19,8 @@ const (
 var names = []string{"timestamp", "duration", "num_gpus", "cluster",
 	"gpu_time"}
 
-// Reader is a traces.Stream over the table, in order of submit. The file is not in order, so all of it is in
-// memory. Not safe for concurrent use.
+// Reader is a traces.Stream over the table, in order of submit. The file is not in order, so the reader holds all of it
+// in memory. Not safe for concurrent use.
 type Reader struct {
 	jobs     []traces.Job
 	stream   traces.Slice
@@ -31,8 +31,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Reader) Jobs() []traces.Job { return d.jobs }
 // tells weekdays and hours of the day. It is the zero time for a table without jobs.
 func (d *Reader) Origin() time.Time { return d.origin }
 
-// Moved is how many rows stood after a row of later submit.
+// Moved returns how many rows came after a row with a later submit.
 func (d *Reader) Moved() int { return d.moved }
 
 // Repeated is how many rows equal an earlier row in every column. They are kept: jobs sent twice in one second

@@ -128,10 +128,10 @@ var interferenceColumns = []string{"model", "other", "kept"}
 // maxNames bounds the square table of an interference file.
 const maxNames = 4096
 
-// ReadInterference reads a CSV file with the columns model, other and kept: what model keeps of its throughput
-// beside other, in (0, 1]. "*" stands for every model; where several rows speak of a pair, the one that names both
-// goes first, then the one that names model, then the one that names other. Pairs of which no row speaks keep all.
-// Names that hold commas are quoted. file is the name that messages give.
+// ReadInterference reads a CSV file with the columns model, other and kept: what model keeps of its throughput beside
+// other, in (0, 1]. "*" stands for every model; where several rows speak of a pair, the one that names both goes first,
+// then the one that names model, then the one that names other. Pairs of which no row speaks keep all. Names that hold
+// commas are quoted. file is the name used in messages.
 func ReadInterference(r io.Reader, file string) (*Interference, error) {
 	d, err := newRows(r, file, interferenceColumns...)
 	if err != nil {

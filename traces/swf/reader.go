@@ -66,8 +66,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads the header of r, up to the first job. file is the name that messages give. A log without jobs
-// is no error here: Next returns io.EOF.
+// NewReader reads the header of r, up to the first job. file is the name used in messages. A log without jobs is no
+// error here: Next returns io.EOF.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	d := &Reader{lines: traces.NewLines(r, file), o: o, header: Header{}, last: math.MinInt64}
 	key, size := "", 0

@@ -26,8 +26,8 @@ var _ traces.Stream = (*Reader)(nil)
 // maxBytes bounds a document; the largest published one has two million bytes.
 const maxBytes = 1 << 28
 
-// NewReader reads r to its end. file is the name that messages give. A fault is a *traces.RowError whose Column names
-// the query and what in it is wrong.
+// NewReader reads r to its end. file is the name used in messages. A fault is a *traces.RowError whose Column names the
+// query and what in it is wrong.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
@@ -47,7 +47,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Sniff says whether the first bytes of a file are of this format: a JSON object with edges and fresh_durations.
+// Sniff reports whether head, the first bytes of an unpacked file, is of this format: a JSON object with edges and
+// fresh_durations.
 func Sniff(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	return len(head) > 0 && head[0] == '{' && bytes.Contains(head, []byte(`"edges"`)) && bytes.Contains(head, []byte(`"fresh_durations"`))
