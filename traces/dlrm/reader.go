@@ -26,7 +26,7 @@ var (
 	optional = []string{"cpu_limit", "gpu_limit", "memory_limit", "rdma_request", "rdma_limit", "disk_request", "disk_limit", "max_instance_per_node"}
 )
 
-// Why rows are left out.
+// The reasons for which rows are left out.
 const (
 	Throughout = "run time not known: existed before the trace and after it (no times)"
 	Before     = "run time not known: existed before the trace (scheduled_time is empty)"
@@ -37,10 +37,10 @@ const (
 // Window is the length of the published trace, for Options.
 const Window = 31 * 24 * time.Hour
 
-// Options changes how a file is read. The zero value gives the instances whose whole life was seen.
+// Options changes how a file is read. The zero value gives the instances whose start and end were recorded.
 type Options struct {
-	// Window, where above 0, is the length of the trace, and keeps the instances that reach over its edges: one
-	// without creation and scheduling exists from 0, one without deletion until Window.
+	// Window, if above 0, is the length of the trace and keeps the instances that reach beyond it: one without creation
+	// and scheduling starts at 0, one without deletion ends at Window.
 	Window time.Duration
 }
 
@@ -102,7 +102,7 @@ func (d *Reader) Moved() int { return d.moved }
 
 type parser struct {
 	*traces.Table
-	at     []int // of required
+	at     []int // index of the column of each name in required
 	window time.Duration
 	text   traces.Names
 }

@@ -19,7 +19,7 @@ const (
 	colRealIterations
 	colRealDuration
 	colBest
-	required = colRealIterations // the columns before it must be there
+	required = colRealIterations // the columns before it are required
 )
 
 var names = []string{"job_id", "submit_time", "iteration", "model_name", "ddl", "batch_size", "num_gpu", "duration",
@@ -69,7 +69,7 @@ func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]..
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, -1 = not there
+	at   []int // index of the column of each name; -1 = absent
 	text traces.Names
 }
 

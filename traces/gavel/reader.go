@@ -11,7 +11,7 @@ import (
 	"clustergym/traces"
 )
 
-// layout says at which position each value stands, from 0; -1 = not there.
+// layout holds the position of each value in a row, from 0; -1 = absent.
 type layout struct{ model, dataDir, steps, arrival, gpus, weight, slo int }
 
 var (
@@ -68,7 +68,7 @@ func Sniff(head []byte) bool {
 
 type parser struct {
 	lines *traces.Lines
-	width int // of the first row, 0 before it
+	width int // fields in the first row; 0 before the first row
 	at    layout
 	f     [][]byte
 	text  traces.Names
@@ -113,7 +113,7 @@ func (p *parser) row(j *traces.Job) error {
 	return err
 }
 
-// split cuts the next line that is not blank into fields, and settles the layout at the first.
+// split splits the next line that is not blank into fields. The first such line fixes the layout.
 func (p *parser) split() error {
 	var line []byte
 	for len(bytes.TrimSpace(line)) == 0 {
@@ -152,7 +152,7 @@ func fields(n int) string {
 	return fmt.Sprintf("%d fields", n)
 }
 
-// whole reads a whole number from lo to hi; decimals that are zeros are as good as none.
+// whole reads a whole number from lo to hi; decimals are allowed if they are zeros.
 func (p *parser) whole(name string, at int, lo, hi int64) (int64, error) {
 	v, exact, err := traces.Decimal(string(p.f[at]), 0)
 	if err == nil && exact && v >= lo && v <= hi {

@@ -1,6 +1,6 @@
-// Package inventory reads lists of a cluster's machines as they are published beside workload traces. It says what
-// a file says, node by node; making a cluster to simulate out of it, with what the file does not tell, is left
-// to others. Read finds the format by the header; all are CSV, with columns in any order:
+// Package inventory reads lists of a cluster's machines as published beside workload traces. It returns what a file
+// says, node by node. Other packages turn that into a cluster to simulate and add what the file does not say. Read
+// finds the format by the header; all are CSV, with columns in any order:
 //
 //	openb     sn, cpu_milli, memory_mib, gpu, model
 //	          Alibaba cluster-trace-gpu-v2023, for research and study. model is empty for a node without GPU. The

@@ -23,17 +23,17 @@ const (
 	colGPU
 	colNetwork
 	colPriority
-	required = colPriority // the columns before it must be there
+	required = colPriority // the columns before it are required
 )
 
 var names = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "duration", "iteration_time",
 	"resource_time_0", "resource_time_1", "resource_time_2", "priority"}
 
-// Stages are the times of one iteration: alone on the job's GPUs, and of it on each resource.
+// Stages holds the time of one iteration alone on the job's GPUs, and the part of it spent on each resource.
 type Stages struct{ Iteration, Input, GPU, Network time.Duration }
 
-// Reader is a traces.Stream over a trace, in order of submit. All of it is in memory, because a job's profile is
-// made of all rows of its model. Not safe for concurrent use.
+// Reader is a traces.Stream over a trace, in order of submit. The reader holds all of it in memory, because a job's
+// profile is built from all rows of its model. Not safe for concurrent use.
 type Reader struct {
 	rows  []row
 	next  int
@@ -84,7 +84,7 @@ func (d *Reader) Next(j *traces.Job) error {
 	return nil
 }
 
-// Stages are the times of one iteration of the job that Next gave last, zeros before the first call.
+// Stages returns the times of one iteration of the job that Next returned last, or zeros before the first call.
 func (d *Reader) Stages() Stages {
 	if d.next == 0 {
 		return Stages{}
@@ -103,7 +103,7 @@ func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]..
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, -1 = not there
+	at   []int // index of the column of each name; -1 = absent
 	text traces.Names
 }
 

@@ -15,7 +15,7 @@ var (
 	optional = append([]string{"gpu_spec", "qos", "pod_phase"}, times...)
 )
 
-// Why rows are left out.
+// The reasons for which rows are left out.
 const (
 	NeverPlaced = "never placed: scheduled_time is empty"
 	NoRunTime   = "no run time: deletion_time is scheduled_time"
@@ -103,18 +103,18 @@ func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 // Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Timeless says that the list has no times, or that they were ignored: submits and run times are made up.
+// Timeless reports that the list has no times or that they were ignored, so submits and run times are made up.
 func (d *Reader) Timeless() bool { return d.timeless }
 
 type parser struct {
 	*traces.Table
-	need                        []int // of required
-	spec, qos, phase            int   // -1 = not there; so too the next three
+	need                        []int // index of the column of each name in required
+	spec, qos, phase            int   // index of the column; -1 = absent; likewise the next three
 	created, scheduled, deleted int
 	specs                       map[string][]string
 }
 
-// maxMem is the memory of a pod in MiB that fits an int64 in bytes.
+// maxMem bounds the memory of a pod in MiB, so that its bytes fit an int64.
 const maxMem = 1 << 42
 
 func (p *parser) demand(j *traces.Job) error {

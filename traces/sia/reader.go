@@ -17,7 +17,7 @@ const (
 	colReplicas
 	colBatch
 	colCategory
-	required = colCategory // the columns before it must be there
+	required = colCategory // the columns before it are required
 )
 
 var names = []string{"name", "time", "application", "num_replicas", "batch_size", "category"}
@@ -76,8 +76,8 @@ func (d *Reader) Next(j *traces.Job) error {
 	return nil
 }
 
-// Category is what may change about the job that Next gave last: adaptive, scale-gpus or rigid, "" where the file
-// does not say and before the first call.
+// Category returns what a scheduler may change about the job that Next returned last: adaptive, scale-gpus or rigid. It
+// is "" if the file does not say, and before the first call.
 func (d *Reader) Category() string {
 	if d.next == 0 {
 		return ""
@@ -96,7 +96,7 @@ func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]..
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, -1 = not there
+	at   []int // index of the column of each name; -1 = absent
 	text traces.Names
 }
 

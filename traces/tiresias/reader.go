@@ -21,7 +21,7 @@ var (
 	optional = []string{"interval"}
 )
 
-// NoRunTime is why rows are left out.
+// NoRunTime is the reason for which rows are left out.
 const NoRunTime = "no run time: duration is 0"
 
 // Reader is a traces.Stream over a workload, in order of submit. Not safe for concurrent use.
