@@ -18,7 +18,7 @@
 //	          Microsoft Philly, CC BY 4.0. The list as shipped and the one revised after telemetry disagree. Blanks
 //	          after commas and an unnamed column of row numbers are passed over. No types, cores or memory.
 //	tiresias  num_switch, num_node_p_switch, num_gpu_p_node, num_cpu_p_node, mem_p_node (GB)
-//	          Specifications of Tiresias' simulator, Apache-2.0: a row is so many racks of equal nodes.
+//	          Specifications of Tiresias' simulator, Apache-2.0: a row is a number of racks of equal nodes.
 //	helios    a column of virtual clusters without name, num
 //	          Configurations of SenseTime Helios' virtual clusters (Lucid's: for non-commercial use): nodes of each.
 //	philly-vc vc, node num

@@ -33,7 +33,7 @@ type Attempt struct{ Start, End time.Duration }
 // so shows queueing delays (the first start less the submit) and restarts. Its header has these columns, in any order;
 // times are as in the table of jobs:
 //
-//	job_id          job, on every row of it, wherever the rows stand      ID
+//	job_id          job, the same on all its rows, in any order           ID
 //	vc              virtual cluster                                       VC
 //	num_gpus        GPUs of the gang                                      GPUs
 //	submitted_time                                                        Submit, from the first job's
