@@ -146,7 +146,7 @@ func AppendDecimal(dst []byte, v int64, places int) []byte {
 	return dst
 }
 
-// short keeps a message readable when the value in it is long.
+// short shortens a long value, so that messages stay readable.
 func short(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -24,12 +24,12 @@ func OpenFile(path string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("trace %s: %w", path, cause(err))
 	}
 	if st, err := f.Stat(); err == nil && st.IsDir() {
-		_ = f.Close() // the fault is the one to tell
+		_ = f.Close() // report the first fault
 		return nil, fmt.Errorf("trace %s: this is a folder, a file is wanted", path)
 	}
 	u, err := unpack(f, path)
 	if err != nil {
-		_ = f.Close() // the fault is the one to tell
+		_ = f.Close() // report the first fault
 		return nil, err
 	}
 	u.closers = append(u.closers, f.Close)

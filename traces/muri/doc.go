@@ -27,7 +27,7 @@
 // first counts:
 //
 //	Scaling  for each size n that occurs, n / iteration_time, in examples of a GPU's batch a second: every GPU has
-//	         its own batch, so that throughput grows by GPUs and shrinks by slower iterations
+//	         its own batch, so throughput grows with GPUs and falls with slower iterations
 //	Compute  the iteration without its network stage, on the fewest GPUs that occur; never less than the GPU stage
 //
 // The size of the gradients and the memory are not in the file.

@@ -19,7 +19,7 @@ import (
 // The format has whole processors, and numbers for names, so the fields become:
 //
 //	ID                whole and above the number of the job before: as it is, else that number + 1
-//	Submit, Work      seconds, with decimals where they are not whole
+//	Submit, Work      seconds, with decimals if they are not whole
 //	GPUs              allocated and requested processors; a share of a GPU and a job without GPUs are errors
 //	Estimate          requested time
 //	MemBytes          requested memory in KB for each processor, rounded up

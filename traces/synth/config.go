@@ -65,7 +65,7 @@ const week = 7 * 24 * time.Hour
 // without single-GPU jobs.
 var dallys = map[string]dally.Config{"dally": {PerDay: 100}, "dally-batch": {}, "dally-multi": {PerDay: 100, Multi: true}}
 
-// profiles are the profiles that are tables; the others are generators of their own.
+// profiles holds the profiles that are tables; each other profile has its own generator.
 var profiles = map[string]*profile{"philly": &philly}
 
 // profile holds the statistics of a cluster. Times are in seconds.
