@@ -55,8 +55,8 @@ type app struct {
 	now    func() time.Time
 }
 
-// execute is the program: it executes args and returns the exit code. It writes results to stdout and everything else to
-// stderr. If ctx is cancelled, it cleans up and returns 130.
+// execute is the program: it carries out args and returns the exit code. It writes results to stdout and everything
+// else to stderr. If ctx is cancelled, it cleans up and returns 130.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: &output{w: stdout}, stderr: &locked{w: stderr}, now: time.Now}
 	root := newRoot(a)

@@ -311,8 +311,8 @@ func Run(ctx context.Context, s *Simulator, sch Scheduler, observers ...Observer
 	}
 }
 
-// Decide lets sch take its decisions at point p, up to and including the one to wait. d is scratch space, so that callers
-// allocate none. Where applied is not nil, it is shown every decision once s has applied it.
+// Decide lets sch make its decisions at point p, up to and including Wait, and applies each. d is scratch space, so
+// that callers do not allocate. If applied is not nil, Decide calls it with every decision after s has applied it.
 func Decide(s *Simulator, sch Scheduler, p *Point, d *Decision, applied func(*Decision)) error {
 	v := s.View()
 	for {
