@@ -18,20 +18,20 @@ import (
 	"clustergym/internal/fault"
 )
 
-// Presets are the configurations that are built in: runs at the top, clusters below clusters/.
+// Presets holds the built-in configurations: runs at the top, clusters below clusters/.
 //
 //go:embed *.yaml clusters/*.yaml
 var Presets embed.FS
 
-// Validator is a configuration: a pointer to a struct that can say what is wrong with it. Validate returns all
-// faults, joined, each a *fault.Fault where it can name a key.
+// Validator is a configuration: a pointer to a struct that can check itself. Validate returns all faults, joined, each
+// a *fault.Fault if it can name a key.
 type Validator interface{ Validate() error }
 
 // Error is one fault of a file.
 type Error struct {
 	File string
-	Line int   // 0 = the file does not say anything of that key
-	Err  error // a *fault.Fault where the fault is a value
+	Line int   // 0 = the file does not have that key
+	Err  error // a *fault.Fault if a value is at fault
 }
 
 func (e *Error) Error() string {
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Decode reads the one YAML document of file name into cfg, a pointer to a struct that already holds the
@@ -57,16 +57,16 @@ func Decode(fsys fs.FS, name string, cfg Validator) error {
 	return DecodeBytes(name, data, cfg)
 }
 
-// DecodeBytes is Decode for data that is at hand; name stands in errors.
+// DecodeBytes is Decode for data in memory; errors give name as the file.
 //
-// Keys are those of yaml tags (",inline" included; an inlined interface that holds a pointer to a struct has that struct's
-// keys, and is copied before it is changed). What the document does not name keeps its default, and so does a
-// section that is left empty; lists and maps replace the default as a whole, and empty ones become nil.
-// time.Duration is written "40s", "1h30m". Types with UnmarshalText or UnmarshalYAML read themselves. Anchors,
-// aliases and merge keys work. An empty document is the defaults.
+// Keys are those of yaml tags. The keys of an inlined struct stand among those around it; so do those of an inlined
+// interface that holds a pointer to a struct, which is copied before it is changed. Keys that the document does not have
+// keep their defaults, and so do empty sections. Lists and maps replace the default as a whole, and empty ones become nil.
+// time.Duration is written "40s", "1h30m". Types with UnmarshalText or UnmarshalYAML decode themselves. Anchors, aliases
+// and merge keys work. An empty document gives the defaults.
 //
-// Faults are *Errors, joined, in order of lines: unknown keys with the nearest known one, keys given twice, values
-// of the wrong type, and all that Validate finds in what could be read. On any fault cfg is left as it was.
+// Faults are *Errors, joined, in order of lines: unknown keys with the nearest known one, keys given twice, values of
+// the wrong type, and everything that Validate finds in the values that could be read. On any fault cfg is unchanged.
 func DecodeBytes(name string, data []byte, cfg Validator) error {
 	doc, err := parse(data)
 	if err != nil {
@@ -98,7 +98,7 @@ func decode(name string, doc *yaml.Node, cfg Validator) error {
 	}
 	slices.SortStableFunc(d.errs, func(a, b *Error) int {
 		if (a.Line == 0) != (b.Line == 0) {
-			return b.Line - a.Line // what has no line comes last
+			return b.Line - a.Line // faults without a line come last
 		}
 		return a.Line - b.Line
 	})
@@ -110,7 +110,7 @@ func decode(name string, doc *yaml.Node, cfg Validator) error {
 	return errors.Join(errs...)
 }
 
-// DecodeKeys is Decode for the keys named alone: the document's other keys at the top are not looked at.
+// DecodeKeys is Decode for the named keys only: it ignores the document's other top-level keys.
 func DecodeKeys(fsys fs.FS, name string, cfg Validator, keys ...string) error {
 	data, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -136,7 +136,7 @@ func DecodeKeys(fsys fs.FS, name string, cfg Validator, keys ...string) error {
 func Runs() []string {
 	entries, err := Presets.ReadDir(".")
 	if err != nil {
-		panic(fmt.Sprintf("configs: embedded presets: %v", err)) // what is embedded can be read
+		panic(fmt.Sprintf("configs: embedded presets: %v", err)) // embedded files can always be read
 	}
 	var names []string
 	for _, e := range entries {
@@ -147,7 +147,7 @@ func Runs() []string {
 	return names
 }
 
-// structOf is the struct that cfg points to.
+// structOf returns the struct that cfg points to.
 func structOf(cfg any) (reflect.Value, error) {
 	v := reflect.ValueOf(cfg)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -156,7 +156,7 @@ func structOf(cfg any) (reflect.Value, error) {
 	return v.Elem(), nil
 }
 
-// parse returns the only document's content, nil when there is none.
+// parse returns the content of the only document, or nil if there is none.
 func parse(data []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
@@ -180,7 +180,7 @@ func parse(data []byte) (*yaml.Node, error) {
 
 var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)$`)
 
-// located puts the library's way of naming a line into ours.
+// located converts the library's error, with its line, to an *Error.
 func located(file string, err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -193,7 +193,8 @@ func located(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// validate adds what a Validate method returned, leaving out what follows from values that could not be read.
+// validate adds the faults that a Validate method returned, except those that follow from values that could not be
+// read.
 func (d *decoder) validate(err error) {
 	for _, leaf := range leaves(err) {
 		var f *fault.Fault
@@ -207,7 +208,7 @@ func (d *decoder) validate(err error) {
 	}
 }
 
-// leaves takes joined errors apart.
+// leaves splits joined errors.
 func leaves(err error) []error {
 	if err == nil {
 		return nil
@@ -219,7 +220,7 @@ func leaves(err error) []error {
 		}
 		return all
 	}
-	// A sentence around several faults says less than the faults.
+	// The faults say more than an error that wraps several of them.
 	if all := fault.All(err); len(all) > 0 {
 		errs := make([]error, len(all))
 		for i, f := range all {

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected messages in testdata")
 
-// Every *.bad.yaml is refused with exactly the messages that stand beside it, and leaves the value alone.
+// Every *.bad.yaml is refused with exactly the messages in the .txt file beside it, and leaves the value unchanged.
 func TestBadFilesAreRefusedWithAllTheirFaults(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.bad.yaml")
 	if err != nil || len(files) < 8 {
@@ -126,7 +126,7 @@ func TestHostileDocumentsEndSoon(t *testing.T) {
 			} else if n := len(leaves(err)); n > maxFaults+10 {
 				t.Errorf("%s: %d faults", what, n)
 			}
-		case <-time.After(time.Minute): // unbounded, they would take days
+		case <-time.After(time.Minute): // without the bound it would take days
 			t.Fatalf("%s: takes too long", what)
 		}
 	}
@@ -241,7 +241,7 @@ func TestSetRefusesInOneSentence(t *testing.T) {
 	}
 }
 
-// What Encode writes decodes to the same value, whatever the value is.
+// What Encode writes decodes to the same value, for any value.
 func TestEncodedConfigurationsDecodeToThemselves(t *testing.T) {
 	duration := rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) })
 	racks := rapid.Custom(func(t *rapid.T) rack {
@@ -343,7 +343,7 @@ func TestEncodeOfOddities(t *testing.T) {
 	}
 }
 
-// Presets cannot be decoded here, because this package knows no configuration; that they are YAML can be seen.
+// Presets cannot be decoded here, because this package knows no configuration, but they can be parsed as YAML.
 func TestPresetsAreSingleDocuments(t *testing.T) {
 	n := 0
 	err := fs.WalkDir(Presets, ".", func(p string, e fs.DirEntry, err error) error {

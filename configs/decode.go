@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// A document that unfolds to more values than this through aliases is an attack or an accident.
+	// A document that expands to more values than this through aliases is an attack or an accident.
 	maxNodes = 1 << 16
 	maxDepth = 64
-	// Nobody reads more faults at once, and a hostile document could have millions.
+	// More faults are of no use to a reader, and a hostile document could have millions.
 	maxFaults = 100
 
 	nullTag  = "!!null"
@@ -49,8 +49,8 @@ func (d *decoder) wrong(key string, n *yaml.Node, line int, want string) {
 	d.fail(key, line, &fault.Fault{Key: key, Value: describe(n), Want: want})
 }
 
-// follows says whether a fault at key may be a mere consequence of a value that could not be read: the same key, one
-// inside it or one around it.
+// follows reports whether a fault at key may only be a consequence of a value that could not be read, at the same key,
+// inside it or around it.
 func (d *decoder) follows(key string) bool {
 	for _, b := range d.bad {
 		if within(key, b) || within(b, key) {
@@ -60,13 +60,13 @@ func (d *decoder) follows(key string) bool {
 	return false
 }
 
-// within says whether key is outer or lies inside it.
+// within reports whether key is outer or inside it.
 func within(key, outer string) bool {
 	rest, ok := strings.CutPrefix(key, outer)
 	return ok && (rest == "" || outer == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// line is that of key, or of the innermost section around it that the document names.
+// line returns the line of key, or of the innermost section around it that the document has.
 func (d *decoder) line(key string) int {
 	for key != "" {
 		if n, ok := d.lines[key]; ok {
@@ -128,7 +128,7 @@ func (d *decoder) value(key string, n *yaml.Node, v reflect.Value, depth int) {
 	}
 }
 
-// tooLarge counts a value, and reports once that there are too many of them or too deep ones.
+// tooLarge counts a value and reports whether there are too many values or key is too deep. It records the fault once.
 func (d *decoder) tooLarge(key string, line, depth int) bool {
 	if len(d.errs) >= maxFaults {
 		return true
@@ -150,7 +150,7 @@ func orDocument(key string) string {
 	return key
 }
 
-// custom lets types read themselves. What an error says after "want " is taken over.
+// custom lets types decode themselves. The part of their error after "want " becomes the fault's Want.
 func (d *decoder) custom(key string, n *yaml.Node, line int, v reflect.Value) bool {
 	var err error
 	switch u := v.Addr().Interface().(type) {
@@ -194,10 +194,10 @@ type entry struct {
 	key    string
 	line   int
 	value  *yaml.Node
-	merged bool // came by a merge key: others may stand before it
+	merged bool // came from a merge key, so a key of the mapping itself goes first
 }
 
-// entries lists a mapping's keys, merged ones behind, and reports those given twice.
+// entries lists a mapping's keys, merged ones last, and records a fault for keys given twice.
 func (d *decoder) entries(key string, n *yaml.Node, depth int) []entry {
 	var all, merged []entry
 	seen := map[string]int{}
@@ -231,7 +231,7 @@ func (d *decoder) entries(key string, n *yaml.Node, depth int) []entry {
 	return all
 }
 
-// merge lists what a merge key brings in.
+// merge lists the entries that a merge key adds.
 func (d *decoder) merge(key string, n *yaml.Node, depth int) []entry {
 	line := n.Line
 	if n.Kind == yaml.AliasNode {
@@ -259,7 +259,7 @@ func (d *decoder) merge(key string, n *yaml.Node, depth int) []entry {
 
 func (d *decoder) structure(key string, n *yaml.Node, line int, v reflect.Value, depth int) {
 	if n.ShortTag() == nullTag {
-		return // a section with nothing in it
+		return // an empty section
 	}
 	if n.Kind != yaml.MappingNode {
 		d.wrong(key, n, line, "keys and values")
@@ -381,7 +381,7 @@ func openSection(v reflect.Value, change bool) (section reflect.Value, ok bool) 
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// scalar decodes a single value and says what it should have been if it cannot.
+// scalar decodes a single value. If it cannot, want says what the value should have been.
 func scalar(n *yaml.Node, v reflect.Value) (want string) {
 	tag := n.ShortTag()
 	if n.Kind != yaml.ScalarNode {
@@ -464,7 +464,7 @@ func scalar(n *yaml.Node, v reflect.Value) (want string) {
 	return ""
 }
 
-// integer reads whole numbers, also those written as 1e6.
+// integer reads whole numbers, including those written as 1e6.
 func integer(x any) (int64, bool) {
 	switch x := x.(type) {
 	case int:
@@ -479,7 +479,7 @@ func integer(x any) (int64, bool) {
 	return 0, false
 }
 
-// describe is how a fault shows what was found.
+// describe returns the text with which a fault shows the value found.
 func describe(n *yaml.Node) string {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -497,7 +497,7 @@ func describe(n *yaml.Node) string {
 	return short(n.Value)
 }
 
-// short cuts a value that would fill the screen.
+// short shortens a long value.
 func short(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:57]) + "…"

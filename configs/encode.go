@@ -17,8 +17,7 @@ import (
 // Encode writes cfg as YAML: keys in the order of the struct's fields, map keys sorted. Fields tagged omitempty are
 // left out when zero, so they must have zero as their default. DecodeBytes into the same defaults gives cfg again.
 func Encode(cfg any) ([]byte, error) {
-	// The nodes are built here rather than by the library, which writes some texts of several lines so that it
-	// cannot read them again.
+	// The nodes are built here, because the library writes some texts of several lines in a form that it cannot read.
 	n, err := nodeOf(reflect.ValueOf(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("configs: %w", err)
@@ -70,14 +69,14 @@ func nodeOf(v reflect.Value) (*yaml.Node, error) {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
 		reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr, reflect.Float32, reflect.Float64:
 		n := new(yaml.Node)
-		err := n.Encode(v.Interface()) // also knows time.Duration
+		err := n.Encode(v.Interface()) // also encodes time.Duration
 		return n, err
 	default:
 		return nil, fmt.Errorf("YAML cannot hold a %v", v.Type())
 	}
 }
 
-// customNode asks types that write themselves.
+// customNode encodes types that encode themselves.
 func customNode(v reflect.Value) (n *yaml.Node, ok bool, err error) {
 	if v.CanAddr() {
 		v = v.Addr()
@@ -100,7 +99,7 @@ func customNode(v reflect.Value) (n *yaml.Node, ok bool, err error) {
 	return nil, false, nil
 }
 
-// textNode quotes what spans lines or would not show.
+// textNode quotes texts that span lines or have invisible characters.
 func textNode(s string) *yaml.Node {
 	if !utf8.ValidString(s) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!binary", Value: base64.StdEncoding.EncodeToString([]byte(s))}
@@ -132,7 +131,7 @@ func structNode(v reflect.Value) (*yaml.Node, error) {
 	return m, nil
 }
 
-// empty says whether omitempty leaves v out.
+// empty reports whether omitempty leaves v out.
 func empty(v reflect.Value) bool {
 	if z, ok := v.Interface().(yaml.IsZeroer); ok {
 		return z.IsZero()

@@ -90,7 +90,7 @@ func (s *shop) Validate() error {
 		total += r.Count
 	}
 	l.Add(total >= 1 || len(s.Racks) == 0, "racks", total, "a rack at least")
-	for k, v := range s.Speeds { // at most one is wrong in these tests
+	for k, v := range s.Speeds { // at most one is wrong in these tests, so the order does not matter
 		l.Add(v > 0, "speeds."+k, v, "a positive factor")
 	}
 	if s.Name == "closed" {

@@ -13,12 +13,12 @@ import (
 )
 
 // Set applies one change to cfg, a pointer to a struct: "key.path=value", where the value is YAML. Elements of lists
-// are reached as racks[0].count or racks.0.count, entries of maps by their keys (which may be new); lists, maps and
-// sections can be replaced as a whole: "policies=[fifo, sjf]", "train={steps: 1e6}". A value for a text is taken as it
-// stands where it is no single YAML value.
+// are addressed as racks[0].count or racks.0.count, entries of maps by their keys (which may be new). Lists, maps and
+// sections can be replaced as a whole: "policies=[fifo, sjf]", "train={steps: 1e6}". The value of a text is taken
+// literally if it is not a single YAML value.
 //
 // Set does not validate, because several changes may be needed to get from one valid configuration to another: call
-// cfg.Validate after the last. On an error cfg is left as it was.
+// cfg.Validate after the last. On an error cfg is unchanged.
 func Set(cfg Validator, assignment string) error {
 	target, err := structOf(cfg)
 	if err != nil {
@@ -42,7 +42,7 @@ func Set(cfg Validator, assignment string) error {
 	return nil
 }
 
-// split takes "racks[0].nodes.1.gpus" apart.
+// split splits a path such as "racks[0].nodes.1.gpus".
 func split(path string) ([]string, error) {
 	var steps []string
 	for _, part := range strings.Split(path, ".") {
@@ -65,7 +65,7 @@ func split(path string) ([]string, error) {
 	return steps, nil
 }
 
-// assign sets what steps lead to inside v, which is settable, copying every list and map on the way.
+// assign sets the value at the path steps inside v, which is settable. It copies every list and map on the way.
 func assign(v reflect.Value, key string, steps []string, text string) error {
 	if v.Kind() == reflect.Pointer {
 		p := reflect.New(v.Type().Elem())

@@ -8,8 +8,8 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// unknown is the error for a key that a struct does not have. It names the nearest key of the same section, else
-// a section that has a key of just this name, else all keys of the section.
+// unknown returns the error for a key that a struct does not have. The error names the nearest key of the same section,
+// else a section inside it that has exactly this key, else all keys of the section.
 func unknown(path, key string, names []string, section reflect.Value) error {
 	if near := nearest.Name(key, names); near != "" {
 		return fmt.Errorf("%s: unknown key; did you mean %s?", path, near)
@@ -20,7 +20,7 @@ func unknown(path, key string, names []string, section reflect.Value) error {
 	return fmt.Errorf("%s: unknown key; known are %s", path, strings.Join(names, ", "))
 }
 
-// find is the path of the first key called key inside v's sections, "" where there is none.
+// find returns the path of the first key called key inside v's sections, or "".
 func find(key string, v reflect.Value, path string, depth int) string {
 	if depth > maxDepth {
 		return ""

@@ -2,12 +2,12 @@ package env
 
 import "time"
 
-// Batch is N time steps by column: Obs is [N, ObsLen], Mask [N, MaskLen], Info [N, len(Spec.Info)]. Where a
-// finished episode is followed by the next one's first step in the same call (package vec, SameStep), the row
-// holds the new episode's Obs and Mask beside the old one's Kind, Reward and Elapsed, FinalRows lists such rows
-// in order, and FinalObs [k, ObsLen], FinalMask [k, MaskLen] and FinalInfo [k, len(Spec.Info)] hold what the old
-// episode ended with. FinalMask is what a learner of action values needs to bootstrap from a truncated episode;
-// a source that does not know it leaves it empty.
+// Batch is N time steps by column: Obs is [N, ObsLen], Mask [N, MaskLen], Info [N, len(Spec.Info)]. Under the SameStep
+// mode of package vec, one call can end an episode and begin the next. The row then holds the new episode's Obs, Mask
+// and Info beside the old one's Kind, Reward and Elapsed. FinalRows lists such rows in order, and FinalObs [k,
+// ObsLen], FinalMask [k, MaskLen] and FinalInfo [k, len(Spec.Info)] hold the old episode's last time step. A learner
+// of action values needs FinalMask to bootstrap from a truncated episode; a source that does not know it leaves it
+// empty.
 type Batch struct {
 	N       int
 	Kind    []Kind
@@ -23,7 +23,7 @@ type Batch struct {
 	FinalInfo []float64
 }
 
-// NewBatch returns a batch of n rows of the sizes that s asks for, with room for n final rows.
+// NewBatch returns a batch of n rows with buffers of the sizes in s and room for n final rows.
 func NewBatch(s Spec, n int) *Batch {
 	return &Batch{
 		N:         n,
@@ -40,7 +40,7 @@ func NewBatch(s Spec, n int) *Batch {
 	}
 }
 
-// CopyFrom makes b equal to src, whose sizes must be b's.
+// CopyFrom makes b equal to src, which must have the same sizes as b.
 func (b *Batch) CopyFrom(src *Batch) {
 	b.N = src.N
 	copy(b.Kind, src.Kind)

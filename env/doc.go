@@ -1,9 +1,9 @@
-// Package env is the contract between environments and everything that acts in them: the gym-like interface,
-// what a time step is and how an episode begins and ends. It holds no environment. The children implement it:
-// env/sched over the cluster simulator env/sim, env/control for problems with known answers; env/vec steps
-// many at once, and env/envtest holds any implementation against this contract.
+// Package env is the contract between environments and everything that acts in them: the gym-like interface, the time
+// step, and how an episode begins and ends. It contains no environment; its children implement it. env/sched builds on
+// the cluster simulator env/sim, env/control holds problems with known answers, env/vec steps many environments at
+// once, and env/envtest tests any implementation against this contract.
 //
-// Every scheduling environment is a semi-Markov decision process: decisions are not evenly spaced, so a time
-// step carries the simulated time of its transition (Elapsed), and Spec.Tau says over which time the discount
+// Every scheduling environment is a semi-Markov decision process: decisions are not evenly spaced, so a time step
+// carries the simulated time of its transition (Elapsed), and Spec.Tau is the simulated time over which the discount
 // factor applies once.
 package env

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Episode seeds are part of every published result, in Go and over the bridge: these must never change.
+// Every published result depends on the episode seeds, in Go and over the bridge, so these must never change.
 func TestEpisodeSeedGolden(t *testing.T) {
 	for _, c := range []struct {
 		x    uint64

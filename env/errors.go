@@ -14,9 +14,9 @@ var (
 	// ErrIllegalAction is returned by Step for an action outside the space, or one that the mask forbids.
 	ErrIllegalAction = errors.New("env: illegal action")
 	// ErrEpisode is returned by Reset for an episode that the environment does not have: a window out of range, an
-	// unknown split, a task of another length.
+	// unknown split, or a task of the wrong length.
 	ErrEpisode = errors.New("env: no such episode")
-	// ErrSnapshot is returned by RestoreSnapshot for bytes that are no snapshot of this environment.
+	// ErrSnapshot is returned by RestoreSnapshot for bytes that are not a snapshot of this environment.
 	ErrSnapshot = errors.New("env: not a snapshot of this environment")
 )
 

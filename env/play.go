@@ -2,9 +2,10 @@ package env
 
 import "context"
 
-// Play plays episode ep of e to its end. Before each step choose fills a, whose slices have the lengths that e's
-// specification asks for; after it every function of saw is shown the action and the time step that followed. ts holds
-// the current time step, and the last one when Play returns. Play returns the sum of the rewards and the number of steps.
+// Play plays episode ep of e to its end. Before each step choose fills a, whose slices have the lengths that e's Spec
+// requires; after the step Play calls every function of saw with the action and the time step that followed. ts holds
+// the current time step, and the last one when Play returns. Play returns the sum of the rewards and the number of
+// steps.
 func Play(ctx context.Context, e Env, ep Episode, ts *TimeStep, choose func(ts *TimeStep, a Action) error,
 	saw ...func(a Action, ts *TimeStep),
 ) (ret float64, steps int, err error) {

@@ -8,7 +8,7 @@ import (
 	"clustergym/env"
 )
 
-// countdown ends after as many steps as its seed says and pays each action.
+// countdown ends after a number of steps equal to its seed, and pays each action as its reward.
 type countdown struct{ left int }
 
 func (c *countdown) Spec() env.Spec { return env.Spec{Action: env.ActionSpec{Sizes: []int{9}}} }

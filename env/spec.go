@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Spec describes one environment. A change that changes returns gets a new number in ID.
+// Spec describes one environment. A change that affects returns gets a new version number in ID.
 type Spec struct {
 	ID       string  // as "JobSelect-v1"
 	Obs      []Field // sorted by name, as Gymnasium sorts Dict keys
 	Action   ActionSpec
 	Info     []Field
-	MaxSteps int     // an episode is truncated after so many steps; 0 = never
-	Solved   float64 // mean return that counts as solved, NaN = none
-	NoOp     int     // legal "do nothing" where it is not masked, -1 = none
-	// Tau is the simulated time over which one discount factor gamma applies: a transition of length Elapsed
-	// is discounted by gamma^(Elapsed/Tau). 0 = one factor per step, as usual.
+	MaxSteps int     // an episode is truncated after this many steps; 0 = never
+	Solved   float64 // mean return at which the environment counts as solved; NaN = undefined
+	NoOp     int     // the action that does nothing, legal unless masked; -1 = none
+	// Tau is the simulated time over which the discount factor gamma applies once: a transition of length Elapsed is
+	// discounted by gamma^(Elapsed/Tau). 0 = once per step, as usual.
 	Tau time.Duration
 }
 
@@ -29,7 +29,7 @@ type Field struct {
 	Doc       string  // one line for people
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (f Field) Len() int {
 	n := 1
 	for _, d := range f.Shape {
@@ -38,14 +38,14 @@ func (f Field) Len() int {
 	return n
 }
 
-// ActionSpec describes actions: one size is Gymnasium's Discrete, several are MultiDiscrete; Low and High are
-// the bounds of a Box. Both kinds may stand together.
+// ActionSpec describes actions: one size is Gymnasium's Discrete, several are MultiDiscrete; Low and High are the
+// bounds of a Box. An action may have both a discrete and a Box part.
 type ActionSpec struct {
 	Sizes     []int
 	Low, High []float32
 }
 
-// ObsLen is the number of elements of an observation.
+// ObsLen returns the number of elements of an observation.
 func (s Spec) ObsLen() int {
 	n := 0
 	for _, f := range s.Obs {
@@ -54,7 +54,7 @@ func (s Spec) ObsLen() int {
 	return n
 }
 
-// MaskLen is the number of elements of a mask: the sum of Action.Sizes.
+// MaskLen returns the number of elements of a mask: the sum of Action.Sizes.
 func (s Spec) MaskLen() int {
 	n := 0
 	for _, k := range s.Action.Sizes {
@@ -63,7 +63,7 @@ func (s Spec) MaskLen() int {
 	return n
 }
 
-// Discount is what the value after a transition of length elapsed counts for before it.
+// Discount returns the factor by which the value after a transition of length elapsed is discounted.
 func (s Spec) Discount(gamma float64, elapsed time.Duration) float64 {
 	if s.Tau == 0 || gamma == 1 {
 		return gamma
@@ -71,8 +71,8 @@ func (s Spec) Discount(gamma float64, elapsed time.Duration) float64 {
 	return math.Pow(gamma, float64(elapsed)/float64(s.Tau))
 }
 
-// Check says in which way ts breaks the contract of s, nil if in none: lengths, bounds of every field, a legal
-// action in every factor, a finite reward.
+// Check returns how ts breaks the contract of s, or nil if it does not. It checks lengths, the bounds of every field,
+// that every factor has a legal action, and that the reward is finite.
 func (s Spec) Check(ts *TimeStep) error {
 	if len(ts.Obs) != s.ObsLen() || len(ts.Mask) != s.MaskLen() || len(ts.Info) != len(s.Info) {
 		return fmt.Errorf("%s: time step has %d observations, %d mask bits and %d infos, want %d, %d and %d",

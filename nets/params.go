@@ -16,7 +16,7 @@ type View struct {
 	Data  []float32
 }
 
-// Size is the number of elements, the product of Shape (1 for a scalar).
+// Size returns the number of elements, the product of Shape (1 for a scalar).
 func (v *View) Size() int {
 	n := 1
 	for _, d := range v.Shape {
@@ -25,17 +25,15 @@ func (v *View) Size() int {
 	return n
 }
 
-// Params is one flat buffer with named views, so that target copies, averages and all-reduces are one loop.
-// The views cover Data without gaps, in order. It is not safe for concurrent writing; any number of goroutines
-// may read it together.
+// Params is one flat buffer with named views, so that target copies, averages and all-reduces are one loop. The views
+// cover Data without gaps, in order. Concurrent reads are safe; writes are not.
 type Params struct {
 	Data  []float32
 	Views []View
 }
 
-// NewParams allocates zeroed parameters with the names and shapes of shapes, in that order; the Data of its
-// elements is not looked at. Names must be unique and dimensions positive, anything else is a mistake in the
-// code that built the list and panics.
+// NewParams allocates zeroed parameters with the names and shapes of shapes, in that order; it ignores their Data.
+// Names must be unique and dimensions positive. Anything else is a bug in the code that built the list, and panics.
 func NewParams(shapes []View) *Params {
 	total := 0
 	seen := make(map[string]bool, len(shapes))
@@ -84,8 +82,8 @@ func (p *Params) Clone() *Params {
 // Zero sets every element to 0.
 func (p *Params) Zero() { clear(p.Data) }
 
-// Match is nil when src has p's names and shapes in p's order; otherwise it wraps ErrShape and names the first
-// difference.
+// Match returns nil if src has p's names and shapes in p's order. Otherwise the error wraps ErrShape and names the
+// first difference.
 func (p *Params) Match(src *Params) error {
 	if len(p.Views) != len(src.Views) {
 		return fmt.Errorf("%w: %d tensors, want %d", ErrShape, len(src.Views), len(p.Views))
@@ -129,8 +127,8 @@ func (p *Params) Lerp(src *Params, tau float32) error {
 	return nil
 }
 
-// Add sets p to p + src: the sum of gradients of shards, in the order of the calls. It returns ErrShape, and
-// changes nothing, when names or shapes differ.
+// Add sets p to p + src. Gradients of shards are summed in the order of the calls. It returns ErrShape, and changes
+// nothing, when names or shapes differ.
 func (p *Params) Add(src *Params) error {
 	if err := p.Match(src); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// The safetensors format: eight bytes, the length of the header as a little-endian integer; the header, a JSON
-// object from tensor names to dtype, shape and byte range, padded with spaces so that the data start at a
-// multiple of 8; the data, contiguous. "__metadata__" maps strings to strings.
+// The safetensors format has three parts. The first eight bytes are the length of the header as a little-endian
+// integer. The header is a JSON object from tensor names to dtype, shape and byte range, padded with spaces so that
+// the data start at a multiple of 8. The data follow, contiguous. "__metadata__" maps strings to strings.
 const metaKey = "__metadata__"
 
 // ErrFormat is returned for bytes that are not a well-formed safetensors file.
@@ -25,10 +25,10 @@ var ErrFormat = errors.New("nets: not a valid safetensors file")
 // are as in Views, so a dense layer's weight is [in, out], the transpose of PyTorch's.
 func (p *Params) WriteTo(w io.Writer) (int64, error) { return WriteTensors(w, nil, p.Views) }
 
-// ReadFrom reads p from a safetensors file that must hold exactly p's tensors, by name and shape, as float32
-// ("F32"), and nothing else after them; it reads to the end of r. A tensor that is missing, unknown or of
-// another shape gives an error that wraps ErrShape and says which, broken bytes one that wraps ErrFormat; p is
-// then unchanged. Memory is bounded by the sizes of p and of what r really delivers, whatever the header claims.
+// ReadFrom reads p from a safetensors file that must hold exactly p's tensors, by name and shape, as float32 ("F32"),
+// and nothing else after them; it reads to the end of r. A tensor that is missing, unknown or of another shape gives
+// an error that wraps ErrShape and names it; malformed bytes give an error that wraps ErrFormat. After an error p is
+// unchanged. Memory is bounded by the sizes of p and of the data that r delivers, not by what the header claims.
 func (p *Params) ReadFrom(r io.Reader) (int64, error) {
 	_, n, err := ReadTensors(r, p.Views)
 	return n, err
@@ -97,9 +97,8 @@ func WriteTensors(w io.Writer, meta map[string]string, tensors []View) (int64, e
 	return written, put(buf)
 }
 
-// ReadTensors reads a safetensors file into the Data of tensors, which it must match exactly, and returns the
-// file's metadata (nil when it has none). Errors and bounds are those of Params.ReadFrom; on an error nothing
-// has changed.
+// ReadTensors reads a safetensors file into the Data of tensors, which it must match exactly, and returns the file's
+// metadata (nil when it has none). Errors and bounds are those of Params.ReadFrom; on an error nothing changes.
 func ReadTensors(r io.Reader, tensors []View) (meta map[string]string, n int64, err error) {
 	in := &counter{r: r}
 	meta, err = readTensors(in, tensors)
@@ -122,8 +121,8 @@ func readTensors(r io.Reader, tensors []View) (map[string]string, error) {
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, fmt.Errorf("%w: length of the header: %w", ErrFormat, err)
 	}
-	// A header that matches has a known number of entries: 64 KiB for metadata and spaces, and for each tensor
-	// its name (six bytes for each one if escaped) and 256 bytes. This also bounds what is read before the check.
+	// A header that matches has a known number of entries: 64 KiB for metadata and spaces, and for each tensor its
+	// name (six bytes for each one if escaped) and 256 bytes. This also bounds how much is read before the check.
 	limit := uint64(1 << 16)
 	for i := range tensors {
 		limit += uint64(6*len(tensors[i].Name) + 256)
@@ -144,7 +143,7 @@ func readTensors(r io.Reader, tensors []View) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(r, int64(total)+1)) // one more, to see the end
+	data, err := io.ReadAll(io.LimitReader(r, int64(total)+1)) // one byte more, to detect surplus data
 	if err != nil {
 		return nil, fmt.Errorf("nets: data: %w", err)
 	}
@@ -222,8 +221,8 @@ func parseHeader(header []byte) ([]entry, map[string]string, error) {
 	return entries, meta, nil
 }
 
-// match checks the header against what is wanted. It sorts entries by offset and returns for each the index of
-// its tensor, and the number of bytes of data.
+// match checks the header against tensors. It sorts entries by offset and returns for each the index of its tensor,
+// and the total number of bytes of data.
 func match(entries []entry, tensors []View) (order []int, total int, err error) {
 	index := make(map[string]int, len(tensors))
 	for i := range tensors {

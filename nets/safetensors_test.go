@@ -22,7 +22,7 @@ func encode(t *testing.T, p *Params) []byte {
 	return b.Bytes()
 }
 
-// file puts a header and data together as the format wants them.
+// file joins a header and data into a file.
 func file(header string, data []byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), data...)
@@ -50,7 +50,7 @@ func TestSafetensorsRoundTripKeepsEveryBit(t *testing.T) {
 	p.Data[20003] = -7
 	b := encode(t, p)
 	q := p.Like()
-	// A reader that gives a byte at a time, and one that gives data and EOF together.
+	// One reader returns a byte at a time, the other returns data and EOF together.
 	for _, r := range []io.Reader{iotest.OneByteReader(bytes.NewReader(b)), iotest.DataErrReader(bytes.NewReader(b))} {
 		q.Zero()
 		n, err := q.ReadFrom(r)

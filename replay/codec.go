@@ -9,9 +9,9 @@ import (
 	"math"
 )
 
-// The saved form is little-endian: the magic "CGRP", a version, the kind of buffer, then its fields in the order
-// in which the save methods write them. Lengths are not free: they follow from the configuration, which is in
-// the file and must be the reader's own, or are checked against it. So hostile bytes cannot ask for memory.
+// The saved form is little-endian: the magic "CGRP", a version, the kind of buffer, then its fields in the order of
+// the save methods. Lengths cannot be chosen freely: they follow from the configuration, which is in the file and must
+// equal the reader's, or are checked against it. So hostile bytes cannot make the reader allocate much memory.
 const (
 	magic   = 0x50524743 // "CGRP"
 	version = 1
@@ -21,7 +21,7 @@ const (
 	kindRollout     = 3
 )
 
-// encoder writes numbers and remembers the first error.
+// encoder writes numbers and keeps the first error.
 type encoder struct {
 	w   *bufio.Writer
 	n   int64
@@ -102,7 +102,7 @@ func (e *encoder) bools(s []bool) {
 	}
 }
 
-// decoder reads what encoder wrote and remembers the first error; after it every read gives 0.
+// decoder reads what encoder wrote and keeps the first error; after it every read returns 0.
 type decoder struct {
 	r   *bufio.Reader
 	n   int64
@@ -126,14 +126,14 @@ func (d *decoder) read(p []byte) {
 	}
 }
 
-// check fails the decoding unless ok.
+// check records an error unless ok.
 func (d *decoder) check(ok bool, format string, args ...any) {
 	if d.err == nil && !ok {
 		d.err = fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 	}
 }
 
-// same checks a number of the configuration.
+// same checks that a number of the configuration is equal.
 func (d *decoder) same(name string, got, want float64) {
 	d.check(got == want, "its %s is %v, not %v", name, got, want)
 }
@@ -145,7 +145,7 @@ func (d *decoder) header(kind uint32) {
 	d.check(k == kind, "it is of kind %d, not %d", k, kind)
 }
 
-// end checks that nothing is left.
+// end checks that no bytes are left.
 func (d *decoder) end() error {
 	if d.err == nil {
 		if _, err := d.r.ReadByte(); err == nil {
@@ -192,7 +192,7 @@ func (d *decoder) f64s(s []float64) {
 	}
 }
 
-// f32s reads finite numbers.
+// f32s reads numbers that must be finite.
 func (d *decoder) f32s(s []float32) {
 	for i := range s {
 		s[i] = math.Float32frombits(d.u32())
@@ -200,7 +200,7 @@ func (d *decoder) f32s(s []float32) {
 	}
 }
 
-// anyF32s reads numbers that may be infinite or NaN: observations are the environment's business.
+// anyF32s reads numbers that may be infinite or NaN, since an environment may observe anything.
 func (d *decoder) anyF32s(s []float32) {
 	for i := range s {
 		s[i] = math.Float32frombits(d.u32())

@@ -7,14 +7,14 @@ import (
 	"clustergym/internal/fault"
 )
 
-// Config says what a buffer of transitions holds.
+// Config sets what a buffer of transitions holds.
 type Config struct {
-	Capacity int     `yaml:"capacity"` // transitions; the oldest make room for the newest
+	Capacity int     `yaml:"capacity"` // transitions; the newest replace the oldest
 	NStep    int     `yaml:"n_step"`   // steps of an n-step return (Sutton, 1988); 1 = plain transitions
-	Gamma    float64 `yaml:"gamma"`    // discount factor per env.Spec.Tau, or per step where Tau is 0
+	Gamma    float64 `yaml:"gamma"`    // discount factor per env.Spec.Tau, or per step if Tau is 0
 }
 
-// DefaultConfig holds 50,000 one-step transitions.
+// DefaultConfig returns room for 50,000 one-step transitions.
 func DefaultConfig() Config { return Config{Capacity: 50_000, NStep: 1, Gamma: 0.99} }
 
 // Validate reports all faults of c at once.
@@ -27,7 +27,7 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// checkBatches says what is wrong with the lengths of one observed step of rows rows, nil if nothing is.
+// checkBatches returns what is wrong with the lengths and rewards of one step of rows rows, or nil.
 func checkBatches(s env.Spec, rows int, b *env.Batch, a *env.Actions, next *env.Batch) error {
 	if b.N != rows || a.N != rows || next.N != rows {
 		return fmt.Errorf("replay: got batches of %d and %d rows and %d actions, want %d of each", b.N, next.N, a.N, rows)
@@ -47,7 +47,7 @@ func checkBatches(s env.Spec, rows int, b *env.Batch, a *env.Actions, next *env.
 		}
 	}
 	for i := 0; i < rows; i++ {
-		// NaN is the only number that differs from itself; differences of infinities are NaN too.
+		// NaN is the only number that differs from itself; the difference of infinities is NaN too.
 		if r := next.Reward[i]; r-r != 0 {
 			return fmt.Errorf("replay: row %d: reward is %v", i, r)
 		}
@@ -55,9 +55,9 @@ func checkBatches(s env.Spec, rows int, b *env.Batch, a *env.Actions, next *env.
 	return nil
 }
 
-// After returns row i's observation after a step with the mask that goes with it (nil when unknown): the final one
-// where the episode ended and the row went on with the next. Both are views of next. at walks along next.FinalRows:
-// it starts at 0 and is passed on from row to row, in ascending order.
+// After returns row i's observation after a step, and its mask (nil if unknown). If the episode ended and the row
+// began the next one, these are the final ones. Both are views of next. at walks along next.FinalRows: it starts at 0
+// and is passed on from row to row, in ascending order.
 func After(s env.Spec, next *env.Batch, i int, at *int) (obs []float32, mask []bool) {
 	o, m := s.ObsLen(), s.MaskLen()
 	for *at < len(next.FinalRows) && next.FinalRows[*at] < i {
@@ -72,7 +72,7 @@ func After(s env.Spec, next *env.Batch, i int, at *int) (obs []float32, mask []b
 	return next.Obs[i*o : (i+1)*o], next.Mask[i*m : (i+1)*m]
 }
 
-// discount is what the value after row i's transition counts for before it: 0 exactly where it terminated.
+// discount returns the factor for the value after row i's transition: 0 exactly if the episode terminated.
 func discount(s env.Spec, gamma float64, next *env.Batch, i int) float64 {
 	if !next.Kind[i].Bootstrap() {
 		return 0

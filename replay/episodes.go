@@ -6,31 +6,31 @@ import (
 	"clustergym/env"
 )
 
-// Episodes are whole episodes one after the other, of any length each, for learners that adapt to a task from a few of
-// them (package maml). Columns have one row for each transition, in order. They belong to Episodes and keep their memory
-// when it is emptied. Not safe for concurrent use.
+// Episodes holds whole episodes one after another, each of any length, for learners that adapt to a task from a few of
+// them (package maml). Columns have one row per transition, in order. They belong to Episodes and keep their memory
+// when it is emptied. It is not safe for concurrent use.
 type Episodes struct {
 	Obs      []float32   // [N, ObsLen]
 	Mask     []bool      // [N, MaskLen], legal actions when acting
-	Info     []float64   // [N, len(Spec.Info)], what was known when acting
-	Action   env.Actions // N actions, as the environment got them
-	Number   []float32   // [N, len(Spec.Action.Low)], continuous actions as they were drawn, before they were cut to the box
+	Info     []float64   // [N, len(Spec.Info)], the info when acting
+	Action   env.Actions // N actions, as passed to the environment
+	Number   []float32   // [N, len(Spec.Action.Low)], continuous actions as drawn, before they were clipped to the box
 	Reward   []float64   // [N]
-	Discount []float64   // [N], per step; 0 exactly where the episode terminated
-	Start    []int       // of every episode, then N: always one longer than there are episodes
+	Discount []float64   // [N], per step; 0 exactly if the episode terminated
+	Start    []int       // first transition of every episode, then N: always one element more than there are episodes
 
-	// What follows is filled by those who learn.
+	// The learner fills the fields below.
 	Advantage []float32 // [N]
 	LogProb   []float32 // [N], of the action under the policy that acted
-	Head      []float32 // [N, width of the policy's head], what the policy that acted put out
+	Head      []float32 // [N, width of the policy's head], output of the policy that acted
 	LogStd    []float32 // [len(Spec.Action.Low)], logarithms of its deviations
 
 	spec  env.Spec
 	gamma float64
 }
 
-// NewEpisodes returns no episodes, of an environment of spec s. gamma is the discount factor per s.Tau, or per step where
-// that is 0.
+// NewEpisodes returns empty Episodes for an environment of spec s. gamma is the discount factor per s.Tau, or per step
+// if Tau is 0.
 func NewEpisodes(s env.Spec, gamma float64) (*Episodes, error) {
 	if !(gamma >= 0 && gamma <= 1) {
 		return nil, fmt.Errorf("replay: gamma is %v, want a number in [0, 1]", gamma)
@@ -38,19 +38,19 @@ func NewEpisodes(s env.Spec, gamma float64) (*Episodes, error) {
 	return &Episodes{spec: s, gamma: gamma, Start: []int{0}}, nil
 }
 
-// Like returns no episodes of the same environment and discount.
+// Like returns empty Episodes of the same environment and discount.
 func (e *Episodes) Like() *Episodes { return &Episodes{spec: e.spec, gamma: e.gamma, Start: []int{0}} }
 
-// Spec is that of the environment.
+// Spec returns the environment's spec.
 func (e *Episodes) Spec() env.Spec { return e.spec }
 
-// Len is the number of transitions N.
+// Len returns the number of transitions N.
 func (e *Episodes) Len() int { return e.Action.N }
 
-// Episodes is the number of episodes that have ended.
+// Episodes returns the number of episodes that have ended.
 func (e *Episodes) Episodes() int { return len(e.Start) - 1 }
 
-// Reset forgets all.
+// Reset removes everything.
 func (e *Episodes) Reset() {
 	e.Obs, e.Mask, e.Info, e.Number = e.Obs[:0], e.Mask[:0], e.Info[:0], e.Number[:0]
 	e.Action.N, e.Action.Disc, e.Action.Cont = 0, e.Action.Disc[:0], e.Action.Cont[:0]
@@ -58,8 +58,8 @@ func (e *Episodes) Reset() {
 	e.Advantage, e.LogProb, e.Head = e.Advantage[:0], e.LogProb[:0], e.Head[:0]
 }
 
-// Act adds what was seen and done: the first half of a transition, which After completes. number is nil without
-// continuous actions.
+// Act adds the observed time step and the action: the first half of a transition, which After completes. number is nil
+// if there are no continuous actions.
 func (e *Episodes) Act(seen *env.TimeStep, a env.Action, number []float32) {
 	e.Obs = append(e.Obs, seen.Obs...)
 	e.Mask = append(e.Mask, seen.Mask...)
@@ -70,7 +70,7 @@ func (e *Episodes) Act(seen *env.TimeStep, a env.Action, number []float32) {
 	e.Action.N++
 }
 
-// After adds what came of it. A step that ends the episode ends it here too.
+// After adds the time step that followed. A step that ends the episode ends it here too.
 func (e *Episodes) After(next *env.TimeStep) {
 	d := e.spec.Discount(e.gamma, next.Elapsed)
 	if next.Kind == env.Terminated {
@@ -94,7 +94,8 @@ func (e *Episodes) Append(o *Episodes) {
 	}
 }
 
-// Part is the episodes from to to-1 alone, without what learners filled. It shares e's memory and must not be added to.
+// Part returns the episodes from to to-1 alone, without the fields that the learner fills. It shares e's memory and
+// must not be added to.
 func (e *Episodes) Part(from, to int) *Episodes {
 	a, b := e.Start[from], e.Start[to]
 	o, m, i, f, c := e.spec.ObsLen(), e.spec.MaskLen(), len(e.spec.Info), len(e.spec.Action.Sizes), len(e.spec.Action.Low)
@@ -109,7 +110,7 @@ func (e *Episodes) Part(from, to int) *Episodes {
 	return p
 }
 
-// MeanReturn is the mean over the episodes of their undiscounted returns, 0 without any.
+// MeanReturn returns the mean undiscounted return of the episodes, 0 if there are none.
 func (e *Episodes) MeanReturn() float64 {
 	if e.Episodes() == 0 {
 		return 0

@@ -1,12 +1,12 @@
 package replay
 
-// chunkFrames is the number of observations that are allocated and freed together. Large enough that the list of
-// chunks stays short, small enough that the last chunk's unused part does not matter.
+// chunkFrames is the number of observations that are allocated and freed together. It is large enough that the list of
+// chunks stays short, and small enough that the last chunk's unused part does not matter.
 const chunkFrames = 256
 
-// frames keeps observations with their masks, first in, first out, each named by a number that counts up from 0.
-// Transitions refer to observations by number, so the observation between two steps is stored once, not as the
-// first one's "next" and the second one's "this". Chunks that nothing refers to any more are used again: memory
+// frames stores observations with their masks, first in, first out, each identified by a number that counts up from 0.
+// Transitions refer to observations by number, so the observation between two steps is stored once instead of twice,
+// as one step's "next" and the following step's "this". Chunks that are no longer referred to are reused, so memory
 // follows what is alive, and in steady state nothing is allocated.
 type frames struct {
 	obsLen, maskLen, maskBytes int
@@ -26,8 +26,8 @@ func newFrames(obsLen, maskLen int) frames {
 	return frames{obsLen: obsLen, maskLen: maskLen, maskBytes: (maskLen + 7) / 8}
 }
 
-// push stores an observation and returns its number. A mask that is nil or has no legal action is stored as
-// "every action is legal": it belongs to an episode's last observation, about which nothing better is known.
+// push stores an observation and returns its number. A mask that is nil or has no legal action is stored as "every
+// action is legal": it belongs to an episode's last observation, whose legal actions are unknown.
 func (f *frames) push(obs []float32, mask []bool) uint64 {
 	id := f.next
 	f.grow()
@@ -50,7 +50,7 @@ func (f *frames) push(obs []float32, mask []bool) uint64 {
 	return id
 }
 
-// grow makes sure that number f.next has a place.
+// grow makes room for number f.next.
 func (f *frames) grow() {
 	if f.next-f.base < uint64(len(f.chunks))*chunkFrames {
 		return
@@ -66,7 +66,7 @@ func (f *frames) grow() {
 	})
 }
 
-// release gives up all observations with numbers below floor.
+// release frees all observations with numbers below floor.
 func (f *frames) release(floor uint64) {
 	for len(f.chunks) > 0 && f.base+chunkFrames <= floor {
 		f.spare = append(f.spare, f.chunks[0])

@@ -9,15 +9,15 @@ import (
 var ErrUnfinished = errors.New("replay: the rollout is not full yet")
 
 // Advantages fills Advantage and Return by generalised advantage estimation (Schulman et al. 2016, "High-Dimensional
-// Continuous Control Using Generalized Advantage Estimation", equations 11 and 16), with the step's own discount
-// d_t in place of gamma and lambda once per decision:
+// Continuous Control Using Generalized Advantage Estimation", equations 11 and 16), with the step's own discount d_t
+// in place of gamma, and lambda applied once per decision:
 //
 //	δ_t = scale·r_t + d_t·V(o_t+1) − V(o_t)
 //	A_t = δ_t + d_t·lambda·A_t+1, where the sum stops at the end of an episode
 //
-// V(o_t+1) is the next step's Value; where the episode was truncated it is Final; where it terminated d_t is 0.
-// last is [Rows], the value of the observation after the last step, not read for rows whose episode ended there.
-// scale multiplies the rewards (ReturnScale); 1 leaves them alone. RewardClip bounds them after that. Sums are made in float64.
+// V(o_t+1) is the next step's Value. If the episode was truncated it is Final; if it terminated, d_t is 0. last is
+// [Rows], the value of the observation after the last step; it is not read for rows whose episode ended there. scale
+// multiplies the rewards (ReturnScale), 1 leaves them unchanged; RewardClip then bounds them. Sums are in float64.
 func (r *Rollout) Advantages(last []float32, lambda, scale float32) error {
 	if !r.Full() {
 		return ErrUnfinished
@@ -31,8 +31,8 @@ func (r *Rollout) Advantages(last []float32, lambda, scale float32) error {
 		for t := r.t - 1; t >= 0; t-- {
 			k := t*r.Rows + i
 			if !r.Live[k] {
-				// An episode ended before it. Nothing is carried across, and should the end have come from
-				// outside, unannounced, Value is that of the observation it left behind.
+				// An episode ended before this step. Nothing is carried across. If the end came from outside,
+				// unannounced, Value is that of the old episode's last observation.
 				r.Advantage[k], r.Return[k] = 0, r.Value[k]
 				sum, value = 0, float64(r.Value[k])
 				continue
@@ -53,9 +53,9 @@ func (r *Rollout) Advantages(last []float32, lambda, scale float32) error {
 	return nil
 }
 
-// ExplainedVariance is 1 − Var(Return − Value)/Var(Return) over live steps: 1 for a perfect critic, 0 for one that
-// predicts a constant, negative for one that is worse than that. Where returns do not vary it is 1 for a perfect
-// critic and 0 for any other.
+// ExplainedVariance returns 1 − Var(Return − Value)/Var(Return) over live steps: 1 for a perfect critic, 0 for one
+// that predicts a constant, negative for a worse one. If returns do not vary, it is 1 for a perfect critic and 0 for
+// any other.
 func (r *Rollout) ExplainedVariance() float64 {
 	var all, rest moments
 	for k, live := range r.Live[:r.t*r.Rows] {

@@ -22,7 +22,7 @@ func addRow(t *testing.T, r *Rollout, kind env.Kind, reward float64, elapsed tim
 	}
 }
 
-// Five steps on paper, gamma 0.5 per hour, lambda 0.5, all quantities exact in binary.
+// Five steps on paper, gamma 0.5 per hour, lambda 0.5, with all quantities exact in binary.
 //
 //	t  kind        r  d     V   V(next)
 //	0  Mid         1  0.5   2   V1 = 4
@@ -81,7 +81,7 @@ func TestAdvantagesByHand(t *testing.T) {
 	}
 }
 
-// A truncation in the last step bootstraps from its final observation, not from the next episode's first.
+// A truncation in the last step bootstraps from its final observation, not from the next episode's first one.
 func TestTruncationInTheLastStep(t *testing.T) {
 	for _, c := range []struct {
 		kind env.Kind
@@ -101,7 +101,7 @@ func TestTruncationInTheLastStep(t *testing.T) {
 	}
 }
 
-// The reset step of NextStep batches changes nothing: the same episodes give the same advantages without it.
+// The reset step of NextStep batches changes nothing: the same episodes without it give the same advantages.
 func TestResetStepIsLeftOut(t *testing.T) {
 	r, err := NewRollout(testSpec(), 4, 1, 0.5)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestResetStepIsLeftOut(t *testing.T) {
 	}
 }
 
-// GAE is the exponentially weighted mean of k-step advantages; here that sum is taken literally.
+// GAE is the exponentially weighted mean of k-step advantages; here that sum is computed literally.
 func TestAdvantagesEqualTheirDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	const steps, rows, lambda = 40, 3, 0.8
@@ -268,7 +268,7 @@ func TestRolloutAddDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A rollout that was cut after three of five steps is one of three steps, and says that it is full until it is emptied.
+// A rollout cut after three of five steps equals a rollout of three steps, and stays full until it is reset.
 func TestACutRolloutEndsWhereItWasCut(t *testing.T) {
 	h := time.Hour
 	r, err := NewRollout(testSpec(), 5, 1, 0.5)
@@ -282,7 +282,7 @@ func TestACutRolloutEndsWhereItWasCut(t *testing.T) {
 	if r.Cut(); r.Full() {
 		t.Error("an empty rollout was cut")
 	}
-	for range 2 { // the second time over what the first has left behind
+	for range 2 { // the second time over the leftovers of the first
 		for _, x := range []*Rollout{r, short} {
 			addRow(t, x, env.Mid, 1, h, 2, 99)
 			addRow(t, x, env.Truncated, 2, h, 4, 8)

@@ -2,17 +2,17 @@ package replay
 
 import "clustergym/env"
 
-// nowhere says that a row has no current observation: its episode has not begun.
+// nowhere means that a row has no current observation: its episode has not begun.
 const nowhere = ^uint64(0)
 
-// nstep holds, for every row, the transitions that have begun and wait for their n-th step: the return so far,
-// R = r_0 + d_0·r_1 + d_0·d_1·r_2 + …, and the product of the discounts d. An episode's end completes them all.
+// nstep holds, for every row, the transitions that have begun and wait for their n-th step: the return so far, R = r_0
+// + d_0·r_1 + d_0·d_1·r_2 + …, and the product of the discounts d. The end of an episode completes them all.
 type nstep struct {
 	n, factors, conts int
 
 	cur  []uint64 // [rows], the current observation, or nowhere
-	head []int    // [rows], the oldest in the row's ring
-	len  []int    // [rows], how many wait
+	head []int    // [rows], the oldest transition in the row's ring
+	len  []int    // [rows], number of waiting transitions
 
 	// [rows, n]
 	obs  []uint64
@@ -54,7 +54,7 @@ func (a *nstep) extend(i int, reward, discount float64) {
 	}
 }
 
-// pop takes row i's oldest transition and returns its place in the columns.
+// pop removes row i's oldest transition and returns its index in the columns.
 func (a *nstep) pop(i int) (k int) {
 	k = i*a.n + a.head[i]
 	a.head[i] = (a.head[i] + 1) % a.n
@@ -62,14 +62,14 @@ func (a *nstep) pop(i int) (k int) {
 	return k
 }
 
-// floor is the lowest number of an observation that a row still refers to, or next when none does.
+// floor returns the lowest number of an observation that a row still refers to, or next if there is none.
 func (a *nstep) floor(next uint64) uint64 {
 	low := next
 	for i, cur := range a.cur {
 		if a.len[i] > 0 {
-			cur = a.obs[i*a.n+a.head[i]] // the oldest one's observation is no newer than the current
+			cur = a.obs[i*a.n+a.head[i]] // the oldest transition's observation is no newer than the current one
 		}
-		low = min(low, cur) // nowhere is above every number
+		low = min(low, cur) // nowhere exceeds every number
 	}
 	return low
 }

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// ObsScale is the running mean and deviation of every element of the observation, by which learners shift and divide it
-// so that fields of any unit reach a network alike (Huang et al. 2022, "continuous 6 and 7": normalisation and a clip).
-// Numbers are counted in float64 and used in float32, which is what a policy needs later: see Numbers.
-// Not safe for concurrent use.
+// ObsScale holds the running mean and deviation of every element of the observation. Learners subtract the one and
+// divide by the other, so that fields of any unit reach a network on the same scale (Huang et al. 2022, "continuous 6
+// and 7": normalisation and a clip). It accumulates in float64 and applies float32, which is what a policy needs
+// later: see Numbers. It is not safe for concurrent use.
 type ObsScale struct {
 	N    float64   // observations seen
 	Mean []float64 // [ObsLen]
@@ -19,8 +19,8 @@ type ObsScale struct {
 	factor []float32 // 1/sqrt(variance + 1e-8)
 }
 
-// NewObsScale is a scale that changes nothing until something was seen. clip is how far from 0 the results may be;
-// 0 = as far as they like.
+// NewObsScale returns a scale that changes nothing until it has observed something. clip bounds the results to [-clip,
+// clip]; 0 = no bound.
 func NewObsScale(obsLen int, clip float64) *ObsScale {
 	s := &ObsScale{
 		Mean: make([]float64, obsLen), M2: make([]float64, obsLen),
@@ -30,7 +30,7 @@ func NewObsScale(obsLen int, clip float64) *ObsScale {
 	return s
 }
 
-// Observe counts n observations, in order of rows (Chan, Golub and LeVeque 1979, for one at a time).
+// Observe counts n observations in order of rows, one at a time (Chan, Golub and LeVeque 1979).
 func (s *ObsScale) Observe(obs []float32, n int) {
 	o := len(s.Mean)
 	for i := range n {
@@ -44,8 +44,8 @@ func (s *ObsScale) Observe(obs []float32, n int) {
 	s.refresh()
 }
 
-// Merge counts what other has seen, as if it had been shown to s. Merged in a fixed order, parts that were counted
-// apart give the same numbers however they were counted.
+// Merge counts what other has observed as if s had observed it. If parts are merged in a fixed order, the result has
+// the same bits however the parts were computed.
 func (s *ObsScale) Merge(other *ObsScale) {
 	if other.N == 0 {
 		return
@@ -70,7 +70,7 @@ func (s *ObsScale) refresh() {
 	}
 }
 
-// Apply sets dst to n observations, scaled. dst may be src. NaN stays NaN.
+// Apply sets dst to n observations, scaled. dst may be src. NaN remains NaN.
 func (s *ObsScale) Apply(dst, src []float32, n int) {
 	o, clip := len(s.shift), s.clip
 	for i := range n {
@@ -85,20 +85,21 @@ func (s *ObsScale) Apply(dst, src []float32, n int) {
 	}
 }
 
-// Numbers are what Apply takes off and multiplies by, each [ObsLen]: views, which go beside a network's parameters.
+// Numbers returns what Apply subtracts and multiplies by, each [ObsLen]. They are views, stored with a network's
+// parameters.
 func (s *ObsScale) Numbers() (mean, factor []float32) { return s.shift, s.factor }
 
-// ObsScaleState is an ObsScale as it is saved; JSON keeps every bit.
+// ObsScaleState is the saved form of an ObsScale; JSON keeps every bit.
 type ObsScaleState struct {
 	N    float64   `json:"n"`
 	Mean []float64 `json:"mean"`
 	M2   []float64 `json:"m2"`
 }
 
-// State is the scale as it is saved. It is a view.
+// State returns the saved form of the scale. It is a view.
 func (s *ObsScale) State() *ObsScaleState { return &ObsScaleState{s.N, s.Mean, s.M2} }
 
-// Check says whether t can be the state of a scale of s's length.
+// Check reports whether t can be the state of a scale of s's length.
 func (s *ObsScale) Check(t *ObsScaleState) error {
 	if t == nil || len(t.Mean) != len(s.Mean) || len(t.M2) != len(s.M2) || !(t.N >= 0) {
 		return fmt.Errorf("%w: an observation scale of another environment", ErrFormat)
@@ -111,7 +112,7 @@ func (s *ObsScale) Check(t *ObsScaleState) error {
 	return nil
 }
 
-// Restore takes t over, which Check has seen.
+// Restore sets s to t, which must have passed Check.
 func (s *ObsScale) Restore(t *ObsScaleState) {
 	s.N = t.N
 	copy(s.Mean, t.Mean)

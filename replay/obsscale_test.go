@@ -56,7 +56,7 @@ func TestObservationScaleByHand(t *testing.T) {
 	}
 }
 
-// Parts counted apart and merged are the whole, and the same bits whenever the order is the same.
+// Parts counted separately and merged equal the whole, with the same bits if the order is the same.
 func TestMergedObservationScalesAreTheWhole(t *testing.T) {
 	const n, width = 600, 3
 	obs := observations(n, width)
@@ -111,7 +111,7 @@ func TestObservationScaleIsSavedWhole(t *testing.T) {
 	}
 }
 
-// A reward is clipped after it was scaled: 100/4 and −2/4 with a bound of 10 are 10 and −0.5.
+// A reward is clipped after it is scaled: 100/4 and −2/4 with a bound of 10 are 10 and −0.5.
 func TestRewardsAreClippedAfterScaling(t *testing.T) {
 	r, err := NewRollout(testSpec(), 1, 2, 0)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"clustergym/internal/fault"
 )
 
-// PriorityConfig says how errors become priorities.
+// PriorityConfig sets how errors become priorities.
 type PriorityConfig struct {
 	Alpha float64 `yaml:"alpha"` // exponent of the error; 0 = uniform
-	Eps   float64 `yaml:"eps"`   // added to the error, so that nothing is never drawn
+	Eps   float64 `yaml:"eps"`   // added to the error, so that every transition can be drawn
 }
 
-// DefaultPriorityConfig is Schaul et al. 2016, table 3 (proportional variant).
+// DefaultPriorityConfig returns the values of Schaul et al. 2016, table 3 (proportional variant).
 func DefaultPriorityConfig() PriorityConfig { return PriorityConfig{Alpha: 0.6, Eps: 1e-6} }
 
 // Validate reports all faults of c at once.
@@ -27,10 +27,10 @@ func (c PriorityConfig) Validate() error {
 	return l.Err()
 }
 
-// Prioritized is a buffer in which transition i is drawn with probability P(i) = p_i/Σp, p = (|δ|+eps)^alpha with
-// δ its last temporal-difference error (Schaul et al. 2016, "Prioritized Experience Replay", equation 1,
-// proportional variant). A transition that was never drawn has the largest priority that any ever had.
-// Not safe for concurrent use.
+// Prioritized is a buffer in which transition i is drawn with probability P(i) = p_i/Σp, p = (|δ|+eps)^alpha with δ
+// its last temporal-difference error (Schaul et al. 2016, "Prioritized Experience Replay", equation 1, proportional
+// variant). A transition that has never been drawn has the largest priority of all so far. It is not safe for
+// concurrent use.
 type Prioritized struct {
 	ring *ring
 	pri  PriorityConfig
@@ -61,16 +61,16 @@ func (p *Prioritized) Add(b *env.Batch, a *env.Actions, next *env.Batch) error {
 	return nil
 }
 
-// Len is the number of transitions that can be drawn.
+// Len returns the number of transitions that can be drawn.
 func (p *Prioritized) Len() int { return p.ring.size }
 
-// Added is the number of transitions ever added.
+// Added returns the number of transitions ever added.
 func (p *Prioritized) Added() uint64 { return p.ring.added }
 
-// Sample fills dst with dst.N transitions, one from each of N equal shares of the total priority (appendix
-// B.2.1), with importance weights w = (N·P(i))^-beta divided by the largest in the batch (section 3.4; there
-// over the whole buffer, which would let one rare transition shrink every step). beta in [0, 1] is annealed by
-// the caller. It is ErrTooFew while the buffer holds fewer than dst.N.
+// Sample fills dst with dst.N transitions, one from each of N equal shares of the total priority (appendix B.2.1),
+// with importance weights w = (N·P(i))^-beta divided by the largest in the batch. (Section 3.4 divides by the largest
+// in the whole buffer, which would let one rare transition shrink every step.) The caller anneals beta in [0, 1].
+// Sample returns ErrTooFew while the buffer holds fewer than dst.N.
 func (p *Prioritized) Sample(rng *rand.Rand, beta float64, dst *Batch) error {
 	if err := p.ring.checkDst(dst); err != nil {
 		return err
@@ -92,9 +92,9 @@ func (p *Prioritized) Sample(rng *rand.Rand, beta float64, dst *Batch) error {
 	return nil
 }
 
-// Update gives the transitions of a sample their new errors: index is Batch.Index, delta the temporal-difference
-// errors, whose sign does not matter. It must be called before the next Add, which may reuse the slots. A slot
-// that occurs twice keeps the last. An error (a slot that holds nothing, a NaN) changes nothing.
+// Update sets the errors of the transitions of a sample: index is Batch.Index, delta the temporal-difference errors,
+// whose sign does not matter. It must be called before the next Add, which may reuse the slots. If a slot occurs
+// twice, its last error counts. An error (an empty slot, a NaN) changes nothing.
 func (p *Prioritized) Update(index []int, delta []float32) error {
 	if len(index) != len(delta) {
 		return fmt.Errorf("replay: %d slots but %d errors", len(index), len(delta))

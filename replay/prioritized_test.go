@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every node is the sum of its children exactly, and finding agrees with walking along the leaves.
+// Every node is exactly the sum of its children, and find agrees with a walk along the leaves.
 func TestSumTreeEqualsItsLeaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 33).Draw(t, "leaves")
@@ -46,7 +46,7 @@ func TestSumTreeEqualsItsLeaves(t *testing.T) {
 		for i := 0; i < got; i++ {
 			before += tree.leaf(i)
 		}
-		slack := 1e-12 * tree.total() // the walk rounds otherwise than the tree
+		slack := 1e-12 * tree.total() // the walk rounds differently from the tree
 		if x < before-slack || x > before+tree.leaf(got)+slack {
 			t.Fatalf("%v fell in leaf %d, which covers [%v, %v)", x, got, before, before+tree.leaf(got))
 		}
@@ -87,7 +87,7 @@ func TestPrioritiesByHand(t *testing.T) {
 		}
 	}
 
-	// Drawn in proportion, weighted by (N·P)^-beta over the batch's largest.
+	// Transitions are drawn in proportion, and weighted by (N·P)^-beta over the batch's largest.
 	rng, dst := rand.New(rand.NewPCG(5, 6)), NewBatch(testSpec(), 4)
 	count := make([]float64, 4)
 	const draws = 20_000
@@ -112,7 +112,7 @@ func TestPrioritiesByHand(t *testing.T) {
 		}
 	}
 
-	// A new transition takes the place of the oldest at the largest priority so far.
+	// A new transition replaces the oldest, with the largest priority so far.
 	script(t, p.Add, []line{{env.Mid, 1, 0}})
 	if got := p.tree.leaf(0); math.Abs(got-math.Sqrt(8)) > 1e-12 {
 		t.Errorf("the new transition has priority %v, want √8", got)

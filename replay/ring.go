@@ -6,11 +6,11 @@ import (
 	"clustergym/env"
 )
 
-// ring is the storage under both buffers: the last Capacity transitions by column, with observations in frames.
+// ring is the storage of both buffers: the last Capacity transitions by column, with observations in frames.
 //
-// An observation is stored once, although up to two transitions of a row begin or end there: the row's next call
-// to add is taken to start where this one left it. The current observation is read from the caller's batch only
-// where an episode begins.
+// Each observation is stored once, although up to two transitions of a row begin or end there: a row's next call to
+// add is assumed to start where the last one ended. The current observation is read from the caller's batch only at
+// the beginning of an episode.
 type ring struct {
 	cfg  Config
 	spec env.Spec
@@ -19,12 +19,12 @@ type ring struct {
 	frames frames
 	wait   nstep
 
-	size, pos int    // transitions held; the slot that is written next
+	size, pos int    // transitions held; the slot to write next
 	added     uint64 // transitions ever added
 
 	// [Capacity]
 	obs, next []uint64 // numbers of observations
-	low       []uint64 // no transition of this age or younger refers to an observation below
+	low       []uint64 // no transition of this age or younger refers to an observation below this number
 	disc      []int32  // × factors
 	cont      []float32
 	reward    []float32
@@ -52,25 +52,26 @@ func newRing(cfg Config, s env.Spec, rows int) (*ring, error) {
 	}, nil
 }
 
-// add stores what a step of all rows completes, row by row, a row's oldest transition first.
+// add stores what a step of all rows completes, row by row and each row's oldest transition first.
 func (r *ring) add(b *env.Batch, a *env.Actions, next *env.Batch) error {
 	r.fresh = r.fresh[:0]
 	if err := checkBatches(r.spec, r.rows, b, a, next); err != nil {
 		return err
 	}
 	w, o, m := &r.wait, r.spec.ObsLen(), r.spec.MaskLen()
-	// All that is completed now or later begins at what a row refers to now, or at what is pushed from here on.
+	// Transitions completed now or later begin at an observation that a row refers to now, or at one pushed from here
+	// on.
 	low := w.floor(r.frames.next)
 	at := 0
 	for i := 0; i < r.rows; i++ {
 		kind := next.Kind[i]
 		if w.cur[i] != nowhere && (kind == env.First || b.Kind[i] == env.First) {
-			// The episode was given up from outside before this step: to the learner, a truncation.
+			// The episode was abandoned from outside before this step: for the learner that is a truncation.
 			r.flush(i, w.cur[i], low)
 			w.cur[i] = nowhere
 		}
 		if kind == env.First {
-			continue // the reset step of NextStep batches: nothing was decided here
+			continue // the reset step of NextStep batches: no decision was made here
 		}
 		if w.cur[i] == nowhere {
 			w.cur[i] = r.frames.push(b.Obs[i*o:(i+1)*o], b.Mask[i*m:(i+1)*m])
@@ -109,7 +110,7 @@ func (r *ring) put(k int, end, low uint64) {
 	r.added++
 }
 
-// floor is the lowest number of an observation that is still referred to.
+// floor returns the lowest number of an observation that is still referred to.
 func (r *ring) floor() uint64 {
 	low := r.wait.floor(r.frames.next)
 	if r.size > 0 {
@@ -118,7 +119,7 @@ func (r *ring) floor() uint64 {
 	return low
 }
 
-// oldest is the slot of the oldest transition.
+// oldest returns the slot of the oldest transition.
 func (r *ring) oldest() int {
 	if r.size < r.cfg.Capacity {
 		return 0
@@ -139,7 +140,7 @@ func (r *ring) gather(dst *Batch, i, s int) {
 	dst.Reward[i], dst.Discount[i], dst.Index[i] = r.reward[s], r.discount[s], s
 }
 
-// checkDst says whether dst can take a sample.
+// checkDst reports whether dst can hold a sample.
 func (r *ring) checkDst(dst *Batch) error {
 	n, s := dst.N, r.spec
 	if n < 1 || len(dst.Obs) < n*s.ObsLen() || len(dst.NextObs) < n*s.ObsLen() || len(dst.Mask) < n*s.MaskLen() ||

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// contents reads all transitions of r, the oldest first.
+// contents reads all transitions of r, oldest first.
 func contents(r *ring) []transition {
 	dst := NewBatch(r.spec, 1)
 	var out []transition
@@ -41,7 +41,7 @@ func equal(a, b []transition) error {
 	return nil
 }
 
-// The buffer holds the last transitions of what was played, whatever the mode, the rows, n and the capacity.
+// The buffer holds the last transitions played, for any mode, rows, n and capacity.
 func TestRingHoldsWhatWasPlayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(1, 4).Draw(t, "rows")
@@ -75,7 +75,7 @@ func TestRingHoldsWhatWasPlayed(t *testing.T) {
 	})
 }
 
-// one plays a single row by hand: each line is a step of the row.
+// line is one step of a single row that is played by hand.
 type line struct {
 	kind    env.Kind
 	reward  float64
@@ -108,8 +108,8 @@ func script(t *testing.T, add func(b *env.Batch, a *env.Actions, next *env.Batch
 	}
 }
 
-// Worked by hand: n = 3, gamma 0.5 per hour. Discounts of the steps: 0.5, 0.25 (two hours), 1 (no time passes),
-// 0.5; then a truncation after a step of one hour, then a termination two steps later.
+// Worked by hand: n = 3, gamma 0.5 per hour. Discounts of the steps: 0.5, 0.25 (two hours), 1 (no time passes), 0.5;
+// then a truncation after a step of one hour, then a termination two steps later.
 func TestNStepByHand(t *testing.T) {
 	u, err := NewUniform(Config{Capacity: 100, NStep: 3, Gamma: 0.5}, testSpec(), 1)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestNStepByHand(t *testing.T) {
 	}
 }
 
-// A source that does not know the final mask leaves every action legal there; so does a final mask without one.
+// If a source does not know the final mask, or the mask has no legal action, every action counts as legal there.
 func TestUnknownFinalMaskCountsEveryAction(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		u, err := NewUniform(DefaultConfig(), testSpec(), 1)
@@ -156,7 +156,7 @@ func TestUnknownFinalMaskCountsEveryAction(t *testing.T) {
 	}
 }
 
-// An episode that is given up from outside is a truncation: what waits bootstraps from the last observation.
+// An episode abandoned from outside is a truncation: waiting transitions bootstrap from the last observation.
 func TestAbandonedEpisodeIsATruncation(t *testing.T) {
 	u, err := NewUniform(Config{Capacity: 10, NStep: 3, Gamma: 0.5}, testSpec(), 1)
 	if err != nil {
@@ -175,7 +175,7 @@ func TestAbandonedEpisodeIsATruncation(t *testing.T) {
 	}
 }
 
-// An observation is stored once: an endless episode of n transitions keeps n+1 of them.
+// Each observation is stored once: an endless episode of n transitions keeps n+1 of them.
 func TestObservationsAreStoredOnce(t *testing.T) {
 	u, err := NewUniform(Config{Capacity: 1000, NStep: 1, Gamma: 0.5}, testSpec(), 1)
 	if err != nil {
@@ -255,7 +255,7 @@ func contains(s, part string) bool {
 	return false
 }
 
-// filled returns a buffer of capacity 64 after enough steps that it has wrapped around several times.
+// filled returns a buffer of capacity 64 after enough steps to wrap around several times.
 func filled(tb testing.TB, n int) (*Uniform, *stream) {
 	tb.Helper()
 	s := newStream(4, sameStep, rand.New(rand.NewPCG(1, 2)))
@@ -294,7 +294,7 @@ func TestUniformDrawsAllAlike(t *testing.T) {
 	for _, c := range count {
 		chi += (c - want) * (c - want) / want
 	}
-	if chi > 115 { // 63 degrees of freedom: 0.01 % of draws lie above
+	if chi > 115 { // 63 degrees of freedom: 0.01 % of draws exceed this
 		t.Errorf("chi-squared is %.1f", chi)
 	}
 }
@@ -331,7 +331,7 @@ func TestAddAndSampleDoNotAllocate(t *testing.T) {
 		b, next *env.Batch
 		a       *env.Actions
 	}
-	for c := range calls { // a played stretch, copied, to be fed again and again
+	for c := range calls { // a copy of played steps, to be added again and again
 		s.play(c)
 		calls[c].b, calls[c].next, calls[c].a = env.NewBatch(s.spec, 4), env.NewBatch(s.spec, 4), env.NewActions(s.spec, 4)
 		calls[c].b.CopyFrom(s.b)
@@ -361,7 +361,7 @@ func TestAddAndSampleDoNotAllocate(t *testing.T) {
 	}
 }
 
-// bench is a buffer like JobSelect's: 1,828 floats an observation, 11 actions, 8 rows.
+// benchmarkSpec resembles JobSelect's spec: 1,828 floats per observation and 11 actions. The benchmarks use 8 rows.
 func benchmarkSpec() env.Spec {
 	return env.Spec{ID: "Bench-v1", Obs: []env.Field{{Name: "x", Shape: []int{1828}, Low: -1, High: 1}},
 		Action: env.ActionSpec{Sizes: []int{11}}}

@@ -11,11 +11,11 @@ import (
 // ErrFull is returned by Rollout.Add when the rollout is full and Reset has not been called.
 var ErrFull = errors.New("replay: the rollout is full")
 
-// Rollout is a fixed number of consecutive steps of all rows, crossing episode ends, for learners that use every
-// step where it was taken. Columns are [Steps, Rows]: step t of row i stands at t*Rows+i. The columns belong to
-// the rollout; readers may keep views until the next Reset. An observation is stored once: what stands after a
-// step enters through its value only, given to Add for truncated rows and to Advantages for the last step.
-// Not safe for concurrent use.
+// Rollout is a fixed number of consecutive steps of all rows, across ends of episodes, for learners that use every
+// step once, in order. Columns are [Steps, Rows]: step t of row i is at t*Rows+i. The columns belong to the rollout;
+// readers may keep views until the next Reset. Each observation is stored once: the observation after a step enters
+// only through its value, which is passed to Add for truncated rows and to Advantages for the last step. It is not
+// safe for concurrent use.
 type Rollout struct {
 	Steps, Rows int
 
@@ -25,12 +25,12 @@ type Rollout struct {
 	LogProb  []float32   // [Steps, Rows], of the action under the acting policy
 	Value    []float32   // [Steps, Rows], of Obs, by the acting policy's critic
 	Reward   []float32   // [Steps, Rows], as received
-	Discount []float32   // [Steps, Rows], per step; 0 exactly where the episode terminated
-	Final    []float32   // [Steps, Rows], value of the final observation where the episode was truncated
+	Discount []float32   // [Steps, Rows], per step; 0 exactly if the episode terminated
+	Final    []float32   // [Steps, Rows], value of the final observation if the episode was truncated
 	End      []bool      // [Steps, Rows], the step ended its episode, in either way
 	Live     []bool      // [Steps, Rows], false = the reset step of a NextStep batch, not a transition
 
-	// RewardClip bounds what Advantages makes of a reward after it was scaled, to either side; 0 = no bound.
+	// RewardClip bounds each reward in Advantages to [-RewardClip, RewardClip] after scaling; 0 = no bound.
 	RewardClip float64
 
 	Advantage []float32 // [Steps, Rows], filled by Advantages; 0 where not live
@@ -42,8 +42,8 @@ type Rollout struct {
 	cut   bool
 }
 
-// NewRollout returns an empty rollout of steps steps of rows environments of spec s. gamma is the discount factor
-// per s.Tau, or per step where that is 0.
+// NewRollout returns an empty rollout of steps steps of rows environments of spec s. gamma is the discount factor per
+// s.Tau, or per step if Tau is 0.
 func NewRollout(s env.Spec, steps, rows int, gamma float64) (*Rollout, error) {
 	if steps < 1 || rows < 1 {
 		return nil, fmt.Errorf("replay: a rollout of %d steps and %d rows, want at least 1 of each", steps, rows)
@@ -62,23 +62,23 @@ func NewRollout(s env.Spec, steps, rows int, gamma float64) (*Rollout, error) {
 	}, nil
 }
 
-// Len is the number of steps that are there.
+// Len returns the number of steps stored.
 func (r *Rollout) Len() int { return r.t }
 
-// Full says whether all steps are there, or all that there will be after Cut.
+// Full reports whether all steps are stored, or all that there will be after Cut.
 func (r *Rollout) Full() bool { return r.cut || r.t == r.Steps }
 
-// Cut ends a rollout of at least one step early: until Reset it is full with the steps that are there, which are the
-// first Len in every column. WriteTo does not save that: a rollout that was read goes on.
+// Cut ends a rollout of at least one step early: until Reset it is full with the steps stored, which are the first Len
+// of every column. WriteTo does not save this: a rollout that was read can be continued.
 func (r *Rollout) Cut() { r.cut = r.t > 0 }
 
 // Reset empties the rollout.
 func (r *Rollout) Reset() { r.t, r.cut = 0, false }
 
 // Add stores one step of all rows: the batch that was acted on, the actions and the batch that followed; the
-// log-probability of each action and the value of each observation, both [Rows] of the policy that acted; and
-// final [Rows], the value of the final observation, read where a row was truncated. A policy without a critic
-// passes nil for value and final. Everything is copied, nothing is allocated. An error changes nothing.
+// log-probability of each action and the value of each observation, both [Rows] of the policy that acted; and final
+// [Rows], the value of the final observation, which is read for truncated rows. A policy without a critic passes nil
+// for value and final. Add copies everything and does not allocate. An error changes nothing.
 func (r *Rollout) Add(b *env.Batch, a *env.Actions, next *env.Batch, logp, value, final []float32) error {
 	if r.Full() {
 		return ErrFull
@@ -114,7 +114,7 @@ func (r *Rollout) Add(b *env.Batch, a *env.Actions, next *env.Batch, logp, value
 	return nil
 }
 
-// WriteTo saves the steps that are there, without advantages and returns.
+// WriteTo saves the steps stored, without advantages and returns.
 func (r *Rollout) WriteTo(w io.Writer) (int64, error) {
 	e := newEncoder(w)
 	e.header(kindRollout)
@@ -137,7 +137,7 @@ func (r *Rollout) WriteTo(w io.Writer) (int64, error) {
 	return e.end()
 }
 
-// ReadFrom restores what WriteTo saved, reading to the end of src. The rollout must have been made with the same
+// ReadFrom restores what WriteTo saved, and reads to the end of src. The rollout must have been made with the same
 // environment, steps, rows and gamma. Anything else is ErrFormat, and changes nothing.
 func (r *Rollout) ReadFrom(src io.Reader) (int64, error) {
 	d := newDecoder(src)

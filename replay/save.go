@@ -1,6 +1,6 @@
 package replay
 
-// save writes the ring: first what it must agree on with its reader, then what is alive.
+// save writes the ring: first what the reader's must agree with, then what is alive.
 func (r *ring) save(e *encoder) {
 	f, w := &r.frames, &r.wait
 	for _, v := range []int{r.cfg.Capacity, r.cfg.NStep, r.rows, f.obsLen, f.maskLen, w.factors, w.conts} {
@@ -20,7 +20,8 @@ func (r *ring) save(e *encoder) {
 	e.f32s(r.reward[:n])
 	e.f32s(r.discount[:n])
 
-	// Waiting transitions go oldest first, so that the saved form does not depend on where a row's ring begins.
+	// Waiting transitions are written oldest first, so that the saved form does not depend on where a row's ring
+	// begins.
 	for i, cur := range w.cur {
 		e.u64(cur)
 		e.int(w.len[i])
@@ -43,7 +44,7 @@ func (r *ring) save(e *encoder) {
 	}
 }
 
-// load reads what save wrote into a new ring. The result is of use only when d has no error.
+// load reads what save wrote into a new ring. The result is valid only if d has no error.
 func (r *ring) load(d *decoder) *ring {
 	c, rows := r.cfg.Capacity, r.rows
 	for _, v := range []struct {
@@ -87,7 +88,7 @@ func (r *ring) load(d *decoder) *ring {
 
 	for i := range w.cur {
 		w.cur[i] = d.u64()
-		// With n steps waiting a transition would have been complete.
+		// With n waiting steps a transition would already be complete.
 		w.len[i] = d.int("number of waiting transitions", 0, w.n-1)
 		d.check(w.cur[i] != nowhere || w.len[i] == 0, "row %d waits without an observation", i)
 		for j := 0; j < w.len[i]; j++ {
@@ -105,17 +106,17 @@ func (r *ring) load(d *decoder) *ring {
 	return fresh
 }
 
-// loadFrames reads the observations and checks that all references lie among them.
+// loadFrames reads the observations and checks that all references are to them.
 func (r *ring) loadFrames(d *decoder) {
 	f, w := &r.frames, &r.wait
 	low, next := d.u64(), d.u64()
-	// An observation is alive for at most the capacity's transitions and what waited when the oldest was stored;
-	// each step adds one observation, and one more where an episode begins.
+	// An observation is alive for at most Capacity transitions, plus those that waited when the oldest was stored.
+	// Each step adds one observation, and one more at the beginning of an episode.
 	most := 2*uint64(r.cfg.Capacity) + 8*uint64(r.rows)*uint64(w.n+1)
 	d.check(low <= next && next-low <= most, "it holds observations %d to %d", low, next)
 	inside := func(id uint64) bool { return id >= low && id < next }
 	slot := r.oldest()
-	for i, last := 0, low; i < r.size; i++ { // from the oldest on
+	for i, last := 0, low; i < r.size; i++ { // oldest first
 		d.check(inside(r.obs[slot]) && inside(r.next[slot]), "slot %d refers to observations %d and %d", slot, r.obs[slot], r.next[slot])
 		d.check(r.low[slot] >= last && r.low[slot] <= r.obs[slot], "slot %d is out of order", slot)
 		last = r.low[slot]

@@ -10,7 +10,7 @@ import (
 	"clustergym/env"
 )
 
-// saver is what all three kinds of storage can do.
+// saver is the common interface of all three kinds of storage.
 type saver interface {
 	io.WriterTo
 	io.ReaderFrom
@@ -29,7 +29,7 @@ func saved(t testing.TB, s saver) []byte {
 	return w.Bytes()
 }
 
-// kinds makes one of each, fills it with calls steps and returns it with an empty twin.
+// kinds makes one of each kind, fills it with calls steps, and returns it with an empty twin.
 func kinds(t testing.TB, calls int) map[string][2]saver {
 	t.Helper()
 	cfg, pri := Config{Capacity: 40, NStep: 3, Gamma: 0.9}, DefaultPriorityConfig()
@@ -100,7 +100,7 @@ func TestSavedAndRestoredIsTheSame(t *testing.T) {
 	}
 }
 
-// A restored buffer goes on exactly as the one that was saved, waiting transitions included.
+// A restored buffer continues exactly like the one that was saved, including waiting transitions.
 func TestRestoredGoesOnTheSame(t *testing.T) {
 	s := newStream(3, sameStep, rand.New(rand.NewPCG(7, 8)))
 	cfg := Config{Capacity: 50, NStep: 4, Gamma: 0.9}
@@ -128,7 +128,7 @@ func TestRestoredGoesOnTheSame(t *testing.T) {
 		s.play(c)
 		work(one, r1, d1)
 		work(two, r2, d2)
-		if c%37 == 0 { // two is thrown away and comes back from its bytes
+		if c%37 == 0 { // two is discarded and restored from its bytes
 			data := saved(t, two)
 			two = make1()
 			if _, err := two.ReadFrom(bytes.NewReader(data)); err != nil {
@@ -194,7 +194,7 @@ func TestSavedOfAnotherShapeIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever a flipped byte does, reading neither panics nor yields a buffer that panics in use.
+// Whatever byte is flipped, reading does not panic, and does not return a buffer that panics in use.
 func TestDamagedBytesAreHarmless(t *testing.T) {
 	for name, pair := range kinds(t, 30) {
 		data := saved(t, pair[0])
@@ -213,7 +213,7 @@ func TestDamagedBytesAreHarmless(t *testing.T) {
 	}
 }
 
-// use draws from a buffer and adds to it.
+// use samples from a buffer and adds to it.
 func use(t testing.TB, name string, s saver) {
 	t.Helper()
 	spec := testSpec()

@@ -17,7 +17,7 @@ func testSpec() env.Spec {
 	}
 }
 
-// mode is how a row goes on after its episode's end.
+// mode is how a row continues after the end of its episode.
 type mode int
 
 const (
@@ -26,8 +26,8 @@ const (
 	disabled
 )
 
-// stream plays made-up environments: every observation is unique, so that a transition in a buffer can be held
-// against the one that was played. It keeps every transition as it happened.
+// stream plays made-up environments: every observation is unique, so that a transition in a buffer can be compared
+// with the one that was played. It records every transition as it happened.
 type stream struct {
 	spec env.Spec
 	mode mode
@@ -37,11 +37,11 @@ type stream struct {
 	a    *env.Actions
 	tick float32
 
-	rows  [][]step // per row: steps of the episode under way
+	rows  [][]step // per row: steps of the current episode
 	ended [][][]step
 }
 
-// step is one played transition with everything that a buffer may want to know about it.
+// step is one played transition with everything that a buffer may need to know about it.
 type step struct {
 	obs, next          [2]float32
 	mask, nextMask     [3]bool
@@ -49,7 +49,7 @@ type step struct {
 	reward             float64
 	discount           float64
 	terminated, closed bool
-	at                 int // number of the call it was part of
+	at                 int // index of the call that it was part of
 }
 
 func newStream(rows int, m mode, rng *rand.Rand) *stream {
@@ -78,8 +78,8 @@ func (s *stream) mask(m []bool) {
 	m[s.rng.IntN(3)] = true
 }
 
-// play makes one step of all rows. Afterwards s.b, s.a and s.next are what a trainer would hand to an observer;
-// call turn before the next step.
+// play makes one step of all rows. Afterwards s.b, s.a and s.next are what a trainer would pass to an observer; call
+// turn before the next step.
 func (s *stream) play(call int) {
 	n := s.next
 	n.FinalRows, n.FinalObs, n.FinalMask = n.FinalRows[:0], n.FinalObs[:0], n.FinalMask[:0]
@@ -121,7 +121,7 @@ func (s *stream) play(call int) {
 	}
 }
 
-// turn makes the batch that followed the current one.
+// turn makes s.next the current batch.
 func (s *stream) turn() {
 	s.b, s.next = s.next, s.b
 	if s.mode == disabled {
@@ -134,7 +134,7 @@ func (s *stream) turn() {
 	}
 }
 
-// transition is an n-step transition as a buffer should hold it.
+// transition is an n-step transition as a buffer should store it.
 type transition struct {
 	obs, next        [2]float32
 	mask, nextMask   [3]bool
@@ -142,8 +142,8 @@ type transition struct {
 	reward, discount float32
 }
 
-// reference is every n-step transition that calls to add have completed, in the order of storing: by call, then
-// by row, then from the oldest on. It is written from the definition, one transition at a time.
+// reference returns every n-step transition that the calls to add have completed, in the order of storing: by call,
+// then by row, then oldest first. It is computed directly from the definition, one transition at a time.
 func (s *stream) reference(n, calls int) []transition {
 	type keyed struct {
 		call, row int

@@ -1,9 +1,9 @@
 package replay
 
-// sumTree is a complete binary tree in which every inner node is the sum of its two children. A leaf is set in
-// logarithmic time, and a leaf is found by its share of the total in logarithmic time (Schaul et al. 2016,
-// appendix B.2.1). Nodes are added up anew on every change, never corrected by a difference, so a node equals the
-// sum of its children exactly after any number of changes and no rounding error builds up.
+// sumTree is a complete binary tree in which every inner node is the sum of its two children. Setting a leaf, and
+// finding one by its share of the total, take logarithmic time (Schaul et al. 2016, appendix B.2.1). Nodes are
+// recomputed on every change, never corrected by a difference, so a node is exactly the sum of its children after any
+// number of changes and rounding errors do not accumulate.
 type sumTree struct {
 	leaves int       // a power of two
 	node   []float64 // node[1] is the root, node[leaves+i] is leaf i
@@ -21,7 +21,7 @@ func (t *sumTree) total() float64 { return t.node[1] }
 
 func (t *sumTree) leaf(i int) float64 { return t.node[t.leaves+i] }
 
-// set makes leaf i equal to v, which is not negative.
+// set sets leaf i to v, which must not be negative.
 func (t *sumTree) set(i int, v float64) {
 	k := t.leaves + i
 	t.node[k] = v
@@ -30,8 +30,8 @@ func (t *sumTree) set(i int, v float64) {
 	}
 }
 
-// find returns the leaf in which x, in [0, total), falls when leaves are laid end to end. It never returns a leaf
-// of size 0, not even where rounding has pushed x beyond the last, unless the total is 0.
+// find returns the leaf that contains x, in [0, total), when leaves are laid end to end. It never returns a leaf of
+// size 0, even if rounding moves x beyond the last one, unless the total is 0.
 func (t *sumTree) find(x float64) int {
 	k := 1
 	for k < t.leaves {

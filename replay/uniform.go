@@ -7,8 +7,8 @@ import (
 	"clustergym/env"
 )
 
-// Uniform is a buffer of the last Config.Capacity transitions, each as likely as any other in every draw.
-// Not safe for concurrent use.
+// Uniform is a buffer of the last Config.Capacity transitions, each equally likely in every draw. It is not safe for
+// concurrent use.
 type Uniform struct{ ring *ring }
 
 // NewUniform returns an empty buffer for rows environments of spec s that are stepped together.
@@ -20,22 +20,22 @@ func NewUniform(cfg Config, s env.Spec, rows int) (*Uniform, error) {
 	return &Uniform{r}, nil
 }
 
-// Add stores one step of all rows: the batch that was acted on, the actions and the batch that followed, which
-// must be the next call's b. An ended row's next observation is its FinalObs, or its Obs where it has none; rows
-// of next with Kind First are no transitions and are left out. With NStep above 1 a transition is stored when
-// its last step is seen. Everything is copied, nothing is allocated in steady state. An error (rows, lengths or
-// rewards that cannot be) changes nothing.
+// Add stores one step of all rows: the batch that was acted on, the actions and the batch that followed, which must be
+// the next call's b. An ended row's next observation is its FinalObs, or its Obs if it has none; rows of next with
+// Kind First are not transitions and are left out. If NStep is above 1, a transition is stored when its last step
+// arrives. Add copies everything and does not allocate in steady state. An error (impossible rows, lengths or rewards)
+// changes nothing.
 func (u *Uniform) Add(b *env.Batch, a *env.Actions, next *env.Batch) error {
 	return u.ring.add(b, a, next)
 }
 
-// Len is the number of transitions that can be drawn.
+// Len returns the number of transitions that can be drawn.
 func (u *Uniform) Len() int { return u.ring.size }
 
-// Added is the number of transitions ever added.
+// Added returns the number of transitions ever added.
 func (u *Uniform) Added() uint64 { return u.ring.added }
 
-// Sample fills dst with dst.N transitions, drawn with replacement. It is ErrTooFew while the buffer holds fewer.
+// Sample fills dst with dst.N transitions, drawn with replacement. It returns ErrTooFew while the buffer holds fewer.
 func (u *Uniform) Sample(rng *rand.Rand, dst *Batch) error {
 	if err := u.ring.checkDst(dst); err != nil {
 		return err
@@ -47,8 +47,8 @@ func (u *Uniform) Sample(rng *rand.Rand, dst *Batch) error {
 	return nil
 }
 
-// WriteTo saves everything, the unfinished n-step returns included: a buffer that reads it goes on exactly as
-// this one would.
+// WriteTo saves everything, including unfinished n-step returns: a buffer that reads it continues exactly as this one
+// would.
 func (u *Uniform) WriteTo(w io.Writer) (int64, error) {
 	e := newEncoder(w)
 	e.header(kindUniform)
@@ -56,7 +56,7 @@ func (u *Uniform) WriteTo(w io.Writer) (int64, error) {
 	return e.end()
 }
 
-// ReadFrom restores what WriteTo saved, reading to the end of r. The buffer must have been made with the same
+// ReadFrom restores what WriteTo saved, and reads to the end of r. The buffer must have been made with the same
 // configuration, environment and rows. Anything else is ErrFormat, and changes nothing.
 func (u *Uniform) ReadFrom(r io.Reader) (int64, error) {
 	d := newDecoder(r)

@@ -14,10 +14,9 @@ var (
 	errRange  = errors.New("out of range")
 )
 
-// Seconds reads a decimal number of seconds, as "66.0", "0.25" or "1e3", without passing through a float: what
-// is written with up to nine decimals is exact, further decimals are rounded to the nearest nanosecond, halves
-// away from zero. Anything that is not such a number (also "NaN" and "Inf"), or more than a time.Duration holds
-// (292 years), is an error.
+// Seconds reads a decimal number of seconds, such as "66.0", "0.25" or "1e3", without going through a float. Up to nine
+// decimals are exact; further decimals are rounded to the nearest nanosecond, halves away from zero. Anything that is
+// not such a number (including "NaN" and "Inf") and anything above what a time.Duration holds (292 years) is an error.
 func Seconds(s string) (time.Duration, error) {
 	v, _, err := Decimal(s, 9)
 	switch err {
@@ -29,10 +28,10 @@ func Seconds(s string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is not a decimal number of seconds", short(strings.Clone(s)))
 }
 
-// Decimal reads s as a decimal number and returns it times 10^places as an integer, rounded to nearest, halves
-// away from zero; exact says that nothing was rounded. s is an optional sign, digits with at most one point
-// among them, and an optional exponent. It allocates nothing, and long digits or exponents cost no more than
-// reading them. places is 0 to 18.
+// Decimal reads s as a decimal number and returns it times 10^places as an integer, rounded to nearest, halves away
+// from zero; exact reports that nothing was rounded. s is an optional sign, digits with at most one point among them,
+// and an optional exponent. Decimal allocates nothing, and long digits or exponents cost no more than reading them.
+// places is 0 to 18.
 func Decimal(s string, places int) (v int64, exact bool, err error) {
 	i, neg := 0, false
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
@@ -68,7 +67,7 @@ func Decimal(s string, places int) (v int64, exact bool, err error) {
 			return 0, false, errNumber
 		}
 		for ; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
-			exp = min(exp*10+int(s[i]-'0'), 1<<40) // beyond every length of digits
+			exp = min(exp*10+int(s[i]-'0'), 1<<40) // beyond any number of digits
 		}
 		if down {
 			exp = -exp
@@ -117,7 +116,7 @@ func Decimal(s string, places int) (v int64, exact bool, err error) {
 	return int64(u), exact, nil
 }
 
-// AppendSeconds appends d as a decimal number of seconds with as many decimals as it needs, "66" or "0.25".
+// AppendSeconds appends d as a decimal number of seconds with only the decimals it needs, such as "66" or "0.25".
 // Seconds reads it back exactly.
 func AppendSeconds(dst []byte, d time.Duration) []byte { return AppendDecimal(dst, int64(d), 9) }
 
@@ -147,7 +146,7 @@ func AppendDecimal(dst []byte, v int64, places int) []byte {
 	return dst
 }
 
-// short keeps a message readable when the value in it is long.
+// short shortens a long value, so that messages stay readable.
 func short(s string) string {
 	if len(s) <= 80 {
 		return s

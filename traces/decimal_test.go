@@ -61,7 +61,7 @@ func TestDecimalAgreesWithRationalArithmetic(t *testing.T) {
 			half.Neg(half)
 		}
 		sum := new(big.Rat).Add(r, half)
-		want := new(big.Int).Quo(sum.Num(), sum.Denom()) // towards zero: so halves go away from it
+		want := new(big.Int).Quo(sum.Num(), sum.Denom()) // truncates, so halves round away from zero
 		if !want.IsInt64() || want.Int64() == math.MinInt64 {
 			if err == nil {
 				t.Fatalf("Decimal(%q, %d) = %d, want out of range", s, places, v)

@@ -1,5 +1,5 @@
-// Package traces is the contract for workloads: what a job is, how a stream of jobs is read, and how a
-// workload is cut into windows. It holds no file format: each child reads one, or makes jobs up.
+// Package traces is the contract for workloads: what a job is, how a stream of jobs is read, and how a workload is cut
+// into windows. It reads no file format itself: each child package reads one format or generates jobs.
 //
 //	csv                              the native format
 //	swf                              logs of supercomputers
@@ -10,9 +10,9 @@
 //	tpch                             queries as task graphs
 //	synth                            generators
 //	profile                          what a model costs: tables of measurements, mixes, interference
-//	inventory                        lists of machines, which become clusters elsewhere
+//	inventory                        lists of machines, which other packages turn into clusters
 //
-// A reader puts up with no broken row: it is a *RowError. A row that is sound but no job to run, as one without run
-// time, is left out and counted by reason (Skips). Units are those of Job, whatever the file's: times are
-// time.Duration, shares and cores thousandths, memory bytes. docs/traces.md has the columns of every format.
+// A broken row ends the reading with a *RowError. A row that is well formed but is not a job to run, such as one
+// without a run time, is left out and counted by reason (Skips). Readers convert to the units of Job: times are
+// time.Duration, shares and cores thousandths, memory bytes. docs/traces has a page with the columns of every format.
 package traces

@@ -10,7 +10,7 @@ import (
 	"clustergym/internal/rng"
 )
 
-// EstimateMode says what a policy is told of run times.
+// EstimateMode says what a policy is told about run times.
 type EstimateMode uint8
 
 // The modes.
@@ -58,7 +58,7 @@ func (e Estimates) String() string {
 	return "exact"
 }
 
-// Of is the estimate for j: at least 1 ns, 0 when there is none to be had.
+// Of returns the estimate for j: at least 1 ns, or 0 when there is none.
 func (e Estimates) Of(j *Job) time.Duration {
 	switch e.Mode {
 	case EstimateNone:
@@ -76,8 +76,8 @@ func (e Estimates) Of(j *Job) time.Duration {
 	return max(1, j.Work)
 }
 
-// Remaining is what an estimate leaves of a job that has run for ran. A job that outlives its estimate proves it
-// wrong: the estimate doubles until it exceeds the time run.
+// Remaining returns the estimated time left for a job that has run for ran. When a job outlives its estimate, the
+// estimate doubles until it exceeds ran. It returns 0 if estimate is not positive.
 func Remaining(estimate, ran time.Duration) time.Duration {
 	if estimate <= 0 {
 		return 0

@@ -1,11 +1,11 @@
 package traces
 
-// Order appends the tasks of g to dst so that each stands after its parents (Kahn's algorithm; among tasks that are
-// ready the one that became so last goes first). ok is false where a task needs itself by way of its parents; the
-// order then holds only the tasks that are neither on such a cycle nor behind it.
+// Order appends the tasks of g to dst so that each comes after its parents (Kahn's algorithm; among the ready tasks,
+// the one that became ready last goes first). ok is false if the graph has a cycle; the order then leaves out the tasks
+// on a cycle and all their descendants.
 func (g *Graph) Order(dst []int32) (order []int32, ok bool) {
 	needs := make([]int32, len(g.Tasks))
-	first := make([]int32, len(g.Tasks)+1) // of a parent's edges in children
+	first := make([]int32, len(g.Tasks)+1) // index in children of each parent's first edge
 	for _, e := range g.Edges {
 		needs[e.Child]++
 		first[e.Parent+1]++

@@ -12,7 +12,7 @@ func TestOrderByHand(t *testing.T) {
 	if got, ok := g.Order([]int32{9}); !ok || !slices.Equal(got, []int32{9, 2, 4, 3, 0, 1}) {
 		t.Errorf("%v, %v", got, ok)
 	}
-	g.Edges = append(g.Edges, Edge{Parent: 1, Child: 0}) // 0 and 1 need each other
+	g.Edges = append(g.Edges, Edge{Parent: 1, Child: 0}) // 0 and 1 form a cycle
 	if got, ok := g.Order(nil); ok || !slices.Equal(got, []int32{2, 4, 3}) {
 		t.Errorf("%v, %v", got, ok)
 	}
@@ -28,7 +28,7 @@ func TestOrderKeepsEveryEdge(t *testing.T) {
 		g := &Graph{Tasks: make([]Task, n)}
 		for range rapid.IntRange(0, 30).Draw(t, "edges") {
 			a, b := rapid.IntRange(0, n-1).Draw(t, "a"), rapid.IntRange(0, n-1).Draw(t, "b")
-			if a != b { // from the smaller to the larger: no cycle
+			if a != b { // from smaller to larger, so there is no cycle
 				g.Edges = append(g.Edges, Edge{Parent: names[min(a, b)], Child: names[max(a, b)]})
 			}
 		}

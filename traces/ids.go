@@ -1,16 +1,16 @@
 package traces
 
-// IDs remembers which ids a reader has seen. Numbers as they are usually written, 0 to 2^40 without leading zeros, cost
-// a bit each where they stand close together; other ids cost what a map costs. The zero value is ready. Not safe for
+// IDs remembers which ids a reader has seen. An id that is a plain number of at most 12 digits without leading zeros
+// costs one bit if its neighbours occur too; other ids cost a map entry. The zero value is ready. Not safe for
 // concurrent use.
 type IDs struct {
 	pages map[uint64]*[1024]uint64 // by number / 65,536
-	page  *[1024]uint64            // the one used last
+	page  *[1024]uint64            // the page used last
 	at    uint64                   // its number
 	texts map[string]struct{}
 }
 
-// Add remembers id and says whether it is new.
+// Add remembers id and reports whether it is new.
 func (s *IDs) Add(id []byte) bool {
 	n, ok := plainNumber(id)
 	if !ok {
@@ -41,7 +41,7 @@ func (s *IDs) Add(id []byte) bool {
 	return true
 }
 
-// plainNumber reads digits; two ids that are the same number are then the same id.
+// plainNumber reads at most 12 digits without leading zeros, so that equal numbers are equal ids.
 func plainNumber(id []byte) (n uint64, ok bool) {
 	if len(id) == 0 || len(id) > 12 || id[0] == '0' && len(id) > 1 {
 		return 0, false

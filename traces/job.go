@@ -5,8 +5,8 @@ import "time"
 // Job is one row of a workload, as recorded or generated. It never changes after creation; what happens to a
 // job at run time lives in env/sim.
 type Job struct {
-	ID    string // as in the file; a run knows jobs by their position
-	User  string // "" when the trace does not say; so too VC and Model
+	ID    string // as in the file; a run identifies jobs by their position
+	User  string // "" when the trace does not say; likewise VC and Model
 	VC    string // virtual cluster or queue
 	Model string
 
@@ -19,31 +19,31 @@ type Job struct {
 	GPUMilli         int      // share of each GPU in thousandths; 1000 = whole
 	GPUTypes         []string // any of these; nil = all
 
-	CPUMilli   int64 // of the whole gang, thousandths of a core; 0 = not given
-	MemBytes   int64 // main memory of the whole gang; 0 = not given
+	CPUMilli   int64 // for the whole gang, thousandths of a core; 0 = not given
+	MemBytes   int64 // main memory for the whole gang, bytes; 0 = not given
 	Iterations int64
 	Batch      int // examples in one iteration, all GPUs together; 0 = not given
 	Priority   int
 	Deadline   time.Duration // offset from the origin; 0 = none
-	// SLO is the deadline as a multiple of Work, counted from Submit, where a trace gives it so; 0 = none. Who
-	// sets Work of such a job sets Deadline with it.
+	// SLO is the deadline as a multiple of Work, counted from Submit, for traces that give it this way; 0 = none. Code
+	// that sets Work of such a job must set Deadline too.
 	SLO    float64
 	Status Status
 
-	Profile *Profile // of the model; nil = nothing is known
+	Profile *Profile // of the model; nil = not known
 	Graph   *Graph   // of jobs that are task graphs; nil for others
 }
 
-// MaxGPUs is the largest gang that readers take, so that sums of demands in thousandths stay far inside an int64.
+// MaxGPUs is the largest gang that readers accept. It keeps sums of demands in thousandths far inside an int64.
 const MaxGPUs = 1 << 30
 
-// Milli is the job's demand in thousandths of a GPU.
+// Milli returns the job's demand in thousandths of a GPU.
 func (j *Job) Milli() int { return j.GPUs * j.GPUMilli }
 
 // Status is how a job ended according to its trace.
 type Status uint8
 
-// What a trace may say of a job's end.
+// The ways in which a job may have ended.
 const (
 	StatusUnknown Status = iota
 	Completed

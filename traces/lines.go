@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// MaxLine is the longest line, and the longest row of several lines, that a reader takes, in bytes. A longer
-// one is a fault: it keeps a file that is no trace from filling the memory.
+// MaxLine is the longest line, and the longest row of several lines, that a reader accepts, in bytes. A longer one is a
+// fault, so that a file that is not a trace cannot fill the memory.
 const MaxLine = 1 << 20
 
-// Lines reads a text file line by line and counts, for the readers of formats. Not safe for concurrent use.
+// Lines reads a text file line by line and counts the lines, for the readers of formats. Not safe for concurrent use.
 type Lines struct {
 	file string
 	r    *bufio.Reader
-	buf  []byte // a line longer than the reader's buffer
+	buf  []byte // holds a line longer than the reader's buffer
 	line int
 	crlf bool
 }
 
-// NewLines starts at the first line of r. file is the name that messages give.
+// NewLines starts at the first line of r. file is the name used in messages.
 func NewLines(r io.Reader, file string) *Lines {
 	return &Lines{file: file, r: bufio.NewReaderSize(r, 1<<16)}
 }
 
-// Next returns the next line without its end (LF or CR LF), and io.EOF after the last one. A byte order mark
-// before the first line is dropped. The bytes are valid until the next call. A failure of the underlying
-// reader is wrapped with file and line; a line beyond MaxLine is a *RowError.
+// Next returns the next line without its line end (LF or CR LF), and io.EOF after the last one. A byte order mark
+// before the first line is dropped. The bytes are valid until the next call. A failure of the underlying reader is
+// wrapped with file and line; a line beyond MaxLine is a *RowError.
 func (l *Lines) Next() ([]byte, error) {
 	l.line++
 	b, err := l.r.ReadSlice('\n')
@@ -63,10 +63,10 @@ func (l *Lines) Next() ([]byte, error) {
 	return b, nil
 }
 
-// Line is the number of the line read last, counted from 1.
+// Line returns the number of the line read last, counted from 1.
 func (l *Lines) Line() int { return l.line }
 
-// CRLF says that the line read last ended in CR LF.
+// CRLF reports whether the line read last ended in CR LF.
 func (l *Lines) CRLF() bool { return l.crlf }
 
 // Fault describes a fault in the line read last. Long values are cut.
@@ -74,9 +74,8 @@ func (l *Lines) Fault(column, value, want string) *RowError {
 	return &RowError{File: l.file, Line: l.line, Column: column, Value: short(value), Want: want}
 }
 
-// Names keeps one string for each different name, so that a reader makes each user or queue once. The zero
-// value is ready. It stops keeping at 65,536 names, then every call makes its string. Not safe for concurrent
-// use.
+// Names keeps one string for each distinct name, so that a reader allocates each user or queue once. The zero value is
+// ready. Beyond 65,536 names it keeps no more, and a call with a new name allocates. Not safe for concurrent use.
 type Names struct{ m map[string]string }
 
 // Get returns b as a string.
@@ -97,8 +96,8 @@ func (n *Names) Get(b []byte) string {
 	return s
 }
 
-// ParseStatus reads the common words for a job's end, in any case: completed, pass, succeeded, finished; failed,
-// error; cancelled, killed and their spellings. Every other word is StatusUnknown.
+// ParseStatus reads the common words for a job's end, in upper or lower case: completed, pass, succeeded, finished;
+// failed, error; cancelled, killed; and their variants. Every other word is StatusUnknown.
 func ParseStatus(s string) Status {
 	for i, words := range [...]string{Completed: " completed complete pass passed succeeded success finished done ",
 		Failed: " failed fail failure error ", Cancelled: " cancelled canceled killed cancel aborted "} {

@@ -78,7 +78,7 @@ func TestNamesAreOneStringEach(t *testing.T) {
 	if n.Get(b) != "bobby" || first != "alice" || n.Get(nil) != "" {
 		t.Error("names share the caller's bytes")
 	}
-	for i := range 1 << 17 { // more than it keeps
+	for i := range 1 << 17 { // more names than it keeps
 		b = append(b[:0], byte(i), byte(i>>8), byte(i>>16), 'x')
 		if s := n.Get(b); !bytes.Equal([]byte(s), b) {
 			t.Fatalf("%q for %q", s, b)

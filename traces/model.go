@@ -2,29 +2,28 @@ package traces
 
 import "time"
 
-// Profile is what is known of how a job's model runs. Jobs of one model share it; it never changes after
-// creation.
+// Profile describes how a job's model runs. Jobs of one model share it; it never changes after creation.
 type Profile struct {
-	Name          string        // of the model, as tables of interference know it
-	GradientBytes int64         // what every worker exchanges with the others in one iteration
+	Name          string        // of the model, as in interference tables
+	GradientBytes int64         // exchanged between each worker and the others in one iteration
 	Compute       time.Duration // one iteration on the reference GPU, without communication
-	MemBytes      int64         // GPU memory on each GPU; 0 = not known
+	MemBytes      int64         // memory on each GPU; 0 = not known
 	Skewed        bool          // one tensor is a large share of the gradients (Tiresias: such models want one node)
-	// Speeds are the speeds on GPU types, 1 = the reference GPU. A type that is named here overrides the
-	// cluster's own figure; one that is not has the cluster's. nil = nothing is known.
+	// Speeds are the speeds by GPU type; 1 = the reference GPU. A type named here overrides the cluster's own figure;
+	// any other type has the cluster's. nil = not known.
 	Speeds map[string]float64
-	// Scaling is the throughput by number of GPUs, in any unit, growing in GPUs; between two points it is
-	// linear, beyond the last it stays. nil = proportional to the number of GPUs.
+	// Scaling is the throughput by number of GPUs, in any unit, in increasing order of GPUs. It is linear between two
+	// points and constant beyond the last. nil = proportional to the number of GPUs.
 	Scaling []ScalePoint
 }
 
-// ScalePoint is the throughput of a model on so many GPUs.
+// ScalePoint is the throughput of a model on a number of GPUs.
 type ScalePoint struct {
 	GPUs       int
 	Throughput float64
 }
 
-// Throughput is the model's throughput on n GPUs in the unit of Scaling, n where nothing is known.
+// Throughput returns the model's throughput on n GPUs in the unit of Scaling, or n if no scaling is known.
 func (p *Profile) Throughput(n int) float64 {
 	if p == nil || len(p.Scaling) == 0 {
 		return float64(n)

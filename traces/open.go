@@ -12,9 +12,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// OpenFile opens a trace for reading. A gzip or zstd file is unpacked on the way, whatever its name; the first
-// bytes tell. A packed file that is cut short or damaged gives an error from Read that says so, never a short
-// trace. The caller closes the result, which is not safe for concurrent use.
+// OpenFile opens a trace for reading. It recognises gzip and zstd by the first bytes, not by the name, and unpacks
+// them. A packed file that is cut short or damaged gives an error from Read that says so, never a short trace. The
+// caller closes the result, which is not safe for concurrent use.
 func OpenFile(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -24,19 +24,19 @@ func OpenFile(path string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("trace %s: %w", path, cause(err))
 	}
 	if st, err := f.Stat(); err == nil && st.IsDir() {
-		_ = f.Close() // the fault is the one to tell
+		_ = f.Close() // report the first fault
 		return nil, fmt.Errorf("trace %s: this is a folder, a file is wanted", path)
 	}
 	u, err := unpack(f, path)
 	if err != nil {
-		_ = f.Close() // the fault is the one to tell
+		_ = f.Close() // report the first fault
 		return nil, err
 	}
 	u.closers = append(u.closers, f.Close)
 	return u, nil
 }
 
-// unpacked is a stream after unpacking whose errors name the file.
+// unpacked is an unpacked stream whose errors name the file.
 type unpacked struct {
 	r       io.Reader
 	what    string // "gzip" or "zstd", "" when plain
@@ -44,11 +44,11 @@ type unpacked struct {
 	closers []func() error // in order
 }
 
-// unpack looks at the first bytes of r and puts the right reader over it.
+// unpack looks at the first bytes of r and wraps it in the right reader.
 func unpack(r io.Reader, path string) (*unpacked, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	u := &unpacked{r: b, path: path}
-	head, err := b.Peek(4) // fewer bytes at the end of a tiny file are no fault here
+	head, err := b.Peek(4) // a file of fewer bytes is no fault here
 	if err != nil && err != io.EOF {
 		return nil, u.wrap(err)
 	}
@@ -63,7 +63,7 @@ func unpack(r io.Reader, path string) (*unpacked, error) {
 		u.closers = append(u.closers, z.Close)
 	case len(head) == 4 && isZstd(head):
 		u.what = "zstd"
-		// One goroutine's worth of work: a trace is read by one owner, and no reader is left running behind it.
+		// With a concurrency of 1 the decoder starts no goroutines, so none outlives the trace's single owner.
 		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(1<<27))
 		if err != nil {
 			return nil, u.wrap(err)
@@ -74,7 +74,7 @@ func unpack(r io.Reader, path string) (*unpacked, error) {
 	return u, nil
 }
 
-// isZstd knows a zstd frame and a skippable frame (RFC 8878, 3.1), which some packers write first.
+// isZstd recognises a zstd frame and a skippable frame (RFC 8878, 3.1), which some packers write first.
 func isZstd(b []byte) bool {
 	return b[0] == 0x28 && b[1] == 0xb5 && b[2] == 0x2f && b[3] == 0xfd ||
 		b[0]&0xf0 == 0x50 && b[1] == 0x2a && b[2] == 0x4d && b[3] == 0x18
@@ -108,7 +108,7 @@ func (u *unpacked) Close() error {
 	return first
 }
 
-// cause drops operation and path from a file error, because the message names the path already.
+// cause drops operation and path from a file error, because the message already names the path.
 func cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

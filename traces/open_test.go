@@ -43,7 +43,7 @@ func put(t *testing.T, name string, b []byte) string {
 func TestOpenFileUnpacksByContentNotByName(t *testing.T) {
 	text := strings.Repeat("submit_time,duration,num_gpu\n1,2,3\n", 5000)
 	gz, zst := packed(t, text)
-	two := append(bytes.Clone(gz), gz...) // gzip files may be joined
+	two := append(bytes.Clone(gz), gz...) // gzip files may be concatenated
 	for _, c := range []struct {
 		name string
 		b    []byte

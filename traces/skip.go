@@ -2,18 +2,18 @@ package traces
 
 // Skip counts the rows that a reader left out for one reason.
 type Skip struct {
-	Reason string // as in "never placed: scheduled_time is empty"
+	Reason string // such as "never placed: scheduled_time is empty"
 	Count  int
 }
 
-// Skips counts rows left out by reason, so that none is lost silently. The zero value is ready. There are few
-// reasons, which Add looks through in order. Not safe for concurrent use.
+// Skips counts the rows left out by reason, so that no row is lost silently. The zero value is ready. Add searches the
+// reasons linearly, as there are few. Not safe for concurrent use.
 type Skips struct{ all []Skip }
 
 // Add counts one more row for reason.
 func (s *Skips) Add(reason string) { s.AddN(reason, 1) }
 
-// AddN counts n more rows for reason; a reason without rows is not listed.
+// AddN counts n more rows for reason; n = 0 does not list the reason.
 func (s *Skips) AddN(reason string, n int) {
 	if n == 0 {
 		return
@@ -27,11 +27,11 @@ func (s *Skips) AddN(reason string, n int) {
 	s.all = append(s.all, Skip{reason, n})
 }
 
-// All are the reasons in the order in which they were first met. The slice is a copy; it is nil where nothing
-// was left out.
+// All returns the reasons in the order in which they first occurred. The slice is a copy; it is nil if nothing was left
+// out.
 func (s *Skips) All() []Skip { return append([]Skip(nil), s.all...) }
 
-// Total is the number of rows left out.
+// Total returns the number of rows left out.
 func (s *Skips) Total() (n int) {
 	for _, k := range s.all {
 		n += k.Count

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Clip leaves out the first skip jobs of s and ends after n more; n = 0 takes all the rest. Negative numbers
-// count as 0. Like s it is not safe for concurrent use.
+// Clip returns a stream that skips the first skip jobs of s and ends after n more; n = 0 takes all the rest. Negative
+// numbers count as 0. Like s it is not safe for concurrent use.
 func Clip(s Stream, skip, n int) Stream {
 	c := &clip{s: s, skip: skip, left: -1}
 	if n > 0 {
@@ -44,8 +44,8 @@ func (c *clip) Next(j *Job) error {
 	return nil
 }
 
-// SortStable puts jobs in order of Submit, in place; jobs of equal Submit keep their order. moved is how many
-// jobs stood after a job of later Submit, 0 when jobs were in order.
+// SortStable sorts jobs by Submit, in place; jobs with equal Submit keep their order. moved counts the jobs that came
+// after a job with a later Submit; it is 0 when jobs were in order.
 func SortStable(jobs []Job) (moved int) {
 	latest := time.Duration(math.MinInt64)
 	for i := range jobs {
@@ -61,10 +61,10 @@ func SortStable(jobs []Job) (moved int) {
 	return moved
 }
 
-// ScaleSubmit appends jobs to dst with the distances between their submits multiplied by f: a job submitted at
-// s is submitted at s0 + (s-s0)·f, s0 being the submit of jobs[0], rounded to the nanosecond. Deadlines move
-// with their jobs. Orders in time stay. jobs is not changed; with room in dst nothing is allocated. It is an
-// error when f is not a positive number, or a time would leave the range of time.Duration.
+// ScaleSubmit appends jobs to dst with the gaps between their submits multiplied by f: a job submitted at s moves to s0
+// + (s-s0)·f, rounded to the nanosecond, where s0 is the submit of jobs[0]. Deadlines move with their jobs, and the
+// order of submits stays. jobs is not changed; with room in dst nothing is allocated. It is an error if f is not a
+// positive number or a time would leave the range of time.Duration.
 func ScaleSubmit(dst, jobs []Job, f float64) ([]Job, error) {
 	if !(f > 0) || math.IsInf(f, 0) {
 		return dst, fmt.Errorf("submit times cannot be multiplied by %v: the factor must be a positive number", f)
@@ -90,12 +90,12 @@ func ScaleSubmit(dst, jobs []Job, f float64) ([]Job, error) {
 	return dst, nil
 }
 
-// maxTime is a little under the longest time.Duration, so that sums of floats below it convert safely.
+// maxTime is slightly below the longest time.Duration, so that sums of floats below it convert safely.
 const maxTime = math.MaxInt64 - 4096
 
-// Filter copies the jobs that a scheduler can be asked to run: those with at most maxGPUs GPUs (0 = any number)
-// and with work to do. large counts the jobs above maxGPUs; workless the others left out, which have no run
-// time or ask for no GPU. jobs is not changed.
+// Filter copies the jobs that a scheduler can run: those with at most maxGPUs GPUs (0 = any number) and with work to
+// do. large counts the jobs above maxGPUs; workless counts the other jobs left out, which have no run time or ask for
+// no GPU. jobs is not changed.
 func Filter(jobs []Job, maxGPUs int) (kept []Job, large, workless int) {
 	kept = make([]Job, 0, len(jobs))
 	for i := range jobs {
@@ -111,10 +111,10 @@ func Filter(jobs []Job, maxGPUs int) (kept []Job, large, workless int) {
 	return kept, large, workless
 }
 
-// LoadFactor returns the factor for ScaleSubmit that makes jobs, in order of Submit, load a machine of so many
-// GPUs to the degree load: sum(n·work) / (gpus·span·factor) = load, where n counts shared GPUs by their share
-// and span is the time from the first submit to the last. It is 1 where there is nothing to scale: no span, no
-// work, or a load or a number of GPUs that is not positive (load 0 means "as recorded"). It allocates nothing.
+// LoadFactor returns the factor for ScaleSubmit that makes jobs, in order of Submit, offer the given load to a machine
+// of gpus GPUs: sum(n·work) / (gpus·span·factor) = load, where n counts shared GPUs by their share and span is the time
+// from the first submit to the last. It returns 1 if there is nothing to scale: no span, no work, or a load or gpus
+// that is not positive (load 0 means "as recorded"). It allocates nothing.
 func LoadFactor(jobs []Job, gpus int, load float64) float64 {
 	if len(jobs) == 0 || gpus <= 0 || !(load > 0) || math.IsInf(load, 0) {
 		return 1

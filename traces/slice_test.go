@@ -15,7 +15,7 @@ import (
 
 const s = time.Second
 
-// sent makes jobs of one GPU and 10 s at the given seconds, called by position.
+// sent makes jobs of one GPU and 10 s, submitted at the given seconds, whose IDs are their positions.
 func sent(at ...int) []Job {
 	jobs := make([]Job, len(at))
 	for i, t := range at {

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Stream yields jobs in order of Submit, io.EOF at the end. Next overwrites *j completely; the strings and
-// slices in it are the caller's to keep. A broken row is a *RowError. Not safe for concurrent use.
+// Stream yields jobs in order of Submit, then io.EOF. Next overwrites *j completely; the caller may keep the strings
+// and slices in it. A broken row is a *RowError. Not safe for concurrent use.
 type Stream interface{ Next(j *Job) error }
 
 // Source opens windows of a workload. Safe for concurrent use.
@@ -19,7 +19,7 @@ type Source interface {
 type RowError struct {
 	File   string
 	Line   int
-	Column string // name of the column, "" when the whole row is meant
+	Column string // name of the column, "" if the fault is in the whole row
 	Value  string // as found
 	Want   string // what would be right
 }
@@ -48,7 +48,7 @@ func (s *Slice) Next(j *Job) error {
 	return nil
 }
 
-// Reset starts the stream again, over jobs.
+// Reset restarts the stream over jobs.
 func (s *Slice) Reset(jobs []Job) { s.Jobs, s.next = jobs, 0 }
 
 // ReadAll reads s to its end.

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// read cuts the next line that is not blank, and where a quoted field goes on the lines after it, into fields.
-// io.EOF at the end.
+// read splits the next line that is not blank into fields; a quoted field may continue on the lines after it. It
+// returns io.EOF at the end.
 func (t *Table) read() error {
 	var line []byte
 	for len(trim(line)) == 0 {
@@ -30,7 +30,7 @@ func (t *Table) read() error {
 	return nil
 }
 
-// quoted cuts a row with quotes in it (RFC 4180, section 2, rules 5 to 7).
+// quoted splits a row that contains quotes (RFC 4180, section 2, rules 5 to 7).
 func (t *Table) quoted(line []byte) (err error) {
 	t.fields, t.row, t.ends = t.fields[:0], t.row[:0], t.ends[:0]
 	for i := 0; ; {
@@ -59,15 +59,15 @@ func (t *Table) quoted(line []byte) (err error) {
 		i++ // the comma
 	}
 	from := 0
-	for _, end := range t.ends { // only now, because row may have moved while it grew
+	for _, end := range t.ends { // only now, because appending may have moved row
 		t.fields = append(t.fields, t.row[from:end])
 		from = end
 	}
 	return nil
 }
 
-// unquote appends to row what stands in quotes from line[i], behind the opening one, and returns the line in which
-// the closing one stands and the place behind it.
+// unquote appends the text of a quoted field to row, starting at line[i], just after the opening quote. It returns the
+// line that holds the closing quote and the index after that quote.
 func (t *Table) unquote(line []byte, i int) ([]byte, int, error) {
 	first, opened := t.lines.Line(), i-1
 	for {

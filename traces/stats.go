@@ -13,21 +13,21 @@ type Stats struct {
 	Jobs        int
 	First, Last time.Duration // earliest and latest submit
 	Span        time.Duration // Last - First
-	JobsPerHour float64       // Jobs / Span; 0 where there is no span
-	Work        Spread        // run times, also those of 0
+	JobsPerHour float64       // Jobs / Span; 0 if Span is 0
+	Work        Spread        // run times, including those of 0
 	GPUHours    float64       // sum of n·work; shared GPUs count by their share
 	Sizes       []Size        // smallest first
-	Users       []Count       // most jobs first, ties by name; jobs without one are not in it. So too the next two
+	Users       []Count       // most jobs first, ties by name; jobs without a user are not counted. Likewise the next two
 	VCs         []Count
 	Models      []Count
 	Statuses    [4]int // by Status
-	NoEstimate  int    // jobs that give no estimate
+	NoEstimate  int    // jobs without an estimate
 	ZeroWork    int    // jobs whose run time is 0
 	Shared      int    // jobs that want less than a whole GPU
 }
 
-// Spread is a distribution of times. Quantiles are by nearest rank: the value at index floor(p·n) of the sorted
-// sample, from 0. This is how tables of traces are usually made; results of simulations are interpolated.
+// Spread is a distribution of times. Quantiles are by nearest rank: the value at index floor(p·n), from 0, of the
+// sorted sample. Tables of traces are usually made this way; results of simulations are interpolated instead.
 type Spread struct{ P50, P90, P99, Mean, Max time.Duration }
 
 // Size counts the jobs of one size.
@@ -37,13 +37,14 @@ type Size struct {
 	GPUHours float64
 }
 
-// Count says how many jobs carry a name.
+// Count is the number of jobs that have a name.
 type Count struct {
 	Name string
 	Jobs int
 }
 
-// Between counts the jobs that want at least from and less than to thousandths of a GPU; to 0 = no limit.
+// Between returns the number of jobs that ask for at least from and less than to thousandths of a GPU; to = 0 means no
+// limit.
 func (s *Stats) Between(from, to int) int {
 	n := 0
 	for _, z := range s.Sizes {
@@ -54,8 +55,8 @@ func (s *Stats) Between(from, to int) int {
 	return n
 }
 
-// Summarize reads s to its end and describes it. It keeps the run times (eight bytes a job) and the different
-// names and sizes, nothing else. The jobs may be in any order.
+// Summarize reads s to its end and describes it. It keeps the run times (eight bytes a job) and the distinct names and
+// sizes in memory, nothing else. The jobs may be in any order.
 func Summarize(s Stream) (Stats, error) {
 	type size struct {
 		jobs int
@@ -135,7 +136,7 @@ func counts(m map[string]int) []Count {
 	return c
 }
 
-// SpreadOf describes a sorted sample of times that are 0 or more. An empty one gives zeros.
+// SpreadOf describes a sorted sample of times that are 0 or more. An empty sample gives zeros.
 func SpreadOf(sorted []time.Duration) Spread {
 	n := len(sorted)
 	if n == 0 {
@@ -149,8 +150,8 @@ func SpreadOf(sorted []time.Duration) Spread {
 	return Spread{P50: rank(50), P90: rank(90), P99: rank(99), Mean: sum.mean(n), Max: sorted[n-1]}
 }
 
-// sum128 adds products of non-negative numbers exactly: a month of a large cluster in thousandths of a GPU times
-// nanoseconds is beyond 64 bits.
+// sum128 adds products of non-negative numbers exactly: a month of a large cluster, in thousandths of a GPU times
+// nanoseconds, does not fit 64 bits.
 type sum128 struct{ hi, lo uint64 }
 
 func (s *sum128) mul(n int, d time.Duration) {
@@ -162,7 +163,7 @@ func (s *sum128) mul(n int, d time.Duration) {
 
 func (s *sum128) float() float64 { return float64(s.hi)*(1<<64) + float64(s.lo) }
 
-// mean divides by n; the sum is of n numbers below 2^63, so the quotient fits. Rounded down.
+// mean divides by n and rounds down. The sum is of n numbers below 2^63, so the quotient fits.
 func (s *sum128) mean(n int) time.Duration {
 	q, _ := bits.Div64(s.hi, s.lo, uint64(n))
 	return time.Duration(q)

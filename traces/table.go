@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// Table reads a CSV file (RFC 4180) row by row, by the names in its header, for the readers of formats. Columns
-// are told by their index in the header, which Column finds once; -1 stands for a column that the file does not
-// have. Reading a row allocates nothing. Not safe for concurrent use.
+// Table reads a CSV file (RFC 4180) row by row, by the names in its header, for the readers of formats. Cells are
+// addressed by the index of their column in the header; Column looks up the index, and -1 stands for a column that the
+// file does not have. Reading a row allocates nothing. Not safe for concurrent use.
 type Table struct {
 	lines   *Lines
 	breaks  bool // quoted fields may hold line ends
 	columns []string
 	fields  [][]byte // of the row read last
-	row     []byte   // text of a row with quotes in it, without them
+	row     []byte   // text of a row that had quotes, without the quotes
 	ends    []int    // of each field in row
 }
 
-// NewTable reads the header of r, the first line that is not blank. Columns may stand in any order, with blanks
-// around their names; file is the name that messages give. A header without some of the required columns, all of
-// which are named at once, or with a name that stands twice is a *RowError. In a file of this kind a row is a
-// line: a quote that is not closed in its line is a fault of that line.
+// NewTable reads the header of r, the first line that is not blank. Columns may come in any order, with blanks around
+// their names; file is the name used in messages. A header that lacks required columns (the error names all of them) or
+// repeats a name is a *RowError. Each row must be one line: a quote that is not closed in its line is a fault of that
+// line.
 func NewTable(r io.Reader, file string, required ...string) (*Table, error) {
 	return newTable(r, file, false, required)
 }
 
-// NewTableOfText is NewTable for a file whose quoted fields may hold line ends. A row that is longer than MaxLine,
-// as one whose quote is never closed, is a fault.
+// NewTableOfText is NewTable for a file whose quoted fields may hold line ends. A row longer than MaxLine, such as one
+// whose quote is never closed, is a fault.
 func NewTableOfText(r io.Reader, file string, required ...string) (*Table, error) {
 	return newTable(r, file, true, required)
 }
@@ -46,7 +46,7 @@ func newTable(r io.Reader, file string, breaks bool, required []string) (*Table,
 	seen := make(map[string]bool, len(t.fields))
 	for _, f := range t.fields {
 		name := string(trim(f))
-		if seen[name] && name != "" { // columns without a name are not asked for by it
+		if seen[name] && name != "" { // columns without a name are never looked up by name
 			return nil, t.lines.Fault(name, name, "each column once in the header")
 		}
 		seen[name] = true
@@ -65,15 +65,15 @@ func newTable(r io.Reader, file string, breaks bool, required []string) (*Table,
 	return t, nil
 }
 
-// HasColumns says whether head, the first bytes of an unpacked file, begins with a header that has all of required
-// and whatever else.
+// HasColumns reports whether head, the first bytes of an unpacked file, begins with a header that has all of required;
+// it may have other columns too.
 func HasColumns(head []byte, required ...string) bool {
 	_, err := NewTable(bytes.NewReader(head), "", required...)
 	return err == nil
 }
 
-// HasHeader says whether head, the first bytes of an unpacked file, begins with a header that has all of required
-// and, besides them, none but optional columns.
+// HasHeader reports whether head, the first bytes of an unpacked file, begins with a header that has all of required
+// and no other columns than those of optional.
 func HasHeader(head []byte, required, optional []string) bool {
 	t, err := NewTable(bytes.NewReader(head), "", required...)
 	return err == nil && !slices.ContainsFunc(t.columns, func(c string) bool {
@@ -81,13 +81,13 @@ func HasHeader(head []byte, required, optional []string) bool {
 	})
 }
 
-// Columns are the names in the header, in its order. The caller must not change them.
+// Columns returns the names in the header, in its order. The caller must not change them.
 func (t *Table) Columns() []string { return t.columns }
 
-// Column is the index of the first column of that name, -1 where there is none.
+// Column returns the index of the first column of that name, or -1.
 func (t *Table) Column(name string) int { return slices.Index(t.columns, name) }
 
-// At is Column of each of names.
+// At returns Column of each of names.
 func (t *Table) At(names ...string) []int {
 	at := make([]int, len(names))
 	for i, name := range names {
@@ -96,8 +96,8 @@ func (t *Table) At(names ...string) []int {
 	return at
 }
 
-// Next reads the next row, io.EOF after the last. Blank lines are passed over; a row with fewer or more fields than
-// the header, or with quotes that are not those of RFC 4180, is a *RowError.
+// Next reads the next row and returns io.EOF after the last. It skips blank lines. A row with fewer or more fields than
+// the header, or with quotes that break RFC 4180, is a *RowError.
 func (t *Table) Next() error {
 	if err := t.read(); err != nil {
 		return err
@@ -108,11 +108,11 @@ func (t *Table) Next() error {
 	return nil
 }
 
-// Line is the number of the line in which the row read last ends, counted from 1.
+// Line returns the number of the line in which the row read last ends, counted from 1.
 func (t *Table) Line() int { return t.lines.Line() }
 
-// Cell is the current row's value as it stands, without the quotes around it; nil for column -1 and before the
-// first row. The bytes are valid until the next row.
+// Cell returns the current row's value as written, without the quotes around it; nil for column -1 and before the first
+// row. The bytes are valid until the next row.
 func (t *Table) Cell(col int) []byte {
 	if uint(col) >= uint(len(t.fields)) {
 		return nil
@@ -120,16 +120,16 @@ func (t *Table) Cell(col int) []byte {
 	return t.fields[col]
 }
 
-// Text is Cell without the blanks around it.
+// Text returns Cell without the blanks around it.
 func (t *Table) Text(col int) []byte { return trim(t.Cell(col)) }
 
-// Given says whether a cell has more than blanks in it; false for column -1.
+// Given reports whether a cell holds more than blanks; it is false for column -1.
 func (t *Table) Given(col int) bool {
 	b := t.Cell(col)
 	return len(b) > 0 && len(trim(b)) > 0
 }
 
-// trim is bytes.TrimSpace, at less than half the cost where there is nothing to trim, as in most cells.
+// trim does what bytes.TrimSpace does, at less than half the cost for cells with nothing to trim, which are most.
 func trim(b []byte) []byte {
 	if n := len(b); n == 0 || b[0]-'!' <= '~'-'!' && b[n-1]-'!' <= '~'-'!' {
 		return b
@@ -137,8 +137,8 @@ func trim(b []byte) []byte {
 	return bytes.TrimSpace(b)
 }
 
-// Number reads 10^places times a decimal number (see Decimal), from lo to hi after this scaling. Without places it
-// must be whole, else it is rounded. want completes the sentence of the fault.
+// Number reads a decimal number and returns it times 10^places (see Decimal); the scaled value must be from lo to hi.
+// With places 0 the number must be whole, else it is rounded. want is the fault's text for what would be right.
 func (t *Table) Number(col, places int, lo, hi int64, want string) (int64, error) {
 	v, exact, err := Decimal(string(t.Text(col)), places)
 	if err != nil || v < lo || v > hi || places == 0 && !exact {
@@ -147,7 +147,7 @@ func (t *Table) Number(col, places int, lo, hi int64, want string) (int64, error
 	return v, nil
 }
 
-// Whole reads a whole number from lo to hi; a hi of math.MaxInt64 is no limit worth telling.
+// Whole reads a whole number from lo to hi. If hi is math.MaxInt64, a fault does not mention it.
 func (t *Table) Whole(col int, lo, hi int64) (int64, error) {
 	v, exact, err := Decimal(string(t.Text(col)), 0)
 	if err == nil && exact && v >= lo && v <= hi {
@@ -174,7 +174,7 @@ func (t *Table) Fault(col int, want string) *RowError {
 	return t.FaultIn(column, string(t.Cell(col)), want)
 }
 
-// FaultIn describes a fault of the row read last, or of the header before the first, that is not one cell's.
+// FaultIn describes a fault that is not in a single cell, in the row read last or, before the first row, in the header.
 func (t *Table) FaultIn(column, value, want string) *RowError {
 	return t.lines.Fault(column, value, want)
 }

@@ -8,11 +8,11 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Part is a share of a workload by order of submit.
+// Part is one of the consecutive parts of a workload in order of submit.
 type Part uint8
 
-// The parts, in order of time: the first 70 % of the jobs train, the next 10 % choose between checkpoints, the
-// last 20 % judge.
+// The parts, in order of time: the first 70 % of the jobs are for training, the next 10 % for choosing between
+// checkpoints, the last 20 % for the final evaluation.
 const (
 	Training Part = iota
 	Validation
@@ -21,7 +21,7 @@ const (
 
 var partNames = [...]string{"training", "validation", "test"}
 
-// String is the part's name.
+// String returns the part's name.
 func (p Part) String() string {
 	if int(p) < len(partNames) {
 		return partNames[p]
@@ -39,25 +39,25 @@ func ParsePart(s string) (Part, error) {
 	return 0, fmt.Errorf("part of a workload: got %q, want training, validation or test", s)
 }
 
-// bounds are the first job of part p among n and the one after its last. Cutting by count instead of by time on
-// the clock keeps a quiet end of a trace from leaving the test with few jobs: of the Philly trace's jobs of up to
-// 8 GPUs the last fifth of the time holds 11 %.
+// bounds returns the index of the first of n jobs that belongs to part p, and the index after its last. Parts are cut
+// by number of jobs, not by time, so that a quiet end of a trace does not leave the test part with few jobs: the last
+// fifth of the Philly trace's time has only 11 % of its jobs of up to 8 GPUs.
 func (p Part) bounds(n int) (lo, hi int) {
 	cut := [...]int{0, n * 7 / 10, n * 8 / 10, n}
 	return cut[p], cut[p+1]
 }
 
-// Windows cuts a workload into episodes: runs of consecutive jobs, each with the jobs before it to fill the
-// machine. No job belongs to two parts, not even among the jobs before a window. It keeps the jobs it was given
-// and changes nothing. Safe for concurrent use.
+// Windows cuts a workload into episodes. Each episode is a run of consecutive jobs, preceded by warm-up jobs that fill
+// the machine. No job belongs to two parts, not even a warm-up job. Windows keeps the jobs it was given and never
+// changes them. Safe for concurrent use.
 type Windows struct {
 	jobs         []Job
 	length, warm int
 }
 
-// NewWindows cuts jobs, which are in order of submit and hold only jobs that are wanted (see Filter), into
-// windows of length jobs with warm jobs before each. It is an error when the jobs are out of order or too few
-// for one window of the training part. The other parts may be too short: Count is 0 then, and At says so.
+// NewWindows cuts jobs into windows of length jobs, each preceded by warm jobs. jobs must be in order of submit and
+// hold only the jobs wanted (see Filter). It is an error if they are out of order or too few for one window of the
+// training part. The other parts may be too short: then Count returns 0 and At an error.
 func NewWindows(jobs []Job, length, warm int) (*Windows, error) {
 	if length < 1 || warm < 0 {
 		return nil, fmt.Errorf("windows of %d jobs with %d before each: want at least 1 job, and 0 or more before it", length, warm)
@@ -75,11 +75,11 @@ func NewWindows(jobs []Job, length, warm int) (*Windows, error) {
 	return w, nil
 }
 
-// tooFew says that part p holds no window, and how many jobs would give every part one.
+// tooFew is the error for a part p without a window; it names the number of jobs that would give every part one.
 func (w *Windows) tooFew(p Part) error {
 	lo, hi := p.bounds(len(w.jobs))
 	share := [...]int{7, 1, 2}[p]
-	need := max(1, (w.length+w.warm)*10-20) // a little too few for the smallest part, which has a tenth
+	need := max(1, (w.length+w.warm)*10-20) // slightly too few for the smallest part, which has a tenth
 	for !w.enough(need) {
 		need++
 	}
@@ -87,7 +87,7 @@ func (w *Windows) tooFew(p Part) error {
 		p, share, hi-lo, len(w.jobs), w.length, w.warm, need)
 }
 
-// enough says whether n jobs give every part a window.
+// enough reports whether n jobs give every part a window.
 func (w *Windows) enough(n int) bool {
 	for p := range Part(len(partNames)) {
 		if lo, hi := p.bounds(n); hi-lo < w.length+w.warm {
@@ -97,7 +97,8 @@ func (w *Windows) enough(n int) bool {
 	return true
 }
 
-// Count is how many disjoint windows part p has; its first warm jobs only fill the machine.
+// Count returns how many disjoint windows part p has. The part's first warm jobs belong to no window; they only fill
+// the machine.
 func (w *Windows) Count(p Part) int {
 	if int(p) >= len(partNames) {
 		return 0
@@ -106,7 +107,7 @@ func (w *Windows) Count(p Part) int {
 	return max(0, hi-lo-w.warm) / w.length
 }
 
-// Jobs are the jobs of part p, in order. The caller must not change them.
+// Jobs returns the jobs of part p, in order. The caller must not change them.
 func (w *Windows) Jobs(p Part) []Job {
 	if int(p) >= len(partNames) {
 		return nil
@@ -115,17 +116,16 @@ func (w *Windows) Jobs(p Part) []Job {
 	return w.jobs[lo:hi:hi]
 }
 
-// Length is the number of jobs in a window, Warm the number before it.
+// Length returns the number of jobs in a window, without the warm-up jobs before it.
 func (w *Windows) Length() int { return w.length }
 
-// Warm is the number of jobs before a window that belong to its part and only fill the machine.
+// Warm returns the number of warm-up jobs before a window, which belong to its part and only fill the machine.
 func (w *Windows) Warm() int { return w.warm }
 
-// At gives one window of part p: window 0, 1, … are disjoint and in order, below Count(p), and do not depend on
-// seed; window -1 starts at a job drawn uniformly, from seed alone, among all starts that leave room for the
-// jobs before it and in it. counted are its jobs, warm those right before them, first is the position of
-// counted[0] in the workload. The slices are parts of the workload, which the caller must not change; nothing is
-// copied or allocated.
+// At returns one window of part p. Windows 0 to Count(p)-1 are disjoint, in order and independent of seed. Window -1
+// starts at a job drawn uniformly, from seed alone, among all starts that leave room for the jobs before it and in it.
+// counted are the window's jobs, warm the jobs right before them, first is the position of counted[0] in the workload.
+// The slices are parts of the workload, which the caller must not change; At copies and allocates nothing.
 func (w *Windows) At(p Part, seed uint64, window int) (warm, counted []Job, first int, err error) {
 	n := w.Count(p)
 	switch {
@@ -147,8 +147,8 @@ func (w *Windows) At(p Part, seed uint64, window int) (warm, counted []Job, firs
 	return w.jobs[first-w.warm : first : first], w.jobs[first:end:end], first, nil
 }
 
-// below draws uniformly from [0, n) without the allocation of a rand.Rand: numbers at the top of the range that
-// would favour small results are drawn again.
+// below draws uniformly from [0, n) without allocating a rand.Rand. It rejects the lowest 2^64 mod n numbers, which
+// would favour small results, and draws again.
 func below(pcg *rand.PCG, n uint64) uint64 {
 	for limit := -n % n; ; { // 2^64 mod n
 		if x := pcg.Uint64(); x >= limit {
@@ -157,10 +157,10 @@ func below(pcg *rand.PCG, n uint64) uint64 {
 	}
 }
 
-// Source is part p as a Source: its windows without the jobs before them.
+// Source returns part p as a Source: its windows without the warm-up jobs before them.
 func (w *Windows) Source(p Part) *PartSource { return &PartSource{w, p} }
 
-// PartSource is one part of a workload as a Source. Safe for concurrent use.
+// PartSource implements Source for one part of a workload. Safe for concurrent use.
 type PartSource struct {
 	w *Windows
 	p Part

@@ -24,19 +24,19 @@ func benchVerb(a *app) *cobra.Command {
 		Short: "Measure how fast this machine simulates, steps, trains and serves",
 		Long: `bench measures and prints a table with units: the simulator under several policies on generated workloads,
 the cost of a job while 100 to 1,000,000 others wait, encoders, environments, training and planning. Without arguments it
-measures all groups but the bridge, which takes some minutes.
+measures all groups except the bridge, which takes a few minutes.
 
-bench bridge steps environments of this program from a Python program, over a loopback connection, beside Gymnasium's
-own vector environments, bare frames of the same size, and the same environments without a bridge. It needs a Python
-in which the package is installed (pip install './python[gymnasium]'); --python names it.
+bench bridge steps environments of this program from a Python program over a loopback connection, and compares that
+with Gymnasium's own vector environments, bare frames of the same size, and the same environments without a bridge.
+It needs a Python with the package installed (pip install './python[gymnasium]'); --python names that Python.
 
-Every row is done once to warm up, then in three rounds of half a second or one run, of which the best counts.
-Beside each row two fixed loops are measured, one in registers and one through memory. What a unit of work costs in
-steps of these is printed too: figures of two machines, or of a busy and a quiet hour, are compared by it. Reading
-traces is not part of any row but that of --long. docs/performance.md has results, and those of other simulators.
+Every row runs once to warm up, then for three rounds of half a second or one run, of which the best counts. Beside
+each row two fixed loops are measured, one in registers and one through memory. The table also gives the cost of a unit
+of work in steps of these loops, for comparing two machines, or a busy and a quiet hour. Only the row of --long includes
+reading traces. docs/performance.md has results, also of other simulators.
 
-With --trace the simulator plays that trace on --cluster, best-fit on nodes, with the trace's estimates where every
-job has one.`,
+With --trace the simulator plays that trace on --cluster, with best-fit placement, and with the trace's estimates if
+every job has one.`,
 		Example: `  gymctl bench encoders --quick
   gymctl trace synth --profile hpc --jobs 2000 --to swf -o log.swf
   gymctl bench --trace log.swf --cluster swf-128 --policy fifo+strict+easy,sjf+skip --quick --json`,
@@ -95,8 +95,8 @@ job has one.`,
 	f.BoolVar(&cfg.Long, "long", false, "also 11,500,000 jobs, read from a file while they are simulated; takes 200 MB of disk")
 	f.StringVar(&cfg.Trace.File, "trace", "", "simulate this trace `FILE` instead of generated workloads")
 	traceFlags(c, &cfg.Trace)
-	f.StringVar(&cfg.Cluster, "cluster", "", "of --trace: preset, `FILE`, pool:N, swf-N or NxG")
-	f.StringSliceVar(&cfg.Policies, "policy", nil, "of --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
+	f.StringVar(&cfg.Cluster, "cluster", "", "with --trace: preset, `FILE`, pool:N, swf-N or NxG")
+	f.StringSliceVar(&cfg.Policies, "policy", nil, "with --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
 	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)

@@ -53,14 +53,14 @@ func TestBenchMistakes(t *testing.T) {
 	}
 }
 
-// An interrupt ends the program at once, and what --long wrote is gone.
+// An interrupt ends the program at once and deletes the files that --long wrote.
 func TestBenchIsInterrupted(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
 	code := execute(ctx, []string{"bench", "--quick", "--long", "simulator"}, &out, writer(func(p []byte) (int, error) {
-		if bytes.Contains(p, []byte("fifo+strict+easy")) { // the log is there and is going to be read
+		if bytes.Contains(p, []byte("fifo+strict+easy")) { // the log is written and about to be read
 			cancel()
 		}
 		return len(p), nil

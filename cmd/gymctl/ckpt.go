@@ -16,8 +16,8 @@ func ckptVerb(a *app) *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "ckpt",
 		Short: "Inspect and verify checkpoints",
-		Long: `ckpt looks into what training saves. DIR is one checkpoint, a folder of checkpoints, or a run directory, whose
-checkpoints stand in its folder checkpoints.`,
+		Long: `ckpt inspects what training saves. DIR is one checkpoint, a folder of checkpoints, or a run directory, whose
+checkpoints are in its folder checkpoints.`,
 		Example: `  gymctl ckpt show --help
   gymctl ckpt verify --help`,
 	})
@@ -29,8 +29,8 @@ func ckptShow(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show DIR",
-		Short: "Print what a checkpoint is and what it holds",
-		Long: `show prints what every checkpoint under DIR was made for and at which step, and the parts of a single one, after
+		Short: "Print what a checkpoint is for and what it holds",
+		Long: `show prints the purpose and the step of every checkpoint under DIR, and the parts if there is only one, after
 comparing all sizes and hashes.`,
 		Example: `  gymctl ckpt show runs/mine
   gymctl ckpt show runs/mine/checkpoints/50000 --json`,
@@ -95,7 +95,7 @@ func ckptVerify(a *app) *cobra.Command {
 		Use:   "verify DIR",
 		Short: "Compare every file of a checkpoint with its hash",
 		Long: `verify reads every file of every checkpoint under DIR and compares its size and SHA-256 with the manifest. It
-ends with exit code 2 at the first file that is missing, cut short or changed.`,
+ends with exit code 2 at the first file that is missing, truncated or changed.`,
 		Example: `  gymctl ckpt verify runs/mine`,
 		Args:    args(1, 1, "one DIR"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
@@ -115,7 +115,7 @@ ends with exit code 2 at the first file that is missing, cut short or changed.`,
 	}
 }
 
-// findCheckpoints lists the checkpoints that dir is, holds, or holds in its folder checkpoints.
+// findCheckpoints lists the checkpoints in dir: dir itself, those directly in it, or those in its folder checkpoints.
 func findCheckpoints(dir string) ([]string, error) {
 	st, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +144,7 @@ func findCheckpoints(dir string) ([]string, error) {
 	return nil, mistake("checkpoint %s: there is no %s in it and no checkpoint below it, so nothing here was saved to its end", dir, checkpoint.ManifestName)
 }
 
-// fileMistake is an error about a file that the user named.
+// fileMistake returns an error about a file that the user named.
 func fileMistake(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return mistake("%s: there is no such file", path)

@@ -10,7 +10,7 @@ import (
 	"clustergym/agents/checkpoint"
 )
 
-// part is a part of a checkpoint with fixed bytes.
+// part is a part of a checkpoint with fixed content.
 type part struct{ name, content string }
 
 func (p part) Name() string { return p.name }
@@ -22,7 +22,7 @@ func (p part) WriteTo(w io.Writer) (int64, error) {
 
 func (p part) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
 
-// save makes the run directory run with checkpoints of two steps.
+// save creates the run directory run with checkpoints of two steps.
 func save(t *testing.T) {
 	t.Helper()
 	saveSteps(t, "run", 1000, 500)

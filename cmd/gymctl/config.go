@@ -28,10 +28,10 @@ import (
 type kind struct {
 	name string
 	what string
-	make func() configs.Validator // with the defaults in it
+	make func() configs.Validator // holding the defaults
 }
 
-// kinds are told apart by their top-level keys.
+// kinds are distinguished by their top-level keys.
 var kinds = []kind{
 	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
 	{"run", "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := run.DefaultConfig(); return &c }},
@@ -55,11 +55,12 @@ func configVerb(a *app) *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "config",
 		Short: "Check and show configuration files and presets",
-		Long: `config reads YAML files and the presets that are built in. A file is one of
+		Long: `config reads YAML files and built-in presets. A file is one of
 
 ` + strings.Join(what, "\n") + `
 
-and is told by its keys, unless --kind says which. A published list of machines (CSV, told by its header) is a cluster.`,
+and is recognised by its keys, unless --kind names it. A published list of machines (CSV, recognised by its header) is
+a cluster.`,
 		Example: `  gymctl config list
   gymctl config show philly-192
   gymctl config show --cluster 6x8`,
@@ -74,7 +75,7 @@ func configCheck(a *app) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Find every fault in a configuration file",
 		Long: `check reads files or presets and reports every fault at once, with file, line and key: unknown keys, wrong
-types, values out of range. Of a list of machines it reports the first. It ends with exit code 2 when there is one.`,
+types, values out of range. For a list of machines it reports only the first. The exit code is 2 if there is a fault.`,
 		Example: `  gymctl config show philly-192 > mine.yaml
   gymctl config check mine.yaml`,
 		Args: args(1, 1<<10, "one or more FILEs"),
@@ -105,8 +106,8 @@ func configShow(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [FILE]",
 		Short: "Print a configuration with all defaults, or a cluster as a tree",
-		Long: `show prints what a file or preset comes to: every key, defaults included, after the changes that --set makes.
-What it prints can be read again; a list of machines becomes a YAML file. With --cluster it prints a cluster as a
+		Long: `show prints the whole configuration of a file or preset: every key, including defaults, after the changes of --set.
+Its output can be used as a file again; a list of machines becomes YAML. With --cluster it prints a cluster as a
 tree, with totals.`,
 		Example: `  gymctl config show philly-192
   gymctl config show --cluster openb-1523
@@ -161,7 +162,7 @@ func configList(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List the presets that are built in",
+		Short:   "List the built-in presets",
 		Example: `  gymctl config list`,
 		Args:    args(0, 0, "flags only"),
 		RunE: func(*cobra.Command, []string) error {
@@ -194,10 +195,10 @@ func configList(a *app) *cobra.Command {
 	return c
 }
 
-// presetFiles are the embedded files, in order of their paths.
+// presetFiles returns the embedded files, sorted by path.
 func presetFiles() []string {
 	var files []string
-	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error { // reading what is embedded cannot fail
+	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error { // reading embedded files cannot fail
 		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".yaml") {
 			files = append(files, p)
 		}
@@ -208,10 +209,10 @@ func presetFiles() []string {
 
 func presetName(file string) string { return strings.TrimSuffix(path.Base(file), ".yaml") }
 
-// clusterForms says in the text of a flag how a cluster can be named.
+// clusterForms describes in a flag's help how a cluster can be named.
 const clusterForms = "preset, `FILE` (YAML or a list of machines), pool:N, NxG or dally:RxM"
 
-// load reads the file or preset called name. as names its kind, "" = by its keys.
+// load reads the file or preset called name. as names its kind; "" means by its keys.
 func load(name, as string) (configs.Validator, kind, error) {
 	if as == "" || as == kinds[0].name {
 		if spec, ok, err := loadMachines(name); err != nil {
@@ -237,7 +238,7 @@ func load(name, as string) (configs.Validator, kind, error) {
 	return cfg, k, nil
 }
 
-// loadMachines reads a list of machines. ok is false where the file is none.
+// loadMachines reads a list of machines. ok is false if the file is not one.
 func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	file := name
 	if strings.HasPrefix(name, catalog.Prefix) {
@@ -248,15 +249,16 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	if !listsMachines(file) {
 		return spec, false, nil
 	}
-	if !strings.Contains(file, ".") { // else a preset or short form of this name would come first
+	if !strings.Contains(file, ".") { // otherwise a preset or short form of this name would take precedence
 		file = "." + string(filepath.Separator) + file
 	}
 	spec, err = workload.ClusterSpec(file)
 	return spec, err == nil, err
 }
 
-// listsMachines says whether a file, plain or packed, has the header of a list of machines. A file that cannot be read
-// has none, which whoever reads it as YAML will say; nor has one that can be read only once, as a pipe.
+// listsMachines reports whether a file, plain or packed, has the header of a list of machines. It returns false for a
+// file that cannot be read, since reading it as YAML will report that, and for one that can be read only once, such as
+// a pipe.
 func listsMachines(file string) bool {
 	if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
 		return false
@@ -271,7 +273,7 @@ func listsMachines(file string) bool {
 	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && inventory.Sniff(head[:n])
 }
 
-// readConfig reads a file, or a preset where there is no such file.
+// readConfig reads a file, or a preset if there is no such file.
 func readConfig(name string) (file string, data []byte, err error) {
 	data, err = os.ReadFile(name)
 	if err == nil {
@@ -304,8 +306,8 @@ func kindNamed(name string) (kind, error) {
 
 var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:`)
 
-// kindOf tells a file's kind: the one that knows most of its top-level keys, the first where several do. An
-// embedded cluster is told by its folder.
+// kindOf returns a file's kind: the one that knows most of its top-level keys, the first on a tie. The kind of an
+// embedded cluster follows from its folder.
 func kindOf(file string, data []byte) kind {
 	best, most := kinds[1], 0 // an empty file is a run with all defaults
 	for _, k := range kinds {
@@ -325,7 +327,7 @@ func kindOf(file string, data []byte) kind {
 	return best
 }
 
-// topKeys are the YAML keys of a configuration's fields.
+// topKeys returns the YAML keys of a configuration's fields.
 func topKeys(t reflect.Type) map[string]bool {
 	keys := map[string]bool{}
 	for i := range t.NumField() {
@@ -345,10 +347,10 @@ func topKeys(t reflect.Type) map[string]bool {
 	return keys
 }
 
-// sentenceEnd is a full stop between a word and a capital; initials and "et al." are followed or preceded otherwise.
+// sentenceEnd is a full stop between a word and a capital, which excludes initials and "et al.".
 var sentenceEnd = regexp.MustCompile(`[a-z0-9)"]\. [A-Z]`)
 
-// firstSentence is the beginning of the comment at a file's head.
+// firstSentence returns the first sentence of the comment at the top of a file.
 func firstSentence(data []byte) string {
 	var words []string
 	for line := range strings.Lines(string(data)) {
@@ -371,7 +373,7 @@ func firstSentence(data []byte) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// indented is a configuration as YAML, for a help text.
+// indented returns a configuration as YAML for a help text.
 func indented(cfg any) string {
 	text, err := configs.Encode(cfg)
 	if err != nil {

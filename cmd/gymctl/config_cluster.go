@@ -9,8 +9,8 @@ import (
 	"clustergym/env/cluster"
 )
 
-// showCluster prints a cluster as a tree, equal racks and nodes together, with its types and virtual clusters below;
-// or as JSON.
+// showCluster prints a cluster as a tree, with equal racks and nodes grouped, and its types and virtual clusters
+// below; or as JSON.
 func (a *app) showCluster(spec cluster.Spec, asJSON bool) error {
 	c, err := cluster.New(spec)
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *app) showCluster(spec cluster.Spec, asJSON bool) error {
 	return a.showVCs(&d)
 }
 
-// showTypes prints the GPU types where there are several, or one that is faster or slower than the reference.
+// showTypes prints the GPU types if there are several, or one whose speed differs from the reference.
 func (a *app) showTypes(types []gpuDocument) error {
 	if len(types) == 0 || len(types) == 1 && types[0].Speed == 1 {
 		return nil
@@ -54,7 +54,7 @@ func (a *app) showTypes(types []gpuDocument) error {
 	return a.table(1, []string{"GPU type", "nodes", "GPUs", "speed"}, rows)
 }
 
-// showVCs prints the virtual clusters, and what is left to those without nodes of their own.
+// showVCs prints the virtual clusters, and the nodes shared by those without nodes of their own.
 func (a *app) showVCs(d *clusterDocument) error {
 	if len(d.VCs) == 0 {
 		return nil
@@ -105,7 +105,7 @@ func typeName(t string) string {
 	return t
 }
 
-// numbers is a range of numbers, one where they are the same.
+// numbers returns a range of numbers, or one number if both are the same.
 func numbers(first, last int) string {
 	if first == last {
 		return fmt.Sprint(first)
@@ -113,14 +113,14 @@ func numbers(first, last int) string {
 	return fmt.Sprintf("%d–%d", first, last)
 }
 
-// sameRacks is racks that are equal but for their numbers: those from first[i] on, count[i] of them.
+// sameRacks is racks that differ only in their numbers: count[i] of them from first[i] on, for each i.
 type sameRacks struct {
 	spec         cluster.RackSpec
 	first, count []int
 	total        int
 }
 
-// tree draws racks and their nodes. Equal ones are drawn once, wherever they stand.
+// tree draws racks and their nodes. Equal racks are drawn once, even if they are not adjacent.
 func tree(racks []cluster.RackSpec) []string {
 	var same []sameRacks
 	next := 0
@@ -164,7 +164,7 @@ func tree(racks []cluster.RackSpec) []string {
 	return lines
 }
 
-// sameNodes counts equal nodes together, in the order of the first of each kind.
+// sameNodes groups equal nodes, in the order of the first of each kind.
 func sameNodes(nodes []cluster.NodeSpec) []cluster.NodeSpec {
 	var same []cluster.NodeSpec
 	for _, n := range nodes {
@@ -183,7 +183,7 @@ func sameNodes(nodes []cluster.NodeSpec) []cluster.NodeSpec {
 	return same
 }
 
-// text names racks and says what is in them.
+// text names the racks and describes their content.
 func (s *sameRacks) text() string {
 	var which []string
 	for i := range s.first {
@@ -223,7 +223,7 @@ func (s *sameRacks) text() string {
 	return line
 }
 
-// columnWidths are those of number, GPUs, cores and memory of nodes.
+// columnWidths are the widths of the columns number, GPUs, cores and memory of nodes.
 type columnWidths [4]int
 
 func widths(racks []sameRacks) (w columnWidths) {
@@ -257,7 +257,7 @@ func (w columnWidths) row(cells [4]string) string {
 	return b.String()
 }
 
-// nodeCells describes equal nodes: how many, the GPUs of each, cores, memory.
+// nodeCells describes equal nodes: their number, the GPUs of each, cores, memory.
 func nodeCells(n cluster.NodeSpec) (cells [4]string) {
 	cells[0] = several(n.Count.N(), "node ", "nodes")
 	switch {
@@ -280,7 +280,7 @@ func nodeCells(n cluster.NodeSpec) (cells [4]string) {
 	return cells
 }
 
-// linkTexts describes the stated links of a node, "" where none is.
+// linkTexts describes the stated links of a node, "" if there are none.
 func linkTexts(n cluster.NodeSpec) string {
 	var parts []string
 	if l := linkText(n.Link); l != "" {
@@ -292,7 +292,7 @@ func linkTexts(n cluster.NodeSpec) string {
 	return strings.Join(parts, "; ")
 }
 
-// linkText describes what is stated of a link, "" where nothing is.
+// linkText describes what is stated of a link, "" if nothing is.
 func linkText(l cluster.Link) string {
 	var parts []string
 	if l.Class != "" {

@@ -7,19 +7,19 @@ import (
 	"clustergym/env/cluster"
 )
 
-// clusterDocument is a cluster in JSON: totals, then what it was built from, with the figures that links have where
-// they are not stated.
+// clusterDocument is a cluster in JSON: totals, then what it was built from, with the default values of links that are
+// not stated.
 type clusterDocument struct {
 	Name   string        `json:"name"`
 	Pool   bool          `json:"pool"` // a plain counter, whose GPUs have no identity
 	Racks  int           `json:"racks"`
 	Nodes  int           `json:"nodes"`
 	GPUs   int           `json:"gpus"`
-	CPUs   float64       `json:"cpus"`   // cores; 0 where some node does not limit them
-	MemGB  float64       `json:"mem_gb"` // GiB; 0 where some node does not limit it
+	CPUs   float64       `json:"cpus"`   // cores; 0 if some node does not limit them
+	MemGB  float64       `json:"mem_gb"` // GiB; 0 if some node does not limit it
 	ByType []gpuDocument `json:"by_type"`
 	VCs    []vcDocument  `json:"vcs"`
-	Shared nodeRange     `json:"shared"` // nodes that no virtual cluster owns; all of them where there are none
+	Shared nodeRange     `json:"shared"` // nodes that no virtual cluster owns; all nodes if there are no virtual clusters
 	Tree   []rackDoc     `json:"tree"`
 }
 
@@ -30,7 +30,7 @@ type gpuDocument struct {
 	Speed   float64 `json:"speed"` // 1 = the reference GPU
 }
 
-// nodeRange is neighbouring nodes by number, from 0.
+// nodeRange is a range of neighbouring nodes, numbered from 0.
 type nodeRange struct {
 	First int `json:"first"`
 	Nodes int `json:"nodes"`
@@ -40,7 +40,7 @@ type nodeRange struct {
 type vcDocument struct {
 	Name string `json:"name"`
 	nodeRange
-	Quota int `json:"quota"` // GPUs that it may hold; 0 = not limited
+	Quota int `json:"quota"` // GPUs that its jobs may hold; 0 = unlimited
 }
 
 type rackDoc struct {
@@ -54,8 +54,8 @@ type nodeDoc struct {
 	GPUs     int     `json:"gpus"`
 	GPUType  string  `json:"gpu_type"`
 	GPUMemGB float64 `json:"gpu_mem_gb"` // 0 = not stated
-	CPUs     float64 `json:"cpus"`       // 0 = not limited
-	MemGB    float64 `json:"mem_gb"`     // 0 = not limited
+	CPUs     float64 `json:"cpus"`       // 0 = unlimited
+	MemGB    float64 `json:"mem_gb"`     // 0 = unlimited
 	Link     linkDoc `json:"link"`
 	NIC      linkDoc `json:"nic"`
 }
@@ -64,7 +64,7 @@ type linkDoc struct {
 	Class     string  `json:"class"`
 	Gbps      float64 `json:"gbps"`
 	LatencyUS float64 `json:"latency_us"`
-	Stated    bool    `json:"stated"` // all of it; else what was left out is as usual for the class
+	Stated    bool    `json:"stated"` // the file states all of it; otherwise the rest has the usual values of the class
 }
 
 func documentOf(c *cluster.Cluster) clusterDocument {
@@ -109,7 +109,7 @@ func documentOf(c *cluster.Cluster) clusterDocument {
 	return d
 }
 
-// addType counts nodes with GPUs by their type.
+// addType counts a group of equal nodes by GPU type, if they have GPUs.
 func (d *clusterDocument) addType(spec *cluster.Spec, n cluster.NodeSpec, count int) {
 	if n.GPUs == 0 {
 		return
@@ -127,7 +127,7 @@ func (d *clusterDocument) addType(spec *cluster.Spec, n cluster.NodeSpec, count 
 	d.ByType[i].GPUs += count * n.GPUs
 }
 
-// linkOf is link l, of which the file says what stated says.
+// linkOf describes link l; stated holds what the file says of it.
 func linkOf(l, stated cluster.Link) linkDoc {
 	us := math.Round(float64(l.Latency)) / 1000
 	return linkDoc{Class: l.Class, Gbps: l.Gbps, LatencyUS: us, Stated: l == stated}

@@ -32,7 +32,7 @@ func TestClustersAreShownAsTrees(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "mixed.yaml", mixedCluster)
 	write(t, "quotas.yaml", "pool: 64\nvcs: [{name: a, quota: 32}, {name: b}]\n")
-	// Racks 0, 1 and 3 are equal, wherever they stand; so are the first and the last node of rack 2.
+	// Racks 0, 1 and 3 are equal although not adjacent; so are the first and the last node of rack 2.
 	write(t, "list.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n2,1,4,8,16\n1,2,2,8,16\n1,1,4,8,16\n")
 	write(t, "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,8000,1024,1,A\nb,16500,512,0,\nc,8000,1024,1,A\n")
 	write(t, "split.yaml", "racks: [{nodes: [{count: 6, gpus: 1, cpus: 4, mem_gb: 0.5}]}]\nvcs: [{name: a, nodes: 5}]\n")
@@ -126,7 +126,7 @@ func TestClustersInJSONHaveTotalsAndResolvedLinks(t *testing.T) {
 	if out != want {
 		t.Errorf("got %swant %s", out, want)
 	}
-	// Racks of 3·100 + 10 and 2·10 Gbit/s of NICs: an uplink that is not stated carries them all.
+	// The racks have 3·100 + 10 and 2·10 Gbit/s of NICs; an uplink that is not stated carries them all.
 	var d clusterDocument
 	strict(t, must(t, "config", "show", "--cluster", "pool:7", "--json"), &d)
 	if !d.Pool || d.GPUs != 7 || len(d.Tree) != 0 || d.Shared.GPUs != 7 {
@@ -134,7 +134,7 @@ func TestClustersInJSONHaveTotalsAndResolvedLinks(t *testing.T) {
 	}
 }
 
-// Every preset fits a window of 90 columns, and what its tree and tables say adds up.
+// Every preset fits a window of 90 columns, and the numbers in its tree and tables add up.
 func TestEveryClusterIsShownInFull(t *testing.T) {
 	for _, name := range append(workload.ClusterPresets(), "dally:4x4") {
 		out := must(t, "config", "show", "--cluster", name)
@@ -158,7 +158,7 @@ func TestEveryClusterIsShownInFull(t *testing.T) {
 			if strings.HasPrefix(body, "rack") {
 				racks = 1
 				if _, rest, ok := strings.Cut(body, "("); ok {
-					racks, _ = strconv.Atoi(strings.Fields(rest)[0]) // a wrong sum below tells
+					racks, _ = strconv.Atoi(strings.Fields(rest)[0]) // a wrong number shows in the sum below
 				}
 			} else if n, err := strconv.Atoi(strings.Fields(body)[0]); err == nil {
 				nodes += racks * n
@@ -225,13 +225,13 @@ vcs:
 			t.Errorf("a fault without file and line: %s", line)
 		}
 	}
-	// The same faults, whoever reads the file.
+	// Both ways of reading the file report the same faults.
 	if _, err := workload.ClusterSpec("bad.yaml"); err == nil || len(strings.Split(err.Error(), "\n")) != strings.Count(said, "\n") {
 		t.Errorf("as a cluster: %v", err)
 	}
 }
 
-// Published lists of machines are shown like any cluster; they are not part of the repository.
+// Published lists of machines are displayed like any cluster; they are not part of the repository.
 func TestPublishedListsOfMachinesAreShown(t *testing.T) {
 	for file, want := range map[string]string{
 		"alibaba-gpu-2023/openb_node_list_all_node.csv": "openb_node_list_all_node: 1 rack, 1523 nodes, 6212 GPUs, 125514 cores, 597684 GiB\n",

@@ -74,13 +74,14 @@ func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
 	}
 }
 
-// A list of machines is a cluster to check and show too, plain or packed, and what is shown is the same cluster in YAML.
+// A list of machines can be checked and shown as a cluster, too, plain or packed; the output is the same cluster in
+// YAML.
 func TestConfigTakesListsOfMachines(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("CLUSTERGYM_CACHE", t.TempDir())
 	list := "sn,cpu_milli,memory_mib,gpu,model\na,8000,1024,1,A\nb,8000,1024,1,A\nc,16500,512,0,\n"
 	write(t, "nodes.csv", list)
-	write(t, "philly-192", list) // a file goes before a preset of its name
+	write(t, "philly-192", list) // a file takes precedence over a preset of its name
 	write(t, "nodes.csv.gz", packed(t, list))
 	write(t, "vcs.csv", ",num\nvc1,3\nvc2,0\nvc3,1\n")
 	out := must(t, "config", "check", "nodes.csv", "philly-192", "nodes.csv.gz", "vcs.csv", "--kind", "cluster")
@@ -114,7 +115,7 @@ func TestConfigTakesListsOfMachines(t *testing.T) {
 	}
 }
 
-// packed is text as gzip packs it.
+// packed returns text compressed by gzip.
 func packed(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -236,7 +237,7 @@ func TestActionSpaces(t *testing.T) {
 	}
 }
 
-// The help of sim says where the clusters are named, and there every one is.
+// The help of sim says which command lists the clusters, and that command lists all of them.
 func TestHelpSaysWhereClustersAreNamed(t *testing.T) {
 	if help := must(t, "sim", "--help"); !strings.Contains(help, "gymctl config list") {
 		t.Errorf("sim --help does not say where clusters are named:\n%s", help)

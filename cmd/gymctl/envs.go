@@ -25,9 +25,9 @@ func envsVerb(a *app) *cobra.Command {
 		Use:   "envs [ID]",
 		Short: "List the environments, or print one's page",
 		Long: `envs lists the environments with their spaces. envs ID prints the page of one in Markdown: actions,
-observations with bounds and units, reward, start, end, arguments. --set changes an argument and --cluster, where there
-is one, the cluster; the page shows what becomes of the spaces. The arguments are also what clients of gymctl serve can
-ask for, as kwargs.`,
+observations with bounds and units, reward, start, end, arguments. --set changes an argument, and --cluster the
+cluster of an environment that has one; the page shows the resulting spaces. Clients of gymctl serve can pass the same
+arguments as kwargs.`,
 		Example: `  gymctl envs
   gymctl envs JobSelect-v1
   gymctl envs JobSelect-v1 --cluster 4x8 --set visible=16 --set reward=slowdown`,
@@ -65,7 +65,7 @@ ask for, as kwargs.`,
 	return c
 }
 
-// describeEnv looks an environment up by its ID and gives it the arguments in sets, and a cluster, where that is not "".
+// describeEnv looks up an environment by its ID and applies the arguments in sets, and cluster if it is not "".
 func describeEnv(id, cluster string, sets []string) (*envs.Info, error) {
 	if !slices.Contains(envs.IDs(), id) {
 		return nil, unknown("environment", id, envs.IDs())
@@ -118,7 +118,7 @@ func actionSpace(s env.ActionSpec) string {
 	return fmt.Sprintf("Box(%d)", len(s.Low))
 }
 
-// envDocument is one environment in JSON.
+// envDocument describes one environment in JSON.
 type envDocument struct {
 	ID       string          `json:"id"`
 	Actions  []int           `json:"actions"` // sizes of the discrete factors
@@ -127,11 +127,11 @@ type envDocument struct {
 	Obs      []fieldDocument `json:"obs"`
 	Info     []fieldDocument `json:"info"`
 	MaxSteps int             `json:"max_steps"` // 0 = none
-	Solved   *float64        `json:"solved"`    // mean return, null = none
-	NoOp     int             `json:"noop"`      // legal "do nothing", -1 = none
+	Solved   *float64        `json:"solved"`    // mean return; null = undefined
+	NoOp     int             `json:"noop"`      // the legal "do nothing"; -1 = none
 	TauS     float64         `json:"tau_s"`     // 0 = one discount factor per step
 
-	Kwargs []envs.Kwarg `json:"kwargs"` // what clients of gymctl serve can ask for
+	Kwargs []envs.Kwarg `json:"kwargs"` // the arguments that clients of gymctl serve can pass
 }
 
 type fieldDocument struct {
@@ -160,7 +160,7 @@ func fields(fs []env.Field) []fieldDocument {
 	return out
 }
 
-// finite is v where JSON has a number for it.
+// finite returns v, or nil if JSON has no number for it.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

@@ -39,16 +39,16 @@ Workload, cluster and environment are those of the first checkpoint's run, or of
 quickstart); --trace and --cluster replace them. --checkpoint takes a run directory (its best checkpoint, else its
 newest) or a checkpoint.
 
-Environments without a workload, such as CartPole-v1, are played for --episodes episodes instead, and their one policy
-to compare with is random. A folder of train --seeds stands for all its runs.
+Environments without a workload, such as CartPole-v1, are played for --episodes episodes instead, and the only policy
+to compare with is random. A folder of train --seeds counts as all runs in it.
 
 Policies are ` + run.PolicyForms + `.
-An order that names no admission takes strict, or skip where it preempts.
+An order without an admission uses strict, or skip if it preempts.
 
-Policies of other programs join in over the bridge: --serve opens a server beside the evaluation, and each --external
-names one. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays as
-many episodes as meta.windows says; each reset begins the next window, whatever its seed. What counts is measured here.
-One that finishes no window for --external-timeout, or leaves before it has played all of them, is a row "missing".`,
+Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
+names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
+as many episodes as meta.windows says; each reset begins the next window, whatever its seed. gymctl measures the results.
+A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing".`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
@@ -102,24 +102,24 @@ One that finishes no window for --external-timeout, or leaves before it has play
 	}
 	f := c.Flags()
 	f.StringArrayVar(&opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
-	f.StringSliceVar(&polices, "policies", nil, "what to compare with, joined by commas: `POLICY`")
-	f.IntVar(&windows, "windows", 32, "`N` test windows at most")
-	f.IntVar(&games, "episodes", 100, "`N` test episodes, where there is no workload")
+	f.StringSliceVar(&polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
+	f.IntVar(&windows, "windows", 32, "at most `N` test windows")
+	f.IntVar(&games, "episodes", 100, "`N` test episodes, for environments without a workload")
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
-	f.BoolVar(&noWhole, "no-whole", false, "leave out the run over the whole test part")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
+	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	src.flags(c, "the first checkpoint's, else quickstart")
 	door.flags(c)
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
-	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up policies of --external when none of them has finished a window for so long")
+	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
 	return c
 }
 
-// evalDrain is how long clients may take to leave when the last window is played.
+// evalDrain is how long clients may take to leave after the last window.
 const evalDrain = 5 * time.Second
 
-// join lets the policies of --external play through door.
+// join lets the policies of --external play through the server that d describes.
 func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.EvalOptions) error {
 	serve := c.Flags().Changed("serve")
 	if !serve {
@@ -148,7 +148,7 @@ func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.Ev
 	return nil
 }
 
-// runsOf replaces folders of several seeds by their runs.
+// runsOf replaces folders of several seeds by the runs in them.
 func runsOf(opt *run.EvalOptions) error {
 	var all []string
 	for _, dir := range opt.Checkpoints {
@@ -162,13 +162,13 @@ func runsOf(opt *run.EvalOptions) error {
 	return nil
 }
 
-// evalFaults says of faults of the configuration which flag they came by, where they came by one. names are flags by
-// key.
+// evalFaults rewrites faults of the configuration to name the flag that set the value, if there is one. names maps
+// keys to flags.
 func evalFaults(c *cobra.Command, err error, names map[string]string) error {
 	var l fault.List
 	for _, f := range fault.All(err) {
 		g := *f
-		key, _, _ := strings.Cut(f.Key, "[") // of a list, which one is told by its value
+		key, _, _ := strings.Cut(f.Key, "[") // for a list, the value shows which element it is
 		if name := names[key]; name != "" && c.Flags().Changed(name) {
 			g.Key = "--" + name
 		}

@@ -86,13 +86,13 @@ func TestEvalDocument(t *testing.T) {
 		}
 		return d, names
 	}
-	// Flags replace what the run's configuration says; each checkpoint is compared with everything else.
+	// Flags override the run's configuration; each checkpoint is compared with everything else.
 	d, names := read(must(t, "eval", "--checkpoint", "run", "--checkpoint", "run/checkpoints/800", "--policies", "srtf,random@slots", "--windows", "3",
 		"--seeds", "2", "--trace", "jobs.csv", "--json"))
 	if len(d.Windows) != 3 || len(d.Paired) != 2*2*3 || !strings.HasSuffix(names, "srtf+skip heuristic, random@slots slots, ") || len(d.Policies) != 4 {
 		t.Errorf("%d windows, %d pairs, policies %s", len(d.Windows), len(d.Paired), names)
 	}
-	// Without a checkpoint, policies are compared with one another.
+	// Without a checkpoint, policies are compared with each other.
 	d, names = read(must(t, "eval", "-c", "tiny.yaml", "--policies", "fifo,sjf+skip,sjf@slots", "--json"))
 	if len(d.Paired) != 3*2 || names != "fifo+strict heuristic, sjf+skip heuristic, sjf@slots slots, " {
 		t.Errorf("%d pairs, policies %s", len(d.Paired), names)

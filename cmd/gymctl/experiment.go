@@ -18,8 +18,8 @@ func experimentVerb(a *app) *cobra.Command {
 		Use:   "experiment",
 		Short: "Reproduce papers: our tables beside their figures",
 		Long: `experiment reproduces the papers that this program was made for, each with one command: it generates the
-workloads, trains what is learnt, runs every baseline on the same workloads and seeds, and compares. What a paper does
-not publish is rebuilt; the README beside each experiment says which part is whose.`,
+workloads, trains the agents, runs every baseline on the same workloads and seeds, and compares them. Parts that a
+paper does not publish are rebuilt; the README of each experiment says which parts these are.`,
 		Example: `  gymctl experiment list`,
 	})
 	c.AddCommand(experimentListVerb(a), experimentRunVerb(a))
@@ -64,12 +64,12 @@ func experimentRunVerb(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "run NAME",
-		Short: "Run an experiment, or go on with it",
-		Long: `run trains what an experiment trains, runs every baseline on the same workloads and seeds, and prints our table
-beside the paper's figures. What is finished is kept in the experiment's folder: Ctrl-C ends with exit code 130, and
-the same command goes on. A setting that is changed computes again what depends on it.
+		Short: "Run an experiment, or continue it",
+		Long: `run trains the agents of an experiment, runs every baseline on the same workloads and seeds, and prints our table
+beside the paper's figures. Finished parts are kept in the experiment's folder: Ctrl-C ends with exit code 130, and
+the same command continues. If a setting changes, everything that depends on it is computed again.
 
-The folder holds table.txt, index.html with the figures, results.csv with every figure and its interval, rows.csv
+The folder holds table.txt, index.html with the figures, results.csv with every result and its interval, rows.csv
 with every single number, and figures/*.svg.`,
 		Example: `  gymctl experiment run topdrl --quick
   gymctl experiment run worl-rtgs --out runs/worl --workers 8
@@ -98,17 +98,17 @@ with every single number, and figures/*.svg.`,
 		ValidArgs: paperNames(),
 	}
 	f := c.Flags()
-	f.BoolVar(&opt.Plan.Quick, "quick", false, "the short form, within two minutes on two cores: shows the direction")
+	f.BoolVar(&opt.Plan.Quick, "quick", false, "the short version, within two minutes on two cores: shows only the tendency")
 	f.StringVar(&opt.Dir, "out", "", "`DIR` of the experiment (default runs/NAME, with --quick runs/NAME-quick)")
-	f.StringVar(&opt.Plan.Data, "data", "", "`DIR` of recorded workloads, which are added to those that are generated")
+	f.StringVar(&opt.Plan.Data, "data", "", "`DIR` of recorded workloads, used in addition to the generated ones")
 	f.IntVar(&opt.Plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
-	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in all; changes nothing but speed")
-	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and what they read")
+	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
+	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
 
-// studied prints what an experiment came to.
+// studied prints the results of an experiment.
 func (a *app) studied(r *study.Report, asJSON bool) error {
 	if asJSON {
 		return a.json(r)

@@ -21,7 +21,7 @@ func TestExperimentsAreListed(t *testing.T) {
 		if e.Title == "" || e.Source == "" || e.Takes == "" || e.Command != "gymctl experiment run "+e.Name || !strings.Contains(table, e.Name) {
 			t.Errorf("%+v", e)
 		}
-		// Each has its folder, with what it is made of.
+		// Each has a folder with the files that define it.
 		for _, file := range []string{"README.md", "experiment.yaml", "expected.csv"} {
 			if _, err := os.Stat(filepath.Join("..", "..", "experiments", strings.ReplaceAll(e.Name, "-", ""), file)); err != nil {
 				t.Error(err)
@@ -62,7 +62,7 @@ func TestExperimentMistakes(t *testing.T) {
 	}
 }
 
-// A part that takes no time: the placements' gap, whose table is then the only one.
+// A part that takes no time: the placements' gap, which is then the only table.
 func TestAPartOfAnExperimentCanBeRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	out := must(t, "experiment", "run", "topdrl", "--quick", "--out", dir, "--only", "gap")

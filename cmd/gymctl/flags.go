@@ -16,8 +16,8 @@ import (
 	"clustergym/traces/profile"
 )
 
-// flagMistake turns what the flag parser says into one sentence: an unknown flag with the nearest that there is,
-// a value that cannot be read with what would be right.
+// flagMistake turns an error of the flag parser into one sentence: for an unknown flag it suggests the nearest one,
+// for a value that cannot be read it says what would be right.
 func flagMistake(c *cobra.Command, err error) error {
 	verb := verbName(c)
 	var (
@@ -50,7 +50,7 @@ func flagMistake(c *cobra.Command, err error) error {
 	return mistake("%s%w", verb, err)
 }
 
-// verbName begins a message about c: its path without the program's name, "" for the program itself.
+// verbName returns the beginning of a message about c: its path without the program's name, "" for the program itself.
 func verbName(c *cobra.Command) string {
 	_, verb, _ := strings.Cut(c.CommandPath(), " ")
 	if verb == "" {
@@ -59,7 +59,7 @@ func verbName(c *cobra.Command) string {
 	return verb + ": "
 }
 
-// wantOf says what can stand after a flag.
+// wantOf describes the values that a flag accepts.
 func wantOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "uint64", "uint", "int64":
@@ -80,8 +80,8 @@ func wantOf(f *pflag.Flag) string {
 	return "a value"
 }
 
-// flagFaults says of every fault of a configuration which flag it came by. names holds the flags whose keys are
-// called otherwise; for the others the last part of the key is the flag.
+// flagFaults rewrites every fault of a configuration to name the flag that set the value. names holds the flags whose
+// names differ from their keys; otherwise the flag is the last part of the key.
 func flagFaults(err error, names map[string]string) error {
 	faults := fault.All(err)
 	if len(faults) == 0 {
@@ -89,7 +89,7 @@ func flagFaults(err error, names map[string]string) error {
 	}
 	var l fault.List
 	for _, f := range faults {
-		key, _, _ := strings.Cut(f.Key, "[") // of a list, which one is told by its value
+		key, _, _ := strings.Cut(f.Key, "[") // for a list, the value shows which element it is
 		name, ok := names[key]
 		if !ok {
 			name = key[strings.LastIndexByte(key, '.')+1:]
@@ -102,28 +102,28 @@ func flagFaults(err error, names map[string]string) error {
 	return &workload.InputError{Err: l.Err()}
 }
 
-// traceFlags adds the flags by which a verb that reads a trace is told how.
+// traceFlags adds the flags that say how to read a trace.
 func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	f := c.Flags()
 	f.StringVar(&t.Format, "format", t.Format, "`NAME` of the trace's format as in gymctl trace formats; auto = by content")
 	f.StringVar(&t.Profiles, "profiles", t.Profiles, "throughput table, FILE or `DIR`: profiles of the jobs' models, and run times of those that count steps")
-	f.StringVar(&t.Reference, "reference", t.Reference, "GPU `TYPE` to which run times refer, where --profiles or the trace know several")
+	f.StringVar(&t.Reference, "reference", t.Reference, "GPU `TYPE` that run times refer to, if --profiles or the trace have several")
 	f.StringVar(&t.Mix, "mix", t.Mix, "`NAME` of a mix of models, drawn for the jobs without a profile: "+strings.Join(profile.Names(), ", "))
-	f.BoolVar(&t.Sort, "sort", t.Sort, "put the jobs in order of submit, instead of refusing a file that is not")
-	f.IntVar(&t.Skip, "skip", t.Skip, "leave out the first `N` jobs, counted after the reader's own drops")
-	f.IntVar(&t.Jobs, "jobs", t.Jobs, "take `N` jobs, 0 = all")
+	f.BoolVar(&t.Sort, "sort", t.Sort, "sort the jobs by submit time, instead of refusing an unsorted file")
+	f.IntVar(&t.Skip, "skip", t.Skip, "skip the first `N` jobs, not counting those that the reader drops")
+	f.IntVar(&t.Jobs, "jobs", t.Jobs, "read `N` jobs, 0 = all")
 	complete(c, "format", workload.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
 }
 
-// kernelsFlag adds --kernels; useKernels does what it says.
+// kernelsFlag adds --kernels; useKernels applies it.
 func kernelsFlag(c *cobra.Command, name *string) {
 	sets := run.KernelSets()
 	c.Flags().StringVar(name, "kernels", sets[0], "`SET` of float32 kernels: "+strings.Join(sets, ", ")+"; auto = the fastest")
 	complete(c, "kernels", sets...)
 }
 
-// useKernels computes with the set that --kernels names.
+// useKernels selects the set of kernels that --kernels names.
 func useKernels(name string) error {
 	if !slices.Contains(run.KernelSets(), name) {
 		return unknown("--kernels: set", name, run.KernelSets())
@@ -134,10 +134,10 @@ func useKernels(name string) error {
 	return nil
 }
 
-// complete lets the shell complete the values of a flag.
+// complete sets the shell's completions for the values of a flag.
 func complete(c *cobra.Command, flag string, values ...string) {
 	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(fmt.Sprintf("gymctl: completion of --%s: %v", flag, err)) // a flag that is not there, or twice
+		panic(fmt.Sprintf("gymctl: completion of --%s: %v", flag, err)) // the flag does not exist, or was completed twice
 	}
 }

@@ -1,5 +1,5 @@
-// Command gymctl trains, simulates and compares schedulers for GPU clusters. Its verbs are thin: flags in, a
-// call of package experiments, a table or one JSON document out. One file holds one verb.
+// Command gymctl trains, simulates and compares schedulers for GPU clusters. Its verbs are thin: each turns flags into
+// a call of package experiments, and prints a table or one JSON document. Each verb has its own file.
 package main
 
 import (
@@ -25,8 +25,7 @@ import (
 )
 
 func main() {
-	// Without this the program would be killed by the first write to a pipe that nobody reads any more, and could
-	// not clean up.
+	// Otherwise the first write to a pipe without a reader would kill the program before it could clean up.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -40,16 +39,16 @@ func main() {
 const (
 	exitDone        = 0
 	exitFailed      = 1
-	exitMistake     = 2 // the user's: a flag, a file, a value
+	exitMistake     = 2 // made by the user: in a flag, a file or a value
 	exitInterrupted = 130
 )
 
-// verbs are the subcommands of gymctl, each in its file.
+// verbs are the subcommands of gymctl, each in its own file.
 var verbs = []func(*app) *cobra.Command{
 	trainVerb, sweepVerb, evalVerb, experimentVerb, simVerb, planVerb, serveVerb, benchVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
 }
 
-// app is what every verb works with.
+// app is the state shared by all verbs.
 type app struct {
 	stdout *output   // results, and nothing else
 	stderr io.Writer // notes, progress, errors
@@ -57,7 +56,7 @@ type app struct {
 }
 
 // execute is the program: it carries out args and returns the exit code. It writes results to stdout and everything
-// else to stderr. When ctx is cancelled it cleans up and returns 130.
+// else to stderr. If ctx is cancelled, it cleans up and returns 130.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: &output{w: stdout}, stderr: &locked{w: stderr}, now: time.Now}
 	root := newRoot(a)
@@ -65,13 +64,13 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	switch {
 	case errors.Is(a.stdout.err, syscall.EPIPE):
-		return exitDone // whoever read the output has had enough of it
+		return exitDone // the reader of the output has seen enough
 	case a.stdout.err != nil:
 		a.notef("the output cannot be written: %v", a.stdout.err)
 		return exitFailed
 	case err == nil:
 		return exitDone
-	case errors.Is(err, run.ErrInterrupted): // it says what is saved, and how to go on
+	case errors.Is(err, run.ErrInterrupted): // the error says what is saved and how to continue
 		fmt.Fprintf(stderr, "gymctl: %v\n", err)
 		return exitInterrupted
 	case errors.Is(err, context.Canceled):
@@ -89,7 +88,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// isMistake tells the user's mistakes from failures of the program or the machine.
+// isMistake distinguishes the user's mistakes from failures of the program or the machine.
 func isMistake(err error) bool {
 	var (
 		input *workload.InputError
@@ -100,7 +99,7 @@ func isMistake(err error) bool {
 		errors.Is(err, checkpoint.ErrParts)
 }
 
-// mistake makes an error that is the user's.
+// mistake returns an error that the user made.
 func mistake(format string, args ...any) error {
 	return &workload.InputError{Err: fmt.Errorf(format, args...)}
 }
@@ -110,8 +109,8 @@ func newRoot(a *app) *cobra.Command {
 	root := group(&cobra.Command{
 		Use:   "gymctl",
 		Short: "Learn, compare and trust schedulers for GPU clusters",
-		Long: `gymctl simulates workloads on clusters of GPUs, trains schedulers on them, and compares what was learned
-with the heuristics of the literature.
+		Long: `gymctl simulates workloads on clusters of GPUs, trains schedulers on them, and compares the trained schedulers
+with heuristics from the literature.
 
 Results go to standard output, as tables for people or, with --json, as one JSON document; everything else goes to
 standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or value, 130 interrupted.`,
@@ -136,8 +135,8 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
 	return root
 }
 
-// group makes c a command that only has subcommands: alone it prints its help, and what it does not know it
-// answers with the nearest that it knows.
+// group makes c a command that only has subcommands: alone it prints its help, and for an unknown subcommand it
+// suggests the nearest one.
 func group(c *cobra.Command) *cobra.Command {
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -178,7 +177,7 @@ func helpVerb() *cobra.Command {
 	}
 }
 
-// unknown says that what is not called name, and what it may be called.
+// unknown returns the error that what called name does not exist, with a suggestion or the valid names.
 func unknown(what, name string, names []string) error {
 	if near := nearest.Name(name, names); near != "" {
 		return mistake("%s %q is unknown; did you mean %s?", what, name, near)
@@ -186,7 +185,7 @@ func unknown(what, name string, names []string) error {
 	return mistake("%s %q is unknown, want one of %s", what, name, strings.Join(names, ", "))
 }
 
-// args checks how many arguments stand after a verb; what names them, as "one FILE".
+// args checks the number of arguments after a verb; what describes them, as "one FILE".
 func args(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {

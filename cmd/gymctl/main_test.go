@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// asProgram makes the test binary be gymctl, for tests that need a process.
+// asProgram makes the test binary act as gymctl, for tests that need a process.
 const asProgram = "GYMCTL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func gymctl(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// must is gymctl where nothing may go wrong.
+// must is gymctl for calls that must succeed.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, err := gymctl(t, args...)
@@ -48,7 +48,7 @@ func must(t *testing.T, args ...string) string {
 	return out
 }
 
-// write puts a file into the current folder.
+// write creates a file in the current folder.
 func write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
@@ -65,7 +65,7 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// commands are all verbs of the program, the program itself first.
+// commands returns all verbs of the program, the program itself first.
 func commands() []*cobra.Command {
 	var all []*cobra.Command
 	var walk func(c *cobra.Command)
@@ -82,7 +82,7 @@ func commands() []*cobra.Command {
 }
 
 func TestHelpTexts(t *testing.T) {
-	// The number of processors is the machine's.
+	// The number of processors depends on the machine.
 	workers := regexp.MustCompile(`(--workers .*\(default )\d+\)`)
 	for _, c := range commands() {
 		path := c.CommandPath()
@@ -124,8 +124,8 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 	}
 }
 
-// Examples must work as printed. Those of train, sweep and eval take minutes, those of get the net, those of serve do not
-// end; they have tests of their own.
+// Examples must work as printed. Those of train, sweep and eval take minutes, those of get need the network, and those
+// of serve do not end; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	for _, c := range commands() {
 		if c.Example == "" || c.Name() == "train" || c.Name() == "sweep" || c.Name() == "eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" {
@@ -234,9 +234,9 @@ func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = c.Wait() // its exit code is looked at below
+			_ = c.Wait() // its exit code is checked below
 		}()
-		// The first events tell that it is at work.
+		// The first events show that it is running.
 		for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 			parts, err := filepath.Glob(filepath.Join(dir, ".events.jsonl.*.part"))
 			if err != nil {
@@ -292,7 +292,7 @@ func TestAReaderThatStopsIsNoCrash(t *testing.T) {
 	}
 }
 
-// full is an output without room.
+// full is an output without space left.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
@@ -329,7 +329,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// strict reads exactly one JSON document with no keys but those of v.
+// strict reads exactly one JSON document, which must have no keys but those of v.
 func strict(t *testing.T, text string, v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -342,7 +342,7 @@ func strict(t *testing.T, text string, v any) {
 	}
 }
 
-// keys lists the keys of a JSON document in order, with their paths; of a list, those of its first element.
+// keys lists the keys of a JSON document in order, with their paths; for a list, those of its first element.
 func keys(t *testing.T, text string) []string {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))

@@ -13,7 +13,7 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// output is standard output. The first failure is kept, and nothing is written after it.
+// output is standard output. It keeps the first error, and writes nothing after it.
 type output struct {
 	w   io.Writer
 	err error
@@ -29,7 +29,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// locked is standard error: a server's log and the progress of what goes on beside it take turns.
+// locked is standard error, with a lock: a server's log and the progress of concurrent work take turns.
 type locked struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -42,7 +42,7 @@ func (l *locked) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// isTerminal tells whether w is a terminal, where progress and the like are welcome.
+// isTerminal reports whether w is a terminal, which can show progress bars.
 func isTerminal(w io.Writer) bool {
 	switch o := w.(type) {
 	case *output:
@@ -54,28 +54,28 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printf writes to standard output, which keeps a failure until the end.
+// printf writes to standard output, which keeps its first error until the end.
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
 
-// notef writes one line for people to standard error; where that fails, there is nobody to tell.
+// notef writes one line for people to standard error. It ignores errors, since there is no one left to tell.
 func (a *app) notef(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, "gymctl: "+format+"\n", args...)
 }
 
-// json writes v as the one JSON document of the run.
+// json writes v as the only JSON document of the run.
 func (a *app) json(v any) error {
 	e := json.NewEncoder(a.stdout)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
-// table writes a table to standard output; the first left columns begin at the left.
+// table writes a table to standard output; the first left columns are aligned to the left.
 func (a *app) table(left int, header []string, rows [][]string) error {
 	return texttable.Write(a.stdout, header, rows, left)
 }
 
-// writeTo lets write fill the file at path, or standard output where path is "" or "-". The file appears as a
-// whole or not at all, and never in the place of one of inputs: what this run reads.
+// writeTo lets write fill the file at path, or standard output if path is "" or "-". The file appears as a whole or
+// not at all, and never replaces one of inputs, the files that this run reads.
 func (a *app) writeTo(path string, inputs []string, write func(w io.Writer) error) error {
 	if path == "" || path == "-" {
 		return write(a.stdout)
@@ -99,8 +99,8 @@ func (a *app) writeTo(path string, inputs []string, write func(w io.Writer) erro
 	return nil
 }
 
-// sameFile tells whether both paths lead to one ordinary file, by whatever names and links. A terminal or a pipe can
-// be read and written at once.
+// sameFile reports whether both paths lead to one regular file, through any names and links. A terminal or a pipe can
+// be read and written at the same time.
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil || !x.Mode().IsRegular() {

@@ -38,7 +38,7 @@ func TestOutputNeverReplacesItsOwnInput(t *testing.T) {
 			t.Errorf("%v changed %s (%v)", c.args, c.file, err)
 		}
 	}
-	// An older result may be replaced.
+	// An older result may be overwritten.
 	must(t, "trace", "convert", "jobs.csv", "-o", "copy.csv")
 	must(t, "trace", "convert", "jobs.csv", "-o", "copy.csv")
 }

@@ -21,25 +21,25 @@ func planVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Plan task graphs on heterogeneous GPUs",
-		Long: `plan reads task graphs, decides on which GPU each task runs and when, and prints the makespan. A task takes as long as
-its GPU is fast; what it sends to another GPU takes the bytes over the bandwidth between them.
+		Long: `plan reads task graphs, decides on which GPU each task runs and when, and prints the makespan. A task's time
+depends on the speed of its GPU; a transfer to another GPU takes the bytes over the bandwidth between them.
 
-A file holds one graph or several: dag-json (tasks, edges, processors, bandwidth; one object after the other), wfformat
-(WfCommons 1.5, 1.6) or alibaba (the batch tasks of cluster-trace-v2018). gzip and zstd are unpacked. The latter two
-have no processors: --platform names a JSON file of them, {"processors": [{"id": 0, "speed": 2}, …], "bandwidth": …}.
---generate draws a graph and GPUs in place of reading them: alibaba (instances of recorded batch jobs), degree-1,
-degree-3, degree-100 (tasks with so many edges on average), training (layers in pipeline and data parallel); DRAW is
-the number of the draw, 0 if not given. -o FILE keeps what is planned, with its GPUs, as dag-json.
+A file holds one or more graphs: dag-json (tasks, edges, processors, bandwidth; one object after another), wfformat
+(WfCommons 1.5, 1.6) or alibaba (the batch tasks of cluster-trace-v2018). gzip and zstd are unpacked. wfformat and
+alibaba have no processors: --platform names a JSON file of them, {"processors": [{"id": 0, "speed": 2}, …], "bandwidth": …}.
+--generate draws a graph and GPUs instead of reading them: alibaba (instances of recorded batch jobs), degree-1,
+degree-3, degree-100 (tasks with that many edges on average), training (layers in pipeline and data parallel); DRAW is
+the number of the draw, 0 if not given. -o FILE saves the graphs and their GPUs as dag-json.
 
-With --json there is one document a line, in the order of graphs, and of policies where there are several. Numbers have
-all their digits. Every plan is checked before it is printed. docs/planning.md has the formats and every rule with
+--json prints one document per line, in the order of the graphs and then of the policies. Numbers have all their
+digits. Every plan is checked before it is printed. docs/planning.md has the formats and every rule with
 its source.
 
 The last four are searches that move a population of plans towards its best one: plain whale optimisation (woa), the
 same in running-time space with a greedy generator of plans (rtgs, and as published rtgs-released), and with a generator
-that was trained by double deep Q-learning (worl-rtgs, WORL-RTGS-like). They begin with HEFT's plan, so that they are
-never worse (--start random: without it), and repeat exactly for a seed and a budget. The program carries weights of
-the generator; --train-generator FILE trains it anew, in a few minutes, and --generator FILE uses it.
+that was trained by double deep Q-learning (worl-rtgs, WORL-RTGS-like). They start from HEFT's plan, so they are
+never worse (--start random: without it), and give the same result for a seed and a budget. The program contains
+weights of the generator; --train-generator FILE trains new ones, in a few minutes, and --generator FILE uses them.
 
 Policies: ` + wrapped(plan.Policies()) + `.`,
 		Example: `  gymctl plan --generate degree-3:200x20 -o graph.json
@@ -88,7 +88,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 					return planAll()
 				})
 			}
-			if len(all) > 0 { // what was planned before a fault is of use
+			if len(all) > 0 { // plans made before an error are still useful
 				if err := plan.WriteTable(a.stdout, all); err != nil {
 					return err
 				}
@@ -105,17 +105,17 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 	f.StringVarP(&kept, "output", "o", "", "write the graphs and their GPUs to `FILE`, as dag-json")
 	f.StringVar(&cfg.Format, "format", cfg.Format, "auto, dag-json, wfformat or alibaba")
 	f.StringVar(&cfg.Platform, "platform", cfg.Platform, "`FILE` of processors and bandwidth, for graphs that have none")
-	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "how to plan; several are joined by commas")
+	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "planning policies, joined by commas")
 	f.StringVar(&cfg.RankMean, "rank-mean", cfg.RankMean, "mean communication cost in ranks: pairs, mean-bandwidth or self-pairs")
-	f.StringVar(&cfg.Budget, "budget", cfg.Budget, "of a search: "+plan.BudgetForms)
-	f.StringVar(&cfg.Start, "start", cfg.Start, "with what a search begins: heft or random")
+	f.StringVar(&cfg.Budget, "budget", cfg.Budget, "budget of a search: "+plan.BudgetForms)
+	f.StringVar(&cfg.Start, "start", cfg.Start, "what a search starts from: heft or random")
 	f.Float64Var(&cfg.B, "b", cfg.B, "shape of a search's spiral")
 	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that a search tries to move in each iteration")
-	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs, in place of those in the program")
+	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs, instead of those in the program")
 	f.StringVar(&trained, "train-generator", "", "train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
-	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of whatever is drawn")
-	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; changes nothing but speed")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document a line for each graph and policy")
+	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
+	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; affects only speed")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document per line for each graph and policy")
 	complete(c, "format", plan.GraphFormats()...)
 	complete(c, "policy", plan.Policies()...)
 	complete(c, "start", "heft", "random")
@@ -123,7 +123,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 	return c
 }
 
-// trainGenerator is --train-generator.
+// trainGenerator runs --train-generator.
 func (a *app) trainGenerator(c *cobra.Command, file string, cfg plan.Config) error {
 	if file == "" || file == "-" {
 		return mistake("--train-generator: got %q, want the path of a file", file)

@@ -44,7 +44,7 @@ func TestPlanPrintsADocumentALine(t *testing.T) {
 	if len(lines) != 4 {
 		t.Fatalf("%d lines", len(lines))
 	}
-	// All on the faster one: 2 + 1 + 1 + 0.5.
+	// All tasks on the faster GPU: 2 + 1 + 1 + 0.5.
 	var doc map[string]any
 	for k, want := range []string{
 		`{"graph":"diamond","tasks":4,"edges":4,"processors":2,"policy":"heft","makespan_s":4.5,"proven_optimal":false,"placements":[{"task":"0","processor":"1","start_s":0,"finish_s":2},{"task":"1","processor":"1","start_s":2,"finish_s":3},{"task":"2","processor":"1","start_s":3,"finish_s":4},{"task":"3","processor":"1","start_s":4,"finish_s":4.5}],"wall_s":`,

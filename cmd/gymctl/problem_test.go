@@ -11,7 +11,7 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// pole is a run of a moment without a workload.
+// pole is a very short run without a workload.
 const pole = `name: pole
 env: {id: CartPole-v1}
 ppo: {steps: 32, epochs: 2, minibatches: 2, network: {hidden: [16]}}
@@ -31,7 +31,7 @@ func inPole(t *testing.T) {
 	})
 }
 
-// The keys of the document of an evaluation over episodes, in order.
+// The keys of the JSON document of an evaluation over episodes, in order.
 var episodeKeys = strings.Fields(`env solved_at episodes seed kernels policies policies.name policies.kind policies.return
 policies.return.mean policies.return.std policies.return.iqm policies.return.ci95 policies.return.per_episode policies.length_mean policies.solved`)
 

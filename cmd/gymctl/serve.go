@@ -29,19 +29,19 @@ func serveVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the environments to other languages and other machines",
-		Long: `serve listens for clients of the bridge: websockets at /v1/ws, by the protocol of docs/wire.md. The first line on
-standard output is the address in use. Beside it are /healthz and /readyz for probes, /metrics for Prometheus, /v1/envs
-and /v1/version.
+		Long: `serve listens for clients of the bridge: websockets at /v1/ws, with the protocol of docs/wire.md. The first line on
+standard output is the address in use. Other pages are /healthz and /readyz for probes, /metrics for Prometheus,
+/v1/envs and /v1/version.
 
-Without --token-file everybody who reaches the address may play; that is refused for addresses beyond this machine,
-unless --client-ca or --insecure is given. A token file has one "ROLE TOKEN" a line: env may play, read may see metrics,
-admin may do everything.
+Without --token-file everyone who can reach the address may play; serve refuses that for addresses beyond this machine
+unless --client-ca or --insecure is given. A token file has one "ROLE TOKEN" per line: env may play, read may see
+metrics, admin may do everything.
 
-Clients generate their workloads by default. --trace-root lets them name files below one folder, and no others; public
+Clients use generated workloads by default. --trace-root lets them name files below one folder, and no others; public
 traces that gymctl trace get has fetched can always be named, as get:NAME.
 
-SIGTERM or Ctrl-C drains: clients are told, /readyz says no, and the program ends with exit code 0 as soon as the last
-one has left, or after --drain-timeout. A second signal ends it at once. Logs go to standard error.`,
+SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
+the last one has left, or after --drain-timeout. A second signal ends it at once. Logs go to standard error.`,
 		Example: `  gymctl serve
   gymctl serve --addr 127.0.0.1:0 --json
   gymctl serve --addr 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --tls-key key.pem
@@ -70,7 +70,7 @@ one has left, or after --drain-timeout. A second signal ends it at once. Logs go
 				_, err = fmt.Fprintln(a.stdout, l.Addr())
 			}
 			if err != nil {
-				_ = l.Close() // nobody was told of it
+				_ = l.Close() // no client knows the address yet
 				return err
 			}
 			return s.Serve(ctx, l)
@@ -79,26 +79,26 @@ one has left, or after --drain-timeout. A second signal ends it at once. Logs go
 	f := c.Flags()
 	door.flags(c)
 	f.StringVar(&reg.TraceRoot, "trace-root", "", "clients may name the trace files below `DIR`, by their paths relative to it")
-	f.BoolVar(&untilEOF, "until-eof", false, "drain and end when standard input ends: for a program that starts this one and may be killed")
+	f.BoolVar(&untilEOF, "until-eof", false, "drain and end when standard input ends, for a program that starts this one and may be killed")
 	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
-	f.IntVar(&door.cfg.MaxSessions, "max-sessions", door.cfg.MaxSessions, "`N` clients at once, lost ones that may come back included")
-	f.IntVar(&door.cfg.MaxHandles, "max-handles", door.cfg.MaxHandles, "`N` sets of environments of one client")
-	f.IntVar(&door.cfg.MaxEnvs, "max-envs", door.cfg.MaxEnvs, "`N` environments of one set")
-	f.IntVar(&door.cfg.MaxInflight, "max-inflight", door.cfg.MaxInflight, "`N` unanswered requests of one set")
-	f.IntVar(&door.cfg.MaxFrameIn, "max-frame-in", door.cfg.MaxFrameIn, "`BYTES` of a message that is received")
-	f.IntVar(&door.cfg.MaxFrameOut, "max-frame-out", door.cfg.MaxFrameOut, "`BYTES` of a message that is sent")
-	f.DurationVar(&door.cfg.HelloTimeout, "hello-timeout", door.cfg.HelloTimeout, "from a connection to its first message")
-	f.DurationVar(&door.cfg.IdleTimeout, "idle-timeout", door.cfg.IdleTimeout, "without a byte from a client, then its session ends")
-	f.DurationVar(&door.cfg.ResumeWindow, "resume-window", door.cfg.ResumeWindow, "for which a lost client's environments wait for it; 0s = not at all")
-	f.DurationVar(&door.cfg.StepTimeout, "step-timeout", door.cfg.StepTimeout, "of one request")
-	f.DurationVar(&door.cfg.DrainTimeout, "drain-timeout", door.cfg.DrainTimeout, "for clients to leave when the server is told to end")
-	f.DurationVar(&door.cfg.PingInterval, "ping-interval", door.cfg.PingInterval, "of pings to clients; 0s = none")
-	f.IntVar(&door.cfg.Workers, "workers", door.cfg.Workers, "`N` goroutines for each set of environments, 0 = chosen by the server; changes nothing but speed")
+	f.IntVar(&door.cfg.MaxSessions, "max-sessions", door.cfg.MaxSessions, "at most `N` clients at once, including lost ones that may reconnect")
+	f.IntVar(&door.cfg.MaxHandles, "max-handles", door.cfg.MaxHandles, "at most `N` sets of environments per client")
+	f.IntVar(&door.cfg.MaxEnvs, "max-envs", door.cfg.MaxEnvs, "at most `N` environments per set")
+	f.IntVar(&door.cfg.MaxInflight, "max-inflight", door.cfg.MaxInflight, "at most `N` unanswered requests per set")
+	f.IntVar(&door.cfg.MaxFrameIn, "max-frame-in", door.cfg.MaxFrameIn, "at most `BYTES` per message received")
+	f.IntVar(&door.cfg.MaxFrameOut, "max-frame-out", door.cfg.MaxFrameOut, "at most `BYTES` per message sent")
+	f.DurationVar(&door.cfg.HelloTimeout, "hello-timeout", door.cfg.HelloTimeout, "time limit from a connection to its first message")
+	f.DurationVar(&door.cfg.IdleTimeout, "idle-timeout", door.cfg.IdleTimeout, "time without a byte from a client after which its session ends")
+	f.DurationVar(&door.cfg.ResumeWindow, "resume-window", door.cfg.ResumeWindow, "how long a lost client's environments are kept for it; 0s = not at all")
+	f.DurationVar(&door.cfg.StepTimeout, "step-timeout", door.cfg.StepTimeout, "time limit of one request")
+	f.DurationVar(&door.cfg.DrainTimeout, "drain-timeout", door.cfg.DrainTimeout, "time for clients to leave when the server is told to end")
+	f.DurationVar(&door.cfg.PingInterval, "ping-interval", door.cfg.PingInterval, "interval of pings to clients; 0s = none")
+	f.IntVar(&door.cfg.Workers, "workers", door.cfg.Workers, "`N` goroutines per set of environments, 0 = chosen by the server; affects only speed")
 	f.BoolVar(&door.cfg.SharedMemory, "shared-memory", door.cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
 	return c
 }
 
-// door is where a server listens and who may come in.
+// door holds where a server listens and who may connect.
 type door struct {
 	addr      string
 	tokenFile string
@@ -113,7 +113,7 @@ func newDoor(addr string) *door {
 	return d
 }
 
-// flags adds all but the limits. eval, which serves beside its work, calls the address --serve.
+// flags adds all flags but the limits. eval, which serves while it evaluates, calls the address --serve.
 func (d *door) flags(c *cobra.Command) {
 	f := c.Flags()
 	if c.Name() == "eval" {
@@ -122,17 +122,17 @@ func (d *door) flags(c *cobra.Command) {
 	} else {
 		f.StringVar(&d.addr, "addr", d.addr, "`HOST:PORT` to listen at; port 0 picks a free one")
 	}
-	f.StringVar(&d.tokenFile, "token-file", "", "`FILE` of the tokens that clients must show, one \"ROLE TOKEN\" a line")
+	f.StringVar(&d.tokenFile, "token-file", "", "`FILE` of the tokens that clients must present, one \"ROLE TOKEN\" per line")
 	f.StringVar(&d.cfg.TLSCert, "tls-cert", "", "PEM `FILE` of the server's certificate; with --tls-key, TLS only")
-	f.StringVar(&d.cfg.TLSKey, "tls-key", "", "PEM `FILE` of its key")
-	f.StringVar(&d.cfg.ClientCA, "client-ca", "", "PEM `FILE` of the authorities whose certificates clients must show")
+	f.StringVar(&d.cfg.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")
+	f.StringVar(&d.cfg.ClientCA, "client-ca", "", "PEM `FILE` of the authorities that must have signed the clients' certificates")
 	f.StringArrayVar(&d.cfg.AllowOrigin, "allow-origin", nil, "`ORIGIN` of web pages that may connect, as https://example.org (repeatable)")
-	f.BoolVar(&d.cfg.Insecure, "insecure", false, "listen beyond this machine although nothing is asked of clients")
-	f.StringVar(&d.logLevel, "log-level", d.logLevel, "`LEVEL` from which on there are lines on standard error: debug, info, warn or error")
+	f.BoolVar(&d.cfg.Insecure, "insecure", false, "listen beyond this machine without authenticating clients")
+	f.StringVar(&d.logLevel, "log-level", d.logLevel, "lowest `LEVEL` that is logged to standard error: debug, info, warn or error")
 	complete(c, "log-level", "debug", "info", "warn", "error")
 }
 
-// open makes the server and listens. The caller serves.
+// open creates the server and listens. The caller serves.
 func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
@@ -147,7 +147,7 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 	s, err := server.New(d.cfg, f, slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})))
 	if err != nil {
 		if len(fault.All(err)) == 0 {
-			return nil, nil, &workload.InputError{Err: err} // a certificate that cannot be read
+			return nil, nil, &workload.InputError{Err: err} // for example, a certificate that cannot be read
 		}
 		return nil, nil, flagFaults(err, nil)
 	}
@@ -157,13 +157,13 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 	}
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	if ok && !tcp.IP.IsLoopback() && len(d.cfg.Tokens) == 0 && d.cfg.ClientCA == "" && !d.cfg.Insecure {
-		_ = l.Close() // nobody was told of it
+		_ = l.Close() // no client knows the address yet
 		return nil, nil, mistake("%s can be reached from other machines, and nothing is asked of clients; want --token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted", d.addr)
 	}
 	return s, l, nil
 }
 
-// notListening tells a wrong address from one that cannot be had now.
+// notListening distinguishes an invalid address from one that is in use.
 func notListening(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("address %s is in use by another program; port 0 picks a free one", addr)
@@ -175,12 +175,12 @@ func notListening(addr string, err error) error {
 	return mistake("address %q: %s; want HOST:PORT, as 127.0.0.1:8765", addr, strings.TrimPrefix(err.Error(), "listen tcp: "))
 }
 
-// untilEnd is ctx until r ends. The goroutine that reads ends with r at the latest when the program does: a read of
-// standard input cannot be called off.
+// untilEnd returns a copy of ctx that ends when r ends. The goroutine that reads r ends at the latest with the
+// program, because a read of standard input cannot be cancelled.
 func untilEnd(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, r) // an input that cannot be read has ended
+		_, _ = io.Copy(io.Discard, r) // an input that cannot be read counts as ended
 		stop()
 	}()
 	return ctx, stop

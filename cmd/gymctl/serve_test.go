@@ -32,16 +32,16 @@ import (
 // service is a running gymctl serve, in this process.
 type service struct {
 	addr string
-	line string // the first on standard output
+	line string // first line on standard output
 	stop context.CancelFunc
 	said *locked
 	end  chan int
 }
 
-// patience is how long anything may take here.
+// patience is how long any wait may take in these tests.
 const patience = 30 * time.Second
 
-// serve starts gymctl serve on a free port. It is ended with the test at the latest.
+// serve starts gymctl serve on a free port. It ends with the test at the latest.
 func serve(t *testing.T, args ...string) *service {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -71,7 +71,7 @@ func serve(t *testing.T, args ...string) *service {
 	return s
 }
 
-// code waits for the end.
+// code waits for the end and returns the exit code.
 func (s *service) code(t *testing.T) int {
 	t.Helper()
 	select {
@@ -84,7 +84,7 @@ func (s *service) code(t *testing.T) int {
 	}
 }
 
-// get is the status of a page.
+// get returns the HTTP status of a page.
 func get(t *testing.T, c *http.Client, url, token string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -153,7 +153,7 @@ func TestServePrintsItsAddressAsJSON(t *testing.T) {
 	}
 }
 
-// certificate writes a self-signed one for 127.0.0.1 and returns a client that trusts it.
+// certificate writes a self-signed certificate for 127.0.0.1 and returns a client that trusts it.
 func certificate(t *testing.T) *http.Client {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -180,7 +180,7 @@ func certificate(t *testing.T) *http.Client {
 	return &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
-// The examples of the help, on free ports.
+// The examples in the help, on free ports.
 func TestServeExamplesServe(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := certificate(t)
@@ -260,7 +260,7 @@ func TestServeRefusesBadInputInOneSentence(t *testing.T) {
 	} {
 		wrong(t, append([]string{"serve"}, strings.Fields(c.args)...), strings.Split(c.want, "|")...)
 	}
-	// A port that somebody else has is no mistake of the user's.
+	// A port that another program uses is not the user's mistake.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestServeRefusesBadInputInOneSentence(t *testing.T) {
 	}
 }
 
-// started starts gymctl serve as a process of its own, and returns its address.
+// started runs gymctl serve as a separate process and returns its address.
 func started(t *testing.T, args ...string) (p *os.Process, stdin io.WriteCloser, addr string, wait func() int) {
 	t.Helper()
 	c := program(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)...)
@@ -294,10 +294,10 @@ func started(t *testing.T, args ...string) (p *os.Process, stdin io.WriteCloser,
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = c.Wait() // its exit code is looked at below
+		_ = c.Wait() // its exit code is checked below
 	}()
 	t.Cleanup(func() {
-		_ = c.Process.Kill() // it has ended, unless the test failed
+		_ = c.Process.Kill() // it has already ended, unless the test failed
 		<-ended
 	})
 	return c.Process, in, d.Addr, func() int {
@@ -453,7 +453,7 @@ func TestEvalServesOnlyWhoIsNamed(t *testing.T) {
 	} {
 		wrong(t, append([]string{"eval", "-c", "tiny.yaml"}, strings.Fields(c.args)...), strings.Split(c.want, "|")...)
 	}
-	// Who does not come is told as missing, and the others are compared.
+	// A policy that does not connect is reported as missing, and the others are compared.
 	code, out, said := gymctl(t, strings.Fields("eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external nobody --external-timeout 20ms")...)
 	if code != exitDone || !strings.Contains(out, "nobody missing: finished 0 of 4 windows") || !strings.Contains(out, "sjf@slots") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)

@@ -23,17 +23,17 @@ func simVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Simulate heuristics over a trace",
-		Long: `sim runs a workload on a cluster under one policy, or under several, one after the other, and prints what
-became of the jobs: completion times (JCT = finish - submit), waits, slowdowns, makespan and utilisation.
+		Long: `sim runs a workload on a cluster under one policy, or under several in turn, and prints the results: job
+completion times (JCT = finish - submit), waits, slowdowns, makespan and utilisation.
 
 The workload is a trace (gymctl trace formats lists what can be read; gzip and zstd are unpacked) or, without
---trace, one that is generated after the published statistics of the Philly cluster. Large files are read while
-they are simulated (--stream).
+--trace, one generated from the published statistics of the Philly cluster. Large files are read while they are
+simulated (--stream).
 
-A policy is an order, an admission and a way of back-filling: fifo+strict stops at the first job that does not
-fit, fifo+skip steps over it, fifo+commit holds the job once chosen; fifo+strict+easy lets others go first as
-long as they do not delay it. A policy that does not say takes --admission and --backfill, else skip where it
-preempts running jobs and strict where it does not. exact is the clairvoyant optimum of small instances; the
+A policy is an order, an admission and a kind of backfilling: fifo+strict stops at the first job that does not
+fit, fifo+skip skips it, fifo+commit keeps the job once chosen; fifo+strict+easy lets others go first as long as
+they do not delay it. A policy that names neither uses --admission and --backfill; without these, its admission is
+skip if it preempts running jobs and strict otherwise. exact is the clairvoyant optimum of small instances; the
 table then shows every policy's gap to it. docs/schedulers.md has every rule with its source.
 
 --horizon counts from the first submit. Jobs that can never fit the cluster are refused: they are left out,
@@ -45,11 +45,11 @@ Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, 
 or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
 Interference: ` + workload.InterferenceForms + `.
 
---peer runs the workload on a machine that others published, rebuilt from its rules, in place of the simulator:
-dally-waiting-only and dally-published are that of Dally's authors, whose policies are dally, tiresias and gandiva
+--peer runs the workload on another published simulator, rebuilt from its rules, instead of this one:
+dally-waiting-only and dally-published are that of Dally's authors, with the policies dally, tiresias and gandiva
 (docs/schedulers.md).
 
---set changes what has no flag; settings and their defaults:
+--set changes settings without a flag; settings and their defaults:
 
 ` + indented(&cfg),
 		Example: `  gymctl sim --policy fifo,fifo+skip,fifo+strict+easy,sjf,srtf
@@ -73,7 +73,7 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 				}
 				cfg.Trace.Seed = cfg.Seed
 				if n := cfg.Trace.Skip + cfg.Trace.Jobs; cfg.Trace.Jobs > 0 && n > 0 {
-					cfg.Trace.Synth.Jobs = n // as many as are asked for
+					cfg.Trace.Synth.Jobs = n // as many as requested
 				}
 			}
 			if err := setAll(&cfg, sets); err != nil {
@@ -99,32 +99,32 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&cfg.Trace.File, "trace", cfg.Trace.File, "trace `FILE`; without it jobs are generated")
+	f.StringVar(&cfg.Trace.File, "trace", cfg.Trace.File, "trace `FILE`; without it, jobs are generated")
 	traceFlags(c, &cfg.Trace)
 	f.StringVar(&cfg.Cluster, "cluster", cfg.Cluster, "preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+generated+")")
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
-	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name theirs")
-	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name theirs")
+	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name one")
+	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name one")
 	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
-	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies are told: exact, trace, noisy:SIGMA")
+	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: exact, trace, noisy:SIGMA")
 	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
-	f.Float64Var(&cfg.Simulator.Ring.Overlap, "overlap", cfg.Simulator.Ring.Overlap, "of --comm ring: share of the compute time that hides communication")
+	f.Float64Var(&cfg.Simulator.Ring.Overlap, "overlap", cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
 	f.StringVar(&cfg.Interference, "interference", cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")
-	f.StringVar(&cfg.Simulator.InterferenceScope, "interference-scope", cfg.Simulator.InterferenceScope, "jobs that share a gpu or a node")
-	f.DurationVar(&cfg.Simulator.Restart, "restart", cfg.Simulator.Restart, "work added to a job whenever it is started again, as 40s")
-	f.DurationVar(&cfg.Simulator.Checkpoint, "checkpoint", cfg.Simulator.Checkpoint, "progress since the last checkpoint is lost when a job is stopped; 0s = none is lost")
+	f.StringVar(&cfg.Simulator.InterferenceScope, "interference-scope", cfg.Simulator.InterferenceScope, "which jobs interfere: those that share a gpu or a node")
+	f.DurationVar(&cfg.Simulator.Restart, "restart", cfg.Simulator.Restart, "work added to a job whenever it is restarted, as 40s")
+	f.DurationVar(&cfg.Simulator.Checkpoint, "checkpoint", cfg.Simulator.Checkpoint, "progress from one checkpoint to the next; a stopped job loses its progress since the last one; 0s = none is lost")
 	f.DurationVar(&cfg.Simulator.Failures.MTBF, "mtbf", cfg.Simulator.Failures.MTBF, "mean time between failures of a node; 0s = nodes never fail")
-	f.DurationVar(&cfg.Simulator.Failures.MTTR, "mttr", cfg.Simulator.Failures.MTTR, "mean time to its repair")
-	f.DurationVar(&cfg.Horizon, "horizon", cfg.Horizon, "cut the run off this long after the first submit, as 72h; 0s = never")
+	f.DurationVar(&cfg.Simulator.Failures.MTTR, "mttr", cfg.Simulator.Failures.MTTR, "mean time until it is repaired")
+	f.DurationVar(&cfg.Horizon, "horizon", cfg.Horizon, "end the run this long after the first submit, as 72h; 0s = never")
 	f.IntVar(&cfg.Warmup, "warmup", cfg.Warmup, "do not count the first `N` jobs")
 	f.IntVar(&cfg.Tail, "tail", cfg.Tail, "do not count the last `N` jobs")
-	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "of random orders, noisy estimates, failures and generated jobs")
-	f.BoolVar(&cfg.FailRefused, "fail-refused", cfg.FailRefused, "do not run without jobs that can never fit the cluster")
+	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of random orders, noisy estimates, failures and generated jobs")
+	f.BoolVar(&cfg.FailRefused, "fail-refused", cfg.FailRefused, "fail if some jobs can never fit the cluster, instead of leaving them out")
 	f.StringVar(&cfg.Stream, "stream", cfg.Stream, "read the trace while it is simulated: auto (large files), on, off")
 	f.StringArrayVar(&sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
 	f.StringVar(&events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
-	f.StringVar(&html, "html", "", "show the schedules as one page in `FILE`, for any browser and without a network")
-	f.BoolVar(&asJSON, "json", false, `print one JSON document; of several policies {"runs":[…]}`)
+	f.StringVar(&html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
+	f.BoolVar(&asJSON, "json", false, `print one JSON document; for several policies {"runs":[…]}`)
 	peerFlags(c, &cfg, &jobsOut)
 	var policies []string
 	for _, o := range heuristic.Orders() {
@@ -145,7 +145,7 @@ dally-waiting-only and dally-published are that of Dally's authors, whose polici
 	return c
 }
 
-// simFlags are the flags of settings that are called otherwise than their keys.
+// simFlags are the flags whose names differ from the keys of their settings.
 var simFlags = map[string]string{
 	"policies": "policy", "peer.name": "peer", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
 	"simulator.contention.a": "set simulator.contention.a", "simulator.contention.b": "set simulator.contention.b",
@@ -156,7 +156,7 @@ var simFlags = map[string]string{
 	"policy.align": "set policy.align",
 }
 
-// wrapped joins names in lines that fit the help texts.
+// wrapped joins names into lines that fit the help texts.
 func wrapped(names []string) string {
 	var b strings.Builder
 	width := 30
@@ -175,7 +175,7 @@ func wrapped(names []string) string {
 	return b.String()
 }
 
-// simulate runs cfg and writes the events and the page where they are asked for.
+// simulate runs cfg, and writes the events and the page if they are requested.
 func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobsOut string) (report *simulate.Report, err error) {
 	hooks := simulate.Hooks{Now: a.now}
 	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}

@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/simulate"
 )
 
-// ofPeers are the flags that say something to a peer's machine alone, and withPeers those that others say to it too.
+// ofPeers are the flags that apply only with --peer; withPeers are other flags that also apply with it.
 var (
 	ofPeers   = []string{"net", "factors", "timers", "lease", "granularity", "history", "jobs-out"}
 	withPeers = []string{
@@ -22,20 +22,20 @@ var (
 // peerFlags are the flags of sim --peer.
 func peerFlags(c *cobra.Command, cfg *simulate.Config, jobsOut *string) {
 	f, p := c.Flags(), &cfg.Peer
-	f.StringVar(&p.Name, "peer", p.Name, "run a machine that others published in place of the simulator: `NAME`, "+strings.Join(simulate.PeerNames(), " or "))
-	f.StringVar(&p.Net, "net", p.Net, "of --peer: what communication costs: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), one (nothing) or a network of --factors")
-	f.StringVar(&p.Factors, "factors", p.Factors, "of --peer: table `FILE` of factors, with net, model, shape and factor in its header")
-	f.StringVar(&p.Timers, "timers", p.Timers, "of --peer, policy dally: how many leases to decline a rack and the network, as 5/10, or auto")
-	f.DurationVar(&p.Lease, "lease", p.Lease, "of --peer: how long GPUs are given for")
-	f.Int64Var(&p.Granularity, "granularity", p.Granularity, "of --peer: iterations of a block, for each GPU")
-	f.IntVar(&p.History, "history", p.History, "of --peer, policy dally: leases that the tuner of timers looks back")
-	f.StringVar(jobsOut, "jobs-out", "", "of --peer: write a row for each job, with every digit, to `FILE`")
+	f.StringVar(&p.Name, "peer", p.Name, "run another published simulator instead of this one: `NAME`, "+strings.Join(simulate.PeerNames(), " or "))
+	f.StringVar(&p.Net, "net", p.Net, "with --peer: cost of communication: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), one (none) or a network of --factors")
+	f.StringVar(&p.Factors, "factors", p.Factors, "with --peer: table `FILE` of factors, with net, model, shape and factor in its header")
+	f.StringVar(&p.Timers, "timers", p.Timers, "with --peer, policy dally: for how many leases to decline a rack and the network, as 5/10, or auto")
+	f.DurationVar(&p.Lease, "lease", p.Lease, "with --peer: how long a job keeps its GPUs at a time")
+	f.Int64Var(&p.Granularity, "granularity", p.Granularity, "with --peer: iterations of a block, per GPU")
+	f.IntVar(&p.History, "history", p.History, "with --peer, policy dally: how many leases the tuner of timers looks back")
+	f.StringVar(jobsOut, "jobs-out", "", "with --peer: write a row for each job, with all digits, to `FILE`")
 	complete(c, "peer", simulate.PeerNames()...)
 	complete(c, "net", "slow", "one")
 	complete(c, "timers", "auto", "5/10")
 }
 
-// peerOnly finds flags that go with --peer alone, or do not go with it.
+// peerOnly returns an error for flags that need --peer and lack it, or that do not apply with it.
 func peerOnly(c *cobra.Command, peer string) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		switch {

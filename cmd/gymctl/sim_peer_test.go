@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Two jobs of two GPUs, 25,000 iterations of 0.1 s, a network that costs nothing: blocks of 1000 s and 20,000
+// Two jobs of two GPUs, 25,000 iterations of 0.1 s, and a network without cost: blocks of 1000 s and 20,000
 // iterations, so two blocks each.
 const peerJobs = "job,arrival,gpus,model,iterations,time_per_iteration\n7,0,2,VGG,25000,0.1\n9,100,2,VGG,25000,0.1\n"
 
@@ -50,7 +50,7 @@ func TestSimOnThePeersMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The machine's only two slots, the second of which its hash map visits first.
+	// The machine's only two slots; its hash map visits the second one first.
 	if !strings.Contains(string(events), `{"t_s":0,"event":"start","job":"7","gpus":[4,5]}`) || strings.Count(string(events), "\n") != 6 {
 		t.Errorf("got\n%s", events)
 	}

@@ -11,7 +11,7 @@ import (
 
 const jobs = "job_id,submit_time,duration,num_gpu\na,0,100,2\nb,5,10,1\nc,5,10,1\n"
 
-// The keys that gymctl sim --json is documented with, in order.
+// The documented keys of gymctl sim --json, in order.
 var simKeys = strings.Fields(`policy admission placement backfill estimates trace trace.file trace.format trace.jobs trace.refused
 cluster cluster.name cluster.nodes cluster.gpus metrics metrics.finished metrics.unfinished metrics.makespan_s
 metrics.jct_s metrics.jct_s.mean metrics.jct_s.p50 metrics.jct_s.p90 metrics.jct_s.p99 metrics.jct_s.max
@@ -44,7 +44,7 @@ func TestSimDocument(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &d); err != nil {
 		t.Fatal(err)
 	}
-	// a runs at once and ends at 100; b and c wait for it, 95 s each, and run 10 s.
+	// a runs at once and ends at 100; b and c each wait 95 s for it and run for 10 s.
 	if d.Policy != "sjf" || d.Admission != "strict" || d.Placement != "first-fit" || d.Backfill != "none" || d.Estimates != "exact" ||
 		d.Metrics.JCT.Mean != 310./3 {
 		t.Errorf("got %+v", d)
@@ -114,7 +114,7 @@ func TestSimMistakes(t *testing.T) {
 	write(t, "bad.yaml", "racks:\n  - nodes:\n      - gpus: -3\n        cpu: 4\nspeed: {}\n")
 	for _, c := range []struct {
 		args  string
-		lines []string // each must be one line of what is said
+		lines []string // each must be one line of the output on standard error
 	}{
 		{"--trace none.csv --cluster 4x4", []string{"trace none.csv: there is no such file"}},
 		{"--trace . --cluster 4x4", []string{"trace .: this is a folder, a file is wanted"}},

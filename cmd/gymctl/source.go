@@ -12,7 +12,7 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// configSource is where a run's configuration comes from: a preset or a file, then flags, then --set.
+// configSource is the source of a run's configuration: a preset or a file, then flags, then --set.
 type configSource struct {
 	name    string
 	set     []string
@@ -25,18 +25,18 @@ type configSource struct {
 	kernels string
 }
 
-// flags adds the flags; without says in words what holds without -c.
+// flags adds the flags; without describes the default without -c.
 func (s *configSource) flags(c *cobra.Command, without string) {
 	f := c.Flags()
 	f.StringVarP(&s.name, "config", "c", "", "preset or YAML `FILE` (default "+without+")")
 	f.StringArrayVar(&s.set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
-	f.StringVar(&s.trace, "trace", "", "trace `FILE` in place of the configuration's workload")
+	f.StringVar(&s.trace, "trace", "", "trace `FILE` instead of the configuration's workload")
 	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
-	f.BoolVar(&s.sort, "sort", false, "put the jobs of --trace in order of submit, instead of refusing a file that is not")
-	f.StringVar(&s.cluster, "cluster", "", clusterForms+", in place of the configuration's cluster")
+	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
+	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
 	if c.Name() == "train" {
 		f.StringVar(&s.agent, "agent", "", strings.Join(run.AgentNames(), ", "))
-		f.Uint64Var(&s.seed, "seed", 1, "of everything drawn while training")
+		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
 		complete(c, "agent", run.AgentNames()...)
 	}
 	kernelsFlag(c, &s.kernels)
@@ -45,7 +45,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	complete(c, "config", configs.Runs()...)
 }
 
-// changed is the first of names that stands on the command line, "" if none does.
+// changed returns the first of names that is given on the command line, "" if none is.
 func (s *configSource) changed(c *cobra.Command, names ...string) string {
 	i := slices.IndexFunc(names, func(n string) bool { f := c.Flags().Lookup(n); return f != nil && f.Changed })
 	if i < 0 {
@@ -54,7 +54,7 @@ func (s *configSource) changed(c *cobra.Command, names ...string) string {
 	return names[i]
 }
 
-// config is the configuration for a new run.
+// config returns the configuration for a new run.
 func (s *configSource) config(c *cobra.Command) (run.Config, error) {
 	name := s.name
 	if name == "" {
@@ -68,7 +68,7 @@ func (s *configSource) config(c *cobra.Command) (run.Config, error) {
 	return cfg, s.apply(c, &cfg)
 }
 
-// evalConfig is the configuration for an evaluation: the first checkpoint's run decides unless -c does.
+// evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given.
 func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (run.Config, error) {
 	if len(ckpts) == 0 || s.name != "" {
 		return s.config(c)
@@ -84,7 +84,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (run.Config,
 	return cfg, s.apply(c, &cfg)
 }
 
-// kernelsTo puts --kernels over cfg.
+// kernelsTo applies --kernels to cfg.
 func (s *configSource) kernelsTo(c *cobra.Command, cfg *run.Config) error {
 	if s.changed(c, "kernels") == "" {
 		return nil
@@ -93,7 +93,7 @@ func (s *configSource) kernelsTo(c *cobra.Command, cfg *run.Config) error {
 	return useKernels(s.kernels)
 }
 
-// apply puts the flags and --set over cfg.
+// apply applies the flags and --set to cfg.
 func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
 	if err := s.kernelsTo(c, cfg); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
 	return s.override(cfg)
 }
 
-// override carries out --set.
+// override applies --set.
 func (s *configSource) override(cfg *run.Config) error {
 	for _, kv := range s.set {
 		if err := configs.Set(cfg, kv); err != nil {

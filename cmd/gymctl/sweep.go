@@ -18,10 +18,10 @@ func sweepVerb(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "sweep",
-		Short: "Search for settings: random draws, of which the better ones go on",
-		Long: `sweep draws settings from a space around a run's configuration, trains them and ranks them by what the best
-checkpoint of each did in the validations, IQM over seeds. With halving, all trials are trained a part of the way and
-only the better ones go on (successive halving). A sweep is a YAML file:
+		Short: "Search for settings: random draws, of which the better ones continue",
+		Long: `sweep draws settings from a space around a run's configuration, trains them and ranks them by the validation
+result of the best checkpoint of each, IQM over seeds. With halving, all trials are trained part of the way and only
+the better ones continue (successive halving). A sweep is a YAML file:
 
   base: cartpole-ppo              # preset or file
   set: [train.steps=50000]        # changes for all trials
@@ -31,11 +31,11 @@ only the better ones go on (successive halving). A sweep is a YAML file:
     ppo.epochs: [4, 10, 20]
   trials: 16
   seeds: 2
-  seed: 1                         # of the draws
-  halving: {rungs: 3, keep: 2}    # a quarter of train.steps, a half, all; one of two goes on
+  seed: 1                         # for the draws
+  halving: {rungs: 3, keep: 2}    # a quarter of train.steps, a half, all; one of two continues
 
-Its folder holds trials.jsonl, one line for each trial on each rung, from which --resume goes on, and the runs:
-trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
+Its folder holds trials.jsonl, with one line for each trial on each rung, from which --resume continues, and the runs
+in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 		Example: `  gymctl sweep -c sweep.yaml --dir runs/search
   gymctl sweep --resume runs/search
   gymctl eval --checkpoint runs/search/trial-3/seed-1`,
@@ -72,13 +72,13 @@ trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 	f.StringVarP(&file, "config", "c", "", "YAML `FILE` of the sweep")
 	f.StringVar(&dir, "dir", "", "`DIR` of the sweep (default runs/NAME-TIME)")
 	f.StringVar(&resume, "resume", "", "continue the sweep in `DIR`")
-	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in all; changes nothing but speed")
+	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
 	return c
 }
 
-// sweepConfig is the sweep and its base, from a file or from the folder of one that is resumed.
+// sweepConfig returns the sweep and its base, from a file or from the folder of a sweep to resume.
 func sweepConfig(c *cobra.Command, file, resume string, opt *run.SweepOptions) (cfg run.SweepConfig, base run.Config, err error) {
 	if c.Flags().Changed("resume") {
 		for _, name := range []string{"config", "dir"} {

@@ -25,7 +25,7 @@ func traceVerb(a *app) *cobra.Command {
 		Short: "Describe, generate and convert workload traces",
 		Long: `trace works on workloads: tables of jobs with submit time, run time and number of GPUs.
 
-A file may be plain or packed with gzip or zstd. Its format is found by its content, unless --format names it.`,
+A file may be plain or packed with gzip or zstd. Its format is detected from its content, unless --format names it.`,
 		Example: `  gymctl trace formats
   gymctl trace synth --jobs 1000 -o jobs.csv
   gymctl trace stats jobs.csv`,
@@ -45,7 +45,7 @@ func traceSynth(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "synth",
 		Short: "Generate a workload like that of a real cluster",
-		Long: `synth generates jobs after the published statistics of a real cluster, or with a published model of supercomputers
+		Long: `synth generates jobs from the published statistics of a real cluster, or from a published model of supercomputers
 (profiles hpc and lublin), and writes them in the native CSV format or in Standard Workload Format (--to swf) to standard
 output, or to the file that -o names (packed if it ends in .gz or .zst). The same settings and seed give the same bytes.
 The profiles hpc and lublin need the same memory for any number of jobs.
@@ -76,7 +76,7 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 				cfg.Profile = flags.Profile
 			}
 			if err := cfg.Validate(); err != nil {
-				return &workload.InputError{Err: err} // by key: it may come from the file, from --set or from a flag
+				return &workload.InputError{Err: err} // named by key: it may come from the file, from --set or from a flag
 			}
 			jobs, err := synth.New(cfg, seed)
 			if err != nil {
@@ -100,7 +100,7 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 	return c
 }
 
-// synthHeader is what a log says before made-up jobs.
+// synthHeader returns the header of a log of generated jobs.
 func synthHeader(cfg synth.Config, seed uint64) swf.Header {
 	h := swf.Header{
 		"Computer": "none: a generated workload", "MaxJobs": strconv.Itoa(cfg.Jobs), "MaxRecords": strconv.Itoa(cfg.Jobs),
@@ -120,9 +120,9 @@ func traceConvert(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert FILE --to FORMAT -o FILE",
 		Short: "Write a trace in the native format or as an SWF log",
-		Long: `convert reads a trace in any known format and writes its jobs in the native CSV format, every field that it has a
-column for, or as a log in Standard Workload Format, to standard output or to the file that -o names (packed if it ends
-in .gz or .zst). What the written format has no place for is told on standard error.`,
+		Long: `convert reads a trace in any known format and writes its jobs to standard output, or to the file that -o names
+(packed if it ends in .gz or .zst). It writes the native CSV format, with every field that has a column, or a log in
+Standard Workload Format. It reports on standard error what the written format cannot hold.`,
 		Example: `  gymctl trace synth --jobs 300 -o jobs.csv
   gymctl trace convert jobs.csv --to csv --skip 100 --jobs 50 -o part.csv.gz
   gymctl trace convert jobs.csv --to swf -o jobs.swf`,
@@ -168,7 +168,7 @@ in .gz or .zst). What the written format has no place for is told on standard er
 	return c
 }
 
-// targets are the formats that can be written.
+// targets returns the formats that can be written.
 func targets() []string {
 	var names []string
 	for _, f := range workload.Formats() {
@@ -191,8 +191,8 @@ func checkTarget(to string) error {
 	return nil
 }
 
-// writeTrace writes jobs in format to, job by job. h is the header of a log. A job that the format cannot express is
-// the user's mistake.
+// writeTrace writes jobs in format to, one by one. h is the header of a log. If the format cannot express a job, that
+// is the user's mistake.
 func writeTrace(w io.Writer, jobs traces.Stream, to string, h swf.Header) (n int, err error) {
 	checked := &failing{Stream: jobs}
 	if to == workload.FormatSWF {
@@ -206,7 +206,7 @@ func writeTrace(w io.Writer, jobs traces.Stream, to string, h swf.Header) (n int
 	return n, err
 }
 
-// failing remembers the error of its stream.
+// failing keeps the error of its stream.
 type failing struct {
 	traces.Stream
 	err error
@@ -272,7 +272,7 @@ func traceFormats(a *app) *cobra.Command {
 	return c
 }
 
-// openTrace opens a trace that is named by flags.
+// openTrace opens the trace that the flags name.
 func openTrace(c *cobra.Command, cfg workload.TraceConfig) (*workload.Trace, error) {
 	if cfg.File == "" {
 		return nil, mistake(`%s: got "", want the path of a trace`, c.CommandPath())
@@ -295,7 +295,7 @@ func decodeFile(file string, cfg configs.Validator) error {
 	return nil
 }
 
-// setAll carries out --set flags in order.
+// setAll applies --set flags in order.
 func setAll(cfg configs.Validator, sets []string) error {
 	for _, s := range sets {
 		if err := configs.Set(cfg, s); err != nil {

@@ -8,19 +8,19 @@ import (
 	"clustergym/traces"
 )
 
-// contents is a stream that counts what its jobs carry beside submit, run time and size.
+// contents is a stream that counts what its jobs have besides submit, run time and size.
 type contents struct {
 	traces.Stream `json:"-"`
 
-	Deadlines  int `json:"deadlines"` // jobs that have one; so too the others
+	Deadlines  int `json:"deadlines"` // jobs that have one; likewise below
 	Elastic    int `json:"elastic"`
-	Typed      int `json:"typed"` // ask for types of GPUs
+	Typed      int `json:"typed"` // jobs that ask for types of GPUs
 	Cores      int `json:"cores"`
 	Iterations int `json:"iterations"`
 	Priorities int `json:"priorities"`
 	Profiles   int `json:"profiles"`
 	Graphs     int `json:"graphs"`
-	Tasks      int `json:"tasks"` // of all graphs
+	Tasks      int `json:"tasks"` // in all graphs
 	Edges      int `json:"edges"`
 }
 
@@ -45,7 +45,7 @@ func (c *contents) Next(j *traces.Job) error {
 	return nil
 }
 
-// list says what some jobs carry, beside graphs.
+// list describes what some jobs have, except for graphs.
 func (c *contents) list() string {
 	var parts []string
 	for _, f := range c.fields()[1:] {
@@ -56,7 +56,7 @@ func (c *contents) list() string {
 	return strings.Join(parts, ", ")
 }
 
-// lost says what a file of format to has no place for, "" where that is nothing.
+// lost describes what a file in format to cannot hold, "" if it holds everything.
 func (c *contents) lost(to string) string {
 	var parts []string
 	for _, f := range c.fields() {
@@ -67,7 +67,7 @@ func (c *contents) lost(to string) string {
 	return strings.Join(parts, ", ")
 }
 
-// field counts the jobs that carry something; csv says that the native format has a column for it.
+// field counts the jobs that have something; csv reports whether the native format has a column for it.
 type field struct {
 	what string
 	n    int

@@ -15,10 +15,10 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// publicTraces is the catalogue; tests put another in its place.
+// publicTraces returns the catalogue; tests replace it.
 var publicTraces = catalog.Public
 
-// getFlags are those of trace get.
+// getFlags are the flags of trace get.
 type getFlags struct {
 	list, all, asJSON  bool
 	out, cache, mirror string
@@ -29,12 +29,12 @@ func traceGet(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get NAME...",
 		Short: "Fetch public traces from their publishers",
-		Long: `get brings published traces, lists of machines and tables of measurements to this machine: from the publisher's
-repository, at one commit, checked by size and SHA-256. A file that is there already is not fetched again, a broken
-transfer goes on where it ended. --list shows what there is.
+		Long: `get downloads published traces, lists of machines and tables of measurements from the publisher's repository, at a
+fixed commit, and checks their size and SHA-256. A file that is already there is not fetched again, and a broken
+transfer continues where it stopped. --list shows what is available.
 
-Files are kept in the cache: clustergym/traces in your folder for caches, or where $CLUSTERGYM_CACHE says. Each has a
-licence of its own, which is printed with the paper to cite.`,
+Files are kept in the cache: clustergym/traces in your cache folder, or the folder $CLUSTERGYM_CACHE. Each has its own
+licence, which is printed with the paper to cite.`,
 		Example: `  gymctl trace get --list
   gymctl trace get philly-jobs lublin-256
   gymctl trace get openb-pods-default openb-nodes -o data`,
@@ -65,14 +65,14 @@ licence of its own, which is printed with the paper to cite.`,
 	f := c.Flags()
 	f.BoolVar(&g.list, "list", false, "show what can be fetched, and what is in the cache")
 	f.BoolVar(&g.all, "all", false, "fetch everything, "+catalog.FormatSize(publicSize()))
-	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR` beside the cache")
-	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your folder for caches)")
-	f.StringVar(&g.mirror, "mirror", "", "ask the server whose addresses begin with `URL` in place of "+catalog.Publisher)
+	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR`, besides the cache")
+	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
+	f.StringVar(&g.mirror, "mirror", "", "fetch from addresses that begin with `URL` instead of "+catalog.Publisher)
 	f.BoolVar(&g.asJSON, "json", false, "print one JSON document")
 	return c
 }
 
-// folder is the cache to use.
+// folder returns the cache to use.
 func (g *getFlags) folder(c *cobra.Command) (string, error) {
 	for _, f := range []struct{ name, value string }{{"output", g.out}, {"cache", g.cache}} {
 		if c.Flags().Changed(f.name) && f.value == "" {
@@ -100,7 +100,7 @@ type publicTrace struct {
 	What          string `json:"what"`
 	Kind          string `json:"kind"`
 	Format        string `json:"format"`
-	Path          string `json:"path"` // where it is, or would be
+	Path          string `json:"path"` // where the file is, or would be
 	Here          bool   `json:"here"`
 	Fetched       bool   `json:"fetched"` // by this run
 	Bytes         int64  `json:"bytes"`
@@ -108,17 +108,17 @@ type publicTrace struct {
 	Licence       string `json:"licence"`
 	NonCommercial bool   `json:"noncommercial"`
 	Cite          string `json:"cite"`
-	Needs         string `json:"needs"` // the entry that Next also wants, and that is not in the cache
-	Next          string `json:"next"`  // the command to try, "" where none reads it by itself
+	Needs         string `json:"needs"` // another entry that Next needs and that is not in the cache
+	Next          string `json:"next"`  // the command to try, "" if no command reads the file by itself
 }
 
 type file struct {
-	URL    string `json:"url"` // at the publisher
+	URL    string `json:"url"` // the publisher's address
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// newPublicTrace describes e, which stands at path or would stand there; dir is the cache.
+// newPublicTrace describes e, whose file is at path or would be there; dir is the cache.
 func newPublicTrace(e *catalog.Entry, path, dir string) (publicTrace, error) {
 	s := publicTraces().SourceOf(e)
 	p := publicTrace{Name: e.Name, What: e.What, Kind: e.Kind, Format: e.Format, Path: path, Bytes: e.Size(), Licence: s.Licence,
@@ -147,7 +147,7 @@ func newPublicTrace(e *catalog.Entry, path, dir string) (publicTrace, error) {
 	return p, err
 }
 
-// shellWord is s as a shell reads it as one word.
+// shellWord quotes s so that a shell reads it as one word.
 func shellWord(s string) string {
 	if strings.ContainsAny(s, " \t\n'\"$&;|<>()*?[]#~`\\!{}") {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -199,7 +199,7 @@ func (a *app) listPublic(dir string, asJSON bool) error {
 	return nil
 }
 
-// listTable writes the table of --list: its last column, unlike those of other tables, begins at the left.
+// listTable writes the table of --list: unlike in other tables, its last column is aligned to the left.
 func (a *app) listTable(rows [][]string) error {
 	for i, r := range rows {
 		rows[i] = append(r[:4:4], fmt.Sprintf("%8s", r[4]), r[5])
@@ -207,11 +207,11 @@ func (a *app) listTable(rows [][]string) error {
 	return a.table(6, []string{"name", "kind", "format", "here", "    size", "what it is"}, rows)
 }
 
-// getPublic fetches names in order. One that fails does not keep the others from coming, unless the folder is at fault
-// or the user has had enough.
+// getPublic fetches names in order. If one fails, it continues with the others, unless the folder is at fault or the
+// user interrupted it.
 func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getFlags) error {
 	var entries []*catalog.Entry
-	for _, n := range names { // every name first: a slip in the last is told before anything is fetched
+	for _, n := range names { // check every name first, so that a typo in the last is reported before anything is fetched
 		e, err := publicTraces().Find(n)
 		if err != nil {
 			return &workload.InputError{Err: err}
@@ -283,7 +283,7 @@ func (a *app) showPublic(p publicTrace) {
 	}
 }
 
-// fetchBar shows how a transfer goes, on a terminal.
+// fetchBar shows the progress of a transfer on a terminal.
 type fetchBar struct {
 	a     *app
 	tty   bool
@@ -302,7 +302,7 @@ func (b *fetchBar) tick(e *catalog.Entry, done, all int64) {
 			progressbar.OptionShowBytes(true), progressbar.OptionSetPredictTime(true), progressbar.OptionSetWidth(24),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	}
-	_ = b.bar.Set64(done) // a bar that cannot be drawn hurts nobody
+	_ = b.bar.Set64(done) // a bar that cannot be drawn does no harm
 }
 
 func (b *fetchBar) note(line string) {
@@ -312,7 +312,7 @@ func (b *fetchBar) note(line string) {
 	b.a.notef("%s", line)
 }
 
-// close leaves the line free for what follows.
+// close clears the line for the output that follows.
 func (b *fetchBar) close() {
 	if b.bar != nil {
 		_ = b.bar.Clear()
@@ -320,7 +320,7 @@ func (b *fetchBar) close() {
 	}
 }
 
-// publicSize is how many bytes the whole catalogue has.
+// publicSize returns the size of the whole catalogue in bytes.
 func publicSize() (n int64) {
 	for i := range publicTraces().Entries {
 		n += publicTraces().Entries[i].Size()

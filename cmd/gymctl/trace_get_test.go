@@ -21,8 +21,8 @@ const (
 	madeUpNodes = "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,2,4,8,16\n"
 )
 
-// publish puts a catalogue of made-up files in the place of the public one, and a server that has them in that of the
-// publisher. It gives the server's address, how often it was asked, and the folder that is the cache.
+// publish replaces the public catalogue with one of made-up files, and the publisher with a server that has them. It
+// returns the server's address, the number of requests to it, and the cache folder.
 func publish(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) (handled bool)) (mirror string, asked *atomic.Int64, cache string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -85,7 +85,7 @@ func TestGetFetchesPrintsAndIsContentTheSecondTime(t *testing.T) {
 	if got := read(t, filepath.Join(cache, "jobs.csv")); got != madeUpJobs {
 		t.Errorf("the file holds %q", got)
 	}
-	// What is to be tried next works.
+	// The suggested next command works.
 	if out := must(t, "trace", "stats", filepath.Join(cache, "jobs.csv")); !strings.Contains(out, ": 2 jobs") {
 		t.Errorf("stats print %q", out)
 	}

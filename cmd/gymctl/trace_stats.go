@@ -18,7 +18,7 @@ func traceStats(a *app) *cobra.Command {
 		Use:   "stats FILE",
 		Short: "Describe a trace: sizes, run times, load",
 		Long: `stats reads a trace once and describes it: jobs, sizes, run times (quantiles by nearest rank), GPU-hours, users,
-virtual clusters and models. The mean load is what a cluster of how many GPUs would be busy with all the time.`,
+virtual clusters and models. The mean load is the number of GPUs that the jobs would keep busy all the time.`,
 		Example: `  gymctl trace synth --jobs 2000 -o jobs.csv.gz
   gymctl trace stats jobs.csv.gz
   gymctl trace stats jobs.csv.gz --json`,
@@ -54,13 +54,13 @@ virtual clusters and models. The mean load is what a cluster of how many GPUs wo
 // stats is the JSON document of trace stats.
 type stats struct {
 	Trace       workload.Info `json:"trace"`
-	FirstS      float64       `json:"first_s"` // submit of the first and last job
+	FirstS      float64       `json:"first_s"` // submit times of the first and last job
 	LastS       float64       `json:"last_s"`
 	SpanS       float64       `json:"span_s"`
 	JobsPerHour float64       `json:"jobs_per_hour"`
 	Duration    spread        `json:"duration_s"`
 	GPUHours    float64       `json:"gpu_hours"`
-	MeanGPUs    float64       `json:"mean_gpus"` // GPU-hours over the span
+	MeanGPUs    float64       `json:"mean_gpus"` // GPU-hours divided by the span
 	Sizes       []size        `json:"sizes"`
 	Users       int           `json:"users"`
 	VCs         []count       `json:"vcs"`
@@ -198,7 +198,7 @@ type bucket struct {
 	hours float64
 }
 
-// buckets gathers sizes by powers of two and leaves out what is empty.
+// buckets groups sizes by powers of two and leaves out empty groups.
 func buckets(sizes []size) []bucket {
 	var out []bucket
 	from := 0.0
@@ -228,7 +228,7 @@ func percent(part, of float64) string {
 	return strconv.FormatFloat(100*part/of, 'f', 1, 64) + " %"
 }
 
-// seconds prints a time in the unit that suits it.
+// seconds formats a time in a suitable unit.
 func seconds(s float64) string {
 	switch {
 	case s >= 2*86400:

@@ -26,20 +26,20 @@ func trainVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train",
 		Short: "Train an agent, then compare it with the heuristics",
-		Long: `train lets an agent learn to schedule a cluster and ends with a table that compares it with heuristics on windows
-of the workload that it was never trained on.
+		Long: `train trains an agent to schedule a cluster, then prints a table that compares it with heuristics on windows of
+the workload that it was not trained on.
 
-Without arguments it runs the preset quickstart: PPO on a workload generated after the published statistics of the
-Philly cluster, on 32 GPUs. --trace takes a trace of your own instead, --cluster another cluster; -c takes another
+Without arguments it runs the preset quickstart: PPO on a workload generated from the published statistics of the
+Philly cluster, on 32 GPUs. --trace trains on your own trace instead, --cluster on another cluster; -c takes another
 preset (gymctl config list) or a YAML file, and --set changes single keys of it. Presets such as cartpole-ppo train on
 problems with known answers, which have no workload: their agents are judged by the returns of 100 episodes.
 
-A run lives in a directory: config.yaml (everything that decides results), progress.jsonl, event files for
+A run lives in a directory: config.yaml (everything that affects results), progress.jsonl, event files for
 TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
-and ends with exit code 130; --resume continues bit for bit. --workers changes nothing but speed.
+and ends with exit code 130; --resume continues bit for bit. --workers affects only speed.
 
---seeds N trains N runs side by side, on --workers goroutines in all: the seed and those that follow. They lie in one
-folder, which --resume takes too, and the table at the end puts them together.`,
+--seeds N trains N runs side by side, on --workers goroutines in total, with consecutive seeds from --seed on. Their
+runs share one folder, which --resume also accepts, and the table at the end combines them.`,
 		Example: `  gymctl train
   gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
@@ -89,16 +89,16 @@ folder, which --resume takes too, and the table at the end puts them together.`,
 	src.flags(c, "quickstart")
 	f.StringVar(&opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
 	f.StringVar(&resume, "resume", "", "continue the run in `DIR`")
-	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, --seed and those that follow")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; changes nothing but speed")
+	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
-	f.BoolVar(&opt.NoEval, "no-eval", false, "leave out the comparison at the end")
+	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c
 }
 
-// trained prints what a run ended with.
+// trained prints the result of a run.
 func (a *app) trained(r *run.TrainResult) error {
 	if r.Eval == nil {
 		a.printf("checkpoint %s\n", r.Checkpoint)
@@ -112,7 +112,7 @@ func (a *app) trained(r *run.TrainResult) error {
 	return nil
 }
 
-// trainConfig is the configuration of a new run, or of the one to resume, and puts into opt where it lies.
+// trainConfig returns the configuration of a new run, or of the one to resume, and sets its directory in opt.
 func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.TrainOptions) (run.Config, error) {
 	if !c.Flags().Changed("resume") {
 		cfg, err := s.config(c)
@@ -138,7 +138,8 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 	return cfg, err
 }
 
-// seedsOf is the number of seeds to train side by side, 0 = a single run. A folder that is resumed knows its own.
+// seedsOf returns the number of seeds to train side by side, 0 = a single run. A folder that is resumed has its own
+// number.
 func seedsOf(c *cobra.Command, seeds int, opt *run.TrainOptions) (int, error) {
 	given := c.Flags().Changed("seeds")
 	if given && seeds < 1 {
@@ -157,7 +158,7 @@ func seedsOf(c *cobra.Command, seeds int, opt *run.TrainOptions) (int, error) {
 	return had, err
 }
 
-// progress shows how a run goes: a bar on a terminal, else plain lines.
+// progress shows the progress of a run: a bar on a terminal, otherwise plain lines.
 type progress struct {
 	w     io.Writer
 	bar   *progressbar.ProgressBar
@@ -172,7 +173,7 @@ func newProgress(a *app, steps int64) *progress {
 	return &progress{w: a.stderr, tty: isTerminal(a.stderr), steps: steps, now: a.now}
 }
 
-// say prints a line; where that fails, there is nobody to tell.
+// say prints a line. It ignores errors, since there is no one left to tell.
 func (p *progress) say(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }
 
 func (p *progress) newBar(all int64, what, unit string) *progressbar.ProgressBar {
@@ -188,7 +189,7 @@ func (p *progress) tick(t train.Progress) {
 	}
 	if p.bar == nil {
 		p.bar = p.newBar(p.steps, "training", "steps")
-		_ = p.bar.Set64(t.Step) // a bar that cannot be drawn hurts nobody
+		_ = p.bar.Set64(t.Step) // a bar that cannot be drawn does no harm
 	}
 	if now := p.now(); now.Sub(p.drawn) > 200*time.Millisecond {
 		p.drawn = now
@@ -208,7 +209,7 @@ func (p *progress) log(r train.Record, perSecond float64) {
 	p.say("step %8d of %d  return %8s  %6.0f steps/s  eta %s", r.Step, p.steps, meanReturn(r.Return), perSecond, eta)
 }
 
-// meanReturn is a dash until an episode has ended.
+// meanReturn formats v; it is a dash until an episode has ended.
 func meanReturn(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
@@ -237,7 +238,7 @@ func (p *progress) game(done, all int) {
 	_ = p.games.Set(done)
 }
 
-// close leaves the line free for what follows.
+// close clears the line for the output that follows.
 func (p *progress) close() {
 	for _, b := range []*progressbar.ProgressBar{p.bar, p.games} {
 		if b != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tiny is a run of a second.
+// tiny is a run that takes a second.
 const tiny = `name: tiny
 trace: {synth: {jobs: 3000}}
 env: {window: 32, warm: 32, visible: 4, load: 3}
@@ -27,7 +27,7 @@ train: {steps: 1000, envs: 4, log_every: 250, eval_every: 500, checkpoint_every:
 eval: {windows: 4, validation: 2, policies: [fifo, sjf@slots], whole: false}
 `
 
-// inRoom goes to an empty folder with tiny.yaml, jobs.csv and, if asked, a run in folder run.
+// inRoom changes to an empty folder with tiny.yaml, jobs.csv and, if asked for, a run in folder run.
 func inRoom(t *testing.T, withRun bool) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -44,7 +44,7 @@ func inRoom(t *testing.T, withRun bool) {
 	}
 }
 
-// files are the paths under the current folder with their contents.
+// files returns the files below the current folder: contents by path.
 func files(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -64,8 +64,8 @@ func files(t *testing.T) map[string]string {
 	return found
 }
 
-// wrong checks that args end with exit code 2 and one sentence with want, that nothing is printed, and nothing in the
-// current folder changes.
+// wrong checks that args end with exit code 2 and one sentence that contains want, that nothing is printed, and that
+// nothing in the current folder changes.
 func wrong(t *testing.T, args []string, want ...string) {
 	t.Helper()
 	before := files(t)
@@ -154,7 +154,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 	} {
 		wrong(t, append([]string{"train"}, strings.Fields(c.args)...), strings.Split(c.want, "|")...)
 	}
-	// Of several faults, each is one sentence.
+	// Several faults give one sentence each.
 	code, _, said := gymctl(t, "train", "-c", "tiny.yaml", "--set", "train.envs=0", "--set", "train.steps=0")
 	if code != exitMistake || strings.Count(said, "\n") != 2 || strings.Count(said, "gymctl: train.") != 2 {
 		t.Errorf("two faults: exit code %d, said %q", code, said)
@@ -170,7 +170,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 	wrong(t, []string{"train", "--resume", "run"}, "weights.safetensors is missing")
 }
 
-// The keys that the documents of train and eval are documented with, in order.
+// The documented keys of the JSON documents of train and eval, in order.
 var (
 	evalKeys = evaluationKeys("")
 	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s kernels checkpoint eval"), evaluationKeys("eval.")...)
@@ -213,7 +213,7 @@ func TestTrainDocument(t *testing.T) {
 	if err := json.Compact(&kept, []byte(read(t, filepath.Join("run", "eval", "test.json")))); err != nil || kept.String() != string(d.Eval) {
 		t.Errorf("eval/test.json (%v) is not the document's comparison", err)
 	}
-	// What it tells people meanwhile.
+	// The notes for people on standard error.
 	for _, want := range []string{
 		"run       run\n", "workload  synth:philly (seed 1): 3000 jobs\n", "agent     ppo, seed 1, 4 environments", "step      252 of 1000", "step      500  validation windows",
 	} {
@@ -250,7 +250,7 @@ func TestTrainForPeople(t *testing.T) {
 	}
 }
 
-// until cancels when it is written something that contains text.
+// until cancels when something containing text is written to it.
 type until struct {
 	mu     sync.Mutex
 	text   string
@@ -268,7 +268,7 @@ func (u *until) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// comparable is a train document without what tells of the machine.
+// comparable returns a train document without what depends on the machine.
 func comparable(t *testing.T, text string) string {
 	t.Helper()
 	var m map[string]json.RawMessage
@@ -304,7 +304,7 @@ func TestInterruptedTrainingIsSavedAndGoesOn(t *testing.T) {
 	}
 }
 
-// The signal itself, sent to a process.
+// A real signal, sent to a process.
 func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 	inRoom(t, false)
 	c := program(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--set", "train.steps=10000000", "--set", "train.eval_every=0", "--set", "train.checkpoint_every=0")
@@ -327,7 +327,7 @@ func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = c.Wait() // its exit code is looked at below
+		_ = c.Wait() // its exit code is checked below
 	}()
 	select {
 	case <-ended:
@@ -345,7 +345,7 @@ func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 	must(t, "ckpt", "verify", "run")
 }
 
-// Their examples take minutes; what can be wrong with them is a flag or a value.
+// The examples of these verbs take minutes; this test checks only that their flags and values are valid.
 func TestExamplesOfTrainAndEvalCanBeRead(t *testing.T) {
 	for _, c := range commands() {
 		if c.Name() != "train" && c.Name() != "eval" && c.Name() != "sweep" {
@@ -359,7 +359,7 @@ func TestExamplesOfTrainAndEvalCanBeRead(t *testing.T) {
 			}
 			lines++
 			if words[1] != c.Name() {
-				continue // what comes after a sweep
+				continue // what follows a sweep
 			}
 			fresh := find(t, c.Name())
 			if err := fresh.ParseFlags(words[2:]); err != nil || fresh.Flags().NArg() != 0 {

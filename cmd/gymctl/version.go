@@ -9,11 +9,11 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// build is what gymctl version tells.
+// build is what gymctl version prints.
 type build struct {
 	Version  string `json:"version"`  // of the module; "(devel)" for a build from a checkout
-	Commit   string `json:"commit"`   // "" where the build does not know it
-	Modified bool   `json:"modified"` // the checkout had changes that were not committed
+	Commit   string `json:"commit"`   // "" if the build does not know it
+	Modified bool   `json:"modified"` // the checkout had uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"` // set of float32 kernels in use
@@ -24,8 +24,8 @@ func versionVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print version, commit, Go version and the float32 kernels in use",
-		Long: `version tells what a result was made with. Kernel sets differ in the last bits of their results; everything
-else that is equal gives equal bytes.`,
+		Long: `version prints what a result was made with. Kernel sets differ in the last bits of their results; everything else
+being equal, results of the same set are equal byte for byte.`,
 		Example: `  gymctl version
   gymctl version --json`,
 		Args: args(0, 0, "flags only"),

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// ErrNoCapacity is returned by Allocate when a GPU, core or byte that is asked for is not free.
+// ErrNoCapacity is returned by Allocate when a GPU, core or byte in the request is not free.
 var ErrNoCapacity = errors.New("cluster: not enough free capacity")
 
-// Allocate takes gpus (distinct; one Slot for a job without GPUs; empty on a counter) for the gang r. An error
-// changes nothing.
+// Allocate takes gpus for the gang r. gpus must be distinct; it is one Slot for a job without GPUs, and empty on a
+// counter. An error changes nothing.
 func (c *Cluster) Allocate(r *Request, gpus []GPU) error {
 	if r.VC != 0 && r.GPUs*r.Milli > c.VCRoom(r.VC) {
 		return fmt.Errorf("%w: %d GPU thousandths asked, the quota of virtual cluster %q has %d left",
@@ -42,7 +42,7 @@ func (c *Cluster) Allocate(r *Request, gpus []GPU) error {
 	}
 	for i, g := range gpus {
 		err := c.take(r, g)
-		// A whole GPU is gone once it is taken; two members of a gang could still share one by halves.
+		// A whole GPU cannot be taken twice, but two members of a gang could share one if each needs at most half.
 		if err == nil && r.Milli <= 500 && slices.Contains(gpus[:i], g) {
 			c.give(r, g)
 			err = fmt.Errorf("cluster: GPU %d is named twice for one gang", g)
@@ -61,13 +61,13 @@ func (c *Cluster) Allocate(r *Request, gpus []GPU) error {
 	return nil
 }
 
-// takeWhole is the short way for whole GPUs of any type and node, by far the most frequent gangs.
+// takeWhole is the fast path for whole GPUs of any type and node, by far the most frequent gangs.
 func (c *Cluster) takeWhole(r *Request, gpus []GPU) error {
 	for i, g := range gpus {
 		if g < 0 || int(g) >= c.total || c.gpuFree[g] != 1000 {
-			err := c.take(r, g) // says why
+			err := c.take(r, g) // returns the reason
 			c.giveWhole(gpus[:i])
-			c.free, c.milli = c.free-i, c.milli-1000*i // which were not taken from the sums yet
+			c.free, c.milli = c.free-i, c.milli-1000*i // giveWhole has added them, but they were not subtracted yet
 			return err
 		}
 		node := c.nodeOf[g]
@@ -132,7 +132,7 @@ func (c *Cluster) take(r *Request, g GPU) error {
 	return nil
 }
 
-// notIts says that node is not for jobs of r's virtual cluster.
+// notIts returns the error that node is not for jobs of r's virtual cluster.
 func (c *Cluster) notIts(r *Request, node int32) error {
 	return fmt.Errorf("%w: node %d is not for jobs of virtual cluster %q", ErrNoCapacity, node, c.vcs.names[r.VC-1])
 }
@@ -158,7 +158,7 @@ func (c *Cluster) give(r *Request, g GPU) {
 	}
 }
 
-// addLimits leaves "not limited" as it is.
+// addLimits adds to node's free cores and memory, and leaves unlimited ones unlimited.
 func (c *Cluster) addLimits(node int32, cpu, mem int64) {
 	if c.nodeCPU[node] != math.MaxInt64 {
 		c.freeCPU[node] += cpu
@@ -195,7 +195,7 @@ func (c *Cluster) addSlot(r *Request, node, n int32) {
 	c.blocks[node>>blockShift].stale = true
 }
 
-// Release gives back what Allocate took for the same arguments. It panics when more is given back than there is.
+// Release returns what Allocate took for the same arguments. It panics if more is returned than was taken.
 func (c *Cluster) Release(r *Request, gpus []GPU) {
 	switch {
 	case c.pool:

@@ -72,8 +72,8 @@ func openbLike(b *testing.B) *cluster.Cluster {
 		node(55, 4, "V16", 48), node(30, 8, "V32", 96), node(2, 1, "A10", 128), node(310, 0, "", 96)}}}})
 }
 
-// BenchmarkFits asks, after each change, whether requests fit a cluster of which every GPU has 300 thousandths left,
-// and every node cores and memory.
+// BenchmarkFits asks after each change whether requests fit a cluster in which every GPU has 300 thousandths free and
+// every node has free cores and memory.
 func BenchmarkFits(b *testing.B) {
 	c := openbLike(b)
 	most := cluster.Request{GPUs: 1, Milli: 700, CPUMilli: 1000, MemBytes: 1 << 30}

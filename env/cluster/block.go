@@ -2,9 +2,9 @@ package cluster
 
 import "slices"
 
-// block is the most that any node of 1<<blockShift neighbours has free, so that Fits can pass over nodes that
-// cannot have room: a whole cluster without room is seen at a glance. It is brought up to date when it is looked
-// at, not when something is allocated, which only marks it.
+// block is the maximum that any node of 1<<blockShift neighbours has free, so that Fits can skip nodes without room;
+// for a cluster without any room it looks only at the blocks. Allocating only marks a block as stale; it is updated
+// when it is read.
 type block struct {
 	types    uint64 // of its GPUs; never changes
 	cpu, mem int64  // most free on one node
@@ -23,7 +23,7 @@ func (c *Cluster) addBlocks() {
 	}
 }
 
-// keepEmpty remembers the blocks as they are, all up to date.
+// keepEmpty saves a copy of the blocks as they are now, all of them up to date.
 func (c *Cluster) keepEmpty() {
 	for i := range c.blocks {
 		c.refresh(i)
@@ -31,7 +31,7 @@ func (c *Cluster) keepEmpty() {
 	c.empty = slices.Clone(c.blocks)
 }
 
-// may says whether some node of the block may have room for a member of r.
+// may reports whether some node of the block may have room for a member of r.
 func (b *block) may(r *Request) bool {
 	return int(b.share) >= r.Milli && b.cpu >= r.CPUMilli && b.mem >= r.MemBytes && (r.Types == 0 || r.Types&b.types != 0)
 }

@@ -12,7 +12,7 @@ import (
 	"clustergym/traces"
 )
 
-// drawDivided draws a cluster that may be divided into virtual clusters: some own nodes, some have a quota, some
+// drawDivided draws a cluster that may be divided into virtual clusters: some own nodes, some have a quota, some have
 // neither.
 func drawDivided(t *rapid.T) cluster.Spec {
 	s := drawSpec(t)
@@ -28,7 +28,7 @@ func drawDivided(t *rapid.T) cluster.Spec {
 	for i := range rapid.IntRange(1, 3).Draw(t, "vcs") {
 		v := cluster.VCSpec{Name: string(rune('a' + i))}
 		switch own := rapid.IntRange(0, 3).Draw(t, "own"); {
-		case own > 0 && own < nodes: // one at least is left over
+		case own > 0 && own < nodes: // at least one node is left over
 			v.Nodes = own
 			nodes -= own
 		case rapid.Bool().Draw(t, "limited"):
@@ -39,7 +39,7 @@ func drawDivided(t *rapid.T) cluster.Spec {
 	return s
 }
 
-// drawWork draws a job, with or without GPUs, of some virtual cluster or of one that does not exist.
+// drawWork draws a job, with or without GPUs, of a virtual cluster that may not exist.
 func drawWork(t *rapid.T) traces.Job {
 	j := drawJob(t)
 	if rapid.IntRange(0, 4).Draw(t, "no GPUs") == 0 {
@@ -50,12 +50,12 @@ func drawWork(t *rapid.T) traces.Job {
 	return j
 }
 
-// books is a second set of books, kept from the specification and the calls alone.
+// books is a second set of books, kept only from the specification and the calls.
 type books struct {
 	gpus  []book
 	cpu   []int64 // by node, -1 = not limited
 	mem   []int64
-	owner []string // by node, "" = nobody
+	owner []string // by node, "" = none
 	down  []bool
 	jobs  []int          // by node, members of gangs and jobs without GPUs
 	vcs   map[string]int // place in the specification, by name
@@ -102,7 +102,7 @@ func newBooks(s cluster.Spec) *books {
 	return b
 }
 
-// use books one of the gang's members on g, -1 to give back.
+// use books one of the gang's members on g; sign -1 returns it.
 func (b *books) use(j *traces.Job, g cluster.GPU, sign int) {
 	n := int(-1 - g)
 	if g >= 0 {
@@ -121,7 +121,7 @@ func (b *books) use(j *traces.Job, g cluster.GPU, sign int) {
 
 func ceil(a int64, b int) int64 { return (a + int64(b) - 1) / int64(b) }
 
-// quota is how many thousandths j's virtual cluster may still take.
+// quota returns how many thousandths j's virtual cluster may still take.
 func (b *books) quota(j *traces.Job) int {
 	if i, ok := b.vcs[j.VC]; ok && b.spec.VCs[i].Quota > 0 {
 		return b.spec.VCs[i].Quota*1000 - b.used[j.VC]
@@ -129,7 +129,7 @@ func (b *books) quota(j *traces.Job) int {
 	return math.MaxInt
 }
 
-// room counts greedily, one member after the other.
+// room counts greedily, one member after another.
 func (b *books) room(j *traces.Job, node int) int {
 	if b.down[node] {
 		return 0
@@ -184,7 +184,8 @@ func (b *books) fits(j *traces.Job) bool {
 	return n >= max(1, j.GPUs)
 }
 
-// somewhere places j on the first GPUs from start on that have room, on a free node's slot if it has none.
+// somewhere places j on the first GPUs with room, starting at start; a job without GPUs gets the slot of a node with
+// room.
 func (b *books) somewhere(j *traces.Job, start int) (gpus []cluster.GPU) {
 	for k := range b.cpu {
 		node := (start + k) % len(b.cpu)
@@ -205,8 +206,8 @@ func (b *books) somewhere(j *traces.Job, start int) (gpus []cluster.GPU) {
 	return gpus
 }
 
-// The books balance after every call, whatever is asked; what is placed are distinct GPUs that are free exactly
-// when a second set of books says that the gang fits; an error changes nothing.
+// The books balance after every call, whatever is requested. Placed GPUs are distinct and free, and a placement
+// succeeds exactly when a second set of books says that the gang fits. An error changes nothing.
 func TestBooksUnderRandomUse(t *testing.T) {
 	var rules []cluster.Placement
 	for _, n := range cluster.PlacementNames() {
@@ -303,7 +304,7 @@ func TestBooksUnderRandomUse(t *testing.T) {
 	})
 }
 
-// agreeOn compares what cluster and books say of one request, and says whether it fits.
+// agreeOn compares the answers of cluster and books for one request, and returns whether it fits.
 func agreeOn(t *rapid.T, c *cluster.Cluster, b *books, j *traces.Job, r *cluster.Request) bool {
 	fits := b.fits(j)
 	if c.Fits(r) != fits {
@@ -355,7 +356,7 @@ func try(t *rapid.T, c *cluster.Cluster, rule cluster.Placement, r *cluster.Requ
 	c.Release(r, gpus)
 }
 
-// withoutVersion drops what may change without a change of the books: version, blocks and the marks of Cost.
+// withoutVersion drops what may change while the books stay the same: version, blocks and the marks of Cost.
 func withoutVersion(s string) string {
 	for i := range s {
 		if len(s)-i > 8 && s[i:i+8] == "version:" {

@@ -1,17 +1,17 @@
 package cluster
 
-// closest takes the GPUs nearest to an anchor: those of the anchor's node, then of its rack, then of the site,
-// lowest number first. The three variants differ in the anchor. They are those found in the code of the group
-// behind TopDRL (djjbxxz/Proximity-DRL and an older version of it), generalised to any tree:
+// closest takes the GPUs nearest to an anchor node: first those of that node, then of its rack, then of the site,
+// lowest number first. Its three variants differ in the anchor. They are generalised to any tree from the code of the
+// group behind TopDRL (djjbxxz/Proximity-DRL and an older version of it):
 //
-//	a  the first free GPU.
+//	a  the node of the first free GPU.
 //	b  by size of the gang. Larger than a node: the rack with most free GPUs, in it the node with most free.
-//	   From 2 up to a node: in the rack with the fewest free GPUs (not none) the fullest node that holds the
-//	   gang; else the same in the rack with most free; else that rack's node with most free. One GPU: in the
-//	   rack with the fewest free (not none) the node with most free.
+//	   From 2 up to a node: in the rack with the fewest free GPUs (but at least one) the fullest node that holds
+//	   the gang; else the same in the rack with most free; else that rack's node with most free. One GPU: in the
+//	   rack with the fewest free (but at least one) the node with most free.
 //	c  the node with most free GPUs in the rack with most free GPUs.
 //
-// "Free" counts GPUs that the gang could use: of its types, with cores and memory for it, with its share left.
+// "Free" counts GPUs that the gang could use: of its types, with enough of the GPU, cores and memory left.
 type closest struct {
 	variant    byte
 	node, rack []int // usable GPUs
@@ -60,7 +60,7 @@ func (p *closest) count(c *Cluster, r *Request) {
 	}
 }
 
-// anchor is a node with at least one usable GPU; there is one.
+// anchor returns a node with at least one usable GPU. The caller has checked that there is one.
 func (p *closest) anchor(c *Cluster, r *Request) int {
 	switch p.variant {
 	case 'a':
@@ -89,7 +89,7 @@ func (p *closest) anchor(c *Cluster, r *Request) int {
 	return p.freest(c, p.most())
 }
 
-// most is the rack with most usable GPUs.
+// most returns the rack with most usable GPUs.
 func (p *closest) most() int {
 	best := 0
 	for k, n := range p.rack {
@@ -100,7 +100,7 @@ func (p *closest) most() int {
 	return best
 }
 
-// fewest is the rack with the fewest usable GPUs that has any.
+// fewest returns the rack with the fewest usable GPUs, of those that have any.
 func (p *closest) fewest() int {
 	best := -1
 	for k, n := range p.rack {
@@ -111,7 +111,7 @@ func (p *closest) fewest() int {
 	return best
 }
 
-// freest is the node of rack with most usable GPUs.
+// freest returns the node of rack with most usable GPUs.
 func (p *closest) freest(c *Cluster, rack int) int {
 	best := int(c.node0[rack])
 	for n := best; n < int(c.node0[rack+1]); n++ {
@@ -122,7 +122,7 @@ func (p *closest) freest(c *Cluster, rack int) int {
 	return best
 }
 
-// tightest is the node of rack with the fewest usable GPUs that holds n of them, -1 if none does.
+// tightest returns the node of rack with the fewest usable GPUs that holds n of them, -1 if there is none.
 func (p *closest) tightest(c *Cluster, rack, n int) int {
 	best := -1
 	for k := int(c.node0[rack]); k < int(c.node0[rack+1]); k++ {

@@ -7,7 +7,7 @@ import (
 	"clustergym/env/cluster"
 )
 
-// All on 2 racks of 4 machines of 4 GPUs; free is by machine.
+// All cases use 2 racks of 4 machines of 4 GPUs; free is by machine.
 func TestClosestByHand(t *testing.T) {
 	for _, x := range []struct {
 		rule string
@@ -47,7 +47,7 @@ func TestClosestByHand(t *testing.T) {
 	}
 }
 
-// "Free" means usable by the gang: here the V100s alone, and only GPUs with the share left.
+// "Free" means usable by the gang: here only the V100s, and only GPUs with enough of the GPU left.
 func TestClosestCountsUsableGPUs(t *testing.T) {
 	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{
 		{Nodes: []cluster.NodeSpec{{GPUs: 4, GPUType: "k80"}, {GPUs: 1, GPUType: "v100"}}},
@@ -70,7 +70,7 @@ func TestClosestCountsUsableGPUs(t *testing.T) {
 	}
 }
 
-// For gangs of 2 to 8 on the empty cluster variant b finds the least cost there is.
+// For gangs of 2 to 8 on the empty cluster, variant b finds the lowest possible cost.
 func TestClosestBIsOptimalOnTheEmptyCluster(t *testing.T) {
 	c := topdrl(t)
 	for n := 1; n <= 8; n++ {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// GPU is the dense number of a GPU: by rack, node and index within the node. A negative one is the Slot of a job
+// GPU is the dense number of a GPU: by rack, node and index within the node. A negative number is the Slot of a job
 // without GPUs.
 type GPU int32
 
-// Slot stands in a placement for a job without GPUs that runs on node: the only entry of its list.
+// Slot returns the only entry of the placement of a job without GPUs that runs on node.
 func Slot(node int) GPU { return GPU(-1 - node) }
 
-// Cluster is the free capacity of the hardware that a Spec describes. Not safe for concurrent use.
+// Cluster is the hardware that a Spec describes, and how much of it is free. It is not safe for concurrent use.
 type Cluster struct {
 	spec  Spec
 	pool  bool
@@ -25,7 +25,7 @@ type Cluster struct {
 	rackOf   []int32 // by node
 	node0    []int32 // by rack, first node; one more at the end
 	nodeType []uint8 // by node
-	nodeCPU  []int64 // by node, milli; MaxInt64 = not limited
+	nodeCPU  []int64 // by node, thousandths of a core; MaxInt64 = unlimited
 	nodeMem  []int64
 	types    []string
 	speed    []float64 // by type
@@ -35,28 +35,28 @@ type Cluster struct {
 	wires    wires
 	vcs      vcs
 
-	// What is free. A node that is down has no thousandth free, and -1 cores and bytes.
+	// Free capacity. A node that is down has 0 free thousandths, and -1 cores and bytes.
 	gpuFree  []int32 // thousandths, by GPU
 	nodeFree []int32 // wholly free GPUs, by node
 	rackFree []int32 // wholly free GPUs, by rack
 	free     int     // wholly free GPUs
-	milli    int     // free thousandths in all
+	milli    int     // total free thousandths
 	freeCPU  []int64
 	freeMem  []int64
 	slots    []int32 // jobs without GPUs, by node
 	down     []bool  // by node
 	downGPUs int
-	version  uint64 // grows with every change
+	version  uint64 // increases with every change
 
-	blocks []block // of the nodes, in order
-	empty  []block // the same of the empty cluster
+	blocks []block // of the nodes, in order; see block
+	empty  []block // the same for the empty cluster
 	cost   costTable
-	// Scratch of Cost: marks of the nodes and racks seen, by epoch.
+	// Scratch of Cost: the nodes and racks seen, marked by epoch.
 	seenNode, seenRack []uint32
 	epoch              uint32
 }
 
-// New builds the cluster that spec describes, all of it free.
+// New builds the cluster that spec describes, with everything free.
 func New(spec Spec) (*Cluster, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func (c *Cluster) Reset() {
 	c.version++
 }
 
-// CopyFrom makes the free state of c that of src: what is allocated, and which nodes are down. Both must have been
-// built from the same Spec. It does not allocate, so that a copy can serve for planning.
+// CopyFrom copies the free state of src to c: what is allocated, and which nodes are down. Both must have been built
+// from the same Spec. It does not allocate, so a copy can be used for planning.
 func (c *Cluster) CopyFrom(src *Cluster) {
 	if c.pool != src.pool || c.total != src.total || len(c.rackOf) != len(src.rackOf) || len(c.vcs.used) != len(src.vcs.used) {
 		panic(fmt.Sprintf("cluster: a copy of %d GPUs on %d nodes was asked of %d on %d", src.total, src.Nodes(), c.total, c.Nodes()))
@@ -177,16 +177,16 @@ func (c *Cluster) CopyFrom(src *Cluster) {
 	c.version++
 }
 
-// Spec is what the cluster was built from.
+// Spec returns the Spec that the cluster was built from.
 func (c *Cluster) Spec() Spec { return c.spec }
 
-// Pool says whether the cluster is a plain counter, whose GPUs have no identity: placements are empty lists.
+// Pool reports whether the cluster is a plain counter, whose GPUs have no identity. Placements on it are empty lists.
 func (c *Cluster) Pool() bool { return c.pool }
 
-// GPUs is the number of GPUs.
+// GPUs returns the number of GPUs.
 func (c *Cluster) GPUs() int { return c.total }
 
-// Nodes is the number of nodes; a counter's processors count as one each.
+// Nodes returns the number of nodes; each processor of a counter counts as one.
 func (c *Cluster) Nodes() int {
 	if c.pool {
 		return c.total
@@ -194,7 +194,7 @@ func (c *Cluster) Nodes() int {
 	return len(c.rackOf)
 }
 
-// Racks is the number of racks; a counter has one.
+// Racks returns the number of racks; a counter has one.
 func (c *Cluster) Racks() int {
 	if c.pool {
 		return 1
@@ -202,10 +202,10 @@ func (c *Cluster) Racks() int {
 	return len(c.node0) - 1
 }
 
-// NodeGPUs is the range [from, to) of the GPUs of node.
+// NodeGPUs returns the range [from, to) of the GPUs of node.
 func (c *Cluster) NodeGPUs(node int) (from, to GPU) { return GPU(c.gpu0[node]), GPU(c.gpu0[node+1]) }
 
-// NodeOf is the node of g, which may be a Slot; not for counters.
+// NodeOf returns the node of g, which may be a Slot. It must not be called on a counter.
 func (c *Cluster) NodeOf(g GPU) int {
 	if g < 0 {
 		return int(-1 - g)
@@ -213,16 +213,16 @@ func (c *Cluster) NodeOf(g GPU) int {
 	return int(c.nodeOf[g])
 }
 
-// RackOf is the rack of node.
+// RackOf returns the rack of node.
 func (c *Cluster) RackOf(node int) int { return int(c.rackOf[node]) }
 
-// RackNodes is the range [from, to) of the nodes of rack.
+// RackNodes returns the range [from, to) of the nodes of rack.
 func (c *Cluster) RackNodes(rack int) (from, to int) { return int(c.node0[rack]), int(c.node0[rack+1]) }
 
-// MaxNode is the number of GPUs of the largest node.
+// MaxNode returns the number of GPUs of the largest node.
 func (c *Cluster) MaxNode() int { return c.maxNode }
 
-// Free is the number of wholly free GPUs of nodes that are up; of a counter, the free thousandths divided by
+// Free returns the number of wholly free GPUs on nodes that are up; on a counter, the free thousandths divided by
 // 1000, rounded down.
 func (c *Cluster) Free() int {
 	if c.pool {
@@ -231,25 +231,25 @@ func (c *Cluster) Free() int {
 	return c.free
 }
 
-// FreeMilli is the free capacity of nodes that are up, in thousandths of a GPU.
+// FreeMilli returns the free capacity of nodes that are up, in thousandths of a GPU.
 func (c *Cluster) FreeMilli() int { return c.milli }
 
-// GPUFree is what is free of g, in thousandths; 0 while its node is down.
+// GPUFree returns the free thousandths of g; 0 while its node is down.
 func (c *Cluster) GPUFree(g GPU) int { return int(c.gpuFree[g]) }
 
-// NodeFree is the number of wholly free GPUs of node, 0 while it is down.
+// NodeFree returns the number of wholly free GPUs of node; 0 while it is down.
 func (c *Cluster) NodeFree(node int) int { return int(c.nodeFree[node]) }
 
-// Version changes whenever an allocation changes, or a node goes down or up.
+// Version returns a number that changes whenever an allocation changes, or a node goes down or up.
 func (c *Cluster) Version() uint64 { return c.version }
 
-// Types are the GPU types, in order of first appearance.
+// Types returns the GPU types, in order of first appearance.
 func (c *Cluster) Types() []string { return c.types }
 
-// TypeOf is the GPU type of node, an index into Types.
+// TypeOf returns the GPU type of node, an index into Types.
 func (c *Cluster) TypeOf(node int) int { return int(c.nodeType[node]) }
 
-// Speed is the speed of the slowest of gpus, 1 for an empty list and for a job without GPUs.
+// Speed returns the speed of the slowest of gpus; 1 for an empty list and for a job without GPUs.
 func (c *Cluster) Speed(gpus []GPU) float64 {
 	if c.oneSpeed || len(gpus) == 0 || gpus[0] < 0 {
 		return 1
@@ -261,8 +261,8 @@ func (c *Cluster) Speed(gpus []GPU) float64 {
 	return v
 }
 
-// SpeedOf is Speed for a job with speeds of its own: own[t] is that on GPUs of type t (an index into Types), 0 = as
-// the cluster says. On a counter, and for a job without GPUs, it is 1.
+// SpeedOf is Speed for a job with its own speeds: own[t] is its speed on GPUs of type t (an index into Types), 0 = the
+// cluster's speed. On a counter, and for a job without GPUs, it is 1.
 func (c *Cluster) SpeedOf(gpus []GPU, own []float64) float64 {
 	if len(gpus) == 0 || gpus[0] < 0 {
 		return 1

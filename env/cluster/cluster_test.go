@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// mustNew builds the cluster of a short form, or of spec where short is "".
+// mustNew builds the cluster of a short form, or of spec if short is "".
 func mustNew(t testing.TB, short string, spec cluster.Spec) *cluster.Cluster {
 	t.Helper()
 	if short != "" {
@@ -56,7 +56,7 @@ func drawSpec(t *rapid.T) cluster.Spec {
 		}
 		s.Racks = append(s.Racks, r)
 	}
-	s.Racks[0].Nodes[0].GPUs++ // a GPU at least
+	s.Racks[0].Nodes[0].GPUs++ // at least one GPU
 	return s
 }
 
@@ -98,7 +98,7 @@ func TestRequestOfCoresIsPerGPURoundedUp(t *testing.T) {
 			t.Errorf("%+v: got %+v, %v", x, r, ok)
 		}
 	}
-	// Where nodes state no limits, cores and memory do not matter.
+	// On nodes without limits, cores and memory do not matter.
 	r, ok := mustNew(t, "1x4", cluster.Spec{}).Request(&traces.Job{GPUs: 1, GPUMilli: 1000, CPUMilli: 1 << 40})
 	if !ok || r != (cluster.Request{GPUs: 1, Milli: 1000}) {
 		t.Errorf("got %+v, %v", r, ok)

@@ -2,9 +2,9 @@ package cluster
 
 import "slices"
 
-// The tree's communication cost, as in TopDRL's precursor (Deng et al., Canadian AI 2024): the edges from the
-// site's centre to every GPU of the gang, each counted once, weigh 1/2 to a rack, 1/4 to a node and 1/40 to a
-// GPU, so a gang of n GPUs on M nodes in R racks costs R/2 + M/4 + n/40.
+// The tree's communication cost, as in TopDRL's precursor (Deng et al., Canadian AI 2024). It sums the edges from the
+// site's centre to every GPU of the gang, each counted once: an edge to a rack weighs 1/2, to a node 1/4 and to a GPU
+// 1/40. A gang of n GPUs on M nodes in R racks costs R/2 + M/4 + n/40.
 const (
 	rackWeight = 1.0 / 2
 	nodeWeight = 1.0 / 4
@@ -14,13 +14,13 @@ const (
 // costTable holds the best and worst cost by gang size, grown on demand.
 type costTable struct{ best, worst []float64 }
 
-// Cost is the tree cost of gpus, distinct; that of a counter, and of a job without GPUs, is 1.
+// Cost returns the tree cost of gpus, which must be distinct; on a counter, and for a job without GPUs, it is 1.
 func (c *Cluster) Cost(gpus []GPU) float64 {
 	if c.pool || len(gpus) == 0 || gpus[0] < 0 {
 		return 1
 	}
 	c.epoch++
-	if c.epoch == 0 { // wrapped round: old marks could look new
+	if c.epoch == 0 { // wrapped around: old marks could look new
 		clear(c.seenNode)
 		clear(c.seenRack)
 		c.epoch = 1
@@ -45,7 +45,7 @@ func treeCost(racks, nodes, gpus int) float64 {
 	return float64(racks)*rackWeight + float64(nodes)*nodeWeight + float64(gpus)*gpuWeight
 }
 
-// BestCost is the least tree cost of any n GPUs of the empty cluster; n from 1 to GPUs(). That of none is 1.
+// BestCost returns the lowest tree cost of any n GPUs of the empty cluster, n from 1 to GPUs(). BestCost(0) is 1.
 func (c *Cluster) BestCost(n int) float64 {
 	if c.pool || n == 0 {
 		return 1
@@ -54,7 +54,7 @@ func (c *Cluster) BestCost(n int) float64 {
 	return c.cost.best[n]
 }
 
-// WorstCost is the greatest tree cost of any n GPUs of the empty cluster. That of none is 1.
+// WorstCost returns the highest tree cost of any n GPUs of the empty cluster. WorstCost(0) is 1.
 func (c *Cluster) WorstCost(n int) float64 {
 	if c.pool || n == 0 {
 		return 1
@@ -69,7 +69,7 @@ func (c *Cluster) growCosts(n int) {
 	}
 	n = min(c.total, max(2*len(c.cost.best), n, 64))
 	c.cost.best, c.cost.worst = c.bestCosts(n), make([]float64, n+1)
-	nodes, racks := 0, 0 // that have GPUs
+	nodes, racks := 0, 0 // counting only those with GPUs
 	for r := range c.Racks() {
 		some := false
 		for k := c.node0[r]; k < c.node0[r+1]; k++ {
@@ -87,9 +87,9 @@ func (c *Cluster) growCosts(n int) {
 	}
 }
 
-// bestCosts finds, for every gang size up to n, the cheapest pair of racks and nodes that can hold it. Within a
-// rack the largest nodes are taken first, so holds[R][M], the most GPUs on M nodes in R racks, follows by a
-// knapsack over the racks.
+// bestCosts finds, for every gang size up to n, the cheapest numbers of racks and nodes that can hold it. Within a
+// rack the largest nodes come first, so holds[R][M], the most GPUs on M nodes in R racks, follows from a knapsack over
+// the racks.
 func (c *Cluster) bestCosts(n int) []float64 {
 	racks, nodes := min(n, c.Racks()), min(n, len(c.rackOf))
 	const none = -1
@@ -108,7 +108,7 @@ func (c *Cluster) bestCosts(n int) []float64 {
 			sizes = append(sizes, int(c.gpu0[k+1]-c.gpu0[k]))
 		}
 		slices.SortFunc(sizes, func(a, b int) int { return b - a })
-		// Downwards, so that this rack is used once at most.
+		// Downwards, so that this rack is used at most once.
 		for used := min(racks, r+1); used >= 1; used-- {
 			for m := nodes; m >= 1; m-- {
 				sum := 0

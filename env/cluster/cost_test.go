@@ -11,7 +11,7 @@ import (
 	"clustergym/env/cluster"
 )
 
-// The table of best and worst costs that TopDRL's precursor prints for 2 racks of 4 machines of 4 GPUs.
+// The table of best and worst costs that TopDRL's precursor gives for 2 racks of 4 machines of 4 GPUs.
 func TestCostTableOfThePrecursor(t *testing.T) {
 	c := topdrl(t)
 	for i, want := range [][2]string{{"0.775", "0.775"}, {"0.8", "1.55"}, {"0.825", "1.825"}, {"0.85", "2.1"},
@@ -92,7 +92,7 @@ func TestCostBoundsAgainstAllSubsets(t *testing.T) {
 			}
 			worst[n] = max(worst[n], v)
 		}
-		for n := c.GPUs(); n >= 1; n-- { // downwards and upwards the table must be the same
+		for n := c.GPUs(); n >= 1; n-- { // the table must be the same downwards and upwards
 			if c.BestCost(n) != best[n] || c.WorstCost(n) != worst[n] {
 				t.Fatalf("%d of %d GPUs: best %v, worst %v; enumeration finds %v and %v", n, c.GPUs(), c.BestCost(n), c.WorstCost(n), best[n], worst[n])
 			}
@@ -100,7 +100,7 @@ func TestCostBoundsAgainstAllSubsets(t *testing.T) {
 	})
 }
 
-// The table grows on demand; growing must not change what it said before.
+// The table grows on demand; growing must not change earlier values.
 func TestCostTableGrows(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 4, Nodes: []cluster.NodeSpec{{Count: 8, GPUs: 8}, {Count: 3, GPUs: 2}}}}}
 	up, down := mustNew(t, "", spec), mustNew(t, "", spec)
@@ -120,7 +120,7 @@ func TestCostTableGrows(t *testing.T) {
 	if got, want := up.BestCost(65), 0.5+9*0.25+65.0/40; got != want {
 		t.Errorf("65 GPUs: %v, want %v", got, want)
 	}
-	// All 70 of a rack, then a second rack.
+	// All 70 GPUs of a rack and one of a second rack.
 	if got, want := up.BestCost(71), 2*0.5+9*0.25+71.0/40; got != want {
 		t.Errorf("71 GPUs: %v, want %v (two racks, nine large nodes)", got, want)
 	}

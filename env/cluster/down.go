@@ -2,8 +2,8 @@ package cluster
 
 import "fmt"
 
-// SetDown takes node out of service, or brings it back. A node must be idle to go down. A node that is as asked
-// for already stays so, without an error.
+// SetDown takes node out of service, or brings it back. A node must be idle to go down. If the node already is in the
+// requested state, SetDown does nothing and returns nil.
 func (c *Cluster) SetDown(node int, down bool) error {
 	switch {
 	case c.pool:
@@ -45,8 +45,8 @@ func (c *Cluster) SetDown(node int, down bool) error {
 	return nil
 }
 
-// Down says whether node is out of service.
+// Down reports whether node is out of service.
 func (c *Cluster) Down(node int) bool { return !c.pool && c.down[node] }
 
-// DownGPUs is the number of GPUs on nodes that are down.
+// DownGPUs returns the number of GPUs on nodes that are down.
 func (c *Cluster) DownGPUs() int { return c.downGPUs }

@@ -32,7 +32,7 @@ func TestNodesThatAreDownHaveNoRoom(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	// What can never fit is judged with every node up.
+	// Whether a job can ever fit is judged with every node up.
 	if _, ok := c.Request(&traces.Job{GPUs: 8, GPUMilli: 1000}); !ok {
 		t.Error("a gang for the whole cluster can never fit")
 	}

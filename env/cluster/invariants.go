@@ -2,9 +2,8 @@ package cluster
 
 import "fmt"
 
-// CheckInvariants says what is wrong with the books, nil if nothing: every level's free capacity must be the
-// sum of the level below and lie between nothing and everything; nodes that are down have none; no quota is
-// exceeded.
+// CheckInvariants returns what is wrong with the books, or nil. Every level's free capacity must be the sum of the
+// level below and between nothing and everything; nodes that are down have none; no quota is exceeded.
 func (c *Cluster) CheckInvariants() error {
 	if c.milli < 0 || c.milli > c.total*1000 {
 		return fmt.Errorf("cluster: %d of %d thousandths free", c.milli, c.total*1000)
@@ -53,7 +52,7 @@ func (c *Cluster) CheckInvariants() error {
 	return c.checkBlocks()
 }
 
-// checkNode holds the books of node n against those of its GPUs.
+// checkNode compares the books of node n with those of its GPUs.
 func (c *Cluster) checkNode(n int) error {
 	node := int32(0)
 	for g := c.gpu0[n]; g < c.gpu0[n+1]; g++ {
@@ -83,7 +82,7 @@ func (c *Cluster) checkNode(n int) error {
 	return nil
 }
 
-// checkBlocks recounts the blocks that claim to be up to date.
+// checkBlocks recounts the blocks that are marked as up to date.
 func (c *Cluster) checkBlocks() error {
 	for i := range c.blocks {
 		if was := c.blocks[i]; !was.stale {

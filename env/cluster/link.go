@@ -2,7 +2,7 @@ package cluster
 
 import "time"
 
-// wires are the connections of nodes and racks, each kind kept once.
+// wires are the links of nodes and racks, each distinct kind stored once.
 type wires struct {
 	node  []int32 // index into kinds, by node
 	rack  []int32 // index into up, by rack
@@ -33,10 +33,10 @@ func (c *Cluster) addWires(r RackSpec) {
 	c.wires.up = append(c.wires.up, up)
 }
 
-// usual is what a link of a class has where a Spec does not say: NVLink as between two Tesla V100 (6 links of
-// 25 GB/s each way), PCI Express 3.0 of 16 lanes (15.75 GB/s each way), InfiniBand EDR, 10-Gbit Ethernet. The
-// latencies are those of the tiers in Dally's simulator (500 ns in a machine with NVLink, 5 µs in a rack of fast
-// network, 50 µs across a slow one), and 1 µs for PCI Express.
+// usual holds the values of a link class that a Spec leaves out: NVLink as between two Tesla V100 (6 links of 25 GB/s
+// each way), PCI Express 3.0 with 16 lanes (15.75 GB/s each way), InfiniBand EDR, 10-Gbit Ethernet. The latencies are
+// those of the tiers in Dally's simulator (500 ns within a machine with NVLink, 5 µs in a rack with a fast network, 50
+// µs across a slow one), and 1 µs for PCI Express.
 var usual = map[string]Link{
 	"nvlink":     {Class: "nvlink", Gbps: 1200, Latency: 500 * time.Nanosecond},
 	"pcie":       {Class: "pcie", Gbps: 126, Latency: time.Microsecond},
@@ -44,7 +44,7 @@ var usual = map[string]Link{
 	"ethernet":   {Class: "ethernet", Gbps: 10, Latency: 50 * time.Microsecond},
 }
 
-// stated fills in what l does not state: as usual for its class, or for class other where its own is not known.
+// stated fills in what l does not state: the usual values of its class, or of class other if its own is unknown.
 func stated(l Link, other string) Link {
 	k, ok := usual[l.Class]
 	if !ok {
@@ -62,14 +62,14 @@ func stated(l Link, other string) Link {
 	return l
 }
 
-// Link is the connection between the GPUs of node. What its Spec leaves out is as usual for its class: nvlink 1200
-// Gbit/s each way and 500 ns, pcie 126 and 1 µs, infiniband 100 and 5 µs, ethernet 10 and 50 µs. Without a class, or
-// with another one, it is pcie.
+// Link returns the link between the GPUs of node. What its Spec leaves out has the usual value of its class: nvlink
+// 1200 Gbit/s each way and 500 ns, pcie 126 and 1 µs, infiniband 100 and 5 µs, ethernet 10 and 50 µs. A link without a
+// class, or with another one, counts as pcie.
 func (c *Cluster) Link(node int) Link { return c.wires.kinds[c.wires.node[node]].link }
 
-// NIC is the connection of node to its rack, with the same defaults as Link; without a class it is ethernet.
+// NIC returns the link from node to its rack, with the same defaults as Link; without a class it is ethernet.
 func (c *Cluster) NIC(node int) Link { return c.wires.kinds[c.wires.node[node]].nic }
 
-// Uplink is the connection of rack to the site. Without a bandwidth it carries the sum of the NICs of its nodes;
-// without a latency it has that of its class, else that of the slowest NIC.
+// Uplink returns the link from rack to the site. Without a bandwidth it has the sum of its nodes' NICs; without a
+// latency it has that of its class, or else that of the slowest NIC.
 func (c *Cluster) Uplink(rack int) Link { return c.wires.up[c.wires.rack[rack]] }

@@ -11,7 +11,7 @@ import (
 	"clustergym/traces"
 )
 
-// drawShared draws a cluster with virtual clusters: some own nodes, some have a quota, some neither.
+// drawShared draws a cluster with virtual clusters: some own nodes, some have a quota, some have neither.
 func drawShared(t *rapid.T) cluster.Spec {
 	spec := drawSpec(t)
 	if rapid.Bool().Draw(t, "undivided") {
@@ -56,9 +56,9 @@ func anyJob(r *rand.Rand, vcs []string) traces.Job {
 	return j
 }
 
-// Whatever the cluster and the request, a placement that says yes names so many different GPUs that can be
-// allocated, and one that is not constrained says yes exactly when the gang fits; a constrained one says yes
-// wherever the cluster is idle.
+// For any cluster and request, a successful placement lists the requested number of distinct GPUs, and they can be
+// allocated. An unconstrained rule succeeds exactly when the gang fits; a constrained one always succeeds on an idle
+// cluster.
 func TestEveryPlacementPlacesWhatFits(t *testing.T) {
 	placed := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,21 +1,21 @@
 package cluster
 
-// consolidate keeps a gang together and refuses it where it would have to be torn apart.
+// consolidate keeps a gang together, and refuses it rather than spread it out.
 //
-// A gang that the largest node could hold, were it idle, gets one node: the first with room (consolidate-first)
-// or the one with the fewest usable GPUs that suffice (consolidate-best). A larger one gets wholly idle nodes,
-// lowest number first, and one node with the remainder: the first with room (consolidate-first) or the one with
-// most (consolidate-best). Wherever that is impossible the gang has to wait.
+// A gang that the largest node could hold when idle gets one node: the first with room (consolidate-first), or the one
+// with the fewest usable GPUs that suffice (consolidate-best). A larger gang gets wholly idle nodes, lowest number
+// first, and one node with the remainder: the first with room (consolidate-first) or the one with most
+// (consolidate-best). If that is impossible, the gang has to wait.
 //
-// consolidate-first is "yarn" of Tiresias' simulator (Gu et al., NSDI 2019), which does the same within one
-// switch at a time and reserves cores and memory of its own account. consolidate-best is "consolidate" of the
-// simulators of Helios (Hu et al., SC 2021) and Lucid (Hu et al., ASPLOS 2023); the remainder goes to the next
-// of the nodes that were sorted by free GPUs, most first, so it opens an idle node while there is one.
+// consolidate-first is "yarn" of Tiresias' simulator (Gu et al., NSDI 2019), which does the same within one switch at
+// a time and reserves cores and memory by its own rule. consolidate-best is "consolidate" of the simulators of Helios
+// (Hu et al., SC 2021) and Lucid (Hu et al., ASPLOS 2023). They sort the nodes by free GPUs, most first, and the
+// remainder goes to the next of them, so it opens an idle node while there is one.
 //
-// Both were written for equal nodes. Where nodes differ, the largest idle ones that the gang fills go first,
-// lowest number on ties, until a single node has room for the rest; so an idle cluster places whatever it can
-// hold. "Largest" is among the nodes that the gang may use: of its types and virtual cluster, counting the
-// members for which an idle node has cores and memory.
+// Both were written for equal nodes. If nodes differ, the largest idle ones that the gang fills go first, lowest
+// number on ties, until a single node has room for the rest; so an idle cluster places every gang that it can hold.
+// "Largest" is among the nodes that the gang may use (of its types and virtual cluster), by the number of members for
+// which an idle node has cores and memory.
 type consolidate struct {
 	best  bool
 	rooms rooms
@@ -28,7 +28,7 @@ func (p *consolidate) Name() string {
 	return "consolidate-first"
 }
 
-// Constrained says that gangs are refused although their GPUs are free.
+// Constrained reports that this rule may refuse a gang although its GPUs are free.
 func (p *consolidate) Constrained() bool { return true }
 
 func (p *consolidate) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
@@ -73,7 +73,7 @@ func (p *consolidate) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	}
 }
 
-// largest is how many members of the gang the largest node could hold, were it idle.
+// largest returns how many members of the gang the largest node could hold when idle.
 func (c *Cluster) largest(r *Request) int {
 	if r.plain() {
 		return c.maxNode
@@ -85,7 +85,7 @@ func (c *Cluster) largest(r *Request) int {
 	return most
 }
 
-// largestIdle is the wholly idle node with most room, lowest number on ties, -1 if there is none.
+// largestIdle returns the wholly idle node with most room, lowest number on ties, -1 if there is none.
 func (c *Cluster) largestIdle(room []int32, r *Request) int {
 	best := -1
 	for n, k := range room {

@@ -17,15 +17,15 @@ func TestConsolidateByHand(t *testing.T) {
 		{"consolidate-first", []int{1, 3, 4, 2}, 2, "[2 on 1]"},
 		{"consolidate-best", []int{1, 3, 4, 2}, 2, "[2 on 3]"},
 		{"consolidate-best", []int{2, 3, 4, 2}, 2, "[2 on 0]"}, // a tie goes to the lowest number
-		{"consolidate-first", []int{3, 3, 3, 3}, 4, ""},        // 12 are free, but on no single node
+		{"consolidate-first", []int{3, 3, 3, 3}, 4, ""},        // 12 are free, but no single node has 4
 		{"consolidate-best", []int{3, 3, 3, 3}, 4, ""},
 		{"consolidate-first", []int{1, 4, 3, 4}, 8, "[4 on 1 4 on 3]"},
 		{"consolidate-best", []int{1, 4, 3, 4}, 8, "[4 on 1 4 on 3]"},
 		{"consolidate-first", []int{3, 4, 3, 3}, 8, ""},                // one idle node, not two
 		{"consolidate-first", []int{3, 2, 4, 4}, 6, "[4 on 2 2 on 0]"}, // the remainder: the first with room
-		{"consolidate-best", []int{2, 3, 4, 4}, 6, "[4 on 2 2 on 3]"},  // the freest, an idle one while there is one
+		{"consolidate-best", []int{2, 3, 4, 4}, 6, "[4 on 2 2 on 3]"},  // the freest node, an idle one while there is one
 		{"consolidate-best", []int{2, 3, 4, 1}, 6, "[4 on 2 2 on 1]"},
-		{"consolidate-first", []int{1, 1, 4, 1}, 6, ""}, // nobody has room for the remainder
+		{"consolidate-first", []int{1, 1, 4, 1}, 6, ""}, // no node has room for the remainder
 		{"consolidate-best", []int{1, 1, 4, 1}, 6, ""},
 		{"consolidate-first", []int{4, 4, 4, 4}, 16, "[4 on 0 4 on 1 4 on 2 4 on 3]"},
 	} {
@@ -46,8 +46,8 @@ func TestConsolidateByHand(t *testing.T) {
 	}
 }
 
-// Nodes of 2, 4, 8 and 4 GPUs: a gang of up to 8 must have one node; a larger one the largest idle nodes that it
-// fills until one has room for the rest.
+// Nodes of 2, 4, 8 and 4 GPUs: a gang of up to 8 must get one node; a larger one gets the largest idle nodes that it
+// fills until one node has room for the rest.
 func TestConsolidateOnNodesThatDiffer(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a"}, {GPUs: 4}, {GPUs: 8}, {GPUs: 4}}}}}
 	for _, x := range []struct {
@@ -75,7 +75,7 @@ func TestConsolidateOnNodesThatDiffer(t *testing.T) {
 	if gpus, ok := rule(t, "consolidate-first").Place(c, &cluster.Request{GPUs: 5, Milli: 1000, Types: 2}, nil); ok {
 		t.Errorf("a gang of 5 is torn apart: %v", gpus)
 	}
-	// Of type "a" there is only a node of 2, so a gang of 3 of it can never run and Fits says so.
+	// Type "a" exists only on a node of 2 GPUs, so a gang of 3 can never run, and Fits says so.
 	if _, ok := rule(t, "consolidate-first").Place(c, &cluster.Request{GPUs: 3, Milli: 1000, Types: 1}, nil); ok {
 		t.Error("three of two GPUs")
 	}

@@ -5,44 +5,43 @@ import (
 	"slices"
 )
 
-// FGD is fragmentation gradient descent (Weng et al., "Beware of fragmentation: scheduling GPU-sharing workloads
-// with fragmentation gradient descent", USENIX ATC 2023): a job goes where it adds least to the expected
-// fragmentation.
+// FGD is fragmentation gradient descent (Weng et al., "Beware of fragmentation: scheduling GPU-sharing workloads with
+// fragmentation gradient descent", USENIX ATC 2023): a job goes where it adds least to the expected fragmentation.
 //
-// Of the free thousandths of a node those that a class of requests cannot use are fragments for it: all of them
-// where the node lacks cores or GPUs for the class or is of another type, else those of GPUs with less left than
-// the class wants of one; to a class without GPUs all of them. F(node) is the sum over the classes, weighted by
-// how often each is asked for. Of the nodes that hold the gang, and for a share of the GPUs too, the one with the
-// least F(after) − F(before) takes it; ties go to the lowest number (the authors' scheduler draws, after rounding
-// to 100 grades). F is kept in whole numbers, so equal nodes are equal.
+// A node's fragments for a class of requests are its free thousandths that the class cannot use. These are all of them
+// if the node lacks cores or GPUs for the class or has another type, or if the class has no GPUs; otherwise those of
+// GPUs with less left than the class wants of one. F(node) is the sum over the classes, weighted by how often each is
+// requested. Of the nodes that hold the gang (and of the GPUs, for a share), the one with the least F(after) −
+// F(before) takes it. Ties go to the lowest number; the authors' scheduler rounds to 100 grades and draws among the
+// best. F is kept in whole numbers, so that equal nodes compare as equal.
 //
-// As in the paper memory decides where a gang fits but is no part of F. All classes count, not only those that
-// make up 95 % of the requests. A gang that no node holds, which the paper does not have, takes what the nodes
-// with most room have until the rest fits one node, and that is chosen by F.
+// As in the paper, memory decides where a gang fits but is not part of F. All classes count, not only those that make
+// up 95 % of the requests. The paper has no gangs that exceed a node; here such a gang takes all that the nodes with
+// most room have until the rest fits one node, which is then chosen by F.
 //
-// Where the classes are not given they are learned: the requests placed so far, counted anew whenever their
-// number has doubled. Only then do placements depend on those before; see Reset.
+// If no classes are given, they are learned from the requests placed so far; they are recounted whenever the number of
+// requests has doubled. Only then do placements depend on earlier ones; see Reset.
 type FGD struct {
 	given   bool
 	table   classTable
 	learned learner
 	rooms   rooms
 
-	// What is known of the cluster, by node or GPU, and when it last changed.
+	// What was last seen of the cluster, by node or GPU, and when it last changed.
 	free    []int32
 	cpu     []int64
-	frag    []int64 // F now
+	frag    []int64 // current F
 	changed []uint64
 	time    uint64
 
 	kinds []kind
 	index map[kindKey]int
-	next  int // the kind to give up when there are too many
+	next  int // the kind to evict when there are too many
 
 	left, after []int32 // scratch: free thousandths of a node's GPUs
 }
 
-// kindKey is what F(after) depends on.
+// kindKey is what F(after) depends on besides the node.
 type kindKey struct {
 	gpus, milli int
 	types       uint64
@@ -50,27 +49,27 @@ type kindKey struct {
 	cpu         int64
 }
 
-// kind remembers the gradients of one kind of request.
+// kind caches the gradients of one kind of request.
 type kind struct {
 	key   kindKey
-	delta []int64 // F(after) − F(before) by node, impossible where it does not fit, as of seen
+	delta []int64 // F(after) − F(before) by node as of seen; impossible if it does not fit
 	seen  uint64
 }
 
 const (
 	impossible = math.MaxInt64
-	// Gradients are remembered for so many nodes × kinds in all.
+	// Bound on the number of cached gradients, nodes × kinds.
 	memory = 1 << 22
 )
 
-// NewFGD returns the rule for requests distributed as classes, see Classes; nil = learn them.
+// NewFGD returns the rule for requests distributed as classes (see Classes); nil means learn them.
 func NewFGD(classes []Class) *FGD {
 	p := &FGD{index: map[kindKey]int{}}
 	p.SetClasses(classes)
 	return p
 }
 
-// SetClasses gives the distribution of requests; nil = learn it from now on.
+// SetClasses sets the distribution of requests; nil means learn it from now on.
 func (p *FGD) SetClasses(classes []Class) {
 	p.given = len(classes) > 0
 	p.learned.reset()
@@ -78,7 +77,7 @@ func (p *FGD) SetClasses(classes []Class) {
 	p.forget()
 }
 
-// Reset forgets what was learned, for a run that must not depend on the one before.
+// Reset forgets what was learned, so that a run does not depend on the one before.
 func (p *FGD) Reset() {
 	if !p.given {
 		p.SetClasses(nil)
@@ -111,7 +110,7 @@ func (p *FGD) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	return dst, true
 }
 
-// look takes note of the nodes that have changed.
+// look records the nodes that have changed.
 func (p *FGD) look(c *Cluster) {
 	if len(p.free) != len(c.gpuFree) || len(p.cpu) != len(c.freeCPU) {
 		p.free, p.cpu = make([]int32, len(c.gpuFree)), make([]int64, len(c.freeCPU))
@@ -139,7 +138,7 @@ func (p *FGD) look(c *Cluster) {
 	}
 }
 
-// forget makes everything known of nodes out of date.
+// forget invalidates everything known about nodes.
 func (p *FGD) forget() {
 	for g := range p.free {
 		p.free[g] = -1
@@ -149,7 +148,7 @@ func (p *FGD) forget() {
 	}
 }
 
-// sort fills left with what is free of the GPUs of node, least first, without those of which nothing is.
+// sort fills left with the free thousandths of node's GPUs, in increasing order, without GPUs that have none.
 func (p *FGD) sort(c *Cluster, node int) {
 	p.left = p.left[:0]
 	for _, f := range c.gpuFree[c.gpu0[node]:c.gpu0[node+1]] {
@@ -160,7 +159,7 @@ func (p *FGD) sort(c *Cluster, node int) {
 	slices.Sort(p.left)
 }
 
-// descend is the node that takes the whole gang, -1 if none has room for it.
+// descend returns the node that takes the whole gang, -1 if none has room for it.
 func (p *FGD) descend(c *Cluster, r *Request) int {
 	k := p.kind(r)
 	best, least := -1, int64(impossible)
@@ -168,7 +167,7 @@ func (p *FGD) descend(c *Cluster, r *Request) int {
 		if p.changed[n] > k.seen {
 			k.delta[n] = p.gradient(c, n, r)
 		}
-		// Memory, and whether the node works, may have changed without a trace in free and cpu.
+		// Free memory, and whether the node is up, may have changed without a change in free and cpu.
 		if k.delta[n] < least && c.Room(n, r) >= max(1, r.GPUs) {
 			best, least = n, k.delta[n]
 		}
@@ -177,7 +176,7 @@ func (p *FGD) descend(c *Cluster, r *Request) int {
 	return best
 }
 
-// kind finds what is remembered of requests like r.
+// kind returns the cached gradients of requests like r.
 func (p *FGD) kind(r *Request) *kind {
 	key := kindKey{r.GPUs, r.Milli, r.Types, r.VC, r.CPUMilli}
 	i, ok := p.index[key]
@@ -195,17 +194,18 @@ func (p *FGD) kind(r *Request) *kind {
 	return &p.kinds[i]
 }
 
-// gradient is F(after) − F(before) of the gang r on node, cores and GPUs permitting.
+// gradient returns F(after) − F(before) of the gang r on node, or impossible if the gang does not fit; it ignores
+// memory.
 func (p *FGD) gradient(c *Cluster, node int, r *Request) int64 {
 	cpu := p.cpu[node]
 	if !c.admits(node, r.Types, r.VC) || r.CPUMilli > 0 && cpu/r.CPUMilli < int64(max(1, r.GPUs)) {
 		return impossible
 	}
-	if cpu != math.MaxInt64 { // not limited
+	if cpu != math.MaxInt64 { // limited only if not MaxInt64
 		cpu -= r.CPUMilli * int64(max(1, r.GPUs))
 	}
 	p.sort(c, node)
-	at, _ := slices.BinarySearch(p.left, int32(r.Milli)) // the first that suffices
+	at, _ := slices.BinarySearch(p.left, int32(r.Milli)) // the first GPU that suffices
 	if r.GPUs > len(p.left)-at {
 		return impossible
 	}
@@ -222,7 +222,7 @@ func (p *FGD) gradient(c *Cluster, node int, r *Request) int64 {
 	return least - p.frag[node]
 }
 
-// afterShare is left with milli less at i.
+// afterShare returns left with milli less at i.
 func (p *FGD) afterShare(i, milli int) []int32 {
 	rest := p.left[i] - int32(milli)
 	p.after = append(p.after[:0], p.left...)
@@ -236,7 +236,7 @@ func (p *FGD) afterShare(i, milli int) []int32 {
 	return p.after
 }
 
-// afterGang is left once the first GPUs of node that suffice are taken.
+// afterGang returns left after the gang takes the first GPUs of node that suffice.
 func (p *FGD) afterGang(c *Cluster, node int, r *Request) []int32 {
 	p.after = p.after[:0]
 	need := r.GPUs
@@ -279,7 +279,7 @@ func (p *FGD) take(c *Cluster, node int, r *Request, dst []GPU) []GPU {
 	return append(dst, best)
 }
 
-// spread places a gang that no node holds.
+// spread places a gang that no single node holds.
 func (p *FGD) spread(c *Cluster, r *Request, dst []GPU) []GPU {
 	room := p.rooms.count(c, r)
 	for {

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Class is a kind of request and how often it is asked for.
+// Class is a kind of request and how often it occurs.
 type Class struct {
-	Request Request // memory is not looked at
+	Request Request // its memory is ignored
 	Count   int64
 }
 
-// key is what tells classes apart.
+// key returns what distinguishes classes.
 func (k *Class) key() kindKey {
 	r := &k.Request
 	return kindKey{r.GPUs, r.Milli, r.Types, r.VC, r.CPUMilli}
 }
 
-// Classes counts equal requests, the most frequent first. It is the distribution that FGD descends on.
+// Classes counts equal requests, the most frequent first. FGD descends on this distribution.
 func Classes(jobs []Request) []Class {
 	var l learner
 	for i := range jobs {
@@ -28,16 +28,16 @@ func Classes(jobs []Request) []Class {
 	return l.classes
 }
 
-// learner counts requests as they come.
+// learner counts requests as they arrive.
 type learner struct {
 	classes []Class
 	index   map[kindKey]int
 	seen    int
-	due     int // the classes are taken over when so many have been seen
+	due     int // the number of requests at which the classes are next updated
 }
 
-// Requests of other kinds than the first so many that are seen do not count: a stream of jobs that all differ
-// must not cost ever more.
+// mostLearned bounds the kinds of request that are counted; later kinds are ignored. A stream of jobs that all differ
+// must not cost more and more.
 const mostLearned = 1024
 
 func (l *learner) reset() {
@@ -63,7 +63,7 @@ func (l *learner) count(r *Request, most int) {
 	l.classes = append(l.classes, k)
 }
 
-// add counts r and says whether it is time to take the classes over.
+// add counts r and reports whether the classes are due for an update.
 func (l *learner) add(r *Request) bool {
 	l.count(r, mostLearned)
 	l.seen++
@@ -74,22 +74,22 @@ func (l *learner) add(r *Request) bool {
 	return true
 }
 
-// classTable answers how many fragments a node has.
+// classTable computes how many fragments a node has.
 type classTable struct {
 	all    int64   // requests counted
-	levels []int64 // the different needs of cores in all, growing
+	levels []int64 // the distinct totals of cores needed, increasing
 	groups []classGroup
-	ok     []int64 // [groups][levels+1]: how many of the group's requests need no more than so many levels
+	ok     []int64 // [groups][levels+1]: how many of the group's requests need at most this many levels
 }
 
-// classGroup is the classes that differ in cores alone, in order of milli.
+// classGroup is the classes that differ only in cores, in order of milli.
 type classGroup struct {
 	gpus, milli int
 	types       uint64
 	vc          int32
 }
 
-// cpu is what the whole gang needs.
+// cpu returns the cores that the whole gang needs.
 func (k *Class) cpu() int64 {
 	n := int64(max(1, k.Request.GPUs))
 	if k.Request.CPUMilli > math.MaxInt64/n {
@@ -137,8 +137,9 @@ func (g classGroup) compare(h classGroup) int {
 	return cmp.Or(cmp.Compare(g.milli, h.milli), cmp.Compare(g.gpus, h.gpus), cmp.Compare(g.types, h.types), cmp.Compare(g.vc, h.vc))
 }
 
-// fragments is F of node times the number of requests counted, with left free of its GPUs (growing, no zeros) and
-// cpu cores: the thousandths that are free, less for each class those that it could use.
+// fragments returns F of node times the number of requests counted. left is what is free of its GPUs (increasing, no
+// zeros), cpu its free cores. The result is the free thousandths that each request counted cannot use, summed over the
+// requests.
 func (t *classTable) fragments(c *Cluster, node int, left []int32, cpu int64) int64 {
 	usable := int64(0)
 	for _, f := range left {

@@ -11,15 +11,15 @@ import (
 	"clustergym/traces"
 )
 
-// paper is fragmentation gradient descent straight from the paper's definitions, with fractions and without any
-// memory of what it saw before. It keeps its own account of cores.
+// paper implements fragmentation gradient descent directly from the paper's definitions, with fractions and without
+// caching. It keeps its own account of cores.
 type paper struct {
 	c       *cluster.Cluster
-	cpu     []int64 // free by node, -1 = not limited
+	cpu     []int64 // free cores by node, -1 = unlimited
 	classes []cluster.Class
 }
 
-// fragments is F_n(M) of node with the shares left of its GPUs and cpu cores.
+// fragments is F_n(M) of node with left free of its GPUs and cpu free cores.
 func (p *paper) fragments(node int, left []int, cpu int64) *big.Rat {
 	all := int64(0)
 	for _, m := range p.classes {
@@ -121,8 +121,8 @@ func cores(spec cluster.Spec) (cpu []int64) {
 	return cpu
 }
 
-// FGD with its memory of gradients chooses as the paper's definitions do, whatever comes and goes in between and
-// on whichever of two equal clusters.
+// FGD with its cached gradients chooses as the paper's definitions do, whatever is allocated and released in between
+// and on whichever of two equal clusters.
 func TestFGDIsThatOfThePaper(t *testing.T) {
 	chosen := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -216,17 +216,16 @@ func equal(a, b []cluster.GPU) bool {
 	return true
 }
 
-// Two GPUs on each of two nodes, of which node 0 has 600 and 1000 left and node 1 has 300 and 1000. Half of the
-// requests are for 300 thousandths, half for a whole GPU. By node, F before is (0 + 600)/2 = 300 and (0 + 300)/2 =
-// 150. A share of 300:
+// Two nodes of two GPUs: node 0 has 600 and 1000 left, node 1 has 300 and 1000. Half of the requests are for 300
+// thousandths, half for a whole GPU. By node, F before is (0 + 600)/2 = 300 and (0 + 300)/2 = 150. A share of 300:
 //
 //	GPU 0 leaves 300, 1000: (0 + 300)/2 = 150, so −150
 //	GPU 1 leaves 600, 700:  (0 + 1300)/2 = 650, so +350
 //	GPU 2 leaves 0, 1000:   0, so −150
 //	GPU 3 leaves 300, 700:  500, so +350
 //
-// GPU 0 and GPU 2 are equal; with 400 thousandths asked for as well, GPU 2 is better, as what is left of GPU 0 is
-// lost for them.
+// GPU 0 and GPU 2 are equal; if 400 thousandths are requested too, GPU 2 is better, since such requests cannot use
+// what is left of GPU 0.
 func TestFGDByHand(t *testing.T) {
 	c := mustNew(t, "2x2", cluster.Spec{})
 	for g, milli := range map[cluster.GPU]int{0: 400, 2: 700} {
@@ -257,7 +256,7 @@ func TestClassesCountRequests(t *testing.T) {
 	}
 }
 
-// Without classes the requests placed before teach it: after many whole GPUs shares no longer break one open.
+// Without given classes it learns from earlier requests: after many whole GPUs, shares no longer open a new one.
 func TestFGDLearns(t *testing.T) {
 	fgd := cluster.NewFGD(nil)
 	place := func(milli int) cluster.GPU {
@@ -286,7 +285,7 @@ func TestFGDLearns(t *testing.T) {
 	}
 }
 
-// More kinds of requests come than gradients are remembered for: those that were given up are worked out anew.
+// There are more kinds of requests than cached gradients: those of evicted kinds are computed again.
 func TestFGDForgetsKindsOfLongAgo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("weighs a hundred thousand nodes again and again")

@@ -16,7 +16,7 @@ import (
 	"clustergym/traces"
 )
 
-// openbRows reads one list of the openb cluster by column, where it is at hand.
+// openbRows reads one list of the openb cluster by column, if the file is available.
 func openbRows(t testing.TB, name string) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "traces", "alibaba-gpu-2023", name))
@@ -53,7 +53,7 @@ func atoi(t testing.TB, s string) int {
 	return n
 }
 
-// openbCluster is the 1,213 nodes that have GPUs.
+// openbCluster returns the 1,213 nodes that have GPUs.
 func openbCluster(t testing.TB) *cluster.Cluster {
 	spec := cluster.Spec{Racks: make([]cluster.RackSpec, 1)}
 	for _, n := range openbRows(t, "openb_node_list_gpu_node.csv") {
@@ -63,7 +63,7 @@ func openbCluster(t testing.TB) *cluster.Cluster {
 	return mustNew(t, "", spec)
 }
 
-// openbPods are the requests of one list of pods that could ever be placed.
+// openbPods returns the requests of one list of pods, without those that can never be placed.
 func openbPods(t testing.TB, c *cluster.Cluster, list string) (pods []cluster.Request) {
 	for _, p := range openbRows(t, list) {
 		j := traces.Job{GPUs: atoi(t, p["num_gpu"]), GPUMilli: atoi(t, p["gpu_milli"]), CPUMilli: int64(atoi(t, p["cpu_milli"])),
@@ -94,7 +94,7 @@ func inflated(c *cluster.Cluster, pods []cluster.Request, share float64, seed ui
 	}
 }
 
-// whole says whether gpus lie on one node: a pod cannot be torn apart.
+// whole reports whether gpus are on one node: a pod cannot be split.
 func whole(c *cluster.Cluster, gpus []cluster.GPU) bool {
 	for _, g := range gpus {
 		if c.NodeOf(g) != c.NodeOf(gpus[0]) {
@@ -104,8 +104,8 @@ func whole(c *cluster.Cluster, gpus []cluster.GPU) bool {
 	return true
 }
 
-// allocated is the share of the cluster's GPUs in use after all pods that fit a node were placed, in percent, and
-// that when the first was refused.
+// allocated returns the percentage of the cluster's GPUs in use after all pods that fit a node were placed, and the
+// percentage when the first pod was refused.
 func allocated(t testing.TB, c *cluster.Cluster, pods []cluster.Request, rule cluster.Placement) (end, first float64) {
 	var gpus []cluster.GPU
 	c.Reset()
@@ -124,9 +124,9 @@ func allocated(t testing.TB, c *cluster.Cluster, pods []cluster.Request, rule cl
 	return percent(), first
 }
 
-// With pods for 130 % of the GPUs the authors' simulator allocates so much of them, in percent (means of ten runs, in
-// its repository). Theirs rounds the gradients to 100 grades and draws among the best, which allocates up to 0.7 more
-// than ties for the lowest number do. FGD must come within 1.25 of theirs, random within 2.5, and FGD must beat both
+// With pods for 130 % of the GPUs, the authors' simulator allocates these percentages of them (means of ten runs, in
+// its repository). It rounds the gradients to 100 grades and draws among the best, which allocates up to 0.7 more than
+// breaking ties by the lowest number. FGD must come within 1.25 of theirs, random within 2.5, and FGD must beat both
 // random and best-fit and refuse its first pod later. (worst-fit, which they do not have, allocates as much in the
 // end, but refuses pods of 8 GPUs from the beginning.)
 func TestFGDAllocatesWhatItsAuthorsReport(t *testing.T) {

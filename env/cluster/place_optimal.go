@@ -2,18 +2,18 @@ package cluster
 
 import "slices"
 
-// optimal takes GPUs of the least tree cost (Cost) that the free ones allow: what the gap of every other rule is
-// measured against.
+// optimal takes the free GPUs with the least tree cost (Cost). The gaps of all other rules are measured against it.
 //
-// The cost depends on how many racks and nodes are used, so within a rack the nodes with most room go first, and
-// what is left to choose is how many nodes of each rack: a knapsack over the racks, exact, with racks × gang ×
-// nodes of a rack steps at most. One node, if any holds the gang: the one with the least room. Otherwise ties
-// use the racks of lowest number, and in a rack the last node is the one with the least room that suffices.
+// The cost depends on the numbers of racks and nodes used. Within a rack the nodes with most room go first, so only
+// the number of nodes of each rack is left to choose. That is a knapsack over the racks, solved exactly in at most
+// racks × gang × nodes of a rack steps. If one node holds the gang, the one with the least room takes it. Otherwise
+// ties use the racks with the lowest numbers, and the last node in a rack is the one with the least room that
+// suffices.
 type optimal struct {
 	rooms rooms
 	most  []int32 // room by node, sorted downwards within each rack
 	cost  []int32 // [racks+1][need+1]: least cost, in quarters, of need GPUs on this rack and those after it
-	nodes []int32 // [racks][need+1]: how many nodes of the rack that takes
+	nodes []int32 // [racks][need+1]: how many nodes of the rack attain it
 }
 
 func (*optimal) Name() string { return "optimal" }
@@ -51,7 +51,7 @@ func (p *optimal) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 func (p *optimal) solve(c *Cluster, room []int32, n int) {
 	const (
 		never = 1 << 29
-		rackQ = rackWeight * 4 // in quarters: whole numbers, so that ties are ties
+		rackQ = rackWeight * 4 // in quarters: whole numbers, so that ties are exact
 		nodeQ = nodeWeight * 4
 	)
 	racks, w := c.Racks(), n+1

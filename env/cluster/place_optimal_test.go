@@ -11,14 +11,14 @@ import (
 	"clustergym/env/cluster"
 )
 
-// least tries every set of gang free GPUs.
+// least tries every set of free GPUs of the gang's size.
 func least(c *cluster.Cluster, r *cluster.Request) float64 {
 	best := math.Inf(1)
 	var set []cluster.GPU
 	var try func(g cluster.GPU)
 	try = func(g cluster.GPU) {
 		if len(set) == r.GPUs {
-			if c.Allocate(r, set) == nil { // cores and memory may not allow it
+			if c.Allocate(r, set) == nil { // fails if cores or memory do not suffice
 				c.Release(r, set)
 				best = min(best, c.Cost(set))
 			}

@@ -1,10 +1,10 @@
 package cluster
 
-// The two rules beside its own and random that TopDRL's precursor (Deng et al., Canadian AI 2024; code:
-// github.com/djjbxxz/Proximity-DRL) compares with: its selectors FirstAvl and LoadBalance, generalised to any tree.
+// Two rules that TopDRL's precursor (Deng et al., Canadian AI 2024; code: github.com/djjbxxz/Proximity-DRL) compares
+// with, besides its own rule and random: its selectors FirstAvl and LoadBalance, generalised to any tree.
 
-// firstAvailable takes the free GPUs of lowest number, wherever they are. (first-fit looks for a node that holds the
-// whole gang first.)
+// firstAvailable takes the free GPUs with the lowest numbers, wherever they are. (first-fit instead looks first for a
+// node that holds the whole gang.)
 type firstAvailable struct{}
 
 func (firstAvailable) Name() string { return "first-available" }
@@ -26,9 +26,8 @@ func (firstAvailable) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	return dst, true
 }
 
-// loadBalance descends from the site to the rack with most free GPUs, if that holds the gang, and in it to the node
-// with most free GPUs, if that does; below where it stops it takes GPUs rack by rack and node by node, those with most
-// free ones first. Ties go to the lowest number.
+// loadBalance takes GPUs from the rack with most free ones, and in it from the node with most free ones, then from the
+// next such node and rack until the gang is complete. Ties go to the lowest number.
 type loadBalance struct {
 	rooms rooms
 	racks []int32 // usable GPUs by rack
@@ -55,7 +54,7 @@ func (p *loadBalance) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	for n, k := range room {
 		p.racks[c.rackOf[n]] += k
 	}
-	// The freest rack either holds what is left, or gives all that it has; so for nodes in a rack.
+	// The freest rack either holds what is still needed or gives all that it has; likewise for nodes in a rack.
 	for len(dst) < r.GPUs {
 		k := freest(p.racks)
 		own := room[c.node0[k]:c.node0[k+1]]

@@ -7,7 +7,7 @@ import (
 	"clustergym/env/cluster"
 )
 
-// Two racks of two nodes with four GPUs each; what is taken beforehand leaves 1, 3 | 2, 3 free.
+// Two racks of two nodes with four GPUs each; prior allocations leave 1, 3 | 2, 3 free.
 func TestThePrecursorsRulesByHand(t *testing.T) {
 	spec, _, err := cluster.Parse("dally:2x2")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestThePrecursorsRulesByHand(t *testing.T) {
 		{"first-available", 1, []cluster.GPU{3}},
 		{"first-available", 3, []cluster.GPU{3, 5, 6}},
 		{"first-available", 6, []cluster.GPU{3, 5, 6, 7, 10, 11}},
-		// Rack 1 has 5 of the 9 free GPUs; in it, node 3 has 3.
+		// Rack 1 has 5 of the 9 free GPUs; its node 3 has 3 of them.
 		{"load-balance", 1, []cluster.GPU{13}},
 		{"load-balance", 3, []cluster.GPU{13, 14, 15}},
 		{"load-balance", 4, []cluster.GPU{13, 14, 15, 10}},

@@ -1,11 +1,11 @@
 package cluster
 
-// rack keeps a gang within one node, else within one rack, else within few racks, and places whatever fits.
+// rack keeps a gang within one node, else within one rack, else within few racks, and places every gang that fits.
 //
-// One node: the one with the fewest usable GPUs that holds the gang; ties go to the rack with the fewest usable
-// GPUs. One rack: the one with the fewest usable GPUs that holds the gang, in it as best-fit does. Otherwise all
-// that the rack with most usable GPUs has, and so on until the rest fits one rack. Every other tie goes to the
-// lowest number.
+// One node: the one with the fewest usable GPUs that holds the gang; ties go to the rack with the fewest usable GPUs.
+// One rack: the one with the fewest usable GPUs that holds the gang, and in it the nodes that best-fit chooses.
+// Otherwise: everything in the rack with most usable GPUs, and so on until the rest fits one rack. All other ties go
+// to the lowest number.
 type rack struct {
 	rooms rooms
 	racks []int32 // usable GPUs by rack

@@ -6,12 +6,12 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Random takes GPUs at random: every set of usable GPUs that the gang could have is drawn with equal chance
-// where nodes limit neither cores nor memory; where they do, first how many of each node, then which. It is the
-// baseline that any other rule should beat.
+// Random takes GPUs at random. If nodes limit neither cores nor memory, every set of usable GPUs is drawn with equal
+// probability; otherwise it first draws how many GPUs of each node, then which. It is the baseline that any other rule
+// should beat.
 //
-// The draw follows from the seed, what is free and the request alone, so that a run that is repeated, resumed or
-// planned ahead on a copy of the cluster sees the same.
+// The draw depends only on the seed, what is free and the request, so that a run that is repeated, resumed or planned
+// ahead on a copy of the cluster draws the same.
 type Random struct {
 	seed  uint64
 	pcg   rand.PCG
@@ -29,10 +29,10 @@ func NewRandom(seed uint64) *Random {
 // Name implements Placement.
 func (*Random) Name() string { return "random" }
 
-// Reseed changes the seed.
+// Reseed sets the seed.
 func (p *Random) Reseed(seed uint64) { p.seed = seed }
 
-// draw begins the stream of one placement.
+// draw starts the random stream of one placement.
 func (p *Random) draw(c *Cluster, r *Request) {
 	h := rng.At(uint64(r.GPUs), uint64(r.Milli), r.Types, uint64(r.CPUMilli), uint64(r.MemBytes))
 	for _, f := range c.gpuFree {
@@ -64,7 +64,8 @@ func (p *Random) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	for _, k := range room {
 		left += int(k)
 	}
-	// Selection sampling (Knuth, TAOCP 2, algorithm 3.4.2 S), over the places of the cluster, then over each node's GPUs.
+	// Selection sampling (Knuth, TAOCP 2, algorithm 3.4.2 S), first over the places of the cluster, then over each
+	// node's GPUs.
 	need := r.GPUs
 	for n, k := range room {
 		from := len(dst)
@@ -101,7 +102,7 @@ func (p *Random) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	return dst, true
 }
 
-// placeCPU takes any of the nodes that have room (reservoir sampling).
+// placeCPU draws one of the nodes that have room (reservoir sampling).
 func (p *Random) placeCPU(c *Cluster, r *Request, dst []GPU) []GPU {
 	node, seen := 0, 0
 	for n := range c.rackOf {

@@ -2,12 +2,11 @@ package cluster
 
 import "math"
 
-// tetris takes the node whose free capacity is best aligned with what the gang needs (Grandl et al., "Multi-resource
-// packing for cluster schedulers", SIGCOMM 2014, §3.2): the greatest dot product of demand and free capacity
-// over GPUs, cores and memory, each divided by the node's capacity of it. What a node does not limit is left
-// out. Of the nodes that hold the whole gang the best aligned takes it, lowest number on ties; a larger gang
-// takes all that the best aligned node has room for, and so on until the rest fits one node. Shares go to the
-// fullest GPU that suffices.
+// tetris takes the node whose free capacity is best aligned with the gang's demand (Grandl et al., "Multi-resource
+// packing for cluster schedulers", SIGCOMM 2014, §3.2): the greatest dot product of demand and free capacity over
+// GPUs, cores and memory, each divided by the node's capacity. Resources that a node does not limit are left out. The
+// best aligned of the nodes that hold the whole gang takes it, lowest number on ties; a larger gang takes all that the
+// best aligned node has room for, and so on until the rest fits one node. Shares go to the fullest GPU that suffices.
 type tetris struct {
 	rooms rooms
 	score []float64 // by node
@@ -54,8 +53,8 @@ func (p *tetris) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	}
 }
 
-// alignment is the dot product of the demand of one member (of a job without GPUs: of the job) and what is free
-// of node, both in units of the node's capacity.
+// alignment returns the dot product of the demand of one member (or of the job, if it has no GPUs) and node's free
+// capacity, both in units of the node's capacity.
 func (c *Cluster) alignment(node int, r *Request) float64 {
 	sum := 0.0
 	if gpus := c.gpuFree[c.gpu0[node]:c.gpu0[node+1]]; r.GPUs > 0 {

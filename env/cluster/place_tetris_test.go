@@ -7,9 +7,9 @@ import (
 	"clustergym/traces"
 )
 
-// Two nodes of 4 GPUs; node 0 has 64 cores and 64 GiB, node 1 has 16 cores and 256 GiB. In units of a node's
-// capacity a job of 1 GPU, 8 cores, 8 GiB asks for (1/4, 1/8, 1/8) of node 0, which is all free: 1/4 + 1/8 + 1/8 =
-// 0.5; of node 1 for (1/4, 1/2, 1/32): 0.78.
+// Two nodes of 4 GPUs; node 0 has 64 cores and 64 GiB, node 1 has 16 cores and 256 GiB. In units of a node's capacity,
+// a job of 1 GPU, 8 cores and 8 GiB asks for (1/4, 1/8, 1/8) of node 0, which is wholly free, so it scores 1/4 + 1/8 +
+// 1/8 = 0.5 there; on node 1 it asks for (1/4, 1/2, 1/32) and scores 0.78.
 func TestTetrisByHand(t *testing.T) {
 	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 4, CPUs: 64, MemGB: 64}, {GPUs: 4, CPUs: 16, MemGB: 256}}}}})
 	place := func(gpus int, cpu, mem int64) cluster.GPU {

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Placement chooses the GPUs of a gang among those that are free. Place appends them to dst[:0] and says
-// whether the gang is placed; on a counter the list stays empty, and of a job without GPUs it is the Slot of one
-// node. It does not allocate them. A placement may hold scratch space: use one in one goroutine, preferably for
-// clusters of one Spec.
+// Placement chooses the GPUs of a gang among those that are free. Place appends them to dst[:0] and reports whether
+// the gang is placed. On a counter the list stays empty; for a job without GPUs it is the Slot of one node. Place does
+// not allocate the GPUs. A placement may hold scratch space: use each one on one goroutine, preferably for clusters of
+// one Spec.
 //
-// Rules place whatever fits, spreading a gang that no single node has room for, but for those that Constrained
-// tells.
+// A rule places every gang that fits, and spreads one that no single node has room for, unless Constrained says
+// otherwise.
 type Placement interface {
 	Name() string
 	Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool)
 }
 
-// Constrained says whether p may refuse a gang although enough GPUs are free for it (Cluster.Fits).
+// Constrained reports whether p may refuse a gang although enough GPUs are free for it (Cluster.Fits).
 func Constrained(p Placement) bool {
 	k, ok := p.(interface{ Constrained() bool })
 	return ok && k.Constrained()
@@ -46,7 +46,7 @@ var placements = []struct {
 	{"optimal", func() Placement { return new(optimal) }},
 }
 
-// PlacementNames are the rules that NewPlacement knows.
+// PlacementNames returns the names of the rules that NewPlacement makes.
 func PlacementNames() []string {
 	names := make([]string, len(placements))
 	for i := range placements {
@@ -55,7 +55,7 @@ func PlacementNames() []string {
 	return names
 }
 
-// NewPlacement returns the rule called name. "random" begins with seed 0 and "fgd" knows no requests yet: see
+// NewPlacement returns the rule called name. "random" starts with seed 0 and "fgd" without known requests: see
 // Random.Reseed and FGD.SetClasses.
 func NewPlacement(name string) (Placement, error) {
 	for i := range placements {
@@ -77,7 +77,7 @@ func (c *Cluster) takeFrom(node int, n int, r *Request, dst []GPU) []GPU {
 	return dst
 }
 
-// takeFullest is takeFrom, but shares go to the GPUs with the least left that suffices.
+// takeFullest is takeFrom, except that shares go to the GPUs with the least left that suffices.
 func (c *Cluster) takeFullest(node int, n int, r *Request, dst []GPU) []GPU {
 	if r.Milli == 1000 || n != 1 {
 		return c.takeFrom(node, n, r, dst)
@@ -91,8 +91,8 @@ func (c *Cluster) takeFullest(node int, n int, r *Request, dst []GPU) []GPU {
 	return append(dst, best)
 }
 
-// firstFit takes the first node with room for the whole gang, lowest number first; failing that, what each node
-// has, in order.
+// firstFit takes the first node with room for the whole gang, lowest number first; if there is none, all that each
+// node has, in order.
 type firstFit struct{}
 
 func (firstFit) Name() string { return "first-fit" }
@@ -119,8 +119,8 @@ func (firstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	return dst, true
 }
 
-// bestFit takes the node where the fewest GPUs are left; failing one that holds the gang, the node with most
-// room, and so on until the rest fits one node. Shares go to the fullest GPU that suffices.
+// bestFit takes the node where the fewest GPUs are left over; if none holds the gang, the node with most room, and so
+// on until the rest fits one node. Shares go to the fullest GPU that suffices.
 type bestFit struct{ rooms rooms }
 
 func (*bestFit) Name() string { return "best-fit" }
@@ -143,7 +143,7 @@ func (p *bestFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), 1), true
 }
 
-// fullestShare is the GPU with the least left that suffices for one share, lowest number on ties.
+// fullestShare returns the GPU with the least left that suffices for one share, lowest number on ties.
 func (c *Cluster) fullestShare(r *Request) GPU {
 	best, left := GPU(-1), int32(1001)
 	for n := range c.rackOf {
@@ -159,7 +159,7 @@ func (c *Cluster) fullestShare(r *Request) GPU {
 	return best
 }
 
-// rooms is scratch space: how many members of a gang each node has room for; 0 once the node is used.
+// rooms is scratch space: how many members of a gang each node has room for; 0 after the node is used.
 type rooms []int32
 
 func (s *rooms) count(c *Cluster, r *Request) []int32 {
@@ -176,9 +176,9 @@ func (s *rooms) count(c *Cluster, r *Request) []int32 {
 	return *s
 }
 
-// spread appends need GPUs of the nodes [from, to), which have room for them, node by node: of the nodes that hold
-// all that is still needed the one with the least room (sign 1) or the most (sign -1), else the one with most
-// room.
+// spread appends need GPUs of the nodes [from, to), which must have room for them, node by node. Of the nodes that
+// hold all that is still needed it takes the one with the least room (sign 1) or the most (sign -1); if there is none,
+// the one with most room.
 func (s rooms) spread(c *Cluster, r *Request, dst []GPU, need, from, to int, sign int32) []GPU {
 	for {
 		fit, most := -1, from
@@ -200,7 +200,7 @@ func (s rooms) spread(c *Cluster, r *Request, dst []GPU, need, from, to int, sig
 	}
 }
 
-// first is the lowest index whose room is at least need, -1 if none is.
+// first returns the lowest index whose room is at least need, -1 if there is none.
 func first(room []int32, need int) int {
 	for n, k := range room {
 		if int(k) >= need {
@@ -210,7 +210,7 @@ func first(room []int32, need int) int {
 	return -1
 }
 
-// tightest is the index of the least room that is at least need, lowest on ties, -1 if none is.
+// tightest returns the index of the least room that is at least need, lowest on ties, -1 if there is none.
 func tightest(room []int32, need int) int {
 	best := -1
 	for n, k := range room {
@@ -221,7 +221,7 @@ func tightest(room []int32, need int) int {
 	return best
 }
 
-// freest is the index of most room, lowest on ties.
+// freest returns the index of most room, lowest on ties.
 func freest(room []int32) int {
 	best := 0
 	for n, k := range room {
@@ -232,7 +232,7 @@ func freest(room []int32) int {
 	return best
 }
 
-// roomIdle is how many members of the gang node could hold if nothing ran there.
+// roomIdle returns how many members of the gang node could hold if nothing ran there.
 func (c *Cluster) roomIdle(node int, r *Request) int {
 	if !c.admits(node, r.Types, r.VC) {
 		return 0
@@ -240,7 +240,7 @@ func (c *Cluster) roomIdle(node int, r *Request) int {
 	return c.limit(node, int(c.gpu0[node+1]-c.gpu0[node]), c.nodeCPU[node], c.nodeMem[node], r)
 }
 
-// admits says whether node is of one of types and may be used by virtual cluster vc.
+// admits reports whether node is of one of types and may be used by virtual cluster vc.
 func (c *Cluster) admits(node int, types uint64, vc int32) bool {
 	if types != 0 && types>>c.nodeType[node]&1 == 0 {
 		return false
@@ -248,7 +248,7 @@ func (c *Cluster) admits(node int, types uint64, vc int32) bool {
 	return vc == 0 || int(vc) < len(c.vcs.domain) && c.vcs.owner[node] == c.vcs.domain[vc]
 }
 
-// choice is which of the nodes with room a job without GPUs takes; ties go to the lowest number.
+// choice says which of the nodes with room a job without GPUs takes; ties go to the lowest number.
 type choice uint8
 
 const (
@@ -283,7 +283,7 @@ func (c *Cluster) placeCPU(r *Request, dst []GPU, which choice) []GPU {
 	return append(dst, Slot(best))
 }
 
-// worstFit takes the node with most room; a larger gang takes the nodes in that order.
+// worstFit takes the node with most room; a larger gang takes nodes in decreasing order of room.
 type worstFit struct{ rooms rooms }
 
 func (*worstFit) Name() string { return "worst-fit" }
@@ -303,9 +303,8 @@ func (p *worstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), -1), true
 }
 
-// pack fills nodes that are already in use before it opens idle ones: the fullest started node that holds the
-// gang, else the smallest idle node that does; a larger gang takes what the started nodes have, fullest first,
-// then idle nodes, largest first.
+// pack fills nodes in use before it opens idle ones: the fullest node in use that holds the gang, else the smallest
+// idle node that does. A larger gang takes what the nodes in use have, fullest first, then idle nodes, largest first.
 type pack struct{ rooms rooms }
 
 func (*pack) Name() string { return "pack" }

@@ -20,7 +20,7 @@ func rule(t testing.TB, name string) cluster.Placement {
 	return r
 }
 
-// occupy leaves free[n] wholly free GPUs on node n, the highest numbers.
+// occupy leaves free[n] wholly free GPUs on node n, those with the highest numbers.
 func occupy(t testing.TB, c *cluster.Cluster, free ...int) {
 	t.Helper()
 	one := cluster.Request{GPUs: 1, Milli: 1000}
@@ -34,7 +34,7 @@ func occupy(t testing.TB, c *cluster.Cluster, free ...int) {
 	}
 }
 
-// taken says how many GPUs are placed on each node, in the order of the list.
+// taken returns how many GPUs are placed on each node, in the order of the list.
 func taken(c *cluster.Cluster, gpus []cluster.GPU) string {
 	var s []string
 	for i := 0; i < len(gpus); {
@@ -56,7 +56,7 @@ func TestPlacementsByHand(t *testing.T) {
 	}{
 		{"first-fit", []int{1, 3, 4, 2}, 2, "[2 on 1]"},
 		{"first-fit", []int{1, 3, 4, 2}, 1, "[1 on 0]"},
-		{"first-fit", []int{1, 3, 3, 2}, 4, "[1 on 0 3 on 1]"}, // no node holds it: what each has, in order
+		{"first-fit", []int{1, 3, 3, 2}, 4, "[1 on 0 3 on 1]"}, // no node holds it: all that each has, in order
 		{"best-fit", []int{1, 3, 4, 2}, 2, "[2 on 3]"},
 		{"best-fit", []int{2, 3, 4, 2}, 2, "[2 on 0]"}, // a tie goes to the lowest number
 		{"best-fit", []int{1, 3, 4, 0}, 2, "[2 on 1]"},
@@ -65,9 +65,9 @@ func TestPlacementsByHand(t *testing.T) {
 		{"worst-fit", []int{1, 3, 4, 2}, 2, "[2 on 2]"},
 		{"worst-fit", []int{1, 3, 3, 2}, 4, "[3 on 1 1 on 2]"},
 		{"worst-fit", []int{4, 4, 4, 4}, 1, "[1 on 0]"},
-		{"pack", []int{4, 3, 4, 2}, 2, "[2 on 3]"},        // started and fullest
-		{"pack", []int{4, 1, 4, 1}, 2, "[2 on 0]"},        // no started node holds it: an idle one
-		{"pack", []int{4, 3, 4, 2}, 5, "[2 on 3 3 on 1]"}, // started nodes, fullest first
+		{"pack", []int{4, 3, 4, 2}, 2, "[2 on 3]"},        // in use and fullest
+		{"pack", []int{4, 1, 4, 1}, 2, "[2 on 0]"},        // no node in use holds it: an idle one
+		{"pack", []int{4, 3, 4, 2}, 5, "[2 on 3 3 on 1]"}, // nodes in use, fullest first
 		{"pack", []int{4, 1, 4, 0}, 8, "[1 on 1 4 on 0 3 on 2]"},
 		{"pack", []int{4, 4, 0, 0}, 4, "[4 on 0]"},
 	} {
@@ -140,7 +140,7 @@ func drawUse(t *rapid.T, c *cluster.Cluster) cluster.Request {
 				gpus = append(gpus, g)
 			}
 		}
-		_ = c.Allocate(&r, gpus) // a refusal is fine: the state is random either way
+		_ = c.Allocate(&r, gpus) // an error is fine: the state is random either way
 	}
 	j := drawJob(t)
 	r, ok := c.Request(&j)
@@ -166,11 +166,11 @@ func TestBestAndWorstFitAgainstAllNodes(t *testing.T) {
 			}
 		}
 		if most < 0 {
-			return // must be spread, see the property of the books
+			return // must be spread, which the property of the books covers
 		}
 		if gpus, ok := best.Place(c, &r, nil); !ok {
 			t.Fatal("best-fit does not place")
-		} else if r.GPUs > 1 || r.Milli == 1000 { // single shares go by what the GPU has left
+		} else if r.GPUs > 1 || r.Milli == 1000 { // single shares depend on what each GPU has left
 			for _, g := range gpus {
 				if room := c.Room(c.NodeOf(g), &r); room != least {
 					t.Fatalf("best-fit takes node %d with room %d, there is one with %d", c.NodeOf(g), room, least)
@@ -192,8 +192,8 @@ func TestBestAndWorstFitAgainstAllNodes(t *testing.T) {
 	})
 }
 
-// Nodes that are equal differ in nothing but names: exchanging what two of them hold exchanges what a rule that
-// looks for room does there, and nothing else.
+// Equal nodes differ only in names: swapping what two of them hold swaps what a rule that looks for room does there,
+// and changes nothing else.
 func TestEqualNodesDifferOnlyInNames(t *testing.T) {
 	type node struct{ rack, room, took int }
 	rapid.Check(t, func(t *rapid.T) {
@@ -211,7 +211,7 @@ func TestEqualNodesDifferOnlyInNames(t *testing.T) {
 		for _, name := range []string{"best-fit", "worst-fit", "pack", "closest-b", "closest-c"} {
 			perm := all
 			if name[0] == 'c' {
-				perm = within // racks that differ in what they hold are not equal, however many GPUs are free
+				perm = within // racks that hold different jobs are not equal, even with the same number of free GPUs
 			}
 			var seen [2]string
 			for k := range seen {
@@ -285,7 +285,7 @@ func TestPlacementsOnACounterNameNoGPUs(t *testing.T) {
 	}
 }
 
-// Placing, allocating, releasing and asking for costs happen at every decision: they must not allocate.
+// Placing, allocating, releasing and computing costs happen at every decision, so they must not allocate.
 func TestHotCallsDoNotAllocate(t *testing.T) {
 	specs := map[string]cluster.Spec{
 		"plain":  {Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}},

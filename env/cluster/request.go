@@ -6,21 +6,21 @@ import (
 	"clustergym/traces"
 )
 
-// Request is what a gang needs. Make it with Cluster.Request.
+// Request is what a gang needs. Create it with Cluster.Request.
 type Request struct {
 	GPUs  int    // gang size; 0 = a job without GPUs, which takes cores and memory of one node
 	Milli int    // share of each GPU, 1000 = whole; 0 for a job without GPUs
-	Types uint64 // bit i: GPU type i will do; 0 = any
-	VC    int32  // virtual cluster, by its place in Spec.VCs, from 1; 0 where the cluster has none
-	// CPUMilli and MemBytes are per GPU of the gang, the job's total divided and rounded up, and the whole of a job
-	// without GPUs; 0 where the cluster or the job says nothing of them.
+	Types uint64 // bit i: GPU type i is acceptable; 0 = any
+	VC    int32  // virtual cluster: its position in Spec.VCs, from 1; 0 if the cluster has none
+	// CPUMilli and MemBytes are per GPU of the gang: the job's total divided by its GPUs and rounded up. For a job
+	// without GPUs they are the total. They are 0 if the cluster or the job states none.
 	CPUMilli, MemBytes int64
 }
 
-// Request is what j needs of this cluster. ok is false when it can never fit, even on an empty cluster with every
-// node up: it is too large, wants what no node has, or belongs to no virtual cluster where there are some.
+// Request returns what j needs of this cluster. ok is false if j can never fit, even on an empty cluster with every
+// node up: it is too large, wants something that no node has, or belongs to no virtual cluster of a divided cluster.
 //
-// A job without GPUs runs on one node, of whatever type. On a counter, which has no cores, it always fits.
+// A job without GPUs runs on one node of any type. On a counter, which has no cores, it always fits.
 func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 	r = Request{GPUs: j.GPUs, Milli: j.GPUMilli}
 	if r.GPUs == 0 {
@@ -54,7 +54,7 @@ func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 	return r, c.everFits(&r)
 }
 
-// everFits says whether r fits the empty cluster.
+// everFits reports whether r fits the empty cluster.
 func (c *Cluster) everFits(r *Request) bool {
 	if r.plain() {
 		return r.GPUs <= c.total
@@ -66,7 +66,7 @@ func (c *Cluster) everFits(r *Request) bool {
 			continue
 		}
 		for n := max(from, i<<blockShift); n < min(to, (i+1)<<blockShift); n++ {
-			room := 1 // of a job without GPUs
+			room := 1 // for a job without GPUs
 			if r.GPUs > 0 {
 				room = c.limit(n, int(c.gpu0[n+1]-c.gpu0[n]), c.nodeCPU[n], c.nodeMem[n], r)
 			} else if c.nodeCPU[n] < r.CPUMilli || c.nodeMem[n] < r.MemBytes {
@@ -80,13 +80,13 @@ func (c *Cluster) everFits(r *Request) bool {
 	return false
 }
 
-// Resized is the gang r with n GPUs instead: the share of each, its cores and its memory stay as they are.
+// Resized returns the gang r with n GPUs instead; the share, cores and memory per GPU stay the same.
 func (c *Cluster) Resized(r Request, n int) Request {
 	r.GPUs = n
 	return r
 }
 
-// ceilDiv is ⌈a/b⌉ for a of 0 or more and b above 0; it cannot overflow.
+// ceilDiv returns ⌈a/b⌉ for a ≥ 0 and b > 0; it cannot overflow.
 func ceilDiv(a, b int64) int64 {
 	if a%b == 0 {
 		return a / b
@@ -94,12 +94,12 @@ func ceilDiv(a, b int64) int64 {
 	return a/b + 1
 }
 
-// plain requests are for whole GPUs of any type and node, without cores or memory.
+// plain reports whether r is for whole GPUs of any type and node, without cores or memory.
 func (r *Request) plain() bool {
 	return r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0
 }
 
-// limit cuts room to what the node's type, cores and memory allow.
+// limit reduces room to what the node's type, cores and memory allow.
 func (c *Cluster) limit(node, room int, cpu, mem int64, r *Request) int {
 	if room == 0 || r.Types != 0 && r.Types>>c.nodeType[node]&1 == 0 {
 		return 0
@@ -113,8 +113,8 @@ func (c *Cluster) limit(node, room int, cpu, mem int64, r *Request) int {
 	return room
 }
 
-// Room is how many members of the gang could run on node now; of a job without GPUs, 1 or 0. Nodes that are down
-// or belong to another virtual cluster have no room, and none has more than the quota still allows.
+// Room returns how many members of the gang could run on node now; for a job without GPUs, 1 or 0. A node that is down
+// or belongs to another virtual cluster has no room, and no node has more than the quota still allows.
 func (c *Cluster) Room(node int, r *Request) int {
 	room := int(c.nodeFree[node])
 	if r.plain() {
@@ -137,7 +137,7 @@ func (c *Cluster) Room(node int, r *Request) int {
 	return c.limit(node, room, c.freeCPU[node], c.freeMem[node], r)
 }
 
-// shareRoom counts the GPUs of node with a share left for r.
+// shareRoom counts the GPUs of node with enough left for a share of r.
 func (c *Cluster) shareRoom(node int, r *Request) int {
 	room := 0
 	for _, f := range c.gpuFree[c.gpu0[node]:c.gpu0[node+1]] {
@@ -151,7 +151,7 @@ func (c *Cluster) shareRoom(node int, r *Request) int {
 	return room
 }
 
-// slotRoom is 1 where a job without GPUs could run on node now.
+// slotRoom returns 1 if a job without GPUs could run on node now, else 0.
 func (c *Cluster) slotRoom(node int, r *Request) int {
 	if c.freeCPU[node] >= r.CPUMilli && c.freeMem[node] >= r.MemBytes {
 		return 1
@@ -159,7 +159,7 @@ func (c *Cluster) slotRoom(node int, r *Request) int {
 	return 0
 }
 
-// Fits says whether the whole gang could run now, wherever its GPUs lie.
+// Fits reports whether the whole gang could run now, wherever its GPUs are.
 func (c *Cluster) Fits(r *Request) bool {
 	if c.pool {
 		need := r.GPUs * r.Milli
@@ -171,7 +171,7 @@ func (c *Cluster) Fits(r *Request) bool {
 	return c.fits(r)
 }
 
-// fits looks for room block by block, see block.
+// fits looks for room block by block; see block.
 func (c *Cluster) fits(r *Request) bool {
 	from, to := 0, len(c.rackOf)
 	if r.VC != 0 {

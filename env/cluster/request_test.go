@@ -21,7 +21,7 @@ func TestJobsWithoutGPUsTakeCoresOfOneNode(t *testing.T) {
 		{16001, 0, false, [2]int{0, 0}},
 		{-1, -1, true, [2]int{1, 1}},
 	} {
-		// Which GPUs it would like does not matter to a job that asks for none.
+		// The GPU types it asks for do not matter to a job that asks for no GPUs.
 		r, ok := c.Request(&traces.Job{CPUMilli: x.cpu, MemBytes: x.mem, GPUTypes: []string{"b"}})
 		if ok != x.ok || r.GPUs != 0 || r.Milli != 0 || r.Types != 0 {
 			t.Errorf("%+v: got %+v, %v", x, r, ok)
@@ -103,7 +103,7 @@ func TestAJobsOwnSpeedsComeFirst(t *testing.T) {
 	}
 }
 
-// What fits is asked at every decision, of every kind of request: no allocation.
+// Fits is called at every decision, for every kind of request, so it must not allocate.
 func TestFitsDoesNotAllocate(t *testing.T) {
 	spec := divided()
 	spec.Racks[0].Nodes[0].CPUs = 8

@@ -11,15 +11,15 @@ import (
 
 var shortForm = regexp.MustCompile(`^(?:(pool|swf)[:-](\d+)|(?:(dally)[:-])?(\d+)x(\d+))$`)
 
-// Parse reads a short form: "pool:256" (a counter), "swf-256" (the same, by its customary name), "6x8" (six
-// nodes of eight GPUs in one rack) or "dally:4x2" (see dally). ok is false where s has none of these forms.
+// Parse reads a short form: "pool:256" (a counter), "swf-256" (the same, by its customary name), "6x8" (six nodes of
+// eight GPUs in one rack) or "dally:4x2" (see dally). ok is false if s has none of these forms.
 func Parse(s string) (spec Spec, ok bool, err error) {
 	m := shortForm.FindStringSubmatch(s)
 	if m == nil {
 		return Spec{}, false, nil
 	}
 	num := func(t string) int {
-		n, _ := strconv.Atoi(t) // digits only; what is out of range becomes the largest int, which Validate refuses
+		n, _ := strconv.Atoi(t) // digits only; out of range gives the largest int, which Validate refuses
 		return n
 	}
 	spec.Name = s
@@ -41,9 +41,9 @@ func Parse(s string) (spec Spec, ok bool, err error) {
 	return spec, true, nil
 }
 
-// dally is the cluster of Dally's simulator (Sharma et al., arXiv 2401.16492; github.com/aakash-sharma/cluster-sim):
-// machines of 8 GPUs, with the links that it hands to ASTRA-sim: 600 GB/s and 500 ns between the GPUs of a machine, 200
-// GB/s and 5 µs within a rack, 400 GB/s and 50 µs between racks.
+// dally returns the cluster of Dally's simulator (Sharma et al., arXiv 2401.16492;
+// github.com/aakash-sharma/cluster-sim): machines of 8 GPUs, with the links that it passes to ASTRA-sim: 600 GB/s and
+// 500 ns between the GPUs of a machine, 200 GB/s and 5 µs within a rack, 400 GB/s and 50 µs between racks.
 func dally(racks, machines int) []RackSpec {
 	return []RackSpec{{
 		Count:  Count(racks),

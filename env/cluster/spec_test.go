@@ -115,7 +115,7 @@ func TestDallysMachinesHaveItsLinks(t *testing.T) {
 	if c.Racks() != 3 || c.Nodes() != 6 || c.MaxNode() != 8 {
 		t.Errorf("%d racks, %d nodes, %d GPUs on the largest", c.Racks(), c.Nodes(), c.MaxNode())
 	}
-	// 600, 200 and 400 GB/s, eight bits a byte.
+	// 600, 200 and 400 GB/s, with eight bits to a byte.
 	for _, x := range []struct {
 		got     cluster.Link
 		gbps    float64

@@ -9,8 +9,8 @@ import (
 	"clustergym/internal/fault"
 )
 
-// maxGPUs and maxNodes bound a cluster so that a mistyped count is a fault and not a machine without memory; the
-// others keep sums of a node's resources within an int64.
+// maxGPUs and maxNodes bound a cluster, so that a mistyped count is reported instead of exhausting the machine's
+// memory; the others keep the sums of a node's resources within an int64.
 const (
 	maxGPUs  = 1 << 24
 	maxNodes = 1 << 20
@@ -19,7 +19,7 @@ const (
 	maxVCs   = 1 << 16
 )
 
-// Validate reports every fault of the specification.
+// Validate reports all faults of the specification.
 func (s *Spec) Validate() error {
 	var l fault.List
 	l.Add(s.Pool >= 0 && s.Pool <= maxGPUs, "pool", s.Pool, fmt.Sprintf("1 to %d GPUs", maxGPUs))
@@ -40,7 +40,7 @@ func (s *Spec) Validate() error {
 			l.Add(n.GPUMemGB >= 0 && n.GPUMemGB <= maxMemGB, key+".gpu_mem_gb", n.GPUMemGB, "GiB, 0 = not stated")
 			checkLink(&l, key+".link", n.Link)
 			checkLink(&l, key+".nic", n.NIC)
-			// Counts are cut to just above the bound first, so that no product overflows.
+			// Counts are first limited to just above the bound, so that no product overflows.
 			count := min(r.Count.N(), maxNodes+1) * min(n.Count.N(), maxNodes+1)
 			nodes = min(nodes+count, maxNodes+1)
 			total = min(total+min(count, maxGPUs+1)*min(max(0, n.GPUs), maxGPUs+1), maxGPUs+1)
@@ -64,7 +64,7 @@ func (s *Spec) Validate() error {
 	return l.Err()
 }
 
-// types are the GPU types, "" for nodes that state none, sorted.
+// types returns the GPU types, sorted, with "" for nodes that state none.
 func (s *Spec) types() []string {
 	seen := map[string]bool{}
 	for _, r := range s.Racks {
@@ -75,7 +75,7 @@ func (s *Spec) types() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// wantType says which types the nodes have.
+// wantType names the types that the nodes have.
 func wantType(types []string) string {
 	named := slices.DeleteFunc(slices.Clone(types), func(k string) bool { return k == "" })
 	if len(named) == 0 {
@@ -84,7 +84,7 @@ func wantType(types []string) string {
 	return "the type of some node: " + strings.Join(named, ", ")
 }
 
-// checkVCs reports faults of the virtual clusters of a cluster with so many nodes, 0 of a counter.
+// checkVCs reports faults of the virtual clusters of a cluster with the given number of nodes, 0 for a counter.
 func (s *Spec) checkVCs(l *fault.List, nodes int) {
 	owned, wrong := 0, false
 	first := map[string]int{}
@@ -118,7 +118,7 @@ func (s *Spec) checkVCs(l *fault.List, nodes int) {
 	}
 }
 
-// inAll prints a sum that was cut to just above limit.
+// inAll prints a sum that was limited to just above limit.
 func inAll(n, limit int, what string) string {
 	if n > limit {
 		return fmt.Sprintf("more than %d %s in all", limit, what)

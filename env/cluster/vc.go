@@ -2,18 +2,18 @@ package cluster
 
 import "math"
 
-// vcs is the division into virtual clusters. A domain is a set of neighbouring nodes that one kind of job may use:
-// domain i, from 1, is the nodes that virtual cluster i owns; domain 0 the nodes that nobody owns, for all virtual
-// clusters without nodes of their own. All of it is empty where the Spec has no virtual clusters.
+// vcs is the division into virtual clusters. A domain is a range of neighbouring nodes that the same jobs may use.
+// Domain i, from 1, is the nodes that virtual cluster i owns. Domain 0 is the nodes without an owner, for all virtual
+// clusters without nodes of their own. Everything is empty if the Spec has no virtual clusters.
 type vcs struct {
 	names  []string
 	index  map[string]int32 // by name, from 1
 	owner  []int32          // domain of each node
 	domain []int32          // by virtual cluster; [0] is not used
-	node0  []int32          // by domain, first node; that of 0 comes last
+	node0  []int32          // by domain, first node; the nodes of domain 0 come last
 	node1  []int32          // by domain, past the last node
-	quota  []int            // thousandths, by virtual cluster, MaxInt = not limited
-	used   []int            // thousandths held, by virtual cluster; only where there is a quota
+	quota  []int            // thousandths, by virtual cluster; MaxInt = unlimited
+	used   []int            // thousandths held, by virtual cluster; counted only if there is a quota
 	free   []int32          // wholly free GPUs, by domain
 }
 
@@ -59,11 +59,11 @@ func (c *Cluster) resetVCs() {
 	}
 }
 
-// VCs are the names of the virtual clusters, in the order of Spec.VCs: number i+1 is VCs()[i]. Empty where the
+// VCs returns the names of the virtual clusters, in the order of Spec.VCs: number i+1 is VCs()[i]. It is empty if the
 // cluster has none.
 func (c *Cluster) VCs() []string { return c.vcs.names }
 
-// VCOf is the virtual cluster that owns node, 0 = none.
+// VCOf returns the virtual cluster that owns node, 0 = none.
 func (c *Cluster) VCOf(node int) int32 {
 	if len(c.vcs.owner) == 0 {
 		return 0
@@ -71,8 +71,8 @@ func (c *Cluster) VCOf(node int) int32 {
 	return c.vcs.owner[node]
 }
 
-// VCNodes is the range [from, to) of the nodes that jobs of virtual cluster vc may use: its own, or where it owns
-// none, those that nobody owns. That of 0 is all nodes.
+// VCNodes returns the range [from, to) of the nodes that jobs of virtual cluster vc may use: its own, or the nodes
+// without an owner if it owns none. VCNodes(0) is all nodes.
 func (c *Cluster) VCNodes(vc int32) (from, to int) {
 	if vc == 0 {
 		return 0, len(c.rackOf)
@@ -81,8 +81,8 @@ func (c *Cluster) VCNodes(vc int32) (from, to int) {
 	return int(c.vcs.node0[d]), int(c.vcs.node1[d])
 }
 
-// VCFree is the number of wholly free GPUs of the nodes that jobs of vc may use; its quota does not count. That of
-// 0 is Free.
+// VCFree returns the number of wholly free GPUs on the nodes that jobs of vc may use, regardless of its quota.
+// VCFree(0) is Free.
 func (c *Cluster) VCFree(vc int32) int {
 	if vc == 0 || c.pool {
 		return c.Free()
@@ -90,7 +90,7 @@ func (c *Cluster) VCFree(vc int32) int {
 	return int(c.vcs.free[c.vcs.domain[vc]])
 }
 
-// VCRoom is how many thousandths of a GPU the quota of vc still allows its jobs to take, MaxInt if it has none.
+// VCRoom returns how many more thousandths of a GPU the quota of vc allows its jobs to take, MaxInt if it has none.
 func (c *Cluster) VCRoom(vc int32) int {
 	if vc == 0 || c.vcs.quota[vc] == math.MaxInt {
 		return math.MaxInt
@@ -98,7 +98,7 @@ func (c *Cluster) VCRoom(vc int32) int {
 	return c.vcs.quota[vc] - c.vcs.used[vc]
 }
 
-// addUsed books milli thousandths on the quota of vc, which is not 0.
+// addUsed charges milli thousandths to the quota of vc, which must not be 0.
 func (c *Cluster) addUsed(vc int32, milli int) {
 	if c.vcs.quota[vc] != math.MaxInt {
 		c.vcs.used[vc] += milli

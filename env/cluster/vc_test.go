@@ -12,8 +12,8 @@ import (
 	"clustergym/traces"
 )
 
-// divided is 6 nodes of 2 GPUs: "a" owns nodes 0 and 1, "b" node 2; nodes 3 to 5 are shared by "c", which may hold 3
-// GPUs, and "d", which may hold all.
+// divided returns 6 nodes of 2 GPUs: "a" owns nodes 0 and 1, "b" owns node 2; "c", which may hold 3 GPUs, and "d",
+// which may hold all, share nodes 3 to 5.
 func divided() cluster.Spec {
 	return cluster.Spec{
 		Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 2}}}},
@@ -73,7 +73,7 @@ func TestQuotaBoundsWhatIsHeldTogether(t *testing.T) {
 	if err := c.Allocate(&two, []cluster.GPU{6, 7}); err != nil {
 		t.Fatal(err)
 	}
-	// 3 − 2 GPUs are left: another gang of two is too many, though four GPUs are free.
+	// 3 − 2 GPUs are left: another gang of two exceeds the quota, though four GPUs are free.
 	if c.VCRoom(3) != 1000 || c.Fits(&two) || c.Room(4, &two) != 1 || c.VCFree(3) != 4 {
 		t.Errorf("quota left %d, fits %v, room %d, free %d", c.VCRoom(3), c.Fits(&two), c.Room(4, &two), c.VCFree(3))
 	}

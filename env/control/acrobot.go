@@ -9,8 +9,8 @@ import (
 	"clustergym/internal/snap"
 )
 
-// Two links of 1 m and 1 kg, their centres of mass in the middle, their moments of inertia 1; products of these
-// numbers are written out below. The two that are rounded stand as variables, for the reason given at cartGravity.
+// Two links of 1 m and 1 kg, with their centres of mass in the middle and moments of inertia of 1; products of these
+// numbers are written out below. The two products that round are variables, for the reason given at cartGravity.
 var (
 	acrobotGravity   = 9.8
 	acrobotFirst     = 1.5 * acrobotGravity // of both masses about the pivot
@@ -20,17 +20,17 @@ var (
 	acrobotMaxSpeed2 = 9 * math.Pi
 )
 
-// acrobotState is the angle of the first link from hanging down, that of the second from the first's, and the
-// speeds of both.
+// acrobotState holds the angle of the first link from hanging down, the angle of the second from the first, and the
+// angular speeds of both.
 type acrobotState [4]float64
 
-// robot is Sutton's acrobot as Gymnasium computes it ("book" dynamics): one step of the classic Runge-Kutta
-// method. On conversions to float64 see cart.
+// robot is Sutton's acrobot as Gymnasium computes it ("book" dynamics): one step of the classic Runge-Kutta method.
+// For the conversions to float64 see cart.
 type robot struct{ s acrobotState }
 
 func (p *robot) reset(src *rand.Rand) {
 	for i := range p.s {
-		p.s[i] = float64(float32(float64(0.2*src.Float64()) - 0.1)) // Gymnasium starts on a float32
+		p.s[i] = float64(float32(float64(0.2*src.Float64()) - 0.1)) // Gymnasium starts at a float32
 	}
 }
 
@@ -52,7 +52,7 @@ func (p *robot) step(a env.Action, _ *rand.Rand) (float64, env.Kind) {
 	return -1, env.Mid
 }
 
-// slope is the derivative of s under a torque on the joint.
+// slope returns the derivative of s under a torque on the joint.
 func slope(s acrobotState, torque float64) acrobotState {
 	sin2, cos2 := sincos(s[1])
 	_, cosBoth := sincos(s[0] + s[1] - math.Pi/2)
@@ -68,7 +68,7 @@ func slope(s acrobotState, torque float64) acrobotState {
 	return acrobotState{v1, v2, rate1, rate2}
 }
 
-// ahead is s + h·k.
+// ahead returns s + h·k.
 func ahead(s acrobotState, h float64, k acrobotState) acrobotState {
 	for i := range s {
 		s[i] += float64(h * k[i])
@@ -76,7 +76,7 @@ func ahead(s acrobotState, h float64, k acrobotState) acrobotState {
 	return s
 }
 
-// turn brings an angle into [-pi, pi].
+// turn returns the angle x in [-pi, pi].
 func turn(x float64) float64 {
 	for x > math.Pi {
 		x -= 2 * math.Pi
@@ -87,7 +87,7 @@ func turn(x float64) float64 {
 	return x
 }
 
-// height is that of the tip above the pivot.
+// height returns the height of the tip above the pivot.
 func (p *robot) height() float64 {
 	_, cos1 := sincos(p.s[0])
 	_, cosBoth := sincos(p.s[1] + p.s[0])
@@ -119,7 +119,7 @@ func (p *robot) load(r *snap.Reader, _ int, kind env.Kind) bool {
 		math.Abs(p.s[2]) <= acrobotMaxSpeed1 && math.Abs(p.s[3]) <= acrobotMaxSpeed2 && p.up() == (kind == env.Terminated)
 }
 
-// picture says in words what a drawing in letters would blur.
+// picture describes the state in words, since a drawing in letters would be too coarse.
 func (p *robot) picture(dst []byte) []byte {
 	const degree = math.Pi / 180
 	return fmt.Appendf(dst, "upper link %.0f degrees from hanging down, lower link %.0f from the upper; the tip is at height %.2f, the line at 1\n",
@@ -134,7 +134,7 @@ func acrobot() definition {
 	return definition{
 		spec: env.Spec{
 			ID: "Acrobot-v1",
-			Obs: []env.Field{ // sorted by name, and so in Gymnasium's order
+			Obs: []env.Field{ // sorted by name, which is also Gymnasium's order
 				unit("link1_cos", "cosine of the upper link's angle from hanging down"),
 				unit("link1_sin", "sine of it"),
 				unit("link2_cos", "cosine of the lower link's angle from the upper one's"),

@@ -9,17 +9,17 @@ import (
 	"clustergym/internal/snap"
 )
 
-// BanditConfig says how large Bandit-v1 is and what it shows.
+// BanditConfig sets the size of Bandit-v1 and what the agent observes.
 type BanditConfig struct {
 	Arms    int  `yaml:"arms"`
-	Pulls   int  `yaml:"pulls"`   // of an episode
+	Pulls   int  `yaml:"pulls"`   // per episode
 	History bool `yaml:"history"` // whether the last pull is observed, for agents with a memory
 }
 
-// DefaultBanditConfig is the problem of most papers: ten arms, a hundred pulls, nothing to see.
+// DefaultBanditConfig returns the problem of most papers: ten arms, a hundred pulls, no observation of the past.
 func DefaultBanditConfig() BanditConfig { return BanditConfig{Arms: 10, Pulls: 100} }
 
-// Validate reports all faults.
+// Validate reports all faults at once.
 func (c BanditConfig) Validate() error {
 	var l fault.List
 	l.Add(c.Arms >= 1 && c.Arms <= 10_000, "arms", c.Arms, "1 to 10000")
@@ -27,7 +27,7 @@ func (c BanditConfig) Validate() error {
 	return l.Err()
 }
 
-// NewBandit returns Bandit-v1 of another size.
+// NewBandit returns Bandit-v1 with configuration c.
 func NewBandit(c BanditConfig) (*Family, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("Bandit-v1: %w", err)
@@ -36,7 +36,7 @@ func NewBandit(c BanditConfig) (*Family, error) {
 	return d.open().(*Family), nil
 }
 
-// BanditPage is the page of Bandit-v1 of another size, as Page is that of the usual one.
+// BanditPage returns the page of Bandit-v1 with configuration c, like Page for the default one.
 func BanditPage(c BanditConfig) (string, error) {
 	if err := c.Validate(); err != nil {
 		return "", fmt.Errorf("Bandit-v1: %w", err)
@@ -73,7 +73,7 @@ func (p *arms) reset(src *rand.Rand) {
 	p.pulls, p.last, p.won = 0, -1, false
 }
 
-// step draws one number, whichever arm is pulled, so that two policies can be compared on the same luck.
+// step draws one number regardless of the arm pulled, so that two policies can be compared with the same luck.
 func (p *arms) step(a env.Action, src *rand.Rand) (float64, env.Kind) {
 	p.last = int(a.Disc[0])
 	p.won = src.Float64() < p.pays[p.last]
@@ -130,7 +130,7 @@ func (p *arms) load(r *snap.Reader, steps int, kind env.Kind) bool {
 		p.last >= -1 && p.last < p.cfg.Arms && (p.last == -1) == (steps == 0) && !(p.won && steps == 0)
 }
 
-// picture tells what the agent is not told.
+// picture shows the hidden probabilities.
 func (p *arms) picture(dst []byte) []byte {
 	dst = append(dst, "hidden: the arms pay with"...)
 	for _, v := range p.pays {

@@ -9,12 +9,12 @@ import (
 	"clustergym/internal/snap"
 )
 
-// Gymnasium's numbers. They stand as variables, for Go computes with constants exactly and Gymnasium in float64,
-// which the last bit shows.
+// Gymnasium's numbers. They are variables because Go evaluates constant expressions exactly and Gymnasium in float64;
+// the difference shows in the last bit.
 var (
 	cartGravity    = 9.8
 	cartPoleMass   = 0.1
-	cartTotalMass  = cartPoleMass + 1.0 // with the cart's
+	cartTotalMass  = cartPoleMass + 1.0 // including the cart
 	cartHalfLength = 0.5                // of the pole
 	cartPoleMoment = cartPoleMass * cartHalfLength
 	cartForce      = 10.0
@@ -24,9 +24,9 @@ var (
 	cartAngleLimit = 24 * cartPi / 360 // 12 degrees
 )
 
-// cart is a pole on a cart, with the equations of Barto, Sutton and Anderson as Gymnasium computes
-// them: explicit Euler, in float64, every operation in the same order. The conversions to float64 forbid the
-// compiler to fuse a product and a sum, which would round once instead of twice.
+// cart is a pole on a cart, with the equations of Barto, Sutton and Anderson as Gymnasium computes them: explicit
+// Euler, in float64, with every operation in the same order. The conversions to float64 keep the compiler from fusing
+// a product and a sum, which would round once instead of twice.
 type cart struct {
 	x, v, angle, spin float64
 }
@@ -74,8 +74,8 @@ func (p *cart) save(dst []byte) []byte {
 	return dst
 }
 
-// Speeds that the forces cannot reach before the pole or the cart is out of bounds are refused: they would carry
-// the next observation out of its own.
+// load refuses speeds that the forces cannot reach before the pole or the cart is out of bounds: they would move the
+// next observation out of its own bounds.
 func (p *cart) load(r *snap.Reader, _ int, kind env.Kind) bool {
 	p.x, p.v, p.angle, p.spin = r.F64(), r.F64(), r.F64(), r.F64()
 	return math.Abs(p.x) <= 2*cartXLimit && math.Abs(p.angle) <= 2*cartAngleLimit &&
@@ -112,7 +112,7 @@ func cartPole() definition {
 	return definition{
 		spec: env.Spec{
 			ID: "CartPole-v1",
-			Obs: []env.Field{ // sorted by name, and so in Gymnasium's order
+			Obs: []env.Field{ // sorted by name, which is also Gymnasium's order
 				{Name: "cart_position", Shape: []int{1}, Low: -4.8, High: 4.8, Unit: "m", Doc: "of the cart, 0 in the middle of the track"},
 				{Name: "cart_velocity", Shape: []int{1}, Low: -inf, High: inf, Unit: "m/s", Doc: "of the cart"},
 				{Name: "pole_angle", Shape: []int{1}, Low: -angle, High: angle, Unit: "rad", Doc: "of the pole from upright, to the right"},
@@ -136,7 +136,7 @@ func cartPole() definition {
 	}
 }
 
-// sameAsGymnasium is what the pages of Gymnasium's problems promise.
+// sameAsGymnasium is the promise on the pages of Gymnasium's problems.
 const sameAsGymnasium = "State, observations, rewards and ends are those of Gymnasium's environment of this name, bit for bit, where its sine, cosine and squares are " +
 	"correctly rounded. A C library rounds one or two calls of a thousand the other way. Against Gymnasium 1.4.0 with glibc 2.36 that changed nothing in 20 whole episodes of CartPole and 30 of " +
 	"MountainCar; of 40 episodes of random play in Acrobot, which is chaotic, 3 showed other last bits in their observations, from step 367 on at the earliest. Seeds are this " +

@@ -8,31 +8,31 @@ import (
 	"clustergym/env"
 )
 
-// definition is a problem with its words for people.
+// definition is a problem with its texts for people.
 type definition struct {
 	spec env.Spec
 	make func() problem
 
-	about   string // description: what is decided, and what the problem tells apart
+	about   string // description: what is decided, and what the problem isolates
 	actions string
 	rewards string
 	start   string
 	end     string
-	answer  string // what a right agent learns
-	task    string // what a task is, "" where there are none
+	answer  string // what an agent that learns correctly ends with
+	task    string // what a task is; "" = no tasks
 	args    string // "" = none
-	history string // of versions, "" = the first
+	history string // of versions; "" = the first
 	source  string
 }
 
-// definitions lists the problems by ID. It is built anew by every call, so that nobody shares slices.
+// definitions lists the problems by ID. Every call builds the list anew, so that callers share no slices.
 func definitions() []definition {
 	all := append(probes(), invalidAction(), cartPole(), acrobot(), mountainCar(), bandit(DefaultBanditConfig()), nav2D())
 	slices.SortFunc(all, func(a, b definition) int { return strings.Compare(a.spec.ID, b.spec.ID) })
 	return all
 }
 
-// IDs lists the problems, sorted.
+// IDs returns the IDs of the problems, sorted.
 func IDs() []string {
 	var ids []string
 	for _, d := range definitions() {
@@ -41,7 +41,7 @@ func IDs() []string {
 	return ids
 }
 
-// open makes the environment: an *Env, or a *Family where there are tasks.
+// open makes the environment: an *Env, or a *Family if the problem has tasks.
 func (d *definition) open() env.Env {
 	e := newEnv(d.spec, d.make)
 	if e.task != nil {
@@ -50,7 +50,7 @@ func (d *definition) open() env.Env {
 	return e
 }
 
-// New returns the problem called id: an *Env, or a *Family where there are tasks.
+// New returns the problem called id: an *Env, or a *Family if the problem has tasks.
 func New(id string) (env.Env, error) {
 	for _, d := range definitions() {
 		if d.spec.ID == id {

@@ -21,7 +21,7 @@ func open(t testing.TB, id string) env.Env {
 	return e
 }
 
-// instance is open without the tasks.
+// instance opens the problem as an *Env, without its tasks.
 func instance(t testing.TB, id string) *Env {
 	e := open(t, id)
 	if f, ok := e.(*Family); ok {
@@ -48,7 +48,7 @@ func TestIDsAreSortedAndOthersAreRefused(t *testing.T) {
 	}
 }
 
-// What a seed starts is part of every published result: these must never change.
+// Every published result depends on what a seed starts, so these values must never change.
 func TestStartsGolden(t *testing.T) {
 	for _, c := range []struct {
 		id   string
@@ -91,7 +91,7 @@ func TestStartsGolden(t *testing.T) {
 	}
 }
 
-// run plays episodes with choose and returns their mean return and the discounted return of the first.
+// run plays episodes with choose, and returns their mean return and the discounted return of the first.
 func run(t *testing.T, e env.Env, episodes int, gamma float64, choose func(ts *env.TimeStep) int) (mean, discounted float64) {
 	ctx, ts := context.Background(), env.NewTimeStep(e.Spec())
 	a := env.Action{Disc: make([]int32, 1)}
@@ -136,7 +136,7 @@ func TestKnownAnswers(t *testing.T) {
 	for _, c := range []struct {
 		id, policy       string
 		choose           func(*env.TimeStep) int
-		mean, discounted float64 // discounted NaN = depends on the draw
+		mean, discounted float64 // discounted is NaN if it depends on the draw
 		tolerance        float64
 	}{
 		{"ProbeConstant-v1", "the only", always(0), 1, 1, 0},
@@ -241,7 +241,7 @@ func TestASnapshotOfAnotherProblemIsRefused(t *testing.T) {
 	}
 }
 
-// Forged snapshots carry the right checksum and an impossible state.
+// Forged snapshots have the right checksum and an impossible state.
 func TestForgedSnapshotsAreRefused(t *testing.T) {
 	for _, id := range IDs() {
 		e := instance(t, id)
@@ -352,7 +352,7 @@ func BenchmarkStep(b *testing.B) {
 					}
 				}
 				if len(a.Disc) > 0 {
-					k++ // by turns, and the best that is legal where not all are
+					k++ // alternate, and choose the best legal action if some are masked
 					if n := len(ts.Mask); ts.Mask[k%n] {
 						a.Disc[0] = int32(k % n)
 					} else {

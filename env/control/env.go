@@ -11,22 +11,22 @@ import (
 	"clustergym/internal/snap"
 )
 
-// problem is the part of an environment that differs between problems. What it is told is legal and in order;
-// what it draws comes from src only.
+// problem is the part of an environment that differs between problems. Its callers pass only legal actions and call
+// its methods in order; its random draws come from src only.
 type problem interface {
 	// reset draws the start of an episode.
 	reset(src *rand.Rand)
-	// step takes a legal action; end is env.Mid where the episode goes on. Spec.MaxSteps is not its concern.
+	// step takes a legal action; end is env.Mid if the episode continues. Env applies Spec.MaxSteps.
 	step(a env.Action, src *rand.Rand) (reward float64, end env.Kind)
-	// observe writes the observation and the legal actions of the present state, every element of both.
+	// observe writes the current observation and the legal actions, every element of both.
 	observe(obs []float32, mask []bool)
-	// save appends the state; load reads it and says whether it makes sense in an episode of so many steps
-	// whose last time step was of this kind.
+	// save appends the state. load reads it and reports whether it is possible in an episode of that many steps whose
+	// last time step was of this kind.
 	save(dst []byte) []byte
 	load(r *snap.Reader, steps int, kind env.Kind) bool
 }
 
-// family is a problem that stands for a family of tasks.
+// family is a problem with a family of tasks.
 type family interface {
 	problem
 	// taskSpec describes a task, sampleTask draws one.
@@ -42,11 +42,11 @@ type Env struct {
 	spec env.Spec
 	make func() problem
 	p    problem
-	task []env.Field // nil where there are no tasks
+	task []env.Field // nil if there are no tasks
 	pcg  rand.PCG
 	rand *rand.Rand
 
-	obs    []float32 // of the present state
+	obs    []float32 // of the current state
 	mask   []bool
 	kind   env.Kind
 	reward float64
@@ -62,10 +62,10 @@ var (
 	_ env.Tasker      = (*Family)(nil)
 )
 
-// Family is an Env that stands for a family of tasks: it implements env.Tasker besides.
+// Family is an Env with a family of tasks: it also implements env.Tasker.
 type Family struct{ *Env }
 
-// TaskSpec describes a task. Episode.Task, where it is not nil, must keep to its bounds.
+// TaskSpec describes a task. A non-nil Episode.Task must stay within its bounds.
 func (f *Family) TaskSpec() []env.Field { return f.p.(family).taskSpec() }
 
 // SampleTask draws a task.
@@ -86,19 +86,19 @@ func newEnv(spec env.Spec, mk func() problem) *Env {
 // Spec describes the problem.
 func (e *Env) Spec() env.Spec { return e.spec }
 
-// Close makes every later call env.ErrClosed.
+// Close closes e: every later call returns env.ErrClosed.
 func (e *Env) Close() error {
 	e.closed = true
 	return nil
 }
 
-// Reset begins an episode. Its draws depend on ep.Seed alone. Where there are tasks and ep.Task is nil, the task
-// is drawn too; the other draws are the same with either.
+// Reset begins an episode. Its draws depend only on ep.Seed. In a problem with tasks, a nil ep.Task means that the
+// task is drawn too; the other draws are the same either way.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if e.closed {
 		return env.ErrClosed
 	}
-	e.begun = false // until this one has
+	e.begun = false // until this Reset has succeeded
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// Step takes one action.
+// Step applies one action.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	if e.closed {
 		return env.ErrClosed
@@ -143,7 +143,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// checkAction says why a is illegal, nil if it is not.
+// checkAction returns why a is illegal, or nil.
 func (e *Env) checkAction(a env.Action) error {
 	s := &e.spec.Action
 	if len(a.Disc) != len(s.Sizes) || len(a.Cont) != len(s.Low) {
@@ -168,7 +168,7 @@ func (e *Env) checkAction(a env.Action) error {
 	return nil
 }
 
-// checkTask says what is wrong with a task, nil if nothing is.
+// checkTask returns what is wrong with a task, or nil.
 func (e *Env) checkTask(task []float64) error {
 	if len(task) == 0 {
 		return nil
@@ -201,10 +201,10 @@ func (e *Env) fill(ts *env.TimeStep) {
 	copy(ts.Mask, e.mask)
 }
 
-// snapshots begin with these bytes, the ID and a line feed.
+// snapshotMagic begins every snapshot, followed by the ID and a line feed.
 const snapshotMagic = "clustergym control 1\n"
 
-// AppendSnapshot appends the state of the episode; before the first Reset there is none (env.ErrResetNeeded).
+// AppendSnapshot appends the state of the episode; before the first Reset it returns env.ErrResetNeeded.
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	if e.closed {
 		return dst, env.ErrClosed

@@ -20,7 +20,7 @@ func TestOnlyFamiliesHaveTasks(t *testing.T) {
 	}
 }
 
-// A task replaces what would have been drawn, and nothing else of the episode.
+// A given task replaces the drawn one, and changes nothing else of the episode.
 func TestWithoutATaskOneIsDrawnFromTheSeed(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func TestTasksOutsideTheirBoundsAreRefused(t *testing.T) {
 	}
 }
 
-// Goal (0.3, 0): three steps to the right are at distances 0.2, 0.1 and 0; then one up, at 0.1.
+// Goal (0.3, 0): three steps to the right end at distances 0.2, 0.1 and 0; then one up, at 0.1.
 func TestNav2DByHand(t *testing.T) {
 	e := open(t, "Nav2D-v1")
 	ts, ctx := env.NewTimeStep(e.Spec()), context.Background()
@@ -103,7 +103,7 @@ func TestNav2DByHand(t *testing.T) {
 	}
 }
 
-// An arm of probability 1 always pays and one of 0 never, whatever is drawn.
+// An arm of probability 1 always pays and one of 0 never does, for any draw.
 func TestBanditArmsPayAsTheTaskSays(t *testing.T) {
 	b, err := NewBandit(BanditConfig{Arms: 3, Pulls: 20, History: true})
 	if err != nil {
@@ -134,7 +134,7 @@ func TestBanditArmsPayAsTheTaskSays(t *testing.T) {
 	}
 }
 
-// Two policies on one seed have the same luck: an arm pays at pull k or not, whatever was pulled before.
+// Two policies with the same seed have the same luck: whether an arm pays at pull k does not depend on earlier pulls.
 func TestBanditLuckDoesNotDependOnThePolicy(t *testing.T) {
 	e := open(t, "Bandit-v1")
 	ts, ctx := env.NewTimeStep(e.Spec()), context.Background()

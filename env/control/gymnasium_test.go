@@ -39,7 +39,7 @@ func readRecording(t *testing.T, name string) recording {
 	return r
 }
 
-// words cuts s into hexadecimal numbers of so many digits.
+// words splits s into hexadecimal numbers with the given number of digits.
 func words(t *testing.T, s string, digits int) []uint64 {
 	t.Helper()
 	var out []uint64
@@ -53,7 +53,7 @@ func words(t *testing.T, s string, digits int) []uint64 {
 	return out
 }
 
-// state is the float64 state of a recorded problem, for reading and writing.
+// state returns pointers to the float64 state of a recorded problem, for reading and writing.
 func state(p problem) []*float64 {
 	switch p := p.(type) {
 	case *cart:
@@ -89,7 +89,7 @@ func obsBits(obs []float32) string {
 	return s
 }
 
-// begin resets e and puts it into a recorded start.
+// begin resets e and sets it to a recorded start.
 func begin(t *testing.T, e *Env, ts *env.TimeStep, bits string) {
 	t.Helper()
 	if err := e.Reset(context.Background(), env.Episode{}, ts); err != nil {
@@ -104,9 +104,9 @@ var recorded = []struct{ name, id string }{
 	{"cartpole", "CartPole-v1"}, {"mountaincar", "MountainCar-v0"}, {"acrobot", "Acrobot-v1"},
 }
 
-// Whole episodes are played on from their starts, with nothing corrected underway. The states are those of
-// Gymnasium's own code with correctly rounded sine, cosine and squares, bit for bit; observations, rewards and ends
-// are also those of Gymnasium as installed where it was recorded.
+// Whole episodes are played from their recorded starts, without corrections on the way. The states equal, bit for bit,
+// those of Gymnasium's own code with correctly rounded sine, cosine and squares. Observations, rewards and ends also
+// equal those of the Gymnasium installed where they were recorded.
 func TestEpisodesAreGymnasiums(t *testing.T) {
 	for _, c := range recorded {
 		r := readRecording(t, c.name)
@@ -151,8 +151,8 @@ func TestEpisodesAreGymnasiums(t *testing.T) {
 	}
 }
 
-// At the start Gymnasium computes Acrobot's sine and cosine in float32, whose library functions are right to a unit
-// in the last place only; all other first observations are equal bit for bit.
+// At the start Gymnasium computes Acrobot's sine and cosine in float32, whose library functions are correct only to a
+// unit in the last place; all other first observations are equal bit for bit.
 func TestFirstObservationsAreGymnasiums(t *testing.T) {
 	for _, c := range recorded {
 		e := instance(t, c.id)
@@ -169,8 +169,8 @@ func TestFirstObservationsAreGymnasiums(t *testing.T) {
 	}
 }
 
-// From every recorded state of the installed Gymnasium one step is taken. Where the state after it differs, the C
-// library rounded a sine, a cosine or a square the wrong way, and the last bits differ only.
+// One step is taken from every recorded state of the installed Gymnasium. If the next state differs, the C library
+// rounded a sine, a cosine or a square the wrong way, and only the last bits differ.
 func TestSingleStepsDifferFromTheCLibraryRarely(t *testing.T) {
 	for _, c := range []struct {
 		name, id string
@@ -206,7 +206,7 @@ func TestSingleStepsDifferFromTheCLibraryRarely(t *testing.T) {
 	}
 }
 
-// Five steps as printed by another run of Gymnasium, at the precision of print.
+// Five steps as printed by another run of Gymnasium, to the precision printed.
 func TestCartPoleFromAPublishedStart(t *testing.T) {
 	e := instance(t, "CartPole-v1")
 	ts := env.NewTimeStep(e.Spec())

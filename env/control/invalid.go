@@ -9,13 +9,13 @@ import (
 
 const (
 	invalidDim   = 80  // actions, and states
-	invalidCount = 60  // of the actions are illegal at every step
-	invalidSteps = 100 // an episode's length
+	invalidCount = 60  // illegal actions at every step
+	invalidSteps = 100 // steps of an episode
 )
 
-// invalid is sb3-contrib's InvalidActionEnvDiscrete(dim=80, n_invalid_actions=60): guess the state, which is
-// shown, among 20 legal actions. An illegal action is an error here, as the contract has it, and a lost step
-// there.
+// invalid is sb3-contrib's InvalidActionEnvDiscrete(dim=80, n_invalid_actions=60): choose the action that equals the
+// observed state among 20 legal actions. An illegal action is an error here, as the contract requires; there it is a
+// lost step.
 type invalid struct {
 	state int
 	mask  [invalidDim]bool

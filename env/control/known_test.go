@@ -10,14 +10,14 @@ import (
 	"clustergym/internal/rng"
 )
 
-// player is a policy with a memory of one episode; begin, where there is one, starts it and is told the task.
+// player is a policy with a memory of one episode; begin, if not nil, starts an episode and receives the task.
 type player struct {
 	begin func(task []float64)
 	act   func(ts *env.TimeStep, a env.Action)
 	see   func(a env.Action, ts *env.TimeStep)
 }
 
-// returns plays episodes and gives the mean return, its standard error and the least and largest return.
+// returns plays episodes and returns the mean return, its standard error, and the smallest and largest return.
 func returns(t *testing.T, e env.Env, episodes int, p player) (mean, se, lo, hi float64) {
 	t.Helper()
 	ctx, ts, a := context.Background(), env.NewTimeStep(e.Spec()), env.NewActions(e.Spec(), 1).Row(0)
@@ -69,7 +69,7 @@ func uniformly(src *rand.Rand) player {
 	}}
 }
 
-// when plays hi where cond holds and lo elsewhere.
+// when plays hi if cond holds, else lo.
 func when(cond func(obs []float32) bool, hi, lo int32) player {
 	return player{act: func(ts *env.TimeStep, a env.Action) {
 		a.Disc[0] = lo
@@ -82,7 +82,7 @@ func when(cond func(obs []float32) bool, hi, lo int32) player {
 // thompson is Thompson sampling with uniform priors.
 func thompson(src *rand.Rand, arms int) player {
 	won, lost := make([]int, arms), make([]int, arms)
-	gamma := func(n int) float64 { // of whole shape
+	gamma := func(n int) float64 { // of integer shape
 		x := 1.0
 		for range n {
 			x *= 1 - src.Float64()
@@ -139,7 +139,7 @@ func commit(src *rand.Rand, arms, half int, late *float64) player {
 	}
 }
 
-// bestArm knows the task.
+// bestArm is told the task, and pulls the best arm.
 func bestArm() player {
 	arm := 0
 	return player{
@@ -155,7 +155,7 @@ func bestArm() player {
 	}
 }
 
-// walkToGoal knows the task too.
+// walkToGoal is told the task, too.
 func walkToGoal() player {
 	var goal []float64
 	return player{
@@ -168,8 +168,8 @@ func walkToGoal() player {
 	}
 }
 
-// A row is a policy and its mean return: of the same policy in Gymnasium (at least 1500 episodes), or by arithmetic.
-// Tolerances are three standard errors or more.
+// Each row is a policy and its mean return, either of the same policy in Gymnasium (at least 1500 episodes) or by
+// arithmetic. Tolerances are at least three standard errors.
 func TestPoliciesReturnWhatTheyShould(t *testing.T) {
 	src := rng.Stream(1, "policies")
 	still := player{act: func(_ *env.TimeStep, a env.Action) { clear(a.Cont) }}
@@ -201,7 +201,7 @@ func TestPoliciesReturnWhatTheyShould(t *testing.T) {
 	}
 }
 
-// What one step of adaptation can reach: 100 pulls at random, then the arm with the best record.
+// What one step of adaptation can reach: 100 random pulls, then the arm with the best record.
 func TestACommittedBanditEarns87OfAHundred(t *testing.T) {
 	b, err := NewBandit(BanditConfig{Arms: 10, Pulls: 200})
 	if err != nil {

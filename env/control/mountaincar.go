@@ -14,7 +14,7 @@ const (
 	carGoal           = 0.5
 )
 
-// car is Moore's mountain car as Gymnasium computes it. On conversions to float64 see cart.
+// car is Moore's mountain car as Gymnasium computes it. For the conversions to float64 see cart.
 type car struct {
 	x, v float64
 }

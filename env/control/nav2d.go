@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	navReach = 0.1 // of a step, in each direction
-	navGoal  = 0.5 // goals lie within this, in each direction
+	navReach = 0.1 // maximum step, in each direction
+	navGoal  = 0.5 // goals are within this, in each direction
 	navSteps = 100
 )
 
-// point is a point in the plane that looks for a goal which it cannot see. A task is the goal.
+// point is a point in the plane that looks for a goal that it cannot see. A task is the goal.
 type point struct {
 	x, y, goalX, goalY float64
 }
@@ -42,7 +42,7 @@ func (p *point) step(a env.Action, _ *rand.Rand) (float64, env.Kind) {
 	return -p.distance(), env.Mid
 }
 
-// reach cuts a step: the float32 nearest to 0.1 is a little more.
+// reach limits a step to 0.1: the float32 nearest to 0.1 is slightly larger.
 func reach(v float32) float64 { return min(max(float64(v), -navReach), navReach) }
 
 func (p *point) distance() float64 {
@@ -68,7 +68,7 @@ func (p *point) load(r *snap.Reader, steps int, kind env.Kind) bool {
 		kind != env.Terminated
 }
 
-// picture shows the square of the goals with the point as o and the goal as X.
+// picture shows the square of possible goals with the point as o and the goal as X.
 func (p *point) picture(dst []byte) []byte {
 	const rows, cols = 11, 21
 	cell := func(x, y float64) (row, col int) {

@@ -9,9 +9,9 @@ import (
 	"clustergym/env"
 )
 
-// Page is the page of the environment called id, in Markdown and with the headings of Gymnasium's pages:
-// description, actions, observations with bounds and units, reward, start, end, arguments, versions. It is ""
-// for an id that IDs does not list.
+// Page returns the page of the environment called id, in Markdown and with the headings of Gymnasium's pages:
+// description, actions, observations with bounds and units, reward, start, end, arguments, versions. It returns "" for
+// an id that IDs does not list.
 func Page(id string) string {
 	for _, d := range definitions() {
 		if d.spec.ID == id {
@@ -48,7 +48,7 @@ func (d *definition) page() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// actionSpace names the space as Gymnasium does. The bounds of a Box are the same in every dimension here.
+// actionSpace names the space as Gymnasium does. The bounds of a Box are equal in every dimension here.
 func actionSpace(a env.ActionSpec) string {
 	if len(a.Sizes) > 0 {
 		return fmt.Sprintf("Discrete(%d)", a.Sizes[0])

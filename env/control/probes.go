@@ -8,8 +8,8 @@ import (
 	"clustergym/internal/snap"
 )
 
-// probe is a problem so small that its values are known: what reset drew and the steps since are its state. The
-// observation is one number.
+// probe is a problem so small that its values are known. Its state is what reset drew and the number of steps since.
+// The observation is one number.
 type probe struct {
 	starts int // reset draws one of 0 … starts-1
 	length int // of the longest episode
@@ -42,7 +42,7 @@ func (p *probe) observe(obs []float32, mask []bool) {
 	}
 }
 
-// The steps taken and the end are the environment's to save.
+// Env saves the number of steps and the end.
 func (p *probe) save(dst []byte) []byte { return snap.Int(dst, p.drawn) }
 
 func (p *probe) load(r *snap.Reader, steps int, kind env.Kind) bool {
@@ -50,15 +50,15 @@ func (p *probe) load(r *snap.Reader, steps int, kind env.Kind) bool {
 	return p.drawn >= 0 && p.drawn < p.starts && (p.t < p.length || p.t == p.length && kind.Last())
 }
 
-// sign is the observation of a drawn bit.
+// sign returns the observation of a drawn bit.
 func sign(drawn int) float32 { return float32(2*(drawn&1) - 1) }
 
 func nothing(_, _ int) float32 { return 0 }
 
-// maskedPays is what each action of ProbeMaskedAction-v1 pays.
+// maskedPays is the reward of each action of ProbeMaskedAction-v1.
 var maskedPays = [4]float64{0, 0.25, 0.5, 1}
 
-// define makes a definition around p; the words are filled in by the caller.
+// define makes a definition around p; the caller fills in the texts.
 func define(id string, actions, maxSteps int, solved float64, p probe) definition {
 	return definition{
 		spec: env.Spec{
@@ -71,7 +71,7 @@ func define(id string, actions, maxSteps int, solved float64, p probe) definitio
 	}
 }
 
-// probes lists them from the simplest on: one that fails while those before it pass names the fault.
+// probes lists the probes from the simplest on: the first one that fails names the fault.
 func probes() []definition {
 	none := math.NaN()
 

@@ -7,13 +7,13 @@ import (
 	"clustergym/env"
 )
 
-// pictured is a problem that can be drawn in a few lines of text, or that has something hidden to tell.
+// pictured is a problem that can be drawn in a few lines of text, or that has hidden state to show.
 type pictured interface {
 	picture(dst []byte) []byte
 }
 
-// Render writes the present time step for people to read: what the agent observes, which actions are legal where
-// some are not, and a small picture where there is one, which may show what the agent does not see. mode is "ansi".
+// Render writes the current time step for people to read: what the agent observes, which actions are legal if some are
+// not, and for some problems a small picture, which may show what the agent does not see. mode is "ansi".
 func (e *Env) Render(w io.Writer, mode string) error {
 	if e.closed {
 		return env.ErrClosed
@@ -47,7 +47,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 	return nil
 }
 
-// appendField writes a field in one line; of a long one only what is not 0.
+// appendField writes a field on one line; of a long field only the elements that are not 0.
 func appendField(b []byte, f env.Field, v []float32) []byte {
 	const long = 8
 	b = append(append(b, f.Name...), ':')

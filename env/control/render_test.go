@@ -10,7 +10,7 @@ import (
 	"clustergym/env"
 )
 
-// shown is what Render writes.
+// shown returns what Render writes.
 func shown(t *testing.T, e env.Env) string {
 	t.Helper()
 	var b strings.Builder

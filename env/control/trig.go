@@ -5,17 +5,17 @@ import (
 	"math"
 )
 
-// Sine and cosine of this file are correctly rounded: the float64 nearest to the true value, on every processor.
-// C libraries come close to that: glibc 2.36 differs in one or two calls of a thousand, by one unit in the last
-// place, and libraries differ from each other; package math differs in about one call of five. A trajectory that
-// depends on them would depend on the machine, and a chaotic one, as Acrobot's, visibly so.
+// Sine and cosine of this file are correctly rounded: the float64 nearest to the true value, on every processor. C
+// libraries come close: glibc 2.36 differs in one or two calls of a thousand, by one unit in the last place, and
+// libraries differ from each other; package math differs in about one call of five. A trajectory that depends on a
+// library's rounding would depend on the machine, visibly so if it is chaotic like Acrobot's.
 //
-// The method is Ziv's (ACM TOMS 17(3), 1991): a quick result with a bound of its error, which settles the
-// rounding nearly always, and else a slow one. Both are Taylor series in double-double arithmetic, in which a
-// number is the unevaluated sum of two float64; the slow one's error is below 2⁻¹⁰⁰ of the result, so that one
-// call in 2⁴⁷ may still be rounded the wrong way.
+// The method is Ziv's (ACM TOMS 17(3), 1991): a quick result with an error bound, which almost always settles the
+// rounding, and otherwise a slow result. Both are Taylor series in double-double arithmetic, where a number is the
+// unevaluated sum of two float64. The slow one's error is below 2⁻¹⁰⁰ of the result, so that one call in 2⁴⁷ may still
+// be rounded the wrong way.
 
-// maxAngle is the largest angle that sincos takes.
+// maxAngle is the largest angle that sincos accepts.
 const maxAngle = 1 << 20
 
 // pi/2 is the sum of these three to 161 bits.
@@ -25,7 +25,7 @@ const (
 	halfPi3 = -0x1.f1976b7ed8fbcp-110
 )
 
-// sincos returns the correctly rounded sine and cosine of x, which is at most maxAngle in size.
+// sincos returns the correctly rounded sine and cosine of x, which must be at most maxAngle in size.
 func sincos(x float64) (sin, cos float64) {
 	if !(math.Abs(x) <= maxAngle) {
 		panic(fmt.Sprintf("control: the angle is %v, want at most %v", x, maxAngle))
@@ -49,20 +49,20 @@ func sincos(x float64) (sin, cos float64) {
 	return sin, cos
 }
 
-// reduce writes x as h + l + quadrant·pi/2, less whole turns, with h + l within pi/4 of 0, or hardly more.
+// reduce writes x as h + l + quadrant·pi/2, without whole turns, with h + l within pi/4 of 0, or barely more.
 func reduce(x float64) (h, l float64, quadrant int) {
 	k := math.Round(x * (2 / math.Pi))
 	p1 := k * halfPi1
 	e1 := math.FMA(k, halfPi1, -p1)
 	p2 := k * halfPi2
 	e2 := math.FMA(k, halfPi2, -p2)
-	h, l1 := twoSum(x-p1, -e1) // x-p1 is exact, for they are within a factor of 2
+	h, l1 := twoSum(x-p1, -e1) // x-p1 is exact, because they are within a factor of 2
 	h, l2 := twoSum(h, -p2)
 	h, l = quickTwoSum(h, l1+l2-e2-k*halfPi3)
 	return h, l, int(k) & 3
 }
 
-// tiny is near0 for |x| < 0.15, where all but the first term may be computed in float64.
+// tiny is near0 for |x| < 0.15, where all terms but the first may be computed in float64.
 func tiny(x float64) (sin, cos float64) {
 	if math.Abs(x) < 0x1p-27 {
 		return x, 1 // the next terms are less than half of the last place; this keeps the sign of 0
@@ -82,7 +82,7 @@ func tiny(x float64) (sin, cos float64) {
 	return near0(x, 0)
 }
 
-// near0 is the sine and the cosine of h + l, near 0 but not next to it.
+// near0 returns the sine and the cosine of h + l, which is near 0 but not extremely close to it.
 func near0(h, l float64) (sin, cos float64) {
 	z := h * h
 	zl := math.FMA(h, h, -z) + 2*h*l
@@ -115,15 +115,15 @@ func near0(h, l float64) (sin, cos float64) {
 	return sin, cos
 }
 
-// rounded rounds s + sl, where the terms in rest were computed in float64, and says whether the error that
-// they may have leaves no doubt of the result: rest is off by less than 16 roundings, 2⁻⁴⁹ of it.
+// rounded rounds s + sl, where the terms in rest were computed in float64, and reports whether the possible error of
+// those terms leaves no doubt about the result: rest is off by less than 16 roundings, 2⁻⁴⁹ of it.
 func rounded(s, sl, rest float64) (float64, bool) {
 	e := math.Abs(rest)*0x1p-49 + math.Abs(s)*0x1p-98
 	a, b := s+(sl+e), s+(sl-e)
 	return a, a == b
 }
 
-// series is the slow result, (r + rl)·(1 - z/((n+1)(n+2))·(1 - z/((n+3)(n+4))·(…))), to 28 factorials: the sine
+// series returns the slow result, (r + rl)·(1 - z/((n+1)(n+2))·(1 - z/((n+3)(n+4))·(…))), to 28 factorials: the sine
 // for n = 1 and r, the cosine for n = 0 and 1.
 func series(r, rl, z, zl float64, n int) float64 {
 	t, tl := 1.0, 0.0
@@ -139,13 +139,13 @@ func series(r, rl, z, zl float64, n int) float64 {
 	return p + pl
 }
 
-// product is (a + al)·(b + bl) as a double-double.
+// product returns (a + al)·(b + bl) as a double-double.
 func product(a, al, b, bl float64) (p, pl float64) {
 	p = a * b
 	return quickTwoSum(p, math.FMA(a, b, -p)+(a*bl+al*b))
 }
 
-// twoSum is a + b as a double-double, exactly (Knuth).
+// twoSum returns a + b as a double-double, exactly (Knuth).
 func twoSum(a, b float64) (s, sl float64) {
 	s = a + b
 	v := s - a

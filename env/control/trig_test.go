@@ -33,7 +33,7 @@ func TestSineAndCosineAreCorrectlyRounded(t *testing.T) {
 	xs := []float64{
 		0, 5e-324, 0x1p-1022, 0x1p-28, 0x1p-27, 0x1.fp-27, 1e-5, math.Pi / 4, math.Nextafter(math.Pi/4, 4), math.Pi / 2, math.Pi,
 		3 * math.Pi / 2, 2 * math.Pi, 11, 22, 0.7, 1, 2, 3, 100 * math.Pi, 30,
-		// Where glibc 2.36 and others round the other way.
+		// Angles that glibc 2.36 and others round the other way.
 		0x1.3p-3, 0x1.921fb54442d19p+0, 0x1.921fb54442d17p+0,
 	}
 	src := rng.Stream(1, "angles")
@@ -65,7 +65,7 @@ func TestSineAndCosineAreCorrectlyRounded(t *testing.T) {
 	}
 }
 
-// The slow path is rare: it is tried here on every angle.
+// The slow path is rare, so this test uses it for every angle.
 func TestTheSlowSeriesIsCorrectlyRoundedToo(t *testing.T) {
 	src := rng.Stream(2, "angles")
 	for range 1500 {
@@ -80,7 +80,7 @@ func TestTheSlowSeriesIsCorrectlyRoundedToo(t *testing.T) {
 }
 
 func TestHalfPiHas161Bits(t *testing.T) {
-	// The reduced angle of the float64 next to k·pi/2 shows what pi/2 was taken for: sin(k·pi) is the error of it.
+	// The reduced angle of the float64 next to k·pi/2 reveals the value used for pi/2: sin(k·pi) is its error.
 	for k := 1; k <= 20; k++ {
 		x := float64(k) * math.Pi
 		sin, _ := sincos(x)

@@ -158,7 +158,7 @@ func TestFaultsOfGraphsAndPlatforms(t *testing.T) {
 		{linked([]float64{0, 1}, []float64{1}), "bandwidth[1]: got 1 numbers"},
 		{linked([]float64{0, nan}, []float64{1, 0}), "none is given from processor 0 to 1"},
 		{linked([]float64{0, 1}, []float64{0, 0}), "bandwidth[1][0] (processor 1 to 0): got 0"},
-		{linked([]float64{nan, 1}, []float64{1, -7}), "<nil>"}, // the diagonal is nobody's
+		{linked([]float64{nan, 1}, []float64{1, -7}), "<nil>"}, // the diagonal is ignored
 	} {
 		got := "<nil>"
 		if c.err != nil {
@@ -219,7 +219,7 @@ func TestRanksByHand(t *testing.T) {
 	}
 }
 
-// drawn is any problem, with ties, tasks that take no time and processors that cannot do everything.
+// drawn draws any problem: with ties, tasks that take no time, and processors that cannot run every task.
 func drawn(t *rapid.T) *Problem {
 	n, m := rapid.IntRange(1, 80).Draw(t, "tasks"), rapid.IntRange(1, 6).Draw(t, "processors")
 	ts := make([]Task, n)
@@ -290,7 +290,7 @@ func TestMovesGiveWhatAWholeEvaluationGives(t *testing.T) {
 	})
 }
 
-// The rule for a timeline: over the tasks in order of their start, the first gap that is long enough.
+// The rule for a timeline: the first gap, over the tasks in order of their start, that is long enough.
 func TestTimelinesFindTheEarliestGap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type slot struct{ start, end float64 }
@@ -363,7 +363,7 @@ func TestAWrongOrderPanics(t *testing.T) {
 	}
 }
 
-// Parents that cannot matter are passed over: what is left must be what all of them together say, to the last bit.
+// Parents that cannot matter are skipped: the result must equal that of all parents together, to the last bit.
 func TestArrivalsAreThoseOfAllParents(t *testing.T) {
 	src := rand.New(rand.NewPCG(5, 6))
 	for trial := range 300 {

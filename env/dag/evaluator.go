@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Evaluator finds the times of plans that differ in their processors only: tasks are done in one topological order,
-// each as soon as its inputs and its processor allow and never before one of its processor that stands earlier in the
-// order. It allocates nothing after NewEvaluator. Not safe for concurrent use.
+// Evaluator computes the times of plans that differ only in their processors. Tasks run in one topological order:
+// each as soon as its inputs and its processor allow, and never before an earlier task of the order on the same
+// processor. It allocates nothing after NewEvaluator. Not safe for concurrent use.
 type Evaluator struct {
 	q      *Problem
 	order  []int32
@@ -18,7 +18,7 @@ type Evaluator struct {
 	finish []float64
 	avail  []float64 // by processor, while a whole plan is evaluated
 
-	// For Move: the neighbours of each task on its processor, -1 = none, and what has to be looked at again.
+	// For Move: the neighbours of each task on its processor, -1 = none, and the tasks to evaluate again.
 	linked     bool
 	prev, next []int32
 	tail       []int32  // last task of each processor
@@ -26,11 +26,11 @@ type Evaluator struct {
 	blocks     []float64
 }
 
-// blockLen is how many positions share one maximum of finish times; it is also the length of a word of the dirty set.
+// blockLen is the number of positions that share one maximum of finish times. It equals the bits in a word of dirty.
 const blockLen = 64
 
-// NewEvaluator returns the evaluator of plans that do the tasks in order, nil for that of the graph. An order that is
-// not one of all tasks with parents first panics: planners make it.
+// NewEvaluator returns an evaluator of plans that run the tasks in order; nil means the graph's order. It panics if
+// order does not contain every task once, parents first: planners make it.
 func NewEvaluator(q *Problem, order []int32) *Evaluator {
 	if order == nil {
 		order = q.Graph.Order()
@@ -58,7 +58,7 @@ func NewEvaluator(q *Problem, order []int32) *Evaluator {
 	return e
 }
 
-// Order is the order of tasks. It belongs to the evaluator.
+// Order returns the order of tasks. It belongs to the evaluator.
 func (e *Evaluator) Order() []int32 { return e.order }
 
 // Makespan evaluates the whole plan that puts task i on proc[i], in time proportional to tasks and edges. A task on a
@@ -78,7 +78,7 @@ func (e *Evaluator) Makespan(proc []int32) float64 {
 	return makespan
 }
 
-// ready is when the inputs of task i have arrived on processor g.
+// ready returns when the inputs of task i have arrived on processor g.
 func (e *Evaluator) ready(i, g int32) float64 {
 	t := 0.0
 	for _, p := range e.q.Graph.Preds(i) {
@@ -87,10 +87,10 @@ func (e *Evaluator) ready(i, g int32) float64 {
 	return t
 }
 
-// Finish is the end of every task in the plan evaluated last. It belongs to the evaluator.
+// Finish returns the end of every task in the plan evaluated last. The slice belongs to the evaluator.
 func (e *Evaluator) Finish() []float64 { return e.finish }
 
-// Proc is the processor of every task in the plan evaluated last. It belongs to the evaluator.
+// Proc returns the processor of every task in the plan evaluated last. The slice belongs to the evaluator.
 func (e *Evaluator) Proc() []int32 { return e.proc }
 
 // Plan fills p with the plan evaluated last.
@@ -120,7 +120,7 @@ func (e *Evaluator) link() {
 	e.linked = true
 }
 
-// refresh finds the latest end among the positions of block b.
+// refresh recomputes the latest end among the positions of block b.
 func (e *Evaluator) refresh(b int) {
 	most := 0.0
 	for _, i := range e.order[b*blockLen : min((b+1)*blockLen, len(e.order))] {
@@ -129,9 +129,9 @@ func (e *Evaluator) refresh(b int) {
 	e.blocks[b] = most
 }
 
-// Move puts task i of the plan evaluated last on processor g and returns the new makespan, bit for bit what Makespan
-// gives of the changed plan. It looks only at the tasks whose times can have changed, so its cost is that of the
-// change, which ebbs away wherever a task waits for something else anyhow. Moving back undoes it.
+// Move moves task i of the plan evaluated last to processor g and returns the new makespan, bit for bit what Makespan
+// returns for the changed plan. It evaluates only tasks whose times can have changed, so its cost is proportional to
+// the change, which dies out at tasks that wait for something else anyway. Moving back undoes it.
 func (e *Evaluator) Move(i, g int32) float64 {
 	if !e.linked {
 		e.link()
@@ -140,7 +140,7 @@ func (e *Evaluator) Move(i, g int32) float64 {
 		e.unlink(i, h)
 		e.insert(i, g)
 		e.mark(i)
-		for _, s := range e.q.Graph.Succs(i) { // what it sends takes another way, whenever it ends
+		for _, s := range e.q.Graph.Succs(i) { // its transfers take other links, even if it ends at the same time
 			e.mark(s.Task)
 		}
 		e.propagate(int(e.pos[i]))
@@ -165,8 +165,8 @@ func (e *Evaluator) unlink(i, h int32) {
 	}
 }
 
-// insert finds the place of task i among those of processor g: from the end of their list and, where that is long,
-// from its neighbours in the order, whichever is there first.
+// insert links task i among the tasks of processor g. It searches from the end of their list and at the same time
+// backwards through the order from i's position, and stops at whichever search succeeds first.
 func (e *Evaluator) insert(i, g int32) {
 	at := e.pos[i]
 	e.proc[i] = g
@@ -202,7 +202,7 @@ func (e *Evaluator) insert(i, g int32) {
 
 func (e *Evaluator) mark(i int32) { e.dirty[e.pos[i]>>6] |= 1 << (e.pos[i] & 63) }
 
-// propagate evaluates what is marked, in order from position from on, and marks what that changes.
+// propagate evaluates the marked tasks, in order from position from, and marks those that each change affects.
 func (e *Evaluator) propagate(from int) {
 	for w := from >> 6; w < len(e.dirty); w++ {
 		stale := false
@@ -234,7 +234,7 @@ func (e *Evaluator) propagate(from int) {
 	}
 }
 
-// Blocker is the task whose end or transfer task i waits for in the plan evaluated last, -1 where it starts at 0.
+// Blocker returns the task whose end or transfer task i waits for in the plan evaluated last, -1 if i starts at 0.
 func (e *Evaluator) Blocker(i int32) int32 {
 	if !e.linked {
 		e.link()

@@ -10,21 +10,21 @@ import (
 // Task is one node of a graph.
 type Task struct {
 	ID   string
-	Work float64 // in the unit of Processor.Speed times seconds; NaN = not given, there are only costs
-	// Cost is the seconds on each processor, in the order of the platform, NaN where the task cannot run; nil = by
-	// work and speed. It goes before Work.
+	Work float64 // in units of Processor.Speed times seconds; NaN = not given, there are only costs
+	// Cost is the seconds on each processor, in the order of the platform, NaN if the task cannot run there. It
+	// replaces Work; nil = use Work and Speed.
 	Cost []float64
 	// Types are the types of processors that can run the task; nil = all.
 	Types []string
 }
 
-// Edge says that a task needs what another one makes. From and To are indices of tasks.
+// Edge says that task To needs the output of task From. Both are indices of tasks.
 type Edge struct {
 	From, To int32
-	Bytes    float64 // 0 = only the order counts
+	Bytes    float64 // 0 = only the order matters
 }
 
-// Link is an edge seen from one of its ends: the task at the other end.
+// Link is an edge seen from one of its ends. Task is the task at the other end.
 type Link struct {
 	Task  int32
 	Bytes float64
@@ -44,12 +44,12 @@ type Graph struct {
 	index     []int32 // of a task in order
 }
 
-// CycleError says that tasks need themselves, by way of each other.
+// CycleError reports tasks that depend on themselves through each other.
 type CycleError struct {
-	IDs []string // of the tasks of one cycle, each needed by the one behind it and the last by the first
+	IDs []string // the tasks of one cycle: each is needed by the next, and the last by the first
 }
 
-// shownOfCycle is how many tasks of a cycle a message names.
+// shownOfCycle is the greatest number of tasks of a cycle that a message names.
 const shownOfCycle = 12
 
 func (e *CycleError) Error() string {
@@ -146,8 +146,8 @@ func links(n int, edges []Edge, at func(Edge) (int32, Link)) (first []int32, all
 	return first, all
 }
 
-// kahn is a topological order (Kahn 1962): of the tasks that are ready the one of lowest index goes first. It lacks the
-// tasks that are on a cycle or behind one.
+// kahn returns a topological order (Kahn 1962) in which, of the ready tasks, the one of lowest index goes first. It
+// omits tasks that are on a cycle or behind one.
 func (g *Graph) kahn() []int32 {
 	q := NewQueue(g, nil)
 	order := make([]int32, 0, len(g.tasks))
@@ -157,7 +157,7 @@ func (g *Graph) kahn() []int32 {
 	return order
 }
 
-// cycle finds one among the tasks that the order lacks.
+// cycle returns a cycle among the tasks that the order omits.
 func (g *Graph) cycle() error {
 	stuck := make([]bool, len(g.tasks))
 	for i := range stuck {
@@ -166,7 +166,7 @@ func (g *Graph) cycle() error {
 	for _, i := range g.order {
 		stuck[i] = false
 	}
-	// Every stuck task has a stuck parent, so going back from parent to parent must come round.
+	// Every stuck task has a stuck parent, so going from parent to parent must return to a task already visited.
 	place := make([]int, len(g.tasks)) // in path, from 1
 	at := int32(slices.Index(stuck, true))
 	var path []int32
@@ -182,7 +182,7 @@ func (g *Graph) cycle() error {
 	}
 	path = path[place[at]-1:]
 	slices.Reverse(path)
-	low := slices.Index(path, slices.Min(path)) // the task listed first begins
+	low := slices.Index(path, slices.Min(path)) // start with the task listed first
 	var ids []string
 	for k := range path {
 		ids = append(ids, g.tasks[path[(low+k)%len(path)]].ID)
@@ -190,26 +190,26 @@ func (g *Graph) cycle() error {
 	return &CycleError{IDs: ids}
 }
 
-// Len is the number of tasks.
+// Len returns the number of tasks.
 func (g *Graph) Len() int { return len(g.tasks) }
 
-// Edges is the number of edges.
+// Edges returns the number of edges.
 func (g *Graph) Edges() int { return g.edges }
 
-// Task is the task of index i. It belongs to the graph.
+// Task returns the task of index i. It belongs to the graph.
 func (g *Graph) Task(i int32) *Task { return &g.tasks[i] }
 
-// Preds are the tasks that task i needs, by index. The slice belongs to the graph.
+// Preds returns the tasks that task i needs, by index. The slice belongs to the graph.
 func (g *Graph) Preds(i int32) []Link { return g.preds[g.predFirst[i]:g.predFirst[i+1]] }
 
-// Succs are the tasks that need task i, by index. The slice belongs to the graph.
+// Succs returns the tasks that need task i, by index. The slice belongs to the graph.
 func (g *Graph) Succs(i int32) []Link { return g.succs[g.succFirst[i]:g.succFirst[i+1]] }
 
-// Order is the topological order in which, of the tasks that are ready, the one of lowest index goes first: 0, 1, 2, …
-// where the indices are topological. The slice belongs to the graph.
+// Order returns the topological order in which, of the ready tasks, the one of lowest index goes first: 0, 1, 2, … if
+// the indices are topological. The slice belongs to the graph.
 func (g *Graph) Order() []int32 { return g.order }
 
-// Bytes is what all edges carry together.
+// Bytes returns the bytes of all edges together.
 func (g *Graph) Bytes() float64 {
 	sum := 0.0
 	for _, l := range g.succs {

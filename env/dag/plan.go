@@ -18,12 +18,12 @@ func NewPlan(n int) *Plan {
 	return &Plan{Proc: make([]int32, n), Start: make([]float64, n), Finish: make([]float64, n)}
 }
 
-// Clone is a copy.
+// Clone returns a copy.
 func (p *Plan) Clone() *Plan {
 	return &Plan{Proc: slices.Clone(p.Proc), Start: slices.Clone(p.Start), Finish: slices.Clone(p.Finish), Makespan: p.Makespan}
 }
 
-// CopyFrom makes p equal to src, of as many tasks.
+// CopyFrom makes p equal to src, which must have as many tasks.
 func (p *Plan) CopyFrom(src *Plan) {
 	copy(p.Proc, src.Proc)
 	copy(p.Start, src.Start)
@@ -31,12 +31,12 @@ func (p *Plan) CopyFrom(src *Plan) {
 	p.Makespan = src.Makespan
 }
 
-// slack is how far, relative to the makespan, rounding may move a time before Check calls it a fault.
+// slack is the difference, relative to the makespan, that Check attributes to rounding.
 const slack = 1e-9
 
-// Check says what is wrong with p as a schedule of q, nil if nothing is: every task on a processor that can run it, for
-// as long as it takes there, after all that it needs has arrived, and never two at once on one processor. It computes
-// every time anew from the problem, in none of the ways in which planners do. With transfers false, edges carry nothing.
+// Check returns an error if p is not a valid schedule of q. Every task must be on a processor that can run it, for as
+// long as it takes there, after all that it needs has arrived, and no two at once on one processor. Check computes
+// every time anew from the problem, in none of the ways that planners do. With transfers false, edges carry nothing.
 func Check(q *Problem, p *Plan, transfers bool) error {
 	n := q.Graph.Len()
 	if len(p.Proc) != n || len(p.Start) != n || len(p.Finish) != n {
@@ -102,7 +102,7 @@ func Check(q *Problem, p *Plan, transfers bool) error {
 	return nil
 }
 
-// Used is the number of processors that have a task.
+// Used returns the number of processors that have a task.
 func (p *Plan) Used() int {
 	seen := map[int32]bool{}
 	for _, g := range p.Proc {

@@ -9,7 +9,7 @@ import (
 type Processor struct {
 	ID    string
 	Speed float64 // work per second
-	Type  string  // "" = of no type that a task could ask for
+	Type  string  // "" = no type that a task could ask for
 }
 
 // Platform is a set of processors and the bandwidth between any two. It is read-only after NewPlatform and safe for
@@ -17,14 +17,14 @@ type Processor struct {
 type Platform struct {
 	procs  []Processor
 	scalar float64   // bytes per second between any two, 0 = see matrix
-	matrix []float64 // [sender, receiver]; nil where scalar counts, or where nothing is known
+	matrix []float64 // nil if scalar applies, or if no bandwidth is known
 	row    int
 
-	slowest, fastest []float64 // bandwidths of each sender to another processor, where there is a matrix
+	slowest, fastest []float64 // extreme bandwidths of each sender to other processors, if there is a matrix
 }
 
-// NewPlatform checks the processors; bandwidth is the bytes per second between any two different ones, 0 = not known,
-// which only graphs whose edges carry nothing can do with.
+// NewPlatform checks the processors and returns the platform. bandwidth is the bytes per second between any two
+// different ones; 0 = unknown, which works only for graphs whose edges carry nothing.
 func NewPlatform(procs []Processor, bandwidth float64) (*Platform, error) {
 	p := &Platform{procs: procs, scalar: bandwidth, row: len(procs)}
 	if err := p.checkProcs(); err != nil {
@@ -39,8 +39,8 @@ func NewPlatform(procs []Processor, bandwidth float64) (*Platform, error) {
 	return p, nil
 }
 
-// NewLinkedPlatform is a platform with a bandwidth of its own for every ordered pair: row = sender, column = receiver.
-// The diagonal is ignored; NaN elsewhere is a bandwidth that nobody gave.
+// NewLinkedPlatform returns a platform with its own bandwidth for every ordered pair: row = sender, column =
+// receiver. The diagonal is ignored. NaN elsewhere means that a bandwidth is missing, which is an error.
 func NewLinkedPlatform(procs []Processor, matrix [][]float64) (*Platform, error) {
 	m := len(procs)
 	p := &Platform{procs: procs, row: m}
@@ -91,19 +91,20 @@ func (p *Platform) checkProcs() error {
 	return nil
 }
 
-// Len is the number of processors.
+// Len returns the number of processors.
 func (p *Platform) Len() int { return len(p.procs) }
 
-// Processor is the processor of index g. It belongs to the platform.
+// Processor returns the processor of index g. It belongs to the platform.
 func (p *Platform) Processor(g int) *Processor { return &p.procs[g] }
 
-// Linked says whether pairs have bandwidths of their own.
+// Linked reports whether pairs have their own bandwidths.
 func (p *Platform) Linked() bool { return p.matrix != nil }
 
-// known says whether there are bandwidths.
+// known reports whether bandwidths are known.
 func (p *Platform) known() bool { return p.row == 1 || p.scalar > 0 || p.matrix != nil }
 
-// Bandwidth is the bytes per second from processor g to another one, h; infinite where both are the same.
+// Bandwidth returns the bytes per second from processor g to h; infinity if they are the same or no bandwidth is
+// known.
 func (p *Platform) Bandwidth(g, h int) float64 {
 	switch {
 	case g == h || !p.known():
@@ -114,7 +115,7 @@ func (p *Platform) Bandwidth(g, h int) float64 {
 	return p.scalar
 }
 
-// extremes are the least and the highest bandwidth from processor g to another one.
+// extremes returns the lowest and the highest bandwidth from processor g to another one.
 func (p *Platform) extremes(g int32) (slowest, fastest float64) {
 	if p.matrix != nil {
 		return p.slowest[g], p.fastest[g]
@@ -122,27 +123,27 @@ func (p *Platform) extremes(g int32) (slowest, fastest float64) {
 	return p.scalar, p.scalar
 }
 
-// RankMean is what planners take for the cost of an edge while they do not know yet where its tasks will run. Programs
-// that call themselves HEFT read "mean communication cost" in different ways, and makespans move with it.
+// RankMean is how planners estimate the cost of an edge before they know where its tasks will run. Programs called
+// HEFT read "mean communication cost" in different ways, and makespans depend on it.
 type RankMean string
 
 // The means, over pairs of processors in which the order counts.
 const (
 	Pairs         RankMean = "pairs"          // bytes × mean of 1/bandwidth over all pairs of different processors
-	MeanBandwidth RankMean = "mean-bandwidth" // bytes / mean bandwidth over the same pairs: the formula of the 2002 paper as it stands
+	MeanBandwidth RankMean = "mean-bandwidth" // bytes / mean bandwidth over the same pairs: the literal formula of the 2002 paper
 	SelfPairs     RankMean = "self-pairs"     // bytes × mean of 1/bandwidth where pairs of a processor with itself count as 0
 )
 
-// RankMeans are the names of all, the first is the default.
+// RankMeans returns the names of all rules; the first is the default.
 func RankMeans() []string { return []string{string(Pairs), string(MeanBandwidth), string(SelfPairs)} }
 
 // MeanCost is the mean cost of an edge: Of(bytes) seconds.
 type MeanCost struct{ factor, divisor float64 }
 
-// Of is the mean cost of so many bytes.
+// Of returns the mean cost of bytes, in seconds.
 func (c MeanCost) Of(bytes float64) float64 { return bytes * c.factor / c.divisor }
 
-// MeanCost is the mean under the rule that mean names, Pairs where it is "".
+// MeanCost returns the mean cost under the rule mean; "" = Pairs.
 func (p *Platform) MeanCost(mean RankMean) MeanCost {
 	m := p.row
 	if m == 1 || !p.known() {

@@ -17,11 +17,11 @@ type Problem struct {
 	instant bool      // some task takes no time somewhere
 }
 
-// maxPairs bounds tasks times processors: a run time is kept for each pair.
+// maxPairs bounds tasks × processors: a run time is stored for each pair.
 const maxPairs = 1 << 28
 
-// NewProblem checks that graph and platform go together: costs for every processor, a processor for every task, and
-// bandwidths where edges carry bytes.
+// NewProblem checks that graph and platform fit together: costs for every processor, a processor for every task, and
+// bandwidths if edges carry bytes.
 func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	n, m := g.Len(), p.Len()
 	if !p.known() && g.Bytes() > 0 {
@@ -32,7 +32,7 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 		return nil, fmt.Errorf("%d tasks on %d processors: want at most %d pairs of both", n, m, int(maxPairs))
 	}
 	q := &Problem{Graph: g, Platform: p, n: n, m: m, exec: make([]float64, n*m)}
-	longest := 0.0 // no plan that a planner makes takes longer
+	longest := 0.0 // an upper bound on the length of any plan that a planner makes
 	for i := range n {
 		t, row := &g.tasks[i], q.exec[i*m:(i+1)*m]
 		if t.Cost != nil && len(t.Cost) != m {
@@ -76,7 +76,7 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	return q, nil
 }
 
-// unable says why no processor can run t.
+// unable returns the reason why no processor can run t.
 func unable(t *Task, p *Platform) string {
 	if t.Types == nil {
 		return fmt.Sprintf("none of %d processors can run it, every cost is null; want at least one that can", p.Len())
@@ -94,22 +94,23 @@ func unable(t *Task, p *Platform) string {
 	return fmt.Sprintf("it runs on %s only, and there are only processors of %s", strings.Join(t.Types, ", "), strings.Join(have, ", "))
 }
 
-// Tasks is the number of tasks.
+// Tasks returns the number of tasks.
 func (q *Problem) Tasks() int { return q.n }
 
-// Procs is the number of processors.
+// Procs returns the number of processors.
 func (q *Problem) Procs() int { return q.m }
 
-// Row is the seconds that task i takes on each processor, +Inf where it cannot run. It belongs to the problem.
+// Row returns the seconds that task i takes on each processor, +Inf if it cannot run there. It belongs to the
+// problem.
 func (q *Problem) Row(i int32) []float64 { return q.exec[int(i)*q.m : (int(i)+1)*q.m] }
 
-// Exec is the seconds that task i takes on processor g.
+// Exec returns the seconds that task i takes on processor g.
 func (q *Problem) Exec(i, g int32) float64 { return q.exec[int(i)*q.m+int(g)] }
 
-// Instant says whether some task takes no time at all somewhere.
+// Instant reports whether some task takes no time on some processor.
 func (q *Problem) Instant() bool { return q.instant }
 
-// Comm is the seconds that bytes need from processor g to h.
+// Comm returns the seconds that bytes need from processor g to h.
 func (q *Problem) Comm(bytes float64, g, h int32) float64 {
 	switch {
 	case g == h || bytes == 0:
@@ -120,9 +121,9 @@ func (q *Problem) Comm(bytes float64, g, h int32) float64 {
 	return bytes / q.Platform.scalar
 }
 
-// Arrivals fills ready with the time at which task i has its inputs, by processor, where its parents run on proc and end
-// at finish. A parent whose data are everywhere before some time that no processor can do without is passed over: of a
-// hundred parents a few count.
+// Arrivals fills ready with the time at which task i has its inputs, by processor, if its parents run on proc and end
+// at finish. It skips every parent whose data reach all processors before a time that no processor can beat; of a
+// hundred parents only a few matter.
 func (q *Problem) Arrivals(ready []float64, i int32, proc []int32, finish []float64) {
 	preds := q.Graph.Preds(i)
 	floor := q.floor(preds, proc, finish)
@@ -153,8 +154,10 @@ func (q *Problem) Arrivals(ready []float64, i int32, proc []int32, finish []floa
 	}
 }
 
-// floor is a time before which the data of preds are on no processor: when the last of them ends or, if that is later,
-// when the data of the second parent, of those on different processors, can be anywhere else.
+// floor returns a time before which no processor has the data of all preds: the later of two times. One is the end of
+// the last of them. For the other, take for each processor that preds run on the time at which their data can be on
+// another processor: every processor waits at least for the second-latest of these times, because only the processor
+// with the latest data does without that transfer.
 func (q *Problem) floor(preds []Link, proc []int32, finish []float64) float64 {
 	last, first, second, at := 0.0, 0.0, 0.0, int32(-1)
 	for _, e := range preds {
@@ -176,7 +179,7 @@ func (q *Problem) floor(preds []Link, proc []int32, finish []float64) float64 {
 	return max(last, second)
 }
 
-// Links is the row of the bandwidth matrix of sender g, +Inf for itself, and nil where any two processors have the same
+// Links returns the bandwidth matrix's row of sender g, with +Inf for g itself; nil if all pairs have the same
 // bandwidth.
 func (q *Problem) Links(g int32) []float64 {
 	if q.Platform.matrix == nil {
@@ -185,7 +188,7 @@ func (q *Problem) Links(g int32) []float64 {
 	return q.Platform.matrix[int(g)*q.m : (int(g)+1)*q.m]
 }
 
-// MeanExec is the mean time of task i over the processors that can run it.
+// MeanExec returns the mean time of task i over the processors that can run it.
 func (q *Problem) MeanExec(i int32) float64 {
 	sum, n := 0.0, 0
 	for _, x := range q.Row(i) {

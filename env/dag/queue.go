@@ -1,23 +1,23 @@
 package dag
 
-// Queue gives the tasks of a graph in a topological order: of those whose parents were all given, the one of largest
-// priority, and among equals that of lowest index. Not safe for concurrent use.
+// Queue returns the tasks of a graph in a topological order: of those whose parents were all returned, the one of
+// largest priority first, and among equals the one of lowest index. Not safe for concurrent use.
 type Queue struct {
 	g        *Graph
 	priority []float64 // nil = by index alone
-	missing  []int32   // parents not given yet
+	missing  []int32   // parents not returned yet
 	heap     []int32
-	last     int32 // the task given last, whose children are not looked at yet; -1 = none
+	last     int32 // the task returned last, whose children are not looked at yet; -1 = none
 }
 
-// NewQueue returns the queue over g. priority has a number for each task; nil orders by index.
+// NewQueue returns a queue over g. priority has a number for each task; nil orders by index.
 func NewQueue(g *Graph, priority []float64) *Queue {
 	q := &Queue{g: g, missing: make([]int32, g.Len()), heap: make([]int32, 0, g.Len())}
 	q.Reset(priority)
 	return q
 }
 
-// Reset begins anew.
+// Reset starts again with the given priority.
 func (q *Queue) Reset(priority []float64) {
 	q.priority, q.last, q.heap = priority, -1, q.heap[:0]
 	for i := range q.missing {
@@ -27,7 +27,7 @@ func (q *Queue) Reset(priority []float64) {
 	}
 }
 
-// Next gives one task, ok false when there is none left.
+// Next returns the next task. ok is false when none is left.
 func (q *Queue) Next() (task int32, ok bool) {
 	if q.last >= 0 {
 		for _, s := range q.g.Succs(q.last) {
@@ -84,7 +84,7 @@ func (q *Queue) down(k int) {
 	}
 }
 
-// SortedOrder appends to dst the order that a Queue over priority gives.
+// SortedOrder appends to dst the order of a Queue over priority.
 func SortedOrder(g *Graph, priority []float64, dst []int32) []int32 {
 	q := NewQueue(g, priority)
 	for i, ok := q.Next(); ok; i, ok = q.Next() {

@@ -59,7 +59,7 @@ func busy(t testing.TB, axis *encode.Axis) (*encode.Image, *sched.Env) {
 	return im, e
 }
 
-// An encoder of its own over the same state writes what the environment showed, and allocates nothing.
+// A separate encoder over the same state writes what the environment showed, and does not allocate.
 func TestEncodingAgainGivesTheSame(t *testing.T) {
 	im, e := busy(t, encode.LogAxis())
 	a, b := make([]float32, e.Spec().ObsLen()), make([]float32, e.Spec().ObsLen())

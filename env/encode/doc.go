@@ -1,4 +1,4 @@
-// Package encode holds the observation encoders of the scheduling environments. All numbers lie in [0, 1]; an
-// encoder writes into the caller's buffer, does not allocate, and looks only at what a policy may know: the
-// estimate of a job, never its work, and nothing of jobs to come.
+// Package encode holds the observation encoders of the scheduling environments. All numbers are in [0, 1]. An encoder
+// writes into the caller's buffer, does not allocate, and reads only what a policy may know: a job's estimate, never
+// its work, and nothing about future jobs.
 package encode

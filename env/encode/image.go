@@ -12,10 +12,10 @@ import (
 	"clustergym/traces"
 )
 
-// wideCluster is the number of GPUs above which the cluster image has a column for each node, not each GPU.
+// wideCluster is the number of GPUs above which the cluster image has a column per node instead of per GPU.
 const wideCluster = 512
 
-// Image is the job-queue and cluster image of JobSelect-v1, with scalars beside it.
+// Image is the job-queue and cluster image of JobSelect-v1, together with scalars.
 type Image struct {
 	axis   *Axis
 	c      *cluster.Cluster
@@ -26,15 +26,15 @@ type Image struct {
 	gpus   float64
 	place  *Placements
 
-	height []float32 // where a column is a node: the highest bar of each GPU
+	height []float32 // for columns that are nodes: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
 }
 
 var _ sched.Encoder = (*Image)(nil)
 
-// NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would go.
+// NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would be placed.
 //
-// c tells the cluster's shape; what of it is used comes with each state.
+// c gives the cluster's shape; its use comes with each state.
 func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements) (*Image, error) {
 	im := &Image{axis: axis, c: c, slots: k, width: m, gpus: float64(c.GPUs()), place: place, cols: c.GPUs()}
 	if c.GPUs() > wideCluster {
@@ -110,7 +110,7 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 	im.queue(dst[n+im.slots*jobLen:], s)
 }
 
-// known is how long j is believed to run on: e − time run, or the time run where there are no estimates.
+// known returns the expected remaining time of j: estimate − time run, or the time run if there are no estimates.
 func known(s *sched.State, j sim.Job) float64 {
 	ran := s.View.Ran(j)
 	if s.Blind {
@@ -123,7 +123,7 @@ func (im *Image) clusterImage(dst []float32, s *sched.State) {
 	v := s.View
 	switch {
 	case im.c.Pool():
-		// GPUs have no identity: the running jobs stand side by side in order of start.
+		// GPUs have no identity here: the running jobs are side by side in order of start.
 		im.pool = append(im.pool[:0], v.Running()...)
 		slices.SortFunc(im.pool, func(a, b sim.Job) int {
 			if d := v.Started(a) - v.Started(b); d != 0 {
@@ -199,12 +199,12 @@ func cover(dst []float32, cols, col, full int, part float32) {
 	}
 }
 
-// GlobalLen is how many numbers Global writes.
+// GlobalLen is the number of values that Global writes.
 const GlobalLen = 8
 
-// Global writes what an observation tells of the whole: free share; C(running, G); C(backlog, 1024); min(1, backlog
-// GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs. The backlog is
-// what waits and stands in no slot.
+// Global writes the scalars that describe the whole system: free share; C(running, G); C(backlog, 1024); min(1,
+// backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs. The
+// backlog is the waiting jobs that are in no slot.
 func Global(dst []float32, s *sched.State) {
 	v := s.View
 	now := v.Now()
@@ -289,8 +289,8 @@ func (im *Image) queue(dst []float32, s *sched.State) {
 	}
 }
 
-// Placements answers where a gang would go now, and what that costs, computing it once for each size of gang
-// while the cluster stays as it is. It belongs to one environment.
+// Placements computes where a gang would be placed now and its cost, once for each gang size while the cluster is
+// unchanged. It belongs to one environment.
 type Placements struct {
 	rule    cluster.Placement
 	version uint64
@@ -304,18 +304,18 @@ type placed struct {
 	cost      float64
 }
 
-// NewPlacements asks rule.
+// NewPlacements returns Placements that use rule.
 func NewPlacements(rule cluster.Placement) *Placements { return &Placements{rule: rule} }
 
-// Forget drops what was computed.
+// Forget discards the computed placements.
 func (p *Placements) Forget() {
 	for i := range p.plain {
 		p.plain[i].known = false
 	}
 }
 
-// Of is where j's gang would go now, and its tree cost; nil where it does not fit. The list is valid until the
-// cluster changes or another job is asked for.
+// Of returns where j's gang would be placed now, and its tree cost; nil if it does not fit. The list is valid until
+// the cluster changes or Of is called for another job.
 func (p *Placements) Of(v *sim.View, j sim.Job) (gpus []cluster.GPU, cost float64) {
 	c, r := v.Cluster(), v.Request(j)
 	if c.Version() != p.version {

@@ -54,7 +54,7 @@ func begin(t testing.TB, spec cluster.Spec, jobs []traces.Job, change func(c *jo
 
 func step(t testing.TB, e env.Env, a int, ts *env.TimeStep) {
 	t.Helper()
-	for i := range ts.Obs { // the old content is arbitrary
+	for i := range ts.Obs { // the buffer's old content is arbitrary
 		ts.Obs[i] = -7
 	}
 	if err := e.Step(ctx, env.Action{Disc: []int32{int32(a)}}, ts); err != nil {
@@ -79,7 +79,7 @@ func field(t testing.TB, e env.Env, ts *env.TimeStep, name string) []float32 {
 	return nil
 }
 
-// bars adds up the columns of an image, and fails where a bar has a gap.
+// bars sums the columns of an image, and fails if a bar has a gap.
 func bars(t testing.TB, image []float32) []float64 {
 	t.Helper()
 	cols := len(image) / 20
@@ -118,8 +118,8 @@ func wide(v []float32) []float64 {
 
 func l(d time.Duration) float64 { return math.Log1p(d.Minutes()) / math.Log1p(14*24*60) }
 
-// A small state worked out on paper: two machines of two GPUs; A (2 GPUs, 35 s) and C (20 s) have been started, B
-// (50 s) and D (2 GPUs, 60 s) stand in the two slots.
+// A small state worked out on paper: two machines of two GPUs; A (2 GPUs, 35 s) and C (20 s) have been started; B (50
+// s) and D (2 GPUs, 60 s) are in the two slots.
 func TestObservationByHand(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}
 	e, ts := begin(t, spec, []traces.Job{job("A", 0, 35*second, 2), job("B", 0, 50*second, 1), job("C", 0, 20*second, 1), job("D", 0, 60*second, 2)},
@@ -140,7 +140,7 @@ func TestObservationByHand(t *testing.T) {
 		return math.Log1p(m.MB) / math.Log1p(1e6), math.Log2(float64(b)) / 16
 	}
 
-	// At first: A, the oldest, and C, the smallest of the others. B and D are the backlog.
+	// At first the slots hold A, the oldest, and C, the smallest of the others. B and D are the backlog.
 	want(t, "cluster", bars(t, field(t, e, ts, "cluster")), 0, 0, 0, 0)
 	want(t, "queue", bars(t, field(t, e, ts, "queue")), 3.5, 3.5, 2, 0)
 	c := func(k, m float64) float64 { return math.Log1p(k) / math.Log1p(m) }
@@ -170,11 +170,11 @@ func TestObservationByHand(t *testing.T) {
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// The mean rate is below 1 where a gang lies apart; the cost shown is that of where it would go.
+// The mean rate is below 1 if a gang is spread out; the cost shown is that of where the gang would be placed.
 func TestDistanceShows(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{GPUs: 1}}}}}
 	e, ts := begin(t, spec, []traces.Job{job("A", 0, 100*second, 2), job("B", 5*second, second, 1)}, func(c *jobselect.Config) { c.Comm = "tree" })
-	// Two machines in two racks are all there is: best and worst cost are the same.
+	// The two machines in two racks are the only choice, so best and worst cost are the same.
 	want(t, "jobs", wide(field(t, e, ts, "jobs"))[7:10], 1, 1, 1)
 	spec = cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2}, {GPUs: 1}}}}}
 	e, ts = begin(t, spec, []traces.Job{job("B", 0, 1000*second, 1), job("A", 0, 100*second, 2), job("C", 0, second, 1)},
@@ -189,7 +189,7 @@ func TestDistanceShows(t *testing.T) {
 	}
 }
 
-// An estimate that its job outlives doubles until it exceeds the time run.
+// If a job runs longer than its estimate, the estimate doubles until it exceeds the time run.
 func TestOverrunsDouble(t *testing.T) {
 	long := job("A", 0, 190*second, 1)
 	long.Estimate = 10 * second
@@ -206,7 +206,7 @@ func TestOverrunsDouble(t *testing.T) {
 	}
 }
 
-// Without estimates the time run stands for what remains, the time waited for e.
+// Without estimates, the time run replaces the remaining time, and the time waited replaces e.
 func TestNoEstimates(t *testing.T) {
 	e, ts := begin(t, cluster.Spec{Pool: 3}, []traces.Job{job("A", 0, 1000*second, 1), job("B", 5*second, 70*second, 1), job("C", 10*second, second, 2),
 		job("D", 20*second, second, 1), job("E", 25*second, second, 2), job("F", 30*second, second, 1)}, func(c *jobselect.Config) { c.Estimates = "none" })
@@ -215,7 +215,7 @@ func TestNoEstimates(t *testing.T) {
 		step(t, e, 2, ts) // wait for C, D, E, F
 	}
 	want(t, "cluster", bars(t, field(t, e, ts, "cluster")), 3, 0, 0) // A has run for 30 s
-	// Slots: B, the oldest, and of the others the one of fewest GPUs and lowest position, D.
+	// Slots: B, the oldest, then D, which has the fewest GPUs and then the lowest position among the others.
 	want(t, "queue", bars(t, field(t, e, ts, "queue")), 2.5, 0, 1, 0)
 	jobs := wide(field(t, e, ts, "jobs"))
 	want(t, "B", jobs[1:5], l(25*second), 1.0/3, l(25*second), l(25*second/3))
@@ -225,7 +225,7 @@ func TestNoEstimates(t *testing.T) {
 		0) // F has arrived now
 }
 
-// A GPU that is shared shows its longest job, whatever the order in which they started.
+// A shared GPU shows its longest job, in whatever order the jobs started.
 func TestSharedGPUs(t *testing.T) {
 	share := func(id string, work time.Duration, milli int) traces.Job {
 		j := job(id, 0, work, 1)
@@ -248,7 +248,7 @@ func TestSharedGPUs(t *testing.T) {
 	want(t, "cluster", bars(t, field(t, e, ts, "cluster")), 3.5)
 }
 
-// On a counter the running jobs stand side by side in order of start.
+// On a pool the running jobs are side by side in order of start.
 func TestCounter(t *testing.T) {
 	e, ts := begin(t, cluster.Spec{Pool: 5}, []traces.Job{job("A", 0, 30*second, 1), job("B", 0, 20*second, 2), job("C", 0, 50*second, 1), job("D", 0, second, 2)},
 		func(c *jobselect.Config) { c.Slots, c.Visible = "oldest", 4 })
@@ -259,7 +259,7 @@ func TestCounter(t *testing.T) {
 	want(t, "cluster", bars(t, field(t, e, ts, "cluster")), 1, 3, 0, 0, 0)
 }
 
-// Above 512 GPUs there is one column for each machine, the mean of its GPUs' bars.
+// Above 512 GPUs there is one column per machine: the mean of its GPUs' bars.
 func TestWideClusters(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}, {Count: 1, GPUs: 0}, {Count: 64, GPUs: 8}}}}}
 	jobs := []traces.Job{job("A", 0, 30*second, 4), job("B", 0, 190*second, 2), job("C", 0, 1000*second, 8), job("D", 0, second, 510)}
@@ -277,7 +277,7 @@ func TestWideClusters(t *testing.T) {
 	step(t, e, 0, ts) // C on machine 3, all of it, longer than the axis; D does not fit before A ends at 30 s
 	want(t, "cluster", bars(t, field(t, e, ts, "cluster"))[:5], 0, 8, 0, 20, 0)
 
-	// Shares on one machine: the mean over its GPUs of each GPU's longest, never more than the image holds.
+	// Shares on one machine: the mean over its GPUs of each GPU's longest job, never more than the image holds.
 	var shares []traces.Job
 	for i := range 8 {
 		j := job(fmt.Sprint(i), 0, time.Duration(1000+i)*second, 1)
@@ -295,7 +295,7 @@ func TestWideClusters(t *testing.T) {
 	want(t, "two on GPU 0, one on GPU 1", bars(t, field(t, e, ts, "cluster"))[:2], 20, 0)
 }
 
-// Every number stays within its bounds, whatever is played, and encoding twice gives the same.
+// Every number stays within its bounds for any play, and encoding twice gives the same result.
 func TestBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var jobs []traces.Job

@@ -11,7 +11,7 @@ const (
 	rowCount = 20           // H, rows of an image
 )
 
-// L is ln(1+x/60 s) / ln(1+14 d/60 s), cut to [0, 1]; x in nanoseconds.
+// L returns ln(1+x/60 s) / ln(1+14 d/60 s), clipped to [0, 1]; x is in nanoseconds.
 func L(x float64) float32 {
 	if x <= 0 {
 		return 0
@@ -21,7 +21,7 @@ func L(x float64) float32 {
 
 var lScale = math.Log1p(longest)
 
-// C is ln(1+k)/ln(1+m), cut to [0, 1].
+// C returns ln(1+k)/ln(1+m), clipped to [0, 1].
 func C(k, m float64) float32 {
 	if k <= 0 {
 		return 0
@@ -33,7 +33,7 @@ func C(k, m float64) float32 {
 // clip((x−b_h)/(b_{h+1}−b_h), 0, 1).
 type Axis struct{ edge [rowCount + 1]float64 } // b_h, nanoseconds
 
-// LogAxis has b_0 = 0 and b_h = 60 s · 20160^((h−1)/19): 1, 1.7, 2.8, 4.8 min … 8.3, 14 d.
+// LogAxis returns the axis with b_0 = 0 and b_h = 60 s · 20160^((h−1)/19): 1, 1.7, 2.8, 4.8 min … 8.3, 14 d.
 func LogAxis() *Axis {
 	a := new(Axis)
 	for h := 1; h <= rowCount; h++ {
@@ -42,7 +42,7 @@ func LogAxis() *Axis {
 	return a
 }
 
-// LinearAxis has rows of equal length, as the image of TopDRL's precursor (241.5 s).
+// LinearAxis returns an axis with rows of equal length, like the image of TopDRL's precursor (241.5 s).
 func LinearAxis(row time.Duration) *Axis {
 	a := new(Axis)
 	for h := range a.edge {
@@ -51,7 +51,7 @@ func LinearAxis(row time.Duration) *Axis {
 	return a
 }
 
-// Bar is the height in rows of a bar of x nanoseconds: full cells, and what part of the next is filled.
+// Bar returns the height in rows of a bar of x nanoseconds: the number of full cells, and the filled part of the next.
 func (a *Axis) Bar(x float64) (full int, part float32) {
 	if !(x > 0) {
 		return 0, 0

@@ -27,7 +27,7 @@ func (s *suite) tasksArePartOfTheEpisode() error {
 		}
 		n += f.Len()
 	}
-	// A task of the wrong length is refused, also where there are none; so is one that is no number.
+	// A task of the wrong length is refused, even by an environment without tasks; so is a NaN.
 	ts := env.NewTimeStep(s.spec)
 	ep := s.episode(0)
 	ep.Task = make([]float64, n+1)
@@ -71,7 +71,7 @@ func (s *suite) tasksArePartOfTheEpisode() error {
 		ep.Task = append([]float64(nil), task...)
 		see := follow(want, 0)
 		err = s.play(other, ep, func(ts *env.TimeStep) error {
-			for i := range ep.Task { // the task was the caller's
+			for i := range ep.Task { // the task slice belongs to the caller
 				ep.Task[i] = -1e30
 			}
 			return see(ts)
@@ -133,8 +133,8 @@ func (s *suite) renderingOnlyLooks() error {
 	return nil
 }
 
-// stepsAllocateNothing plays the same episodes twice and counts in the second round: every buffer has then had
-// its size once. A few steps in a hundred may show allocations of the runtime's own.
+// stepsAllocateNothing plays the same episodes twice and counts in the second round, when every buffer has already
+// reached its full size. A few steps in a hundred may show allocations by the Go runtime.
 func (s *suite) stepsAllocateNothing() error {
 	if !s.noAllocs {
 		return skip("not asked for")

@@ -8,7 +8,7 @@ import (
 	"clustergym/env"
 )
 
-// Option changes what Run asks.
+// Option changes what Run checks.
 type Option func(*options)
 
 type options struct {
@@ -19,24 +19,24 @@ type options struct {
 	seed     uint64
 }
 
-// Cap is the number of steps within which every episode of random play must end. The default is Spec.MaxSteps,
-// or 10,000 where that is 0.
+// Cap sets the number of steps within which every episode of random play must end. The default is Spec.MaxSteps, or
+// 10,000 if that is 0.
 func Cap(steps int) Option { return func(o *options) { o.cap = steps } }
 
-// Episodes is the number of episodes that are played out; the default is 4.
+// Episodes sets the number of episodes played to their end; the default is 4.
 func Episodes(n int) Option { return func(o *options) { o.episodes = n } }
 
-// Seed is the seed of the episodes and of the random play; the default is 1.
+// Seed sets the seed of the episodes and of the random play; the default is 1.
 func Seed(s uint64) Option { return func(o *options) { o.seed = s } }
 
-// NoAllocs asks that Step allocates nothing once an episode like the present one has been played.
+// NoAllocs checks that Step does not allocate once the same episodes have been played before.
 func NoAllocs() Option { return func(o *options) { o.noAllocs = true } }
 
-// Sealed asks that every single changed byte of a snapshot is noticed, as a checksum does. Without it a changed
-// snapshot may also restore to some state that keeps the contract.
+// Sealed checks that any single changed byte of a snapshot is detected, as a checksum does. Without it, a changed
+// snapshot may also restore to another state that keeps the contract.
 func Sealed() Option { return func(o *options) { o.sealed = true } }
 
-// claims are the parts of the contract, in the order in which a new environment comes to fulfil them.
+// claims are the parts of the contract, in the order in which a new environment usually comes to satisfy them.
 var claims = []struct {
 	name  string
 	check func(*suite) error
@@ -59,8 +59,8 @@ var claims = []struct {
 	{"steps allocate nothing", (*suite).stepsAllocateNothing},
 }
 
-// Run holds the environments that newEnv makes against the contract, one subtest per claim. newEnv must give a
-// new, independent instance of the same environment at every call; Run closes them all.
+// Run tests the environments that newEnv makes against the contract, one subtest per claim. Every call of newEnv must
+// return a new, independent instance of the same environment; Run closes them all.
 func Run(t *testing.T, newEnv func() env.Env, opts ...Option) {
 	t.Helper()
 	for _, c := range claims {
@@ -77,7 +77,7 @@ func Run(t *testing.T, newEnv func() env.Env, opts ...Option) {
 	}
 }
 
-// skip is the reason for which a claim does not apply.
+// skip is the reason why a claim does not apply.
 type skip string
 
 func (s skip) Error() string { return string(s) }
@@ -113,12 +113,12 @@ func verify(newEnv func() env.Env, opts []Option, check func(*suite) error) (err
 	return check(s)
 }
 
-// open makes an instance that is closed with the claim.
+// open makes an instance that is closed when the claim ends.
 func (s *suite) open() env.Env {
 	e := s.newEnv()
 	s.opened = append(s.opened, e)
 	return e
 }
 
-// first is the instance whose spec was read.
+// first returns the instance whose spec was read.
 func (s *suite) first() env.Env { return s.opened[0] }

@@ -91,8 +91,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
-// TestUnsealedSnapshotsMayRestoreToAnotherLegalState: without a checksum, changed bytes that give a state that
-// keeps the contract are no fault.
+// TestUnsealedSnapshotsMayRestoreToAnotherLegalState: without a checksum, changed bytes may restore to another state,
+// provided that it keeps the contract.
 func TestUnsealedSnapshotsMayRestoreToAnotherLegalState(t *testing.T) {
 	err := verify(func() env.Env { return newWalk("checksum not checked") }, nil, (*suite).brokenSnapshotsChangeNothing)
 	if err != nil {

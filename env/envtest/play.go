@@ -10,7 +10,7 @@ import (
 	"clustergym/internal/rng"
 )
 
-// episode is the k-th of the suite's stream.
+// episode returns the k-th episode of the suite's stream.
 func (s *suite) episode(k int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(s.seed, k), Window: -1}
 }
@@ -31,11 +31,11 @@ func (s *suite) player(seed uint64) *player {
 	}
 }
 
-// choose returns an action; its slices are the player's and valid until the next call.
+// choose returns an action; its slices belong to the player and are valid until the next call.
 func (p *player) choose(ts *env.TimeStep) env.Action {
 	at := 0
 	for f, n := range p.spec.Action.Sizes {
-		// The k-th legal value, by counting.
+		// Draw the k-th legal value, k below the number of legal ones.
 		legal := 0
 		for _, ok := range ts.Mask[at : at+n] {
 			if ok {
@@ -73,7 +73,7 @@ func (p *player) choose(ts *env.TimeStep) env.Action {
 	return p.a
 }
 
-// litter fills ts with what no environment would write, so that elements left unwritten show.
+// litter fills ts with values that no environment would write, so that elements left unwritten are noticed.
 func litter(ts *env.TimeStep) {
 	ts.Kind, ts.Reward, ts.Elapsed = 77, -7e77, -77
 	for i := range ts.Obs {
@@ -87,8 +87,8 @@ func litter(ts *env.TimeStep) {
 	}
 }
 
-// play resets e to ep and plays at random until the episode ends or the cap is reached, showing every time step
-// to see before the next action is chosen. The time step's buffers are littered before every call.
+// play resets e to ep and plays at random until the episode ends or the cap is reached, and passes every time step to
+// see before it chooses the next action. It litters the time step's buffers before every call.
 func (s *suite) play(e env.Env, ep env.Episode, see func(*env.TimeStep) error) error {
 	ts, p := env.NewTimeStep(s.spec), s.player(ep.Seed)
 	litter(ts)
@@ -98,7 +98,7 @@ func (s *suite) play(e env.Env, ep env.Episode, see func(*env.TimeStep) error) e
 	return s.playOn(e, ts, p, see)
 }
 
-// playOn is play from the present time step on.
+// playOn is play starting from the current time step.
 func (s *suite) playOn(e env.Env, ts *env.TimeStep, p *player, see func(*env.TimeStep) error) error {
 	for step := 0; ; step++ {
 		if err := see(ts); err != nil {
@@ -115,7 +115,8 @@ func (s *suite) playOn(e env.Env, ts *env.TimeStep, p *player, see func(*env.Tim
 	}
 }
 
-// digest is a time step, small enough to keep whole episodes. Two are equal when all bits of the time steps are.
+// digest is a time step reduced enough to keep whole episodes. Two digests are equal when all bits of the time steps
+// are.
 type digest struct {
 	kind            env.Kind
 	reward          uint64
@@ -141,7 +142,7 @@ func digestOf(ts *env.TimeStep) digest {
 	return d
 }
 
-// differs names the columns in which two time steps differ, nil if in none.
+// differs names the first column in which two time steps differ; it returns nil if there is none.
 func (d digest) differs(other digest) error {
 	switch {
 	case d.kind != other.kind:
@@ -160,7 +161,7 @@ func (d digest) differs(other digest) error {
 	return nil
 }
 
-// record plays episode ep and returns what was seen.
+// record plays episode ep and returns its time steps as digests.
 func (s *suite) record(e env.Env, ep env.Episode) ([]digest, error) {
 	var all []digest
 	err := s.play(e, ep, func(ts *env.TimeStep) error {
@@ -170,7 +171,7 @@ func (s *suite) record(e env.Env, ep env.Episode) ([]digest, error) {
 	return all, err
 }
 
-// follow is a see function that holds time steps against want, from want[from] on.
+// follow returns a see function that compares time steps with want, starting at want[from].
 func follow(want []digest, from int) func(*env.TimeStep) error {
 	i := from
 	return func(ts *env.TimeStep) error {
@@ -182,12 +183,12 @@ func follow(want []digest, from int) func(*env.TimeStep) error {
 	}
 }
 
-// repeat plays ep on e and holds it against want.
+// repeat plays ep on e and compares it with want.
 func (s *suite) repeat(e env.Env, ep env.Episode, want []digest) error {
 	return s.play(e, ep, follow(want, 0))
 }
 
-// advance resets e to ep and plays n steps, returning the time step and the player that goes on from there.
+// advance resets e to ep and plays n steps. It returns the time step, and the player that continues from there.
 func (s *suite) advance(e env.Env, ep env.Episode, n int) (*env.TimeStep, *player, error) {
 	ts, p := env.NewTimeStep(s.spec), s.player(ep.Seed)
 	if err := e.Reset(context.Background(), ep, ts); err != nil {
@@ -204,7 +205,7 @@ func (s *suite) advance(e env.Env, ep env.Episode, n int) (*env.TimeStep, *playe
 	return ts, p, nil
 }
 
-// clone is a copy with buffers of its own.
+// clone returns a copy with its own buffers.
 func clone(ts *env.TimeStep) *env.TimeStep {
 	c := *ts
 	c.Obs = append([]float32(nil), ts.Obs...)

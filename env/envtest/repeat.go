@@ -18,7 +18,7 @@ func (s *suite) equalEpisodesGiveEqualBytes() error {
 		if err := s.repeat(other, s.episode(k), want); err != nil {
 			return fmt.Errorf("episode %d in a second instance: %w", k, err)
 		}
-		// Another episode in between, left in its middle.
+		// Begin another episode in between and abandon it.
 		if _, _, err := s.advance(e, s.episode(k+1), 0); err != nil {
 			return err
 		}
@@ -53,8 +53,8 @@ func (s *suite) episodesStandAlone() error {
 	return nil
 }
 
-// buffersBelongToTheCaller plays one episode with two time steps by turns: the one not in use must stay as it is,
-// and what is written over either must not be read back. The action is spoilt as soon as Step returns.
+// buffersBelongToTheCaller plays one episode with two alternating time steps: the one not in use must stay unchanged,
+// and values written over either must not be read back. It overwrites the action as soon as Step returns.
 func (s *suite) buffersBelongToTheCaller() error {
 	want, err := s.record(s.open(), s.episode(0))
 	if err != nil {

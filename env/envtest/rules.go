@@ -38,7 +38,7 @@ func (s *suite) episodesKeepToTheSpec() error {
 	return nil
 }
 
-// refused says whether err is want and ts, of which before is a copy, was left alone.
+// refused checks that err is want and that ts still equals its copy before.
 func refused(what string, err, want error, ts, before *env.TimeStep) error {
 	if !errors.Is(err, want) {
 		return fmt.Errorf("%s: error is %v, want %v", what, err, want)
@@ -49,7 +49,7 @@ func refused(what string, err, want error, ts, before *env.TimeStep) error {
 	return nil
 }
 
-// anyAction is an action of the right lengths.
+// anyAction returns an action of the right lengths.
 func (s *suite) anyAction() env.Action { return s.player(0).a }
 
 func (s *suite) stepNeedsAnEpisode() error {
@@ -111,7 +111,7 @@ type illegalAction struct {
 	a    env.Action
 }
 
-// illegal lists actions that are illegal at ts. intN draws which masked value is tried.
+// illegal lists actions that are illegal at ts. intN picks the masked values to try.
 func (s *suite) illegal(ts *env.TimeStep, intN func(int) int) []illegalAction {
 	var all []illegalAction
 	base := s.player(uint64(intN(1 << 30))).choose(ts)
@@ -181,14 +181,14 @@ func (s *suite) cancelledContextChangesNothing() error {
 		if seen++; seen > 20 || ts.Kind.Last() {
 			return nil
 		}
-		// The player that chooses must not be the one that goes on.
+		// The player that chooses here must not be the one that continues the episode.
 		a := s.player(uint64(seen)).choose(ts)
 		return refused("Step with a cancelled context", e.Step(cancelled, a, ts), context.Canceled, ts, clone(ts))
 	})
 	if err != nil {
 		return err
 	}
-	if ts, _, err = s.advance(e, s.episode(0), 0); err != nil { // an episode under way, which the failed Reset ends
+	if ts, _, err = s.advance(e, s.episode(0), 0); err != nil { // begins an episode, which the failed Reset ends
 		return err
 	}
 	litter(ts)
@@ -236,7 +236,7 @@ func (s *suite) closedIsClosed() error {
 			return err
 		}
 	}
-	// A closed instance must not have taken anything from the others.
+	// Closing one instance must not affect the others.
 	_, err := s.record(s.open(), s.episode(0))
 	return err
 }

@@ -14,7 +14,7 @@ import (
 
 const noSnapshots = skip("the environment has no snapshots")
 
-// snapshotter is e's ability, checked at an episode's beginning.
+// snapshotter returns e as a Snapshotter, after checking it at the start of an episode.
 func (s *suite) snapshotter(e env.Env) (env.Snapshotter, error) {
 	sn, ok := e.(env.Snapshotter)
 	if !ok {
@@ -78,7 +78,7 @@ func (s *suite) saveAndContinue(e env.Env, saver env.Snapshotter, ep env.Episode
 		return fmt.Errorf("going on after AppendSnapshot: %w", err)
 	}
 
-	// Once into an instance that has done nothing, once into the same in the middle of something else.
+	// Restore once into a new instance, and once into the same one midway through another episode.
 	fresh := s.newEnv()
 	defer func() { _ = fresh.Close() }()
 	restorer, ok := fresh.(env.Snapshotter)
@@ -92,7 +92,7 @@ func (s *suite) saveAndContinue(e env.Env, saver env.Snapshotter, ep env.Episode
 		if err := restorer.RestoreSnapshot(src, ts); err != nil {
 			return fmt.Errorf("RestoreSnapshot into %s: %w", state, err)
 		}
-		clear(src) // what was restored must not lean on the caller's bytes
+		clear(src) // the restored state must not refer to the caller's bytes
 		if again, err := restorer.AppendSnapshot(nil); err != nil || !bytes.Equal(again, blob) {
 			return fmt.Errorf("saved again after RestoreSnapshot into %s, the bytes differ (error %v)", state, err)
 		}
@@ -118,7 +118,7 @@ func (s *suite) saveAndContinue(e env.Env, saver env.Snapshotter, ep env.Episode
 	return nil
 }
 
-// skipChoices brings p to where the player of ep is after n steps.
+// skipChoices brings p to the state that ep's player has after n steps.
 func (s *suite) skipChoices(p *player, ep env.Episode, n int) error {
 	_, q, err := s.advance(s.first(), ep, n)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *suite) skipChoices(p *player, ep env.Episode, n int) error {
 	return nil
 }
 
-// brokenSnapshotsChangeNothing offers cut, lengthened, changed and invented bytes to an instance in the middle of
-// an episode.
+// brokenSnapshotsChangeNothing tries to restore truncated, extended, changed and made-up bytes into an instance midway
+// through an episode.
 func (s *suite) brokenSnapshotsChangeNothing() error {
 	e := s.first()
 	victim, err := s.snapshotter(e)
@@ -168,7 +168,7 @@ type blob struct {
 	must bool // must be refused even without a checksum
 }
 
-// hostile lists broken variants of good. Every position is tried in small snapshots, a sample in large ones.
+// hostile lists broken variants of good. It tries every position in a small snapshot and a sample in a large one.
 func hostile(good []byte, src *rand.Rand) []blob {
 	const sample = 400
 	positions := make([]int, 0, sample)
@@ -177,7 +177,7 @@ func hostile(good []byte, src *rand.Rand) []blob {
 			positions = append(positions, i)
 		}
 	} else {
-		for i := range sample / 4 { // beginnings hold versions and lengths, ends hold checksums
+		for i := range sample / 4 { // the beginning holds versions and lengths, the end holds the checksum
 			positions = append(positions, i, len(good)-1-i)
 		}
 		for len(positions) < sample {
@@ -209,7 +209,7 @@ func hostile(good []byte, src *rand.Rand) []blob {
 	return all
 }
 
-// maxHostileAlloc is far above what restoring a snapshot takes and far below what a hostile length asks for.
+// maxHostileAlloc is far above what restoring a snapshot allocates, and far below what a hostile length asks for.
 const maxHostileAlloc = 256 << 20
 
 type breaker struct {
@@ -249,8 +249,8 @@ func (k *breaker) try(c blob) error {
 	return nil
 }
 
-// accepted plays on from a state that came out of changed bytes, which must keep the contract like any other,
-// and then returns to the good one.
+// accepted plays on from a state restored from changed bytes, which must keep the contract like any other, and then
+// returns to the good one.
 func (k *breaker) accepted() error {
 	steps := 0
 	enough := skip("enough")

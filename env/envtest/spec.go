@@ -103,7 +103,7 @@ func fieldIsSane(f env.Field) error {
 	return nil
 }
 
-// sameSpec compares specs; a NaN (Solved: none) equals itself here.
+// sameSpec compares specs; a NaN (Solved undefined) equals itself here.
 func sameSpec(a, b env.Spec) bool {
 	if math.IsNaN(a.Solved) && math.IsNaN(b.Solved) {
 		a.Solved, b.Solved = 0, 0

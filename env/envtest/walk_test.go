@@ -15,8 +15,8 @@ import (
 	"clustergym/internal/snap"
 )
 
-// walk is a small environment with everything that the contract speaks of: two factors with a moving mask, a
-// box, infos, a task, snapshots and a picture. With fault set it breaks the contract in that one way.
+// walk is a small environment that uses every part of the contract: two factors with a changing mask, a box, infos, a
+// task, snapshots and rendering. With fault set it breaks the contract in that one way.
 type walk struct {
 	fault   string
 	spec    env.Spec
@@ -31,13 +31,14 @@ type walk struct {
 	closed  bool
 	alias   []float32 // fault: the caller's buffer, kept
 	old     *env.TimeStep
-	stream  uint64 // fault: state that a reset leaves standing
+	stream  uint64 // fault: state that a reset does not clear
 	junk    []byte
 }
 
 const walkSteps = 12
 
-// shared is what instances share under a fault. It is atomic so that the fault is one of the contract only.
+// shared is what instances share under a fault. It is atomic, so that the fault breaks the contract without also being
+// a data race.
 var shared atomic.Uint64
 
 func newWalk(fault string) *walk {

@@ -10,7 +10,7 @@ import (
 	"clustergym/env/metrics"
 )
 
-// policies calls f with x under every order, admission and way to back-fill.
+// policies calls f with x under every order, admission and way of back-filling.
 func (x *world) policies(f func(y *world)) {
 	for _, order := range heuristic.Orders() {
 		for _, way := range ways(order) {
@@ -23,7 +23,7 @@ func (x *world) policies(f func(y *world)) {
 	}
 }
 
-// total is the sum of the jobs' completion times, in nanoseconds.
+// total returns the sum of the jobs' completion times, in nanoseconds.
 func (x *world) total(t fatal) (jct int64) {
 	t.Helper()
 	s, h := x.machine(t)
@@ -38,7 +38,7 @@ func (x *world) total(t fatal) (jct int64) {
 	return jct
 }
 
-// drawPlain draws jobs for a counter, where nothing costs time.
+// drawPlain draws jobs for a counter, without overheads.
 func drawPlain(t *rapid.T, w wants, gpus int) *world {
 	w.order, w.steady, w.alike, w.worked = "fifo", true, true, true
 	x := drawWorld(t, w)
@@ -48,7 +48,7 @@ func drawPlain(t *rapid.T, w wants, gpus int) *world {
 	return x
 }
 
-// On one GPU nothing has a lower mean completion time than shortest remaining time first (Schrage 1968).
+// On one GPU no policy has a lower mean completion time than shortest remaining time first (Schrage 1968).
 func TestSRTFIsOptimalOnOneGPU(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawPlain(t, wants{most: 8}, 1)
@@ -65,7 +65,7 @@ func TestSRTFIsOptimalOnOneGPU(t *testing.T) {
 	})
 }
 
-// Of jobs for one GPU each that arrive together, the shortest first make the others wait least, on however many GPUs.
+// If jobs for one GPU each arrive together, shortest first gives the least waiting on any number of GPUs.
 func TestShortestFirstWaitsNoLongerThanFIFO(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawPlain(t, wants{}, number(t, 1, 4, "GPUs"))
@@ -80,7 +80,7 @@ func TestShortestFirstWaitsNoLongerThanFIFO(t *testing.T) {
 	})
 }
 
-// No policy that does not stop jobs beats exact.
+// No non-preemptive policy beats exact.
 func TestNothingNonPreemptiveBeatsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawPlain(t, wants{most: 6}, number(t, 1, 4, "GPUs"))

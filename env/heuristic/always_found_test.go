@@ -10,7 +10,7 @@ import (
 	"clustergym/traces"
 )
 
-// Counter-examples that were found once, in the order in which they were.
+// Counter-examples found by earlier runs, in the order in which they were found.
 func TestFoundOnce(t *testing.T) {
 	one := func(id string, seconds time.Duration) traces.Job { return whole(id, 0, seconds*second, 1) }
 	for _, c := range []struct {

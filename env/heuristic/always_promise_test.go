@@ -13,22 +13,22 @@ import (
 	"clustergym/traces"
 )
 
-// promise is what order, admission and back-filling say of decisions, held against each decision before it is applied.
-// Of policies that are more than an order it says only whether they stop jobs.
+// promise checks each decision, before it is applied, against what order, admission and back-filling promise. Of
+// policies that are not orders it knows only whether they stop jobs.
 type promise struct {
 	x       *world
 	order   bool // the policy is an order
 	stops   bool
 	way     how
 	keys    heuristic.Policy
-	place   cluster.Placement // nil = whatever fits is placed
+	place   cluster.Placement // nil = every job that fits is placed
 	est     traces.Estimates
-	ends    bool // no job outlives what is expected of it
+	ends    bool // no job outlives its expected run time
 	stopped map[int]bool
 	held    map[int32]int         // commit: by virtual cluster, the position of the job that is held
-	bound   map[int32]deadline    // easy, commit: when the first in line, or the held one, starts at the latest
+	bound   map[int32]deadline    // easy, commit: the latest start of the first in line, or of the held job
 	due     map[int]time.Duration // conservative: by position, the first reservation
-	seen    map[string]int        // how often what was held against something
+	seen    map[string]int        // how often each promise was checked
 }
 
 // deadline is the latest start of a job.
@@ -61,7 +61,7 @@ func (p *promise) see(*sim.View, *sim.Point) { clear(p.stopped) }
 
 func (p *promise) key(v *sim.View, j sim.Job) float64 { return heuristic.KeyOf(p.keys, v, j) }
 
-// line is the waiting jobs by virtual cluster, in rank order.
+// lines returns the waiting jobs by virtual cluster, in rank order.
 func (p *promise) lines(v *sim.View) map[int32][]sim.Job {
 	keys := map[sim.Job]float64{}
 	all := map[int32][]sim.Job{}
@@ -76,7 +76,7 @@ func (p *promise) lines(v *sim.View) map[int32][]sim.Job {
 	return all
 }
 
-// fits says whether the placement has a place for j on c.
+// fits reports whether the placement has a place for j on c.
 func (p *promise) fits(v *sim.View, j sim.Job, c *cluster.Cluster) bool {
 	if p.place == nil {
 		return c.Fits(v.Request(j))
@@ -85,14 +85,14 @@ func (p *promise) fits(v *sim.View, j sim.Job, c *cluster.Cluster) bool {
 	return ok
 }
 
-// hold says what is wrong with d.
+// hold returns an error if d breaks a promise.
 func (p *promise) hold(v *sim.View, d *sim.Decision) error {
 	switch {
 	case d.Op == sim.DropJob:
 		return fmt.Errorf("job %d is dropped", d.Job)
 	case !p.stops && d.Op != sim.Wait && d.Op != sim.StartJob:
 		return fmt.Errorf("%s is not preemptive, and decides %+v", p.x.policy.Name(), *d)
-	case !p.order || heuristic.PassesOver(p.x.policy.Order): // the latter has a test of its own
+	case !p.order || heuristic.PassesOver(p.x.policy.Order): // orders that pass over jobs have their own test
 		return nil
 	case p.stops:
 		return p.holdPreemptive(v, d)
@@ -114,7 +114,7 @@ func (p *promise) hold(v *sim.View, d *sim.Decision) error {
 	return err
 }
 
-// Strict: within a virtual cluster jobs start in rank order, and the first of those that wait does not fit.
+// Strict: within a virtual cluster jobs start in rank order, and the first waiting job does not fit.
 func (p *promise) holdStrict(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
 	if d.Op == sim.StartJob {
 		if first := lines[v.Request(d.Job).VC][0]; first != d.Job {
@@ -130,7 +130,7 @@ func (p *promise) holdStrict(v *sim.View, d *sim.Decision, lines map[int32][]sim
 	return nil
 }
 
-// Skip: the first in rank of those that fit starts, and nobody waits who fits.
+// Skip: the first in rank of the jobs that fit starts, and no waiting job fits.
 func (p *promise) holdSkip(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
 	for vc, line := range lines {
 		if d.Op == sim.StartJob && vc != v.Request(d.Job).VC {
@@ -148,11 +148,11 @@ func (p *promise) holdSkip(v *sim.View, d *sim.Decision, lines map[int32][]sim.J
 	return nil
 }
 
-// Commit: while the chosen job does not fit, nobody else starts but to fill in, and it starts by its shadow time if
-// nobody outlives what is expected of him.
+// Commit: while the chosen job does not fit, only back-filled jobs start. It starts by its shadow time if no job
+// outlives its expected run time.
 func (p *promise) holdCommit(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
 	if len(p.x.spec.VCs) > 1 && slices.Contains([]string{"drf", "packer", "tetris"}, p.x.policy.Order) {
-		return nil // which job is chosen depends on when the other lines start theirs
+		return nil // which job is chosen depends on when other lines start theirs
 	}
 	for vc, line := range lines {
 		if d.Op == sim.StartJob && vc != v.Request(d.Job).VC {
@@ -183,7 +183,7 @@ func (p *promise) holdCommit(v *sim.View, d *sim.Decision, lines map[int32][]sim
 	return nil
 }
 
-// EASY: the first in line starts by its shadow time if nobody outlives what is expected of him, as long as it is first.
+// EASY: the first in line starts by its shadow time if no job outlives its expected run time, as long as it is first.
 func (p *promise) holdEasy(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
 	for vc, line := range lines {
 		if b, ok := p.bound[vc]; ok && b.pos != v.Pos(line[0]) {
@@ -204,7 +204,7 @@ func (p *promise) holdEasy(v *sim.View, d *sim.Decision, lines map[int32][]sim.J
 	return nil
 }
 
-// promised notes when j, first in line, will start at the latest, and says whether that time has come.
+// promised notes the latest start of j, which is first in line, and returns an error if j is late.
 func (p *promise) promised(v *sim.View, vc int32, j sim.Job) error {
 	if !p.ends || p.sharesNodes() {
 		return nil
@@ -221,13 +221,13 @@ func (p *promise) promised(v *sim.View, vc int32, j sim.Job) error {
 	return nil
 }
 
-// late says whether at the end of this point a job that was to start by at is late. With serial points the jobs that
-// end at that time may still run.
+// late reports whether, at the end of this point, a job that was to start by at is late. With serial points, jobs
+// that end at that time may still run.
 func (p *promise) late(v *sim.View, at time.Duration) bool {
 	return v.Now() > at || v.Now() == at && !p.x.cfg.Serial
 }
 
-// sharesNodes says whether jobs of one virtual cluster can take what another counts on.
+// sharesNodes reports whether jobs of one virtual cluster can take what another counts on.
 func (p *promise) sharesNodes() bool {
 	n := 0
 	for _, v := range p.x.spec.VCs {
@@ -238,12 +238,12 @@ func (p *promise) sharesNodes() bool {
 	return n > 1
 }
 
-// expected is when j, which runs, is expected to end.
+// expected returns when j, which runs, is expected to end.
 func (p *promise) expected(v *sim.View, j sim.Job) time.Duration {
 	return max(v.Now(), v.Started(j)+p.est.Of(v.Trace(j)))
 }
 
-// shadow is when j fits if nobody else starts and everybody ends as expected.
+// shadow returns when j fits if no other job starts and all end as expected.
 func (p *promise) shadow(v *sim.View, j sim.Job) time.Duration {
 	c, err := cluster.New(p.x.spec)
 	if err != nil {
@@ -261,8 +261,8 @@ func (p *promise) shadow(v *sim.View, j sim.Job) time.Duration {
 	return math.MaxInt64
 }
 
-// Conservative: under an order in which nobody comes before those that are there, and where it is enough to count, no
-// job starts after the first reservation it is given, if everybody ends as expected.
+// Conservative: if new jobs never rank before waiting ones, counting is enough, and all jobs end as expected, no job
+// starts after the first reservation it got.
 func (p *promise) holdConservative(v *sim.View, d *sim.Decision, lines map[int32][]sim.Job) error {
 	if d.Op != sim.Wait || p.place != nil || !p.x.counts() {
 		return nil
@@ -274,7 +274,7 @@ func (p *promise) holdConservative(v *sim.View, d *sim.Decision, lines map[int32
 		return nil
 	}
 	if slices.ContainsFunc(p.x.jobs, func(j traces.Job) bool { return j.Work == 0 }) {
-		return nil // it ends before its estimate, which is of at least a nanosecond
+		return nil // it ends before its estimate, which is at least a nanosecond
 	}
 	plan := p.reservations(v, lines[0])
 	for i, j := range lines[0] {
@@ -291,7 +291,7 @@ func (p *promise) holdConservative(v *sim.View, d *sim.Decision, lines map[int32
 	return nil
 }
 
-// counts says whether it is enough to count GPUs to know who fits.
+// counts reports whether counting GPUs is enough to know which jobs fit.
 func (x *world) counts() bool {
 	for i := range x.jobs {
 		j := &x.jobs[i]
@@ -302,13 +302,14 @@ func (x *world) counts() bool {
 	return len(x.spec.VCs) == 0
 }
 
-// taken is some thousandths taken for some time.
+// taken is a number of thousandths taken for some time.
 type taken struct {
 	from, to time.Duration
 	milli    int
 }
 
-// reservations are the earliest times at which the jobs of line, one after the other, fit for as long as they last.
+// reservations returns the earliest times at which the jobs of line, one after the other, fit for their whole
+// expected run time.
 func (p *promise) reservations(v *sim.View, line []sim.Job) []time.Duration {
 	var all []taken
 	for _, j := range v.Running() {
@@ -333,7 +334,7 @@ func (p *promise) reservations(v *sim.View, line []sim.Job) []time.Duration {
 		slices.Sort(times)
 		for _, at := range times {
 			ok := used(at)+need <= v.Cluster().GPUs()*1000
-			for _, k := range all { // use grows only where somebody begins
+			for _, k := range all { // use grows only where a job begins
 				ok = ok && (k.from <= at || k.from >= at+lasts || used(k.from)+need <= v.Cluster().GPUs()*1000)
 			}
 			if ok {
@@ -346,9 +347,9 @@ func (p *promise) reservations(v *sim.View, line []sim.Job) []time.Duration {
 	return plan
 }
 
-// Preemptive: under strict nobody runs who ranks behind one of the same virtual cluster that waits; under skip nobody
-// waits who fits. Both but for those that were stopped at this very point: their GPUs went to others, and they cannot
-// have other ones in the same moment.
+// Preemptive: under strict no job runs that ranks behind a waiting one of the same virtual cluster; under skip no
+// waiting job fits. Both exclude jobs that were stopped at this point: their GPUs went to others, and they cannot get
+// other GPUs at the same time.
 func (p *promise) holdPreemptive(v *sim.View, d *sim.Decision) error {
 	switch d.Op {
 	case sim.PreemptJob:
@@ -385,5 +386,5 @@ func (p *promise) holdPreemptive(v *sim.View, d *sim.Decision) error {
 	return nil
 }
 
-// end is told that the run is over.
+// end is called when the run is over.
 func (*promise) end(*sim.View) {}

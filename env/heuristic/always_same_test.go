@@ -13,7 +13,7 @@ import (
 	"clustergym/env/sim"
 )
 
-// Equal worlds give equal events, and a simulator and a policy that were used before behave as new ones.
+// Equal worlds give equal events, and a reused simulator and policy behave like new ones.
 func TestEqualSeedsGiveEqualEvents(t *testing.T) {
 	forAllOrders(t, func(t *rapid.T, order string) {
 		x := drawWorld(t, wants{order: order})
@@ -23,7 +23,7 @@ func TestEqualSeedsGiveEqualEvents(t *testing.T) {
 		}
 		s, h := x.machine(t)
 		before := *x
-		if order != "exact" { // which has planned for these jobs
+		if order != "exact" { // exact has planned for these jobs
 			before.jobs = x.jobs[len(x.jobs)/2:]
 		}
 		before.playOn(t, s, h, &history{})
@@ -33,7 +33,7 @@ func TestEqualSeedsGiveEqualEvents(t *testing.T) {
 	})
 }
 
-// forAllOrders checks a claim for each order, but for those of which it does not hold, for a reason.
+// forAllOrders checks a claim for every order except those in but, which give the reason for the exception.
 func forAllOrders(t *testing.T, claim func(t *rapid.T, order string), but ...map[string]string) {
 	t.Helper()
 	if raced {
@@ -51,13 +51,13 @@ func forAllOrders(t *testing.T, claim func(t *rapid.T, order string), but ...map
 	}
 }
 
-// clocked are orders whose keys depend on where the clock began.
+// clocked are orders whose keys depend on the clock's origin.
 var clocked = map[string]string{
 	"f1": "its key has the logarithm of the submit time", "f2": "as f1", "f3": "as f1", "f4": "as f1",
 	"wfp3-rlscheduler": "it counts waits from a second before the origin", "unicep-rlscheduler": "as wfp3-rlscheduler",
 }
 
-// unscaled are others whose keys are not multiples of times.
+// unscaled are further orders whose keys are not multiples of times.
 var unscaled = map[string]string{
 	"multifactor": "it weighs hours against sizes",
 	"las-2d":      "jobs fall at whole seconds",
@@ -67,11 +67,11 @@ var unscaled = map[string]string{
 	"optimus": "as gavel-las, and gangs of other sizes than asked for do not run at rate 1",
 }
 
-// With all times and every constant that is a time multiplied by a power of two a run at rate 1 is the same run,
+// If all times and every constant that is a time are multiplied by a power of two, a run at rate 1 is the same run,
 // scaled.
 func TestScalingAllTimesScalesTheRun(t *testing.T) {
 	forAllOrders(t, func(t *rapid.T, order string) {
-		w := wants{order: order, rate1: true, worked: true} // a job without work is expected to last a nanosecond
+		w := wants{order: order, rate1: true, worked: true} // a job without work is expected to run a nanosecond
 		halves := order == "las-2d-prompt" || order == "gittins-2d"
 		if halves { // GPU-time reaches a limit between the nanoseconds, unless all divisions come out even
 			w.unit = 1 << 30
@@ -122,11 +122,11 @@ func (x *world) scaled(by time.Duration) *world {
 	return &y
 }
 
-// With every job submitted later by the same time, everything happens later by that time and nothing else changes.
+// If every job is submitted later by the same time, everything happens later by that time, and nothing else changes.
 func TestShiftingTheOriginShiftsTheRun(t *testing.T) {
 	forAllOrders(t, func(t *rapid.T, order string) {
 		x := drawWorld(t, wants{order: order})
-		x.cfg.Failures.MTBF = 0 // they do not wait for jobs
+		x.cfg.Failures.MTBF = 0 // failures do not shift with the jobs
 		by := time.Duration(number(t, 1, 1_000_000, "seconds")) * second
 		y := *x
 		y.jobs = slices.Clone(x.jobs)
@@ -149,7 +149,7 @@ func TestShiftingTheOriginShiftsTheRun(t *testing.T) {
 	}, clocked, map[string]string{"multifactor": "hours are rounded, and ties with them", "gandiva": "it moves gangs at fixed times from the beginning of the run"})
 }
 
-// A job that arrives when all others have ended changes nothing that happens before.
+// A job that arrives after all others have ended changes nothing before.
 func TestAJobAfterTheEndChangesNothing(t *testing.T) {
 	forAllOrders(t, func(t *rapid.T, order string) {
 		x := drawWorld(t, wants{order: order})
@@ -172,7 +172,7 @@ func TestAJobAfterTheEndChangesNothing(t *testing.T) {
 	}, map[string]string{"exact": "it plans for all jobs together"})
 }
 
-// What a cluster can hold, it can hold with one more node.
+// A cluster with one more node holds every job that it could hold before.
 func TestOneMoreNodeNeverRefusesMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawWorld(t, wants{order: "fifo"})
@@ -206,15 +206,15 @@ func newCluster(t fatal, spec cluster.Spec) *cluster.Cluster {
 	return c
 }
 
-// Nodes that are equal may change places: the decisions of any policy, taken on other nodes, give the same run but for
-// the names.
+// Equal nodes are interchangeable: the decisions of any policy, mapped to other nodes, give the same run except for
+// names.
 func TestPermutingEqualNodesChangesOnlyNames(t *testing.T) {
 	forAllOrders(t, func(t *rapid.T, order string) {
 		x := drawWorld(t, wants{order: order})
 		racks, nodes, gpus := number(t, 1, 2, "racks"), number(t, 1, 3, "nodes"), number(t, 1, 3, "GPUs of a node")
 		x.spec = cluster.Spec{Racks: []cluster.RackSpec{{Count: cluster.Count(racks),
 			Nodes: []cluster.NodeSpec{{Count: cluster.Count(nodes), GPUs: gpus, CPUs: 8}}}}}
-		x.cfg.Failures.MTBF = 0 // every node has failures of its own
+		x.cfg.Failures.MTBF = 0 // every node has its own failures
 		if order == "exact" {
 			x.spec.Racks[0].Nodes[0].CPUs = 0
 		}
@@ -250,7 +250,7 @@ func TestPermutingEqualNodesChangesOnlyNames(t *testing.T) {
 	})
 }
 
-// tape keeps the decisions of a policy.
+// tape records the decisions of a policy.
 type tape struct {
 	heuristic.Policy
 	all []sim.Decision
@@ -264,7 +264,7 @@ func (r *tape) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return err
 }
 
-// replay plays them again.
+// replay repeats recorded decisions.
 type replay struct{ all []sim.Decision }
 
 func (*replay) Reset(*sim.View) {}

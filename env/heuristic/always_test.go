@@ -11,7 +11,7 @@ import (
 	"clustergym/env/metrics"
 )
 
-// watched plays x under the eyes of a witness and of the metrics' collector.
+// watched plays x with a witness and the metrics' collector.
 func (x *world) watched(t fatal) *witness {
 	t.Helper()
 	s, h := x.machine(t)
@@ -34,9 +34,9 @@ func (x *world) watched(t fatal) *witness {
 	return w
 }
 
-// Whatever the cluster, the workload, the simulator's switches and the policy: nothing is beyond its capacity, gangs
-// are whole, every job ends in one state, nobody waits for ever, Little's law holds to the nanosecond, and the policy
-// decides as its admission and back-filling promise.
+// For any cluster, workload, simulator switches and policy: no capacity is exceeded, gangs are whole, every job ends
+// in one state, no job waits for ever, Little's law holds to the nanosecond, and the policy decides as its admission
+// and back-filling promise.
 func TestAlways(t *testing.T) {
 	if raced {
 		t.Skip("a policy is one goroutine; TestALongRun is enough for the race detector")
@@ -69,7 +69,7 @@ func TestAlways(t *testing.T) {
 
 var long = flag.Bool("long", false, "ten million events and decisions instead of a hundred thousand")
 
-// The same with larger workloads, every order, admission and back-filling in turn.
+// The same with larger workloads, for every order, admission and back-filling in turn.
 func TestALongRun(t *testing.T) {
 	want := 100_000
 	if *long {

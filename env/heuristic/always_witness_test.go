@@ -11,8 +11,8 @@ import (
 	"clustergym/traces"
 )
 
-// witness stands between a policy and the simulator. It keeps books of its own, from events alone, holds the
-// decisions against what the policy's kind promises (promise), and remembers the first thing that is wrong.
+// witness wraps a policy. It keeps its own books from events alone, checks the decisions against the policy's
+// promise, and remembers the first fault.
 type witness struct {
 	heuristic.Policy
 	x       *world
@@ -37,7 +37,7 @@ type witness struct {
 	kinds               [sim.NodeRecover + 1]int
 }
 
-// site is what the spec says of a node, and what is in use of it.
+// site is a node's spec, and what of it is in use.
 type site struct {
 	kind     string
 	vc       string // that owns it
@@ -99,7 +99,7 @@ func newWitness(x *world, s *sim.Simulator, h heuristic.Policy) *witness {
 	return w
 }
 
-// fail remembers the first thing that is wrong.
+// fail remembers the first fault.
 func (w *witness) fail(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, args...)
@@ -146,7 +146,7 @@ func (w *witness) Observe(v *sim.View, p *sim.Point) error {
 	return w.err
 }
 
-// pass lets time go on.
+// pass advances the time.
 func (w *witness) pass(to time.Duration) {
 	w.inSystem += int64(w.system) * int64(to-w.last)
 	w.inQueue += int64(w.waiting) * int64(to-w.last)
@@ -154,7 +154,7 @@ func (w *witness) pass(to time.Duration) {
 	w.last = to
 }
 
-// fragment adds the share of the free GPUs that lie on nodes in use.
+// fragment adds the share of the free GPUs that are on nodes in use.
 func (w *witness) fragment(span time.Duration) {
 	used := make([]bool, len(w.nodes))
 	for g, milli := range w.gpus {
@@ -195,7 +195,7 @@ func (w *witness) take(v *sim.View, e *sim.Event) {
 			w.fail("%s is submitted twice, or at %v", t.ID, e.At)
 		}
 		w.lives[v.Pos(e.Job)] = &life{t: t, finish: -1}
-		copied := *t // the number may mean another job later
+		copied := *t // the number may be reused by another job
 		w.lives[v.Pos(e.Job)].t = &copied
 		w.submitted++
 		w.system++
@@ -236,7 +236,7 @@ func (w *witness) take(v *sim.View, e *sim.Event) {
 	}
 }
 
-// whole says whether the gang is complete and where it may be.
+// whole checks that the gang is complete and on nodes that it may use.
 func (w *witness) whole(l *life) {
 	t := l.t
 	if n := l.n; n != t.GPUs && (t.MaxGPUs == 0 || n < max(1, t.MinGPUs) || n > t.MaxGPUs) {
@@ -281,7 +281,7 @@ func (w *witness) nodeOf(g cluster.GPU) int {
 	return w.owner[g]
 }
 
-// hold books what l has, or gives it back.
+// hold books what l holds (sign 1) or gives it back (sign -1).
 func (w *witness) hold(l *life, sign int) {
 	t := l.t
 	if _, ok := w.quota[t.VC]; ok && len(w.x.spec.VCs) > 0 {
@@ -314,7 +314,7 @@ func (w *witness) hold(l *life, sign int) {
 	}
 }
 
-// end says what is wrong when the run is over.
+// end returns the faults after the run.
 func (w *witness) end() error {
 	v := w.s.View()
 	w.promise.end(v)
@@ -354,14 +354,14 @@ func (w *witness) end() error {
 	return w.err
 }
 
-// steadily says whether jobs run for their work.
+// steadily reports whether every job runs exactly for its work.
 func (x *world) steadily() bool {
 	c := &x.cfg
 	return c.Comm == "none" && c.Overhead == sim.Overhead{} && c.Restart == 0 && c.Failures.MTBF == 0 && c.Interference == nil &&
 		len(x.spec.Speeds) == 0 && c.Horizon == 0
 }
 
-// count adds what came up.
+// count adds up how often each situation occurred.
 func (w *witness) count(sum map[string]int) {
 	for k, n := range w.kinds {
 		sum[sim.EventKind(k).String()] += n

@@ -16,8 +16,8 @@ import (
 	"clustergym/traces"
 )
 
-// world is all that a run follows from. It is drawn value by value, so that a counter-example shrinks, and printed so
-// that one can be read.
+// world is everything that determines a run. It is drawn value by value, so that a counter-example shrinks, and can
+// be printed in readable form.
 type world struct {
 	spec   cluster.Spec
 	cfg    sim.Config
@@ -25,15 +25,15 @@ type world struct {
 	policy heuristic.Config
 }
 
-// wants says which worlds a test is about.
+// wants restricts the worlds that a test draws.
 type wants struct {
 	order   string
-	way     *how          // nil = any that goes with the order
+	way     *how          // nil = any valid for the order
 	steady  bool          // every job runs for its work: rate 1, nothing fails, no overheads
-	rate1   bool          // the same, but stints may cost
-	alike   bool          // a counter or nodes of like GPUs, no virtual clusters, jobs for whole GPUs and nothing else
+	rate1   bool          // the same, but starts may cost time
+	alike   bool          // a counter or nodes of equal GPUs, no virtual clusters, jobs for whole GPUs and nothing else
 	worked  bool          // every job has some work
-	patient bool          // no job outlives what the trace says
+	patient bool          // no job outlives its estimate in the trace
 	unit    time.Duration // of all times, 0 = a second
 	most    int           // jobs, 0 = 10
 }
@@ -46,7 +46,7 @@ func drawWorld(t *rapid.T, w wants) *world {
 	if w.most == 0 {
 		w.most = 10
 	}
-	if w.order == "exact" { // which plans for no others
+	if w.order == "exact" { // exact plans for no others
 		w.steady, w.alike = true, true
 	}
 	x := &world{cfg: sim.DefaultConfig()}
@@ -85,7 +85,7 @@ func drawCluster(t *rapid.T, s *cluster.Spec, w wants) {
 	for i := range number(t, 1, 3, "number of virtual clusters") {
 		v := cluster.VCSpec{Name: fmt.Sprint("vc", i)}
 		if nodes > 1 {
-			v.Nodes = number(t, 0, nodes-1, "nodes of a VC") // one is left for those without
+			v.Nodes = number(t, 0, nodes-1, "nodes of a VC") // one node is left for jobs without
 			nodes -= v.Nodes
 		}
 		if v.Nodes == 0 {
@@ -95,7 +95,7 @@ func drawCluster(t *rapid.T, s *cluster.Spec, w wants) {
 	}
 }
 
-// drawNodes draws racks of nodes that differ, and returns how many.
+// drawNodes draws racks of different nodes and returns the number of nodes.
 func drawNodes(t *rapid.T, s *cluster.Spec, w wants) (nodes int) {
 	used := map[string]bool{}
 	for i := range number(t, 1, 2, "racks") {
@@ -122,7 +122,7 @@ func drawNodes(t *rapid.T, s *cluster.Spec, w wants) (nodes int) {
 	return nodes
 }
 
-// kept is an interference that follows from the two models.
+// kept is an interference that is a function of the two models.
 type kept struct{}
 
 func (kept) Kept(victim, other *traces.Job) float64 {
@@ -131,10 +131,10 @@ func (kept) Kept(victim, other *traces.Job) float64 {
 
 func (kept) String() string { return "by model" }
 
-// drawSimulator switches on what makes a run more than its work.
+// drawSimulator switches on features that make a job run for another time than its work.
 func drawSimulator(t *rapid.T, x *world, w wants) {
 	c := &x.cfg
-	c.Horizon = 3000 * w.unit // a policy that changes its mind all the time need never come to an end
+	c.Horizon = 3000 * w.unit // a policy that keeps changing its mind may never end
 	some := func(most int, what string) time.Duration { return time.Duration(number(t, 0, most, what)) * w.unit }
 	if yes(t, "stints cost") {
 		c.Restart = some(3, "restart")
@@ -155,14 +155,14 @@ func drawSimulator(t *rapid.T, x *world, w wants) {
 	}
 }
 
-// madeUp are models, none of them measured.
+// madeUp are invented models.
 var madeUp = []*traces.Profile{
 	{Name: "small", GradientBytes: 10e6, Compute: 20 * time.Millisecond},
 	{Name: "large", GradientBytes: 500e6, Compute: 100 * time.Millisecond, Skewed: true, Speeds: map[string]float64{"a": 3, "b": 0.4}},
 	{Name: "flat", GradientBytes: 100e6, Compute: 50 * time.Millisecond, Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 2}, {GPUs: 4, Throughput: 5}}},
 }
 
-// drawJobs draws a workload: many arrive together, and few run times and sizes make ties common.
+// drawJobs draws a workload. Many jobs arrive together, and few distinct run times and sizes make ties common.
 func drawJobs(t *rapid.T, x *world, w wants) {
 	at, least := time.Duration(0), 0
 	if w.worked {
@@ -194,7 +194,7 @@ func drawJobs(t *rapid.T, x *world, w wants) {
 	}
 }
 
-// drawOddity makes j something else than a gang of whole GPUs.
+// drawOddity changes j into something other than a gang of whole GPUs.
 func drawOddity(t *rapid.T, x *world, j *traces.Job) {
 	switch one(t, []string{"none", "share", "type", "cores", "memory", "no GPU", "elastic", "deadline"}, "oddity") {
 	case "share":
@@ -216,14 +216,14 @@ func drawOddity(t *rapid.T, x *world, j *traces.Job) {
 	}
 }
 
-// how is an admission and a way to back-fill.
+// how is an admission and a way of back-filling.
 type how struct{ admission, backfill string }
 
 func (h how) String() string {
 	return strings.TrimSuffix(strings.Trim(h.admission+"+"+h.backfill, "+"), "+none")
 }
 
-// ways are all that go with order.
+// ways returns all that are valid for order.
 func ways(order string) (all []how) {
 	for _, admission := range []string{"strict", "skip", "commit", ""} {
 		for _, backfill := range []string{"none", "easy", "conservative"} {
@@ -237,7 +237,7 @@ func ways(order string) (all []how) {
 	return all
 }
 
-// freePlacements are those that place whatever fits, and look at requests alone.
+// freePlacements returns the placements that place every job that fits and look only at requests.
 func freePlacements() []string {
 	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
 		p, err := cluster.NewPlacement(name)
@@ -273,7 +273,7 @@ func drawPolicy(t *rapid.T, x *world, w wants) {
 	}
 }
 
-// know tells the policy of the workload what it may know.
+// know gives the policy what it may know of the workload.
 func (x *world) know() {
 	c, err := cluster.New(x.spec)
 	if err != nil {
@@ -282,7 +282,7 @@ func (x *world) know() {
 	x.policy.Know(x.jobs, c)
 }
 
-// String is the world to read.
+// String returns the world in readable form.
 func (x *world) String() string {
 	var b strings.Builder
 	c := &x.policy
@@ -319,7 +319,7 @@ func (x *world) String() string {
 	return b.String()
 }
 
-// machine is a simulator and a policy, fit for x.
+// machine returns a simulator and a policy for x.
 func (x *world) machine(t fatal) (*sim.Simulator, heuristic.Policy) {
 	t.Helper()
 	s, err := sim.New(x.cfg, x.spec)
@@ -333,11 +333,11 @@ func (x *world) machine(t fatal) (*sim.Simulator, heuristic.Policy) {
 	return s, h
 }
 
-// history writes down what happens. Where it has a unit, times are in units and what is left of one.
+// history writes the events down. If it has a unit, times and remaining work are in units.
 type history struct {
 	b     strings.Builder
 	unit  time.Duration
-	shift time.Duration // taken off all times
+	shift time.Duration // subtracted from all times
 	blind bool          // to placements
 }
 
@@ -374,7 +374,7 @@ func (x *world) playOn(t fatal, s *sim.Simulator, sch sim.Scheduler, h *history,
 	return h.b.String()
 }
 
-// played runs x from nothing and returns what happened, as h writes it.
+// played runs x from the start and returns the events as h writes them.
 func (x *world) played(t fatal, h history) string {
 	t.Helper()
 	s, p := x.machine(t)

@@ -7,11 +7,11 @@ import (
 	"clustergym/env/sim"
 )
 
-// never is a time that does not come.
+// never is the time of an event that does not happen.
 const never = math.MaxInt64
 
-// reserve finds when the first in line can start by the expected ends of the running jobs (its shadow time), never if
-// not even then, and makes ahead the cluster as it will be at that time.
+// reserve returns the head's shadow time: when the head can start if running jobs end as expected. It returns never
+// if the head does not fit even then. It leaves ahead as the cluster will be at that time.
 func reserve(s *Scheduler, v *sim.View, running *ends, list *[]sim.Job, ahead *cluster.Cluster, head sim.Job, dst *[]cluster.GPU) (shadow int64) {
 	ahead.CopyFrom(v.Cluster())
 	*list = running.tree.list(running.root, (*list)[:0])
@@ -35,7 +35,7 @@ func reserve(s *Scheduler, v *sim.View, running *ends, list *[]sim.Job, ahead *c
 	return never
 }
 
-// within is a time until t, at least 0; without end if t is never.
+// within returns the time from now until t, at least 0; never if t is never.
 func within(now, t int64) int64 {
 	if t == never {
 		return never

@@ -8,40 +8,40 @@ import (
 	"clustergym/env/sim"
 )
 
-// conservative is conservative back-filling (Mu'alem and Feitelson, TPDS 2001, section 2): every waiting job, in rank
-// order, has a reservation at the earliest time from which it fits for its whole estimate without delaying any before
-// it, and starts when that time has come. All reservations are made anew at every point, from an empty line: with
-// wrong estimates a job may so get a later one than it had ("compression" from scratch).
+// conservative is conservative back-filling (Mu'alem and Feitelson, TPDS 2001, section 2). Every waiting job, in rank
+// order, has a reservation at the earliest time from which it fits for its whole estimate without delaying a job
+// ranked before it. It starts when that time has come. All reservations are made anew at every point, starting from
+// none, so with wrong estimates a job can get a later reservation than it had ("compression" from scratch).
 //
-// Reservations count thousandths of GPUs; on nodes a job whose time has come must also have a place, and if it has
-// none it waits, its reservation kept, for the next point. Jobs that outlive their estimate are expected to end now:
-// others may be reserved what they hold, but do not start before it is given back. Each virtual cluster has a line
-// of its own, that counts what its own jobs will give back.
+// Reservations count thousandths of GPUs. On nodes, a job whose time has come also needs a place; without one it
+// waits for the next point and keeps its reservation. Jobs that outlive their estimate are expected to end now: what
+// they hold may be reserved for others, which do not start before it is given back. Each virtual cluster has a line
+// of its own, which counts only what its own jobs will give back.
 type conservative struct {
 	s     *Scheduler
 	ends  ends
 	tree  treap
-	roots []int32 // of the lines
+	roots []int32 // of the trees, by lane
 	nodes bool    // placements matter
 
 	// The profile: free[i] thousandths are free from from[i] until from[i+1].
 	from, free []int64
-	lost       int // steps before it have too little for any job still to come
+	lost       int // steps before this one have too little for any remaining job
 
 	list   []sim.Job
-	least  []int64 // of list: the least need from here on
-	starts []start // of this point
+	least  []int64 // by place in list: the least need from there on
+	starts []start // starts at this point
 	turn   int
 	spots  []cluster.GPU
 
-	// What the last pass found stays true while nothing is given back, no reservation's time comes, and nobody arrives
-	// who could start or ranks before those that have a reservation.
+	// The result of the last pass stays valid while nothing is given back, no reservation comes due, and no job
+	// arrives that could start or that ranks before a job with a reservation.
 	calm  bool
-	until int64 // the first reservation of those that wait
-	room  int64 // left now
-	last  entry // the last that was given a reservation
+	until int64 // the earliest reservation of a waiting job
+	room  int64 // thousandths left now
+	last  entry // the last job that got a reservation
 
-	ahead *cluster.Cluster // with what has been started in this pass
+	ahead *cluster.Cluster // the cluster with the starts of this pass
 	of    *cluster.Cluster
 	dst   []cluster.GPU
 }
@@ -94,7 +94,7 @@ func (b *conservative) event(v *sim.View, j sim.Job) {
 		b.calm = false
 	}
 	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
-		b.remove(v, j) // somebody else has started or dropped it
+		b.remove(v, j) // it was started or dropped by other code
 		b.calm = false
 	}
 }
@@ -104,7 +104,7 @@ func (b *conservative) remove(v *sim.View, j sim.Job) {
 	*root = b.tree.remove(*root, j)
 }
 
-// open makes all reservations and notes who starts now.
+// open makes all reservations and notes which jobs start now.
 func (b *conservative) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.ends.rebuild(b.s, v)
@@ -114,7 +114,7 @@ func (b *conservative) open(v *sim.View) {
 	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
 		return
 	}
-	b.until, b.room = never, never // without a line every arrival counts
+	b.until, b.room = never, never // with an empty line every arrival matters
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
@@ -141,9 +141,9 @@ func (b *conservative) reserveAll(v *sim.View, vc int32) {
 	b.lost, b.room, b.last = 0, room, entry{key: math.Inf(-1)}
 	for i := 0; i < len(b.list); {
 		if b.least[i] > room {
-			return // nobody from here on could start now
+			return // no job from here on could start now
 		}
-		// Jobs alike that follow each other are reserved together: as many as fit at the earliest time.
+		// Equal jobs that follow each other are reserved together: as many as fit at the earliest time.
 		n := &b.tree.nodes[b.list[i]]
 		alike := i + 1
 		for alike < len(b.list) {
@@ -167,7 +167,8 @@ func (b *conservative) reserveAll(v *sim.View, vc int32) {
 	}
 }
 
-// startSome starts those of jobs, alike and their time come, that have room and a place, and says how many.
+// startSome starts those of jobs (equal jobs whose time has come) that have room and a place, and returns their
+// number.
 func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (started int64) {
 	for _, j := range jobs {
 		n := &b.tree.nodes[j]
@@ -189,7 +190,7 @@ func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (start
 	return started
 }
 
-// roomOf is what is free for virtual cluster vc now.
+// roomOf returns the free thousandths of virtual cluster vc.
 func (b *conservative) roomOf(v *sim.View, vc int32) int64 {
 	c := v.Cluster()
 	if vc == 0 {
@@ -210,7 +211,7 @@ func (b *conservative) roomOf(v *sim.View, vc int32) int64 {
 	return int64(min(sum, c.VCRoom(vc)))
 }
 
-// profile is what will be free if nobody else starts.
+// profile computes what will be free if no other job starts.
 func (b *conservative) profile(v *sim.View, vc int32, room int64) {
 	now := int64(v.Now())
 	b.from, b.free = append(b.from[:0], now), append(b.free[:0], room)
@@ -229,9 +230,9 @@ func (b *conservative) profile(v *sim.View, vc int32, room int64) {
 	}
 }
 
-// reserve finds the earliest time from which on need is free for so long, takes it out of the profile for as many of
-// most jobs as have room there, and returns that time and how many. Where nodes are down there may be none: never,
-// and all of them. No job after these will need less than least.
+// reserve returns the earliest time from which need stays free for lasts, and the number of jobs, at most most, for
+// which there is room from that time on. It subtracts them from the profile. If there is no such time, which can
+// happen while nodes are down, it returns never and most. No job from this one on needs less than least.
 func (b *conservative) reserve(need, lasts, most, least int64) (at, count int64) {
 	for b.lost < len(b.free) && b.free[b.lost] < least {
 		b.lost++

@@ -7,25 +7,25 @@ import (
 
 // easy is EASY back-filling (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson,
 // "Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling",
-// TPDS 2001, section 2): jobs start from the head of the line while they fit. The first that does not gets a
-// reservation at the shadow time, when by the requested times enough will be free for it. Then, in rank order, any
-// job starts that fits now and either ends by the shadow time or does not need what the head will: on a counter, of
-// what all jobs expected to have ended by then leave over beyond the head's need (the extra), which it uses up; on
-// nodes, the head must still have a place at the shadow time. Jobs that outlive their estimate are expected to end
-// now. Everything is worked out anew in each pass.
+// TPDS 2001, section 2): jobs start from the head of the line while they fit. The first job that does not fit, the
+// head, gets a reservation at the shadow time: when, by the requested times, enough will be free for it. Then, in
+// rank order, any other job starts that fits now and either ends by the shadow time or does not need what the head
+// will need. On a counter, such a job must fit in the extra: what will be free at the shadow time beyond the head's
+// need; it uses the extra up. On nodes, the head must still have a place at the shadow time. Jobs that outlive their
+// estimate are expected to end now. Every pass computes everything anew.
 //
-// On nodes jobs with the same request are judged alike within a pass: once one has no room, or would take the head's
-// place, so would the others. Each virtual cluster has a line and a reservation of its own; heads start in rank order
-// over all of them, then each is back-filled.
+// On nodes, a result for one job holds for all jobs with the same request within a pass: if one has no room, or would
+// take the head's place, so do the others. Each virtual cluster has a line and a reservation of its own; all heads
+// that fit start first, in rank order across lines, then each line is back-filled.
 type easy struct {
 	s     *Scheduler
 	ends  ends
-	tree  treap // of those that wait
+	tree  treap // of the waiting jobs
 	lanes []easyLane
-	count bool // a counter without virtual clusters: numbers are enough
-	lane  int  // the one that is being filled, −1 = heads start
+	count bool // a counter without virtual clusters: counting is enough
+	lane  int  // the one being back-filled; −1 = heads still start
 
-	ahead *cluster.Cluster // as it will be at the shadow time
+	ahead *cluster.Cluster // the cluster at the shadow time
 	of    *cluster.Cluster
 	list  []sim.Job
 	dst   []cluster.GPU
@@ -34,11 +34,11 @@ type easy struct {
 type easyLane struct {
 	shelf
 	blocked bool  // the head does not fit
-	head    entry // of the line, where blocked
-	valid   bool  // the reservation holds still
-	moved   bool  // some have started since kinds were judged
+	head    entry // of the line, if blocked
+	valid   bool  // the reservation is still valid
+	moved   bool  // jobs have started since kinds were marked
 	shadow  int64
-	extra   int64 // thousandths; on counters
+	extra   int64 // thousandths; counters only
 }
 
 func (b *easy) reset(v *sim.View) {
@@ -81,7 +81,7 @@ func (b *easy) event(v *sim.View, j sim.Job) {
 		b.invalidate()
 	}
 	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
-		b.lanes[b.s.laneOf(v, j)].remove(j) // somebody else has started or dropped it
+		b.lanes[b.s.laneOf(v, j)].remove(j) // it was started or dropped by other code
 	}
 }
 
@@ -92,7 +92,7 @@ func (b *easy) invalidate() {
 }
 
 func (b *easy) open(v *sim.View) {
-	if b.ends.n != len(v.Running()) { // somebody else decides too, at this very point
+	if b.ends.n != len(v.Running()) { // other code starts or stops jobs at this point too
 		b.ends.rebuild(b.s, v)
 		b.invalidate()
 	}
@@ -133,7 +133,7 @@ func (b *easy) next(v *sim.View, d *sim.Decision) (done bool) {
 	return true
 }
 
-// nextHead starts the first in rank of the heads that fit.
+// nextHead starts the highest-ranked head that fits.
 func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 	for {
 		var best *easyLane
@@ -165,7 +165,7 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 	}
 }
 
-// start takes j out of the line and among the running.
+// start moves j from the waiting jobs to the running ones.
 func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
 	lasts := b.tree.nodes[j].time
 	l.remove(j)
@@ -174,7 +174,7 @@ func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
 	d.Op, d.Job = sim.StartJob, j
 }
 
-// fillCounter starts the next job that may go before the head, if there is one.
+// fillCounter starts the next job that may go before the head. It reports whether there was one.
 func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
 	now, free := int64(v.Now()), int64(v.Cluster().FreeMilli())
 	if !l.valid {
@@ -233,8 +233,8 @@ func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
 	}
 }
 
-// leavesRoom says whether the head still has a place at the shadow time with j on gpus; if so, they are taken from
-// the copy.
+// leavesRoom reports whether the head still has a place at the shadow time if j takes gpus. If so, it takes them from
+// the planning copy.
 func (b *easy) leavesRoom(v *sim.View, l *easyLane, j sim.Job, gpus []cluster.GPU) bool {
 	r := v.Request(j)
 	if !take(b.ahead, r, gpus) {

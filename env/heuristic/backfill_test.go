@@ -17,7 +17,8 @@ import (
 	"clustergym/traces"
 )
 
-// textbook is back-filling straight from its description: every pass from nothing, all lists sorted and walked.
+// textbook is back-filling implemented directly from its description: every pass starts from nothing and sorts and
+// walks all lists.
 type textbook struct {
 	cfg   heuristic.Config
 	place cluster.Placement
@@ -25,8 +26,8 @@ type textbook struct {
 	est   traces.Estimates
 	open  bool
 	plan  []sim.Decision
-	// collect is the other reading of EASY: running jobs are collected one by one until there are enough for the
-	// head, and the extra is what these leave over, though others may end at the same time.
+	// collect selects the other reading of EASY: running jobs are collected one by one until there are enough for the
+	// head, and the extra is what these leave over, even if others end at the same time.
 	collect bool
 }
 
@@ -69,7 +70,7 @@ func (b *textbook) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// gang is a job that runs, or will by the plan.
+// gang is a job that runs, or will run according to the plan.
 type gang struct {
 	req  *cluster.Request
 	gpus []cluster.GPU
@@ -86,7 +87,7 @@ func (b *textbook) running(v *sim.View) []gang {
 	return all
 }
 
-// built is the cluster with gangs on it.
+// built returns the cluster with gangs placed on it.
 func built(v *sim.View, gangs []gang) *cluster.Cluster {
 	c, err := cluster.New(v.Cluster().Spec())
 	if err != nil {
@@ -186,7 +187,8 @@ func (b *textbook) easyOnCounter(v *sim.View, run []gang, head sim.Job, rest []s
 	}
 }
 
-// easyOnNodes looks at the cluster as it will be; jobs with a request that was turned down in this pass are too.
+// easyOnNodes looks at the cluster at the shadow time. A rejected request is also rejected for all other jobs in this
+// pass.
 func (b *textbook) easyOnNodes(v *sim.View, run *[]gang, head sim.Job, rest []sim.Job) {
 	later := func(t time.Duration) *cluster.Cluster {
 		return built(v, slices.DeleteFunc(slices.Clone(*run), func(g gang) bool { return g.end <= t }))
@@ -229,7 +231,7 @@ func (b *textbook) easyOnNodes(v *sim.View, run *[]gang, head sim.Job, rest []si
 	}
 }
 
-// conservative makes all reservations. The profile is a function of time that looks at every gang and reservation.
+// conservative makes all reservations. Its profile is a function of time that looks at every gang and reservation.
 func (b *textbook) conservative(v *sim.View, run *[]gang, vc int32) {
 	c := v.Cluster()
 	type booking struct {
@@ -303,7 +305,7 @@ func (b *textbook) conservative(v *sim.View, run *[]gang, vc int32) {
 	}
 }
 
-// estimated is a workload with wrong estimates, also far too short ones, and many ties.
+// estimated returns a workload with wrong estimates, some of them far too short, and many ties.
 func estimated(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	spec, jobs := drawn(r, n)
 	for i := range jobs {
@@ -335,7 +337,7 @@ func estimated(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	return spec, jobs
 }
 
-// Back-filling decides exactly as the textbook does, whatever the order, the placement and the estimates.
+// Back-filling decides exactly as the textbook does, for every order, placement and kind of estimates.
 func TestBackfillingAgreesWithTheTextbook(t *testing.T) {
 	for _, backfill := range []string{"easy", "conservative"} {
 		for _, order := range []string{"fifo", "sjf", "largest", "wfp3", "random"} {
@@ -352,7 +354,7 @@ func TestBackfillingAgreesWithTheTextbook(t *testing.T) {
 						t.Fatal(err)
 					}
 					want := simulate(t, sim.DefaultConfig(), spec, jobs, newTextbook(t, cfg))
-					for range 2 { // the second time with what the first has left behind
+					for range 2 { // the second time with the state that the first left
 						if got := simulate(t, sim.DefaultConfig(), spec, jobs, h); got != want {
 							t.Fatalf("%+v on %+v:\n%s", cfg, spec, diff(got, want))
 						}
@@ -393,7 +395,7 @@ func TestEasyByHand(t *testing.T) {
 	}
 }
 
-// startTimes are the starts in a log, each the job and its time.
+// startTimes returns the starts in a log: each job and its time.
 func startTimes(log string) string {
 	var all []string
 	for _, line := range strings.Split(log, "\n") {
@@ -434,7 +436,7 @@ func TestConservativeByHand(t *testing.T) {
 	}
 }
 
-// The same with a real log, whose estimates are users'.
+// The same with a recorded log, whose estimates come from users.
 func TestEasyOnALog(t *testing.T) {
 	jobs := recorded(t, "KTH-SP2-1996-2.1-cln.swf.gz")
 	cfg := heuristic.DefaultConfig()
@@ -449,8 +451,8 @@ func TestEasyOnALog(t *testing.T) {
 	}
 }
 
-// Two virtual clusters of one node each: the head of one that does not fit holds up its own alone, and has a
-// reservation of its own.
+// Two virtual clusters of one node each: a head that does not fit blocks only its own virtual cluster and has its own
+// reservation.
 func TestAdmissionActsWithinVirtualClusters(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}, VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1}}}
 	in := func(vc string, j traces.Job) traces.Job {
@@ -482,7 +484,7 @@ func TestAdmissionActsWithinVirtualClusters(t *testing.T) {
 	}
 }
 
-// The chosen job is held though a better one arrives, and nobody runs into its shadow time.
+// The chosen job is held even if a better one arrives, and no job runs past its shadow time.
 func TestCommitByHand(t *testing.T) {
 	jobs := []traces.Job{
 		whole("A", 0, 10*second, 3),

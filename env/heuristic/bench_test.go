@@ -20,8 +20,8 @@ import (
 	"clustergym/traces/swf"
 )
 
-// generated is n jobs of the shape of an HPC log: sizes that are often powers of two, log-normal run times, a
-// load of the 256 processors below 1, bursts that make a queue of hundreds now and then.
+// generated returns n jobs in the shape of an HPC log: sizes that are often powers of two, log-normal run times, a
+// load of the 256 processors below 1, and occasional bursts that make a queue of hundreds.
 func generated(n int) []traces.Job {
 	r := rand.New(rand.NewPCG(1, 1))
 	jobs := make([]traces.Job, n)
@@ -42,10 +42,10 @@ func generated(n int) []traces.Job {
 	return jobs
 }
 
-// lublin is the log of that name, where it is at hand.
+// lublin returns the log of that name, if it is available.
 func lublin(b testing.TB) []traces.Job { return recorded(b, "lublin_256.swf.gz") }
 
-// recorded is a log in the Standard Workload Format, where it is at hand.
+// recorded returns a log in the Standard Workload Format, if it is available.
 func recorded(b testing.TB, name string) []traces.Job {
 	b.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "swf", name))
@@ -67,7 +67,7 @@ func recorded(b testing.TB, name string) []traces.Job {
 	return jobs
 }
 
-// BenchmarkSchedulers plays whole workloads, metrics included, in simulators that are used again.
+// BenchmarkSchedulers plays whole workloads, metrics included, in reused simulators.
 func BenchmarkSchedulers(b *testing.B) {
 	for _, w := range []struct {
 		name string
@@ -152,7 +152,7 @@ func BenchmarkBackfill(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s+%s+%s", w.log, c.order, c.admission, c.backfill), func(b *testing.B) {
 				jobs := recorded(b, w.log)
 				for i := range jobs {
-					if jobs[i].Estimate <= 0 { // as most simulators take a log
+					if jobs[i].Estimate <= 0 { // as most simulators read a log
 						jobs[i].Estimate = max(time.Nanosecond, jobs[i].Work)
 					}
 				}
@@ -164,7 +164,7 @@ func BenchmarkBackfill(b *testing.B) {
 	}
 }
 
-// After one run of a workload another allocates next to nothing: the decision that sim.Run keeps.
+// After one run of a workload a second one allocates almost nothing: only the decision that sim.Run keeps.
 func TestSecondRunAllocatesNothing(t *testing.T) {
 	if checked {
 		t.Skip("checking the books after every change allocates")
@@ -204,7 +204,7 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				run() // which lists a job's number has had depends on the run before: warm up twice
+				run() // which lists a job's number has used depends on the run before: warm up twice
 				run()
 				grows := 12.0 // the GPU list of the decision, doubled a few times
 				if n := testing.AllocsPerRun(2, run); n > grows {
@@ -215,8 +215,8 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkQueueLength plays workloads that all arrive at once: what a job costs must not grow by more than the
-// logarithm of the queue.
+// BenchmarkQueueLength plays workloads in which all jobs arrive at once: the cost of a job must not grow by more than
+// the logarithm of the queue.
 func BenchmarkQueueLength(b *testing.B) {
 	for _, c := range []struct{ cluster, order, admission, backfill string }{
 		{"pool:256", "sjf", "strict", "none"}, {"pool:256", "sjf", "skip", "none"}, {"64x8", "sjf", "strict", "none"},

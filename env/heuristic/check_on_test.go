@@ -2,5 +2,5 @@
 
 package heuristic_test
 
-// checked says that the simulator checks its books after every change, which takes memory.
+// checked reports that the simulator checks its books after every change, which takes memory.
 const checked = true

@@ -5,19 +5,19 @@ import (
 	"clustergym/env/sim"
 )
 
-// commit is the machine of RLScheduler (Zhang et al., "RLScheduler: an automated HPC batch job scheduler using
-// reinforcement learning", SC 2020, its simulator): the best-ranked job is chosen, and if it does not fit, it is held
-// until it does, even if a better one arrives meanwhile. With back-filling, as long as it is held, jobs start in
-// order of submit that fit and whose requested time ends before its shadow time: when by the requested times enough
-// will be free for it, worked out once, as it is chosen. Unlike in EASY no job may run into the shadow time,
-// however many processors the held one leaves over.
+// commit is the admission of RLScheduler's simulator (Zhang et al., "RLScheduler: an automated HPC batch job
+// scheduler using reinforcement learning", SC 2020): the best-ranked job is chosen, and if it does not fit, it is
+// held until it does, even if a better one arrives meanwhile. With back-filling, while a job is held, other jobs
+// start in order of submit if they fit and their requested time ends before the held job's shadow time. The shadow
+// time, when by the requested times enough will be free for the held job, is computed once, when the job is chosen.
+// Unlike in EASY, no job may run past the shadow time, however many processors the held job leaves over.
 //
-// Its simulator handles one event at a time, arrivals before finishes (Config.Simulator).
+// RLScheduler's simulator handles one event at a time, arrivals before finishes (Config.Simulator).
 type commit struct {
 	s     *Scheduler
 	fill  bool
 	ends  ends
-	tree  treap // of those that wait, for back-filling
+	tree  treap // of the waiting jobs, for back-filling
 	lanes []commitLane
 	count bool // a counter without virtual clusters
 
@@ -28,13 +28,13 @@ type commit struct {
 }
 
 type commitLane struct {
-	line   line  // by rank; those that were back-filled leave it when they come up, or are too many
-	gone   int   // of them
+	line   line  // by rank; back-filled jobs stay in it until they come up or become too many
+	gone   int   // back-filled jobs in line
 	shelf        // by submit, for back-filling
 	held   entry // the chosen job
 	holds  bool
-	tried  bool // it did not fit, and nothing has been given back since
-	known  bool // shadow is
+	tried  bool // the held job did not fit, and nothing has been given back since
+	known  bool // shadow has been computed
 	shadow int64
 }
 
@@ -95,7 +95,7 @@ func (b *commit) event(v *sim.View, j sim.Job) {
 	}
 	b.ends.sync(b.s, v, j)
 	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
-		b.lanes[b.s.laneOf(v, j)].remove(j) // somebody else has started or dropped it
+		b.lanes[b.s.laneOf(v, j)].remove(j) // it was started or dropped by other code
 	}
 }
 
@@ -141,7 +141,7 @@ func (b *commit) next(v *sim.View, d *sim.Decision) (done bool) {
 	return true
 }
 
-// choose makes sure that a job is held, if one waits.
+// choose makes sure that a job is held. It returns false if no job waits.
 func (b *commit) choose(v *sim.View, l *commitLane) bool {
 	if l.holds && !stale(v, &l.held) {
 		return true
@@ -170,7 +170,7 @@ func (b *commit) start(v *sim.View, j sim.Job, lasts int64, d *sim.Decision) {
 	d.Op, d.Job = sim.StartJob, j
 }
 
-// fillIn starts the next job that may run while another is held.
+// fillIn starts the next job that may run while another is held. It reports whether there was one.
 func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
 	now := int64(v.Now())
 	if !l.known {

@@ -15,42 +15,43 @@ import (
 type Config struct {
 	Order     string `yaml:"order"`     // see Orders
 	Admission string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
-	Backfill  string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": who may go first while the first in line waits
+	Backfill  string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
 	Placement string `yaml:"placement"` // see cluster.PlacementNames
-	Estimates string `yaml:"estimates"` // what is told of run times: exact, trace, noisy:SIGMA
+	Estimates string `yaml:"estimates"` // how run times are estimated: exact, trace, noisy:SIGMA
 	// Limits are the attained service times at which LAS demotes a job to the next queue.
 	Limits []time.Duration `yaml:"limits,omitempty"`
-	// Promote brings a job of las and las-2d back to the first queue, with nothing attained, when it has waited this
-	// many times as long as it has run (Tiresias' knob: 1, 2, 4, 8; see las); 0 = never.
+	// Promote returns a job of las and las-2d to the first queue, with nothing attained, when it has waited this many
+	// times as long as it has run (Tiresias' knob: 1, 2, 4, 8; see las); 0 = never.
 	Promote float64 `yaml:"promote"`
 	// Quantum is the service quantum of gittins-2d, in GPU-time.
 	Quantum time.Duration `yaml:"quantum,omitempty"`
-	// Service is the distribution of the jobs' GPU-times that gittins-2d knows; empty = it learns from jobs that
-	// finish. It is not changed.
+	// Service is the distribution of job GPU-times that gittins-2d uses; empty = learn it from jobs that finish. It
+	// is not changed.
 	Service []time.Duration `yaml:"-"`
-	// Align is how much tetris weighs alignment against shortness, 0 to 1.
+	// Align is the weight of alignment against shortness in tetris, 0 to 1.
 	Align float64 `yaml:"align,omitempty"`
-	// Round is how long those that work in rounds let jobs run before they decide anew; 0 = what each one's paper has.
-	// Where starting again costs more than a round brings, jobs that take turns never end.
+	// Round is the time between decisions of policies that work in rounds; 0 = the value of each policy's paper. If a
+	// restart costs more than a round gains, jobs that take turns never end.
 	Round time.Duration `yaml:"round,omitempty"`
-	// Migrate is how often gandiva moves gangs together; 0 = never.
+	// Migrate is the time between gandiva's moves that bring gangs together; 0 = never.
 	Migrate time.Duration `yaml:"migrate,omitempty"`
-	// RackWait and NetworkWait are how many leases a job of dally declines what is not inside a node, and not inside
-	// a rack; they count where Auto, which tunes both, is off. 0 = never declined.
+	// RackWait is the number of leases for which a job of dally declines GPUs that are not inside a node, NetworkWait
+	// the number for which it declines GPUs that are not inside a rack; 0 = never. They apply if Auto, which tunes
+	// both, is off.
 	RackWait    float64       `yaml:"rack_wait,omitempty"`
 	NetworkWait float64       `yaml:"nw_wait,omitempty"`
 	Auto        bool          `yaml:"auto,omitempty"`
-	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally and tiresias-lease give GPUs for
-	History     int           `yaml:"history,omitempty"` // leases that the tuner of dally looks back
-	// Given is what fgd and least-interference must be told.
+	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally and tiresias-lease grant GPUs for
+	History     int           `yaml:"history,omitempty"` // number of past leases that dally's tuner looks at
+	// Given is the information that fgd and least-interference need.
 	Given Given `yaml:"-"`
-	// Workload is every job of the run, which exact plans with; needed there only. It is not changed.
+	// Workload is every job of the run. Only exact needs it, to plan with. It is not changed.
 	Workload []traces.Job `yaml:"-"`
-	Seed     uint64       `yaml:"seed,omitempty"` // of random orders and noisy estimates
+	Seed     uint64       `yaml:"seed,omitempty"` // for random orders and noisy estimates
 }
 
-// DefaultConfig is FIFO strict with first-fit. The limits of LAS are those of Tiresias' simulator (3250 and
-// 7200 s).
+// DefaultConfig returns FIFO strict with first-fit. The limits of LAS are those of Tiresias' simulator (3250 and 7200
+// s).
 func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
@@ -85,7 +86,7 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// checkAdmission finds the faults of how order, admission and back-filling go together.
+// checkAdmission reports invalid combinations of order, admission and back-filling.
 func (c *Config) checkAdmission(l *fault.List) {
 	r, own, known := named(c.Order)
 	l.Add(slices.Contains([]string{"", "strict", "skip", "commit"}, c.Admission), "admission", c.Admission, "strict, skip or commit")
@@ -113,8 +114,8 @@ func (c *Config) checkAdmission(l *fault.List) {
 	}
 }
 
-// Name is order, admission and back-filling together, which is what peers' papers call by one name: "sjf+skip",
-// "fifo+strict+easy"; of policies that are more than an order, their name.
+// Name returns order, admission and back-filling together, the combination that papers call by one name: "sjf+skip",
+// "fifo+strict+easy". For policies that are more than an order it returns their name.
 func (c *Config) Name() string {
 	_, own, _ := named(c.Order)
 	switch {
@@ -146,11 +147,11 @@ func (c *Config) backfill() string {
 	return c.Backfill
 }
 
-// Estimating says whether c ranks or back-fills by run time, and so needs estimates.
+// Estimating reports whether c ranks or back-fills by run time and so needs estimates.
 func (c *Config) Estimating() bool { return c.backfill() != "none" || Estimating(c.Order) }
 
-// Simulator sets what the policy needs of the simulator: admission commit is RLScheduler's machine, which handles
-// one event at a time, arrivals first.
+// Simulator sets what the policy needs of the simulator: admission commit reproduces RLScheduler's simulator, which
+// handles one event at a time, arrivals first.
 func (c *Config) Simulator(s *sim.Config) {
 	if c.admission() == "commit" {
 		s.Serial = true

@@ -20,53 +20,54 @@ const (
 	AcrossRacks
 )
 
-// Offer is GPUs for a job at one tier: the nearest that holds the gang now.
+// Offer is an offer of GPUs to a job at the nearest tier that holds the gang now.
 type Offer struct {
 	Job    sim.Job
 	Tier   Tier
-	GPUs   []cluster.GPU // belongs to the policy and is valid until the offer is answered
+	GPUs   []cluster.GPU // owned by the policy; valid until the offer is answered
 	Waited time.Duration // since the job was submitted or lost its GPUs
-	Place  int           // in the pass, from 0
-	Behind int           // jobs that are asked after it
+	Place  int           // position in the pass, from 0
+	Behind int           // number of jobs asked after it
 }
 
 // Delay is delay scheduling with leases (Dally: Sharma et al., arXiv 2401.16492) in this simulator's terms: the
 // policies dally and tiresias-lease. Gangs hold their GPUs for a lease. At every point the free GPUs, and those whose
-// leases have run out, are offered to the jobs that wait and those whose leases have run out, one after the other,
-// each at the nearest tier that holds it: the fullest node, else the fullest rack, else few racks (placement rack).
-// A gang whose lease has run out stays where it is if it is offered nothing nearer.
+// leases have run out, are offered to the waiting jobs and the jobs whose leases have run out. The jobs are asked one
+// after the other, and each is offered the nearest tier that holds it: the fullest node, else the fullest rack, else
+// few racks (placement rack). A gang whose lease has run out stays where it is if it is offered nothing nearer.
 //
-// The order of dally is network-sensitive: the least progress for the time on GPUs, that is the mean rate so far,
-// goes first, 0 for a job that has not run; then who has waited the longest, then the position in the trace. A node is
-// always taken. A rack is declined until the job has waited rack_wait leases, the network until it has waited nw_wait
-// leases, both counted from its submit or from when it lost its GPUs; where no smaller tier could ever hold the gang
-// it does not wait. Where nothing runs and no timer will run out, no offer is declined, for nothing nearer would come.
+// The order of dally is network-sensitive. The job with the least progress for its time on GPUs, that is the lowest
+// mean rate so far, goes first; the rate is 0 for a job that has not run. Ties go to the job that has waited longest,
+// then to the earlier position in the trace. A node is always taken. A rack is declined until the job has waited
+// rack_wait leases, the network until it has waited nw_wait leases, both counted from its submit or from when it lost
+// its GPUs. If no smaller tier could ever hold the gang, the job does not wait. If nothing runs and no timer will run
+// out, no offer is declined, because nothing nearer would come.
 //
-// With auto the timers follow, for every gang size, the delays (of a lease or more) after which gangs of that size
-// took a node, and a rack, within the last history leases h: rack_wait = min(⌈0.8h⌉, max(6, ⌈μ+2σ⌉)) of the first,
-// nw_wait = min(h, max(12, ⌈μ+2σ⌉)) of the second, μ+2σ being 1 where there is none.
+// With auto, the timers for each gang size follow the delays (of a lease or more) after which gangs of that size took
+// a node or a rack, within the last h = history leases: rack_wait = min(⌈0.8h⌉, max(6, ⌈μ+2σ⌉)) over the delays
+// before a node, nw_wait = min(h, max(12, ⌈μ+2σ⌉)) over those before a rack. μ+2σ is 1 if there are none.
 //
 // tiresias-lease asks in the order of attained GPU-time (Tiresias: Gu et al., NSDI 2019, without its queues), under
-// the same leases; models with a skewed gradient wait for the smallest tier that could ever hold them, others take
-// what they are offered. Where nothing runs all do.
+// the same leases. Models with a skewed gradient wait for the smallest tier that could ever hold them; others take
+// what they are offered. If nothing runs, all do.
 //
-// Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks and
-// leases are kept; machines are chosen by room, not by hash; nodes have no slots; passes come when something happens
-// or a timer has run out, not every minute; a job whose lease runs out need not stop to stay where it is; old delays
-// are all forgotten.
+// Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks, and
+// leases are kept. Machines are chosen by room, not by hash, and nodes have no slots. Passes happen at events and
+// when a timer has run out, not every minute. A job whose lease runs out need not stop to stay where it is. All old
+// delays are forgotten.
 //
-// Decide takes all decisions. Who wants to answer offers himself calls Open at each point, Next until it is nil, each
-// time followed by Answer, and then Decide until it waits.
+// Decide takes all decisions. To answer offers yourself, call Open at each point, then Next until it returns nil,
+// each time followed by Answer, and then Decide until it waits.
 type Delay struct {
 	cfg   Config
-	seats // its place is not used
+	seats // its placement is not used
 	rack  cluster.Placement
 
 	opened  bool
-	pass    bool // the pass of this point is not over
+	pass    bool // the pass at this point is not over
 	at      int  // in line
 	line    []candidate
-	last    []since // by job: since when it waits
+	last    []since // by job: when it began to wait
 	holds   []lease // by job
 	delays  []sizeDelays
 	offer   Offer
@@ -90,7 +91,7 @@ type since struct {
 
 // nearest is the nearest tier that could ever hold a job.
 type nearest struct {
-	pos  int // of the job, −1 = not looked for yet
+	pos  int // of the job; −1 = not computed yet
 	tier Tier
 }
 
@@ -106,7 +107,7 @@ var _ Policy = (*Delay)(nil)
 
 func newDelay(cfg Config) (Policy, error) { return NewDelay(cfg) }
 
-// NewDelay returns the policy that cfg names, dally or tiresias-lease.
+// NewDelay returns the policy that cfg names: dally or tiresias-lease.
 func NewDelay(cfg Config) (*Delay, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -120,10 +121,10 @@ func NewDelay(cfg Config) (*Delay, error) {
 	return d, err
 }
 
-// Name is that of the policy.
+// Name implements Policy.
 func (d *Delay) Name() string { return d.cfg.Name() }
 
-// Reseed does nothing: there is no draw.
+// Reseed does nothing: the policy draws no random numbers.
 func (d *Delay) Reseed(uint64) {}
 
 // Reset implements sim.Scheduler.
@@ -144,7 +145,7 @@ func (d *Delay) Reset(v *sim.View) {
 	}
 }
 
-// waits notes since when j waits.
+// waits notes that j has waited since at.
 func (d *Delay) waits(v *sim.View, j sim.Job, at int64) {
 	for int(j) >= len(d.last) {
 		d.last = append(d.last, since{pos: -1})
@@ -152,7 +153,7 @@ func (d *Delay) waits(v *sim.View, j sim.Job, at int64) {
 	d.last[j] = since{v.Pos(j), at}
 }
 
-// lease is j's lease, which runs.
+// lease returns the lease of j, which runs.
 func (d *Delay) lease(v *sim.View, j sim.Job) *lease {
 	for int(j) >= len(d.holds) {
 		d.holds = append(d.holds, lease{pos: -1})
@@ -183,7 +184,7 @@ func (d *Delay) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 	return nil
 }
 
-// Open begins a point. At one that has begun it does nothing.
+// Open begins a point. A second call at the same point does nothing.
 func (d *Delay) Open(v *sim.View, p *sim.Point) {
 	if d.opened {
 		return
@@ -215,7 +216,7 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 	d.pass, d.at = true, 0
 }
 
-// key is the priority of j, lowest first.
+// key returns the priority of j, lowest first.
 func (d *Delay) key(v *sim.View, j sim.Job) float64 {
 	if d.service {
 		return v.GPUTime(j)
@@ -223,8 +224,8 @@ func (d *Delay) key(v *sim.View, j sim.Job) float64 {
 	return Sensitivity(v, j)
 }
 
-// Sensitivity is Dally's measure of how little the network lets a job progress: the share of its work that is done
-// over the time on GPUs as a share of its run time alone, 0 for a job that has not run.
+// Sensitivity returns Dally's measure of how little the network lets a job progress: the share of its work that is
+// done, over its time on GPUs as a share of its run time alone. It is 0 for a job that has not run.
 func Sensitivity(v *sim.View, j sim.Job) float64 {
 	ran := float64(v.Ran(j))
 	if ran <= 0 {
@@ -233,7 +234,8 @@ func Sensitivity(v *sim.View, j sim.Job) float64 {
 	return (float64(v.Trace(j).Work) - v.Left(j)) / ran
 }
 
-// Next is the next offer that the job may decline, nil when the pass is over. Offers of a node are taken on the way.
+// Next returns the next offer that the job may decline, nil when the pass is over. Offers of a node are accepted on
+// the way.
 func (d *Delay) Next(v *sim.View) *Offer {
 	if !d.pass {
 		return nil
@@ -253,7 +255,7 @@ func (d *Delay) Next(v *sim.View) *Offer {
 			Place: d.at, Behind: len(d.line) - d.at - 1,
 		}
 		if d.seat[j].loose {
-			// It is not moved for nothing.
+			// Do not move it if that gains nothing.
 			if own := d.tier(v.GPUs(j)); own <= d.offer.Tier && take(d.plan, r, v.GPUs(j)) {
 				d.plan.Release(r, v.GPUs(j))
 				d.offer.Tier, d.offer.GPUs = own, v.GPUs(j)
@@ -269,7 +271,7 @@ func (d *Delay) Next(v *sim.View) *Offer {
 	return nil
 }
 
-// Answer says whether the job takes the offer that Next returned last. One that does not is not asked again at this
+// Answer accepts (take) or declines the offer that Next returned last. A job that declines is not asked again at this
 // point.
 func (d *Delay) Answer(v *sim.View, take bool) {
 	if take {
@@ -316,10 +318,10 @@ func (d *Delay) history(n int) *sizeDelays {
 	return &d.delays[n]
 }
 
-// tier is how far gpus are spread.
+// tier returns how far gpus are spread.
 func (d *Delay) tier(gpus []cluster.GPU) Tier { return Spread(d.of, gpus) }
 
-// Spread is how far gpus lie apart on c.
+// Spread returns how far gpus are spread on c.
 func Spread(c *cluster.Cluster, gpus []cluster.GPU) Tier {
 	if len(gpus) < 2 || c.Pool() {
 		return InNode
@@ -336,7 +338,7 @@ func Spread(c *cluster.Cluster, gpus []cluster.GPU) Tier {
 	return t
 }
 
-// Timers are how many leases a gang of n declines a rack, and the network.
+// Timers returns for how many leases a gang of n declines a rack, and for how many it declines the network.
 func (d *Delay) Timers(v *sim.View, n int) (rack, network float64) {
 	if !d.cfg.Auto {
 		return d.cfg.RackWait, d.cfg.NetworkWait
@@ -347,15 +349,15 @@ func (d *Delay) Timers(v *sim.View, n int) (rack, network float64) {
 	return min(math.Ceil(.8*h), max(6, math.Ceil(usualDelay(s.node)))), min(h, max(12, math.Ceil(usualDelay(s.rack))))
 }
 
-// Delays are mean and standard deviation, in leases, of the delays of a lease or more after which gangs of n took a
-// node, within the history; 0 where there are none.
+// Delays returns mean and standard deviation, in leases, of the delays of a lease or more after which gangs of n took
+// a node, within the history; 0 if there are none.
 func (d *Delay) Delays(v *sim.View, n int) (mean, deviation float64) {
 	s := d.history(n)
 	s.node = recent(s.node, int64(v.Now())-int64(d.cfg.History)*int64(d.cfg.Lease))
 	return moments(s.node)
 }
 
-// recent forgets what is older than oldest.
+// recent drops delays older than oldest.
 func recent(list []delayed, oldest int64) []delayed {
 	k := 0
 	for k < len(list) && list[k].at < oldest {
@@ -378,7 +380,7 @@ func moments(list []delayed) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// usualDelay is the mean and two standard deviations, 1 where nothing is known.
+// usualDelay returns the mean plus two standard deviations, 1 if list is empty.
 func usualDelay(list []delayed) float64 {
 	if len(list) == 0 {
 		return 1
@@ -387,7 +389,7 @@ func usualDelay(list []delayed) float64 {
 	return mean + 2*deviation
 }
 
-// Timely is the policy's own answer to o.
+// Timely returns the policy's own answer to o.
 func (d *Delay) Timely(v *sim.View, o *Offer) bool {
 	if d.idle(v) && (d.service || d.until(v) == 0) {
 		return true
@@ -409,7 +411,7 @@ func (d *Delay) Timely(v *sim.View, o *Offer) bool {
 	return waited >= network
 }
 
-// nearest is the nearest tier that could hold j if nothing else ran.
+// nearest returns the nearest tier that could hold j if nothing else ran.
 func (d *Delay) nearest(v *sim.View, j sim.Job) Tier {
 	for int(j) >= len(d.least) {
 		d.least = append(d.least, nearest{pos: -1})
@@ -425,19 +427,19 @@ func (d *Delay) nearest(v *sim.View, j sim.Job) Tier {
 	return l.tier
 }
 
-// Forced says that an offer must not be declined, for nothing would ever happen: nothing runs, also not of what has
-// been accepted at this point, nothing will arrive, and no timer will run out.
+// Forced reports that an offer must not be declined because nothing would ever happen: no job runs or has been
+// accepted at this point, none will arrive, and no timer will run out.
 func (d *Delay) Forced(v *sim.View) bool {
 	return d.idle(v) && !v.Arriving() && d.until(v) == 0
 }
 
-// idle says that nothing runs, also not of what has been accepted at this point: there is no nearer place to wait for
-// unless a node is down.
+// idle reports that no job runs or has been accepted at this point. Then waiting brings no nearer place, unless a
+// node is down.
 func (d *Delay) idle(v *sim.View) bool {
 	return len(v.Running()) == len(d.loose) && len(d.taken) == 0
 }
 
-// until is the next time at which a lease or a timer runs out, 0 = none.
+// until returns the next time at which a lease or a timer runs out, 0 = none.
 func (d *Delay) until(v *sim.View) (at int64) {
 	now := int64(v.Now())
 	soonest := func(t int64) {

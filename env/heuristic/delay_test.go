@@ -12,8 +12,8 @@ import (
 	"clustergym/traces"
 )
 
-// twoRacks is two racks of two nodes of four GPUs. Between nodes an iteration of half takes twice as long as inside
-// one, between racks four times.
+// twoRacks returns two racks of two nodes of four GPUs. An iteration of half takes twice as long between nodes as
+// inside one, and four times as long between racks.
 func twoRacks() cluster.Spec {
 	link := func(gbps float64) cluster.Link { return cluster.Link{Gbps: gbps, Latency: time.Nanosecond} }
 	return cluster.Spec{Name: "two racks", Racks: []cluster.RackSpec{{
@@ -29,7 +29,7 @@ func ringed(id string, at, work time.Duration, n int) traces.Job {
 	return traces.Job{ID: id, Submit: at, Work: work, GPUs: n, GPUMilli: 1000, Profile: half}
 }
 
-// delayed runs jobs and tells what happened, a word an event.
+// delayed runs jobs and returns the events, one word each.
 func delayed(t *testing.T, spec cluster.Spec, jobs []traces.Job, change func(c *heuristic.Config)) string {
 	t.Helper()
 	cfg := heuristic.DefaultConfig()
@@ -68,15 +68,15 @@ func (o observed) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// Four jobs of three GPUs leave one GPU on every node, so a gang of two would be torn apart. It declines a rack for
-// one lease, and the network for two; when a node becomes free meanwhile it takes that.
+// Four jobs of three GPUs leave one GPU on every node, so a gang of two would be split. It declines a rack for one
+// lease and the network for two. If a node becomes free meanwhile, it takes that.
 func TestAGangDeclinesForAsLongAsItsTimersSay(t *testing.T) {
 	const h = time.Hour
 	full := func(ends time.Duration) []traces.Job {
 		jobs := []traces.Job{ringed("a", 0, 6*h, 3), ringed("b", 0, 6*h, 3), ringed("c", 0, 6*h, 3), ringed("d", 0, ends, 3)}
 		return append(jobs, ringed("x", time.Minute, h/2, 2))
 	}
-	keep := func(c *heuristic.Config) { c.Lease = 100 * h } // of the others
+	keep := func(c *heuristic.Config) { c.Lease = 100 * h } // the leases of the other jobs do not end
 	for _, c := range []struct {
 		what   string
 		ends   time.Duration
@@ -95,10 +95,10 @@ func TestAGangDeclinesForAsLongAsItsTimersSay(t *testing.T) {
 	}
 }
 
-// p runs on two nodes, at half its rate, b and c on one GPU each. When their leases run out at 1h, n, which has not run,
-// is asked first and gets the first GPU
-// that is given back, then b, of equal progress with c, by its position: c stops. At 1h3m p is asked before c, which
-// waits but has progressed at its full rate. At 2h c has waited longest of those with equal progress, and n stops.
+// p runs on two nodes, at half its rate, b and c on one GPU each. When their leases run out at 1h, n, which has not
+// run, is asked first and gets the first GPU that is given back, then b, whose progress equals c's, by its position:
+// c stops. At 1h3m p is asked before c, which waits but has progressed at its full rate. At 2h c has waited longest
+// of the jobs with equal progress, and n stops.
 func TestTheOrderIsNetworkSensitive(t *testing.T) {
 	spec := cluster.Spec{Name: "pairs", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{
 		Count: 2, GPUs: 2, Link: cluster.Link{Gbps: 1e9, Latency: 1}, NIC: cluster.Link{Gbps: 8, Latency: 1},
@@ -115,7 +115,7 @@ func TestTheOrderIsNetworkSensitive(t *testing.T) {
 	}
 }
 
-// Nobody waits when leases run out: nothing moves, nobody stops.
+// No job waits when leases run out: nothing moves, and no job stops.
 func TestAGangThatIsOfferedNothingNearerStaysWhereItIs(t *testing.T) {
 	got := delayed(t, twoRacks(), []traces.Job{ringed("a", 0, 5*time.Hour, 4), ringed("b", 0, 5*time.Hour, 2)}, func(*heuristic.Config) {})
 	if got != "a@0s=start[0 1 2 3] b@0s=start[4 5] a@5h0m0s=finish[0 1 2 3] b@5h0m0s=finish[4 5]" {
@@ -123,7 +123,7 @@ func TestAGangThatIsOfferedNothingNearerStaysWhereItIs(t *testing.T) {
 	}
 }
 
-// A gang on two nodes moves into one that has become free when its lease ends.
+// When its lease ends, a gang on two nodes moves into one that has become free.
 func TestAtTheEndOfALeaseAGangMovesNearer(t *testing.T) {
 	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, time.Hour/2, 3),
 		ringed("x", time.Minute, 5*time.Hour, 2)}

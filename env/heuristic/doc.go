@@ -1,16 +1,17 @@
-// Package heuristic holds the literature's schedulers: an order (who is next) × an admission (what happens when
-// the first in line does not fit) × back-filling (who may go before it meanwhile) × a placement (which GPUs); and
-// policies that are more than that. One file for each, with its source.
+// Package heuristic implements the schedulers of the literature. Most combine an order (which job is next), an
+// admission (what happens when the first job in line does not fit), back-filling (which jobs may go before it
+// meanwhile) and a placement (which GPUs). Some policies are more than such a combination. Each has a file with its
+// source.
 //
 // Admission strict stops the pass at the first job that does not fit; skip steps over it; commit holds it until it
-// fits, even if a better one arrives. Where the cluster has virtual clusters, each has a line of its own: admission,
-// reservations and the job that is held are a virtual cluster's. Back-filling easy and conservative go by estimated
-// run times.
+// fits, even if a better one arrives. If the cluster has virtual clusters, each has its own line, with its own
+// admission, reservations and held job. Back-filling easy and conservative use estimated run times.
 //
 // Orders that preempt rank running and waiting jobs together at every arrival, finish and timer, give GPUs to the
-// first in line and take them from the rest. Every tie ends with the position in the trace.
+// first in line and take them from the rest. Ties go to the earlier position in the trace.
 //
-// Queues are heaps keyed by the order (by kind of request for skip), and search trees where jobs are looked for by
-// their estimates, so a decision costs the logarithm of the queue, not the queue; conservative back-filling, which
-// reserves for all that wait, is the exception. Memory follows the jobs that wait or run, not the trace.
+// Queues are heaps keyed by the order (one for each kind of request under skip), or search trees if jobs are found by
+// their estimates. A decision therefore costs the logarithm of the queue's length. Conservative back-filling is the
+// exception: it makes a reservation for every waiting job. Memory grows with the jobs that wait or run, not with the
+// trace.
 package heuristic

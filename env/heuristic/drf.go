@@ -2,10 +2,10 @@ package heuristic
 
 import "clustergym/env/sim"
 
-// drf is dominant resource fairness (Ghodsi et al., NSDI 2011, algorithm 1): next is the user whose dominant share, the
-// greatest of the shares of GPUs, cores and memory that the user's running jobs hold, is least, and of that user the
-// job that arrived first. Every start changes a share, so those that wait are ranked anew after each. Between users
-// with equal shares the job goes first that arrived first; jobs without a user belong to one user together.
+// drf is dominant resource fairness (Ghodsi et al., NSDI 2011, algorithm 1). A user's dominant share is the greatest
+// of the shares of GPUs, cores and memory that the user's running jobs hold. Next is the earliest job of the user
+// with the least dominant share. Every start changes a share, so waiting jobs are ranked anew after each. Between
+// users with equal shares the earlier job goes first. All jobs without a user count as one user's.
 //
 // The algorithm stops when the next user's job does not fit: admission strict. With skip it goes on to the next.
 var drf = rule{name: "drf", dynamic: true, everyStart: true,

@@ -7,11 +7,11 @@ import (
 	"clustergym/traces"
 )
 
-// maxLasts bounds estimated run times so that a time of the run plus one of them stays a time.
+// maxLasts bounds estimated run times so that the current time plus an estimate does not overflow.
 const maxLasts = math.MaxInt64 / 4
 
-// lasts is how long the scheduler believes that j, which waits, will run once it starts, in nanoseconds from 1 on.
-// Requested times are times on the clock: a job that its placement slows down outlives them.
+// lasts returns how long the scheduler expects j, which waits, to run once it starts: at least 1 ns. Requested times
+// are wall-clock times, so a job that its placement slows down outlives them.
 func (s *Scheduler) lasts(v *sim.View, j sim.Job) int64 {
 	d := s.est.Of(v.Trace(j))
 	if v.FirstStart(j) >= 0 {
@@ -23,7 +23,7 @@ func (s *Scheduler) lasts(v *sim.View, j sim.Job) int64 {
 	return min(max(1, int64(d)), maxLasts)
 }
 
-// ends are the running jobs in order of the times at which they are expected to end.
+// ends holds the running jobs in order of their expected ends.
 type ends struct {
 	tree treap
 	root int32
@@ -48,13 +48,13 @@ func (e *ends) remove(j sim.Job) {
 	e.n--
 }
 
-// of is when j, which runs, is expected to end.
+// of returns when j, which runs, is expected to end.
 func (e *ends) of(j sim.Job) int64 { return e.tree.nodes[j].time }
 
-// released is what all jobs give back that are expected to end by t, in thousandths of a GPU.
+// released returns the thousandths of a GPU held by all jobs that are expected to end by t.
 func (e *ends) released(t int64) int64 { return e.tree.upTo(e.root, uint64(max(0, t))) }
 
-// enough is when the jobs that are expected to have ended will have given back need, MaxInt64 if that is never so.
+// enough returns the time by which jobs expected to have ended give back need, or MaxInt64 if they never do.
 func (e *ends) enough(need int64) int64 {
 	if i := e.tree.reaching(e.root, need); i != none {
 		return e.tree.nodes[i].time
@@ -62,7 +62,8 @@ func (e *ends) enough(need int64) int64 {
 	return math.MaxInt64
 }
 
-// sync brings the books up to date with the state of j. It says whether j was started by somebody else.
+// sync updates the books to the state of j. It reports whether j runs without having been entered here: other code
+// started it.
 func (e *ends) sync(s *Scheduler, v *sim.View, j sim.Job) (foreign bool) {
 	runs := v.State(j) == sim.Running
 	if int(j) < len(e.tree.nodes) && e.tree.nodes[j].in {
@@ -77,12 +78,12 @@ func (e *ends) sync(s *Scheduler, v *sim.View, j sim.Job) (foreign bool) {
 	return runs
 }
 
-// expectedEnd is when j, which runs, is expected to end.
+// expectedEnd returns when j, which runs, is expected to end.
 func (s *Scheduler) expectedEnd(v *sim.View, j sim.Job) int64 {
 	return int64(v.Now()) + min(int64(s.est.Of(v.Trace(j))), maxLasts) - int64(v.Ran(j))
 }
 
-// rebuild takes all running jobs in.
+// rebuild enters all running jobs anew.
 func (e *ends) rebuild(s *Scheduler, v *sim.View) {
 	e.reset()
 	for _, j := range v.Running() {

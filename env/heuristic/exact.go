@@ -10,12 +10,12 @@ import (
 	"clustergym/env/sim"
 )
 
-// exact plays the schedule with the least mean completion time among all that do not stop running jobs: the
-// clairvoyant optimum, against which the gap of any other policy can be told. It knows every job beforehand and
-// searches all schedules (exact_search.go), so it is for small instances: some dozens of jobs at most, on a counter
-// or on nodes of GPUs that are all alike, where every job fits wherever enough GPUs are free.
+// exact plays the schedule with the least mean completion time among all that never stop a running job: the
+// clairvoyant optimum, against which the gap of any other policy is measured. It knows every job beforehand and
+// searches all schedules (exact_search.go). It is therefore for small instances, some dozens of jobs at most, on a
+// counter or on nodes of equal GPUs where every job fits whenever enough GPUs are free.
 //
-// Where the search gives up, the best schedule found is played and Proven says false.
+// If the search gives up, the best schedule found is played and Proven returns false.
 type exact struct {
 	cfg   Config
 	start []int64 // by position, relative to the first submit
@@ -46,14 +46,14 @@ func newExact(cfg Config) (Policy, error) {
 
 func (p *exact) Name() string { return "exact" }
 
-// Reseed does nothing: there is nothing random here.
+// Reseed does nothing: there is nothing random.
 func (p *exact) Reseed(uint64) {}
 
-// Proven says whether the schedule that was played is an optimum. The error is of a run on a cluster that exact
-// cannot plan for.
+// Proven reports whether the schedule that was played is optimal. It returns an error after a run on a cluster that
+// exact cannot plan for.
 func (p *exact) Proven() (bool, error) { return p.ok, p.shown }
 
-// Reset implements sim.Scheduler: it finds the schedule.
+// Reset implements sim.Scheduler. It searches for the schedule.
 func (p *exact) Reset(v *sim.View) {
 	p.place.Reset()
 	p.shown = p.search(v.Cluster())
@@ -84,9 +84,9 @@ func (p *exact) search(c *cluster.Cluster) error {
 	return nil
 }
 
-// Decide implements sim.Scheduler. Every start of the schedule is at a submit or at a finish, so there is a point.
-// Jobs start in the order of the schedule, of those that start together the first to end first: a job without work
-// ends at a point of its own, at the same time, and what it holds back starts there.
+// Decide implements sim.Scheduler. Every start of the schedule coincides with a submit or a finish, so there is a
+// point for it. Jobs start in the order of the schedule. Of jobs that start together, the one that ends first goes
+// first: a job without work ends at a point of its own at the same time, and the jobs that it holds back start there.
 func (p *exact) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	if p.shown != nil {
 		return p.shown

@@ -11,19 +11,19 @@ import (
 // on a counter, found by branch and bound.
 //
 // A schedule is built in order of start times: the next job starts as early as it can, not before the job chosen
-// last. Every schedule in which no job can start earlier by itself comes up that way, and one of them is optimal,
-// since the objective only falls when a job completes earlier (Baker and Trietsch, Principles of Sequencing and
-// Scheduling, on semi-active schedules). What cannot lead to a better schedule is cut:
+// last. The search covers every schedule in which no single job can start earlier, and one of these is optimal,
+// because the objective falls whenever a job completes earlier (Baker and Trietsch, Principles of Sequencing and
+// Scheduling, on semi-active schedules). Choices that cannot lead to a better schedule are cut:
 //
 //   - a choice that leaves a gap in which another job would have run to its end,
 //   - of jobs that are alike, all but the one that was submitted first,
 //   - a state reached before at no greater cost (the same jobs done, the same still running),
 //   - a state whose bound is not below the best schedule known.
 //
-// The bound takes, for each k, the later of two times before which no k of the remaining jobs can have completed:
-// the k-th smallest of their earliest completions, and the k-th completion when GPUs are shared out as fluid, each
-// job being its area, to the job with the least left first. (On one machine, also one whose speed varies, that
-// rule has completed as many jobs at any time as any schedule can; Schrage 1968.)
+// For each k the bound takes the later of two times before which no k of the remaining jobs can have completed. One
+// is the k-th smallest of their earliest completions. The other is the k-th completion if jobs were fluid areas and
+// all GPUs served the job with the least area left. (On a single machine, even one of varying speed, no schedule has
+// completed more jobs at any time than that rule; Schrage 1968.)
 
 // task is one job of an instance.
 type task struct {
@@ -31,10 +31,10 @@ type task struct {
 	need         int64 // thousandths of a GPU
 }
 
-// searchLimit is how many states are opened before the search gives up proving.
+// searchLimit is the number of states opened before the search gives up on a proof.
 const searchLimit = 2_000_000
 
-// maxTasks is how many jobs an instance may have: sets of jobs are the bits of a word.
+// maxTasks is the greatest number of jobs in an instance: a set of jobs is the bits of one uint64.
 const maxTasks = 64
 
 type search struct {
@@ -44,9 +44,9 @@ type search struct {
 
 	start  []int64 // of the schedule being built
 	best   []int64 // starts of the best schedule known
-	cost   int64   // sum of its completions
+	cost   int64   // sum of the completion times of best
 	opened int
-	cut    bool // the limit was reached
+	cut    bool // the search stopped at its limit
 	seen   map[string]int64
 
 	// Scratch.
@@ -58,7 +58,7 @@ type search struct {
 	perLvl  [][]choice
 }
 
-// stint is a scheduled job that is not over.
+// stint is a scheduled job that has not ended.
 type stint struct{ end, need int64 }
 
 type fluidTask struct {
@@ -71,8 +71,8 @@ type choice struct {
 	start int64
 }
 
-// searchExact returns the best start times and whether they are proven optimal. tasks are in order of submit; every
-// need is at most capacity.
+// searchExact returns the best start times found and whether they are proven optimal. tasks must be in order of
+// submit, and every need at most capacity.
 func searchExact(tasks []task, capacity int64, limit int) (start []int64, proven bool) {
 	s := &search{tasks: tasks, capacity: capacity, limit: limit, start: make([]int64, len(tasks)),
 		cost: math.MaxInt64, seen: map[string]int64{}, perLvl: make([][]choice, len(tasks))}
@@ -81,7 +81,7 @@ func searchExact(tasks []task, capacity int64, limit int) (start []int64, proven
 	return s.best, !s.cut
 }
 
-// seed finds schedules to beat: lists in several orders, with jobs that do not fit stepped over.
+// seed finds initial schedules to beat: list schedules in several orders that step over jobs that do not fit.
 func (s *search) seed() {
 	n := len(s.tasks)
 	for _, key := range []func(t *task) int64{
@@ -141,8 +141,8 @@ func (s *search) seed() {
 	}
 }
 
-// open tries every next job. done is the set of jobs scheduled, last the start of the last of them, cost the sum of
-// their completions.
+// open tries every next job. done is the set of scheduled jobs, last the start of the latest of them, and cost the
+// sum of their completion times.
 func (s *search) open(depth int, done uint64, last, cost int64) {
 	if depth == len(s.tasks) {
 		if cost < s.cost {
@@ -170,7 +170,7 @@ func (s *search) open(depth int, done uint64, last, cost int64) {
 	if cost+s.bound(done, last, choices) >= s.cost {
 		return
 	}
-	// The likeliest first: the earlier the better schedule, the more is cut.
+	// The likeliest first: the sooner a good schedule is found, the more is cut.
 	slices.SortFunc(choices, func(a, b choice) int {
 		x, y := a.start+s.tasks[a.task].work, b.start+s.tasks[b.task].work
 		switch {
@@ -188,7 +188,7 @@ func (s *search) open(depth int, done uint64, last, cost int64) {
 			return
 		}
 		if c.start >= gap && c.start+t.work > gap {
-			continue // a job would have run to its end in the gap before
+			continue // another job would have run to its end in the gap before this one
 		}
 		if s.twin(done, c.task) {
 			continue
@@ -198,7 +198,7 @@ func (s *search) open(depth int, done uint64, last, cost int64) {
 	}
 }
 
-// twin says whether a remaining job like i was submitted no later and stands before it.
+// twin reports whether an equal remaining job comes before i and was submitted no later.
 func (s *search) twin(done uint64, i int) bool {
 	t := s.tasks[i]
 	for k := range i {
@@ -209,7 +209,7 @@ func (s *search) twin(done uint64, i int) bool {
 	return false
 }
 
-// live are the scheduled jobs that end after t, by end.
+// live returns the scheduled jobs that end after t, in order of end.
 func (s *search) live(done uint64, t int64) []stint {
 	r := s.running[:0]
 	for d := done; d != 0; d &= d - 1 {
@@ -231,8 +231,8 @@ func (s *search) live(done uint64, t int64) []stint {
 	return r
 }
 
-// earliest is when job i can start, not before last. All scheduled jobs have started by then, so what is free only
-// grows.
+// earliest returns when job i can start, not before last. All scheduled jobs have started by then, so what is free
+// only grows.
 func (s *search) earliest(done uint64, i int, last int64) int64 {
 	t := max(last, s.tasks[i].submit)
 	r := s.live(done, t)
@@ -247,7 +247,7 @@ func (s *search) earliest(done uint64, i int, last int64) int64 {
 	return t
 }
 
-// before says whether this state was reached already at no greater cost, and notes it if not.
+// before reports whether this state was already reached at no greater cost. If not, it notes the state.
 func (s *search) before(done uint64, last, cost int64) bool {
 	b := binary.LittleEndian.AppendUint64(s.key[:0], done)
 	b = binary.LittleEndian.AppendUint64(b, uint64(last))
@@ -259,13 +259,13 @@ func (s *search) before(done uint64, last, cost int64) bool {
 	if was, ok := s.seen[string(b)]; ok && was <= cost {
 		return true
 	}
-	if len(s.seen) < 1<<21 { // beyond that states are opened again, which costs time only
+	if len(s.seen) < 1<<21 { // beyond this, states are opened again, which only costs time
 		s.seen[string(b)] = cost
 	}
 	return false
 }
 
-// bound is a number that the remaining jobs' completions add up to at least.
+// bound returns a lower bound on the sum of the remaining jobs' completion times.
 func (s *search) bound(done uint64, last int64, rest []choice) int64 {
 	s.early, s.fluid = s.early[:0], s.fluid[:0]
 	for _, c := range rest {
@@ -286,7 +286,7 @@ func (s *search) bound(done uint64, last int64, rest []choice) int64 {
 func (s *search) flow(done uint64, last int64) {
 	s.done = s.done[:0]
 	for i := range s.fluid {
-		if f := &s.fluid[i]; f.left <= 0 { // no work, or no GPU: nothing holds it up
+		if f := &s.fluid[i]; f.left <= 0 { // no work, or no GPU: it completes at once
 			s.done = append(s.done, f.submit)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// bruteForce tries every order of starts, each job as early as it can after the one before.
+// bruteForce tries every order of starts, with each job as early as possible after the one before.
 func bruteForce(tasks []task, capacity int64) int64 {
 	best := int64(math.MaxInt64)
 	start := make([]int64, len(tasks))
@@ -73,7 +73,7 @@ func TestSearchFindsTheOptimum(t *testing.T) {
 		if want := bruteForce(tasks, capacity); !proven || total(tasks, start) != want {
 			t.Fatalf("%+v on %d: %d (proven %v), want %d", tasks, capacity, total(tasks, start), proven, want)
 		}
-		// It is a schedule.
+		// Check that it is a valid schedule.
 		for i, a := range tasks {
 			if start[i] < a.submit {
 				t.Fatalf("job %d starts before its submit", i)
@@ -91,7 +91,7 @@ func TestSearchFindsTheOptimum(t *testing.T) {
 	}
 }
 
-// A long wide job that comes first must wait for short ones that come soon: no list without idling finds it.
+// A long wide job that comes first must wait for short ones that come soon: only a schedule with idling is optimal.
 func TestSearchIdlesWhereItPays(t *testing.T) {
 	tasks := []task{{0, 100, 4}, {1, 1, 4}, {2, 1, 4}, {3, 1, 4}}
 	start, proven := searchExact(tasks, 4, searchLimit)

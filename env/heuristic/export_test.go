@@ -2,7 +2,7 @@ package heuristic
 
 import "clustergym/env/sim"
 
-// KeyOf is the rank that p's order gives to j now, least first.
+// KeyOf returns the rank that p's order gives to j now, least first.
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
 	s := p.(*Scheduler)
 	if s.rule.prepare != nil {
@@ -11,23 +11,23 @@ func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
 	return s.rule.key(s, v, j)
 }
 
-// PassesOver says whether the order called name passes over the job behind each one that starts.
+// PassesOver reports whether the order called name passes over the job behind each one that starts.
 func PassesOver(name string) bool {
 	r, _, _ := named(name)
 	return r.passOver
 }
 
-// IsOrder says whether name is an order, not a policy of another kind.
+// IsOrder reports whether name is an order, not another kind of policy.
 func IsOrder(name string) bool {
 	_, own, ok := named(name)
 	return ok && !own
 }
 
-// Remembers says whether the order called name has a state.
+// Remembers reports whether the order called name has a state.
 func Remembers(name string) bool {
 	r, _, _ := named(name)
 	return r.state != nil
 }
 
-// PlanExactly makes p, which preempts, plan exactly also where a count of GPUs is enough.
+// PlanExactly makes p, which preempts, plan exactly even if counting GPUs is enough.
 func PlanExactly(p Policy) { p.(*Scheduler).picky = true }

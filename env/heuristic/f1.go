@@ -7,10 +7,9 @@ import (
 )
 
 // F1 to F4 are the non-linear policies that Carastan-Santos and de Camargo found by regression over simulated
-// schedules ("Obtaining dynamic scheduling policies with simulation and machine learning", SC 2017), lowest
-// first; r is the estimated run time, n the processors and s the submit time, both times in seconds of the
-// trace's clock: results change with its origin. Times up to 0 count as 0.1 s under a logarithm, as in
-// RLScheduler's code.
+// schedules ("Obtaining dynamic scheduling policies with simulation and machine learning", SC 2017), lowest first. r
+// is the estimated run time, n the processors and s the submit time, both times in seconds of the trace's clock, so
+// results depend on the clock's origin. Times up to 0 count as 0.1 s under a logarithm, as in RLScheduler's code.
 var (
 	f1 = regression("f1", func(r, n, s float64) float64 { return math.Log10(r)*n + 870*math.Log10(s) })
 	f2 = regression("f2", func(r, n, s float64) float64 { return math.Sqrt(r)*n + 25600*math.Log10(s) })

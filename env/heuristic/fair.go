@@ -2,66 +2,68 @@ package heuristic
 
 import "math"
 
-// fair shares GPUs of several types out among jobs. Job i, of which there are copies[i], is to get throughput need(i, z)
-// in steps of time shares: with x[i][t] the share of the time that it holds its size[i] GPUs on type t,
+// fair divides GPUs of several types among jobs as max-min fair time shares. Let x[i][t] be the share of the time
+// that job i, of which there are copies[i], holds its size[i] GPUs on type t. Every job must reach its needed
+// throughput:
 //
 //	Σ_t speed[i][t]·x[i][t] ≥ need(i, z),  Σ_t x[i][t] ≤ 1,  Σ_i copies[i]·size[i]·x[i][t] ≤ room[t],  x ≥ 0,
 //
-// and the level z is to be as high as can be. For a given z this is a linear program whose rows, but for one for each
-// type, each concern one job alone. It is solved by Dantzig–Wolfe decomposition: given prices of the types, every job
-// by itself finds the cheapest shares that satisfy it (on at most two types, in closed form); a master program with a
-// row for each type mixes such answers so that the busiest type is used least; its duals are the next prices. Gonum's
-// lp.Simplex solves the master program (see master). The answers to any prices bound from below how busy the busiest
-// type must be, so that both "there are such shares" and "there are none" come with a proof that does not rest on the
-// solver: the mixture is added up, and the prices are tried. The level is found by bisection between the two, to tolerance. Then, as progressive filling does
-// for max-min fairness, whoever cannot get more keeps the level, and the others go on, up to maxLevels times: of the
-// many optima of the program this is nearly the one in which nothing is left lying that somebody could use.
+// and the level z is to be as high as possible. For a given z this is a linear program. Each of its rows concerns one
+// job alone, except one row for each type. It is solved by Dantzig–Wolfe decomposition: given a price for each type,
+// every job by itself finds the cheapest shares that satisfy it (on at most two types, in closed form). A master
+// program with a row for each type mixes such answers so that the busiest type is used least, and its duals are the
+// next prices. Gonum's lp.Simplex solves the master program (see master). The answers to any prices give a lower
+// bound on how busy the busiest type must be. Both "such shares exist" and "no such shares exist" therefore come with
+// a proof that does not rely on the solver: the mixture is added up, or the prices are tried. Bisection between the
+// two finds the level, to tolerance. Then, as in progressive filling for max-min fairness, jobs that cannot get more
+// keep the level and the others go on, up to maxLevels times. Of the program's many optima, the result is
+// approximately Pareto-efficient.
 //
-// A level whose master program lp.Simplex cannot solve is taken as one that cannot be had, and counted as unproved: the
-// run goes on with the shares of the highest level for which there were any.
+// A level whose master program lp.Simplex cannot solve is treated as infeasible and counted in unproved. The run goes
+// on with the shares of the highest level found feasible.
 //
-// A level costs some 25 bisections × a few rounds × jobs × types². The program as a whole needs a basis as large as the
-// number of jobs, which is cubic in them at every pivot. speed[i][t] must be 0 where room[t] is.
+// A level costs some 25 bisections × a few rounds × jobs × types². The undecomposed program would need a basis as
+// large as the number of jobs, which costs its cube at every pivot. speed[i][t] must be 0 where room[t] is 0.
 type fair struct {
 	types  int
 	copies []float64
 	size   []float64
-	speed  []float64 // [job·types + type], 0 = not there
+	speed  []float64 // [job·types + type], 0 = cannot run there
 	room   []float64 // by type
-	x      []float64 // the shares, as speed
+	x      []float64 // the shares, indexed like speed
 
-	// unproved counts levels of which it was not proved that there are no shares, because lp.Simplex failed or the
-	// decomposition did not come to an end.
+	// unproved counts levels that were treated as infeasible without proof, because lp.Simplex failed or the
+	// decomposition did not terminate.
 	unproved int
 	solved   int
 
 	fixed []bool
-	level []float64 // of those that are fixed
-	want  []float64 // throughputs
-	best  []float64 // shares of the last level for which there were any
+	level []float64 // of the fixed jobs
+	want  []float64 // wanted throughputs
+	best  []float64 // shares of the last feasible level
 	price []float64
-	warm  [][]float64 // prices that the last programs ended with
+	warm  [][]float64 // final prices of the last programs
 	cols  [][]float64 // answers
-	used  [][]float64 // what each uses of each type, as a share of room
+	used  [][]float64 // by answer and type: the share of room that it uses
 	lp    master
 	mix   []float64
 }
 
 const (
 	tolerance  = 1e-7 // of levels, relative
-	tight      = 1e-9 // of use: who uses so much more than there is is scaled down
+	tight      = 1e-9 // of use, relative: shares that exceed the room by less are scaled down
 	maxLevels  = 16
 	maxColumns = 400
 )
 
-// demands are the needs of the jobs. need grows with the level from 0 on; most is the level at which need is what the
-// job gets on its fastest type all the time.
+// demands are the needs of the jobs. need grows with the level z, starting at level 0. most returns the level at
+// which need equals what the job gets on its fastest type all the time.
 type demands interface {
 	need(i int, z float64) float64
 	most(i int) float64
 }
 
-// solve fills x. low is a level that can be had.
+// solve fills x. low must be a feasible level.
 func (f *fair) solve(of demands, low float64) {
 	n := len(f.size)
 	f.solved++
@@ -104,7 +106,8 @@ func (f *fair) solve(of demands, low float64) {
 	copy(f.x, f.best)
 }
 
-// settle fixes those that cannot rise above low: who is at its most, and who pays for what it gets.
+// settle fixes the jobs that cannot rise above low: those at their most, and those for which the GPUs that they use
+// have a price. It reports whether it fixed any.
 func (f *fair) settle(of demands, low, top float64) bool {
 	any := false
 	if low < top && !f.feasible(of, low*(1+2*tolerance)+math.SmallestNonzeroFloat64) {
@@ -122,7 +125,7 @@ func (f *fair) settle(of demands, low, top float64) bool {
 	return any
 }
 
-// pays says whether at the present prices i's wants cost anything.
+// pays reports whether what i wants has a cost at the current prices.
 func (f *fair) pays(i int) bool {
 	f.mix = append(f.mix[:0], make([]float64, f.types)...)
 	return f.answer(i, f.mix) > 1e-6*f.size[i]*f.want[i]/f.fastest(i)*f.meanPrice()
@@ -130,7 +133,7 @@ func (f *fair) pays(i int) bool {
 
 func (f *fair) meanPrice() float64 { return 1 / sum(f.room) }
 
-// reset forgets what was learnt of another cluster.
+// reset forgets what was learnt on another cluster.
 func (f *fair) reset() { f.warm, f.unproved, f.solved = f.warm[:0], 0, 0 }
 
 func (f *fair) fastest(i int) (v float64) {
@@ -140,7 +143,7 @@ func (f *fair) fastest(i int) (v float64) {
 	return v
 }
 
-// feasible says whether all who are not fixed can have level z; then x are shares with which they do.
+// feasible reports whether every job that is not fixed can have level z. If so, x holds shares that achieve it.
 func (f *fair) feasible(of demands, z float64) bool {
 	for i := range f.want {
 		l := z
@@ -152,7 +155,7 @@ func (f *fair) feasible(of demands, z float64) bool {
 		if f.want[i] > most {
 			if f.want[i] > most*(1+tight) {
 				for t := range f.price {
-					f.price[t] = 0 // nobody else stands in the way
+					f.price[t] = 0 // no other job is in the way
 				}
 				return false
 			}
@@ -170,7 +173,7 @@ func (f *fair) feasible(of demands, z float64) bool {
 	}
 	f.price = append(f.price[:0], f.warm[0]...)
 	for _, p := range f.warm {
-		all := 0.0 // there may be more or fewer GPUs than when these were the prices
+		all := 0.0 // the number of GPUs may have changed since these were the prices
 		for t, v := range p {
 			all += v * f.room[t]
 		}
@@ -206,7 +209,7 @@ func (f *fair) feasible(of demands, z float64) bool {
 			f.remember()
 			return false
 		}
-		if busy-bound < tight/10 { // a hair's breadth: it is as good as feasible
+		if busy-bound < tight/10 { // close enough to count as feasible
 			f.blend(busy)
 			return true
 		}
@@ -223,8 +226,8 @@ func (f *fair) remember() {
 	f.warm = append(f.warm, append([]float64(nil), f.price...))
 }
 
-// column adds the answers to the prices, whose sum over all GPUs is 1. It returns what they cost: no shares can leave
-// the busiest type less used than that.
+// column adds the answers to the prices, which must add up to 1 over all GPUs. It returns their cost, a lower bound
+// on the use of the busiest type.
 func (f *fair) column() (cost float64) {
 	k := len(f.cols)
 	f.cols, f.used = longer(f.cols), longer(f.used)
@@ -246,7 +249,7 @@ func (f *fair) column() (cost float64) {
 	return cost
 }
 
-// longer is list with one more row, whose memory is that of a row that was there before, if there was one.
+// longer returns list with one more row, which reuses the memory of an earlier row if there is one.
 func longer(list [][]float64) [][]float64 {
 	if n := len(list); n < cap(list) {
 		return list[:n+1]
@@ -254,8 +257,8 @@ func longer(list [][]float64) [][]float64 {
 	return append(list, nil)
 }
 
-// answer finds the cheapest shares that give i what it wants, on one type or two, and returns the cost. Of equally
-// cheap ones it takes those with the least GPU-time.
+// answer finds the cheapest shares, on one type or two, that give i the throughput it wants, and returns their cost.
+// Of equally cheap shares it takes those with the least GPU-time.
 func (f *fair) answer(i int, x []float64) (cost float64) {
 	want, speed := f.want[i], f.speed[i*f.types:(i+1)*f.types]
 	cost = math.Inf(1)
@@ -285,7 +288,7 @@ func (f *fair) answer(i int, x []float64) (cost float64) {
 	return cost
 }
 
-// blend makes x the mixture of the answers, scaled down by what it uses too much.
+// blend makes x the mixture of the answers, scaled down if busy exceeds 1.
 func (f *fair) blend(busy float64) {
 	clear(f.x)
 	for k, m := range f.mix {

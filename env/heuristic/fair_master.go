@@ -11,33 +11,33 @@ import (
 )
 
 // master mixes columns of use so that the busiest row is used least: min θ over the weights m ≥ 0 with Σ m = 1 and
-// Σ_k m_k·used[k][t] ≤ θ for every row t. Gonum's lp.Simplex solves it, in units of the best column's peak, so that its
-// tolerances, which are absolute, mean the same for every load.
+// Σ_k m_k·used[k][t] ≤ θ for every row t. Gonum's lp.Simplex solves it in units of the best column's peak, so that
+// its absolute tolerances mean the same for every load.
 //
-// lp.Simplex tells the solution but not its duals. Where as many unknowns are above 0 as there are rows, they are the
-// basis, and the duals follow from it; the next program, which has the same columns and more, begins there. Otherwise
-// (the basis is degenerate) the dual program is solved, by lp.Simplex too.
+// lp.Simplex returns the solution but not the duals. If as many unknowns are above 0 as there are rows, they are the
+// basis, the duals follow from it, and the next program, which adds columns to this one, starts there. Otherwise the
+// basis is degenerate, and lp.Simplex solves the dual program too.
 type master struct {
 	primal, dual program
-	basis        []int // of the last solution of the primal program, empty = not known
+	basis        []int // of the primal program's last solution; empty = unknown
 	known        []int // columns that are in the dual program
 	rows         [][]float64
 	corner       []int // basis of the dual program
 }
 
-// zero is what unknowns must exceed to be in the basis for sure.
+// zero is the value that an unknown must exceed to be in the basis for certain.
 const zero = 1e-9
 
-// forget is for columns that are not those of the last call and more.
+// forget must be called before a solve whose columns are not those of the last one plus new ones.
 func (l *master) forget() { l.basis = l.basis[:0] }
 
 var errPrices = errors.New("heuristic: the duals of a linear program do not prove its optimum")
 
-// solve returns θ, the weights, and in price the duals of the rows, which are 0 or more and sum up to 1; they prove that
-// no weights are better. With an error (lp.Simplex failed, or what it says proves nothing) weights and prices are undefined.
-// used must be that of the last call, columns perhaps added to it, or forget be called before.
+// solve returns θ, the weights, and in price the duals of the rows, which are 0 or more and add up to 1. The duals
+// prove that no weights are better. With an error (lp.Simplex failed, or its result proves nothing) weights and
+// prices are undefined. used must be that of the last call, possibly with columns added; otherwise call forget first.
 func (l *master) solve(used [][]float64, weights *[]float64, price []float64) (busy float64, err error) {
-	rows, first := len(used[0]), 0 // first is the column that is best by itself
+	rows, first := len(used[0]), 0 // first is the best single column
 	for k, u := range used {
 		if peak(u) < peak(used[first]) {
 			first = k
@@ -68,7 +68,7 @@ func (l *master) solve(used [][]float64, weights *[]float64, price []float64) (b
 	for k := range w {
 		w[k] /= all
 	}
-	for t := range rows { // as it is, not as Simplex has it: the weights have been rounded
+	for t := range rows { // computed here, because the weights have been rounded
 		u := 0.0
 		for k, m := range w {
 			u += m * used[k][t]
@@ -84,7 +84,7 @@ func (l *master) solve(used [][]float64, weights *[]float64, price []float64) (b
 	return busy, l.prove(used, w, busy, unit, price)
 }
 
-// enough is what every column must cost to prove that no mixture has a less busy row, but for rounding.
+// enough returns what every column must cost to prove, up to rounding, that no mixture has a less busy row.
 func enough(busy float64) float64 { return busy * (1 - tight/20) }
 
 // state writes the primal program. Its unknowns are θ, the slack of every row and the weights.
@@ -104,7 +104,7 @@ func (l *master) state(used [][]float64, unit float64) {
 	}
 }
 
-// begin is the basis of the column first alone: all slacks are in it but that of its peak.
+// begin returns the basis of the column first alone. It contains all slacks except that of the column's peak row.
 func (l *master) begin(used [][]float64, first int) []int {
 	rows, top := len(used[0]), 0
 	for t, u := range used[first] {
@@ -121,7 +121,7 @@ func (l *master) begin(used [][]float64, first int) []int {
 	return l.basis
 }
 
-// prices keeps the basis of x and works the duals out from it, if x shows it.
+// prices keeps the basis of x and computes the duals from it. It returns false if x does not determine them.
 func (l *master) prices(x, price []float64) bool {
 	rows := len(price)
 	l.basis = l.basis[:0]
@@ -142,7 +142,7 @@ func (l *master) prices(x, price []float64) bool {
 	}
 	var y mat.VecDense
 	if err := y.SolveVec(b, cost); err != nil {
-		return false // as good as degenerate
+		return false // nearly degenerate
 	}
 	for t := range price {
 		price[t] = -y.AtVec(t)
@@ -151,9 +151,9 @@ func (l *master) prices(x, price []float64) bool {
 	return true
 }
 
-// prove looks for the prices by the dual program, which at first knows of the columns in the mixture alone. While one of
-// the others costs too little, the cheapest joins them: so they are few, and not nearly the same, which would make the
-// program ill-conditioned.
+// prove finds prices by the dual program, which at first contains only the columns in the mixture. While another
+// column costs too little, the cheapest is added. This keeps the columns few and distinct; nearly equal ones would
+// make the program ill-conditioned.
 func (l *master) prove(used [][]float64, weights []float64, busy, unit float64, price []float64) error {
 	l.known, l.rows = l.known[:0], l.rows[:0]
 	for k, m := range weights {
@@ -179,8 +179,8 @@ func (l *master) prove(used [][]float64, weights []float64, busy, unit float64, 
 	}
 }
 
-// dearest solves the dual: the prices at which the cheapest column costs most, max v with v ≤ Σ_t price[t]·used[k][t] for
-// every column k, prices ≥ 0 with sum 1. Its unknowns are v, the prices and the slack of every column.
+// dearest solves the dual: the prices at which the cheapest column costs most, max v with v ≤ Σ_t price[t]·used[k][t]
+// for every column k, prices ≥ 0 with sum 1. Its unknowns are v, the prices and one slack for each column.
 func (l *master) dearest(used [][]float64, unit float64) (x []float64, err error) {
 	rows, p := len(used[0]), &l.dual
 	p.clear(len(used)+1, 1+rows+len(used))
@@ -196,7 +196,8 @@ func (l *master) dearest(used [][]float64, unit float64) (x []float64, err error
 	for t := range rows {
 		p.set(len(used), 1+t, 1)
 	}
-	// Begin where one row alone has a price. Simplex has been seen to cycle from one such corner and not from the others.
+	// Begin with a price on one row alone. Simplex has been seen to cycle from one such corner and not from the
+	// others.
 	for t := range rows {
 		low := 0
 		for k, u := range used {
@@ -217,7 +218,7 @@ func (l *master) dearest(used [][]float64, unit float64) (x []float64, err error
 	return nil, err
 }
 
-// normalise makes prices 0 or more, with sum 1.
+// normalise clips prices at 0 and scales them to sum 1.
 func normalise(price []float64) {
 	all := 0.0
 	for t, v := range price {
@@ -229,7 +230,7 @@ func normalise(price []float64) {
 	}
 }
 
-// cheapest is the column that costs least at these prices.
+// cheapest returns the column that costs least at these prices, and its cost.
 func cheapest(used [][]float64, price []float64) (column int, least float64) {
 	least = math.Inf(1)
 	for k, u := range used {
@@ -237,7 +238,7 @@ func cheapest(used [][]float64, price []float64) (column int, least float64) {
 		for t, v := range u {
 			cost += price[t] * v
 		}
-		if !(cost >= least) { // also if it is not a number, which proves nothing
+		if !(cost >= least) { // also true for NaN, which proves nothing
 			column, least = k, cost
 		}
 	}
@@ -251,14 +252,14 @@ func peak(u []float64) (m float64) {
 	return m
 }
 
-// program is a linear program in standard form: min cost·x over x ≥ 0 with table·x = right. It is the matrix that
-// lp.Simplex looks at, because it counts: Simplex does not bound its pivots, and its rule against cycling covers most
-// cases, but not all. Since it looks a column up for every pivot, the count ends it.
+// program is a linear program in standard form: min cost·x over x ≥ 0 with table·x = right. It is itself the matrix
+// that lp.Simplex reads, so that it can count the reads: Simplex does not bound its pivots, and its rule against
+// cycling does not cover all cases. Every pivot reads a column, so a limit on reads ends it.
 type program struct {
 	rows, columns int
 	table         []float64 // [row·columns + column]
 	cost, right   []float64
-	looks         int // that are left
+	looks         int // reads left
 }
 
 var (
@@ -274,12 +275,12 @@ func (p *program) clear(rows, columns int) {
 
 func (p *program) set(row, column int, v float64) { p.table[row*p.columns+column] = v }
 
-// solve begins with the basis, one column for each row. Where columns are nearly the same, rounding can make Simplex see
-// gains at its finest tolerance that lead round and round; it then tries again with a coarser one. An error is one of lp's
-// (ErrSingular, ErrLinSolve, ErrBland, ErrZeroColumn and so on), or holds what lp panicked with.
+// solve starts from basis, one column for each row. If columns are nearly equal, rounding can make Simplex see gains
+// at its finest tolerance that lead it in circles, so solve then tries again with a coarser one. The error is one of
+// lp's (ErrSingular, ErrLinSolve, ErrBland, ErrZeroColumn and so on), or contains what lp panicked with.
 func (p *program) solve(basis []int) (x []float64, err error) {
 	if s := sum(p.table); math.IsNaN(s) || math.IsInf(s, 0) {
-		return nil, errNumber // Simplex would pivot on and on
+		return nil, errNumber // Simplex would never stop pivoting
 	}
 	for _, gain := range []float64{1e-12, 1e-10} {
 		if x, err = p.pivot(basis, gain); err == nil {
@@ -289,20 +290,21 @@ func (p *program) solve(basis []int) (x []float64, err error) {
 	return nil, fmt.Errorf("heuristic: a linear program of %d rows and %d columns: %w", p.rows, p.columns, err)
 }
 
-// pivot is lp.Simplex, with what it panics with as an error.
+// pivot calls lp.Simplex and returns its panics as errors.
 func (p *program) pivot(basis []int, gain float64) (x []float64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			x, err = nil, fmt.Errorf("%v", r)
 		}
 	}()
-	// It looks at all three times before it begins; of programs that it solves few need 12·rows² looks after that.
+	// Simplex reads everything three times before it begins. Few of the programs that it solves need 12·rows² more
+	// reads.
 	p.looks = (3*p.columns + 50*p.rows) * p.rows
 	_, x, err = lp.Simplex(p.cost, p, p.right, gain, basis)
 	return x, err
 }
 
-// Dims, At and T make it a mat.Matrix.
+// Dims, At and T implement mat.Matrix.
 func (p *program) Dims() (rows, columns int) { return p.rows, p.columns }
 
 func (p *program) At(row, column int) float64 {

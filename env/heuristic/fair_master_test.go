@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Two columns, each of which uses another row wholly: half of each, at equal prices. A third that uses both by 0.4 is
-// better than the mixture.
+// Two columns, each of which uses another row wholly: half of each, at equal prices. A third that uses both rows by
+// 0.4 is better than the mixture.
 func TestMasterByHand(t *testing.T) {
 	var l master
 	var w []float64
@@ -40,8 +40,8 @@ func TestMasterByHand(t *testing.T) {
 	}
 }
 
-// The mixture and the prices of any columns, one more at a time, prove each other's optimum; columns that are equal,
-// zero or multiples of one another make many of the bases degenerate.
+// For any columns, added one at a time, the mixture and the prices prove each other's optimum. Columns that are
+// equal, zero or multiples of one another make many of the bases degenerate.
 func TestMasterIsProved(t *testing.T) {
 	degenerate, plain := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,7 +98,7 @@ func TestMasterIsProved(t *testing.T) {
 	}
 }
 
-// What lp.Simplex cannot solve, fails on, panics at or would never end with is an error.
+// A program that lp.Simplex cannot solve, fails on, panics at or would never finish is an error.
 func TestProgramsThatCannotBeSolved(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -131,7 +131,7 @@ func TestProgramsThatCannotBeSolved(t *testing.T) {
 	t.Error("no end")
 }
 
-// breaking is a demand at which programs cannot be solved above a level.
+// breaking is a demand whose programs cannot be solved above a level.
 type breaking struct {
 	linear
 	copies, limit float64
@@ -144,7 +144,7 @@ func (d breaking) need(i int, z float64) float64 {
 	return d.linear.need(i, z)
 }
 
-// A level whose programs cannot be solved counts as unproved, and the shares of the last level that could be had stay.
+// A level whose programs cannot be solved counts as unproved, and the shares of the last feasible level stay.
 func TestUnsolvedLevelsKeepTheLastShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, d := drawAny(t)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawAny is a program of up to six types and sixty jobs. Few distinct speeds and sizes make ties, and with them
-// degenerate bases, likely; types may have no GPUs, and then no job can use them.
+// drawAny draws a program of up to six types and sixty jobs. Few distinct speeds and sizes make ties, and therefore
+// degenerate bases, likely. Types may have no GPUs, and then no job can use them.
 func drawAny(t *rapid.T) (*fair, linear) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 	types, n := rapid.IntRange(1, 6).Draw(t, "types"), rapid.IntRange(1, 60).Draw(t, "jobs")
@@ -48,8 +48,8 @@ func drawAny(t *rapid.T) (*fair, linear) {
 	return f, d
 }
 
-// Whatever the program, lp.Simplex solves it; the shares are within the rows; and the prices prove that no shares give
-// everybody more than the level.
+// For every program: lp.Simplex solves it, the shares are within the rows, and the prices prove that no shares give
+// every job more than the level.
 func TestSharesOfAnyProgram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, d := drawAny(t)
@@ -82,13 +82,13 @@ func TestSharesOfAnyProgram(t *testing.T) {
 	})
 }
 
-// checkProof fails if f's prices do not prove that there are no shares for level z: all GPUs together cost 1, and what
-// everybody wants costs more. A job's costs are bounded from below by the dual of its own program: with a rent λ for
-// throughput and μ for time such that λ·speed[t] − μ ≤ size·price[t] for all t, they are λ·want − μ at least.
+// checkProof fails if f's prices do not prove that there are no shares for level z: all GPUs together cost 1, and
+// what all jobs want costs more. The dual of a job's own program bounds its costs from below: with a rent λ for
+// throughput and μ for time such that λ·speed[t] − μ ≤ size·price[t] for all t, they are at least λ·want − μ.
 func checkProof(t *rapid.T, f *fair, d linear, z float64) {
 	for i := range f.size {
 		if d.need(i, z) > f.fastest(i) {
-			return // nobody needs prices to see that
+			return // obvious without prices
 		}
 	}
 	all, least := 0.0, 0.0

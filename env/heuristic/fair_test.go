@@ -66,8 +66,8 @@ func drawFair(r *rand.Rand, n, types int) (*fair, linear) {
 	return f, d
 }
 
-// The level is that of the best corner of the program, all of which are looked at: of the rows and bounds as many as
-// there are unknowns hold with equality there.
+// The level is that of the program's best corner. All corners are examined: at each, as many rows and bounds as there
+// are unknowns hold with equality.
 func TestLevelIsThatOfTheBestCorner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -92,7 +92,7 @@ func TestLevelIsThatOfTheBestCorner(t *testing.T) {
 	})
 }
 
-// bestCorner is the greatest level over all corners of the program.
+// bestCorner returns the greatest level over all corners of the program.
 func bestCorner(f *fair, d linear) (best float64) {
 	n := len(f.size)
 	unknowns := n*f.types + 1 // shares and the level
@@ -171,8 +171,8 @@ func corner(rows [][]float64, chosen []int) ([]float64, bool) {
 	return x, true
 }
 
-// On one type the shares are those of water-filling: everybody's level is the same, but for those that have all the
-// time they can use.
+// On one type the shares are those of water-filling: all jobs have the same level, except those that already have all
+// the time they can use.
 func TestOneTypeIsWaterFilling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
@@ -185,7 +185,7 @@ func TestOneTypeIsWaterFilling(t *testing.T) {
 		}
 		f.solve(d, 0)
 		checkShares(t, f)
-		// The level at which min(size, level) of everybody fills the room.
+		// The level at which the sum of min(size, level) over the jobs fills the room.
 		left, level := f.room[0], 0.0
 		sizes := slices.Sorted(slices.Values(f.size))
 		for i, s := range sizes {
@@ -203,8 +203,8 @@ func TestOneTypeIsWaterFilling(t *testing.T) {
 	})
 }
 
-// Many jobs on six types: proved, within the rows, and nobody can have more than the level without somebody else having
-// less, as the prices show.
+// Many jobs on six types: proved, within the rows, and, as the prices show, no job can have more than the level
+// unless another has less.
 func TestManyJobsOnSixTypes(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	f, d := drawFair(r, 300, 6)

@@ -5,16 +5,15 @@ import (
 	"clustergym/env/sim"
 )
 
-// freed is what was given back since a pass found that nothing fits any more: as long as it is nothing, nothing
-// will.
+// freed is what was given back since a pass found that no more jobs fit. While nothing has been, no job will fit.
 type freed struct {
-	any, all bool    // something was; anything may have been
-	nodes    []int32 // if not all: where
-	quotas   bool    // of virtual clusters: what a job gives back on one node helps on all
+	any, all bool    // something was given back; anything may have been
+	nodes    []int32 // the nodes that got something back, unless all
+	quotas   bool    // there are quotas: what a job gives back on one node helps on all
 	free     int     // thousandths at the end of the last pass
 }
 
-// maxFreed is how many nodes are worth looking at one by one.
+// maxFreed is the greatest number of nodes looked at one by one.
 const maxFreed = 64
 
 func (f *freed) reset(c *cluster.Cluster) {
@@ -45,7 +44,7 @@ func (f *freed) event(c *cluster.Cluster, e *sim.Event) {
 	}
 }
 
-// open begins a pass: somebody else may have given something back at this very moment.
+// open begins a pass. Other code may have given something back at this same time.
 func (f *freed) open(c *cluster.Cluster) {
 	if c.FreeMilli() > f.free && !f.any {
 		f.any, f.all = true, true
@@ -57,8 +56,8 @@ func (f *freed) done(c *cluster.Cluster) {
 	f.any, f.all, f.nodes, f.free = false, false, f.nodes[:0], c.FreeMilli()
 }
 
-// mayFit says whether a request that had no room at the end of the last pass may have now: only if one of its gang
-// fits where something was freed.
+// mayFit reports whether a request that had no room at the end of the last pass may have room now: only if a member
+// of its gang fits on a node where something was freed.
 func (f *freed) mayFit(c *cluster.Cluster, r *cluster.Request) bool {
 	if !f.any || f.all {
 		return f.any

@@ -9,21 +9,21 @@ import (
 	"clustergym/env/sim"
 )
 
-// gandiva shares GPUs in time (Xiao et al., "Gandiva: introspective cluster scheduling for deep learning", OSDI 2018, as
-// far as it is known here, with the minute of the model of it in Tiresias' simulator). Jobs start as they arrive, first
-// come, first served, each that fits. While some wait all take turns: at the end of a minute those that have run go to the
-// back of the queue, in the order in which they stood, and the queue is served from its front, stepping over gangs that do
-// not fit. Who is served again stays where it is. Every ten minutes (Config.Migrate) gangs that lie on more nodes than
-// they need to are moved together, the most scattered first.
+// gandiva time-shares GPUs (Xiao et al., "Gandiva: introspective cluster scheduling for deep learning", OSDI 2018, as
+// far as it is known here, with the one-minute slice of its model in Tiresias' simulator). Jobs start as they arrive,
+// first come, first served, each one that fits. While jobs wait, all take turns: at the end of a minute those that
+// have run go to the back of the queue in their previous order, and the queue is served from its front, stepping over
+// gangs that do not fit. A job that is served again stays on its GPUs. Every ten minutes (Config.Migrate) gangs that
+// are spread over more nodes than they need are moved together, the most scattered first.
 //
-// Here a turn belongs to a gang, not to a set of GPUs with jobs of one size, so a job may resume elsewhere. Packing two
-// jobs on one GPU is left out: in this simulator a gang's share of its GPUs is part of what it asks for.
+// Here a turn belongs to a gang, not to a set of GPUs with jobs of one size, so a job may resume elsewhere. Two jobs
+// are never packed on one GPU, because in this simulator a gang's share of its GPUs is part of what it asks for.
 type gandiva struct {
 	*rounds
 	slice   int64
 	migrate int64
-	ends    int64 // of the turn; 0 = nobody waits
-	trip    int64 // next time that gangs are moved together
+	ends    int64 // of the turn; 0 = no job waits
+	trip    int64 // when gangs are next moved together
 	gather  cluster.Placement
 	queue   []entry
 	order   []ask
@@ -113,7 +113,7 @@ func runs(v *sim.View, j sim.Job) int {
 	return 0
 }
 
-// scattered are the running gangs that lie on more than one node, with how many as their key, negative.
+// scattered returns the running gangs on more than one node. The key is minus the number of nodes.
 func (g *gandiva) scattered(v *sim.View) []entry {
 	g.apart = g.apart[:0]
 	for _, j := range v.Running() {
@@ -124,7 +124,7 @@ func (g *gandiva) scattered(v *sim.View) []entry {
 	return g.apart
 }
 
-// spread is the number of nodes of gpus.
+// spread returns the number of nodes of gpus.
 func (g *gandiva) spread(c *cluster.Cluster, gpus []cluster.GPU) int {
 	if len(gpus) < 2 {
 		return len(gpus)
@@ -137,7 +137,7 @@ func (g *gandiva) spread(c *cluster.Cluster, gpus []cluster.GPU) int {
 	return len(slices.Compact(g.nodes))
 }
 
-// together moves gangs that would lie on fewer nodes elsewhere. Those whose turn ends or begins now are left alone.
+// together moves gangs that would occupy fewer nodes elsewhere. Gangs whose turn ends or begins now stay.
 func (g *gandiva) together(v *sim.View) {
 	list := g.scattered(v)
 	slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), a.pos-b.pos) })

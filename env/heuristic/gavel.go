@@ -11,66 +11,68 @@ import (
 	"clustergym/traces"
 )
 
-// gavel is heterogeneity-aware fair sharing in rounds (Narayanan et al., "Heterogeneity-aware cluster scheduling policies
-// for deep learning workloads", OSDI 2020). A program (gavel-las: gavelLAS, gavel-ftf: gavelFTF) says which share
-// X[job][type] of the time each job is to run on each GPU type; rounds of six minutes realise that: in each, gangs run
-// on one type, the greatest priority X/f first, f being the job's part of all the time that jobs have had on the type
-// since the shares were last worked out (every job begins with half a round of each type; section 5 and the authors'
-// simulator). Ties go to the job that is owed more from before, then to the greater X, then to the position in the
-// trace. GPUs that are left go to the other jobs in the order of the trace, the fastest type first.
+// gavel is heterogeneity-aware fair sharing in rounds (Narayanan et al., "Heterogeneity-aware cluster scheduling
+// policies for deep learning workloads", OSDI 2020). A program (gavel-las: gavelLAS, gavel-ftf: gavelFTF) determines
+// the share X[job][type] of the time that each job should run on each GPU type. Rounds of six minutes realise these
+// shares: in each round a gang runs on one type, and the greatest priority X/f goes first. f is the job's part of all
+// the time that jobs have had on the type since the shares were last computed (every job begins with half a round of
+// each type; section 5 and the authors' simulator). Ties go to the job that is owed more from before, then to the
+// greater X, then to the earlier position in the trace. The remaining GPUs go to the other jobs in the order of the
+// trace, the fastest type first.
 //
-// Shares are worked out at the beginning of a round when a job has arrived or ended since, but, as there, only 16/3
-// rounds (1920 s) after the last time; until then a new job has what others leave. A round ends early when nothing
-// runs any more. GPUs given back in the middle of a round stay free until its end.
+// Shares are computed at the beginning of a round if a job has arrived or ended since they were last computed, but,
+// as in the authors' simulator, no sooner than 16/3 rounds (1920 s) after that. Until then a new job gets what others
+// leave. A round ends early when nothing runs any more. GPUs given back in the middle of a round stay free until its
+// end.
 //
-// The programs are solved by decomposition (see fair); the linear programs in it by Gonum's lp.Simplex.
+// The programs are solved by decomposition (see fair), with Gonum's lp.Simplex for the linear programs in it.
 //
-// Differences on purpose: there is one queue of (job, type) for all types (an option there), not one type after the
-// other; jobs of equal speeds, sizes and weights are one row of the program; of its optima the one by progressive
-// filling is taken (see fair). Weight is the trace's Priority where that is above 0. Types count as one where GPUs are
-// in virtual clusters of their own: placing sees to it that nobody leaves its own.
+// Deliberate differences: there is one queue of (job, type) for all types (an option in the original), not one type
+// after the other. Jobs with equal speeds, sizes and weights are one row of the program. Of its optima, the one found
+// by progressive filling is taken (see fair). Weight is the trace's Priority if that is above 0. GPUs of one type
+// count as one pool even if they belong to different virtual clusters; the placement keeps each job within its own.
 type gavel struct {
 	*rounds
 	ftf    bool
 	length int64
 	ends   int64 // of the round
-	since  int64 // when the shares were worked out, −1 = never
+	since  int64 // when the shares were computed, −1 = never
 	stale  bool  // jobs have come or gone
 	types  int
 	sample []cluster.GPU    // one of each type
-	idle   *cluster.Cluster // as it would be if nothing ran
-	like   *cluster.Cluster // what it is of
+	idle   *cluster.Cluster // the cluster as if nothing ran
+	like   *cluster.Cluster // the cluster that idle copies
 	fair   fair
 
 	mark []gavelJob
 	rows [3][]float64 // [what][job·types + type]: see below
-	time []float64    // nanoseconds that jobs have had of each type since
+	time []float64    // nanoseconds that jobs have had of each type since then
 
 	list   []entry
 	row    []int // by place in list: row of the program
 	index  map[gavelKind]int
 	order  []ask
 	ranked []gavelAsk
-	kind   []int     // scratch: types, the fastest first
+	kind   []int     // scratch: types in order of speed, the fastest first
 	speed  []float64 // and their speeds
 }
 
-// What gavel keeps of a job by type: its share, the time it has had since shares were worked out, and the time that it
-// is owed from before.
+// Rows of what gavel keeps for each job and type: its share, the time it has had since shares were computed, and the
+// time that it is owed from before.
 const (
 	rowShare = iota
 	rowGot
 	rowOwed
 )
 
-// gavelJob is what gavel keeps of a job.
+// gavelJob is what gavel keeps for each job.
 type gavelJob struct {
 	pos   int
-	seen  int64 // of its run time
-	known bool  // has shares
-	wide  bool  // no type has GPUs enough for it
-	// For finish-time fairness: time in isolation so far, throughput in isolation and what was left when shares were
-	// last worked out.
+	seen  int64 // its run time when last accounted for
+	known bool  // it has shares
+	wide  bool  // no type has enough GPUs for it
+	// For finish-time fairness: time in isolation so far, and the throughput in isolation and the remaining time when
+	// shares were last computed.
 	isolated, rate, left float64
 }
 
@@ -101,8 +103,9 @@ func newGavel(cfg Config) (Policy, error) {
 	return g, nil
 }
 
-// Solved is how many programs were solved in this run, and for how many levels of them no proof of optimality was
-// found, because the linear solver failed or came to no end: shares within all limits, but somebody might have had more.
+// Solved returns how many programs were solved in this run, and for how many of their levels no proof of optimality
+// was found because the linear solver failed or did not terminate. Such shares respect all limits, but some job might
+// have had more.
 func (g *gavel) Solved() (programs, unproved int) { return g.fair.solved, g.fair.unproved }
 
 func (g *gavel) reset(v *sim.View) {
@@ -143,12 +146,12 @@ func (g *gavel) event(v *sim.View, e *sim.Event) {
 	}
 }
 
-// of is row what of j, by type.
+// of returns row what of j, by type.
 func (g *gavel) of(what int, j sim.Job) []float64 {
 	return g.rows[what][int(j)*g.types : (int(j)+1)*g.types]
 }
 
-// account adds what j has had since it was last looked at.
+// account adds the time that j has had since the last call.
 func (g *gavel) account(v *sim.View, j sim.Job) {
 	m := &g.mark[j]
 	d := float64(int64(v.Ran(j)) - m.seen)
@@ -191,7 +194,8 @@ func (g *gavel) decide(v *sim.View) error {
 	return nil
 }
 
-// speeds writes j's throughput on each type relative to the reference GPU, 0 where it may not run or there are too few.
+// speeds writes j's throughput on each type relative to the reference GPU: 0 for types on which it may not run or
+// which have too few GPUs.
 func (g *gavel) speeds(v *sim.View, j sim.Job, dst []float64) {
 	c, r, p := v.Cluster(), v.Request(j), v.Trace(j).Profile
 	for t := range dst {
@@ -209,7 +213,7 @@ func (g *gavel) speeds(v *sim.View, j sim.Job, dst []float64) {
 	}
 }
 
-// holds says whether the GPUs of type t that work could hold r's gang by themselves.
+// holds reports whether the working GPUs of type t could hold r's gang by themselves.
 func (g *gavel) holds(r *cluster.Request, t int) bool {
 	switch {
 	case g.idle.Pool():
@@ -226,7 +230,7 @@ func (g *gavel) holds(r *cluster.Request, t int) bool {
 	return g.idle.Fits(&k)
 }
 
-// work works the shares out.
+// work computes the shares.
 func (g *gavel) work(v *sim.View) error {
 	f, c := &g.fair, v.Cluster()
 	g.settleAccounts(v)
@@ -248,7 +252,7 @@ func (g *gavel) work(v *sim.View) error {
 		}
 	}
 	if c.GPUs() == c.DownGPUs() {
-		return nil // no GPU works
+		return nil // every GPU is down
 	}
 	f.copies, f.size, f.speed, g.row = f.copies[:0], f.size[:0], f.speed[:0], g.row[:0]
 	clear(g.index)
@@ -263,7 +267,7 @@ func (g *gavel) work(v *sim.View) error {
 			f.speed = append(f.speed, make([]float64, g.types)...)
 			g.speeds(v, e.job, f.speed[i*g.types:])
 			if f.fastest(i) == 0 {
-				f.copies, f.size, f.speed, i = f.copies[:i], f.size[:i], f.speed[:i*g.types], -1 // no type has so many
+				f.copies, f.size, f.speed, i = f.copies[:i], f.size[:i], f.speed[:i*g.types], -1 // no type has enough GPUs
 				delete(g.index, kind)
 			}
 		}
@@ -297,7 +301,7 @@ func (g *gavel) work(v *sim.View) error {
 	return nil
 }
 
-// settleAccounts notes what is owed from the shares before, and begins to count anew.
+// settleAccounts adds what is owed from the previous shares and restarts the count.
 func (g *gavel) settleAccounts(v *sim.View) {
 	passed := float64(int64(v.Now()) - max(0, g.since))
 	clear(g.time)
@@ -313,7 +317,7 @@ func (g *gavel) settleAccounts(v *sim.View) {
 	g.since = int64(v.Now())
 }
 
-// rank puts the wishes in order.
+// rank sorts the asks by priority.
 func (g *gavel) rank(v *sim.View) {
 	half := float64(g.length) / 2
 	g.ranked, g.order = g.ranked[:0], g.order[:0]

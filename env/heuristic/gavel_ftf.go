@@ -6,14 +6,15 @@ import (
 	"clustergym/env/sim"
 )
 
-// gavelFTF is finish-time fairness (OSDI 2020, section 4.2; the measure is that of Themis, NSDI 2020): the greatest ρ
-// over all jobs is to be as small as can be, with
+// gavelFTF is finish-time fairness (OSDI 2020, section 4.2; the measure is that of Themis, NSDI 2020). It minimises
+// the greatest ρ over all jobs, with
 //
 //	ρ = (elapsed + left / T(x)) / (isolated + left / T(isolated)),
 //
-// elapsed being the time since the job was submitted, left its remaining time at rate 1, T(isolated) its throughput with
-// 1/n of the GPUs of every type, n jobs being there, and isolated the time that it would have taken so far to get where
-// it is, summed up from one solution to the next with the throughput in isolation of each.
+// elapsed is the time since the job was submitted and left its remaining time at rate 1. T(isolated) is its
+// throughput with 1/n of the GPUs of every type, where n is the number of jobs. isolated is the time that the job
+// would have needed in isolation to get as far as it is, summed from one solution to the next with the throughput in
+// isolation of each.
 type gavelFTF struct {
 	f                   *fair
 	elapsed, left, time []float64
@@ -38,7 +39,7 @@ func (g *gavel) finishTimes(v *sim.View) *gavelFTF {
 	return d
 }
 
-// The level is 1/ρ.
+// need implements demands. The level is 1/ρ.
 
 func (d *gavelFTF) need(i int, z float64) float64 {
 	if z == 0 {
@@ -55,7 +56,7 @@ func (d *gavelFTF) most(i int) float64 {
 	return d.time[i] / (d.elapsed[i] + d.left[i]/d.f.fastest(i))
 }
 
-// low is the level of equal parts of the cluster.
+// low returns the level that equal parts of the cluster give.
 func (d *gavelFTF) low() float64 {
 	z := math.Inf(1)
 	for i := range d.time {

@@ -6,13 +6,13 @@ import (
 	"clustergym/env/sim"
 )
 
-// gavelLAS is least attained service as max-min fairness (OSDI 2020, section 4.1): with the throughput T(x) = Σ_t T_t·x_t
-// of a job that has shares x, the least of
+// gavelLAS is least attained service as max-min fairness (OSDI 2020, section 4.1). With T(x) = Σ_t T_t·x_t the
+// throughput of a job that has shares x, it maximises the least of
 //
 //	T(x) / (w·T(equal)) × size
 //
-// over all jobs is to be as great as can be. w is the job's weight; equal are shares in proportion to how many GPUs there are
-// of each type, with sum 1. On one type, or where all are equally fast, everybody gets the same GPU-time.
+// over all jobs. w is the job's weight; equal are shares in proportion to the number of GPUs of each type, with sum
+// 1. If there is one type, or all are equally fast, every job of the same weight gets the same GPU-time.
 type gavelLAS struct {
 	f     *fair
 	scale []float64 // throughput at level 1
@@ -40,7 +40,7 @@ func (d *gavelLAS) need(i int, z float64) float64 { return z * d.scale[i] }
 
 func (d *gavelLAS) most(i int) float64 { return d.f.fastest(i) / d.scale[i] }
 
-// low is the level of equal parts of the cluster.
+// low returns the level that equal parts of the cluster give.
 func (d *gavelLAS) low() float64 {
 	z := math.Inf(1)
 	for i := range d.scale {
@@ -49,7 +49,8 @@ func (d *gavelLAS) low() float64 {
 	return z
 }
 
-// isolated is the throughput of i with an equal part of every type: room/jobs GPUs, and all the time at the most.
+// isolated returns the throughput of i with an equal part of every type: room/jobs GPUs of each, for at most all the
+// time.
 func (f *fair) isolated(i int) float64 {
 	n, time, rate := sum(f.copies), 0.0, 0.0
 	for t, s := range f.speed[i*f.types : (i+1)*f.types] {

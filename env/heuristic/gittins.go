@@ -9,15 +9,15 @@ import (
 
 // gittins2D serves the job with the greatest Gittins index in GPU-time first and preempts for it ("2D-Gittins",
 // Tiresias: Gu et al., NSDI 2019, section 4.3). With a the GPU-time that a job has held, counted in whole quanta D
-// (Config.Quantum), and S the GPU-time of a job drawn from Config.Service,
+// (Config.Quantum), and S the GPU-time of a job drawn from Config.Service, the index is
 //
 //	G(a) = P(S − a ≤ D | S > a) / E[min(S − a, D) | S > a],
 //
-// and 0 where no S exceeds a: such jobs go last. A rank changes when a running job completes a quantum.
+// or 0 if no S exceeds a: such jobs go last. A rank changes when a running job completes a quantum.
 //
-// Where Config.Service is empty the distribution is that of the jobs that have finished so far; before the first, all
-// ranks are equal. Tiresias' simulator combines the index with the queues of las-2d, rounds P and E to five digits and
-// looks a up among the values of S; here it is the formula.
+// If Config.Service is empty, the distribution is that of the jobs that have finished so far; before the first, all
+// ranks are equal. Tiresias' simulator combines the index with the queues of las-2d, rounds P and E to five digits
+// and looks a up among the values of S; this implementation evaluates the formula.
 var gittins2D = rule{name: "gittins-2d", preemptive: true, dynamic: true, key: gittinsKey, state: newGittins}
 
 func gittinsKey(s *Scheduler, v *sim.View, j sim.Job) float64 {
@@ -28,8 +28,8 @@ func gittinsKey(s *Scheduler, v *sim.View, j sim.Job) float64 {
 // gittins is a distribution of GPU-times.
 type gittins struct {
 	quantum float64   // nanoseconds
-	service []float64 // growing
-	sum     []float64 // of service up to an index
+	service []float64 // ascending
+	sum     []float64 // prefix sums of service
 	learns  bool
 }
 
@@ -49,7 +49,7 @@ func newGittins(s *Scheduler) stateful {
 	return g
 }
 
-// add works out the sums.
+// add computes the prefix sums.
 func (g *gittins) add() {
 	g.sum = append(g.sum[:0], 0)
 	for i, s := range g.service {
@@ -57,7 +57,7 @@ func (g *gittins) add() {
 	}
 }
 
-// index is G(a).
+// index returns G(a).
 func (g *gittins) index(a float64) float64 {
 	above := func(x float64) int {
 		i, found := slices.BinarySearch(g.service, x)
@@ -76,7 +76,7 @@ func (g *gittins) index(a float64) float64 {
 	return float64(to-from) / work
 }
 
-// quanta is how many whole quanta j has held.
+// quanta returns the number of whole quanta that j has held.
 func (g *gittins) quanta(v *sim.View, j sim.Job) int64 { return int64(v.GPUTime(j) / g.quantum) }
 
 func (*gittins) submit(*sim.View, sim.Job) {}
@@ -84,7 +84,7 @@ func (*gittins) submit(*sim.View, sim.Job) {}
 func (g *gittins) before(v *sim.View, running []entry) (until int64) {
 	now := int64(v.Now())
 	if len(v.Waiting()) == 0 {
-		return 0 // nobody's rank matters
+		return 0 // no rank matters
 	}
 	for _, e := range running {
 		m := milli(v, e.job)

@@ -17,7 +17,7 @@ import (
 	"clustergym/traces"
 )
 
-// run simulates jobs under one scheduler and returns what was counted.
+// run simulates jobs under one scheduler and returns the metrics.
 func run(t testing.TB, clusterName string, jobs []traces.Job, cfg heuristic.Config) metrics.Summary {
 	t.Helper()
 	spec, ok, err := cluster.Parse(clusterName)
@@ -42,7 +42,7 @@ func run(t testing.TB, clusterName string, jobs []traces.Job, cfg heuristic.Conf
 	return c.Summary(0, 0)
 }
 
-// published reads the 422 jobs of one of Philly's virtual clusters, where they are at hand.
+// published reads the 422 jobs of one of Philly's virtual clusters, if they are available.
 func published(t *testing.T) []traces.Job {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "shared", "groundtruth", "philly_2869ce_all.csv.gz")
@@ -74,8 +74,8 @@ func published(t *testing.T) []traces.Job {
 	return jobs
 }
 
-// Published simulators (Tiresias', Alibaba's for PAI, Lucid's) give these means, each where it has the rule: 422 jobs on a
-// counter of 48 GPUs. Printed to six decimals.
+// Published simulators (Tiresias', Alibaba's for PAI, Lucid's) give these means, each for the rules that it has: 422
+// jobs on a counter of 48 GPUs, printed to six decimals.
 func TestPublishedMeans(t *testing.T) {
 	jobs := published(t)
 	for _, want := range []struct {
@@ -89,7 +89,7 @@ func TestPublishedMeans(t *testing.T) {
 		{"sjf", "strict", "366117.613744", "100941.500000", "291625.305687", "291625.305687", "33.277197", 7658747, 0},
 		{"sjf", "skip", "306328.296209", "84094.000000", "231835.988152", "231835.988152", "25.288338", 7658747, 0},
 		{"srtf", "skip", "232178.016588", "11296.000000", "157685.708531", "121397.708531", "1.917906", 7658747, 299},
-		{"las", "skip", "352919.966825", "19819.000000", "278427.658768", "618.177725", "6.212846", 7658747, 522}, // Tiresias' alone
+		{"las", "skip", "352919.966825", "19819.000000", "278427.658768", "618.177725", "6.212846", 7658747, 522}, // only Tiresias' simulator
 	} {
 		t.Run(want.order+"+"+want.admission, func(t *testing.T) {
 			cfg := heuristic.DefaultConfig()

@@ -5,11 +5,11 @@ import (
 	"clustergym/traces"
 )
 
-// Clairvoyant says whether the policy must be told of the whole workload before it begins (Know).
+// Clairvoyant reports whether the policy needs the whole workload before a run begins (Know).
 func (c *Config) Clairvoyant() bool { return c.Order == "exact" }
 
-// Know tells the policy what it may know of the workload before it begins: exact plans with jobs themselves, and fgd
-// knows the distribution of their requests on the empty cluster. Other policies are told nothing. jobs must not change
+// Know gives the policy what it may know of the workload before a run begins: exact gets the jobs themselves, and fgd
+// the distribution of their requests on the empty cluster. Other policies get nothing. jobs must not change
 // afterwards.
 func (c *Config) Know(jobs []traces.Job, on *cluster.Cluster) {
 	if c.Order == "exact" {

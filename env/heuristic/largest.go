@@ -12,7 +12,7 @@ var largestArea = rule{name: "largest-area", estimates: true, key: func(s *Sched
 	return -float64(s.est.Of(v.Trace(j))) * float64(milli(v, j))
 }}
 
-// milli is what j asks for in thousandths of a GPU.
+// milli returns the thousandths of a GPU that j asks for.
 func milli(v *sim.View, j sim.Job) int {
 	r := v.Request(j)
 	return r.GPUs * r.Milli

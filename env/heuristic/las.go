@@ -8,39 +8,39 @@ import (
 	"clustergym/env/sim"
 )
 
-// las is least attained service in discretised queues (Tiresias: Gu et al., NSDI 2019; "dlas" in its
-// simulator). A job begins in queue 0 and falls to the next when the time it has run reaches the queue's limit,
-// never to return. Lower queues go first. Within a queue, first those that run, in the order in which they came
-// to, then those that wait; a job that is stopped goes to the front of those that wait, one that falls goes to
-// the back of its new queue, also if it is stopped in the same pass. Several that fall at once fall in the order
-// of the trace.
+// las is least attained service in discretised queues (Tiresias: Gu et al., NSDI 2019; "dlas" in its simulator). A
+// job begins in queue 0 and falls to the next queue when its run time reaches the queue's limit; it never returns.
+// Lower queues go first. Within a queue, running jobs go first, in the order in which they started, then waiting
+// jobs. A job that is stopped goes to the front of the waiting ones. A job that falls goes to the back of its new
+// queue, even if it is stopped in the same pass. Several that fall at once fall in the order of the trace.
 //
 // With Config.Promote, Tiresias' knob against starvation, a job that waits below queue 0 rises to the back of queue 0
-// when it has waited this many times as long as it has run, both counted since it last rose, waiting only from when it
-// has run again; what it has run counts from 0 again. It is time that counts here, also where GPU-time decides the
-// queue.
+// when it has waited this many times as long as it has run. Both are counted since it last rose, and waiting only
+// from when it has run again. Its run time then counts from 0 again. Promotion counts time even if GPU-time decides
+// the queue.
 var las = rule{name: "las", preemptive: true, key: lasKey,
 	state: func(s *Scheduler) stateful { return newQueues(s, false, false) }}
 
-// las2D is las with GPU-time in place of time ("dlas-gpu" in Tiresias' simulator, whose every number it gives).
-// A fall is noticed at the next pass, and the passes made for it are late: they come ⌊(limit − run time)/GPUs⌋
-// whole seconds after the last one, as that simulator has it, where (limit − run time × GPUs)/GPUs would be right.
+// las2D is las with GPU-time in place of time ("dlas-gpu" in Tiresias' simulator, every number of which it
+// reproduces). A fall is noticed at the next pass, and the passes made for it are late: like that simulator it
+// schedules them ⌊(limit − run time)/GPUs⌋ whole seconds after the last one, where (limit − run time × GPUs)/GPUs
+// would be right.
 var las2D = rule{name: "las-2d", preemptive: true, key: lasKey,
 	state: func(s *Scheduler) stateful { return newQueues(s, true, true) }}
 
-// las2DPrompt is las2D with falls at the moment when the GPU-time reaches the limit, as the paper describes them.
+// las2DPrompt is las2D with falls at the moment when the GPU-time reaches the limit, as in the paper.
 var las2DPrompt = rule{name: "las-2d-prompt", preemptive: true, key: lasKey,
 	state: func(s *Scheduler) stateful { return newQueues(s, true, false) }}
 
 func lasKey(s *Scheduler, _ *sim.View, j sim.Job) float64 { return s.state.(*queues).at[j].key() }
 
-// place is a job's queue and its rank within: running jobs below waitBase, in order of start; waiting jobs
-// around it, the front growing downwards and the back upwards.
+// place is a job's queue and its rank within: running jobs below waitBase, in order of start; waiting jobs around it,
+// with the front growing downwards and the back upwards.
 type place struct {
 	queue int
 	rank  float64
-	ran   int64 // of a job's run time, what does not count any more
-	idle  int64 // and of the time that it has waited
+	ran   int64 // run time that no longer counts
+	idle  int64 // waiting time that no longer counts
 }
 
 const waitBase = 1 << 48
@@ -59,7 +59,7 @@ type queues struct {
 	started, front, end []float64
 }
 
-// newQueues empties the queues of the run before, if there was one.
+// newQueues returns empty queues. It reuses those of the previous run.
 func newQueues(s *Scheduler, byGPU, late bool) *queues {
 	q, ok := s.state.(*queues)
 	if !ok {
@@ -124,8 +124,8 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 	return until
 }
 
-// attained is how long j, which runs, has run as far as that counts, and how much service that is in a unit of time: 0
-// of a job without GPUs where GPU-time counts, which so never falls.
+// attained returns how long j, which runs, has run as far as that counts, and how much service that is per unit of
+// time. The rate is 0 for a job without GPUs if GPU-time counts, so such a job never falls.
 func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64) {
 	ran, per = int64(v.Ran(j))-q.at[j].ran, 1
 	if q.byGPU {
@@ -134,7 +134,7 @@ func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64) {
 	return ran, per
 }
 
-// fallsAt is when a running job reaches the limit of its queue, 0 if never.
+// fallsAt returns when a running job reaches the limit of its queue, 0 if never.
 func (q *queues) fallsAt(now int64, queue int, ran, per int64) int64 {
 	switch {
 	case per == 0:
@@ -146,7 +146,7 @@ func (q *queues) fallsAt(now int64, queue int, ran, per int64) int64 {
 	return now + (q.limits[queue]-ran*per+per-1)/per
 }
 
-// earlier is the earlier of until, 0 = never, and t, where that is after now.
+// earlier returns the earlier of until (0 = never) and t, which counts only if it is after now.
 func earlier(until, now, t int64) int64 {
 	if t > now && (until == 0 || t < until) {
 		return t
@@ -154,12 +154,12 @@ func earlier(until, now, t int64) int64 {
 	return until
 }
 
-// waitedSoFar is how long j has waited since it was submitted.
+// waitedSoFar returns how long j has waited since it was submitted.
 func waitedSoFar(v *sim.View, j sim.Job) int64 {
 	return int64(v.Now() - v.Trace(j).Submit - v.Ran(j))
 }
 
-// rises is when j, if it goes on waiting, comes back to queue 0: 0 if never.
+// rises returns when j comes back to queue 0 if it goes on waiting, 0 if never.
 func (q *queues) rises(v *sim.View, j sim.Job) int64 {
 	p := &q.at[j]
 	ran := int64(v.Ran(j)) - p.ran
@@ -173,7 +173,7 @@ func (q *queues) rises(v *sim.View, j sim.Job) int64 {
 	return max(1, int64(v.Now())+int64(wait))
 }
 
-// rise brings those back to queue 0 that have waited long enough, in the order of the trace.
+// rise brings waiting jobs that have waited long enough back to queue 0, in the order of the trace.
 func (q *queues) rise(v *sim.View) bool {
 	if q.promote == 0 {
 		return false
@@ -202,7 +202,7 @@ func (q *queues) after(v *sim.View, chosen, stopped []entry) {
 		}
 	}
 	for i := len(stopped) - 1; i >= 0; i-- {
-		// One that has just fallen stays where it fell.
+		// A job that has just fallen keeps its new place.
 		if p := &q.at[stopped[i].job]; p.rank < waitBase/2 {
 			q.front[p.queue]--
 			p.rank = q.front[p.queue]

@@ -13,7 +13,7 @@ func (a *entry) before(b *entry) bool {
 	return a.key < b.key || a.key == b.key && a.pos < b.pos
 }
 
-// line is a binary heap of entries. Typed, because container/heap would box every one.
+// line is a binary heap of entries. It is typed because container/heap would box every entry.
 type line []entry
 
 func (l *line) push(e entry) {

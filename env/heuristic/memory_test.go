@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// endless is a workload that is made up as it is read: n jobs, each of a kind of its own.
+// endless is a workload generated while it is read: n jobs, each with a different request.
 type endless struct {
 	r    *rand.Rand
 	n, i int
@@ -30,7 +30,7 @@ func (e *endless) Next(j *traces.Job) error {
 	return nil
 }
 
-// Memory follows the jobs in the system, not the trace, also if no two jobs ask for the same.
+// Memory grows with the jobs in the system, not with the trace, even if no two jobs have the same request.
 func TestMemoryIsBounded(t *testing.T) {
 	if checked {
 		t.Skip("checking the books after every change takes too long")

@@ -18,18 +18,18 @@ import (
 	"clustergym/traces"
 )
 
-// naive is what the heaps must agree with: at every point it ranks all jobs again and walks down the list.
+// naive is the reference for the heaps: at every point it ranks all jobs again and walks down the list.
 type naive struct {
 	cfg   heuristic.Config
 	skip  bool
-	over  bool // the job behind each that starts is passed over
+	over  bool // the job behind each one that starts is passed over
 	place cluster.Placement
-	keys  heuristic.Policy // for its order's keys alone
+	keys  heuristic.Policy // used only for its order's keys
 
 	open  bool
-	plan  []sim.Decision // of preemptive orders
+	plan  []sim.Decision // for preemptive orders
 	until time.Duration
-	lists [][]sim.Job // of las: by queue, all its jobs in order
+	lists [][]sim.Job // for las: by queue, all its jobs in order
 	left  map[int]bool
 
 	of, scratch *cluster.Cluster
@@ -104,7 +104,7 @@ func (n *naive) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// passOver leaves the next behind j out of this pass.
+// passOver excludes the job behind j from this pass.
 func (n *naive) passOver(v *sim.View, j sim.Job) {
 	all := n.ranked(v, slices.Clone(v.Waiting())...)
 	for _, k := range all[slices.Index(all, j)+1:] {
@@ -117,7 +117,7 @@ func (n *naive) passOver(v *sim.View, j sim.Job) {
 
 func (n *naive) las() bool { return n.cfg.Order == "las" || n.cfg.Order == "las-2d-prompt" }
 
-// got is what counts towards the limits.
+// got returns what counts towards the limits.
 func (n *naive) got(v *sim.View, j sim.Job) time.Duration {
 	if n.cfg.Order == "las-2d-prompt" {
 		return v.Ran(j) * time.Duration(v.Request(j).GPUs)
@@ -160,7 +160,7 @@ func (n *naive) rerank(v *sim.View, p *sim.Point) {
 	n.plan = append(stops, starts...)
 }
 
-// count chooses who has a place by counting GPUs.
+// count chooses the jobs that have a place by counting GPUs.
 func (n *naive) count(v *sim.View, order []sim.Job) (keep map[sim.Job]bool, stops, starts []sim.Decision) {
 	c := v.Cluster()
 	left, full := (c.GPUs()-c.DownGPUs())*1000, map[int32]bool{}
@@ -184,7 +184,7 @@ func (n *naive) count(v *sim.View, order []sim.Job) (keep map[sim.Job]bool, stop
 	return keep, stops, starts
 }
 
-// place1by1 does what exactPlan describes, each copy built from nothing each time.
+// place1by1 does what exactPlan describes, and builds each copy anew each time.
 func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (stops, starts []sim.Decision) {
 	type held struct {
 		r    *cluster.Request
@@ -269,7 +269,7 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 	return stops, starts
 }
 
-// drop takes jobs that have ended out of the lists; their numbers may mean others later.
+// drop removes ended jobs from the lists; their numbers may be reused.
 func (n *naive) drop(v *sim.View) {
 	live := map[sim.Job]bool{}
 	for _, j := range slices.Concat(v.Running(), v.Waiting()) {
@@ -280,7 +280,7 @@ func (n *naive) drop(v *sim.View) {
 	}
 }
 
-// finish moves what waits behind what runs, queue by queue, and finds the next fall.
+// finish moves waiting jobs behind running ones, queue by queue, and finds the next fall.
 func (n *naive) finish(v *sim.View) {
 	if !n.las() {
 		return
@@ -338,8 +338,8 @@ func (l *log) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// drawn is a workload and a cluster: gangs, shares, types, cores, same-time arrivals, few distinct run times so
-// that ties are common.
+// drawn returns a workload and a cluster: gangs, shares, types, cores, simultaneous arrivals, and few distinct run
+// times, so that ties are common.
 func drawn(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	var spec cluster.Spec
 	gpus := 12
@@ -396,7 +396,7 @@ func simulate(t fatal, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, sch
 	return l.b.String()
 }
 
-// fixedPlacements do not depend on how often they were asked.
+// fixedPlacements do not depend on the number of earlier calls.
 var fixedPlacements = []string{"first-fit", "best-fit", "worst-fit", "pack", "closest-a", "closest-b", "closest-c",
 	"consolidate-first", "consolidate-best", "rack", "tetris"}
 
@@ -404,7 +404,7 @@ var fixedPlacements = []string{"first-fit", "best-fit", "worst-fit", "pack", "cl
 func TestHeapsAgreeWithRankingAnew(t *testing.T) {
 	for _, order := range heuristic.Orders() {
 		if !heuristic.IsOrder(order) || heuristic.Remembers(order) && order != "las" && order != "las-2d-prompt" {
-			continue // it has tests of its own
+			continue // it has its own tests
 		}
 		for _, admission := range []string{"strict", "skip"} {
 			t.Run(order+"+"+admission, func(t *testing.T) {
@@ -435,7 +435,7 @@ func TestHeapsAgreeWithRankingAnew(t *testing.T) {
 	}
 }
 
-// diff is where two logs part.
+// diff returns the place where two logs differ.
 func diff(got, want string) string {
 	g, w := bytes.Split([]byte(got), []byte("\n")), bytes.Split([]byte(want), []byte("\n"))
 	for i := range min(len(g), len(w)) {
@@ -448,7 +448,7 @@ func diff(got, want string) string {
 	return fmt.Sprintf("%d and %d events", len(g), len(w))
 }
 
-// A workload in which every job asks for something else: lines that nobody stands in are forgotten on the way.
+// A workload in which every job has a different request: empty lines are forgotten on the way.
 func TestManyKindsOfRequests(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 4, CPUs: 32}}}}}

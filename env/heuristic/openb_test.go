@@ -17,8 +17,8 @@ import (
 
 const openbFolder = "../../../shared/traces/alibaba-gpu-2023"
 
-// crowded is Alibaba's openb cluster, its 1,213 nodes with GPUs, and its pods five times over, all at once and with
-// made-up run times, where they are at hand: thirty thousand wait, with hundreds of kinds of requests.
+// crowded returns, if they are available, the 1,213 GPU nodes of Alibaba's openb cluster and its pods five times
+// over, all at once and with invented run times: thirty thousand wait, with hundreds of kinds of requests.
 func crowded(b *testing.B) (cluster.Spec, []traces.Job) {
 	b.Helper()
 	f, err := os.Open(filepath.Join(openbFolder, "openb_node_list_gpu_node.csv"))

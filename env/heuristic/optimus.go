@@ -6,15 +6,16 @@ import (
 	"clustergym/env/sim"
 )
 
-// optimus gives GPUs to elastic jobs where they shorten most (Peng et al., "Optimus: an efficient dynamic resource
-// scheduler for deep learning clusters", EuroSys 2018, section 4.1, as far as it is known here). Every 10 minutes, each job,
-// in the order of the trace, gets the least that it can run on: its whole gang, or the lower end of its range if it is
-// elastic. Then, one by one, a GPU goes to the elastic job for which it makes the estimated remaining time fall most,
+// optimus gives GPUs to elastic jobs where they shorten the remaining time most (Peng et al., "Optimus: an efficient
+// dynamic resource scheduler for deep learning clusters", EuroSys 2018, section 4.1, as far as it is known here).
+// Every 10 minutes each job, in the order of the trace, gets the least that it can run on: its whole gang, or the
+// lower end of its range if it is elastic. Then, one by one, a GPU goes to the elastic job whose estimated remaining
+// time it makes fall most,
 //
 //	(left/T(n) − left/T(n+1)) · T(asked) / share of a GPU,
 //
-// T being the throughput by number of GPUs (traces.Profile.Scaling; in proportion where nothing is known), as long as it
-// falls and GPUs are left. Ties go to the job that stands first in the trace.
+// where T is the throughput by number of GPUs (traces.Profile.Scaling; proportional if nothing is known), as long as
+// the time falls and GPUs are left. Ties go to the job that comes first in the trace.
 //
 // The paper counts workers and parameter servers, and estimates T and what is left from the job's progress; here a GPU
 // is a worker, and the estimates are those of the configuration. Gangs of other jobs are as large as they ask for.
@@ -26,7 +27,7 @@ type optimus struct {
 	at           []int // place in list, by job
 	gains        line
 	order        []ask
-	room         []int // thousandths, by virtual cluster; 0 where there are none
+	room         []int // thousandths by virtual cluster; index 0 if there are none
 }
 
 func newOptimus(cfg Config) (Policy, error) {
@@ -66,7 +67,7 @@ func (o *optimus) decide(v *sim.View) error {
 			o.order = append(o.order, ask{e.job, anyKind, o.n[i]})
 		}
 	}
-	// Where the GPUs that were counted on do not lie right for so large a gang: the least.
+	// If the counted GPUs are not placed so that a larger gang fits, the job gets the least.
 	for _, e := range o.list {
 		o.order = append(o.order, ask{e.job, anyKind, least(v, e.job)})
 	}
@@ -74,7 +75,7 @@ func (o *optimus) decide(v *sim.View) error {
 	return nil
 }
 
-// least is the smallest gang of j.
+// least returns the smallest gang size of j.
 func least(v *sim.View, j sim.Job) int {
 	if t := v.Trace(j); t.MaxGPUs > 0 {
 		return max(1, t.MinGPUs)
@@ -82,7 +83,7 @@ func least(v *sim.View, j sim.Job) int {
 	return v.Asked(j)
 }
 
-// divide works out how many GPUs each job gets.
+// divide computes how many GPUs each job gets.
 func (o *optimus) divide(v *sim.View) {
 	free := o.plan.FreeMilli()
 	o.room = o.room[:0]
@@ -128,7 +129,7 @@ func (o *optimus) divide(v *sim.View) {
 	}
 }
 
-// offer notes what one GPU more than n would do for a job, if it is elastic.
+// offer notes what one GPU more than n would gain for a job, if it is elastic.
 func (o *optimus) offer(v *sim.View, e entry, n int) {
 	t := v.Trace(e.job)
 	if n == 0 || n >= t.MaxGPUs {

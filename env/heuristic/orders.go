@@ -2,25 +2,25 @@ package heuristic
 
 import "clustergym/env/sim"
 
-// rule is one order. Jobs with the least key go first; ties go by position in the trace.
+// rule is one order. Jobs with the least key go first; ties go to the earlier position in the trace.
 type rule struct {
 	name       string
 	preemptive bool
 	estimates  bool // key looks at run times
-	// dynamic keys depend on the time or on what is free: waiting jobs are ranked anew in every pass.
+	// dynamic keys depend on the time or on what is free, so waiting jobs are ranked anew in every pass.
 	dynamic bool
-	// everyStart ranks those that wait anew after every start, too: the keys depend on what is taken.
+	// everyStart also ranks waiting jobs anew after every start, because the keys depend on what is taken.
 	everyStart bool
-	// prepare is called before those that wait are ranked anew; nil where the key needs nothing.
+	// prepare is called before waiting jobs are ranked anew; nil if the key needs no preparation.
 	prepare func(s *Scheduler, v *sim.View)
 	// passOver leaves the job behind each one that starts out of the rest of the pass, and is strict.
 	passOver bool
 	key      func(s *Scheduler, v *sim.View, j sim.Job) float64
-	// state is called at the beginning of each run, nil where the key needs none.
+	// state is called at the beginning of each run; nil if the key needs no state.
 	state func(s *Scheduler) stateful
 }
 
-// stateful is an order that remembers.
+// stateful is the state of an order that depends on a job's history.
 type stateful interface {
 	submit(v *sim.View, j sim.Job)
 	// before is called before a pass ranks the running jobs; it returns when the ranks will next change by
@@ -31,13 +31,13 @@ type stateful interface {
 	after(v *sim.View, chosen, stopped []entry)
 }
 
-// riser is an order under which jobs that wait change rank by themselves.
+// riser is a stateful order whose waiting jobs change rank by themselves.
 type riser interface {
-	// rise is called at the beginning of a pass; if it says so, those that wait are ranked anew.
+	// rise is called at the beginning of a pass. If it returns true, waiting jobs are ranked anew.
 	rise(v *sim.View) bool
 }
 
-// learner is an order that learns from jobs that have finished.
+// learner is a stateful order that learns from finished jobs.
 type learner interface {
 	learn(v *sim.View, j sim.Job)
 }

@@ -25,8 +25,8 @@ func (s *starts) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// Any two of these jobs are too many for the eight processors, so they run one after the other, in the order of
-// their scores at the moments when they start. The scores are written down here a second time, from the papers.
+// Any two of these jobs need more than the eight processors, so they run one after the other, in the order of their
+// scores when they start. The scores are written here a second time, from the papers.
 func TestOrdersFollowTheirFormulas(t *testing.T) {
 	type row struct{ s, r, n float64 } // seconds, seconds, processors
 	rows := []row{{7, 1000, 8}, {20, 300, 5}, {35, 4000, 6}, {60, 40, 8}, {90, 4000, 5}, {100, 700, 7}, {130, 41, 6}, {400, 300, 5}, {500, 900, 8}}
@@ -91,7 +91,7 @@ func TestOrdersFollowTheirFormulas(t *testing.T) {
 			orders[name] = true
 		})
 	}
-	// What is not here has an example of its own, or stops running jobs.
+	// Orders that are missing here have their own example
 	for _, name := range heuristic.Orders() {
 		others := []string{"lpf", "random", "exact", "drf", "tetris", "packer"}
 		if !heuristic.Preemptive(name) && !orders[name] && !slices.Contains(others, name) {

@@ -9,28 +9,28 @@ import (
 	"clustergym/env/sim"
 )
 
-// placer chooses the GPUs of a job among those that are free of c, which is the run's cluster or a copy for
-// planning. Otherwise it is as cluster.Placement.
+// placer chooses the GPUs of a job among the free ones of c, which is the run's cluster or a copy for planning. It
+// otherwise behaves like cluster.Placement.
 type placer interface {
-	// Reset begins a run: nothing that was seen in another may matter.
+	// Reset begins a run. It forgets everything seen in earlier runs.
 	Reset()
 	Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
-	// PlaceAs is Place with another request than that which j has now: of another size, or for fewer types.
+	// PlaceAs is Place with another request than the job's own: of another size, or for fewer types.
 	PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
 }
 
-// Given is what some placements must be told of the workload. It is not changed.
+// Given is what some placements need to know of the workload. They do not change it.
 type Given struct {
-	// Classes is the distribution of requests for fgd; nil = it learns from those that it places.
+	// Classes is the distribution of requests for fgd. If it is nil, fgd learns it from the requests that it places.
 	Classes []cluster.Class
-	// Interference and InterferenceScope, as sim.Config has them, are for least-interference, which without them is
-	// best-fit.
+	// Interference and InterferenceScope have the meaning that they have in sim.Config. least-interference uses them;
+	// without them it is best-fit.
 	Interference      sim.Interference
 	InterferenceScope string
 }
 
-// PlacementNames are the placements that a Config may name: those of package cluster and those that look at the
-// jobs that run. Beside these, lwf-K stands for any K from 1.
+// PlacementNames returns the placements that a Config may name: those of package cluster and those that look at the
+// running jobs. lwf-K is accepted for every K from 1, not only those listed.
 func PlacementNames() []string {
 	return append(cluster.PlacementNames(), "least-interference", "lwf-1", "lwf-2", "lwf-4")
 }

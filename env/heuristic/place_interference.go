@@ -7,17 +7,17 @@ import (
 	"clustergym/env/sim"
 )
 
-// leastInterference puts a job where it and its neighbours keep most of their speed: of the nodes that hold the
-// gang the one with the greatest product, over the jobs there, of what each leaves the other (the pairwise
-// measure by which interference-aware schedulers such as Gandiva, OSDI 2018, and Harmony, INFOCOM 2019, pack).
-// With scope gpu only jobs that share a GPU count: a share goes to the GPU with the greatest product, a gang of
-// shares to the best GPUs of the node where their product is greatest, and whole GPUs, which nobody shares, are
-// placed by best-fit. Ties go to the node, or of shares to the GPU, with the least left that suffices, then to the
-// lowest number. A gang that no node holds takes all that the best node has room for (ties: most room) until
-// the rest fits one.
+// leastInterference puts a job where it and its neighbours keep most of their speed: of the nodes that hold the gang,
+// the one with the greatest product, over the jobs there, of the speed that each pair keeps (the pairwise measure by
+// which interference-aware schedulers such as Gandiva, OSDI 2018, and Harmony, INFOCOM 2019, pack). With scope gpu
+// only jobs that share a GPU count: a share goes to the GPU with the greatest product, a gang of shares to the best
+// GPUs of the node where their product is greatest, and whole GPUs, which are never shared, are placed by best-fit.
+// Ties go to the node (for shares, the GPU) with the least left that suffices, then to the lowest number. A gang that
+// no single node holds takes all that the best node has room for (ties: most room), and so on until the rest fits on
+// one node.
 //
-// The product compares one placement with another; it is not the rate that comes out. On a copy for planning only
-// jobs that run already are neighbours, as long as the copy has not freed their GPUs.
+// The product compares one placement with another; it is not the resulting rate. On a planning copy only jobs that
+// already run are neighbours, and only while the copy has not freed their GPUs.
 type leastInterference struct {
 	with Given
 	wide bool
@@ -28,7 +28,7 @@ type leastInterference struct {
 	best []scored  // scratch: GPUs of one node
 }
 
-// scored is a GPU and what decides for it.
+// scored is a GPU and the criteria it is chosen by.
 type scored struct {
 	product float64
 	free    int
@@ -77,7 +77,7 @@ func (p *leastInterference) PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, 
 					fit, score = n, s
 				}
 			case k > 0 && fit < 0:
-				// Nodes differ in how many members they take; the mean of what each leaves would hide a bad one.
+				// Nodes differ in how many members they take, and a mean over members would hide a bad one.
 				if s := p.product(c, r, n, k); most < 0 || s > p.node[most] || s == p.node[most] && k > p.room[most] {
 					most = n
 				}
@@ -91,7 +91,7 @@ func (p *leastInterference) PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, 
 	}
 }
 
-// weigh works out the products of node and its GPUs for j.
+// weigh computes the products of node and its GPUs for j.
 func (p *leastInterference) weigh(v *sim.View, j sim.Job, c *cluster.Cluster, node int) {
 	from, to := c.NodeGPUs(node)
 	p.node[node] = 1
@@ -135,7 +135,7 @@ func (p *leastInterference) share(c *cluster.Cluster, r *cluster.Request, dst []
 	return append(dst, best.gpu)
 }
 
-// rank sorts the GPUs of node with a share left for r, the best first.
+// rank sorts the GPUs of node that have room for one share of r, the best first.
 func (p *leastInterference) rank(c *cluster.Cluster, r *cluster.Request, node int) {
 	p.best = p.best[:0]
 	from, to := c.NodeGPUs(node)
@@ -164,8 +164,8 @@ func (a scored) compare(b scored) int {
 	return int(a.gpu) - int(b.gpu)
 }
 
-// product is what decides for node when it takes n members. With scope gpu it is worked out, and noted, from the
-// GPUs that they would get; a neighbour on two of them counts twice.
+// product returns the product that decides for node when it takes n members. With scope gpu it computes, and notes,
+// the product over the GPUs that they would get; a neighbour on two of them counts twice.
 func (p *leastInterference) product(c *cluster.Cluster, r *cluster.Request, node, n int) float64 {
 	if !p.wide {
 		p.rank(c, r, node)
@@ -177,7 +177,7 @@ func (p *leastInterference) product(c *cluster.Cluster, r *cluster.Request, node
 	return p.node[node]
 }
 
-// take appends n GPUs of node, the best first; the slot of a job without GPUs.
+// take appends the n best GPUs of node, or the node's slot for a job without GPUs.
 func (p *leastInterference) take(c *cluster.Cluster, r *cluster.Request, node, n int, dst []cluster.GPU) []cluster.GPU {
 	if r.GPUs == 0 {
 		return append(dst, cluster.Slot(node))

@@ -10,15 +10,15 @@ import (
 
 // lwf is least workload first, LWF-κ (Wang, Shi, Wang, Chu: "Communication contention aware scheduling of multiple
 // deep learning training jobs", 2020). The load of a GPU is the work left of the jobs on it, at rate 1. A gang of up
-// to κ GPUs takes those with the least load, wherever they are; a larger one goes node by node, by mean load of
-// all the node's GPUs, taking of each what it has room for, least loaded first. Ties go to the lowest number.
+// to κ GPUs takes those with the least load, on any nodes. A larger one goes node by node, in order of the mean load
+// of all the node's GPUs, and takes what each has room for, least loaded first. Ties go to the lowest number.
 //
-// The authors' simulator keeps account of loads by itself, with an estimate of communication in it, and sorts
-// its list of nodes in place, so that ties depend on what was placed before. Here the load is what the run says.
-// Like SJF under exact estimates it looks at work that a scheduler could only predict.
+// The authors' simulator keeps its own account of loads, which includes an estimate of communication, and sorts its
+// list of nodes in place, so that ties depend on earlier placements. Here the load is the run's actual load. Like SJF
+// under exact estimates, it uses work that a real scheduler could only predict.
 type lwf struct {
 	k     int
-	cpu   cluster.Placement // of jobs without GPUs
+	cpu   cluster.Placement // for jobs without GPUs
 	load  []int64           // nanoseconds, by GPU
 	gpus  []loaded[int64]
 	nodes []loaded[float64]
@@ -65,7 +65,7 @@ func (p *lwf) PlaceAs(v *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Clu
 	return p.byNode(c, r, dst), true
 }
 
-// weigh works out the load of every GPU. What is wholly free of c, as it may be of a copy for planning, has none.
+// weigh computes the load of every GPU. A GPU that is wholly free on c, as can happen on a planning copy, has none.
 func (p *lwf) weigh(v *sim.View, c *cluster.Cluster) {
 	if len(p.load) != c.GPUs() || len(p.took) != c.Nodes() {
 		p.load, p.took = make([]int64, c.GPUs()), make([]int32, c.Nodes())
@@ -81,7 +81,7 @@ func (p *lwf) weigh(v *sim.View, c *cluster.Cluster) {
 	}
 }
 
-// usable appends the GPUs of node with a share left for r to p.gpus.
+// usable appends to p.gpus the GPUs of node that have room for one share of r.
 func (p *lwf) usable(c *cluster.Cluster, node int, r *cluster.Request) {
 	from, to := c.NodeGPUs(node)
 	for g := from; g < to; g++ {
@@ -102,7 +102,7 @@ func (p *lwf) least(c *cluster.Cluster, r *cluster.Request, dst []cluster.GPU) [
 	for _, g := range p.gpus {
 		n := c.NodeOf(cluster.GPU(g.at))
 		if p.took[n] == 0 {
-			continue // no cores or memory for another
+			continue // no cores or memory left for another
 		}
 		p.took[n]--
 		if dst = append(dst, cluster.GPU(g.at)); len(dst) == r.GPUs {

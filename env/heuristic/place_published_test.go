@@ -63,8 +63,8 @@ func onNodes(t *testing.T, jobs []traces.Job, order, admission, placement string
 	return c.Summary(0, 0), seen
 }
 
-// Lucid's simulator, policy strict, placement "consolidate", and Tiresias', placement "yarn", give these means on
-// six nodes of eight GPUs, in seconds. Where the placements are no constraint they equal those of the counter.
+// Lucid's simulator, policy strict, placement "consolidate", and Tiresias', placement "yarn", give these means on six
+// nodes of eight GPUs, in seconds. If the placement does not constrain, they equal those of the counter.
 func TestPublishedMeansOnNodes(t *testing.T) {
 	jobs := published(t)
 	for _, want := range []struct {

@@ -24,7 +24,7 @@ func share(model string, seconds, gpus, milli int, on ...cluster.GPU) started {
 	return started{traces.Job{ID: model, Model: model, Work: time.Duration(seconds) * time.Second, GPUs: gpus, GPUMilli: milli}, on}
 }
 
-// standing is a run at time 0 in which jobs have been started; they are numbered as listed.
+// standing returns a run at time 0 in which jobs have been started; they are numbered as listed.
 func standing(t testing.TB, spec cluster.Spec, jobs []started) *sim.View {
 	t.Helper()
 	s, err := sim.New(sim.DefaultConfig(), spec)
@@ -64,8 +64,8 @@ func nodes(n, gpus int) cluster.Spec {
 	return cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: cluster.Count(n), GPUs: gpus}}}}}
 }
 
-// Three nodes of two GPUs. Loads in seconds: 10 and 4 on node 0 (mean 7); 7, with nothing left of it, and 0 on
-// node 1 (3.5); 9 and 0 on node 2 (4.5).
+// Three nodes of two GPUs. Loads in seconds: 10 and 4 on node 0 (mean 7); 7, on a GPU without room, and 0 on node 1
+// (3.5); 9 and 0 on node 2 (4.5).
 func TestLWFByHand(t *testing.T) {
 	jobs := []started{share("A", 10, 1, 500, 0), share("B", 4, 1, 500, 1), share("C", 6, 1, 500, 2), share("D", 1, 1, 500, 2), share("E", 9, 1, 500, 4),
 		share("one", 1, 1, 500), share("two", 1, 2, 500), share("three", 1, 3, 500), share("whole", 1, 1, 1000), share("five", 1, 5, 500)}
@@ -88,7 +88,7 @@ func TestLWFByHand(t *testing.T) {
 		}
 	}
 
-	// On a copy for planning that has freed what A holds, GPU 0 carries nothing.
+	// On a planning copy that has freed what A holds, GPU 0 has no load.
 	plan, err := cluster.New(nodes(3, 2))
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestLWFByHand(t *testing.T) {
 	}
 }
 
-// pairs is a table of what the victim keeps beside the other, by model; what it does not hold is 1.
+// pairs is a table of what the victim keeps beside the other, by model; missing entries are 1.
 type pairs map[[2]string]float64
 
 func (p pairs) Kept(victim, other *traces.Job) float64 {
@@ -125,7 +125,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{Given{nil, table, "node"}, 4, "[6]"},
 		{Given{nil, table, "node"}, 5, "[1 2 3]"},     // only node 0 holds it
 		{Given{nil, table, "node"}, 6, "[6 7 1 2 3]"}, // all of node 1, which is best, then node 0 for the rest
-		{Given{nil, table, "node"}, 7, "[6]"},         // nobody is disturbed: best-fit
+		{Given{nil, table, "node"}, 7, "[6]"},         // no job is disturbed: best-fit
 		{Given{nil, table, "node"}, 8, "[-2]"},        // without GPUs: on node 1
 		{Given{nil, table, "gpu"}, 4, "[6]"},          // whole GPUs are not shared: best-fit
 		{Given{}, 4, "[6]"},
@@ -147,7 +147,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{4, "[3]"},     // alone
 		{5, "[1 0]"},   // 1/2 × 3/8 on node 0, 1 × 3/16 on node 1: the lowest
 		{6, "[1 0 3]"}, // no node holds it
-		{7, "[0]"},     // disturbs nobody: the fullest that suffices; 600 are left of GPUs 0 and 2
+		{7, "[0]"},     // disturbs no job: the fullest that suffices; 600 are left of GPUs 0 and 2
 	} {
 		got, ok := placement(t, "least-interference", Given{nil, table, "gpu"}).Place(v, x.job, v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
@@ -156,7 +156,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 	}
 }
 
-// draw is a random state of 4 nodes of 4 GPUs: shares run, some jobs wait.
+// draw returns a random state of 4 nodes of 4 GPUs: shares run, some jobs wait.
 func draw(t testing.TB, r *rand.Rand) *sim.View {
 	c, err := cluster.New(nodes(4, 4))
 	if err != nil {
@@ -183,7 +183,7 @@ func draw(t testing.TB, r *rand.Rand) *sim.View {
 	return standing(t, nodes(4, 4), jobs)
 }
 
-// naiveLWF is the rule without sorting: the next best again and again.
+// naiveLWF applies the rule without sorting: it takes the next best again and again.
 func naiveLWF(v *sim.View, j sim.Job, k int) (out []cluster.GPU) {
 	c, r := v.Cluster(), v.Request(j)
 	load := func(g cluster.GPU) (sum time.Duration) {
@@ -263,7 +263,7 @@ func TestLWFAgainstTheNextBestAgainAndAgain(t *testing.T) {
 	}
 }
 
-// On a node with room for all, no other node leaves more; every placement here names GPUs that can be had.
+// The chosen node has room for all, and no other such node leaves more; every placement here names free GPUs.
 func TestLeastInterferenceFindsTheBestNode(t *testing.T) {
 	table := pairs{}
 	r := rand.New(rand.NewPCG(10, 10))

@@ -7,38 +7,38 @@ import (
 	"clustergym/env/sim"
 )
 
-// exactPlan is a preemptive pass where a count of GPUs is not enough: for shares, types, cores, memory, virtual
-// clusters and placements that refuse what fits. It walks down the merged ranks over three copies of the cluster:
+// exactPlan is a preemptive pass for cases where counting GPUs is not enough: shares, types, cores, memory, virtual
+// clusters, and placements that refuse what fits. It walks down the merged ranks over three copies of the cluster:
 //
 //	high  what the chosen hold that have been met so far, all of them of higher rank; everything else is free
 //	kept  the same and, as far as there is room, the running jobs still to come that a plain count would keep
 //	full  the same and, as far as there is room, all running jobs still to come, in rank order
 //
-// A running job keeps its place if its GPUs are still free in high, else it is stopped. A waiting job is placed on
-// full, where nobody has to be stopped for it, else on kept, else on high beside as many running jobs as leave it a
-// place, the last in rank giving way first. If one has no place, strict ends the pass of
-// its virtual cluster, and whoever runs there with a lower rank is stopped; skip steps over it. So under skip
-// no job is stopped but for one that starts in its place; and where a count is enough the choice is that of the count,
-// since what the count keeps has room beside what it lets start.
+// A running job keeps its place if its GPUs are still free in high; otherwise it is stopped. A waiting job is placed
+// on full, where no job has to be stopped for it; else on kept; else on high beside as many running jobs as leave it
+// a place, with the last in rank giving way first. If it has no place, strict ends the pass of its virtual cluster
+// and stops every job with a lower rank that runs there; skip steps over it. Under skip, therefore, a job is stopped
+// only for one that starts in its place. If counting is enough, the choice equals that of the count, because what the
+// count keeps has room beside what it lets start.
 type exactPlan struct {
-	of               *cluster.Cluster // what the copies are of
+	of               *cluster.Cluster // the cluster that was copied
 	high, kept, full *cluster.Cluster
-	guess            []entry       // what the count chooses
+	guess            []entry       // what the counted walk chose
 	run              []runner      // by place in Scheduler.running
-	spans            []span        // by place in Scheduler.chosen; empty where the count was enough
-	spots            []cluster.GPU // of the jobs that start
+	spans            []span        // by place in Scheduler.chosen; empty if the count was enough
+	spots            []cluster.GPU // GPUs of the jobs that start
 	dst, other       []cluster.GPU // scratch
 }
 
-// runner is what the plan notes of a running job.
+// runner is what the plan notes about a running job.
 type runner struct {
 	keep       bool // chosen by the count
-	kept, full bool // has its GPUs in that copy
+	kept, full bool // it has its GPUs in that copy
 }
 
 type span struct{ from, to int }
 
-// copyOf is a cluster built as c is: dst again if it is one already.
+// copyOf returns a cluster built like c. If same is true, dst already is one and is reused.
 func copyOf(c, dst *cluster.Cluster, same bool) *cluster.Cluster {
 	if same && dst != nil {
 		return dst
@@ -87,7 +87,7 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 	}
 }
 
-// begin makes the copies and takes the counted walk back.
+// begin makes the copies and undoes the counted walk.
 func (x *exactPlan) begin(s *Scheduler, v *sim.View) {
 	c := v.Cluster()
 	same := x.of == c
@@ -122,7 +122,7 @@ func (x *exactPlan) begin(s *Scheduler, v *sim.View) {
 	x.rebuild(s, v, 0)
 }
 
-// rebuild makes kept and full anew; r is the first running job still to come.
+// rebuild computes kept and full anew. r is the first running job still to come.
 func (x *exactPlan) rebuild(s *Scheduler, v *sim.View, r int) {
 	x.kept.CopyFrom(x.high)
 	x.full.CopyFrom(x.high)
@@ -134,7 +134,7 @@ func (x *exactPlan) rebuild(s *Scheduler, v *sim.View, r int) {
 	}
 }
 
-// placed finds a place for j, which waits and comes before the running job r; it is left in x.dst.
+// placed finds a place for j, which waits and ranks before the running job r, and leaves it in x.dst.
 func (x *exactPlan) placed(s *Scheduler, v *sim.View, r int, j sim.Job) bool {
 	req := v.Request(j)
 	var ok bool
@@ -156,10 +156,10 @@ func (x *exactPlan) placed(s *Scheduler, v *sim.View, r int, j sim.Job) bool {
 	return true
 }
 
-// spare places j, which has a place on high but not beside all running jobs from r on, beside as many of these as
-// halving finds, in rank order.
+// spare places j, which has a place on high but not beside all running jobs from r on. It keeps as many of these, in
+// rank order, as bisection finds to leave j a place.
 func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
-	some, none := 0, len(s.running)-r // beside so many it has a place; beside so many it has not
+	some, none := 0, len(s.running)-r // j has a place beside the first some of them, and none beside the first none
 	for none-some > 1 {
 		mid := (some + none) / 2
 		x.full.CopyFrom(x.high)
@@ -182,9 +182,9 @@ func (x *exactPlan) put(v *sim.View, on *cluster.Cluster, r *cluster.Request) {
 	}
 }
 
-// take allocates gpus if they are free.
+// take allocates gpus if they are free. It reports whether they were.
 func take(c *cluster.Cluster, r *cluster.Request, gpus []cluster.GPU) bool {
-	for _, g := range gpus { // first without making an error that nobody reads
+	for _, g := range gpus { // check first, to avoid building an error that is never read
 		if g >= 0 && c.GPUFree(g) < r.Milli {
 			return false
 		}

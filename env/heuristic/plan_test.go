@@ -20,7 +20,7 @@ import (
 
 var gpuLists = regexp.MustCompile(` \[[^]]*\]`)
 
-// Where a count of GPUs is enough, the exact plan stops and starts the same jobs.
+// If counting GPUs is enough, the exact plan stops and starts the same jobs.
 func TestExactPlanChoosesWhatTheCountDoes(t *testing.T) {
 	for _, order := range []string{"srtf", "srsf", "smallest-preempt", "las"} {
 		for _, admission := range []string{"strict", "skip"} {
@@ -57,7 +57,7 @@ func TestExactPlanChoosesWhatTheCountDoes(t *testing.T) {
 	}
 }
 
-// stops looks at every point for jobs that were stopped though none that ranks before them took their place.
+// stops checks at every point for jobs that were stopped although no higher-ranked job took their place.
 type stops struct {
 	t     fatal
 	count int
@@ -96,7 +96,7 @@ func (o *stops) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// On any cluster, with any placement, a job is only stopped for one of higher rank that starts where it was.
+// On any cluster, with any placement, a job is stopped only for one of higher rank that starts in its place.
 func TestNobodyIsStoppedForNothing(t *testing.T) {
 	stopped := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,13 +130,12 @@ func TestNobodyIsStoppedForNothing(t *testing.T) {
 	}
 }
 
-// Two nodes of two GPUs with a placement that keeps gangs on one node: the count would stop nobody and start
-// nothing.
+// Two nodes of two GPUs with a placement that keeps gangs on one node: the count would stop and start nothing.
 func TestExactPlanByHand(t *testing.T) {
 	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Placement = "smallest-preempt", "consolidate-first" })
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}
-	// A and B want three each and run on a node each; C wants two: it has no node, though two GPUs are free, so B, the
-	// last in rank, is stopped for it, and goes on once A has ended.
+	// A and B want three GPUs each and run on one node each. C wants two: no node has them, although two GPUs are
+	// free, so B, the last in rank, is stopped for it, and continues once A has ended.
 	got := simulate(t, sim.DefaultConfig(), spec, []traces.Job{
 		whole("A", 0, 20*second, 3), whole("B", 0, 20*second, 3), whole("C", 5*second, 50*second, 2)}, h)
 	want := "0s submit A []\n0s submit B []\n0s start A [0 1 2]\n0s start B [4 5 6]\n5s submit C []\n5s preempt B [4 5 6]\n5s start C [4 5]\n" +
@@ -146,7 +145,7 @@ func TestExactPlanByHand(t *testing.T) {
 	}
 }
 
-// Nodes fail and come back: whatever the policy, every job ends.
+// Nodes fail and recover: under every policy every job ends.
 func TestFailuresLoseNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	failed := 0

@@ -9,22 +9,24 @@ import (
 // Policy is a scheduler with a name, whose draws follow a seed.
 type Policy interface {
 	sim.Scheduler
-	// Name is what peers' papers call by one name: order and admission, and how it back-fills.
+	// Name is the combination that papers call by one name: order and admission, and how it back-fills.
 	Name() string
 	// Reseed changes the seed, from the next Reset on.
 	Reseed(seed uint64)
 }
 
-// policy is a scheduler that is more than an order with an admission: one that works in rounds, or searches.
+// policy is a scheduler that is more than an order with an admission: one that works in rounds, for example, or
+// searches.
 type policy struct {
 	name       string
 	preemptive bool // stops running jobs
 	estimates  bool // looks at run times
-	// make is called with a valid configuration, whose Admission and Backfill say nothing.
+	// make gets a valid configuration. It must ignore Admission and Backfill.
 	make func(cfg Config) (Policy, error)
 }
 
-// policies are those that New knows beside rules. (A function, so that constructors may use what looks a policy up.)
+// policies returns the policies that New knows besides rules. (It is a function so that constructors may call code
+// that looks a policy up.)
 func policies() []policy {
 	return []policy{
 		{name: "gavel-las", preemptive: true, make: newGavel},
@@ -51,7 +53,7 @@ func New(cfg Config) (Policy, error) {
 	return newScheduler(cfg)
 }
 
-// Orders are the orders and other policies that New knows, in the order of their files' importance to readers.
+// Orders returns the orders and other policies that New knows, the most important to readers first.
 func Orders() []string {
 	var names []string
 	for _, r := range rules {
@@ -63,7 +65,7 @@ func Orders() []string {
 	return names
 }
 
-// named is what is known of the order or policy called name.
+// named returns the order or policy called name; own is true for a policy that is not an order.
 func named(name string) (r rule, own, ok bool) {
 	if i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name }); i >= 0 {
 		return rules[i], false, true
@@ -75,13 +77,13 @@ func named(name string) (r rule, own, ok bool) {
 	return r, false, false
 }
 
-// Preemptive says whether the order or policy called name stops running jobs.
+// Preemptive reports whether the order or policy called name stops running jobs.
 func Preemptive(name string) bool {
 	r, _, _ := named(name)
 	return r.preemptive
 }
 
-// Estimating says whether the order or policy called name looks at run times, and so needs estimates; back-filling
+// Estimating reports whether the order or policy called name uses run times and so needs estimates. Back-filling
 // needs them too (Config.Estimating).
 func Estimating(name string) bool {
 	r, _, _ := named(name)

@@ -6,18 +6,19 @@ import (
 	"clustergym/env/sim"
 )
 
-// step is one decision of a plan. gpus is where the job goes, by the exact plan; nil = wherever the placement says.
+// step is one decision of a plan. Its GPUs are a range of exactPlan.spots, or chosen by the placement when the step
+// is carried out.
 type step struct {
 	stop bool
 	entry
-	from, to int // in exactPlan.spots; to 0 = the placement is asked
+	from, to int // in exactPlan.spots; to = 0: ask the placement
 }
 
-// makePlan ranks running and waiting jobs together and lets the first in line have the GPUs.
+// makePlan ranks running and waiting jobs together and gives the GPUs to the first in line.
 //
-// Where every job is for whole GPUs and nothing else, and the placement places whatever fits, and on counters, it is
-// enough to count: a walk down the merged ranks with what is left. Elsewhere that walk is a guess that exactPlan
-// makes good.
+// Counting is enough on counters, and where every job asks for whole GPUs only and the placement accepts whatever
+// fits: one walk down the merged ranks with a count of what is left. Elsewhere that walk is a guess that exactPlan
+// corrects.
 func (s *Scheduler) makePlan(v *sim.View) {
 	s.plan, s.next, s.chosen, s.fresh, s.stopped = s.plan[:0], 0, s.chosen[:0], s.fresh[:0], s.stopped[:0]
 	s.takeStock(v)
@@ -38,7 +39,7 @@ func (s *Scheduler) makePlan(v *sim.View) {
 			return 1
 		})
 	} else {
-		// Nearly in order from the last pass: insertion costs little.
+		// The list is nearly in order from the last pass, so insertion sort costs little.
 		for i := 1; i < len(s.running); i++ {
 			for k := i; k > 0 && s.running[k].before(&s.running[k-1]); k-- {
 				s.running[k], s.running[k-1] = s.running[k-1], s.running[k]
@@ -67,8 +68,8 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	}
 }
 
-// countedPlan is a walk down the merged ranks with a count of what is left. A running job that no longer has a place
-// is stopped; under strict, all that stand behind the first in line that has none are.
+// countedPlan walks down the merged ranks with a count of what is left. A running job that no longer has room is
+// stopped. Under strict, so are all jobs behind the first that has none.
 func (s *Scheduler) countedPlan(v *sim.View) {
 	left := v.Cluster().FreeMilli()
 	for _, e := range s.running {
@@ -76,7 +77,7 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 	}
 	r := 0
 	var l *lane
-	w, known := none, false // the first of the waiting that has a place, or ends the pass
+	w, known := none, false // w is the first waiting job that has room, or that ends the pass
 	for {
 		for !known {
 			l, w = s.bestOf(v, left/1000)
@@ -91,7 +92,7 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 			if n := milli(v, e.job); !s.lanes[s.laneOf(v, e.job)].over && n <= left {
 				left -= n
 				s.chosen = append(s.chosen, e)
-				// The first stays the first as long as it has a place.
+				// The first stays the first while it has room.
 				known = w == none || s.strict || milli(v, l.top(w).job) <= left
 			} else {
 				its := &s.lanes[s.laneOf(v, e.job)]
@@ -113,7 +114,7 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 	}
 }
 
-// bestOf is best for a count of free GPUs.
+// bestOf is best with a count of free GPUs instead of a cluster.
 func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
 	if len(s.lanes) == 1 && !s.lanes[0].over {
 		return &s.lanes[0], s.lanes[0].best(v, s.limit(free))
@@ -131,7 +132,8 @@ func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
 	return l, at
 }
 
-// nextStep hands out the plan. A job that cannot be placed although there are GPUs enough goes back into the line.
+// nextStep returns the plan's next decision. A job that cannot be placed although enough GPUs are free goes back into
+// line.
 func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	for s.next < len(s.plan) {
 		p := s.plan[s.next]
@@ -159,7 +161,7 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 		s.chosen = slices.DeleteFunc(s.chosen, func(e entry) bool { return v.State(e.job) != sim.Running })
 		s.state.after(v, s.chosen, s.stopped)
 	}
-	// The stopped wait now; their keys are as of this moment.
+	// Stopped jobs wait from now on; their keys are computed at this time.
 	for _, e := range s.stopped {
 		s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})
 	}
@@ -173,17 +175,17 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	return true
 }
 
-// takeStock brings the list of running jobs up to date with what happened since the last pass.
+// takeStock updates the list of running jobs to what happened since the last pass.
 func (s *Scheduler) takeStock(v *sim.View) {
 	if !s.ended && len(s.running) == len(v.Running()) {
-		return // nobody has stopped running, and nobody else has started anything
+		return // no job has stopped, and other code has started none
 	}
 	s.ended = false
 	s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
 	if len(s.running) == len(v.Running()) {
 		return
 	}
-	// Somebody else has started some. Those of this very point cannot be stopped at it.
+	// Other code has started jobs. Those started at this same time cannot be stopped now.
 	s.running = s.running[:0]
 	for _, j := range v.Running() {
 		if v.Started(j) < v.Now() {

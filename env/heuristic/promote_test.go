@@ -32,9 +32,9 @@ func TestPromotionByHand(t *testing.T) {
 	}
 }
 
-// Tiresias' simulator with its knob against starvation, on a counter of 48 GPUs: what it gives, to the last digit
-// printed. Knobs 1 and 2 of las-2d are with one fault of that program taken out, which lets jobs end before their time
-// that were to end at the time of an arrival when a timer came first; it does not show in the others.
+// The results of Tiresias' simulator with its knob against starvation, on a counter of 48 GPUs, to the last digit
+// printed. Knobs 1 and 2 of las-2d are with one fault of that program removed: if a timer came first, jobs that were
+// to end at the time of an arrival ended before their time. The fault does not affect the others.
 func TestPromotionAgreesWithTiresias(t *testing.T) {
 	jobs := published(t)
 	for _, want := range []struct {

@@ -7,14 +7,14 @@ import (
 	"clustergym/env/sim"
 )
 
-// lines is a number of lines of which those that are open take part in a search for the first in rank.
+// lines is a set of lines. The open ones take part in the search for the first in rank.
 type lines struct {
 	marks  *[]jobMark
 	line   []line
 	closed []bool
-	freed  []bool // open again in this pass because of what was freed, and has room nowhere else
+	freed  []bool // reopened in this pass because something was freed there, and has room nowhere else
 	shut   []int  // the closed ones
-	again  []int  // those with freed
+	again  []int  // indices with freed set
 	heads  tourney
 }
 
@@ -27,7 +27,7 @@ func (l *lines) reset(marks *[]jobMark) {
 	l.heads.clear()
 }
 
-// extend makes sure that there is a line i.
+// extend makes sure that line i exists.
 func (l *lines) extend(i int) {
 	for i >= len(l.line) {
 		l.line, l.closed, l.freed = append(l.line, nil), append(l.closed, false), append(l.freed, false)
@@ -42,14 +42,14 @@ func (l *lines) push(i int, e entry) {
 	}
 }
 
-// pop takes the first out of line i.
+// pop removes and returns the first entry of line i.
 func (l *lines) pop(i int) entry {
 	e := l.line[i].pop()
 	l.play(i)
 	return e
 }
 
-// play brings the search up to date after a change of line i.
+// play updates the search after a change of line i.
 func (l *lines) play(i int) {
 	if l.closed[i] || len(l.line[i]) == 0 {
 		l.heads.unset(i)
@@ -58,14 +58,14 @@ func (l *lines) play(i int) {
 	}
 }
 
-// close leaves line i out until it is opened again.
+// close excludes line i until it is opened again.
 func (l *lines) close(i int) {
 	l.closed[i] = true
 	l.shut = append(l.shut, i)
 	l.heads.unset(i)
 }
 
-// open lets all closed lines take part again.
+// open opens all closed lines.
 func (l *lines) open() {
 	for _, i := range l.shut {
 		l.closed[i] = false
@@ -74,7 +74,7 @@ func (l *lines) open() {
 	l.shut = l.shut[:0]
 }
 
-// reopen lets those closed lines take part again whose kinds may have room where something was freed.
+// reopen opens the closed lines whose kinds may have room where something was freed.
 func (l *lines) reopen(c *cluster.Cluster, f *freed, kinds []cluster.Request) {
 	for _, i := range l.again {
 		l.freed[i] = false
@@ -99,8 +99,8 @@ func (l *lines) reopen(c *cluster.Cluster, f *freed, kinds []cluster.Request) {
 	l.shut = still
 }
 
-// first is the open line whose first job, still waiting, ranks before those of all others among lines 0 to limit.
-// Jobs that somebody else has started meanwhile are dropped on the way.
+// first returns the open line, among lines 0 to limit, whose first waiting job has the best rank. It drops jobs that
+// other code has started meanwhile.
 func (l *lines) first(v *sim.View, limit int) int {
 	for {
 		i := l.heads.first(limit)
@@ -113,13 +113,13 @@ func (l *lines) first(v *sim.View, limit int) int {
 	}
 }
 
-// waitQueue is the waiting jobs: one line where the first in rank alone decides (strict), one for each kind of
-// request where jobs that do not fit are stepped over (skip): jobs with the same request fit or do not fit
-// together. Requests for n whole GPUs and nothing else, which are most, stand in line n, so that those for more
-// than are free need not be looked at.
+// waitQueue holds the waiting jobs. Under strict, where only the first in rank matters, it is a single line. Under
+// skip, which steps over jobs that do not fit, it has one line for each kind of request, because jobs with the same
+// request fit or do not fit together. Requests for n whole GPUs and nothing else, which are the majority, are in line
+// n, so that those for more GPUs than are free need not be looked at.
 type waitQueue struct {
 	single bool
-	whole  lines // by GPUs; line 0 is the only one where single
+	whole  lines // by GPUs; line 0 is the only one if single
 	others lines
 	kinds  []cluster.Request // of others
 	index  map[cluster.Request]int
@@ -134,8 +134,8 @@ func (q *waitQueue) reset(marks *[]jobMark, single bool) {
 	q.others.reset(marks)
 }
 
-// push puts e in the line of its request. Places from 0 on are those of whole lines, from −2 downwards those of
-// the others.
+// push adds e to the line of its request. Line numbers from 0 up are those of whole, those from −2 down are those of
+// others.
 func (q *waitQueue) push(e entry, r *cluster.Request) {
 	n := r.GPUs
 	if q.single {
@@ -153,8 +153,8 @@ func (q *waitQueue) push(e entry, r *cluster.Request) {
 	q.whole.push(n, e)
 }
 
-// open begins a new pass. Lines that were closed because nothing of their kind fitted stay so while nothing has
-// been given back that could make room for them.
+// open begins a pass. A line that was closed because nothing of its kind fitted stays closed until something is given
+// back that could make room for it.
 func (q *waitQueue) open(c *cluster.Cluster, f *freed) {
 	q.others.reopen(c, f, q.kinds)
 	if !f.any {
@@ -172,7 +172,7 @@ func (q *waitQueue) open(c *cluster.Cluster, f *freed) {
 	}
 }
 
-// compact forgets kinds of requests that nobody waits with: a workload may have a kind for every job.
+// compact forgets the kinds of requests that no job waits with: a workload may have a kind for every job.
 func (q *waitQueue) compact() {
 	o := &q.others
 	clear(q.index)
@@ -183,7 +183,7 @@ func (q *waitQueue) compact() {
 		if len(o.line[i]) == 0 {
 			continue
 		}
-		// Swapped, so that the memory of the empty lines stays in use.
+		// Swap, so that the memory of empty lines is reused.
 		o.line[n], o.line[i] = o.line[i], o.line[n]
 		o.closed[n], o.freed[n], q.kinds[n] = o.closed[i], o.freed[i], q.kinds[i]
 		q.index[q.kinds[n]] = n
@@ -201,7 +201,7 @@ func (q *waitQueue) compact() {
 	}
 }
 
-// close leaves the line at place out of the pass.
+// close excludes the line at place from the pass.
 func (q *waitQueue) close(place int) {
 	if place >= 0 {
 		q.whole.close(place)
@@ -210,12 +210,12 @@ func (q *waitQueue) close(place int) {
 	}
 }
 
-// hopeless says whether the line at place is known to have no room, without looking at the whole cluster.
+// hopeless reports whether the line at place is known to have no room, without looking at the whole cluster.
 func (q *waitQueue) hopeless(c *cluster.Cluster, f *freed, place int) bool {
 	return place < 0 && q.others.freed[-2-place] && !f.mayFit(c, &q.kinds[-2-place])
 }
 
-// top is the first in the line at place.
+// top returns the first entry of the line at place.
 func (q *waitQueue) top(place int) *entry {
 	if place >= 0 {
 		return &q.whole.line[place][0]
@@ -223,7 +223,7 @@ func (q *waitQueue) top(place int) *entry {
 	return &q.others.line[-2-place][0]
 }
 
-// pop takes the first out of the line at place.
+// pop removes and returns the first entry of the line at place.
 func (q *waitQueue) pop(place int) entry {
 	if place >= 0 {
 		return q.whole.pop(place)
@@ -231,8 +231,8 @@ func (q *waitQueue) pop(place int) entry {
 	return q.others.pop(-2 - place)
 }
 
-// best is the place of the line whose first job ranks before all others', none if no open line has jobs that
-// still wait. Of the requests for whole GPUs only those for up to limit take part.
+// best returns the place of the open line whose first job ranks before all others, none if no open line has waiting
+// jobs. Of the requests for whole GPUs only those for up to limit take part.
 func (q *waitQueue) best(v *sim.View, limit int) int {
 	w := q.whole.first(v, limit)
 	if len(q.others.line) == 0 {
@@ -244,7 +244,7 @@ func (q *waitQueue) best(v *sim.View, limit int) int {
 	return w
 }
 
-// unlimited is a limit that every request keeps.
+// unlimited is a limit that no request exceeds.
 const unlimited = math.MaxInt
 
 func stale(v *sim.View, e *entry) bool {

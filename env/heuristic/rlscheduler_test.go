@@ -18,7 +18,7 @@ import (
 	"clustergym/traces"
 )
 
-// rlscheduler reads what RLScheduler's simulator gave for lublin_256, where it is at hand.
+// rlscheduler reads the results of RLScheduler's simulator for lublin_256, if they are available.
 func rlscheduler(t *testing.T, name string) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "groundtruth", name))
@@ -84,7 +84,7 @@ func committed(t *testing.T, jobs []traces.Job, policy string, backfill bool) ma
 	}
 }
 
-// compare holds every number of a row against ours, to the digits that the row has.
+// compare compares every number of a row with ours, to the digits that the row has.
 func compare(t *testing.T, row map[string]string, got map[string]float64) {
 	t.Helper()
 	for key, v := range got {
@@ -97,7 +97,7 @@ func compare(t *testing.T, row map[string]string, got map[string]float64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Printed rounded to six decimals at most: half a unit of the last, and what sums of floats may be off by.
+		// Printed rounded to six decimals at most: allow half a unit of the last, and the rounding of sums of floats.
 		if d := v - want; d > 5.1e-7 || d < -5.1e-7 {
 			t.Errorf("%s is %.6f, RLScheduler's simulator has %s", key, v, text)
 		}

@@ -10,10 +10,10 @@ import (
 	"clustergym/traces"
 )
 
-// rounds is a policy that now and then decides anew who runs where: at the end of a round, of a lease, or whenever its
-// chooser says so. What the chooser has seated is carried out in this order: stops; then moves and changes of size,
-// each as soon as its new GPUs are free; then starts. Where gangs are to change places with each other, one of them is
-// stopped and starts again a nanosecond later, because a job can be changed once in a moment only.
+// rounds is a policy that from time to time decides anew which jobs run where: at the end of a round or a lease, or
+// whenever its chooser says so. The chooser's seats are carried out in this order: stops; then moves and changes of
+// size, each as soon as its new GPUs are free; then starts. If gangs are to swap GPUs, one of them is stopped and
+// starts again a nanosecond later, because a job can be changed only once at any time.
 //
 // Jobs without GPUs take no part: they start, in the order of the trace, as soon as they fit.
 type rounds struct {
@@ -26,17 +26,18 @@ type rounds struct {
 	open bool
 	err  error
 	seen int
-	jobs []entry // scratch: those without GPUs
+	jobs []entry // scratch: jobs without GPUs
 }
 
-// chooser is what makes a policy of rounds.
+// chooser makes the decisions of a policy based on rounds.
 type chooser interface {
 	reset(v *sim.View)
-	// event tells of a job that has arrived, started, stopped or ended.
+	// event reports that a job has arrived, started, stopped or ended.
 	event(v *sim.View, e *sim.Event)
-	// decide is called at every point. It seats those that are to run (begin, then seat), or does nothing.
+	// decide is called at every point. It seats the jobs that are to run (begin, then put or seatAll), or does
+	// nothing.
 	decide(v *sim.View) error
-	// until is when it wants to be asked again at the latest, 0 = at the next event.
+	// until returns the latest time of the next call to decide; 0 = at the next event.
 	until(v *sim.View) int64
 }
 
@@ -55,7 +56,7 @@ func newRounds(cfg Config) (*rounds, error) {
 	return r, nil
 }
 
-// round is the length of a round: as configured, or the policy's own.
+// round returns the length of a round: the configured one, or the policy's own.
 func (c *Config) round(own time.Duration) int64 {
 	if c.Round > 0 {
 		return int64(c.Round)
@@ -63,7 +64,7 @@ func (c *Config) round(own time.Duration) int64 {
 	return int64(own)
 }
 
-// Name is that of the policy.
+// Name implements Policy.
 func (r *rounds) Name() string { return r.cfg.Name() }
 
 // Reseed changes the seed of noisy estimates and random placements, from the next Reset on.
@@ -102,7 +103,7 @@ func (r *rounds) submit(v *sim.View, j sim.Job) error {
 	return nil
 }
 
-// remaining is what the policy believes is left of j, in nanoseconds at rate 1.
+// remaining returns the policy's estimate of what is left of j, in nanoseconds at rate 1.
 func (r *rounds) remaining(v *sim.View, j sim.Job) float64 {
 	if r.est.Mode == traces.EstimateExact {
 		return v.Left(j)
@@ -184,7 +185,7 @@ func members(v *sim.View, dst []entry) []entry {
 	return dst
 }
 
-// busy says whether a job with GPUs is in state (Running or Waiting).
+// busy reports whether any job with GPUs is in state (Running or Waiting).
 func busy(v *sim.View, state sim.State) bool {
 	list := v.Waiting()
 	if state == sim.Running {
@@ -193,5 +194,5 @@ func busy(v *sim.View, state sim.State) bool {
 	return slices.ContainsFunc(list, func(j sim.Job) bool { return v.Request(j).GPUs > 0 })
 }
 
-// kinds is the number of GPU types of c.
+// kinds returns the number of GPU types of c, at least 1.
 func kinds(c *cluster.Cluster) int { return max(1, len(c.Types())) }

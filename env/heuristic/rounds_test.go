@@ -21,8 +21,8 @@ import (
 
 var inRounds = []string{"gavel-las", "gavel-ftf", "themis", "optimus", "gandiva"}
 
-// mixedJobs is drawn's workload with elastic jobs, jobs without GPUs, models with speeds of their own, and now and then
-// virtual clusters.
+// mixedJobs returns drawn's workload with elastic jobs, jobs without GPUs, models with their own speeds, and
+// sometimes virtual clusters.
 func mixedJobs(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	spec, jobs := drawn(r, n)
 	vcs := r.IntN(3) == 0
@@ -45,8 +45,8 @@ func mixedJobs(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	return spec, jobs
 }
 
-// Whatever the workload: every job ends, none twice at a time, the same again for the same seed; and those that share
-// out whatever is free leave no job waiting that fits.
+// For every workload: every job ends, no job runs twice at a time, and the same seed gives the same run. Policies
+// that distribute all free GPUs leave no job waiting that fits.
 func TestRoundsEndEveryJob(t *testing.T) {
 	for _, order := range inRounds {
 		t.Run(order, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRoundsEndEveryJob(t *testing.T) {
 				cfg.Migrate = []time.Duration{0, 45 * second}[r.IntN(2)]
 				run := sim.DefaultConfig()
 				run.Comm = []string{"none", "tree"}[r.IntN(2)]
-				run.Restart = time.Duration(r.IntN(2)) * second // a round on a slow GPU must bring more
+				run.Restart = time.Duration(r.IntN(2)) * second // a round on a slow GPU must gain more than a restart costs
 				run.Overhead.Start = time.Duration(r.IntN(2)) * 3 * second
 				if spec.Pool == 0 && r.IntN(3) == 0 {
 					run.Failures = sim.Failures{MTBF: 20 * time.Minute, MTTR: 2 * time.Minute}
@@ -92,7 +92,7 @@ func TestRoundsEndEveryJob(t *testing.T) {
 	}
 }
 
-// At the end of every point nobody waits who fits, under policies that hand out GPUs as soon as they are free.
+// At the end of every point no waiting job fits, under policies that assign GPUs as soon as they are free.
 func TestNothingLiesIdleForAnAuctionOrATurn(t *testing.T) {
 	for _, order := range []string{"themis", "gandiva"} {
 		r := rand.New(rand.NewPCG(8, 8))
@@ -135,7 +135,7 @@ func TestNothingLiesIdleForAnAuctionOrATurn(t *testing.T) {
 	}
 }
 
-// events is what simulate logs, in one line and without placements.
+// events returns what simulate logs, in one line and without placements.
 func events(t *testing.T, spec cluster.Spec, jobs []traces.Job, h heuristic.Policy) string {
 	t.Helper()
 	var out []string
@@ -154,10 +154,11 @@ func check(t *testing.T, what, got, want string) {
 	}
 }
 
-// Gangs that change places wait for each other; one of them is stopped for a nanosecond.
+// Gangs that swap places wait for each other; one of them is stopped for a nanosecond.
 func TestGangsChangePlaces(t *testing.T) {
-	// Two types of a GPU each, shares worked out at 0, when both jobs are there: each is as fast as 1 on one type and
-	// slow on the other, the wrong way round for first-fit. From the first round on each runs on its own.
+	// Two types with one GPU each, shares computed at 0, when both jobs are there. Each job is as fast as 1 on one
+	// type and slow on the other, in the wrong order for first-fit. From the first round on each runs on its own
+	// type.
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "a"}, {GPUs: 1, GPUType: "b"}}}}}
 	likesB := &traces.Profile{Name: "B", Speeds: map[string]float64{"a": 0.1, "b": 1}}
 	likesA := &traces.Profile{Name: "A", Speeds: map[string]float64{"a": 1, "b": 0.1}}
@@ -166,7 +167,7 @@ func TestGangsChangePlaces(t *testing.T) {
 	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Round = "gavel-las", 10*second })
 	check(t, "own types", events(t, spec, jobs, h), "0s start B, 0s start A, 50s finish B, 50s finish A")
 
-	// Somebody else puts both on the wrong type at 0. At 10 s, the end of the round, each has run 1 s worth of its 50.
+	// Other code puts both on the wrong type at 0. At 10 s, the end of the round, each has run 1 s worth of its 50.
 	s, err := sim.New(sim.DefaultConfig(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +269,7 @@ type observer func(v *sim.View, p *sim.Point) error
 
 func (f observer) Observe(v *sim.View, p *sim.Point) error { return f(v, p) }
 
-// Jobs of many sizes get GPU-time alike, from 2 GPUs to all 16, in ten hours.
+// Jobs of many sizes, from 2 GPUs to all 16, get equal GPU-time in ten hours.
 func TestGavelSharesGPUTimeEqually(t *testing.T) {
 	var jobs []traces.Job
 	for i := range 12 {
@@ -337,15 +338,15 @@ func TestFinishTimeFairness(t *testing.T) {
 	}
 }
 
-// Two GPUs, leases of 10 s. L, of 40 s on both, has them when S (5 s on one) comes at 1. At 10 the lease is over: ρ of L is
-// (10 + 30)/40 = 1, that of S (9 + 5)/5 = 2.8: S alone is offered GPUs and takes one. What is left is of no use to L.
-// At 15 S is done and L has both again, until 45, nobody else being there.
+// Two GPUs, leases of 10 s. L, of 40 s on both, has them when S (5 s on one) comes at 1. At 10 the lease is over: ρ
+// of L is (10 + 30)/40 = 1, that of S (9 + 5)/5 = 2.8: only S is offered GPUs, and it takes one. L cannot use the
+// remaining one. At 15 S is done, and L has both again until 45, because no other job is there.
 func TestThemisByHand(t *testing.T) {
 	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Round = "themis", 10*second })
 	check(t, "lease", events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("L", 0, 40*second, 2), whole("S", second, 5*second, 1)}, h),
 		"0s start L, 10s preempt L, 10s start S, 15s finish S, 15s start L, 45s finish L")
-	// Leases that run out while nobody waits go on: L's third ends at 30. M, from 22 on, has to wait until then: then ρ
-	// of M is (8 + 40)/40 = 1.2, that of L (30 + 10)/40 = 1.
+	// Leases that run out while no job waits are renewed: L's third ends at 30. M, which arrives at 22, has to wait
+	// until then. At that time ρ of M is (8 + 40)/40 = 1.2, that of L (30 + 10)/40 = 1.
 	check(t, "renewed", events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("L", 0, 40*second, 2), whole("M", 22*second, 40*second, 2)}, h),
 		"0s start L, 30s preempt L, 30s start M, 40s preempt M, 40s start L, 50s finish L, 50s start M, 1m20s finish M")
 	// Ten jobs, so two bid. 5 GPUs; the worst off are X (3 GPUs) and Y (3): not both fit. Y, with less left, gains
@@ -448,7 +449,7 @@ func TestRoundsConfigFaults(t *testing.T) {
 			t.Errorf("%s calls itself %s, preemptive %v", order, h.Name(), heuristic.Preemptive(order))
 		}
 	}
-	// Estimates from the trace that it does not have.
+	// Estimates from the trace, which has none.
 	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "optimus", "trace" })
 	s, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 1})
 	if err != nil {
@@ -462,7 +463,7 @@ func TestRoundsConfigFaults(t *testing.T) {
 	}
 }
 
-// A program too large to be solved is an error that says so, at once.
+// A program that is too large is rejected at once with an error that says so.
 func TestGavelRefusesTooLargeAProgram(t *testing.T) {
 	jobs := make([]traces.Job, 1<<16+1)
 	for i := range jobs {
@@ -481,7 +482,8 @@ func TestGavelRefusesTooLargeAProgram(t *testing.T) {
 	}
 }
 
-// threeTypes is two days of jobs of four models and sizes on three types, as many as need about all of the 108 GPUs.
+// threeTypes returns two days of jobs of four models and sizes on three types; together they need about all of the
+// 108 GPUs.
 func threeTypes(n int) (cluster.Spec, []traces.Job) {
 	r := rand.New(rand.NewPCG(10, 10))
 	var models []*traces.Profile

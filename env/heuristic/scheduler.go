@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// Scheduler is an order with an admission and a placement. It keeps the queue in its own order and is told of
-// changes by events, so it must be asked at every point, or Reset. Not safe for concurrent use.
+// Scheduler is an order with an admission, a back-filling and a placement. It keeps its own ordered queue and learns
+// of changes from events, so Decide must be called at every point; otherwise call Reset. Not safe for concurrent use.
 type Scheduler struct {
 	cfg    Config
 	rule   rule
@@ -19,44 +19,44 @@ type Scheduler struct {
 	place  placer
 	picky  bool // the placement may refuse what fits
 	est    traces.Estimates
-	asks   bool     // needs estimates
-	state  stateful // of orders that remember
+	asks   bool     // it needs estimates
+	state  stateful // of stateful orders
 
-	lanes []lane     // by virtual cluster; one where there are none
-	fill  backfiller // waits and decides in place of lanes; nil without back-filling
+	lanes []lane     // by virtual cluster; one if there are none
+	fill  backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
 	jobs  []jobMark  // by job
-	odd   int        // jobs in the system that a count of GPUs is not enough for
+	odd   int        // jobs in the system for which counting GPUs is not enough
 	freed freed
 	aside []aside // passed over: see rule.passOver
-	open  bool    // in the middle of a point
-	moved bool    // a job has been started since those that wait were ranked
-	use   usage   // of orders that look at what users and jobs hold
+	open  bool    // a point is being decided
+	moved bool    // a job has been started since waiting jobs were ranked
+	use   usage   // for orders that look at what users and jobs hold
 	until int64
 	err   error     // found by Reset
 	taken []sim.Job // scratch of Reset and rerank
-	seen  int       // jobs before this position have been taken into the queue
+	seen  int       // jobs before this position have been queued
 
-	// Preemptive orders plan a whole pass, then hand it out decision by decision.
+	// Preemptive orders plan a whole pass and then return it decision by decision.
 	running []entry
-	ended   bool // some may have stopped running since takeStock
+	ended   bool // jobs may have stopped running since takeStock
 	chosen  []entry
-	fresh   []int // in chosen: those that wait, of countedPlan
+	fresh   []int // places in chosen of waiting jobs, by countedPlan
 	stopped []entry
 	plan    []step
 	next    int
 	exact   exactPlan
 }
 
-// lane is the waiting jobs of one virtual cluster: admission acts within each.
+// lane holds the waiting jobs of one virtual cluster. Admission acts within each.
 type lane struct {
 	waitQueue
-	over  bool // nobody of them starts any more in this pass
-	stuck int  // position of the first, which did not fit; still true while nothing was given back. −1 = not known
+	over  bool // no more of them start in this pass
+	stuck int  // position of the first job, which did not fit; valid while nothing is given back. −1 = unknown
 }
 
-// jobMark is what the scheduler notes of a job.
+// jobMark is what the scheduler notes about a job.
 type jobMark struct {
-	queued bool // stands in a lane
+	queued bool // it is in a lane
 	odd    bool // counted in Scheduler.odd
 }
 
@@ -66,20 +66,20 @@ type aside struct {
 	lane int
 }
 
-// backfiller keeps the waiting jobs and decides, where back-filling does.
+// backfiller holds the waiting jobs and decides, with back-filling or admission commit.
 type backfiller interface {
 	reset(v *sim.View)
 	// push takes in a job that waits.
 	push(v *sim.View, e entry)
-	// clear forgets all that wait: they are pushed again.
+	// clear forgets all waiting jobs; they are pushed again.
 	clear()
-	// holds says whether j has been pushed and waits still.
+	// holds reports whether j has been pushed and still waits.
 	holds(v *sim.View, j sim.Job) bool
-	// event brings the books of the running jobs up to date: j has started or stopped.
+	// event updates the books of running jobs: j has started or stopped.
 	event(v *sim.View, j sim.Job)
 	// open begins a pass.
 	open(v *sim.View)
-	// next is one decision, or done.
+	// next makes one decision, or returns done.
 	next(v *sim.View, d *sim.Decision) (done bool)
 }
 
@@ -108,7 +108,7 @@ func newScheduler(cfg Config) (*Scheduler, error) {
 	return s, nil
 }
 
-// Name is order and admission, and how it back-fills: "sjf+skip", "fifo+strict+easy".
+// Name returns order and admission, and how it back-fills: "sjf+skip", "fifo+strict+easy".
 func (s *Scheduler) Name() string { return s.cfg.Name() }
 
 // Reseed changes the seed of random orders, noisy estimates and random placements, from the next Reset on.
@@ -119,7 +119,7 @@ func (s *Scheduler) Reseed(seed uint64) {
 	}
 }
 
-// Reset implements sim.Scheduler. Jobs that wait already are taken over.
+// Reset implements sim.Scheduler. Jobs that already wait are queued.
 func (s *Scheduler) Reset(v *sim.View) {
 	n := 1
 	if vcs := len(v.Cluster().VCs()); vcs > 0 {
@@ -165,7 +165,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 	}
 }
 
-// note makes room for what the scheduler notes of j, and counts it if it is odd.
+// note makes room for what the scheduler notes about j, and counts it if it is odd.
 func (s *Scheduler) note(v *sim.View, j sim.Job) *jobMark {
 	for int(j) >= len(s.jobs) {
 		s.jobs = append(s.jobs, jobMark{})
@@ -213,7 +213,7 @@ func (s *Scheduler) push(v *sim.View, e entry) {
 	s.lanes[s.laneOf(v, e.job)].push(e, v.Request(e.job))
 }
 
-// laneOf is the number of j's lane.
+// laneOf returns the number of j's lane.
 func (s *Scheduler) laneOf(v *sim.View, j sim.Job) int {
 	if len(s.lanes) == 1 {
 		return 0
@@ -263,14 +263,14 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// observe takes in what has happened since the last point.
+// observe processes the events since the last point.
 func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 	c := v.Cluster()
 	for i := range p.Events {
 		e := &p.Events[i]
 		switch e.Kind {
 		case sim.Submit:
-			// A job that Reset found waiting may also stand among the events of the first point.
+			// A job that Reset found waiting can also be among the events of the first point.
 			if v.Pos(e.Job) >= s.seen {
 				if err := s.submit(v, e.Job); err != nil {
 					return err
@@ -307,8 +307,8 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// requeue takes a job back in that failed or that somebody else has stopped; under an order that remembers, as if the
-// order had stopped it.
+// requeue queues again a job that failed or that other code has stopped; under a stateful order, as if the order had
+// stopped it.
 func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 	if v.State(j) != sim.Waiting || int(j) >= len(s.jobs) {
 		return
@@ -324,7 +324,7 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 	s.push(v, e)
 }
 
-// knows says whether j, which waits, has been pushed and not popped since.
+// knows reports whether j, which waits, has been pushed and not popped since.
 func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
 	if s.fill != nil {
 		return s.fill.holds(v, j)
@@ -359,11 +359,11 @@ func (s *Scheduler) begin(v *sim.View) {
 	}
 }
 
-// rerank gives all that wait new keys.
+// rerank gives all waiting jobs new keys.
 func (s *Scheduler) rerank(v *sim.View) {
 	s.taken = s.taken[:0]
 	for _, j := range v.Waiting() {
-		if s.knows(v, j) { // one that somebody else has stopped at this point cannot start at it
+		if s.knows(v, j) { // one that other code has stopped at this point cannot start at it
 			s.taken = append(s.taken, j)
 		}
 	}
@@ -383,8 +383,8 @@ func (s *Scheduler) rerank(v *sim.View) {
 	}
 }
 
-// best is the lane and the place in it of the first in rank, of the lanes that are not over; what asks for more
-// whole GPUs than are free on c does not take part.
+// best returns, over the lanes that are not over, the lane and the place in it of the first job in rank. Jobs that
+// ask for more whole GPUs than are free on c are left out.
 func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *lane, at int) {
 	if len(s.lanes) == 1 {
 		if l = &s.lanes[0]; l.over {
@@ -406,7 +406,7 @@ func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *lane, at int) {
 	return l, at
 }
 
-// limit is up to how many whole GPUs a job may ask for to be looked at where so many are free.
+// limit returns the greatest number of whole GPUs that a job may ask for to be considered when free GPUs are free.
 func (s *Scheduler) limit(free int) int {
 	if s.strict {
 		return unlimited
@@ -414,7 +414,7 @@ func (s *Scheduler) limit(free int) int {
 	return free
 }
 
-// nextStart starts the first in line that fits, or is done.
+// nextStart starts the first job in line that fits, or returns done.
 func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 	c := v.Cluster()
 	for {
@@ -428,7 +428,7 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 		e := *l.top(at)
 		if s.strict && l.stuck != e.pos || !s.strict && !l.hopeless(c, &s.freed, at) {
 			ok := false
-			if c.Pool() { // no placement can tell its GPUs apart
+			if c.Pool() { // no placement distinguishes its GPUs
 				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.job))
 			} else {
 				d.GPUs, ok = s.place.Place(v, e.job, c, d.GPUs)
@@ -450,7 +450,7 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 	}
 }
 
-// passOver leaves the next in line out of the rest of the pass.
+// passOver excludes the next job in line from the rest of the pass.
 func (s *Scheduler) passOver(v *sim.View, l *lane) {
 	if at := l.best(v, unlimited); at != none {
 		e := s.pop(l, at)
@@ -458,7 +458,7 @@ func (s *Scheduler) passOver(v *sim.View, l *lane) {
 	}
 }
 
-// comeBack returns those that were passed over to their lines.
+// comeBack returns the jobs that were passed over to their lines.
 func (s *Scheduler) comeBack(v *sim.View) {
 	for _, a := range s.aside {
 		if v.State(a.job) == sim.Waiting {

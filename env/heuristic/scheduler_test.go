@@ -57,7 +57,7 @@ func TestLASByHand(t *testing.T) {
 	}
 }
 
-// A job that falls in the pass that stops it goes behind those that wait in its new queue.
+// A job that falls in the pass that stops it goes behind the jobs that wait in its new queue.
 func TestLASFallenAndStoppedGoesToTheBack(t *testing.T) {
 	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Limits = "las", []time.Duration{10 * second} })
 	// A falls at 10 and is stopped for B; C, from 15 on, makes B wait at the fall of B at 20. Then A was there first.
@@ -78,7 +78,7 @@ func TestAdmissionByHand(t *testing.T) {
 	for name, want := range map[string]string{
 		"fifo+strict":     "A0s B10s C10s D10s",
 		"fifo+skip":       "A0s C2s D7s B10s",
-		"sjf+strict":      "A0s D2s C6s B10s", // B is no shorter than C and D, so it blocks nobody
+		"sjf+strict":      "A0s D2s C6s B10s", // B is no shorter than C and D, so it blocks no job
 		"sjf+skip":        "A0s D2s C6s B10s",
 		"smallest+strict": "A0s C2s D7s B10s",
 		"area+strict":     "A0s D2s C6s B10s",
@@ -143,7 +143,7 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// What does not go together is refused with what would be right.
+// Invalid combinations are rejected, and the error says what would be right.
 func TestAdmissionFaults(t *testing.T) {
 	for name, want := range map[string]string{
 		"fifo+skip+easy":           `backfill: got "easy", want none with admission skip, which passes over what does not fit; easy goes with strict and commit`,
@@ -185,7 +185,8 @@ func TestTraceEstimates(t *testing.T) {
 		t.Errorf("the trace's estimates do not decide:\n%s", got)
 	}
 
-	// Without one the error names the job; at arrival, and of jobs that wait when the scheduler takes over.
+	// Without an estimate the error names the job, both at arrival and for jobs that wait when the scheduler takes
+	// over.
 	jobs[1].Estimate = 0
 	for _, at := range []time.Duration{0, 5 * second} {
 		jobs[1].Submit, jobs[2].Submit = at, at
@@ -231,7 +232,7 @@ func TestNoiseDependsOnSeedAndJobAlone(t *testing.T) {
 	}
 }
 
-// Somebody else may stop jobs; they wait again, from the next point on.
+// Other code may stop jobs; they wait again from the next point on.
 func TestStoppedByOthers(t *testing.T) {
 	for _, name := range append([]string{"fifo+strict", "sjf+skip", "srtf+skip", "las+skip"}, backfilling...) {
 		for _, on := range []string{"pool:4", "2x2"} {
@@ -270,7 +271,7 @@ func TestStoppedByOthers(t *testing.T) {
 							t.Fatal(err)
 						}
 						if d.Op == sim.Wait && !v.CanWait() {
-							d.Until = v.Now() + second // what was stopped cannot start before the next point
+							d.Until = v.Now() + second // a stopped job cannot start before the next point
 						}
 						if err := s.Apply(&d); err != nil {
 							t.Fatalf("%+v: %v", d, err)
@@ -293,7 +294,7 @@ var firstFit, _ = cluster.NewPlacement("first-fit")
 // backfilling are policies that back-fill or commit, by their names.
 var backfilling = []string{"fifo+strict+easy", "wfp3+strict+easy", "sjf+strict+conservative", "sjf+commit", "fifo+commit+easy", "wfp3+commit+easy"}
 
-// called sets what the name of a policy says.
+// called sets the configuration that the name of a policy stands for.
 func called(name string) func(c *heuristic.Config) {
 	return func(c *heuristic.Config) {
 		part := strings.Split(name, "+")
@@ -304,7 +305,7 @@ func called(name string) func(c *heuristic.Config) {
 	}
 }
 
-// Somebody else may start or drop jobs at a point; the scheduler goes on with what is left.
+// Other code may start or drop jobs at a point; the scheduler continues with the rest.
 func TestOthersMayDecideToo(t *testing.T) {
 	for _, name := range append([]string{"fifo+skip", "sjf+skip", "srtf+skip", "las+skip"}, backfilling...) {
 		t.Run(name, func(t *testing.T) {
@@ -362,7 +363,7 @@ func TestOthersMayDecideToo(t *testing.T) {
 						break
 					}
 				}
-				// What waits although it fits would be a job that the scheduler has lost.
+				// A job that waits although it fits would be one that the scheduler has lost.
 				for _, j := range v.Waiting() {
 					if v.Fits(j) && (name == "fifo+skip" || name == "sjf+skip") {
 						t.Fatalf("job %s fits and waits", v.Trace(j).ID)
@@ -376,8 +377,8 @@ func TestOthersMayDecideToo(t *testing.T) {
 	}
 }
 
-// A scheduler that takes over in the middle of a run, at a point whose events it then sees too, knows the jobs
-// that wait and those that run, each once.
+// A scheduler that takes over in the middle of a run, at a point whose events it then also sees, knows every waiting
+// and running job exactly once.
 func TestTakingOver(t *testing.T) {
 	names := slices.Clone(backfilling)
 	for _, order := range heuristic.Orders() {

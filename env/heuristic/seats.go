@@ -8,7 +8,7 @@ import (
 	"clustergym/env/sim"
 )
 
-// ask is a wish that a job runs: on n GPUs of one type, or with kind anyKind on whatever the job itself takes.
+// ask is a request to run a job on n GPUs of one type or, with kind anyKind, of any types that the job accepts.
 type ask struct {
 	job  sim.Job
 	kind int
@@ -17,7 +17,7 @@ type ask struct {
 
 const anyKind = -1
 
-// seats finds GPUs for jobs on a copy of the cluster, and works out what has to be done to get there.
+// seats finds GPUs for jobs on a copy of the cluster, and computes the decisions that lead there.
 type seats struct {
 	place      placer
 	of         *cluster.Cluster
@@ -26,20 +26,20 @@ type seats struct {
 	loose  []sim.Job // running jobs that may be stopped or moved
 	seat   []seat    // by job
 	chosen []ask
-	taken  []sim.Job // those with a seat, in the order in which they got it
+	taken  []sim.Job // jobs with a seat, in the order in which they got it
 	spots  []cluster.GPU
 	dst    []cluster.GPU
 	req    cluster.Request
-	room   []int // by GPU type: thousandths that nobody is counted on
+	room   []int // by GPU type: thousandths that no job is counted on
 
 	steps []move
 	next  int
-	late  []move // starts that wait a nanosecond
-	again bool   // the chooser has not been asked at this point
+	late  []move // starts that are delayed by a nanosecond
+	again bool   // this point executes delayed starts; the chooser is asked a nanosecond later
 	moves []move // scratch
 }
 
-// seat is what the plan says of a job.
+// seat is the plan for one job.
 type seat struct {
 	loose    bool
 	taken    bool
@@ -76,8 +76,8 @@ func (s *seats) of1(j sim.Job) *seat {
 	return &s.seat[j]
 }
 
-// begin makes a plan in which the running jobs with GPUs for which loose is true have no GPUs yet and all others keep
-// theirs. Nobody is seated. Jobs that were started at this very moment cannot be stopped.
+// begin starts a plan without seats. Running jobs with GPUs for which loose returns true hold no GPUs in it; all
+// others keep theirs. Jobs that were started at this same time cannot be stopped.
 func (s *seats) begin(v *sim.View, loose func(j sim.Job) bool) {
 	s.clear()
 	s.plan.CopyFrom(v.Cluster())
@@ -94,7 +94,7 @@ func (s *seats) begin(v *sim.View, loose func(j sim.Job) bool) {
 	}
 }
 
-// undo takes all seats back.
+// undo removes all seats.
 func (s *seats) undo(v *sim.View) {
 	for _, j := range s.taken {
 		t := &s.seat[j]
@@ -109,7 +109,7 @@ func (s *seats) undo(v *sim.View) {
 	s.taken, s.spots = s.taken[:0], s.spots[:0]
 }
 
-// request is what a asks for.
+// request returns what a asks for.
 func (s *seats) request(v *sim.View, a ask) cluster.Request {
 	r := *v.Request(a.job)
 	if r.GPUs != a.n {
@@ -121,10 +121,10 @@ func (s *seats) request(v *sim.View, a ask) cluster.Request {
 	return r
 }
 
-// takes says whether j runs on GPUs of type kind.
+// takes reports whether r accepts GPUs of type kind.
 func takes(r *cluster.Request, kind int) bool { return r.Types == 0 || r.Types>>kind&1 != 0 }
 
-// keep seats a where it runs now.
+// keep seats a where it runs now. It reports whether it did.
 func (s *seats) keep(v *sim.View, a ask) bool {
 	t := s.of1(a.job)
 	r := v.Request(a.job)
@@ -136,7 +136,7 @@ func (s *seats) keep(v *sim.View, a ask) bool {
 	return true
 }
 
-// kindOf is the GPU type that j has, or had last; mixed where its GPUs are not all of one.
+// kindOf returns the GPU type that j has, or had last; mixed if its GPUs are of several types.
 func kindOf(v *sim.View, j sim.Job) int {
 	c := v.Cluster()
 	if c.Pool() {
@@ -155,7 +155,7 @@ func kindOf(v *sim.View, j sim.Job) int {
 
 const mixed = -2
 
-// put seats a, where it runs now if it can stay there.
+// put seats a, where it runs now if it can stay there. It reports whether it did.
 func (s *seats) put(v *sim.View, a ask) bool {
 	if s.keep(v, a) {
 		return true
@@ -176,10 +176,10 @@ func (s *seats) put(v *sim.View, a ask) bool {
 	return true
 }
 
-// seatAll seats as many as there is room for, the first in order before all others; of the wishes of one job the first
-// for which there is room. A count of GPUs says who gets a seat. Of those, who runs already stays where it is, and
-// the others are placed from the largest gang down. If one of them finds no place, all are seated one by one, in
-// order. Whatever is left goes, in order, to those for whom a count was too coarse.
+// seatAll seats as many jobs as there is room for, in order; of several asks of one job, the first that fits. A count
+// of GPUs decides which jobs get a seat. Of those, running jobs stay where they are if they can, and the others are
+// placed from the largest gang down. If one of them finds no place, all are seated one by one, in order. What is left
+// goes, in order, to jobs for which the count was too coarse.
 func (s *seats) seatAll(v *sim.View, order []ask) {
 	left := s.countRoom()
 	s.chosen = s.chosen[:0]
@@ -223,7 +223,7 @@ func (s *seats) seatAll(v *sim.View, order []ask) {
 	}
 }
 
-// countRoom counts the free GPUs of the plan, by type in room and in all.
+// countRoom counts the free GPUs of the plan, by type in room and in total.
 func (s *seats) countRoom() int {
 	k := kinds(s.plan)
 	s.room = append(s.room[:0], make([]int, k)...)
@@ -240,7 +240,7 @@ func (s *seats) countRoom() int {
 	return s.plan.FreeMilli()
 }
 
-// carryOut works out the decisions that lead to the plan.
+// carryOut computes the decisions that lead to the plan.
 func (s *seats) carryOut(v *sim.View) {
 	if len(s.loose)+len(s.taken) == 0 {
 		return
@@ -272,7 +272,7 @@ func (s *seats) carryOut(v *sim.View) {
 		if len(s.moves) < n {
 			continue
 		}
-		// They wait for each other's GPUs.
+		// The remaining moves wait for each other's GPUs.
 		m := s.moves[0]
 		s.moves = slices.Delete(s.moves, 0, 1)
 		s.live.Release(v.Request(m.job), v.GPUs(m.job))
@@ -287,7 +287,7 @@ func (s *seats) carryOut(v *sim.View) {
 	}
 }
 
-// moved makes m a step if its GPUs are free by now.
+// moved makes m a step if its GPUs are free by now. It reports whether it did.
 func (s *seats) moved(v *sim.View, m move) bool {
 	old, r := v.Request(m.job), s.request(v, ask{m.job, anyKind, m.n})
 	s.live.Release(old, v.GPUs(m.job))
@@ -301,8 +301,8 @@ func (s *seats) moved(v *sim.View, m move) bool {
 	return true
 }
 
-// resume turns the starts that waited into steps. It says whether there were any: the chooser is asked a nanosecond
-// later then.
+// resume turns the delayed starts into steps. It reports whether there were any; the chooser is then asked a
+// nanosecond later.
 func (s *seats) resume(v *sim.View) bool {
 	s.again = len(s.late) > 0
 	if !s.again {
@@ -321,7 +321,7 @@ func (s *seats) resume(v *sim.View) bool {
 	return true
 }
 
-// step hands out the next decision.
+// step returns the next decision.
 func (s *seats) step(v *sim.View, d *sim.Decision) bool {
 	if s.next == len(s.steps) {
 		return false

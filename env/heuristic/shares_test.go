@@ -10,7 +10,7 @@ import (
 	"clustergym/traces"
 )
 
-// order is who starts at 0, in order.
+// order returns the jobs that start at 0, in order.
 func order(t *testing.T, spec cluster.Spec, jobs []traces.Job, h heuristic.Policy) string {
 	t.Helper()
 	var out []string
@@ -38,7 +38,7 @@ func TestDominantResourceFairness(t *testing.T) {
 	}
 	h := scheduler(t, func(c *heuristic.Config) { c.Order = "drf" })
 	check(t, "the paper's example", order(t, spec, jobs, h), "A B A B A")
-	// Users with GPUs alone: B's one job of three is more than A's two of one; within a user, the first first.
+	// Users with GPUs only: B's one job of three is more than A's two of one; within a user, the first goes first.
 	jobs = []traces.Job{whole("A1", 0, 10*second, 1), whole("A2", 0, 10*second, 1), whole("B1", 0, 10*second, 3), whole("A3", 0, 10*second, 2)}
 	for i := range jobs {
 		jobs[i].User = jobs[i].ID[:1]
@@ -85,7 +85,7 @@ func TestGittinsByHand(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, want string
-		c          int // when C comes
+		c          int // when C arrives
 	}{
 		{"C comes in A's third quantum", "0s start A, 10s preempt A, 10s start B, 20s finish B, 20s start A, 35s preempt A, 35s start C, 45s finish C, 45s start A, 1m0s finish A", 35},
 		{"C comes in A's last", "0s start A, 10s preempt A, 10s start B, 20s finish B, 20s start A, 50s finish A, 50s start C, 1m0s finish C", 42},
@@ -96,7 +96,8 @@ func TestGittinsByHand(t *testing.T) {
 	// Two GPUs count twice: A's first quantum is over at 5.
 	check(t, "GPU-time", events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("A", 0, 20*second, 2), whole("B", second, 10*second, 1)}, scheduler(t, known)),
 		"0s start A, 5s preempt A, 5s start B, 15s finish B, 15s start A, 30s finish A")
-	// Told nothing, it learns from the first job that jobs take 10 s: B, past that, gives way to C.
+	// Without a distribution it learns from the first job that jobs take 10 s: B, which has run longer, gives way to
+	// C.
 	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Quantum = "gittins-2d", 10*second })
 	for range 2 { // and forgets it for the next run
 		check(t, "learnt", events(t, cluster.Spec{Pool: 1}, []traces.Job{whole("A", 0, 10*second, 1), whole("B", 0, 40*second, 1), whole("C", 12*second, 10*second, 1)}, h),

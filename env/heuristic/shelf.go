@@ -8,41 +8,41 @@ import (
 	"clustergym/env/sim"
 )
 
-// kind is the waiting jobs with the same request, a tree in rank order that knows their estimates. Jobs of one kind
-// fit or do not fit together.
+// kind holds the waiting jobs with one request, as a tree in rank order with their estimates. Jobs of one kind fit or
+// do not fit together.
 type kind struct {
 	req   cluster.Request
 	need  int64 // thousandths of a GPU
 	root  int32
 	state kindState
-	freed bool // open again in this pass because of what was freed, and has room nowhere else
+	freed bool // reopened in this pass because something was freed there, and has room nowhere else
 }
 
-// kindState is what is known of a kind.
+// kindState is what a pass knows about a kind.
 type kindState uint8
 
 const (
-	kindOpen   kindState = iota // any of them may start
-	kindShort                   // only jobs that end in time may: another would delay the head
+	kindOpen   kindState = iota // any of its jobs may start
+	kindShort                   // only jobs that end in time may start: others would delay the head
 	kindClosed                  // there is no room
 )
 
-// shelf is the waiting jobs of one line by kind, for back-filling: it finds the first in rank of all, and the first
-// in rank among those that the states of their kinds let through.
+// shelf holds the waiting jobs of one line by kind, for back-filling. It finds the first in rank of all jobs, and the
+// first in rank among those that the states of their kinds allow.
 type shelf struct {
 	tree   *treap
 	kinds  []kind
 	byNeed []int32                   // all kinds, those with the least need first
 	whole  []int32                   // kinds of whole GPUs and nothing else, by GPUs
 	index  map[cluster.Request]int32 // the other kinds
-	spare  []int32                   // kinds to use again
+	spare  []int32                   // indices free for reuse
 	of     []int32                   // by job
-	shut   []int32                   // kinds of which something is known
-	again  []int32                   // kinds with freed
+	shut   []int32                   // kinds with a state other than base
+	again  []int32                   // kinds with freed set
 	limit  int64                     // how long jobs of short kinds may last
-	base   kindState                 // of kinds of which nothing is known
+	base   kindState                 // state of kinds about which nothing is known
 	heads  tourney                   // by kind: the first
-	picks  tourney                   // by kind: the first that its state lets through
+	picks  tourney                   // by kind: the first job that its state allows
 	empty  int
 }
 
@@ -58,7 +58,7 @@ func (s *shelf) reset(tree *treap, base kindState) {
 	s.empty = 0
 }
 
-// clear takes all jobs out.
+// clear removes all jobs.
 func (s *shelf) clear() {
 	for i := range s.kinds {
 		k := &s.kinds[i]
@@ -68,7 +68,7 @@ func (s *shelf) clear() {
 	}
 }
 
-// kindOf is the kind of r, made if there is none.
+// kindOf returns the kind of r, creating it if needed.
 func (s *shelf) kindOf(r *cluster.Request) int32 {
 	plain := r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs < 1<<16
 	if plain {
@@ -102,7 +102,7 @@ func (s *shelf) kindOf(r *cluster.Request) int32 {
 	return k
 }
 
-// forget gives up the kinds that nobody waits with: a workload may have a kind for every job.
+// forget drops the kinds that no job waits with: a workload may have a kind for every job.
 func (s *shelf) forget() {
 	keep := func(k int32) bool { return s.kinds[k].root != none }
 	s.shut = slices.DeleteFunc(s.shut, func(k int32) bool { return !keep(k) })
@@ -121,7 +121,7 @@ func (s *shelf) forget() {
 	s.empty = 0
 }
 
-// push adds a job that is expected to last so long.
+// push adds a job that is expected to run for lasts.
 func (s *shelf) push(e entry, lasts int64, r *cluster.Request) {
 	i := s.kindOf(r)
 	for int(e.job) >= len(s.of) {
@@ -146,13 +146,13 @@ func (s *shelf) remove(j sim.Job) {
 	s.play(i)
 }
 
-// entry is what was pushed for the job at node i.
+// entry returns what was pushed for the job at node i.
 func (s *shelf) entry(i int32) entry {
 	n := &s.tree.nodes[i]
 	return entry{key: unordered(n.key), pos: n.pos, job: sim.Job(i)}
 }
 
-// play brings both searches up to date after a change of kind i.
+// play updates both searches after a change of kind i.
 func (s *shelf) play(i int32) {
 	k := &s.kinds[i]
 	if f := s.tree.first(k.root); f != none {
@@ -179,7 +179,7 @@ func (s *shelf) pick(i int32) {
 	}
 }
 
-// head is the first in rank of all that still wait.
+// head returns the first in rank of all waiting jobs.
 func (s *shelf) head(v *sim.View) (e entry, ok bool) {
 	for {
 		i := s.heads.first(unlimited)
@@ -193,7 +193,7 @@ func (s *shelf) head(v *sim.View) (e entry, ok bool) {
 	}
 }
 
-// next is the first in rank of those that may start as far as is known.
+// next returns the first in rank of the jobs that may start as far as is known.
 func (s *shelf) next(v *sim.View) (e entry, ok bool) {
 	for {
 		i := s.picks.first(unlimited)
@@ -205,14 +205,14 @@ func (s *shelf) next(v *sim.View) (e entry, ok bool) {
 		case stale(v, &e):
 			s.remove(e.job)
 		case s.kinds[i].state == kindShort && s.tree.nodes[e.job].time > s.limit:
-			s.pick(int32(i)) // the limit has come nearer since
+			s.pick(int32(i)) // the limit has shrunk since
 		default:
 			return e, true
 		}
 	}
 }
 
-// mark notes what the pass has found out about the kind of j.
+// mark sets the state of j's kind to what the pass has found out.
 func (s *shelf) mark(j sim.Job, state kindState) {
 	i := s.of[j]
 	k := &s.kinds[i]
@@ -223,7 +223,7 @@ func (s *shelf) mark(j sim.Job, state kindState) {
 	s.pick(i)
 }
 
-// reopen opens the kinds that had no room and may have now.
+// reopen opens the kinds that had no room and may have room now.
 func (s *shelf) reopen(c *cluster.Cluster, f *freed) {
 	for _, i := range s.again {
 		s.kinds[i].freed = false
@@ -248,13 +248,13 @@ func (s *shelf) reopen(c *cluster.Cluster, f *freed) {
 	s.shut = still
 }
 
-// hopeless says whether the kind of j is known to have no room, without looking at the whole cluster.
+// hopeless reports whether the kind of j is known to have no room, without looking at the whole cluster.
 func (s *shelf) hopeless(c *cluster.Cluster, f *freed, j sim.Job) bool {
 	k := &s.kinds[s.of[j]]
 	return k.freed && !f.mayFit(c, &k.req)
 }
 
-// reopenShort forgets which kinds would delay a head: it was another, or stands otherwise now.
+// reopenShort forgets which kinds would delay the head, because the head or its reservation has changed.
 func (s *shelf) reopenShort() {
 	still := s.shut[:0]
 	for _, i := range s.shut {
@@ -268,9 +268,9 @@ func (s *shelf) reopenShort() {
 	s.shut = still
 }
 
-// within lets jobs of short kinds last up to limit.
+// within lets jobs of short kinds run up to limit.
 func (s *shelf) within(limit int64) {
-	if s.limit < limit { // where it shrinks, next finds out by itself
+	if s.limit < limit { // if it shrinks, next corrects the picks
 		s.limit = limit
 		for i := range s.kinds {
 			if s.kinds[i].state == kindShort {
@@ -281,8 +281,8 @@ func (s *shelf) within(limit int64) {
 	s.limit = limit
 }
 
-// fitting is the first in rank of the jobs for at most room thousandths that last at most limit, or need at most
-// spare; for counters, where nothing else matters.
+// fitting returns the first in rank of the jobs for at most room thousandths that run at most limit, or need at most
+// spare. It is for counters, where nothing else matters.
 func (s *shelf) fitting(room, limit, spare int64) (e entry, ok bool) {
 	best := int32(none)
 	for _, i := range s.byNeed {

@@ -11,7 +11,7 @@ var srtf = rule{name: "srtf", preemptive: true, estimates: true, key: func(s *Sc
 	return s.remaining(v, j)
 }}
 
-// remaining is what the scheduler believes is left of j, in nanoseconds.
+// remaining returns the scheduler's estimate of what is left of j, in nanoseconds.
 func (s *Scheduler) remaining(v *sim.View, j sim.Job) float64 {
 	if s.est.Mode == traces.EstimateExact {
 		return v.Left(j)

@@ -7,17 +7,17 @@ import (
 )
 
 // packer serves the job first that is best aligned with what is free: the greatest dot product of demand and free
-// capacity over GPUs, cores and memory, each as a share of what the cluster has ("Packer" in the evaluation of DeepRM:
-// Mao et al., HotNets 2016). Every start changes what is free, so those that wait are ranked anew after each. Its
-// source chooses among the jobs that fit, which is admission skip.
+// capacity over GPUs, cores and memory, each as a share of what the cluster has ("Packer" in the evaluation of
+// DeepRM: Mao et al., HotNets 2016). Every start changes what is free, so waiting jobs are ranked anew after each.
+// The source chooses among the jobs that fit, which is admission skip.
 var packer = rule{name: "packer", dynamic: true, everyStart: true,
 	prepare: func(s *Scheduler, v *sim.View) { s.use.count(v) },
 	key:     func(s *Scheduler, v *sim.View, j sim.Job) float64 { return -s.use.aligned(v, j) }}
 
-// tetris weighs alignment as packer has it against shortness, the inverse of the estimated run time: with w =
-// Config.Align, the greatest w·alignment + (1 − w)·shortness goes first (Grandl et al., SIGCOMM 2014, in the form that
-// DeepRM's evaluation gives it). Both are in units of the greatest among the jobs that wait: the paper divides by
-// means over them, and DeepRM's machine has units of its own. Like packer's, its source's admission is skip.
+// tetris weighs packer's alignment against shortness, the inverse of the estimated run time. With w = Config.Align,
+// the greatest w·alignment + (1 − w)·shortness goes first (Grandl et al., SIGCOMM 2014, in the form of DeepRM's
+// evaluation). Both are in units of the greatest value among the waiting jobs; the paper divides by means over them,
+// and DeepRM's machine has its own units. Like packer's, the source's admission is skip.
 var tetris = rule{name: "tetris", estimates: true, dynamic: true, everyStart: true,
 	prepare: func(s *Scheduler, v *sim.View) {
 		s.use.count(v)
@@ -35,7 +35,7 @@ var tetris = rule{name: "tetris", estimates: true, dynamic: true, everyStart: tr
 		return -score
 	}}
 
-// aligned is the dot product of j's demand and what is free.
+// aligned returns the dot product of j's demand and what is free.
 func (u *usage) aligned(v *sim.View, j sim.Job) float64 {
 	u.measure(v.Cluster())
 	sum := 0.0

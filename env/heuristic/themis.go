@@ -9,22 +9,22 @@ import (
 	"clustergym/env/sim"
 )
 
-// themis is finish-time fairness by auction (Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI
-// 2020), as far as it is known in public: Themis-like, not the authors' program. Jobs hold their GPUs for a lease of 20
-// minutes. Whenever GPUs are free, or their leases have run out, while a job waits, they are offered to the share 1 − f
-// (f = 0.8), at least one, of the jobs without a lease that are worst off by
+// themis is finish-time fairness by auction (Mahajan et al., "Themis: fair and efficient GPU cluster scheduling",
+// NSDI 2020), as far as it is publicly known: Themis-like, not the authors' program. Jobs hold their GPUs for a lease
+// of 20 minutes. Whenever GPUs are free, or their leases have run out, while a job waits, they are offered to some of
+// the jobs without a lease: the share 1 − f (f = 0.8) of them, at least one, that is worst off by
 //
 //	ρ = (elapsed + left) / alone,
 //
-// the time since the job was submitted, its estimated remaining time and its estimated time alone. The GPUs go to
-// those bidders for which the product of what a lease is worth is greatest: to one job it is worth (elapsed + lease +
-// left) / (elapsed + left), its ρ without it over its ρ with it. What is left after that is auctioned off to the jobs
-// that are left, in the same way, until nobody has a use for it.
+// where elapsed is the time since the job was submitted, left its estimated remaining time and alone its estimated
+// time alone. The GPUs go to the set of bidders with the greatest product of what a lease is worth to each. To one
+// job it is worth (elapsed + lease + left) / (elapsed + left): its ρ without the lease over its ρ with it. What is
+// left after that is auctioned in the same way to the remaining jobs, until none of them can use it.
 //
-// Differences: a job is an application with one gang and bids for all of it or nothing, so the part of a prize that
-// the partial-allocation mechanism holds back to make lies unprofitable cannot be held back; bids name a number of
-// GPUs, and the placement says which; a winner whose gang has no place drops out. The winners are found exactly, by
-// dynamic programming, up to maxKnapsack bidders × GPUs, beyond that by the greatest gain for a GPU.
+// Differences: a job is an application with one gang and bids for all of it or nothing, so there is no part of a
+// prize that the partial-allocation mechanism could hold back to make lies unprofitable. Bids name a number of GPUs,
+// and the placement chooses which. A winner whose gang has no place drops out. The winners are found exactly, by
+// dynamic programming, for up to maxKnapsack bidders × GPUs; beyond that, greedily by the gain per GPU.
 type themis struct {
 	*rounds
 	lease  int64
@@ -34,7 +34,7 @@ type themis struct {
 	took   []bool
 }
 
-// lease is until when the job at a position holds its GPUs.
+// lease is the time until which the job at a position holds its GPUs.
 type lease struct {
 	pos  int
 	ends int64
@@ -44,7 +44,7 @@ type bidder struct {
 	entry       // key = −ρ
 	need  int64 // thousandths
 	gain  float64
-	left  bool // the auction
+	left  bool // it has left the auction
 	wins  bool
 }
 
@@ -67,7 +67,7 @@ func (t *themis) reset(*sim.View) { t.leases = t.leases[:0] }
 
 func (t *themis) event(*sim.View, *sim.Event) {}
 
-// leaseOf is j's lease, which runs.
+// leaseOf returns the lease of j, which runs.
 func (t *themis) leaseOf(v *sim.View, j sim.Job) *lease {
 	for int(j) >= len(t.leases) {
 		t.leases = append(t.leases, lease{pos: -1})
@@ -94,7 +94,7 @@ func (t *themis) until(v *sim.View) (at int64) {
 func (t *themis) decide(v *sim.View) error {
 	now := int64(v.Now())
 	if !busy(v, sim.Waiting) {
-		// Leases that run out meanwhile go on, one after the other.
+		// Leases that have run out are renewed, one after the other.
 		for _, j := range v.Running() {
 			if l := t.leaseOf(v, j); l.ends <= now {
 				l.ends += (now - l.ends + t.lease) / t.lease * t.lease
@@ -104,7 +104,7 @@ func (t *themis) decide(v *sim.View) error {
 	}
 	t.begin(v, func(j sim.Job) bool {
 		l := t.leaseOf(v, j)
-		if l.ends < now-1 { // nobody waited when it ran out, else there would have been a point
+		if l.ends < now-1 { // no job waited when it ran out, otherwise there would have been a point
 			l.ends += (now - l.ends + t.lease - 1) / t.lease * t.lease
 		}
 		return l.ends <= now
@@ -133,7 +133,7 @@ func (t *themis) decide(v *sim.View) error {
 	return nil
 }
 
-// enter notes what j may bid.
+// enter adds j's bid.
 func (t *themis) enter(v *sim.View, j sim.Job) {
 	elapsed, left := float64(v.Now()-v.Trace(j).Submit), max(1, t.remaining(v, j))
 	alone := float64(t.est.Of(v.Trace(j)))
@@ -144,8 +144,8 @@ func (t *themis) enter(v *sim.View, j sim.Job) {
 	})
 }
 
-// auction gives the plan's free GPUs to the best set of bidders. Winners leave, also those whose gang has no place; if
-// there are none, all do.
+// auction gives the plan's free GPUs to the best set of bidders. Winners leave, even those whose gang has no place.
+// If there are no winners, all bidders leave.
 func (t *themis) auction(v *sim.View, bidders []bidder) {
 	t.best(bidders, int64(t.plan.FreeMilli()))
 	any := false
@@ -154,7 +154,7 @@ func (t *themis) auction(v *sim.View, bidders []bidder) {
 		any = any || b.wins
 		b.left = b.wins && t.keep(v, ask{b.job, anyKind, v.Asked(b.job)})
 	}
-	// From the largest gang down, as everywhere where gangs are placed together.
+	// From the largest gang down, as everywhere that gangs are placed together.
 	for {
 		next := -1
 		for i := range bidders {
@@ -176,7 +176,7 @@ func (t *themis) auction(v *sim.View, bidders []bidder) {
 	}
 }
 
-// best marks the set with the greatest sum of gains that needs at most so much.
+// best marks the set of bidders with the greatest sum of gains whose needs add up to at most free.
 func (t *themis) best(bidders []bidder, free int64) {
 	unit := int64(0)
 	for i := range bidders {

@@ -7,8 +7,8 @@ import (
 	"clustergym/env/heuristic"
 )
 
-// Every policy of Tiresias' simulator with a stated rule, on a counter of 48 GPUs: means, quantiles and stops as
-// that simulator gives them, to the last digit printed.
+// Every policy of Tiresias' simulator whose rule is stated, on a counter of 48 GPUs: means, quantiles and stops equal
+// that simulator's, to the last digit printed.
 func TestTiresiasOnACounter(t *testing.T) {
 	jobs := published(t)
 	for _, want := range []struct {

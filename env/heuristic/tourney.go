@@ -1,13 +1,13 @@
 package heuristic
 
-// tourney finds the first in rank among numbered places that each hold one entry or none, in the logarithm of the
-// places: a tree of matches in which every node knows the winner of the places below it.
+// tourney finds the first in rank among numbered places that hold one entry or none, in time logarithmic in the
+// number of places. It is a tree of matches: every node knows the winner of the places below it.
 type tourney struct {
 	top  []entry // by place
 	tree []int32 // node k has children 2k and 2k+1; the winner's place, none = no entry. Leaves are the second half
 }
 
-// none is the place of nothing.
+// none means no place, or no node.
 const none = -1
 
 // clear empties every place.
@@ -17,7 +17,7 @@ func (t *tourney) clear() {
 	}
 }
 
-// set puts e in place i, whatever was there.
+// set puts e in place i and replaces what was there.
 func (t *tourney) set(i int, e entry) {
 	for i >= len(t.top) {
 		t.grow()
@@ -60,7 +60,7 @@ func (t *tourney) up(k int, i int32) {
 		was, won := t.tree[k], t.winner(t.tree[2*k], t.tree[2*k+1])
 		t.tree[k] = won
 		if was != i && won != i {
-			return // i does not matter here, nor above
+			return // i is irrelevant here and above
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (t *tourney) winner(a, b int32) int32 {
 	return a
 }
 
-// first is the place of the first in rank among places 0 to limit, none if they are empty.
+// first returns the place of the first in rank among places 0 to limit, none if they are empty.
 func (t *tourney) first(limit int) int {
 	leaves := len(t.top)
 	if leaves == 0 || limit < 0 {
@@ -87,7 +87,7 @@ func (t *tourney) first(limit int) int {
 			won = t.winner(won, t.tree[r-1])
 		}
 		if r&(r-1) == 0 {
-			break // the left edge: nothing lies before it
+			break // the left edge: there is nothing before it
 		}
 	}
 	return int(won)

@@ -7,10 +7,10 @@ import (
 	"clustergym/internal/rng"
 )
 
-// treap is the nodes of search trees over jobs, each job in one tree at most: balanced by random priorities that
-// depend on the job's position alone (Seidel and Aragon, "Randomized search trees", Algorithmica 1996). A tree is
-// the number of the job at its root, none = empty. Every node knows the least time and the sum of needs below it,
-// so that searches by them take the logarithm of the jobs.
+// treap holds the nodes of search trees over jobs; each job is in at most one tree. Trees are balanced by random
+// priorities that depend only on the job's position (Seidel and Aragon, "Randomized search trees", Algorithmica
+// 1996). A tree is the number of the job at its root, none if it is empty. Every node knows the least time and the
+// sum of needs below it, so that searches by these cost the logarithm of the number of jobs.
 type treap struct{ nodes []treeNode }
 
 type treeNode struct {
@@ -20,7 +20,7 @@ type treeNode struct {
 	need, sum   int64 // the job's, and the sum below
 	left, right int32
 	priority    uint32
-	in          bool // the job stands in a tree
+	in          bool // the job is in a tree
 }
 
 // ordered maps floats to integers in the same order.
@@ -40,14 +40,14 @@ func unordered(u uint64) float64 {
 	return math.Float64frombits(^u)
 }
 
-// has says whether j, at position pos of the trace, stands in a tree.
+// has reports whether j, at position pos of the trace, is in a tree.
 func (t *treap) has(j sim.Job, pos int) bool {
 	return int(j) < len(t.nodes) && t.nodes[j].in && t.nodes[j].pos == pos
 }
 
 func (t *treap) reset() { t.nodes = t.nodes[:0] }
 
-// insert puts j, which stands in no tree, into that at root and returns its new root.
+// insert adds j, which must not be in a tree, to the tree at root and returns its new root.
 func (t *treap) insert(root int32, j sim.Job, key uint64, pos int, time, need int64) int32 {
 	for int(j) >= len(t.nodes) {
 		t.nodes = append(t.nodes, treeNode{})
@@ -59,7 +59,7 @@ func (t *treap) insert(root int32, j sim.Job, key uint64, pos int, time, need in
 	return t.add(root, int32(j))
 }
 
-// remove takes j out of the tree at root, where it stands, and returns the new root.
+// remove removes j from the tree at root, which must contain it, and returns the new root.
 func (t *treap) remove(root int32, j sim.Job) int32 {
 	t.nodes[j].in = false
 	return t.cut(root, int32(j))
@@ -148,7 +148,7 @@ func (t *treap) pull(i int32) {
 	}
 }
 
-// first is the first of the tree at root, none if it is empty.
+// first returns the first node of the tree at root, none if it is empty.
 func (t *treap) first(root int32) int32 {
 	if root == none {
 		return none
@@ -159,7 +159,7 @@ func (t *treap) first(root int32) int32 {
 	return root
 }
 
-// within is the first whose time is at most limit.
+// within returns the first node whose time is at most limit, none if there is none.
 func (t *treap) within(root int32, limit int64) int32 {
 	if root == none || t.nodes[root].least > limit {
 		return none
@@ -177,7 +177,7 @@ func (t *treap) within(root int32, limit int64) int32 {
 	}
 }
 
-// reaching is the first up to which, itself included, the needs add up to want or more; none if all of them do not.
+// reaching returns the first node at which the needs, added up in order, reach want; none if the total does not.
 func (t *treap) reaching(root int32, want int64) int32 {
 	if root == none || t.nodes[root].sum < want {
 		return none
@@ -200,7 +200,7 @@ func (t *treap) reaching(root int32, want int64) int32 {
 	}
 }
 
-// upTo is the sum of the needs of all whose key is at most key.
+// upTo returns the sum of the needs of all nodes with keys up to key.
 func (t *treap) upTo(root int32, key uint64) int64 {
 	sum := int64(0)
 	for root != none {

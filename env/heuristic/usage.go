@@ -5,17 +5,18 @@ import (
 	"clustergym/env/sim"
 )
 
-// demand is GPUs, cores and memory, each as a share of what the cluster has of it; 0 of what it does not limit.
+// demand is GPUs, cores and memory, each as a share of what the cluster has; 0 for what the cluster does not limit.
 type demand [3]float64
 
-// usage is who holds how much, summed up anew for every ranking. Cores and memory of nodes that state none are not
+// usage is what each user holds, summed anew for every ranking. Cores and memory of nodes that state none are not
 // counted.
 type usage struct {
 	of    *cluster.Cluster
 	total demand       // GPUs, milli-cores and bytes
-	nodes [][2]float64 // milli-cores and bytes by node; nil where none are limited
+	nodes [][2]float64 // milli-cores and bytes by node; nil if none are limited
 	free  demand       // shares
-	// Of those that wait, when they were ranked: the best alignment and the shortest estimate in seconds, for tetris.
+	// For tetris, over the waiting jobs when they were ranked: the best alignment, and the shortest estimate in
+	// seconds.
 	best, shortest float64
 
 	index map[string]int32 // users
@@ -29,7 +30,7 @@ type owner struct {
 	user int32
 }
 
-// measure notes what c has.
+// measure records what c has.
 func (u *usage) measure(c *cluster.Cluster) {
 	if u.of == c {
 		return
@@ -51,7 +52,7 @@ func (u *usage) measure(c *cluster.Cluster) {
 	}
 }
 
-// demand is what r asks for.
+// demand returns what r asks for.
 func (u *usage) demand(r *cluster.Request) (d demand) {
 	n := float64(max(1, r.GPUs))
 	if u.total[0] > 0 {
@@ -65,7 +66,7 @@ func (u *usage) demand(r *cluster.Request) (d demand) {
 	return d
 }
 
-// count sums up what the running jobs leave free.
+// count computes what the running jobs leave free.
 func (u *usage) count(v *sim.View) {
 	c := v.Cluster()
 	u.measure(c)
@@ -95,7 +96,7 @@ func (u *usage) count(v *sim.View) {
 	}
 }
 
-// countUsers sums up what the running jobs of each user hold.
+// countUsers computes what the running jobs of each user hold.
 func (u *usage) countUsers(v *sim.View) {
 	u.measure(v.Cluster())
 	u.held = u.held[:0]
@@ -107,7 +108,7 @@ func (u *usage) countUsers(v *sim.View) {
 	}
 }
 
-// userOf is the number of j's user.
+// userOf returns the number of j's user.
 func (u *usage) userOf(v *sim.View, j sim.Job) int32 {
 	for int(j) >= len(u.user) {
 		u.user = append(u.user, owner{pos: -1})
@@ -125,11 +126,11 @@ func (u *usage) userOf(v *sim.View, j sim.Job) int32 {
 		}
 		*o = owner{v.Pos(j), i}
 	}
-	for int(o.user) >= len(u.held) { // nothing held
+	for int(o.user) >= len(u.held) { // users that hold nothing
 		u.held = append(u.held, demand{})
 	}
 	return o.user
 }
 
-// reset forgets the jobs of another run.
+// reset forgets the jobs of the previous run.
 func (u *usage) reset() { u.user, u.held = u.user[:0], u.held[:0] }

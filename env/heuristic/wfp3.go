@@ -6,23 +6,23 @@ import (
 	"clustergym/env/sim"
 )
 
-// wfp3 favours jobs that have waited long for their length, large ones more: −(w/r)³·n, lowest first, w being the
-// wait, r the estimated run time and n the processors (Tang et al., "Fault-aware, utility-based job scheduling
-// on Blue Gene/P systems", CLUSTER 2009).
+// wfp3 favours jobs that have waited long for their length, large ones more: −(w/r)³·n, lowest first, where w is the
+// wait, r the estimated run time and n the processors (Tang et al., "Fault-aware, utility-based job scheduling on
+// Blue Gene/P systems", CLUSTER 2009).
 var wfp3 = rule{name: "wfp3", estimates: true, dynamic: true, key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
 	return wfp3Score(waited(v, j), s.requested(v, j), processors(v, j))
 }}
 
-// wfp3Peer is the "WFP3" whose numbers RLScheduler's tables hold (Zhang et al., SC 2020): its code takes
-// w = −1 − submit for the wait, so that early jobs go last.
+// wfp3Peer is the "WFP3" behind the numbers in RLScheduler's tables (Zhang et al., SC 2020): its code uses w = −1 −
+// submit as the wait, so that early jobs go last.
 var wfp3Peer = rule{name: "wfp3-rlscheduler", estimates: true, key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
 	return wfp3Score(peerWait(v, j), s.requested(v, j), processors(v, j))
 }}
 
 func wfp3Score(w, r, n float64) float64 { return -math.Pow(w/r, 3) * n }
 
-// unicep is −w/(log₂n·r), lowest first (the same source as wfp3). log₂1 = 0: like RLScheduler's code, 10⁻¹⁵ is
-// added to w and n, which puts jobs of one processor first.
+// unicep is −w/(log₂n·r), lowest first (the same source as wfp3). log₂1 = 0: as in RLScheduler's code, 10⁻¹⁵ is added
+// to w and n, which puts jobs of one processor first.
 var unicep = rule{name: "unicep", estimates: true, dynamic: true, key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
 	return unicepScore(waited(v, j), s.requested(v, j), processors(v, j))
 }}
@@ -34,15 +34,15 @@ var unicepPeer = rule{name: "unicep-rlscheduler", estimates: true, key: func(s *
 
 func unicepScore(w, r, n float64) float64 { return -(w + 1e-15) / (math.Log2(n+1e-15) * r) }
 
-// waited is how long j has waited, in seconds.
+// waited returns how long j has waited, in seconds.
 func waited(v *sim.View, j sim.Job) float64 { return (v.Now() - v.Trace(j).Submit).Seconds() }
 
 func peerWait(v *sim.View, j sim.Job) float64 { return -1 - v.Trace(j).Submit.Seconds() }
 
-// requested is the estimated run time of j in seconds, above 0.
+// requested returns the estimated run time of j in seconds, above 0.
 func (s *Scheduler) requested(v *sim.View, j sim.Job) float64 {
 	return max(1, float64(s.est.Of(v.Trace(j)))) / 1e9
 }
 
-// processors is the number of GPUs or processors that j asks for.
+// processors returns the number of GPUs or processors that j asks for.
 func processors(v *sim.View, j sim.Job) float64 { return float64(milli(v, j)) / 1000 }

@@ -7,17 +7,17 @@ import (
 	"clustergym/env/sim"
 )
 
-// Job is what the collector keeps of one job. Times are since the origin; Finish is -1 where the run ended
-// before the job did, and then Run goes up to that end.
+// Job is the collector's record of one job. Times are since the origin. Finish is -1 if the run ended before the job
+// did; Run then extends to the end of the run.
 type Job struct {
 	Submit   time.Duration
 	First    time.Duration // first start, -1 = never
 	Finish   time.Duration
-	Run      time.Duration // on GPUs
-	Work     time.Duration // as the trace says; of an unfinished job, what it has done
-	GPUTime  float64       // GPU-seconds held, shares by their size
-	Fairness float32       // finish-time fairness ρ, see Summary; 0 = not defined
-	Pos      int32         // among the jobs that fit the cluster
+	Run      time.Duration // time on GPUs
+	Work     time.Duration // work in the trace; for an unfinished job, the work done
+	GPUTime  float64       // GPU-seconds held, shared GPUs by their share
+	Fairness float32       // finish-time fairness ρ, see Summary; 0 = undefined
+	Pos      int32         // position among the jobs that fit the cluster
 	GPUs     int32         // as asked for
 	Milli    int16         // share of each GPU
 	Missed   bool          // it had a deadline and finished after it
@@ -26,10 +26,10 @@ type Job struct {
 	Preemptions, Migrations int32
 }
 
-// Collector is a sim.Observer that gathers the jobs of a run and what happens between them. Not safe for
+// Collector is a sim.Observer that records the jobs of a run and what happens between their events. It is not safe for
 // concurrent use.
 type Collector struct {
-	Keep func(pos int) bool // nil = all jobs; others are not counted anywhere
+	Keep func(pos int) bool // nil = all jobs; jobs not kept are counted nowhere
 
 	jobs   chunks
 	gpus   int
@@ -42,7 +42,7 @@ type Collector struct {
 	nodes   nodeLog
 	dropped int
 	failed  int           // times that a job lost its node
-	lost    time.Duration // progress lost, of all jobs
+	lost    time.Duration // progress lost, summed over all jobs
 }
 
 var _ sim.Observer = (*Collector)(nil)
@@ -60,7 +60,7 @@ func (c *Collector) Reset() {
 func (c *Collector) Observe(v *sim.View, p *sim.Point) error {
 	c.gpus = v.Cluster().GPUs()
 	c.events += len(p.Events)
-	// How many jobs waited, and were in the system, between the last point and this one.
+	// The numbers of jobs waiting and in the system between the last point and this one.
 	waiting, system := len(v.Waiting()), v.Arrived()-v.Ended()
 	for i := range p.Events {
 		switch p.Events[i].Kind {
@@ -105,7 +105,7 @@ func (c *Collector) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// End counts the jobs that wait or run as unfinished, where a run is broken off before the simulator's own end.
+// End counts the jobs that wait or run as unfinished. It is for a run that is stopped before the simulator's own end.
 func (c *Collector) End(v *sim.View) {
 	for _, j := range v.Running() {
 		c.add(v, j, -1)
@@ -138,17 +138,17 @@ func (c *Collector) add(v *sim.View, j sim.Job, finish time.Duration) {
 	c.jobs.add(&k)
 }
 
-// Jobs are the jobs counted so far, in order of finish, then those that the end of the run found unfinished.
-// What it yields belongs to the collector.
+// Jobs yields the jobs counted so far: in order of finish, then those unfinished at the end of the run. The yielded
+// values belong to the collector.
 func (c *Collector) Jobs() iter.Seq[*Job] { return c.jobs.all() }
 
-// Len is the number of jobs counted so far.
+// Len returns the number of jobs counted so far.
 func (c *Collector) Len() int { return c.jobs.n }
 
-// Events is the number of events seen.
+// Events returns the number of events seen.
 func (c *Collector) Events() int { return c.events }
 
-// chunks is a list that grows without being copied: runs of many millions of jobs must not hold it twice.
+// chunks is a list that grows without copying: runs of many millions of jobs must not hold it twice.
 type chunks struct {
 	full [][]Job
 	n    int
@@ -163,7 +163,7 @@ func (c *chunks) add(j *Job) {
 	if at == len(c.full) {
 		size := chunk
 		if at == 0 {
-			size = 64 // most collectors see one window; the first chunk grows as slices do
+			size = 64 // most collectors see one window; the first chunk grows like a slice
 		}
 		c.full = append(c.full, make([]Job, 0, size))
 	}

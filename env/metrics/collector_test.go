@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// script plays decisions by time: at each point those written for it.
+// script plays the decisions listed for each point in time.
 type script map[time.Duration][]sim.Decision
 
 func (script) Reset(*sim.View) {}
@@ -44,7 +44,7 @@ func job(submit, work time.Duration, gpus int) traces.Job {
 	return traces.Job{Submit: submit * second, Work: work * second, GPUs: gpus, GPUMilli: 1000}
 }
 
-// A runs 0–10; B starts at 5, is stopped at 10 and goes on at 12; C never starts before the horizon of 30.
+// A runs 0–10; B starts at 5, is stopped at 10 and continues at 12; C never starts before the horizon of 30.
 func example() ([]traces.Job, script) {
 	return []traces.Job{job(0, 10, 1), job(5, 8, 2), job(12, 100, 4)}, script{
 		0:           {{Op: sim.StartJob, Job: 0}},
@@ -108,7 +108,7 @@ func TestCollectorFollowsEveryJob(t *testing.T) {
 	}
 }
 
-// An unfinished job that ran counts up to the end: its time on GPUs, and the work it has done.
+// An unfinished job that ran counts up to the end, both its time on GPUs and the work it has done.
 func TestCutOffWhileRunning(t *testing.T) {
 	var c metrics.Collector
 	observe(t, sim.Config{Comm: "none", Horizon: 30 * second}, []traces.Job{job(0, 100, 4)}, script{0: {{Op: sim.StartJob}}}, &c)
@@ -129,8 +129,9 @@ func TestKeepLeavesJobsOut(t *testing.T) {
 	}
 }
 
-// Two nodes of two GPUs. From 0 to 4 one GPU of the first is in use: of 3 free GPUs 1 lies beside it. From 4 to 6 both
-// nodes have one in use: 2 of 2. From 6 to 10 the first is full, the second idle: 0 of 2. Then nothing is in use.
+// Two nodes of two GPUs. From 0 to 4 one GPU of the first node is in use: 1 of the 3 free GPUs is on that node. From 4
+// to 6 each node has one GPU in use: 2 of 2. From 6 to 10 the first node is full, the second idle: 0 of 2. Then
+// nothing is in use.
 func TestFragmentation(t *testing.T) {
 	m, err := sim.New(sim.DefaultConfig(), cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package metrics counts what a run did: job completion times, waits, slowdowns, makespan, utilisation. It
-// reads events only, so heuristics, learned policies and other machines are measured alike. Every metric has
-// one definition, which stands at its field in Summary. All are over jobs, never over gang members.
+// Package metrics measures what a run did: job completion times, waits, slowdowns, makespan, utilisation. It reads
+// only events, so heuristics, learned policies and runs on other machines are measured alike. Each metric has one
+// definition, at its field in Summary. All metrics count jobs, never gang members.
 package metrics

@@ -11,8 +11,8 @@ import (
 	"clustergym/traces"
 )
 
-// Two nodes of two GPUs. From 0 to 4 a gang has one GPU of each: 2 of 2 free GPUs lie on nodes in use. From 4 to 8 it has
-// the first node: 0 of 2. From 8 to 10 it has one GPU, after a cut: 1 of 3. Then nothing is in use.
+// Two nodes of two GPUs. From 0 to 4 a gang has one GPU of each: 2 of 2 free GPUs are on nodes in use. From 4 to 8 it
+// has the first node: 0 of 2. From 8 to 10 it has one GPU, after shrinking: 1 of 3. Then nothing is in use.
 func TestFragmentationFollowsMoves(t *testing.T) {
 	m, err := sim.New(sim.DefaultConfig(), cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}})
 	if err != nil {
@@ -20,7 +20,7 @@ func TestFragmentationFollowsMoves(t *testing.T) {
 	}
 	gang := job(0, 9, 2)
 	gang.MinGPUs, gang.MaxGPUs = 1, 2
-	jobs := []traces.Job{gang, job(4, 1, 4), job(8, 1, 4)} // those that come later wake the script
+	jobs := []traces.Job{gang, job(4, 1, 4), job(8, 1, 4)} // the later jobs wake the script
 	if err := m.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func (l *systemLog) reset() { l.area = 0 }
 
 func (l *systemLog) add(jobs int, span time.Duration) { l.area += float64(jobs) * span.Seconds() }
 
-// begin marks the jobs that are in the system when the collector starts to look: their life is not known.
+// begin marks the jobs that are in the system when the collector starts: how long they have been there is unknown.
 func (l *systemLog) begin(v *sim.View) {
 	for _, list := range [][]sim.Job{v.Running(), v.Waiting()} {
 		for _, j := range list {
@@ -35,7 +35,7 @@ func (l *systemLog) set(j sim.Job, area float64) {
 	l.at[j] = area
 }
 
-// fairness is ρ of a job that has just finished, 0 where it is not defined.
+// fairness returns ρ of a job that has just finished, 0 if undefined.
 func (l *systemLog) fairness(j sim.Job, k *Job, gpus float64) float64 {
 	jct := (k.Finish - k.Submit).Seconds()
 	if k.Work <= 0 || jct <= 0 || l.at[j] < 0 {
@@ -46,8 +46,8 @@ func (l *systemLog) fairness(j sim.Job, k *Job, gpus float64) float64 {
 	return jct / alone
 }
 
-// queueLog is how long the queue had which length.
-type queueLog struct{ ns []int64 } // by length
+// queueLog records for how long the queue had each length.
+type queueLog struct{ ns []int64 } // nanoseconds by length
 
 func (l *queueLog) reset() { clear(l.ns) }
 
@@ -58,7 +58,7 @@ func (l *queueLog) add(length int, span time.Duration) {
 	l.ns[length] += int64(span)
 }
 
-// quantiles are weighted by time: P90 is the shortest length that was not exceeded for 90 % of the time.
+// quantiles returns quantiles weighted by time: P90 is the shortest length that was not exceeded for 90 % of the time.
 func (l *queueLog) quantiles() Quantiles {
 	total, sum := 0.0, 0.0
 	for n, t := range l.ns {
@@ -83,21 +83,21 @@ func (l *queueLog) quantiles() Quantiles {
 	return Quantiles{Mean: sum / total, P50: at(.5), P90: at(.9), P99: at(.99), Max: at(1)}
 }
 
-// nodeLog follows which GPUs are in use, from events alone, and integrates the share of the free GPUs that lie on
-// nodes in use.
+// nodeLog tracks from events alone which GPUs are in use, and integrates the share of the free GPUs that are on nodes
+// in use.
 type nodeLog struct {
 	users   []int32         // by GPU: jobs on it
 	used    []int32         // by node: GPUs in use
-	held    [][]cluster.GPU // by job: what a move or a change of size gives back
-	free    int             // GPUs in no use
+	held    [][]cluster.GPU // by job: the GPUs that a move or resize releases
+	free    int             // GPUs not in use
 	started int             // those of them on nodes in use
 	area    float64         // share × seconds
-	span    float64         // seconds in which something was free
+	span    float64         // seconds in which at least one GPU was free
 }
 
 func (l *nodeLog) reset() { l.area, l.span = 0, 0 }
 
-// begin takes over the jobs that run when the collector starts to look.
+// begin records the jobs that are running when the collector starts.
 func (l *nodeLog) begin(v *sim.View) {
 	c := v.Cluster()
 	if c.Pool() {
@@ -114,7 +114,7 @@ func (l *nodeLog) begin(v *sim.View) {
 	}
 }
 
-// hold notes that j has gpus now.
+// hold records that j now has gpus.
 func (l *nodeLog) hold(j sim.Job, gpus []cluster.GPU) []cluster.GPU {
 	for int(j) >= len(l.held) {
 		l.held = append(l.held, nil)
@@ -123,8 +123,8 @@ func (l *nodeLog) hold(j sim.Job, gpus []cluster.GPU) []cluster.GPU {
 	return gpus
 }
 
-// observe takes in the events of p. Decisions were taken at the last point and hold for the span before p; what
-// happens at p holds from now on.
+// observe processes the events of p. Decisions were made at the last point and hold for the span before p; events at
+// p's own time hold from then on.
 func (l *nodeLog) observe(c *cluster.Cluster, p *sim.Point, span time.Duration) {
 	if c.Pool() {
 		return
@@ -168,7 +168,7 @@ func (l *nodeLog) change(c *cluster.Cluster, gpus []cluster.GPU, by int32) {
 		}
 		n := c.NodeOf(g)
 		from, to := c.NodeGPUs(n)
-		idle := func() int { // GPUs in no use on the node, if it is in use
+		idle := func() int { // GPUs not in use on the node, if the node is in use
 			if l.used[n] == 0 {
 				return 0
 			}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Quantiles describe one metric over the finished jobs. Quantiles are linear interpolations between order
-// statistics. All are 0 when no job finished.
+// Quantiles describe one metric over the finished jobs, by linear interpolation between order statistics. All are 0 if
+// no job finished.
 type Quantiles struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
@@ -18,8 +18,8 @@ type Quantiles struct {
 	Max  float64 `json:"max"`
 }
 
-// Summary is what a run did. Times are in seconds. Everything is over jobs, never over members of gangs; jobs cut
-// by warm-up and tail are left out of all but QueueLength and Fragmentation, which are of the whole run.
+// Summary holds the metrics of a run. Times are in seconds. Everything counts jobs, never members of gangs. Jobs cut
+// by warm-up and tail are left out of all metrics but QueueLength and Fragmentation, which cover the whole run.
 type Summary struct {
 	Finished   int     `json:"finished"`
 	Unfinished int     `json:"unfinished"`
@@ -38,31 +38,31 @@ type Summary struct {
 	Utilization float64 `json:"gpu_utilization"`
 	// Effective is work done × GPUs / (GPUs × makespan): utilisation weighted by rate.
 	Effective float64 `json:"effective_utilization"`
-	// Communication is 1 − the mean over finished jobs of work / time on GPUs, 0 at rate 1; what restarts and
-	// slow GPUs cost counts too.
+	// Communication is 1 − the mean over finished jobs of work / time on GPUs, 0 at rate 1; the cost of restarts and
+	// slow GPUs counts too.
 	Communication float64 `json:"communication_share"`
 	Preemptions   int     `json:"preemptions"`
 	Migrations    int     `json:"migrations"`
-	// Fairness is finish-time fairness ρ (Themis, NSDI 2020): JCT over the time that the job would take alone on
-	// an equal share of the cluster, work × max(1, GPUs × N / cluster GPUs), N being the mean number of jobs in
-	// the system during its life. Above 1 it was served worse than by equal shares.
+	// Fairness is finish-time fairness ρ (Themis, NSDI 2020): JCT over the time that the job would take alone on an
+	// equal share of the cluster, which is work × max(1, GPUs × N / cluster GPUs), N being the mean number of jobs in
+	// the system during its life. Above 1, the job was served worse than by equal shares.
 	Fairness Quantiles `json:"finish_time_fairness"`
 	// Jain is Jain's index of the slowdowns x: (Σx)² / (n·Σx²), 1 = all alike.
 	Jain float64 `json:"jain_index"`
 	// QueueLength is the number of waiting jobs, weighted by time.
 	QueueLength Quantiles `json:"queue_length"`
-	// Fragmentation is the share of the free GPUs that lie on nodes in use, the mean over the time in which any
-	// are free; 0 on counters.
+	// Fragmentation is the share of the free GPUs that are on nodes in use, averaged over the time in which any GPU is
+	// free; 0 on a counter (pool).
 	Fragmentation  float64 `json:"fragmentation"`
 	Deadlines      int     `json:"deadlines"`       // finished jobs with a deadline
-	DeadlineMisses int     `json:"deadline_misses"` // those that finished after it
+	DeadlineMisses int     `json:"deadline_misses"` // finished jobs that missed their deadline
 	Dropped        int     `json:"dropped"`         // jobs that left without finishing
-	Failures       int     `json:"failures"`        // times that a job lost its node
-	Lost           float64 `json:"lost_s"`          // progress lost to stops and failures, of all jobs together
+	Failures       int     `json:"failures"`        // times a job lost its node
+	Lost           float64 `json:"lost_s"`          // progress lost to stops and failures, summed over all jobs
 }
 
-// Summary counts the jobs gathered so far, leaving out those among the first warmup and the last tail positions
-// of the run.
+// Summary returns the metrics of the jobs recorded so far, without those among the first warmup and the last tail
+// positions of the run.
 func (c *Collector) Summary(warmup, tail int) Summary {
 	last := -1
 	if tail > 0 {
@@ -86,8 +86,8 @@ func (c *Collector) Summary(warmup, tail int) Summary {
 	return s
 }
 
-// Summarize counts jobs on a cluster of gpus GPUs. end is when the run ended; it counts as the last finish where
-// jobs are unfinished.
+// Summarize returns the metrics of jobs on a cluster of gpus GPUs. end is when the run ended; it counts as the last
+// finish if any job is unfinished.
 func Summarize(jobs []Job, gpus int, end time.Duration) Summary {
 	return summarize(func(yield func(*Job) bool) {
 		for i := range jobs {
@@ -98,7 +98,7 @@ func Summarize(jobs []Job, gpus int, end time.Duration) Summary {
 	}, len(jobs), gpus, end)
 }
 
-// summarize goes over the jobs once for each metric, with one column in memory at a time.
+// summarize iterates over the jobs once for each metric, with one column in memory at a time.
 func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration) Summary {
 	var s Summary
 	var alloc, done float64
@@ -172,7 +172,7 @@ func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration) Summary {
 	return s
 }
 
-// jain is Jain's index of vs, 0 where there are none.
+// jain returns Jain's index of vs, 0 if vs is empty.
 func jain(vs []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, v := range vs {
@@ -185,8 +185,7 @@ func jain(vs []float64) float64 {
 	return sum * sum / (float64(len(vs)) * squares)
 }
 
-// seconds sorts ns and describes it. The mean is one integer sum divided once: exact however many jobs there
-// are.
+// seconds sorts ns and describes it. The mean is one integer sum divided once, so it is exact for any number of jobs.
 func seconds(ns []int64) Quantiles {
 	if len(ns) == 0 {
 		return Quantiles{}
@@ -222,7 +221,7 @@ func quantiles(vs []float64) Quantiles {
 	return Quantiles{Mean: sum / float64(len(vs)), P50: at(.5), P90: at(.9), P99: at(.99), Max: at(1)}
 }
 
-// interpolate is quantile q of n sorted values: linear between the order statistics around (n−1)·q.
+// interpolate returns quantile q of n sorted values: linear between the order statistics around (n−1)·q.
 func interpolate(n int, q float64, at func(int) float64) float64 {
 	x := q * float64(n-1)
 	i := int(x)

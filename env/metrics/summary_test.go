@@ -73,7 +73,7 @@ func TestUnfinishedJobsAreCountedApart(t *testing.T) {
 	if s.Finished != 1 || s.Unfinished != 2 {
 		t.Errorf("%d finished, %d not", s.Finished, s.Unfinished)
 	}
-	near(t, "JCT", s.JCT.Max, 10) // of the finished alone
+	near(t, "JCT", s.JCT.Max, 10) // of finished jobs only
 	near(t, "makespan", s.Makespan, 19)
 	near(t, "utilisation", s.Utilization, (10.0+15)/(2*19))
 }
@@ -86,14 +86,14 @@ func TestNothingFinished(t *testing.T) {
 	if s := metrics.Summarize(one, 4, 0); s.Unfinished != 1 || s.JCT != (metrics.Quantiles{}) || s.Utilization != 0 || math.IsNaN(s.Communication) {
 		t.Errorf("got %+v", s)
 	}
-	// A job that starts and ends at once: no span, nothing to divide by.
+	// A job that starts and ends at once gives no span to divide by.
 	zero := []metrics.Job{done(0, 5, 5, 5, 0, 0, 1)}
 	if s := metrics.Summarize(zero, 1, 5*second); s.Finished != 1 || s.Makespan != 0 || s.BoundedSlowdown.Max != 1 || s.Slowdown.Max != 0 {
 		t.Errorf("got %+v", s)
 	}
 }
 
-// The sum of many long times leaves the range of an int64; the mean must not.
+// The sum of many long times overflows an int64; the mean must not.
 func TestMeansDoNotOverflow(t *testing.T) {
 	const huge = math.MaxInt64 / second / 2 // seconds, 146 years
 	var jobs []metrics.Job
@@ -106,7 +106,7 @@ func TestMeansDoNotOverflow(t *testing.T) {
 	near(t, "first wait mean", s.FirstWait.Mean, float64(huge/2))
 }
 
-// Means are integer sums divided once: the nearest float64 to the true mean, in whatever order the jobs come.
+// Means are integer sums divided once: the float64 nearest to the true mean, in any order of the jobs.
 func TestMeansAreExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var jobs []metrics.Job

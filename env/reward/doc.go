@@ -1,7 +1,7 @@
-// Package reward holds the reward functions of the scheduling environments, each with its unit, sign and the
-// identity that its return obeys on a drained episode with discount 1. W is the number of counted jobs, tau the
-// time unit of the environment (1 h), n a job's GPUs, G the cluster's. Only counted jobs earn or cost anything:
-// the occupants that a warm start leaves behind are free.
+// Package reward holds the reward functions of the scheduling environments. Each is documented with its unit, its
+// sign, and the identity that its return satisfies on a drained episode with discount 1. W is the number of counted
+// jobs, tau the environment's time unit (1 h), n a job's GPUs, G the cluster's GPUs. Only counted jobs earn or cost
+// anything: the jobs that a warm start leaves running are free.
 //
-// No reward is clipped, which would break the identities; agents scale by the running deviation.
+// No reward is clipped, because that would break the identities; agents scale rewards by the running deviation.
 package reward

@@ -9,12 +9,12 @@ import (
 	"clustergym/env/sim"
 )
 
-// Names are the rewards that New knows.
+// Names returns the rewards that New knows.
 func Names() []string {
 	return []string{"jct", "wait", "slowdown", "bsld", "makespan", "utilisation", "throughput"}
 }
 
-// New returns the reward called name. waitCost is c of throughput.
+// New returns the reward called name. waitCost is the c of throughput.
 func New(name string, waitCost float64) (sched.Reward, error) {
 	switch name {
 	case "jct":
@@ -33,13 +33,14 @@ func New(name string, waitCost float64) (sched.Reward, error) {
 	return nil, fmt.Errorf("reward %q is unknown, want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Known says whether New knows name.
+// Known reports whether New knows name.
 func Known(name string) bool { return slices.Contains(Names(), name) }
 
-// counted says whether j belongs to the window.
+// counted reports whether j belongs to the window.
 func counted(w *sched.Window, v *sim.View, j sim.Job) bool { return j >= 0 && v.Pos(j) >= w.First }
 
-// jct pays −N/(W·tau) per second, N counted jobs submitted and unfinished. Return = −mean JCT / tau.
+// jct pays −N/(W·tau) per second, N being the counted jobs that are submitted and unfinished. Return = −mean JCT /
+// tau.
 type jct struct {
 	w *sched.Window
 	n int
@@ -61,7 +62,7 @@ func (r *jct) Event(v *sim.View, e *sim.Event) float64 {
 
 func (r *jct) Rate() float64 { return -float64(r.n) / (float64(r.w.Jobs) * r.w.Tau.Seconds()) }
 
-// wait pays −N_w/(W·tau) per second, N_w counted jobs that wait. Return = −mean wait / tau.
+// wait pays −N_w/(W·tau) per second, N_w being the counted jobs that wait. Return = −mean wait / tau.
 type wait struct {
 	w *sched.Window
 	n int
@@ -83,8 +84,8 @@ func (r *wait) Event(v *sim.View, e *sim.Event) float64 {
 
 func (r *wait) Rate() float64 { return -float64(r.n) / (float64(r.w.Jobs) * r.w.Tau.Seconds()) }
 
-// makespan pays −1/tau per second until the last counted finish. Return = −makespan / tau. On a drained window
-// the mean utilisation is Σ n·run / (G·makespan), so the same reward serves it.
+// makespan pays −1/tau per second until the last counted finish. Return = −makespan / tau. On a drained window the
+// mean utilisation is Σ n·run / (G·makespan), so this reward also serves "utilisation".
 type makespan struct {
 	w    *sched.Window
 	left int
@@ -112,7 +113,8 @@ func (r *makespan) Rate() float64 {
 	return -1 / r.w.Tau.Seconds()
 }
 
-// slowdown pays −Σ 1/work / W per second over counted jobs submitted and unfinished. Return = −mean slowdown.
+// slowdown pays −Σ 1/work / W per second over the counted jobs that are submitted and unfinished. Return = −mean
+// slowdown.
 type slowdown struct {
 	w   *sched.Window
 	n   int
@@ -129,7 +131,7 @@ func (r *slowdown) Event(v *sim.View, e *sim.Event) float64 {
 			r.sum += 1 / v.Trace(e.Job).Work.Seconds()
 		case sim.Finish:
 			if r.n--; r.n == 0 {
-				r.sum = 0 // no rounding is carried along
+				r.sum = 0 // rounding errors must not accumulate
 			} else {
 				r.sum -= 1 / v.Trace(e.Job).Work.Seconds()
 			}
@@ -140,8 +142,8 @@ func (r *slowdown) Event(v *sim.View, e *sim.Event) float64 {
 
 func (r *slowdown) Rate() float64 { return -r.sum / float64(r.w.Jobs) }
 
-// bsld is slowdown with 1/max(work, 10 s), and at each finish the difference to the exact term
-// max(1, JCT/max(run, 10 s)). Return = −mean bounded slowdown.
+// bsld is slowdown with 1/max(work, 10 s); at each finish it pays the difference to the exact term max(1, JCT/max(run,
+// 10 s)). Return = −mean bounded slowdown.
 type bsld struct {
 	w   *sched.Window
 	n   int
@@ -175,10 +177,10 @@ func (r *bsld) Event(v *sim.View, e *sim.Event) float64 {
 
 func (r *bsld) Rate() float64 { return -r.sum / float64(r.w.Jobs) }
 
-// throughput pays (Σ_running n·rate − c·Σ_waiting n)/(G·tau) per second (TopDRL's form, c = 2). Return =
-// (Σ n·work − c·Σ n·wait)/(G·tau). The work term is the same for every policy that drains the window: what it
-// teaches there is GPU-weighted waiting. n is as asked for, which is what rates are relative to. Rates are those at
-// the last event of each job: it does not notice what neighbours change (comm contention, interference).
+// throughput pays (Σ_running n·rate − c·Σ_waiting n)/(G·tau) per second (TopDRL's form, c = 2). Return = (Σ n·work −
+// c·Σ n·wait)/(G·tau). The work term is the same for every policy that drains the window, so there it teaches only
+// GPU-weighted waiting. n is the number of GPUs asked for, since rates are relative to that. Each rate is the one at
+// the job's last event: changes caused by neighbours (comm contention, interference) are not noticed.
 type throughput struct {
 	w       *sched.Window
 	c       float64

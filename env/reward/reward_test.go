@@ -24,11 +24,12 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Rates and lumps at each point of a run in which a job is stopped and goes on: three counted jobs after an
-// occupant, on two GPUs, W = 3, tau = 100 s. Per second and in units of 1/(W·tau) where that is the scale.
+// Rates and lumps at each point of a run in which a job is stopped and continues. Three counted jobs follow an
+// occupant, on two GPUs; W = 3, tau = 100 s. Values are per second, and in units of 1/(W·tau) for rewards with that
+// scale.
 //
 //	at 0 the occupant O runs on one GPU; at 10 A (1 GPU, 20 s) and B (2 GPUs, 5 s) arrive, A is started;
-//	at 20 A is stopped and C (1 GPU, 4 s) has arrived and is started; at 24 C ends and A goes on; at 34 A ends.
+//	at 20 A is stopped and C (1 GPU, 4 s) has arrived and is started; at 24 C ends and A continues; at 34 A ends.
 func TestRatesByHand(t *testing.T) {
 	const s = time.Second
 	jobs := []traces.Job{
@@ -41,13 +42,14 @@ func TestRatesByHand(t *testing.T) {
 	script := map[time.Duration][]sim.Decision{
 		0: {start(0)}, 10 * s: {start(1)}, 20 * s: {{Op: sim.PreemptJob, Job: 1}, start(3)}, 24 * s: {start(1)},
 	}
-	// The rate after all events of the point at these times, and what is paid there at once.
+	// The rate after all events of the point at each time, and the lump paid there.
 	want := map[string]map[time.Duration][2]float64{
 		"jct":      {0: {0, 0}, 10: {-2. / 300, 0}, 20: {-3. / 300, 0}, 24: {-2. / 300, 0}, 34: {-1. / 300, 0}},
 		"wait":     {0: {0, 0}, 10: {-2. / 300, 0}, 20: {-2. / 300, 0}, 24: {-2. / 300, 0}, 34: {-1. / 300, 0}},
 		"makespan": {0: {0, 0}, 10: {-1. / 100, 0}, 20: {-1. / 100, 0}, 24: {-1. / 100, 0}, 34: {-1. / 100, 0}},
 		"slowdown": {0: {0, 0}, 10: {-(1./20 + 1./5) / 3, 0}, 20: {-(1./20 + 1./5 + 1./4) / 3, 0}, 24: {-(1./20 + 1./5) / 3, 0}, 34: {-(1. / 5) / 3, 0}},
-		// C was in the system for 4 s: 4/10 has been paid, 1 is due. A for 24 s of which it ran 20: all of 24/20 has.
+		// C was in the system for 4 s: 4/10 has been paid, the rest of 1 is due. A was in it for 24 s and ran for 20
+		// of them: its 24/20 has been paid in full.
 		"bsld": {0: {0, 0}, 10: {-(1./20 + 1./10) / 3, 0}, 20: {-(1./20 + 1./10 + 1./10) / 3, 0}, 24: {-(1./20 + 1./10) / 3, -(1 - 0.4) / 3}, 34: {-(1. / 10) / 3, 0}},
 		// Σ n of running counted jobs − 2·Σ n waiting, over G·tau = 200.
 		"throughput": {0: {0, 0}, 10: {-2. * 3 / 200, 0}, 20: {(1 - 2.*3) / 200, 0}, 24: {-2. * 3 / 200, 0}, 34: {-2. * 2 / 200, 0}},
@@ -65,7 +67,7 @@ func TestRatesByHand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // Reset forgets
+			for range 2 { // Reset must forget everything
 				r.Reset(&sched.Window{First: 1, Jobs: 3, Begin: 10 * s, GPUs: 2, Tau: 100 * s})
 			}
 			seen := 0

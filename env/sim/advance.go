@@ -8,8 +8,8 @@ import (
 
 const maxTime = math.MaxInt64
 
-// Advance goes on to the next instant at which something happens and returns it, or ErrDone. The current point
-// must have been ended by Wait. The point belongs to the simulator and is valid until the next Advance.
+// Advance moves to the next instant at which something happens and returns it, or ErrDone. If the current point was
+// not ended by Wait, Advance ends it. The point belongs to the simulator and is valid until the next Advance.
 func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	}
 	t := s.nextTime()
 	if t == maxTime {
-		// Nothing has ever arrived, nothing is left, or nothing that is left can happen.
+		// No job ever arrived, none is left, or those left cannot proceed.
 		s.over = true
 		if len(s.events) == 0 && len(s.waiting) == 0 && len(s.running) == 0 {
 			return nil, ErrDone
@@ -55,7 +55,7 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	return s.deliver(), nil
 }
 
-// all handles everything that happens now.
+// all processes everything that happens now.
 func (s *Simulator) all() error {
 	for len(s.finishes) > 0 && s.finishes[0].at == s.now {
 		s.end(s.finishes[0].job)
@@ -74,7 +74,7 @@ func (s *Simulator) all() error {
 	return nil
 }
 
-// one handles the first thing that happens now.
+// one processes the first thing that happens now.
 func (s *Simulator) one() error {
 	switch {
 	case s.coming && int64(s.next.Submit) == s.now:
@@ -89,18 +89,18 @@ func (s *Simulator) one() error {
 	return nil
 }
 
-// wake tells of the timer if it is due.
+// wake reports the timer if it is due.
 func (s *Simulator) wake() {
 	if s.timer == s.now && s.now > 0 {
 		s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Timer, Job: -1})
 	}
 }
 
-// stuck says that nothing will happen any more, unless a timer is set: nothing runs, nothing will arrive and no node
-// will recover. Failures that may still come would change nothing for the better.
+// stuck reports that nothing more will happen unless a timer is set: nothing runs, nothing will arrive and no node
+// will recover. Further node failures could not help a waiting job.
 func (s *Simulator) stuck() bool { return len(s.running) == 0 && !s.coming && s.nodes.down == 0 }
 
-// nextTime is when something happens next, maxTime if never.
+// nextTime returns the time of the next event, maxTime if there is none.
 func (s *Simulator) nextTime() int64 {
 	t := int64(maxTime)
 	if len(s.finishes) > 0 {
@@ -118,7 +118,7 @@ func (s *Simulator) nextTime() int64 {
 	return t
 }
 
-// deliver hands out what was gathered; the next Apply starts a new list in the other buffer.
+// deliver returns the events gathered; the next Apply starts a new list in the other buffer.
 func (s *Simulator) deliver() *Point {
 	s.points++
 	s.gone = len(s.dead)

@@ -7,7 +7,7 @@ import (
 	"clustergym/env/cluster"
 )
 
-// Apply takes one decision at the current point. An error (ErrDecision, ErrWait, or one of package cluster)
+// Apply carries out one decision at the current point. An error (ErrDecision, ErrWait, or one of package cluster)
 // changes nothing.
 func (s *Simulator) Apply(d *Decision) error {
 	if s.err != nil {
@@ -44,7 +44,7 @@ func (s *Simulator) wait(until int64) error {
 	return nil
 }
 
-// canWait says whether something will happen without a timer, or nothing more can be done.
+// canWait reports whether something will happen without a timer, or no waiting job could start.
 func (s *Simulator) canWait() bool {
 	if !s.stuck() {
 		return true
@@ -57,7 +57,7 @@ func (s *Simulator) canWait() bool {
 	return true
 }
 
-// live checks that j is a job in the given state that was not decided about at this point.
+// live checks that j is a job in the given state without a decision at this point so far.
 func (s *Simulator) live(j Job, want State, verb string) (*jobState, error) {
 	if j < 0 || int(j) >= len(s.jobs) {
 		return nil, fmt.Errorf("%w: %s job %d, which does not exist", ErrDecision, verb, j)
@@ -95,7 +95,7 @@ func (s *Simulator) startJob(d *Decision) error {
 		s.account(j, st)
 		s.resized(j, st, n)
 	}
-	// The event of the stop before still shows the old list at this point.
+	// The event of an earlier stop at this point still shows the old list.
 	st.gpus, st.other = append(st.other[:0], d.GPUs...), st.gpus
 	st.start, st.changed = s.now, s.points
 	if st.first < 0 {
@@ -119,7 +119,7 @@ func (s *Simulator) startJob(d *Decision) error {
 	return nil
 }
 
-// place works out the rate of j, which has its GPUs, and what it changes for its neighbours.
+// place computes the rate of j, which has its GPUs, and updates its neighbours' rates.
 func (s *Simulator) place(j Job, st *jobState) {
 	st.rate = s.base(j, st, &st.req, st.gpus)
 	if s.near.on {
@@ -146,7 +146,7 @@ func (s *Simulator) preempt(j Job) error {
 	return nil
 }
 
-// stop takes j's GPUs away; it waits again, from its last checkpoint.
+// stop takes j's GPUs away; j waits again, from its last checkpoint.
 func (s *Simulator) stop(j Job, kind EventKind) {
 	st := &s.jobs[j]
 	s.heapRemove(int(st.heap))
@@ -182,7 +182,7 @@ func (s *Simulator) drop(j Job) error {
 	return nil
 }
 
-// sizeOf is the size of the gang that d asks for.
+// sizeOf returns the gang size that d asks for.
 func (s *Simulator) sizeOf(d *Decision, st *jobState) int {
 	switch {
 	case st.asked == 0:
@@ -195,7 +195,7 @@ func (s *Simulator) sizeOf(d *Decision, st *jobState) int {
 	return d.N
 }
 
-// elastic says whether j's gang may have n GPUs.
+// elastic returns an error if j's gang may not have n GPUs.
 func (s *Simulator) elastic(j Job, n int, verb string) error {
 	t := &s.traced[j]
 	switch {

@@ -29,7 +29,7 @@ func plain(n, gpus int) []traces.Job {
 	return jobs
 }
 
-// In steady state nothing is allocated: the second run of a workload costs no allocation at all.
+// In steady state nothing is allocated: a second run of the same workload does not allocate.
 func TestSecondRunAllocatesNothing(t *testing.T) {
 	if checked {
 		t.Skip("checking the books after every change allocates")
@@ -61,7 +61,7 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				for range 4 { // which GPU lists a number has had depends on the run before
+				for range 4 { // the GPU lists kept with a job number depend on the previous run
 					run()
 				}
 				if n := testing.AllocsPerRun(3, run); n != 0 {
@@ -75,7 +75,7 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 	}
 }
 
-// play is sim.Run with one decision kept across runs, as an environment keeps it.
+// play is sim.Run with one Decision kept across runs, as an environment does.
 func play(ctx context.Context, s *sim.Simulator, sch sim.Scheduler, each func(*sim.Point)) error {
 	v := s.View()
 	sch.Reset(v)
@@ -128,14 +128,14 @@ type mild struct{}
 
 func (mild) Kept(_, _ *traces.Job) float64 { return 0.95 }
 
-// BenchmarkNeighbours is BenchmarkSimulator where rates depend on the other jobs.
+// BenchmarkNeighbours is BenchmarkSimulator with rates that depend on the other jobs.
 func BenchmarkNeighbours(b *testing.B) {
 	for _, what := range []string{"contention", "interference", "failures"} {
 		b.Run(what, func(b *testing.B) {
 			jobs := plain(10_000, 256)
 			for i := range jobs {
 				jobs[i].Profile = models[i%len(models)]
-				jobs[i].Submit *= 10 // else slow jobs make queues, and these are what takes the time
+				jobs[i].Submit *= 10 // otherwise slow jobs build queues, which would dominate the time
 			}
 			cfg := sim.DefaultConfig()
 			switch what {

@@ -2,7 +2,7 @@
 
 package sim
 
-// check panics with what is wrong when the books do not balance. It runs after every change.
+// check panics if the books do not balance, and says why. It runs after every change.
 func (s *Simulator) check() {
 	if err := s.CheckInvariants(); err != nil {
 		panic(err)

@@ -2,5 +2,5 @@
 
 package sim_test
 
-// checked says that the books are checked after every change, which takes memory.
+// checked reports whether the books are checked after every change, which allocates.
 const checked = true

@@ -10,30 +10,30 @@ import (
 	"clustergym/traces"
 )
 
-// Config is what a user may choose of a run.
+// Config holds the user's settings for a run.
 type Config struct {
-	Comm       string     `yaml:"comm"` // how the placement slows a gang down: one of CommNames
+	Comm       string     `yaml:"comm"` // how placement slows a gang down: one of CommNames
 	Ring       Ring       `yaml:"ring"`
 	Contention Contention `yaml:"contention"`
 
-	// Restart is work that is added to what is left of a job whenever it is started again; it stays there until
-	// it is worked off. Moving and resizing a running job are no restarts.
+	// Restart is work that is added to a job's remaining work at every start but the first; it remains until it is
+	// done. Moving and resizing a running job do not count as restarts.
 	Restart    time.Duration `yaml:"restart"`
 	Overhead   Overhead      `yaml:"overhead"`
 	Checkpoint time.Duration `yaml:"checkpoint"` // time of progress from one checkpoint to the next; 0 = progress is never lost
 	Failures   Failures      `yaml:"failures"`
-	Seed       uint64        `yaml:"seed,omitempty"` // of the failures
+	Seed       uint64        `yaml:"seed,omitempty"` // of the node failures
 
-	// Serial makes every event a point of its own, and at one time handles arrivals before finishes: the machine
-	// of RLScheduler's simulator (Zhang et al., SC 2020).
+	// Serial makes every event a point of its own, and processes arrivals before finishes at equal times, like
+	// RLScheduler's simulator (Zhang et al., SC 2020).
 	Serial  bool          `yaml:"serial,omitempty"`
-	Horizon time.Duration `yaml:"horizon,omitempty"` // the run is cut off at this time; 0 = runs until all jobs have finished
+	Horizon time.Duration `yaml:"horizon,omitempty"` // the run ends at this time; 0 = when all jobs have finished
 
-	// Interference slows down jobs that share hardware; nil = they do not disturb each other. An implementation
-	// that is a fmt.Stringer is told apart from others in snapshots by its String.
+	// Interference slows down jobs that share hardware; nil = none. If the implementation is a fmt.Stringer, snapshots
+	// distinguish it from others by its String.
 	Interference Interference `yaml:"-"`
-	// InterferenceScope says which jobs disturb each other: those that share a GPU ("gpu", also where it is
-	// empty) or a node ("node").
+	// InterferenceScope says which jobs interfere with each other: those that share a GPU ("gpu", also if empty) or a
+	// node ("node").
 	InterferenceScope string `yaml:"interference_scope"`
 }
 
@@ -41,26 +41,27 @@ type Config struct {
 type Ring struct {
 	// Overlap is the share of an iteration's compute time that hides communication, 0 to 1.
 	Overlap float64 `yaml:"overlap"`
-	// Ideal measures rates against an iteration that need not communicate, in place of the best place for as many
-	// GPUs: for workloads whose run times are compute times, as those of Dally's simulator.
+	// Ideal measures rates against an iteration without communication, instead of the best placement for the same
+	// number of GPUs. It is for workloads whose run times are compute times, as in Dally's simulator.
 	Ideal bool `yaml:"ideal,omitempty"`
-	// PerGPU says that every GPU has a link of its own to the next tier, so that after a tier of m members an m-th of
-	// the bytes goes on to the next, as in ASTRA-sim and in Dally's simulator. Else the members share their node's NIC
-	// and their rack's uplink, which carry all bytes.
+	// PerGPU gives every GPU a link of its own to the next tier, so that a tier of m members passes on an m-th of the
+	// bytes, as in ASTRA-sim and in Dally's simulator. Otherwise the members share their node's NIC and their rack's
+	// uplink, which carry all bytes.
 	PerGPU bool `yaml:"per_gpu,omitempty"`
 }
 
-// Contention is the model of jobs that disturb each other on the network (Wang et al., arXiv 2002.10105): a
-// transfer of M·10^6 bytes that shares its busiest link with k−1 others takes A + k·B·M + (k−1)·Eta·M.
+// Contention models jobs that slow each other down on the network (Wang et al., arXiv 2002.10105): a transfer of
+// M·10^6 bytes that shares its busiest link with k−1 others takes A + k·B·M + (k−1)·Eta·M.
 type Contention struct {
 	A   time.Duration `yaml:"a"`   // per transfer
 	B   time.Duration `yaml:"b"`   // per 10^6 bytes on a link of 10 Gbps
-	Eta time.Duration `yaml:"eta"` // per 10^6 bytes and other job, on a link of 10 Gbps
+	Eta time.Duration `yaml:"eta"` // per 10^6 bytes and per other job, on a link of 10 Gbps
 }
 
-// Overhead is how long a gang holds its GPUs before it progresses. Starting is paid at every start, the first
-// included: containers must come up. Stopping is paid at the next start, for a state is written while a job
-// stops, and yet its GPUs are free at once. Moving and resizing pay both; after a failure nothing was stopped.
+// Overhead is how long a gang holds its GPUs before it makes progress. Starting is paid at every start, including
+// the first, because containers must come up. Stopping is paid at the next start: the job writes its state while it
+// stops, yet its GPUs are free at once. Moving and resizing pay both. After a failure only the start is paid, since
+// nothing was stopped.
 type Overhead struct {
 	Start       time.Duration `yaml:"start"`
 	StartPerGPU time.Duration `yaml:"start_per_gpu"`
@@ -68,23 +69,23 @@ type Overhead struct {
 	StopPerGPU  time.Duration `yaml:"stop_per_gpu"`
 }
 
-// start and stop are the parts of the overhead for a gang of n GPUs.
+// start and stop return the two parts of the overhead for a gang of n GPUs.
 func (o *Overhead) start(n int) int64 { return int64(o.Start) + int64(n)*int64(o.StartPerGPU) }
 func (o *Overhead) stop(n int) int64  { return int64(o.Stop) + int64(n)*int64(o.StopPerGPU) }
 
-// Failures is how often nodes fail and how long their repair takes: exponential times with these means.
+// Failures says how often nodes fail and how long their repair takes: exponential times with these means.
 type Failures struct {
-	MTBF time.Duration `yaml:"mtbf"` // of one node, time that it works; 0 = nodes never fail
+	MTBF time.Duration `yaml:"mtbf"` // mean working time of one node between failures; 0 = nodes never fail
 	MTTR time.Duration `yaml:"mttr"`
 }
 
-// Interference is how jobs that share hardware slow each other down. Kept is the share of victim's speed, in
-// (0, 1], that other leaves it; it must depend on the two jobs alone. Several others multiply.
+// Interference says how jobs that share hardware slow each other down. Kept is the share of victim's speed, in (0, 1],
+// that other leaves it; it must depend only on the two jobs. The shares of several others multiply.
 type Interference interface {
 	Kept(victim, other *traces.Job) float64
 }
 
-// DefaultConfig is a run without communication cost, overheads and failures. The constants of Contention are
+// DefaultConfig returns a run without communication cost, overheads and failures. The constants of Contention are
 // those that its authors measured on 10 Gbps Ethernet.
 func DefaultConfig() Config {
 	return Config{
@@ -94,17 +95,17 @@ func DefaultConfig() Config {
 	}
 }
 
-// CommNames are the communication models.
+// CommNames returns the communication models.
 func CommNames() []string { return []string{"none", "tree", "ring", "contention"} }
 
-// Bounds keep a job's overheads within an int64: 2^24 GPUs at a minute each are 32 years.
+// These bounds keep a job's overheads within an int64: 2^24 GPUs at a minute each are 32 years.
 const (
 	maxPerGPU   = time.Minute
 	maxOverhead = 1000 * time.Hour
 	maxOwed     = int64(maxOverhead) + 1<<24*int64(maxPerGPU)
 )
 
-// Validate reports every fault. What only a cluster can say, such as failures on a counter, New reports.
+// Validate reports all faults. New reports those that depend on the cluster, such as failures on a counter.
 func (c *Config) Validate() error {
 	var l fault.List
 	names := CommNames()

@@ -7,28 +7,28 @@ import (
 	"clustergym/traces"
 )
 
-// contention is the fluid form of the model of Wang, Shi, Wang and Chu (arXiv 2002.10105). A gang on more than
-// one node talks over the NICs of its nodes, and over the uplinks of its racks where it has more than one; where
-// k gangs talk over its busiest link, the exchange of its M·10^6 bytes of gradients takes
+// contention is a fluid version of the model of Wang, Shi, Wang and Chu (arXiv 2002.10105). A gang on more than one
+// node communicates over the NICs of its nodes, and over the uplinks of its racks if it has more than one. If k gangs
+// share its busiest link, the exchange of its M·10^6 bytes of gradients takes
 //
 //	T(k) = a + k·b·M + (k−1)·eta·M
 //
 // with b and eta as on a link of 10 Gbps, scaled to the slowest link that the gang uses. An iteration is compute and
-// exchange, so the gang's share of its rate is (compute + best)/(compute + T(k)), where best is the exchange that the
-// work was measured with: none where a node of the cluster could hold the gang, else T(1) over the fastest links
-// that could. The authors' simulator follows single transfers; here a gang that talks does so all the time.
+// exchange, so the gang keeps the share (compute + best)/(compute + T(k)) of its rate. best is the exchange included
+// in the job's measured work: none if a node of the cluster could hold the gang, else T(1) over the fastest links that
+// could. The authors' simulator follows single transfers; here a gang on several nodes communicates all the time.
 type contention struct {
 	c         *cluster.Cluster
 	a, b, eta float64 // ns
-	// What a gang's links are, by node and by rack: how much slower than 10 Gbps, and how many gangs talk there.
+	// By node and by rack: how much slower its link is than 10 Gbps, and how many gangs use it.
 	nic, up     []float64
 	onNIC, onUp []int32
-	spanning    [][]Job // gangs that talk over a rack's uplink, by number
+	spanning    [][]Job // by rack: the gangs that use its uplink, in order of number
 
-	best   []float64 // scale of the fastest links that hold a gang of this size, 0 = not known yet
-	scales []float64 // all that there are, fastest first
+	best   []float64 // scale of the fastest links that hold a gang of this size; 0 = not yet known
+	scales []float64 // all distinct scales, fastest first
 
-	// Links over which the gang at hand talks already: those marked with epoch.
+	// Links that the current gang already uses: those marked with epoch.
 	markNode, markRack []uint32
 	epoch              uint32
 }
@@ -59,7 +59,7 @@ func (l *contention) reset() {
 	}
 }
 
-// apart says whether gpus lie on several nodes, and in several racks.
+// apart reports whether gpus are on several nodes, and whether they are in several racks.
 func apart(c *cluster.Cluster, gpus []cluster.GPU) (nodes, racks bool) {
 	if len(gpus) < 2 {
 		return false, false
@@ -77,7 +77,7 @@ func apart(c *cluster.Cluster, gpus []cluster.GPU) (nodes, racks bool) {
 	return nodes, false
 }
 
-// mark marks the links over which a gang on gpus talks.
+// mark marks the links that a gang on gpus uses.
 func (l *contention) mark(gpus []cluster.GPU, spans bool) {
 	if l.epoch++; l.epoch == 0 { // wrapped round: old marks could look new
 		clear(l.markNode)
@@ -93,9 +93,9 @@ func (l *contention) mark(gpus []cluster.GPU, spans bool) {
 	}
 }
 
-// count adds d to the gangs on the links that st's gang talks over.
+// count adds d to the number of gangs on the links that st's gang uses.
 func (l *contention) count(j Job, st *jobState, d int32) {
-	l.mark(nil, false) // a new epoch: each link is counted once
+	l.mark(nil, false) // a new epoch, so that each link is counted once
 	for _, g := range st.gpus {
 		n := l.c.NodeOf(g)
 		if l.markNode[n] == l.epoch {
@@ -115,7 +115,7 @@ func (l *contention) count(j Job, st *jobState, d int32) {
 	}
 }
 
-// contended is the share of its rate that j keeps on gpus beside the gangs that talk now, itself left out.
+// contended returns the share of its rate that j keeps on gpus beside the other gangs that now communicate.
 func (s *Simulator) contended(j Job, gpus []cluster.GPU) float64 {
 	l, st := s.links, &s.jobs[j]
 	talks, spans := apart(l.c, gpus)
@@ -152,13 +152,14 @@ func (s *Simulator) contended(j Job, gpus []cluster.GPU) float64 {
 	return (compute + best) / (compute + l.exchange(p, k+1, scale))
 }
 
-// exchange is T(k) over links that are scale times as slow as 10 Gbps.
+// exchange returns T(k) over links that are scale times as slow as 10 Gbps.
 func (l *contention) exchange(p *traces.Profile, k int32, scale float64) float64 {
 	m := float64(p.GradientBytes) / 1e6
 	return l.a + scale*m*(float64(k)*l.b+float64(k-1)*l.eta)
 }
 
-// bestScale is the least scale of the slowest link of n GPUs on the empty cluster, n being more than a node has.
+// bestScale returns the lowest scale of the slowest link of n GPUs on the empty cluster; n must exceed the largest
+// node.
 func (l *contention) bestScale(n int) float64 {
 	for len(l.best) <= n {
 		l.best = append(l.best, 0)
@@ -175,7 +176,7 @@ func (l *contention) bestScale(n int) float64 {
 	return l.best[n]
 }
 
-// holds says whether n GPUs of the empty cluster can talk over links no slower than scale.
+// holds reports whether n GPUs of the empty cluster can communicate over links no slower than scale.
 func (l *contention) holds(n int, scale float64) bool {
 	all := 0
 	for r := range l.c.Racks() {

@@ -11,13 +11,14 @@ import (
 	"clustergym/traces"
 )
 
-// contended makes an exchange of 10^8 bytes take 100, 300, 500, … ms beside 0, 1, 2, … others, so that an iteration
-// of 100 ms of computing is worth 1/2, 1/4, 1/6, … of one on a single node.
+// contended makes an exchange of 10^8 bytes take 100, 300, 500, … ms beside 0, 1, 2, … other gangs. An iteration with
+// 100 ms of computing then runs at 1/2, 1/4, 1/6, … of its rate on a single node.
 func contended() sim.Config {
 	return sim.Config{Comm: "contention", Contention: sim.Contention{B: ms, Eta: ms}}
 }
 
-// playScript plays decisions at times, and returns when jobs finish. A time without decisions is waited for.
+// playScript plays the decisions listed for each time, and returns when jobs finish. If a time has no decisions, it
+// waits.
 func playScript(t fatal, s *sim.Simulator, at map[time.Duration][]sim.Decision) map[string]time.Duration {
 	t.Helper()
 	v, finish := s.View(), map[string]time.Duration{}
@@ -52,8 +53,8 @@ func on(j sim.Job, gpus ...cluster.GPU) sim.Decision {
 	return sim.Decision{Op: sim.StartJob, Job: j, GPUs: gpus}
 }
 
-// On paper: A has the network to itself until 4 s and has done 2 s of its 10. Beside B both run at a quarter: B's
-// 2 s take until 12 s, when A has 6 s left, at a half again: 24 s.
+// On paper: A has the network to itself until 4 s and has done 2 s of its 10 s. With B, both run at a quarter: B's 2 s
+// take until 12 s. A then has 6 s left and runs at a half again, until 24 s.
 func TestTwoGangsContendByHand(t *testing.T) {
 	s := start(t, contended(), short(t, "2x2"), []traces.Job{modelled("A", 0, 10*second, 2), modelled("B", 4*second, 2*second, 2)})
 	v := s.View()
@@ -89,7 +90,8 @@ func TestTwoGangsContendByHand(t *testing.T) {
 	}
 }
 
-// On paper: at a sixth A's 1 s takes 6 s; then B and C have 1 s and 2 s left, at a quarter: 4 s; then C 1 s, at a half.
+// On paper: at a sixth, A's 1 s takes 6 s. Then B and C have 1 s and 2 s left, and run at a quarter for 4 s. Then C
+// has 1 s left, at a half.
 func TestThreeGangsContendByHand(t *testing.T) {
 	s := start(t, contended(), short(t, "2x3"), []traces.Job{modelled("A", 0, second, 2), modelled("B", 0, 2*second, 2), modelled("C", 0, 3*second, 2)})
 	got := playScript(t, s, map[time.Duration][]sim.Decision{0: {on(0, 0, 3), on(1, 1, 4), on(2, 2, 5)}})
@@ -100,7 +102,7 @@ func TestThreeGangsContendByHand(t *testing.T) {
 	}
 }
 
-// Who stops, moves away or was never on the network leaves it to the others.
+// A gang that stops, moves off the network or was never on it leaves the network to the others.
 func TestWhoContends(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Uplink: cluster.Link{Gbps: 10}, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 3}}}}}
 	var jobs []traces.Job
@@ -122,22 +124,23 @@ func TestWhoContends(t *testing.T) {
 	// GPUs 0–2 and 3–5 are in rack 0, 6–8 and 9–11 in rack 1.
 	apply(t, s, on(0, 0, 6)) // across racks, nodes 0 and 2
 	want("alone", 0.5)
-	apply(t, s, on(1, 3, 9)) // across racks, nodes 1 and 3: they meet on the uplinks only
+	apply(t, s, on(1, 3, 9)) // across racks, nodes 1 and 3: they share only the uplinks
 	want("two on the uplinks", 0.25, 0.25)
 	apply(t, s, on(2, 1, 4)) // in rack 0, over the NICs of nodes 0 and 1, not over the uplink
 	want("a third in the rack", 0.25, 0.25, 0.25)
-	apply(t, s, on(3, 7, 8)) // one node
+	apply(t, s, on(3, 7, 8)) // on one node
 	want("one that does not talk", 0.25, 0.25, 0.25, 1)
 	apply(t, s, sim.Decision{Until: second})
 	advance(t, s)
-	apply(t, s, sim.Decision{Op: sim.MigrateJob, Job: 1, GPUs: []cluster.GPU{9, 10}}) // into one node
+	apply(t, s, sim.Decision{Op: sim.MigrateJob, Job: 1, GPUs: []cluster.GPU{9, 10}}) // onto one node
 	want("one has moved into a node", 0.25, 1, 0.25, 1)
 	apply(t, s, sim.Decision{Op: sim.PreemptJob, Job: 2})
 	want("one was stopped", 0.5, 1, 0, 1)
 	if got := s.View().OnNode(0); len(got) != 1 || got[0] != 0 {
 		t.Errorf("on node 0 are %v", got)
 	}
-	// Four GPUs fit no node, so alone they lose nothing; beside another on a NIC they do: (100+100)/(100+300).
+	// Four GPUs fit no node, so alone the gang loses nothing; beside another gang on a NIC it does:
+	// (100+100)/(100+300).
 	apply(t, s, on(5, 1, 2, 3, 4))
 	want("a gang that no node holds", 0.25, 1, 0, 1, 0, 0.5)
 	if err := s.CheckInvariants(); err != nil {
@@ -145,7 +148,7 @@ func TestWhoContends(t *testing.T) {
 	}
 }
 
-// b and eta are for 10 Gbps: a link ten times as fast takes a tenth, and the slowest one counts.
+// b and eta are for 10 Gbps: a link ten times as fast takes a tenth of the time, and the slowest link counts.
 func TestContentionScalesWithTheSlowestLink(t *testing.T) {
 	node := func(gbps float64) cluster.NodeSpec { return cluster.NodeSpec{GPUs: 2, NIC: cluster.Link{Gbps: gbps}} }
 	spec := cluster.Spec{Racks: []cluster.RackSpec{
@@ -173,7 +176,7 @@ func TestContentionScalesWithTheSlowestLink(t *testing.T) {
 	}
 }
 
-// Rates follow from who runs where, not from the order in which that came about.
+// Rates follow from which job runs where, not from the order in which that came about.
 func TestRatesDependOnTheSetAlone(t *testing.T) {
 	differ := 0
 	for seed := range uint64(200) {
@@ -190,7 +193,7 @@ func TestRatesDependOnTheSetAlone(t *testing.T) {
 			s := start(t, cfg, spec, jobs)
 			v := s.View()
 			advance(t, s)
-			// The same places for the same jobs, taken in another order, with some stopped and started again.
+			// Put the same jobs in the same places in another order, and stop and restart some of them on the way.
 			var todo []sim.Decision
 			free, err := cluster.New(spec)
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 	"clustergym/traces"
 )
 
-// In one instant a job is started or stopped once, so that a point always ends.
+// A job can be started or stopped only once in an instant, so that a point always ends.
 func TestOnceInAnInstant(t *testing.T) {
 	s := start(t, sim.DefaultConfig(), short(t, "1x2"), []traces.Job{job("A", 0, 10*second, 1), job("B", second, second, 1)})
 	refused := func(d sim.Decision) {
@@ -93,7 +93,7 @@ func TestViewOfAJob(t *testing.T) {
 		t.Error("a job that waits")
 	}
 	apart := []cluster.GPU{0, 2}
-	rate := 0.8 / 1.05 // best cost of two GPUs: one machine; here two machines
+	rate := 0.8 / 1.05 // best cost of two GPUs (one machine) over the actual cost (two machines)
 	if got := v.Factor(0, apart); got < rate-1e-15 || got > rate+1e-15 {
 		t.Errorf("Factor %v, want %v", got, rate)
 	}

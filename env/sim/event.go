@@ -7,25 +7,25 @@ import (
 	"clustergym/env/cluster"
 )
 
-// Job is the number of a job in a run: a dense index, given at arrival and used again, for another job, once
-// its own has ended. Every run with the same jobs and decisions gives the same numbers. View.Pos tells a job's
-// position in the trace, which is never used again.
+// Job is the number of a job in a run: a dense index, given at arrival and reused for another job after its own has
+// ended. Every run with the same jobs and decisions gives the same numbers. View.Pos returns a job's position in the
+// trace, which is never reused.
 type Job int32
 
-// EventKind says what happened.
+// EventKind says what kind of event happened.
 type EventKind uint8
 
 // The kinds of events.
 const (
 	Submit      EventKind = iota // the job arrived
-	Start                        // it was given GPUs, for the first time or again
+	Start                        // the job received GPUs, for the first time or again
 	Preempt                      // its GPUs were taken away
 	Finish                       // its work is done
-	Drop                         // it left without running any more
-	Timer                        // the time of WaitUntil has come; no job
-	Migrate                      // it was moved to the GPUs shown
-	Resize                       // its gang was grown or cut to the GPUs shown
-	Fail                         // a node failed under it: it waits again, from its last checkpoint
+	Drop                         // the job left without finishing
+	Timer                        // the time of WaitUntil was reached; no job
+	Migrate                      // the job was moved to the GPUs shown
+	Resize                       // the gang grew or shrank to the GPUs shown
+	Fail                         // a node of the job failed: it waits again, from its last checkpoint
 	NodeFail                     // Node failed; no job
 	NodeRecover                  // Node works again; no job
 )
@@ -34,24 +34,23 @@ func (k EventKind) String() string {
 	return [...]string{"submit", "start", "preempt", "finish", "drop", "timer", "migrate", "resize", "fail", "node-fail", "node-recover"}[k]
 }
 
-// jobless says whether events of this kind are of no job.
+// jobless reports whether events of this kind have no job.
 func (k EventKind) jobless() bool { return k == Timer || k == NodeFail || k == NodeRecover }
 
-// Event is one thing that happened. GPUs is the gang's placement: the one it got, of a Migrate or Resize the new
-// one, or the one it gave back; empty for events of no job, Submit and Drop, and on counters. It belongs to the
-// simulator and is valid until the next Advance.
+// Event is one thing that happened. GPUs is the gang's placement: the one it received (for Migrate and Resize the new
+// one), or the one it released. GPUs is empty for events without a job, for Submit and Drop, and on counters. It
+// belongs to the simulator and is valid until the next Advance.
 type Event struct {
 	At   time.Duration
 	Kind EventKind
 	Job  Job   // -1 for Timer, NodeFail and NodeRecover
 	Node int32 // of NodeFail and NodeRecover
-	N    int32 // GPUs of the gang: as many as GPUs shows, and on counters, where it shows none
+	N    int32 // GPUs of the gang: the length of GPUs, or on counters, where GPUs is empty, their number
 	GPUs []cluster.GPU
 }
 
-// Point is a moment at which something has happened and decisions can be taken. Events are all since the last
-// point in order: first the decisions taken there, then what happened at Now. It is valid until the next
-// Advance.
+// Point is a moment at which something has happened and decisions can be made. Events are all events since the last
+// point in order: first the decisions made there, then what happened at Now. A point is valid until the next Advance.
 type Point struct {
 	Now    time.Duration
 	Events []Event
@@ -62,8 +61,8 @@ type Op uint8
 
 // The decisions.
 const (
-	Wait       Op = iota // end the point; go on to the next event, or to Until if that comes first
-	StartJob             // give Job the GPUs
+	Wait       Op = iota // end the point; continue to the next event, or to Until if that comes first
+	StartJob             // give the GPUs to Job
 	PreemptJob           // take Job's GPUs away; it waits again
 	DropJob              // Job, which waits, leaves for good
 	MigrateJob           // move Job, which runs, to GPUs: a gang of the same size
@@ -75,18 +74,18 @@ type Decision struct {
 	Op    Op
 	Job   Job
 	GPUs  []cluster.GPU
-	N     int           // ResizeJob, StartJob of an elastic job on a counter: GPUs of the gang; 0 = as asked for
+	N     int           // GPUs of the gang, for ResizeJob and StartJob of an elastic job on a counter; 0 = as asked for
 	Until time.Duration // Wait: also wake at this time; 0 = at the next event only
 }
 
 var (
 	// ErrDone is returned by Advance when every job has finished or the horizon is reached.
 	ErrDone = errors.New("sim: the run is over")
-	// ErrWait is returned when waiting would last for ever although a job could start: nothing runs, nothing will
-	// arrive, no node will recover and no timer is set.
+	// ErrWait is returned if waiting would never end although a job could start: nothing runs, nothing will arrive, no
+	// node will recover and no timer is set.
 	ErrWait = errors.New("sim: nothing would ever happen: a job waits that could start, nothing runs and nothing will arrive")
 	// ErrDecision is returned for a decision that is impossible; it changes nothing.
 	ErrDecision = errors.New("sim: impossible decision")
-	// ErrSnapshot is returned for bytes that are no snapshot of a run with this configuration and workload.
+	// ErrSnapshot is returned for bytes that are not a snapshot of a run with this configuration and workload.
 	ErrSnapshot = errors.New("sim: not a snapshot of this run")
 )

@@ -8,17 +8,17 @@ import (
 	"clustergym/internal/rng"
 )
 
-// failures makes nodes fail and recover. Every node draws its times from a stream of its own, so that it fails
-// at the same times whatever the policy does. One event of each node is pending.
+// failures makes nodes fail and recover. Every node draws its times from its own stream, so that it fails at the same
+// times under every policy. Each node has one pending event.
 type failures struct {
 	on      bool
 	pending []nodeEvent // a heap
-	draws   []int64     // so far, by node: odd while it works, even while it is down
-	down    int         // nodes
+	draws   []int64     // draws so far, by node: odd while it works, even while it is down
+	down    int         // number of nodes that are down
 	hit     []Job       // scratch
 }
 
-// nodeEvent is a failure of a node that works, or the recovery of one that is down.
+// nodeEvent is the failure of a working node, or the recovery of one that is down.
 type nodeEvent struct {
 	at      int64
 	node    int32
@@ -37,7 +37,7 @@ func (a *nodeEvent) less(b *nodeEvent) bool {
 
 var failureStream = rng.Hash("sim/failure")
 
-// draw is the time from now to node's next event: exponential, of at least a nanosecond.
+// draw returns the time from now to node's next event: exponential, at least a nanosecond.
 func (s *Simulator) draw(node int32) int64 {
 	f := &s.nodes
 	mean := s.cfg.Failures.MTBF
@@ -70,7 +70,7 @@ func (s *Simulator) resetFailures() {
 	f.order()
 }
 
-// order makes a heap of the pending events.
+// order turns the pending events into a heap.
 func (f *failures) order() {
 	for i := len(f.pending)/2 - 1; i >= 0; i-- {
 		f.siftDown(i)
@@ -96,7 +96,7 @@ func (f *failures) siftDown(i int) {
 	h[i] = e
 }
 
-// nextNode handles the first pending event, which is due: all jobs on a node that fails wait again.
+// nextNode processes the first pending event, which is due: if a node fails, all jobs on it wait again.
 func (s *Simulator) nextNode() {
 	f := &s.nodes
 	e := &f.pending[0]
@@ -128,5 +128,5 @@ func (s *Simulator) nextNode() {
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: -1, Node: node})
 }
 
-// seqOf is the sequence number of j's start.
+// seqOf returns the sequence number of j's start.
 func (s *Simulator) seqOf(j Job) int64 { return s.finishes[s.jobs[j].heap].seq }

@@ -18,7 +18,8 @@ func failing(mtbf, mttr time.Duration) sim.Config {
 	return cfg
 }
 
-// outages plays s to its end with the greedy policy, or without any, and lists what happened to nodes.
+// outages plays s to its end with the greedy policy, or with none if sch is nil, and lists the failures and recoveries
+// of nodes.
 func outages(t fatal, s *sim.Simulator, sch sim.Scheduler) (list []sim.Event) {
 	t.Helper()
 	err := sim.Run(ctx, s, sch, watch(func(_ *sim.View, p *sim.Point) error {
@@ -39,8 +40,8 @@ type watch func(v *sim.View, p *sim.Point) error
 
 func (f watch) Observe(v *sim.View, p *sim.Point) error { return f(v, p) }
 
-// A job on a node that fails goes back to its last checkpoint and waits, the node is gone until it recovers, and the
-// jobs on other nodes go on.
+// A job on a node that fails returns to its last checkpoint and waits; the node is gone until it recovers; the jobs on
+// other nodes continue.
 func TestFailureByHand(t *testing.T) {
 	cfg := failing(100*second, 10*second)
 	cfg.Checkpoint, cfg.Restart, cfg.Overhead.Stop = 4*second, second, 50*second
@@ -50,7 +51,7 @@ func TestFailureByHand(t *testing.T) {
 	advance(t, s)
 	apply(t, s, on(0, 0, 1))
 	apply(t, s, on(1, 2, 3))
-	// Which node fails first, and when, follows from the seed.
+	// The seed determines which node fails first, and when.
 	p := advanceTo(t, s, sim.NodeFail)
 	hit, other := sim.Job(p.Events[len(p.Events)-1].Node), sim.Job(1-p.Events[len(p.Events)-1].Node)
 	at := p.Now
@@ -78,7 +79,7 @@ func TestFailureByHand(t *testing.T) {
 	if v.CanWait() {
 		t.Error("a failure to come is no reason to wait")
 	}
-	apply(t, s, on(hit, v.GPUs(hit)...)) // + 1 s of restart; nobody stopped it, so it does not pay for that
+	apply(t, s, on(hit, v.GPUs(hit)...)) // + 1 s of restart; it was not stopped by a decision, so it does not pay for a stop
 	if want := p.Now + time.Duration(v.Left(hit)); v.Left(hit) != float64(work-at+lost+second) || v.Finished(hit) != want {
 		t.Errorf("%v left, finishes at %v, want %v", v.Left(hit), v.Finished(hit), want)
 	}
@@ -97,7 +98,7 @@ func advanceTo(t fatal, s *sim.Simulator, kind sim.EventKind) *sim.Point {
 	}
 }
 
-// Nodes fail at the same times whatever is decided, and other seeds give others; it ends with the last job.
+// Nodes fail at the same times under any policy, and at other times with other seeds. Failures end with the last job.
 func TestFailuresDoNotDependOnThePolicy(t *testing.T) {
 	var jobs []traces.Job
 	for i := range 30 {
@@ -123,8 +124,8 @@ func TestFailuresDoNotDependOnThePolicy(t *testing.T) {
 	}
 }
 
-// The times are exponential with the means asked for: of n draws mean and deviation are both the mean, ± mean/√n
-// and ± √2 mean/√n.
+// The times are exponential with the configured means: the mean and the deviation of n draws are both near that mean,
+// with standard errors mean/√n and √2 mean/√n.
 func TestFailuresAreExponential(t *testing.T) {
 	cfg := failing(1000*second, 100*second)
 	cfg.Horizon = 300_000 * second
@@ -150,7 +151,7 @@ func TestFailuresAreExponential(t *testing.T) {
 	}
 }
 
-// At one instant: finishes, then failures, then recoveries, then arrivals.
+// At one instant finishes come first, then failures, then recoveries, then arrivals.
 func TestFailuresComeBetweenFinishesAndArrivals(t *testing.T) {
 	cfg := failing(100*second, 10*second)
 	first := advanceTo(t, start(t, cfg, short(t, "1x2"), []traces.Job{job("A", time.Hour, second, 1)}), sim.NodeFail).Now
@@ -174,8 +175,7 @@ func TestCountersHaveNoNodesToFail(t *testing.T) {
 	}
 }
 
-// Where a job waits that nothing lets start, nothing runs and nothing will happen, the run ends, and the job is
-// still there to be seen.
+// If a job waits that can never start, nothing runs and nothing will happen, the run ends, and the job stays visible.
 func TestARunThatCannotGoOnEnds(t *testing.T) {
 	s := start(t, sim.DefaultConfig(), short(t, "2x1"), []traces.Job{job("A", 0, second, 2)})
 	v := s.View()
@@ -183,7 +183,7 @@ func TestARunThatCannotGoOnEnds(t *testing.T) {
 	if err := s.Apply(&sim.Decision{}); !errors.Is(err, sim.ErrWait) {
 		t.Errorf("A could start: %v, want ErrWait", err)
 	}
-	// Only somebody who takes a node behind the simulator's back can do this.
+	// Only a caller that takes a node down behind the simulator's back can reach this state.
 	if err := v.Cluster().SetDown(1, true); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// GPU-time is summed up exactly, and rounded once when it is asked for.
+// GPU-time is summed exactly, and rounded once when it is read.
 func TestGPUTimeIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var got gpuTime

@@ -18,12 +18,12 @@ const second = time.Second
 
 var ctx = context.Background()
 
-// job is a whole-GPU job.
+// job returns a whole-GPU job.
 func job(id string, submit, work time.Duration, gpus int) traces.Job {
 	return traces.Job{ID: id, Submit: submit, Work: work, GPUs: gpus, GPUMilli: 1000}
 }
 
-// fatal is what *testing.T, *testing.B, *testing.F and *rapid.T share.
+// fatal is the common interface of *testing.T, *testing.B, *testing.F and *rapid.T.
 type fatal interface {
 	Helper()
 	Fatal(...any)
@@ -68,7 +68,7 @@ func apply(t fatal, s *sim.Simulator, d sim.Decision) {
 	}
 }
 
-// text is one line of facts about p: "10s: finish A, submit B[0 1]".
+// text describes p in one line: "10s: finish A, submit B[0 1]".
 func text(v *sim.View, p *sim.Point) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%v:", p.Now)
@@ -92,7 +92,7 @@ func text(v *sim.View, p *sim.Point) string {
 	return b.String()
 }
 
-// greedy starts the waiting job of the lowest position that fits.
+// greedy starts the waiting job with the lowest position that fits.
 type greedy struct {
 	place cluster.Placement
 }
@@ -122,7 +122,7 @@ func (g *greedy) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// lines is an observer that writes every point down.
+// lines is an observer that writes down every point.
 type lines struct{ b bytes.Buffer }
 
 func (l *lines) Observe(v *sim.View, p *sim.Point) error {
@@ -131,21 +131,21 @@ func (l *lines) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// chaos takes random decisions, legal and not. Everything it does follows from its generator and the run.
+// chaos makes random decisions, legal and illegal. They depend only on its generator and the run.
 type chaos struct {
 	r      *rand.Rand
 	rules  []cluster.Placement
 	gpus   []cluster.GPU
 	scale  time.Duration // of the times of WaitUntil
-	legal  bool          // take no illegal decisions
+	legal  bool          // make no illegal decisions
 	drops  bool
 	moves  bool // migrate, resize and start at other sizes
 	copy   *cluster.Cluster
-	stops  int // in a hundred decisions
+	stops  int // per hundred decisions
 	before []byte
 	after  []byte
 	count  int
-	busy   int // decisions that were not waits
+	busy   int // decisions other than waits
 }
 
 func newChaos(t fatal, r *rand.Rand) *chaos {
@@ -160,7 +160,7 @@ func newChaos(t fatal, r *rand.Rand) *chaos {
 	return c
 }
 
-// one draws a decision that is legal as far as it can see; Wait where it finds none.
+// one draws a decision that is legal as far as it can tell; Wait if it finds none.
 func (c *chaos) one(v *sim.View, d *sim.Decision) {
 	*d = sim.Decision{}
 	switch x := c.r.IntN(100); {
@@ -204,7 +204,7 @@ func (c *chaos) one(v *sim.View, d *sim.Decision) {
 	}
 }
 
-// wrong draws a decision that must be refused, ok is false where it finds none.
+// wrong draws a decision that must be refused; ok is false if it finds none.
 func (c *chaos) wrong(v *sim.View, d *sim.Decision) (ok bool) {
 	*d = sim.Decision{}
 	pick := func(l []sim.Job) bool {
@@ -215,7 +215,7 @@ func (c *chaos) wrong(v *sim.View, d *sim.Decision) (ok bool) {
 		return true
 	}
 	switch c.r.IntN(10) {
-	case 8, 9: // whatever they ask for, it cannot be had
+	case 8, 9: // they cannot be resized or moved to what they ask for
 		d.Op, d.N = sim.MigrateJob, 1<<20
 		d.GPUs = []cluster.GPU{0, 0}
 		if c.r.IntN(2) == 0 {
@@ -248,7 +248,7 @@ func (c *chaos) wrong(v *sim.View, d *sim.Decision) (ok bool) {
 	return true
 }
 
-// play decides until the point is over. Wrong decisions must be errors and change nothing.
+// play decides until the point is over. Illegal decisions must return errors and change nothing.
 func (c *chaos) play(t fatal, s *sim.Simulator) {
 	t.Helper()
 	v := s.View()
@@ -273,7 +273,7 @@ func (c *chaos) play(t fatal, s *sim.Simulator) {
 		if err2 := s.CheckInvariants(); err2 != nil {
 			t.Fatalf("after %+v: %v", d, err2)
 		}
-		if err != nil && !errors.Is(err, sim.ErrDecision) { // a job may be touched once in an instant
+		if err != nil && !errors.Is(err, sim.ErrDecision) { // a job may have one decision in an instant
 			t.Fatalf("%+v at %v: %v", d, v.Now(), err)
 		}
 		if d.Op == sim.Wait {
@@ -286,12 +286,12 @@ func (c *chaos) play(t fatal, s *sim.Simulator) {
 	}
 }
 
-// mixed draws n jobs for a cluster of gpus GPUs: gangs, shares, types, cores, none of them certain to fit.
+// mixed draws n jobs for a cluster of gpus GPUs: gangs, shares, types, cores; some of them may not fit.
 func mixed(r *rand.Rand, n, gpus int, unit time.Duration) []traces.Job {
 	jobs := make([]traces.Job, n)
 	at := time.Duration(0)
 	for i := range jobs {
-		if r.IntN(3) > 0 { // a third arrive together with the one before
+		if r.IntN(3) > 0 { // a third arrive together with the previous one
 			at += time.Duration(r.IntN(40)) * unit
 		}
 		j := job(fmt.Sprint("j", i), at, time.Duration(r.IntN(200))*unit, 1+r.IntN(gpus))
@@ -310,7 +310,7 @@ func mixed(r *rand.Rand, n, gpus int, unit time.Duration) []traces.Job {
 	return jobs
 }
 
-// mixedSpec is a cluster with two types, limits and speeds that floats hold exactly or not.
+// mixedSpec returns a cluster with two types, limits, and speeds that a float may or may not represent exactly.
 func mixedSpec(r *rand.Rand) cluster.Spec {
 	s := cluster.Spec{Speeds: map[string]float64{"v100": []float64{1, 2, 1.7}[r.IntN(3)], "k80": []float64{1, 0.5, 0.3}[r.IntN(3)]}}
 	for range 1 + r.IntN(3) {
@@ -322,7 +322,7 @@ func mixedSpec(r *rand.Rand) cluster.Spec {
 	return s
 }
 
-// ended says whether err is the end of the run, and fails at any other.
+// ended reports whether err is the end of the run, and fails on any other error.
 func ended(t fatal, err error) bool {
 	t.Helper()
 	if err != nil && !errors.Is(err, sim.ErrDone) {

@@ -7,9 +7,9 @@ import (
 	"clustergym/env/cluster"
 )
 
-// CheckInvariants says what is wrong with the run's state, nil if nothing: no GPU beyond its capacity, gangs
-// whole, free + used = total, no event before now, every job in exactly one list. It costs time in proportion
-// to the cluster and the queue; builds with the tag invariants call it after every event.
+// CheckInvariants returns what is wrong with the run's state, or nil: no GPU is used beyond its capacity, gangs are
+// whole, free + used = total, no event is before now, and every job is in exactly one list. It takes time in
+// proportion to the cluster and the queue; builds with the tag invariants call it after every event.
 func (s *Simulator) CheckInvariants() error {
 	if err := s.cluster.CheckInvariants(); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (s *Simulator) CheckInvariants() error {
 	return s.checkFailures()
 }
 
-// checkProgress holds a running job's rate against what follows from where it is, and its checkpoint against what
-// is left.
+// checkProgress compares a running job's rate with the rate that its placement and neighbours give, and its checkpoint
+// with its remaining work.
 func (s *Simulator) checkProgress(j Job, st *jobState) error {
 	if rate := s.factor(j, st.gpus); rate != st.rate {
 		return fmt.Errorf("sim: job %d runs at rate %v, its place and neighbours make it %v", j, st.rate, rate)
@@ -99,7 +99,7 @@ func (s *Simulator) checkProgress(j Job, st *jobState) error {
 	return nil
 }
 
-// checkNeighbours counts anew who is where.
+// checkNeighbours recounts which jobs are on which node.
 func (s *Simulator) checkNeighbours() error {
 	if !s.near.on {
 		return nil
@@ -136,7 +136,7 @@ func (s *Simulator) checkNeighbours() error {
 	return nil
 }
 
-// checkFailures holds the pending events of nodes against the cluster.
+// checkFailures compares the pending events of nodes with the cluster.
 func (s *Simulator) checkFailures() error {
 	f := &s.nodes
 	if !f.on {

@@ -10,7 +10,7 @@ import (
 	"clustergym/env/sim"
 )
 
-// playRich plays a run with everything switched on by chance, and the second set of books beside it.
+// playRich plays a run with random features switched on, together with a second set of books.
 func playRich(t fatal, r *rand.Rand, c *chaos, s *sim.Simulator, cfg sim.Config) *ledger {
 	t.Helper()
 	l := newLedger(t, cfg)
@@ -33,9 +33,9 @@ func playRich(t fatal, r *rand.Rand, c *chaos, s *sim.Simulator, cfg sim.Config)
 	}
 }
 
-// Whatever is switched on and whatever is decided, the simulator's books balance after every decision, and a
-// second set of books, kept from events and rates alone, agrees: work done = work asked for + restarts + what was
-// lost, GPU-time is the integral of the gang's size, and every count is right.
+// For any features and decisions, the simulator's books balance after every decision. A second set of books, kept from
+// events and rates alone, agrees: work done = work asked for + restarts + what was lost, GPU-time is the integral of
+// the gang's size, and every count is right.
 func TestSecondSetOfBooks(t *testing.T) {
 	var finished, fails, moves, sizes, lost int
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,7 +58,7 @@ func TestSecondSetOfBooks(t *testing.T) {
 		}
 	})
 	if testing.Short() {
-		return // a fifth of the runs: too few to count what happened in them
+		return // a fifth of the runs: too few for the counts below
 	}
 	if finished < 100 || fails < 10 || moves < 10 || sizes < 10 || lost < 5 {
 		t.Errorf("%d jobs finished, %d failures, %d migrations, %d resizes, %d runs in which work was lost: this tests too little", finished, fails, moves, sizes, lost)

@@ -7,8 +7,8 @@ import (
 	"clustergym/env/cluster"
 )
 
-// Moving and resizing write a checkpoint first, so that nothing is lost; the gang pays for the stop and for the
-// start. It is no restart.
+// Moving and resizing write a checkpoint first, so nothing is lost; the gang pays for the stop and the start. They are
+// not restarts.
 
 func (s *Simulator) migrate(d *Decision) error {
 	st, err := s.live(d.Job, Running, "migrate")

@@ -17,8 +17,8 @@ func stretch(id string, submit, work time.Duration, gpus, low, high int) traces.
 	return j
 }
 
-// On paper: 12 s of work on two GPUs. After 3 s it gets four and runs at 2: the 9 s left take 4.5 s, until 7.5 s. It
-// has held 2·3 s + 4·4.5 s of GPUs.
+// On paper: 12 s of work on two GPUs. After 3 s the gang gets four and runs at rate 2: the remaining 9 s take 4.5 s,
+// until 7.5 s. It has held 2·3 s + 4·4.5 s of GPUs.
 func TestResizeByHand(t *testing.T) {
 	for _, spec := range []string{"1x4", "pool:4"} {
 		s := start(t, sim.DefaultConfig(), short(t, spec), []traces.Job{stretch("A", 0, 12*second, 2, 1, 4), job("B", 3*second, second, 1)})
@@ -50,15 +50,15 @@ func TestResizeByHand(t *testing.T) {
 	}
 }
 
-// A model's scaling decides what other sizes are worth: with throughputs of 2, 5 on one GPU and four, three GPUs give
-// 4, and two, as asked for, 3.
+// A model's scaling gives the rate at other sizes: with throughputs of 2 on one GPU and 5 on four, three GPUs give 4,
+// and two, as asked for, give 3.
 func TestElasticGangsScaleAsTheirModel(t *testing.T) {
 	j := stretch("A", 0, 12*second, 2, 1, 4)
 	j.Profile = models[2]
 	s := start(t, sim.DefaultConfig(), short(t, "1x4"), []traces.Job{j})
 	v := s.View()
 	advance(t, s)
-	apply(t, s, on(0, 0, 1, 2)) // started larger than asked for
+	apply(t, s, on(0, 0, 1, 2)) // larger than asked for
 	if v.Rate(0) != 4.0/3 || v.Request(0).GPUs != 3 {
 		t.Errorf("on 3 GPUs: rate %v", v.Rate(0))
 	}
@@ -79,14 +79,14 @@ func TestElasticGangsScaleAsTheirModel(t *testing.T) {
 	}
 }
 
-// A model's own speeds come before the cluster's.
+// A model's own speeds take precedence over the cluster's.
 func TestModelsHaveSpeedsOfTheirOwn(t *testing.T) {
 	spec := cluster.Spec{Speeds: map[string]float64{"v100": 2, "k80": 0.5}, Racks: []cluster.RackSpec{{
 		Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "v100"}, {GPUs: 2, GPUType: "k80"}},
 	}}}
 	a, b, c := job("A", 0, second, 2), job("B", 0, second, 2), job("C", 0, second, 2)
-	a.Profile = models[1]                                                                     // 3 on a v100, nothing of a k80
-	c.Profile = &traces.Profile{Speeds: map[string]float64{"V100": 5, "K80": 4, "k80": 0.25}} // the same name goes first
+	a.Profile = models[1]                                                                     // 3 on a v100, unknown on a k80
+	c.Profile = &traces.Profile{Speeds: map[string]float64{"V100": 5, "K80": 4, "k80": 0.25}} // an exact match of the name comes first
 	s := start(t, sim.DefaultConfig(), spec, []traces.Job{a, b, c})
 	advance(t, s)
 	v := s.View()
@@ -100,8 +100,8 @@ func TestModelsHaveSpeedsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A moves from two nodes into one, keeping one of its GPUs. It loses nothing, but pays for stop and start: at 5 s it
-// has 6 s of its 10 left at a rate of 0.8 (of 0.8/1.05 before), and begins again at 8 s.
+// A moves from two nodes onto one, and keeps one of its GPUs. It loses nothing, but pays for the stop and the start:
+// at 5 s it has 6 s of its 10 left at a rate of 0.8 (of 0.8/1.05 before), and continues at 8 s.
 func TestMigrateByHand(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Comm, cfg.Overhead, cfg.Checkpoint, cfg.Restart = "tree", sim.Overhead{Start: second, StopPerGPU: second / 2}, 100*second, 50*second
@@ -133,7 +133,7 @@ func TestMigrateByHand(t *testing.T) {
 	}
 }
 
-// What cannot be changes nothing.
+// An impossible decision changes nothing.
 func TestImpossibleMoves(t *testing.T) {
 	jobs := []traces.Job{job("A", 0, 100*second, 2), stretch("E", 0, 100*second, 2, 2, 3), job("W", 0, second, 1)}
 	s := start(t, sim.DefaultConfig(), short(t, "2x3"), jobs)

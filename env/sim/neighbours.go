@@ -7,12 +7,12 @@ import (
 	"clustergym/env/cluster"
 )
 
-// neighbours knows which jobs are on each node. The lists are kept only in runs that need them: from the start
-// where rates depend on neighbours or nodes fail, else from the first time that somebody asks.
+// neighbours records which jobs are on each node. The lists are kept only in runs that need them: from the start if
+// rates depend on neighbours or nodes fail, else from the first query.
 type neighbours struct {
 	always bool
 	on     bool
-	byNode [][]Job // by number, so that the lists depend on who is there alone
+	byNode [][]Job // sorted by number, so that the lists depend only on which jobs are there
 
 	// Scratch: marks by epoch, and lists of jobs.
 	node, gpu, job []uint32
@@ -50,7 +50,7 @@ func (s *Simulator) resetNeighbours() {
 	}
 }
 
-// watchNodes begins to keep the lists.
+// watchNodes starts keeping the lists.
 func (s *Simulator) watchNodes() {
 	n := &s.near
 	n.on = true
@@ -67,9 +67,9 @@ func (s *Simulator) watchNodes() {
 	}
 }
 
-// next begins a new epoch: nothing is marked.
+// next starts a new epoch, in which nothing is marked.
 func (n *neighbours) next(jobs int) {
-	if n.epoch++; n.epoch == 0 { // wrapped round: old marks could look new
+	if n.epoch++; n.epoch == 0 { // wrapped around: old marks could look new
 		clear(n.node)
 		clear(n.gpu)
 		clear(n.job)
@@ -80,7 +80,7 @@ func (n *neighbours) next(jobs int) {
 	}
 }
 
-// enter writes j into the lists of its nodes.
+// enter adds j to the lists of its nodes.
 func (s *Simulator) enter(j Job) {
 	n, st := &s.near, &s.jobs[j]
 	n.next(len(s.jobs))
@@ -97,7 +97,7 @@ func (s *Simulator) enter(j Job) {
 	}
 }
 
-// exit takes j out of them.
+// exit removes j from the lists of its nodes.
 func (s *Simulator) exit(j Job) {
 	n, st := &s.near, &s.jobs[j]
 	n.next(len(s.jobs))
@@ -113,7 +113,7 @@ func (s *Simulator) exit(j Job) {
 	}
 }
 
-// arriveAt and departFrom do the same, and give the jobs whose rates depend on j's their new ones.
+// arriveAt and departFrom are enter and exit, and also update the jobs whose rates depend on j.
 func (s *Simulator) arriveAt(j Job) {
 	s.enter(j)
 	if s.dynamic {
@@ -132,7 +132,7 @@ func (s *Simulator) departFrom(j Job) {
 	s.updatePeers()
 }
 
-// findPeers lists the jobs, each once, whose rates may depend on whether j is where it is.
+// findPeers lists, once each, the jobs whose rates may depend on whether j is on its GPUs.
 func (s *Simulator) findPeers(j Job) {
 	n, st := &s.near, &s.jobs[j]
 	n.next(len(s.jobs))
@@ -165,8 +165,8 @@ func (s *Simulator) updatePeers() {
 	}
 }
 
-// disturbed is the share of its rate that interference leaves to j on gpus: the product over the jobs that share
-// a node or a GPU with it, in the order of their numbers, so that it depends on who is there alone.
+// disturbed returns the share of its rate that interference leaves to j on gpus: the product over the jobs that share
+// a node or a GPU with it, in the order of their numbers, so that the result depends only on which jobs are there.
 func (s *Simulator) disturbed(j Job, gpus []cluster.GPU) float64 {
 	n := &s.near
 	wide := s.cfg.InterferenceScope == "node"
@@ -208,7 +208,7 @@ func (s *Simulator) disturbed(j Job, gpus []cluster.GPU) float64 {
 	return rate
 }
 
-// sharesGPU says whether one of st's GPUs is marked.
+// sharesGPU reports whether one of st's GPUs is marked.
 func (n *neighbours) sharesGPU(st *jobState) bool {
 	if st.req.Milli == 1000 {
 		return false

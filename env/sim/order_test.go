@@ -13,8 +13,8 @@ import (
 	"clustergym/traces"
 )
 
-// Four GPUs, three jobs, worked out on paper: A holds two GPUs from 0 to 10; B wants all four and waits for A
-// from 2 on; C slips in from 3 to 7; B runs from 10 to 15.
+// Four GPUs and three jobs, worked out on paper: A holds two GPUs from 0 to 10; B wants all four and waits for A from
+// 2 on; C uses the free GPUs from 3 to 7; B runs from 10 to 15.
 func TestThreeJobsByHand(t *testing.T) {
 	s := start(t, sim.DefaultConfig(), short(t, "1x4"), []traces.Job{
 		job("A", 0, 10*second, 2), job("B", 2*second, 5*second, 4), job("C", 3*second, 4*second, 2)})
@@ -55,7 +55,7 @@ func TestOrderAtOneInstant(t *testing.T) {
 	if got := text(v, p); got != "10s: start B@0s, start A@0s, finish B, finish A, submit C, submit D, timer" {
 		t.Error(got)
 	}
-	// A and B have ended at this point, so their numbers are not used again before the next.
+	// A and B end at this point, so their numbers are not reused before the next one.
 	for _, j := range v.Waiting() {
 		if j < 2 {
 			t.Errorf("number %d is used again at the point of its job's end", j)
@@ -71,7 +71,7 @@ func TestOrderAtOneInstant(t *testing.T) {
 	}
 }
 
-// A job without work ends in the instant of its start, at a second point there.
+// A job without work ends in the instant of its start, at a second point at that time.
 func TestJobWithoutWork(t *testing.T) {
 	s := start(t, sim.DefaultConfig(), short(t, "pool:1"), []traces.Job{job("A", 5*second, 0, 1), job("B", 5*second, second, 1)})
 	var l lines
@@ -95,7 +95,7 @@ func TestTimers(t *testing.T) {
 	s := start(t, sim.DefaultConfig(), short(t, "pool:1"), []traces.Job{job("A", 0, 10*second, 1), job("B", 4*second, second, 1)})
 	v := s.View()
 	advance(t, s)
-	apply(t, s, sim.Decision{Op: sim.Wait, Until: 3 * second}) // nobody was started: that is allowed
+	apply(t, s, sim.Decision{Op: sim.Wait, Until: 3 * second}) // allowed although no job was started
 	if got := text(v, advance(t, s)); got != "3s: timer" {
 		t.Error(got)
 	}
@@ -140,7 +140,7 @@ func TestWaitingForEverIsRefused(t *testing.T) {
 	advance(t, s)
 }
 
-// The point of the horizon shows what was decided before it; events at the horizon itself still happen.
+// The horizon's point shows what was decided before it; events at the horizon itself still happen.
 func TestHorizon(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Horizon = 10 * second
@@ -199,7 +199,7 @@ func TestNumbersAreUsedAgain(t *testing.T) {
 	}
 }
 
-// Events of a stop keep their GPUs for the whole point, even where the job is started again at that point.
+// The event of a stop keeps its GPUs for the whole point, even if the job is started again there.
 func TestEventsKeepTheirGPUs(t *testing.T) {
 	s := start(t, sim.DefaultConfig(), short(t, "1x4"), []traces.Job{job("A", 0, 100*second, 2), job("B", second, second, 1), job("C", 2*second, second, 1)})
 	v := s.View()

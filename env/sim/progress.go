@@ -1,24 +1,24 @@
 package sim
 
-// leftAt is the work left of a job at now.
+// leftAt returns the remaining work of a job at now.
 func leftAt(st *jobState, now int64) float64 {
 	switch {
 	case st.state != Running || now <= st.since:
 		return st.left
-	case now >= st.finish: // which completes it by definition, whatever the rounding
+	case now >= st.finish: // reaching the finish completes it by definition, whatever the rounding
 		return 0
 	}
 	return max(0, st.left-float64(now-st.since)*st.rate)
 }
 
-// settle brings what is left of a running job up to date: before its rate changes or it stops.
+// settle updates the remaining work of a running job, before its rate changes or it stops.
 func (s *Simulator) settle(j Job, st *jobState) {
 	if s.now <= st.since {
 		return
 	}
 	if c := int64(s.cfg.Checkpoint); c > 0 {
 		m := s.extra(j)
-		// The last checkpoint; one before since is known already.
+		// The last checkpoint; one before since is already recorded.
 		if last := s.now - (s.now-m.begun)%c; last >= st.since {
 			m.saved = leftAt(st, last)
 		}
@@ -26,8 +26,8 @@ func (s *Simulator) settle(j Job, st *jobState) {
 	st.left, st.since = leftAt(st, s.now), s.now
 }
 
-// rollBack takes a job, which is settled, back to its last checkpoint. Without checkpoints nothing is lost: every
-// moment is one.
+// rollBack returns a settled job to its last checkpoint. Without checkpoints nothing is lost, as if every moment were
+// one.
 func (s *Simulator) rollBack(j Job, st *jobState) {
 	if s.cfg.Checkpoint > 0 {
 		m := s.extra(j)
@@ -36,7 +36,7 @@ func (s *Simulator) rollBack(j Job, st *jobState) {
 	}
 }
 
-// begin lets j's gang, placed now, progress once the overhead is over.
+// begin makes j's gang, placed now, progress after the overhead.
 func (s *Simulator) begin(j Job, st *jobState, overhead int64) {
 	st.since = s.now + min(overhead, maxTime-s.now)
 	st.finish = finishAt(st.since, st.left, st.rate)
@@ -44,8 +44,8 @@ func (s *Simulator) begin(j Job, st *jobState, overhead int64) {
 	m.begun, m.saved, m.owed = st.since, st.left, 0
 }
 
-// account keeps the GPU-time of jobs that have not always had the GPUs they asked for: before such a gang's size
-// changes, or it stops, and when it starts.
+// account sums the GPU-time of jobs whose gang has had another size than asked for. It is called before the gang's
+// size changes, before it stops, and when it starts.
 func (s *Simulator) account(j Job, st *jobState) {
 	if st.sized {
 		m := s.extra(j)
@@ -56,7 +56,7 @@ func (s *Simulator) account(j Job, st *jobState) {
 	}
 }
 
-// resized makes j's request one for n GPUs; account has been called.
+// resized changes j's request to n GPUs; account must have been called.
 func (s *Simulator) resized(j Job, st *jobState, n int) {
 	if st.req.GPUs == n {
 		return
@@ -69,7 +69,7 @@ func (s *Simulator) resized(j Job, st *jobState, n int) {
 	st.req = s.cluster.Resized(st.req, n)
 }
 
-// gpuTime is what j has held of GPUs so far.
+// gpuTime returns the GPU-time that j has held so far.
 func (s *Simulator) gpuTime(j Job) (t gpuTime) {
 	st := &s.jobs[j]
 	switch {
@@ -84,7 +84,7 @@ func (s *Simulator) gpuTime(j Job) (t gpuTime) {
 	return t
 }
 
-// ran is the time that a job has had GPUs so far.
+// ran returns the time that a job has spent on GPUs so far.
 func (s *Simulator) ran(st *jobState) int64 {
 	if st.state == Running {
 		return st.ran + s.now - st.start

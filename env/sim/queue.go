@@ -1,8 +1,8 @@
 package sim
 
-// finishes is a binary heap of the running jobs, ordered by time of finish, then by sequence number. It is
-// typed and holds values: container/heap would box every entry. Each job knows its place (jobState.heap), so
-// an entry can be moved or removed.
+// finishes is a binary heap of the running jobs, ordered by time of finish, then by sequence number. It is typed and
+// holds values, because container/heap would box every entry. Each job knows its index (jobState.heap), so an entry
+// can be moved or removed.
 type finish struct {
 	at  int64 // ns
 	seq int64

@@ -12,14 +12,14 @@ import (
 
 var long = flag.Bool("long", false, "ten million random decisions instead of a hundred thousand")
 
-// Random schedulers on random clusters and workloads, taking legal and illegal decisions: the books balance
-// after every one, illegal ones change nothing, and no run gets stuck.
+// Random schedulers make legal and illegal decisions on random clusters and workloads: the books balance after every
+// decision, illegal ones change nothing, and no run gets stuck.
 func TestRandomSchedulersNeverBreakTheBooks(t *testing.T) {
 	want := 100_000
 	if *long {
 		want = 10_000_000
 	}
-	const parts = 2 // of the seeds, played side by side
+	const parts = 2 // of the seeds, played in parallel
 	for part := range uint64(parts) {
 		t.Run(fmt.Sprint("part ", part), func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +50,7 @@ func TestRandomSchedulersNeverBreakTheBooks(t *testing.T) {
 	}
 }
 
-// Equal seeds, equal bytes of events; other seeds, others.
+// Equal seeds give equal bytes of events; different seeds give different ones.
 func TestEqualSeedsEqualBytes(t *testing.T) {
 	play := func(seed uint64) string {
 		r := rand.New(rand.NewPCG(seed, 6))
@@ -69,7 +69,7 @@ func TestEqualSeedsEqualBytes(t *testing.T) {
 	}
 }
 
-// A simulator that was used before behaves like a new one.
+// A simulator that was used before behaves like a new one after Reset.
 func TestResetForgets(t *testing.T) {
 	for seed := range uint64(50) {
 		testResetForgets(t, seed)
@@ -84,7 +84,7 @@ func testResetForgets(t *testing.T, seed uint64) {
 	used := start(t, cfg, spec, first)
 	c := newChaos(t, r)
 	c.moves = true
-	for range 12 { // leave it in the middle of a run
+	for range 12 { // abandon it midway through a run
 		advance(t, used)
 		c.play(t, used)
 		_ = used.View().OnNode(0)

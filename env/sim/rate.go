@@ -8,11 +8,11 @@ import (
 	"clustergym/traces"
 )
 
-// A running job's rate is base × neighbours: what follows from its own placement, which is worked out when the
-// gang is placed, and what the jobs beside it leave of that, which changes when they come and go.
+// A running job's rate is base × beside. base follows from its own placement and is computed when the gang is placed.
+// beside is the share that the jobs on the same hardware leave of it, which changes as they come and go.
 
-// base is the rate at which j's gang would progress on gpus if it were alone: the speed of the slowest GPU, the
-// throughput of so many GPUs against that of those asked for, and the communication over the placement.
+// base returns the rate at which j's gang would progress on gpus if it were alone: the speed of the slowest GPU, times
+// the throughput of this many GPUs over that of the GPUs asked for, times the communication factor of the placement.
 func (s *Simulator) base(j Job, st *jobState, req *cluster.Request, gpus []cluster.GPU) float64 {
 	var rate float64
 	if st.speeds {
@@ -34,8 +34,8 @@ func (s *Simulator) base(j Job, st *jobState, req *cluster.Request, gpus []clust
 	return rate
 }
 
-// size is the number of GPUs of req's gang when it is placed on gpus: of another size than req where an elastic
-// job is asked about. A job without GPUs has its node in gpus.
+// size returns the number of GPUs of req's gang when placed on gpus, which differs from req's if the caller asks about
+// another size of an elastic job. For a job without GPUs, gpus holds its node.
 func size(req *cluster.Request, gpus []cluster.GPU) int {
 	if req.GPUs > 0 && len(gpus) > 0 {
 		return len(gpus)
@@ -43,7 +43,7 @@ func size(req *cluster.Request, gpus []cluster.GPU) int {
 	return req.GPUs
 }
 
-// beside is the share of its rate that the jobs on the same hardware leave to j on gpus.
+// beside returns the share of its rate that the jobs on the same hardware leave to j on gpus.
 func (s *Simulator) beside(j Job, gpus []cluster.GPU) float64 {
 	rate := 1.0
 	if s.links != nil {
@@ -55,7 +55,7 @@ func (s *Simulator) beside(j Job, gpus []cluster.GPU) float64 {
 	return rate
 }
 
-// factor is the rate at which j would progress on gpus beside the jobs that run there now.
+// factor returns the rate at which j would progress on gpus beside the jobs that now run there.
 func (s *Simulator) factor(j Job, gpus []cluster.GPU) float64 {
 	st := &s.jobs[j]
 	rate := s.base(j, st, &st.req, gpus)
@@ -65,7 +65,7 @@ func (s *Simulator) factor(j Job, gpus []cluster.GPU) float64 {
 	return rate
 }
 
-// update works out the rate of j, which runs, anew.
+// update recomputes the rate of j, which runs.
 func (s *Simulator) update(j Job) {
 	st := &s.jobs[j]
 	rate := s.more[j].base * s.beside(j, st.gpus)
@@ -78,7 +78,7 @@ func (s *Simulator) update(j Job) {
 	s.refile(st)
 }
 
-// refile puts the finish of a running job in its place after it has changed.
+// refile moves the finish of a running job to its place in the heap after it has changed.
 func (s *Simulator) refile(st *jobState) {
 	at := int(st.heap)
 	s.finishes[at].at = st.finish
@@ -86,7 +86,7 @@ func (s *Simulator) refile(st *jobState) {
 	s.heapUp(int(st.heap))
 }
 
-// ownSpeeds says whether the model of the job read ahead has speeds of its own.
+// ownSpeeds reports whether the model of the job read ahead has its own speeds.
 func (s *Simulator) ownSpeeds() bool {
 	return s.next.Profile != nil && len(s.next.Profile.Speeds) > 0 && !s.cluster.Pool()
 }
@@ -94,8 +94,8 @@ func (s *Simulator) ownSpeeds() bool {
 // maxProfiles bounds the table below for streams that make a profile for every job.
 const maxProfiles = 1 << 12
 
-// speedsOf are the speeds of j's model by the cluster's GPU types, 0 where it has none of its own. Published tables
-// spell types as they like: where no name is the same, one that differs in case counts.
+// speedsOf returns the speeds of j's model by the cluster's GPU types, 0 where it has none of its own. Published
+// tables differ in how they spell types: if no name is equal, one that differs only in case counts.
 func (s *Simulator) speedsOf(j Job) []float64 {
 	p := s.traced[j].Profile
 	own, ok := s.profile[p]
@@ -106,7 +106,7 @@ func (s *Simulator) speedsOf(j Job) []float64 {
 		own = make([]float64, len(s.cluster.Types()))
 		for i, t := range s.cluster.Types() {
 			v, ok := p.Speeds[t]
-			for name, w := range p.Speeds { // in any order: the fastest of those that differ in case
+			for name, w := range p.Speeds { // the order does not matter: the fastest of those that differ in case counts
 				if !ok && strings.EqualFold(name, t) {
 					own[i] = max(own[i], w)
 				}
@@ -120,8 +120,8 @@ func (s *Simulator) speedsOf(j Job) []float64 {
 	return own
 }
 
-// checkProfile says what is missing of the model of the job read ahead, if its gang can have more than one GPU:
-// without it nobody knows what the GPUs tell each other.
+// checkProfile returns what is missing from the model of the job read ahead, if its gang can have more than one GPU:
+// without the model the communication between the GPUs is unknown.
 func (s *Simulator) checkProfile() error {
 	t := &s.next
 	if max(t.GPUs, t.MaxGPUs) < 2 {

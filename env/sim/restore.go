@@ -12,7 +12,7 @@ import (
 	"clustergym/traces"
 )
 
-// saved is a snapshot taken apart.
+// saved is a decoded snapshot.
 type saved struct {
 	now, read, arrived, ended, seq, timer, points int64
 	coming, waited, begun, over                   bool
@@ -22,9 +22,9 @@ type saved struct {
 	size                                          []int64  // GPUs of a running job's gang
 	lists                                         [4][]Job // waiting, running, spare, dead
 	gone                                          int
-	seqs                                          []int64 // by place in running
+	seqs                                          []int64 // in the order of running
 	events                                        [2][]Event
-	nodes                                         []savedNode // as many as the cluster has where nodes fail, else none
+	nodes                                         []savedNode // one per node of the cluster if nodes fail, else none
 }
 
 type savedNode struct{ node, at, draws int64 }
@@ -181,8 +181,8 @@ func (s *Simulator) parse(src []byte) (*saved, error) {
 	return p, r.Done()
 }
 
-// check says whether the numbers can be those of a run on c. Most of what remains is found when the books are
-// filled in.
+// check reports whether the numbers can be those of a run on c. Most of the remaining errors are found when the books
+// are filled in.
 func (p *saved) check(c *cluster.Cluster) error {
 	if min(p.now, p.read, p.arrived, p.ended, p.seq, p.timer, p.points) < 0 || p.timer > 0 && p.timer <= p.now {
 		return fmt.Errorf("time %d, timer %d, %d rows, %d jobs arrived, %d ended, %d starts, %d points", p.now, p.timer, p.read, p.arrived, p.ended, p.seq, p.points)
@@ -231,7 +231,7 @@ func (p *saved) check(c *cluster.Cluster) error {
 	return nil
 }
 
-// possible says whether the times and amounts of a job make sense at now.
+// possible reports whether the times and amounts of a job make sense at now.
 func (st *jobState) possible(m *jobMore, now, points int64) bool {
 	for _, v := range [...]float64{st.left, st.rate, m.saved, m.lost} {
 		if !(v >= 0) || math.IsInf(v, 0) {
@@ -245,11 +245,11 @@ func (st *jobState) possible(m *jobMore, now, points int64) bool {
 	if st.state != Running {
 		return ok && past(st.since)
 	}
-	// Only an overhead puts off progress.
+	// Only an overhead delays progress.
 	return ok && st.first >= 0 && st.since >= st.start && (st.since <= now || st.more && st.since == m.begun)
 }
 
-// read takes apart what append wrote.
+// read decodes what append wrote.
 func (m *jobMore) read(r *snap.Reader) error {
 	var counts [3]int64
 	for _, f := range [...]*int64{&m.begun, &m.owed, &m.held, &counts[0], &counts[1], &counts[2]} {
@@ -265,13 +265,13 @@ func (m *jobMore) read(r *snap.Reader) error {
 	return nil
 }
 
-// reread reads the stream up to where the snapshot was taken and takes from it what the trace says of the jobs.
+// reread reads the stream up to the snapshot's position, and takes the jobs' trace data from it.
 func (s *Simulator) reread(p *saved, jobs traces.Stream) error {
 	slot := map[int64]int{} // row in the stream → number
 	for k, list := range p.lists {
 		for _, j := range list {
 			if k == 2 {
-				continue // spare numbers have no row any more
+				continue // unused numbers have no row any more
 			}
 			if _, twice := slot[p.jobs[j].row]; twice {
 				return fmt.Errorf("row %d is two jobs", p.jobs[j].row)

@@ -11,7 +11,7 @@ import (
 	"clustergym/traces"
 )
 
-// pairs is an interference of which nothing is known but that it follows from the two names.
+// pairs is an interference that depends only on the two jobs' names.
 type pairs struct{}
 
 func (pairs) Kept(victim, other *traces.Job) float64 {
@@ -20,14 +20,14 @@ func (pairs) Kept(victim, other *traces.Job) float64 {
 
 func (pairs) String() string { return "pairs" }
 
-// models are made up.
+// models are made-up profiles.
 var models = []*traces.Profile{
 	{Name: "small", GradientBytes: 10e6, Compute: 20 * time.Millisecond},
 	{Name: "large", GradientBytes: 500e6, Compute: 100 * time.Millisecond, Speeds: map[string]float64{"v100": 3, "p4": 0.1}},
 	{Name: "flat", GradientBytes: 100e6, Compute: 50 * time.Millisecond, Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 2}, {GPUs: 4, Throughput: 5}}},
 }
 
-// rich draws jobs as mixed does, with models, elastic gangs and jobs without GPUs among them.
+// rich draws jobs like mixed, but also with models, elastic gangs and jobs without GPUs.
 func rich(r *rand.Rand, n, gpus int, unit time.Duration) []traces.Job {
 	jobs := mixed(r, n, gpus, unit)
 	for i := range jobs {
@@ -45,7 +45,7 @@ func rich(r *rand.Rand, n, gpus int, unit time.Duration) []traces.Job {
 	return jobs
 }
 
-// richSpec is mixedSpec with links that differ.
+// richSpec is mixedSpec with differing links.
 func richSpec(r *rand.Rand) cluster.Spec {
 	s := mixedSpec(r)
 	gbps := []float64{0, 1, 10, 100}
@@ -59,7 +59,7 @@ func richSpec(r *rand.Rand) cluster.Spec {
 	return s
 }
 
-// richConfig switches everything on or off by chance.
+// richConfig switches every feature on or off at random.
 func richConfig(r *rand.Rand, unit time.Duration) sim.Config {
 	cfg := sim.DefaultConfig()
 	cfg.Comm = sim.CommNames()[r.IntN(4)]
@@ -87,7 +87,7 @@ func richConfig(r *rand.Rand, unit time.Duration) sim.Config {
 	return cfg
 }
 
-// move draws a migration or a resizing of j, legal as far as it can see; ok is false where there is none.
+// move draws a migration or a resize that is legal as far as it can tell; ok is false if there is none.
 func (c *chaos) move(v *sim.View, d *sim.Decision) (ok bool) {
 	run := v.Running()
 	if len(run) == 0 {
@@ -102,7 +102,7 @@ func (c *chaos) move(v *sim.View, d *sim.Decision) (ok bool) {
 	} else if v.Cluster().Pool() {
 		return false
 	}
-	// On its own GPUs as if they were free.
+	// Place it as if its own GPUs were free.
 	if c.copy == nil {
 		c.copy, _ = cluster.New(v.Cluster().Spec())
 	}
@@ -113,7 +113,7 @@ func (c *chaos) move(v *sim.View, d *sim.Decision) (ok bool) {
 	return ok
 }
 
-// otherSize draws a size for an elastic job's gang that it does not have.
+// otherSize draws another size for an elastic job's gang.
 func (c *chaos) otherSize(v *sim.View, j sim.Job, now int) (n int, ok bool) {
 	t := v.Trace(j)
 	if t.MaxGPUs == 0 || now == 0 {
@@ -125,7 +125,7 @@ func (c *chaos) otherSize(v *sim.View, j sim.Job, now int) (n int, ok bool) {
 }
 
 // ledger is a second set of books. It follows every job from the events and from the rates that hold between two
-// points, in the plainest way: what a job has done, when its checkpoints were, what it lost and what it held.
+// points, in the simplest way: what a job has done, when its checkpoints were, what it lost and what it held.
 type ledger struct {
 	t    fatal
 	cfg  sim.Config
@@ -141,9 +141,9 @@ type account struct {
 	running       bool
 	n, asked      int           // GPUs
 	milli         int           // of each
-	ready         time.Duration // progress of the stint begins
+	ready         time.Duration // when the stint's progress begins
 	rate, most    float64
-	done, saved   float64 // work: all progress; that at the last checkpoint
+	done, saved   float64 // work: all progress, and the progress at the last checkpoint
 	lost          float64
 	held          float64 // GPUs × ns
 	ran, owed     time.Duration
@@ -155,7 +155,7 @@ func newLedger(t fatal, cfg sim.Config) *ledger {
 	return &ledger{t: t, cfg: cfg, jobs: map[sim.Job]*account{}}
 }
 
-// Observe goes through the decisions of the last point, lets time pass, then takes what happened now.
+// Observe processes the decisions of the last point, lets time pass, then processes what happened now.
 func (l *ledger) Observe(v *sim.View, p *sim.Point) error {
 	for _, e := range p.Events {
 		a := l.jobs[e.Job]
@@ -222,7 +222,7 @@ func (l *ledger) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// halt takes a job back to its last checkpoint.
+// halt returns a job to its last checkpoint.
 func (l *ledger) halt(a *account) {
 	a.running = false
 	if l.cfg.Checkpoint > 0 {
@@ -232,7 +232,7 @@ func (l *ledger) halt(a *account) {
 	}
 }
 
-// settled learns the rates that hold until the next point.
+// settled records the rates that hold until the next point.
 func (l *ledger) settled(v *sim.View) {
 	for j, a := range l.jobs {
 		a.rate = v.Rate(j)
@@ -252,7 +252,7 @@ func (l *ledger) finish(v *sim.View, j sim.Job, a *account) {
 	l.compare(v, j, a)
 }
 
-// compare holds a against what the view says of j.
+// compare compares a with what the view reports for j.
 func (l *ledger) compare(v *sim.View, j sim.Job, a *account) {
 	l.t.Helper()
 	near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*x+1 }

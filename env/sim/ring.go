@@ -13,30 +13,32 @@ import (
 //	2(m−1)/m · B/bandwidth + 2(m−1) · latency
 //
 // (Patarasuk and Yuan, JPDC 2009). A gang reduces tier by tier: among the GPUs of a node over its link, among the
-// nodes of a rack over their NICs, among racks over their uplinks; the times add up, the slowest link of a tier
-// counts, and a tier of one member costs nothing. With Ring.PerGPU a tier of m members passes on an m-th of the bytes. This needs as many GPUs on every node of the gang and as many
-// nodes in every rack of it; another gang is one ring of all its members over the slowest link it touches, as in
-// Dally's simulator (Sharma et al., arXiv 2401.16492).
+// nodes of a rack over their NICs, among racks over their uplinks. The times add up, the slowest link of a tier
+// counts, and a tier of one member costs nothing. With Ring.PerGPU a tier of m members passes on an m-th of the bytes.
+// Reducing by tiers needs the same number of GPUs on every node of the gang and the same number of nodes in every rack
+// of it; any other gang is one ring of all its members over the slowest link it touches, as in Dally's simulator
+// (Sharma et al., arXiv 2401.16492).
 //
-// An iteration takes T = compute + max(0, exchange − overlap · compute), and a gang's share of its rate is
-// T(best)/T(its own), best being the cheapest place for so many GPUs of the empty cluster, or compute/T(its own) (Ring.Ideal).
+// An iteration takes T = compute + max(0, exchange − overlap · compute), and the gang keeps the share T(best)/T(its
+// own) of its rate, where best is the cheapest placement of this many GPUs on the empty cluster; with Ring.Ideal the
+// share is compute/T(its own).
 type ring struct {
 	c       *cluster.Cluster
 	overlap float64
-	ideal   bool // best is no exchange at all
-	perGPU  bool // tiers pass on a part of the bytes
+	ideal   bool // compare with no exchange at all
+	perGPU  bool // tiers pass on only a part of the bytes
 
-	links         []cluster.Link // that are different
+	links         []cluster.Link // the distinct links
 	link, nic, up []int32        // into links, by node, node and rack
-	cost          []float64      // of links, for the ring at hand
+	cost          []float64      // of links, for the current ring
 	order         []float64      // cost, sorted
 
-	// The gang at hand: members by node and nodes by rack, and which of them are not 0.
+	// The current gang: members by node and nodes by rack, and which of them are not 0.
 	members, inRack []int32
 	nodes, racks    []int32
 	uplinks         []float64 // scratch of tiers
 
-	best map[ringKey]float64 // exchange over the best place
+	best map[ringKey]float64 // exchange over the best placement
 }
 
 type ringKey struct {
@@ -44,14 +46,14 @@ type ringKey struct {
 	gpus  int
 }
 
-// maxRings bounds the table of best places, for streams in which every job has a size of its own.
+// maxRings bounds the table of best placements, for streams in which every job has a different size.
 const maxRings = 1 << 14
 
 func newRing(c *cluster.Cluster, cfg Ring) *ring {
 	r := &ring{c: c, overlap: cfg.Overlap, ideal: cfg.Ideal, perGPU: cfg.PerGPU, members: make([]int32, c.Nodes()), inRack: make([]int32, c.Racks()),
 		best: map[ringKey]float64{}}
 	index := func(k cluster.Link) int32 {
-		k.Class = "" // does not matter here
+		k.Class = "" // the class does not matter here
 		i := slices.Index(r.links, k)
 		if i < 0 {
 			i = len(r.links)
@@ -70,8 +72,8 @@ func newRing(c *cluster.Cluster, cfg Ring) *ring {
 	return r
 }
 
-// price sets cost to what a ring of m members with so many bytes takes over each link, in nanoseconds. A Gbps is
-// a bit per nanosecond.
+// price sets cost to the time in nanoseconds of a ring of m members that exchanges bytes bytes over each link. A Gbps
+// is a bit per nanosecond.
 func (r *ring) price(m int, bytes int64) []float64 {
 	steps := 2 * float64(m-1)
 	for i, k := range r.links {
@@ -80,7 +82,7 @@ func (r *ring) price(m int, bytes int64) []float64 {
 	return r.cost
 }
 
-// factor is the share of its rate that a gang of at least two keeps on gpus.
+// factor returns the share of its rate that a gang of at least two GPUs keeps on gpus.
 func (r *ring) factor(p *traces.Profile, gpus []cluster.GPU) float64 {
 	if p.GradientBytes == 0 {
 		return 1
@@ -99,7 +101,7 @@ func (r *ring) factor(p *traces.Profile, gpus []cluster.GPU) float64 {
 	return (compute + max(0, best-hidden)) / (compute + max(0, r.exchange(p.GradientBytes, gpus)-hidden))
 }
 
-// exchange is the time of one all-reduce among gpus.
+// exchange returns the time of one all-reduce among gpus.
 func (r *ring) exchange(bytes int64, gpus []cluster.GPU) float64 {
 	r.nodes, r.racks = r.nodes[:0], r.racks[:0]
 	for _, g := range gpus {
@@ -124,7 +126,7 @@ func (r *ring) exchange(bytes int64, gpus []cluster.GPU) float64 {
 	return t
 }
 
-// gang is the exchange of the gang of n that nodes and racks describe.
+// gang returns the exchange time of the gang of n GPUs that nodes and racks describe.
 func (r *ring) gang(bytes int64, n int) float64 {
 	m, k := r.members[r.nodes[0]], r.inRack[r.racks[0]]
 	even := true
@@ -151,7 +153,7 @@ func (r *ring) gang(bytes int64, n int) float64 {
 	return t
 }
 
-// passed is what a tier of m members passes on of its bytes.
+// passed returns how many of its bytes a tier of m members passes on.
 func (r *ring) passed(bytes int64, m int) int64 {
 	if r.perGPU {
 		return bytes / int64(m)
@@ -159,7 +161,7 @@ func (r *ring) passed(bytes int64, m int) int64 {
 	return bytes
 }
 
-// slowest is the greatest cost among the links of the tiers asked for that the gang touches.
+// slowest returns the greatest cost among the gang's links in the tiers given.
 func (r *ring) slowest(cost []float64, link, nic, up bool) float64 {
 	t := 0.0
 	for _, n := range r.nodes {
@@ -178,8 +180,8 @@ func (r *ring) slowest(cost []float64, link, nic, up bool) float64 {
 	return t
 }
 
-// bestTiers is the least exchange of n GPUs in tiers, on the empty cluster: over every way to write n as GPUs of
-// a node × nodes of a rack × racks, and over the slowest link and NIC that may be used.
+// bestTiers returns the shortest exchange of n GPUs in tiers on the empty cluster: over every way to write n as GPUs
+// of a node × nodes of a rack × racks, and over every bound on the slowest link and NIC used.
 func (r *ring) bestTiers(n int, bytes int64) float64 {
 	best := math.Inf(1)
 	for m := 1; m <= min(n, r.c.MaxNode()); m++ {
@@ -205,9 +207,9 @@ func (r *ring) bestTiers(n int, bytes int64) float64 {
 	return best
 }
 
-// tiers is what the uplinks add to a gang of m GPUs on each of k nodes in each of so many racks, over links that
-// cost at most a and NICs that cost at most b; infinite where there is no such place. Costs that a tier of one
-// does not have are 0, so they bound nothing.
+// tiers returns what the uplinks add to a gang of m GPUs on each of k nodes in each of racks racks, over links that
+// cost at most a and NICs that cost at most b; infinite if there is no such placement. The costs of a tier with one
+// member are 0, so they exclude nothing.
 func (r *ring) tiers(m, k, racks int, a, b float64, links, nics, uplinks []float64) float64 {
 	r.uplinks = r.uplinks[:0]
 	for rack := range r.c.Racks() {
@@ -230,10 +232,10 @@ func (r *ring) tiers(m, k, racks int, a, b float64, links, nics, uplinks []float
 	return r.uplinks[racks-1]
 }
 
-// bestFlat is the least exchange of n GPUs in one ring, on the empty cluster.
+// bestFlat returns the shortest exchange of n GPUs in one ring on the empty cluster.
 func (r *ring) bestFlat(n int, bytes int64) float64 {
 	if n < 3 {
-		return math.Inf(1) // one node, or as many on each
+		return math.Inf(1) // they are on one node, or evenly spread
 	}
 	cost := r.price(n, bytes)
 	r.order = append(r.order[:0], cost...)
@@ -246,8 +248,8 @@ func (r *ring) bestFlat(n int, bytes int64) float64 {
 	return math.Inf(1)
 }
 
-// uneven says whether n GPUs, three or more, can lie on several nodes, but not evenly, with no link that costs
-// more than t. A node behind a dear link may give one GPU, which does not use it.
+// uneven reports whether n GPUs, at least three, can be unevenly spread over several nodes without a link that costs
+// more than t. A node with a more expensive link can contribute one GPU, which does not use the link.
 func (r *ring) uneven(n int, t float64, cost []float64) bool {
 	all := part{even: true}
 	for rack := range r.c.Racks() {
@@ -276,10 +278,10 @@ func (r *ring) uneven(n int, t float64, cost []float64) bool {
 	return all.uneven(n)
 }
 
-// part sums up places that GPUs may lie on: the nodes of a rack, or the racks.
+// part summarises places where GPUs may be: the nodes of a rack, or the racks.
 type part struct {
 	places, holds, most int
-	even                bool // all places are alike
+	even                bool // all places are equal
 	first, nodes, each  int  // GPUs and nodes of the first place, and GPUs of each of its nodes
 }
 
@@ -293,8 +295,9 @@ func (p *part) add(holds, nodes, each int) {
 	p.most = max(p.most, holds)
 }
 
-// uneven says whether n GPUs, three or more, can lie on several of the places, but not evenly. Where a GPU is left
-// over some gang is uneven, if a place holds two: of an even one, let a member move to where the GPU is.
+// uneven reports whether n GPUs, at least three, can be unevenly spread over several of the places. If the places hold
+// more than n GPUs and one place holds at least two, some uneven gang exists: take an even one and move a member to a
+// free GPU.
 func (p *part) uneven(n int) bool {
 	return p.places > 1 && p.holds >= n && p.most > 1 && (p.holds > n || !p.even)
 }

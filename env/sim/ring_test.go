@@ -14,8 +14,8 @@ import (
 
 const ms, us = time.Millisecond, time.Microsecond
 
-// tiers is two racks of four nodes of four GPUs: a GPU's number is rack·16 + node·4 + index. An exchange of 10^8
-// bytes is 10 ms of its link, 20 ms of its NIC, 80 ms of its uplink.
+// tiers returns two racks of four nodes of four GPUs: a GPU's number is rack·16 + node·4 + index. An exchange of 10^8
+// bytes takes 10 ms on its link, 20 ms on its NIC, 80 ms on its uplink.
 func tiers() cluster.Spec {
 	return cluster.Spec{Racks: []cluster.RackSpec{{
 		Count: 2, Uplink: cluster.Link{Gbps: 10, Latency: 50 * us},
@@ -23,15 +23,15 @@ func tiers() cluster.Spec {
 	}}}
 }
 
-// modelled is a gang whose model exchanges 10^8 bytes after 100 ms of computing.
+// modelled returns a gang whose model exchanges 10^8 bytes after 100 ms of computing.
 func modelled(id string, submit, work time.Duration, gpus int) traces.Job {
 	j := job(id, submit, work, gpus)
 	j.Profile = &traces.Profile{Name: "m", GradientBytes: 100e6, Compute: 100 * ms}
 	return j
 }
 
-// Worked out on paper for four GPUs. A ring of m members costs 2(m−1)/m of the link's time and 2(m−1) latencies:
-// for two that is 1 and 2, for four 3/2 and 6. The best place is one node: 15 ms + 6 µs.
+// Worked out on paper for four GPUs. A ring of m members costs 2(m−1)/m of the link's time and 2(m−1) latencies: for
+// two members that is 1 and 2, for four 3/2 and 6. The best placement is one node: 15 ms + 6 µs.
 func TestRingByHand(t *testing.T) {
 	best := 15*ms + 6*us
 	for _, c := range []struct {
@@ -60,8 +60,8 @@ func TestRingByHand(t *testing.T) {
 			}
 		}
 	}
-	// Eight GPUs: two whole nodes of one rack (15 ms + 20 ms) are better than two on each of four (10 + 30) and
-	// than one ring of all (35 ms and more latency).
+	// Eight GPUs: two whole nodes of one rack (15 ms + 20 ms) are better than two GPUs on each of four nodes (10 + 30)
+	// and than one ring of all (35 ms and more latency).
 	s := start(t, sim.Config{Comm: "ring"}, tiers(), []traces.Job{modelled("A", 0, second, 8)})
 	advance(t, s)
 	if got := s.View().Factor(0, []cluster.GPU{0, 1, 2, 3, 8, 9, 10, 11}); got != 1 {
@@ -72,7 +72,7 @@ func TestRingByHand(t *testing.T) {
 	}
 }
 
-// Whatever the cluster looks like, the best place that the model knows of is the best of all places.
+// For any cluster, the best placement that the model finds is the best of all placements.
 func TestRingKnowsTheBestPlace(t *testing.T) {
 	seen := map[int]bool{}
 	for seed := range uint64(400) {
@@ -93,7 +93,7 @@ func TestRingKnowsTheBestPlace(t *testing.T) {
 		}
 		c, err := cluster.New(spec)
 		if err != nil {
-			continue // not a single GPU
+			continue // no GPU at all
 		}
 		total := c.GPUs()
 		for n := 2; n <= total; n++ {
@@ -123,7 +123,7 @@ func TestRingKnowsTheBestPlace(t *testing.T) {
 	}
 }
 
-// Gangs without a profile cannot be told how fast they are: the stream is at fault.
+// The rate of a gang without a profile is unknown: the stream is at fault.
 func TestModelsThatMustBeKnown(t *testing.T) {
 	bad := func(p *traces.Profile) []traces.Job {
 		j := job("J7", 0, second, 2)
@@ -151,13 +151,13 @@ func TestModelsThatMustBeKnown(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "(J7)") || !strings.Contains(err.Error(), comm) || !strings.Contains(err.Error(), "--mix") {
 				t.Errorf("%s, %s: %v", name, comm, err)
 			}
-			// On a counter nobody asks.
+			// On a counter no model is needed.
 			advance(t, start(t, cfg, short(t, "pool:4"), jobs))
 		}
 	}
 }
 
-// With Ideal a gang of two in a node, whose exchange takes a second after a second of compute, has half its rate.
+// With Ideal, a gang of two on a node, whose exchange takes a second after a second of compute, runs at half its rate.
 func TestIdealRatesCountTheBestPlacesCommunicationToo(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, Link: cluster.Link{Gbps: 8, Latency: 1}}}}}}
 	job := traces.Job{ID: "a", Work: time.Minute, GPUs: 2, GPUMilli: 1000, Profile: &traces.Profile{Name: "p", GradientBytes: 1e9, Compute: time.Second}}
@@ -184,8 +184,8 @@ func TestIdealRatesCountTheBestPlacesCommunicationToo(t *testing.T) {
 	}
 }
 
-// Two nodes of two GPUs: with links of their own the GPUs exchange half the bytes between nodes. In a node it takes no
-// time to speak of, between nodes 10^9 bytes take a second, so the rates are 1/2 and 1/1.5.
+// Two nodes of two GPUs: with a link per GPU, the GPUs exchange half the bytes between nodes. Within a node the
+// exchange takes negligible time; between nodes 10^9 bytes take a second, so the rates are 1/2 and 1/1.5.
 func TestLinksOfEachGPUCarryAPartOfTheBytes(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{
 		Count: 2, GPUs: 2, Link: cluster.Link{Gbps: 1e9, Latency: 1}, NIC: cluster.Link{Gbps: 8, Latency: 1},

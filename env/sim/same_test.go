@@ -11,7 +11,7 @@ import (
 	"clustergym/env/sim"
 )
 
-// Nodes that are equal may change places: the same decisions on other nodes give the same run but for the names.
+// Equal nodes are interchangeable: the same decisions on other nodes give the same run except for the names.
 func TestPermutingEqualNodesChangesOnlyNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 41))
@@ -20,10 +20,10 @@ func TestPermutingEqualNodesChangesOnlyNames(t *testing.T) {
 			Count: cluster.Count(racks), Nodes: []cluster.NodeSpec{{Count: cluster.Count(nodes), GPUs: gpus, CPUs: 16}},
 		}}}
 		cfg := richConfig(r, second/3)
-		cfg.Failures.MTBF = 0 // every node has failures of its own
+		cfg.Failures.MTBF = 0 // every node has its own failures
 		jobs := rich(r, rapid.IntRange(1, 25).Draw(t, "jobs"), 4, second/3)
 		one, two := start(t, cfg, spec, jobs), start(t, cfg, spec, jobs)
-		// Racks change places, and nodes within each.
+		// Permute the racks, and the nodes within each.
 		rename := make([]int, 0, racks*nodes)
 		for _, rack := range r.Perm(racks) {
 			for _, node := range r.Perm(nodes) {
@@ -66,7 +66,7 @@ func TestPermutingEqualNodesChangesOnlyNames(t *testing.T) {
 	})
 }
 
-// nameless is p without the names of GPUs, and the rates of all that run.
+// nameless describes p without the names of GPUs, and the rates of all running jobs.
 func nameless(v *sim.View, p *sim.Point) (s string) {
 	if p == nil {
 		return ""

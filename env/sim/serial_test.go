@@ -8,7 +8,7 @@ import (
 	"clustergym/traces"
 )
 
-// One event is one point, and at one time arrivals come before finishes, these in order of start.
+// One event is one point. Arrivals come before finishes at equal times, and finishes in order of start.
 func TestSerialByHand(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Serial = true

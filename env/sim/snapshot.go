@@ -9,12 +9,12 @@ import (
 	"clustergym/traces"
 )
 
-// A snapshot holds what cannot be read again: the clock, the lists with their order, and of every live job its
-// row in the stream and its state. What the trace says of the jobs is read again from the stream, whose rows so
-// far are known by a hash.
+// A snapshot holds what cannot be read again: the clock, the lists with their order, and for every live job its row in
+// the stream and its state. The jobs' trace data is read again from the stream; a hash of the rows read so far
+// identifies them.
 const snapshotMagic = "CGsim2"
 
-// snapJob and snapEvent are the least bytes that a job and an event take.
+// snapJob and snapEvent are the minimum sizes of a job and an event in bytes.
 const (
 	snapJob   = 14*8 + 2
 	snapEvent = 6 * 8
@@ -77,7 +77,7 @@ func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 			b = appendGPUs(b, e.GPUs)
 		}
 	}
-	// In the order of the heap, which is then the same again.
+	// In the order of the heap, so that restoring gives the same heap.
 	if s.nodes.on {
 		for _, e := range s.nodes.pending {
 			b = snap.Int(b, int(e.node))
@@ -106,10 +106,10 @@ func appendGPUs(b []byte, gpus []cluster.GPU) []byte {
 	return b
 }
 
-// fingerprint tells configurations and clusters apart; fmt prints maps in order of their keys.
+// fingerprint distinguishes configurations and clusters; fmt prints maps in order of their keys.
 func (s *Simulator) fingerprint() uint64 {
 	cfg := s.cfg
-	cfg.Interference = nil // whose address is another in every process
+	cfg.Interference = nil // its address differs between processes
 	name := ""
 	if n, ok := s.cfg.Interference.(fmt.Stringer); ok {
 		name = n.String()
@@ -117,9 +117,9 @@ func (s *Simulator) fingerprint() uint64 {
 	return rng.Hash(fmt.Sprintf("%+v %v %s %+v", cfg, s.cfg.Interference != nil, name, s.cluster.Spec()))
 }
 
-// RestoreSnapshot continues from src, a snapshot of a simulator with the same configuration and cluster. jobs is
-// the same stream of jobs from its beginning. src may be hostile: what cannot be restored is an ErrSnapshot and
-// changes nothing but jobs' position.
+// RestoreSnapshot continues from src, a snapshot of a simulator with the same configuration and cluster. jobs is the
+// same stream of jobs from its beginning. src may be hostile: if it cannot be restored, RestoreSnapshot returns
+// ErrSnapshot and changes nothing but jobs' position.
 func (s *Simulator) RestoreSnapshot(src []byte, jobs traces.Stream) error {
 	n, err := New(s.cfg, s.cluster.Spec())
 	if err != nil {

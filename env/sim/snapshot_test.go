@@ -17,8 +17,8 @@ import (
 	"clustergym/traces"
 )
 
-// A run that is saved at a random moment, also between two decisions of one point, and restored in a new
-// simulator goes on identically; and a snapshot of what was restored is the same snapshot.
+// A run is saved at a random moment, possibly between two decisions of one point, and restored in a new simulator. It
+// continues identically, and a snapshot of the restored run equals the first one.
 func TestSnapshotContinuesIdentically(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -76,7 +76,7 @@ func TestSnapshotContinuesIdentically(t *testing.T) {
 	})
 }
 
-// saved is a run in its middle: jobs wait, run and have just ended, and a decision is pending.
+// saved returns a run midway: jobs wait, run and have just ended, and a decision is pending.
 func saved(t fatal) (s *sim.Simulator, spec string, jobs []traces.Job, snapshot []byte) {
 	spec = "2x2"
 	jobs = []traces.Job{job("A", 0, 10*second, 1), job("B", second, 9*second, 1), job("huge", second, second, 99), job("C", 2*second, second, 3),
@@ -110,7 +110,7 @@ func nGPUs(v *sim.View, j sim.Job) (gpus []gpu) {
 	return gpus
 }
 
-// Every byte changed, every length cut: an ErrSnapshot, and the run goes on as if nothing had been asked.
+// With any byte changed or cut off, restoring returns ErrSnapshot, and the run continues unaffected.
 func TestHostileSnapshots(t *testing.T) {
 	s, spec, jobs, good := saved(t)
 	other := start(t, sim.DefaultConfig(), short(t, spec), jobs)
@@ -174,15 +174,15 @@ func TestSnapshotsOfOtherRunsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want ErrSnapshot", name, err)
 		}
 	}
-	// What comes after the moment of the snapshot may differ.
+	// The stream may differ after the moment of the snapshot.
 	s := start(t, sim.DefaultConfig(), short(t, spec), nil)
 	if err := s.RestoreSnapshot(good, &traces.Slice{Jobs: append(jobs[:6:6], job("F", 30*second, second, 1))}); err != nil {
 		t.Error(err)
 	}
 }
 
-// savedRich is a run in its middle with everything switched on: a node is down, gangs are larger and smaller than
-// asked for, jobs have lost work, and rates depend on neighbours.
+// savedRich returns a run midway with every feature on: a node is down, gangs are larger and smaller than asked for,
+// jobs have lost work, and rates depend on neighbours.
 func savedRich(t fatal) (cfg sim.Config, spec cluster.Spec, jobs []traces.Job, snapshot []byte) {
 	cfg = sim.Config{
 		Comm: "contention", Contention: sim.Contention{B: time.Millisecond, Eta: time.Millisecond}, Restart: second,
@@ -216,7 +216,7 @@ func savedRich(t fatal) (cfg sim.Config, spec cluster.Spec, jobs []traces.Job, s
 	return cfg, spec, jobs, nil
 }
 
-// FuzzRestoreRichSnapshot is FuzzRestoreSnapshot with everything switched on.
+// FuzzRestoreRichSnapshot is FuzzRestoreSnapshot with every feature on.
 func FuzzRestoreRichSnapshot(f *testing.F) {
 	const magic = "CGsim2"
 	cfg, spec, jobs, good := savedRich(f)
@@ -262,8 +262,8 @@ func FuzzRestoreRichSnapshot(f *testing.F) {
 	})
 }
 
-// FuzzRestoreSnapshot goes behind the checksum: whatever the numbers are, they are refused, or make a run whose
-// books balance and that can be played to its end.
+// FuzzRestoreSnapshot fixes the checksum of the fuzzed bytes: they are either refused, or give a run whose books
+// balance and that can be played to its end.
 func FuzzRestoreSnapshot(f *testing.F) {
 	const magic = "CGsim2"
 	_, spec, jobs, good := saved(f)

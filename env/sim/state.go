@@ -14,7 +14,7 @@ import (
 	"clustergym/traces"
 )
 
-// State is where a job stands. Every job ends in exactly one state: Finished, or where the horizon found it.
+// State is the state of a job. Every job ends in exactly one state: Finished, or the one it has at the horizon.
 type State uint8
 
 // The states of a job that has arrived. A dropped job counts as ended.
@@ -27,47 +27,47 @@ const (
 
 func (s State) String() string { return [...]string{"waiting", "running", "finished", "dropped"}[s] }
 
-// jobState is what changes of a job. Times are nanoseconds since the origin.
+// jobState is the changing state of a job. Times are nanoseconds since the origin.
 type jobState struct {
 	left    float64 // work left at since
 	rate    float64 // of progress while running
-	since   int64   // left is as of this time and is worked off from then on: after now while an overhead lasts
+	since   int64   // time as of which left holds and from which it decreases; after now during an overhead
 	start   int64   // last start
 	first   int64   // first start, -1 before it
-	ran     int64   // on GPUs, without the current stint
+	ran     int64   // time on GPUs, without the current stint
 	finish  int64   // while running: when it will finish
-	pos     int64   // among the jobs that fit
-	row     int64   // in the stream
+	pos     int64   // position among the jobs that fit
+	row     int64   // row in the stream
 	changed int64   // the point of the last decision about it, 0 = none
-	stops   int32   // preemptions
-	heap    int32   // place in Simulator.finishes
-	list    int32   // place in waiting or running
-	asked   int32   // GPUs as asked for; req has those of the current gang
+	stops   int32   // number of preemptions
+	heap    int32   // index in Simulator.finishes
+	list    int32   // index in waiting or running
+	asked   int32   // GPUs asked for; req has those of the current gang
 	state   State
 	talks   bool // its gang communicates between nodes (contention)
-	spans   bool // and between racks
-	speeds  bool // its model has speeds of its own
-	sized   bool // its gang has had another size than asked for
+	spans   bool // it also communicates between racks
+	speeds  bool // its model has its own speeds
+	sized   bool // its gang has had a size other than asked for
 	more    bool // it has an entry in Simulator.more
 	req     cluster.Request
 	gpus    []cluster.GPU
-	other   []cluster.GPU // the gang's last placement but one: events may still show it
+	other   []cluster.GPU // the gang's placement before the last; events may still show it
 }
 
-// jobMore is what only some runs need to know of a job. It stands apart so that plain runs do not touch it.
+// jobMore is the state of a job that only some runs need. It is separate so that plain runs do not touch it.
 type jobMore struct {
-	base  float64 // rate if it were alone, where rates depend on neighbours
-	begun int64   // since when, or from when on, it progresses in this stint: checkpoints are counted from here
-	saved float64 // work left at the last checkpoint, where there are any
+	base  float64 // rate if it were alone, in runs where rates depend on neighbours
+	begun int64   // when its progress in this stint begins; checkpoints are counted from here
+	saved float64 // work left at the last checkpoint, if there are any
 	lost  float64 // progress lost, ns of work
 	owed  int64   // overhead of the last stop, paid at the next start
-	held  int64   // since when a gang of another size than asked for has its present one
-	area  gpuTime // of such a job, until then
+	held  int64   // since when a gang of a size other than asked for has had its current size
+	area  gpuTime // GPU-time of such a job until then
 
 	fails, moves, sizes int32 // failures, migrations, resizes
 }
 
-// extra is j's jobMore, empty at first. The pointer is valid until the next job gets one.
+// extra returns j's jobMore, and creates it empty if necessary. The pointer is valid until the next job gets one.
 func (s *Simulator) extra(j Job) *jobMore {
 	if !s.jobs[j].more {
 		for int(j) >= len(s.more) {
@@ -78,7 +78,7 @@ func (s *Simulator) extra(j Job) *jobMore {
 	return &s.more[j]
 }
 
-// peek is what extra would be, without making it so.
+// peek returns what extra would return, without changing state.
 func (s *Simulator) peek(j Job) jobMore {
 	if !s.jobs[j].more {
 		return jobMore{}
@@ -86,13 +86,13 @@ func (s *Simulator) peek(j Job) jobMore {
 	return s.more[j]
 }
 
-// Simulator runs one workload on one cluster. Not safe for concurrent use.
+// Simulator runs one workload on one cluster. It is not safe for concurrent use.
 type Simulator struct {
 	cfg     Config
 	cluster *cluster.Cluster
 	tree    bool
-	ring    *ring       // nil unless it is the communication model
-	links   *contention // nil unless it is
+	ring    *ring       // nil unless Comm is ring
+	links   *contention // nil unless Comm is contention
 	models  bool        // gangs need a profile of their model
 	dynamic bool        // rates depend on the neighbours
 	stints  bool        // there are checkpoints or overheads
@@ -110,11 +110,11 @@ type Simulator struct {
 
 	now      int64
 	jobs     []jobState
-	traced   []traces.Job // what the trace says of jobs[i]
+	traced   []traces.Job // trace data of jobs[i]
 	more     []jobMore    // of those jobs[i] that need it
-	spare    []Job        // numbers to use again
-	dead     []Job        // ended, with an event still to be seen: spare later
-	gone     int          // how many of dead were told of at the current point: spare from the next Advance on
+	spare    []Job        // numbers to reuse
+	dead     []Job        // numbers of ended jobs that an undelivered or current event still names; later moved to spare
+	gone     int          // how many of dead the current point has reported; the next Advance moves them to spare
 	waiting  []Job
 	running  []Job
 	finishes []finish
@@ -124,7 +124,7 @@ type Simulator struct {
 	waited   bool  // the current point was ended by Wait
 	begun    bool  // there has been a point
 	over     bool
-	err      error // of the stream: the run cannot go on
+	err      error // error of the stream; the run cannot continue
 
 	near    neighbours
 	nodes   failures
@@ -141,7 +141,7 @@ type Refused struct {
 	GPUs  int      // the largest gang among them
 }
 
-// New returns a simulator of an empty cluster. Call Reset before anything else.
+// New returns a simulator of an empty cluster. Call Reset before using it.
 func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 		if cfg.Failures.MTBF > 0 {
 			return nil, fault.New("failures.mtbf", cfg.Failures.MTBF, "0s on a counter, which has no nodes that could fail")
 		}
-		return s, nil // its GPUs lie nowhere, so nothing depends on places
+		return s, nil // its GPUs have no place, so nothing depends on placement
 	}
 	switch cfg.Comm {
 	case "tree":
@@ -172,7 +172,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	return s, nil
 }
 
-// Reset begins a run of jobs on the empty cluster. The stream is read one job ahead of time.
+// Reset begins a run of jobs on the empty cluster. The stream is read one job ahead.
 func (s *Simulator) Reset(jobs traces.Stream) error {
 	s.cluster.Reset()
 	s.stream, s.coming, s.read, s.rows, s.arrived, s.ended = jobs, false, 0, 0, 0, 0
@@ -188,7 +188,7 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 	return s.readNext()
 }
 
-// readNext reads the next job that can ever fit.
+// readNext reads the next job that can fit the cluster at all.
 func (s *Simulator) readNext() error {
 	s.coming = false
 	before := s.next.Submit
@@ -228,10 +228,10 @@ func (s *Simulator) readNext() error {
 	}
 }
 
-// Refused tells which jobs read so far can never fit the cluster.
+// Refused returns which of the jobs read so far can never fit the cluster.
 func (s *Simulator) Refused() Refused { return s.refused }
 
-// View is the read-only side of the simulator. It is the same at every call.
+// View returns the read-only view of the simulator. Every call returns the same View.
 func (s *Simulator) View() *View { return &s.view }
 
 // arrive turns the job read ahead into a waiting one.
@@ -274,7 +274,7 @@ func (s *Simulator) removeFrom(list *[]Job, j Job) {
 	*list = l[:len(l)-1]
 }
 
-// finishAt is since + ⌈left/rate⌉, saturating.
+// finishAt returns since + ⌈left/rate⌉, saturating.
 func finishAt(since int64, left, rate float64) int64 {
 	d := math.Ceil(left / rate)
 	if d >= float64(math.MaxInt64-since) {
@@ -283,8 +283,8 @@ func finishAt(since int64, left, rate float64) int64 {
 	return since + int64(d)
 }
 
-// Run lets sch decide from the first event to the end of the run, and shows every point to the observers
-// before sch is asked. Reset must have been called.
+// Run lets sch decide from the first event to the end of the run, and passes every point to the observers before it
+// asks sch. Reset must have been called.
 func Run(ctx context.Context, s *Simulator, sch Scheduler, observers ...Observer) error {
 	v := s.View()
 	sch.Reset(v)
@@ -311,8 +311,8 @@ func Run(ctx context.Context, s *Simulator, sch Scheduler, observers ...Observer
 	}
 }
 
-// Decide lets sch take its decisions at point p, up to and including the one to wait. d is scratch space, so that callers
-// allocate none. Where applied is not nil, it is shown every decision once s has applied it.
+// Decide lets sch make its decisions at point p, up to and including Wait, and applies each. d is scratch space, so
+// that callers do not allocate. If applied is not nil, Decide calls it with every decision after s has applied it.
 func Decide(s *Simulator, sch Scheduler, p *Point, d *Decision, applied func(*Decision)) error {
 	v := s.View()
 	for {
@@ -332,15 +332,15 @@ func Decide(s *Simulator, sch Scheduler, p *Point, d *Decision, applied func(*De
 	}
 }
 
-// Scheduler is a heuristic or any other policy over the whole simulator: it sees the whole queue and may take
-// any decision.
+// Scheduler is a heuristic or any other policy over the whole simulator: it sees the whole queue and may make any
+// decision.
 type Scheduler interface {
 	Reset(v *View)
-	// Decide fills d, whose Op is Wait when it is called. It is called again at the same point until it waits.
+	// Decide fills d, whose Op is Wait on entry. It is called repeatedly at the same point until it waits.
 	Decide(v *View, p *Point, d *Decision) error
 }
 
-// Observer is shown every point, the last one included.
+// Observer receives every point, including the last.
 type Observer interface {
 	Observe(v *View, p *Point) error
 }

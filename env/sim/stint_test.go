@@ -9,8 +9,8 @@ import (
 	"clustergym/traces"
 )
 
-// On paper, a gang of two: starting takes 3 s + 2·1 s, so it progresses from 5 s on. Stopped at 8 s it has 7 s of
-// its 10 left. Started again at 10 s it pays 2 s + 2·0.5 s for the stop and 5 s for the start: it ends at 25 s.
+// On paper, a gang of two: starting takes 3 s + 2·1 s, so it progresses from 5 s on. Stopped at 8 s, it has 7 s of its
+// 10 s left. Started again at 10 s, it pays 2 s + 2·0.5 s for the stop and 5 s for the start, and ends at 25 s.
 func TestOverheadsByHand(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Overhead = sim.Overhead{Start: 3 * second, StartPerGPU: second, Stop: 2 * second, StopPerGPU: second / 2}
@@ -45,11 +45,11 @@ func TestOverheadsByHand(t *testing.T) {
 	if v.Ran(0) != 23*second || v.GPUTime(0) != 46e9 {
 		t.Errorf("A ran %v and held %v GPU-ns", v.Ran(0), v.GPUTime(0))
 	}
-	apply(t, s, on(v.Waiting()[0], 1)) // without work, but it must start: 3 s + 1 s
+	apply(t, s, on(v.Waiting()[0], 1)) // it has no work, but it must start: 3 s + 1 s
 	step("29s: start empty[1]@25s, finish empty[1]")
 }
 
-// A gang that is stopped while it starts has done nothing and pays for both again.
+// A gang that is stopped while it starts has made no progress, and pays for both again.
 func TestStoppedWhileItStarts(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Overhead, cfg.Checkpoint = sim.Overhead{Start: 5 * second, Stop: second}, second
@@ -61,8 +61,9 @@ func TestStoppedWhileItStarts(t *testing.T) {
 	}
 }
 
-// Checkpoints come every 4 s of progress. Stopped at 10 s, A goes back to 8 s: 2 s lost, 12 s left. Checkpoints are
-// counted from the beginning of each stint: stopped again at 11 s + 3 s, before the first, it loses these, too.
+// Checkpoints come every 4 s of progress. Stopped at 10 s, A returns to its state at 8 s: 2 s are lost, 12 s are left.
+// Checkpoints are counted from the beginning of each stint: stopped again at 11 s + 3 s, before the first one, it
+// loses these 3 s too.
 func TestCheckpointsByHand(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Checkpoint = 4 * second
@@ -74,7 +75,7 @@ func TestCheckpointsByHand(t *testing.T) {
 	if got["A"] != 27*second || v.Lost(0) != 5*second || v.Ran(0) != 25*second {
 		t.Errorf("A finishes at %v, lost %v, ran %v; want 27s, 5s, 25s", got["A"], v.Lost(0), v.Ran(0))
 	}
-	// At the moment of a checkpoint nothing is lost.
+	// A stop at the moment of a checkpoint loses nothing.
 	s = start(t, cfg, short(t, "pool:2"), []traces.Job{job("A", 0, 20*second, 2)})
 	got = playScript(t, s, map[time.Duration][]sim.Decision{0: {on(0)}, 8 * second: {{Op: sim.PreemptJob, Job: 0}}, 9 * second: {on(0)}})
 	if v = s.View(); got["A"] != 21*second || v.Lost(0) != 0 {
@@ -82,8 +83,9 @@ func TestCheckpointsByHand(t *testing.T) {
 	}
 }
 
-// Rates change between checkpoints and do not move them. Alone A runs at 1/2, beside B, which comes at 3 s and stops
-// at 5 s, at 1/4. Its checkpoint at 4 s has 1.5 s + 0.25 s of work done; at 6 s 2.5 s are done and 0.75 s are lost.
+// Changes of rate between checkpoints do not move them. Alone A runs at 1/2; beside B, which starts at 3 s and stops
+// at 5 s, at 1/4. By its checkpoint at 4 s it has done 1.5 s + 0.25 s of work; by 6 s it has done 2.5 s and loses 0.75
+// s.
 func TestCheckpointsWhileRatesChange(t *testing.T) {
 	cfg := contended()
 	cfg.Checkpoint = 4 * second
@@ -110,7 +112,7 @@ func TestCheckpointsWhileRatesChange(t *testing.T) {
 	}
 }
 
-// Restart is work that stays to be done, whatever becomes of the stint that it was added for.
+// Restart is work that remains to be done, even if the stint that it was added for is lost.
 func TestRestartAndCheckpoints(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Checkpoint, cfg.Restart = 4*second, second
@@ -119,14 +121,14 @@ func TestRestartAndCheckpoints(t *testing.T) {
 	got := playScript(t, s, map[time.Duration][]sim.Decision{
 		0: {on(0)}, 5 * second: {{Op: sim.PreemptJob, Job: 0}}, 10 * second: {on(0)}, 11 * second: {{Op: sim.PreemptJob, Job: 0}}, 20 * second: {on(0)},
 	})
-	// 2 s left at the checkpoint of 4 s; + 1 s, of which the first is lost; + 1 s.
+	// 2 s left at the checkpoint of 4 s; + 1 s, of which the first attempt is lost; + 1 s.
 	if got["A"] != 24*second || v.Lost(0) != 2*second {
 		t.Errorf("A finishes at %v, lost %v; want 24s, 2s", got["A"], v.Lost(0))
 	}
 }
 
-// X and Y share a GPU by halves and leave each other half their speed: from 2 s on Y's 1 s takes 2 s, in which X does
-// 1 s of the 2 s that it has left; it ends at 5 s. Z is on the node, but on another GPU.
+// X and Y share a GPU by halves and leave each other half their speed. From 2 s on, Y's 1 s takes 2 s, in which X does
+// 1 s of its remaining 2 s; X ends at 5 s. Z is on the node, but on another GPU.
 func TestInterferenceByHand(t *testing.T) {
 	half := func(id string, submit, work time.Duration) traces.Job {
 		return traces.Job{ID: id, Submit: submit, Work: work, GPUs: 1, GPUMilli: 500}
@@ -134,8 +136,8 @@ func TestInterferenceByHand(t *testing.T) {
 	for scope, want := range map[string]map[string]time.Duration{
 		"":    {"X": 5 * second, "Y": 4 * second, "Z": 3 * second},
 		"gpu": {"X": 5 * second, "Y": 4 * second, "Z": 3 * second},
-		// X beside Z does 1 s of 4 until 2 s; then all are three on the node, at a quarter, until Y's 1 s is done at 6 s:
-		// X has 2 s left, and Z 1 s; at a half Z ends at 8 s, and X has 1 s left, alone.
+		// X beside Z does 1 s of its 4 s until 2 s. Then all three are on the node, at a quarter, until Y's 1 s is
+		// done at 6 s. X then has 2 s left and Z 1 s; at a half, Z ends at 8 s, and X has 1 s left, alone.
 		"node": {"X": 9 * second, "Y": 6 * second, "Z": 8 * second},
 	} {
 		cfg := sim.DefaultConfig()
@@ -154,7 +156,7 @@ type halves struct{}
 
 func (halves) Kept(_, _ *traces.Job) float64 { return 0.5 }
 
-// A table that speaks of more or less than a share is a mistake of the program's.
+// A share outside (0, 1] is a bug of the program.
 func TestInterferenceOutOfRangePanics(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Interference, cfg.InterferenceScope = twice{}, "node"

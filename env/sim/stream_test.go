@@ -12,7 +12,7 @@ import (
 	"clustergym/traces"
 )
 
-// endless generates n jobs one by one: a model of its own for each, and a load of about a half of 64 GPUs.
+// endless generates n jobs one by one, each with its own model, at a load of about half of 64 GPUs.
 type endless struct{ n, i uint64 }
 
 func (e *endless) Next(j *traces.Job) error {
@@ -29,7 +29,7 @@ func (e *endless) Next(j *traces.Job) error {
 	return nil
 }
 
-// A run needs memory for the jobs in the system, not for those of the trace.
+// A run needs memory for the jobs in the system, not for all jobs of the trace.
 func TestMemoryIsBoundedByTheJobsInTheSystem(t *testing.T) {
 	n := uint64(60_000)
 	if *long {

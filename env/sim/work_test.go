@@ -14,7 +14,7 @@ import (
 	"clustergym/traces"
 )
 
-// stints follows every job of a run: what it has done by its rates, and how often these changed.
+// stints follows every job of a run: the work it has done by its rates, and how often these changed.
 type stints struct {
 	work    map[string]float64
 	rate    map[string]float64
@@ -91,7 +91,7 @@ func runChaos(t fatal, s *sim.Simulator, c *chaos, observers ...sim.Observer) {
 	}
 }
 
-// However often a job is stopped, it works as much as its trace says: exactly at rate 1, else within a nanosecond
+// However often a job is stopped, it does as much work as its trace says: exactly at rate 1, else within a nanosecond
 // (and the rounding of floats) for each change of rate. Little's law holds exactly in integers.
 func TestWorkIsConserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +136,7 @@ func TestRestartCostsTime(t *testing.T) {
 	s := start(t, cfg, short(t, "pool:1"), []traces.Job{job("A", 0, 100*second, 1), job("B", 10*second, second, 1)})
 	v := s.View()
 	advance(t, s)
-	apply(t, s, sim.Decision{Op: sim.StartJob, Job: 0}) // the first start is free
+	apply(t, s, sim.Decision{Op: sim.StartJob, Job: 0}) // the first start adds no restart work
 	advance(t, s)
 	apply(t, s, sim.Decision{Op: sim.PreemptJob, Job: 0})
 	apply(t, s, sim.Decision{Op: sim.StartJob, Job: 1})
@@ -172,8 +172,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// A finish beyond the range of times saturates; the run then ends with the job unfinished instead of wrapping
-// round.
+// A finish beyond the range of times saturates; the run then ends with the job unfinished instead of wrapping around.
 func TestFinishNeverWraps(t *testing.T) {
 	spec := short(t, "1x1")
 	spec.Racks[0].Nodes[0].GPUType, spec.Speeds = "slow", map[string]float64{"slow": 1e-9}
@@ -187,7 +186,7 @@ func TestFinishNeverWraps(t *testing.T) {
 	}
 }
 
-// With all times scaled by a power of two a run at rate 1 is the same run, scaled: whatever the policy decides.
+// If all times are scaled by a power of two, a run at rate 1 is the same run, scaled, under any policy.
 func TestScalingByAPowerOfTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")

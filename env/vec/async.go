@@ -10,23 +10,23 @@ import (
 )
 
 var (
-	// ErrOut is returned for a row that was sent and not yet received.
+	// ErrOut is returned for a row that was sent and has not been received.
 	ErrOut = errors.New("vec: the row is out: receive it first")
 	// ErrNotPending is returned by Recv when no row is out.
 	ErrNotPending = errors.New("vec: no row is out")
 )
 
-// async is what stepping without waiting needs. Its workers write to a batch of their own, from which Recv copies.
+// async is the state of asynchronous stepping. Its workers write to their own batch, from which Recv copies.
 type async struct {
-	call   call // of all rows: what stands in row i is worker's from Put(i) to Done
+	call   call // of all rows: a worker owns row i from Put(i) to Done
 	pool   *par.Pool
 	cancel context.CancelFunc
 	out    int   // rows sent and not yet received
-	ready  []int // done, and not yet handed out
-	rows   []int // handed out by the last Recv
+	ready  []int // done, but not yet returned by Recv
+	rows   []int // returned by the last Recv
 }
 
-// Pending is the number of rows that are out: sent and not yet received.
+// Pending returns the number of rows that are out, that is, sent and not yet received.
 func (v *Vec) Pending() int {
 	if v.async == nil {
 		return 0
@@ -34,14 +34,14 @@ func (v *Vec) Pending() int {
 	return v.async.out
 }
 
-// Out says whether row i is out.
+// Out reports whether row i is out.
 func (v *Vec) Out(i int) bool { return v.rows[i].out }
 
-// Send begins to apply row i of a to environment i, for the rows asked, nil meaning all, and does not wait; Recv gives
-// the results. The actions are copied. Until a row is received no other call may name it (ErrOut); other rows may be
-// reset and stepped meanwhile. Any error means that nothing was done.
+// Send starts applying row i of a to environment i, for each of rows (nil means all), and does not wait; Recv returns
+// the results. Send copies the actions. Until a row is received, no other call may name it (ErrOut); other rows may be
+// reset and stepped meanwhile. After any error nothing was done.
 //
-// The first Send starts Config.Workers goroutines, at least one, which Close ends.
+// The first Send starts Config.Workers goroutines, at least one; Close ends them.
 func (v *Vec) Send(rows []int, a *env.Actions) error {
 	if v.closed {
 		return env.ErrClosed
@@ -84,12 +84,12 @@ func (v *Vec) start() {
 	v.async = s
 }
 
-// Recv waits until least of the rows that are out are done, or all of them where fewer are out, and writes the first
-// that were to their rows of b, as Step does; others wait for the next Recv. It returns those rows in ascending
-// order, in a slice that is valid until the next Recv, and the failures of rows as Step does. Which rows come first
-// depends on timing; what stands in them does not.
+// Recv waits until at least `least` of the rows that are out are done, or all of them if fewer are out. It writes the
+// first `least` of them to their rows of b, as Step does, and leaves others for the next Recv. It returns those rows
+// in ascending order, in a slice that is valid until the next Recv, and reports failures of rows as Step does. The
+// order in which rows are done depends on timing; their contents do not.
 //
-// When ctx ends first its error comes back and no row is lost.
+// If ctx ends first, Recv returns its error and no row is lost.
 func (v *Vec) Recv(ctx context.Context, least int, b *env.Batch) (rows []int, err error) {
 	if v.closed {
 		return nil, env.ErrClosed
@@ -134,7 +134,7 @@ func (v *Vec) Recv(ctx context.Context, least int, b *env.Batch) (rows []int, er
 	return s.rows, err
 }
 
-// copyRow copies row i.
+// copyRow copies row i from src to dst.
 func (v *Vec) copyRow(dst, src *env.Batch, i int) {
 	o, m, n := v.obsLen, v.maskLen, v.infoLen
 	dst.Kind[i], dst.Reward[i], dst.Elapsed[i] = src.Kind[i], src.Reward[i], src.Elapsed[i]

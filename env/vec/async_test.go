@@ -15,7 +15,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// rowBits is everything that a call wrote to row i, and what stands of it in the Final columns.
+// rowBits returns everything that a call wrote to row i, including its Final columns.
 func rowBits(s env.Spec, b *env.Batch, i int) string {
 	o, m, n := s.ObsLen(), s.MaskLen(), len(s.Info)
 	out := fmt.Sprintf("%v %x %v %x %v %x", b.Kind[i], b.Reward[i], b.Elapsed[i], b.Obs[i*o:(i+1)*o], b.Mask[i*m:(i+1)*m], b.Info[i*n:(i+1)*n])
@@ -25,8 +25,8 @@ func rowBits(s env.Spec, b *env.Batch, i int) string {
 	return out
 }
 
-// trajectories plays every row for so many steps. With least 0 rows are stepped together, else sent as soon as they
-// were received.
+// trajectories plays every row for the given number of steps. If least is 0, all rows are stepped together; otherwise
+// each is sent again as soon as it was received.
 func trajectories(t *testing.T, cfg vec.Config, id string, rows, steps, least int) [][]string {
 	v := newVec(t, cfg, envs(t, id, rows)...)
 	v.Seed(7)
@@ -46,7 +46,7 @@ func trajectories(t *testing.T, cfg vec.Config, id string, rows, steps, least in
 		t.Fatal(err)
 	}
 	note(all)
-	// The rows that have steps to go, and of these the ones at home.
+	// The rows that have steps left, and those of them that are not out.
 	left, home := slices.Repeat([]int{steps}, rows), all
 	for len(home) > 0 || v.Pending() > 0 {
 		var chosen []int
@@ -115,7 +115,7 @@ func TestARowSentIsARowStepped(t *testing.T) {
 	}
 }
 
-// gate is an environment whose steps wait to be let through.
+// gate is an environment whose steps block until the test lets them through.
 type gate struct {
 	env.Env
 	open   chan struct{}
@@ -162,13 +162,13 @@ func TestRecvGivesTheRowsThatAreDoneFirst(t *testing.T) {
 	if err != nil || !slices.Equal(rows, []int{0, 2}) || v.Pending() != 2 || v.Out(0) || !v.Out(1) {
 		t.Fatalf("rows %v, error %v, %d are out", rows, err, v.Pending())
 	}
-	// Nothing else is done: a context ends the wait, and no row is lost.
+	// Nothing else is done, so the context ends the wait, and no row is lost.
 	short, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 	defer cancel()
 	if rows, err := v.Recv(short, 1, b); rows != nil || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("rows %v, error %v", rows, err)
 	}
-	// Rows at home can be stepped and reset meanwhile; those that are out cannot be named.
+	// Rows that are not out can be stepped and reset meanwhile; those that are out cannot be named.
 	if err := v.Step(ctx, []int{2}, a, b); err != nil && !errors.Is(err, env.ErrIllegalAction) {
 		t.Fatal(err)
 	}

@@ -2,10 +2,10 @@ package vec
 
 import "fmt"
 
-// Part is a Vec of rows from to to-1 alone, counted from 0, which shares their environments and all of their state with
-// v: what either does to a row the other continues. Parts without a common row may be used at the same time, each with
-// its own worker; v itself only while none of them is, and no row may be out. Closing v is what closes the environments: parts
-// are not closed.
+// Part returns a Vec of rows from to to-1 alone, counted from 0. It shares their environments and all of their state
+// with v: each continues what the other did to a row. Parts without a common row may be used at the same time, each on
+// its own goroutine; v itself may be used only while none of them is, and no row may be out. Parts are not closed;
+// closing v closes the environments.
 func (v *Vec) Part(from, to int) (*Vec, error) {
 	n := to - from
 	if from < 0 || n < 1 || to > len(v.rows) {

@@ -11,8 +11,8 @@ import (
 	"clustergym/env/vec"
 )
 
-// Parts that are stepped at the same time, one more often than the other, do to their rows what the whole does to them;
-// the whole then goes on from there, and its snapshot is the same.
+// Two parts are stepped at the same time, one more often than the other. Their rows must equal those of the whole; the
+// whole must then continue from there, and its snapshot must be the same.
 func TestPartsAreRowsOfTheWhole(t *testing.T) {
 	const rows = 5
 	for _, id := range []string{"InvalidAction-v1", "ProbeTruncation-v1", "ProbeDeadStep-v1"} {
@@ -22,7 +22,7 @@ func TestPartsAreRowsOfTheWhole(t *testing.T) {
 			bounds := [][2]int{{0, 2}, {2, 5}}
 			steps := []int{130, 47}
 
-			// What each row sees, stepped together with the rows of its part only.
+			// What each row observes when stepped only with the rows of its part.
 			want, last := make([][]string, rows), env.NewBatch(s, rows)
 			whole.Seed(3)
 			if err := whole.Reset(ctx, nil, nil, last); err != nil {
@@ -63,7 +63,7 @@ func TestPartsAreRowsOfTheWhole(t *testing.T) {
 					pb, pa, draw := env.NewBatch(s, n), env.NewActions(s, n), choosers(rows)
 					m := s.MaskLen()
 					copy(pb.Mask, first.Mask[bound[0]*m:bound[1]*m])
-					full := env.NewBatch(s, rows) // choosers go by the row of the whole
+					full := env.NewBatch(s, rows) // choosers index rows of the whole
 					fa := env.NewActions(s, rows)
 					for range steps[k] {
 						copy(full.Mask[bound[0]*m:], pb.Mask)
@@ -94,7 +94,7 @@ func TestPartsAreRowsOfTheWhole(t *testing.T) {
 			if err := errors.Join(err, err2); err != nil || !bytes.Equal(x, y) {
 				t.Errorf("%s, %v: the snapshot differs (%v)", id, mode, err)
 			}
-			// A part goes on with what was restored into the whole.
+			// A part continues from what was restored into the whole.
 			p, err := split.Part(1, 2)
 			if err != nil {
 				t.Fatal(err)

@@ -45,7 +45,7 @@ func TestRowsAreSavedAndRestoredOneByOne(t *testing.T) {
 			step(v, b, 1, 3)
 			want = append(want, rowBits(s, b, 3)+rowBits(s, b, 1))
 		}
-		// Into other rows of another Vec, and of another mode: 3 goes on in 1 and 1 in 2.
+		// Restore into other rows of another Vec in another mode: row 3 continues in row 1, and row 1 in row 2.
 		for _, mode := range []vec.Autoreset{vec.NextStep, vec.Disabled} {
 			w := newVec(t, vec.Config{Autoreset: mode}, envs(t, id, rows)...)
 			wb := env.NewBatch(s, rows)
@@ -89,7 +89,7 @@ func TestRowsAreSavedAndRestoredOneByOne(t *testing.T) {
 	}
 }
 
-// A row that waits for its next episode has no place in SameStep.
+// SameStep has no state for a row that has ended and waits for its next episode.
 func TestAnEndedRowDoesNotGoIntoSameStep(t *testing.T) {
 	v := newVec(t, vec.Config{Autoreset: vec.Disabled}, envs(t, "ProbeConstant-v1", 1)...)
 	b, a := env.NewBatch(v.Spec(), 1), env.NewActions(v.Spec(), 1)
@@ -144,7 +144,7 @@ func TestContinueGoesOnWithTheStream(t *testing.T) {
 	}
 }
 
-// episodes notes what its environment is reset to, without asking for what it lacks.
+// episodes records the episodes that it is given, and resets its environment to their seeds only.
 type episodes struct {
 	env.Env
 	seen []env.Episode

@@ -15,12 +15,12 @@ import (
 // magic names the format of a Vec's snapshot and its version.
 const magic = "clustergym vec 1\n"
 
-// AppendSnapshot appends the state of the Vec to dst and returns the longer slice: the seed, episode and task of
-// every row, what its autoreset is about to do, and the environments themselves, which must be
-// env.Snapshotters (errors.ErrUnsupported otherwise). No row may be out. On an error dst is returned as it was.
+// AppendSnapshot appends the state of the Vec to dst and returns the longer slice. The state is every row's seed,
+// episode and task, what its autoreset is about to do, and the environments themselves, which must be env.Snapshotters
+// (errors.ErrUnsupported otherwise). No row may be out. On an error dst is returned unchanged.
 func (v *Vec) AppendSnapshot(dst []byte) ([]byte, error) { return v.AppendRows(dst, nil) }
 
-// AppendRows is AppendSnapshot of the rows asked alone, nil meaning all, in the order asked.
+// AppendRows is AppendSnapshot for the given rows only, in the order given; nil means all.
 func (v *Vec) AppendRows(dst []byte, rows []int) ([]byte, error) {
 	if v.closed {
 		return dst, env.ErrClosed
@@ -56,7 +56,7 @@ func (v *Vec) AppendRows(dst []byte, rows []int) ([]byte, error) {
 	return snap.Seal(b, len(dst)), nil
 }
 
-// saveRow appends environment i's own snapshot, nothing where it has no episode.
+// saveRow appends environment i's own snapshot, or nothing if it has no episode.
 func (v *Vec) saveRow(dst []byte, i int) ([]byte, error) {
 	s, ok := v.envs[i].(env.Snapshotter)
 	if !ok {
@@ -68,15 +68,16 @@ func (v *Vec) saveRow(dst []byte, i int) ([]byte, error) {
 	return s.AppendSnapshot(dst)
 }
 
-// RestoreSnapshot continues from src, the snapshot of a Vec with the same environments, number of rows and
-// mode, and fills b with the time steps that were current then (its Final columns become empty). No row may be out.
-// src may be hostile: what cannot be restored is an env.ErrSnapshot, and nothing is changed. Should an environment
-// fail to take back its former state afterwards, its row needs a Reset.
+// RestoreSnapshot continues from src, the snapshot of a Vec with the same environments, number of rows and mode, and
+// fills b with the time steps that were current when it was saved (its Final columns become empty). No row may be out.
+// src may be hostile: if it cannot be restored, RestoreSnapshot returns env.ErrSnapshot and changes nothing. If an
+// environment then fails to return to its former state, its row needs a Reset.
 func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error { return v.restore(src, nil, b, true) }
 
-// RestoreRows is RestoreSnapshot into the rows asked alone, nil meaning all: src is of as many rows, and the k-th of
-// them continues in rows[k]. Other rows and their part of b stay as they are. The Vec that was saved may have had
-// another mode; but an episode that has ended cannot be restored into SameStep, where no row waits like that.
+// RestoreRows is RestoreSnapshot into the given rows only; nil means all. src must hold the same number of rows, and
+// the k-th of them continues in rows[k]. Other rows and their part of b are unchanged. The saved Vec may have had
+// another mode; but an episode that has ended cannot be restored into SameStep, where no row waits for its next
+// episode.
 func (v *Vec) RestoreRows(src []byte, rows []int, b *env.Batch) error {
 	return v.restore(src, rows, b, false)
 }
@@ -96,13 +97,13 @@ func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error
 			return &RowError{i, err}
 		}
 	}
-	// Restoring may mean to play an episode again, so the rows share the workers. All are tried, and if one refuses
-	// the others go back.
+	// Restoring may involve replaying an episode, so the workers share the rows. All rows are tried; if one fails, the
+	// others return to their former state.
 	stage := env.NewBatch(v.spec, len(v.rows))
 	refused := make([]error, len(rows))
 	_ = par.For(context.Background(), v.cfg.Workers, len(rows), func(_, k int) error {
 		refused[k] = v.restoreRow(rows[k], &saved[k], blobs[k], before[k], stage)
-		return nil // failures are kept with the rows
+		return nil // failures are recorded per row
 	})
 	if bad := slices.IndexFunc(refused, func(err error) bool { return err != nil }); bad >= 0 {
 		for k, i := range rows {
@@ -122,7 +123,8 @@ func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error
 	return nil
 }
 
-// restoreRow makes environment i continue from blob and writes its time step to stage. An error leaves it as it was.
+// restoreRow makes environment i continue from blob and writes its time step to stage. On an error the environment is
+// unchanged.
 func (v *Vec) restoreRow(i int, r *row, blob, before []byte, stage *env.Batch) error {
 	if !r.live {
 		return nil
@@ -140,10 +142,10 @@ func (v *Vec) restoreRow(i int, r *row, blob, before []byte, stage *env.Batch) e
 	return nil
 }
 
-// takeBack gives environment i its former state again.
+// takeBack restores environment i to its former state.
 func (v *Vec) takeBack(i int, before []byte) {
 	if !v.rows[i].live {
-		return // it had none: its row waits for a Reset as before
+		return // it had no episode: its row waits for a Reset, as before
 	}
 	ts := env.NewTimeStep(v.spec)
 	if err := v.envs[i].(env.Snapshotter).RestoreSnapshot(before, ts); err != nil {
@@ -151,7 +153,7 @@ func (v *Vec) takeBack(i int, before []byte) {
 	}
 }
 
-// parse takes src, the snapshot of n rows, apart without touching v.
+// parse decodes src, the snapshot of n rows, without changing v.
 func (v *Vec) parse(src []byte, n int, sameMode bool) (rows []row, blobs [][]byte, err error) {
 	rd, err := snap.Open(src, magic)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"clustergym/env"
 )
 
-// specsDiffer says in what a and b differ, nil if in nothing. A NaN (Solved: none) equals itself here.
+// specsDiffer says how a and b differ, or returns nil. A NaN (Solved undefined) equals itself here.
 func specsDiffer(a, b env.Spec) error {
 	switch {
 	case a.ID != b.ID:

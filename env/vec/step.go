@@ -9,17 +9,16 @@ import (
 	"clustergym/internal/par"
 )
 
-// chunksPerWorker balances rows of uneven cost against the price of handing a chunk over.
+// chunksPerWorker balances rows of uneven cost against the overhead of a chunk.
 const chunksPerWorker = 4
 
-// Reset begins an episode in the rows asked, nil meaning all, and writes their first time steps to b; other
-// rows of b stay as they are. ep[k] is the episode of rows[k]; its Seed becomes the seed of that row's stream,
-// whose next episodes, begun by autoreset, are env.EpisodeSeed(Seed, 1), 2, … with the same Task, but Window -1 and
-// no Split. With ep nil every row asked begins the next episode of its stream. Rows must be distinct; their order
-// does not matter.
+// Reset begins an episode in each of rows (nil means all) and writes their first time steps to b; other rows of b are
+// unchanged. ep[k] is the episode of rows[k]. Its Seed becomes the seed of that row's stream: later episodes, begun by
+// autoreset, have the seeds env.EpisodeSeed(Seed, 1), 2, … and the same Task, but Window -1 and no Split. If ep is
+// nil, each row begins the next episode of its stream. Rows must be distinct, in any order.
 //
-// Rows that fail are reported as joined *RowErrors; the others are valid. A row that failed needs another Reset,
-// and its stream has not moved on. Any other error means that nothing was done.
+// Reset reports failed rows as joined *RowErrors; the others are valid. A failed row needs another Reset, and its
+// stream has not advanced. After any other error nothing was done.
 func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Batch) error {
 	rows, err := v.check(rows, b)
 	if err != nil {
@@ -31,8 +30,8 @@ func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Ba
 	return v.do(call{ctx: ctx, rows: rows, ep: ep, b: b})
 }
 
-// Continue is Reset with episodes that go on with the rows' own streams: the Seed of ep[k] is ignored, its Window
-// and Split count for this episode, its Task for the following ones too.
+// Continue is Reset for episodes that continue the rows' own streams. It ignores the Seed of ep[k]; the Window and
+// Split apply to this episode only, the Task to later ones too.
 func (v *Vec) Continue(ctx context.Context, rows []int, ep []env.Episode, b *env.Batch) error {
 	rows, err := v.check(rows, b)
 	if err != nil {
@@ -44,13 +43,12 @@ func (v *Vec) Continue(ctx context.Context, rows []int, ep []env.Episode, b *env
 	return v.do(call{ctx: ctx, rows: rows, ep: ep, next: true, b: b})
 }
 
-// Step applies row i of a to environment i, for the rows asked, nil meaning all, and writes what follows to
-// their rows of b; other rows of b stay as they are, and what other rows of a hold does not matter. b's Final
-// columns describe this call alone, in ascending order of rows. Rows must be distinct; their order does not
-// matter.
+// Step applies row i of a to environment i, for each of rows (nil means all), and writes the next time steps to their
+// rows of b. Other rows of b are unchanged, and other rows of a are not read. b's Final columns describe this call
+// only, in ascending order of rows. Rows must be distinct, in any order.
 //
-// Rows that fail are reported as joined *RowErrors; the others are valid. Any other error means that nothing
-// was done. Step does not allocate in steady state with fewer than two workers, unless an environment does.
+// Step reports failed rows as joined *RowErrors; the others are valid. After any other error nothing was done. Step
+// does not allocate in steady state with fewer than two workers, unless an environment does.
 func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch) error {
 	rows, err := v.check(rows, b)
 	if err != nil {
@@ -71,7 +69,7 @@ func (v *Vec) checkActions(a *env.Actions) error {
 	return nil
 }
 
-// check says whether rows and b fit, and marks the rows asked with the call's number. None may be out.
+// check reports whether rows and b fit, and marks the rows with the call's number. None of them may be out.
 func (v *Vec) check(rows []int, b *env.Batch) ([]int, error) {
 	if v.closed {
 		return nil, env.ErrClosed
@@ -125,7 +123,7 @@ func (v *Vec) do(c call) error {
 		v.view(&v.ts[i], c.b, i)
 	}
 	v.call = c
-	// Only a cancelled context ends the loop early; failures of rows are kept with the rows.
+	// Only a cancelled context ends the loop early; failures are recorded per row.
 	err := par.For(c.ctx, v.cfg.Workers, (len(c.rows)+c.size-1)/c.size, v.work)
 	v.call = call{}
 
@@ -152,7 +150,7 @@ func (v *Vec) do(c call) error {
 	return v.failures(c.rows)
 }
 
-// failures joins what went wrong in rows.
+// failures joins the errors of rows.
 func (v *Vec) failures(rows []int) error {
 	var errs []error
 	for _, i := range rows {
@@ -177,7 +175,7 @@ func clearFinal(b *env.Batch) {
 	b.FinalMask, b.FinalInfo = b.FinalMask[:0], b.FinalInfo[:0]
 }
 
-// gather appends what row i's episode ended with to b's Final columns.
+// gather appends the last time step of row i's ended episode to b's Final columns.
 func (v *Vec) gather(b *env.Batch, i int) {
 	o, m, n := v.obsLen, v.maskLen, v.infoLen
 	b.FinalRows = append(b.FinalRows, i)
@@ -186,7 +184,7 @@ func (v *Vec) gather(b *env.Batch, i int) {
 	b.FinalInfo = append(b.FinalInfo, v.finalInfo[i*n:(i+1)*n]...)
 }
 
-// chunk works on one chunk of the call's rows. It never fails: par.For would leave rows out.
+// chunk processes one chunk of the call's rows. It never returns an error, because par.For would then skip rows.
 func (v *Vec) chunk(_, k int) error {
 	c := &v.call
 	for p := k * c.size; p < min((k+1)*c.size, len(c.rows)); p++ {
@@ -204,7 +202,7 @@ func (v *Vec) chunk(_, k int) error {
 	return nil
 }
 
-// begin begins episode ep of row i, nil meaning the next of its stream.
+// begin begins episode ep of row i; nil means the next one of its stream.
 func (v *Vec) begin(c *call, i int, ep *env.Episode) error {
 	r, ts := &v.rows[i], &v.ts[i]
 	e, next := r.next(), ep == nil || c.next

@@ -10,26 +10,26 @@ import (
 	"clustergym/env"
 )
 
-// Vec is N environments stepped together. Rows of batches and of actions are the environments in the order
-// given to New. A Vec is not safe for concurrent use.
+// Vec is N environments stepped together. Rows of batches and of actions are in the order of the environments given to
+// New. A Vec is not safe for concurrent use.
 type Vec struct {
 	cfg  Config
 	spec env.Spec
 	envs []env.Env
 	rows []row
-	ts   []env.TimeStep // views of the caller's batch, set anew by every call
+	ts   []env.TimeStep // views of the caller's batch, set by every call
 
 	obsLen, maskLen, infoLen int
 	discLen, contLen         int
 
-	// What an episode of row i ended with waits here until the call gathers it in row order.
+	// The last time step of row i's ended episode, until the call gathers it in row order.
 	finalObs  []float32
 	finalMask []bool
 	finalInfo []float64
 
 	all    []int // 0, 1, …, N-1
 	asked  []uint64
-	serial uint64 // of the call; a row whose asked equals it is part of the call
+	serial uint64 // number of the call; a row is part of the call if its asked equals it
 	call   call
 	work   func(worker, chunk int) error
 	async  *async // nil before the first Send
@@ -46,19 +46,19 @@ type row struct {
 	live  bool // the environment has an episode, running or ended
 	ended bool // …and it has ended: NextStep begins the next one, Disabled waits; never so in SameStep
 
-	// The time step as it was last written to a batch; in SameStep these differ from the environment's own.
+	// The time step as last written to a batch; in SameStep it differs from the environment's own.
 	kind    env.Kind
 	reward  float64
 	elapsed time.Duration
 
-	final bool // ended in the present call, under SameStep
-	done  bool // was worked on in the present call
-	out   bool // sent and not yet received: what stands above belongs to the workers
+	final bool // ended in the current call, under SameStep
+	done  bool // processed in the current call
+	out   bool // sent and not yet received: the workers own the fields above
 	err   error
 }
 
-// New returns a Vec over envs, which it owns from then on and closes with Close. Their specs must be equal. It
-// is seeded with 0 until Seed or Reset says otherwise.
+// New returns a Vec over envs. The Vec owns them from then on and closes them with Close. Their specs must be equal.
+// The seed is 0 until Seed or Reset sets another.
 func New(cfg Config, envs ...env.Env) (*Vec, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("vec: %w", err)
@@ -104,26 +104,26 @@ func New(cfg Config, envs ...env.Env) (*Vec, error) {
 	for i := range v.all {
 		v.all[i] = i
 	}
-	v.work = v.chunk // one closure for the life of the Vec, so that calls allocate nothing
+	v.work = v.chunk // one closure for the Vec's lifetime, so that calls do not allocate
 	v.Seed(0)
 	return v, nil
 }
 
-// Spec is the spec that all environments share.
+// Spec returns the spec that all environments share.
 func (v *Vec) Spec() env.Spec { return v.spec }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (v *Vec) Len() int { return len(v.envs) }
 
-// Config is the configuration given to New, with the workers of SetWorkers.
+// Config returns the configuration given to New, with the workers of SetWorkers.
 func (v *Vec) Config() Config { return v.cfg }
 
-// SetWorkers changes the number of goroutines that share the rows of later Resets and Steps, and nothing else. It is
-// for callers that measure how long calls take. Goroutines that Send has started stay as many as they are.
+// SetWorkers changes only the number of goroutines that share the rows of later Resets and Steps. It is for callers
+// that measure how long calls take. It does not change the number of goroutines that Send has started.
 func (v *Vec) SetWorkers(n int) { v.cfg.Workers = max(n, 0) }
 
-// Seed makes row i run the episodes env.EpisodeSeed(s+i, k), k = 0, 1, … from its next reset on, whoever
-// causes it. An episode under way goes on. Seeding while rows are out (Send) is a bug and panics.
+// Seed makes row i run the episodes env.EpisodeSeed(s+i, k), k = 0, 1, … from its next reset on, whether a call or
+// autoreset causes it. A running episode continues. Seeding while rows are out (Send) is a bug and panics.
 func (v *Vec) Seed(s uint64) {
 	if n := v.Pending(); n > 0 {
 		panic(fmt.Sprintf("vec: seeded while %d rows are out", n))
@@ -133,8 +133,8 @@ func (v *Vec) Seed(s uint64) {
 	}
 }
 
-// SetTask makes row i's episodes be of task from its next reset on; nil is the environment's own. The task is
-// copied.
+// SetTask sets the task of row i's episodes from its next reset on; nil means the environment's own. SetTask copies
+// the task.
 func (v *Vec) SetTask(i int, task []float64) error {
 	if i < 0 || i >= len(v.rows) {
 		return fmt.Errorf("vec: row %d of %d", i, len(v.rows))
@@ -146,7 +146,7 @@ func (v *Vec) SetTask(i int, task []float64) error {
 	return nil
 }
 
-// Task is a copy of what row i's next episode will be of, nil the environment's own. The row must not be out.
+// Task returns a copy of the task of row i's next episode; nil means the environment's own. The row must not be out.
 func (v *Vec) Task(i int) []float64 {
 	r := &v.rows[i]
 	if !r.hasTask {
@@ -155,16 +155,16 @@ func (v *Vec) Task(i int) []float64 {
 	return append([]float64{}, r.task...)
 }
 
-// Episode is the seed that row i's stream was seeded with, and the number of its present episode in that
-// stream, -1 before the first. The row must not be out.
+// Episode returns the seed of row i's stream, and the number of its current episode in that stream, -1 before the
+// first. The row must not be out.
 func (v *Vec) Episode(i int) (seed uint64, k int) { return v.rows[i].seed, v.rows[i].episode }
 
-// Drop gives up row i's episode, if it has one: its environment has failed in a way that it does not report itself. The
-// row needs a Reset; its stream of episodes stays where it is. The row must not be out.
+// Drop abandons row i's episode, if it has one. It is for an environment that has failed in a way that it does not
+// report itself. The row needs a Reset; its stream of episodes does not advance. The row must not be out.
 func (v *Vec) Drop(i int) { v.rows[i].live = false }
 
-// Close closes all environments; later calls return env.ErrClosed. It waits for rows that are out: their contexts
-// are cancelled, and what they give is lost. Closing twice is harmless.
+// Close closes all environments; later calls return env.ErrClosed. It cancels the contexts of rows that are out, waits
+// for them and discards their results. Closing twice is harmless.
 func (v *Vec) Close() error {
 	if v.closed {
 		return nil
@@ -188,7 +188,7 @@ func (r *row) setTask(task []float64) {
 	r.task = append(r.task[:0], task...)
 }
 
-// next is the episode after the present one. Its Task is a view of the row's own copy.
+// next returns the episode after the current one. Its Task is a view of the row's own copy.
 func (r *row) next() env.Episode {
 	ep := env.Episode{Seed: env.EpisodeSeed(r.seed, r.episode+1), Window: -1}
 	if r.hasTask {
@@ -197,8 +197,8 @@ func (r *row) next() env.Episode {
 	return ep
 }
 
-// RowError is the failure of one row. Its row of the batch is not meaningful where a reset was under way, and
-// unchanged otherwise.
+// RowError is the failure of one row. That row of the batch is undefined if a reset was under way, and unchanged
+// otherwise.
 type RowError struct {
 	Row int
 	Err error
@@ -206,16 +206,16 @@ type RowError struct {
 
 func (e *RowError) Error() string { return fmt.Sprintf("vec: row %d: %v", e.Row, e.Err) }
 
-// Unwrap is the environment's own error.
+// Unwrap returns the environment's own error.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// call is what one Reset or Step works on. It is kept in the Vec while the call lasts, so that handing it to
-// the workers allocates nothing.
+// call is the input of one Reset or Step. The Vec keeps it while the call lasts, so that passing it to the workers
+// does not allocate.
 type call struct {
 	ctx  context.Context
 	rows []int
 	ep   []env.Episode
-	next bool         // ep are episodes of the rows' own streams: their seeds do not count
+	next bool         // ep continues the rows' own streams: its seeds are ignored
 	a    *env.Actions // nil = reset
 	b    *env.Batch
 	size int // of a chunk of rows

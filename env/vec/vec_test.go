@@ -43,7 +43,7 @@ func newVec(t testing.TB, cfg vec.Config, all ...env.Env) *vec.Vec {
 	return v
 }
 
-// choose writes legal actions for all rows of b; row i draws from src[i].
+// chooser writes legal actions for all rows of b; row i draws from its own counter c[i].
 type chooser []uint64
 
 func choosers(n int) chooser { return make(chooser, n) }
@@ -63,7 +63,7 @@ func (c chooser) choose(s env.Spec, b *env.Batch, a *env.Actions) {
 	}
 }
 
-// bits is everything that a call wrote.
+// bits returns everything that a call wrote.
 func bits(b *env.Batch) string {
 	return fmt.Sprintf("%v %x %v %x %v %x | %v %x %v %x", b.Kind, b.Reward, b.Elapsed, b.Obs, b.Mask, b.Info,
 		b.FinalRows, b.FinalObs, b.FinalMask, b.FinalInfo)
@@ -165,7 +165,7 @@ func sameRow(b *env.Batch, i int, ts *env.TimeStep, kind env.Kind, reward float6
 	return nil
 }
 
-// Row i must be what environment i does alone, under each mode's rule for the end of an episode.
+// Row i must equal environment i played alone, under each mode's rule for the end of an episode.
 func TestRowsAreEnvironmentsPlayedAlone(t *testing.T) {
 	const rows, seed = 5, 1000
 	for _, mode := range []vec.Autoreset{vec.NextStep, vec.SameStep, vec.Disabled} {
@@ -258,7 +258,7 @@ func TestOnlyTheRowsAskedAreWritten(t *testing.T) {
 	before := env.NewBatch(v.Spec(), rows)
 	before.CopyFrom(b)
 	c.choose(v.Spec(), b, a)
-	for _, i := range []int{0, 2, 5} { // what rows not asked for hold does not matter
+	for _, i := range []int{0, 2, 5} { // rows of a that are not asked for are not read
 		a.Disc[i] = 1 << 20
 	}
 	if err := v.Step(ctx, []int{4, 1, 3}, a, b); err != nil {
@@ -452,7 +452,7 @@ func TestCancelledContextNamesTheRowsNotStepped(t *testing.T) {
 	}
 }
 
-// tasked fails to reset when told to, and shows the episodes that it is given.
+// tasked fails to reset when told to, and records the episodes that it is given.
 type tasked struct {
 	env.Env
 	seen []env.Episode
@@ -488,7 +488,7 @@ func TestStreamsFollowResetSeedAndTask(t *testing.T) {
 		if err := v.Reset(ctx, nil, []env.Episode{{Seed: 5, Window: 3, Task: task}}, b); err != nil {
 			t.Fatal(err)
 		}
-		task[0] = 9 // the caller's again
+		task[0] = 9 // the slice belongs to the caller again
 		next()
 		if err := v.SetTask(0, nil); err != nil {
 			t.Fatal(err)
@@ -558,7 +558,7 @@ func TestARestoredRunContinuesBitForBit(t *testing.T) {
 			v := newVec(t, cfg, envs(t, id, rows)...)
 			v.Seed(11)
 			b, a, c := env.NewBatch(v.Spec(), rows), env.NewActions(v.Spec(), rows), choosers(rows)
-			if err := v.Reset(ctx, []int{0, 2, 3}, nil, b); err != nil { // row 1 comes later
+			if err := v.Reset(ctx, []int{0, 2, 3}, nil, b); err != nil { // row 1 follows below
 				t.Fatal(err)
 			}
 			run := func(v *vec.Vec, b *env.Batch, c chooser, from, to int) (out []string) {
@@ -601,7 +601,7 @@ func TestARestoredRunContinuesBitForBit(t *testing.T) {
 				blob = blob[1:]
 				w := newVec(t, vec.Config{Workers: 3, Autoreset: mode}, envs(t, id, rows)...)
 				wb, wc := env.NewBatch(v.Spec(), rows), slices.Clone(c)
-				wb.CopyFrom(b) // row 1's part has no source but the caller
+				wb.CopyFrom(b) // row 1's part comes only from the caller
 				wb.FinalRows = append(wb.FinalRows, 3)
 				for i := range wb.Obs {
 					if i/v.Spec().ObsLen() != 1 {
@@ -629,7 +629,7 @@ func TestARestoredRunContinuesBitForBit(t *testing.T) {
 				if i := firstDifference(got, want); i >= 0 {
 					t.Fatalf("%v, %s: step %d after the restored one gives\n%s, want\n%s", mode, id, i, got[i], want[i])
 				}
-				// Back to the cut, one step further each time.
+				// Return to the cut, one step further each time.
 				if err := v.RestoreSnapshot(blob, b); err != nil {
 					t.Fatal(err)
 				}
@@ -706,7 +706,7 @@ func TestWhatCannotBeRestoredChangesNothing(t *testing.T) {
 		}
 		check(fmt.Sprintf("%d rows in mode %v", n, mode), foreign)
 	}
-	// The last environment refuses after the others have been restored: they must go back.
+	// The last environment refuses after the others have been restored, so they must return to their former state.
 	all[rows-1].(*brittle).fail = true
 	if err := v.RestoreSnapshot(other, b); !errors.Is(err, env.ErrSnapshot) {
 		t.Errorf("error %v", err)

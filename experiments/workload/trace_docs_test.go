@@ -3,10 +3,12 @@ package workload
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,59 +23,64 @@ import (
 	"clustergym/traces/tiresias"
 )
 
-// pageOfTraces is docs/traces.md.
-func pageOfTraces(t *testing.T) string {
+// document returns a file of the repository's root or docs folder.
+func document(t *testing.T, path ...string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "traces.md"))
+	data, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(data)
 }
 
-// sectionsOfFormats are the sections on formats, by name.
-func sectionsOfFormats(t *testing.T) map[string]string {
+// pagesOfFormats returns the pages in docs/traces, by the name of the format.
+func pagesOfFormats(t *testing.T) map[string]string {
 	t.Helper()
-	_, formats, ok := strings.Cut(pageOfTraces(t), "\n## Formats\n")
-	formats, _, end := strings.Cut(formats, "\n## ")
-	if !ok || !end {
-		t.Fatal("docs/traces.md has no part on formats")
+	files, err := os.ReadDir(filepath.Join("..", "..", "docs", "traces"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	sections := map[string]string{}
-	for _, s := range strings.Split(formats, "\n### `")[1:] {
-		name, text, _ := strings.Cut(s, "`\n")
-		sections[name] = text
+	pages := map[string]string{}
+	for _, f := range files {
+		pages[strings.TrimSuffix(f.Name(), ".md")] = document(t, "docs", "traces", f.Name())
 	}
-	return sections
+	return pages
 }
 
-// docs/traces.md has a section on every format, and no other, which tells by what it is known, its columns, and why rows
-// are left out.
-func TestThePageOfTracesHasEveryFormat(t *testing.T) {
-	page, sections := pageOfTraces(t), sectionsOfFormats(t)
-	for name := range sections {
+// docs/traces has a page for every format, and no other. It gives what the format is known by, its columns, and the
+// reasons for which rows are left out. docs/traces.md has a table that links to all of them.
+func TestEveryFormatHasAPage(t *testing.T) {
+	page, pages := document(t, "docs", "traces.md"), pagesOfFormats(t)
+	for name, text := range pages {
 		if format(name) == nil {
-			t.Errorf("there is a section on %s, which is no format", name)
+			t.Errorf("docs/traces/%s.md is not about a format", name)
+		}
+		if !strings.HasPrefix(text, "# `"+name+"`: ") {
+			t.Errorf("docs/traces/%s.md does not begin with the name of its format", name)
 		}
 	}
 	plain := func(s string) string { return strings.Join(strings.Fields(strings.ReplaceAll(s, "`", "")), " ") }
 	for _, f := range Formats() {
-		text := sections[f.Name]
-		if !strings.Contains(page, "\n| `"+f.Name+"` | ") {
+		text, ok := pages[f.Name]
+		if !ok {
+			t.Errorf("there is no docs/traces/%s.md", f.Name)
+			continue
+		}
+		if !strings.Contains(page, "\n| [`"+f.Name+"`](traces/"+f.Name+".md) | ") {
 			t.Errorf("%s is not in the table of formats", f.Name)
 		}
 		if !strings.Contains(plain(text), "Known by "+plain(f.KnownBy)) {
-			t.Errorf("the section on %s does not say: Known by %s", f.Name, f.KnownBy)
+			t.Errorf("the page of %s does not say: Known by %s", f.Name, f.KnownBy)
 		}
 		if f.Profiles != strings.Contains(text, "Run times are not in the file") {
-			t.Errorf("the section on %s does not say whether run times are in the file: %v", f.Name, !f.Profiles)
+			t.Errorf("the page of %s does not say whether run times are in the file: %v", f.Name, !f.Profiles)
 		}
 	}
 	for _, c := range rows {
-		text := sections[c.format]
+		text := pages[c.format]
 		for _, column := range columnsOf(c.format, c.text) {
 			if !strings.Contains(text, "`"+column+"`") {
-				t.Errorf("the section on %s does not tell of %s", c.format, column)
+				t.Errorf("the page of %s does not tell of %s", c.format, column)
 			}
 		}
 		cfg := DefaultTraceConfig()
@@ -87,7 +94,7 @@ func TestThePageOfTracesHasEveryFormat(t *testing.T) {
 		}
 		for _, k := range tr.Info().Skipped {
 			if !strings.Contains(plain(text), "*"+k.Reason) {
-				t.Errorf("the section on %s does not tell that rows are left out: %s", c.format, k.Reason)
+				t.Errorf("the page of %s does not tell that rows are left out: %s", c.format, k.Reason)
 			}
 		}
 	}
@@ -96,13 +103,13 @@ func TestThePageOfTracesHasEveryFormat(t *testing.T) {
 		"openb": {openb.NeverPlaced, openb.NoRunTime}, "philly-attempts": {philly.NeverRan}, "tiresias": {tiresias.NoRunTime},
 	} {
 		for _, reason := range reasons {
-			if !strings.Contains(plain(sections[name]), "*"+plain(reason)+"*") {
-				t.Errorf("the section on %s does not tell that rows are left out: %s", name, reason)
+			if !strings.Contains(plain(pages[name]), "*"+plain(reason)+"*") {
+				t.Errorf("the page of %s does not tell that rows are left out: %s", name, reason)
 			}
 		}
 	}
 	for field := 1; field <= 18; field++ {
-		if !strings.Contains(sections[FormatSWF], fmt.Sprintf("\n| %d | ", field)) {
+		if !strings.Contains(pages[FormatSWF], fmt.Sprintf("\n| %d | ", field)) {
 			t.Errorf("field %d of a log is missing", field)
 		}
 	}
@@ -131,17 +138,22 @@ var (
 	getName = regexp.MustCompile(`get:([a-z][a-z0-9-]*)`)
 )
 
-// Every public trace that docs/traces.md names exists and is of the format of its section, and comes with the throughput
-// table that it needs.
-func TestThePageOfTracesNamesPublicTraces(t *testing.T) {
+// Every public trace that the pages on traces name exists. A format's page fetches one of that format, with the
+// throughput table that it needs.
+func TestThePagesOfTracesNamePublicTraces(t *testing.T) {
 	public := catalog.Public()
-	page := pageOfTraces(t)
+	pages, models := pagesOfFormats(t), document(t, "docs", "models.md")
 	var named []string
-	for _, m := range getLine.FindAllStringSubmatch(page, -1) {
-		named = append(named, strings.Fields(m[1])...)
+	for _, page := range append(slices.Collect(maps.Values(pages)), models, document(t, "docs", "traces.md")) {
+		for _, m := range getLine.FindAllStringSubmatch(page, -1) {
+			named = append(named, strings.Fields(m[1])...)
+		}
+		for _, m := range getName.FindAllStringSubmatch(page, -1) {
+			named = append(named, m[1])
+		}
 	}
-	for _, m := range getName.FindAllStringSubmatch(page, -1) {
-		named = append(named, m[1])
+	if len(named) < 30 {
+		t.Errorf("the pages name %d files, want more", len(named))
 	}
 	for _, name := range named {
 		if _, err := public.Find(name); err != nil {
@@ -154,15 +166,15 @@ func TestThePageOfTracesNamesPublicTraces(t *testing.T) {
 		if e.Kind == catalog.KindTrace {
 			inCatalogue[e.Format] = true
 		}
-		if e.Kind == catalog.KindProfiles && !strings.Contains(page, "`"+e.Name+"`") {
+		if e.Kind == catalog.KindProfiles && !strings.Contains(models, "`"+e.Name+"`") {
 			t.Errorf("the table of throughput tables does not name %s", e.Name)
 		}
 	}
-	for name, text := range sectionsOfFormats(t) {
+	for name, text := range pages {
 		m := getLine.FindStringSubmatch(text)
 		if m == nil {
 			if inCatalogue[name] {
-				t.Errorf("the section on %s does not say how to get one", name)
+				t.Errorf("the page of %s does not say how to get one", name)
 			}
 			continue
 		}
@@ -176,14 +188,14 @@ func TestThePageOfTracesNamesPublicTraces(t *testing.T) {
 			want += " --profiles get:" + e.Profiles + " --reference " + e.Reference
 		}
 		if e.Format != name || !strings.Contains(text, want) || !strings.Contains(m[1], e.Profiles) {
-			t.Errorf("the section on %s names %s of format %s; want the command%s", name, e.Name, e.Format, want)
+			t.Errorf("the page of %s names %s of format %s; want the command%s", name, e.Name, e.Format, want)
 		}
 	}
 }
 
-// The figures of mixes in docs/traces.md are those that are drawn from.
-func TestThePageOfTracesHasTheFiguresOfMixes(t *testing.T) {
-	page, rows := pageOfTraces(t), 0
+// docs/models.md has the figures that mixes draw from.
+func TestThePageOfModelsHasTheFiguresOfMixes(t *testing.T) {
+	page, rows := document(t, "docs", "models.md"), 0
 	for _, name := range profile.Names() {
 		m, err := profile.Named(name)
 		if err != nil {
@@ -218,5 +230,69 @@ func TestThePageOfTracesHasTheFiguresOfMixes(t *testing.T) {
 	}
 	if n := len(regexp.MustCompile("(?m)^\\| `[a-z0-9-]+` \\|(?:[^|\n]*\\|){7}$").FindAllString(page, -1)); n != rows {
 		t.Errorf("the table of models has %d rows, want %d", n, rows)
+	}
+}
+
+var (
+	formatCount  = regexp.MustCompile(`(?i)\b([a-z]+|[0-9]+) (?:public |trace )?formats\b`)
+	numberWords  = strings.Fields("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty")
+	markdownLink = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
+)
+
+// Every document that counts the formats counts those that gymctl trace formats lists.
+func TestDocumentsAgreeOnTheNumberOfFormats(t *testing.T) {
+	_, unreleased, ok := strings.Cut(document(t, "CHANGELOG.md"), "\n## ")
+	if !ok {
+		t.Fatal("the change log has no version")
+	}
+	unreleased, _, _ = strings.Cut(unreleased, "\n## ")
+	for name, text := range map[string]string{"README.md": document(t, "README.md"), "docs/traces.md": document(t, "docs", "traces.md"), "CHANGELOG.md": unreleased} {
+		counts := 0
+		for _, m := range formatCount.FindAllStringSubmatch(text, -1) {
+			n, err := strconv.Atoi(m[1])
+			if i := slices.Index(numberWords, strings.ToLower(m[1])); i >= 0 {
+				n = 10 + i
+			} else if err != nil {
+				continue
+			}
+			counts++
+			if n != len(Formats()) {
+				t.Errorf("%s says %q; gymctl trace formats lists %d", name, m[0], len(Formats()))
+			}
+		}
+		if counts == 0 && name != "CHANGELOG.md" {
+			t.Errorf("%s does not say how many formats there are", name)
+		}
+	}
+}
+
+// The links between the pages on traces, models and clusters lead to files and headings.
+func TestLinksOfThePagesOfTraces(t *testing.T) {
+	anchors := func(text string) []string {
+		var all []string
+		for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+			all = append(all, strings.ReplaceAll(strings.ToLower(strings.NewReplacer("`", "", ":", "").Replace(m[1])), " ", "-"))
+		}
+		return all
+	}
+	pages := []string{"docs/traces.md", "docs/models.md", "docs/clusters.md"}
+	for name := range pagesOfFormats(t) {
+		pages = append(pages, "docs/traces/"+name+".md")
+	}
+	links := 0
+	for _, from := range pages {
+		for _, m := range markdownLink.FindAllStringSubmatch(document(t, from), -1) {
+			to := from
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(from), m[1])
+			}
+			links++
+			if text := document(t, to); m[2] != "" && !slices.Contains(anchors(text), m[2]) {
+				t.Errorf("%s links to %s, which has no heading %q", from, to, m[2])
+			}
+		}
+	}
+	if links < len(Formats()) {
+		t.Errorf("%d links, want one to each format at least", links)
 	}
 }

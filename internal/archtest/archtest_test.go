@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// listed is what go list says of a package.
+// listed is what go list prints about a package.
 type listed struct {
 	ImportPath, Dir, Doc                                         string
 	GoFiles, CgoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles []string
@@ -43,7 +43,7 @@ func TestTheCodeKeepsTheRules(t *testing.T) {
 		packages++
 		doc := p.Doc
 		if len(p.GoFiles) == 0 {
-			doc = "tests only" // nothing to comment on
+			doc = "tests only" // a package of tests needs no comment
 		}
 		for _, f := range checkPackage(pkg, doc) {
 			t.Error(f)
@@ -71,7 +71,7 @@ func TestTheTablesPointDown(t *testing.T) {
 	}
 }
 
-// TestEveryRuleFindsItsBreach shows each rule a file that keeps it and one that breaks it.
+// TestEveryRuleFindsItsBreach checks each rule against a file that keeps it and one that breaks it.
 func TestEveryRuleFindsItsBreach(t *testing.T) {
 	for _, c := range []struct {
 		what, pkg, file, code string

@@ -13,7 +13,7 @@ import (
 
 const module = "clustergym"
 
-// matches says whether pkg is pattern, or below it where pattern ends with "/...".
+// matches reports whether pkg is pattern, or below it if pattern ends with "/...".
 func matches(pattern, pkg string) bool {
 	if root, ok := strings.CutSuffix(pattern, "..."); ok {
 		return strings.HasPrefix(pkg+"/", root)
@@ -25,9 +25,9 @@ func matchesAny(patterns []string, pkg string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, pkg) })
 }
 
-// allowed collects the entries of a table that speak of pkg.
+// allowed collects the entries of a table that apply to pkg.
 func allowed(table map[string][]string, pkg string) (list []string, listed bool) {
-	for pattern, may := range table { // the order does not matter: the lists are united
+	for pattern, may := range table { // the order does not matter, because the lists are merged
 		if matches(pattern, pkg) {
 			list, listed = append(list, may...), true
 		}
@@ -37,7 +37,7 @@ func allowed(table map[string][]string, pkg string) (list []string, listed bool)
 
 // source is one file to check.
 type source struct {
-	pkg  string // path below the module, as "env/sim"
+	pkg  string // path below the module, such as "env/sim"
 	name string // of the file
 	text []byte
 }
@@ -119,7 +119,7 @@ func (c *checker) ours(spec *ast.ImportSpec, to string) {
 	c.fault(spec.Pos(), "%s imports %s, which is not in the table", c.pkg, to)
 }
 
-// testMay says whether a test may look further than its package: at all of its own top-level folder and at the
+// testMay reports whether a test may import to: tests may import everything in their own top-level folder and on the
 // floors below.
 func testMay(from, to string) bool {
 	a, b := top(from), top(to)
@@ -147,7 +147,7 @@ func (c *checker) library(spec *ast.ImportSpec, full string) {
 	}
 }
 
-// forbidden are functions that read what is neither seed nor configuration.
+// forbidden are functions whose results depend on more than seed and configuration.
 var forbidden = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"os":   {"Getenv", "LookupEnv", "Environ", "ExpandEnv"},
@@ -159,7 +159,7 @@ var forbidden = map[string][]string{
 // randMay are the names of math/rand/v2 that are not functions of the global generator.
 var randMay = []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "PCG", "ChaCha8", "Source", "Zipf"}
 
-// selector looks for pkg.Name where pkg is an import.
+// selector checks a pkg.Name whose pkg is an import.
 func (c *checker) selector(n ast.Node) bool {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok {
@@ -179,7 +179,7 @@ func (c *checker) selector(n ast.Node) bool {
 	return true
 }
 
-// badNames say nothing of what a package is for.
+// badNames are package names that do not say what a package is for.
 var badNames = []string{"util", "utils", "common", "types", "misc", "helpers", "base"}
 
 // checkPackage returns what is wrong with a package as a whole.

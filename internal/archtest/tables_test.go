@@ -1,7 +1,7 @@
 package archtest
 
-// floors are the top-level folders. An arrow may only point down; what stands on one floor knows nothing of its
-// neighbours.
+// floors holds the floor of each top-level folder. Imports may only point down; folders on the same floor do not import
+// each other.
 var floors = map[string]int{
 	"cmd":         6,
 	"experiments": 5,
@@ -14,8 +14,8 @@ var floors = map[string]int{
 	"internal":    0,
 }
 
-// arrows say which packages of this module a package may import, beside internal/…, which is open to all.
-// "x/..." is x and all below it. A package that is not listed here may not exist.
+// arrows lists the packages of this module that a package may import, besides internal/…, which is open to all. "x/..."
+// is x and all packages below it. Every package must be listed here.
 var arrows = map[string][]string{
 	"internal/...": {},
 	"configs":      {},
@@ -61,7 +61,7 @@ var arrows = map[string][]string{
 		"env/cluster", "env/sim", "traces",
 	},
 	"env/metrics": {"env/cluster", "env/sim", "traces"},
-	// The decision process declares what encoders and rewards are; they implement it, and jobselect and its
+	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
 	"env/sched":       {"env", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
 	"env/encode":      {"env", "env/sim", "env/cluster", "env/sched", "traces"},
@@ -86,7 +86,7 @@ var arrows = map[string][]string{
 	"env/bridge/wire":   {"env"},
 	"env/bridge/server": {"env", "env/vec", "env/bridge/wire"},
 	"env/bridge/client": {"env", "env/bridge/wire"},
-	// It holds any server against the protocol, so it knows of none but in its tests.
+	// It checks any server against the protocol, so only its tests import one.
 	"env/bridge/conformance": {"env", "env/bridge/wire"},
 
 	"replay": {"env"},
@@ -98,7 +98,7 @@ var arrows = map[string][]string{
 	"agents/maml":       {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
 	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
-	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // plans are built, and hopes drawn, as in that environment
+	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
 	"agents/train":      {"agents", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
@@ -107,13 +107,12 @@ var arrows = map[string][]string{
 	"cmd/...":         {"cmd/...", "experiments/...", "agents/...", "replay", "env/...", "nets/...", "traces/...", "configs"},
 }
 
-// wiring is what a scheduling environment puts together.
+// wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
 	"env", "env/cluster", "env/sim", "env/sched", "env/encode", "env/reward", "env/heuristic", "traces", "traces/profile",
 }
 
-// libraries are the outside modules that packages may import. rapid is open to all tests, and so is what the
-// package itself may use.
+// libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
 	"configs":           {"go.yaml.in/yaml/v3"},
 	"traces/...":        {"github.com/klauspost/compress"},

@@ -1,6 +1,6 @@
-// Package fault describes mistakes in what a user wrote: a configuration key or a cell of a file, the value
-// found there and what would be right. Validate methods return faults joined (errors.Join), all at once;
-// package configs finds the line of each key.
+// Package fault describes mistakes in a user's input: a configuration key or a cell of a file, the value found there
+// and what would be right. Validate methods return all faults at once, joined (errors.Join); package configs finds the
+// line of each key.
 package fault
 
 import (
@@ -11,9 +11,9 @@ import (
 
 // Fault is one mistake in a configuration.
 type Fault struct {
-	Key   string // dotted path, as "agent.gamma" or "racks[2].nodes[0].gpus"
+	Key   string // dotted path, such as "agent.gamma" or "racks[2].nodes[0].gpus"
 	Value string // as the user wrote it, or as it was understood
-	Want  string // what would be right, as "a number in (0, 1]"
+	Want  string // what would be right, such as "a number in (0, 1]"
 }
 
 func (f *Fault) Error() string {
@@ -59,10 +59,10 @@ func (l *List) Join(prefix string, err error) {
 	}
 }
 
-// Err is nil when nothing was recorded.
+// Err returns the faults joined, or nil if none was recorded.
 func (l *List) Err() error { return errors.Join(l.errs...) }
 
-// All returns the faults in err, in order, looking into joined and wrapped errors.
+// All returns the faults in err, in order, including those in joined and wrapped errors.
 func All(err error) []*Fault {
 	switch e := err.(type) {
 	case nil:

@@ -1,13 +1,13 @@
-// Package nearest finds the name that somebody probably meant to write: of a configuration's key, a flag, a verb,
-// a cluster, a policy. It suggests, in the words of an error; nothing may be chosen by it without being asked.
+// Package nearest finds the name that a user probably meant: of a configuration's key, a flag, a verb, a cluster, a
+// policy. It is for suggestions in error messages only; a program must not use the suggestion without asking.
 package nearest
 
 import "strings"
 
-// Name is the one of names that name was probably meant to be: at most a third of name's letters away (one, where
-// it has fewer than six) by insertions, deletions, replacements and swaps of neighbours, or beginning with name,
-// if that has two letters. Upper and lower case are the same. It is "" where none is near, or where not a letter
-// would stay as it is; the first wins a tie.
+// Name returns the one of names that name was probably meant to be, or "" if none is near. A near name differs by
+// insertions, deletions, replacements and swaps of neighbouring letters, at most a third of name's letters (one if it
+// has fewer than six), or it begins with name and name has at least two letters. At least one letter must stay
+// unchanged. Name ignores case; the first of names wins a tie.
 func Name(name string, names []string) string {
 	want := []rune(strings.ToLower(name))
 	best, least := "", 1+max(1, len(want)/3)
@@ -24,8 +24,8 @@ func Name(name string, names []string) string {
 	return best
 }
 
-// distance counts the insertions, deletions, replacements and swaps of neighbours between a and b, where no letter
-// is touched twice (optimal string alignment, after Damerau, 1964).
+// distance counts the insertions, deletions, replacements and swaps of neighbours between a and b, where no letter is
+// changed twice (optimal string alignment, after Damerau, 1964).
 func distance(a, b []rune) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	for k := range rows[0] {

@@ -18,7 +18,7 @@ func TestNameFindsTyposAndNothingElse(t *testing.T) {
 		{"las2d", orders, "las-2d"}, {"priority", orders, ""}, {"x", orders, ""}, {"", orders, ""},
 
 		{"cat", []string{"bat", "rat"}, "bat"},
-		{"x", []string{"n"}, ""}, // nothing would be left of it
+		{"x", []string{"n"}, ""}, // no letter would stay
 		{"größe", []string{"grösse", "größte"}, "größte"},
 		{"é", []string{"e"}, ""}, // letters count, not bytes
 		{"gamma", nil, ""},
@@ -35,7 +35,7 @@ func TestDistance(t *testing.T) {
 		d    int
 	}{
 		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"acb", "abc", 1}, {"kitten", "sitting", 3},
-		{"ca", "abc", 3}, // 2 if a letter could be touched twice
+		{"ca", "abc", 3}, // 2 if a letter could be changed twice
 		{"größe", "grösse", 2},
 	} {
 		if d := distance([]rune(c.a), []rune(c.b)); d != c.d {

@@ -5,25 +5,27 @@ import (
 	"sync/atomic"
 )
 
-// To wake a goroutine on a processor that has gone to rest takes tens of microseconds, on virtual machines most of all,
-// and a step of some environments hardly more. Where one call follows another, as in training, goroutines that have
-// finished their part therefore look out for another one for a moment, and are gone if there is none.
+// Waking a goroutine on an idle processor takes tens of microseconds, most of all on virtual machines. That is almost
+// as long as a step of some environments. When one call follows another, as in training, goroutines that have finished
+// their part therefore wait briefly for more work and end only if none comes.
 
-// rounds is how often a goroutine looks before it goes: some 200 µs on an idle processor. Between any two looks
-// whoever else is ready to run does so.
+// rounds is how often a goroutine polls for work before it ends: some 200 µs on an idle processor. It yields to other
+// ready goroutines after each poll.
 const rounds = 1000
 
-// lingering says whether goroutines do. It changes nothing but speed.
+// lingering says whether goroutines wait for more work. It changes nothing but speed.
 var lingering atomic.Bool
 
-// Linger makes goroutines of later calls of For stay for a moment after their work, or not; they do not at first. It
-// is for programs that have the processors for themselves: who waits so uses one that others might need.
+// Linger sets whether goroutines of later calls of For wait briefly for more work after their own. The default is not
+// to wait. Use it in programs that have the processors to themselves, because a waiting goroutine keeps a processor
+// busy.
 func Linger(on bool) { lingering.Store(on) }
 
-// helper is a goroutine that stays: in its place, where others find it, it waits for work to be set.
+// helper is a goroutine that waits for work. While it waits, it is in one of places, where begin finds it and sets
+// work.
 type helper struct{ work atomic.Pointer[func()] }
 
-// places are where helpers wait. There may be as many as that at once; more are not kept.
+// places holds the waiting helpers. A goroutine that finds no free place ends.
 var places [64]atomic.Pointer[helper]
 
 // begin runs work in another goroutine.
@@ -33,7 +35,7 @@ func begin(work func()) {
 			if places[i].Load() == nil {
 				continue
 			}
-			if h := places[i].Swap(nil); h != nil { // nobody but us gives it work now, and it does not go
+			if h := places[i].Swap(nil); h != nil { // h is now ours alone: no other caller can give it work, and it does not end
 				h.work.Store(&work)
 				return
 			}
@@ -47,7 +49,7 @@ func begin(work func()) {
 	}()
 }
 
-// stay does work as long as there is some.
+// stay executes work until none comes.
 func (h *helper) stay() {
 	for {
 		place := h.take()
@@ -59,7 +61,7 @@ func (h *helper) stay() {
 	}
 }
 
-// take puts h into a free place, nil where there is none.
+// take puts h into a free place and returns it, or nil if there is none.
 func (h *helper) take() *atomic.Pointer[helper] {
 	for i := range places {
 		if places[i].CompareAndSwap(nil, h) {
@@ -69,7 +71,7 @@ func (h *helper) take() *atomic.Pointer[helper] {
 	return nil
 }
 
-// wait waits for work, and says whether some came.
+// wait waits for work and reports whether some came.
 func (h *helper) wait(place *atomic.Pointer[helper]) bool {
 	for range rounds {
 		if h.work.Load() != nil {
@@ -80,7 +82,7 @@ func (h *helper) wait(place *atomic.Pointer[helper]) bool {
 	if place.CompareAndSwap(h, nil) {
 		return false
 	}
-	for h.work.Load() == nil { // somebody has just taken us out of it
+	for h.work.Load() == nil { // begin has just removed h from its place and is about to set work
 		runtime.Gosched()
 	}
 	return true

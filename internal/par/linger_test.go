@@ -25,7 +25,7 @@ func TestLingeringChangesNothing(t *testing.T) {
 	}
 }
 
-// Many calls at once, one inside another, with more goroutines than there are places.
+// Many nested calls at once, with more goroutines than there are places.
 func TestLingeringGoroutinesAreGivenToOneAtATime(t *testing.T) {
 	Linger(true)
 	defer Linger(false)

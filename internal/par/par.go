@@ -1,5 +1,5 @@
-// Package par runs independent pieces of work on goroutines so that the number of workers changes nothing
-// but speed. It is the only starter of goroutines on the hot path.
+// Package par runs independent pieces of work on goroutines, so that the number of workers changes nothing but speed.
+// On the hot path, only this package starts goroutines.
 package par
 
 import (
@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// For calls fn(worker, i) once for every i in [0, n), on at most workers goroutines, and waits for all of them.
-// worker is in [0, workers) and no two calls with the same worker overlap, so a worker may own scratch space.
-// Results belong to index i; with them merged in index order the number of workers cannot be seen. workers < 2
-// runs in the caller's goroutine. When ctx is cancelled, or a call fails, the calls not yet begun are left out.
-// Indices are begun in order, so the error returned, the failed call's of lowest index, is the same for any
-// number of workers whenever fn's outcome depends on i alone.
+// For calls fn(worker, i) once for every i in [0, n), on at most workers goroutines, and waits for all of them. worker
+// is in [0, workers) and no two calls with the same worker overlap, so a worker may own scratch space. Results should
+// be stored by index i and merged in index order; then the number of workers does not affect them. With workers < 2,
+// For runs in the caller's goroutine. When ctx is cancelled or a call fails, For starts no further calls. It returns
+// the error of the failed call with the lowest index. Indices start in order, so this error is the same for any number
+// of workers if fn's outcome depends on i alone.
 func For(ctx context.Context, workers, n int, fn func(worker, i int) error) error {
 	if workers > n {
 		workers = n

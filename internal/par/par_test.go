@@ -145,7 +145,7 @@ func TestForWaitsForAllItStarted(t *testing.T) {
 	if n := running.Load(); n != 0 {
 		t.Errorf("%d calls still run", n)
 	}
-	// A goroutine that has called Done may take a moment to be gone.
+	// A goroutine that has called Done may take a moment to end.
 	for range 100 {
 		if runtime.NumGoroutine() <= before {
 			return

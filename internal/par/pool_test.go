@@ -37,7 +37,7 @@ func TestAPoolDoesEveryPieceOnce(t *testing.T) {
 	}
 }
 
-// A piece that takes long does not hold up those behind it, and Close waits for it.
+// A slow piece does not delay the pieces after it, and Close waits for it.
 func TestAPoolGivesWhatIsReadyAndClosesBehindItself(t *testing.T) {
 	before := runtime.NumGoroutine()
 	hold, ended := make(chan struct{}), atomic.Bool{}

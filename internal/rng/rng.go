@@ -1,9 +1,9 @@
 // Package rng derives independent, named random streams from one seed.
 //
-// A run has one seed; everything that draws asks for a stream by name ("train/envs", "synth/arrivals").
-// Different names give independent streams, so adding a consumer never changes what the others draw, and
-// the order in which streams are made does not matter. Streams are PCG generators of math/rand/v2, whose
-// state can be saved and restored (encoding.BinaryMarshaler), which is how a resumed run continues exactly.
+// A run has one seed, and each consumer of random numbers uses a stream with its own name ("train/envs",
+// "synth/arrivals"). Different names give independent streams, so adding a consumer never changes what the others draw,
+// and the order in which streams are made does not matter. Streams are PCG generators of math/rand/v2, whose state can
+// be saved and restored (encoding.BinaryMarshaler), so a resumed run continues exactly.
 //
 // The mapping from (seed, name) to a stream is part of every published result: golden_test.go pins it.
 package rng
@@ -30,7 +30,7 @@ func Seed(p *rand.PCG, seed uint64, name string) {
 	p.Seed(Mix(seed^h), Mix(h+bits.RotateLeft64(seed, 32)+0x9e3779b97f4a7c15))
 }
 
-// Hash is the 64-bit FNV-1a hash of s.
+// Hash returns the 64-bit FNV-1a hash of s.
 func Hash(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(s); i++ {
@@ -49,8 +49,8 @@ func Mix(x uint64) uint64 {
 	return x ^ (x >> 31)
 }
 
-// At returns a well-mixed 64-bit number that depends on seed and on each key, in order. It serves draws that
-// must not depend on how many others came before, such as the noise on one job's estimate.
+// At returns a well-mixed 64-bit number that depends on seed and on each key, in order. Use it for draws that must not
+// depend on how many draws came before, such as the noise on one job's estimate.
 func At(seed uint64, keys ...uint64) uint64 {
 	x := Mix(seed)
 	for _, k := range keys {

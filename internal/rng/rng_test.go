@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The streams below are part of every published result. A change that makes this test fail makes every seed
-// mean something else: it must not be made.
+// The streams below are part of every published result. A change that makes this test fail changes the meaning of every
+// seed and must not be made.
 func TestGoldenStreams(t *testing.T) {
 	for _, c := range []struct {
 		seed uint64
@@ -62,8 +62,8 @@ func TestStreamsAreIndependent(t *testing.T) {
 			seen[v] = name
 		}
 	}
-	// Streams of neighbouring seeds and names must not run along with each other: the correlation of n pairs of
-	// uniform numbers has standard deviation 1/√n.
+	// Streams of neighbouring seeds and names must not be correlated: the correlation of n pairs of independent uniform
+	// numbers has standard deviation 1/√n.
 	const n = 20000
 	for _, pair := range [][2]*rand.Rand{
 		{Stream(1, "x"), Stream(2, "x")}, {Stream(1, "x"), Stream(1, "y")}, {Stream(0, "x"), Stream(1<<63, "x")},

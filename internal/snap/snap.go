@@ -1,7 +1,7 @@
-// Package snap holds the few lines that every snapshot of state needs: fixed-width numbers in little-endian
-// order, lengths that are checked against the bytes present before anything is allocated, and a checksum at the
-// end. It knows nothing of what is saved, and it is no defence against an author of bytes who computes the
-// checksum too: whoever restores still checks every number for sense.
+// Package snap holds the code that every snapshot of state needs: fixed-width numbers in little-endian order, lengths
+// that are checked against the bytes present before anything is allocated, and a checksum at the end. It knows nothing
+// about what is saved. The checksum does not protect against deliberately forged snapshots, so code that restores one
+// must still check every number.
 package snap
 
 import (
@@ -12,13 +12,13 @@ import (
 	"math"
 )
 
-// castagnoli is the CRC-32C polynomial, for which processors have an instruction.
+// castagnoli is the table of the CRC-32C polynomial, for which processors have an instruction.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // ErrCorrupt is wrapped by every error of Open and Done.
 var ErrCorrupt = errors.New("snap: corrupt")
 
-// Begin appends magic, which names format and version. Remember len(dst) before it for Seal.
+// Begin appends magic, which names format and version. Seal needs the length that dst had before Begin.
 func Begin(dst []byte, magic string) []byte { return append(dst, magic...) }
 
 // U64 appends v as 8 bytes.
@@ -49,15 +49,15 @@ func Seal(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
-// Reader takes apart what the functions above wrote. After a failure every call returns zero and Done says so;
-// callers need not check each number for presence.
+// Reader reads what the functions above wrote. After a failure every call returns zero and Done returns an error, so
+// callers need not check each call.
 type Reader struct {
 	b   []byte
 	bad bool
 }
 
-// Open checks the magic and the checksum of src and returns a reader of what stands between. The reader reads
-// src in place.
+// Open checks the magic and the checksum of src and returns a reader of the bytes between them. The reader reads src in
+// place.
 func Open(src []byte, magic string) (Reader, error) {
 	n := len(src) - 4
 	if n < len(magic) || string(src[:len(magic)]) != magic {
@@ -114,14 +114,14 @@ func (r *Reader) Bool() bool {
 	return b[0] == 1
 }
 
-// Bytes reads what Bytes wrote: a view of the source, valid as long as that is.
+// Bytes reads what Bytes wrote. The result is a view of the source.
 func (r *Reader) Bytes() []byte { return r.take(r.Int()) }
 
 // String reads what String wrote.
 func (r *Reader) String() string { return string(r.Bytes()) }
 
-// Count reads a length that Int wrote, of elements that take at least size bytes each. A length that the bytes
-// left cannot hold is a failure, so that a hostile length allocates nothing.
+// Count reads a length that Int wrote, of elements that take at least size bytes each. A length that exceeds the
+// remaining bytes is a failure, so a hostile length allocates nothing.
 func (r *Reader) Count(size int) int {
 	n := r.Int()
 	if n < 0 || size > 0 && n > len(r.b)/size {
@@ -133,7 +133,7 @@ func (r *Reader) Count(size int) int {
 	return n
 }
 
-// Done is nil when everything was there and nothing is left.
+// Done returns nil if every read succeeded and no bytes are left.
 func (r *Reader) Done() error {
 	if r.bad {
 		return fmt.Errorf("%w: a number is missing or out of range", ErrCorrupt)

@@ -14,7 +14,7 @@ import (
 // Writer appends events to one file. Not safe for concurrent use.
 type Writer struct {
 	w io.Writer
-	// Scratch for a frame, its message, the message's summary and one value of that.
+	// Scratch for a frame, its message, the message's summary and one value of the summary.
 	buf, msg, summary, value []byte
 }
 
@@ -24,8 +24,8 @@ type Scalar struct {
 	Value float64
 }
 
-// New begins an event file on w. purge is for a resumed run: TensorBoard then forgets what earlier files say of
-// that step and later ones (SessionLog START). 0 begins a run.
+// New begins an event file on w. A resumed run passes its step as purge, so that TensorBoard discards what earlier
+// files have for that step and later ones (SessionLog START). A new run passes 0.
 func New(w io.Writer, now time.Time, purge int64) (*Writer, error) {
 	t := &Writer{w: w}
 	// Event.file_version = 3.
@@ -60,7 +60,7 @@ func (t *Writer) Write(now time.Time, step int64, scalars ...Scalar) error {
 	return t.frame()
 }
 
-// Text records words under a tag at step.
+// Text records a text under a tag at step.
 func (t *Writer) Text(now time.Time, step int64, tag, text string) error {
 	t.event(now, step)
 	// Value.tensor = 8: TensorProto.dtype = 1 is DT_STRING = 7, its tensor_shape = 2 of one dim = 2 of size = 1, and
@@ -100,7 +100,7 @@ func (t *Writer) frame() error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked is TFRecord's checksum: a CRC of data that itself holds CRCs is weak, so it is rotated and offset.
+// masked returns TFRecord's checksum. A CRC of data that itself contains CRCs is weak, so it is rotated and offset.
 func masked(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8

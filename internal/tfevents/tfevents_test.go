@@ -29,8 +29,8 @@ func TestChecksumIsCastagnolis(t *testing.T) {
 	}
 }
 
-// The bytes were put together by hand from the protobuf messages; their checksums came from a CRC that goes bit by
-// bit. Wall time is 1700000000.5, whose float64 is 41d954fc40200000.
+// The bytes were assembled by hand from the protobuf messages; their checksums were computed with a bit-by-bit CRC.
+// Wall time is 1700000000.5, whose float64 is 41d954fc40200000.
 const (
 	golden = "1800000000000000a37f4b22" + // length 24 and its checksum
 		"0900002040fc54d941" + // wall_time
@@ -70,7 +70,7 @@ func TestFramesByHand(t *testing.T) {
 	}
 }
 
-// A text under a tag, put together by hand but for its checksums.
+// A text under a tag, assembled by hand except for its checksums.
 func TestTextByHand(t *testing.T) {
 	at := time.Unix(1700000000, 500_000_000)
 	var b bytes.Buffer
@@ -97,7 +97,7 @@ func TestTextByHand(t *testing.T) {
 	}
 }
 
-// broken takes so many writes.
+// broken is a writer that fails after a number of writes.
 type broken int
 
 func (b *broken) Write(p []byte) (int, error) {

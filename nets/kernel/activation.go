@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Act is an activation function whose derivative can be had from its value.
+// Act is an activation function whose derivative follows from its value.
 type Act uint8
 
 // The activations. Identity is none; ReLU is max(x, 0), with derivative 0 at 0; Tanh is the hyperbolic tangent.
@@ -89,7 +89,7 @@ func actGrad[T Float](dst, y, dy []T, act Act) {
 	}
 }
 
-// reluGrad keeps dy where y is above 0 and clears it elsewhere, by masks: which units are on cannot be foreseen,
+// reluGrad copies dy where y is above 0 and clears it elsewhere, using masks: which units are on is unpredictable,
 // and a branch would be mispredicted half the time.
 func reluGrad(dst, y, dy []float32) {
 	dst, dy = dst[:len(y)], dy[:len(y)]

@@ -2,7 +2,7 @@ package kernel
 
 import "math"
 
-// tinyMoment is the size below which Adam's moments are taken for 0.
+// tinyMoment is the size below which Adam's moments become 0.
 const tinyMoment = 0x1p-100
 
 // AdamStep holds the numbers of one Adam update, see Adam.
@@ -18,9 +18,9 @@ type AdamStep struct {
 //
 //	m = Beta1·m + Rest1·g,  v = Beta2·v + Rest2·g²,  p = p - Rate·m / (sqrt(v)·Root + Eps)
 //
-// All four have the same length. A moment that has shrunk below 2^-100 becomes 0: it no longer moves anything, and on
-// its way on to zero it would become a subnormal number, with which processors compute a hundred times slower. The
-// weights of units that have died come to that within a thousand steps.
+// All four have the same length. A moment that has shrunk below 2^-100 becomes 0. It no longer changes anything, and
+// shrinking further it would become a subnormal number, with which processors compute a hundred times slower. The
+// moments of units that have died get there within a thousand steps.
 func Adam(p, g, m, v []float32, s AdamStep) { active.adam(p, g, m, v, s) }
 
 func adam(p, g, m, v []float32, s AdamStep) {
@@ -42,7 +42,7 @@ func adam(p, g, m, v []float32, s AdamStep) {
 	}
 }
 
-// SumSquares is the sum of the squares of x in float64, in four interleaved sums that are then added in order.
+// SumSquares returns the sum of the squares of x in float64, in four interleaved sums that are then added in order.
 func SumSquares(x []float32) float64 { return active.sumSquares(x) }
 
 func sumSquares(x []float32) float64 {

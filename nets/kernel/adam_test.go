@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The moments of parameters that nothing moves any more end at 0, on every set, and are never subnormal on the way; what
-// is not a number stays so.
+// The moments of parameters whose gradients stay 0 end at 0, on every set, and are never subnormal on the way; NaN
+// stays NaN.
 func TestAdamsMomentsEndAtZeroWithoutSubnormals(t *testing.T) {
 	const n, smallest = 37, 0x1p-126
 	step := AdamStep{Beta1: 0.9, Beta2: 0.5, Rest1: 0.1, Rest2: 0.5, Rate: 1e-3, Root: 1, Eps: 1e-8}
@@ -37,7 +37,7 @@ func TestAdamsMomentsEndAtZeroWithoutSubnormals(t *testing.T) {
 	}
 }
 
-// The steps of a network half of whose units have died must take no longer than others.
+// A network half of whose units have died must not take longer per step than others.
 func BenchmarkAdam(b *testing.B) {
 	const n = 1 << 16
 	for _, c := range []struct {

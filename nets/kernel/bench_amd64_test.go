@@ -2,7 +2,7 @@ package kernel
 
 import "testing"
 
-// What the machine can do at most: a tile whose operands are always the same few lines of the first-level cache.
+// The peak of the machine: a tile whose operands are always the same few lines of the first-level cache.
 func BenchmarkPeak(b *testing.B) {
 	const k = 10000
 	var x [64]float32

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// kernels lets a comparison take the slower sets as well: kernel.test -test.bench MatMul -kernels avx2.
+// kernels selects a slower set for a comparison: kernel.test -test.bench MatMul -kernels avx2.
 var kernels = flag.String("kernels", Auto, "set of float32 kernels of BenchmarkMatMul")
 
-// best runs f in rounds of some, and reports the best round beside the mean: what the work costs when nobody
-// else is at it.
+// best runs f in rounds of some calls and reports the best round beside the mean: the cost of the work when no other
+// program interferes.
 func best(b *testing.B, some int, flops float64, f func()) {
 	b.ReportAllocs()
 	least := time.Duration(math.MaxInt64)
@@ -30,12 +30,12 @@ func best(b *testing.B, some int, flops float64, f func()) {
 	}
 }
 
-// Square products and those of the training steps, in the three transposes.
+// Square products and those of training steps, in the three transposes.
 func BenchmarkMatMul(b *testing.B) {
 	if err := Use(*kernels); err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = Use(Auto) }() // is always there
+	defer func() { _ = Use(Auto) }() // Auto always exists
 	for _, s := range [][3]int{{64, 64, 64}, {128, 128, 128}, {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {64, 64, 128}, {64, 8, 64}, {128, 2, 64},
 		{128, 64, 4}, {1, 64, 128}, {1, 256, 256}, {4, 64, 64}, {4096, 32, 144}, {16384, 16, 9}, {32, 64, 4096}} {
 		m, n, k := s[0], s[1], s[2]

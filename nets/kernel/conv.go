@@ -8,12 +8,12 @@ type Conv struct {
 	H, W, C        int
 	KH, KW, SH, SW int
 	PH, PW         int
-	// Apart is how many elements further the next image begins, where images are pieces of longer rows; 0 = they
-	// follow one another. Gradients of such images are not computed.
+	// Apart is the distance in elements from one image to the next if images are pieces of longer rows; 0 = they are
+	// contiguous. Gradients of such images are not computed.
 	Apart int
 }
 
-// image is the size of an image, and apart how far one is from the next.
+// image returns the number of elements of an image, and apart the distance from one image to the next.
 func (g *Conv) image() int { return g.H * g.W * g.C }
 
 func (g *Conv) apart() int {
@@ -23,16 +23,16 @@ func (g *Conv) apart() int {
 	return g.Apart
 }
 
-// OutH and OutW are the numbers of positions of the kernel down and across.
+// OutH returns the number of positions of the kernel down the image.
 func (g *Conv) OutH() int { return (g.H+2*g.PH-g.KH)/g.SH + 1 }
 
-// OutW is described at OutH.
+// OutW returns the number of positions of the kernel across the image.
 func (g *Conv) OutW() int { return (g.W+2*g.PW-g.KW)/g.SW + 1 }
 
-// Patch is the number of inputs that one position sees.
+// Patch returns the number of inputs that one position sees.
 func (g *Conv) Patch() int { return g.KH * g.KW * g.C }
 
-// Check returns an error when the geometry is not possible.
+// Check returns an error if the geometry is impossible.
 func (g *Conv) Check() error {
 	switch {
 	case g.H < 1 || g.W < 1 || g.C < 1 || g.KH < 1 || g.KW < 1 || g.SH < 1 || g.SW < 1:
@@ -47,7 +47,7 @@ func (g *Conv) Check() error {
 	return nil
 }
 
-// Tiles reports whether the patches in order are the image itself: then convolving is one product.
+// Tiles reports whether the patches in order are the image itself: then the convolution is one product.
 func (g *Conv) Tiles() bool {
 	if g.PH != 0 || g.PW != 0 || g.apart() != g.image() {
 		return false
@@ -58,8 +58,8 @@ func (g *Conv) Tiles() bool {
 	return g.KH == 1 && g.SH == 1 && g.KW == g.SW && g.W%g.KW == 0 // pieces of rows
 }
 
-// im2Col writes the patches of images src [rows, H, W, C], as far apart as g says, to dst [rows, OutH, OutW, KH, KW, C], zeros where a
-// patch reaches over the border. A convolution is then one matrix product.
+// im2Col writes the patches of images src [rows, H, W, C], which are g.apart() apart, to dst [rows, OutH, OutW, KH,
+// KW, C], with zeros where a patch extends over the border. A convolution is then one matrix product.
 func im2Col[T Float](dst, src []T, rows int, g *Conv) {
 	oh, ow, line, run := g.OutH(), g.OutW(), g.W*g.C, g.KW*g.C
 	at := 0

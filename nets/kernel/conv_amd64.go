@@ -1,9 +1,9 @@
 package kernel
 
-// Convolutions without patches: the elements that a position sees in one line of an image lie side by side, so the
-// product's factors are walked over in the image itself, line after line.
+// Convolutions without patches: the elements that a position sees in one line of an image are contiguous, so the
+// product reads its factors from the image itself, line after line.
 
-// convolve needs, where the image has borders, one image with them at a time.
+// If the image has borders, convolve copies one image with its borders at a time.
 func (v *vectors[M]) convolve(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32) {
 	oh, ow := g.OutH(), g.OutW()
 	in, line := g.bordered(x, 0, scratch)
@@ -30,8 +30,8 @@ func (v *vectors[M]) convolve(y, x, w, bias []float32, rows, filters int, g *Con
 	}
 }
 
-// bordered is image i of x with the zeros around it that positions see, and the length of its lines. Nothing is copied
-// where there are none.
+// bordered returns image i of x with the zeros around it that positions see, and the length of its lines. Without
+// borders it copies nothing.
 func (g *Conv) bordered(x []float32, i int, scratch []float32) (img []float32, line int) {
 	short, line := g.W*g.C, g.line()
 	img = x[i*g.apart():][:g.H*short]
@@ -39,7 +39,7 @@ func (g *Conv) bordered(x []float32, i int, scratch []float32) (img []float32, l
 		return img, line
 	}
 	out := scratch[:g.paddedH()*line]
-	if i == 0 { // the zeros stay for the images that follow
+	if i == 0 { // the zeros stay for the following images
 		clear(out[:g.PH*line])
 		clear(out[(g.PH+g.H)*line:])
 	}
@@ -54,7 +54,7 @@ func (g *Conv) bordered(x []float32, i int, scratch []float32) (img []float32, l
 	return out, line
 }
 
-// line is the length of the lines that bordered answers.
+// line returns the length of the lines that bordered returns.
 func (g *Conv) line() int {
 	if g.PH == 0 && g.PW == 0 {
 		return g.W * g.C
@@ -62,7 +62,7 @@ func (g *Conv) line() int {
 	return g.paddedW() * g.C
 }
 
-// ofTwo is the first where full says so.
+// ofTwo returns first if full is true, otherwise second.
 func ofTwo[T any](first, second *T, full bool) *T {
 	if full {
 		return first
@@ -70,8 +70,9 @@ func ofTwo[T any](first, second *T, full bool) *T {
 	return second
 }
 
-// together is the number of images whose gradients are added in one walk, where what a line of the filters sees of them is
-// equally far apart: what is read of them again for every line of the filters stays in the first-level cache.
+// together is the number of images whose gradients are added in one walk. This requires that the elements seen by one
+// line of the filters are at equal distances across images. What every line of the filters reads again then stays in
+// the first-level cache.
 const together = 16
 
 // convGradW adds image after image, and one line of the filters after another.
@@ -102,8 +103,8 @@ func (v *vectors[M]) convGradW(dw, x, dy []float32, rows, filters int, g *Conv, 
 	}
 }
 
-// convGradX treats the pixels that are a stride apart together: they see the same elements of the filters, which are
-// laid out in the order of the positions, turned over.
+// convGradX handles pixels that are a stride apart together: they see the same elements of the filters, which are
+// transposed and laid out in the order of the positions.
 func (v *vectors[M]) convGradX(dx, dy, w, x []float32, rows, filters int, g *Conv, act Act, scratch []float32) {
 	if g.SH > maxStride || g.SW > maxStride {
 		convGradX(dx, dy, w, x, rows, filters, g, act, scratch)
@@ -147,7 +148,7 @@ func (v *vectors[M]) convGradX(dx, dy, w, x []float32, rows, filters int, g *Con
 	}
 }
 
-// pixels computes those of row ry + SH·q and column rx + SW·p of one image.
+// pixels computes the pixels of rows ry + SH·q and columns rx + SW·p of one image.
 func (v *vectors[M]) pixels(to, out, w []float32, ry, rx, line, filters int, g *Conv, down, across *taps) {
 	ny, nx := down.count[ry], across.count[rx]
 	n := (g.W - rx + g.SW - 1) / g.SW

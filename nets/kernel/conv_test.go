@@ -7,8 +7,8 @@ import (
 	"clustergym/internal/rng"
 )
 
-// An image's results do not depend on the images beside it, and gradients of filters go on where those of the images
-// before ended.
+// An image's results do not depend on the images beside it, and gradients of filters continue from those of the
+// images before.
 func TestImagesAreConvolvedOneByOne(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		r := rng.Stream(4, "images")
@@ -40,7 +40,7 @@ func TestImagesAreConvolvedOneByOne(t *testing.T) {
 	})
 }
 
-// Images that are pieces of longer rows give the same bits as when they follow one another.
+// Images that are pieces of longer rows give the same bits as contiguous ones.
 func TestImagesMayLieApart(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		r := rng.Stream(6, "apart")
@@ -48,7 +48,7 @@ func TestImagesMayLieApart(t *testing.T) {
 			{H: 20, W: 80, C: 1, KH: 20, KW: 8, SH: 20, SW: 8}, // one line of positions, many images in one walk
 			{H: 6, W: 7, C: 2, KH: 3, KW: 2, SH: 3, SW: 1},     // two lines
 			{H: 7, W: 9, C: 3, KH: 4, KW: 2, SH: 1, SW: 3, PH: 2},
-			{H: 4, W: 6, C: 2, KH: 2, KW: 6, SH: 2, SW: 6}, // tiles, were they not apart
+			{H: 4, W: 6, C: 2, KH: 2, KW: 6, SH: 2, SW: 6}, // tiles, except that they are apart
 		} {
 			const rows, filters, from, beyond = 35, 17, 5, 3
 			in, out := g.image(), g.OutH()*g.OutW()*filters
@@ -71,7 +71,7 @@ func TestImagesMayLieApart(t *testing.T) {
 			ConvolveGradW(wantW, x, dy, rows, filters, &g, scratch)
 			ConvolveGradW(gotW, long[from:], dy, rows, filters, &wide, scratch)
 			name := fmt.Sprintf("%+v", g)
-			if g.Tiles() { // one product, whose sums another kernel may take in other pieces
+			if g.Tiles() { // one product, whose sums another kernel may split differently
 				almost(t, name, got, want)
 				almost(t, name+", gradient", gotW, wantW)
 				continue
@@ -95,13 +95,13 @@ func almost(t *testing.T, name string, got, want []float32) {
 	close64(t, name, got, w, 2e-5)
 }
 
-// The gradients of y with regard to w and x, worked out position by position in float64.
+// The gradients of y with respect to w and x, computed position by position in float64.
 func TestGradientsOfConvolutionsEqualTheirDefinition(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		r := rng.Stream(5, "gradients")
 		for _, g := range []Conv{
 			{H: 6, W: 5, C: 2, KH: 3, KW: 3, SH: 2, SW: 2, PH: 1, PW: 1},
-			{H: 9, W: 4, C: 1, KH: 2, KW: 3, SH: 4, SW: 1, PW: 2},    // rows that nobody sees
+			{H: 9, W: 4, C: 1, KH: 2, KW: 3, SH: 4, SW: 1, PW: 2},    // rows that no position sees
 			{H: 12, W: 12, C: 1, KH: 2, KW: 2, SH: 9, SW: 10, PH: 1}, // strides beyond maxStride
 		} {
 			const rows, filters = 2, 3

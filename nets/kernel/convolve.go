@@ -1,14 +1,14 @@
 package kernel
 
-// patchRoom is how many elements of patches are laid out at a time: few enough to be in the second-level cache when
-// the product reads them.
+// patchRoom is the number of elements of patches that are laid out at a time: few enough to be in the second-level
+// cache when the product reads them.
 const patchRoom = 32 << 10
 
-// images is the number of images whose patches are laid out at a time.
+// images returns the number of images whose patches are laid out at a time.
 func (g *Conv) images() int { return max(1, patchRoom/(g.OutH()*g.OutW()*g.Patch())) }
 
-// Scratch is the working memory of Convolve, ConvolveGradW and ConvolveGradX with that many filters, for any number
-// of images.
+// Scratch returns the elements of working memory that Convolve, ConvolveGradW and ConvolveGradX need with that many
+// filters, for any number of images.
 func (g *Conv) Scratch(filters int) int {
 	n := g.Patch() * filters
 	if !g.Tiles() {
@@ -18,13 +18,13 @@ func (g *Conv) Scratch(filters int) int {
 	return n
 }
 
-// paddedH and paddedW are the extent of the image that positions see, with its borders.
+// paddedH and paddedW return the extent of the image with borders that positions see.
 func (g *Conv) paddedH() int { return max((g.OutH()-1)*g.SH+g.KH, g.H+g.PH) }
 func (g *Conv) paddedW() int { return max((g.OutW()-1)*g.SW+g.KW, g.W+g.PW) }
 
-// Convolve sets y [rows, OutH, OutW, filters] to act(x * w + bias) for images x [rows, H, W, C] and w
-// [Patch, filters]; bias [filters] may be nil. Images are as far apart as g says. It needs scratch of Scratch elements, as its
-// gradients do.
+// Convolve sets y [rows, OutH, OutW, filters] to act(x * w + bias) for images x [rows, H, W, C] and w [Patch,
+// filters]; bias [filters] may be nil. Images are g.Apart apart. scratch needs Scratch elements; the same holds for
+// the gradients.
 func Convolve[T Float](y, x, w, bias []T, rows, filters int, g *Conv, act Act, scratch []T) {
 	if g.Tiles() {
 		MatMul(y, x, w, bias, rows*g.OutH()*g.OutW(), filters, g.Patch(), act)
@@ -51,8 +51,8 @@ func ConvolveGradW[T Float](dw, x, dy []T, rows, filters int, g *Conv, scratch [
 	convGradW(dw, x, dy, rows, filters, g, scratch)
 }
 
-// ConvolveGradX sets dx to the gradient of the images, which follow one another, from dy as in ConvolveGradW. Where the images are the values x of
-// an activation, it is the gradient before that.
+// ConvolveGradX sets dx to the gradient of the images, which must be contiguous, from dy as in ConvolveGradW. If the
+// images are the values x of an activation, dx is the gradient before that activation.
 func ConvolveGradX[T Float](dx, dy, w, x []T, rows, filters int, g *Conv, act Act, scratch []T) {
 	if g.Tiles() {
 		MatMulNT(dx, dy, w, rows*g.OutH()*g.OutW(), g.Patch(), filters, scratch)
@@ -101,14 +101,14 @@ func convGradX[T Float](dx, dy, w, x []T, rows, filters int, g *Conv, act Act, s
 	}
 }
 
-// taps says, for one dimension, which positions see a row of the image: of row r + stride·q, r below the stride, those
-// from first[r]+q to first[r]+q+count[r]-1, the last of them by the element lowest[r] of the kernel and those before by
-// elements that are stride further each.
+// taps describes, for one dimension, which positions see each row of the image. Row r + stride·q, with r below the
+// stride, is seen by positions first[r]+q to first[r]+q+count[r]-1. The last of them sees it through element
+// lowest[r] of the kernel, and each position before it through the element that is stride higher.
 type taps struct {
 	stride               int
 	first, count, lowest [maxStride]int
 	out                  int // positions
-	below, above         int // positions beyond the first and the last that rows would see
+	below, above         int // positions before the first and after the last that rows would see
 }
 
 // maxStride is the largest stride for which gradients are computed without patches.
@@ -116,7 +116,7 @@ const maxStride = 8
 
 func (t *taps) padded() int { return t.below + t.out + t.above }
 
-// taps are those down and across. Strides above maxStride have none.
+// taps returns the taps down and across. Strides above maxStride have none.
 func (g *Conv) taps() (down, across taps) {
 	return tapsOf(g.H, g.KH, g.SH, g.PH, g.OutH()), tapsOf(g.W, g.KW, g.SW, g.PW, g.OutW())
 }

@@ -22,7 +22,7 @@ func expAll[T Float](dst, src []T) {
 	}
 }
 
-// exp and tanh choose by the size of T, which is a constant in each instance.
+// exp and tanh select by the size of T, which is a constant in each instance.
 func exp[T Float](x T) T {
 	if unsafe.Sizeof(x) == 4 {
 		return T(exp32(float32(x)))
@@ -37,7 +37,7 @@ func tanh[T Float](x T) T {
 	return T(math.Tanh(float64(x)))
 }
 
-// exp32 takes x = n·ln 2 + r apart, |r| ≤ ln 2 / 2, with ln 2 in two parts so that n·ln 2 is exact, and
+// exp32 splits x into n·ln 2 + r with |r| ≤ ln 2 / 2, using ln 2 in two parts so that n·ln 2 is exact, and
 // approximates e^r by the polynomial of Cephes' expf (Moshier 1989).
 func exp32(x float32) float32 {
 	const (
@@ -68,14 +68,14 @@ func exp32(x float32) float32 {
 	p = p*r + 1.6666665459e-1
 	p = p*r + 5.0000001201e-1
 	p = p*r*r + r + 1
-	if n > 127 { // 2^128 is no float32
+	if n > 127 { // 2^128 is not a float32
 		p, n = 2*p, n-1
 	}
 	return p * math.Float32frombits(uint32(n+127)<<23)
 }
 
 // tanh32 is the quotient of an odd polynomial of degree 13 and an even one of degree 6, with Eigen's minimax
-// coefficients: within 8 units in the last place everywhere. Beyond ±7.9 float32 knows only ±1.
+// coefficients: within 8 units in the last place everywhere. Beyond ±7.9 the nearest float32 is ±1.
 func tanh32(x float32) float32 {
 	const limit = 7.90531110763549805
 	x = min(max(x, -limit), limit)
@@ -96,5 +96,5 @@ func tanh32(x float32) float32 {
 
 func sqrt[T Float](x T) T { return T(math.Sqrt(float64(x))) }
 
-// Exp1 is e^x of one number, with the bits that Exp would give it in the portable set.
+// Exp1 returns e^x of one number, with the bits that Exp gives it in the portable set.
 func Exp1[T Float](x T) T { return exp(x) }

@@ -15,8 +15,8 @@ type vectors[M any] struct {
 	lanes      int
 	mask       func(n int) M // the first n elements
 	tiles      []tile[M]     // by rows, then by columns, both descending
-	thin       []tile[M]     // more of one register of columns
-	strips     [3][]tile[M]  // those of one and of two registers of columns, by rows
+	thin       []tile[M]     // more tiles with one register of columns
+	strips     [3][]tile[M]  // tiles with one and with two registers of columns, by rows
 	tanh       func(dst, src *float32, n int, mask M)
 	exp        func(dst, src *float32, n int, mask M)
 	relu       func(dst, src *float32, n int, mask M)
@@ -28,11 +28,11 @@ type vectors[M any] struct {
 	colSums4   func(dst, a *float32, rows, stride int, mask M)
 	colSums1   func(dst, a *float32, rows, stride int, mask M)
 	copyRows   func(dst, src *float32, rows, dstRow, srcRow, n int, mask M)
-	square     int // rows that transpose takes at once, and the columns of a block
+	square     int // rows that transpose handles at once, and the columns of a block
 	transpose  func(dst, src *float32, blocks, dstRow, srcRow int)
 	sumSquares func(x *float32, blocks int) float64
 
-	// Of AVX-512 alone, else nil.
+	// Only in AVX-512; otherwise nil.
 
 	nonZero func(index *int32, x *float32, blocks int) int
 
@@ -62,7 +62,7 @@ var avx512 = vectors[uint64]{
 	addRows: avx512AddRows, sumRows: avx512SumRows, maxRows: avx512MaxRows, maxRowsGrad: avx512MaxRowsGrad,
 }
 
-// masks has, 8-n places from its begin, the mask of the first n elements.
+// masks[8-n:] is the mask of the first n elements.
 var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
 var avx2 = vectors[*int32]{
@@ -81,7 +81,7 @@ var avx2 = vectors[*int32]{
 	addRows:    avx2AddRows, sumRows: avx2SumRows, maxRows: avx2MaxRows, maxRowsGrad: avx2MaxRowsGrad,
 }
 
-// fast are the sets that this machine can run, the fastest first.
+// fast returns the sets that this machine can run, the fastest first.
 func fast() []*set {
 	var all []*set
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
@@ -93,7 +93,7 @@ func fast() []*set {
 	return all
 }
 
-// set is the portable set with the loops replaced that v has.
+// set returns the portable set with the loops of v in place of its own.
 func (v *vectors[M]) set() *set {
 	for _, t := range append(slices.Clone(v.tiles), v.thin...) {
 		if t.cols <= 2 {
@@ -169,14 +169,14 @@ func (v *vectors[M]) expAll(dst, src []float32) {
 	}
 }
 
-// logSoftmax takes the exponentials of as many elements at a time as there is room for, since rows are often short.
+// logSoftmax computes the exponentials of as many elements at a time as fit the buffer, because rows are often short.
 func (v *vectors[M]) logSoftmax(dst, src, mask []float32, m, n int) {
 	shifted(dst, src, mask, m, n)
 	room := spareStrips.take()
 	defer spareStrips.give(room)
 	dst = dst[:m*n]
 	var sum float32
-	at, left := 0, n // the row, and how much of it has not been summed
+	at, left := 0, n // start of the row, and how much of it is not summed yet
 	for from := 0; from < len(dst); {
 		k := min(len(dst)-from, len(room))
 		v.expAll(room[:k], dst[from:from+k])
@@ -186,7 +186,7 @@ func (v *vectors[M]) logSoftmax(dst, src, mask []float32, m, n int) {
 				sum += x
 			}
 			p, left = p[some:], left-some
-			if left == 0 { // what is normalised has been read
+			if left == 0 { // the row has been read completely
 				normalise(dst[at:at+n], sum)
 				at, left, sum = at+n, n, 0
 			}
@@ -216,7 +216,7 @@ func (v *vectors[M]) adamAll(p, g, m, w []float32, s AdamStep) {
 	}
 }
 
-// sumSquaresAll adds the rest to the sum of the whole registers.
+// sumSquaresAll adds the remaining elements to the sum over whole registers.
 func (v *vectors[M]) sumSquaresAll(x []float32) float64 {
 	total := 0.0
 	blocks := len(x) / v.lanes

@@ -2,5 +2,5 @@
 
 package kernel
 
-// fast are the sets that this machine can run, the fastest first: none is written for it.
+// fast returns the sets that this machine can run besides the portable one: none.
 func fast() []*set { return nil }

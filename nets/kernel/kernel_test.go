@@ -122,7 +122,7 @@ func TestIm2ColAndItsTranspose(t *testing.T) {
 			if same := equalSlices(cols, img); g.Tiles() && !same || same && !g.Tiles() && g.PH+g.PW == 0 {
 				t.Errorf("Tiles() = %v, patches equal the image: %v", g.Tiles(), same)
 			}
-			// <im2Col(img), d> = <img, col2Im(d)> for every d: what a transpose is.
+			// <im2Col(img), d> = <img, col2Im(d)> for every d: the definition of a transpose.
 			d := noise[float64](r, n)
 			back := noise[float64](r, len(img))
 			col2Im(back, d, rows, &g)

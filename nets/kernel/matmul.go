@@ -3,8 +3,8 @@ package kernel
 import "fmt"
 
 // MatMul sets c = act(a·b + bias), with a [m, k], b [k, n], bias [n] or nil, c [m, n]. Each element adds its k
-// products to the bias in order. Where one row is asked for, rows of b that it multiplies by 0 may not be looked at, be they
-// numbers or not.
+// products to the bias in order. With a single row, MatMul may skip rows of b that it would multiply by 0, even if
+// they contain infinities or NaN.
 func MatMul[T Float](c, a, b, bias []T, m, n, k int, act Act) {
 	checkMatMul("MatMul", len(c), len(a), len(b), m*n, m*k, k*n)
 	if bias != nil && len(bias) < n {
@@ -28,8 +28,8 @@ func MatMulTN[T Float](c, a, b []T, m, n, k int) {
 	matMulTN(c, a, b, m, n, k)
 }
 
-// MatMulNT sets c = a·bᵀ, with a [m, k], b [n, k], c [m, n]: the gradient of a layer's input. scratch has at least
-// n·k elements, and is overwritten.
+// MatMulNT sets c = a·bᵀ, with a [m, k], b [n, k], c [m, n]: the gradient of a layer's input. scratch needs at least
+// n·k elements and is overwritten.
 func MatMulNT[T Float](c, a, b []T, m, n, k int, scratch []T) {
 	checkMatMul("MatMulNT", len(c), len(a), len(b), m*n, m*k, n*k)
 	if c32, ok := f32(c); ok {
@@ -46,8 +46,8 @@ func checkMatMul(name string, c, a, b, wantC, wantA, wantB int) {
 }
 
 func matMul[T Float](c, a, b, bias []T, m, n, k int, act Act) {
-	// Two rows of c at a time share each load of b; a single row takes eight rows of b at a time instead. Both
-	// add the products of one element in the order of k, so a row's bits do not depend on its neighbours.
+	// Two rows of c at a time share each load of b; a single row uses eight rows of b at a time instead. Both add the
+	// products of one element in the order of k, so a row's bits do not depend on its neighbours.
 	i := 0
 	for ; i+2 <= m; i += 2 {
 		c0, c1 := c[i*n:(i+1)*n], c[(i+1)*n:(i+2)*n]
@@ -68,7 +68,7 @@ func matMul[T Float](c, a, b, bias []T, m, n, k int, act Act) {
 	}
 }
 
-// start sets row to bias, or to zero.
+// start sets row to bias, or to zero if bias is nil.
 func start[T Float](row, bias []T) {
 	if bias == nil {
 		clear(row)
@@ -116,10 +116,10 @@ func oneRow[T Float](c0, a0, b []T, n int) {
 	}
 }
 
-// narrow is the width below which a row's sums are kept in registers instead: heads with one output.
+// narrow is the width below which a row's sums are kept in registers, as for heads with one output.
 const narrow = 4
 
-// narrowRow adds a0·b to c0 for n < narrow, in the same order as the others.
+// narrowRow adds a0·b to c0 for n < narrow, in the same order as the other loops.
 func narrowRow[T Float](c0, a0, b []T, n int) {
 	switch n {
 	case 1:
@@ -178,7 +178,7 @@ func matMulTN[T Float](c, a, b []T, m, n, k int) {
 	addMatMulTN(c, a, b, m, n, k)
 }
 
-// addMatMulTN is matMulTN that adds to c.
+// addMatMulTN is matMulTN, but adds to c.
 func addMatMulTN[T Float](c, a, b []T, m, n, k int) {
 	c = c[:k*n]
 	p := 0
@@ -213,7 +213,7 @@ func axpy1x4[T Float](c, b0, b1, b2, b3 []T, x0, x1, x2, x3 T) {
 	}
 }
 
-// narrowTN adds four rows' outer products to c [len(a0), n], n < narrow: the roles of a and b are exchanged, so
+// narrowTN adds the outer products of four rows to c [len(a0), n], n < narrow. It exchanges the roles of a and b, so
 // that the inner loop runs along a.
 func narrowTN[T Float](c, a0, a1, a2, a3, b0, b1, b2, b3 []T, n int) {
 	a1, a2, a3 = a1[:len(a0)], a2[:len(a0)], a3[:len(a0)]
@@ -226,7 +226,7 @@ func narrowTN[T Float](c, a0, a1, a2, a3, b0, b1, b2, b3 []T, n int) {
 }
 
 func matMulNT[T Float](c, a, b []T, m, n, k int, scratch []T) {
-	// One pass over b buys contiguous inner loops.
+	// One pass over b makes the inner loops contiguous.
 	t := scratch[:n*k]
 	for i := 0; i < n; i++ {
 		for j, x := range b[i*k : (i+1)*k] {

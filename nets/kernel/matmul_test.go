@@ -17,7 +17,7 @@ func noise[T Float](r *rand.Rand, n int) []T {
 	return x
 }
 
-// sizes has every remainder of the blocks, and widths below narrow.
+// sizes returns every remainder of the blocks, and widths below narrow.
 func sizes() [][3]int {
 	var all [][3]int
 	for _, m := range []int{1, 2, 3, 4, 5, 8, 9} {
@@ -70,7 +70,7 @@ func products[T Float](t *testing.T, tol float64) {
 		a, b, bias := noise[T](r, m*k), noise[T](r, k*n), noise[T](r, n)
 		at := func(i, p int) T { return a[i*k+p] }
 		bt := func(p, j int) T { return b[p*n+j] }
-		c := noise[T](r, m*n+1) // must be overwritten, and not beyond
+		c := noise[T](r, m*n+1) // must be overwritten, but not beyond its end
 		last := c[m*n]
 		MatMul(c, a, b, bias, m, n, k, Identity)
 		close64(t, name, c, productOf(at, bt, bias, m, n, k), tol)
@@ -119,7 +119,7 @@ func rowsBits(t *testing.T) {
 		for i := 0; i < m; i++ {
 			MatMul(row, a[i*k:(i+1)*k], b, bias, 1, n, k, Tanh)
 			equalBits(t, fmt.Sprintf("row %d of %v alone", i, s), row, all[i*n:(i+1)*n])
-			// Second of a pair, beside a row that is not finite.
+			// The second row of a pair, beside a row that is not finite.
 			other := append(make([]float32, 0, 2*k), a[:k]...)
 			other[0] = float32(math.Inf(1))
 			MatMul(pair, append(other, a[i*k:(i+1)*k]...), b, bias, 2, n, k, Tanh)
@@ -130,7 +130,7 @@ func rowsBits(t *testing.T) {
 	}
 }
 
-// Large products go through memory in pieces. A single row never does, and has the same bits.
+// Large products are computed in pieces. A single row never is, and has the same bits.
 func TestPiecesOfLargeProductsChangeNoBit(t *testing.T) { eachSet(t, piecesBits) }
 
 func piecesBits(t *testing.T) {
@@ -138,7 +138,7 @@ func piecesBits(t *testing.T) {
 	for _, size := range [][3]int{{97, 530, 1031}, {241, 100, 1040}, {490, 545, 513}, {1100, 120, 300}} {
 		m, n, k := size[0], size[1], size[2]
 		a, b, bias := noise[float32](r, m*k), noise[float32](r, k*n), noise[float32](r, n)
-		aT, bT := make([]float32, m*k), make([]float32, k*n) // a and b turned over
+		aT, bT := make([]float32, m*k), make([]float32, k*n) // a and b transposed
 		for i := range m {
 			for p := range k {
 				aT[p*m+i] = a[i*k+p]
@@ -219,7 +219,8 @@ func noAllocations(t *testing.T) {
 	}
 }
 
-// A row of many zeros over weights that no cache holds has the bits that it has among others, and leaves what lies behind it.
+// A row of many zeros over weights that fit no cache has the bits that it has among other rows, and leaves the memory
+// behind it unchanged.
 func TestASparseRowHasItsBitsAlone(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		r := rng.Stream(8, "sparse")

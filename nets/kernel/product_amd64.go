@@ -11,10 +11,10 @@ type tile[M any] struct {
 	run        func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, mask M, relu int)
 }
 
-// walk says where the factors of an element of c are: c = init + Σ a·b, k steps, outer times. The element in row r
-// takes its factors from a, which is aRow further for each row, moves by aStep after each step and by aSkip more after
-// each k of them, and from b, which moves by bStep. init is nil for zeros; its rows are initRow apart, 0 where all begin
-// with the same bias. All distances are in bytes.
+// walk describes where the factors of an element of c are: c = init + Σ a·b over outer × k steps. In a, each row
+// begins aRow after the previous one; a advances by aStep after each step, and by aSkip more after every k steps. b
+// advances by bStep after each step. init is nil for zeros; its rows are initRow apart, 0 if all rows start with the
+// same bias. All distances are in bytes.
 type walk struct {
 	outer, k           int
 	aRow, aStep, aSkip int
@@ -23,7 +23,7 @@ type walk struct {
 	relu               bool
 }
 
-// next is how far a block of rows is from where the last step in the one above left a.
+// next returns the distance from a's address after the last step of one block of rows to the start of the next block.
 func (w *walk) next(rows int) int { return rows*w.aRow - w.outer*(w.k*w.aStep+w.aSkip) }
 
 func (w *walk) on() int {
@@ -36,13 +36,13 @@ func (w *walk) on() int {
 const word = int(unsafe.Sizeof(float32(0)))
 
 const (
-	// depth is the number of steps for which a strip of b is laid out. With two registers of 16 columns that is 64 KiB,
-	// which the second level of cache delivers as fast as it is used; the longer a strip, the less often a sum that is
-	// not complete goes to memory and back.
+	// depth is the number of steps for which a strip of b is laid out. With two registers of 16 columns that is 64
+	// KiB, which the second-level cache delivers as fast as it is used. The longer a strip, the less often an
+	// incomplete sum goes to memory and back.
 	depth = 512
-	// fewRows is below what laying b out does not pay.
+	// fewRows is the number of rows below which laying b out does not pay.
 	fewRows = 20
-	// small is the number of elements up to which b stays in the first-level cache as it is.
+	// small is the number of elements up to which b stays in the first-level cache in its own layout.
 	small = 8192
 )
 
@@ -80,7 +80,8 @@ func (v *vectors[M]) matMulNT(c, a, b []float32, m, n, k int, _ []float32) {
 	spareStrips.give(buf)
 }
 
-// narrowTN computes the transpose of a product of few columns, whose rows fill registers. Sums are the same chains.
+// narrowTN computes the transpose of a product with few columns, because the transpose's rows fill registers. Every
+// sum is the same chain of operations.
 func (v *vectors[M]) narrowTN(c, a, b []float32, m, n, k int) {
 	room := spareStrips.take()
 	turned := room[:n*k]
@@ -89,11 +90,11 @@ func (v *vectors[M]) narrowTN(c, a, b []float32, m, n, k int) {
 	spareStrips.give(room)
 }
 
-// strip is room for a strip of b.
+// strip is a buffer for a strip of b.
 type strip [depth * 2 * 16]float32
 
-// spare is what nobody uses of a kind of scratch space: one for each call that has ever run beside others, up to some. On
-// the stack it would have to be cleared each time.
+// spare is a pool of unused scratch buffers of one kind: one for each call that has ever run at the same time as
+// others, up to 16. On the stack a buffer would have to be cleared at every call.
 type spare[T any] [16]atomic.Pointer[T]
 
 var spareStrips spare[strip]
@@ -115,17 +116,18 @@ func (s *spare[T]) give(x *T) {
 	}
 }
 
-// distant is how many elements of b are too many for the second-level cache: one row's product then takes as long as b takes to
-// arrive.
+// distant is the number of elements of b that are too many for the second-level cache, so that the product of one row
+// takes as long as b takes to arrive.
 const distant = 256 << 10
 
-// places is room for the numbers of a row's elements.
+// places is a buffer for the indices of a row's elements.
 type places [16 << 10]int32
 
 var sparePlaces spare[places]
 
-// sparse computes one row of a product where b is distant and much of a is 0, as behind a ReLU: rows of b that would be
-// multiplied by 0 are not fetched. It reports whether it did. What is not a number in those rows is not seen.
+// sparse computes one row of a product if b is distant and much of a is 0, as after a ReLU. It does not fetch rows of
+// b that would be multiplied by 0, so infinities and NaN in those rows have no effect. It reports whether it computed
+// the row.
 func (v *vectors[M]) sparse(c, a, b, bias []float32, n, k int, act Act) bool {
 	width := 4 * v.lanes
 	if v.nonZero == nil || n*k < distant || k < v.lanes || k > len(places{}) || n%width != 0 && n%width <= width-v.lanes {
@@ -161,8 +163,8 @@ func (v *vectors[M]) sparse(c, a, b, bias []float32, n, k int, act Act) bool {
 	return true
 }
 
-// product computes c [m, n]. Which tile an element falls into, and whether b is laid out, change nothing: its sum is
-// the same chain in all.
+// product computes c [m, n]. An element's bits do not depend on its tile or on whether b is laid out: its sum is
+// always the same chain of operations.
 func (v *vectors[M]) product(c, a, b, init []float32, m, n int, w walk) {
 	switch {
 	case m < fewRows || n*w.k <= small:
@@ -176,9 +178,9 @@ func (v *vectors[M]) product(c, a, b, init []float32, m, n int, w walk) {
 	}
 }
 
-// laidOut goes through k in parts of depth, and through the columns in strips of two registers. A strip's part of b is
-// written to buf without gaps, from which all rows then use it; turned says that b is [n, k]. Without buf there is one
-// strip only, used as it is.
+// laidOut goes through k in parts of depth, and through the columns in strips of two registers. It writes a strip's
+// part of b to buf without gaps, and all rows then read it from there. turned means that b is [n, k]. Without buf
+// there is only one strip, which is used in its own layout.
 func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned bool, buf []float32) {
 	if m == 0 || n == 0 {
 		return
@@ -223,8 +225,8 @@ func (v *vectors[M]) laidOut(c, a, b, init []float32, m, n int, w walk, turned b
 	}
 }
 
-// cut is how m rows of at most two registers of columns are cut into tiles. It is worked out once for all products of
-// one shape: divisions take longer than many a tile.
+// cut is the division into tiles of m rows of at most two registers of columns. It is computed once for all products
+// of one shape, because divisions take longer than many tiles.
 type cut[M any] struct {
 	n    int
 	runs [maxRuns]struct {
@@ -234,10 +236,10 @@ type cut[M any] struct {
 	mask M
 }
 
-// maxRuns is above the number of strips' tiles of one width.
+// maxRuns exceeds the number of strips' tiles of one width.
 const maxRuns = 12
 
-// cutting cuts m rows of width columns. No columns need no tiles.
+// cutting divides m rows of width columns into tiles. No columns need no tiles.
 func (v *vectors[M]) cutting(m, width int) (c cut[M]) {
 	if width == 0 {
 		return c
@@ -250,12 +252,12 @@ func (v *vectors[M]) cutting(m, width int) (c cut[M]) {
 	strips := v.strips[cols]
 	for i := range strips {
 		t := &strips[i]
-		blocks := int(uint32(m) / uint32(t.rows)) // half as long as in 64 bits
+		blocks := int(uint32(m) / uint32(t.rows)) // takes half as long as in 64 bits
 		if t.rows >= 12 && m-blocks*t.rows == 4 {
 			blocks-- // 8 and 8 rows are better than 12 and 4, and 12 and 8 better than 16 and 4
 		}
 		if blocks <= 0 || t.rows&(t.rows-1) != 0 && t.rows < 12 && m != t.rows {
-			continue // 9 and 3 are better than their parts, but not than what else there is
+			continue // 9 and 3 are better than their parts, but not than the other tiles
 		}
 		r := &c.runs[c.n]
 		r.t, r.blocks, r.rows = t, blocks, blocks*t.rows
@@ -267,11 +269,11 @@ func (v *vectors[M]) cutting(m, width int) (c cut[M]) {
 	return c
 }
 
-// columns computes the rows that p cuts.
+// columns computes the rows that p divides.
 func (v *vectors[M]) columns(c, a, b, init *float32, p *cut[M], w *walk) {
 	for i := range p.n {
 		r := &p.runs[i]
-		if i > 0 { // not after the last: there may be nothing
+		if i > 0 { // not after the last run: there may be no more memory
 			done := p.runs[i-1].rows
 			c, a = at(c, done*w.cRow), at(a, done*w.aRow)
 			if init != nil {
@@ -282,7 +284,7 @@ func (v *vectors[M]) columns(c, a, b, init *float32, p *cut[M], w *walk) {
 	}
 }
 
-// asItIs cuts c into tiles, as wide as there are for the rows.
+// asItIs computes c with b in its own layout, in tiles as wide as there are for the rows.
 func (v *vectors[M]) asItIs(c, a, b, init []float32, m, n int, w walk) {
 	if m == 0 || n == 0 {
 		return
@@ -304,7 +306,7 @@ func (v *vectors[M]) asItIs(c, a, b, init []float32, m, n int, w walk) {
 		}
 		for col, u := 0, t; col < n; {
 			left := (n - col + v.lanes - 1) / v.lanes
-			// The widest tile that is full, else the last and narrowest of these rows.
+			// The widest tile that is full, otherwise the last and narrowest with as many rows.
 			for v.tiles[u].cols > left && u+1 < len(v.tiles) && v.tiles[u+1].rows == rows {
 				u++
 			}
@@ -322,7 +324,7 @@ func (v *vectors[M]) asItIs(c, a, b, init []float32, m, n int, w walk) {
 	}
 }
 
-// at is n bytes after p, where p points to something.
+// at returns the address n bytes after p, nil if p is nil.
 func at(p *float32, n int) *float32 {
 	if p == nil {
 		return nil
@@ -330,14 +332,14 @@ func at(p *float32, n int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), n))
 }
 
-// turn sets dst [cols, dstRow] to src [rows, srcRow] turned over, rows and cols of it.
+// turn transposes rows × cols elements of src, whose rows are srcRow apart, into dst, whose rows are dstRow apart.
 func (v *vectors[M]) turn(dst, src []float32, rows, cols, dstRow, srcRow int) {
 	q := v.square
 	r := 0
 	for ; r+q <= rows && cols >= q; r += q {
 		v.transpose(&dst[r], &src[r*srcRow], cols/q, dstRow*word, srcRow*word)
 	}
-	done := 0 // columns of the rows above
+	done := 0 // columns done in the rows above
 	if r > 0 {
 		done = cols / q * q
 	}
@@ -349,7 +351,7 @@ func (v *vectors[M]) turn(dst, src []float32, rows, cols, dstRow, srcRow int) {
 	}
 }
 
-// rest is turn, element by element.
+// rest is turn element by element.
 func rest(dst, src []float32, rows, cols, dstRow, srcRow int) {
 	for i := range rows {
 		for j, x := range src[i*srcRow : i*srcRow+cols] {

@@ -1,19 +1,19 @@
 package kernel
 
-// Large products go through memory in pieces that fit the caches: one of b for the third level, of which one
-// strip at a time is in the second, beside a piece of a. Both are laid out anew, because what is far apart in a large
-// matrix, at distances that are powers of two, falls into the same few sets of a cache, and each row or column of it
-// into a page of its own. An element's sum is the same chain as ever.
+// Large products are computed in pieces that fit the caches: a piece of b in the third level, one strip of which at a
+// time is in the second level, beside a piece of a. Both are copied without gaps, because elements of a large matrix
+// at distances of powers of two fall into the same few sets of a cache, and each row or column into another page. An
+// element's sum remains the same chain of operations.
 const (
 	largeColumns = 512
 	largeRows    = 240
-	// gap keeps the rows of a piece of a apart, so that not all of them fall into the same set.
+	// gap separates the rows of a piece of a, so that they do not all fall into the same set.
 	gap = 16
-	// far is the distance of elements that follow one another, in bytes, from which on laying a out pays.
+	// far is the distance in bytes between a's rows or steps from which copying a pays.
 	far = 4096
 )
 
-// pieces is room for the pieces of a large product.
+// pieces holds the pieces of a large product.
 type pieces struct {
 	a [largeRows * (depth + gap)]float32
 	b [largeColumns * depth]float32
@@ -21,7 +21,7 @@ type pieces struct {
 
 var sparePieces spare[pieces]
 
-// isLarge says whether a product of m rows and n columns is worth going through in pieces.
+// isLarge reports whether computing a product of m rows and n columns in pieces pays.
 func (w *walk) isLarge(m, n int) bool {
 	return w.outer == 1 && m >= 96 && n >= 96 && w.k >= 256 && max(w.aRow, w.aStep) >= far
 }

@@ -47,8 +47,8 @@ func sumRows[T Float](dst, x []T, n, k, h int, div T) {
 	}
 }
 
-// MaxRows sets each row of dst [n, h] to the maximum, column by column, of the k rows of its group in x [n·k, h]. What
-// is no number is passed over, but in a group's first row.
+// MaxRows sets each row of dst [n, h] to the maximum, column by column, of the k rows of its group in x [n·k, h]. It
+// ignores NaN except in a group's first row.
 func MaxRows[T Float](dst, x []T, n, k, h int) {
 	if d, ok := f32(dst); ok {
 		active.maxRows(d, as32(x), n, k, h)
@@ -97,8 +97,8 @@ func maxRowsGrad[T Float](dst, x, top, dy []T, n, k, h int) {
 	}
 }
 
-// Duel sets each row of q [n, a] to v + adv - mean(adv), the mean over the actions whose mask is not 0 (over all
-// with a nil mask, or where none is). q may be adv.
+// Duel sets each row of q [n, a] to v + adv - mean(adv). The mean runs over the actions whose mask is not 0, or over
+// all if the mask is nil or all 0. q may be adv.
 func Duel[T Float](q, v, adv, mask []T, n, a int) {
 	for i := 0; i < n; i++ {
 		x := adv[i*a : (i+1)*a]

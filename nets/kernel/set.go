@@ -7,10 +7,10 @@ import (
 	"golang.org/x/exp/constraints"
 )
 
-// Float is the element type: float32 for work, float64 for checking gradients.
+// Float is the element type: float32 for normal use, float64 for checking gradients.
 type Float interface{ constraints.Float }
 
-// set is one implementation of the float32 kernels: the single point where faster code is chosen.
+// set is one implementation of the float32 kernels. Only the choice of a set selects faster code.
 type set struct {
 	name        string
 	matMul      func(c, a, b, bias []float32, m, n, k int, act Act)
@@ -57,16 +57,16 @@ var portable = set{
 	sumSquares:  sumSquares,
 }
 
-// sets are those that this machine can run, the fastest first.
+// sets are the sets that this machine can run, the fastest first.
 var sets = append(fast(), &portable)
 
 var active = sets[0]
 
-// Set names the implementation in use. Sets differ in the last bits of their results, so logs and checkpoints
-// name the one they come from.
+// Set returns the name of the implementation in use. Sets differ in the last bits of their results, so logs and
+// checkpoints name the set that they come from.
 func Set() string { return active.name }
 
-// Sets are the names of those that this machine can run, the fastest first.
+// Sets returns the names of the sets that this machine can run, the fastest first.
 func Sets() []string {
 	var names []string
 	for _, s := range sets {
@@ -75,11 +75,10 @@ func Sets() []string {
 	return names
 }
 
-// Auto is the name under which Use takes the fastest.
+// Auto is the name with which Use selects the fastest set.
 const Auto = "auto"
 
-// Use takes the set of that name, or the fastest for Auto. It is called before anything is computed, and not while
-// something is.
+// Use selects the set called name, or the fastest for Auto. Call it before anything is computed.
 func Use(name string) error {
 	if name == Auto {
 		active = sets[0]
@@ -94,7 +93,7 @@ func Use(name string) error {
 	return fmt.Errorf("kernel: set %q, want %s or one that this machine can run: %s", name, Auto, strings.Join(Sets(), ", "))
 }
 
-// f32 is x as a []float32, and whether it is one.
+// f32 returns x as a []float32, and whether it is one.
 func f32[T Float](x []T) ([]float32, bool) {
 	y, ok := any(x).([]float32)
 	return y, ok

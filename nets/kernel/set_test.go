@@ -51,7 +51,7 @@ func TestSetsAreChosenByName(t *testing.T) {
 	}
 }
 
-// specials are what breaks loops that were written for ordinary numbers.
+// specials are numbers that break loops written for ordinary ones.
 var specials = []float32{
 	0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 	1e-45, -1e-45, 1.2e-38, 3e38, -3e38, 88.73, -87.34, 89, -104, 7.905, -7.906, 1e10, -1e10,
@@ -67,7 +67,8 @@ func unusual(r *rand.Rand, n int, share float64) []float32 {
 	return x
 }
 
-// near says whether x and y are the same up to rounding: the same kind of number, and relative to scale within tol.
+// near reports whether x and y are the same up to rounding: the same kind of number, and within tol relative to
+// scale.
 func near(x, y float32, scale, tol float64) bool {
 	a, b := float64(x), float64(y)
 	if a == b || math.IsNaN(a) && math.IsNaN(b) {
@@ -79,7 +80,7 @@ func near(x, y float32, scale, tol float64) bool {
 	return math.Abs(a-b) <= tol*max(scale, math.Abs(a), math.Abs(b))+1e-37
 }
 
-// same holds every kernel of s against the portable one on the sizes and numbers that r draws.
+// same compares every kernel of s with the portable one on the sizes and numbers that r draws.
 func same(s *set, r *rand.Rand, share float64) error {
 	m, n, k := 1+r.IntN(30), 1+r.IntN(150), r.IntN(40)
 	if r.IntN(4) == 0 {
@@ -238,7 +239,7 @@ func same(s *set, r *rand.Rand, share float64) error {
 		k, h := 1+r.IntN(12), 1+r.IntN(70)
 		all := m * k * h
 		x, context := unusual(r, all, share), unusual(r, m*h, share)
-		for j := 0; j < all; j += 1 + r.IntN(5) { // equal elements, for maxima that several attain
+		for j := 0; j < all; j += 1 + r.IntN(5) { // equal elements, so that several attain the maximum
 			x[j] = float32(r.IntN(3))
 		}
 		bits := func(what string, got, want []float32) error {
@@ -305,7 +306,7 @@ func same(s *set, r *rand.Rand, share float64) error {
 	return nil
 }
 
-// sameConv is same for convolutions. Their sums are compared relative to what they are of numbers without signs.
+// sameConv is same for convolutions. Their sums are compared relative to the same sums over absolute values.
 func sameConv(s *set, r *rand.Rand) error {
 	g := Conv{H: 1 + r.IntN(12), W: 1 + r.IntN(16), C: 1 + r.IntN(4), KH: 1 + r.IntN(5), KW: 1 + r.IntN(5), SH: 1 + r.IntN(4), SW: 1 + r.IntN(4)}
 	if r.IntN(3) == 0 {
@@ -348,7 +349,7 @@ func sameConv(s *set, r *rand.Rand) error {
 		var out [3][]float32
 		for i, f := range []*set{s, &portable, &portable} {
 			scratch := make([]float32, g.Scratch(filters)+1)
-			for j := range scratch { // what earlier work left
+			for j := range scratch { // content left by earlier work
 				scratch[j] = 42
 			}
 			out[i] = make([]float32, c.n+1)
@@ -408,7 +409,7 @@ func FuzzFastSets(f *testing.F) {
 	})
 }
 
-// The generated files are what their generator writes. It has libraries of its own, fetched on first use.
+// The generated files equal the generator's output. The generator has its own libraries, fetched on first use.
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the generator")
@@ -430,7 +431,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The first line has the command, and so the folder it wrote to.
+			// The first line has the command, and therefore the output directory.
 			_, wantBody, _ := strings.Cut(string(want), "\n")
 			_, gotBody, _ := strings.Cut(string(got), "\n")
 			if wantBody != gotBody {

@@ -2,13 +2,13 @@ package kernel
 
 import "math"
 
-// MaskedLogit stands in for the logits of illegal actions (Huang and Ontañón 2022, arXiv 2006.14171): large enough
-// that their probability is exactly 0, small enough that differences stay finite in float32.
+// MaskedLogit replaces the logits of illegal actions (Huang and Ontañón 2022, arXiv 2006.14171). It is large enough
+// that their probability is exactly 0, and small enough that differences stay finite in float32.
 const MaskedLogit = -1e8
 
 // LogSoftmax sets each row of dst [m, n] to the logarithm of the softmax of src's row, after replacing src by
 // MaskedLogit where mask [m, n] is 0; a nil mask replaces nothing. The normaliser is computed from the replaced
-// logits, so probabilities of the others sum to 1; a row without any legal action comes out uniform.
+// logits, so the probabilities of the legal actions sum to 1. A row without any legal action becomes uniform.
 func LogSoftmax[T Float](dst, src, mask []T, m, n int) {
 	if d, ok := f32(dst); ok {
 		active.logSoftmax(d, as32(src), as32(mask), m, n)
@@ -29,8 +29,8 @@ func logSoftmax[T Float](dst, src, mask []T, m, n int) {
 	}
 }
 
-// shifted sets dst to src after masking, each row less its largest logit: that keeps the digits of the rest, whatever
-// its size.
+// shifted sets dst to src after masking, minus each row's largest logit. This keeps the precision of the differences
+// for logits of any size.
 func shifted[T Float](dst, src, mask []T, m, n int) {
 	copy(dst[:m*n], src)
 	if mask != nil {

@@ -7,16 +7,16 @@ import (
 	"clustergym/nets"
 )
 
-// Gains of orthogonal initialisation usual in deep reinforcement learning: hidden layers sqrt 2, the policy's
-// head 0.01 (a nearly uniform policy), heads of values 1 (Huang et al. 2022, "The 37 implementation details of
-// PPO", detail 2).
+// Gains of orthogonal initialisation that are usual in deep reinforcement learning: sqrt 2 for hidden layers, 0.01
+// for the policy's head (a nearly uniform policy), 1 for heads of values (Huang et al. 2022, "The 37 implementation
+// details of PPO", detail 2).
 const (
 	GainHidden = math.Sqrt2
 	GainPolicy = 0.01
 	GainValue  = 1
 )
 
-// matrix returns the sizes of v as a matrix: all dimensions but the last are rows.
+// matrix returns the sizes of v as a matrix: the last dimension is the columns, all others are the rows.
 func matrix(v *nets.View) (rows, cols int) {
 	if len(v.Shape) == 0 {
 		return 1, 1
@@ -25,10 +25,10 @@ func matrix(v *nets.View) (rows, cols int) {
 	return v.Size() / cols, cols
 }
 
-// Orthogonal fills v, taken as a matrix of rows × columns, with gain times a random matrix whose columns are
-// orthonormal, or whose rows are where there are fewer of them (Saxe et al. 2014, arXiv 1312.6120). It is the Q of
-// a matrix of standard normal numbers, with signs such that R's diagonal is positive, which makes it uniform over
-// such matrices (Mezzadri 2007, arXiv math-ph/0609050).
+// Orthogonal fills v, as a matrix of rows × columns, with gain times a random matrix whose columns are orthonormal,
+// or whose rows are if there are fewer rows (Saxe et al. 2014, arXiv 1312.6120). The matrix is the Q of a matrix of
+// standard normal numbers, with signs such that R's diagonal is positive, which makes it uniform over such matrices
+// (Mezzadri 2007, arXiv math-ph/0609050).
 func Orthogonal(v *nets.View, gain float64, r *rand.Rand) {
 	rows, cols := matrix(v)
 	n, m := max(rows, cols), min(rows, cols) // m orthonormal vectors of length n
@@ -50,9 +50,9 @@ func Orthogonal(v *nets.View, gain float64, r *rand.Rand) {
 	}
 }
 
-// orthonormalise makes the m vectors of length n in q orthonormal, by Gram and Schmidt's method, repeated for a
-// vector of which little was left, which is as exact as rounding allows (Giraud et al. 2005, "twice is enough").
-// Each keeps a positive product with what it was before, so no sign needs to be corrected.
+// orthonormalise makes the m vectors of length n in q orthonormal by the Gram–Schmidt method. It repeats the
+// projection for a vector that has lost most of its length, which is as exact as rounding allows (Giraud et al. 2005,
+// "twice is enough"). Each vector keeps a positive product with its original, so no sign needs to be corrected.
 func orthonormalise(q []float64, n, m int, r *rand.Rand) {
 	for j := 0; j < m; j++ {
 		v := q[j*n : (j+1)*n]
@@ -74,7 +74,7 @@ func orthonormalise(q []float64, n, m int, r *rand.Rand) {
 				break
 			}
 			before = after
-			if after < 1e-20 { // nothing is left of it: practically never
+			if after < 1e-20 { // nothing is left of it: draw it again; practically never
 				for i := range v {
 					v[i] = r.NormFloat64()
 				}
@@ -84,7 +84,7 @@ func orthonormalise(q []float64, n, m int, r *rand.Rand) {
 	}
 }
 
-// dot is the product of a and b in four interleaved sums.
+// dot returns the product of a and b, computed in four interleaved sums.
 func dot(a, b []float64) float64 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float64
@@ -109,7 +109,7 @@ func Uniform(v *nets.View, bound float64, r *rand.Rand) {
 }
 
 // FanIn fills v with uniform numbers of the bound 1/sqrt(inputs), PyTorch's default for dense and convolutional
-// layers; the weight's inputs are all dimensions but the last.
+// layers. The weight's inputs are all dimensions except the last.
 func FanIn(v *nets.View, r *rand.Rand) {
 	rows, _ := matrix(v)
 	Uniform(v, 1/math.Sqrt(float64(rows)), r)

@@ -12,9 +12,9 @@ import (
 	"clustergym/nets/tape"
 )
 
-// ActorCritic is a policy with an estimate of the state's value. Its layers are initialised orthogonally, hidden ones
-// with gain sqrt 2, the policy's head with 0.01, the value's with 1, biases 0. With Config.Separate the parameters are
-// called "actor.…" and "critic.…".
+// ActorCritic is a policy with an estimate of the state's value. Its layers are initialised orthogonally: hidden ones
+// with gain sqrt 2, the policy's head with 0.01, the value's with 1; biases are 0. With Config.Separate the
+// parameters are called "actor.…" and "critic.…".
 type ActorCritic struct {
 	p       *plan
 	actions int
@@ -27,8 +27,8 @@ func NewActorCritic(cfg Config, in Input, actions int, r *rand.Rand) (*ActorCrit
 	return NewActorCriticOf(cfg, in, op.Distribution{Sizes: []int{actions}}, 0, r)
 }
 
-// NewActorCriticOf is NewActorCritic for a policy of any form. Normal distributions begin with the given logarithm of
-// their deviation, which is a parameter, "log_std", and the same for every observation.
+// NewActorCriticOf is NewActorCritic for a policy of any form. Normal distributions have the logarithm of their
+// deviation as a parameter, "log_std", which is the same for every observation and starts at logStd.
 func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r *rand.Rand) (*ActorCritic, error) {
 	if cfg.Head == "slots" && (len(d.Sizes) != 1 || d.Dims > 0) {
 		return nil, fmt.Errorf("model: head slots for %d factors and %d numbers, want one factor alone", len(d.Sizes), d.Dims)
@@ -49,7 +49,7 @@ func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r
 	return m, nil
 }
 
-// planActorCritic is the network without its parameters' memory.
+// planActorCritic plans the network without allocating its parameters.
 func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 	b, err := newBuilder(cfg, in, actions)
 	if err != nil {
@@ -72,14 +72,15 @@ func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 	return b, nil
 }
 
-// Params are the parameters, in the order of the gradients of a program over Graph. They belong to the network;
+// Params returns the parameters, in the order of the gradients of a program over Graph. They belong to the network;
 // all its Forwards and programs read them.
 func (m *ActorCritic) Params() *nets.Params { return m.p.params }
 
-// Actions is the width of the policy's head: the number of actions, or of logits and means.
+// Actions returns the width of the policy's head: the number of actions, or of logits and means.
 func (m *ActorCritic) Actions() int { return m.actions }
 
-// LogStd are the logarithms of the deviations of normal distributions, nil without any. They belong to Params.
+// LogStd returns the logarithms of the deviations of normal distributions, nil if there are none. They belong to
+// Params.
 func (m *ActorCritic) LogStd() []float32 {
 	if m.logStd < 0 {
 		return nil
@@ -87,7 +88,7 @@ func (m *ActorCritic) LogStd() []float32 {
 	return m.p.params.Views[m.logStd].Data
 }
 
-// LogStdNode is LogStd in a graph, nil without any.
+// LogStdNode returns LogStd as a node of a graph, nil if there is none.
 func (m *ActorCritic) LogStdNode(b *tape.Builder) *gorgonia.Node {
 	if m.logStd < 0 {
 		return nil
@@ -95,13 +96,13 @@ func (m *ActorCritic) LogStdNode(b *tape.Builder) *gorgonia.Node {
 	return b.Param(&m.p.params.Views[m.logStd])
 }
 
-// Clone is the same network with its own copy of the parameters.
+// Clone returns the same network with its own copy of the parameters.
 func (m *ActorCritic) Clone() *ActorCritic {
 	return &ActorCritic{p: m.p.clone(), actions: m.actions, logStd: m.logStd}
 }
 
-// Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
-// buffers: one for each goroutine.
+// Forward returns a runner for up to maxRows observations at a time. It shares the parameters and has its own
+// buffers, so each goroutine needs one.
 func (m *ActorCritic) Forward(maxRows int) *ACForward {
 	return &ACForward{f: newForward(m.p, maxRows), logits: m.p.out[0], value: m.p.out[1]}
 }
@@ -119,8 +120,8 @@ type ACForward struct {
 }
 
 // Run computes logits [n, actions], before any masking, and values [n] for n observations. The results are valid
-// until the next Run and belong to the runner. A row's bits depend on that row alone. It allocates nothing; more
-// rows than Forward was made for, or too short an obs, panic.
+// until the next Run and belong to the runner. A row's bits depend on that row alone. Run allocates nothing. It
+// panics if n exceeds Forward's maxRows or obs is too short.
 func (f *ACForward) Run(obs []float32, n int) (logits, value []float32) {
 	f.f.run(obs, n)
 	return f.f.val(f.logits, n), f.f.val(f.value, n)

@@ -17,7 +17,7 @@ import (
 	"clustergym/nets/tape"
 )
 
-// kernels lets a comparison take the slower sets as well: model.test -test.bench Regression -kernels avx2.
+// kernels selects a slower set for a comparison: model.test -test.bench Regression -kernels avx2.
 var kernels = flag.String("kernels", kernel.Auto, "set of float32 kernels of BenchmarkRegression")
 
 func benchCases() []netCase {
@@ -31,7 +31,7 @@ func benchCases() []netCase {
 	}
 }
 
-// best runs f and reports the shortest run beside the mean: what the work costs when nobody else is at it.
+// best runs f and reports the shortest run beside the mean: the cost of the work when no other program interferes.
 func best(b *testing.B, f func()) {
 	b.ReportAllocs()
 	least := time.Duration(math.MaxInt64)
@@ -43,7 +43,8 @@ func best(b *testing.B, f func()) {
 	b.ReportMetric(float64(least.Nanoseconds())/1e3, "best-µs")
 }
 
-// image is the network of the comparison with other libraries: 16 and 32 filters of 3×3, stride 2, then 64 units.
+// image returns the network of the comparison with other libraries: 16 and 32 filters of 3×3, stride 2, then 64
+// units.
 func image(h, w, channels int) (Config, Input) {
 	conv := func(filters int) Conv {
 		return Conv{Filters: filters, Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}
@@ -53,12 +54,13 @@ func image(h, w, channels int) (Config, Input) {
 	}}, Input{{"image", []int{h, w, channels}}}
 }
 
-// Networks as other libraries are measured with: forward, squared error of all outputs, backward, Adam.
+// BenchmarkRegression runs networks that other libraries are measured with: forward, squared error of all outputs,
+// backward, Adam.
 func BenchmarkRegression(b *testing.B) {
 	if err := kernel.Use(*kernels); err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = kernel.Use(kernel.Auto) }() // is always there
+	defer func() { _ = kernel.Use(kernel.Auto) }() // Auto always exists
 	relu := func(hidden ...int) Config {
 		return Config{Kind: "mlp", Hidden: hidden, Activation: "relu", Head: "dense"}
 	}
@@ -126,7 +128,7 @@ func BenchmarkTrainingStep(b *testing.B) {
 	}
 }
 
-// The same graphs of our operations, without clipping and Adam, on Gorgonia's own machine, and the MLP written in
+// The same graphs of our operations on Gorgonia's own machine, without clipping and Adam, and the MLP written in
 // Gorgonia's own operations.
 func BenchmarkGorgoniaMachine(b *testing.B) {
 	for _, c := range benchCases() {

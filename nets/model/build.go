@@ -9,10 +9,10 @@ import (
 	"clustergym/nets/op"
 )
 
-// body is what the heads stand on.
+// body is the part of a network below the heads.
 type body struct {
 	trunk    int // value, one row for each observation
-	slots    int // value with one row for each slot, or -1
+	slots    int // value with one row for each slot; -1 = none
 	slotSize int // channels of a slot
 }
 
@@ -44,7 +44,7 @@ func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
 	return b, nil
 }
 
-// slots is the number of slots that actions stand for.
+// slots returns the number of slots that the actions represent.
 func (b *builder) slots() int {
 	if b.cfg.Head == "each" {
 		return b.actions
@@ -69,7 +69,7 @@ func (b *builder) names() []string {
 	return ns
 }
 
-// weights is how a layer's weights begin, with that gain where they are orthogonal.
+// weights returns the initialiser of a layer's weights; gain applies if they are orthogonal.
 func (b *builder) weights(gain float64) initialiser {
 	if b.cfg.Init == fanIn {
 		return layer.FanIn
@@ -77,7 +77,7 @@ func (b *builder) weights(gain float64) initialiser {
 	return orthogonal(gain)
 }
 
-// biases is how the biases of a layer of so many inputs begin.
+// biases returns the initialiser of the biases of a layer with that many inputs.
 func (b *builder) biases(inputs int) initialiser {
 	if b.cfg.Init == fanIn {
 		return uniform(1 / math.Sqrt(float64(inputs)))
@@ -85,7 +85,7 @@ func (b *builder) biases(inputs int) initialiser {
 	return constant(0)
 }
 
-// dense adds a dense layer from value in, with rows rows for each observation.
+// dense adds a dense layer over value in, with rows rows for each observation.
 func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, act op.Act) int {
 	k := b.width[in] / rows
 	w, c := b.param(name+".weight", b.weights(gain), k, n), -1
@@ -108,7 +108,7 @@ func (b *builder) concat(rows int, vs []int) int {
 	return b.value(w, func(out int) layerOf { return &concat{in: vs, out: out, rows: rows} })
 }
 
-// body adds everything below the heads; parameters are called prefix + name.
+// body adds everything below the heads. Parameter names are prefix + name.
 func (b *builder) body(prefix string) body {
 	act := b.cfg.act()
 	r := body{slots: -1}
@@ -121,7 +121,7 @@ func (b *builder) body(prefix string) body {
 			branch[br.Field] = i + 1
 		}
 		at := 0
-		for _, f := range b.in { // in the order of the observation, whatever the order of branches
+		for _, f := range b.in { // in the order of the observation, not of the branches
 			from, to := at, at+f.Size()
 			at = to
 			i := branch[f.Name] - 1
@@ -138,8 +138,9 @@ func (b *builder) body(prefix string) body {
 		}
 	}
 	if k := b.slots(); len(slots) > 0 && b.faults.Err() == nil {
-		// With head slots the trunk sees the slots through their mean and maximum, so that neither the critic nor the context of
-		// a slot depends on the order of slots, nor the number of weights on their number.
+		// With head slots the trunk sees only the mean and the maximum over slots. Neither the critic nor a slot's
+		// context then depends on the order of slots, and the number of weights does not depend on the number of
+		// slots.
 		r.slots = b.concat(k, slots)
 		h := b.width[r.slots] / k
 		r.slotSize = h
@@ -171,7 +172,7 @@ func (b *builder) body(prefix string) body {
 	return r
 }
 
-// columns adds a value of the columns [from, to) of the observation.
+// columns adds a value that is the columns [from, to) of the observation.
 func (b *builder) columns(from, to int) int {
 	return b.value(to-from, func(out int) layerOf { return &columns{in: 0, out: out, from: from, to: to} })
 }
@@ -211,9 +212,9 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 			at := 0
 			switch {
 			case j > 0:
-			case g.Tiles(): // one product, if nothing lies between images
+			case g.Tiles(): // one product, if the images are contiguous
 				v = b.columns(from, to)
-			default: // it looks for its images in the observation itself
+			default: // it reads its images from the observation itself
 				at, g.Apart = from, b.width[v]
 			}
 			in := v
@@ -235,7 +236,7 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 			b.faults.Add(false, key+".slots", positions, fmt.Sprintf("%d positions at the end, one for each slot (%s)", rows, which))
 			return v, false
 		}
-	} else if br.Slots { // with head dense the layers are still shared by the slots, if there are any
+	} else if br.Slots { // with head dense the slots, if any, still share the layers
 		rows = max(positions, 1)
 	}
 	for j, n := range br.Dense {

@@ -13,7 +13,7 @@ type Field struct {
 	Shape []int
 }
 
-// Size is the number of elements.
+// Size returns the number of elements.
 func (f Field) Size() int {
 	n := 1
 	for _, d := range f.Shape {
@@ -25,7 +25,7 @@ func (f Field) Size() int {
 // Input describes the flat observation [N, sum of sizes]: its fields in order, each row-major.
 type Input []Field
 
-// Size is the number of elements of one observation.
+// Size returns the number of elements of one observation.
 func (in Input) Size() int {
 	n := 0
 	for _, f := range in {
@@ -36,44 +36,47 @@ func (in Input) Size() int {
 
 // Config describes a network.
 type Config struct {
-	// Kind is "mlp", dense layers over the whole flat observation, or "cnn", a branch for each field that
-	// Branches names; fields that no branch names then enter the trunk as they are.
+	// Kind is "mlp", dense layers over the whole flat observation, or "cnn", a branch for each field that Branches
+	// names. With cnn, fields that no branch names enter the trunk directly.
 	Kind string `yaml:"kind"`
-	// Hidden are the widths of the dense layers (for cnn: of the trunk behind the branches).
+	// Hidden are the widths of the dense layers (for cnn: of the trunk after the branches).
 	Hidden []int `yaml:"hidden"`
-	// Activation is "relu" or "tanh", after every layer but the heads.
+	// Activation is "relu" or "tanh", applied after every layer except the heads.
 	Activation string `yaml:"activation"`
 	// LayerNorm puts a layer norm before the activation of each Hidden layer.
 	LayerNorm bool `yaml:"layer_norm"`
-	// Init is how weights begin: "orthogonal", with biases 0, as is usual in PPO, or "fan-in", weights and biases
-	// uniform within 1/sqrt(inputs), PyTorch's default and with it DQN's in most libraries; empty is the former.
+	// Init is how weights are initialised: "orthogonal", with biases 0, as is usual in PPO, or "fan-in", with weights
+	// and biases uniform within 1/sqrt(inputs), which is PyTorch's default and therefore DQN's in most libraries.
+	// Empty means "orthogonal".
 	Init string `yaml:"init"`
-	// Separate gives actor and critic nothing in common; else they share all but their heads. QNet has one body.
+	// Separate gives actor and critic separate networks; otherwise they share everything except their heads. QNet has
+	// one body.
 	Separate bool `yaml:"separate"`
-	// Branches of kind cnn.
+	// Branches are the branches of kind cnn.
 	Branches []Branch `yaml:"branches"`
-	// Head is "dense", one layer from the trunk to all actions, or "slots": the first actions-1 actions stand for
-	// slots of a queue and are scored by one small network with shared weights, the last action ("wait") by the
-	// trunk. The order of slots then cannot matter beyond what they contain. "each" is like slots, but every action
-	// stands for a slot and the trunk does not see the slots at all: an action's value depends on its slot and on the
-	// other fields alone, and the number of weights on neither the number of slots nor that of actions.
+	// Head is "dense", one layer from the trunk to all actions, "slots" or "each". With "slots" the first actions-1
+	// actions represent slots of a queue and are scored by one small network with shared weights; the last action
+	// ("wait") is scored by the trunk. The order of slots then matters only through what they contain. "each" is like
+	// slots, but every action represents a slot and the trunk does not see the slots: an action's value depends only
+	// on its slot and the other fields, and the number of weights depends neither on the number of slots nor on that
+	// of actions.
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
 }
 
-// Branch is the way of one field: convolutions, then dense layers.
+// Branch describes the layers of one field: convolutions, then dense layers.
 type Branch struct {
 	// Field names the observation field: an image [H, W] of one channel or [H, W, C].
 	Field string `yaml:"field"`
 	// Convs are the convolutions in order.
 	Convs []Conv `yaml:"convs"`
-	// Dense are the widths of dense layers behind them: over the flattened image, or with Slots over each slot's
-	// channels with weights shared by the slots.
+	// Dense are the widths of the dense layers after the convolutions: over the flattened image, or with Slots over
+	// each slot's channels with weights shared by the slots.
 	Dense []int `yaml:"dense"`
-	// Slots says that the branch ends in one position for each slot: the last convolution's positions (row by
-	// row), or the first dimension of a field without convolutions. With head slots there must be actions-1, with
-	// head each as many as actions.
+	// Slots makes the branch end in one position for each slot: the last convolution's positions (row by row), or the
+	// first dimension of a field without convolutions. With head slots there must be actions-1 positions, with head
+	// each as many as actions.
 	Slots bool `yaml:"slots"`
 }
 
@@ -85,19 +88,19 @@ type Conv struct {
 	Pad     [2]int `yaml:"pad,flow"`
 }
 
-// DefaultConfig is the network of CleanRL's PPO: two hidden layers of 64 with tanh, actor and critic separate.
+// DefaultConfig returns the network of CleanRL's PPO: two hidden layers of 64 with tanh, actor and critic separate.
 func DefaultConfig() Config {
 	return Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Init: "orthogonal", Separate: true, Head: "dense", SlotHidden: 64}
 }
 
-// Bounds of a single layer: far above what is of use here, and low enough for a network's size to be counted.
+// Bounds of a single layer: far above what is useful here, and low enough that a network's size can be counted.
 const (
 	maxWidth  = 65536 // outputs
 	maxKernel = 1024  // of a convolution, in either direction
 	wantWidth = "a number from 1 to 65536"
 )
 
-// Validate reports every fault that can be seen without the observation; the constructors report the others.
+// Validate reports every fault that is visible without the observation; the constructors report the others.
 func (c Config) Validate() error {
 	var l fault.List
 	l.Add(c.Kind == "mlp" || c.Kind == "cnn", "kind", c.Kind, `"mlp" or "cnn"`)
@@ -137,7 +140,7 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// slotted says whether actions are scored slot by slot.
+// slotted reports whether actions are scored slot by slot.
 func (c *Config) slotted() bool { return c.Head == "slots" || c.Head == "each" }
 
 func widths(l *fault.List, key string, ws []int) {

@@ -10,7 +10,7 @@ import (
 // A value's node in a graph is a matrix [N, width], or [N·rows, width/rows] while it has several rows for each
 // observation (slots); its memory is the same either way.
 
-// columns takes the columns [from, to) of the observation.
+// columns is the columns [from, to) of the observation.
 type columns struct{ in, out, from, to int }
 
 func (l *columns) run(f *forward, n int) {
@@ -131,7 +131,7 @@ func (l *pool) node(g *grapher) *gorgonia.Node {
 	return op.MeanRows(x, l.rows)
 }
 
-// addRows is act(x + context), the context repeated for each of x's rows.
+// addRows is act(x + context), with the context repeated for each of x's rows.
 type addRows struct {
 	in, context, out int
 	rows, h          int
@@ -146,14 +146,14 @@ func (l *addRows) node(g *grapher) *gorgonia.Node {
 	return op.AddRows(op.Reshape(g.nodes[l.in], g.n*l.rows, l.h), g.nodes[l.context], l.act)
 }
 
-// flatten gives a value one row for each observation again; only a graph sees the difference.
+// flatten gives a value one row for each observation again. It changes only the shape in a graph.
 type flatten struct{ in, out, width int }
 
 func (l *flatten) run(f *forward, n int) { copy(f.val(l.out, n), f.val(l.in, n)) }
 
 func (l *flatten) node(g *grapher) *gorgonia.Node { return op.Reshape(g.nodes[l.in], g.n, l.width) }
 
-// duel joins values [N] and advantages [N, a] to action values.
+// duel combines values [N] and advantages [N, a] into action values.
 type duel struct{ v, adv, out, a int }
 
 func (l *duel) run(f *forward, n int) {

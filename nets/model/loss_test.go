@@ -218,7 +218,7 @@ func TestWholeNetworksAgainstCentralDifferences(t *testing.T) {
 					norm += g * g
 				}
 				norm = math.Sqrt(norm)
-				// A few elements of each parameter; the derivative along the gradient itself stands for the rest.
+				// A few elements of each parameter; the derivative along the gradient itself covers the rest.
 				r := rng.Stream(5, "elements")
 				at := 0
 				for _, v := range l.params.Views {

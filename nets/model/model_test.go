@@ -22,8 +22,8 @@ var jobSelect = Input{{"cluster", []int{20, 32}}, {"global", []int{8}}, {"jobs",
 
 const jobSelectActions = 11
 
-// branches is a network for jobSelect: an image of the cluster, the queue and the job table slot by slot. size 4 is
-// the size for work, 1 the one for tests.
+// branches returns a network for jobSelect: an image of the cluster, and the queue and the job table slot by slot.
+// size 4 is the normal size, 1 the one for tests.
 func branches(head string, size int) Config {
 	return Config{Kind: "cnn", Hidden: []int{64 * size}, Activation: "relu", Head: head, SlotHidden: 16 * size, Branches: []Branch{
 		{Field: "queue", Slots: true, Convs: []Conv{{Filters: 8 * size, Kernel: [2]int{20, 8}, Stride: [2]int{20, 8}}}},
@@ -106,7 +106,7 @@ func TestForwardHasTheBitsOfTheGraph(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			perturb(ac.Params().Data, r) // biases are not 0 then
+			perturb(ac.Params().Data, r) // so that biases are not 0
 			p, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 				l, v := ac.Graph(b, b.Input("obs", n, c.in.Size()))
 				return nil, []*gorgonia.Node{l, v}
@@ -208,8 +208,8 @@ func TestForwardDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// With head slots, exchanging two slots exchanges their logits and leaves the rest as it was, up to the rounding of
-// the mean over slots.
+// With head slots, swapping two slots swaps their logits and leaves the rest unchanged, up to the rounding of the
+// mean over slots.
 func TestSlotsAreScoredAlike(t *testing.T) {
 	cfg := branches("slots", 1)
 	r := rng.Stream(23, "slots")
@@ -217,7 +217,7 @@ func TestSlotsAreScoredAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range ac.Params().Data { // policy heads begin so small that everything is nearly equal
+	for i := range ac.Params().Data { // policy heads start so small that everything is nearly equal
 		ac.Params().Data[i] += float32(0.2 * r.NormFloat64())
 	}
 	obs := noise(r, jobSelect.Size())
@@ -256,7 +256,7 @@ func TestInitialisation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gain := func(name string) float64 { // of any column of an orthogonal matrix with more rows than columns
+	gain := func(name string) float64 { // of each column of an orthogonal matrix with more rows than columns
 		v := ac.Params().View(name)
 		if v == nil {
 			t.Fatalf("no parameter %q; there are %v", name, names(ac.Params().Views))
@@ -279,7 +279,7 @@ func TestInitialisation(t *testing.T) {
 	}
 	again, _ := NewActorCritic(branches("dense", 1), jobSelect, jobSelectActions, rng.Stream(24, "init"))
 	sameBits(t, "parameters", again.Params().Data, ac.Params().Data)
-	// A policy that begins nearly uniform.
+	// The policy starts nearly uniform.
 	logits, _ := ac.Forward(1).Run(noise(rng.Stream(25, "obs"), jobSelect.Size()), 1)
 	for _, l := range logits {
 		if math.Abs(float64(l)) > 0.2 {
@@ -288,7 +288,7 @@ func TestInitialisation(t *testing.T) {
 	}
 }
 
-// Weights and biases lie within 1/sqrt(inputs) and fill that range evenly; what a bias adds has its layer's inputs.
+// Weights and biases are within 1/sqrt(inputs) and fill that range evenly; a bias uses the inputs of its layer.
 func TestInitialisationByFanIn(t *testing.T) {
 	cfg := branches("dense", 4)
 	cfg.Init = "fan-in"
@@ -437,7 +437,7 @@ func TestAClonedNetworkHasItsOwnParameters(t *testing.T) {
 	}
 }
 
-// With head each an action's value is the same whatever the other slots hold and however many there are, so weights
+// With head each an action's value depends neither on the contents of the other slots nor on their number, so weights
 // learnt with few slots can be used with many.
 func TestHeadEachScoresEverySlotForItself(t *testing.T) {
 	cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}

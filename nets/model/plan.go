@@ -12,14 +12,14 @@ import (
 	"clustergym/nets/tape"
 )
 
-// plan is a network as a list of layers in order, each computing one value. Value 0 is the observation; every value
+// plan is a network as a list of layers in order, each computing one value. Value 0 is the observation. Every value
 // has a width, its number of elements for one observation.
 type plan struct {
 	layers []layerOf
 	width  []int
 	params *nets.Params
 
-	shapes []nets.View // parameters until they are allocated
+	shapes []nets.View // names and shapes of the parameters
 	init   []initialiser
 	out    []int // the network's results
 }
@@ -27,7 +27,7 @@ type plan struct {
 // initialiser fills a parameter before training.
 type initialiser = func(v *nets.View, r *rand.Rand)
 
-// layerOf is one layer in its two ways of running.
+// layerOf is one layer, which can run in two ways.
 type layerOf interface {
 	run(f *forward, n int)
 	node(g *grapher) *gorgonia.Node
@@ -50,7 +50,7 @@ func (p *plan) param(name string, init initialiser, shape ...int) int {
 	return len(p.shapes) - 1
 }
 
-// clone is the same network over a copy of the parameters.
+// clone returns the same network over a copy of the parameters.
 func (p *plan) clone() *plan {
 	c := *p // layers and widths never change
 	c.params = p.params.Clone()
@@ -81,7 +81,7 @@ func constant(x float32) initialiser {
 type forward struct {
 	p       *plan
 	max     int
-	vals    [][]float32 // by value; val gives the rows in use
+	vals    [][]float32 // by value; val returns the rows in use
 	mask    []float32   // of duelling heads, nil = all legal
 	scratch []float32   // patches of convolutions
 }
@@ -91,7 +91,7 @@ func newForward(p *plan, maxRows int) *forward {
 		panic(fmt.Sprintf("model: Forward for %d rows", maxRows))
 	}
 	f := &forward{p: p, max: maxRows, vals: make([][]float32, len(p.width))}
-	for v, w := range p.width[1:] { // the observation stays the caller's
+	for v, w := range p.width[1:] { // the observation belongs to the caller
 		f.vals[v+1] = make([]float32, maxRows*w)
 	}
 	need := 0
@@ -134,8 +134,8 @@ type grapher struct {
 	n     int
 }
 
-// graph adds the plan's nodes over obs to b and returns the results. All parameters are given to the builder, in
-// their order, so that its gradients have the layout of the plan's parameters.
+// graph adds the plan's nodes over obs to b and returns the results. It passes all parameters to the builder, in
+// their order, so that the gradients have the layout of the plan's parameters.
 func (p *plan) graph(b *tape.Builder, obs, mask *gorgonia.Node) []*gorgonia.Node {
 	s := obs.Shape()
 	if len(s) != 2 || s[1] != p.width[0] {

@@ -12,17 +12,17 @@ import (
 	"clustergym/nets/tape"
 )
 
-// QNet is a network of action values. Where weights begin orthogonal all its heads have gain 1, and hidden layers are as
-// in ActorCritic.
+// QNet is a network of action values. With orthogonal initialisation all its heads have gain 1, and hidden layers are
+// as in ActorCritic.
 type QNet struct {
 	p       *plan
 	actions int
 }
 
-// NewQNet builds the network for the given observation and number of actions, initialised from r. With duelling
-// it has one head for the state's value and one for advantages, whose mean over the legal actions is taken off
-// (Wang et al. 2016, arXiv 1511.06581, eq. 9). Config.Separate has no meaning here. Errors name every key of cfg that does not
-// fit.
+// NewQNet builds the network for the given observation and number of actions, initialised from r. With duelling it
+// has one head for the state's value and one for advantages, from which their mean over the legal actions is
+// subtracted (Wang et al. 2016, arXiv 1511.06581, eq. 9). Config.Separate has no effect. Errors name every key of cfg
+// that does not fit.
 func NewQNet(cfg Config, in Input, actions int, duelling bool, r *rand.Rand) (*QNet, error) {
 	b, err := planQNet(cfg, in, actions, duelling)
 	if err != nil {
@@ -32,7 +32,7 @@ func NewQNet(cfg Config, in Input, actions int, duelling bool, r *rand.Rand) (*Q
 	return &QNet{p: b.plan, actions: actions}, nil
 }
 
-// planQNet is the network without its parameters' memory.
+// planQNet plans the network without allocating its parameters.
 func planQNet(cfg Config, in Input, actions int, duelling bool) (*builder, error) {
 	b, err := newBuilder(cfg, in, actions)
 	if err != nil {
@@ -52,24 +52,24 @@ func planQNet(cfg Config, in Input, actions int, duelling bool) (*builder, error
 	return b, nil
 }
 
-// Params are the parameters, in the order of the gradients of a program over Graph. They belong to the network;
+// Params returns the parameters, in the order of the gradients of a program over Graph. They belong to the network;
 // all its Forwards and programs read them.
 func (m *QNet) Params() *nets.Params { return m.p.params }
 
-// Actions is the number of actions.
+// Actions returns the number of actions.
 func (m *QNet) Actions() int { return m.actions }
 
-// Clone is the same network with its own copy of the parameters: a target network.
+// Clone returns the same network with its own copy of the parameters: a target network.
 func (m *QNet) Clone() *QNet { return &QNet{p: m.p.clone(), actions: m.actions} }
 
-// Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
-// buffers: one for each goroutine.
+// Forward returns a runner for up to maxRows observations at a time. It shares the parameters and has its own
+// buffers, so each goroutine needs one.
 func (m *QNet) Forward(maxRows int) *QForward {
 	return &QForward{f: newForward(m.p, maxRows), q: m.p.out[0], actions: m.actions, mask: make([]float32, maxRows*m.actions)}
 }
 
-// Graph adds the network over obs [N, input] to b. mask [N, actions] is 1 where an action is legal and decides
-// over which the mean of a duelling head runs; nil means over all.
+// Graph adds the network over obs [N, input] to b. mask [N, actions] is 1 for legal actions; the mean of a duelling
+// head runs over these. A nil mask means all actions.
 func (m *QNet) Graph(b *tape.Builder, obs, mask *gorgonia.Node) (q *gorgonia.Node) {
 	return m.p.graph(b, obs, mask)[0]
 }
@@ -82,9 +82,9 @@ type QForward struct {
 	mask    []float32
 }
 
-// Run computes action values [n, actions] for n observations, also of illegal actions. mask [n, actions] is as in
-// Graph, nil = all legal. The result is valid until the next Run and belongs to the runner. A row's bits depend on
-// that row alone. It allocates nothing; more rows than Forward was made for, or slices too short, panic.
+// Run computes action values [n, actions] for n observations, including those of illegal actions. mask [n, actions]
+// is as in Graph, nil = all legal. The result is valid until the next Run and belongs to the runner. A row's bits
+// depend on that row alone. Run allocates nothing. It panics if n exceeds Forward's maxRows or a slice is too short.
 func (f *QForward) Run(obs []float32, mask []bool, n int) (q []float32) {
 	f.f.mask = nil
 	if mask != nil {

@@ -2,8 +2,8 @@ package model
 
 import "clustergym/nets"
 
-// Size is what a network asks for, in numbers of float32, before it is built. It is counted in float64 because a
-// configuration can ask for more than an int holds.
+// Size is the memory that a network needs, in numbers of float32, computed before it is built. It is counted in
+// float64 because a configuration can ask for more than an int holds.
 type Size struct {
 	Params  float64 // all parameters
 	Largest float64 // the largest single parameter
@@ -11,7 +11,8 @@ type Size struct {
 	Scratch float64 // patches of convolutions, once for each Forward
 }
 
-// ActorCriticSize is the size of the network that NewActorCritic makes of the same arguments. It allocates none of it.
+// ActorCriticSize returns the size of the network that NewActorCritic makes from the same arguments, without
+// allocating it.
 func ActorCriticSize(cfg Config, in Input, actions int) (Size, error) {
 	b, err := planActorCritic(cfg, in, actions)
 	if err != nil {
@@ -20,7 +21,7 @@ func ActorCriticSize(cfg Config, in Input, actions int) (Size, error) {
 	return b.size(), nil
 }
 
-// QNetSize is the size of the network that NewQNet makes of the same arguments. It allocates none of it.
+// QNetSize returns the size of the network that NewQNet makes from the same arguments, without allocating it.
 func QNetSize(cfg Config, in Input, actions int, duelling bool) (Size, error) {
 	b, err := planQNet(cfg, in, actions, duelling)
 	if err != nil {
@@ -47,10 +48,10 @@ func (p *plan) size() Size {
 	return s
 }
 
-// Work is about how many multiplications a forward pass over one observation takes.
+// Work returns about how many multiplications a forward pass over one observation takes.
 func (m *ActorCritic) Work() int { return m.p.work() }
 
-// Work is about how many multiplications a forward pass over one observation takes.
+// Work returns about how many multiplications a forward pass over one observation takes.
 func (m *QNet) Work() int { return m.p.work() }
 
 func (p *plan) work() int {

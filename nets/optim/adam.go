@@ -19,7 +19,7 @@ type AdamConfig struct {
 	Eps   float64 `yaml:"eps"`   // added to the root; PPO uses 1e-5
 }
 
-// DefaultAdamConfig is the paper's setting: rate 1e-3, decays 0.9 and 0.999, eps 1e-8.
+// DefaultAdamConfig returns the paper's settings: rate 1e-3, decays 0.9 and 0.999, eps 1e-8.
 func DefaultAdamConfig() AdamConfig {
 	return AdamConfig{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
 }
@@ -34,35 +34,35 @@ func (c AdamConfig) Validate() error {
 	return l.Err()
 }
 
-// Adam is the optimiser of Kingma and Ba 2015 (arXiv 1412.6980, algorithm 1), with eps added to the corrected root
-// as in the paper and in PyTorch. Parameters and moments are float32, the corrections of the bias are computed in
-// float64. It belongs to one goroutine.
+// Adam is the optimiser of Kingma and Ba 2015 (arXiv 1412.6980, algorithm 1), with eps added to the corrected root as
+// in the paper and in PyTorch. Parameters and moments are float32; the bias corrections are computed in float64. It
+// is not safe for concurrent use.
 type Adam struct {
 	p, m, v *nets.Params
 	cfg     AdamConfig
 	step    uint64
 }
 
-// NewAdam makes an optimiser of p, which it keeps and updates in place, with moments 0.
+// NewAdam returns an optimiser of p with moments 0. It keeps p and updates it in place.
 func NewAdam(p *nets.Params, cfg AdamConfig) *Adam {
 	return &Adam{p: p, m: p.Like(), v: p.Like(), cfg: cfg}
 }
 
-// Config is the configuration given to NewAdam.
+// Config returns the configuration given to NewAdam.
 func (a *Adam) Config() AdamConfig { return a.cfg }
 
-// Steps is the number of updates made so far.
+// Steps returns the number of updates made so far.
 func (a *Adam) Steps() uint64 { return a.step }
 
-// minScale is the least scale whose square, times 1 - Beta2, float32 still holds with all digits.
+// minScale is the least scale whose square, times 1 - Beta2, float32 still represents with full precision.
 const minScale = 1e-12
 
-// Step makes one update of the parameters by the gradient g with learning rate lr, which a schedule may change
-// from step to step. g must have the parameters' layout, which is checked by size only; it is not changed.
+// Step updates the parameters once by the gradient g with learning rate lr, which a schedule may change between
+// steps. g must have the parameters' layout, of which only the size is checked. Step does not change g.
 func (a *Adam) Step(g *nets.Params, lr float64) { a.StepScaled(g, lr, 1) }
 
-// StepScaled is Step by scale·g, up to rounding, without a pass over g to scale it: clipping by ClipScale costs
-// nothing so. Only for a scale below minScale it multiplies g itself.
+// StepScaled is Step with scale·g, up to rounding, without a pass over g to scale it, so that clipping by ClipScale
+// is free. Only if scale is below minScale does it multiply g itself.
 func (a *Adam) StepScaled(g *nets.Params, lr, scale float64) {
 	if len(g.Data) != len(a.p.Data) {
 		panic(fmt.Sprintf("optim: gradient of %d elements for %d parameters", len(g.Data), len(a.p.Data)))
@@ -96,14 +96,14 @@ func (a *Adam) Reset() {
 
 const stepKey = "step"
 
-// WriteTo saves the moments (tensors "m/NAME" and "v/NAME") and the number of steps (metadata "step") as
-// safetensors. The parameters themselves are not in it.
+// WriteTo saves the moments (tensors "m/NAME" and "v/NAME") and the number of steps (metadata "step") as safetensors.
+// It does not save the parameters.
 func (a *Adam) WriteTo(w io.Writer) (int64, error) {
 	return nets.WriteTensors(w, map[string]string{stepKey: strconv.FormatUint(a.step, 10)}, views(a.m, a.v))
 }
 
 // ReadFrom restores what WriteTo saved, for parameters of the same names and shapes. Errors are as for
-// nets.Params.ReadFrom; on an error nothing has changed.
+// nets.Params.ReadFrom; on an error nothing changes.
 func (a *Adam) ReadFrom(r io.Reader) (int64, error) {
 	m, v := a.p.Like(), a.p.Like()
 	meta, n, err := nets.ReadTensors(r, views(m, v))
@@ -120,7 +120,7 @@ func (a *Adam) ReadFrom(r io.Reader) (int64, error) {
 	return n, nil
 }
 
-// views lists both moments under names that cannot meet.
+// views lists both moments under names that cannot collide.
 func views(m, v *nets.Params) []nets.View {
 	var all []nets.View
 	for _, x := range m.Views {

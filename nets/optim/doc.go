@@ -2,5 +2,5 @@
 // run continues bit for bit, and clipping by the global norm. Schedules of the learning rate belong to the agents,
 // which pass the rate with every step.
 //
-// It is not a collection of optimisers, and it knows no graph: parameters, gradients and moments are nets.Params.
+// Adam is the only optimiser here. The package knows no graph: parameters, gradients and moments are nets.Params.
 package optim

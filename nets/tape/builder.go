@@ -10,8 +10,8 @@ import (
 	"clustergym/nets"
 )
 
-// Builder collects the inputs and parameters of one graph. It belongs to one goroutine and to one call of
-// Compile. Its methods panic on misuse, like the functions of nets/op; Build turns that into an error.
+// Builder collects the inputs and parameters of one graph. It is for one goroutine and one call of Compile. Its
+// methods panic on misuse, like the functions of nets/op; Build turns the panic into an error.
 type Builder struct {
 	g      *gorgonia.ExprGraph
 	dt     tensor.Dtype
@@ -24,7 +24,7 @@ type param struct {
 	view nets.View
 }
 
-// New starts a graph of the given type: tensor.Float32 for work, tensor.Float64 for checking gradients.
+// New starts a graph of the given type: tensor.Float32 for normal use, tensor.Float64 for checking gradients.
 func New(dt tensor.Dtype) *Builder {
 	if dt != tensor.Float32 && dt != tensor.Float64 {
 		panic(fmt.Errorf("tape: graph of type %v, want float32 or float64", dt))
@@ -32,24 +32,23 @@ func New(dt tensor.Dtype) *Builder {
 	return &Builder{g: gorgonia.NewGraph(), dt: dt}
 }
 
-// Graph is the expression graph, for operations that need it.
+// Graph returns the expression graph, for operations that need it.
 func (b *Builder) Graph() *gorgonia.ExprGraph { return b.g }
 
-// Dtype is the type of the graph's numbers.
+// Dtype returns the type of the graph's numbers.
 func (b *Builder) Dtype() tensor.Dtype { return b.dt }
 
-// Input adds an input that the caller fills before each run, see Program.Input; no dimensions make a scalar. It
-// starts as zeros and keeps its content between runs. Names are unique among inputs and parameters.
+// Input adds an input that the caller fills before each run (see Program.Input). Without dimensions it is a scalar.
+// It starts as zeros and keeps its content between runs. Names are unique among inputs and parameters.
 func (b *Builder) Input(name string, shape ...int) *gorgonia.Node {
 	n := b.variable(name, shape)
 	b.inputs = append(b.inputs, n)
 	return n
 }
 
-// Param adds a parameter, with regard to which Compile differentiates. In a float32 graph the program reads the
-// view's own memory at each run; in a float64 graph it has a copy of the values at the time of Compile. Asking
-// again for the same view returns the same node, so two passes of one network share it. The gradients have the
-// order of the first calls.
+// Param adds a parameter; Compile differentiates with respect to it. A float32 program reads the view's own memory at
+// each run; a float64 program has a copy of the values at the time of Compile. A second call with the same view
+// returns the same node, so two passes of one network share it. The gradients have the order of the first calls.
 func (b *Builder) Param(view *nets.View) *gorgonia.Node {
 	for _, p := range b.params {
 		if p.view.Name == view.Name && len(view.Data) > 0 && &p.view.Data[0] == &view.Data[0] {
@@ -86,8 +85,8 @@ func (b *Builder) variable(name string, shape []int) *gorgonia.Node {
 	return gorgonia.NewTensor(b.g, b.dt, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(name))
 }
 
-// Build makes a program from a function that adds nodes to a new graph and returns the loss and the outputs: New,
-// fn and Compile, with every panic of the way turned into an error.
+// Build makes a program from a function that adds nodes to a new graph and returns the loss and the outputs. It calls
+// New, fn and Compile and turns every panic on the way into an error.
 func Build(dt tensor.Dtype, fn func(b *Builder) (loss *gorgonia.Node, outputs []*gorgonia.Node)) (p *Program, err error) {
 	defer caught("build", &err)
 	b := New(dt)

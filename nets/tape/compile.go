@@ -14,9 +14,9 @@ import (
 	"clustergym/nets/op"
 )
 
-// Compile differentiates the scalar loss with regard to every parameter of b and makes a program that computes
-// loss, outputs and gradients. A parameter on which the loss does not depend has gradient 0. With a nil loss the
-// program computes the outputs only. The builder must not be used afterwards.
+// Compile differentiates the scalar loss with respect to every parameter of b and returns a program that computes
+// loss, outputs and gradients. A parameter that the loss does not depend on has gradient 0. With a nil loss the
+// program computes only the outputs. The builder must not be used afterwards.
 func (b *Builder) Compile(loss *gorgonia.Node, outputs ...*gorgonia.Node) (p *Program, err error) {
 	defer caught("compile", &err)
 	if loss == nil && len(outputs) == 0 {
@@ -54,8 +54,8 @@ func (b *Builder) Compile(loss *gorgonia.Node, outputs ...*gorgonia.Node) (p *Pr
 	return p, nil
 }
 
-// differentiate returns the gradient node of each parameter, nil for one that cannot change the loss. Gorgonia
-// takes such parameters for a mistake, so they are left out.
+// differentiate returns the gradient node of each parameter, nil for one that cannot change the loss. Gorgonia treats
+// such parameters as an error, so they are left out.
 func (b *Builder) differentiate(loss *gorgonia.Node) ([]*gorgonia.Node, error) {
 	if !loss.IsScalar() {
 		return nil, fmt.Errorf("tape: compile: loss has shape %v, want a scalar", loss.Shape())
@@ -111,8 +111,8 @@ func inputs(n *gorgonia.Node) []*gorgonia.Node {
 	return in
 }
 
-// schedule returns the nodes that roots need, each after its inputs. The order is that of a walk from the roots
-// and depends on nothing but the graph; nodes that nobody needs are left out.
+// schedule returns the nodes that roots need, each after its inputs. The order is that of a walk from the roots and
+// depends only on the graph. Nodes that are not needed are left out.
 func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
 	var order []*gorgonia.Node
 	done := map[int64]int{} // 1 = begun, 2 = finished
@@ -163,12 +163,12 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 		m.params[p.view.Name] = d
 	}
 	m.grad = nets.NewParams(shapes)
-	for _, n := range b.inputs { // also those that nothing uses: the caller fills them all the same
+	for _, n := range b.inputs { // including unused ones: the caller fills them all
 		d := make([]T, elements(n))
 		mem[n.ID()] = d
 		m.inputs[n.Name()] = d
 	}
-	// A gradient's value lies in m.grad itself where one node serves one parameter and is computed by a step.
+	// A gradient is computed directly in m.grad if its node serves only one parameter and is computed by a step.
 	m.grads = make([][]T, len(grads))
 	place := map[int64][]T{}
 	for i, n := range grads {
@@ -247,7 +247,7 @@ func elements(n *gorgonia.Node) int {
 	return k
 }
 
-// base is the node whose memory n shares.
+// base returns the node whose memory n shares.
 func base(n *gorgonia.Node) *gorgonia.Node {
 	for {
 		o, ok := n.Op().(*op.Op)
@@ -258,7 +258,7 @@ func base(n *gorgonia.Node) *gorgonia.Node {
 	}
 }
 
-// add allocates n's value and lists the step that computes it, the i-th.
+// add allocates n's value and appends the step that computes it. i is n's place in the schedule.
 func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T, free *room[T], i int) error {
 	if _, ok := mem[n.ID()]; ok {
 		return nil // input or parameter
@@ -311,7 +311,7 @@ func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T, free *room[
 	return nil
 }
 
-// isSum recognises the addition that Gorgonia puts where the gradients of a node used several times meet.
+// isSum reports whether n is the addition that Gorgonia inserts where several gradients of one node meet.
 func isSum(n *gorgonia.Node, in []*gorgonia.Node) bool {
 	if b, ok := n.Op().(gorgonia.BinaryOp); !ok || !b.IsBinary() || !strings.HasPrefix(n.Op().String(), "+") {
 		return false
@@ -319,7 +319,7 @@ func isSum(n *gorgonia.Node, in []*gorgonia.Node) bool {
 	return len(in) == 2 && elements(in[0]) == elements(n) && elements(in[1]) == elements(n)
 }
 
-// runOf is the operation's function for T.
+// runOf returns the operation's function for T.
 func runOf[T kernel.Float](o *op.Op) func(out []T, in [][]T, scratch []T) {
 	if f, ok := any(o.Run32).(func([]float32, [][]float32, []float32)); ok {
 		if g, ok := any(f).(func([]T, [][]T, []T)); ok {

@@ -9,13 +9,13 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// foreign runs an operation of Gorgonia's own on the program's memory. It allocates, as Gorgonia does: losses on
-// the hot path are made of nets/op.
+// foreign runs one of Gorgonia's own operations on the program's memory. It allocates, as Gorgonia does, so losses on
+// the hot path are built from nets/op.
 type foreign[T kernel.Float] struct {
 	op      gorgonia.Op
 	name    string
 	in      []gorgonia.Value
-	scalars []int // inputs whose value must be set before each run, because a scalar is no slice
+	scalars []int // inputs that are scalars, whose values must be set before each run
 	mem     [][]T
 	out     []T
 }
@@ -54,7 +54,7 @@ func (f *foreign[T]) run() error {
 	return fill(f.out, v)
 }
 
-// fill copies a value of Gorgonia's into out. A transposed or sliced tensor is brought into row-major order first.
+// fill copies a Gorgonia value into out. It first brings a transposed or sliced tensor into row-major order.
 func fill[T kernel.Float](out []T, v gorgonia.Value) error {
 	if d, ok := v.(*tensor.Dense); ok && (d.RequiresIterator() || !d.DataOrder().IsContiguous() || d.DataOrder().IsColMajor()) {
 		m := d.Clone().(*tensor.Dense)

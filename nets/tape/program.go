@@ -7,16 +7,16 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// Program computes a loss, its gradients and some outputs, again and again. It belongs to one goroutine; programs
-// that share parameters may run at the same time as long as nobody changes the parameters meanwhile. Same inputs
-// and parameters give the same bits.
+// Program computes a loss, its gradients and some outputs, as often as needed. It is for one goroutine. Programs that
+// share parameters may run at the same time while the parameters do not change. The same inputs and parameters give
+// the same bits.
 type Program struct {
 	m32  *machine[float32]
 	m64  *machine[float64]
 	grad *nets.Params
 }
 
-// Input is the memory of a float32 program's input, row-major, for the caller to fill before Run; nil when there
+// Input returns the memory of a float32 program's input, row-major, which the caller fills before Run; nil if there
 // is no such input.
 func (p *Program) Input(name string) []float32 {
 	if p.m32 == nil {
@@ -25,8 +25,9 @@ func (p *Program) Input(name string) []float32 {
 	return p.m32.inputs[name]
 }
 
-// Bind makes a float32 program read an input from data, of at least the input's size, instead of the memory of its own: what
-// is there when it runs counts. It reports whether that can be; an operation of Gorgonia's own reads its input nowhere else.
+// Bind makes a float32 program read an input from data, which must have at least the input's size, instead of from
+// its own memory. Each run reads the content at that time. Bind reports whether it succeeded; it cannot bind an input
+// that one of Gorgonia's own operations reads or that is itself an output.
 func (p *Program) Bind(name string, data []float32) bool {
 	if p.m32 == nil {
 		return false
@@ -50,8 +51,8 @@ func (p *Program) InputF64(name string) []float64 {
 	return p.m64.inputs[name]
 }
 
-// ParamF64 is a float64 program's copy of a parameter, which the caller may change between runs; nil when there
-// is no such parameter.
+// ParamF64 returns a float64 program's copy of a parameter, which the caller may change between runs; nil if there is
+// no such parameter.
 func (p *Program) ParamF64(name string) []float64 {
 	if p.m64 == nil {
 		return nil
@@ -59,9 +60,9 @@ func (p *Program) ParamF64(name string) []float64 {
 	return p.m64.params[name]
 }
 
-// Run computes everything from the inputs and parameters as they are. It allocates nothing. An error says that an
-// operation failed, as for an action index out of range; results are then undefined until the next Run. Numbers
-// that are not finite are no error: look at Loss.
+// Run computes everything from the current inputs and parameters. It allocates nothing, unless the graph has
+// operations of Gorgonia's own. An error means that an operation failed, for example because an action index is out
+// of range; results are then undefined until the next Run. Numbers that are not finite are not an error: check Loss.
 func (p *Program) Run() (err error) {
 	defer caught("run", &err)
 	if p.m32 != nil {
@@ -79,7 +80,7 @@ func (p *Program) Run() (err error) {
 	return nil
 }
 
-// Loss is the loss of the last run, 0 in a program without one.
+// Loss returns the loss of the last run, 0 in a program without one.
 func (p *Program) Loss() float64 {
 	switch {
 	case p.m32 != nil && p.m32.loss != nil:
@@ -90,7 +91,8 @@ func (p *Program) Loss() float64 {
 	return 0
 }
 
-// Output is the i-th output of a float32 program, row-major, overwritten by the next run; it is not to be changed.
+// Output returns the i-th output of a float32 program, row-major. The next run overwrites it; the caller must not
+// change it.
 func (p *Program) Output(i int) []float32 {
 	if p.m32 == nil {
 		return nil
@@ -106,12 +108,12 @@ func (p *Program) OutputF64(i int) []float64 {
 	return p.m64.outputs[i]
 }
 
-// Grad is the gradient of the loss: one view for each parameter, in the order and with the names and shapes in
-// which they were first given to Builder.Param. It has its own memory, which each run overwrites; between runs the
+// Grad returns the gradient of the loss: one view for each parameter, in the order and with the names and shapes in
+// which they were first given to Builder.Param. It has its own memory, which each run overwrites. Between runs the
 // caller may change it, as clipping does. A float64 program rounds its gradients into it.
 func (p *Program) Grad() *nets.Params { return p.grad }
 
-// GradF64 is a float64 program's gradient with regard to one parameter, nil when there is no such parameter.
+// GradF64 returns a float64 program's gradient with respect to one parameter, nil if there is no such parameter.
 func (p *Program) GradF64(name string) []float64 {
 	if p.m64 == nil {
 		return nil
@@ -124,8 +126,8 @@ func (p *Program) GradF64(name string) []float64 {
 	return nil
 }
 
-// Memory is the number of elements that inputs and values take, parameters and gradients aside. Values that no step and no caller
-// reads any more make room for others.
+// Memory returns the number of elements that inputs and values take, without parameters and gradients. Values that
+// neither a step nor the caller reads any more are reused.
 func (p *Program) Memory() int {
 	if p.m32 != nil {
 		return p.m32.size
@@ -133,7 +135,7 @@ func (p *Program) Memory() int {
 	return p.m64.size
 }
 
-// Steps is the number of operations in one run.
+// Steps returns the number of operations in one run.
 func (p *Program) Steps() int {
 	if p.m32 != nil {
 		return len(p.m32.steps)
@@ -148,12 +150,12 @@ type machine[T kernel.Float] struct {
 	need    int // elements of scratch
 	size    int // elements of inputs and values
 	inputs  map[string][]T
-	reads   map[string][]*[]T // by input: where steps take it from
+	reads   map[string][]*[]T // by input: the references of the steps that read it
 	fixed   []string          // inputs that foreign steps or the caller read
 	params  map[string][]T
 	loss    []T
 	outputs [][]T
-	grads   [][]T // by parameter; for float32 the memory of grad
+	grads   [][]T // by parameter; for float32 this is grad's memory
 	grad    *nets.Params
 }
 

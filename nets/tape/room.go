@@ -8,17 +8,17 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// room hands out memory for the values of a program, and takes it back when nobody will read them any more: what a step
-// writes then lies in the caches more often, because a step before it has worked there.
+// room allocates memory for the values of a program and reuses it once no later step reads a value. A step's output
+// is then more often in the caches, because an earlier step has used the same memory.
 type room[T kernel.Float] struct {
-	last map[int64]int   // by node whose memory it is: the last step that reads it
-	done map[int][]int64 // by step: the nodes whose last it is
-	held map[int64][]T   // by node: memory that comes back
-	size int             // of all memory together
-	free [][]T           // the one that came back last at the end
+	last map[int64]int   // by owning node: the last step that reads it
+	done map[int][]int64 // by step: the nodes that it is the last to read
+	held map[int64][]T   // by node: memory that will be freed
+	size int             // total elements
+	free [][]T           // the most recently freed at the end
 }
 
-// newRoom looks at all steps in order. The memory of what a program gives to its caller is never used for anything else.
+// newRoom finds the last reader of every value. The memory of given, which the caller reads, is never reused.
 func newRoom[T kernel.Float](order, given []*gorgonia.Node) *room[T] {
 	r := &room[T]{last: map[int64]int{}, done: map[int][]int64{}, held: map[int64][]T{}}
 	for i, n := range order {
@@ -32,7 +32,7 @@ func newRoom[T kernel.Float](order, given []*gorgonia.Node) *room[T] {
 			r.last[base(n).ID()] = math.MaxInt
 		}
 	}
-	for _, n := range order { // in the order of the graph, so that every run of the program gives out the same
+	for _, n := range order { // in the order of the graph, so that every compilation assigns the same memory
 		if id := n.ID(); base(n) == n {
 			r.done[r.last[id]] = append(r.done[r.last[id]], id)
 		}
@@ -40,7 +40,7 @@ func newRoom[T kernel.Float](order, given []*gorgonia.Node) *room[T] {
 	return r
 }
 
-// take is memory for n: of what is free the smallest that is large enough, the last that came back among equals.
+// take returns memory for n: the smallest free piece that is large enough, the most recently freed among equals.
 func (r *room[T]) take(n *gorgonia.Node) []T {
 	size, best := elements(n), -1
 	for i, d := range r.free {
@@ -60,7 +60,8 @@ func (r *room[T]) take(n *gorgonia.Node) []T {
 	return d[:size]
 }
 
-// over is the memory of an input of n of the same size, where step i is the last to read it, and else new memory.
+// over returns the memory of n's input if it has the same size and step i is the last to read it, otherwise other
+// memory.
 func (r *room[T]) over(n, input *gorgonia.Node, i int) []T {
 	from := base(input).ID()
 	d, ok := r.held[from]
@@ -72,7 +73,7 @@ func (r *room[T]) over(n, input *gorgonia.Node, i int) []T {
 	return d[:elements(n)]
 }
 
-// after takes back what step i was the last to read.
+// after frees the memory that step i was the last to read.
 func (r *room[T]) after(i int) {
 	for _, id := range r.done[i] {
 		if d, ok := r.held[id]; ok {

@@ -308,7 +308,7 @@ func TestMistakesAreErrors(t *testing.T) {
 	}
 }
 
-// A program that is bound to an input's memory elsewhere computes what it does with a copy, and looks there at every run.
+// A program bound to other memory for an input computes the same as with a copy, and reads that memory at every run.
 func TestInputsMayLieElsewhere(t *testing.T) {
 	params := regression()
 	copied, bound := build(t, tensor.Float32, regressionGraph(params, 6)), build(t, tensor.Float32, regressionGraph(params, 6))
@@ -345,7 +345,8 @@ func TestInputsMayLieElsewhere(t *testing.T) {
 	}
 }
 
-// What steps no longer need is used again, but what the caller reads stays: outputs of every layer are right after the run.
+// Memory that steps no longer need is reused, but what the caller reads stays: outputs of every layer are right after
+// the run.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	const n, layers = 16, 12
 	deep := func(all bool) func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {

@@ -1,8 +1,8 @@
 // Package acme reads the trace of the Kalos cluster of Shanghai AI Laboratory's Acme data centre (Hu et al.,
-// "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; data under CC BY 4.0) in
-// the form into which others brought it for a simulator of network-bound training. It has the GPU jobs that
-// completed, of types pretraining, fine-tuning (SFT) and other. Failed and cancelled jobs, which in the whole log
-// are most of the GPU time, are not in it. The file is a CSV table with these columns, in any order:
+// "Characterization of Large Language Model Development in the Datacenter", NSDI 2024; data under CC BY 4.0) as others
+// converted it for a simulator of network-bound training. It has the completed GPU jobs of the types pretraining,
+// fine-tuning (SFT) and other. It lacks the failed and cancelled jobs, which take most of the GPU time in the whole
+// log. The file is a CSV table with these columns, in any order:
 //
 //	job_id                     number of the job                                       ID
 //	arrival_time               seconds since the first job of the table                Submit
@@ -15,18 +15,18 @@
 //	iteration_networking_time  0.75 for pretraining, 0.25 for the others               Model "Pretrain", or ""
 //	iteration_computing_time, ps, cpu_per_ps_worker, profiled_network                  not used
 //
-// The last seven need not be there. The columns are called after what that simulator took them for; what they
-// hold is what its conversion put there:
+// The last seven are optional. The columns are named after what that simulator used them for, but they hold what its
+// conversion put there:
 //
-//   - An iteration was set to 0.5 s for every job, so num_iteration is the recorded run time and says nothing of
-//     iterations: Iterations stays 0. iteration_computing_time is 0.5 s times the recorded share of the run time
-//     that the GPUs were held, not a measurement.
-//   - cpu_per_gpu_worker is the job's cores divided by its GPUs: the jobs of one GPU, two and eight on a node
-//     all had 120 cores there.
-//   - tensorsizes is the memory of one node's part of the job divided by 100, with 5 in every row where it was
-//     not known. No size of tensors or gradients is in the table, so jobs have no Profile.
-//   - Network times and speeds are constants that go by the type of the job.
+//   - An iteration was set to 0.5 s for every job, so num_iteration is the recorded run time and says nothing about
+//     iterations: Iterations stays 0. iteration_computing_time is 0.5 s times the recorded share of the run time during
+//     which the GPUs were held, not a measurement.
+//   - cpu_per_gpu_worker is the job's cores divided by its GPUs: jobs of one, two and eight GPUs on a node all had 120
+//     cores there.
+//   - tensorsizes is the memory of one node's part of the job divided by 100, or 5 if it was not known. The table has
+//     no sizes of tensors or gradients, so jobs have no Profile.
+//   - Network times and speeds are constants that depend on the type of the job only.
 //
-// A job whose run time is below half a second is left out and counted. Every job Completed. There are no users or
-// virtual clusters.
+// A job whose run time is below half a second is left out and counted. The status of every job is Completed. There are
+// no users or virtual clusters.
 package acme

@@ -22,11 +22,11 @@ var (
 	optional = []string{"cpu_per_gpu_worker", "tensorsizes", "iteration_networking_time", "iteration_computing_time", "ps", "cpu_per_ps_worker", "profiled_network"}
 )
 
-// NoRunTime is why rows are left out.
+// NoRunTime is the reason for which rows are left out.
 const NoRunTime = "no run time: num_iteration is 0"
 
-// What the conversion made of the log: half a second for an iteration, hundreds of GB as a tensor's size with a
-// constant where the memory was not known, and this network time for pretraining.
+// The constants of the conversion: an iteration is half a second, the size of a tensor is memory in hundreds of GB, or
+// a fixed value if the memory was not known, and pretraining has this network time.
 const (
 	iteration     = 500 * time.Millisecond
 	memUnit       = 100_000_000_000
@@ -39,25 +39,25 @@ const (
 type Reader struct {
 	t             *traces.Table
 	at            []int // of required
-	cpu, mem, net int   // -1 = not there
+	cpu, mem, net int   // index of the column; -1 = absent
 	skips         traces.Skips
 	o             Options
 	last          time.Duration
 	err           error
 }
 
-// Options change what the reader takes.
+// Options changes what the reader accepts.
 type Options struct {
-	Unsorted bool // submit times may go backwards; jobs then come as they stand, for traces.SortStable
+	Unsorted bool // submit times may go backwards; jobs then come in the order of the file, for traces.SortStable
 }
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a table.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of such a table.
 func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
-// NewReader reads the header of r. file is the name that messages give. A header in which required columns are
-// missing, all of them named, is a *traces.RowError.
+// NewReader reads the header of r. file is the name used in messages. A header that lacks required columns is a
+// *traces.RowError that names all of them.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Reader) Next(j *traces.Job) error {
 	return d.err
 }
 
-// Skipped counts the rows left out so far, by reason.
+// Skipped returns how many rows were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
 func (d *Reader) read(j *traces.Job) error {
@@ -109,7 +109,8 @@ func (d *Reader) read(j *traces.Job) error {
 		return err
 	}
 	if d.cpu >= 0 {
-		// A quotient, as 128 cores of 24 GPUs: the product with the GPUs is rounded to a thousandth of a core.
+		// The column is a quotient, such as 128 cores over 24 GPUs, so its product with the GPUs is rounded to a
+		// thousandth of a core.
 		per, err := d.t.Number(d.cpu, 9, 0, 1e6*nano, "cores for each GPU, 0 to a million")
 		if err != nil {
 			return err
@@ -137,8 +138,8 @@ func (d *Reader) read(j *traces.Job) error {
 	return nil
 }
 
-// gpus are those of all nodes. Those of one node are a quotient, as 3.3333333333333335 for 10 on 3 nodes, so the
-// product is rounded when it is next to a whole number.
+// gpus sets the GPUs of all nodes together. The GPUs of one node are a quotient, such as 3.3333333333333335 for 10 GPUs
+// on 3 nodes, so a product close to a whole number is rounded to it.
 func (d *Reader) gpus(j *traces.Job, workers int64) error {
 	per, err := d.t.Number(d.at[colGPUs], 9, 0, 1e4*nano, "GPUs on each node, above 0 and at most 10000")
 	if err != nil {
@@ -154,7 +155,7 @@ func (d *Reader) gpus(j *traces.Job, workers int64) error {
 
 const nano = 1_000_000_000
 
-// scaled is v·10^-9·n, rounded to nearest, for v and n of 0 or more whose product over 10^9 fits.
+// scaled returns v·10^-9·n, rounded to nearest. v and n must be 0 or more and the result must fit.
 func scaled(v, n int64) int64 {
 	hi, lo := bits.Mul64(uint64(v), uint64(n))
 	lo, carry := bits.Add64(lo, nano/2, 0)

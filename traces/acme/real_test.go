@@ -51,7 +51,7 @@ func TestThePublishedTableHasItsStatistics(t *testing.T) {
 	if days := st.Span.Hours() / 24; st.Jobs != 200 || d.Skipped() != nil || days < 53.85 || days > 53.95 || st.JobsPerHour < .1545 || st.JobsPerHour > .1555 {
 		t.Errorf("%d jobs over %.2f days, %.4f per hour, skipped %v", st.Jobs, days, st.JobsPerHour, d.Skipped())
 	}
-	// Cores and memory are whole nodes': at most 128 cores and 2 TB for each 8 GPUs, whatever the job's size.
+	// Cores and memory are those of whole nodes: at most 128 cores and 2 TB for each 8 GPUs, for jobs of any size.
 	for _, j := range jobs {
 		nodes := int64(max(1, j.GPUs/8))
 		if c := j.CPUMilli / nodes; c < 96000 || c > 128000 || j.MemBytes/nodes > 2e12 || j.MemBytes == 0 {

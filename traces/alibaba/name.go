@@ -2,11 +2,11 @@ package alibaba
 
 import "bytes"
 
-// maxNumber bounds the numbers of tasks; longer ones are taken for names of another shape.
+// maxNumber bounds the numbers of tasks; a name with a larger one counts as a name of another shape.
 const maxNumber = 1 << 30
 
-// parseName reads a task's name. number is 0 for a name that is not of the grammar, whose parents are nil. cut says
-// that the name ends in _ and has lost the end of its list. parents are appended to buf[:0].
+// parseName reads a task's name. If the name does not match the grammar, number is 0 and parents is nil. cut reports
+// that the name ends in _, so its list of parents was cut. parents are appended to buf[:0].
 func parseName(name []byte, buf []int32) (number int32, parents []int32, cut bool) {
 	parents = buf[:0]
 	if len(name) < 2 || name[0] < 'A' || name[0] > 'Z' {
@@ -39,7 +39,7 @@ func parseName(name []byte, buf []int32) (number int32, parents []int32, cut boo
 	return number, parents, false
 }
 
-// leading takes the number that b begins with, 0 where there is none.
+// leading returns the number that b begins with, or 0, and the bytes after it.
 func leading(b []byte) (n int32, rest []byte) {
 	for len(b) > 0 && b[0] >= '0' && b[0] <= '9' && n < maxNumber/10 {
 		n = n*10 + int32(b[0]-'0')

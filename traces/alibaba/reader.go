@@ -12,16 +12,16 @@ import (
 	"clustergym/traces"
 )
 
-// Options changes how a file is read. The zero value is right for the samples that are passed on.
+// Options changes how a file is read. The zero value is right for the published samples.
 type Options struct {
-	// Unsorted lets rows stand in any order: all of them are read, put together by job and the jobs in order of
-	// submit. Without it a reader holds one job, and rows of a job that stand apart are a fault.
+	// Unsorted accepts rows in any order: the reader then reads all of them, groups them by job and sorts the jobs by
+	// submit. Without it the reader holds one job at a time, and a job whose rows are not together is a fault.
 	Unsorted   bool
 	MachineMem int64 // bytes of a machine's memory, for plan_mem; 0 = not known
 }
 
-// Reader is a traces.Stream over a file. Beside one job it keeps eight bytes for each job read, to know a job that
-// comes twice. Not safe for concurrent use.
+// Reader is a traces.Stream over a file. Besides the current job it keeps eight bytes for each job read, to detect a
+// job that occurs twice. Not safe for concurrent use.
 type Reader struct {
 	t       *table
 	file    string
@@ -40,8 +40,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads the header of r; with Options.Unsorted all of r. file is the name that messages give. A fault in
-// a row is a *traces.RowError.
+// NewReader reads the header of r, or all of r with Options.Unsorted. file is the name used in messages. A fault in a
+// row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := newTable(r, file)
 	if err != nil {
@@ -78,17 +78,17 @@ func (d *Reader) Next(j *traces.Job) error {
 	return d.err
 }
 
-// Skipped are the jobs left out so far, by reason.
+// Skipped returns how many jobs were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
-// Moved is how many jobs stood after a job of later submit and were put in order (Options.Unsorted).
+// Moved returns how many jobs came after a job with a later submit and were moved (Options.Unsorted).
 func (d *Reader) Moved() int { return d.moved }
 
-// MissingParents is how many parents so far are named by a task but not in the file, or lost by a cut name. Their
-// edges are not in the graphs.
+// MissingParents returns how many parents so far were named by a task but not in the file, or lost because a name was
+// cut. Their edges are not in the graphs.
 func (d *Reader) MissingParents() int { return d.missing }
 
-// fault is about the job read last, at the line of its first row.
+// fault describes a fault of the job read last, at the line of its first row.
 func (d *Reader) fault(col int, value, want string) error {
 	return &traces.RowError{File: d.file, Line: d.job.line, Column: names[col], Value: value, Want: want}
 }
@@ -123,7 +123,7 @@ func (d *Reader) gather() error {
 	}
 }
 
-// readAll reads every row, whatever its order.
+// readAll reads every row, in any order.
 func (d *Reader) readAll() error {
 	byName := map[string]*builder{}
 	var all []*builder
@@ -160,23 +160,23 @@ func (d *Reader) readAll() error {
 	return nil
 }
 
-// builder puts a job together, task by task.
+// builder assembles a job, task by task.
 type builder struct {
 	id      string
 	line    int // of the first row
 	tasks   []traces.Task
 	times   []times
-	status  string // the gravest of its tasks', "" = all have terminated
+	status  string // the worst status of its tasks; "" = all have terminated
 	index   map[int32]int32
-	numbers []int32 // of parents of all tasks, in order
+	numbers []int32 // numbers of the parents of all tasks, in order of tasks
 	buf     []int32
 }
 
-// times are of one task.
+// times holds what builder.tasks has no field for, for one task.
 type times struct {
 	start, end time.Duration
 	measured   bool
-	parents    int // how many of builder.numbers
+	parents    int // how many of builder.numbers are this task's
 	cut        bool
 	mem        int64
 }
@@ -214,12 +214,13 @@ func (b *builder) add(w *row, t *table) error {
 
 const terminated = "Terminated"
 
-// graver says which of two words for tasks that have not terminated tells why their job has not.
+// graver returns the worse of two statuses of tasks that have not terminated; it is the reason for which the job is
+// left out.
 func graver(a, b string) string {
 	if b == "" {
 		b = "of no status"
 	}
-	order := []string{"Waiting", "Running", "Failed"} // others, such as Cancelled, go with Failed
+	order := []string{"Waiting", "Running", "Failed"} // others, such as Cancelled, rank as Failed
 	rank := func(s string) int {
 		if s == "" {
 			return -1
@@ -235,7 +236,7 @@ func graver(a, b string) string {
 	return a
 }
 
-// finish makes the job. keep is false where it is to be left out, which it has counted.
+// finish fills j. keep is false if the job must be left out; finish has then counted it.
 func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 	if b.status != "" {
 		d.skips.Add("job with a task that is " + b.status)
@@ -293,7 +294,7 @@ func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 		}
 	}
 	if order, ok := g.Order(nil); !ok {
-		k := int32(0) // the first that has no place in the order
+		k := int32(0) // the first task that is not in the order
 		for slices.Contains(order, k) {
 			k++
 		}
@@ -308,7 +309,7 @@ const (
 	maxInstances = 1 << 30 // sums of demands in thousandths stay far inside an int64
 )
 
-// share is so many thousandths of a percent of n bytes, rounded down.
+// share returns milliPercent thousandths of a percent of n bytes, rounded down.
 func share(n, milliPercent int64) int64 {
 	if n <= 0 {
 		return 0

@@ -27,8 +27,8 @@ func read(t *testing.T, text string, o Options) ([]traces.Job, *Reader, error) {
 }
 
 func TestAJobByHand(t *testing.T) {
-	// M1 runs 10-40, M2 10-30; R3 needs both and ends at 45: 5 s of its own. J4 needs 3 and 9, which is not there;
-	// it ends before 3 does: 0 s. task_x is on its own. All began at 10, as the trace writes it.
+	// M1 runs 10-40, M2 10-30; R3 needs both and ends at 45: 5 s of its own. J4 needs 3 and 9, which is missing, and
+	// ends before 3 does: 0 s. task_x has no parents. All start at 10, as the trace records it.
 	text := header + "M1,2,j_1,Terminated,10,40,100,0.5\nM2_Stg7,3,j_1,Terminated,10,30,50,0.25\nR3_1_2,1,j_1,Terminated,10,45,200,1\n" +
 		"J4_3_9,4,j_1,Terminated,10,44,,\ntask_x,1,j_1,Terminated,12,60,100,0\n"
 	for _, o := range []Options{{MachineMem: 1000}, {MachineMem: 1000, Unsorted: true}} {

@@ -13,8 +13,8 @@ import (
 	"clustergym/traces"
 )
 
-// The published statistics of the samples. Sizes and tasks are of all jobs, which the reader leaves out where a task
-// has not terminated; of those the table gives a share.
+// The published statistics of the samples. Sizes and tasks are of all jobs, including those with a task that has not
+// terminated, which the reader leaves out; the table gives their share.
 func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 	for _, c := range []struct {
 		file                      string
@@ -65,7 +65,7 @@ func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 					longest = max(longest, k.Work)
 				}
 				if longest > j.Work {
-					waits++ // a task that works longer than its job
+					waits++ // a task with more work than its job
 				}
 				jobs = append(jobs, j)
 			}

@@ -17,7 +17,7 @@ const (
 	colEnd
 	colCPU
 	colMem
-	required // the columns before are in every file
+	required // the columns before it are in every file
 	colMean  = required
 	columns  = required + 1
 )
@@ -34,13 +34,13 @@ type row struct {
 	cpuMilli   int64
 	mem        int64 // thousandths of a percent of a machine
 	mean       time.Duration
-	measured   bool // mean is given
+	measured   bool // whether mean is given
 }
 
 // table reads rows.
 type table struct {
 	*traces.Table
-	at    []int // by column; -1 = not in this file
+	at    []int // index of each column; -1 = not in this file
 	words traces.Names
 }
 
@@ -52,7 +52,7 @@ func newTable(r io.Reader, file string) (*table, error) {
 	return &table{Table: t, at: t.At(names[:]...)}, nil
 }
 
-// next reads the next row into w; empty lines are passed over.
+// next reads the next row into w and skips empty lines.
 func (t *table) next(w *row) error {
 	if err := t.Next(); err != nil {
 		return err
@@ -93,8 +93,8 @@ func (t *table) next(w *row) error {
 	return nil
 }
 
-// number is the field times 10^places, 0 where it is empty. Binary fractions of measured means are rounded; counts
-// must be whole.
+// number returns the field times 10^places, or 0 if it is empty. Measured means, which are binary fractions, are
+// rounded; counts must be whole.
 func (t *table) number(col, places int, most int64, want string) (int64, error) {
 	if len(t.cell(col)) == 0 {
 		return 0, nil
@@ -106,8 +106,8 @@ func (t *table) cell(col int) []byte { return t.Text(t.at[col]) }
 
 func (t *table) fault(col int, want string) error { return t.Fault(t.at[col], want) }
 
-// Sniff says whether the first bytes of a file are of this format: a header with task_name, instance_num, job_name
-// and start_time.
+// Sniff reports whether head, the first bytes of an unpacked file, is of this format: a header with task_name,
+// instance_num, job_name and start_time.
 func Sniff(head []byte) bool {
 	return traces.HasColumns(head, names[colTask], names[colInstances], names[colJob], names[colStart])
 }

@@ -17,10 +17,11 @@
 //	job_type           strict, soft or best                                              not used
 //	interval           the authors do not explain it                                     not used
 //
-// All times are whole minutes; the files do not say so, but submits end just below 14 days and run times just
-// below 3 days when they are. A strict job has one expected time. A soft job has several, and its value falls from
-// one to the next: Deadline is the first, up to which it is worth the full 10, as in the authors' simulator, and
-// Reader.Steps tells all. A best-effort job repeats its submit time as its expected time, which means nothing.
+// All times are whole minutes. The files do not state the unit, but with minutes submits end just below 14 days and run
+// times just below 3 days. A strict job has one expected time. A soft job has several, and its value falls from one to
+// the next: Deadline is the first, up to which the job is worth the full 10, as in the authors' simulator, and
+// Reader.Steps returns all of them. A best-effort job repeats its submit time as its expected time, which means
+// nothing.
 //
-// Rows are not in order of submit. Iterations are not in proportion to run times: they were drawn apart.
+// Rows are not in order of submit. Iterations are not proportional to run times, because they were drawn independently.
 package chronus

@@ -22,20 +22,20 @@ const (
 	colTimes
 	colValues
 	colBest
-	required = colBest // the columns before it must be there
+	required = colBest // the columns before it are required
 )
 
 var names = []string{"job_id", "user", "num_gpu", "submit_time", "iterations", "model_name", "duration", "expect_time_list",
 	"expect_value_list", "best_effort"}
 
-// Step is one step of a job's value: it is worth Value to have ended by By, an offset from the origin.
+// Step is one step of a job's value: a job that ends by By, an offset from the origin, is worth Value.
 type Step struct {
 	By    time.Duration
 	Value int64 // of 10
 }
 
-// Reader is a traces.Stream over a trace, in order of submit. The files are not in order, so all of it is in
-// memory. Not safe for concurrent use.
+// Reader is a traces.Stream over a trace, in order of submit. The files are not in order, so the reader holds all of a
+// file in memory. Not safe for concurrent use.
 type Reader struct {
 	rows    []row
 	next    int
@@ -50,8 +50,8 @@ type row struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
@@ -90,8 +90,8 @@ func (d *Reader) Next(j *traces.Job) error {
 	return nil
 }
 
-// Steps are the steps of the job that Next gave last, in order of time: one for a strict job, several for a soft
-// one, none for a best-effort job or before the first call. The caller must not change them.
+// Steps returns the steps of the job that Next returned last, in order of time: one for a strict job, several for a
+// soft one, none for a best-effort job or before the first call. The caller must not change them.
 func (d *Reader) Steps() []Step {
 	if d.next == 0 {
 		return nil
@@ -99,18 +99,18 @@ func (d *Reader) Steps() []Step {
 	return d.rows[d.next-1].steps
 }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Skipped are the rows left out, by reason.
+// Skipped returns how many rows were left out, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skipped.All() }
 
-// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+// Sniff reports whether head, the first bytes of an unpacked file, begins with this format's header.
 func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, -1 = not there
+	at   []int // index of the column of each name; -1 = absent
 	text traces.Names
 }
 
@@ -179,8 +179,8 @@ func (p *parser) bestEffort() (bool, error) {
 	return v == 1, err
 }
 
-// steps reads both lists. They are of equal length, times rise strictly and values never rise, else the first
-// step would not be the deadline.
+// steps reads both lists. They must have equal lengths, times must rise strictly and values must never rise, or else
+// the first step would not be the deadline.
 func (p *parser) steps(submit time.Duration) ([]Step, error) {
 	times, values := bytes.Split(p.Text(p.at[colTimes]), []byte{'-'}), bytes.Split(p.Text(p.at[colValues]), []byte{'-'})
 	if len(times) != len(values) {

@@ -17,7 +17,7 @@ const (
 	colSubmit = iota
 	colDuration
 	colGPU
-	colID // the first that need not be there
+	colID // the first optional column
 	colUser
 	colVC
 	colType
@@ -39,8 +39,8 @@ var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "use
 
 // Options changes how a file is read. The zero value is right for a sorted file.
 type Options struct {
-	// Unsorted lets submit_time go backwards; jobs then come as they stand in the file, for traces.SortStable.
-	// Without it such a row is a fault, because a Stream is in order of submit.
+	// Unsorted lets submit_time go backwards; jobs then come in the order of the file, for traces.SortStable. Without
+	// it such a row is a fault, because a Stream is in order of submit.
 	Unsorted bool
 }
 
@@ -49,7 +49,7 @@ type Options struct {
 type Reader struct {
 	rows   *traces.Table
 	o      Options
-	at     []int // of names, -1 = not there
+	at     []int // index of the column of each name; -1 = absent
 	extra  []string
 	extras []int
 	types  map[string][]string
@@ -62,8 +62,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads the header of r. file is the name that messages give. A header in which required columns are
-// missing, all of them named, or a column stands twice is a *traces.RowError.
+// NewReader reads the header of r. file is the name used in messages. A header that lacks required columns (the error
+// names all of them) or repeats a column is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTableOfText(r, file, names[:colID]...)
 	if err != nil {
@@ -78,14 +78,14 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	return d, nil
 }
 
-// Labels are the header's names for the columns that a job has no field for, and status, whose words may say
-// more than Job.Status does; in the order of the file. The caller must not change them.
+// Labels returns the names of the columns that a job has no field for, in the order of the file. status is one of them,
+// because its words may say more than Job.Status. The caller must not change them.
 func (d *Reader) Labels() []string { return d.extra }
 
-// Label is the current row's value in column Labels()[i]: of the job that Next gave last, until the next call.
+// Label returns the value in column Labels()[i] for the job that Next returned last.
 func (d *Reader) Label(i int) string { return string(d.rows.Cell(d.extras[i])) }
 
-// Line is the number of the line in which the row read last ends.
+// Line returns the number of the line in which the row read last ends.
 func (d *Reader) Line() int { return d.rows.Line() }
 
 // Next implements traces.Stream. After an error it gives the same error again.
@@ -159,7 +159,7 @@ func (d *Reader) read(j *traces.Job) error {
 	return nil
 }
 
-// cell is the current row's cell, nil when the file has no such column.
+// cell returns the current row's cell, or nil if the file has no such column.
 func (d *Reader) cell(col int) []byte { return d.rows.Cell(d.at[col]) }
 
 func (d *Reader) fault(col int, want string) error { return d.rows.Fault(d.at[col], want) }
@@ -172,7 +172,8 @@ func (d *Reader) seconds(col int, required bool) (time.Duration, error) {
 	return time.Duration(v), err
 }
 
-// decimal reads an optional number of 0 or more. With places 0 it must be whole; else it is rounded.
+// decimal reads an optional number of 0 or more and returns it times 10^places. With places 0 it must be whole, else it
+// is rounded.
 func (d *Reader) decimal(col, places int, want string) (int64, error) {
 	if !d.rows.Given(d.at[col]) {
 		return 0, nil
@@ -209,7 +210,7 @@ func (d *Reader) elastic(j *traces.Job) error {
 	return err
 }
 
-// gpuTypes gives one slice for each different cell: jobs share it and nobody changes it.
+// gpuTypes returns one slice for each distinct cell. Jobs share it, so it must not be changed.
 func (d *Reader) gpuTypes() ([]string, error) {
 	b := d.cell(colType)
 	if len(b) == 0 {
@@ -230,7 +231,7 @@ func (d *Reader) gpuTypes() ([]string, error) {
 	return t, nil
 }
 
-// memDecimals are enough to tell a byte from the next in GiB (2^-30 is 0.9e-9).
+// memDecimals is enough to distinguish neighbouring bytes in GiB (2^-30 is 0.9e-9).
 const memDecimals = 10
 
 func (d *Reader) memory() (int64, error) {

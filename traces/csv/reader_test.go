@@ -216,7 +216,7 @@ func FuzzReader(f *testing.F) {
 		if len(jobs) > len(b) {
 			t.Fatalf("%d jobs from %d bytes", len(jobs), len(b))
 		}
-		var out strings.Builder // what was read can be written, and reading that gives the same
+		var out strings.Builder // jobs that were read can be written, and reading them again gives the same jobs
 		if n, err := Write(&out, &traces.Slice{Jobs: jobs}); err != nil || n != len(jobs) {
 			t.Fatalf("wrote %d of %d: %v", n, len(jobs), err)
 		}

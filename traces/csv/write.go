@@ -11,11 +11,11 @@ import (
 	"clustergym/traces"
 )
 
-// Write reads s to its end and writes it in the native format, every column of it, and returns how many jobs it
-// wrote. Reading the file gives equal jobs, except that a job without ID is then called by its position and that
-// the format has no batch sizes, SLOs, profiles and task graphs. A job that it cannot express (a share of several
-// GPUs, a GPU type with | in its name, a negative time, an elastic range that its GPUs are outside of) is an error
-// naming the job. Errors of s and w are returned as they are.
+// Write reads s to its end, writes it in the native format with every column, and returns how many jobs it wrote.
+// Reading the file gives equal jobs, with two exceptions: the ID of a job without one becomes its position, and the
+// format has no batch sizes, SLOs, profiles and task graphs. A job that the format cannot express (a share of several
+// GPUs, a GPU type with | in its name, a negative time, an elastic range that does not contain its GPUs) is an error
+// that names the job. Errors of s and w are returned unchanged.
 func Write(w io.Writer, s traces.Stream) (n int, err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	if _, err := b.WriteString(strings.Join(names[:], ",") + "\n"); err != nil {
@@ -29,7 +29,7 @@ func Write(w io.Writer, s traces.Stream) (n int, err error) {
 		if err := s.Next(&j); err == io.EOF {
 			return n, b.Flush()
 		} else if err != nil {
-			_ = b.Flush() // what was read is of use; the stream's fault is the one to tell
+			_ = b.Flush() // keep what was read; report the stream's fault
 			return n, err
 		}
 		if err := check(&j); err != nil {
@@ -100,7 +100,7 @@ func appendRow(b []byte, j *traces.Job) []byte {
 	return append(b, '\n')
 }
 
-// appendGiven appends a comma and v/10^places, nothing for 0, which means "not given".
+// appendGiven appends a comma and v/10^places, or the comma alone for 0, which means "not given".
 func appendGiven(b []byte, v int64, places int) []byte {
 	b = append(b, ',')
 	if v == 0 {
@@ -112,7 +112,7 @@ func appendGiven(b []byte, v int64, places int) []byte {
 	return traces.AppendDecimal(b, v, places)
 }
 
-// appendText appends s, in quotes where it needs them.
+// appendText appends s, in quotes if it needs them.
 func appendText(b []byte, s string) []byte {
 	if !strings.ContainsAny(s, ",\"\r\n") {
 		return append(b, s...)

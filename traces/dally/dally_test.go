@@ -75,7 +75,7 @@ func TestWhatIsWrittenReadsAsTheSameJobs(t *testing.T) {
 	}
 }
 
-// stats are what a workload of the authors is known by.
+// stats are statistics of a workload of the authors.
 type stats struct{ gpuHours, gpus, single, medianHours, skewed float64 }
 
 func statsOf(jobs []traces.Job) stats {
@@ -118,7 +118,7 @@ func TestGeneratedWorkloadsHaveTheStatisticsOfTheRecordedOnes(t *testing.T) {
 		if err != nil {
 			t.Skip("no recorded workloads in ../../../shared/groundtruth/dally")
 		}
-		defer f.Close() //nolint:errcheck // only read
+		defer f.Close() //nolint:errcheck // read only
 		z, err := gzip.NewReader(f)
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@
 //
 //	job, arrival, gpus, model, iterations, time_per_iteration
 //
-// with arrival and time_per_iteration in seconds and iterations those of all GPUs together, so that iterations ×
-// time_per_iteration are the job's GPU-seconds. Job.Work is that over gpus: the run time if communication cost
-// nothing. Other columns are not looked at; rows may stand in any order.
+// arrival and time_per_iteration are in seconds. iterations counts those of all GPUs together, so iterations ×
+// time_per_iteration is the job's GPU-seconds. Job.Work is that divided by gpus: the run time if communication cost
+// nothing. Other columns are ignored; rows may come in any order.
 package dally

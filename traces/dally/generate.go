@@ -10,32 +10,32 @@ import (
 	"clustergym/traces"
 )
 
-// Config says which workload to make up.
+// Config describes the workload to generate.
 type Config struct {
 	Jobs    int
-	PerDay  float64 // jobs that arrive in a day, by a Poisson process; 0 = all at the beginning
+	PerDay  float64 // jobs a day, arriving by a Poisson process; 0 = all at the start
 	Multi   bool    // only jobs of two GPUs or more, with the statistics of that workload
 	MaxGPUs int     // larger jobs are drawn again; 0 = none is too large
-	Work    float64 // factor on run times; 0 = 1
+	Work    float64 // factor on run times; 0 means 1
 }
 
-// share is how often a gang size comes, out of some number of jobs.
+// share is the number of jobs with a gang size.
 type share struct{ gpus, jobs int }
 
-// kind is one model in the authors' workloads: how often it comes, its gang sizes, the seconds that an iteration
-// takes on one GPU (they come alike), and the quantiles of GPU-hours.
+// kind is one model in the authors' workloads: how often it occurs, its gang sizes, the possible seconds of an
+// iteration on one GPU (equally likely), and the quantiles of GPU-hours.
 type kind struct {
 	sizes []share
-	multi []share // in the workload without single GPUs; its sum is how often the model comes there
+	multi []share // in the workload without single-GPU jobs; its sum is how often the model occurs there
 	times []float64
 	hours []float64 // at hourP
 }
 
-// hourP are the probabilities of kind.hours. Three of the models have GPU-hours from 10 on, the others from 2 to 3:
+// hourP are the probabilities of kind.hours. Three of the models have 10 GPU-hours or more, the others 2 to 3, because
 // the authors chose the model by the length of the job.
 var hourP = []float64{0, .05, .10, .25, .50, .75, .90, .95, .99, 1}
 
-// kinds are in the order of Models. Sizes and times are counted, hours are read off the workload of 500 jobs.
+// kinds are in the order of Models. Sizes and times were counted; hours are quantiles of the workload of 500 jobs.
 var kinds = []kind{
 	{ // AlexNet
 		sizes: []share{{1, 27}, {4, 9}, {8, 13}, {16, 4}}, multi: []share{{4, 9}, {8, 14}, {16, 5}, {40, 1}},
@@ -65,9 +65,9 @@ var kinds = []kind{
 	},
 }
 
-// Generate makes a workload up after the statistics of the authors' (500 jobs of Helios' March and April 2020, and the
-// 411 without single GPUs): models, gang sizes by model, GPU-hours by model. Arrivals are Poisson without hours of the
-// day, as theirs. The same Config and seed give the same jobs. cfg's Jobs must be positive.
+// Generate makes a workload with the statistics of the authors' workloads (500 jobs of Helios from March and April
+// 2020, and the 411 without single-GPU jobs): models, gang sizes by model, GPU-hours by model. As in theirs, arrivals
+// are Poisson without a daily cycle. The same Config and seed give the same jobs. cfg's Jobs must be positive.
 func Generate(cfg Config, seed uint64) []traces.Job {
 	arrivals, draws := rng.Stream(seed, "dally/arrivals"), rng.Stream(seed, "dally/jobs")
 	work := cfg.Work
@@ -85,7 +85,7 @@ func Generate(cfg Config, seed uint64) []traces.Job {
 			at += arrivals.ExpFloat64() * 86400 / cfg.PerDay
 		}
 		if cfg.MaxGPUs > 0 && n > cfg.MaxGPUs {
-			continue // those that are left come as often as before
+			continue // the arrival rate of the other jobs stays the same
 		}
 		iterations := math.Max(1, math.Round(hours*work*3600/per))
 		jobs = append(jobs, traces.Job{
@@ -123,7 +123,7 @@ func drawKind(cfg Config, r *rand.Rand) (kind, gpus int) {
 	panic("dally: a draw beyond all shares")
 }
 
-// count is how many jobs of the workload are of the kind.
+// count returns how many jobs of the workload have this model.
 func (k *kind) count(multi bool) int {
 	sizes, n := k.sizes, 0
 	if multi {
@@ -135,7 +135,7 @@ func (k *kind) count(multi bool) int {
 	return n
 }
 
-// quantile is the value at u, between two tabulated ones by their logarithms.
+// quantile returns the value at probability u, interpolated between the logarithms of the tabulated values.
 func quantile(values []float64, u float64) float64 {
 	for i := 1; i < len(hourP); i++ {
 		if u < hourP[i] {

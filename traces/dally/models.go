@@ -6,9 +6,9 @@ import (
 	"clustergym/traces"
 )
 
-// Models are the six networks, with what one iteration exchanges and how long that program reckons it to compute: the
-// sum of the profile that lies beside it (forward and both gradients, see traces/profile's mix dally) times the factor
-// by which it scales each. The profiles must not be changed.
+// Models returns the six networks with the bytes that one iteration exchanges and the compute time that the simulator
+// assumes for it: the sum of the network's profile file (forward and both gradients, see the mix dally of
+// traces/profile) times the simulator's factor for that network. The profiles must not be changed.
 func Models() []*traces.Profile { return models }
 
 var models = []*traces.Profile{
@@ -20,7 +20,7 @@ var models = []*traces.Profile{
 	{Name: "BERT", GradientBytes: 562044928, Compute: 1711400 * time.Nanosecond},
 }
 
-// Profile is that of the model called name, nil if it is none of the six.
+// Profile returns the profile of the model called name, or nil if it is none of the six.
 func Profile(name string) *traces.Profile {
 	for _, m := range models {
 		if m.Name == name {

@@ -32,11 +32,11 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of a workload.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of a workload.
 func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -82,5 +82,5 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }

@@ -9,7 +9,7 @@ import (
 	"clustergym/traces"
 )
 
-// Write writes jobs as that simulator's workloads are laid out. Jobs need a model and iterations.
+// Write writes jobs in the format of that simulator's workloads. Jobs need a model and iterations.
 func Write(w io.Writer, jobs []traces.Job) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("job,arrival,gpus,model,iterations,time_per_iteration\n") //nolint:errcheck // kept by the writer

@@ -26,7 +26,7 @@ var (
 	optional = []string{"cpu_limit", "gpu_limit", "memory_limit", "rdma_request", "rdma_limit", "disk_request", "disk_limit", "max_instance_per_node"}
 )
 
-// Why rows are left out.
+// The reasons for which rows are left out.
 const (
 	Throughout = "run time not known: existed before the trace and after it (no times)"
 	Before     = "run time not known: existed before the trace (scheduled_time is empty)"
@@ -37,10 +37,10 @@ const (
 // Window is the length of the published trace, for Options.
 const Window = 31 * 24 * time.Hour
 
-// Options changes how a file is read. The zero value gives the instances whose whole life was seen.
+// Options changes how a file is read. The zero value gives the instances whose start and end were recorded.
 type Options struct {
-	// Window, where above 0, is the length of the trace, and keeps the instances that reach over its edges: one
-	// without creation and scheduling exists from 0, one without deletion until Window.
+	// Window, if above 0, is the length of the trace and keeps the instances that reach beyond it: one without creation
+	// and scheduling starts at 0, one without deletion ends at Window.
 	Window time.Duration
 }
 
@@ -54,11 +54,11 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of this trace.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of this trace.
 func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -94,15 +94,15 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Skipped counts the rows left out, by reason.
+// Skipped returns how many rows were left out, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
 type parser struct {
 	*traces.Table
-	at     []int // of required
+	at     []int // index of the column of each name in required
 	window time.Duration
 	text   traces.Names
 }
@@ -129,7 +129,7 @@ func (p *parser) demand(j *traces.Job) error {
 	return nil
 }
 
-// times reads submit and run time. skip says why the row is to be left out.
+// times reads submit and run time. skip gives the reason if the row must be left out, else it is "".
 func (p *parser) times(j *traces.Job) (skip string, err error) {
 	created, scheduled, deleted := p.at[colCreated], p.at[colScheduled], p.at[colDeleted]
 	var from time.Duration

@@ -61,7 +61,7 @@ func TestTheRecordedTraceHasAllInstancesWithinItsWindow(t *testing.T) {
 	if st.Jobs != 15551 || d.Skipped() != nil || st.Between(0, 1) != 10199 || st.Between(1000, 1001) != 5352 || st.Work.Max != dlrm.Window {
 		t.Errorf("%d jobs (%d without GPU, %d with one), skipped %v, longest %v", st.Jobs, st.Between(0, 1), st.Between(1000, 1001), d.Skipped(), st.Work.Max)
 	}
-	if days := st.Span.Hours() / 24; days < 19.55 || days > 19.65 { // the last creation in this part of the trace
+	if days := st.Span.Hours() / 24; days < 19.55 || days > 19.65 { // the last creation among the instances kept
 		t.Errorf("%.2f days", days)
 	}
 }

@@ -19,14 +19,14 @@ const (
 	colRealIterations
 	colRealDuration
 	colBest
-	required = colRealIterations // the columns before it must be there
+	required = colRealIterations // the columns before it are required
 )
 
 var names = []string{"job_id", "submit_time", "iteration", "model_name", "ddl", "batch_size", "num_gpu", "duration",
 	"real_iteration", "real_duration", "best_effort"}
 
-// Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so all of it is in
-// memory. Not safe for concurrent use.
+// Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so the reader holds all of it
+// in memory. Not safe for concurrent use.
 type Reader struct {
 	stream traces.Slice
 	moved  int
@@ -34,8 +34,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
@@ -58,18 +58,18 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Skipped are the rows left out, by reason: none of this format are.
+// Skipped returns nil: this format leaves out no rows.
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
-// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+// Sniff reports whether head, the first bytes of an unpacked file, begins with this format's header.
 func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, -1 = not there
+	at   []int // index of the column of each name; -1 = absent
 	text traces.Names
 }
 

@@ -18,7 +18,7 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 		ones, twos, fours        float64 // percent of the jobs
 		p50, p90, p99, mean, max int
 		days, perHour            float64
-		moved, tight, estimates  int // tight: jobs that keep their deadline on more GPUs only
+		moved, tight, estimates  int // tight: jobs that meet their deadline only on more GPUs
 	}{
 		{"philly_103959.csv", 876, 58.6, 3.8, 37.7, 24066, 181363, 266440, 56571, 1792395, 91.6, 0.399, 0, 466, 876},
 		{"resnet_cifar_trace.csv", 5, 100, 0, 0, 3930, 10823, 10823, 4336, 10823, 3.58, 0.0582, 1, 0, 0},

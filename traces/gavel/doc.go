@@ -1,6 +1,6 @@
-// Package gavel reads the traces of Gavel (Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for
-// Deep Learning Workloads", OSDI 2020; published with its code under the MIT licence). There is no header; fields
-// are separated by tabs, and their number tells the two layouts apart, whose order differs:
+// Package gavel reads the traces of Gavel (Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep
+// Learning Workloads", OSDI 2020; published with its code under the MIT licence). There is no header. Fields are
+// separated by tabs. There are two layouts with different orders of fields; the number of fields tells which it is:
 //
 //	7 fields  10 fields
 //	1         1          job type, as in "ResNet-18 (batch size 64)"               Model, as written
@@ -14,11 +14,11 @@
 //	-         8          priority weight: a share, larger is more                  Priority
 //	-         9          SLO: a multiple of the run time alone, -1 = none          SLO
 //
-// The files of 7 fields are semi-synthetic: arrivals and sizes of one virtual cluster of the Philly trace (CC BY
-// 4.0), cut at 2,000 jobs, with job types that the authors drew. Those of 10 fields were run on a cluster.
+// The files with 7 fields are semi-synthetic: arrivals and sizes of one virtual cluster of the Philly trace (CC BY
+// 4.0), cut at 2,000 jobs, with job types that the authors drew. The workloads with 10 fields were run on a cluster.
 //
-// A trace says how many steps a job takes, not how long: Work is 0, and NeedsProfile says so. The run time is steps
-// over the throughput that a table gives for the job type, GPUs and GPU type. Since the SLO is a multiple of that
-// time, counted from the arrival, a deadline too can be told only then. Jobs have no names: the ID is the number of
-// the row, from 0.
+// A trace gives the number of steps of a job, not its run time: Work is 0, and NeedsProfile returns true. The run time
+// is the number of steps divided by the throughput in a table for the job type, GPUs and GPU type. The SLO is a
+// multiple of that time, counted from the arrival, so the deadline also needs the table. Jobs have no names: the ID is
+// the number of the row, from 0.
 package gavel

@@ -11,7 +11,7 @@ import (
 	"clustergym/traces"
 )
 
-// layout says at which position each value stands, from 0; -1 = not there.
+// layout holds the position of each value in a row, from 0; -1 = absent.
 type layout struct{ model, dataDir, steps, arrival, gpus, weight, slo int }
 
 var (
@@ -19,8 +19,8 @@ var (
 	tenFields   = layout{model: 0, dataDir: 4, steps: 5, arrival: 9, gpus: 6, weight: 7, slo: 8}
 )
 
-// Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so all of it is in
-// memory. Not safe for concurrent use.
+// Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so the reader holds all of it
+// in memory. Not safe for concurrent use.
 type Reader struct {
 	stream traces.Slice
 	moved  int
@@ -28,9 +28,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError. A file without rows is an
-// empty trace.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError. A file without rows is an empty trace.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	p := &parser{lines: traces.NewLines(r, file)}
 	var jobs []traces.Job
@@ -47,19 +46,20 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	return &Reader{moved: traces.SortStable(jobs), stream: traces.Slice{Jobs: jobs}}, nil
 }
 
-// NeedsProfile says that run times are not in the file but follow from a throughput table.
+// NeedsProfile returns true: run times are not in the file and must be computed from a throughput table.
 func (*Reader) NeedsProfile() bool { return true }
 
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Skipped are the rows left out, by reason: none of this format are.
+// Skipped returns nil: this format leaves out no rows.
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
-// Sniff says whether head, the first bytes of an unpacked file, is of this format: its first line reads as a row.
+// Sniff reports whether head, the first bytes of an unpacked file, is of this format: its first line must read as a
+// row.
 func Sniff(head []byte) bool {
 	var j traces.Job
 	p := &parser{lines: traces.NewLines(bytes.NewReader(head), "")}
@@ -68,7 +68,7 @@ func Sniff(head []byte) bool {
 
 type parser struct {
 	lines *traces.Lines
-	width int // of the first row, 0 before it
+	width int // fields in the first row; 0 before the first row
 	at    layout
 	f     [][]byte
 	text  traces.Names
@@ -113,7 +113,7 @@ func (p *parser) row(j *traces.Job) error {
 	return err
 }
 
-// split cuts the next line that is not blank into fields, and settles the layout at the first.
+// split splits the next line that is not blank into fields. The first such line fixes the layout.
 func (p *parser) split() error {
 	var line []byte
 	for len(bytes.TrimSpace(line)) == 0 {
@@ -152,7 +152,7 @@ func fields(n int) string {
 	return fmt.Sprintf("%d fields", n)
 }
 
-// whole reads a whole number from lo to hi; decimals that are zeros are as good as none.
+// whole reads a whole number from lo to hi; decimals are allowed if they are zeros.
 func (p *parser) whole(name string, at int, lo, hi int64) (int64, error) {
 	v, exact, err := traces.Decimal(string(p.f[at]), 0)
 	if err == nil && exact && v >= lo && v <= hi {

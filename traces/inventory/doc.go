@@ -1,28 +1,28 @@
-// Package inventory reads lists of a cluster's machines as they are published beside workload traces. It says what
-// a file says, node by node; making a cluster to simulate out of it, with what the file does not tell, is left
-// to others. Read finds the format by the header; all are CSV, with columns in any order:
+// Package inventory reads lists of a cluster's machines as published beside workload traces. It returns what a file
+// says, node by node. Other packages turn that into a cluster to simulate and add what the file does not say. Read
+// finds the format by the header; all are CSV, with columns in any order:
 //
 //	openb     sn, cpu_milli, memory_mib, gpu, model
 //	          Alibaba cluster-trace-gpu-v2023, for research and study. model is empty for a node without GPU. The
-//	          list of the nodes with GPUs numbers them anew: names do not join it to the list of all nodes.
+//	          list of the nodes with GPUs has its own numbering: its names do not match those of the list of all nodes.
 //	pai       machine, gpu_type, cap_cpu (vCPU), cap_mem (GiB), cap_gpu
-//	          Alibaba cluster-trace-gpu-v2020, CC BY 4.0. Type CPU with no GPU is no type here; MISC stays one.
+//	          Alibaba cluster-trace-gpu-v2020, CC BY 4.0. Type CPU without GPUs is read as no type; MISC is a type.
 //	spot      gpu_model, gpu_capacity_num, cpu_num, node_name
 //	          Alibaba cluster-trace-v2026-spot-gpu, for research and study. No memory.
 //	lingjun   ip (a hash), DSW, PSW, ASW
 //	          Alibaba lingjun-dataset-2023, Apache-2.0. The host's place in a Clos network: Rack is its top-of-rack
-//	          switch (ASW), Pod the aggregation switch (PSW) and Core the core switch (DSW) above. A name of the
-//	          first returns under each of the second, with at most 8 hosts for every pair: most likely a switch is
-//	          called by the pair. No GPUs, cores or memory.
+//	          switch (ASW), Pod the aggregation switch (PSW) and Core the core switch (DSW) above. Each ASW name
+//	          occurs under every PSW, with at most 8 hosts for each pair, so most likely the pair identifies a
+//	          switch. No GPUs, cores or memory.
 //	philly    machineId, number of GPUs, and in the list as shipped single GPU mem ("12GB")
 //	          Microsoft Philly, CC BY 4.0. The list as shipped and the one revised after telemetry disagree. Blanks
-//	          after commas and an unnamed column of row numbers are passed over. No types, cores or memory.
+//	          after commas and an unnamed column of row numbers are ignored. No types, cores or memory.
 //	tiresias  num_switch, num_node_p_switch, num_gpu_p_node, num_cpu_p_node, mem_p_node (GB)
-//	          Specifications of Tiresias' simulator, Apache-2.0: a row is so many racks of equal nodes.
+//	          Specifications of Tiresias' simulator, Apache-2.0: a row is several racks of equal nodes.
 //	helios    a column of virtual clusters without name, num
 //	          Configurations of SenseTime Helios' virtual clusters (Lucid's: for non-commercial use): nodes of each.
 //	philly-vc vc, node num
-//	          The same of Philly.
+//	          The same for Philly.
 //
 // The last two have no nodes, only virtual clusters; the others have no virtual clusters.
 package inventory

@@ -9,15 +9,15 @@ import (
 	"clustergym/traces"
 )
 
-// Inventory is what a file says of a cluster. Of Nodes and VCs one is empty.
+// Inventory is what a file says about a cluster. Either Nodes or VCs is empty.
 type Inventory struct {
-	Format string // as in the package's comment: openb, pai, spot, lingjun, philly, tiresias, helios, philly-vc
+	Format string // one of the names in the package's comment: openb, pai, spot, lingjun, philly, tiresias, helios, philly-vc
 	Nodes  []Node // in the order of the file
 	VCs    []VC   // in the order of the file
 }
 
-// Node is one machine. A figure of 0 and a name of "" mean that the format does not give it, but for GPUs of a
-// machine without any; see GivesGPUs.
+// Node is one machine. A number of 0 and a name of "" mean that the format does not give it. The exception is GPUs,
+// which is 0 for a machine without GPUs; see GivesGPUs.
 type Node struct {
 	Name     string
 	Rack     string // top-of-rack switch
@@ -36,10 +36,10 @@ type VC struct {
 	Nodes int
 }
 
-// GivesGPUs says whether a node's GPUs are those of the file: a format may list hosts without them.
+// GivesGPUs reports whether the format lists the GPUs of each node; lingjun lists hosts without them.
 func (v *Inventory) GivesGPUs() bool { return v.Format != "lingjun" }
 
-// format is a header and how a row below it is read.
+// format is a header and a function that reads a row below it.
 type format struct {
 	name     string
 	required []string
@@ -47,7 +47,7 @@ type format struct {
 	row      func(p *parser) error
 }
 
-// No header fits two formats.
+// formats are the known formats; no header matches two of them.
 var formats = []format{
 	{"openb", []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, nil, (*parser).openb},
 	{"pai", []string{"machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"}, nil, (*parser).pai},
@@ -59,13 +59,13 @@ var formats = []format{
 	{"philly-vc", []string{"vc", "node num"}, nil, (*parser).vc},
 }
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of an inventory.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of an inventory.
 func Sniff(head []byte) bool {
 	t, err := traces.NewTable(bytes.NewReader(head), "")
 	return err == nil && find(t.Columns()) != nil
 }
 
-// find is the format of a header, nil where there is none.
+// find returns the format of a header, or nil.
 func find(columns []string) *format {
 	for i := range formats {
 		f := &formats[i]
@@ -83,8 +83,8 @@ func find(columns []string) *format {
 	return nil
 }
 
-// Read reads r to its end. file is the name that messages give. A header of no known format, a fault in a row, a
-// name that stands twice and a file without rows are *traces.RowErrors.
+// Read reads r to its end. file is the name used in messages. An unknown header, a fault in a row, a repeated name and
+// a file without rows are *traces.RowErrors.
 func Read(r io.Reader, file string) (Inventory, error) {
 	t, err := traces.NewTable(r, file)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 var recorded = filepath.Join("..", "..", "..", "shared", "traces")
 
-// inventories are the files of machines among the recorded ones.
+// inventories are the lists of machines among the recorded files.
 var inventories = map[string]bool{
 	"openb_node_list_all_node.csv": true, "openb_node_list_gpu_node.csv": true, "pai_machine_spec.csv": true, "node_info_df.csv": true,
 	"topo.csv": true, "cluster_machine_list.csv": true, "revised_machine_list.csv": true, "cluster_spec.csv": true, "n160g8.csv": true,

@@ -7,24 +7,24 @@ import (
 	"clustergym/traces"
 )
 
-// parser reads the rows of one format into inv. at are the indices of the format's required, then its optional
-// columns, -1 where one is not there.
+// parser reads the rows of one format into inv. at holds the indices of the format's required columns, then those of
+// its optional columns; -1 = absent.
 type parser struct {
 	*traces.Table
 	at    []int
 	seen  map[string]bool
-	racks int // made so far, where a row stands for several
+	racks int // racks made so far, for formats in which a row is several racks
 	inv   Inventory
 }
 
-// Bounds far beyond any cluster, which keep a mistyped file from filling the memory.
+// Bounds far beyond any real cluster, so that a mistyped number cannot fill the memory.
 const (
 	maxNodes = 1 << 20
 	maxGPUs  = 1 << 16
 	maxUnits = 1 << 42
 )
 
-// name reads the column that tells rows apart.
+// name reads the column that identifies rows.
 func (p *parser) name(i int) (string, error) {
 	s := string(p.Text(p.at[i]))
 	if s == "" {
@@ -52,7 +52,7 @@ func (p *parser) size(i int, want string) (float64, error) {
 	return float64(v) / 1000, err
 }
 
-// node appends a node unless one of its figures was at fault.
+// node appends a node unless reading one of its cells gave an error.
 func (p *parser) node(n Node, errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -125,7 +125,7 @@ func (p *parser) philly() error {
 	return p.node(Node{Name: name, GPUs: gpus, GPUMemGB: mem}, err)
 }
 
-// gb reads memory with its unit, as "12GB".
+// gb reads memory with its unit, such as "12GB".
 func (p *parser) gb(col int) (float64, error) {
 	const want = "GB of each GPU, as in 12GB"
 	b, ok := bytes.CutSuffix(p.Text(col), []byte("GB"))

@@ -7,11 +7,11 @@ import (
 	"clustergym/traces"
 )
 
-// setProfiles gives every job the profile of its model and batch size, made of the first row of each size.
+// setProfiles gives every job the profile of its model and batch size, built from the first row of each size.
 func setProfiles(rows []row) {
 	type key struct {
 		model string
-		batch int // on each GPU
+		batch int // examples on each GPU
 	}
 	type size struct {
 		gpus   int
@@ -30,7 +30,7 @@ func setProfiles(rows []row) {
 			sizes[k] = append(sizes[k], size{j.GPUs, rows[i].stages})
 		}
 	}
-	for k, p := range profiles { // each for itself
+	for k, p := range profiles { // independent of each other, so order does not matter
 		s := sizes[k]
 		slices.SortFunc(s, func(a, b size) int { return cmp.Compare(a.gpus, b.gpus) })
 		p.Compute = max(s[0].stages.Iteration-s[0].stages.Network, s[0].stages.GPU)

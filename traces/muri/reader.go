@@ -23,17 +23,17 @@ const (
 	colGPU
 	colNetwork
 	colPriority
-	required = colPriority // the columns before it must be there
+	required = colPriority // the columns before it are required
 )
 
 var names = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "duration", "iteration_time",
 	"resource_time_0", "resource_time_1", "resource_time_2", "priority"}
 
-// Stages are the times of one iteration: alone on the job's GPUs, and of it on each resource.
+// Stages holds the time of one iteration alone on the job's GPUs, and the part of it spent on each resource.
 type Stages struct{ Iteration, Input, GPU, Network time.Duration }
 
-// Reader is a traces.Stream over a trace, in order of submit. All of it is in memory, because a job's profile is
-// made of all rows of its model. Not safe for concurrent use.
+// Reader is a traces.Stream over a trace, in order of submit. The reader holds all of it in memory, because a job's
+// profile is built from all rows of its model. Not safe for concurrent use.
 type Reader struct {
 	rows  []row
 	next  int
@@ -47,8 +47,8 @@ type row struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *Reader) Next(j *traces.Job) error {
 	return nil
 }
 
-// Stages are the times of one iteration of the job that Next gave last, zeros before the first call.
+// Stages returns the times of one iteration of the job that Next returned last, or zeros before the first call.
 func (d *Reader) Stages() Stages {
 	if d.next == 0 {
 		return Stages{}
@@ -92,18 +92,18 @@ func (d *Reader) Stages() Stages {
 	return d.rows[d.next-1].stages
 }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Skipped are the rows left out, by reason: none of this format are.
+// Skipped returns nil: this format leaves out no rows.
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
-// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+// Sniff reports whether head, the first bytes of an unpacked file, begins with this format's header.
 func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, -1 = not there
+	at   []int // index of the column of each name; -1 = absent
 	text traces.Names
 }
 

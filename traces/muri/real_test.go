@@ -77,7 +77,7 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 			profiles := map[*traces.Profile]bool{}
 			for _, j := range jobs {
 				profiles[j.Profile] = true
-				// Run times are rounded to seconds: in the short jobs up to a third is rounding.
+				// Run times are rounded to seconds, which is up to a third of a short job's run time.
 				iteration := time.Duration(float64(j.GPUs) / j.Profile.Throughput(j.GPUs) * float64(time.Second))
 				if sum := time.Duration(j.Iterations) * iteration; j.Work < sum-time.Second || j.Work > sum+2*time.Second {
 					t.Errorf("job %s: %d iterations of %v are not %v", j.ID, j.Iterations, iteration, j.Work)

@@ -17,17 +17,17 @@
 //
 // The columns from gpu_spec on are optional, the three times together.
 //
-// What there is to know of these lists:
+// Notes on the data:
 //
-//   - Work is how long the pod was seen to hold its resources. The phase is the one observed last: a Running pod
-//     has a deletion time like the others and is no censored one.
-//   - Pending pods were deleted without ever having been placed. They have no run time and are left out and
-//     counted, as is a pod with a run time of 0.
-//   - Pods without GPU (num_gpu 0) are jobs of cores and memory: GPUs 0 and, as everywhere, GPUMilli 1000.
+//   - Work is how long the pod held its resources. The phase is the last one observed: a Running pod has a deletion
+//     time like the others, so its run time is complete.
+//   - Pending pods were deleted before they were ever placed. They have no run time, so they are left out and counted,
+//     as is a pod with a run time of 0.
+//   - Pods without GPU (num_gpu 0) are jobs of cores and memory: GPUs is 0 and, as in every package, GPUMilli is 1000.
 //     Options.OnlyGPU leaves them out and counts them.
-//   - A few pods are months older than the rest, which starts near 10,000,000 s. Times stay as they are written.
-//   - Some lists that upstream drew from the first for static packing have no times. Their pods are all submitted
-//     at 0 and run for Options.Work; Options.Static reads any list so. Reader.Timeless tells.
+//   - A few pods are months older than the rest, which starts near 10,000,000 s. Times are not shifted.
+//   - Some lists that upstream sampled from the first for static packing have no times. All their pods are submitted at
+//     0 and run for Options.Work; Options.Static reads any list this way. Reader.Timeless reports it.
 //
-// Lists that were drawn with times are not in order of creation_time; all of a list is in memory.
+// Lists that were sampled with times are not in order of creation_time; the reader holds all of a list in memory.
 package openb

@@ -15,7 +15,7 @@ var (
 	optional = append([]string{"gpu_spec", "qos", "pod_phase"}, times...)
 )
 
-// Why rows are left out.
+// The reasons for which rows are left out.
 const (
 	NeverPlaced = "never placed: scheduled_time is empty"
 	NoRunTime   = "no run time: deletion_time is scheduled_time"
@@ -40,11 +40,11 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of a pod list.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of a pod list.
 func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -97,24 +97,24 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Skipped counts the rows left out, by reason.
+// Skipped returns how many rows were left out, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Timeless says that the list has no times, or that they were ignored: submits and run times are made up.
+// Timeless reports that the list has no times or that they were ignored, so submits and run times are made up.
 func (d *Reader) Timeless() bool { return d.timeless }
 
 type parser struct {
 	*traces.Table
-	need                        []int // of required
-	spec, qos, phase            int   // -1 = not there; so too the next three
+	need                        []int // index of the column of each name in required
+	spec, qos, phase            int   // index of the column; -1 = absent; likewise the next three
 	created, scheduled, deleted int
 	specs                       map[string][]string
 }
 
-// maxMem is the memory of a pod in MiB that fits an int64 in bytes.
+// maxMem bounds the memory of a pod in MiB, so that its bytes fit an int64.
 const maxMem = 1 << 42
 
 func (p *parser) demand(j *traces.Job) error {
@@ -161,7 +161,7 @@ func (p *parser) demand(j *traces.Job) error {
 	return nil
 }
 
-// types gives one slice for each different cell: jobs share it and nobody changes it.
+// types returns one slice for each distinct cell. Jobs share it, so it must not be changed.
 func (p *parser) types() ([]string, error) {
 	b := p.Text(p.spec)
 	if len(b) == 0 {
@@ -183,7 +183,7 @@ func (p *parser) types() ([]string, error) {
 	return types, nil
 }
 
-// times reads submit and run time. skip says why the row is to be left out.
+// times reads submit and run time. skip gives the reason if the row must be left out, else it is "".
 func (p *parser) times(j *traces.Job) (skip string, err error) {
 	if j.Submit, err = p.Seconds(p.created); err != nil {
 		return "", err

@@ -46,7 +46,7 @@ func TestReadsAListInOrderOfSubmit(t *testing.T) {
 		{ID: "pod-a", Submit: 100 * s, Work: 290 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 12000, MemBytes: 16 << 30, Priority: 3},
 		{ID: "pod-c", Submit: 100 * s, Work: 100 * s, GPUMilli: 1000, CPUMilli: 4000, MemBytes: 2 << 30, Priority: 1, Status: traces.Completed},
 	}
-	var turned strings.Builder // columns the other way round
+	var turned strings.Builder // columns in reverse order
 	for _, l := range strings.Split(strings.TrimSpace(full), "\n") {
 		f := strings.Split(l, ",")
 		for i := len(f) - 1; i >= 0; i-- {

@@ -75,7 +75,7 @@ func TestRecordedListsHaveTheirPublishedSizes(t *testing.T) {
 		if typed != c.typed {
 			t.Errorf("%s: %d pods with GPU types, want %d", c.file, typed, c.typed)
 		}
-		// With their times, where they have them: the pods never placed are left out, and no others.
+		// With times, if the list has them, only the pods never placed are left out.
 		d = real(t, c.file, openb.Options{})
 		st, err = traces.Summarize(d)
 		if err != nil {

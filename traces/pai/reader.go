@@ -10,15 +10,15 @@ import (
 	"clustergym/traces"
 )
 
-// required are the columns that every file has; every other one but the unnamed is a GPU type.
+// required are the columns that every file has. Every other column with a name is a GPU type.
 var required = []string{"job_name", "norm_job_submit_time", "ddl"}
 
-// reference is the type of the unit speed where Options names none.
+// reference is the default for Options.Reference.
 const reference = "A100"
 
 // Options changes how a file is read. The zero value is right for the published ones.
 type Options struct {
-	Reference string // the GPU type whose run time is Job.Work; "" = A100, or the first of the file
+	Reference string // the GPU type whose run time is Job.Work; "" = A100, or the first type of the file if it has no A100
 }
 
 // Reader is a traces.Stream over the workload, in order of submit. Not safe for concurrent use.
@@ -32,13 +32,13 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of such a workload.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of such a workload.
 func Sniff(head []byte) bool {
 	t, err := traces.NewTable(bytes.NewReader(head), "", required...)
 	return err == nil && len(typeColumns(t.Columns())) > 0
 }
 
-// typeColumns are the indices of the columns that are GPU types, in the order of the file.
+// typeColumns returns the indices of the columns that are GPU types, in the order of the file.
 func typeColumns(header []string) (at []int) {
 	for i, name := range header {
 		if name != "" && !slices.Contains(required, name) {
@@ -48,8 +48,8 @@ func typeColumns(header []string) (at []int) {
 	return at
 }
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -108,14 +108,14 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Types are the GPU types of the file, in its order. The caller must not change them.
+// Types returns the GPU types of the file, in its order. The caller must not change them.
 func (d *Reader) Types() []string { return d.types }
 
-// Reference is the type whose run time is Job.Work.
+// Reference returns the type whose run time is Job.Work.
 func (d *Reader) Reference() string { return d.ref }
 
-// Skipped is nil: every row is a job.
+// Skipped returns nil: every row is a job.
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }

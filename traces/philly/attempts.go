@@ -23,17 +23,17 @@ const (
 
 var attemptNames = []string{"job_id", "vc", "num_gpus", "submitted_time", "attempt", "start_time", "end_time"}
 
-// NeverRan is why jobs of the attempts' table are left out.
+// NeverRan is the reason for which jobs of the attempts' table are left out.
 const NeverRan = "no run time: every attempt ends when it starts"
 
 // Attempt is one run of a job; times are offsets from the origin of the job's Submit.
 type Attempt struct{ Start, End time.Duration }
 
-// AttemptReader is a traces.Stream over the table of attempts of the same trace: every run of every job, which
-// tells queueing delays (the first start less the submit) and restarts. Its header has these columns, in any
-// order; times are as in the table of jobs:
+// AttemptReader is a traces.Stream over the table of attempts of the same trace, which lists every run of every job and
+// so shows queueing delays (the first start less the submit) and restarts. Its header has these columns, in any order;
+// times are as in the table of jobs:
 //
-//	job_id          job, on every row of it, wherever the rows stand      ID
+//	job_id          job, the same on all its rows, in any order           ID
 //	vc              virtual cluster                                       VC
 //	num_gpus        GPUs of the gang                                      GPUs
 //	submitted_time                                                        Submit, from the first job's
@@ -41,9 +41,9 @@ type Attempt struct{ Start, End time.Duration }
 //	start_time                                                            Attempt.Start
 //	end_time                                                              Attempt.End
 //
-// A job's Work is the sum of its attempts' run times, which is what the table of jobs has as its duration, with
-// the time that was lost between attempts left out; from the first start to the last end it is longer, see
-// Attempts. How a job ended is not known. The published table has jobs of 4 GPUs and 10 minutes or more only.
+// A job's Work is the sum of its attempts' run times without the time lost between attempts, which is the duration in
+// the table of jobs. The time from the first start to the last end is longer, see Attempts. The table does not say how
+// a job ended. The published table only has jobs of at least 4 GPUs and 10 minutes.
 //
 // Not safe for concurrent use.
 type AttemptReader struct {
@@ -59,15 +59,15 @@ type AttemptReader struct {
 
 var _ traces.Stream = (*AttemptReader)(nil)
 
-// run is one row of the table; times are on the clock as written.
+// run is one row of the table; times are clock times as written.
 type run struct {
 	number     int64
 	start, end time.Duration
 }
 
-// NewAttempts reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of
-// their first rows. file is the name that messages give. A fault in a row is a *traces.RowError: so too a row
-// that disagrees with an earlier one of its job, or repeats the number of an attempt.
+// NewAttempts reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of their first
+// rows. file is the name used in messages. A fault in a row is a *traces.RowError, and so is a row that contradicts an
+// earlier one of its job or repeats the number of an attempt.
 func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 	t, err := traces.NewTable(r, file, attemptNames...)
 	if err != nil {
@@ -75,7 +75,7 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 	}
 	p := &attemptParser{Table: t, at: t.At(attemptNames...)}
 	d := &AttemptReader{attempts: map[string][]Attempt{}}
-	var runs [][]run // of d.jobs
+	var runs [][]run // runs of each job in d.jobs
 	type place struct {
 		job     int
 		attempt int64
@@ -158,31 +158,31 @@ func (d *AttemptReader) Next(j *traces.Job) error {
 	return nil
 }
 
-// Attempts are the attempts, in their order, of the job that Next gave last; nil before the first and after the
-// end. From the first one's Start to the last one's End is what some count as the job's duration. The caller
-// must not change them.
+// Attempts returns the attempts, in order, of the job that Next returned last, or nil before the first job and after
+// the end. Some studies take the time from the first Start to the last End as the job's duration. The caller must not
+// change them.
 func (d *AttemptReader) Attempts() []Attempt { return d.attempts[d.current] }
 
-// Origin is the first job's submitted_time as written, in the form of UTC though the cluster's clock was another.
+// Origin returns the first job's submitted_time as written. Its location is UTC, although the cluster's clock was not.
 // It is the zero time for a table without jobs.
 func (d *AttemptReader) Origin() time.Time { return d.origin }
 
-// Rows is how many attempts the table has, those of jobs left out among them.
+// Rows returns how many attempts the table has, including those of jobs left out.
 func (d *AttemptReader) Rows() int { return d.rows }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *AttemptReader) Moved() int { return d.moved }
 
-// Skipped counts the jobs left out, by reason.
+// Skipped returns how many jobs were left out, by reason.
 func (d *AttemptReader) Skipped() []traces.Skip { return d.skips.All() }
 
 type attemptParser struct {
 	*traces.Table
-	at   []int // of attemptNames
+	at   []int // index of the column of each of attemptNames
 	text traces.Names
 }
 
-// job reads what every row of a job says of it; Submit is on the clock as written, since 1970.
+// job reads the columns that are equal in all rows of a job; Submit is the clock time as written, since 1970.
 func (p *attemptParser) job(j *traces.Job) error {
 	id := p.Text(p.at[attemptID])
 	if len(id) == 0 {
@@ -221,7 +221,7 @@ func (p *attemptParser) run() (a run, err error) {
 		return a, err
 	}
 	if a.end < a.start {
-		// Within the hour that stands twice when clocks are set back for winter, an end may be written before its start.
+		// When clocks are set back for winter, one hour occurs twice, so an end may be written before its start.
 		if a.start-a.end > time.Hour {
 			return a, p.Fault(p.at[attemptEnd], "start_time or later, "+string(p.Text(p.at[attemptStart])))
 		}

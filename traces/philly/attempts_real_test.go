@@ -77,8 +77,8 @@ func TestRealAttemptsHaveTheirPublishedStatistics(t *testing.T) {
 	}
 }
 
-// The sum of a job's attempts is its duration in the table of jobs. The tables have no name of a job in common:
-// looked at are those alone there with their submit, size and virtual cluster.
+// The sum of a job's attempts is its duration in the table of jobs. The tables share no names of jobs, so the test
+// compares the jobs whose submit, size and virtual cluster are unique in the table of jobs.
 func TestRealAttemptsAgreeWithTheTableOfJobs(t *testing.T) {
 	type key struct {
 		submit time.Duration

@@ -1,7 +1,6 @@
-// Package philly reads the job table of the Microsoft Philly trace: jobs of a deep learning cluster from
-// September to December 2017 (Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training
-// Workloads", USENIX ATC 2019; data under CC BY 4.0), in the tabular form in which later work passes it on. Its
-// header has these columns, in any order:
+// Package philly reads the job table of the Microsoft Philly trace: jobs of a deep learning cluster from September to
+// December 2017 (Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX
+// ATC 2019; data under CC BY 4.0), as the table that later work publishes. Its header has these columns, in any order:
 //
 //	timestamp  submit, "2006-01-02 15:04:05" on the cluster's clock, no zone    Submit
 //	duration   seconds on GPUs, all attempts together                           Work
@@ -9,11 +8,11 @@
 //	gpu_time   duration times num_gpus                                          not used
 //	cluster    virtual cluster                                                  VC
 //
-// The table knows no job ids, users, models, estimates or ends. A job's ID is the number of its row in the file,
-// from 0. Times are differences of the clock as written: the first job is at 0, and where the clock was set
-// back for winter an hour stands twice.
+// The table has no job ids, users, models, estimates or statuses. A job's ID is the number of its row in the file, from
+// 0. Times are differences of clock times as written: the first job is at 0, and one hour occurs twice, because the
+// clock was set back for winter.
 //
-// AttemptReader reads the other table of the same trace: the scheduling attempts of the larger jobs, one row each,
-// with the columns job_id, vc, num_gpus, submitted_time, attempt, start_time and end_time. It tells queueing delays
-// and restarts, which the table of jobs does not.
+// AttemptReader reads the other table of the same trace: the scheduling attempts of the larger jobs, one row each, with
+// the columns job_id, vc, num_gpus, submitted_time, attempt, start_time and end_time. It shows queueing delays and
+// restarts, which the table of jobs does not.
 package philly

@@ -13,14 +13,14 @@ const (
 	colDuration
 	colGPUs
 	colVC
-	required // the columns before it must be there
+	required // the columns before it are required
 )
 
 var names = []string{"timestamp", "duration", "num_gpus", "cluster",
 	"gpu_time"}
 
-// Reader is a traces.Stream over the table, in order of submit. The file is not in order, so all of it is in
-// memory. Not safe for concurrent use.
+// Reader is a traces.Stream over the table, in order of submit. The file is not in order, so the reader holds all of it
+// in memory. Not safe for concurrent use.
 type Reader struct {
 	jobs     []traces.Job
 	stream   traces.Slice
@@ -31,8 +31,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
@@ -62,8 +62,8 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	return d, nil
 }
 
-// repeated counts the jobs that equal an earlier one; equal jobs have equal submits, so they are neighbours but
-// for others of the same second.
+// repeated counts the jobs that equal an earlier one. Equal jobs have equal submits, so only jobs of the same second
+// lie between them.
 func repeated(jobs []traces.Job) (n int) {
 	type row struct {
 		work time.Duration
@@ -94,27 +94,27 @@ func repeated(jobs []traces.Job) (n int) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Jobs are all jobs of the table in order of submit, whatever Next has given. The caller must not change them.
+// Jobs returns all jobs of the table in order of submit, independent of Next. The caller must not change them.
 func (d *Reader) Jobs() []traces.Job { return d.jobs }
 
-// Origin is the first job's timestamp as written, in the form of UTC though the cluster's clock was another: it
-// tells weekdays and hours of the day. It is the zero time for a table without jobs.
+// Origin returns the first job's timestamp as written, which gives weekdays and hours of the day. Its location is UTC,
+// although the cluster's clock was not. It is the zero time for a table without jobs.
 func (d *Reader) Origin() time.Time { return d.origin }
 
-// Moved is how many rows stood after a row of later submit.
+// Moved returns how many rows came after a row with a later submit.
 func (d *Reader) Moved() int { return d.moved }
 
-// Repeated is how many rows equal an earlier row in every column. They are kept: jobs sent twice in one second
-// look the same.
+// Repeated returns how many rows equal an earlier row in every column. They are kept, because two jobs submitted in the
+// same second look the same.
 func (d *Reader) Repeated() int { return d.repeated }
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, those that must be there
+	at   []int // index of the column of each required name
 	text traces.Names
 }
 
-// row reads the next row; Submit is on the clock as written, since 1970.
+// row reads the next row; Submit is the clock time as written, since 1970.
 func (p *parser) row(j *traces.Job) (err error) {
 	if err = p.Next(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (p *parser) row(j *traces.Job) (err error) {
 	return nil
 }
 
-// clock reads "2006-01-02 15:04:05" as the time since 1970, ten times as quickly as time.Parse.
+// clock reads "2006-01-02 15:04:05" as the time since 1970, ten times as fast as time.Parse.
 func clock(b []byte) (time.Duration, bool) {
 	if len(b) != 19 || b[4] != '-' || b[7] != '-' || b[10] != ' ' || b[13] != ':' || b[16] != ':' {
 		return 0, false

@@ -8,11 +8,11 @@ import (
 	"clustergym/traces"
 )
 
-// p100TFLOPS is the throughput that turns operations into time: a P100 in float32, as in the simulator of TopDRL's
+// p100TFLOPS is the float32 throughput of a P100, which converts operations to time as in the simulator of TopDRL's
 // group. Forward and backward pass together count as three forward passes.
 const p100TFLOPS = 10.6
 
-// Compute is the model's compute time of one iteration on one GPU with so many examples: Ms where it is given, else
+// Compute returns the model's compute time of one iteration on one GPU with batch examples: Ms if it is given, else
 // GFLOPs · batch · 3 over the speed of a P100.
 func (v *Model) Compute(batch int) time.Duration {
 	if v.Ms > 0 {
@@ -21,9 +21,9 @@ func (v *Model) Compute(batch int) time.Duration {
 	return duration(v.GFLOPs * float64(batch) * 3 / (p100TFLOPS * 1e3))
 }
 
-// Profile is the profile of the job called jobID: that of modelName where the mix has a model of that name, else
-// that of the model that Draw gives it. A name may end in a batch size, as in "vgg16 (batch size 64)", which goes
-// before a drawn one. Jobs of one model and batch size share one profile. m must be valid.
+// Profile returns the profile of the job called jobID: that of the mix's model called modelName if there is one, else
+// that of the model that Draw returns. A name may end in a batch size, as in "vgg16 (batch size 64)", which overrides a
+// drawn one. Jobs of one model and batch size share one profile. m must be valid.
 func (m *Mix) Profile(seed uint64, jobID, modelName string) *traces.Profile {
 	v := m.Find(modelName)
 	if v == nil {
@@ -38,7 +38,7 @@ func (m *Mix) Profile(seed uint64, jobID, modelName string) *traces.Profile {
 	return profileOf(v, m.batch(seed, jobID, v))
 }
 
-// Apply gives each job that has none a profile of the mix. The slice's jobs are changed in place.
+// Apply gives each job without a profile one of the mix. It changes the slice's jobs in place.
 func (m *Mix) Apply(seed uint64, jobs []traces.Job) {
 	for i := range jobs {
 		if j := &jobs[i]; j.Profile == nil {
@@ -47,8 +47,8 @@ func (m *Mix) Apply(seed uint64, jobs []traces.Job) {
 	}
 }
 
-// made keeps the profiles of the process: mixes are plain values that are copied, and a profile depends on nothing
-// but its key.
+// made keeps the profiles for the whole process, because mixes are plain values that are copied. A profile depends only
+// on its key.
 var made = struct {
 	sync.Mutex
 	profiles map[madeKey]*traces.Profile

@@ -84,7 +84,7 @@ func TestHashSeesEveryFigure(t *testing.T) {
 		}
 		seen[m.Hash()] = i
 	}
-	// A mix without the newer figures has the hash that it always had.
+	// A mix without the newer figures keeps its old hash.
 	if got, want := base.Hash(), "9712bd8da61c"; got[:12] != want {
 		t.Errorf("hash %s, want %s…", got, want)
 	}

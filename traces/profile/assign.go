@@ -10,26 +10,28 @@ import (
 type profileKey struct {
 	m         *model
 	reference string
-	over      *traces.Profile // what the job had before
+	over      *traces.Profile // the profile that the job had before
 }
 
-// Profile is what the table knows of a model, for a cluster whose reference GPU is of type reference (see Type):
+// Profile returns what the table knows about a model, for a cluster whose reference GPU is of type reference (see
+// Type):
 //
-//   - Compute: an iteration on one GPU; of a model that needs more, so many times an iteration on the fewest.
-//   - Speeds: by type, relative to the reference, on the fewest GPUs on which both were measured; nil for a table
-//     of one type.
-//   - Scaling: the throughput on the reference, placed together; nil where fewer than two points are known.
-//   - GradientBytes, MemBytes, Skewed, where the table has them.
+//   - Compute: the time of an iteration on one GPU; if the model needs n GPUs at least, n times the time on n.
+//   - Speeds: by type, relative to the reference, on the smallest number of GPUs for which both were measured; nil for
+//     a table with one type.
+//   - Scaling: the throughput on the reference, consolidated on the fewest nodes; nil if fewer than two points are
+//     known.
+//   - GradientBytes, MemBytes, Skewed, if the table has them.
 //
-// ok is false where the table does not have the model, or has throughputs and none of it on the reference. A base
-// name stands for the batch size that Work takes on one GPU. Every call gives the same *traces.Profile.
+// ok is false if the table does not have the model, or has throughputs but none of this model on the reference. A base
+// name stands for the batch size that Work takes on one GPU. Equal calls return the same *traces.Profile.
 func (t *Table) Profile(model string, reference string) (*traces.Profile, bool) {
 	gpu, _ := t.Type(reference)
 	p := t.profile(t.pick(model, 0, 1, gpu), gpu, nil)
 	return p, p != nil
 }
 
-// profile is nil where there is none. Where over knows what the table does not, that is taken over.
+// profile returns nil if there is none. What the table does not know is taken from over.
 func (t *Table) profile(m *model, gpu string, over *traces.Profile) *traces.Profile {
 	if m == nil || len(m.on) > 0 && m.find(gpu) == nil {
 		return nil
@@ -66,7 +68,7 @@ func (t *Table) profile(m *model, gpu string, over *traces.Profile) *traces.Prof
 	return p
 }
 
-// fill takes from q what p does not know.
+// fill copies from q what p does not know.
 func fill(p, q *traces.Profile) {
 	if p.GradientBytes == 0 {
 		p.GradientBytes, p.Skewed = q.GradientBytes, q.Skewed
@@ -85,7 +87,8 @@ func fill(p, q *traces.Profile) {
 	}
 }
 
-// ratio is the speed of a to that of b on the fewest GPUs that both know, 0 where there are none.
+// ratio returns the speed of a relative to that of b on the smallest number of GPUs measured for both, or 0 if there is
+// none.
 func ratio(a, b *measured) float64 {
 	for _, c := range a.curve {
 		if i, found := b.at(c.GPUs); found {
@@ -95,12 +98,13 @@ func ratio(a, b *measured) float64 {
 	return 0
 }
 
-// Work is the run time of a job alone on gpus GPUs of type reference, placed together: iterations over the
-// throughput. As in a profile's Scaling, more GPUs than were measured bring no more. Sia's and Pollux' tables know
-// how many iterations a training takes with each batch size, so that iterations may be 0 there. batch counts the examples on all GPUs together; 0 = not given: it is then the one in
-// the model's name, else the one with the shortest training on these GPUs where the table knows how long a training
-// is (as the authors drew those of their workloads), else the smallest that was measured there. ok is false where
-// the table does not know, or where the time is more than a time.Duration holds.
+// Work returns the run time of a job alone on gpus GPUs of type reference, consolidated: iterations over the
+// throughput. As in a profile's Scaling, more GPUs than were measured give no more throughput. Sia's and Pollux' tables
+// know how many iterations a training takes with each batch size, so iterations may be 0 for them. batch counts the
+// examples on all GPUs together. If batch is 0, Work takes the one in the model's name; else, if the table knows how
+// long a training is, the one with the shortest training on these GPUs (as the authors did for their workloads); else
+// the smallest that was measured there. ok is false if the table does not have the answer, or the time exceeds what a
+// time.Duration holds.
 func (t *Table) Work(model string, batch, gpus int, iterations int64, reference string) (time.Duration, bool) {
 	gpu, ok := t.Type(reference)
 	m := t.pick(model, batch, gpus, gpu)
@@ -122,7 +126,7 @@ func (m *model) work(gpus int, iterations int64, gpu string) (time.Duration, boo
 	return d, d < math.MaxInt64
 }
 
-// duration rounds to nanoseconds; it is at least one, and what a time.Duration cannot hold stays at its end.
+// duration rounds to nanoseconds. The result is at least 1 ns and at most what a time.Duration holds.
 func duration(seconds float64) time.Duration {
 	ns := math.Round(seconds * 1e9)
 	if ns >= math.MaxInt64 {
@@ -131,10 +135,10 @@ func duration(seconds float64) time.Duration {
 	return time.Duration(max(1, ns))
 }
 
-// Assign gives jobs what the table knows of their models: Work where it is 0, from Iterations and Batch, and Profile.
-// A job whose deadline is a multiple of its run time (SLO) gets Deadline with Work. Of a profile that a job has, what
-// the table does not know stays. changed counts jobs that got something, unknown those whose model the table does not
-// have or whose Work is still 0. The slice's jobs are changed in place.
+// Assign gives jobs what the table knows about their models: Profile, and Work from Iterations and Batch if it is 0. If
+// a job's deadline is a multiple of its run time (SLO), Assign sets Deadline with Work. Fields of a job's own profile
+// stay if the table does not know them. changed counts the jobs that got something, unknown those whose model the table
+// does not have or whose Work is still 0. Assign changes the slice's jobs in place.
 func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
 	for i := range jobs {
 		did, known := t.Assign(&jobs[i], reference)
@@ -148,7 +152,8 @@ func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int
 	return changed, unknown
 }
 
-// Assign is the function of that name for one job. Where Job.Batch is 0 the model's name tells, see Work. known is false where the table does not have the model or Work is still 0.
+// Assign does for one job what the function Assign does. For a Job.Batch of 0 see Work. known is false if the table
+// does not have the model or Work is still 0.
 func (t *Table) Assign(j *traces.Job, reference string) (changed, known bool) {
 	gpu, typed := t.Type(reference)
 	m := t.pick(j.Model, j.Batch, j.GPUs, gpu)
@@ -170,7 +175,7 @@ func (t *Table) Assign(j *traces.Job, reference string) (changed, known bool) {
 	return changed, j.Work != 0
 }
 
-// after is the time ns nanoseconds after submit; what a time.Duration cannot hold stays at its end.
+// after returns the time ns nanoseconds after submit, at most what a time.Duration holds.
 func after(submit time.Duration, ns float64) time.Duration {
 	if ns >= float64(math.MaxInt64-submit) {
 		return math.MaxInt64

@@ -15,7 +15,7 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 	jobs := []traces.Job{
 		{ID: "0", Model: "A (batch size 16)", GPUs: 4, Iterations: 60},
 		{ID: "1", Model: "A (batch size 16)", GPUs: 1, Iterations: 60, Work: 5 * time.Second},
-		{ID: "2", Model: "A (batch size 16)", GPUs: 16, Iterations: 60}, // as on 4, the most measured
+		{ID: "2", Model: "A (batch size 16)", GPUs: 16, Iterations: 60}, // as on 4, the largest number measured
 		{ID: "3", Model: "D", GPUs: 1, Iterations: 60},
 		{ID: "4", Model: "B", GPUs: 1},
 		{ID: "5", Model: "B", GPUs: 1, Iterations: 3, Profile: before},

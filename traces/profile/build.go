@@ -7,12 +7,12 @@ import (
 	"clustergym/traces"
 )
 
-// builder collects what the files of a table say.
+// builder collects the contents of a table's files.
 type builder struct {
 	models map[string]*model
 	order  []*model
 	shared map[pair]*mean
-	pairs  []pair // in the order of the files, so that sums repeat to the last bit
+	pairs  []pair // in the order of the files, so that sums are the same to the last bit
 	sia    []*application
 }
 
@@ -26,7 +26,7 @@ func newBuilder() *builder {
 	return &builder{models: map[string]*model{}, shared: map[pair]*mean{}}
 }
 
-// model is the one called name, which it makes when it is new.
+// model returns the model called name, and creates it if it is new.
 func (b *builder) model(name string, batch int) *model {
 	m := b.models[name]
 	if m == nil {
@@ -37,7 +37,7 @@ func (b *builder) model(name string, batch int) *model {
 	return m
 }
 
-// add records a throughput; 0 is none. false = there is one for so many GPUs and nodes already.
+// add records a throughput; it ignores 0. It returns false if there already is one for these GPUs and nodes.
 func (m *model) add(gpu string, p point) bool {
 	o := m.find(gpu)
 	if o == nil {
@@ -55,7 +55,7 @@ func (m *model) add(gpu string, p point) bool {
 	return true
 }
 
-// keeps records one measurement of what victim keeps beside other; 0 is none.
+// keeps records one measurement of the throughput that victim keeps beside other; it ignores 0.
 func (b *builder) keeps(victim, other *model, kept float64) {
 	if kept <= 0 {
 		return
@@ -69,7 +69,7 @@ func (b *builder) keeps(victim, other *model, kept float64) {
 	b.shared[p].n++
 }
 
-// table is what was collected.
+// table returns the Table of what was collected.
 func (b *builder) table() *Table {
 	t := &Table{byName: b.models, byBase: map[string][]*model{}, kept: map[pair]float64{}, profiles: map[profileKey]*traces.Profile{}, given: map[*traces.Profile]profileKey{}}
 	t.models = b.order

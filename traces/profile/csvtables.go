@@ -9,8 +9,8 @@ import (
 )
 
 // elasticflow reads a table of ElasticFlow (Gu et al., ASPLOS 2023): one model on one type of GPU, a row for each
-// global batch size, a column for each number of GPUs, iterations a second; nan, 0 or nothing where it does not fit
-// or was not measured.
+// global batch size, a column for each number of GPUs, in iterations a second; nan, 0 or an empty cell if it does not
+// fit or was not measured.
 func (b *builder) elasticflow(r io.Reader, file, name, gpu string) error {
 	d, err := newRows(r, file, "global_batch_size")
 	if err != nil {
@@ -54,10 +54,10 @@ func (b *builder) elasticflow(r io.Reader, file, name, gpu string) error {
 	}
 }
 
-// anyGPU is the type in tables that do not name theirs.
+// anyGPU is the GPU type for tables that do not name theirs.
 const anyGPU = "gpu"
 
-// lucidName is one configuration of Lucid's.
+// lucidName reads the model and batch size of one of Lucid's configurations.
 func (d rows) lucidName(suffix string) (string, int, error) {
 	model, err := d.name("model" + suffix)
 	if err != nil {
@@ -83,8 +83,8 @@ func (d rows) lucidName(suffix string) (string, int, error) {
 }
 
 // lucidPairs reads colocate_info.csv of Lucid (Hu et al., ASPLOS 2023; published for non-commercial use only): two
-// models on one GPU and the speed of each, 1 = alone. What they use of the GPU together (gpu_util, gmem_util, gmem)
-// is not read.
+// models on one GPU and the speed of each, 1 = alone. Their combined use of the GPU (gpu_util, gmem_util, gmem) is not
+// read.
 func (b *builder) lucidPairs(r io.Reader, file string) error {
 	d, err := newRows(r, file, "model1", "dataset1", "gpu_num1", "batchsize1", "amp1", "speed1", "model2", "dataset2", "gpu_num2", "batchsize2", "amp2", "speed2")
 	if err != nil {
@@ -150,7 +150,7 @@ func (b *builder) lucidAlone(r io.Reader, file string) error {
 	}
 }
 
-// mebibytes converts to bytes; more than an int64 holds stays at its end.
+// mebibytes converts to bytes, at most what an int64 holds.
 func mebibytes(v float64) int64 {
 	v = math.Round(v * (1 << 20))
 	if v >= math.MaxInt64 {
@@ -160,9 +160,9 @@ func mebibytes(v float64) int64 {
 }
 
 // tiresias reads the tensors of Tiresias (Gu et al., NSDI 2019), one a row, in MB. Their MB is 2^20 bytes: the first
-// dense layer of VGG, 25,088 by 4,096 float32 numbers, stands as 392. GradientBytes is the sum. A model is skewed
-// when its largest tensor is more than half of it, as in VGG and AlexNet (0.61 to 0.77 of the sum): all others stay
-// below 0.14, so that any share in between tells the same models apart.
+// dense layer of VGG, 25,088 by 4,096 float32 numbers, is listed as 392. GradientBytes is the sum. A model is skewed if
+// its largest tensor is more than half of the sum, as in VGG and AlexNet (0.61 to 0.77). All others are below 0.14, so
+// any threshold in between separates the same models.
 func (b *builder) tiresias(r io.Reader, file string) error {
 	d, err := newRows(r, file, "model_name", "tensor_index", "tensor_size_mb")
 	if err != nil {
@@ -191,7 +191,7 @@ func (b *builder) tiresias(r io.Reader, file string) error {
 		of[m].sum += v
 		of[m].largest = max(of[m].largest, v)
 	}
-	for m, s := range of { // each model by itself: the order does not matter
+	for m, s := range of { // models are independent, so order does not matter
 		m.gradient, m.skewed = mebibytes(s.sum), s.largest > s.sum/2
 	}
 	return nil

@@ -14,7 +14,7 @@ type DL2Model struct {
 	IntraMBps  float64 // bandwidth inside a node, MB a second
 	Epochs     float64 // length of a training, as a part of the longest
 	WorkerCPUs int
-	WorkerGPUs int // 0 = trains on CPUs; a GPU is four slots of the simulator
+	WorkerGPUs int // 0 = trains on CPUs; one GPU is four slots of the simulator
 	PSCPUs     int
 }
 
@@ -29,22 +29,22 @@ var dl2 = []DL2Model{
 	{"wlm", 0.154, 19.2, 165, 10.375, 22.875, 0.23, 2, 1, 2},
 }
 
-// DL2Models are the eight types in the order of their numbers. The slice is the caller's.
+// DL2Models returns the eight types in the order of their numbers. The slice is a copy.
 func DL2Models() []DL2Model { return slices.Clone(dl2) }
 
-// PSSpeed is the speed of a synchronous job in steps a second, those of all workers together, of a placement:
-// workersPerNode[i] workers and psPerNode[i] parameter servers stand on node i. It is 0 without workers or without
-// servers. Each server holds an equal part of the model, which every worker fetches and sends back in each step.
-// On a node with w of W workers and p of P servers a step takes
+// PSSpeed returns the speed of a synchronous job under a placement, in steps a second of all workers together. Node i
+// has workersPerNode[i] workers and psPerNode[i] parameter servers. The speed is 0 without workers or without servers.
+// Each server holds an equal part of the model, which every worker fetches and sends back in each step. On a node with
+// w of W workers and p of P servers a step takes
 //
 //	Step + max(2 MB/P / inter, 2 MB/P / intra)
 //	intra = IntraMBps / max(p, w)
 //	inter = min(InterMBps / (P - p), InterMBps / (W - v)), v = fewest workers on any node with a server
 //	inter = InterMBps where p = P
 //
-// and the job makes W steps in the time of the slowest. So the authors' simulator reckons; three of its ways are
-// kept though they are odd: intra is paid on a node without servers too, a node with all servers still pays inter
-// once, and v does not depend on the node. It allocates nothing. Both slices have the same length.
+// and the job makes W steps in the time of the slowest node. This is the model of the authors' simulator, including
+// three oddities: a node without servers also pays intra, a node with all servers still pays inter once, and v does not
+// depend on the node. PSSpeed allocates nothing. Both slices must have the same length.
 func PSSpeed(model DL2Model, workersPerNode, psPerNode []int) float64 {
 	workers, servers, fewest := 0, 0, -1
 	for i, w := range workersPerNode {

@@ -38,7 +38,7 @@ func TestPSSpeedByHand(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
-	// Intra decides: inter 50, intra 10 among 4 workers: part 200 at 2.5 MB/s is 80 s.
+	// Intra is the bottleneck: inter 50, intra 10 among 4 workers: part 200 at 2.5 MB/s is 80 s.
 	slow := unit
 	slow.IntraMBps = 10
 	if got := PSSpeed(slow, []int{4}, []int{1}); math.Abs(got-4/81.) > 1e-12 {

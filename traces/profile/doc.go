@@ -1,15 +1,15 @@
-// Package profile says what the models are that jobs train: how large their gradients are, how long they compute,
-// how they scale and what they keep of their speed beside others.
+// Package profile describes the models that jobs train: how large their gradients are, how long they compute, how they
+// scale, and how much speed they keep beside other jobs.
 //
-//   - A Mix gives a job a model where its trace does not tell it, chosen by seed and job id alone, so that neither
-//     the scheduler nor the order of reading changes it. Hash says whether two mixes are the same. Named has those of
+//   - A Mix gives a model to a job whose trace names none. The choice depends on seed and job id alone, so neither the
+//     scheduler nor the order of reading changes it. Equal hashes (Hash) mean equal mixes. Named returns the mixes of
 //     published simulators.
 //   - A Table is read from a file of published measurements (Load knows Gavel's, Sia's and Pollux', Lucid's,
-//     ElasticFlow's, Chronus' and Tiresias'), which stays with its user. Assign gives jobs that name a model its
-//     profile and, where the trace only counts iterations, their run time.
-//   - An Interference says what two jobs keep of their throughput beside each other.
-//   - PSSpeed is the speed of a job with parameter servers, as DL2 reckons it.
+//     ElasticFlow's, Chronus' and Tiresias'), which is not part of the program. Assign gives jobs that name a model its
+//     profile and, if the trace only counts iterations, their run time.
+//   - An Interference says how much throughput two jobs keep beside each other.
+//   - PSSpeed computes the speed of a job with parameter servers, as DL2 does.
 //
-// The package holds figures only. What a placement makes of them is the communication model's part, in
-// env/cluster and env/sim.
+// The package holds figures only. The communication models in env/cluster and env/sim compute the effect of a
+// placement.
 package profile

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sound holds a table to what its methods promise.
+// sound checks that a table's methods keep their promises.
 func sound(t *testing.T, b *builder) {
 	table := b.table()
 	if len(table.models) > 300 {
@@ -136,7 +136,7 @@ func FuzzKindOf(f *testing.F) {
 			}
 			return
 		}
-		_ = newBuilder().file(what, data, "validation-3.csv") // whatever it says, it must not panic
+		_ = newBuilder().file(what, data, "validation-3.csv") // any contents may be refused but must not panic
 	})
 }
 

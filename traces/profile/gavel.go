@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// unconsolidated marks, in Gavel's tables, a type of GPU whose gangs are spread over nodes.
+// unconsolidated is the suffix of GPU types in Gavel's tables for gangs that are spread over nodes.
 const unconsolidated = "_unconsolidated"
 
 // gavel reads a table of Gavel (Narayanan et al., OSDI 2020): an object by type of GPU of objects by job, a Python
-// tuple as in "('ResNet-18 (batch size 64)', 2)", of steps a second: under "null" alone, under another job's tuple
-// a pair, of this job and of the other, while both share their GPUs. 0.0 says that it did not fit or was not
-// measured.
+// tuple as in "('ResNet-18 (batch size 64)', 2)", of steps a second. The entry under "null" is the job alone. The entry
+// under another job's tuple is a pair of speeds, this job's and the other's, while both share their GPUs. 0.0 means
+// that it did not fit or was not measured.
 func (b *builder) gavel(data []byte, file string) error {
 	d := newObject(data, file)
 	err := d.each("an object of GPU types", func(gpu string) error {
@@ -69,7 +69,7 @@ func (b *builder) gavelJob(d *object, gpu string, nodes int, job string) error {
 	if !m.add(gpu, point{gpus, nodes, alone}) {
 		return d.fault(job, "each job once")
 	}
-	if nodes == 1 && alone > 0 { // sharing has the same figures in both places
+	if nodes == 1 && alone > 0 { // the co-location figures are the same for both placements
 		for _, s := range with {
 			b.keeps(m, s.other, s.rate/alone)
 		}
@@ -86,7 +86,7 @@ func tuple(s string) (name string, n int, ok bool) {
 	end := strings.LastIndexByte(s, s[0])
 	num, ok := strings.CutSuffix(s[end+1:], ")")
 	num, comma := strings.CutPrefix(num, ",")
-	if end < 2 || !ok || !comma || strings.ContainsRune(s[1:end], '\\') { // Python escapes what a name should not hold
+	if end < 2 || !ok || !comma || strings.ContainsRune(s[1:end], '\\') { // names with Python escapes are refused
 		return "", 0, false
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(num))
@@ -96,8 +96,8 @@ func tuple(s string) (name string, n int, ok bool) {
 	return s[1:end], n, true
 }
 
-// chronus reads model_info.json of Chronus (Gao et al., SoCC 2021): an object by model of objects by number of GPUs
-// of objects by number of nodes that they are spread over, of the speed relative to one node.
+// chronus reads model_info.json of Chronus (Gao et al., SoCC 2021): an object by model of objects by number of GPUs of
+// objects by number of nodes over which they are spread; the values are speeds relative to one node.
 func (b *builder) chronus(data []byte, file string) error {
 	d := newObject(data, file)
 	count := func(key, what string, hi int) (int, error) {

@@ -14,17 +14,17 @@ import (
 	"clustergym/traces"
 )
 
-// Scopes of an Interference: what two jobs must share to slow each other down.
+// Scopes of an Interference: the resource that two jobs must share to slow each other down.
 const (
 	ScopeGPU     = "gpu"     // one GPU
 	ScopeNetwork = "network" // links between nodes
 )
 
-// Interference says what jobs keep of their throughput beside each other, by the names of their models. It does not
-// change after creation; its methods are safe for concurrent use and allocate nothing.
+// Interference says how much throughput jobs keep beside each other, by the names of their models. It does not change
+// after creation; its methods are safe for concurrent use and allocate nothing.
 type Interference struct {
 	scope  string
-	index  map[string]int32 // of a name in kept
+	index  map[string]int32 // index of a name in kept
 	n      int              // names
 	kept   []float64        // [victim*n + other], 0 = not known
 	seed   uint64
@@ -34,13 +34,12 @@ type Interference struct {
 // anyModel stands for every model in an interference file.
 const anyModel = "*"
 
-// Scope is ScopeGPU for a table of co-locations, ScopeNetwork for a seeded one, as their sources measured; "" for a
-// file of one's own, which means what its user lets it mean.
+// Scope returns what the source measured: ScopeGPU for a table of co-locations, ScopeNetwork for a seeded one, "" for a
+// user's own file, which does not say.
 func (x *Interference) Scope() string { return x.scope }
 
-// Kept is the part of its throughput, in (0, 1], that victim keeps beside other: 1 where nothing is known. A job's
-// name is that of its profile, or else Model; a name with something in parentheses that is not known stands for what is
-// before them.
+// Kept returns the part of its throughput, in (0, 1], that victim keeps beside other, or 1 if it is not known. A job's
+// name is that of its profile, or else Model. An unknown name that ends in parentheses is looked up without them.
 func (x *Interference) Kept(victim, other *traces.Job) float64 {
 	if x.seeded {
 		v, o := modelName(victim), modelName(other)
@@ -66,7 +65,7 @@ func modelName(j *traces.Job) string {
 	return j.Model
 }
 
-// find is the index of a job's name, -1 where there is none.
+// find returns the index of a job's name, or -1.
 func (x *Interference) find(j *traces.Job) int32 {
 	if j.Profile != nil {
 		if i, ok := x.lookup(j.Profile.Name); ok {
@@ -90,8 +89,8 @@ func (x *Interference) lookup(name string) (int32, bool) {
 	return i, ok && name != anyModel
 }
 
-// Interference is what the table measured of models on one GPU, see Kept. An error says that it measured none, or
-// too many for a square table.
+// Interference returns what the table measured for models that share a GPU, see Kept. It is an error if the table has
+// no such measurements, or too many models for a square table.
 func (t *Table) Interference() (*Interference, error) {
 	if len(t.kept) == 0 {
 		return nil, errors.New("the table has no co-locations, want one of Gavel or Lucid, or a file with the columns " + strings.Join(interferenceColumns, ","))
@@ -105,7 +104,7 @@ func (t *Table) Interference() (*Interference, error) {
 		return nil, fmt.Errorf("got %d names of models, want at most %d", len(names), maxNames)
 	}
 	x := newInterference(ScopeGPU, names)
-	for v, i := range x.index { // each pair by itself: the order does not matter
+	for v, i := range x.index { // pairs are independent, so order does not matter
 		for o, k := range x.index {
 			x.kept[int(i)*x.n+int(k)], _ = t.Kept(v, o)
 		}
@@ -113,7 +112,7 @@ func (t *Table) Interference() (*Interference, error) {
 	return x, nil
 }
 
-// newInterference knows names, each of which stands there once, and nothing of them.
+// newInterference returns an Interference for names, which must be distinct, without any measurement.
 func newInterference(scope string, names []string) *Interference {
 	x := &Interference{scope: scope, index: make(map[string]int32, len(names)), n: len(names), kept: make([]float64, len(names)*len(names))}
 	for i, name := range names {
@@ -128,10 +127,10 @@ var interferenceColumns = []string{"model", "other", "kept"}
 // maxNames bounds the square table of an interference file.
 const maxNames = 4096
 
-// ReadInterference reads a CSV file with the columns model, other and kept: what model keeps of its throughput
-// beside other, in (0, 1]. "*" stands for every model; where several rows speak of a pair, the one that names both
-// goes first, then the one that names model, then the one that names other. Pairs of which no row speaks keep all.
-// Names that hold commas are quoted. file is the name that messages give.
+// ReadInterference reads a CSV file with the columns model, other and kept: what model keeps of its throughput beside
+// other, in (0, 1]. "*" stands for every model. If several rows match a pair, the row that names both goes first, then
+// the row that names model, then the row that names other. Pairs without a row keep everything. Names that contain
+// commas must be quoted. file is the name used in messages.
 func ReadInterference(r io.Reader, file string) (*Interference, error) {
 	d, err := newRows(r, file, interferenceColumns...)
 	if err != nil {
@@ -176,7 +175,7 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 		return nil, &traces.RowError{File: file, Line: d.Line(), Value: "no rows", Want: "at least one pair of models"}
 	}
 	x := newInterference("", names)
-	for v, i := range x.index { // each pair by itself: the order does not matter
+	for v, i := range x.index { // pairs are independent, so order does not matter
 		for o, k := range x.index {
 			for _, r := range [...]row{{v, o}, {v, anyModel}, {anyModel, o}, {anyModel, anyModel}} {
 				if at := &x.kept[int(i)*x.n+int(k)]; *at == 0 {
@@ -188,10 +187,10 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 	return x, nil
 }
 
-// Seeded is a random interference: each ordered pair of model names draws what the first keeps, from seed and the
-// two names alone. The distribution is that of DeepShare's measurements of jobs that share a network (36 by 36
-// configurations; the figures are computed from its published table): 0.123 to 1, mean 0.789, 65 % of the pairs
-// below 0.9.
+// Seeded returns a random interference: for each ordered pair of names, what the first model keeps is drawn from seed
+// and the two names alone. The distribution is that of DeepShare's measurements of jobs that share a network (36 by 36
+// configurations; the figures are computed from its published table): 0.123 to 1, mean 0.789, 65 % of the pairs below
+// 0.9.
 func Seeded(seed uint64) *Interference {
 	return &Interference{scope: ScopeNetwork, seed: seed, seeded: true}
 }
@@ -211,9 +210,9 @@ func seededKept(bits uint64) float64 {
 	return edge + (1-edge)*(u-below)/(1-below)
 }
 
-// LoadInterference reads what spec names: "seeded:<seed>" for Seeded, else the path of a file with the columns of
-// ReadInterference, or of a table that Load reads and that has co-locations (Gavel, Lucid). open opens a file for
-// reading, unpacked; nil is traces.OpenFile.
+// LoadInterference reads what spec names: "seeded:<seed>" for Seeded, else the path of a file for ReadInterference, or
+// of a table for Load that has co-locations (Gavel, Lucid). open opens a file and unpacks it; nil means
+// traces.OpenFile.
 func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)) (*Interference, error) {
 	if s, ok := strings.CutPrefix(spec, "seeded:"); ok {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -249,7 +248,7 @@ func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)
 	return x, nil
 }
 
-// isInterference says whether the header has two of the three columns: then the third is worth asking for.
+// isInterference reports whether the header has at least two of the three columns; a fault then names the missing one.
 func isInterference(data []byte) bool {
 	d, err := newRows(bytes.NewReader(data), "")
 	if err != nil {

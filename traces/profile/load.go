@@ -15,7 +15,7 @@ import (
 	"clustergym/traces"
 )
 
-// A kind of table, and which of its files.
+// The kinds of tables and of their files.
 const (
 	gavelFile       = "gavel"
 	chronusFile     = "chronus"
@@ -28,10 +28,11 @@ const (
 	siaValidation   = "sia validation"
 )
 
-// maxFile is the largest file of a table that is read, in bytes; the largest published one has 1.3 million.
+// maxFile bounds a file of a table, in bytes; the largest published one has 1.3 million.
 const maxFile = 1 << 28
 
-// Load reads the published table at path: a file, or a folder with all below it. What kind it is its contents say:
+// Load reads the published table at path: a file, or a folder with everything below it. It finds the kind by the
+// contents:
 //
 //	Gavel        one of the two files of throughputs
 //	Lucid        colocate_info.csv, single_data.csv, or the folder with both
@@ -41,9 +42,9 @@ const maxFile = 1 << 28
 //	Chronus      model_info.json
 //	Tiresias     model_tensors.csv
 //
-// In a folder, files that end neither in .csv nor in .json (with .gz or .zst after it, where packed) are passed
-// over; tables of two kinds are a fault. open opens a file for reading, unpacked; nil is traces.OpenFile. Errors name file,
-// line and column or key.
+// In a folder, Load ignores files that end neither in .csv nor in .json (plus .gz or .zst if packed). Tables of two
+// kinds in one folder are a fault. open opens a file and unpacks it; nil means traces.OpenFile. Errors name file, line
+// and column or key.
 func Load(path string, open func(path string) (io.ReadCloser, error)) (*Table, error) {
 	if open == nil {
 		open = traces.OpenFile
@@ -87,12 +88,12 @@ func Load(path string, open func(path string) (io.ReadCloser, error)) (*Table, e
 	return t, nil
 }
 
-// file reads one file of the kind that kindOf told.
+// file reads one file of the kind that kindOf returned.
 func (b *builder) file(what string, data []byte, file string) error {
 	r := bytes.NewReader(data)
 	name := plainName(file)
 	folder := "."
-	if abs, err := filepath.Abs(file); err == nil { // "." has a name too
+	if abs, err := filepath.Abs(file); err == nil { // gives "." a name
 		folder = filepath.Base(filepath.Dir(abs))
 	}
 	_, suffix, dashed := strings.Cut(name, "-")
@@ -126,7 +127,7 @@ func (b *builder) file(what string, data []byte, file string) error {
 	panic("profile: kind " + what)
 }
 
-// kindOf tells a file's kind by its first keys or its header.
+// kindOf returns a file's kind, found by its first keys or its header.
 func kindOf(data []byte, file string) (string, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if head := bytes.TrimLeft(data, " \t\r\n"); len(head) > 0 && head[0] == '{' {
@@ -175,7 +176,7 @@ func kindOf(data []byte, file string) (string, error) {
 	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file, cut(strings.Join(d.Columns(), ",")))
 }
 
-// tableFiles are the files of a table, in lexical order.
+// tableFiles returns the files of a table, in lexical order.
 func tableFiles(path string) ([]string, error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +212,7 @@ func unpackedName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
 }
 
-// plainName is the last part of path without endings.
+// plainName returns the last part of path without endings.
 func plainName(path string) string {
 	name := filepath.Base(unpackedName(path))
 	return strings.TrimSuffix(name, filepath.Ext(name))

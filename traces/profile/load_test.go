@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// write makes files below a fresh folder and returns it.
+// write makes files below a new folder and returns its path.
 func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -13,13 +13,13 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Model is one network. One of GFLOPs and Ms must be given.
+// Model is one network. Either GFLOPs or Ms must be given.
 type Model struct {
 	Name   string  `yaml:"name"`
-	MB     float64 `yaml:"mb"`               // gradients, 10^6 bytes: what an all-reduce exchanges in each iteration
+	MB     float64 `yaml:"mb"`               // gradients, 10^6 bytes: exchanged by an all-reduce in each iteration
 	GFLOPs float64 `yaml:"gflops,omitempty"` // forward pass on one example, 10^9 operations
 	Ms     float64 `yaml:"ms,omitempty"`     // compute time of one iteration on one GPU, forward and backward, milliseconds; 0 = from GFLOPs
-	Batch  int     `yaml:"batch,omitempty"`  // examples in a batch on one GPU, always; 0 = one of the mix's
+	Batch  int     `yaml:"batch,omitempty"`  // fixed batch size on one GPU; 0 = drawn from the mix's
 	MemMB  float64 `yaml:"mem_mb,omitempty"` // GPU memory on each GPU, 2^20 bytes, as drivers count; 0 = not known
 	Skewed bool    `yaml:"skewed,omitempty"` // one tensor is a large share of the gradients: such models want one node
 }
@@ -29,8 +29,8 @@ type Model struct {
 type Mix struct {
 	Name    string    `yaml:"name"`
 	Models  []Model   `yaml:"models"`
-	Weights []float64 `yaml:"weights"` // of Models; none = all alike
-	Batches []int     `yaml:"batches"` // examples in a batch on one GPU, all alike; none where each model has its own
+	Weights []float64 `yaml:"weights"` // of Models; empty = all equal
+	Batches []int     `yaml:"batches"` // batch sizes on one GPU, equally likely; may be empty if each model has its own
 }
 
 // Validate reports every fault.
@@ -63,14 +63,14 @@ func (m *Mix) Validate() error {
 	return l.Err()
 }
 
-// Draw gives the job called jobID its model and batch size. Both depend on seed and jobID and on nothing else.
-// The model belongs to the mix and must not be changed. It allocates nothing. m must be valid.
+// Draw returns the model and batch size of the job called jobID. Both depend on seed and jobID only. The model belongs
+// to the mix and must not be changed. Draw allocates nothing. m must be valid.
 func (m *Mix) Draw(seed uint64, jobID string) (model *Model, batch int) {
 	model = m.pick(rng.Uniform(rng.At(seed, modelKey, rng.Hash(jobID))))
 	return model, m.batch(seed, jobID, model)
 }
 
-// batch is the model's own batch size or the one that the job draws.
+// batch returns the model's own batch size or the one that the job draws.
 func (m *Mix) batch(seed uint64, jobID string, v *Model) int {
 	if v.Batch > 0 {
 		return v.Batch
@@ -106,7 +106,7 @@ func (m *Mix) pick(u float64) *Model {
 	return &m.Models[last]
 }
 
-// Find is the model called name, nil when the mix has none of that name. It allocates nothing.
+// Find returns the model called name, or nil. It allocates nothing.
 func (m *Mix) Find(name string) *Model {
 	for i := range m.Models {
 		if m.Models[i].Name == name {
@@ -116,9 +116,9 @@ func (m *Mix) Find(name string) *Model {
 	return nil
 }
 
-// Hash is the SHA-256, in hexadecimal digits, of everything that a draw depends on and of all figures; the mix's
-// own name does not count. Figures that are not given do not count either, so that a mix without a figure keeps its
-// hash when models learn to have it.
+// Hash returns the SHA-256, in hexadecimal digits, of everything that a draw depends on and of all figures, but not of
+// the mix's own name. Figures that are not given are left out, so that a new field of Model does not change the hash of
+// mixes that do not use it.
 func (m *Mix) Hash() string {
 	var b []byte
 	num := func(v float64) { b = append(strconv.AppendUint(b, math.Float64bits(v), 16), ' ') }
@@ -148,7 +148,7 @@ func (m *Mix) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Names are the names that Named takes, sorted.
+// Names returns the names that Named accepts, sorted.
 func Names() []string {
 	var names []string
 	for n := range mixes { // sorted below
@@ -158,7 +158,7 @@ func Names() []string {
 	return names
 }
 
-// Named is the mix called name, as a copy that the caller may change.
+// Named returns the mix called name, as a copy that the caller may change.
 func Named(name string) (Mix, error) {
 	m, ok := mixes[name]
 	if !ok {

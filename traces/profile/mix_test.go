@@ -64,7 +64,7 @@ func TestDrawIsUniformAndDependsOnSeedAndIDAlone(t *testing.T) {
 		check(b, batches[b], 4)
 	}
 	v, b := m.Draw(7, "job-5")
-	for range 3 { // whatever was drawn before
+	for range 3 { // independent of earlier draws
 		m.Draw(9, "x")
 		if w, c := m.Draw(7, "job-5"); w != v || c != b {
 			t.Fatal("a second draw for the same job differs")

@@ -1,10 +1,10 @@
 package profile
 
-// mixes are the known ones. Where a source does not say how often its models come, they come alike.
+// mixes holds the built-in mixes. If a source does not say how often its models occur, they are equally likely.
 var mixes = map[string]Mix{
 	// Convolutional networks for ImageNet at their usual input size, as the group of TopDRL simulates them, with
-	// batches of 32 to 256. Parameters (float32) and forward operations are those of Albanie's convnet-burden
-	// tables, rounded as there. Those with a dense layer that outweighs all else are skewed.
+	// batches of 32 to 256. Parameters (float32) and forward operations are those of Albanie's convnet-burden tables,
+	// rounded as there. Those with a dense layer larger than all the rest are skewed.
 	"topdrl-cnn": {
 		Models: []Model{
 			{Name: "alexnet", MB: 233, GFLOPs: 0.727, Skewed: true},
@@ -24,9 +24,9 @@ var mixes = map[string]Mix{
 	},
 
 	// The profiles of Dally's simulator (Sharma et al., arXiv 2401.16492): bytes of all all-reduces of an iteration,
-	// and the sum of forward, input gradient and weight gradient; BERT (large) as far as its file can be read, 66 of
-	// 145 layers. VGG is VGG-11. Weights are the counts in the 500-job workload. Skewed are the models that its
-	// Tiresias insists on consolidating.
+	// and the sum of forward, input gradient and weight gradient; BERT (large) has only the readable part of its file,
+	// 66 of 145 layers. VGG is VGG-11. Weights are the counts in the 500-job workload. The skewed models are those that
+	// its Tiresias policy always consolidates.
 	"dally": {
 		Models: []Model{
 			{Name: "AlexNet", MB: 244.361984, Ms: 60.7, Batch: 512, Skewed: true},
@@ -39,7 +39,7 @@ var mixes = map[string]Mix{
 		Weights: []float64{53, 125, 38, 125, 34, 125},
 	},
 
-	// The four jobs of LWF (Wang et al., arXiv 2002.10105) as coded by its authors, forward and backward. Their
+	// The four jobs of LWF (Wang et al., arXiv 2002.10105) as in its authors' code, forward and backward. Their
 	// network's constants are in milliseconds for each of these MB.
 	"lwf": {
 		Models: []Model{
@@ -50,8 +50,8 @@ var mixes = map[string]Mix{
 		},
 	},
 
-	// The eight types of DL2 (Peng et al., TPDS 2021), drawn alike; see DL2Models. Batch sizes are the total ones of
-	// its measurements, which stay the same for any number of workers.
+	// The eight types of DL2 (Peng et al., TPDS 2021), equally likely; see DL2Models. Batch sizes are the totals of its
+	// measurements, which do not depend on the number of workers.
 	"dl2": {
 		Models: []Model{
 			{Name: "resnet-50", MB: 102.2, Ms: 449, Batch: 32},
@@ -65,9 +65,9 @@ var mixes = map[string]Mix{
 		},
 	},
 
-	// The networks of Tiresias (Gu et al., NSDI 2019): the sums of its tensors, which leave out those below 1 MB.
-	// Its MB is 2^20 bytes (547.1 of vgg19 are 573.7 here). Operations as in topdrl-cnn, those of vgg11 and inception4 the
-	// usual ones; it names no batch sizes, so they are topdrl-cnn's too.
+	// The networks of Tiresias (Gu et al., NSDI 2019): the sums of its tensors, which leave out those below 1 MB. Its
+	// MB is 2^20 bytes (547.1 for vgg19 is 573.7 here). Operations are those of topdrl-cnn, except for vgg11 and
+	// inception4, which have the usual figures. It names no batch sizes, so they are those of topdrl-cnn too.
 	"tiresias-cnn": {
 		Models: []Model{
 			{Name: "vgg19", MB: 573.676, GFLOPs: 20, Skewed: true},

@@ -10,23 +10,23 @@ import (
 	"clustergym/traces"
 )
 
-// object walks a JSON document in the order of the file and knows the line and the keys of where it stands.
+// object walks a JSON document in the order of the file and knows its current line and keys.
 type object struct {
 	file string
 	data []byte
 	dec  *json.Decoder
-	path []string // keys from the outermost
+	path []string // keys, outermost first
 }
 
 func newObject(data []byte, file string) *object {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	d := &object{file: file, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
-	d.dec.UseNumber() // values are told as they were written
+	d.dec.UseNumber() // faults show values as written
 	return d
 }
 
-// each calls fn once for every key of the object that comes next; fn must consume the key's value. A key that
-// stands twice is a fault, because Go and Python would each keep another one of the two.
+// each calls fn once for every key of the next object; fn must consume the key's value. A repeated key is a fault,
+// because Go and Python would keep different values.
 func (d *object) each(what string, fn func(key string) error) error {
 	if err := d.open('{', what); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (d *object) number() (float64, error) {
 	return 0, d.fault(text(t), wantMeasure)
 }
 
-// end wants nothing more.
+// end checks that the document ends here.
 func (d *object) end() error {
 	if t, err := d.dec.Token(); err == nil {
 		return d.fault(text(t), "the end of the file")
@@ -135,7 +135,7 @@ func text(t json.Token) string {
 	return fmt.Sprint(t)
 }
 
-// cut keeps a message readable when the value in it is long.
+// cut shortens a long value, so that messages stay readable.
 func cut(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -14,7 +14,7 @@ import (
 	"clustergym/traces"
 )
 
-// realPath is a path of recorded data; tests skip where it is not.
+// realPath returns a path of recorded data; tests skip if it does not exist.
 func realPath(path string) string {
 	return filepath.Join("..", "..", "..", "shared", "traces", filepath.FromSlash(path))
 }
@@ -48,7 +48,7 @@ func readReal(t *testing.T, path string) string {
 	return string(b)
 }
 
-// realRows are the rows of a file as values by column.
+// realRows returns the rows of a file as values by column.
 func realRows(t *testing.T, path string) []map[string]string {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(readReal(t, path), "\r", "")), "\n")
@@ -184,8 +184,8 @@ func TestRealSiaKnowsItsWorkloads(t *testing.T) {
 			t.Errorf("unknown on aws: %+v with batch size %d", given[i], batches[i])
 		}
 	}
-	// The authors gave each number of GPUs the batch size with the shortest training, but reckoned layouts that were
-	// not measured otherwise.
+	// The authors gave each number of GPUs the batch size with the shortest training, but computed layouts that were
+	// not measured in another way.
 	var longest float64
 	same := 0
 	for i := range given {

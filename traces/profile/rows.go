@@ -9,17 +9,17 @@ import (
 	"clustergym/traces"
 )
 
-// rows reads a CSV file by the names of its columns, whose order differs between files of one kind, and the values
-// that tables of measurements have.
+// rows reads a CSV file by the names of its columns, because their order differs between files of one kind, and parses
+// the kinds of values in tables of measurements.
 type rows struct{ *traces.Table }
 
-// newRows reads the header of r and wants every column of need in it.
+// newRows reads the header of r, which must have every column of need.
 func newRows(r io.Reader, file string, need ...string) (rows, error) {
 	t, err := traces.NewTable(r, file, need...)
 	return rows{t}, err
 }
 
-// cell is the value in a column of the header.
+// cell returns the value in a column.
 func (d rows) cell(column string) string { return string(d.Text(d.Column(column))) }
 
 // name reads a cell that must not be empty.
@@ -39,7 +39,7 @@ func (d rows) number(column string) (float64, error) {
 	return v, nil
 }
 
-// rate reads a throughput: 0, nan and an empty cell stand for what was not measured, which is 0.
+// rate reads a throughput. It returns 0 if it was not measured, which the cell says by 0, nan or being empty.
 func (d rows) rate(column string) (float64, error) {
 	if s := d.cell(column); s == "" || strings.EqualFold(s, "nan") {
 		return 0, nil
@@ -60,8 +60,8 @@ func (d rows) fault(column, want string) error { return d.Fault(d.Column(column)
 
 const wantMeasure = "0 or a number from 1e-15 to 1e15"
 
-// measure reads what somebody measured: a finite decimal number, 0 or more. The bound keeps sums and ratios of
-// measurements finite.
+// measure reads a measurement: a finite decimal number, 0 or more. The bound keeps sums and ratios of measurements
+// finite.
 func measure(s string) (v float64, ok bool) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0 && v <= 1e15) || v != 0 && v < 1e-15 || strings.ContainsAny(s, "xX_") {
@@ -70,7 +70,7 @@ func measure(s string) (v float64, ok bool) {
 	return math.Abs(v), true // no -0
 }
 
-// The largest numbers of GPUs and examples in a batch that a table may speak of.
+// The largest numbers of GPUs and of examples in a batch in a table.
 const (
 	maxGPUs  = 1 << 20
 	maxBatch = 1 << 40

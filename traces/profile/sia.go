@@ -11,23 +11,23 @@ import (
 	"clustergym/traces"
 )
 
-// application is what Pollux (Qiao et al., OSDI 2021) and Sia (Jayaram Subramanya et al., SOSP 2023) measured of one
-// model: the time of a step by type of GPU, nodes, GPUs and examples on each GPU, and for some batch sizes the
+// application holds the measurements of Pollux (Qiao et al., OSDI 2021) and Sia (Jayaram Subramanya et al., SOSP 2023)
+// for one model: the time of a step by type of GPU, nodes, GPUs and examples on each GPU, and for some batch sizes the
 // number of steps to the end of the training.
 //
-// The time of a step with batch size B on n GPUs follows as in their simulators. Each GPU takes ceil(B/n) examples.
-// Where more than the largest measured number M would stand on it, it takes them in a+1 = ceil(ceil(B/n)/M) parts,
-// all but the last without synchronisation: (a+1) step_time - a sync_time. Between two measured numbers of examples
-// step and synchronisation are linear; fewer than the smallest were never run. placements goes before scalability,
-// several placements on as many nodes count by their mean. Two of their rules are left out: that one GPU with more
-// than the initial batch size always takes two parts, and Sia's factors for the distance of simulation and testbed.
+// The time of a step with batch size B on n GPUs is computed as in their simulators. Each GPU takes ceil(B/n) examples.
+// If that exceeds the largest measured number M, the GPU takes them in a+1 = ceil(ceil(B/n)/M) parts, all but the last
+// without synchronisation: (a+1) step_time - a sync_time. Step and synchronisation are linear between two measured
+// numbers of examples; fewer than the smallest were never run. placements takes precedence over scalability; several
+// placements on the same number of nodes are averaged. Two of their rules are left out: that one GPU with more than the
+// initial batch size always takes two parts, and Sia's factors for the difference between simulation and testbed.
 type application struct {
 	name  string
 	steps []step
 	ends  []ending
 }
 
-// step is one measurement; several of one layout are summed.
+// step is one measurement, or the sum of several of one layout.
 type step struct {
 	gpu                string
 	nodes, gpus, local int     // examples on each GPU
@@ -38,7 +38,7 @@ type step struct {
 
 func (s *step) layout() [3]int { return [3]int{s.nodes, s.gpus, s.local} }
 
-// ending says that so many iterations with this batch size reach the end of the training.
+// ending is the number of iterations with a batch size that reach the end of the training.
 type ending struct {
 	batch      int
 	iterations int64
@@ -55,7 +55,7 @@ func (b *builder) application(name string) *application {
 	return a
 }
 
-// placements reads placements-<type>.csv. A placement is the number of GPUs on each node, a digit a node.
+// placements reads placements-<type>.csv. A placement has one digit for each node, the number of GPUs on it.
 func (a *application) placements(r io.Reader, file, gpu string) error {
 	d, err := newRows(r, file, "placement", "local_bsz", "step_time", "sync_time")
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *application) read(d rows, gpu string, placed bool, layout func() (nodes
 	}
 }
 
-// validation reads validation-<batch>.csv: a row for each epoch with the iterations done by then. The last row is
+// validation reads validation-<batch>.csv: a row for each epoch with the iterations done by then. The last row gives
 // the end of the training.
 func (a *application) validation(r io.Reader, file string, batch int) error {
 	d, err := newRows(r, file, "progress", "iteration")
@@ -158,10 +158,10 @@ func (a *application) validation(r io.Reader, file string, batch int) error {
 	return nil
 }
 
-// pipelined says that the model is cut into stages of one GPU each ("pmp" is Sia's word); the fewest GPUs measured
-// of a type are its stages, every further as many another pipeline. step_time is then a stage's forward pass over
-// local_bsz examples, and backward takes twice as long, so that m examples pass in 3 (stages - 1 + m) forward passes
-// of one example, and sync_time comes on top.
+// pipelined reports whether the model is cut into stages of one GPU each ("pmp" is Sia's name). The number of stages is
+// the smallest number of GPUs measured on a type; each further group of that many GPUs is another pipeline. step_time
+// is then a stage's forward pass over local_bsz examples, and the backward pass takes twice as long, so m examples take
+// the time of 3 (stages - 1 + m) forward passes of one example, plus sync_time.
 func (a *application) pipelined() bool { return strings.HasSuffix(a.name, "_pmp") }
 
 // finish turns the measurements into models, one for each batch size.
@@ -196,7 +196,7 @@ func (a *application) finish(b *builder) {
 	}
 }
 
-// merge sorts the steps and leaves one for each type and layout.
+// merge sorts the steps and merges those of one type and layout.
 func (a *application) merge() {
 	slices.SortStableFunc(a.steps, func(x, y step) int {
 		l, r := x.layout(), y.layout()
@@ -225,7 +225,8 @@ func (a *application) merge() {
 	}
 }
 
-// accumulate is the time of a step of a whole batch, of measurements of one layout by growing local; 0 = not known.
+// accumulate returns the time of a step of a whole batch, or 0 if it is not known. s holds the measurements of one
+// number of nodes and GPUs in increasing order of local.
 func accumulate(s []step, batch int) float64 {
 	local := ceil(batch, s[0].gpus)
 	parts := ceil(local, s[len(s)-1].local)
@@ -242,7 +243,7 @@ func accumulate(s []step, batch int) float64 {
 	return time + float64(parts-1)*(time-sync)
 }
 
-// pipeline is the time of a step of a whole batch; 0 where the GPUs are no whole number of pipelines.
+// pipeline returns the time of a step of a whole batch, or 0 if the GPUs are not a whole number of pipelines.
 func pipeline(s *step, stages, batch int) float64 {
 	if s.gpus%stages != 0 {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// smallSia has one GPU and 1, 2 nodes: on rtx, measured with 10 and 20 examples on each GPU.
+// smallSia has 1 and 2 nodes of one GPU: on rtx, measured with 10 and 20 examples on each GPU.
 func smallSia(t testing.TB) *builder {
 	t.Helper()
 	b := newBuilder()
@@ -67,7 +67,7 @@ func TestSiaByHand(t *testing.T) {
 	if d, ok := s.Work("net", 0, 1, 0, "rtx"); !ok || d != 189*time.Second { // 70 of 2.7 s, shorter than 200 of 1 s
 		t.Errorf("the shortest training takes %v, %v", d, ok)
 	}
-	if d, ok := s.Work("net", 40, 64, 0, "rtx"); !ok || d != 87500*time.Millisecond { // as on 4, the most measured
+	if d, ok := s.Work("net", 40, 64, 0, "rtx"); !ok || d != 87500*time.Millisecond { // as on 4, the largest number measured
 		t.Errorf("on 64 GPUs %v, %v", d, ok)
 	}
 	for _, c := range []struct {
@@ -103,7 +103,7 @@ func TestSiaPipelines(t *testing.T) {
 	}
 	a.finish(b)
 	s := b.table()
-	// 4 stages: 48 examples in one pipeline, 24 in each of two; 6 GPUs are no whole number of pipelines.
+	// 4 stages: 48 examples in one pipeline, 24 in each of two; 6 GPUs are not a whole number of pipelines.
 	for gpus, seconds := range map[int]float64{4: 3*(3+48)*.1 + .5, 8: 3*(3+24)*.1 + .7} {
 		if got, ok := s.Throughput("gpt_pmp", "rtx", gpus); !ok || !near(got, 1/seconds) {
 			t.Errorf("%d GPUs: %v, %v; want %v", gpus, got, ok, 1/seconds)

@@ -11,11 +11,11 @@ import (
 	"clustergym/traces"
 )
 
-// Table is what was measured of models: throughput by GPU type, number of GPUs and nodes, how much two of them keep
-// on one GPU, sizes of gradients. A table that knows only some of this answers false to questions about the rest.
+// Table holds measurements of models: throughput by GPU type, number of GPUs and nodes, how much throughput two models
+// keep on one GPU, sizes of gradients. Methods for something that the table does not have return false.
 //
-// A model that was measured with several batch sizes is several models, as in "ResNet-18 (batch size 64)": that is
-// its name. The part before the parenthesis is good for all of them: each method says which one it then takes. It
+// A model that was measured with several batch sizes is several models, with names such as "ResNet-18 (batch size 64)".
+// The part before the parenthesis is a base name for all of them; each method says which one it then takes. A Table
 // does not change after Load; its methods are safe for concurrent use.
 type Table struct {
 	types  []string
@@ -26,15 +26,15 @@ type Table struct {
 
 	mu       sync.Mutex
 	profiles map[profileKey]*traces.Profile
-	given    map[*traces.Profile]profileKey // the other way round
+	given    map[*traces.Profile]profileKey // inverse of profiles
 }
 
 // model is one model with one batch size.
 type model struct {
 	name, base string
-	batch      int // examples in a batch on all GPUs together, 0 = not told apart
+	batch      int // examples in a batch on all GPUs together; 0 = the table has no batch sizes
 	on         []*measured
-	relative   []point // throughput kept over so many nodes, where only that was measured
+	relative   []point // throughput kept by number of nodes, for tables that have only that
 	gradient   int64
 	mem        int64
 	skewed     bool
@@ -56,16 +56,16 @@ type point struct {
 
 type pair struct{ victim, other *model }
 
-// named is the name of a model with a batch size, spelled as Gavel does.
+// named returns the name of a model with a batch size, in Gavel's spelling.
 func named(base string, batch int) string { return base + " (batch size " + strconv.Itoa(batch) + ")" }
 
-// baseOf is the name without what stands in parentheses after it.
+// baseOf returns the name without the parentheses after it.
 func baseOf(name string) string {
 	base, _, _ := strings.Cut(name, " (")
 	return base
 }
 
-// batchOf is the batch size in a name that ends in "(batch size N)", else 0.
+// batchOf returns the batch size in a name that ends in "(batch size N)", else 0.
 func batchOf(name string) int {
 	_, s, _ := strings.Cut(name, " (batch size ")
 	s, ok := strings.CutSuffix(s, ")")
@@ -76,7 +76,7 @@ func batchOf(name string) int {
 	return n
 }
 
-// Models are the names of all models, sorted by base name and batch size.
+// Models returns the names of all models, sorted by base name and batch size.
 func (t *Table) Models() []string {
 	names := make([]string, len(t.models))
 	for i, m := range t.models {
@@ -85,11 +85,11 @@ func (t *Table) Models() []string {
 	return names
 }
 
-// Types are the types of GPUs on which throughput was measured, sorted; none where none was.
+// Types returns the types of GPUs on which throughput was measured, sorted.
 func (t *Table) Types() []string { return slices.Clone(t.types) }
 
-// Type is the table's own spelling of a type of GPU: upper and lower case do not count, and "" is the only type of
-// a table that has one. ok is false when the table has no such type.
+// Type returns the table's own spelling of a type of GPU. It ignores case, and "" stands for the only type of a table
+// with one type. ok is false if the table has no such type.
 func (t *Table) Type(name string) (own string, ok bool) {
 	if name == "" && len(t.types) == 1 {
 		return t.types[0], true
@@ -106,9 +106,9 @@ func (t *Table) Type(name string) (own string, ok bool) {
 	return t.types[i], true
 }
 
-// Throughput is what a model does on so many GPUs of one type, placed together. Between two numbers of GPUs that
-// were measured it is linear; fewer or more than all of them is not ok. A base name stands for the batch size that
-// Work takes.
+// Throughput returns a model's throughput on gpus GPUs of one type, consolidated. It is linear between two measured
+// numbers of GPUs; ok is false below the smallest and above the largest of them. A base name stands for the batch size
+// that Work takes.
 func (t *Table) Throughput(model, gpuType string, gpus int) (itersPerSecond float64, ok bool) {
 	gpu, ok := t.Type(gpuType)
 	if !ok {
@@ -121,9 +121,9 @@ func (t *Table) Throughput(model, gpuType string, gpus int) (itersPerSecond floa
 	return m.rate(gpu, gpus)
 }
 
-// Spread is the part of its throughput that a gang of so many GPUs keeps when it is spread over nodes, in (0, 1]:
-// for the largest number of nodes measured that does not exceed nodes, or, where the table only says "spread", for
-// that. Noise above 1 counts as 1. A table without throughputs (Chronus) knows no types and does not look at
+// Spread returns the part of its throughput, in (0, 1], that a gang of gpus GPUs keeps when it is spread over nodes. It
+// takes the measurement for the largest number of nodes that does not exceed nodes, or the one for "spread" if the
+// table only has that. Noise above 1 counts as 1. A table without throughputs (Chronus) has no types and ignores
 // gpuType.
 func (t *Table) Spread(model, gpuType string, gpus, nodes int) (kept float64, ok bool) {
 	gpu, typed := t.Type(gpuType)
@@ -153,9 +153,9 @@ func (t *Table) Spread(model, gpuType string, gpus, nodes int) (kept float64, ok
 	return kept, ok
 }
 
-// Kept is the part of its throughput, in (0, 1], that victim keeps while it shares a GPU with other. It is the mean
-// over all that was measured: GPU types, repetitions and, for a base name, batch sizes. So does a name whose batch
-// size was not measured stand for its base name. Noise above 1 counts as 1.
+// Kept returns the part of its throughput, in (0, 1], that victim keeps while it shares a GPU with other. It is the
+// mean over all measurements: GPU types, repetitions and, for a base name, batch sizes. A name whose batch size was not
+// measured stands for its base name. Noise above 1 counts as 1.
 func (t *Table) Kept(victim, other string) (float64, bool) {
 	sum, n := 0.0, 0
 	for _, v := range t.all(victim) {
@@ -172,7 +172,7 @@ func (t *Table) Kept(victim, other string) (float64, bool) {
 	return sum / float64(n), true
 }
 
-// all are the models that a name stands for.
+// all returns the models that a name stands for.
 func (t *Table) all(name string) []*model {
 	if m := t.byName[name]; m != nil {
 		return []*model{m}
@@ -183,10 +183,10 @@ func (t *Table) all(name string) []*model {
 	return t.byBase[baseOf(name)]
 }
 
-// pick is the model of that name and batch size (0 = not given). Where the name leaves the batch size open, it is
-// the one with the shortest training on gpus GPUs of type gpu if the table knows how long a training is, else the
-// smallest that was measured there; where none was, the same among those measured on fewer GPUs only. nil = there is
-// none.
+// pick returns the model of that name and batch size (0 = not given), or nil. If the name leaves the batch size open,
+// pick takes the one with the shortest training on gpus GPUs of type gpu if the table knows how long a training is,
+// else the smallest one measured there. If none was measured there, it chooses in the same way among those measured on
+// fewer GPUs.
 func (t *Table) pick(name string, batch, gpus int, gpu string) *model {
 	if m := t.byName[name]; m != nil {
 		if batch == 0 || m.batch == 0 || m.batch == batch {
@@ -206,7 +206,7 @@ func (t *Table) pick(name string, batch, gpus int, gpu string) *model {
 			}
 			if r, ok := throughput(m, gpu, gpus); ok {
 				if time := float64(m.iterations) / r; time < least {
-					best, least = m, time // all 0 where lengths are not known: the first stays
+					best, least = m, time // all times are 0 if lengths are not known: the first model stays
 				}
 			}
 		}
@@ -226,7 +226,7 @@ func (m *model) find(gpu string) *measured {
 	return nil
 }
 
-// rate is Throughput.
+// rate returns what Throughput documents.
 func (m *model) rate(gpu string, gpus int) (float64, bool) {
 	o := m.find(gpu)
 	if o == nil {
@@ -243,7 +243,7 @@ func (m *model) rate(gpu string, gpus int) (float64, bool) {
 	return a.Throughput + (b.Throughput-a.Throughput)*float64(gpus-a.GPUs)/float64(b.GPUs-a.GPUs), true
 }
 
-// capped is rate, but more GPUs than were measured count as those that were.
+// capped is rate with gpus limited to the largest number measured.
 func (m *model) capped(gpu string, gpus int) (float64, bool) {
 	if o := m.find(gpu); o != nil && len(o.curve) > 0 {
 		gpus = min(gpus, o.curve[len(o.curve)-1].GPUs)
@@ -251,12 +251,12 @@ func (m *model) capped(gpu string, gpus int) (float64, bool) {
 	return m.rate(gpu, gpus)
 }
 
-// at is where gpus stands in the curve, or would stand.
+// at returns the index of gpus in the curve, or the index at which it would be inserted.
 func (o *measured) at(gpus int) (i int, found bool) {
 	return slices.BinarySearchFunc(o.curve, gpus, func(p traces.ScalePoint, n int) int { return cmp.Compare(p.GPUs, n) })
 }
 
-// finish sorts the points and draws the curve.
+// finish sorts the points and builds the curve.
 func (o *measured) finish() {
 	slices.SortFunc(o.points, comparePoints)
 	for _, p := range o.points {

@@ -7,12 +7,13 @@
 //	name          ID, as written
 //	time          seconds since the origin                                              Submit
 //	application   Model: the name of a folder of measurements, without the batch size
-//	num_replicas  GPUs: those that the job is worth, where a scheduler does not resize it
+//	num_replicas  GPUs, for schedulers that do not resize the job
 //	batch_size    examples in a batch on all GPUs together, likewise                    Batch
 //	category      adaptive (as without the column), scale-gpus (the batch size stays) or rigid (the size stays too);
 //	              Reader.Category                                                       (optional)
 //
-// A workload says what is trained, not how long it takes: Work and Iterations are 0, and NeedsProfile says so. A run
-// time follows from an application's measurements: iterations to the end of its progress at batch_size, times the
-// time of one on num_replicas GPUs. The elastic range is not in the file: it follows from the measurements too.
+// A workload says what is trained, not for how long: Work and Iterations are 0, and NeedsProfile returns true. A run
+// time follows from an application's measurements: the iterations to the end of its training at batch_size, times the
+// time of an iteration on num_replicas GPUs. The elastic range is not in the file either; it also follows from the
+// measurements.
 package sia

@@ -17,13 +17,13 @@ const (
 	colReplicas
 	colBatch
 	colCategory
-	required = colCategory // the columns before it must be there
+	required = colCategory // the columns before it are required
 )
 
 var names = []string{"name", "time", "application", "num_replicas", "batch_size", "category"}
 
-// Reader is a traces.Stream over a workload, in order of submit. A file may be out of order, so all of it is in
-// memory. Not safe for concurrent use.
+// Reader is a traces.Stream over a workload, in order of submit. A file may be out of order, so the reader holds all of
+// it in memory. Not safe for concurrent use.
 type Reader struct {
 	rows  []row
 	next  int
@@ -37,8 +37,8 @@ type row struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, names[:required]...)
 	if err != nil {
@@ -63,7 +63,7 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	return d, nil
 }
 
-// NeedsProfile says that run times are not in the file but follow from a throughput table.
+// NeedsProfile returns true: run times are not in the file and must be computed from a throughput table.
 func (*Reader) NeedsProfile() bool { return true }
 
 // Next implements traces.Stream.
@@ -76,8 +76,8 @@ func (d *Reader) Next(j *traces.Job) error {
 	return nil
 }
 
-// Category is what may change about the job that Next gave last: adaptive, scale-gpus or rigid, "" where the file
-// does not say and before the first call.
+// Category returns what a scheduler may change about the job that Next returned last: adaptive, scale-gpus or rigid. It
+// is "" if the file does not say, and before the first call.
 func (d *Reader) Category() string {
 	if d.next == 0 {
 		return ""
@@ -85,18 +85,18 @@ func (d *Reader) Category() string {
 	return d.rows[d.next-1].category
 }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
-// Skipped are the rows left out, by reason: none of this format are.
+// Skipped returns nil: this format leaves out no rows.
 func (d *Reader) Skipped() []traces.Skip { return nil }
 
-// Sniff says whether head, the first bytes of an unpacked file, is of this format: its header tells.
+// Sniff reports whether head, the first bytes of an unpacked file, begins with this format's header.
 func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]...) }
 
 type parser struct {
 	*traces.Table
-	at   []int // of names, -1 = not there
+	at   []int // index of the column of each name; -1 = absent
 	text traces.Names
 }
 

@@ -39,11 +39,11 @@ var names = [fields]string{"job number", "submit time", "wait time", "run time",
 
 // Options changes how a log is read. The zero value is right for a log of the archive.
 type Options struct {
-	Unsorted  bool // let submit times go backwards; jobs then come as they stand, for traces.SortStable
+	Unsorted  bool // let submit times go backwards; jobs then come in the order of the file, for traces.SortStable
 	Queue     bool // Job.VC is the queue instead of the group
-	Zero      bool // keep jobs whose run time is 0; those whose run time is unknown (-1) are left out all the same
-	Requested bool // GPUs are the processors requested, and those allocated only where none are
-	NoText    bool // leave ID, User, VC and Model empty: reading then allocates nothing
+	Zero      bool // keep jobs whose run time is 0; those whose run time is unknown (-1) are still left out
+	Requested bool // GPUs are the processors requested, or those allocated if the request is not given
+	NoText    bool // leave ID, User, VC and Model empty, so that reading allocates nothing
 }
 
 // Reader is a traces.Stream over a log. It holds one line at a time. Not safe for concurrent use.
@@ -51,10 +51,10 @@ type Reader struct {
 	lines   *traces.Lines
 	o       Options
 	header  Header
-	first   []byte // the first line after the header, which NewReader had to read
+	first   []byte // the first line after the header, which NewReader has already read
 	pending bool
 	f       [fields][]byte // the line read last
-	v       [fields]int64  // its numbers, where whole says that a field is a short whole number
+	v       [fields]int64  // its numbers; valid where whole marks a field as a short whole number
 	whole   uint32         // by field, lowest bit first
 	text    traces.Names
 	last    time.Duration
@@ -66,8 +66,8 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// NewReader reads the header of r, up to the first job. file is the name that messages give. A log without jobs
-// is no error here: Next returns io.EOF.
+// NewReader reads the header of r, up to the first job. file is the name used in messages. A log without jobs is not an
+// error here; Next then returns io.EOF.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	d := &Reader{lines: traces.NewLines(r, file), o: o, header: Header{}, last: math.MinInt64}
 	key, size := "", 0
@@ -91,13 +91,13 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	}
 }
 
-// Header is what stood before the first job. The caller must not change it.
+// Header returns the header before the first job. The caller must not change it.
 func (d *Reader) Header() Header { return d.header }
 
-// Dropped is how many lines so far were left out, because their job did not run or has no size.
+// Dropped returns how many lines were left out so far, because their job did not run or has no size.
 func (d *Reader) Dropped() int { return d.idle + d.empty }
 
-// Skipped are the lines of Dropped by reason.
+// Skipped returns the lines of Dropped by reason.
 func (d *Reader) Skipped() []traces.Skip {
 	var s traces.Skips
 	if d.o.Zero {
@@ -120,7 +120,7 @@ func (d *Reader) Next(j *traces.Job) error {
 	return d.err
 }
 
-// read takes one line. keep is false at an error and where the line is no job or one to drop.
+// read reads one line. keep is false on an error and if the line is not a job or is a job to drop.
 func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 	line := d.first
 	if !d.pending {
@@ -201,7 +201,7 @@ func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 	return true, nil
 }
 
-// maxProcs bounds a job, so that sums of demands in thousandths stay far inside an int64.
+// maxProcs bounds the processors of a job, so that sums of demands in thousandths stay far inside an int64.
 const maxProcs = 1 << 30
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
@@ -216,8 +216,8 @@ func trim(b []byte) []byte {
 	return b
 }
 
-// split fills d.f, d.v and d.whole and returns how many fields there are, at most 18: some logs carry further ones of
-// their own, which are passed over. Numbers are read while fields are cut: one pass costs a third less than two.
+// split fills d.f, d.v and d.whole and returns the number of fields, at most 18: some logs have additional fields,
+// which are ignored. It parses numbers while it splits fields, because one pass costs a third less than two.
 func (d *Reader) split(line []byte) (n int) {
 	d.whole = 0
 	for i := 0; n < fields; n++ {
@@ -234,7 +234,7 @@ func (d *Reader) split(line []byte) (n int) {
 		}
 		v := int64(0)
 		for i < len(line) && line[i]-'0' <= 9 {
-			v = v*10 + int64(line[i]-'0') // a wrong sum of too many digits is not used
+			v = v*10 + int64(line[i]-'0') // overflows with too many digits; v is then not used
 			i++
 		}
 		if k := i - digits; k > 0 && k <= maxDigits && (i == len(line) || blank(line[i])) {
@@ -253,14 +253,14 @@ func (d *Reader) split(line []byte) (n int) {
 	return n
 }
 
-// maxDigits are as many as an int64 holds in any case.
+// maxDigits is the number of digits that always fit an int64.
 const maxDigits = 18
 
 func (d *Reader) fault(field int, want string) error {
 	return d.lines.Fault(names[field], string(d.f[field]), want)
 }
 
-// seconds reads a time; logs have whole seconds, and decimals are taken exactly. Negative means unknown.
+// seconds reads a time. Logs have whole seconds; decimals are read exactly. Negative means unknown.
 func (d *Reader) seconds(field int) (time.Duration, error) {
 	const most = int64(math.MaxInt64 / time.Second)
 	if v := d.v[field]; d.whole&(1<<field) != 0 && v <= most && v >= -most {
@@ -296,7 +296,7 @@ func (d *Reader) kilobytes(field int) (int64, error) {
 	return v, nil
 }
 
-// name gives a number as it is written, "" where it is unknown.
+// name returns a number as written, or "" if it is unknown.
 func (d *Reader) name(field int) string {
 	if b := d.f[field]; b[0] != '-' {
 		return d.text.Get(b)
@@ -304,8 +304,8 @@ func (d *Reader) name(field int) string {
 	return ""
 }
 
-// memory is of the whole job, in bytes: the memory requested for each processor, else that used by each. A
-// request is what a scheduler knows, so it goes first.
+// memory returns the memory of the whole job, in bytes, from the memory requested for each processor, else from that
+// used by each. The request goes first because it is what a scheduler knows.
 func (d *Reader) memory(procs int64) (int64, error) {
 	for _, field := range [...]int{fieldMem, fieldUsedMem} {
 		kb, err := d.kilobytes(field)

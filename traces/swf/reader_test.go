@@ -77,7 +77,7 @@ func TestHeaderIsKept(t *testing.T) {
 	}
 }
 
-// line is a good job with one field changed.
+// line returns the line of a valid job with one field changed.
 func line(field int, value string) string {
 	f := strings.Fields("1 10 5 100 8 -1 -1 8 200 -1 1 7 3 2 1 -1 -1 -1")
 	f[field] = value

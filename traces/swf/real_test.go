@@ -13,7 +13,7 @@ import (
 	"clustergym/traces/swf"
 )
 
-// Figures of the whole logs; the reader drops jobs without run time, which these logs have few of.
+// Figures of the whole logs; the reader drops the few jobs without run time.
 func TestRealLogsHaveTheirPublishedStatistics(t *testing.T) {
 	for _, c := range []struct {
 		file            string
@@ -111,7 +111,7 @@ func TestRealLogsAreWrittenAndReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		jobs, err := traces.ReadAll(r)
-		_ = f.Close() // only read
+		_ = f.Close() // read only
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,8 +2,7 @@ package swf
 
 import "time"
 
-// Record is one line of a log, all 18 fields of it. A number below 0, mostly -1, means unknown; so does a time, which
-// is then -1 s.
+// Record is one line of a log with all 18 fields. A number below 0, usually -1, means unknown; an unknown time is -1 s.
 type Record struct {
 	Number     int64         // 1: of the job
 	Submit     time.Duration // 2: on the log's clock
@@ -25,9 +24,9 @@ type Record struct {
 	Think      time.Duration // 18: from that end to this submit
 }
 
-// Record is the line that gave the last job. It belongs to the reader and is overwritten by the next call. Fields that
-// Next has no use for are read only here, and a fault in them is told only here. It is of no use before the first
-// job and after an error of Next.
+// Record returns the line of the job that Next returned last. It belongs to the reader and is overwritten by the next
+// call. The fields that Next does not need are parsed only here, so a fault in them is reported only here. Record is
+// valid only after Next returned a job.
 func (d *Reader) Record() (*Record, error) {
 	r := &d.record
 	for _, c := range [...]struct {

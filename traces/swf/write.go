@@ -13,13 +13,13 @@ import (
 	"clustergym/traces"
 )
 
-// Write reads s to its end and writes it as a log, line by line, and returns how many jobs it wrote. h is the header
-// before them, which may be nil; a Version is added where it has none.
+// Write reads s to its end, writes it as a log, line by line, and returns how many jobs it wrote. h is the header,
+// which may be nil; Write adds a Version if it has none.
 //
-// The format holds whole processors and numbers for names, so that the fields become:
+// The format has whole processors, and numbers for names, so the fields become:
 //
 //	ID                whole and above the number of the job before: as it is, else that number + 1
-//	Submit, Work      seconds, with decimals where they are not whole
+//	Submit, Work      seconds, with decimals if they are not whole
 //	GPUs              allocated and requested processors; a share of a GPU and a job without GPUs are errors
 //	Estimate          requested time
 //	MemBytes          requested memory in KB for each processor, rounded up
@@ -28,8 +28,9 @@ import (
 //	                  field has not used so far, -1 for ""
 //
 // All other fields are -1. What a log has no field for (elastic ranges, GPU types, cores, iterations, priorities,
-// deadlines, profiles and task graphs) is not written. Reading the log of jobs that came from a log gives equal jobs.
-// Errors of s and w are returned as they are; a job that the format cannot express is an error naming it.
+// deadlines, profiles and task graphs) is not written. Jobs that were read from a log are equal after writing and
+// reading again. Errors of s and w are returned unchanged; a job that the format cannot express is an error that names
+// it.
 func Write(w io.Writer, s traces.Stream, h Header) (n int, err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	if err := writeHeader(b, h); err != nil {
@@ -45,7 +46,7 @@ func Write(w io.Writer, s traces.Stream, h Header) (n int, err error) {
 		if err := s.Next(&j); err == io.EOF {
 			return n, b.Flush()
 		} else if err != nil {
-			_ = b.Flush() // what was read is of use; the stream's fault is the one to tell
+			_ = b.Flush() // keep what was read; report the stream's fault
 			return n, err
 		}
 		if err := check(&j); err != nil {
@@ -100,7 +101,7 @@ func whole(b []byte, v int64) []byte { return strconv.AppendInt(append(b, ' '), 
 
 func seconds(b []byte, d time.Duration) []byte { return traces.AppendSeconds(append(b, ' '), d) }
 
-// given appends what value appends, or -1.
+// given appends what value appends if ok, else -1.
 func given(b []byte, ok bool, value func([]byte) []byte) []byte {
 	if !ok {
 		return append(b, " -1"...)
@@ -124,7 +125,7 @@ func number(name string) (int64, bool) {
 	return v, true
 }
 
-// numbers gives the names of one field different numbers.
+// numbers assigns distinct numbers to the names of one field.
 type numbers struct {
 	by   map[string]int64
 	used map[int64]bool
@@ -154,7 +155,7 @@ var first = []string{"Version", "Computer", "Installation", "Acknowledge", "Info
 	"UnixStartTime", "TimeZone", "TimeZoneString", "StartTime", "EndTime", "MaxNodes", "MaxProcs", "MaxRuntime", "MaxMemory", "AllowOveruse",
 	"MaxQueues", "Queues", "Queue", "MaxPartitions", "Partitions", "Partition", "Note"}
 
-// writeHeader writes keys in the order of the standard, then others by name.
+// writeHeader writes the standard's keys in its order, then others sorted by name.
 func writeHeader(b *bufio.Writer, h Header) error {
 	keys := slices.Clone(first)
 	for _, k := range slices.Sorted(maps.Keys(h)) {

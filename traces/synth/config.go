@@ -11,21 +11,21 @@ import (
 	"clustergym/traces/dally"
 )
 
-// Config describes a workload to make up.
+// Config describes a workload to generate.
 type Config struct {
 	Profile string        `yaml:"profile"`  // a name of Profiles
 	Jobs    int           `yaml:"jobs"`     // how many
-	Rate    float64       `yaml:"rate"`     // factor on the rate at which jobs come; hours and days keep their length
+	Rate    float64       `yaml:"rate"`     // factor on the arrival rate; hours and days keep their length
 	Work    float64       `yaml:"work"`     // factor on run times
-	MaxGPUs int           `yaml:"max_gpus"` // larger jobs are left out (the others come as often as before); 0 = none
+	MaxGPUs int           `yaml:"max_gpus"` // larger jobs are left out (the rate of the others stays the same); 0 = no limit
 	Procs   int           `yaml:"procs"`    // processors of the machine, hpc and lublin only; 0 = 128
 	Start   time.Duration `yaml:"start"`    // time of the week at which the workload begins, 0 = Monday, 0:00
 }
 
-// DefaultConfig is 20,000 jobs of the Philly profile, of every size, as they came.
+// DefaultConfig returns 20,000 jobs of the Philly profile, of every size, at the recorded rate.
 func DefaultConfig() Config { return Config{Profile: "philly", Jobs: 20000, Rate: 1, Work: 1} }
 
-// maxJobs bounds a workload so that a mistyped number is a fault and not a machine without memory.
+// maxJobs bounds a workload, so that a mistyped number is a fault and does not exhaust the memory.
 const maxJobs = 20_000_000
 
 // Validate reports every fault.
@@ -46,7 +46,7 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// Profiles are the names that Config.Profile takes, sorted.
+// Profiles returns the names that Config.Profile accepts, sorted.
 func Profiles() []string {
 	names := []string{"helios", "hpc", "lublin", "proximity"}
 	for n := range profiles { // sorted below
@@ -61,14 +61,14 @@ func Profiles() []string {
 
 const week = 7 * 24 * time.Hour
 
-// dallys are those with models, after the workloads of Dally's authors: a hundred jobs a day, all at once, or without
-// single GPUs.
+// dallys are the profiles with models, after the workloads of Dally's authors: a hundred jobs a day, all at once, or
+// without single-GPU jobs.
 var dallys = map[string]dally.Config{"dally": {PerDay: 100}, "dally-batch": {}, "dally-multi": {PerDay: 100, Multi: true}}
 
-// profiles are the known ones that are tables; HPC makes others.
+// profiles holds the profiles that are tables; each other profile has its own generator.
 var profiles = map[string]*profile{"philly": &philly}
 
-// profile is a cluster in statistics. Times are in seconds.
+// profile holds the statistics of a cluster. Times are in seconds.
 type profile struct {
 	gap     float64     // mean time between jobs
 	hours   [24]float64 // rate of bursts by hour of the day, mean 1
@@ -80,20 +80,20 @@ type profile struct {
 	persist float64   // correlation of a VC's busyness from one day to the next
 }
 
-// class is the distribution of run times of the jobs with at least gpus GPUs and fewer than the next class.
+// class is the distribution of run times of the jobs with at least gpus GPUs and fewer than those of the next class.
 type class struct {
 	gpus int
 	work []float64 // at workP
 }
 
-// beat is a job that a clock sends.
+// beat is a job that is submitted periodically.
 type beat struct {
 	vc     string
 	user   string
 	share  float64   // of all jobs
 	every  float64   // seconds
-	kept   float64   // share of the ticks at which it comes
-	jitter int       // whole seconds either way
+	kept   float64   // share of the ticks at which it is submitted
+	jitter int       // whole seconds, in either direction
 	work   []float64 // at levelP
 }
 
@@ -111,13 +111,14 @@ type vc struct {
 	spread [2]float64 // deviation of log run time within a burst, by few and bulk
 }
 
-// share is the share of jobs with so many GPUs among all jobs of the profile.
+// share is the share of jobs with a number of GPUs among all jobs of the profile.
 type share struct {
 	gpus int
 	of   float64
 }
 
-// bulkLength is where a burst is a campaign: runs of a script over many settings, with run times of their own.
+// bulkLength is the length from which a burst is a campaign: runs of a script over many settings, with their own
+// distribution of run times.
 const bulkLength = 20
 
 // The probabilities at which distributions are tabulated.
@@ -129,8 +130,8 @@ var (
 	gapP    = []float64{0, .10, .25, .50, .75, .90, .95, .99, 1}
 )
 
-// at is the value of a tabulated distribution at probability u in [0, 1), interpolated between the logarithms of
-// value+shift (shift 1 where values may be 0).
+// at returns the value of a tabulated distribution at probability u in [0, 1), interpolated between the logarithms of
+// value+shift (shift is 1 if values may be 0).
 func at(p, v []float64, u, shift float64) float64 {
 	i, found := slices.BinarySearch(p, u)
 	if found || i == 0 {

@@ -15,22 +15,22 @@ import (
 	"clustergym/traces/dally"
 )
 
-// Generate makes a workload: cfg.Jobs jobs in order of submit, called by their position. The same cfg and seed
-// give the same jobs. It is an error when cfg is not valid.
+// Generate makes a workload of cfg.Jobs jobs in order of submit, whose IDs are their positions. The same cfg and seed
+// give the same jobs. It is an error if cfg is not valid.
 //
-// Step by step, for a profile p that is a table (HPC tells of the others):
+// Step by step, for a profile p that is a table:
 //
-//  1. The jobs are dealt out to streams, one for each virtual cluster and size, in proportion to p's shares;
-//     remainders are drawn, so that shares are right also on average over short workloads.
-//  2. A stream's jobs come in bursts whose lengths are drawn from p's table, until the stream has its number. Given
-//     their number, the starts of a Poisson process are independent draws from its rate, which here is hour of the
-//     day × day of the week × a log-normal factor for the day and the virtual cluster (from one day to the next
-//     correlated by p.persist).
+//  1. The jobs are dealt out to streams, one for each virtual cluster and size, in proportion to p's shares. Remainders
+//     are drawn, so that shares are also right on average over short workloads.
+//  2. A stream's jobs come in bursts whose lengths are drawn from p's table, until the stream has its number of jobs.
+//     Given their number, the starts of a Poisson process are independent draws from its rate. Here the rate is hour of
+//     the day × day of the week × a log-normal factor for the day and the virtual cluster (correlated from one day to
+//     the next by p.persist).
 //  3. Gaps in a burst are drawn from p's table through a Gaussian copula: bursts are fast or slow as a whole.
-//  4. Each burst draws the level of its run times; a job repeats the setting of the one before with probability
-//     repeat, else it takes a new one around that level. Levels are of short bursts or of campaigns.
-//  5. Within each size class the run times so drawn are put in order, and the k-th of n becomes the quantile
-//     (k+1/2)/n of p's table for that class.
+//  4. Each burst draws the level of its run times; a job repeats the setting of the job before with probability repeat,
+//     else it draws a new one around that level. Short bursts and campaigns have different levels.
+//  5. Within each size class these run times are sorted, and the k-th of n becomes the quantile (k+1/2)/n of p's table
+//     for that class.
 //
 // Submits and run times are whole seconds, as in the recorded data; the first submit is near 0.
 func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
@@ -69,12 +69,12 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 }
 
 const (
-	repeat = 0.5  // a job is the one before once more, but for noise
+	repeat = 0.5  // probability that a job repeats the job before, except for noise
 	noise  = 0.05 // deviation of the log run time of such a repetition
 	speed  = 0.5  // share of a gap's variance that its burst's speed explains
 )
 
-// stream is one virtual cluster's jobs of one size; vc nil is the beat.
+// stream is one virtual cluster's jobs of one size; it is the beat if vc is nil.
 type stream struct {
 	name  string
 	vc    *vc
@@ -85,7 +85,7 @@ type stream struct {
 	rng   *rand.Rand
 }
 
-// rawJob is a job before its run time is mapped; small, because all are sorted twice.
+// rawJob is a job before its run time is mapped. It is small because all are sorted twice.
 type rawJob struct {
 	at     float64 // seconds
 	level  float64 // log of the run time drawn
@@ -106,13 +106,13 @@ type generator struct {
 	rates   map[string][]float64 // by virtual cluster: cumulated rate at the end of each hour
 }
 
-// deal makes the streams and their numbers of jobs.
+// deal makes the streams and sets their numbers of jobs.
 func (g *generator) deal() {
 	largest := g.cfg.MaxGPUs
 	if largest == 0 {
 		largest = math.MaxInt
 	}
-	kept := g.p.beat.share // a beat is of one GPU, so something is kept in any case
+	kept := g.p.beat.share // a beat has one GPU, so something is always kept
 	g.streams = append(g.streams, stream{name: "beat", gpus: 1, class: g.p.class(1), share: g.p.beat.share})
 	for i := range g.p.vcs {
 		v := &g.p.vcs[i]
@@ -123,8 +123,8 @@ func (g *generator) deal() {
 			}
 		}
 	}
-	// Systematic sampling: one draw decides all remainders, each stream gets its share rounded up or down, with
-	// the right mean, and the sum is exact.
+	// Systematic sampling: one draw decides all remainders. Each stream gets its share rounded up or down, with the
+	// right mean, and the sum is exact.
 	sum, u, before := 0.0, rng.Stream(g.seed, "synth/deal").Float64(), 0
 	for i := range g.streams {
 		s := &g.streams[i]
@@ -144,7 +144,7 @@ func (g *generator) deal() {
 	}
 }
 
-// rate is the cumulated rate of v's bursts by hour, up to the end of the span.
+// rate returns the cumulative rate of v's bursts by hour, up to the end of the span.
 func (g *generator) rate(v *vc) []float64 {
 	r := rng.Stream(g.seed, "synth/days/"+v.name)
 	sigma := math.Sqrt(math.Log1p(v.busy)) // of a log-normal number with that squared coefficient of variation
@@ -168,7 +168,7 @@ func (g *generator) rate(v *vc) []float64 {
 	return cum
 }
 
-// start draws when a burst of v begins.
+// start draws the time at which a burst of v begins.
 func (g *generator) start(v *vc, r *rand.Rand) float64 {
 	cum := g.rates[v.name]
 	u := r.Float64() * cum[len(cum)-1]
@@ -225,7 +225,7 @@ func (g *generator) bursts(of int32) {
 	}
 }
 
-// ticks makes the jobs of the beat: a clock that runs for a part of the span and leaves a tick out now and then.
+// ticks makes the jobs of the beat, which runs for a part of the span and misses some ticks.
 func (g *generator) ticks(of int32) {
 	s := &g.streams[of]
 	b, r := &g.p.beat, s.rng
@@ -247,7 +247,7 @@ func (g *generator) add(of int32, j rawJob) {
 	g.raw = append(g.raw, j)
 }
 
-// class is the index in work of the distribution of run times for a size.
+// class returns the index in work of the distribution of run times for a size.
 func (p *profile) class(gpus int) int32 {
 	i := len(p.work) - 1
 	for i > 0 && p.work[i].gpus > gpus {
@@ -276,7 +276,7 @@ func (g *generator) mapWork() {
 	}
 }
 
-// jobs puts the jobs in order and writes them out.
+// jobs sorts the jobs and returns them as traces.Jobs.
 func (g *generator) jobs() []traces.Job {
 	slices.SortFunc(g.raw, func(a, b rawJob) int {
 		return cmp.Or(cmp.Compare(math.Floor(a.at), math.Floor(b.at)), cmp.Compare(a.seq, b.seq))
@@ -305,7 +305,7 @@ func (g *generator) jobs() []traces.Job {
 	return jobs
 }
 
-// harmonic is the cumulated weights 1, 1/2, … 1/n.
+// harmonic returns the cumulative sums of the weights 1, 1/2, … 1/n.
 func harmonic(n int) []float64 {
 	w := make([]float64, n)
 	sum := 0.0
@@ -316,11 +316,11 @@ func harmonic(n int) []float64 {
 	return w
 }
 
-// phi is the standard normal distribution function.
+// phi returns the standard normal distribution function at z, kept below 1.
 func phi(z float64) float64 { return math.Min(math.Erfc(-z/math.Sqrt2)/2, 1-1e-12) }
 
-// laplace is a double exponential number of deviation 1: settings within a burst are mostly alike, with some far
-// off.
+// laplace draws a double exponential number of standard deviation 1: settings within a burst are mostly alike, with
+// some far off.
 func laplace(r *rand.Rand) float64 {
 	x := r.ExpFloat64() / math.Sqrt2
 	if r.Uint64()&1 == 0 {

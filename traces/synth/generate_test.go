@@ -167,7 +167,7 @@ func TestRateWorkAndMaxGPUsDoWhatTheySay(t *testing.T) {
 }
 
 func TestBurstsFollowHourAndDay(t *testing.T) {
-	// Bursts of many weeks: a job that follows none of its virtual cluster within 300 s begins one.
+	// Bursts over many weeks: a job begins a burst if no job of its virtual cluster came in the 300 s before it.
 	jobs := generate(t, 400000, 2, nil)
 	last := map[string]time.Duration{}
 	var hours [24]float64
@@ -222,8 +222,8 @@ func TestBurstsFollowHourAndDay(t *testing.T) {
 	}
 }
 
-// arrivals are figures of the arrival process: gaps between jobs at p50, p75, p90, p95 (s), jobs in an hour at p50,
-// p90, p99, variance of those over their mean, and how alike successive jobs of a virtual cluster are: p50 and
+// arrivals returns figures of the arrival process: gaps between jobs at p50, p75, p90, p95 (s), jobs in an hour at p50,
+// p90, p99, the variance of those over their mean, and how similar successive jobs of a virtual cluster are: p50 and
 // p75 of the difference of log run times within 300 s.
 func arrivals(jobs []traces.Job) (gap [4]float64, hour [3]float64, dispersion float64, alike [2]float64) {
 	rank := func(x []float64, p float64) float64 { return x[min(len(x)-1, int(p*float64(len(x))))] }
@@ -253,7 +253,7 @@ func arrivals(jobs []traces.Job) (gap [4]float64, hour [3]float64, dispersion fl
 }
 
 func TestBurstsAreThoseOfThePhillyTrace(t *testing.T) {
-	// Figures of the recorded table from 24 September; TestAgainstTheRecordedTable takes them from the file.
+	// Figures of the recorded table from 24 September on; TestAgainstTheRecordedTable computes them from the file.
 	for seed := range uint64(3) {
 		checkArrivals(t, generate(t, 100000, seed, nil), [4]float64{9, 54, 457, 600}, [3]float64{12, 73, 399}, 167, [2]float64{.11, .44})
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Generated workloads stand behind published results, so a change to the generator must be seen. It needs a line
+// Published results depend on generated workloads, so a change to the generator must not go unnoticed. It needs a line
 // in the change log and new numbers here.
 func TestWorkloadsStayAsTheyAre(t *testing.T) {
 	if runtime.GOARCH != "amd64" {

@@ -10,16 +10,16 @@ import (
 	"clustergym/traces"
 )
 
-// The GPU jobs of SenseTime's Helios clusters (Hu et al., "Characterization and prediction of deep learning workloads in
-// large-scale GPU datacenters", SC 2021) as far as their published summary tells, over all four clusters: mean run time
-// 6,652 s, median 206 s, 3.72 GPUs on average and 1 in the median, 49,300 GPU-seconds a job, so that larger jobs run
-// longer. Helios-like: only these figures are theirs. The shares of sizes are chosen here, powers of two with that
-// mean; run times are log-normal, cut at 30 days, with a median for gangs below a machine of eight and another from
-// there on, solved for the four figures. Arrivals are Poisson, 200 a day, which offers a cluster of 128 GPUs about as
-// much as it has; there are no users, hours or campaigns.
+// The GPU jobs of SenseTime's Helios clusters (Hu et al., "Characterization and prediction of deep learning workloads
+// in large-scale GPU datacenters", SC 2021) according to their published summary over all four clusters: mean run time
+// 6,652 s, median 206 s, 3.72 GPUs on average and 1 in the median, 49,300 GPU-seconds a job, so larger jobs run longer.
+// The workload is only Helios-like: nothing but these figures is theirs. The shares of sizes were chosen here, as
+// powers of two with that mean. Run times are log-normal, cut at 30 days, with one median for gangs of fewer than 8
+// GPUs and another for larger ones, solved for the four figures. Arrivals are Poisson, 200 a day, which is a load of
+// about 1 for a cluster of 128 GPUs. There are no users, daily cycles or campaigns.
 const (
 	heliosPerDay = 200
-	heliosSpread = 2.575 // of log run time
+	heliosSpread = 2.575 // standard deviation of log run time
 	heliosSmall  = 146.  // median, seconds
 	heliosLarge  = 808.
 	heliosLarger = 8 // GPUs from which jobs are large
@@ -41,7 +41,7 @@ func helios(cfg Config, seed uint64) []traces.Job {
 		}
 		run := max(1, min(heliosCut, median*math.Exp(heliosSpread*draws.NormFloat64())))
 		if cfg.MaxGPUs > 0 && n > cfg.MaxGPUs {
-			continue // those that are left come as often as before
+			continue // the arrival rate of the other jobs stays the same
 		}
 		jobs = append(jobs, traces.Job{
 			ID: strconv.Itoa(len(jobs) + 1), Submit: time.Duration(math.Round(at)) * time.Second,
@@ -51,7 +51,7 @@ func helios(cfg Config, seed uint64) []traces.Job {
 	return jobs
 }
 
-// drawShare draws a size; shares sum up to 1.
+// drawShare draws a size; the shares must sum to 1.
 func drawShare(r *rand.Rand, sizes []share) int {
 	u := r.Float64()
 	for _, s := range sizes {

@@ -13,19 +13,19 @@ import (
 	"clustergym/traces"
 )
 
-// HPC makes up the batch queue of a supercomputer, job by job, with the model of Lublin and Feitelson ("The Workload
-// on Parallel Supercomputers: Modeling the Characteristics of Rigid Jobs", JPDC 63(11), 2003, figures for all jobs
-// together): so its workloads may have any length. Processors are counted where GPUs are.
+// HPC generates the batch queue of a supercomputer with the model of Lublin and Feitelson ("The Workload on Parallel
+// Supercomputers: Modeling the Characteristics of Rigid Jobs", JPDC 63(11), 2003, figures for all jobs together). It
+// makes one job at a time, so its workloads may have any length. Job.GPUs counts processors.
 //
 //   - Size: one processor with probability 0.244; else the logarithm to base 2 is two-stage uniform between 0.8 and
 //     that of the machine, and the size a power of 2 in 0.576 of all jobs.
 //   - Run time: its logarithm is hyper-gamma, and wide jobs are rarely short.
 //   - Arrivals: the logarithm of the gap is gamma, and gaps are stretched by a daily cycle of half hours.
 //
-// Where hpc is set (the profile of that name; lublin is the model alone), each job also has one of 100 users, drawn
-// with weight 1/rank, and an estimate as people give them: the run time times a factor whose logarithm is uniform
-// between 1 and 10, rounded up to quarters of an hour. It knows no weeks: Config.Start counts for its time of the day.
-// It is a traces.Stream with constant memory. Not safe for concurrent use.
+// In the profile hpc (lublin is the model alone), each job also has one of 100 users, drawn with weight 1/rank, and an
+// estimate like those that users give: the run time times a log-uniform factor between 1 and 10, rounded up to quarters
+// of an hour. The model has no weeks: only the time of day of Config.Start matters. HPC is a traces.Stream with
+// constant memory. Not safe for concurrent use.
 type HPC struct {
 	cfg   Config
 	hpc   bool
@@ -48,7 +48,7 @@ var _ traces.Stream = (*HPC)(nil)
 const (
 	serial, power2         = .244, .576
 	logLow, lowShare       = .8, .86
-	lowerHalf              = 2.5 // log2 of the machine less that of where the two stages meet
+	lowerHalf              = 2.5 // log2 of the machine less log2 of the size at which the two stages meet
 	short1, short2         = 4.2, .94
 	long1, long2           = 312, .03
 	shortAll, shortPerProc = .78, -.0054
@@ -63,11 +63,11 @@ const (
 	maxSpan                = 280 * 365.25 * 86400.
 )
 
-// isHPC says which profiles HPC makes.
+// isHPC reports whether HPC makes a profile.
 func isHPC(profile string) bool { return profile == "hpc" || profile == "lublin" }
 
-// NewHPC starts a workload of profile hpc or lublin. The same cfg and seed give the same jobs. It is an error when cfg
-// is not valid.
+// NewHPC starts a workload of profile hpc or lublin. The same cfg and seed give the same jobs. It is an error if cfg is
+// not valid.
 func NewHPC(cfg Config, seed uint64) (*HPC, error) {
 	if !isHPC(cfg.Profile) {
 		cfg.Profile = "hpc"
@@ -100,7 +100,7 @@ func NewHPC(cfg Config, seed uint64) (*HPC, error) {
 	return g, nil
 }
 
-// DefaultProcs is the size of the machine where Config.Procs is 0.
+// DefaultProcs is the size of the machine if Config.Procs is 0.
 const DefaultProcs = 128
 
 // Next implements traces.Stream.
@@ -131,7 +131,8 @@ func (g *HPC) Next(j *traces.Job) error {
 	return io.EOF
 }
 
-// arrive moves the clock to the next job: a gap drawn for a day without cycle is used up at the rate of each half hour.
+// arrive moves the clock to the next job. It draws a gap for a day without a cycle and consumes it at the rate of each
+// half hour.
 func (g *HPC) arrive() {
 	x := maxLogGap + 1
 	for x > maxLogGap {
@@ -168,7 +169,7 @@ func (g *HPC) size() int {
 	return min(g.most, max(1, int(math.Pow(2, l)+.5)))
 }
 
-// work is a run time in whole seconds, at least 1.
+// work draws a run time in whole seconds, at least 1.
 func (g *HPC) work(n int) time.Duration {
 	p := min(1, max(0, shortAll+shortPerProc*float64(n)))
 	x := maxLogWork + 1
@@ -200,8 +201,8 @@ func gamma(r *rand.Rand, a, b float64) float64 {
 	}
 }
 
-// gammaBetween is the probability that a gamma distribution of shape a and scale b gives a number from lo to hi, by
-// Simpson's rule; for a day's half hours its error is below 1e-8.
+// gammaBetween returns the probability that a gamma distribution of shape a and scale b gives a number from lo to hi,
+// by Simpson's rule. Its error is below 1e-8 for the half hours of a day.
 func gammaBetween(lo, hi, a, b float64) float64 {
 	norm, _ := math.Lgamma(a)
 	density := func(x float64) float64 { return math.Exp((a-1)*math.Log(x/b)-x/b-norm) / b }

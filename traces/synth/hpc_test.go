@@ -59,7 +59,8 @@ func TestGammaHasItsMoments(t *testing.T) {
 	}
 }
 
-// The shares of the model can be worked out: 0.244 serial; of the rest 0.576 powers of two, and others that happen to be.
+// The shares of the model can be computed: 0.244 serial; of the rest 0.576 powers of two, plus others that happen to
+// be.
 func TestSizesAreThoseOfTheModel(t *testing.T) {
 	jobs := all(t, hpc(t, func(c *Config) { c.Jobs, c.Procs = 100_000, 256 }, 1))
 	ones, powers, upper := 0, 0, 0
@@ -83,7 +84,7 @@ func TestSizesAreThoseOfTheModel(t *testing.T) {
 	if s := float64(powers) / n; s < .576 || s > .65 {
 		t.Errorf("share of powers of two is %.3f", s)
 	}
-	// The upper stage, and of the lower one what rounds up from 5.5 to 6 is nothing: l < 5.5.
+	// Only the upper stage counts: no size of the lower stage rounds up from 5.5 to 6, because l < 5.5.
 	if s := float64(upper) / n; math.Abs(s-.756*.14) > .01 {
 		t.Errorf("share above 45 is %.3f, want %.3f", s, .756*.14)
 	}

@@ -1,17 +1,17 @@
 package synth
 
-// philly is Microsoft's Philly cluster, from September to December 2017: the statistics of the jobs of the public
-// trace (Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC
-// 2019; data under CC BY 4.0), as far as they are in the common job table of 71,920 rows, which leaves two virtual
-// clusters out. Run times are of all rows. Arrivals and sizes are of the 89 days from 24 September: of the twenty
-// days before, the table has only the 66 jobs that were still there when recording began.
+// philly is Microsoft's Philly cluster, from September to December 2017: the statistics of the jobs of the public trace
+// (Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC 2019; data
+// under CC BY 4.0), from the common job table of 71,920 rows, which lacks two virtual clusters. Run times are from all
+// rows. Arrivals and sizes are from the 89 days from 24 September on: of the twenty days before, the table only has the
+// 66 jobs that were still there when recording began.
 //
-// A burst is a run of jobs of one virtual cluster and size with at most 300 s between them; the four virtual
-// clusters of fewer than ten jobs are left out. The beat is a one-GPU job of a minute that cluster 11cb48 sends
-// every 600 s, 15 % of all jobs. Figures are rounded to three digits.
+// A burst is a sequence of jobs of one virtual cluster and size with at most 300 s between them. The four virtual
+// clusters with fewer than ten jobs are left out. The beat is a one-minute job on one GPU that cluster 11cb48 submits
+// every 600 s; it is 15 % of all jobs. Figures are rounded to three digits.
 //
-// Assumed, because the table does not tell: the users. Each burst belongs to one, drawn with weight 1/rank among
-// the VC's users, whose number is 1.5 times the root of its bursts (some 370 in all).
+// The users are assumed, because the table does not name them. Each burst belongs to one user, drawn with weight 1/rank
+// among the VC's users. A VC has 1.5 times the square root of its bursts as users (some 370 in all).
 var philly = profile{
 	gap: 107.3,
 	hours: [24]float64{

@@ -9,12 +9,12 @@ import (
 	"clustergym/traces"
 )
 
-// The job generator of TopDRL's precursor (Deng et al., "GPU Job Scheduler with Deep Reinforcement Learning",
-// Canadian AI 2024; code: github.com/djjbxxz/Proximity-DRL), as its version that picks jobs is set: at most 8 GPUs and
-// 30 steps, a new job at six steps of ten. Lengths and sizes are drawn independently, each from one of four bands
-// that come with probability 0.5, 0.1, 0.2 and 0.2; a length or size in a band is uniform. There, the shares of the
-// bands are exact in every episode and the order is shuffled; here each job draws, so that workloads of any length
-// are alike.
+// The job generator of TopDRL's precursor (Deng et al., "GPU Job Scheduler with Deep Reinforcement Learning", Canadian
+// AI 2024; code: github.com/djjbxxz/Proximity-DRL), with the settings of its version that picks jobs: at most 8 GPUs
+// and 30 steps, a new job in six of ten steps. Lengths and sizes are drawn independently, each from one of four bands
+// with probabilities 0.5, 0.1, 0.2 and 0.2, and uniformly within a band. In the original, the shares of the bands are
+// exact in every episode and the order is shuffled; here each job draws, so that workloads of any length have the same
+// statistics.
 const (
 	proximityStep    = 241509 * time.Millisecond // 10,000 iterations of vgg19 with batch 256 on a P100, a twentieth
 	proximityArrives = 0.6                       // probability of a new job in a step
@@ -31,7 +31,7 @@ var (
 	proximitySizes   = []band{{.5, 1, 1}, {.6, 2, 2}, {.8, 2, 4}, {1, 5, 8}}
 )
 
-// drawBand is a number of the band in which u is, by v; both are in [0, 1).
+// drawBand returns a number from the band that contains u, chosen by v; both are in [0, 1).
 func drawBand(bands []band, u, v float64) int {
 	for _, b := range bands {
 		if u < b.upTo {

@@ -7,8 +7,8 @@ import (
 	"clustergym/traces"
 )
 
-// Source gives a new workload for every window, without end. Each begins at an hour of the week of its own.
-// Safe for concurrent use.
+// Source generates a new workload for every window, without end. Each begins at its own hour of the week. Safe for
+// concurrent use.
 type Source struct{ cfg Config }
 
 var _ traces.Source = (*Source)(nil)
@@ -21,11 +21,11 @@ func NewSource(cfg Config) (*Source, error) {
 	return &Source{cfg}, nil
 }
 
-// Windows implements traces.Source: 0, as there is no end.
+// Windows implements traces.Source. It returns 0, because windows are endless.
 func (s *Source) Windows() int { return 0 }
 
-// Open implements traces.Source. Window -1 is the workload of seed; windows 0, 1, … are others, also decided by
-// seed.
+// Open implements traces.Source. Window -1 is the workload of seed; windows 0, 1, … are other workloads that also
+// depend on seed alone.
 func (s *Source) Open(seed uint64, window int) (traces.Stream, error) {
 	own := rng.At(seed, rng.Hash("traces/synth/window"), uint64(int64(window)))
 	cfg := s.cfg
@@ -33,8 +33,8 @@ func (s *Source) Open(seed uint64, window int) (traces.Stream, error) {
 	return New(cfg, own)
 }
 
-// New is the workload of Generate as a stream. Profiles hpc and lublin are made job by job, in constant memory; of the
-// others all jobs are made at once.
+// New returns the workload of Generate as a stream. It makes jobs of the profiles hpc and lublin one by one, in
+// constant memory, and all jobs of the others at once.
 func New(cfg Config, seed uint64) (traces.Stream, error) {
 	if isHPC(cfg.Profile) {
 		return NewHPC(cfg, seed)

@@ -21,7 +21,7 @@ var (
 	optional = []string{"interval"}
 )
 
-// NoRunTime is why rows are left out.
+// NoRunTime is the reason for which rows are left out.
 const NoRunTime = "no run time: duration is 0"
 
 // Reader is a traces.Stream over a workload, in order of submit. Not safe for concurrent use.
@@ -34,11 +34,11 @@ type Reader struct {
 
 var _ traces.Stream = (*Reader)(nil)
 
-// Sniff says whether head, the first bytes of a file, unpacked, is the beginning of a workload.
+// Sniff reports whether head, the first bytes of an unpacked file, is the beginning of a workload.
 func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
 
-// NewReader reads r to its end and puts the jobs in order of submit; jobs of equal submit keep the order of the
-// file. file is the name that messages give. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	t, err := traces.NewTable(r, file, required...)
 	if err != nil {
@@ -82,8 +82,8 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Skipped counts the rows left out, by reason.
+// Skipped returns how many rows were left out, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
-// Moved is how many jobs stood after a job of later submit.
+// Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }

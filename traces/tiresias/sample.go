@@ -8,11 +8,11 @@ import (
 
 const sampleColumn = "duration"
 
-// SniffSample says whether head, the first bytes of a file, unpacked, is the beginning of a sample of GPU times.
+// SniffSample reports whether head, the first bytes of an unpacked file, is the beginning of a sample of GPU times.
 func SniffSample(head []byte) bool { return traces.HasHeader(head, []string{sampleColumn}, nil) }
 
-// ReadSample reads a sample of GPU times to its end: seconds of run time times GPUs, in the order of the file,
-// each above 0. file is the name that messages give. A fault in a row, or no rows at all, is a *traces.RowError.
+// ReadSample reads a sample of GPU times to its end: seconds of run time times GPUs, in the order of the file, each
+// above 0. file is the name used in messages. A fault in a row, or no rows at all, is a *traces.RowError.
 func ReadSample(r io.Reader, file string) ([]float64, error) {
 	t, err := traces.NewTable(r, file, sampleColumn)
 	if err != nil {

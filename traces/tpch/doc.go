@@ -8,12 +8,12 @@
 //
 // A query is a job, a stage one traces.Task with as many instances as the stage has tasks. fresh_durations are run
 // times on an executor that had to start up, first_wave those of the first task on each executor, rest_wave those of
-// later ones. The fresh ones stand among the first wave too. Lists may be empty, and stages may have other numbers of
-// executors than their neighbours.
+// later ones. The fresh ones are repeated in the first wave. Lists may be empty, and the numbers of executors may
+// differ between stages.
 //
 //   - Instances: the length of the first wave and the rest wave together, at the smallest number of executors. It is
-//     the same at every other but for one stage of query 15.
+//     the same at every other number, except in one stage of query 15.
 //   - Task.Work: one figure for all instances of a stage, by Options.Rule.
-//   - Job: submitted at 0, GPUs 1 and Work the sum of all tasks: what one executor is busy with. How many may share
-//     it is what Graph tells. ID is the query's key; jobs come in order of the keys' numbers.
+//   - Job: submitted at 0, GPUs 1 and Work the sum of all tasks, which is the run time on one executor. Graph shows how
+//     many executors can share the work. ID is the query's key; jobs come in order of the keys' numbers.
 package tpch

@@ -2,23 +2,23 @@ package tpch
 
 import "maps"
 
-// Rule says how the run times of a stage's tasks, measured at several numbers of executors, become one.
+// Rule says how the run times of a stage's tasks, measured at several numbers of executors, are combined into one.
 type Rule uint8
 
 // The rules.
 const (
-	// Decima is the mean of all run times after its cleaning: what the first wave repeats of the fresh durations
-	// leaves it, and a first wave that is then empty is that of the next smaller number of executors. It is the
-	// estimate that Decima's agent sees.
+	// Decima is the mean of all run times after Decima's cleaning: fresh durations are removed from the first wave, and
+	// a first wave that is then empty is replaced by that of the next smaller number of executors. It is the estimate
+	// that Decima's agent sees.
 	Decima Rule = iota
-	// All is the mean of all run times as they stand, so that fresh ones count twice.
+	// All is the mean of all run times as written, so fresh ones count twice.
 	All
-	// Rest is the mean of the rest wave at the largest number of executors that has one, else of the first wave at
-	// the largest: executors that are warm, under the heaviest load.
+	// Rest is the mean of the rest wave at the largest number of executors that has one, else of the first wave at the
+	// largest number that has one: warm executors under the heaviest load.
 	Rest
 )
 
-// duration is the work of one task of st in milliseconds.
+// duration returns the work of one task of st in milliseconds.
 func (r Rule) duration(st *stage, executors []int) float64 {
 	switch r {
 	case Rest:
@@ -38,7 +38,7 @@ func (r Rule) duration(st *stage, executors []int) float64 {
 	return mean(gather(executors, st.first, st.rest, st.fresh))
 }
 
-// clean is the first wave without fresh durations and without gaps.
+// clean returns the first wave without fresh durations; an empty one is replaced as Decima says.
 func clean(st *stage, executors []int) waves {
 	out := waves{}
 	var last []float64
@@ -63,7 +63,7 @@ func clean(st *stage, executors []int) waves {
 	return out
 }
 
-// gather is every run time of some waves, in order of executors.
+// gather returns the run times of all of ws, each in order of executors.
 func gather(executors []int, ws ...waves) []float64 {
 	var all []float64
 	for _, w := range ws {
@@ -74,7 +74,7 @@ func gather(executors []int, ws ...waves) []float64 {
 	return all
 }
 
-// mean of no numbers is 0.
+// mean returns the mean, or 0 of no numbers.
 func mean(l []float64) float64 {
 	if len(l) == 0 {
 		return 0

@@ -26,8 +26,8 @@ var _ traces.Stream = (*Reader)(nil)
 // maxBytes bounds a document; the largest published one has two million bytes.
 const maxBytes = 1 << 28
 
-// NewReader reads r to its end. file is the name that messages give. A fault is a *traces.RowError whose Column names
-// the query and what in it is wrong.
+// NewReader reads r to its end. file is the name used in messages. A fault is a *traces.RowError whose Column names the
+// query and the faulty part of it.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
@@ -47,7 +47,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
-// Sniff says whether the first bytes of a file are of this format: a JSON object with edges and fresh_durations.
+// Sniff reports whether head, the first bytes of an unpacked file, is of this format: a JSON object with edges and
+// fresh_durations.
 func Sniff(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	return len(head) > 0 && head[0] == '{' && bytes.Contains(head, []byte(`"edges"`)) && bytes.Contains(head, []byte(`"fresh_durations"`))
@@ -57,7 +58,7 @@ type parser struct {
 	file string
 	data []byte
 	rule Rule
-	at   int64  // offset of the query that is read
+	at   int64  // offset of the query being read
 	key  string // of that query
 }
 
@@ -72,7 +73,7 @@ type query struct {
 	} `json:"stages"`
 }
 
-// stage is one stage by number of executors.
+// stage holds one stage's run times by number of executors.
 type stage struct{ fresh, first, rest waves }
 
 func (p *parser) jobs() ([]traces.Job, error) {
@@ -116,7 +117,7 @@ func (p *parser) jobs() ([]traces.Job, error) {
 	return jobs, nil
 }
 
-// number is the number that a query's key is; other keys go behind.
+// number returns a query's key as a number; keys that are not numbers sort last.
 func number(key string) int {
 	if n, err := strconv.Atoi(key); err == nil {
 		return n
@@ -124,7 +125,7 @@ func number(key string) int {
 	return math.MaxInt
 }
 
-// broken tells what encoding/json found.
+// broken describes a fault that encoding/json found.
 func (p *parser) broken(err error, d *json.Decoder) error {
 	p.at = d.InputOffset()
 	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -149,7 +150,7 @@ func (p *parser) fault(what, value, want string) error {
 }
 
 const (
-	maxMs        = 1e10 // four months: more is no run time of a task
+	maxMs        = 1e10 // four months; no task runs longer
 	maxInstances = 1 << 24
 )
 
@@ -223,7 +224,7 @@ func (p *parser) job(q *query) (traces.Job, error) {
 func (p *parser) waves(at string, from map[string][]float64) (waves, error) {
 	w := waves{}
 	keys := make([]string, 0, len(from))
-	for k := range from { // sorted next: the first fault by key is told
+	for k := range from { // sorted next, so that the reported fault is the first by key
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)

@@ -1,8 +1,8 @@
-// Package alibaba makes task graphs of the jobs of Alibaba's cluster-trace-v2018 that traces/alibaba reads.
+// Package alibaba makes task graphs from the jobs of Alibaba's cluster-trace-v2018 that traces/alibaba reads.
 //
-// The trace has what depends on what, and how long each task took, but not what a task sends to the next: edges carry
-// nothing unless Options.Bytes says how much. A task of the trace is many instances that ran side by side, and
-// depends on all instances of its parents; Options.Instances makes each instance a task of the graph.
+// The trace records dependencies and the duration of each task, but not what a task sends to the next: edges carry no
+// bytes unless Options.Bytes draws some. A task of the trace is many instances that ran side by side, and it depends
+// on all instances of its parents. Options.Instances makes each instance a task of the graph.
 package alibaba
 
 import (
@@ -14,17 +14,17 @@ import (
 	"clustergym/traces"
 )
 
-// Options changes how a job becomes a graph. The zero value takes it as it is.
+// Options changes how a job becomes a graph. The zero value keeps one task for each task of the trace.
 type Options struct {
-	// Instances makes this many tasks of a task's instances at most; 0 = one for each task of the trace.
+	// Instances is the greatest number of tasks made from a task's instances; 0 = one for each task of the trace.
 	Instances int
-	// Bytes draws what an edge carries; nil = nothing.
+	// Bytes draws the bytes of an edge; nil = 0.
 	Bytes func() float64
-	// Work is the least work of a task in seconds; the trace's clock ticks in seconds, and many tasks take 0.
+	// Work is the least work of a task in seconds. The trace's clock ticks in seconds, so many tasks take 0.
 	Work float64
 }
 
-// Graph is the graph of a job. The work of a task is its seconds.
+// Graph returns the graph of a job. The work of a task is its seconds.
 func Graph(j *traces.Job, o Options) (*dag.Graph, error) {
 	if j.Graph == nil {
 		return nil, fmt.Errorf("job %s: it has no task graph", j.ID)
@@ -60,7 +60,7 @@ func Graph(j *traces.Job, o Options) (*dag.Graph, error) {
 	return dag.NewGraph(j.ID, tasks, edges)
 }
 
-// Exponential draws bytes of the given mean.
+// Exponential returns a function that draws exponential bytes with the given mean.
 func Exponential(mean float64, src *rand.Rand) func() float64 {
 	return func() float64 { return mean * src.ExpFloat64() }
 }

@@ -1,4 +1,4 @@
-// Package dagjson reads and writes task graphs with their platforms as JSON, one object an instance:
+// Package dagjson reads and writes task graphs with their platforms as JSON, one object for each instance:
 //
 //	{"name": "diamond",
 //	 "tasks": [{"id": 0, "work": 4.0}, {"id": "b", "cost": [3.0, 1.0]}],
@@ -6,15 +6,15 @@
 //	 "processors": [{"id": 0, "speed": 1.0}, {"id": 1, "speed": 2.0}],
 //	 "bandwidth": [[0, 5.0], [5.0, 0]]}
 //
-// Several instances may follow each other, one a line (JSON lines) or in any other layout.
+// Several instances may follow each other, one to a line (JSON lines) or in any other layout.
 //
-// An id is a whole number or a string, and 1 and "1" are the same; a task's and a processor's index is its place in the
-// list. work / speed (default 1) are the seconds that a task takes; cost, where it is given, is the seconds on each
-// processor and goes before work; null in it says that the task cannot run there. types lists the types of processors
-// ("type") on which a task can run. An edge is [from, to, bytes], at most one for a pair. bandwidth, in bytes per second,
-// is one number or a matrix, row = sender, whose diagonal is ignored. Other keys are passed over.
+// An id is a whole number or a string; 1 and "1" are the same. The index of a task or a processor is its place in the
+// list. A task takes work / speed seconds (speed defaults to 1). If cost is given, it replaces work: it lists the
+// seconds on each processor, and null means that the task cannot run there. types lists the types of processors
+// ("type") on which a task can run. An edge is [from, to, bytes], with at most one edge for a pair. bandwidth, in
+// bytes per second, is one number or a matrix (row = sender), whose diagonal is ignored. Other keys are ignored.
 //
-// A platform alone is an object of processors and bandwidth; a graph without processors needs one.
+// A platform alone is an object with processors and bandwidth. A graph without processors needs such a platform.
 package dagjson
 
 import (
@@ -63,7 +63,7 @@ func whole(b []byte) bool {
 	return len(b) > 0
 }
 
-// number is a number, or null, which is NaN. What is neither is kept, for the reader to say where it stands.
+// number is a number, or null, which is NaN. Other values are kept, so that the reader can say where they are.
 type number struct {
 	v   float64
 	bad string
@@ -82,7 +82,7 @@ func (x *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// at is the number, or what is wrong with it at key.
+// at returns the number, or an error that names the key.
 func (x *number) at(format string, args ...any) (float64, error) {
 	if x.bad != "" {
 		return 0, fmt.Errorf("%s: got %s, want a number", fmt.Sprintf(format, args...), x.bad)
@@ -161,14 +161,14 @@ type document struct {
 	Edges      *[]edge         `json:"edges"`
 	Processors *[]processor    `json:"processors"`
 	Bandwidth  json.RawMessage `json:"bandwidth"`
-	Workflow   json.RawMessage `json:"workflow"` // of another format, to say so
+	Workflow   json.RawMessage `json:"workflow"` // the key of another format, for the error message
 }
 
 // Instance is one graph of a file.
 type Instance struct {
 	Graph    *dag.Graph
-	Platform *dag.Platform // nil where the instance has none
-	Line     int           // on which it begins
+	Platform *dag.Platform // nil if the instance has none
+	Line     int           // on which the instance begins
 }
 
 // Reader reads instances one after the other. Not safe for concurrent use.
@@ -180,14 +180,14 @@ type Reader struct {
 	err  error
 }
 
-// NewReader reads from r; file is the name that messages give.
+// NewReader returns a Reader of r. file is the name in error messages.
 func NewReader(r io.Reader, file string) *Reader {
 	src := &lineCounter{r: r}
 	return &Reader{d: json.NewDecoder(src), src: src, file: file}
 }
 
-// Next returns the next instance, io.EOF behind the last; a file without any is an error. What is wrong with an
-// instance is one sentence that names file, line and instance. After an error it gives the same error again.
+// Next returns the next instance, and io.EOF after the last. A file without any instance is an error. The error for a
+// bad instance is one sentence that names file, line and instance. After an error Next returns the same error again.
 func (r *Reader) Next() (*Instance, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -223,7 +223,7 @@ func (r *Reader) next() (*Instance, error) {
 		var name struct {
 			Name string `json:"name"`
 		}
-		_ = json.Unmarshal(raw, &name) // where even that is not readable, the line has to do
+		_ = json.Unmarshal(raw, &name) // if even that is unreadable, the line number has to do
 		at := fmt.Sprintf("%s, line %d", r.file, line)
 		if name.Name != "" {
 			at += fmt.Sprintf(" (%s)", name.Name)
@@ -234,7 +234,7 @@ func (r *Reader) next() (*Instance, error) {
 	return in, nil
 }
 
-// ReadPlatform reads the one platform of r.
+// ReadPlatform reads one platform from r. Anything after it is an error.
 func ReadPlatform(r io.Reader, file string) (*dag.Platform, error) {
 	src := &lineCounter{r: r}
 	d := json.NewDecoder(src)
@@ -266,7 +266,7 @@ func ReadPlatform(r io.Reader, file string) (*dag.Platform, error) {
 	return p, nil
 }
 
-// unmarshal decodes one value and puts the decoder's words about types into ours.
+// unmarshal decodes one value and rewrites the decoder's type errors in this package's words.
 func unmarshal(raw []byte, doc *document) error {
 	err := json.Unmarshal(raw, doc)
 	var wrong *json.UnmarshalTypeError
@@ -408,15 +408,15 @@ func platform(doc *document) (*dag.Platform, error) {
 	return dag.NewLinkedPlatform(procs, matrix)
 }
 
-// lineCounter tells on which line of what was read a byte stands.
+// lineCounter finds the line of a byte that was read.
 type lineCounter struct {
 	r    io.Reader
 	read int64
 	ends []int64 // offsets of line feeds
-	bom  bool    // looked for
+	bom  bool    // checked for
 }
 
-// Read implements io.Reader. A byte order mark at the very beginning is passed over.
+// Read implements io.Reader. It replaces a byte order mark at the beginning with spaces.
 func (c *lineCounter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	if !c.bom && n >= 3 {

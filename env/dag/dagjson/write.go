@@ -10,7 +10,7 @@ import (
 	"clustergym/env/dag"
 )
 
-// Write writes graph and platform (nil = none) as one line of JSON that a Reader reads back as they are. Ids that are
+// Write writes graph and platform (nil = none) as one line of JSON that a Reader reads back unchanged. Ids that are
 // whole numbers are written as numbers.
 func Write(w io.Writer, g *dag.Graph, p *dag.Platform) error {
 	b := &jsonWriter{w: bufio.NewWriter(w)}
@@ -95,7 +95,7 @@ func (b *jsonWriter) value(v any) {
 	b.text(string(text))
 }
 
-// id writes a whole number as JSON has it as one, and everything else as a string.
+// id writes a whole number as a JSON number if that is spelt the same, and everything else as a string.
 func (b *jsonWriter) id(s string) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(n, 10) == s {
 		b.text(s)

@@ -11,11 +11,12 @@
 //	random          processors drawn uniformly, tasks in index order
 //	optimum         branch and bound
 //
-// Every tie goes to the lowest index, of tasks and of processors, and comparisons are exact. "Mean communication cost"
-// is dag.RankMean: the papers' words are read in several ways, and it matters. Ranks are means over the processors that
-// can run a task. Tasks are taken from a ready queue, so that tasks of no length never overtake their parents.
+// Every tie goes to the lowest index, of tasks and of processors, and comparisons are exact. "Mean communication
+// cost" is dag.RankMean: programs read the papers' words in several ways, and makespans depend on it. Ranks are means
+// over the processors that can run a task. Tasks are taken from a ready queue, so that tasks of no length never
+// overtake their parents.
 //
-// What differs on purpose from programs of the same names: CPOP's critical path is walked along the largest rank, not
-// found by comparing sums of floating point numbers; PEFT takes its tasks from a ready queue, for a child can have a
-// larger mean in the table than its parent.
+// Deliberate differences from programs of the same names: CPOP's critical path is walked along the largest rank, not
+// found by comparing sums of floating point numbers. PEFT takes its tasks from a ready queue, because a child can
+// have a larger mean in the table than its parent.
 package listsched

@@ -9,33 +9,35 @@ import (
 	"clustergym/env/dag"
 )
 
-// Exact is what a search for the least makespan found.
+// Exact is the result of a search for the least makespan.
 type Exact struct {
 	Plan   *dag.Plan
 	Proven bool    // no plan is shorter
-	Bound  float64 // below which no makespan can be
-	Nodes  int     // looked at
+	Bound  float64 // a lower bound on the makespan
+	Nodes  int     // nodes looked at
 }
 
-// ExactMost is the largest graph that is searched; of larger ones the best of the list schedules is given, proven only
-// where it meets the bound.
+// ExactMost is the size of the largest graph that is searched. For larger ones Optimum returns the best of the list
+// schedules, proven only if it meets the bound.
 const ExactMost = 64
 
-// DefaultNodes is how many nodes Optimum looks at, some minutes on graphs of a dozen tasks that need as many.
+// DefaultNodes is the number of nodes after which Optimum stops by default: some minutes on graphs of a dozen tasks
+// that need that many.
 const DefaultNodes = 50_000_000
 
-// keptStates is how many states are remembered to recognise worse ones, over all sets of tasks.
+// keptStates is the greatest number of states remembered, over all sets of tasks, to recognise worse ones.
 const keptStates = 2_000_000
 
-// Optimum finds a plan of the least makespan by branch and bound, or says that it stopped after nodes nodes (0 =
+// Optimum finds a plan of the least makespan by branch and bound, or reports that it stopped after nodes nodes (0 =
 // DefaultNodes). It begins with the best of the list schedules.
 //
-// A node is a set of tasks that are planned; its children plan one more, on one processor, at the earliest time behind
-// what is there and not before the task planned last. Every schedule in which no task could begin earlier with all
-// processors' orders kept comes about so, in the order of its starts, and one of those is optimal. Cut off is what
-// cannot end earlier than the best plan known, by the longest path through what is left (each child where it is best,
-// transfers and busy processors counted) and by the work that is left; and what another node of the same tasks is
-// nowhere behind, processor by processor and input by input. Of processors that are alike and still empty only the first is tried.
+// A node is a partial schedule. Its children plan one more task, on one processor, at the earliest time after what is
+// there and not before the task planned last. This covers, in order of starts, every schedule in which no task could
+// start earlier while all processors keep their orders, and one of these is optimal. A node is cut if it cannot end
+// earlier than the best plan known: by the longest path through what is left (each child where it is best, counting
+// transfers and busy processors), or by the work that is left. It is also cut if another node of the same tasks is
+// nowhere behind it, for any processor and any input. Of equal processors that are still empty only the first is
+// tried.
 func Optimum(ctx context.Context, q *dag.Problem, o Options, nodes int) (*Exact, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,9 +80,9 @@ type search struct {
 	nodes   int
 	stopped bool
 
-	tail  []float64 // [task, processor]: at least so long from its start to the end of all
+	tail  []float64 // [task, processor]: least time from its start to the end of all
 	least []float64 // shortest time of each task
-	alike []int     // the first processor that is like this one
+	alike []int     // by processor: the first one equal to it
 
 	done    uint64
 	missing []int32
@@ -89,11 +91,11 @@ type search struct {
 	finish  []float64
 	avail   []float64
 	used    []int32 // tasks on each processor
-	left    float64 // sum of least over what is not planned
+	left    float64 // sum of least over unplanned tasks
 
-	est    []float64 // of bound, [task, processor]
+	est    []float64 // earliest starts in bound, [task, processor]
 	moves  [][]move  // by depth
-	vector []float64 // of the state at hand
+	vector []float64 // the current state
 	seen   map[uint64][]float64
 	kept   int
 }
@@ -140,7 +142,7 @@ func newSearch(q *dag.Problem, best *dag.Plan, nodes int) *search {
 	return s
 }
 
-// same says whether processors g and h could change names.
+// same reports whether processors g and h are interchangeable.
 func (s *search) same(g, h int) bool {
 	for i := range int32(s.n) {
 		if s.q.Exec(i, int32(g)) != s.q.Exec(i, int32(h)) {
@@ -159,10 +161,11 @@ func (s *search) same(g, h int) bool {
 	return p.Bandwidth(g, h) == p.Bandwidth(h, g)
 }
 
-// limit is the makespan that a plan must stay below to be of interest; what differs in rounding only is not.
+// limit returns the makespan that a plan must stay below to be of interest. It ignores improvements within rounding.
 func (s *search) limit() float64 { return s.best.Makespan * (1 - 1e-12) }
 
-// bound is a time before which no plan that goes on from here can end. last is the start of the task planned last.
+// bound returns a lower bound on the end of any plan that continues from here. last is the start of the task planned
+// last.
 func (s *search) bound(last float64) float64 {
 	m, bound := s.m, 0.0
 	for _, a := range s.avail {
@@ -199,7 +202,7 @@ func (s *search) bound(last float64) float64 {
 	return max(bound, room/float64(m))
 }
 
-// run searches what goes on from the present node.
+// run searches all continuations of the current node.
 func (s *search) run(ctx context.Context, depth int) error {
 	if depth == s.n {
 		copy(s.best.Proc, s.proc)
@@ -210,7 +213,7 @@ func (s *search) run(ctx context.Context, depth int) error {
 	}
 	last := 0.0
 	if depth > 0 {
-		last = s.moves[depth-1][0].start // the move under way stands first: see below
+		last = s.moves[depth-1][0].start // the move under way is first: see below
 	}
 	moves := s.moves[depth][:0]
 	for i := range int32(s.n) {
@@ -265,7 +268,7 @@ func (s *search) run(ctx context.Context, depth int) error {
 		if v.bound >= s.limit() {
 			break
 		}
-		moves[0] = v // so that the next depth knows the start; those before k are done with
+		moves[0] = v // so that the next depth finds the start; moves before k are done
 		old := s.avail[v.proc]
 		s.apply(v.task, v.proc, v.start)
 		err := s.run(ctx, depth+1)
@@ -278,7 +281,7 @@ func (s *search) run(ctx context.Context, depth int) error {
 	return nil
 }
 
-// skips says whether an empty processor need not be tried: one like it, before it, is empty too.
+// skips reports whether empty processor g need not be tried: an equal one before it is empty too.
 func (s *search) skips(g int) bool {
 	for h := s.alike[g]; h < g; h++ {
 		if s.alike[h] == s.alike[g] && s.used[h] == 0 {
@@ -299,7 +302,7 @@ func (s *search) apply(i, g int32, at float64) {
 	}
 }
 
-// revert takes the task planned last away again. What the processor was before follows from its other tasks.
+// revert removes the task planned last. When its processor was free before follows from the other tasks on it.
 func (s *search) revert(i, g int32) {
 	s.used[g]--
 	s.done &^= 1 << uint(i)
@@ -315,8 +318,8 @@ func (s *search) revert(i, g int32) {
 	}
 }
 
-// dominated says whether a node of the same tasks was seen from which everything can go on at least as early. If not,
-// it remembers this one.
+// dominated reports whether a node of the same tasks was seen from which everything can continue at least as early.
+// If not, it remembers this one.
 func (s *search) dominated(last float64) bool {
 	v := s.vector[:0]
 	for _, a := range s.avail {
@@ -351,7 +354,7 @@ func (s *search) dominated(last float64) bool {
 			}
 		}
 		if worse {
-			return true // nothing was removed so far: what is better than v is not also worse
+			return true // nothing was removed so far: a state that v beats and one that beats v are never both kept
 		}
 		if !better {
 			if keep != at {

@@ -111,7 +111,7 @@ func seq(n int) []int32 {
 	return s
 }
 
-// tryAll is the least makespan over all orders and assignments, without a thought.
+// tryAll returns the least makespan over all orders and assignments, by plain enumeration.
 func tryAll(q *dag.Problem) float64 {
 	n := q.Tasks()
 	proc, finish := make([]int32, n), make([]float64, n)
@@ -206,7 +206,7 @@ func TestASearchThatStopsSaysSo(t *testing.T) {
 	}
 }
 
-// hard is a problem whose bound is below its optimum: three equal tasks on two equal processors.
+// hard returns a problem whose bound is below its optimum: three equal tasks on two equal processors.
 func hard(t *testing.T) *dag.Problem {
 	t.Helper()
 	tasks := make([]dag.Task, 7)

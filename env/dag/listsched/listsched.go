@@ -10,13 +10,13 @@ import (
 	"clustergym/env/dag"
 )
 
-// Options are what all planners can be told.
+// Options are the options of all planners.
 type Options struct {
 	RankMean dag.RankMean // "" = dag.Pairs
 }
 
-// Planner makes plans of one problem. Its buffers are made once, so that planning again allocates nothing. Not safe for
-// concurrent use.
+// Planner makes plans of one problem. Its buffers are made once, so that planning again allocates little. Not safe
+// for concurrent use.
 type Planner struct {
 	q    *dag.Problem
 	o    Options
@@ -41,8 +41,8 @@ func New(q *dag.Problem, o Options) *Planner {
 	}
 }
 
-// HEFT plans by upward ranks. The plan belongs to the planner and is valid until its next call; so are those of the
-// other methods.
+// HEFT plans by upward ranks. The plan belongs to the planner and is valid until the next call of a planning method;
+// so are the plans of the other methods.
 func (p *Planner) HEFT(insert bool) *dag.Plan {
 	p.q.UpwardRanks(p.o.RankMean, p.rank)
 	p.begin()
@@ -52,7 +52,7 @@ func (p *Planner) HEFT(insert bool) *dag.Plan {
 	return p.end()
 }
 
-// CPOP plans the critical path on the processor that is best for it.
+// CPOP plans the critical path on the one processor that is best for it.
 func (p *Planner) CPOP() *dag.Plan {
 	g, cost := p.q.Graph, p.q.Platform.MeanCost(p.o.RankMean)
 	p.q.UpwardRanks(p.o.RankMean, p.rank)
@@ -96,7 +96,7 @@ func (p *Planner) CPOP() *dag.Plan {
 	p.begin()
 	q := p.ready0(p.rank)
 	for i, ok := q.Next(); ok; i, ok = q.Next() {
-		// Where no processor can run the whole path, its tasks go where they end first.
+		// If no processor can run the whole path, its tasks go where they end first.
 		if critical[i] && !math.IsInf(p.q.Exec(i, int32(best)), 1) {
 			p.arrivals(i)
 			p.place(i, int32(best), true)
@@ -107,7 +107,8 @@ func (p *Planner) CPOP() *dag.Plan {
 	return p.end()
 }
 
-// PEFT plans by the optimistic cost table: what is left to do behind a task, at best, if it runs on that processor.
+// PEFT plans by the optimistic cost table: for each task and processor, the least time from the task's end to the end
+// of all if it runs there.
 func (p *Planner) PEFT() *dag.Plan {
 	g, m, cost := p.q.Graph, p.m, p.q.Platform.MeanCost(p.o.RankMean)
 	if p.table == nil {
@@ -120,8 +121,8 @@ func (p *Planner) PEFT() *dag.Plan {
 		i := order[k]
 		row := p.table[int(i)*m : (int(i)+1)*m]
 		for _, s := range g.Succs(i) {
-			// The child goes where it and what follows it take least; elsewhere than on its parent's processor it has to
-			// wait for the transfer, so of all others only the best counts, or the second where the parent is on the best.
+			// The child goes where it and what follows it take least. On another processor than its parent's it waits
+			// for the transfer, so of the others only the best matters, or the second if the parent is on the best.
 			first, second, from := math.Inf(1), math.Inf(1), -1
 			for h, x := range p.q.Row(s.Task) {
 				v := p.table[int(s.Task)*m+h] + x
@@ -157,8 +158,8 @@ func (p *Planner) PEFT() *dag.Plan {
 	return p.end()
 }
 
-// EFTIndex plans in index order as if edges carried nothing. Where they do, the plan is not feasible: it says what a
-// model without transfers promises. dag.Check with transfers false holds it to that.
+// EFTIndex plans in index order as if edges carried nothing. If they do carry bytes, the plan is not feasible: it
+// shows what a model without transfers promises. dag.Check with transfers false checks it.
 func (p *Planner) EFTIndex() *dag.Plan {
 	avail := p.ready
 	clear(avail)
@@ -179,7 +180,7 @@ func (p *Planner) EFTIndex() *dag.Plan {
 	return p.end()
 }
 
-// Random draws a processor for every task among those that can run it; tasks are done in index order.
+// Random draws a processor for every task among those that can run it. Tasks run in index order.
 func (p *Planner) Random(src *rand.Rand) *dag.Plan {
 	p.begin()
 	for _, i := range p.q.Graph.Order() {
@@ -239,7 +240,7 @@ func (p *Planner) ListReady() *dag.Plan {
 	return p.end()
 }
 
-// arrival is when the inputs of task i, whose parents are planned, are on processor k.
+// arrival returns when the inputs of task i, whose parents are planned, are on processor k.
 func (p *Planner) arrival(i, k int32) (at float64) {
 	for _, e := range p.q.Graph.Preds(i) {
 		at = max(at, p.plan.Finish[e.Task]+p.q.Comm(e.Bytes, p.plan.Proc[e.Task], k))
@@ -254,17 +255,17 @@ func (p *Planner) begin() {
 	}
 }
 
-// end finds the makespan.
+// end computes the makespan.
 func (p *Planner) end() *dag.Plan {
 	p.plan.Makespan = slices.Max(p.plan.Finish)
 	return p.plan
 }
 
-// arrivals fills p.ready with the time from which on task i has its inputs, by processor.
+// arrivals fills p.ready with the time at which task i has its inputs, by processor.
 func (p *Planner) arrivals(i int32) { p.q.Arrivals(p.ready, i, p.plan.Proc, p.plan.Finish) }
 
-// earliest is the processor on which task i ends first or, where later is given, on which its end and what comes later
-// there are least.
+// earliest returns the processor on which task i ends first or, if later is given, on which its end plus later is
+// least.
 func (p *Planner) earliest(i int32, insert bool, later []float64) int32 {
 	p.arrivals(i)
 	best, least := int32(-1), math.Inf(1)
@@ -274,7 +275,7 @@ func (p *Planner) earliest(i int32, insert bool, later []float64) int32 {
 			l = later[k]
 		}
 		if math.IsInf(x, 1) || p.ready[k]+x+l >= least {
-			continue // it cannot be better: no gap begins before its inputs are there
+			continue // it cannot be better: task i cannot start before its inputs are there
 		}
 		var at float64
 		if insert {
@@ -292,14 +293,14 @@ func (p *Planner) earliest(i int32, insert bool, later []float64) int32 {
 	return best
 }
 
-// place books task i on processor k, whose arrivals are known.
+// place books task i on processor k. p.ready must hold its arrivals.
 func (p *Planner) place(i, k int32, insert bool) {
 	x := p.q.Exec(i, k)
 	at := p.times[k].Take(p.ready[k], x, insert)
 	p.plan.Proc[i], p.plan.Start[i], p.plan.Finish[i] = k, at, at+x
 }
 
-// ready0 is the ready queue over priority, at its beginning.
+// ready0 returns a ready queue over priority, reset to its beginning.
 func (p *Planner) ready0(priority []float64) *dag.Queue {
 	if p.queue == nil {
 		p.queue = dag.NewQueue(p.q.Graph, priority)
@@ -309,7 +310,8 @@ func (p *Planner) ready0(priority []float64) *dag.Queue {
 	return p.queue
 }
 
-// sorted is the order of a ready queue over rank. One sort gives the same wherever no task stands before its parent.
+// sorted returns the order of a ready queue over rank. A plain sort gives the same unless a task sorts before its
+// parent.
 func (p *Planner) sorted(rank []float64) []int32 {
 	p.order = p.order[:0]
 	for i := range int32(p.n) {
@@ -343,12 +345,12 @@ func (p *Planner) sorted(rank []float64) []int32 {
 	return p.order
 }
 
-// Policies are the names that Plan knows, the searches of agents/woa not among them.
+// Policies returns the names of the rules here, without the searches of agents/woa. Plan knows all but optimum.
 func Policies() []string {
 	return []string{"heft", "heft-noinsert", "cpop", "peft", "eft-index", "list-ready", "random", "optimum"}
 }
 
-// Plan plans q by the rule called policy. It is a copy of the planner's.
+// Plan returns a plan by the rule called policy. It is a copy that the caller owns.
 func (p *Planner) Plan(ctx context.Context, policy string, src *rand.Rand) (*dag.Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

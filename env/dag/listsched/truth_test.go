@@ -19,7 +19,7 @@ import (
 	"clustergym/env/dag/dagjson"
 )
 
-// truth is where instances with known makespans are, if they are there.
+// truth is the directory of instances with known makespans, if it exists.
 const truth = "../../../../shared/groundtruth/dag"
 
 func openTruth(t *testing.T, name string) io.Reader {
@@ -65,7 +65,7 @@ func problems(t *testing.T, names ...string) map[string]*dag.Problem {
 	return all
 }
 
-// run plans by an algorithm as the recorded results call it.
+// run plans by an algorithm, by its name in the recorded results.
 func run(q *dag.Problem, algorithm string) (plan *dag.Plan, transfers bool) {
 	p := New(q, Options{})
 	switch algorithm {
@@ -110,7 +110,7 @@ func TestRecordedMakespansAreEqual(t *testing.T) {
 			}
 			plan, transfers := run(q, algorithm)
 			if plan == nil {
-				continue // the optimum has a test of its own
+				continue // the optimum has its own test
 			}
 			if err := dag.Check(q, plan, transfers); err != nil {
 				t.Errorf("%s, %s: %v", row[col["instance"]], algorithm, err)

@@ -10,8 +10,8 @@
 //	           parallel replicas: forward and backward tasks, and per stage a reduction of gradients behind them
 //	instances  erdos with counts and durations after tasks of Alibaba's cluster-trace-v2018 (Instances)
 //
-// Platforms have speeds in one of four ways, and bandwidths that are equal, of machines and racks, or random; see
-// PlatformConfig.
+// Platforms have one of four distributions of speeds, and bandwidths that are equal, follow machines and racks, or
+// are random; see PlatformConfig.
 //
-// Everything is drawn from the generator that is passed in: equal seeds give equal bytes.
+// All draws come from the generator that is passed in: equal seeds give equal bytes.
 package synth

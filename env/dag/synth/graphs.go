@@ -14,22 +14,22 @@ import (
 // Config describes a graph.
 type Config struct {
 	Kind     string  `yaml:"kind"`
-	Tasks    int     `yaml:"tasks"`     // of training about so many
+	Tasks    int     `yaml:"tasks"`     // approximate for training
 	Degree   float64 `yaml:"degree"`    // parents of a task on average: erdos, layered, instances
-	MeanWork float64 `yaml:"mean_work"` // of a task; work is log-normal with that mean
-	Sigma    float64 `yaml:"sigma"`     // of its logarithm
+	MeanWork float64 `yaml:"mean_work"` // of a task; work is log-normal with this mean
+	Sigma    float64 `yaml:"sigma"`     // standard deviation of the logarithm of work
 	CCR      float64 `yaml:"ccr"`       // mean transfer time over mean run time; 0 = edges carry nothing
-	Stages   int     `yaml:"stages"`    // of training: pipeline stages …
-	Replicas int     `yaml:"replicas"`  // … and data parallel replicas of each
+	Stages   int     `yaml:"stages"`    // training: pipeline stages
+	Replicas int     `yaml:"replicas"`  // training: data parallel replicas of each stage
 }
 
-// kinds are the graphs that can be made.
+// kinds are the graphs that Problem can make.
 var kinds = []string{"layered", "fork-join", "erdos", "training", "instances"}
 
-// Kinds are the names of graphs.
+// Kinds returns the names of graphs.
 func Kinds() []string { return append([]string(nil), kinds...) }
 
-// DefaultConfig is a random graph of 100 tasks with 3 parents each.
+// DefaultConfig returns a random graph of 100 tasks with 3 parents each on average.
 func DefaultConfig() Config {
 	return Config{Kind: "erdos", Tasks: 100, Degree: 3, MeanWork: 10, Sigma: 0.5, CCR: 0.5, Stages: 8, Replicas: 2}
 }
@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// maker puts a graph together.
+// maker builds a graph.
 type maker struct {
 	c     Config
 	src   *rand.Rand
@@ -60,8 +60,8 @@ type maker struct {
 	edges []dag.Edge // bytes of mean 1, scaled later
 }
 
-// Problem draws a graph and puts it on p. The bytes of edges are exponential, or as training needs them, and scaled so
-// that the mean transfer between two processors takes CCR times the mean run time.
+// Problem draws a graph and places it on p. The bytes of edges are exponential, or follow from the training pattern,
+// and are scaled so that the mean transfer between two processors takes CCR times the mean run time.
 func Problem(c Config, p *dag.Platform, name string, src *rand.Rand) (*dag.Problem, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func Problem(c Config, p *dag.Platform, name string, src *rand.Rand) (*dag.Probl
 	return dag.NewProblem(g, p)
 }
 
-// scale gives edges their bytes for platform p.
+// scale sets the bytes of edges for platform p.
 func (m *maker) scale(p *dag.Platform) {
 	work, inverse, bytes := 0.0, 0.0, 0.0
 	for _, w := range m.works {
@@ -105,7 +105,7 @@ func (m *maker) scale(p *dag.Platform) {
 	for _, e := range m.edges {
 		bytes += e.Bytes / float64(len(m.edges))
 	}
-	second := p.MeanCost(dag.Pairs).Of(1) // of one byte
+	second := p.MeanCost(dag.Pairs).Of(1) // seconds of one byte
 	factor := 0.0
 	if bytes > 0 && second > 0 {
 		factor = m.c.CCR * work * inverse / (bytes * second)
@@ -126,7 +126,7 @@ func (m *maker) edge(from, to int) {
 	m.edges = append(m.edges, dag.Edge{From: int32(from), To: int32(to), Bytes: m.src.ExpFloat64()})
 }
 
-// erdos draws edges among the tasks that are there.
+// erdos draws edges among the existing tasks.
 func (m *maker) erdos() {
 	n := len(m.works)
 	if n < 2 {
@@ -144,7 +144,7 @@ func (m *maker) erdos() {
 	if p == 0 {
 		return
 	}
-	// The distance from one edge to the next is geometric, so only edges cost time.
+	// The distance from one edge to the next is geometric, so the loop takes time only for edges.
 	skip := math.Log1p(-p)
 	for j, i := 1, -1; j < n; {
 		i += 1 + int(min(math.Log(1-m.src.Float64())/skip, 1e15))
@@ -169,7 +169,7 @@ func (m *maker) layered() {
 	for k := 1; k < layers; k++ {
 		before := first[k] - first[k-1]
 		for j := first[k]; j < first[k+1]; j++ {
-			// One parent at least, or the layer would mean nothing; so many more that the mean is right.
+			// At least one parent, otherwise layers would have no meaning, and enough more for the right mean.
 			want := 1 + poisson(max(0, m.c.Degree-1), m.src)
 			for i, left := first[k-1], min(want, before); i < first[k] && left > 0; i++ {
 				if m.src.IntN(first[k]-i) < left {
@@ -214,18 +214,19 @@ func (m *maker) forkJoin() {
 	}
 }
 
-// training adds steps until the tasks are about as many as asked for: in a step every replica sends its micro-batches
-// (four times as many as stages, at most eight) forward through all stages and back, a stage's reduction waits for the backward tasks of all replicas, and the
-// first forward task of a stage in the next step for the stage's reduction. A forward pass sends activations, the
-// backward one gradients of the same size; a reduction takes the gradients of the weights, larger where layers are
-// wide. Later stages have wider layers and smaller activations, as in convolutional networks.
+// training adds steps until the number of tasks is about the one asked for. In a step every replica sends its
+// micro-batches (four times as many as stages, at most eight) forward through all stages and back. A stage's
+// reduction waits for the backward tasks of all replicas, and the stage's first forward task in the next step waits
+// for the reduction. A forward pass sends activations, the backward pass gradients of the same size. A reduction
+// takes the gradients of the weights, which are larger for wide layers. Later stages have wider layers and smaller
+// activations, as in convolutional networks.
 func (m *maker) training() {
 	s, r := m.c.Stages, m.c.Replicas
 	batches := min(4*s, 8)
 	step := s * (2*r*batches + 1)
 	steps := max(1, int(math.Round(float64(m.c.Tasks)/float64(step))))
 	noise := func() float64 { return math.Exp(m.c.Sigma / 4 * m.src.NormFloat64()) }
-	depth := make([]float64, s) // of a stage, relative work
+	depth := make([]float64, s) // relative work of a stage
 	for k := range depth {
 		depth[k] = math.Exp(m.c.Sigma * m.src.NormFloat64())
 	}

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Instances is what is published of one workload file of the WORL-RTGS authors: the instances of one task of one job of
-// Alibaba's cluster-trace-v2018.
+// Instances is the published description of one workload file of the WORL-RTGS authors: the instances of one task of
+// one job of Alibaba's cluster-trace-v2018.
 type Instances struct {
-	Nominal int     // the size that it is called by
-	Rows    int     // the tasks that it has
+	Nominal int     // the size in its name
+	Rows    int     // the number of tasks in it
 	Mean    float64 // duration, seconds
 	Max     float64
 }
 
-// table is what can be counted in the authors' public files (19 sizes). The instances of one task have no edges among
-// them in the trace; how the authors drew theirs is not known.
+// table holds counts from the authors' public files (19 sizes). In the trace the instances of one task have no edges
+// between them; it is not known how the authors drew theirs.
 var table = []Instances{
 	{100, 196, 908, 3680}, {200, 257, 481, 539}, {300, 371, 614, 880}, {400, 417, 490, 855}, {500, 546, 284, 390},
 	{600, 684, 309, 533}, {700, 790, 189, 344}, {800, 846, 305, 482}, {900, 989, 341, 691}, {1000, 1413, 467, 1002},
@@ -23,11 +23,11 @@ var table = []Instances{
 	{7000, 7785, 13, 53}, {8000, 8868, 15, 68}, {9000, 9177, 54, 103}, {10000, 9790, 189, 424},
 }
 
-// Table is a copy of what is published of the instance files, by nominal size.
+// Table returns a copy of the published descriptions, by nominal size.
 func Table() []Instances { return slices.Clone(table) }
 
-// instances draws the durations of the file of the nearest nominal size, Config.Tasks of them: from 0 to the longest,
-// with density falling or rising as a power such that the mean is the file's.
+// instances draws Config.Tasks durations like those of the file of the nearest nominal size: from 0 to the longest,
+// with a power-law density whose mean is the file's.
 func (m *maker) instances() {
 	at := table[0]
 	for _, t := range table {

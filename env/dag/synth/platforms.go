@@ -15,13 +15,14 @@ import (
 // PlatformConfig describes processors.
 type PlatformConfig struct {
 	GPUs int `yaml:"gpus"`
-	// Speeds is how fast they are: "equal" (1 each), "spread" (log-uniform from 0.5 to 4), or what machines have left
-	// beside their load: "busy" (utilisation normal with mean 72.3 % and deviation 6.7 %, from 58 to 85 %, as in the 50
-	// machines of the WORL-RTGS authors' table) and "idle" (mean 30 %, deviation 10 %, from 5 to 58 %: their idle table is not public, this is ours).
+	// Speeds is the distribution of speeds: "equal" (1 each), "spread" (log-uniform from 0.5 to 4), or what machines
+	// have left beside their load, "busy" (utilisation normal with mean 72.3 % and deviation 6.7 %, from 58 to 85 %,
+	// as in the 50 machines of the WORL-RTGS authors' table) or "idle" (mean 30 %, deviation 10 %, from 5 to 58 %;
+	// the authors' idle table is not public, so these numbers are our own).
 	Speeds string `yaml:"speeds"`
 	// Links is how they are connected: "equal" (Bandwidth between any two), "racks" (machines of 8 GPUs in racks of 4
-	// machines: Bandwidth within a machine, half of it within a rack, a quarter beyond), or "random" (a matrix that
-	// is drawn uniformly from a tenth of Bandwidth to all of it, each direction for itself).
+	// machines: Bandwidth within a machine, half of it within a rack, a quarter beyond), or "random" (a matrix drawn
+	// uniformly from a tenth of Bandwidth to all of it, each direction separately).
 	Links     string  `yaml:"links"`
 	Bandwidth float64 `yaml:"bandwidth"` // bytes per second, the highest
 }
@@ -31,8 +32,8 @@ var (
 	nets   = []string{"equal", "racks", "random"}
 )
 
-// DefaultPlatformConfig is 50 GPUs of busy machines in racks. 2000 is the highest bandwidth that the authors' scripts
-// speak of, without a unit.
+// DefaultPlatformConfig returns 50 GPUs of busy machines in racks. 2000 is the highest bandwidth that the authors'
+// scripts mention, without a unit.
 func DefaultPlatformConfig() PlatformConfig {
 	return PlatformConfig{GPUs: 50, Speeds: "busy", Links: "racks", Bandwidth: 2000}
 }

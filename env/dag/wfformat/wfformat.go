@@ -1,9 +1,9 @@
 // Package wfformat reads task graphs in WfFormat, the JSON of WfCommons, schema versions 1.5 and 1.6.
 //
-// A task's index is its place in workflow.specification.tasks; edges follow from the tasks' parents, with which
-// their children must agree. An edge carries the distinct files that its first task writes and its second reads. A task's
-// work is its runtimeInSeconds in workflow.execution. Files that no task writes cost nothing. Processors and
-// bandwidths are not in the format: the platform comes from elsewhere. What else a file holds is passed over.
+// A task's index is its place in workflow.specification.tasks. Edges follow from the tasks' parents; the children
+// lists must agree with them. An edge carries the distinct files that its first task writes and its second reads. A
+// task's work is its runtimeInSeconds in workflow.execution. Files that no task writes cost nothing. The format has
+// no processors or bandwidths: the platform comes from elsewhere. Other keys are ignored.
 package wfformat
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Options changes how a file is read.
 type Options struct {
-	// Work is the work of tasks that workflow.execution does not have; 0 = such a file is refused.
+	// Work is the work of tasks that workflow.execution does not list; 0 = reject such files.
 	Work float64
 }
 
@@ -51,7 +51,7 @@ type task struct {
 	Outputs  []string `json:"outputFiles"`
 }
 
-// Read reads the one workflow of r; file is the name that messages give.
+// Read reads one workflow from r. file is the name in error messages.
 func Read(r io.Reader, file string, o Options) (*dag.Graph, error) {
 	d := json.NewDecoder(r)
 	var doc document
@@ -146,7 +146,7 @@ func (d *document) graph(o Options) (*dag.Graph, error) {
 	return dag.NewGraph(d.Name, tasks, edges)
 }
 
-// runtimes are the run times by task.
+// runtimes returns the run times by task.
 func (d *document) runtimes(o Options) (map[string]float64, error) {
 	x := d.Workflow.Execution
 	if x == nil {
@@ -168,7 +168,7 @@ func (d *document) runtimes(o Options) (map[string]float64, error) {
 	return work, nil
 }
 
-// carried is the size of the distinct files that one task writes and another reads.
+// carried returns the total size of the distinct files that one task writes and another reads.
 func carried(from, to *task, sizes map[string]float64) (float64, error) {
 	sum := 0.0
 	for k, f := range to.Inputs {
@@ -184,7 +184,7 @@ func carried(from, to *task, sizes map[string]float64) (float64, error) {
 	return sum, nil
 }
 
-// Sniff tells whether a file that begins with head seems to be a workflow.
+// Sniff reports whether a file that begins with head seems to be a workflow.
 func Sniff(head []byte) bool {
 	s := string(head)
 	return strings.Contains(s, `"workflow"`) || strings.Contains(s, `"schemaVersion"`)

@@ -25,7 +25,7 @@ func TestAWorkflowByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// b stands first; from a it reads f, once, and g; nobody writes in.
+	// b is first; from a it reads f, once, and g; no task writes in.
 	if p := g.Preds(0); g.Name != "w" || g.Len() != 2 || len(p) != 1 || p[0] != (dag.Link{Task: 1, Bytes: 12}) || g.Task(0).Work != 0 || g.Task(1).Work != 2.5 {
 		t.Errorf("%+v, parents %v", g, p)
 	}

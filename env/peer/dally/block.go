@@ -11,7 +11,7 @@ func (m *machine) startBlock(i int32) {
 	m.schedule(i)
 }
 
-// prepare finds what follows from cur.
+// prepare computes what follows from cur.
 func (m *machine) prepare(i int32) {
 	j, w := &m.jobs[i], &m.load[i]
 	n := float64(len(j.cur))
@@ -24,9 +24,9 @@ func (m *machine) prepare(i int32) {
 	j.expire = m.cl.expire[j.cur[0]]
 }
 
-// schedule notes the end of the first block at which something happens. At the ends of those before it the job
-// keeps its GPUs and goes on at once, which only the job itself can tell: nobody else sees what changes, and
-// catchUp brings it up to date where somebody looks.
+// schedule notes the end of the first block at which something happens. At the ends of earlier blocks the job keeps
+// its GPUs and continues at once, which changes nothing for other jobs, so they are not events. catchUp brings the
+// job up to date when its state is read.
 func (m *machine) schedule(i int32) {
 	j := &m.jobs[i]
 	start, end := j.start, j.start+j.step
@@ -40,9 +40,9 @@ func (m *machine) schedule(i int32) {
 	m.note(event{at: end, start: start, class: blockEnd, job: i})
 }
 
-// tied says whether a comes before b, ends of blocks that begin and end at the same times. Ends are handled in the
-// order in which the blocks began, and blocks that begin at one time do so in the order in which those before them
-// ended; those that a pass began come last, in its order.
+// tied reports whether a comes before b, two ends of blocks that begin and end at the same times. Ends are handled in
+// the order in which the blocks began. Blocks that begin at one time do so in the order in which the blocks before
+// them ended; those that a pass began come last, in the pass's order.
 func (m *machine) tied(a, b *event) bool {
 	if m.eager {
 		return a.seq < b.seq
@@ -61,7 +61,7 @@ func (m *machine) tied(a, b *event) bool {
 	}
 }
 
-// starts are the times at which the blocks of j began, from its start to the last.
+// starts returns the times at which the blocks of j began, from its start to last.
 func (m *machine) starts(k int, j *job, last float64) []float64 {
 	list := m.trace[k][:0]
 	for t := j.begin; t <= last; t += j.step {
@@ -82,7 +82,7 @@ func (m *machine) block(j *job) {
 	m.report.Blocks++
 }
 
-// rate is Dally's priority: the share of the work that is done, over the time used as a share of the ideal.
+// rate sets Dally's priority: the share of the work that is done, over the time used as a share of the ideal.
 func (m *machine) rate(i int32) {
 	if m.cfg.Policy == "dally" {
 		j := &m.jobs[i]
@@ -90,8 +90,8 @@ func (m *machine) rate(i int32) {
 	}
 }
 
-// catchUp counts the blocks of i, which runs, that end before limit, or at it where through is set. Nothing happens
-// at their ends but that a second gang is forgotten: published jobs that did not wait have nxt overwritten.
+// catchUp counts the blocks of i, which runs, that end before limit, or at it if through is set. The only effect of
+// these ends is that a second gang is forgotten: a published job that did not wait has its nxt overwritten.
 func (m *machine) catchUp(i int32, limit float64, through bool) {
 	j := &m.jobs[i]
 	moved := false
@@ -106,7 +106,7 @@ func (m *machine) catchUp(i int32, limit float64, through bool) {
 	}
 }
 
-// endBlock is what happens at the end of a block, in the order in which that program does it.
+// endBlock handles the end of a block, in the authors' program's order of steps.
 func (m *machine) endBlock(i int32) {
 	j := &m.jobs[i]
 	m.catchUp(i, m.now, false)
@@ -129,7 +129,7 @@ func (m *machine) endBlock(i int32) {
 			kept++
 		}
 	}
-	n := len(j.cur) // what the pass is delayed by
+	n := len(j.cur) // the delay of the pass in seconds
 	freed := kept < n
 	if freed {
 		j.nxt = append(j.nxt, j.cur[:kept]...)
@@ -157,8 +157,8 @@ func (m *machine) endBlock(i int32) {
 	m.goOn(i)
 }
 
-// lookAhead gives back what of nxt would expire before the end of another block, as that program reckons: with the
-// time of one divided by the number of GPUs once more. It reckons anew for those that are left.
+// lookAhead gives back the GPUs of nxt that would expire before the end of another block. Like the authors' program,
+// it divides a block's time by the number of GPUs once more. It repeats the calculation for the remaining GPUs.
 func (m *machine) lookAhead(i int32) (freed bool) {
 	j := &m.jobs[i]
 	for len(j.nxt) > 0 {
@@ -181,7 +181,7 @@ func (m *machine) lookAhead(i int32) (freed bool) {
 	return freed
 }
 
-// goOn starts the next block on the same GPUs, or on those that are left.
+// goOn starts the next block on the remaining GPUs.
 func (m *machine) goOn(i int32) {
 	if !m.eager {
 		panic("dally: a block ended with nothing to do")

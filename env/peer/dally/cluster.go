@@ -2,26 +2,26 @@ package dally
 
 import "math/bits"
 
-// cluster is who has which GPU. GPUs are numbered in the order rack, machine, slot, GPU; "in cluster order" means in
-// the order of their numbers. A GPU is free if it has no lease.
+// cluster records which job has which GPU. GPUs are numbered in the order rack, machine, slot, GPU; "in cluster
+// order" means in the order of these numbers. A GPU is free if it has no lease.
 type cluster struct {
 	racks, perRack int // machines in a rack
 	machines       int
 
 	owner  []int32   // by GPU; −1 = free
 	expire []float64 // by GPU: when its lease ends
-	free   []uint8   // by machine: its free GPUs, the lowest bit the first
+	free   []uint8   // by machine: its free GPUs, lowest bit first
 	inRack []int     // free GPUs by rack
 	count  int       // free GPUs
 
-	// What follows from free, found anew when a search asks for it.
+	// Derived from free; recomputed when a search needs it.
 	byMachine, bySlot order
 }
 
 // order is the hash order of the machines, or slots, that have free GPUs.
 type order struct {
 	keys  []int32
-	most  int // the most free GPUs of any; an upper bound
+	most  int // an upper bound on the free GPUs of any one
 	stale bool
 }
 
@@ -44,7 +44,7 @@ func newCluster(racks, perRack int) *cluster {
 	return c
 }
 
-// take gives free GPU g away.
+// take assigns free GPU g to owner.
 func (c *cluster) take(g, owner int32, expire float64) {
 	m := g / perMachine
 	c.owner[g], c.expire[g] = owner, expire
@@ -54,7 +54,7 @@ func (c *cluster) take(g, owner int32, expire float64) {
 	c.byMachine.stale, c.bySlot.stale = true, true
 }
 
-// give makes g free.
+// give frees g.
 func (c *cluster) give(g int32) {
 	m := g / perMachine
 	c.owner[g] = -1
@@ -64,7 +64,7 @@ func (c *cluster) give(g int32) {
 	c.byMachine.stale, c.bySlot.stale = true, true
 }
 
-// inMachine and inSlot are the numbers of free GPUs.
+// inMachine and inSlot return the number of free GPUs.
 func (c *cluster) inMachine(m int32) int { return bits.OnesCount8(c.free[m]) }
 
 func (c *cluster) inSlot(s int32) int {
@@ -95,7 +95,7 @@ func (c *cluster) place(gpus []int32, seen *[3][]int32) (racks, machines, slots 
 	return len(seen[0]), len(seen[1]), len(seen[2])
 }
 
-// note adds x to a small set. Gangs lie in runs, so the last is looked at first.
+// note adds x to a small set. Gangs occupy runs of GPUs, so the last element is checked first.
 func note(set []int32, x int32) []int32 {
 	for i := len(set) - 1; i >= 0; i-- {
 		if set[i] == x {
@@ -105,7 +105,7 @@ func note(set []int32, x int32) []int32 {
 	return append(set, x)
 }
 
-// levelOf is the level of a gang of n on so many racks, machines and slots: an index of Job.Grants.
+// levelOf returns the level of a gang of n on the given numbers of racks, machines and slots: an index of Job.Grants.
 func levelOf(n, racks, machines, slots int) int {
 	switch {
 	case n == 1:

@@ -19,21 +19,21 @@ const Auto = -1
 // Config names one run.
 type Config struct {
 	Racks    int    `yaml:"racks"`
-	Machines int    `yaml:"machines"` // of a rack, each of two slots of four GPUs
+	Machines int    `yaml:"machines"` // in a rack, each with two slots of four GPUs
 	Policy   string `yaml:"policy"`   // dally, tiresias or gandiva
-	Variant  string `yaml:"variant"`  // waiting-only or published; gandiva has published alone
-	// RackWait and NetworkWait are Dally's timers, in leases: how long a job declines what is not inside a machine,
-	// and what is not inside a rack. Both Auto = tuned.
+	Variant  string `yaml:"variant"`  // waiting-only or published; gandiva only has published
+	// RackWait and NetworkWait are Dally's timers, in leases: how long a job declines GPUs that are not inside a
+	// machine, and GPUs that are not inside a rack. Both Auto = tuned.
 	RackWait    float64 `yaml:"rack_wait"`
 	NetworkWait float64 `yaml:"network_wait"`
 	Lease       float64 `yaml:"lease"`       // seconds
-	Granularity float64 `yaml:"granularity"` // iterations of a block, for each GPU
-	History     float64 `yaml:"history"`     // leases that the tuner looks back, and the most that a timer can be
-	Seed        int64   `yaml:"seed"`        // of gandiva's shuffles
+	Granularity float64 `yaml:"granularity"` // iterations of a block for each GPU
+	History     float64 `yaml:"history"`     // number of past leases that the tuner looks at, and the upper limit of a timer
+	Seed        int64   `yaml:"seed"`        // for gandiva's shuffles
 }
 
-// DefaultConfig is Dally with tuned timers on four racks of four machines, asking only jobs that wait, with leases of
-// an hour.
+// DefaultConfig returns Dally with tuned timers on four racks of four machines, with only waiting jobs asked and
+// leases of an hour.
 func DefaultConfig() Config {
 	return Config{
 		Racks: 4, Machines: 4, Policy: "dally", Variant: "waiting-only", RackWait: Auto, NetworkWait: Auto,
@@ -41,10 +41,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// Policies are the schedulers of that program which are rebuilt here.
+// Policies returns the schedulers of the authors' program that are rebuilt here.
 func Policies() []string { return []string{"dally", "tiresias", "gandiva"} }
 
-// Variants are the ways in which a pass chooses who is asked.
+// Variants returns the ways in which a pass chooses which jobs to ask.
 func Variants() []string { return []string{"waiting-only", "published"} }
 
 // Validate reports every fault.

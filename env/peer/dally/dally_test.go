@@ -11,8 +11,8 @@ import (
 	"clustergym/internal/rng"
 )
 
-// generated is a small workload that keeps a cluster of 2x2 busy: gangs of many sizes, equal jobs among them so that
-// blocks end at equal times.
+// generated returns a small workload that keeps a cluster of 2x2 busy: gangs of many sizes, with equal jobs among
+// them, so that blocks end at equal times.
 func generated(seed uint64, n int) []Job {
 	r := rand.New(rng.Source(seed, "dally/test"))
 	sizes := []int{1, 1, 2, 2, 3, 4, 8, 12, 16, 24, 32}

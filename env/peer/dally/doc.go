@@ -1,14 +1,15 @@
-// Package dally is the simulator that the authors of Dally published (Sharma et al., arXiv 2401.16492; the program
-// is a fork of the one of Themis), rebuilt from its rules alone so that its numbers come out to the last bit. It is
-// the machine that env/sim's own delay scheduling is compared with; nothing of env/sim is in it.
+// Package dally is the simulator that the authors of Dally published (Sharma et al., arXiv 2401.16492; the program is
+// a fork of Themis' simulator), rebuilt from its rules alone so that its numbers agree to the last bit. It is the
+// reference that env/sim's own delay scheduling is compared with, and shares no code with env/sim.
 //
-// Times are float64 seconds, and expressions are evaluated in the order in which that program has them. Jobs run in
-// blocks of a number of iterations; GPUs are leased; a block is never interrupted, and at its end a job gives back
-// what has expired or would expire. A pass offers the free GPUs to jobs in the order of Dally (least progress for
-// the time used, compared with the ideal), of Tiresias (least GPU-time) or of Gandiva (started last first). "The
-// first machine that fits" is the first in the order of a hash map of that program, so the map is here too.
+// Times are float64 seconds, and expressions are evaluated in the order of the authors' program. Jobs run in blocks
+// of a number of iterations. GPUs are leased. A block is never interrupted; at its end a job gives back the GPUs
+// whose leases have expired or would expire. A pass offers the free GPUs to jobs in the order of Dally (least
+// progress for the time used, compared with the ideal), of Tiresias (least GPU-time) or of Gandiva (started last
+// first). "The first machine that fits" is the first in the iteration order of a hash map of that program, so the map
+// is rebuilt here too.
 //
-// Two variants: in "published" jobs that run take part in passes and are given a second gang, which they never use
-// and keep until they end; "waiting-only" is the same with one condition added: only jobs that wait are asked. Each
-// file cites the rule that it holds.
+// There are two variants. In "published", running jobs take part in passes and get a second gang, which they never
+// use and keep until they end. "waiting-only" adds one condition: only waiting jobs are asked. Each file cites the
+// rule that it implements.
 package dally

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Shape is how a gang lies, by which its factor is found: element 5 counts racks, 4 machines, 3 slots, 0 the GPUs of
-// a slot; −1 = not looked at. Where GPUs do not divide evenly, the element has them all and nothing below it counts.
+// Shape is how a gang is spread; it determines the gang's factor. Element 5 counts racks, 4 machines, 3 slots, 0 the
+// GPUs of a slot; −1 = not used. If GPUs do not divide evenly at a level, its element has them all and the elements
+// below it are not used.
 type Shape [6]int
 
 func (s Shape) String() string {
@@ -19,7 +20,7 @@ func (s Shape) String() string {
 	return strings.Join(parts, "|")
 }
 
-// ParseShape reads what String writes.
+// ParseShape parses the output of String.
 func ParseShape(text string) (Shape, error) {
 	var s Shape
 	parts := strings.Split(text, "|")
@@ -33,7 +34,7 @@ func ParseShape(text string) (Shape, error) {
 	return s, nil
 }
 
-// shapeOf is the shape of n GPUs on so many racks, machines and slots.
+// shapeOf returns the shape of n GPUs on the given numbers of racks, machines and slots.
 func shapeOf(n, racks, machines, slots int) Shape {
 	s := Shape{-1, -1, -1, -1, -1, -1}
 	if racks > 1 {
@@ -64,27 +65,27 @@ func shapeOf(n, racks, machines, slots int) Shape {
 	return s
 }
 
-// Factors tells the share of its speed that communication leaves to a job, above 0 and up to 1, by the shape of its
-// gang, which has two GPUs or more.
+// Factors computes the share of its speed, above 0 and up to 1, that communication leaves to a job with a gang of the
+// given shape. The gang has two or more GPUs.
 type Factors interface {
 	Factor(j *Job, s Shape) (float64, error)
 }
 
-// One is a network that costs nothing.
+// One is a network on which communication takes no time.
 type One struct{}
 
 // Factor implements Factors.
 func (One) Factor(*Job, Shape) (float64, error) { return 1, nil }
 
-// Rings is hierarchical ring all-reduce with a bandwidth and a latency for each element of a shape: level by level
-// 2(d−1)/d of the bytes at the bandwidth and 2(d−1) latencies, and a d-th of the bytes goes on to the next level. No
-// communication is hidden: the factor is compute / (compute + communication).
+// Rings is hierarchical ring all-reduce with a bandwidth and a latency for each element of a shape. An element of d >
+// 1 takes 2(d−1)/d of the bytes at the bandwidth, plus 2(d−1) latencies, and passes 1/d of the bytes on to the next
+// level. No communication is hidden: the factor is compute / (compute + communication).
 type Rings struct {
 	Bandwidth [6]float64 // bytes a second
 	Latency   [6]float64 // seconds
 }
 
-// Slow is a network of 600 GB/s in a machine, 25 GB/s in a rack and 10 GB/s between racks.
+// Slow returns a network of 600 GB/s in a machine, 25 GB/s in a rack and 10 GB/s between racks.
 func Slow() Rings {
 	return Rings{
 		Bandwidth: [6]float64{600e9, 600e9, 600e9, 600e9, 25e9, 10e9},
@@ -109,7 +110,7 @@ func (r Rings) Factor(j *Job, s Shape) (float64, error) {
 	return c / (c + t), nil
 }
 
-// models are compute microseconds and bytes of an iteration, by name.
+// models holds compute microseconds and bytes of an iteration, by name.
 var models = map[string][2]float64{
 	"ResNet50":    {11823.0, 102011648},
 	"ResNet18":    {180.2, 46715648},
@@ -121,12 +122,12 @@ var models = map[string][2]float64{
 
 const micro = 1e-6
 
-// Models are the names of those that need no Compute and Bytes.
+// Models returns the names of models for which a job needs no Compute and Bytes.
 func Models() []string {
 	return []string{"AlexNet", "BERT", "MobileNetV3", "ResNet18", "ResNet50", "VGG"}
 }
 
-// model is what an iteration computes and exchanges.
+// model returns the compute seconds and the exchanged bytes of an iteration.
 func (j *Job) model() (compute, bytes float64, err error) {
 	if j.Compute > 0 {
 		return j.Compute, j.Bytes, nil
@@ -142,7 +143,7 @@ func (j *Job) model() (compute, bytes float64, err error) {
 type Table struct {
 	Name    string // of the network
 	Factors map[string]map[Shape]float64
-	Else    Factors // asked for what the table does not hold; nil = that is an error
+	Else    Factors // used for factors that the table lacks; nil = such a factor is an error
 }
 
 // Set notes a factor.

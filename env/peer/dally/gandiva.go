@@ -2,20 +2,21 @@ package dally
 
 import "cmp"
 
-// gandiva is what that program's Gandiva keeps.
+// gandiva is the state of the authors' program's Gandiva.
 type gandiva struct {
 	random javaRandom
-	ranked []int32 // the live, as ranked last
+	ranked []int32 // live jobs, in the order of the last ranking
 	free   []int32 // in the order of the shuffle
 	keys   []int32 // machines in hash order
-	// affinity of a number of GPUs is one machine's number within its rack, −1 = none and never again.
+	// affinity maps a number of GPUs to a machine's number within its rack; −1 = none, for good.
 	affinity map[int32]int32
-	taken    map[int32]bool // machine numbers that are in somebody's affinity
-	put      []bool         // by machine: is in the map
+	taken    map[int32]bool // machine numbers that are some gang size's affinity
+	put      []bool         // by machine: it is in the map
 	hash     []uint32       // by machine
 }
 
-// before orders candidates: started last first, those never started last; then by what they have been given.
+// before orders candidates: started last first, never started last; then the fewest GPUs in nxt, then the earliest
+// last assignment, then the lowest id.
 func (m *machine) before(a, b int32) bool {
 	x, y := &m.jobs[a], &m.jobs[b]
 	switch {
@@ -29,7 +30,7 @@ func (m *machine) before(a, b int32) bool {
 	return cmp.Or(cmp.Compare(m.load[a].ID, m.load[b].ID), int(a-b)) < 0
 }
 
-// gandivaPass asks all that wait and those that run in a bad place.
+// gandivaPass asks all waiting jobs and the running ones in a bad place.
 func (m *machine) gandivaPass() {
 	v := &m.gandiva
 	if v.affinity == nil {
@@ -49,7 +50,7 @@ func (m *machine) gandivaPass() {
 		if !j.waiting && j.level <= 3 || int(j.n) > len(v.free) {
 			continue
 		}
-		if j.n <= perMachine { // nobody else looks at it
+		if j.n <= perMachine { // only these need the map
 			m.mapFree()
 		}
 		v.random.shuffle(v.free)
@@ -71,7 +72,7 @@ func (m *machine) gandivaPass() {
 	}
 }
 
-// rankAll sorts the live. Few change their place from one pass to the next.
+// rankAll sorts the live jobs. Few change places from one pass to the next.
 func (m *machine) rankAll() {
 	v := &m.gandiva
 	kept := v.ranked[:0]
@@ -80,7 +81,7 @@ func (m *machine) rankAll() {
 			kept = append(kept, i)
 		}
 	}
-	for k := len(m.live) - 1; k >= 0 && len(kept) < m.alive; k-- { // those that have arrived since stand last
+	for k := len(m.live) - 1; k >= 0 && len(kept) < m.alive; k-- { // jobs that have arrived since the last pass are at the end
 		if i := m.live[k]; i >= 0 && !m.jobs[i].ranked {
 			m.jobs[i].ranked = true
 			kept = append(kept, i)
@@ -98,7 +99,7 @@ func (m *machine) rankAll() {
 	v.ranked = kept
 }
 
-// mapFree finds the hash order of the machines with free GPUs, put in as the free list meets them.
+// mapFree computes the hash order of the machines with free GPUs, inserted in the order of the free list.
 func (m *machine) mapFree() {
 	v := &m.gandiva
 	m.find.hash.clear(m.cl.machines)
@@ -114,14 +115,14 @@ func (m *machine) mapFree() {
 	}
 }
 
-// gandivaPlace is its placement; GPUs are taken in the order of the shuffle.
+// gandivaPlace is Gandiva's placement. GPUs are taken in the order of the shuffle.
 func (m *machine) gandivaPlace(i int32) []int32 {
 	v, j := &m.gandiva, &m.jobs[i]
 	n := int(j.n)
 	switch {
 	case !j.waiting && n > perMachine*m.cl.perRack:
 		return nil
-	case n > perMachine && j.waiting: // wherever
+	case n > perMachine && j.waiting: // anywhere
 		return m.among(n, 0, m.cl.machines)
 	case n > perMachine:
 		if j.level < 5 {
@@ -133,7 +134,7 @@ func (m *machine) gandivaPlace(i int32) []int32 {
 			}
 		}
 		return nil
-	case m.cl.inMachine(v.keys[len(v.keys)-1]) < n: // the program tests a variable of a loop after the loop
+	case m.cl.inMachine(v.keys[len(v.keys)-1]) < n: // the authors' program tests a loop variable after the loop
 		return nil
 	}
 	best := int32(-1)
@@ -161,7 +162,7 @@ func (m *machine) gandivaPlace(i int32) []int32 {
 	return m.among(n, int(best), int(best)+1)
 }
 
-// among is the first n of the shuffled list on machines from to to−1.
+// among returns the first n GPUs of the shuffled list on machines from to to−1.
 func (m *machine) among(n, from, to int) []int32 {
 	m.found = m.found[:0]
 	for _, g := range m.gandiva.free {
@@ -174,7 +175,7 @@ func (m *machine) among(n, from, to int) []int32 {
 	return m.found
 }
 
-// swap moves job i, at the end of a block, to what it was given while it ran.
+// swap moves job i, at the end of a block, to the GPUs that it got while it ran.
 func (m *machine) swap(i int32) {
 	j := &m.jobs[i]
 	j.swap = false
@@ -186,8 +187,8 @@ func (m *machine) swap(i int32) {
 	m.tell(Migrate, i, j.cur)
 }
 
-// remembered is gandiva's factor: the first that was found for a tier and a number of GPUs stays, whatever the
-// shape. Only when it is found does the job notice at which level it lies.
+// remembered returns gandiva's factor: the first one found for a tier and a number of GPUs is kept for every later
+// shape. The job's level is updated only when a factor is first found.
 func (m *machine) remembered(i int32, n, racks, machines, slots int) float64 {
 	j := &m.jobs[i]
 	tier := 0

@@ -1,16 +1,16 @@
 package dally
 
-// hashMap gives keys in the order in which a chained hash map of the authors' program visits them: buckets from the
-// last to the first, each from its newest key to its oldest.
+// hashMap returns keys in the iteration order of a chained hash map of the authors' program: buckets from the last to
+// the first, each from its newest key to its oldest.
 type hashMap struct {
-	next []int32 // by key: the one behind it in its bucket, −1 = none
+	next []int32 // by key: the next one in its bucket, −1 = none
 	hash []uint32
 	head []int32 // by bucket
 	used int
 	old  []int32
 }
 
-// spread is the supplementary hash of the exclusive or of a key's parts.
+// spread is the map's supplementary hash. Its argument is the exclusive or of a key's parts.
 func spread(h uint32) uint32 {
 	h += ^(h << 9)
 	h ^= h >> 14
@@ -32,7 +32,7 @@ const (
 	firstBuckets = 16
 )
 
-// clear empties the map, which may hold keys 0 to keys−1.
+// clear empties the map, which may then hold keys 0 to keys−1.
 func (h *hashMap) clear(keys int) {
 	for len(h.next) < keys {
 		h.next, h.hash = append(h.next, noKey), append(h.hash, 0)
@@ -48,7 +48,7 @@ func (h *hashMap) buckets(n int) {
 	}
 }
 
-// put adds a key that is not in yet.
+// put adds a key that is not in the map.
 func (h *hashMap) put(key int32, hash uint32) {
 	h.hash[key] = hash
 	h.front(key)
@@ -63,7 +63,7 @@ func (h *hashMap) front(key int32) {
 	h.head[b] = key
 }
 
-// grow doubles the buckets. Keys move in the order in which they are visited, each to the front.
+// grow doubles the buckets. Keys are reinserted in iteration order, each at the front of its bucket.
 func (h *hashMap) grow() {
 	h.old = h.keys(h.old[:0])
 	h.buckets(2 * len(h.head))
@@ -72,7 +72,7 @@ func (h *hashMap) grow() {
 	}
 }
 
-// keys appends all keys in the order of a visit.
+// keys appends all keys in iteration order.
 func (h *hashMap) keys(dst []int32) []int32 {
 	for b := len(h.head) - 1; b >= 0; b-- {
 		for k := h.head[b]; k != noKey; k = h.next[k] {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// machine is a run under way.
+// machine is the state of a run.
 type machine struct {
 	cfg     Config
 	load    []Job
@@ -16,7 +16,7 @@ type machine struct {
 	spreads []bool // by job: Tiresias does not consolidate its model
 	factors Factors
 	hook    func(*Event)
-	err     error // of factors: the run cannot go on
+	err     error // from factors: the run cannot go on
 
 	cl      *cluster
 	find    search
@@ -29,14 +29,14 @@ type machine struct {
 
 	live    []int32 // in the order of arrival; −1 = ended
 	alive   int
-	line    []int32 // waiting-only: those that wait, by (prio, last, id)
+	line    []int32 // waiting-only: waiting jobs, by (prio, last, id)
 	asked   []int32 // scratch: candidates of a pass
-	granted []int32 // scratch: those who waited and were given GPUs in this pass
+	granted []int32 // scratch: waiting jobs that got GPUs in this pass
 	found   []int32 // scratch: GPUs for a candidate
 	trace   [2][]float64
 
 	histories []*histories // by GPUs
-	memory    float64      // how long they remember, seconds
+	memory    float64      // how far back they go
 	known     []map[Shape]float64
 	models    map[string]int
 	model     []int // by job: index of known
@@ -44,8 +44,8 @@ type machine struct {
 	gandiva gandiva
 }
 
-// Run simulates jobs, whose simultaneous arrivals keep their order, and shows hook, which may be nil, every event.
-// Jobs that are larger than the cluster are an error. ctx ends the run early.
+// Run simulates jobs; simultaneous arrivals keep their order. It passes every event to hook, which may be nil. A job
+// that is larger than the cluster is an error. ctx ends the run early.
 func Run(ctx context.Context, jobs []Job, factors Factors, cfg Config, hook func(*Event)) (*Report, error) {
 	return run(ctx, jobs, factors, cfg, hook, false)
 }
@@ -94,7 +94,7 @@ func (m *machine) begin() error {
 		j.comped = w.Time * m.cfg.Granularity
 		j.ideal = float64(w.Time*w.Iterations) / float64(w.GPUs)
 		m.spreads[i] = spreadable[w.Model]
-		// Built-in networks look at what a job says of its model beside the name.
+		// Built-in networks use a job's Compute and Bytes besides the model's name.
 		key := w.Model
 		if w.Compute > 0 {
 			key = fmt.Sprint(w.Model, "\x00", w.Compute, "\x00", w.Bytes)
@@ -111,7 +111,7 @@ func (m *machine) begin() error {
 	return nil
 }
 
-// note puts e behind those of its time and class.
+// note adds e after the events of its time and class.
 func (m *machine) note(e event) {
 	m.seq++
 	e.seq = m.seq
@@ -124,7 +124,7 @@ func (m *machine) tell(kind EventKind, j int32, gpus []int32) {
 	}
 }
 
-// handle is one event.
+// handle handles one event.
 func (m *machine) handle(e event) {
 	m.now = e.at
 	switch {
@@ -153,7 +153,7 @@ func (m *machine) handle(e event) {
 	}
 }
 
-// wait puts j into the line of those that wait, which changes for nobody while he stands there.
+// wait adds j to the line of waiting jobs. A job's rank does not change while it waits.
 func (m *machine) wait(j int32) {
 	if m.cfg.Variant != "waiting-only" || m.cfg.Policy == "gandiva" {
 		return
@@ -162,7 +162,8 @@ func (m *machine) wait(j int32) {
 	m.line = slices.Insert(m.line, at, j)
 }
 
-// rank orders candidates: the lowest priority value, then who was assigned GPUs the longest ago, then the lowest id.
+// rank orders candidates: the lowest priority value, then the job that was assigned GPUs the longest ago, then the
+// lowest id.
 func (m *machine) rank(a, b int32) int {
 	x, y := &m.jobs[a], &m.jobs[b]
 	switch {
@@ -174,7 +175,7 @@ func (m *machine) rank(a, b int32) int {
 	return cmp.Or(cmp.Compare(m.load[a].ID, m.load[b].ID), int(a-b))
 }
 
-// grant gives job i the GPUs, with a lease from now.
+// grant leases gpus to job i from now.
 func (m *machine) grant(i int32, gpus []int32) {
 	j := &m.jobs[i]
 	for _, g := range gpus {
@@ -200,7 +201,7 @@ func (m *machine) count(gpus []int32) (n, racks, machines, slots int) {
 	return len(gpus), racks, machines, slots
 }
 
-// started lets those that waited and have GPUs now begin, in the order of arrival.
+// started starts the waiting jobs that got GPUs, in the order of arrival.
 func (m *machine) started() {
 	slices.SortFunc(m.granted, func(a, b int32) int { return int(m.jobs[a].at - m.jobs[b].at) })
 	for _, i := range m.granted {
@@ -216,7 +217,7 @@ func (m *machine) started() {
 	m.granted = m.granted[:0]
 }
 
-// finish ends j: all that it owns becomes free now, and there is a pass as many seconds later.
+// finish ends job i: all its GPUs become free now, and a pass follows as many seconds later as it had GPUs.
 func (m *machine) finish(i int32) {
 	j := &m.jobs[i]
 	freed := 0
@@ -240,7 +241,7 @@ func (m *machine) finish(i int32) {
 	j.cur, j.nxt = nil, nil
 }
 
-// compact closes the gaps of those that have ended.
+// compact removes ended jobs from live.
 func (m *machine) compact() {
 	k := 0
 	for _, i := range m.live {
@@ -252,7 +253,7 @@ func (m *machine) compact() {
 	m.live = m.live[:k]
 }
 
-// factorOf is f of a set of GPUs for job i.
+// factorOf returns the factor of job i on a set of GPUs.
 func (m *machine) factorOf(i int32, gpus []int32) float64 {
 	if len(gpus) == 1 {
 		return 1

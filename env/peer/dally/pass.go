@@ -2,7 +2,7 @@ package dally
 
 import "slices"
 
-// pass offers the free GPUs to those that may have some, in their order.
+// pass offers the free GPUs to the candidates, in their order.
 func (m *machine) pass() {
 	m.report.Passes++
 	if m.alive == 0 || m.cl.count == 0 {
@@ -19,7 +19,7 @@ func (m *machine) pass() {
 	m.started()
 }
 
-// offer asks the placement rule for GPUs for job i, and says whether it got some.
+// offer asks the placement rule for GPUs for job i and reports whether it got any.
 func (m *machine) offer(i int32) bool {
 	if int(m.jobs[i].n) > m.cl.count {
 		return false
@@ -37,7 +37,7 @@ func (m *machine) offer(i int32) bool {
 	return true
 }
 
-// waitingPass asks those that wait.
+// waitingPass asks the waiting jobs.
 func (m *machine) waitingPass() {
 	kept := 0
 	for k, i := range m.line {
@@ -53,7 +53,7 @@ func (m *machine) waitingPass() {
 	m.line = m.line[:kept]
 }
 
-// publishedPass also asks those that run and have no second gang yet.
+// publishedPass also asks running jobs that have no second gang yet.
 func (m *machine) publishedPass() {
 	m.asked = m.asked[:0]
 	for _, i := range m.live {

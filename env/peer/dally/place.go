@@ -2,14 +2,14 @@ package dally
 
 import "math"
 
-// search finds GPUs for gangs. What it found to be impossible for a number of GPUs stays so until GPUs become free.
+// search finds GPUs for gangs. It reuses hash orders until GPUs are taken or freed.
 type search struct {
 	c    *cluster
 	hash hashMap
 	seen [3][]int32
 }
 
-// machineOrder is the hash order of the machines with free GPUs.
+// machineOrder returns the hash order of the machines with free GPUs.
 func (s *search) machineOrder() *order {
 	o := &s.c.byMachine
 	if o.stale {
@@ -26,7 +26,7 @@ func (s *search) machineOrder() *order {
 	return o
 }
 
-// slotOrder is the hash order of the slots with free GPUs.
+// slotOrder returns the hash order of the slots with free GPUs.
 func (s *search) slotOrder() *order {
 	o := &s.c.bySlot
 	if o.stale {
@@ -46,7 +46,7 @@ func (s *search) slotOrder() *order {
 	return o
 }
 
-// slot is the first slot in hash order with n free GPUs.
+// slot appends n GPUs of the first slot in hash order that has as many free.
 func (s *search) slot(dst []int32, n int) []int32 {
 	if n > perSlot {
 		return dst
@@ -69,7 +69,7 @@ func (s *search) slot(dst []int32, n int) []int32 {
 	return dst
 }
 
-// machine is the first machine in hash order with n free GPUs.
+// machine appends n GPUs of the first machine in hash order that has as many free.
 func (s *search) machine(dst []int32, n int) []int32 {
 	if n > perMachine {
 		return dst
@@ -86,7 +86,7 @@ func (s *search) machine(dst []int32, n int) []int32 {
 	return dst
 }
 
-// rack is the first rack with n free GPUs.
+// rack appends n GPUs of the first rack that has as many free.
 func (s *search) rack(dst []int32, n int) []int32 {
 	for r, free := range s.c.inRack {
 		if free >= n {
@@ -96,13 +96,13 @@ func (s *search) rack(dst []int32, n int) []int32 {
 	return dst
 }
 
-// anywhere is the first n free GPUs.
+// anywhere appends the first n free GPUs.
 func (s *search) anywhere(dst []int32, n int) []int32 {
 	return s.c.takeFrom(dst, n, 0, s.c.machines)
 }
 
-// tiresias is its placement: one machine; a rack where more than a machine's GPUs are about to be free or the model
-// may be spread; anything where the gang is larger than a rack or the model may be spread.
+// tiresias is Tiresias' placement: one machine; a rack if more than a machine's GPUs are about to be free or the
+// model may be spread; anything if the gang is larger than a rack or the model may be spread.
 func (m *machine) tiresias(i int32) []int32 {
 	j, n := &m.jobs[i], int(m.jobs[i].n)
 	if m.found = m.find.machine(m.found[:0], n); len(m.found) > 0 {
@@ -123,8 +123,8 @@ func (m *machine) tiresias(i int32) []int32 {
 // spreadable are the models that Tiresias does not consolidate.
 var spreadable = map[string]bool{"ResNet50": true, "ResNet18": true, "BERT": true}
 
-// dally is delay scheduling: one slot or machine is always taken, a rack and the network only when the job has
-// declined for as long as its timers say, or can have nothing smaller.
+// dally is delay scheduling: one slot or machine is always taken; a rack or the network only after the job has waited
+// for as long as its timers say, or if nothing smaller can hold it.
 func (m *machine) dally(i int32, now float64) []int32 {
 	j, n := &m.jobs[i], int(m.jobs[i].n)
 	waited := now - j.last
@@ -168,15 +168,15 @@ func (m *machine) history(n int) *histories {
 	return m.histories[n]
 }
 
-// delays are noted in leases.
+// delays holds recent delays, in leases.
 type delays struct {
 	at, delay []float64
 	known     bool
-	value     float64 // what stat found
+	value     float64 // result of stat, if known
 }
 
-// note adds a delay of a lease or more and forgets what is older than memory seconds, in a loop that steps over
-// the one behind each that it forgets.
+// note adds a delay of a lease or more and forgets delays older than memory seconds. Like the authors' program, its
+// loop skips the delay after each one that it forgets.
 func (d *delays) note(now, delay, memory float64) {
 	if delay < 1 {
 		return
@@ -191,7 +191,7 @@ func (d *delays) note(now, delay, memory float64) {
 	d.known = false
 }
 
-// stat is the mean and two standard deviations, 1 where nothing is noted.
+// stat returns the mean plus two standard deviations, 1 if nothing is noted.
 func (d *delays) stat() float64 {
 	if d.known {
 		return d.value

@@ -1,17 +1,17 @@
 package dally
 
-// The classes of events, in the order in which they are handled at one time. Starts of blocks, which that program
-// has between the ends of blocks and the passes, are no events here: nothing that happens at the same time before
-// them depends on them.
+// The classes of events, in the order in which they are handled at one time. The authors' program also has starts of
+// blocks, between the ends of blocks and the passes. They are not events here, because nothing that happens before
+// them at the same time depends on them.
 const (
-	arrival int8 = iota // and the tick of the statistics
+	arrival int8 = iota // also the statistics tick
 	blockEnd
 	pass
 )
 
 const tick = -1 // in place of an event's job
 
-// event is one thing to come. start is when a block began.
+// event is a future event. start is when its block began.
 type event struct {
 	at, start float64
 	seq       uint64
@@ -22,7 +22,7 @@ type event struct {
 // queue is a heap of events.
 type queue struct {
 	heap []event
-	tied func(a, b *event) bool // whether a comes before b, both ends of blocks that begin and end at the same times
+	tied func(a, b *event) bool // whether a comes before b, both block ends with equal begin and end
 }
 
 func (q *queue) less(a, b *event) bool {
@@ -33,7 +33,7 @@ func (q *queue) less(a, b *event) bool {
 		return a.class < b.class
 	}
 	if a.class == blockEnd {
-		if a.start != b.start { // the one that began earlier was noted earlier
+		if a.start != b.start { // the block that began earlier was noted earlier
 			return a.start < b.start
 		}
 		return q.tied(a, b)

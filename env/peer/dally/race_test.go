@@ -2,5 +2,5 @@
 
 package dally
 
-// raced says that the race detector runs, which slows everything down tenfold.
+// raced reports that the race detector runs, which makes everything ten times slower.
 const raced = true

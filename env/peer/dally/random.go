@@ -12,13 +12,13 @@ func newJavaRandom(seed int64) javaRandom {
 	return javaRandom((uint64(seed) ^ lcgFactor) & lcgMask)
 }
 
-// next31 is the next 31 bits.
+// next31 returns the next 31 bits.
 func (r *javaRandom) next31() uint32 {
 	*r = (*r*lcgFactor + 11) & lcgMask
 	return uint32(*r >> 17)
 }
 
-// below is a number from 0 to n−1.
+// below returns a number from 0 to n−1.
 func (r *javaRandom) below(n uint32) uint32 {
 	if n&(n-1) == 0 {
 		return uint32(uint64(n) * uint64(r.next31()) >> 31)

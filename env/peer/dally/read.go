@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ReadJobs reads a workload: a CSV whose header has job, arrival, gpus, model, iterations and time_per_iteration;
-// other columns are not looked at. Errors name line, column and value.
+// ReadJobs reads a workload: a CSV whose header has job, arrival, gpus, model, iterations and time_per_iteration.
+// Other columns are ignored. Errors name line, column and value.
 func ReadJobs(r io.Reader, name string) ([]Job, error) {
 	t, err := newTable(r, name, "job", "arrival", "gpus", "model", "iterations", "time_per_iteration")
 	if err != nil {
@@ -22,7 +22,7 @@ func ReadJobs(r io.Reader, name string) ([]Job, error) {
 		j := Job{Name: t.text(0), Arrival: t.number(1, 0), GPUs: int(t.whole(2, 1, 1<<30)), Model: t.text(3),
 			Iterations: float64(t.whole(4, 1, 1<<53-1)), Time: t.number(5, math.SmallestNonzeroFloat64)}
 		id, err := strconv.ParseInt(j.Name, 10, 64)
-		if err != nil { // ties end with the place in the file
+		if err != nil { // the place in the file breaks ties
 			id = int64(len(jobs))
 		}
 		j.ID = id
@@ -34,8 +34,8 @@ func ReadJobs(r io.Reader, name string) ([]Job, error) {
 	return jobs, t.err
 }
 
-// ReadFactors reads the factors of one network: a CSV whose header has net, model, shape and factor. "" takes the
-// network of the table, which must then be one. It also tells which networks there are.
+// ReadFactors reads the factors of one network: a CSV whose header has net, model, shape and factor. net "" takes the
+// only network of the table. It also returns the names of all networks.
 func ReadFactors(r io.Reader, name, net string) (*Table, []string, error) {
 	t, err := newTable(r, name, "net", "model", "shape", "factor")
 	if err != nil {
@@ -71,7 +71,7 @@ func ReadFactors(r io.Reader, name, net string) (*Table, []string, error) {
 	return table, nets, t.err
 }
 
-// table reads rows of a CSV by the names of columns.
+// table reads rows of a CSV by column names.
 type table struct {
 	name    string
 	r       *csv.Reader
@@ -122,7 +122,7 @@ func (t *table) next() bool {
 	return true
 }
 
-// fail notes what is wrong with a column of the row, unless something was wrong before.
+// fail records what is wrong with a column of the row, unless there already was an error.
 func (t *table) fail(column int, what string) {
 	if t.err == nil {
 		line, _ := t.r.FieldPos(t.at[column])

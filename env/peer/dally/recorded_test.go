@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// recorded is where the per-job results of the authors' program lie.
+// recorded is the directory of the per-job results of the authors' program.
 const recorded = "../../../../shared/groundtruth/dally"
 
 func need(t testing.TB) {
@@ -102,7 +102,7 @@ func network(t testing.TB, net string) Factors {
 	return table
 }
 
-// setting is the configuration of a recorded case.
+// setting returns the configuration of a recorded case.
 func setting(t testing.TB, c map[string]string) Config {
 	cfg := DefaultConfig()
 	cfg.Racks, cfg.Machines = int(float(t, c["racks"])), int(float(t, c["machines"]))

@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// groups writes a function over groups of k rows of h elements: tall slices have a row of their own for every row, flat
-// ones one for the group. block handles a register of columns of one group.
+// groups writes a function over groups of k rows of h elements. Tall slices have their own row for every row, flat
+// ones one row for the group. block handles one register of columns of one group.
 func (s isa) groups(name, doc string, tall, flat []string, extra string, block func(g *group)) {
 	sig, mask := "func(", "mask uint64"
 	for _, p := range append(append([]string{}, tall...), flat...) {
@@ -68,21 +68,21 @@ func (s isa) groups(name, doc string, tall, flat []string, extra string, block f
 	RET()
 }
 
-// group is what a block is written with.
+// group is the state that a block's code is written with.
 type group struct {
 	isa
 	names      []string // of tall slices
 	tall, flat map[string]reg.Register
-	at         map[string]reg.GPVirtual // the row at work of tall slices
-	k, col     reg.GPVirtual            // rows left, bytes from the begin of a row
+	at         map[string]reg.GPVirtual // the current row of each tall slice
+	k, col     reg.GPVirtual            // rows left, bytes from the start of a row
 	row        reg.Register             // bytes from row to row
 	k1         reg.OpmaskVirtual
 	vmask      reg.VecVirtual
-	part       bool // the last columns, fewer than a register's
+	part       bool // the last columns, fewer than fill a register
 	label      string
 }
 
-// load reads the flat slice's columns, or the row's at work.
+// load reads a register of columns of a flat slice, or of a tall slice's current row.
 func (g *group) load(name string) reg.VecVirtual {
 	v, m := g.reg(), g.mem(name)
 	switch {
@@ -115,7 +115,7 @@ func (g *group) mem(name string) Mem {
 	return Mem{Base: g.at[name]}
 }
 
-// first goes to the group's first row, and rows does body for it and for every row after it.
+// first moves to the group's first row; rows runs body for it and for every following row.
 func (g *group) first() {
 	Load(Param("k"), g.k)
 	for _, name := range g.names {
@@ -140,7 +140,7 @@ func (g *group) next() {
 	}
 }
 
-// groupwise are the functions over groups of rows.
+// groupwise writes the functions over groups of rows.
 func (s isa) groupwise() {
 	s.groups("AddRows", "sets dst to x plus its group's row of context, at least 0 with relu.", []string{"dst", "x"}, []string{"context"}, ", relu int",
 		func(g *group) {
@@ -206,7 +206,7 @@ func (s isa) groupwise() {
 				put := YMM()
 				VANDPS(dy, v, put)
 				g.store(put, "dst")
-				VANDNPS(dy, v, dy) // given away
+				VANDNPS(dy, v, dy) // the gradient is used up
 			})
 		})
 }

@@ -2,7 +2,7 @@
 //
 //	go run . -isa avx512 -pkg kernel -out ../avx512_amd64.s -stubs ../avx512_amd64.go
 //
-// It is a module of its own, so that its libraries stay out of the program's.
+// It is a separate module, so that its libraries are not dependencies of the program.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// isa is what differs between the instruction sets.
+// isa describes what differs between the instruction sets.
 type isa struct {
 	name  string
 	lanes int // float32 in a register
@@ -57,7 +57,7 @@ func main() {
 	Generate()
 }
 
-// tiles are the sizes, in rows and registers, of the parts of a product that are held in registers at once.
+// tiles returns the sizes, in rows and registers, of the parts of a product that are held in registers at once.
 func (s isa) tiles() [][2]int {
 	if s.lanes == 16 {
 		return [][2]int{{16, 1}, {12, 2}, {12, 1}, {9, 1}, {8, 2}, {8, 1}, {4, 4}, {4, 2}, {4, 1}, {3, 1}, {2, 8}, {2, 4}, {2, 2}, {2, 1}, {1, 16}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
@@ -65,9 +65,9 @@ func (s isa) tiles() [][2]int {
 	return [][2]int{{6, 2}, {6, 1}, {4, 2}, {4, 1}, {2, 4}, {2, 2}, {2, 1}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 }
 
-// gemm sets a block of rows×(cols·lanes) elements of c after the other, blocks of them one below the other:
-// c = init + Σ a·b, each element a chain of fused multiply-adds in the order of p: k steps, outer times. Rows of init are initRow apart: 0
-// for a bias, and those of c to add to what is there.
+// gemm writes a function that computes blocks of rows×(cols·lanes) elements of c, one below the other: c = init + Σ
+// a·b. Each element is a chain of fused multiply-adds in order, over outer × k steps. Rows of init are initRow apart:
+// 0 for a bias, and the distance of c's rows to add to what is there.
 func (s isa) gemm(rows, cols int) {
 	mask := "mask uint64"
 	if s.lanes == 8 {
@@ -114,7 +114,7 @@ func (s isa) gemm(rows, cols int) {
 		m := Load(Param("mask"), GP64())
 		KMOVW(m.(reg.GPVirtual).As32(), k1)
 	}
-	// The mask of AVX2 is loaded where it is used: its registers are few.
+	// AVX2 loads its mask where it is used, because it has few registers.
 	load := func(p Mem, v reg.VecVirtual, col int) {
 		p.Disp += col * s.lanes * 4
 		switch {
@@ -189,7 +189,7 @@ func (s isa) gemm(rows, cols int) {
 	JZ(LabelRef("done"))
 
 	Label("step")
-	if rows == 1 { // each of b's elements is used once: straight from memory, and few registers
+	if rows == 1 { // each element of b is used once, so read it straight from memory and save registers
 		x := s.reg()
 		VBROADCASTSS(at(0), x)
 		for j := range cols - 1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// copyRows copies rows of n elements.
+// copyRows writes the function that copies rows of n elements.
 func (s isa) copyRows() {
 	mask := "mask uint64"
 	if s.lanes == 8 {
@@ -93,7 +93,7 @@ func (s isa) copyRows() {
 	RET()
 }
 
-// transpose8 turns strips of 8 rows into strips of 8 columns.
+// transpose8 writes the function that transposes strips of 8 rows into strips of 8 columns.
 func (s isa) transpose8() {
 	dst, src, blocks, dstRow, srcRow := s.turning(8)
 	Label("block")
@@ -137,8 +137,8 @@ func (s isa) transpose8() {
 	RET()
 }
 
-// transpose16 turns strips of 16 rows into strips of 16 columns. Lane l of a register takes four columns of row 4·l+j,
-// so that turning four registers over within their lanes leaves whole columns.
+// transpose16 writes the function that transposes strips of 16 rows into strips of 16 columns. Lane l of a register
+// takes four columns of row 4·l+j, so that transposing four registers within their lanes leaves whole columns.
 func (s isa) transpose16() {
 	dst, src, blocks, dstRow, srcRow := s.turning(16)
 	var lane [3]reg.OpmaskVirtual // the second to the fourth
@@ -201,7 +201,7 @@ func (s isa) transpose16() {
 	RET()
 }
 
-// turning begins a function that turns strips of n rows over.
+// turning begins a function that transposes strips of n rows.
 func (s isa) turning(n int) (dst, src, blocks, dstRow, srcRow reg.Register) {
 	name := fmt.Sprintf("%sTranspose%d", s.name, n)
 	TEXT(name, NOSPLIT, "func(dst, src *float32, blocks, dstRow, srcRow int)")

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// picked is one row of a product over some of its steps: the rows of b that lie far away and would be multiplied by 0
-// are not even read.
+// picked writes the function that computes one row of a product over some of its steps: rows of b that would be
+// multiplied by 0 are not read, because b is far away in memory.
 func (s isa) picked(cols int) {
 	TEXT(fmt.Sprintf("%sPicked%d", s.name, cols), NOSPLIT, "func(c, a, b, init *float32, index *int32, count, bStep int, mask uint64, relu int)")
 	Doc(fmt.Sprintf("%sPicked%d sets %d elements of c to init + Σ a·b over the count steps that index names.", s.name, cols, cols*s.lanes))
@@ -74,7 +74,7 @@ func (s isa) picked(cols int) {
 	RET()
 }
 
-// nonZero lists where x is not 0; NaN is not.
+// nonZero writes the function that lists the indices where x is not 0. NaN is not 0.
 func (s isa) nonZero() {
 	TEXT(s.name+"NonZero", NOSPLIT, "func(index *int32, x *float32, blocks int) int")
 	Doc(s.name + fmt.Sprintf("NonZero writes the places of what is not 0 among the first %d·blocks elements of x to index, and returns their number.", s.lanes))

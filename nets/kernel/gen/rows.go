@@ -9,8 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// each writes a function over n elements of some slices: body handles one register of elements, reading them by get
-// and writing them by put. What is left at the end is handled by a mask.
+// each writes a function over n elements of some slices. body handles one register of elements; it reads them by get
+// and writes them by put. A mask handles the remaining elements.
 func (s isa) each(name, doc string, slices []string, constants func() any, body func(consts any, get func(i int) reg.VecVirtual, put func(i int, v reg.VecVirtual))) {
 	sig := "func("
 	for _, p := range slices {
@@ -80,7 +80,7 @@ func (s isa) each(name, doc string, slices []string, constants func() any, body 
 	RET()
 }
 
-// extra are further parameters of a function.
+// extra returns the further parameters of a function.
 func extra(name string) string {
 	switch name {
 	case "Adam":
@@ -91,7 +91,7 @@ func extra(name string) string {
 	return ""
 }
 
-// params are registers full of parameters.
+// params returns registers filled with parameters.
 func (s isa) params(names ...string) []reg.VecVirtual {
 	var c []reg.VecVirtual
 	for _, name := range names {
@@ -108,7 +108,7 @@ func (s isa) params(names ...string) []reg.VecVirtual {
 
 var constants = map[float32]Mem{}
 
-// constant is a register full of x.
+// constant returns a register filled with x.
 func (s isa) constant(x float32) reg.VecVirtual {
 	m, ok := constants[x]
 	if !ok {
@@ -125,8 +125,8 @@ func (s isa) horner(p, z reg.VecVirtual, c float32) {
 	VFMADD213PS(s.constant(c), z, p)
 }
 
-// divide divides p by q, which is neither small nor large. With AVX-512 it multiplies by an approximation of 1/q to 14
-// bits after one step of Newton's: divisions would take most of the time of tanh.
+// divide divides p by q, which must be neither small nor large. With AVX-512 it multiplies by an approximation of 1/q
+// to 14 bits, refined by one Newton step: divisions would take most of the time of tanh.
 func (s isa) divide(p, q reg.VecVirtual) {
 	if s.lanes == 8 {
 		VDIVPS(q, p, p)
@@ -192,7 +192,7 @@ func (s isa) elementwise() {
 				inf := s.constant(float32(math.Inf(1)))
 				VMOVAPS(inf, high, p)
 			} else {
-				// 2^n in two factors, since 2^128 is no float32.
+				// 2^n in two factors, because 2^128 is not a float32.
 				n, half := YMM(), YMM()
 				VCVTPS2DQ(f, n)
 				VPSRAD(U8(1), n, half)
@@ -273,7 +273,7 @@ func (s isa) elementwise() {
 		func(consts any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
 			c := consts.([]reg.VecVirtual)
 			tiny, zero := c[7], c[8]
-			// flush clears x where its size is below tiny.
+			// flush clears the elements of x whose size is below tiny.
 			flush := func(size, x reg.VecVirtual) {
 				if s.lanes == 16 {
 					k := K()
@@ -307,7 +307,7 @@ func (s isa) elementwise() {
 		})
 }
 
-// colSums adds the rows of a matrix, four registers of columns at a time or one.
+// colSums writes the function that adds the rows of a matrix, with one register of columns or four at a time.
 func (s isa) colSums(cols int) {
 	mask := "mask uint64"
 	if s.lanes == 8 {
@@ -369,7 +369,8 @@ func (s isa) colSums(cols int) {
 	RET()
 }
 
-// sumSquares adds squares in float64, in as many sums as two registers hold, and those in halves.
+// sumSquares writes the function that adds squares in float64, in as many sums as two registers hold, which are then
+// added by halves.
 func (s isa) sumSquares() {
 	TEXT(s.name+"SumSquares", NOSPLIT, "func(x *float32, blocks int) float64")
 	Doc(s.name + fmt.Sprintf("SumSquares is the sum of the squares of %d·blocks elements of x, at least one block.", s.lanes))
