@@ -2,7 +2,6 @@ package gpupick
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -295,18 +294,6 @@ func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
 	e.jct += wait + runs
 	e.end = max(e.end, e.view.Now()+time.Duration(runs*1e9))
 	return reward, e.run(ctx)
-}
-
-// Pick is the GPU that rule picks next, for the job whose turn it is; it must take over at a job's first pick and may
-// not refuse what fits. The rule sees the cluster as it was before the picks.
-func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
-	if len(e.picked) == 0 {
-		var ok bool
-		if e.last, ok = rule.Place(e.view.Cluster(), e.view.Request(e.queue[e.head]), e.last); !ok {
-			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", ID, rule.Name())
-		}
-	}
-	return e.last[len(e.picked)], nil
 }
 
 // fill writes the time step.

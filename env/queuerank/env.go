@@ -130,8 +130,8 @@ func (e *Env) Estimate(j sim.Job) time.Duration { return time.Duration(e.known[j
 // simulator then runs on, so View is as of the last finish.
 func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
 
-// Simulate implements sched.Arena. The simulator hands out jobs of one instant one by one, as it does to
-// the agent; a scheduler with admission commit has the agent's choices.
+// Simulate implements sched.Arena. A scheduler with admission commit chooses as the agent does, but
+// for jobs submitted at the same time: the simulator hands them out one by one, and it may hold the first at once.
 func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
 	if err := e.shell.Leave(); err != nil {
 		return err

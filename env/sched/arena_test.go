@@ -66,6 +66,16 @@ func arenas() []arena {
 
 // each opens every arena on a cluster of two racks, over jobs of up to 8 GPUs that come faster than they can run.
 func each(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
+	opened(t, 5, f)
+}
+
+// apart is each over jobs of which no two come together.
+func apart(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
+	opened(t, 1, f)
+}
+
+// opened is each; of as many jobs as together says one comes with the one before it, with 1 none.
+func opened(t *testing.T, together int, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
 	link := cluster.Link{Gbps: 80, Latency: time.Microsecond}
 	spec := cluster.Spec{Name: "tree", Racks: []cluster.RackSpec{{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, Link: link, NIC: link}}}}}
 	r := rand.New(rand.NewPCG(7, 7))
@@ -73,8 +83,8 @@ func each(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []trac
 	var jobs []traces.Job
 	at := time.Duration(0)
 	for i := range 200 {
-		if i%5 > 0 { // some come together
-			at += time.Duration(r.IntN(200)) * time.Second
+		if together == 1 || i%together > 0 {
+			at += time.Duration(1+r.IntN(200)) * time.Second
 		}
 		work := time.Duration(1+r.IntN(4000)) * time.Second
 		jobs = append(jobs, traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: work, Estimate: work, GPUs: 1 + r.IntN(8), GPUMilli: 1000, Profile: shape})

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/agents/baseline"
 	"clustergym/agents/ddqn"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
+	"clustergym/env/sched"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -141,8 +141,8 @@ type PolicyName struct {
 // parsePolicy reads a name in one of PolicyForms. Heuristics get the environment's placement and estimates.
 func parsePolicy(name string, e *EnvConfig) (PolicyName, error) {
 	if rule, ok := strings.CutSuffix(name, "@slots"); ok {
-		if !slices.Contains(baseline.Rules(), rule) {
-			return PolicyName{}, fmt.Errorf("rule %q is unknown, want one of %s", rule, strings.Join(baseline.Rules(), ", "))
+		if !slices.Contains(sched.RuleNames(jobselect.Rules()), rule) {
+			return PolicyName{}, fmt.Errorf("rule %q is unknown, want one of %s", rule, strings.Join(sched.RuleNames(jobselect.Rules()), ", "))
 		}
 		if e.Estimates == "none" && heuristic.Estimating(rule) {
 			return PolicyName{}, heuristic.Hidden(rule)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"clustergym/agents"
-	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
@@ -118,7 +117,7 @@ func heuristicContestant(p PolicyName) contestant {
 // slotsContestant plays a rule inside the action space.
 func SlotsContestant(p PolicyName) contestant {
 	return contestant{name: p.Name, kind: "slots", random: p.Rule == "random" || p.Rule == "random-start", Player: func(e *sched.Env) (player, error) {
-		rule, err := baseline.NewSlots(p.Rule, e)
+		rule, err := jobselect.NewRule(p.Rule, e)
 		if err != nil {
 			return nil, err
 		}
