@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/internal/fault"
@@ -14,7 +15,7 @@ type Config struct {
 	Window    int           `yaml:"window"`    // W, counted jobs of an episode
 	Warm      int           `yaml:"warm"`      // jobs before the window that fill the cluster; 0 = empty machine
 	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
-	Relative  string        `yaml:"relative"`  // "", "fifo" or "sjf": subtract what that baseline (skip) earns at the same time
+	Relative  string        `yaml:"relative"`  // one of relatives: subtract what that baseline (skip) earns at the same time
 	Contested bool          `yaml:"contested"` // training: draw windows again where FIFO skip and SJF skip differ by < 1 %
 	Horizon   time.Duration `yaml:"horizon"`   // truncate this long after the window's first submit; 0 = never
 	MaxSteps  int           `yaml:"max_steps"` // truncate after so many steps; 0 = never
@@ -34,11 +35,26 @@ func (c *Config) Validate() error {
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
 	l.Add(c.Warm >= 0 && c.Warm <= 1<<20, "warm", c.Warm, "0 to 1048576 jobs")
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
-	l.Add(c.Relative == "" || c.Relative == "fifo" || c.Relative == "sjf", "relative", c.Relative, `"", fifo or sjf`)
+	l.Add(slices.Contains(relatives(), c.Relative), "relative", c.Relative, `"", fifo, sjf, smallest or auto`)
 	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	if c.Contested && c.Estimates == "none" {
 		l.Add(false, "contested", fmt.Sprint(c.Contested), "false where there are no estimates")
 	}
 	return l.Err()
+}
+
+// relatives are the values of Config.Relative.
+func relatives() []string { return []string{"", "fifo", "sjf", "smallest", "auto"} }
+
+// baseline returns the order of the baseline that Relative names: auto is sjf where run times are known, and else
+// smallest, because a baseline that knew them would be clairvoyant beside an agent that does not.
+func (c *Config) baseline() string {
+	if c.Relative != "auto" {
+		return c.Relative
+	}
+	if c.Estimates == "none" {
+		return "smallest"
+	}
+	return "sjf"
 }
