@@ -8,26 +8,26 @@ import (
 	"clustergym/internal/fault"
 )
 
-// Config is what all scheduling environments share.
+// Config holds the settings that JobSelect-v1 and PolicyMix-v1 share.
 type Config struct {
 	Gamma     float64       `yaml:"gamma"`     // discount per tau
 	Tau       time.Duration `yaml:"tau"`       // of simulated time
 	Window    int           `yaml:"window"`    // W, counted jobs of an episode
-	Warm      int           `yaml:"warm"`      // jobs before the window that fill the cluster; 0 = empty machine
+	Warm      int           `yaml:"warm"`      // jobs before the window that fill the cluster; 0 = empty cluster
 	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
 	Relative  string        `yaml:"relative"`  // one of relatives: subtract what that baseline (skip) earns at the same time
 	Contested bool          `yaml:"contested"` // training: draw windows again where FIFO skip and SJF skip differ by < 1 %
 	Horizon   time.Duration `yaml:"horizon"`   // truncate this long after the window's first submit; 0 = never
-	MaxSteps  int           `yaml:"max_steps"` // truncate after so many steps; 0 = never
+	MaxSteps  int           `yaml:"max_steps"` // truncate after this many steps; 0 = never
 	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
 }
 
-// DefaultConfig is the protocol that results are compared under.
+// DefaultConfig returns the settings under which results are compared.
 func DefaultConfig() Config {
 	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1, Estimates: "exact"}
 }
 
-// Validate reports every fault but that of Estimates, which its reader reports.
+// Validate reports every fault except in Estimates, which traces.ParseEstimates checks.
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
@@ -47,8 +47,8 @@ func (c *Config) Validate() error {
 // relatives are the values of Config.Relative.
 func relatives() []string { return []string{"", "fifo", "sjf", "smallest", "auto"} }
 
-// baseline returns the order of the baseline that Relative names: auto is sjf where run times are known, and else
-// smallest, because a baseline that knew them would be clairvoyant beside an agent that does not.
+// baseline returns the order that Relative names. auto is sjf, or smallest without estimates: there, an SJF that knows the
+// run times would be clairvoyant compared with the agent.
 func (c *Config) baseline() string {
 	if c.Relative != "auto" {
 		return c.Relative

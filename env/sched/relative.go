@@ -9,13 +9,13 @@ import (
 	"clustergym/env/sim"
 )
 
-// relative runs heuristics over the window before the agent does: what one earns at each moment is what
-// Config.Relative subtracts, and where FIFO and SJF agree there is little to learn (Config.Contested). They see the
-// whole queue, with admission skip and the same estimates.
+// relative runs heuristics over the window before the agent does. Config.Relative subtracts what one of them earns at each
+// moment; Config.Contested compares FIFO with SJF, because there is little to learn where they agree. They see the whole
+// queue, with admission skip and the same estimates.
 type relative struct {
 	plays  Baseline
-	orders map[string]heuristic.Policy // by name: those that are played
-	order  string                      // that the reward is relative to, "" = none
+	orders map[string]heuristic.Policy // those that are played, by name
+	order  string                      // the reward is relative to it, "" = none
 	line   timeline
 	reward Reward
 
@@ -47,7 +47,7 @@ func newRelative(e *Env) (*relative, error) {
 		}
 		cfg := heuristic.DefaultConfig()
 		cfg.Order, cfg.Admission, cfg.Placement = order, "skip", e.parts.Placement
-		if !e.state.Blind { // else sjf knows run times that nobody else does
+		if !e.state.Blind { // otherwise sjf knows the true run times
 			cfg.Estimates = e.cfg.Estimates
 		}
 		if b.orders[order], err = heuristic.New(cfg); err != nil {
@@ -57,7 +57,7 @@ func newRelative(e *Env) (*relative, error) {
 	return b, nil
 }
 
-// contested says whether FIFO and SJF differ by at least 1 % on e's window.
+// contested reports whether the mean JCTs of FIFO and SJF differ by at least 1 % on e's window.
 func (b *relative) contested(ctx context.Context, e *Env) (bool, error) {
 	fifo, err := b.play(ctx, e, "fifo")
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *relative) contested(ctx context.Context, e *Env) (bool, error) {
 	return math.Abs(fifo-sjf) >= 0.01*math.Max(fifo, sjf), err
 }
 
-// record plays the baseline that Config.Relative names on e's window and keeps what it earns.
+// record plays the baseline that Config.Relative names on e's window and records what it earns.
 func (b *relative) record(ctx context.Context, e *Env) error {
 	b.line.reset()
 	b.reward.Reset(&e.win)
@@ -80,7 +80,7 @@ func (b *relative) record(ctx context.Context, e *Env) error {
 // play runs one baseline and returns the mean JCT of the counted jobs in seconds.
 func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64, err error) {
 	h := b.orders[order]
-	if heuristic.Estimating(order) { // the noise is the episode's; random placements keep their draws
+	if heuristic.Estimating(order) { // the noise is the episode's; a random placement keeps its seed
 		h.Reseed(e.seed)
 	}
 	b.first, b.jct, b.done = e.win.First, 0, 0

@@ -40,14 +40,14 @@ func FindRule(id, name string, rules []Rule) (Rule, error) {
 	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", id, name, strings.Join(RuleNames(rules), ", "))
 }
 
-// Actor plays a rule in one environment of one factor of discrete actions. It is an agents.Policy for batches of one row,
-// which must hold that environment's current time step. Not safe for concurrent use.
+// Actor plays a rule in one environment whose action is one discrete number. It is an agents.Policy for batches of one row:
+// that environment's current time step. Not safe for concurrent use.
 type Actor struct {
 	choose func(mask []bool, src *rand.Rand) (int32, error)
 }
 
-// NewActor returns an actor that takes the actions that choose returns. choose is given the mask, of which at least one
-// action is true, and the source of the row, which may be nil for rules that do not draw.
+// NewActor returns an actor that takes the actions that choose returns. choose receives the mask, in which at least one
+// action is legal, and the row's random source, which may be nil for rules that do not draw.
 func NewActor(choose func(mask []bool, src *rand.Rand) (int32, error)) *Actor { return &Actor{choose} }
 
 // RandomActor returns an actor that plays RandomRule.
