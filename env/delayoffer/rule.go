@@ -9,13 +9,12 @@ import (
 	"clustergym/env/sim"
 )
 
-// shorter is how much of a gang's own remaining time another job may have left for the gang to give way to it: the best of
-// a half, a fifth, a tenth, a twentieth and a fortieth on the validation windows of experiments/dally.
+// shorter is the share of a gang's remaining time below which another job's remaining time makes the gang give way. Of 1/2,
+// 1/5, 1/10, 1/20 and 1/40 it was the best on the validation windows of experiments/dally.
 const shorter = 1. / 5
 
-// Rules returns the rules that answer offers, in the order in which tables show them. They answer whenever the environment
-// asks, which its own timers decide too: rule timers is the policy dally exactly where auto is off, rule auto where it
-// is on.
+// Rules returns the rules that answer offers, in the order in which tables show them. The environment's own timers also
+// decide when a rule is asked. So rule timers plays the policy dally exactly if auto is off, and rule auto if it is on.
 func Rules() []sched.Rule {
 	return []sched.Rule{
 		sched.RandomRule(),
@@ -63,7 +62,7 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	}), nil
 }
 
-// givesWay says whether o is for a gang larger than a machine while a job waits that has much less left.
+// givesWay reports whether o is for a gang larger than a machine while another waiting job has much less left.
 func (e *Env) givesWay(o *heuristic.Offer) bool {
 	if e.view.Request(o.Job).GPUs <= e.view.Cluster().MaxNode() {
 		return false

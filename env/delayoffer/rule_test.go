@@ -11,7 +11,7 @@ import (
 	"clustergym/traces/dally"
 )
 
-// answers plays an episode by a rule and returns what it answered and the mean JCT.
+// answers plays an episode by a rule, shows its answers to see, and returns the mean JCT.
 func answers(t *testing.T, rule string, e *delayoffer.Env, see func(a int32)) float64 {
 	t.Helper()
 	act, err := delayoffer.NewRule(rule, e)
@@ -33,8 +33,8 @@ func answers(t *testing.T, rule string, e *delayoffer.Env, see func(a int32)) fl
 	return ts.Info[delayoffer.InfoJCT]
 }
 
-// The rules timers and auto are the policy whose timers the environment shows: one where auto is off, the other where it
-// is on. Each differs from the other's policy somewhere.
+// Rule timers answers as the environment's policy does if auto is off, rule auto if it is on. With the other setting each
+// rule differs from the policy somewhere.
 func TestTheRulesOfTheTimersAreThePolicysAnswers(t *testing.T) {
 	jobs := dally.Generate(dally.Config{Jobs: 160, PerDay: 200, Multi: true, MaxGPUs: 64}, 2)
 	for rule, auto := range map[string]bool{"timers": false, "auto": true} {
@@ -79,8 +79,8 @@ func (o *order) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// When a ends at 10 s, the gang x of three GPUs is offered both machines first. It takes them, unless it gives way to
-// y, which has a hundredth of its remaining time left. Where x is as short, it gives way to nobody.
+// When a ends at 10 s, the gang x of three GPUs is offered both machines first. It takes them, unless it gives way to y,
+// which has a hundredth of x's remaining time left. If x has only 40 s left, it does not give way.
 func TestALongGangGivesWayToAShortOne(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestALongGangGivesWayToAShortOne(t *testing.T) {
 	}
 }
 
-// Where places matter, whoever accepts at once communicates more, and so ends later, than who waits for near GPUs.
+// If placement matters, accepting every offer costs more communication, and so time, than waiting for near GPUs.
 func TestWaitingForNearGPUsBeatsTakingAny(t *testing.T) {
 	jobs := dally.Generate(dally.Config{Jobs: 120, PerDay: 150, Multi: true, MaxGPUs: 64}, 2)
 	jct := map[string]float64{}

@@ -19,7 +19,7 @@ func Rules() []sched.Rule {
 	return rules
 }
 
-// placements leaves out the one called random, which does not draw anew in each play.
+// placements leaves out the placement random: it depends on the state alone, so it would place alike in every play.
 func placements() []string {
 	return slices.DeleteFunc(sched.Placements(), func(name string) bool { return name == "random" })
 }
@@ -42,9 +42,9 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	}), nil
 }
 
-// Pick returns the GPU that rule picks next for the job whose turn it is; rule may not refuse what fits. It sees the
-// cluster as it was before the job's picks. If these were not the rule's own, Pick returns the first legal GPU of its
-// choice, or the first legal one.
+// Pick returns the GPU that rule picks next for the current job. rule must place every job that fits; it sees the cluster
+// as it was before the job's picks. If those picks were not its own, Pick returns the first legal GPU of its choice, or
+// else the first legal GPU.
 func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
 	n := e.view.Request(e.queue[e.head]).GPUs
 	if k := len(e.picked); k == 0 || len(e.last) != n || !slices.Equal(e.last[:k], e.picked) {

@@ -127,7 +127,7 @@ func TestRewardIdentities(t *testing.T) {
 	}
 }
 
-// Cut off at the horizon, a return is the same integral up to there.
+// A return cut off at the horizon is the same integral up to there.
 func TestRewardIdentitiesAtTheHorizon(t *testing.T) {
 	jobs := tangled(rand.New(rand.NewPCG(2, 2)), 400)
 	for _, name := range reward.Names() {
@@ -160,8 +160,8 @@ func TestRewardIdentitiesAtTheHorizon(t *testing.T) {
 	}
 }
 
-// A relative return is the plain one minus what the baseline earns on the same window. With auto that is SJF, or smallest
-// without estimates, of which an explicit sjf knows the true run times.
+// A relative return is the plain one minus what the baseline earns on the same window. auto is SJF, or smallest without
+// estimates. An explicit sjf without estimates knows the true run times.
 func TestRelativeReturns(t *testing.T) {
 	jobs := tangled(rand.New(rand.NewPCG(3, 3)), 600)
 	for _, name := range reward.Names() {

@@ -25,8 +25,8 @@ var orders = []order{
 		func(s *sched.State, i int) float64 { return s.Known[s.Slots[i]].Area }},
 }
 
-// Rules returns the rules that act in the slots, in the order in which tables show them. Beside the same order over the
-// whole queue (env/heuristic) they show what the narrower choice costs.
+// Rules returns the rules that act in the slots, in the order in which tables show them. Compared with the same order over
+// the whole queue (env/heuristic) they show what the restriction to the slots costs.
 func Rules() []sched.Rule {
 	rules := []sched.Rule{sched.RandomRule(), {Name: "random-start", About: "any visible job that fits, all equally likely", Random: true}}
 	for _, o := range orders {

@@ -7,8 +7,8 @@ import (
 	"clustergym/env/sched"
 )
 
-// abouts say what each order of the rules chooses, in the order in which tables show them.
-var abouts = []sched.Rule{
+// orders are the rules that rank jobs, in the order in which tables show them.
+var orders = []sched.Rule{
 	{Name: "fifo", About: "the visible job that was submitted first"},
 	{Name: "sjf", About: "the visible job of the shortest estimated run time", Estimates: true},
 	{Name: "f1", About: "the visible job of the least log₁₀(run time)·GPUs + 870·log₁₀(submit), the first policy of Carastan-Santos and de Camargo", Estimates: true},
@@ -23,7 +23,7 @@ var abouts = []sched.Rule{
 
 // Rules returns the rules that choose among the visible jobs, in the order in which tables show them. Where every waiting
 // job is visible and no two are submitted at the same time, each is the heuristic of its name with admission commit.
-func Rules() []sched.Rule { return append([]sched.Rule{sched.RandomRule()}, abouts...) }
+func Rules() []sched.Rule { return append([]sched.Rule{sched.RandomRule()}, orders...) }
 
 // NewRule returns an actor that plays one of Rules in e.
 func NewRule(name string, e *Env) (*sched.Actor, error) {

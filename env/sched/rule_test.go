@@ -19,7 +19,7 @@ import (
 	"clustergym/traces"
 )
 
-// rulesOf are the rules of an environment, and their actors.
+// rulesOf returns the rules of an environment, and a function that makes their actors.
 func rulesOf(e sched.Arena) ([]sched.Rule, func(name string) (*sched.Actor, error)) {
 	switch e := e.(type) {
 	case *gpupick.Env:
@@ -37,7 +37,7 @@ func rulesOf(e sched.Arena) ([]sched.Rule, func(name string) (*sched.Actor, erro
 	panic("an environment without rules")
 }
 
-// follow plays episode ep as an actor does and returns the return.
+// follow plays episode ep with an actor.
 func follow(t *testing.T, e env.Env, a *sched.Actor, ep env.Episode, seed uint64) (ret float64, ts *env.TimeStep) {
 	t.Helper()
 	ts = env.NewTimeStep(e.Spec())
@@ -92,8 +92,8 @@ func TestRulesPlayLegallyAndDrawAsTheySay(t *testing.T) {
 }
 
 // The rules of QueueRank-v1 are the heuristics of their names with admission commit, and those of PolicyMix-v1 its
-// policies with admission skip, job by job. No two jobs come together: of such the heuristic may hold the first before it
-// has seen the second, the environment never.
+// policies with admission skip, job by job. Submit times are distinct, because a heuristic may hold the first of two
+// simultaneous jobs before it has seen the second, which the environment never does.
 func TestRulesAreTheHeuristicsOfTheirNames(t *testing.T) {
 	apart(t, func(t *testing.T, a arena, e sched.Arena, _ []traces.Job, _ cluster.Spec) {
 		admission, placement := "commit", "first-fit"
