@@ -24,7 +24,7 @@ func (p *Random) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	for i := range b.N {
 		mask := b.Mask[i*masks : (i+1)*masks]
 		for f, n := range p.spec.Action.Sizes {
-			dst.Disc[i*factors+f] = int32(uniform(mask[:n], src[i]))
+			dst.Disc[i*factors+f] = int32(env.Uniform(mask[:n], src[i]))
 			mask = mask[n:]
 		}
 		for k, low := range p.spec.Action.Low {
@@ -40,25 +40,4 @@ func between(low, high float32, src *rand.Rand) float32 {
 		return min(max(float32(src.NormFloat64()), low), high)
 	}
 	return min(max(low+(high-low)*src.Float32(), low), high)
-}
-
-// uniform draws one of the true places of mask; there is at least one.
-func uniform(mask []bool, src *rand.Rand) int {
-	legal := 0
-	for _, ok := range mask {
-		if ok {
-			legal++
-		}
-	}
-	k := src.IntN(max(1, legal))
-	for i, ok := range mask {
-		if !ok {
-			continue
-		}
-		if k == 0 {
-			return i
-		}
-		k--
-	}
-	return 0
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
 )
@@ -21,7 +21,7 @@ type ServedEnv struct {
 	*sched.Env
 	blind   bool // there are no estimates to rank by
 	Metrics episodeMetrics
-	rules   map[string]*baseline.Slots
+	rules   map[string]*sched.Actor
 
 	// The current time step, as far as rules want it.
 	batch  *env.Batch
@@ -50,7 +50,7 @@ var (
 
 func NewServedEnv(e *sched.Env, estimates string) *ServedEnv {
 	s := &ServedEnv{
-		Env: e, blind: estimates == "none", rules: map[string]*baseline.Slots{},
+		Env: e, blind: estimates == "none", rules: map[string]*sched.Actor{},
 		batch:  &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
 		action: env.NewActions(e.Spec(), 1),
 	}
@@ -128,7 +128,7 @@ func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 
 // certainRules are the rules that draw nothing at random.
 func certainRules() []string {
-	return slices.DeleteFunc(baseline.Rules(), func(r string) bool { return strings.HasPrefix(r, "random") })
+	return sched.RuleNames(slices.DeleteFunc(jobselect.Rules(), func(r sched.Rule) bool { return r.Random }))
 }
 
 func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
@@ -148,7 +148,7 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	rule := s.rules[name]
 	if rule == nil {
 		var err error
-		if rule, err = baseline.NewSlots(name, s.Env); err != nil {
+		if rule, err = jobselect.NewRule(name, s.Env); err != nil {
 			return nil, err
 		}
 		s.rules[name] = rule

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
@@ -62,7 +61,7 @@ func byRule(t *testing.T, s *ServedEnv, rule string, ts *env.TimeStep) {
 // playSlots plays an episode by a rule inside the action space, and shows it to c.
 func playSlots(t *testing.T, e *sched.Env, rule string, ep env.Episode, c *metrics.Collector) {
 	t.Helper()
-	p, err := baseline.NewSlots(rule, e)
+	p, err := jobselect.NewRule(rule, e)
 	if err != nil {
 		t.Fatal(err)
 	}

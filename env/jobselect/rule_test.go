@@ -1,6 +1,7 @@
-package baseline
+package jobselect_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -22,13 +23,13 @@ func (w window) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 	return nil, w, 0, nil
 }
 
-// job is submitted at time 0.
-func job(id string, gpus, seconds int) traces.Job {
+// gang is submitted at time 0.
+func gang(id string, gpus, seconds int) traces.Job {
 	return traces.Job{ID: id, GPUs: gpus, GPUMilli: 1000, Work: time.Duration(seconds) * time.Second}
 }
 
 // six jobs wait at once for three GPUs.
-var six = window{job("A", 3, 40), job("B", 2, 30), job("C", 1, 50), job("D", 1, 20), job("E", 2, 15), job("G", 1, 20)}
+var six = window{gang("A", 3, 40), gang("B", 2, 30), gang("C", 1, 50), gang("D", 1, 20), gang("E", 2, 15), gang("G", 1, 20)}
 
 // room is an environment with jobs on a counter of GPUs, of which the k oldest are visible.
 func room(t *testing.T, pool string, k int, estimates string, jobs window) *sched.Env {
@@ -81,7 +82,7 @@ func (s *table) step() string {
 // starts plays the rule called name to the end and returns what it did, in order.
 func starts(t *testing.T, name string, e *sched.Env) string {
 	t.Helper()
-	p, err := NewSlots(name, e)
+	p, err := jobselect.NewRule(name, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +116,9 @@ func TestRulesByHand(t *testing.T) {
 	}
 }
 
-// On one GPU with two slots nobody sees the shortest job before the jobs ahead of it have left.
+// On one GPU with two slots the shortest job is not visible before the jobs ahead of it have left.
 func TestRulesSeeOnlyTheSlots(t *testing.T) {
-	jobs := window{job("long", 1, 100), job("mid", 1, 50), job("short", 1, 10), job("mid2", 1, 40)}
+	jobs := window{gang("long", 1, 100), gang("mid", 1, 50), gang("short", 1, 10), gang("mid2", 1, 40)}
 	for k, want := range map[int]string{2: "mid short mid2 long", 4: "short mid2 mid long"} {
 		if got := starts(t, "sjf", room(t, "pool:1", k, "exact", jobs)); got != want {
 			t.Errorf("with %d slots sjf starts %s, want %s", k, got, want)
@@ -137,7 +138,7 @@ func TestRandomRulesDrawUniformly(t *testing.T) {
 	s := sit(t, e)
 	src := []*rand.Rand{rng.Stream(3, "draws")}
 	draw := func(name string) (counts [7]int) {
-		p, err := NewSlots(name, e)
+		p, err := jobselect.NewRule(name, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,33 +167,55 @@ func TestRandomRulesDrawUniformly(t *testing.T) {
 	uniformly(t, "random", counts[:], fitting)
 }
 
-func TestNewSlotsAndActRefuse(t *testing.T) {
+func TestNewRuleAndActRefuse(t *testing.T) {
 	e := room(t, "pool:3", 6, "exact", six)
-	if _, err := NewSlots("sfj", e); err == nil || !strings.Contains(err.Error(), `"sfj"`) || !strings.Contains(err.Error(), "sjf") {
+	if _, err := jobselect.NewRule("sfj", e); err == nil || !strings.Contains(err.Error(), `"sfj"`) || !strings.Contains(err.Error(), "sjf") {
 		t.Errorf("an unknown rule: %v, want an error that lists the known ones", err)
 	}
-	p, err := NewSlots("sjf", e)
+	p, err := jobselect.NewRule("sjf", e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Act(t.Context(), env.NewBatch(e.Spec(), 2), env.NewActions(e.Spec(), 2), nil); err == nil || !strings.Contains(err.Error(), "2 rows") {
 		t.Errorf("a batch of two rows: %v", err)
 	}
-	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area"}; !slices.Equal(Rules(), want) {
-		t.Errorf("rules %v, want %v", Rules(), want)
+	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area"}; !slices.Equal(sched.RuleNames(jobselect.Rules()), want) {
+		t.Errorf("rules %v, want %v", sched.RuleNames(jobselect.Rules()), want)
 	}
 }
 
 func TestRulesDoNotAllocate(t *testing.T) {
-	for _, name := range Rules() {
+	for _, name := range sched.RuleNames(jobselect.Rules()) {
 		e := room(t, "pool:3", 6, "exact", six)
-		p, err := NewSlots(name, e)
+		p, err := jobselect.NewRule(name, e)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s, src := sit(t, e), []*rand.Rand{rng.Stream(1, "a")}
 		if n := testing.AllocsPerRun(100, func() { _ = p.Act(t.Context(), s.b, s.a, src) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// uniformly fails the test unless the draws fall on the legal places alone and equally often: within five standard
+// deviations.
+func uniformly(t *testing.T, what string, counts []int, legal []bool) {
+	t.Helper()
+	n, places := 0.0, 0.0
+	for i, c := range counts {
+		n += float64(c)
+		if legal[i] {
+			places++
+		}
+	}
+	for i, c := range counts {
+		want := 0.0
+		if legal[i] {
+			want = n / places
+		}
+		if math.Abs(float64(c)-want) > 5*math.Sqrt(want*(1-1/places)) {
+			t.Errorf("%s: drew %d %d times, want about %.0f", what, i, c, want)
 		}
 	}
 }
