@@ -86,7 +86,7 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 	s := served(t, wire.Pair{Key: "split", Value: "test"}, load)
 	ts := env.NewTimeStep(s.Spec())
 	distinct := map[float64]bool{}
-	for _, rule := range certainRules() {
+	for _, rule := range Find(jobselect.ID).certainRules() {
 		for window := range 6 {
 			ep := env.Episode{Seed: 7, Window: window}
 			var c metrics.Collector
