@@ -3,6 +3,7 @@ package nets
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 )
 
@@ -140,4 +141,27 @@ func (p *Params) Add(src *Params) error {
 		d[i] += x
 	}
 	return nil
+}
+
+// NotFinite describes the first element of p that is NaN or infinite, as "actor.0.weight holds NaN". If all are finite, it
+// is for a p whose sum of squares is not, and says so.
+func (p *Params) NotFinite() string {
+	for i := range p.Views {
+		for _, x := range p.Views[i].Data {
+			if x-x != 0 {
+				return fmt.Sprintf("%s holds %v", p.Views[i].Name, x)
+			}
+		}
+	}
+	return fmt.Sprintf("all of its %d numbers together overflows", len(p.Data))
+}
+
+// Fingerprint is a hash of the names and shapes of views, in their order, as 16 hexadecimal digits. Checkpoints keep it, so
+// that weights of another network are recognised.
+func Fingerprint(views []View) string {
+	h := fnv.New64a()
+	for _, v := range views {
+		_, _ = fmt.Fprintf(h, "%s%v\n", v.Name, v.Shape) // a hash takes everything
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
 }

@@ -96,3 +96,30 @@ func TestBadListsPanic(t *testing.T) {
 		}()
 	}
 }
+
+func TestNotFiniteNamesTheFirst(t *testing.T) {
+	p := NewParams([]View{{Name: "a", Shape: []int{2}}, {Name: "b", Shape: []int{1, 2}}})
+	if got, want := p.NotFinite(), "all of its 4 numbers together overflows"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.Data[3] = float32(math.Inf(-1))
+	if got, want := p.NotFinite(), "b holds -Inf"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.Data[1] = float32(math.NaN())
+	if got, want := p.NotFinite(), "a holds NaN"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Fingerprints are in checkpoints: the same network has the same one for ever.
+func TestFingerprintStays(t *testing.T) {
+	views := []View{{Name: "a", Shape: []int{2}}, {Name: "b", Shape: []int{1, 2}}}
+	if got, want := Fingerprint(views), "2d44bd4ab2d68625"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	views[1].Shape = []int{2, 1}
+	if Fingerprint(views) == "2d44bd4ab2d68625" {
+		t.Error("another shape has the same fingerprint")
+	}
+}

@@ -33,7 +33,7 @@ type Agent struct {
 	workers int
 
 	net, target *model.QNet
-	fwd         *forward
+	fwd         *model.QBatches
 	opt         *optim.Adam
 	scale       *replay.ReturnScale
 
@@ -58,9 +58,8 @@ type Agent struct {
 	delta  []float32 // [Batch], errors
 	reward float64   // what rewards are multiplied by in the batch at work
 	shards []shard
-	own    []*worker    // one for each goroutine
-	grad   *nets.Params // the sum over shards; the only worker's own where there is one shard
-	begun  bool         // grad holds a shard's
+	own    []*worker // one for each goroutine
+	grads  *optim.ShardSum
 	work   func(worker, i int) error
 	stats  agents.Stats
 }
@@ -93,7 +92,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	adam.LR, adam.Eps = cfg.LR, cfg.AdamEps
 	a := &Agent{
 		cfg: cfg, spec: s, rows: rows, workers: max(workers, 1),
-		net: net, target: target, fwd: newForward(net, s.ObsLen(), workers),
+		net: net, target: target, fwd: net.Batches(workers),
 		opt: optim.NewAdam(net.Params(), adam), scale: replay.NewReturnScale(rows),
 		draws: rand.New(pcg), drawsPCG: pcg,
 		q: make([]float32, rows*net.Actions()), explores: make([]bool, rows),
@@ -118,14 +117,9 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		}
 		a.own = append(a.own, w)
 	}
-	if a.grad = a.own[0].loss.grad(); cfg.Shards > 1 {
-		a.grad = a.grad.Like()
-	}
+	a.grads = optim.NewShardSum(a.own[0].loss.grad(), cfg.Shards, len(a.own))
 	for i := range cfg.Shards {
 		a.shards = append(a.shards, shard{from: i * cfg.Batch / cfg.Shards, to: (i + 1) * cfg.Batch / cfg.Shards})
-		if len(a.own) > 1 {
-			a.shards[i].grad = a.grad.Like()
-		}
 	}
 	return a, nil
 }
@@ -170,11 +164,11 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 		all = all && a.explores[i]
 	}
 	if !all {
-		if err := a.fwd.run(ctx, b.Obs, b.Mask, b.N, a.q); err != nil {
+		if err := a.fwd.Run(ctx, b.Obs, b.Mask, b.N, a.q); err != nil {
 			return err
 		}
 	}
-	n := a.fwd.actions
+	n := a.net.Actions()
 	for i, explore := range a.explores {
 		k, mask := 0, b.Mask[i*n:(i+1)*n]
 		if explore {
@@ -194,8 +188,8 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if act.N == a.rows && len(act.Disc) >= a.rows {
 		for i, k := range act.Disc[:a.rows] {
-			if k < 0 || int(k) >= a.fwd.actions {
-				return fmt.Errorf("ddqn: row %d: action %d of %d", i, k, a.fwd.actions)
+			if k < 0 || int(k) >= a.net.Actions() {
+				return fmt.Errorf("ddqn: row %d: action %d of %d", i, k, a.net.Actions())
 			}
 		}
 	}
@@ -216,7 +210,7 @@ func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
 
 // Greedy returns the policy without exploration. It shares the agent's parameters and takes batches of any size.
 func (a *Agent) Greedy() agents.Policy {
-	return &Policy{spec: a.spec, fwd: newForward(a.net, a.spec.ObsLen(), a.workers)}
+	return &Policy{spec: a.spec, fwd: a.net.Batches(a.workers)}
 }
 
 // Params are the online network's parameters, shared with the agent.

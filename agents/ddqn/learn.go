@@ -7,7 +7,6 @@ import (
 
 	"clustergym/agents"
 	"clustergym/internal/par"
-	"clustergym/nets"
 	"clustergym/nets/kernel"
 	"clustergym/nets/model"
 	"clustergym/nets/optim"
@@ -28,7 +27,6 @@ func newWorker(net, target *model.QNet, obsLen, rows int) (*worker, error) {
 type shard struct {
 	from, to int
 	loss     float64
-	grad     *nets.Params // nil where one worker adds up gradients as they come
 }
 
 // due is the number of updates that the steps observed call for. Steps that pass while there is too little to
@@ -53,8 +51,8 @@ func (a *Agent) due() int64 {
 // steps observed. With none due it is agents.ErrNotReady. The statistics, in this order: loss, td_error_mean,
 // q_mean, target_mean and grad_norm (means over the gradient steps), epsilon, beta (with prioritised replay),
 // reward_scale, learning_rate, replay_size and n_updates. Updates that began are finished even if ctx is cancelled:
-// half of them could not be resumed. A loss that is no number is an error, and the parameters stay at the last
-// step before it.
+// half of them could not be resumed. A loss or a gradient that is not finite is an error that names it and the step,
+// and the parameters stay at the last step before it; parameters that are not finite are an error too.
 func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	due := a.due()
 	if due <= 0 {
@@ -87,6 +85,9 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 				return nil, err
 			}
 		}
+	}
+	if sum := kernel.SumSquares(a.net.Params().Data); math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return nil, fmt.Errorf("ddqn: the parameter %s after step %d of the optimiser", a.net.Params().NotFinite(), a.updates)
 	}
 	a.intervals += due
 	if every := int64(a.cfg.TargetEvery); every > 0 && a.steps/every > a.targets {
@@ -143,19 +144,15 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	if err != nil {
 		return measures{}, err
 	}
-	a.begun = false
+	a.grads.Begin()
 	if err := par.For(ctx, len(a.own), len(a.shards), a.work); err != nil {
 		return measures{}, err
 	}
-	// In the order of shards, whoever finished first.
+	grad := a.grads.Sum()
 	var m measures
-	for _, s := range a.shards {
-		if s.from == s.to { // more shards than rows
-			continue
-		}
-		m.loss += s.loss
-		if s.grad != nil {
-			a.addUp(s.grad)
+	for _, s := range a.shards { // in their order, as the gradients; of more shards than rows some are empty
+		if s.from < s.to {
+			m.loss += s.loss
 		}
 	}
 	n := float64(a.cfg.Batch)
@@ -169,11 +166,11 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 		return measures{}, fmt.Errorf("ddqn: the loss is %v at step %d of the optimiser", m.loss, a.updates)
 	}
 	var scale float64
-	m.norm, scale = optim.ClipScale(a.grad, a.cfg.MaxGradNorm)
+	m.norm, scale = optim.ClipScale(grad, a.cfg.MaxGradNorm)
 	if math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
-		return measures{}, fmt.Errorf("ddqn: the gradient's norm is %v at step %d of the optimiser", m.norm, a.updates)
+		return measures{}, fmt.Errorf("ddqn: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
 	}
-	a.opt.StepScaled(a.grad, a.rate(), scale)
+	a.opt.StepScaled(grad, a.rate(), scale)
 	a.updates++
 	if a.prioritized != nil {
 		if err := a.prioritized.Update(a.batch.Index, a.delta); err != nil {
@@ -183,18 +180,6 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	return m, nil
 }
 
-// addUp adds the next shard's gradient to a.grad, which the first one begins.
-func (a *Agent) addUp(g *nets.Params) {
-	switch {
-	case g == a.grad: // there is no other
-	case a.begun:
-		kernel.Add(a.grad.Data, a.grad.Data, g.Data)
-	default:
-		copy(a.grad.Data, g.Data)
-	}
-	a.begun = true
-}
-
 // workShard computes targets, loss and gradient of shard i with a worker's own buffers.
 func (a *Agent) workShard(by, i int) error {
 	s, b := &a.shards[i], a.batch
@@ -202,7 +187,7 @@ func (a *Agent) workShard(by, i int) error {
 	if n == 0 {
 		return nil
 	}
-	o, k := a.spec.ObsLen(), a.fwd.actions
+	o, k := a.spec.ObsLen(), a.net.Actions()
 	w := a.own[by]
 	l := w.loss
 	l.set(a.cfg.Huber, float64(a.cfg.Batch))
@@ -240,11 +225,7 @@ func (a *Agent) workShard(by, i int) error {
 	}
 	copy(a.delta[s.from:s.to], l.errors())
 	s.loss = l.value()
-	if s.grad != nil {
-		copy(s.grad.Data, l.grad().Data)
-	} else { // one worker, which takes the shards in their order
-		a.addUp(l.grad())
-	}
+	a.grads.Put(i, l.grad())
 	return nil
 }
 

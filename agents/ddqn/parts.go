@@ -2,7 +2,6 @@ package ddqn
 
 import (
 	"fmt"
-	"hash/fnv"
 
 	"clustergym/agents"
 	"clustergym/nets"
@@ -81,12 +80,4 @@ func (a *Agent) load(s state) error {
 }
 
 // Network is a fingerprint of the names and shapes of the network's parameters, for checkpoint.Meta.
-func (a *Agent) Network() string { return fingerprint(a.net.Params()) }
-
-func fingerprint(p *nets.Params) string {
-	h := fnv.New64a()
-	for _, v := range p.Views {
-		_, _ = fmt.Fprintf(h, "%s%v\n", v.Name, v.Shape) // a hash takes everything
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
-}
+func (a *Agent) Network() string { return nets.Fingerprint(a.net.Params().Views) }

@@ -51,6 +51,6 @@
 //
 // A reward, a loss, a gradient or a parameter that is no number is an error that names it (Agent.Learn).
 //
-// The details for images of Atari games and for recurrent networks do not apply. loss.go is the only file that knows the
-// graph library.
+// The details for images of Atari games and for recurrent networks do not apply. loss.go and loss_kl.go are the only files
+// that know the graph library.
 package ppo

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,10 +98,11 @@ func TestShardsAddUp(t *testing.T) {
 		for i := range index {
 			index[i] = i
 		}
-		if _, _, err := l.Agent.gradient(context.Background(), index, 0.2); err != nil {
+		grad, _, _, err := l.Agent.gradient(context.Background(), index, 0.2)
+		if err != nil {
 			t.Fatal(err)
 		}
-		grads = append(grads, append([]float32(nil), l.Agent.grad.Data...))
+		grads = append(grads, slices.Clone(grad.Data))
 	}
 	var norm float64
 	for _, g := range grads[0] {
@@ -146,7 +148,7 @@ func TestSamplingFollowsTheDistribution(t *testing.T) {
 		}
 	}
 	logits := make([]float32, n*4)
-	if err := l.Agent.fwd.run(context.Background(), b.Obs, n, logits, nil); err != nil {
+	if err := l.Agent.fwd.Run(context.Background(), b.Obs, n, logits, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range count {

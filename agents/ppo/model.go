@@ -38,7 +38,7 @@ type Model struct {
 	cfg    Config
 	spec   env.Spec
 	net    *model.ActorCritic
-	fwd    *forward
+	fwd    *model.ACBatches
 	act    actor
 	greedy *Policy
 
@@ -61,7 +61,7 @@ func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{cfg: cfg, spec: s, net: net, fwd: newForward(net, s.ObsLen(), 1), act: newActor(cfg, s, net.LogStd(), nil)}
+	m := &Model{cfg: cfg, spec: s, net: net, fwd: net.Batches(1), act: newActor(cfg, s, net.LogStd(), nil)}
 	m.greedy = newPolicy(cfg, net, s, nil, 1)
 	if m.loss, err = newLoss(net, m.act.dist, s.ObsLen(), modelRows); err != nil {
 		return nil, fmt.Errorf("ppo: %w", err)
@@ -99,7 +99,7 @@ func (m *Model) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	if err := m.act.fit(b, dst, src, true); err != nil {
 		return err
 	}
-	if err := m.fwd.run(ctx, b.Obs, b.N, m.act.head, nil); err != nil {
+	if err := m.fwd.Run(ctx, b.Obs, b.N, m.act.head, nil); err != nil {
 		return err
 	}
 	m.act.distribution(b.N)
@@ -130,7 +130,7 @@ func (m *Model) Score(e *replay.Episodes) error {
 	for from := 0; from < n; from += modelRows {
 		k := min(modelRows, n-from)
 		head := e.Head[from*w : (from+k)*w]
-		if err := m.fwd.run(context.Background(), e.Obs[from*o:(from+k)*o], k, head, nil); err != nil {
+		if err := m.fwd.Run(context.Background(), e.Obs[from*o:(from+k)*o], k, head, nil); err != nil {
 			return err
 		}
 		bits(mask, e.Mask[from*l:(from+k)*l])

@@ -21,7 +21,7 @@ func (m *Model) each(e *replay.Episodes, visit func(i int, head, logp []float32)
 	op.Precisions(m.act.precision, m.act.logStd)
 	for from := 0; from < n; from += modelRows {
 		k := min(modelRows, n-from)
-		if err := m.fwd.run(context.Background(), e.Obs[from*o:(from+k)*o], k, heads[:k*w], nil); err != nil {
+		if err := m.fwd.Run(context.Background(), e.Obs[from*o:(from+k)*o], k, heads[:k*w], nil); err != nil {
 			return err
 		}
 		bits(m.loss.mask, e.Mask[from*l:(from+k)*l])

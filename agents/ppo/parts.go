@@ -2,7 +2,6 @@ package ppo
 
 import (
 	"fmt"
-	"hash/fnv"
 	"io"
 	"slices"
 
@@ -121,13 +120,5 @@ func newObsScale(cfg Config, s env.Spec) *replay.ObsScale {
 
 // Network is a fingerprint of the names and shapes of what the weights hold, for checkpoint.Meta.
 func (a *Agent) Network() string {
-	return fingerprint((&weightsPart{a.net.Params(), a.act.scale}).views())
-}
-
-func fingerprint(views []nets.View) string {
-	h := fnv.New64a()
-	for _, v := range views {
-		_, _ = fmt.Fprintf(h, "%s%v\n", v.Name, v.Shape) // a hash takes everything
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
+	return nets.Fingerprint((&weightsPart{a.net.Params(), a.act.scale}).views())
 }

@@ -16,6 +16,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/vec"
 	"clustergym/internal/fault"
+	"clustergym/nets"
 )
 
 // paces are replicas that take their steps apart, in the rows of a loop.
@@ -249,9 +250,9 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 			covered += len(union)
 			r.exchange.reset()
 			var wg sync.WaitGroup
-			sizes, errs := make([]int, 3), make([]error, 3)
+			grads, sizes, errs := make([]*nets.Params, 3), make([]int, 3), make([]error, 3)
 			for k, a := range r.members {
-				wg.Go(func() { _, sizes[k], errs[k] = a.gradient(context.Background(), index[k], 0.2) })
+				wg.Go(func() { grads[k], _, sizes[k], errs[k] = a.gradient(context.Background(), index[k], 0.2) })
 			}
 			wg.Wait()
 			if err := errors.Join(errs...); err != nil {
@@ -259,12 +260,13 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 			}
 			// Its minibatch is larger than those of its own setting.
 			one.batch.advantage = make([]float32, len(union))
-			if _, _, err := one.gradient(context.Background(), union, 0.2); err != nil {
+			all, _, _, err := one.gradient(context.Background(), union, 0.2)
+			if err != nil {
 				t.Fatal(err)
 			}
 			var diff, norm float64
-			for i, g := range one.grad.Data {
-				d := float64(r.members[1].grad.Data[i] - g)
+			for i, g := range all.Data {
+				d := float64(grads[1].Data[i] - g)
 				diff, norm = diff+d*d, norm+float64(g)*float64(g)
 			}
 			if share := math.Sqrt(diff / norm); norm == 0 || share > 1e-5 || sizes[1] != len(union) {
