@@ -114,7 +114,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	}
 	a.work = a.workShard
 	for range min(a.workers, cfg.Shards) {
-		l, err := newLoss(net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
+		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
 		if err != nil {
 			return nil, fmt.Errorf("ppo: %w", err)
 		}

@@ -37,6 +37,9 @@ type Config struct {
 	Gamma  float64 `yaml:"gamma"`  // discount factor per env.Spec.Tau, or per step where that is 0
 	Lambda float64 `yaml:"lambda"` // of generalised advantage estimation, per decision
 
+	// Loss is how the loss and its gradient are computed: loss.go.
+	Loss Loss `yaml:"loss,omitempty"`
+
 	Clip       float64 `yaml:"clip"`        // range of the probability ratio
 	AnnealClip bool    `yaml:"anneal_clip"` // linearly to 0 over the training
 	ClipValue  float64 `yaml:"clip_value"`  // range of the value's change, in units of scaled rewards; 0 = not clipped
@@ -70,12 +73,25 @@ func DefaultConfig() Config {
 	return Config{
 		Steps: 128, Epochs: 4, Minibatches: 4, Shards: 4, Replicas: 1,
 		LR: 2.5e-4, AnnealLR: true, AdamEps: 1e-5,
-		Gamma: 0.99, Lambda: 0.95,
+		Gamma: 0.99, Lambda: 0.95, Loss: Fused,
 		Clip: 0.2, EntCoef: 0.01, VFCoef: 0.5, MaxGradNorm: 0.5, NormAdvantage: true,
 		ClipObs: 10,
 		Network: model.DefaultConfig(),
 	}
 }
+
+// Loss is a way to compute the loss and its gradient.
+type Loss string
+
+// The ways, which agree up to rounding.
+const (
+	Fused    Loss = "fused"    // one operation with a gradient in closed form
+	Composed Loss = "composed" // the formula in operations that know their gradients: slower, and easily changed
+)
+
+// IsZero says that the default is left out of what is written, so that configurations read the same as before there was a
+// choice.
+func (l Loss) IsZero() bool { return l == Fused }
 
 // quorum is how many replicas with full rollouts cut the others short.
 func (c Config) quorum() int { return int(math.Ceil(c.PreemptShare*float64(c.Replicas) - 1e-9)) }
@@ -120,6 +136,7 @@ func (c Config) Validate() error {
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")
 	l.Add(c.Lambda >= 0 && c.Lambda <= 1, "lambda", c.Lambda, "a number in [0, 1]")
+	l.Add(c.Loss == Fused || c.Loss == Composed, "loss", c.Loss, "fused, or composed, which is slower and easily changed")
 	l.Add(c.Clip > 0 && c.Clip < 1, "clip", c.Clip, "a number in (0, 1)")
 	for _, v := range []struct {
 		key   string

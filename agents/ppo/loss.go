@@ -1,5 +1,17 @@
 package ppo
 
+// PPO's loss is written down twice, and Config.Loss says which one trains:
+//
+//   - fused (the default): op.SurrogateLoss in nets/op/surrogate.go, one operation from the network's head and value to the
+//     loss, whose gradient is derived by hand and stands beside the formula;
+//   - composed: op.ComposedLoss in nets/op/ppo.go, the same formula in a dozen lines of operations that know their
+//     gradients (nets/op/arith.go), differentiated by the graph library.
+//
+// To try another loss, change PPOLoss in nets/op/ppo.go, or call a function of your own in newLoss, and train with
+// --set ppo.loss=composed: there is no gradient to derive. Inputs that the formula lacks are declared in newLoss, as
+// b.Input, and filled in workShard. Tests hold the two ways equal, so a change that is to stay goes into both, or
+// replaces one. The sums that shards report are op.PPOStats.
+
 import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -23,7 +35,7 @@ type loss struct {
 // The places of a loss's outputs.
 const outStats = 0
 
-func newLoss(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*loss, error) {
+func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*loss, error) {
 	n := capacity
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		head, value := m.Graph(b, b.Input("obs", n, obsLen))
@@ -42,7 +54,11 @@ func newLoss(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*lo
 		if d.Dims > 0 {
 			x.Number = b.Input("number", n, d.Dims)
 		}
-		l, stats := op.SurrogateLoss(x)
+		way := op.SurrogateLoss
+		if by == Composed {
+			way = op.ComposedLoss
+		}
+		l, stats := way(x)
 		return l, []*gorgonia.Node{stats}
 	})
 	if err != nil {
