@@ -130,19 +130,6 @@ func (p *Params) Lerp(src *Params, tau float32) error {
 	return nil
 }
 
-// Add sets p to p + src: the sum of gradients of shards, in the order of the calls. It returns ErrShape, and
-// changes nothing, when names or shapes differ.
-func (p *Params) Add(src *Params) error {
-	if err := p.Match(src); err != nil {
-		return err
-	}
-	d, s := p.Data, src.Data[:len(p.Data)]
-	for i, x := range s {
-		d[i] += x
-	}
-	return nil
-}
-
 // NotFinite describes the first element of p that is NaN or infinite, as "actor.0.weight holds NaN". If all are finite, it
 // is for a p whose sum of squares is not, and says so.
 func (p *Params) NotFinite() string {

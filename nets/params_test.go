@@ -55,9 +55,6 @@ func TestCopyAndLerp(t *testing.T) {
 	if err := p.CopyFrom(c); err != nil || p.Data[0] != 1 || p.Data[9] != 10 {
 		t.Errorf("CopyFrom: %v, %v", p.Data, err)
 	}
-	if err := p.Add(c); err != nil || p.Data[0] != 2 || p.Data[9] != 20 {
-		t.Errorf("Add: %v, %v", p.Data, err)
-	}
 	if l := p.Like(); l.Data[3] != 0 || p.Match(l) != nil {
 		t.Error("Like does not match, or is not zero")
 	}
@@ -73,7 +70,7 @@ func TestDifferentLayoutsAreRefusedAndNamed(t *testing.T) {
 		{[]View{{Name: "trunk.weight", Shape: []int{2, 3}}, {Name: "bios", Shape: []int{3}}, {Name: "scale"}}, `"bios", want "bias"`},
 	} {
 		p, q := sample(), NewParams(c.views)
-		for name, err := range map[string]error{"CopyFrom": p.CopyFrom(q), "Lerp": p.Lerp(q, 1), "Add": p.Add(q)} {
+		for name, err := range map[string]error{"CopyFrom": p.CopyFrom(q), "Lerp": p.Lerp(q, 1)} {
 			if !errors.Is(err, ErrShape) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want ErrShape with %q", name, err, c.want)
 			}

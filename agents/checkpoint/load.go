@@ -33,26 +33,6 @@ func Load(dir string, parts ...agents.Part) (Meta, error) {
 	return m.Meta, restore(dir, m, parts)
 }
 
-// LoadSome is Load for some of a checkpoint's parts, as an evaluation needs the weights alone. Only these are
-// compared and read.
-func LoadSome(dir string, parts ...agents.Part) (Meta, error) {
-	if err := settle(dir); err != nil {
-		return Meta{}, err
-	}
-	m, err := readManifest(dir)
-	if err != nil {
-		return Meta{}, err
-	}
-	for _, p := range parts {
-		if f := m.find(p.Name()); f != nil {
-			if err := compare(dir, f); err != nil {
-				return Meta{}, err
-			}
-		}
-	}
-	return m.Meta, restore(dir, m, parts)
-}
-
 // restore reads parts whose hashes have been compared.
 func restore(dir string, m *Manifest, parts []agents.Part) error {
 	for i, p := range parts {

@@ -53,13 +53,11 @@ type World interface {
 	Enter(e env.Env, t Task) error
 }
 
-// Family is the World of an environment that can draw tasks itself. It implements the names that meta-learners know:
-// SampleTasks, SetTask and Task.
+// Family is the World of an environment that can draw tasks itself.
 type Family struct {
 	open func() (env.Env, error)
 	draw env.Tasker
 	size int
-	task []float64
 }
 
 // NewFamily is the family of the environments that open opens. It is an error if they are none.
@@ -90,38 +88,12 @@ func (f *Family) Enter(env.Env, Task) error { return nil }
 func (f *Family) Sample(src *rand.Rand, n int) ([]Task, error) {
 	tasks := make([]Task, n)
 	for i := range tasks {
-		if f.task != nil {
-			tasks[i].Values = append([]float64(nil), f.task...)
-		} else {
-			tasks[i].Values = make([]float64, f.size)
-			f.draw.SampleTask(src, tasks[i].Values)
-		}
+		tasks[i].Values = make([]float64, f.size)
+		f.draw.SampleTask(src, tasks[i].Values)
 		tasks[i].Seed = src.Uint64()
 	}
 	return tasks, nil
 }
-
-// SampleTasks draws n tasks as environments take them.
-func (f *Family) SampleTasks(src *rand.Rand, n int) [][]float64 {
-	tasks := make([][]float64, n)
-	for i := range tasks {
-		tasks[i] = make([]float64, f.size)
-		f.draw.SampleTask(src, tasks[i])
-	}
-	return tasks
-}
-
-// SetTask makes Sample draw this task alone, nil = all of them again.
-func (f *Family) SetTask(task []float64) error {
-	if task != nil && len(task) != f.size {
-		return fmt.Errorf("maml: a task of %d numbers, want %d", len(task), f.size)
-	}
-	f.task = task
-	return nil
-}
-
-// Task is the one that was set, nil = none.
-func (f *Family) Task() []float64 { return f.task }
 
 // hand is what one worker has: environments, a policy, and scratch. Everything it makes depends on the task alone.
 type hand struct {

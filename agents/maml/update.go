@@ -135,18 +135,6 @@ func (d *Differ[T]) through(v, x []T, rate float64, loss Gradient[T], buf []T) e
 	return nil
 }
 
-// MetaGradient sets u to the gradient of after at the end of p with regard to p's first point: exactly that of MAML with
-// order 2, with order 1 as if the inner steps did not depend on where they began. p must have been filled by Adapt.
-func (d *Differ[T]) MetaGradient(u []T, p Path[T], rate float64, order int, loss func(k int) Gradient[T], after Gradient[T], buf []T) error {
-	if err := after(u, p.Last()); err != nil {
-		return err
-	}
-	if order == 1 {
-		return nil
-	}
-	return d.Pull(u, p, rate, loss, buf)
-}
-
 // Displacement sets u to p's first point less its last: what Reptile takes for a gradient.
 func Displacement[T Float](u []T, p Path[T]) {
 	last := p.Last()

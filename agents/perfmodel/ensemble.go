@@ -246,18 +246,3 @@ func (v *View) Speeds(dst []float64, p *workerplace.Placement) error {
 	}
 	return nil
 }
-
-// Spread fills dst with the members' deviation of each job's logarithm: how little is known of it.
-func (v *View) Spread(dst []float64, p *workerplace.Placement) {
-	v.predict(p)
-	k := float64(len(v.nets))
-	for i := range dst {
-		sum, squares := 0.0, 0.0
-		for m := range v.nets {
-			y := v.all[m*v.rows+i]
-			sum += y
-			squares += y * y
-		}
-		dst[i] = math.Sqrt(max(squares/k-sum*sum/k/k, 0))
-	}
-}

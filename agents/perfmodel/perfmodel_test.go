@@ -95,8 +95,8 @@ func TestAnEnsembleLearnsSpeedsAndKnowsWhatItDoesNotKnow(t *testing.T) {
 	alone := &workerplace.Placement{Servers: 6, Jobs: crowd.Jobs[:1]}
 	v := e.View()
 	var known, unknown [1]float64
-	v.Spread(known[:], alone)
-	v.Spread(unknown[:], crowd)
+	spread(v, known[:], alone)
+	spread(v, unknown[:], crowd)
 	if unknown[0] <= known[0] {
 		t.Errorf("spread alone %v, in an unknown crowd %v", known, unknown)
 	}
@@ -165,5 +165,20 @@ func TestBadSettingsAndTooLittleDataAreNamed(t *testing.T) {
 	}
 	if _, err := e.Fit(ctx, &Data{}, 1); err == nil || !strings.Contains(err.Error(), "0 measurements") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// spread fills dst with the members' deviation of each job's logarithm: how little is known of it.
+func spread(v *View, dst []float64, p *workerplace.Placement) {
+	v.predict(p)
+	k := float64(len(v.nets))
+	for i := range dst {
+		sum, squares := 0.0, 0.0
+		for m := range v.nets {
+			y := v.all[m*v.rows+i]
+			sum += y
+			squares += y * y
+		}
+		dst[i] = math.Sqrt(max(squares/k-sum*sum/k/k, 0))
 	}
 }

@@ -95,11 +95,6 @@ func (m *ActorCritic) LogStdNode(b *tape.Builder) *gorgonia.Node {
 	return b.Param(&m.p.params.Views[m.logStd])
 }
 
-// Clone is the same network with its own copy of the parameters.
-func (m *ActorCritic) Clone() *ActorCritic {
-	return &ActorCritic{p: m.p.clone(), actions: m.actions, logStd: m.logStd}
-}
-
 // Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
 // buffers: one for each goroutine.
 func (m *ActorCritic) Forward(maxRows int) *ACForward {

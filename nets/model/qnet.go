@@ -59,9 +59,6 @@ func (m *QNet) Params() *nets.Params { return m.p.params }
 // Actions is the number of actions.
 func (m *QNet) Actions() int { return m.actions }
 
-// Clone is the same network with its own copy of the parameters: a target network.
-func (m *QNet) Clone() *QNet { return &QNet{p: m.p.clone(), actions: m.actions} }
-
 // Forward makes a runner for up to maxRows observations at a time. It shares the parameters and has its own
 // buffers: one for each goroutine.
 func (m *QNet) Forward(maxRows int) *QForward {
