@@ -12,8 +12,8 @@ import (
 	"clustergym/env/sched"
 )
 
-// rule scores a visible job that fits; the least score starts, ties go to the lower slot. A rule never waits
-// while a visible job fits.
+// rule scores a visible job that fits. The job with the lowest score starts; ties go to the lower slot. A rule never
+// waits while a visible job fits.
 type rule struct {
 	name  string
 	score func(s *sched.State, slot int) float64
@@ -26,8 +26,8 @@ var rules = []rule{
 	{"area", func(s *sched.State, i int) float64 { return s.Known[s.Slots[i]].Area }},
 }
 
-// Rules are the names that NewSlots knows: those of env/heuristic's orders, and random (over all legal actions,
-// Wait among them) and random-start (over the jobs that fit).
+// Rules returns the names that NewSlots knows: orders of env/heuristic, random (over all legal actions, including
+// Wait) and random-start (over the jobs that fit).
 func Rules() []string {
 	names := []string{"random", "random-start"}
 	for _, r := range rules {
@@ -36,7 +36,7 @@ func Rules() []string {
 	return names
 }
 
-// Slots plays one rule in the slots of one scheduling environment whose action i starts slot i.
+// Slots plays one rule in the slots of a scheduling environment in which action i starts slot i.
 type Slots struct {
 	env  *sched.Env
 	name string

@@ -115,7 +115,7 @@ func TestRulesByHand(t *testing.T) {
 	}
 }
 
-// On one GPU with two slots nobody sees the shortest job before the jobs ahead of it have left.
+// On one GPU with two slots the shortest job is not visible before the jobs ahead of it have left.
 func TestRulesSeeOnlyTheSlots(t *testing.T) {
 	jobs := window{job("long", 1, 100), job("mid", 1, 50), job("short", 1, 10), job("mid2", 1, 40)}
 	for k, want := range map[int]string{2: "mid short mid2 long", 4: "short mid2 mid long"} {

@@ -15,7 +15,7 @@ import (
 	"clustergym/replay"
 )
 
-// buffer is what the agent asks of a replay beside drawing, in which the two kinds differ.
+// buffer is what the agent needs of a replay beside drawing, which differs between the two kinds.
 type buffer interface {
 	Add(b *env.Batch, a *env.Actions, next *env.Batch) error
 	Len() int
@@ -45,7 +45,7 @@ type Agent struct {
 	drawsPCG  *rand.PCG
 	progress  float64 // share of the training that is done
 	steps     int64   // environment steps observed
-	intervals int64   // of TrainEvery steps since LearningStarts that have been learnt from or passed over
+	intervals int64   // of TrainEvery steps since LearningStarts, learnt from or skipped
 	targets   int64   // of TargetEvery steps after which the target was updated
 	updates   int64   // gradient steps
 	refill    bool    // resumed without the replay: wait until it is filled again
@@ -66,9 +66,9 @@ type Agent struct {
 
 var _ agents.Agent = (*Agent)(nil)
 
-// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from
-// seed. workers goroutines at most share the work of acting and learning; their number changes nothing but speed.
-// Errors name every fault of cfg, or say why the environment is none for Q-learning.
+// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed.
+// Up to workers goroutines share the work of acting and learning; their number changes nothing but speed. Errors name
+// every fault of cfg, or say why Q-learning cannot act in the environment.
 func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	return a, nil
 }
 
-// epsilon is the share of random actions.
+// epsilon returns the share of random actions.
 func (a *Agent) epsilon() float64 {
 	if a.cfg.WarmupRandom && a.steps < int64(a.cfg.LearningStarts) {
 		return 1
@@ -135,7 +135,7 @@ func (a *Agent) epsilon() float64 {
 	return a.cfg.EpsStart + (a.cfg.EpsEnd-a.cfg.EpsStart)*a.progress/a.cfg.EpsShare
 }
 
-// rate is the learning rate.
+// rate returns the learning rate.
 func (a *Agent) rate() float64 {
 	if a.cfg.AnnealLR {
 		return a.cfg.LR * (1 - a.progress)
@@ -143,11 +143,11 @@ func (a *Agent) rate() float64 {
 	return a.cfg.LR
 }
 
-// beta is the exponent of the importance weights.
+// beta returns the exponent of the importance weights.
 func (a *Agent) beta() float64 { return a.cfg.Beta + (1-a.cfg.Beta)*a.progress }
 
-// Act chooses one legal action for every row of b: with probability epsilon any, else the one of the largest value.
-// A row takes one number from its stream, and a second when it explores.
+// Act chooses one legal action for every row of b: a random one with probability epsilon, otherwise the one of the
+// largest value. A row draws one number from its stream, and a second when it explores.
 func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
 	if b.N != a.rows {
 		return fmt.Errorf("ddqn: a batch of %d rows for an agent of %d", b.N, a.rows)
@@ -205,7 +205,7 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	return nil
 }
 
-// Progress sets the share of the training that is done, which epsilon and beta follow.
+// Progress sets the share of the training that is done, which epsilon, beta and the learning rate follow.
 func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
 
 // Greedy returns the policy without exploration. It shares the agent's parameters and takes batches of any size.
@@ -213,5 +213,5 @@ func (a *Agent) Greedy() agents.Policy {
 	return &Policy{spec: a.spec, fwd: a.net.Batches(a.workers)}
 }
 
-// Params are the online network's parameters, shared with the agent.
+// Params returns the online network's parameters, shared with the agent.
 func (a *Agent) Params() *nets.Params { return a.net.Params() }

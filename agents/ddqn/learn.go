@@ -12,7 +12,7 @@ import (
 	"clustergym/nets/optim"
 )
 
-// worker is what one goroutine computes shards with.
+// worker is the networks and the loss of one goroutine.
 type worker struct {
 	online, target *model.QForward
 	loss           *loss
@@ -23,14 +23,14 @@ func newWorker(net, target *model.QNet, obsLen, rows int) (*worker, error) {
 	return &worker{online: net.Forward(rows), target: target.Forward(rows), loss: l}, err
 }
 
-// shard is the part [from, to) of a batch, and what it comes to.
+// shard is the part [from, to) of a batch, and its loss.
 type shard struct {
 	from, to int
 	loss     float64
 }
 
-// due is the number of updates that the steps observed call for. Steps that pass while there is too little to
-// learn from are not caught up with.
+// due returns the number of updates that the observed steps call for. Steps that pass while there is too little to
+// learn from are skipped for good.
 func (a *Agent) due() int64 {
 	since := a.steps - int64(a.cfg.LearningStarts)
 	if since < 0 {
@@ -48,11 +48,12 @@ func (a *Agent) due() int64 {
 }
 
 // Learn makes every update that has become due since the last call: GradientSteps gradient steps for each TrainEvery
-// steps observed. With none due it is agents.ErrNotReady. The statistics, in this order: loss, td_error_mean,
+// steps observed. If none is due it returns agents.ErrNotReady. The statistics, in this order: loss, td_error_mean,
 // q_mean, target_mean and grad_norm (means over the gradient steps), epsilon, beta (with prioritised replay),
-// reward_scale, learning_rate, replay_size and n_updates. Updates that began are finished even if ctx is cancelled:
-// half of them could not be resumed. A loss or a gradient that is not finite is an error that names it and the step,
-// and the parameters stay at the last step before it; parameters that are not finite are an error too.
+// reward_scale, learning_rate, replay_size and n_updates. Updates that have begun are finished even if ctx is
+// cancelled, because half of them could not be resumed. A loss or a gradient that is not finite is an error that
+// names it and the step, and the parameters stay as they were before that step. Parameters that are not finite after
+// the updates are an error too.
 func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	due := a.due()
 	if due <= 0 {
@@ -93,7 +94,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if every := int64(a.cfg.TargetEvery); every > 0 && a.steps/every > a.targets {
 		times := a.steps/every - a.targets
 		a.targets += times
-		if first { // until now the networks were the same, and nothing was to be moved
+		if first { // until now the networks were equal, and moves had no effect
 			times = 1
 		}
 		if err := a.moveTarget(times); err != nil {
@@ -122,7 +123,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	return a.stats, nil
 }
 
-// measures are what one gradient step reports, means over the batch.
+// measures are the numbers that one gradient step reports, means over the batch.
 type measures struct{ loss, err, q, target, norm float64 }
 
 func (m *measures) add(o measures) {
@@ -201,7 +202,7 @@ func (a *Agent) workShard(by, i int) error {
 	for r := 0; r < n; r++ {
 		at := s.from + r
 		y := a.reward * float64(b.Reward[at])
-		if d := float64(b.Discount[at]); d != 0 { // what lies behind a termination is not even looked at
+		if d := float64(b.Discount[at]); d != 0 { // observations after a termination are not used
 			c := best(choice[r*k:(r+1)*k], nextMask[r*k:(r+1)*k])
 			if c < 0 {
 				return fmt.Errorf("ddqn: a value of the next observation is NaN at step %d of the optimiser", a.updates)
@@ -229,8 +230,8 @@ func (a *Agent) workShard(by, i int) error {
 	return nil
 }
 
-// moveTarget moves the target network towards the online one, or onto it, so many times. Between two updates of the
-// online network several moves are as good as one of 1 - (1-tau)^times.
+// moveTarget moves the target network towards the online one, or onto it, the given number of times. Between two
+// updates of the online network, several moves equal one by 1 - (1-tau)^times.
 func (a *Agent) moveTarget(times int64) error {
 	if a.cfg.Tau == 1 {
 		return a.target.Params().CopyFrom(a.net.Params())

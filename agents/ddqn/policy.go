@@ -12,7 +12,7 @@ import (
 	"clustergym/nets/model"
 )
 
-// checkSpec says why this algorithm cannot act in an environment, nil if it can.
+// checkSpec returns why this algorithm cannot act in an environment, or nil if it can.
 func checkSpec(s env.Spec) error {
 	if len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 {
 		return fmt.Errorf("ddqn: %s has %d discrete factors and %d continuous actions, want one factor and no continuous actions",
@@ -37,7 +37,7 @@ func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
 	return net, nil
 }
 
-// best is the legal action of the largest value, the first among equals, -1 when nothing is legal or a value is NaN.
+// best returns the legal action of the largest value, the first among equals; -1 if none is legal or a value is NaN.
 func best(q []float32, mask []bool) int {
 	at := -1
 	for k, v := range q {
@@ -54,7 +54,7 @@ func best(q []float32, mask []bool) int {
 	return at
 }
 
-// pick draws one legal action, each as likely as any other, -1 when nothing is legal.
+// pick draws one legal action uniformly; -1 if none is legal.
 func pick(mask []bool, src *rand.Rand) int {
 	n := 0
 	for _, legal := range mask {
@@ -77,8 +77,8 @@ func pick(mask []bool, src *rand.Rand) int {
 	return -1
 }
 
-// chosen is an action for row i out of best or pick. An ended row, whose mask may be empty and whose action is
-// ignored, gets 0.
+// chosen turns a result of best or pick into row i's action. An ended row, whose mask may be empty and whose action
+// is ignored, gets 0.
 func chosen(b *env.Batch, i, k int) (int32, error) {
 	if k >= 0 {
 		return int32(k), nil
@@ -101,8 +101,8 @@ func fits(s env.Spec, b *env.Batch, dst *env.Actions) error {
 	return nil
 }
 
-// Policy takes the legal action of the largest value. It takes batches of any size. It has its own buffers and
-// shares the parameters: use one for each goroutine, and none while somebody learns.
+// Policy takes the legal action of the largest value. It takes batches of any size. It has its own buffers and shares
+// the parameters: use one per goroutine, and none while an agent learns.
 type Policy struct {
 	spec env.Spec
 	fwd  *model.QBatches
@@ -112,8 +112,7 @@ type Policy struct {
 var _ agents.Policy = (*Policy)(nil)
 
 // NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
-// spec s. cfg's Network and Duelling must be what they were trained with; errors name the first tensor that does
-// not fit.
+// spec s. cfg's Network and Duelling must be those of the training; errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	if err := cfg.Network.Validate(); err != nil {
 		return nil, err

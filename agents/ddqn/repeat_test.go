@@ -107,7 +107,7 @@ func TestActAndObserveDoNotAllocate(t *testing.T) {
 	l.AllocatesNothing(t, func(*Agent) {})
 }
 
-// A gradient step allocates nothing on one worker, whatever is switched on: drawing, targets, loss, clipping, Adam, new
+// A gradient step allocates nothing on one worker, with any combination of features: drawing, targets, loss, clipping, Adam, new
 // priorities and a move of the target.
 func TestGradientStepsDoNotAllocate(t *testing.T) {
 	soft := busy()

@@ -321,7 +321,7 @@ func TestScaleOfObservationsIsSavedWithTheWeights(t *testing.T) {
 	}
 }
 
-// SB3's way: so many steps in a minibatch, the last of a pass smaller.
+// SB3's way: a fixed number of steps in a minibatch, fewer in the last of a pass.
 func TestBatchSaysHowLargeMinibatchesAre(t *testing.T) {
 	cfg := small()
 	cfg.Steps, cfg.Batch, cfg.Epochs, cfg.Minibatches = 10, 16, 2, 1

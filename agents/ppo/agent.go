@@ -55,23 +55,23 @@ type Agent struct {
 	grads  *optim.ShardSum
 	index  []int // of live steps, shuffled
 	batch  minibatch
-	sums   [5]float64 // what is exchanged, in a field so that it allocates nothing
+	sums   [5]float64 // for exchanges, in a field so that it allocates nothing
 	work   func(worker, i int) error
 	stats  agents.Stats
 }
 
 var _ agents.Agent = (*Agent)(nil)
 
-// minibatch is the call that shards work on, in a field so that passing it to goroutines allocates nothing.
+// minibatch is the current call that shards work on, in a field so that passing it to goroutines allocates nothing.
 type minibatch struct {
 	index     []int     // of steps in the rollout
 	advantage []float32 // normalised, in index's order
 	coefs     coefs
 }
 
-// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from
-// seed. workers goroutines at most share the work of acting and learning; their number changes nothing but speed.
-// Errors name every fault of cfg, or say why the environment is none for PPO.
+// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed.
+// Up to workers goroutines share the work of acting and learning; their number changes nothing but speed. Errors name
+// every fault of cfg, or say why PPO cannot act in the environment.
 func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -153,11 +153,11 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	return nil
 }
 
-// ErrOrder is returned by Observe without a call to Act before it.
+// ErrOrder is returned by Observe without a preceding call of Act.
 var ErrOrder = errors.New("ppo: Observe without Act: the probabilities of the actions are not known")
 
-// Observe adds a step to the rollout. b must be the batch of the last Act; the actions may be others than those
-// that it chose, if they were legal. It fails with replay.ErrFull while a full rollout waits for Learn.
+// Observe adds a step to the rollout. b must be the batch of the last Act. The actions need not be those that Act
+// chose, if they are legal. It returns replay.ErrFull while a full rollout waits for Learn.
 func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if !a.acted {
 		return ErrOrder
@@ -237,7 +237,7 @@ func (a *Agent) finalValues(next *env.Batch) error {
 	return nil
 }
 
-// Progress sets the share of the training that is done, which learning rate and clip range follow.
+// Progress sets the share of the training that is done, which schedules of learning rate and clip range follow.
 func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
 
 // Greedy returns the policy of the most likely actions. It shares the agent's parameters and takes batches of any

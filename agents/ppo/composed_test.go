@@ -11,13 +11,13 @@ import (
 	"clustergym/env/vec"
 )
 
-// params is an agent whose parameters can be looked at: an Agent, or Replicas.
+// params is an Agent or Replicas.
 type params interface {
 	agents.Agent
 	Network() string
 }
 
-// trained are the parameters after so many updates in an environment, and the statistics of the last.
+// trained returns the parameters after a number of updates in an environment, and the statistics of the last.
 func trained(t *testing.T, id string, cfg Config, workers, updates int) ([]float32, agents.Stats) {
 	t.Helper()
 	set := agenttest.Setting{Env: id, Rows: 6, Workers: workers, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20}

@@ -16,18 +16,18 @@ type Config struct {
 	Epochs int `yaml:"epochs"`
 	// Minibatches is the number of pieces, equal up to one step, into which a pass cuts the rollout.
 	Minibatches int `yaml:"minibatches"`
-	// Batch, if not 0, takes the place of Minibatches: so many steps in a minibatch, fewer in the last of a pass.
+	// Batch, if not 0, replaces Minibatches: the number of steps in a minibatch; the last of a pass may have fewer.
 	Batch int `yaml:"batch"`
-	// Shards is the number of pieces of a minibatch whose gradients are computed apart and summed in order. It
-	// bounds how many workers are of use, and changes results in their last bits; workers do not.
+	// Shards is the number of pieces of a minibatch whose gradients are computed separately and summed in order. At
+	// most that many workers help. Shards change results in their last bits; workers do not.
 	Shards int `yaml:"shards"`
 	// Replicas is the number of learners that share the rows, each with its own rollout, minibatches and copy of the
 	// network, and sum their gradients before every step (NewReplicas). It changes results: a gradient step is then
 	// over Replicas minibatches.
 	Replicas int `yaml:"replicas"`
-	// PreemptShare, if not 0, has every replica take its steps without waiting for the others, and when this share of
-	// them, rounded up, has a full rollout, cuts the others short that have at least a quarter of theirs. What is
-	// learnt then follows the clock and cannot be repeated (Preempts), unless the share comes to all of them.
+	// PreemptShare, if not 0, makes every replica take its steps without waiting for the others. When this share of
+	// them, rounded up, has a full rollout, the others that have at least a quarter of theirs are cut short. Results
+	// then depend on the clock and cannot be repeated (Preempts), unless the share amounts to all replicas.
 	PreemptShare float64 `yaml:"preempt_share"`
 
 	LR       float64 `yaml:"lr"`        // learning rate of Adam
@@ -52,17 +52,17 @@ type Config struct {
 
 	// RewardScale divides rewards by the running deviation of the discounted return.
 	RewardScale bool `yaml:"reward_scale"`
-	// ClipReward keeps rewards, scaled or not, within so much of 0; 0 = as they are.
+	// ClipReward clips rewards, scaled or not, to ±ClipReward; 0 = not clipped.
 	ClipReward float64 `yaml:"clip_reward"`
-	// NormObs takes off the running mean of every element of the observation and divides it by its running
-	// deviation; ClipObs then keeps it within so much of 0, 0 = as it is.
+	// NormObs subtracts the running mean of every element of the observation and divides by its running deviation;
+	// ClipObs then clips it to ±ClipObs, 0 = not clipped.
 	NormObs bool    `yaml:"norm_obs"`
 	ClipObs float64 `yaml:"clip_obs"`
 
 	// LogStd is the logarithm of the deviation that continuous actions begin with.
 	LogStd float64 `yaml:"log_std"`
-	// ScaleActions has the policy count continuous actions with finite bounds in half widths from the middle of
-	// their box, -1 to 1, instead of in their own unit.
+	// ScaleActions makes the policy express continuous actions with finite bounds in half widths from the middle of
+	// their box, −1 to 1, instead of in their own unit.
 	ScaleActions bool `yaml:"scale_actions"`
 
 	Network model.Config `yaml:"network"`
@@ -93,13 +93,13 @@ const (
 // choice.
 func (l Loss) IsZero() bool { return l == Fused }
 
-// quorum is how many replicas with full rollouts cut the others short.
+// quorum returns how many replicas with full rollouts cut the others short.
 func (c Config) quorum() int { return int(math.Ceil(c.PreemptShare*float64(c.Replicas) - 1e-9)) }
 
-// Preempts says whether replicas can be cut short, so that a run cannot be repeated.
+// Preempts reports whether replicas can be cut short, so that a run cannot be repeated.
 func (c Config) Preempts() bool { return c.PreemptShare > 0 && c.quorum() < c.Replicas }
 
-// pieces is the number of minibatches of a pass over n steps, and largest the size of the largest.
+// pieces returns the number of minibatches of a pass over n steps, and the size of the largest.
 func (c Config) pieces(n int) (count, largest int) {
 	if c.Batch > 0 {
 		return ceil(n, c.Batch), min(n, c.Batch)
@@ -107,7 +107,7 @@ func (c Config) pieces(n int) (count, largest int) {
 	return c.Minibatches, ceil(n, c.Minibatches)
 }
 
-// piece is the part of n shuffled steps that is minibatch k.
+// piece returns which of n shuffled steps are minibatch k.
 func (c Config) piece(k, n int) (from, to int) {
 	if c.Batch > 0 {
 		return min(k*c.Batch, n), min((k+1)*c.Batch, n)

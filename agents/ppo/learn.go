@@ -12,13 +12,13 @@ import (
 	"clustergym/nets/optim"
 )
 
-// Learn makes one update, all epochs over a full rollout, and empties the rollout; agents.ErrNotReady before that.
-// The statistics, in this order: policy_loss, value_loss, entropy, approx_kl, clip_fraction and grad_norm (means
-// over the minibatches), explained_variance (of the acting critic), learning_rate, clip_range, reward_scale,
-// epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update that began is finished
-// even if ctx is cancelled: half an update could not be resumed. A loss or a gradient that is no number
-// is an error that names it and the step, and the parameters stay at the last step before it; parameters that are no
-// numbers are an error too.
+// Learn makes one update, all epochs over a full rollout, and empties the rollout. Before the rollout is full it
+// returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl,
+// clip_fraction and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate,
+// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update
+// that has begun is finished even if ctx is cancelled, because half an update could not be resumed. A loss or a
+// gradient that is not finite is an error that names it and the step, and the parameters stay as they were before
+// that step. Parameters that are not finite after the update are an error too.
 func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if !a.roll.Full() {
 		return nil, agents.ErrNotReady
@@ -55,13 +55,13 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	var sum stats
 	norms, measured, epochs := 0.0, 0, 0
 	n := len(a.index)
-	m, _ := a.cfg.pieces(len(a.roll.Live)) // as many for every replica
+	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
 update:
 	for ; epochs < a.cfg.Epochs; epochs++ {
 		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
 		for k := 0; k < m; k++ {
 			from, to := a.cfg.piece(k, n)
-			if a.roll.Len() < a.roll.Steps { // cut short: pieces of its own size, so that it has a part in every minibatch
+			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
 				from, to = k*n/m, (k+1)*n/m
 			}
 			grad, s, steps, err := a.gradient(ctx, a.index[from:to], clip)
@@ -109,7 +109,7 @@ update:
 	return a.stats, nil
 }
 
-// explained is the explained variance of the acting critic, the mean over replicas.
+// explained returns the explained variance of the acting critic, the mean over replicas.
 func (a *Agent) explained() (float64, error) {
 	sums := append(a.sums[:0], a.roll.ExplainedVariance(), 1)
 	if err := a.add(sums); err != nil {
@@ -126,9 +126,9 @@ func (a *Agent) add(sums []float64) error {
 	return a.exchange.Sum64(a.rank, sums)
 }
 
-// gradient returns the gradient over one minibatch, which other replicas may have parts of, with the minibatch's statistics
-// and size. Gradients of replicas are weighed by their steps: their sum over the divisor of all is what one agent with all
-// of the steps would get.
+// gradient returns the gradient over one minibatch, parts of which other replicas may have, with the minibatch's
+// statistics and size. Replicas' gradients are weighted by their numbers of steps: their sum over the common divisor
+// is what one agent with all steps would get.
 func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error) {
 	b := &a.batch
 	b.index = index
@@ -169,7 +169,7 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.
 	return grad, sum, steps, nil
 }
 
-// cut is the part of the minibatch that shard i works on.
+// cut returns the part of the minibatch that shard i works on.
 func (a *Agent) cut(i int) (from, to int) {
 	n, s := len(a.batch.index), len(a.shards)
 	return i * n / s, (i + 1) * n / s
@@ -209,8 +209,9 @@ func (a *Agent) workShard(worker, i int) error {
 	return nil
 }
 
-// normalise fills the minibatch's advantages: less their mean, by their sample deviation, both over all replicas. A
-// minibatch of one step is left as it is. It returns how many steps the minibatch has.
+// normalise fills the minibatch's advantages: minus their mean, divided by their sample deviation, both over all
+// replicas. A minibatch of one step is left as it is. It returns the number of steps in the minibatch of all
+// replicas.
 func (a *Agent) normalise() (steps int, err error) {
 	b := &a.batch
 	sums := append(a.sums[:0], float64(len(b.index)), 0)

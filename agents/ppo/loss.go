@@ -22,8 +22,8 @@ import (
 	"clustergym/nets/tape"
 )
 
-// loss is the loss and its gradient over up to cap rows of a minibatch. It has its own buffers and shares the
-// network's parameters; one goroutine at a time.
+// loss computes the loss and its gradient over up to cap rows of a minibatch. It has its own buffers and shares the
+// network's parameters. It belongs to one goroutine at a time.
 type loss struct {
 	prog *tape.Program
 	cap  int
@@ -32,7 +32,7 @@ type loss struct {
 	obs, mask, action, number, logp, advantage, target, value, weight, coef []float32
 }
 
-// The places of a loss's outputs.
+// Positions of a loss's outputs.
 const outStats = 0
 
 func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*loss, error) {
@@ -72,7 +72,7 @@ func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity 
 	}, nil
 }
 
-// coefs are what the loss is weighed with; divisor is the number of steps in the whole minibatch.
+// coefs are the coefficients of the loss; divisor is the number of steps in the whole minibatch.
 type coefs struct{ clip, clipValue, vf, ent, divisor float64 }
 
 func (l *loss) set(c coefs) {
@@ -83,7 +83,7 @@ func (l *loss) set(c coefs) {
 	l.coef[op.PPODivisor] = float32(c.divisor)
 }
 
-// stats are the sums that shards add up to a minibatch's means.
+// stats are sums that add up, shard by shard, to a minibatch's means.
 type stats struct{ policy, value, entropy, kl, clipped float64 }
 
 func (s *stats) add(t stats) {
@@ -94,7 +94,7 @@ func (s *stats) add(t stats) {
 	s.clipped += t.clipped
 }
 
-// run computes the gradient over what the inputs hold.
+// run computes loss and gradient of the current inputs.
 func (l *loss) run() error { return l.prog.Run() }
 
 func (l *loss) grad() *nets.Params { return l.prog.Grad() }

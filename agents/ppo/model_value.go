@@ -9,8 +9,9 @@ import (
 	"clustergym/replay"
 )
 
-// each calls visit for every transition of e with what the network puts out there and the log-probabilities of all actions
-// of its factors, at the present parameters: without gradients, for losses of which only the value is wanted.
+// each calls visit for every transition of e with the network's output and the log-probabilities of all actions of
+// its factors, at the current parameters. It computes no gradients; it is for losses of which only the value is
+// needed.
 func (m *Model) each(e *replay.Episodes, visit func(i int, head, logp []float32)) error {
 	d, n := m.act.dist, e.Len()
 	o, l, w := m.act.obsLen, d.Logits(), d.Head()

@@ -9,7 +9,7 @@ import (
 	"clustergym/nets/op"
 )
 
-// checkSpec says why this algorithm cannot act in an environment, nil if it can.
+// checkSpec returns why this algorithm cannot act in an environment, or nil if it can.
 func checkSpec(s env.Spec) error {
 	if len(s.Action.Sizes)+len(s.Action.Low) == 0 {
 		return fmt.Errorf("ppo: %s has no actions", s.ID)
@@ -28,7 +28,7 @@ func checkSpec(s env.Spec) error {
 	return nil
 }
 
-// distribution is the form of a policy for an environment.
+// distribution returns the form of a policy for an environment.
 func distribution(s env.Spec) op.Distribution {
 	return op.Distribution{Sizes: s.Action.Sizes, Dims: len(s.Action.Low)}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Policy acts by a network's parameters, greedily or by sampling. It takes batches of any size. It has its own
-// buffers and shares the parameters: use one for each goroutine, and none while somebody learns.
+// buffers and shares the parameters: use one per goroutine, and none while an agent learns.
 type Policy struct {
 	cfg    Config
 	fwd    *model.ACBatches
@@ -29,7 +29,7 @@ func newPolicy(cfg Config, net *model.ActorCritic, s env.Spec, scale *replay.Obs
 }
 
 // NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
-// spec s. cfg.Network, cfg.NormObs and what else decides how a network acts must be what they were trained with;
+// spec s. cfg.Network, cfg.NormObs and the other keys that decide how a network acts must be those of the training;
 // errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	if err := cfg.Network.Validate(); err != nil {
@@ -49,8 +49,8 @@ func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	return newPolicy(cfg, net, s, scale, 1), nil
 }
 
-// Sampling returns the policy that draws from the distribution instead of taking its most likely action. It
-// shares p's parameters.
+// Sampling returns the policy that draws from the distribution instead of taking its most likely action. It shares
+// p's parameters.
 func (p *Policy) Sampling() *Policy {
 	q := newPolicy(p.cfg, p.net, p.act.spec, p.act.scale, p.fwd.Workers())
 	q.sample = true

@@ -68,7 +68,7 @@ func (p *paces) step(k int) error {
 	return nil
 }
 
-// steps are so many steps of replica k, fewer if it wants no more.
+// steps takes n steps of replica k, or fewer if it wants no more.
 func (p *paces) steps(k, n int) error {
 	for c := p.Agent.Collectors()[k]; n > 0 && c.More(); n-- {
 		if err := p.step(k); err != nil {

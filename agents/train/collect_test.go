@@ -209,7 +209,7 @@ func TestABlockedReplicaIsCutShort(t *testing.T) {
 			case row == 3 && n == c.at+1:
 				blocked.Add(1)
 				return wait(&done, 3)
-			case row/2 != 1 && n == 16: // lest the others are done before it comes so far
+			case row/2 != 1 && n == 16: // so that the others are not done before it gets here
 				return wait(&blocked, 1)
 			}
 			return nil

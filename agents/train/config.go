@@ -2,8 +2,8 @@ package train
 
 import "clustergym/internal/fault"
 
-// Config says how long to train and how often to look up. All numbers are environment steps, counted over all
-// rows; 0 in an interval means never, but for the record and the checkpoint at the end.
+// Config says how long to train and how often to record, evaluate and save. All numbers are environment steps,
+// counted over all rows. An interval of 0 means never, except for the record and the checkpoint at the end.
 type Config struct {
 	Steps           int64 `yaml:"steps"`            // in all
 	Envs            int   `yaml:"envs"`             // rows: environments stepped together; changes results

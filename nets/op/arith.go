@@ -10,9 +10,9 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// This file has the arithmetic of losses, element by element, each with its gradient: what is composed of these needs no
-// gradient of its own. In functions of two operands, b has a's shape, or is repeated along a: a single number, or a row [D]
-// for each row of a [N, D].
+// The functions in this file are the arithmetic of losses. They work element by element and know their gradients, so
+// a formula composed of them needs no gradient of its own. In functions of two operands, b has a's shape or is
+// repeated along a: a single number, or a row [D] for each row of a [N, D].
 
 // Add is a + b.
 func Add(a, b *gorgonia.Node) *gorgonia.Node {
@@ -127,7 +127,7 @@ func runMax[T kernel.Float](out []T, in [][]T, _ []T) {
 	}
 }
 
-// where is x where a >= b, or where not, and 0 elsewhere.
+// where is x where a >= b if first is true, or where a < b if it is false, and 0 elsewhere.
 func where(a, b, x *gorgonia.Node, first bool) *gorgonia.Node {
 	return apply(spec{name: fmt.Sprintf("where %v", first), out: x.Shape()}, runWhere[float32](first), runWhere[float64](first), a, b, x)
 }
@@ -210,7 +210,8 @@ func Exp(x *gorgonia.Node) *gorgonia.Node {
 
 func runExp[T kernel.Float](out []T, in [][]T, _ []T) { kernel.Exp(out, in[0][:len(out)]) }
 
-// Keep is x where weight, of x's shape, is not 0, and 0 elsewhere, whatever x is there; so is its gradient.
+// Keep is x where weight, of x's shape, is not 0, and 0 elsewhere, even if x is NaN there. Its gradient is kept
+// likewise.
 func Keep(x, weight *gorgonia.Node) *gorgonia.Node {
 	s := x.Shape()
 	need(s.Eq(weight.Shape()), "keep: weight %v for %v", weight.Shape(), s)
@@ -241,7 +242,7 @@ func RowSum(x *gorgonia.Node) *gorgonia.Node {
 	return sumOf("rowsum", x, tensor.Shape{shape("rowsum", x, 2)[0]})
 }
 
-// sumOf adds up as many neighbours as make one element of out.
+// sumOf adds up size(x)/size(out) neighbours for each element of out.
 func sumOf(name string, x *gorgonia.Node, out tensor.Shape) *gorgonia.Node {
 	from := x.Shape()
 	return apply(spec{
@@ -288,7 +289,7 @@ func runElement[T kernel.Float](i int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) { out[0] = in[0][i] }
 }
 
-// orInf is x, but infinite where it is 0. It has no gradient.
+// orInf is x, and infinite where x is 0. It has no gradient.
 func orInf(x *gorgonia.Node) *gorgonia.Node {
 	return apply(spec{name: "or inf", out: x.Shape()}, runOrInf[float32], runOrInf[float64], x)
 }

@@ -46,7 +46,7 @@ const (
 // baselines (Stable-Baselines3 has no factor 1/2). The second result is the vector of PPOStats statistics; it is
 // meant as an output and has no gradient.
 //
-// It is written in operations that know their gradients, so a change of the formula is all that another loss takes.
+// It is composed of operations that know their gradients, so another loss needs only another formula.
 func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 	n := shape("ppo", x.LogP, 1)[0]
 	for _, v := range []*gorgonia.Node{x.LogP, x.Entropy, x.Value, x.OldLogP, x.Advantage, x.Return, x.OldValue, x.Weight} {
@@ -59,7 +59,7 @@ func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 	need(shape("ppo", x.Coef, 1)[0] == PPOCoefs, "ppo: %d coefficients, want %d", x.Coef.Shape()[0], PPOCoefs)
 	clip, vfClip := element(x.Coef, PPOClip), orInf(element(x.Coef, PPOVFClip))
 	low, high := Affine(clip, -1, 1), Affine(clip, 1, 1)
-	// A row that only fills up the batch may hold anything; Keep sees to it that NaN·0 is 0 there.
+	// A row that only fills up the batch may hold anything, even NaN; Keep makes it count 0.
 	live := func(v *gorgonia.Node) *gorgonia.Node { return Keep(v, x.Weight) }
 
 	logRatio, advantage := live(Sub(x.LogP, x.OldLogP)), live(x.Advantage)
@@ -87,7 +87,7 @@ func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 	return loss, stats
 }
 
-// ComposedLoss is SurrogateLoss out of the operations of which it is made: PPOLoss of PolicyLogProb. It is slower, and
+// ComposedLoss is SurrogateLoss as a composition of single operations: PPOLoss of PolicyLogProb. It is slower, and
 // differs in the last bits.
 func ComposedLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 	logp, entropy := PolicyLogProb(x.Dist, x.Head, x.LogStd, x.Mask, x.Action, x.Number)
@@ -96,7 +96,8 @@ func ComposedLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 }
 
 // PolicyLogProb is the log-probability [N] of every row's action under a distribution, and the distribution's entropy: [N],
-// or a single number without factors, as then it is the same for every row. The inputs are as in Surrogate.
+// or a single number if there are no discrete factors, because it is then the same for every row. The inputs are as in
+// Surrogate.
 func PolicyLogProb(d Distribution, head, logStd, mask, action, number *gorgonia.Node) (logp, entropy *gorgonia.Node) {
 	n := shape("policy", head, 2)[0]
 	plus := func(sum, x *gorgonia.Node) *gorgonia.Node {
