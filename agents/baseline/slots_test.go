@@ -30,7 +30,7 @@ func job(id string, gpus, seconds int) traces.Job {
 // six jobs wait at once for three GPUs.
 var six = window{job("A", 3, 40), job("B", 2, 30), job("C", 1, 50), job("D", 1, 20), job("E", 2, 15), job("G", 1, 20)}
 
-// room is an environment with jobs on a counter of GPUs, of which the k oldest are visible.
+// room returns an environment with jobs on a number of GPUs, of which the k oldest are visible.
 func room(t *testing.T, pool string, k int, estimates string, jobs window) *sched.Env {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
@@ -65,7 +65,7 @@ func sit(t *testing.T, e *sched.Env) *table {
 	return s
 }
 
-// step takes the action at hand and returns the ID of the job that it starts, "wait" for none.
+// step takes the given action and returns the ID of the job that it starts, or "wait".
 func (s *table) step() string {
 	s.t.Helper()
 	name := "wait"

@@ -123,7 +123,7 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// Whatever is wrong with the files, the error is one sentence that names the file, and no part has been touched.
+// For every kind of damage the error is one sentence that names the file, and no part has been touched.
 func TestDamageIsNamedAndChangesNothing(t *testing.T) {
 	change := func(name string, f func([]byte) []byte) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
@@ -247,7 +247,7 @@ func TestSaveRefusesBadNames(t *testing.T) {
 	}
 }
 
-// A part that fails to write leaves the old checkpoint and nothing aside.
+// A part that fails to write leaves the old checkpoint and no temporary directory.
 func TestFailedSaveLeavesTheOld(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "7")

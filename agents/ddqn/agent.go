@@ -54,9 +54,9 @@ type Agent struct {
 	explores []bool    // [rows]
 
 	batch  *replay.Batch
-	wanted []float32 // [Batch], what values are to become
+	wanted []float32 // [Batch], targets of the values
 	delta  []float32 // [Batch], errors
-	reward float64   // what rewards are multiplied by in the batch at work
+	reward float64   // factor of rewards in the current batch
 	shards []shard
 	own    []*worker // one for each goroutine
 	grads  *optim.ShardSum

@@ -13,7 +13,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// busy is a setting in which everything moves: schedules, scaling, priorities, shards of unequal size.
+// busy is a setting in which everything changes: schedules, scaling, priorities, shards of unequal size.
 func busy() Config {
 	c := small()
 	c.NStep, c.Shards, c.Batch, c.RewardScale, c.Buffer = 3, 5, 33, true, 700
@@ -38,7 +38,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// Without the replay a checkpoint is small, and a resumed run waits until it is filled again, then learns on.
+// Without the replay a checkpoint is small, and a resumed run waits until the replay is filled again before it
+// learns.
 func TestResumeWithoutReplay(t *testing.T) {
 	cfg := busy()
 	cfg.SaveReplay = false

@@ -124,8 +124,8 @@ func TestResumedEqualsStraightThrough(t *testing.T) {
 	}
 }
 
-// The bracket of bandits with ten arms: after a hundred pulls and one step of adaptation at least 0.80 a pull; without
-// adapting no more than 0.5, for nobody knows the arms.
+// The bracket of bandits with ten arms: at least 0.80 a pull after a hundred pulls and one step of adaptation; at
+// most 0.5 without adapting, because the arms are unknown.
 func TestABanditIsLearntFromAHundredPulls(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("learning takes minutes under the race detector: make unit runs it, and the workers race in other tests")

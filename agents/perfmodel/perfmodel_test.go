@@ -14,7 +14,7 @@ import (
 
 var ctx = context.Background()
 
-// measured is what a rule's play tells, and the environment that it was played in.
+// measured returns the measurements of a rule's play, and the environment in which it played.
 func measured(t testing.TB, rule string, episodes int) (*Data, *workerplace.Env) {
 	t.Helper()
 	e, err := workerplace.New(workerplace.DefaultConfig())
@@ -128,7 +128,7 @@ func TestWorkersChangeNothingAndWeightsAreKept(t *testing.T) {
 	}
 }
 
-// A view of one member says what that member says, and a view of all the geometric mean.
+// A view of one member predicts what that member predicts, and a view of all the geometric mean.
 func TestViewsAreOfTheirMembers(t *testing.T) {
 	d, _ := measured(t, "load-balance", 1)
 	e, _ := fitted(t, d, 1)
@@ -168,7 +168,7 @@ func TestBadSettingsAndTooLittleDataAreNamed(t *testing.T) {
 	}
 }
 
-// spread fills dst with the members' deviation of each job's logarithm: how little is known of it.
+// spread fills dst with the members' deviation of each job's logarithm: how uncertain the prediction is.
 func spread(v *View, dst []float64, p *workerplace.Placement) {
 	v.predict(p)
 	k := float64(len(v.nets))

@@ -32,7 +32,7 @@ type Agent struct {
 	scale *replay.ReturnScale
 
 	rank     int      // of the replica
-	exchange Exchange // with the other replicas, nil = there are none
+	exchange Exchange // with the other replicas, nil without any
 
 	order    *rand.Rand // shuffles minibatches; draws from orderPCG
 	orderPCG *rand.PCG
@@ -47,7 +47,7 @@ type Agent struct {
 	logp     []float32   // [rows], of the actions observed
 	final    []float32   // [rows], of truncated episodes' last observations
 	last     []float32   // [rows], of the observations after the last step
-	finalObs []float32   // [rows, ObsLen], of rows whose value is asked for
+	finalObs []float32   // [rows, ObsLen], of rows whose value is needed
 	finalRow []int       // rows in finalObs
 
 	losses []*loss // one for each worker

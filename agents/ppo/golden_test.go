@@ -61,7 +61,7 @@ func TestFirstMinibatchSeesTheActingPolicy(t *testing.T) {
 	}
 }
 
-// With all weights 0 the policy is exactly uniform over what is legal.
+// With all weights 0 the policy is exactly uniform over the legal actions.
 func TestUniformPolicyHasEntropyLogN(t *testing.T) {
 	cfg := small()
 	cfg.Epochs, cfg.Minibatches = 1, 1
@@ -83,7 +83,7 @@ func TestUniformPolicyHasEntropyLogN(t *testing.T) {
 	}
 }
 
-// The gradient of a minibatch is the mean over its steps, whatever the number of shards.
+// The gradient of a minibatch is the mean over its steps, for any number of shards.
 func TestShardsAddUp(t *testing.T) {
 	var grads [][]float32
 	for _, shards := range []int{1, 3, 64} { // with 64 of them some are empty
@@ -227,7 +227,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// Scaled rewards make learning independent of their unit: paid in thousandths or thousands, the same is learnt.
+// Scaled rewards make learning independent of their unit: rewards in thousandths and in thousands teach the same.
 func TestRewardScaleCancelsTheUnit(t *testing.T) {
 	run := func(unit float64) (*loop, float64) {
 		cfg := small()

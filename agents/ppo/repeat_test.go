@@ -10,7 +10,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// busy is a setting in which everything moves: schedules, scaling, early stops, shards of unequal size.
+// busy is a setting in which everything changes: schedules, scaling, early stops, shards of unequal size.
 func busy() Config {
 	c := small()
 	c.Steps, c.Minibatches, c.Epochs, c.Shards = 21, 4, 3, 3
@@ -23,7 +23,7 @@ func TestContract(t *testing.T) {
 	contract(t, "", busy())
 }
 
-// So does the composed loss: saved and resumed, with any number of workers.
+// The composed loss keeps the contract: saved and resumed, with any number of workers.
 func TestContractOfTheComposedLoss(t *testing.T) {
 	cfg := busy()
 	cfg.Loss = Composed

@@ -23,7 +23,7 @@ type Record struct {
 	Updates  int64
 	Return   float64       // mean over the last 100 finished episodes, NaN before the first
 	Length   float64       // likewise, in steps
-	Info     []agents.Stat // likewise, what the environment tells at an episode's end; NaNs are left out
+	Info     []agents.Stat // likewise, the environment's Info at an episode's end; NaNs are left out
 	Learn    []agents.Stat // means over the updates since the last record
 }
 
