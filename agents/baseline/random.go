@@ -10,7 +10,8 @@ import (
 )
 
 // Random chooses uniformly among the legal actions of every factor, and uniformly between the bounds of every real
-// number; one without two finite bounds is drawn from the standard normal distribution and kept within those it has.
+// number. A number without two finite bounds is drawn from the standard normal distribution and clipped to the bound
+// it has.
 type Random struct{ spec env.Spec }
 
 var _ agents.Policy = (*Random)(nil)
@@ -34,7 +35,7 @@ func (p *Random) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	return nil
 }
 
-// between draws one number of [low, high].
+// between draws one number from [low, high].
 func between(low, high float32, src *rand.Rand) float32 {
 	if math.IsInf(float64(low), 0) || math.IsInf(float64(high), 0) {
 		return min(max(float32(src.NormFloat64()), low), high)

@@ -31,7 +31,7 @@ func gang(id string, gpus, seconds int) traces.Job {
 // six jobs wait at once for three GPUs.
 var six = window{gang("A", 3, 40), gang("B", 2, 30), gang("C", 1, 50), gang("D", 1, 20), gang("E", 2, 15), gang("G", 1, 20)}
 
-// room is an environment with jobs on a counter of GPUs, of which the k oldest are visible.
+// room returns an environment with jobs on a number of GPUs, of which the k oldest are visible.
 func room(t *testing.T, pool string, k int, estimates string, jobs window) *sched.Env {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
@@ -66,7 +66,7 @@ func sit(t *testing.T, e *sched.Env) *table {
 	return s
 }
 
-// step takes the action at hand and returns the ID of the job that it starts, "wait" for none.
+// step takes the given action and returns the ID of the job that it starts, or "wait".
 func (s *table) step() string {
 	s.t.Helper()
 	name := "wait"
