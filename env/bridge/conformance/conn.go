@@ -27,6 +27,10 @@ type conn struct {
 	left    bool
 }
 
+// mostFrame bounds a message from the server, in bytes: four times the default of its limit frame_out. A server that
+// sends more would otherwise take the checker's memory.
+const mostFrame = 256 << 20
+
 // upgrade opens a websocket without saying hello.
 func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response, error) {
 	sub := wire.SubMsgpack
@@ -34,16 +38,25 @@ func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response,
 		sub = wire.SubJSON
 	}
 	d := websocket.Dialer{Subprotocols: []string{sub}, TLSClientConfig: s.TLS, ReadBufferSize: 32 << 10, WriteBufferSize: 32 << 10}
+	d.NetDialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			// gorilla/websocket heeds a context's deadline while it waits for the upgrade, and not its cancellation.
+			context.AfterFunc(s.ctx, func() { _ = raw.Close() }) // reads and writes fail from then on
+		}
+		return raw, err
+	}
 	head := http.Header{}
 	if token != "" {
 		head.Set("Authorization", "Bearer "+token)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.Wait)
+	ctx, cancel := context.WithTimeout(s.ctx, s.Wait)
 	defer cancel()
 	ws, resp, err := d.DialContext(ctx, "ws"+strings.TrimPrefix(s.base.String(), "http")+"/v1/ws", head)
 	if err != nil {
 		return nil, resp, fmt.Errorf("connecting: %w", err)
 	}
+	ws.SetReadLimit(mostFrame)
 	c := &conn{ws: ws, enc: enc, wait: s.Wait}
 	s.conns = append(s.conns, c)
 	if got := ws.Subprotocol(); got != sub {
@@ -294,4 +307,10 @@ func (c *conn) leave() {
 	if err := c.ws.Close(); err != nil {
 		return // the server was first
 	}
+}
+
+// isClosed tells whether err is the connection's end with this code.
+func isClosed(err error, code int) bool {
+	var e *websocket.CloseError
+	return errors.As(err, &e) && e.Code == code
 }

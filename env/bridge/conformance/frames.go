@@ -217,7 +217,10 @@ func (s *suite) answersComeOnceInOrder() error {
 			return err
 		}
 	}
-	window := int(c.limit("inflight"))
+	window, err := c.window()
+	if err != nil {
+		return err
+	}
 	for range 5 {
 		of := map[int64]int{} // request: handle
 		var open [3][]int64
@@ -273,7 +276,11 @@ func (s *suite) theWindowIsBounded() error {
 		return err
 	}
 	a := make([]int, 8*len(p.sizes))
-	many := 16 * int(c.limit("inflight"))
+	window, err := c.window()
+	if err != nil {
+		return err
+	}
+	many := 16 * window
 	firstID := c.id + 1
 	for range many {
 		if _, err := c.post(wire.OpStep, "h", p.h, "a", p.actions(a)); err != nil {

@@ -230,7 +230,7 @@ func (s *suite) vanishedClientsFreeTheirPlace() error {
 			if err == nil {
 				break
 			}
-			if time.Now().After(end) {
+			if s.ctx.Err() != nil || time.Now().After(end) {
 				return errors.Join(fmt.Errorf("place %d of two vanished clients is not free after %v", i+1, s.Wait), err)
 			}
 			time.Sleep(5 * time.Millisecond)

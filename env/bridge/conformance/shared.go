@@ -2,7 +2,9 @@ package conformance
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -31,7 +33,7 @@ func (s *suite) sharer(n int) (*player, error) {
 	if len(check) < 16 {
 		return nil, fmt.Errorf("shm.check has %d bytes, want 16 or more", len(check))
 	}
-	if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, check) {
+	if b, err := readShared(path, int64(len(check))); err != nil || !bytes.Equal(b, check) {
 		return nil, skip("the server's memory is not seen from here")
 	}
 	p, err := s.openOn(c, n, "autoreset", "same_step", "shm", true)
@@ -42,6 +44,24 @@ func (s *suite) sharer(n int) (*player, error) {
 		return nil, skip(fmt.Sprintf("the server does not share observations of %d environments", n))
 	}
 	return p, nil
+}
+
+// readShared reads a file of the size that the server has told. The path comes from the server, so whatever is no
+// regular file is refused: a pipe would block, and a device may have no end.
+func readShared(path string, size int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, size+1))
+	return b, errors.Join(err, f.Close())
 }
 
 // asError keeps a nil pointer from becoming an error.
@@ -65,7 +85,7 @@ func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 	if err := first(asError(e1), asError(e2), asError(e3), asError(e4)); err != nil {
 		return nil, err
 	}
-	memory, err := os.ReadFile(path)
+	memory, err := readShared(path, size)
 	if err != nil {
 		return nil, fmt.Errorf("shm.path: %w", err)
 	}
