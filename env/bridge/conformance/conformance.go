@@ -178,7 +178,7 @@ func (s *suite) leave() {
 }
 
 // allFeatures are those of the protocol.
-var allFeatures = []string{"async", "resume", "snapshot", "render", "graph", "shm"}
+var allFeatures = []string{"async", "resume", "snapshot", "render", "shm"}
 
 // has says whether the feature was granted.
 func (c *conn) has(feature string) bool {

@@ -113,11 +113,8 @@ func (h *vecHandle) choose(o *opening, kwargs wire.Map, n int) (wire.Map, *wire.
 	if e := h.mode.UnmarshalText([]byte(mode)); e != nil {
 		return nil, wire.Errorf(wire.BadRequest, "field autoreset: %v", e)
 	}
-	if h.view, err = oneOf(req, "obs", wire.ViewDict, wire.ViewFlat, wire.ViewGraph); err != nil {
+	if h.view, err = oneOf(req, "obs", wire.ViewDict, wire.ViewFlat); err != nil {
 		return nil, err
-	}
-	if h.view == wire.ViewGraph {
-		return nil, wire.Errorf(wire.Unsupported, "%.80s does not show itself as a graph; want obs dict or flat", h.id)
 	}
 	masks, err := req.Strs("mask", []string{"info"})
 	if err != nil {

@@ -253,7 +253,7 @@ func (h *host) connect() *peer {
 }
 
 // all are the features that there are.
-var all = []any{"async", "resume", "snapshot", "render", "graph"}
+var all = []any{"async", "resume", "snapshot", "render"}
 
 // m makes a map of keys and values in turn.
 func m(kv ...any) wire.Map {

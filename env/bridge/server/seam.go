@@ -82,11 +82,10 @@ const (
 	featResume
 	featSnapshot // snapshot, restore
 	featRender
-	featGraph // observations as graphs
-	featShm   // observations in memory that the client sees
+	featShm // observations in memory that the client sees
 )
 
-var featureNames = [...]string{"async", "resume", "snapshot", "render", "graph", "shm"}
+var featureNames = [...]string{"async", "resume", "snapshot", "render", "shm"}
 
 // opening is a request to open a handle.
 type opening struct {

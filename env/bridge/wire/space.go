@@ -20,11 +20,10 @@ type Space struct {
 	Chars string
 }
 
-// The views of an observation: a one-level dict of the spec's fields, one vector, a graph.
+// The views of an observation: a one-level dict of the fields of the spec, or one vector of all of them.
 const (
-	ViewDict  = "dict"
-	ViewFlat  = "flat"
-	ViewGraph = "graph"
+	ViewDict = "dict"
+	ViewFlat = "flat"
 )
 
 // MaskKey is the name under which masks stand in observations and in info.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Stats"]
 
 PROTOCOL = (1, 1)
-_FEATURES = ("async", "resume", "snapshot", "render", "graph", "shm")
+_FEATURES = ("async", "resume", "snapshot", "render", "shm")
 _MAX_ID = (1 << 32) - 1
 _DEFAULT_MAX_FRAME = 64 << 20
 # Codes of a close frame after which the server may still keep the session.
@@ -131,7 +131,7 @@ class Client:
         stats: counts, bytes and latencies so far.
         limits: what the server allows, as its welcome said: frame_in, envs, handles, inflight, resume_s, ….
         server: the server's name, version and commit.
-        features: what the server granted of async, resume, snapshot, render, graph and shm.
+        features: what the server granted of async, resume, snapshot, render and shm.
         shares_memory: the server's memory can be seen from here.
         draining: the server is shutting down.
         notices: the texts of the server's notices.

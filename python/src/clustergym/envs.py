@@ -83,7 +83,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         client: a session to share; url, token, timeout and client_options are then not used.
         timeout: seconds that any wait may last.
         render_mode: ``"ansi"`` or None.
-        obs: ``"dict"``, ``"flat"`` or ``"graph"``.
+        obs: ``"dict"`` or ``"flat"``.
         mask: where action masks go: ``"info"``, ``"obs"``, both, or nowhere.
         invalid: what a masked action does: ``"noop"`` takes the environment's own "do nothing" (or the lowest legal action)
             instead, ``"penalty"`` does too and takes penalty off the reward, ``"error"`` refuses it.

@@ -31,7 +31,7 @@ def evaluate(
         name: the NAME it was given.
         token: bearer token, None = ``$CLUSTERGYM_TOKEN``.
         timeout: seconds that any wait may last.
-        obs: the view of observations: ``"dict"``, ``"flat"`` or ``"graph"``.
+        obs: the view of observations: ``"dict"`` or ``"flat"``.
         reset: called before each window, for policies with a memory.
 
     Returns:
