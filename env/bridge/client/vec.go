@@ -148,8 +148,7 @@ func (v *Vec) SetTask(ctx context.Context, i int, task []float64) error {
 // the other rows of b do not change. ep[k] is the episode of rows[k], and its Seed becomes the seed of that row's
 // stream. With ep nil each row begins the next episode of its stream.
 //
-// After an error from the server the rows need another Reset. An error found before the request was sent changes
-// nothing.
+// After an error the rows need another Reset, unless the error is about the arguments: then nothing has changed.
 func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Batch) error {
 	rows, k, err := v.check(rows, b)
 	if err != nil {
