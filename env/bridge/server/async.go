@@ -8,7 +8,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// doSend begins a step of rows and does not wait for it.
+// doSend begins a step of rows without waiting for it.
 func (h *vecHandle) doSend(re uint32, req wire.Map, w *wire.Writer) error {
 	rows, _, err := h.asked(req, false)
 	if err != nil {
@@ -20,7 +20,7 @@ func (h *vecHandle) doSend(re uint32, req wire.Map, w *wire.Writer) error {
 	if err := h.actions(req, rows); err != nil {
 		return err
 	}
-	h.v.SetWorkers(h.pace.most(len(h.all))) // as many as the first Send finds are started
+	h.v.SetWorkers(h.pace.most(len(h.all))) // the first Send starts this many for good
 	if err := h.v.Send(rows, h.a); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (h *vecHandle) doSend(re uint32, req wire.Map, w *wire.Writer) error {
 	return nil
 }
 
-// doRecv answers with the first rows that are done of those that are out.
+// doRecv answers with the rows that finished first among those that are out.
 func (h *vecHandle) doRecv(ctx context.Context, re uint32, w *wire.Writer) error {
 	if h.stray {
 		return h.failedOf(h.all)

@@ -11,15 +11,15 @@ import (
 	"clustergym/env/vec"
 )
 
-// vecHandle is a handle over one vec.Vec. What it holds beside is what the protocol adds to it: how replies look, which
-// rows may be stepped, what became of masked actions, returns and lengths of episodes.
+// vecHandle is a handle over one vec.Vec. It adds what the protocol needs: how replies look, which rows may be stepped,
+// what became of masked actions, returns and lengths of episodes.
 type vecHandle struct {
 	cfg  *Config
 	log  *slog.Logger
-	id   string // of the environment
+	id   string // the environment's
 	spec env.Spec
 	choices
-	origin [32]byte // names environment and scenario: snapshots fit only where it is the same
+	origin [32]byte // hash of environment and scenario; snapshots fit only handles with the same one
 	key    []byte   // signs snapshots
 	role   Role
 
@@ -27,14 +27,14 @@ type vecHandle struct {
 	guards []*guard
 	rows   []rowState
 	all    []int
-	b      *env.Batch   // the present time step of every row
-	region *region      // where b.Obs stands, nil = in memory of the process's own
-	a      *env.Actions // of the present request
+	b      *env.Batch   // the current time step of every row
+	region *region      // holds b.Obs; nil = b.Obs is ordinary memory
+	a      *env.Actions // of the current request
 	pace   pace
-	// steppers counts the steps under way in the whole server; nil where there is none.
+	// steppers counts the steps under way in the whole server; nil = they are not counted.
 	steppers *atomic.Int32
 	shape    shape
-	stray    bool // what is out belongs to requests that were given up
+	stray    bool // the rows that are out belong to abandoned requests
 
 	count handleStats
 
@@ -44,18 +44,18 @@ type vecHandle struct {
 	failed []failure
 }
 
-// rowState is what a handle knows of one environment beside its time step.
+// rowState is what a handle keeps for one environment besides its time step.
 type rowState struct {
-	seeded bool    // its stream of episodes has a seed that somebody chose or was told
+	seeded bool    // its stream of episodes has a seed that the client chose or was told
 	begun  bool    // it has been reset
 	fault  bool    // it answers env_fault until it is reset
-	drawn  bool    // the present request drew its seed
-	forced bool    // the present request's action was masked and has been replaced
-	ret    float64 // of the present episode so far
+	drawn  bool    // the current request drew its seed
+	forced bool    // the current request's action was masked and has been replaced
+	ret    float64 // sum of the current episode's rewards so far
 	length int64
 }
 
-// policy says what becomes of masked actions.
+// policy is what happens to masked actions.
 type policy uint8
 
 const (
@@ -64,7 +64,7 @@ const (
 	invalidError
 )
 
-// choices are the fields of open that say how the handle behaves.
+// choices holds the fields of open that decide how the handle behaves.
 type choices struct {
 	mode     vec.Autoreset
 	view     string // wire.ViewDict or wire.ViewFlat
@@ -90,15 +90,15 @@ func (h *vecHandle) stats() handleStats {
 
 func (h *vecHandle) close() error {
 	err := h.v.Close()
-	if h.region != nil { // nobody steps any more
+	if h.region != nil { // Close has ended all steps, so the region is no longer written
 		h.b.Obs = nil
 		h.region.close()
 	}
 	return err
 }
 
-// poison marks every row: a request was abandoned, so nobody knows what its environments have seen. What is out stays
-// so until the first reset, which gets it back (fetch).
+// poison makes every row answer env_fault until it is reset: a request was abandoned, so the state of its environments
+// is unknown. Rows that are out stay out until the first reset fetches them (fetch).
 func (h *vecHandle) poison() {
 	h.stray = h.v.Pending() > 0
 	for i := range h.rows {
@@ -110,7 +110,7 @@ func (h *vecHandle) do(ctx context.Context, op string, re uint32, req wire.Map, 
 	defer survive(&err)
 	err = h.dispatch(ctx, op, re, req, w)
 	if err == nil && w.Len() > h.cfg.MaxFrameOut {
-		// Replies of steps cannot get here (open has seen to it); texts and results of calls can.
+		// Replies to steps are never too large, since open has checked that. Rendered text and results of calls can be.
 		err = wire.Errorf(wire.TooLarge, "the reply has %d bytes, want at most %d: ask for fewer environments at once", w.Len(), h.cfg.MaxFrameOut)
 	}
 	return err
@@ -140,8 +140,8 @@ func (h *vecHandle) dispatch(ctx context.Context, op string, re uint32, req wire
 	return wire.Errorf(wire.UnknownOp, "a handle has no operation %.40q", op)
 }
 
-// asked reads the rows that a request names: `ids`, or where which is set a boolean for each row, or all. named says
-// that the request named them, so that the reply does too.
+// asked returns the rows that a request names by `ids`, or, if which is set, by `which`; all rows if it names none. named
+// says that the request named them, so that the reply does too.
 func (h *vecHandle) asked(req wire.Map, which bool) (rows []int, named bool, err *wire.Error) {
 	h.ids = h.ids[:0]
 	ids := req.Get("ids")
@@ -185,7 +185,7 @@ func (h *vecHandle) asked(req wire.Map, which bool) (rows []int, named bool, err
 	return h.ids, true, err
 }
 
-// which reads the rows that a boolean for each row names.
+// which returns the rows selected by one boolean for each row.
 func (h *vecHandle) which(sel any) (rows []int, named bool, err *wire.Error) {
 	n := len(h.rows)
 	wrong := wire.Errorf(wire.BadRequest, "field which, want a list or array of %d booleans, one for each environment, one of them true", n)
@@ -221,8 +221,8 @@ func (h *vecHandle) which(sel any) (rows []int, named bool, err *wire.Error) {
 	return h.ids, true, nil
 }
 
-// ready says whether all rows may be stepped or looked at: none has failed, none is out, all have been reset, and,
-// where they are to be stepped, none has ended that does not begin anew by itself.
+// ready returns an error unless all rows may be read or, with step, stepped: none has failed, none is out, all have been
+// reset, and to be stepped none has ended without autoreset.
 func (h *vecHandle) ready(rows []int, step bool) *wire.Error {
 	if h.v.Pending() > 0 {
 		if err := h.failedOf(rows); err != nil {
@@ -254,7 +254,7 @@ func (h *vecHandle) notReady(rows []int, step bool) *wire.Error {
 	return &wire.Error{Code: wire.NeedsReset, Msg: "an environment has no episode under way; nothing was done", Env: reset, Want: "a reset of it"}
 }
 
-// failedOf is the error for rows that have failed, nil where none has.
+// failedOf returns the error for those of rows that have failed, nil if none has.
 func (h *vecHandle) failedOf(rows []int) *wire.Error {
 	var fault []int
 	for _, i := range rows {
@@ -268,7 +268,7 @@ func (h *vecHandle) failedOf(rows []int) *wire.Error {
 	return &wire.Error{Code: wire.EnvFault, Msg: "an environment has failed, or a call for it was abandoned; nothing was done", Env: fault, Want: "a reset of it"}
 }
 
-// home says whether no row is out.
+// home returns an error that lists those of rows that are out, nil if none is.
 func (h *vecHandle) home(rows []int) *wire.Error {
 	if h.v.Pending() == 0 {
 		return nil
@@ -285,15 +285,15 @@ func (h *vecHandle) home(rows []int) *wire.Error {
 	return &wire.Error{Code: wire.BadRequest, Msg: "an environment has been sent an action whose result was not received; nothing was done", Env: out, Want: "a recv first"}
 }
 
-// failure is a row that failed in the present request.
+// failure is a row that failed in the current request.
 type failure struct {
 	row  int
 	code wire.Code
 	msg  string
 }
 
-// settle sorts out what went wrong in rows: it is nil where err is, or where only environments failed, whose rows
-// then stand in h.failed. A context's end is returned as it is.
+// settle sorts the errors of a step or reset. It returns nil if err is nil or if only environments failed, and lists
+// their rows in h.failed. The end of a context is returned as it is.
 func (h *vecHandle) settle(err error) error {
 	h.failed = h.failed[:0]
 	if err == nil {
@@ -314,8 +314,8 @@ func (h *vecHandle) settle(err error) error {
 	return nil
 }
 
-// failure is what the client learns of a row's error. An action that the mask allows and the environment refuses
-// leaves the row as it was; anything else leaves it waiting for a reset, with nothing in its row of the reply.
+// failure returns what the client is told about a row's error. If the environment refuses an action that its mask
+// allows, the row is unchanged. After any other error the row needs a reset, and its row of the reply is blank.
 func (h *vecHandle) failure(re *vec.RowError) failure {
 	i := re.Row
 	if errors.Is(re.Err, env.ErrIllegalAction) {
@@ -333,7 +333,7 @@ func (h *vecHandle) failure(re *vec.RowError) failure {
 	return failure{i, wire.EnvFault, "the environment failed: " + re.Err.Error()}
 }
 
-// blank empties row i of the batch.
+// blank clears row i of the batch.
 func (h *vecHandle) blank(i int) {
 	b, o, m, n := h.b, h.shape.obs, h.shape.mask, len(h.spec.Info)
 	b.Kind[i], b.Reward[i], b.Elapsed[i] = env.Mid, 0, 0
@@ -344,7 +344,7 @@ func (h *vecHandle) blank(i int) {
 	}
 }
 
-// allFailed is the error of a request none of whose k rows has a result, nil where one has.
+// allFailed returns the error of a request if all of its k rows failed, else nil.
 func (h *vecHandle) allFailed(k int) error {
 	if len(h.failed) < k {
 		return nil
@@ -359,7 +359,7 @@ func (h *vecHandle) allFailed(k int) error {
 	return e
 }
 
-// flat are the failures of rows that vec joins in err; none where it is another error.
+// flat returns the failures of rows that vec has joined in err. It is empty if err is another error.
 func flat(err error) []*vec.RowError {
 	switch e := err.(type) {
 	case *vec.RowError:

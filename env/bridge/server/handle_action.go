@@ -12,15 +12,15 @@ import (
 	"clustergym/env/vec"
 )
 
-// badAction is one element of an action that is not in the space.
+// badAction is one element of an action that is outside the space or masked.
 type badAction struct {
 	row, pos int
 	got      string
 	want     string
 }
 
-// actions reads the field a for rows into h.a, in which it replaces masked actions where the handle was opened so.
-// It changes nothing else; an error names every environment concerned.
+// actions reads the field a for rows into h.a, and replaces masked actions there if the handle was opened so. It changes
+// nothing else. An error lists every environment concerned.
 func (h *vecHandle) actions(req wire.Map, rows []int) *wire.Error {
 	v := req.Get("a")
 	if v == nil {
@@ -58,10 +58,10 @@ func (h *vecHandle) actions(req wire.Map, rows []int) *wire.Error {
 	return nil
 }
 
-// dead says whether row i's next step begins an episode and ignores its action.
+// dead reports whether row i's next step begins an episode and ignores its action.
 func (h *vecHandle) dead(i int) bool { return h.mode == vec.NextStep && h.b.Kind[i].Last() }
 
-// wrongShape is the error for an array of the wrong shape.
+// wrongShape returns the error for an array of the wrong shape.
 func wrongShape(got []int, k, each int, flat bool) *wire.Error {
 	want := fmt.Sprintf("[%d, %d]", k, each)
 	if flat {
@@ -70,7 +70,7 @@ func wrongShape(got []int, k, each int, flat bool) *wire.Error {
 	return &wire.Error{Code: wire.BadAction, Msg: "the shape of the actions", Got: strings.ReplaceAll(fmt.Sprint(got), " ", ", "), Want: want}
 }
 
-// fits says whether an array of this shape has each elements for each of k rows; flat, that it has one dimension.
+// fits reports whether an array of this shape has k rows of each elements, or with flat is of one dimension of k.
 func fits(shape []int, k, each int, flat bool) bool {
 	if flat {
 		return len(shape) == 1 && shape[0] == k
@@ -78,7 +78,7 @@ func fits(shape []int, k, each int, flat bool) bool {
 	return len(shape) == 2 && shape[0] == k && shape[1] == each
 }
 
-// discrete reads indices.
+// discrete reads indices of discrete actions.
 func (h *vecHandle) discrete(v any, rows []int) *wire.Error {
 	d := &h.shape.action
 	flat := d.disc == 1 && d.cont == 0
@@ -96,7 +96,7 @@ func (h *vecHandle) discrete(v any, rows []int) *wire.Error {
 				x, ok := v.Int(at)
 				at++
 				if !ok {
-					x = math.MaxInt64 // above it, and out of range all the same
+					x = math.MaxInt64 // the value is larger still, and both are out of range
 				}
 				h.index(i, j, x)
 			}
@@ -114,13 +114,13 @@ func (h *vecHandle) discrete(v any, rows []int) *wire.Error {
 	return &wire.Error{Code: wire.BadAction, Msg: "field a", Got: brief(v), Want: "an array of integers"}
 }
 
-// whole is x as a whole number: JSON does not tell 3 from 3.0.
+// whole returns x as a whole number. A float64 may be one, since some JSON writers turn 3 into 3.0.
 func whole(x any) (int64, bool) {
 	switch x := x.(type) {
 	case int64:
 		return x, true
 	case uint64:
-		return math.MaxInt64, true // out of range in any case
+		return math.MaxInt64, true // a uint64 here is larger still, and both are out of range
 	case float64:
 		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 			return int64(x), true
@@ -129,7 +129,7 @@ func whole(x any) (int64, bool) {
 	return 0, false
 }
 
-// index takes factor j of row i's action.
+// index stores factor j of row i's action, or notes it as bad.
 func (h *vecHandle) index(i, j int, x int64) {
 	d := &h.shape.action
 	if x >= 0 && x < int64(d.sizes[j]) {
@@ -142,7 +142,7 @@ func (h *vecHandle) index(i, j int, x int64) {
 	h.bad = append(h.bad, badAction{i, j, strconv.FormatInt(x, 10), fmt.Sprintf("0 to %d", d.sizes[j]-1)})
 }
 
-// continuous reads numbers. Integers that float32 holds exactly are numbers too.
+// continuous reads numbers. It accepts integers of at most 16 bits, which float32 represents exactly.
 func (h *vecHandle) continuous(v any, rows []int) *wire.Error {
 	d := &h.shape.action
 	switch v := v.(type) {
@@ -179,7 +179,8 @@ func (h *vecHandle) continuous(v any, rows []int) *wire.Error {
 	return &wire.Error{Code: wire.BadAction, Msg: "field a", Got: brief(v), Want: "an array of numbers"}
 }
 
-// number takes dimension j of row i's action. A float64 is rounded before it is compared: the bounds are float32.
+// number stores dimension j of row i's action, or notes it as bad. It rounds x before comparing, since the bounds are
+// float32.
 func (h *vecHandle) number(i, j int, x float64) {
 	d := &h.shape.action
 	f := float32(x)
@@ -193,7 +194,7 @@ func (h *vecHandle) number(i, j int, x float64) {
 	h.bad = append(h.bad, badAction{i, j, strconv.FormatFloat(x, 'g', -1, 64), fmt.Sprintf("%v to %v", d.low[j], d.high[j])})
 }
 
-// listed reads nested lists: one value for each row, or a list of each.
+// listed reads nested lists: one value for each row if flat, else a list of each values for each row.
 func (h *vecHandle) listed(list []any, rows []int, each int, flat bool, want string, take func(i, j int, x any) bool) *wire.Error {
 	wrong := func(got string) *wire.Error {
 		shape := fmt.Sprintf("%d", len(rows))
@@ -225,8 +226,9 @@ func (h *vecHandle) listed(list []any, rows []int, each int, flat bool, want str
 	return nil
 }
 
-// masked replaces actions that the mask forbids, or lists them where they are errors: the environment's no-op if that
-// is legal, else the lowest legal action; with several factors the lowest legal index of each that is masked.
+// masked replaces actions that the mask forbids, or notes them as bad if they are errors. The replacement is the
+// environment's no-op if that is legal, else the lowest legal action; with several factors it is the lowest legal index
+// of each masked factor.
 func (h *vecHandle) masked(rows []int) {
 	s := &h.shape
 	d := &s.action
@@ -254,7 +256,8 @@ func (h *vecHandle) masked(rows []int) {
 	}
 }
 
-// instead is the action taken in place of a masked one, -1 where none is legal (the environment then says so).
+// instead returns the action taken in place of a masked one, -1 if none is legal. The environment then refuses the
+// action itself.
 func instead(s env.Spec, mask []bool) int {
 	if len(s.Action.Sizes) == 1 && s.NoOp >= 0 && s.NoOp < len(mask) && mask[s.NoOp] {
 		return s.NoOp
@@ -262,9 +265,9 @@ func instead(s env.Spec, mask []bool) int {
 	return slices.Index(mask, true)
 }
 
-// badActions is the error that lists h.bad.
+// badActions returns the error that lists h.bad.
 func (h *vecHandle) badActions(what string) *wire.Error {
-	const most = 32 // that are described; all are listed in env
+	const most = 32 // described in got; env lists all
 	e := &wire.Error{Code: wire.BadAction}
 	d := &h.shape.action
 	var got strings.Builder

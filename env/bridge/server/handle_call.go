@@ -23,7 +23,7 @@ const (
 	methodHeuristic  = "heuristic"
 )
 
-// mostTasks is how many tasks one call samples.
+// mostTasks is how many tasks one call may sample.
 const mostTasks = 4096
 
 func (h *vecHandle) doMasks(re uint32, req wire.Map, w *wire.Writer) error {
@@ -51,7 +51,7 @@ func (h *vecHandle) doMasks(re uint32, req wire.Map, w *wire.Writer) error {
 	return nil
 }
 
-// taskSpec says what tasks are, nil where there are none.
+// taskSpec describes the environment's tasks, nil if it has none.
 func (h *vecHandle) taskSpec() (spec []env.Field) {
 	t, ok := h.guards[0].inner.(env.Tasker)
 	if !ok {
@@ -60,7 +60,7 @@ func (h *vecHandle) taskSpec() (spec []env.Field) {
 	return t.TaskSpec()
 }
 
-// methods are what call answers.
+// methods returns the methods that call answers.
 func (h *vecHandle) methods() []string {
 	list := []string{}
 	if h.taskSpec() != nil {
@@ -129,7 +129,7 @@ func (h *vecHandle) doCall(re uint32, req wire.Map, w *wire.Writer) error {
 	return nil
 }
 
-// callFailed is what the client learns when environment i does not answer.
+// callFailed returns the error reply for a call that environment i failed to answer.
 func (h *vecHandle) callFailed(i int, err error) error {
 	var w *wire.Error
 	var p *panicked
@@ -148,7 +148,7 @@ func (h *vecHandle) callFailed(i int, err error) error {
 	return &wire.Error{Code: wire.BadRequest, Msg: err.Error(), Env: []int{i}}
 }
 
-// callTasks answers the methods about tasks: one result for each row, but one for each task sampled.
+// callTasks answers the methods about tasks. It returns one result for each row, or for each sampled task.
 func (h *vecHandle) callTasks(method string, args wire.Map, rows []int) (ret []any, err *wire.Error) {
 	switch method {
 	case methodGetTask:
@@ -190,7 +190,7 @@ func (h *vecHandle) callTasks(method string, args wire.Map, rows []int) (ret []a
 	return ret, nil
 }
 
-// asAny is a task as a value of a reply.
+// asAny returns a task as a value of a reply: nil without a type for nil.
 func asAny(task []float64) any {
 	if task == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// writeSpec writes what Gymnasium keeps in an EnvSpec.
+// writeSpec writes the field spec of the reply to open, with what Gymnasium keeps in an EnvSpec.
 func (h *vecHandle) writeSpec(w *wire.Writer, sha string) {
 	s := h.spec
 	w.Map(7)
@@ -43,7 +43,7 @@ func (h *vecHandle) writeSpec(w *wire.Writer, sha string) {
 	w.Str(sha)
 }
 
-// version is the number that ends an id, as in JobSelect-v1.
+// version returns the number at the end of an id, as in JobSelect-v1.
 func version(id string) (int, bool) {
 	_, tail, ok := cutLast(id, "-v")
 	if !ok {
@@ -61,8 +61,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// meta describes what the spaces do not say: the words of every field, the infos that may be asked for, and what the
-// environments can do. What the factory adds stands behind it.
+// meta returns the field meta of the reply to open, with what the spaces do not say: the description of every field, the
+// infos that can be asked for, and the environments' abilities. The keys that the factory adds come last.
 func (h *vecHandle) meta(more any) wire.Map {
 	_, saves := h.guards[0].inner.(env.Snapshotter)
 	m := wire.Map{
@@ -96,8 +96,8 @@ func (h *vecHandle) meta(more any) wire.Map {
 	return m
 }
 
-// fields are names, words, shapes and bounds of fields. Spaces have no scalars, so a scalar field is of shape [1]
-// there and [] here.
+// fields returns names, descriptions, shapes and bounds of fields. A scalar field has shape [] here and [1] in a space,
+// because spaces have no scalars.
 func fields(all []env.Field) []any {
 	list := make([]any, 0, len(all))
 	for _, f := range all {

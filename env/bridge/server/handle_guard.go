@@ -14,8 +14,8 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// guard is an environment whose panics are errors: one environment's bug must not end a server that others use. After
-// a panic it refuses to go on until a Reset succeeds.
+// guard turns an environment's panics into errors: one environment's bug must not end a server that others use. After a
+// panic it refuses everything until a Reset succeeds.
 type guard struct {
 	inner  env.Env
 	index  int
@@ -24,7 +24,7 @@ type guard struct {
 	broken bool
 }
 
-// panicked is the error of a call that panicked. What happened stands in the log under its number.
+// panicked is the error of a call that panicked. The log has the details under its number.
 type panicked struct {
 	op, number string
 }
@@ -33,7 +33,7 @@ func (p *panicked) Error() string {
 	return fmt.Sprintf("the environment panicked in %s: see fault %s in the server's log", p.op, p.number)
 }
 
-// caught logs a panic. It is called from deferred functions, where recover works.
+// caught logs the panic p, which a deferred function has recovered, and returns its error.
 func (g *guard) caught(op string, what any) error {
 	g.broken = true
 	var b [6]byte
@@ -112,7 +112,7 @@ func (g *guard) RestoreSnapshot(src []byte, ts *env.TimeStep) (err error) {
 	return err
 }
 
-// render writes a picture in the given mode.
+// render renders the environment in the given mode to w.
 func (g *guard) render(w io.Writer, mode string) (err error) {
 	if g.broken {
 		return errBroken
@@ -125,7 +125,7 @@ func (g *guard) render(w io.Writer, mode string) (err error) {
 	return g.inner.(env.Renderer).Render(w, mode)
 }
 
-// call asks the environment a method beyond the contract.
+// call calls a method beyond package env's contract.
 func (g *guard) call(method string, args wire.Map) (ret any, err error) {
 	if g.broken {
 		return nil, errBroken

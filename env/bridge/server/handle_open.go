@@ -14,20 +14,20 @@ import (
 	"clustergym/env/vec"
 )
 
-// defaultPenalty is what a masked action costs where open says penalty and not how much.
+// defaultPenalty is what a masked action costs if open asks for penalties and names no amount.
 const defaultPenalty = 0.1
 
-// open makes the environments that o.req asks for and writes the reply.
+// open makes the environments that o.req asks for and writes the reply to w.
 func open(ctx context.Context, f Factory, cfg *Config, o *opening, w *wire.Writer) (_ handle, err error) {
 	defer survive(&err)
 	h, err := newHandle(ctx, f, cfg, o, w)
 	if err != nil {
-		return nil, err // not a handle that is a nil *vecHandle
+		return nil, err // returning h would make a nil *vecHandle a non-nil handle
 	}
 	return h, nil
 }
 
-// survive turns a panic into an error: no request may end a server that others use.
+// survive turns a panic into an error. It is deferred, since no request may end a server that others use.
 func survive(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -66,13 +66,13 @@ func newHandle(ctx context.Context, f Factory, cfg *Config, o *opening, w *wire.
 		return nil, e
 	}
 	if err := h.writeOpened(w, o, made); err != nil {
-		_ = h.close() // what matters is why it was not opened
+		_ = h.close() // the error to report is the first
 		return nil, err
 	}
 	return h, nil
 }
 
-// construct calls the factory, whose panics are errors.
+// construct calls the factory and turns its panics into errors.
 func construct(ctx context.Context, f Factory, id string, kwargs wire.Map, n int) (made *Made, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -97,13 +97,13 @@ func closeAll(envs []env.Env) {
 	}
 }
 
-// close is Close where a panic has nobody left to tell.
+// close closes the environment and swallows a panic: its error has no receiver any more.
 func (g *guard) close() (err error) {
 	defer func() { _ = recover() }()
 	return g.inner.Close()
 }
 
-// choose reads the fields that say how the handle behaves. It returns the kwargs that are the environment's.
+// choose reads the fields that decide how the handle behaves, and returns the kwargs that are left for the environment.
 func (h *vecHandle) choose(o *opening, kwargs wire.Map, n int) (wire.Map, *wire.Error) {
 	req := o.req
 	mode, err := oneOf(req, "autoreset", vec.NextStep.String(), vec.SameStep.String(), vec.Disabled.String())
@@ -163,7 +163,7 @@ func (h *vecHandle) choose(o *opening, kwargs wire.Map, n int) (wire.Map, *wire.
 	return kwargs, err
 }
 
-// chooseInvalid reads what becomes of masked actions. The penalty may stand among the kwargs.
+// chooseInvalid reads what happens to masked actions. The penalty may be among the kwargs.
 func (h *vecHandle) chooseInvalid(req, kwargs wire.Map) (wire.Map, *wire.Error) {
 	name, err := oneOf(req, "invalid", "noop", "penalty", "error")
 	if err != nil {
@@ -197,7 +197,7 @@ func (h *vecHandle) chooseInvalid(req, kwargs wire.Map) (wire.Map, *wire.Error) 
 	return kwargs, nil
 }
 
-// oneOf is the string at key, one of names; the first where there is none.
+// oneOf returns the string at key, which must be one of names. The first of them is the default.
 func oneOf(req wire.Map, key string, names ...string) (string, *wire.Error) {
 	s, err := req.Str(key, names[0])
 	if err != nil {
@@ -211,7 +211,7 @@ func oneOf(req wire.Map, key string, names ...string) (string, *wire.Error) {
 
 func quoted(s string) string { return fmt.Sprintf("%.40q", s) }
 
-// brief is a value of a request for an error: short, however large it is.
+// brief returns a short description of a request's value for an error.
 func brief(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -230,7 +230,7 @@ func brief(v any) string {
 	return "a map"
 }
 
-// assemble puts the handle together from what the factory made. On an error the environments are not yet the Vec's.
+// assemble completes the handle with what the factory made. If it fails, the caller still owns the environments.
 func (h *vecHandle) assemble(made *Made, kwargs wire.Map, o *opening, enc wire.Encoding) error {
 	n := len(made.Envs)
 	h.spec = made.Envs[0].Spec()
@@ -284,8 +284,8 @@ func (h *vecHandle) checkRender(e env.Env) error {
 	return nil
 }
 
-// origin names environment and scenario. Where the factory has no hash of everything that decides episodes, the
-// kwargs stand for it.
+// origin returns the hash of environment and scenario. If the factory gives no hash of everything that decides episodes,
+// the kwargs are hashed instead.
 func origin(id, sha string, kwargs wire.Map) (sum [32]byte) {
 	w := wire.NewWriter(wire.Ext)
 	w.List(3)
@@ -301,7 +301,7 @@ func origin(id, sha string, kwargs wire.Map) (sum [32]byte) {
 	return sha256.Sum256(w.Bytes())
 }
 
-// chooseInfo reads which infos replies carry.
+// chooseInfo reads which infos replies contain.
 func (h *vecHandle) chooseInfo(req wire.Map) *wire.Error {
 	var keys []string
 	switch v := req.Get("info").(type) {
@@ -346,7 +346,7 @@ func (h *vecHandle) chooseInfo(req wire.Map) *wire.Error {
 	return nil
 }
 
-// infoNames are the infos that the environment has, and the length of the transition in simulated time.
+// infoNames returns the names of the environment's infos and of the transition's simulated length.
 func (h *vecHandle) infoNames() []string {
 	var names []string
 	for _, f := range h.spec.Info {
@@ -355,8 +355,8 @@ func (h *vecHandle) infoNames() []string {
 	return append(names, elapsedKey)
 }
 
-// standardInfo is info episode: returns and lengths, and where decisions are not evenly spaced what a learner needs
-// to discount by time.
+// standardInfo chooses the columns of info episode: returns and lengths and, if decisions are not evenly spaced, what a
+// learner needs to discount by time.
 func (h *vecHandle) standardInfo() []string {
 	keys := []string{"episode"}
 	if h.spec.Tau > 0 {
@@ -368,7 +368,7 @@ func (h *vecHandle) standardInfo() []string {
 	return keys
 }
 
-// writeOpened writes the reply.
+// writeOpened writes the reply to open.
 func (h *vecHandle) writeOpened(w *wire.Writer, o *opening, made *Made) error {
 	tasks := h.taskSpec()
 	n := 5

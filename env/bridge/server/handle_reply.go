@@ -24,14 +24,14 @@ const (
 	renderText    = "ansi"
 )
 
-// infoColumn is one key of info: a column of the batch's Info, or the elapsed time.
+// infoColumn is one key of info. Its values are a column of the batch's Info, or the elapsed time.
 type infoColumn struct {
 	key, present string // present is the key of the booleans that say which rows have it
 	col          int
 }
 
-// view is what a reply shows: k rows of a batch's columns. In the final part of a reply the columns are those of the
-// ended episodes alone.
+// view is what a reply shows: k rows of a batch's columns. The final part of a reply shows the batch's Final columns,
+// which have only the ended episodes.
 type view struct {
 	k    int
 	rows []int // of the handle, in the order of the reply
@@ -45,13 +45,13 @@ type view struct {
 type viewKind uint8
 
 const (
-	viewReset viewKind = iota // nothing has ended, nothing was chosen
+	viewReset viewKind = iota // first time steps: no episode ended, no action was taken
 	viewStep
-	viewFinal    // what the rows' ended episodes ended with
-	viewRestored // time steps of any kind, as they were
+	viewFinal    // the last time steps of the rows' ended episodes
+	viewRestored // time steps of any kind
 )
 
-// present is the view of rows of the batch.
+// present returns the view of rows of the batch.
 func (h *vecHandle) present(rows []int, kind viewKind) view {
 	v := view{k: len(rows), rows: rows, at: rows, obs: h.b.Obs, mask: h.b.Mask, info: h.b.Info, kind: kind}
 	if len(rows) == len(h.all) && &rows[0] == &h.all[0] {
@@ -60,7 +60,7 @@ func (h *vecHandle) present(rows []int, kind viewKind) view {
 	return v
 }
 
-// final is the view of what ended.
+// final returns the view of the batch's Final columns.
 func (h *vecHandle) final() view {
 	b := h.b
 	return view{k: len(b.FinalRows), rows: b.FinalRows, obs: b.FinalObs, mask: b.FinalMask, info: b.FinalInfo, kind: viewFinal}
@@ -91,11 +91,11 @@ func (h *vecHandle) writeObs(w *wire.Writer, v view) {
 	}
 }
 
-// shared is the number of bytes of one array from which on they are copied by several goroutines. Below, and where
-// steps are so cheap that one takes them all, handing over would cost more than it saves.
+// shared is the size of an array, in bytes, from which on several goroutines copy it. Below this size, or if steps are so
+// cheap that one goroutine does them all, sharing the work costs more than it saves.
 const shared = 128 << 10
 
-// gather writes n elements of each row of v's observations, from at on, to dst.
+// gather copies n elements of each row of v's observations, beginning with element at, to dst.
 func (h *vecHandle) gather(dst []byte, v view, at, n int) {
 	if h.pace.workers < 2 || len(dst) < shared {
 		gatherF32(dst, v.obs, h.shape.obs, at, n, v.k, v.at)
@@ -104,12 +104,12 @@ func (h *vecHandle) gather(dst []byte, v view, at, n int) {
 	h.gatherShared(dst, v, at, n)
 }
 
-// gatherShared is gather by as many goroutines as step the environments. It stands apart because what its closure holds
-// is allocated at every call.
+// gatherShared is gather by as many goroutines as step the environments. It is a function of its own because its closure
+// makes every call allocate.
 func (h *vecHandle) gatherShared(dst []byte, v view, at, n int) {
 	parts := h.pace.workers
 	each := (v.k + parts - 1) / parts
-	// It cannot fail: neither does fn, nor is there a context that ends.
+	// It cannot fail: fn returns no error, and the context does not end.
 	_ = par.For(context.Background(), parts, parts, func(_, i int) error {
 		from, to := min(i*each, v.k), min((i+1)*each, v.k)
 		if v.at != nil {
@@ -121,7 +121,7 @@ func (h *vecHandle) gatherShared(dst []byte, v view, at, n int) {
 	})
 }
 
-// writeInfo writes the infos of v: columns, each with booleans that say which rows have it.
+// writeInfo writes the infos of v, each with booleans that say which rows have it.
 func (h *vecHandle) writeInfo(w *wire.Writer, v view) {
 	ended, forced, drawn := 0, 0, 0
 	if h.notes {
@@ -176,7 +176,7 @@ func ones(dst []byte) {
 	}
 }
 
-// ends says whether row i's part of a view of this kind tells of an episode's end.
+// ends reports whether a view of this kind shows the end of an episode in row i.
 func (h *vecHandle) ends(i int, kind viewKind) bool {
 	switch kind {
 	case viewFinal:
@@ -187,8 +187,8 @@ func (h *vecHandle) ends(i int, kind viewKind) bool {
 	return false
 }
 
-// forced says whether row i's part of a view of this kind tells that its action was replaced. In the mode same_step
-// the last step of an episode is told of in the final part.
+// forced reports whether a view of this kind shows that row i's action was replaced. In mode same_step the final part
+// shows it for the last step of an episode.
 func (h *vecHandle) forced(i int, kind viewKind) bool {
 	if !h.rows[i].forced || kind == viewReset || kind == viewRestored {
 		return false
@@ -207,7 +207,7 @@ func (h *vecHandle) flags(w *wire.Writer, v view, is func(i int, kind viewKind) 
 	}
 }
 
-// writeColumn writes one info and which rows have it: NaN is “unknown”, and so is what no number is.
+// writeColumn writes one info and which rows have it. NaN and infinities count as unknown.
 func (h *vecHandle) writeColumn(w *wire.Writer, c *infoColumn, v view) {
 	w.Key(c.key)
 	dst := w.Array(wire.F64, v.k)
@@ -222,7 +222,7 @@ func (h *vecHandle) writeColumn(w *wire.Writer, c *infoColumn, v view) {
 		}
 		i := v.rows[p]
 		if v.kind != viewFinal && h.mode == vec.SameStep && h.b.Kind[i].Last() {
-			return 0 // the row shows the first step of the next episode
+			return 0 // the row shows the first step of the next episode, which has no elapsed time
 		}
 		return h.b.Elapsed[i].Seconds()
 	}
@@ -245,7 +245,7 @@ func (h *vecHandle) writeColumn(w *wire.Writer, c *infoColumn, v view) {
 
 func isNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// writeEpisode writes returns and lengths of the episodes that v tells the end of.
+// writeEpisode writes returns and lengths of the episodes whose end v shows.
 func (h *vecHandle) writeEpisode(w *wire.Writer, v view) {
 	w.Key(episodeKey)
 	w.Map(2)
@@ -271,7 +271,7 @@ func (h *vecHandle) writeEpisode(w *wire.Writer, v view) {
 	h.flags(w, v, h.ends)
 }
 
-// writeSeeds tells the seeds that the present reset drew.
+// writeSeeds writes the seeds that the current reset drew.
 func (h *vecHandle) writeSeeds(w *wire.Writer, v view) {
 	w.Key(seedKey)
 	dst := w.Array(wire.U64, v.k)
@@ -286,7 +286,7 @@ func (h *vecHandle) writeSeeds(w *wire.Writer, v view) {
 	h.flags(w, v, func(i int, _ viewKind) bool { return h.rows[i].drawn })
 }
 
-// writeStep writes the reply to a step or a recv of rows; named says that it lists them.
+// writeStep writes the reply to a step or a recv of rows. With named it lists the rows.
 func (h *vecHandle) writeStep(w *wire.Writer, re uint32, op string, rows []int, named bool) {
 	b, k := h.b, len(rows)
 	n := 5
@@ -364,8 +364,7 @@ func (h *vecHandle) writeReset(w *wire.Writer, re uint32, rows []int, named bool
 	h.writeFaults(w)
 }
 
-// writeRestored writes the reply to a restore: the time steps that were current when the rows were saved, whatever
-// their kind.
+// writeRestored writes the reply to a restore: the time steps of any kind that were current when the rows were saved.
 func (h *vecHandle) writeRestored(w *wire.Writer, re uint32, rows []int, named bool) {
 	n := 6
 	if named {
@@ -386,7 +385,7 @@ func (h *vecHandle) writeRestored(w *wire.Writer, re uint32, rows []int, named b
 	}
 }
 
-// writeFaults lists what failed beside the rows that did not: for each code the environments and the first message.
+// writeFaults lists the rows that failed while others did not: for each code the environments and the first message.
 func (h *vecHandle) writeFaults(w *wire.Writer) {
 	if len(h.failed) == 0 {
 		return

@@ -36,7 +36,7 @@ func (h *vecHandle) doReset(ctx context.Context, re uint32, req wire.Map, w *wir
 	if err != nil {
 		return err
 	}
-	// Rows with a seed begin a stream, the others go on with theirs.
+	// Rows with a seed begin a new stream; the others continue theirs.
 	var seeded, going []int
 	var begin, next []env.Episode
 	for p, i := range rows {
@@ -94,11 +94,11 @@ func (h *vecHandle) doReset(ctx context.Context, re uint32, req wire.Map, w *wir
 	return nil
 }
 
-// fetch says whether rows are at home to be reset. After a poisoning it first gets everything back that is out, whose
-// results belong to requests that were given up.
+// fetch returns an error if one of rows is out and so cannot be reset. After poison it first receives everything that is
+// out, since those results belong to abandoned requests.
 func (h *vecHandle) fetch(ctx context.Context, rows []int) error {
 	if h.stray {
-		// Failures of rows come again or end with the reset; only the end of the time is an error here.
+		// Failures of rows do not matter here, since the reset ends them or finds them again. Only a timeout does.
 		if _, err := h.v.Recv(ctx, h.v.Pending(), h.b); h.v.Pending() > 0 {
 			return err
 		}
@@ -110,7 +110,7 @@ func (h *vecHandle) fetch(ctx context.Context, rows []int) error {
 	return nil
 }
 
-// refused is the error of a reset in which an environment does not have the episode asked for.
+// refused returns the error of a reset in which an environment does not have the episode asked for.
 func (h *vecHandle) refused(done error) *wire.Error {
 	list := flat(done)
 	var e *wire.Error
@@ -126,8 +126,8 @@ func (h *vecHandle) refused(done error) *wire.Error {
 	return e
 }
 
-// keep saves rows so that a reset that is refused changes nothing, and returns what takes them back. Only options can
-// be refused. An environment without snapshots has no way back: its row then waits for a reset.
+// keep saves rows, so that a refused reset changes nothing, and returns the function that restores them. Only a reset
+// with options can be refused. An environment without snapshots cannot be restored: its row then needs a reset.
 func (h *vecHandle) keep(opts *options, rows []int) (undo func()) {
 	if opts == nil {
 		return func() {}
@@ -151,7 +151,7 @@ func (h *vecHandle) keep(opts *options, rows []int) (undo func()) {
 	}
 }
 
-// options are the options of a reset: one set for all rows, or one for each.
+// options holds the options of a reset: one set for all rows, or one for each.
 type options struct {
 	one  *option
 	each []*option
@@ -174,7 +174,7 @@ func (o *options) of(p int) *option {
 	return o.one
 }
 
-// options reads the field options of a reset of k rows; nil where there is nothing in it.
+// options reads the field options of a reset of k rows. It returns nil if no option is set.
 func (h *vecHandle) options(v any, k int) (*options, *wire.Error) {
 	switch v := v.(type) {
 	case nil:
@@ -238,7 +238,7 @@ func (h *vecHandle) option(m wire.Map) (*option, *wire.Error) {
 	return o, nil
 }
 
-// task reads a task: nil is the environment's own.
+// task reads a task. nil is the environment's own.
 func (h *vecHandle) task(v any) ([]float64, *wire.Error) {
 	if v == nil {
 		return nil, nil

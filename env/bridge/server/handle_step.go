@@ -33,7 +33,7 @@ func (h *vecHandle) doStep(ctx context.Context, re uint32, req wire.Map, w *wire
 	return h.finish(re, wire.OpStep, rows, named, stepped, w)
 }
 
-// finish does the accounts of rows that have been stepped and writes the reply.
+// finish updates the states of rows that have been stepped and writes the reply.
 func (h *vecHandle) finish(re uint32, op string, rows []int, named bool, stepped error, w *wire.Writer) error {
 	if err := h.settle(stepped); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (h *vecHandle) finish(re uint32, op string, rows []int, named bool, stepped
 	return nil
 }
 
-// account takes row i's time step to its episode.
+// account adds row i's time step to the return and length of its episode.
 func (h *vecHandle) account(i int) {
 	r := &h.rows[i]
 	kind := h.b.Kind[i]
@@ -85,9 +85,8 @@ func (h *vecHandle) account(i int) {
 	}
 }
 
-// pace chooses how many goroutines step a handle's environments. Handing rows to goroutines costs some microseconds
-// for each; it pays where a call takes many times that. The number changes nothing but speed, so it may follow the
-// clock.
+// pace chooses how many goroutines step a handle's environments. Giving rows to a goroutine costs some microseconds, so
+// it pays only if a call takes many times that. The number changes nothing but speed, so it may depend on the clock.
 type pace struct {
 	workers int
 	fixed   bool
@@ -95,7 +94,7 @@ type pace struct {
 }
 
 const (
-	// worthwhile is the work of one call from which on it is shared.
+	// worthwhile is the work of one call from which on several goroutines share it.
 	worthwhile = 200 * time.Microsecond
 	smoothing  = 1.0 / 8
 )
@@ -104,8 +103,8 @@ func (p *pace) init(workers int) {
 	p.workers, p.fixed = max(workers, 1), workers > 0
 }
 
-// choose is the number of goroutines for a call of k rows, one of so many that are under way in the server: processors
-// that others keep busy would only be fought for.
+// choose returns the number of goroutines for a call of k rows, given how many calls are under way in the server. More
+// goroutines than free processors would only compete with the other calls.
 func (p *pace) choose(k, steppers int) int {
 	if p.fixed {
 		return p.workers
@@ -117,7 +116,7 @@ func (p *pace) choose(k, steppers int) int {
 	return p.workers
 }
 
-// most is the number of goroutines for a call of k rows that is known to be dear: resets and restores.
+// most returns the number of goroutines for a call of k rows that is known to be expensive, as resets and restores are.
 func (p *pace) most(k int) int {
 	if p.fixed {
 		return p.workers
@@ -125,7 +124,7 @@ func (p *pace) most(k int) int {
 	return min(runtime.GOMAXPROCS(0), k)
 }
 
-// took learns how long a call of k rows took.
+// took records how long a call of k rows took.
 func (p *pace) took(d time.Duration, k int) {
 	if p.fixed {
 		return

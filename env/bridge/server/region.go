@@ -11,36 +11,36 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// leastRegion is the size of a batch of observations, in bytes, from which on shared memory is worth a mapping: below,
-// copying them through the connection costs next to nothing.
+// leastRegion is the size of a batch of observations, in bytes, from which on they are shared. Sending fewer through the
+// connection costs next to nothing.
 const leastRegion = 64 << 10
 
-// errNoRegion is for systems on which regions do not exist.
+// errNoRegion is the error of systems without regions.
 var errNoRegion = errors.New("server: no memory that can be shared by path on this system")
 
-// region is memory that another process of the same user can map for reading, by path. It has no name in any file
-// system: it is gone when the last process has let go of it, however the processes end.
+// region is memory that another process of the same user can map for reading, by path. It is in no file system: it
+// disappears when the last process has released it, however the processes end.
 type region struct {
 	path string
 	data []byte
 	fd   int
 }
 
-// floats is the region's memory as numbers of the machine's byte order.
+// floats returns the region's memory as numbers in the machine's byte order.
 func (r *region) floats() []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(r.data))), len(r.data)/4)
 }
 
-// probe is the region by which clients find out whether they see this server's memory: a tunnel, another container or
-// another user do not, although they come from a loopback address. It holds random bytes.
+// probe is a region of random bytes by which clients find out whether they see this server's memory. Clients behind a
+// tunnel, in another container or of another user do not, although they come from a loopback address.
 type probe struct {
 	once sync.Once
-	r    *region // nil where there are no regions
+	r    *region // nil if there are no regions
 }
 
 const probeSize = 32
 
-// region is nil where clients cannot be given any.
+// region returns the probe's region, made at the first call. It is nil if clients cannot have regions.
 func (p *probe) region() *region {
 	p.once.Do(func() {
 		r, err := newRegion("clustergym-probe", probeSize)
@@ -56,7 +56,7 @@ func (p *probe) region() *region {
 	return p.r
 }
 
-// close gives the memory back. No region is made afterwards.
+// close frees the memory. No region is made afterwards.
 func (p *probe) close() {
 	p.once.Do(func() {})
 	if p.r != nil {
@@ -65,13 +65,13 @@ func (p *probe) close() {
 	}
 }
 
-// mayShare says whether a client at addr can be offered memory: only on this machine does it exist.
+// mayShare reports whether a client at addr can be offered memory. Only one on this machine can.
 func (s *Server) mayShare(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback() && s.cfg.SharedMemory && s.probe.region() != nil
 }
 
-// writeProbe tells the client where it can look whether it sees the server's memory.
+// writeProbe writes where the client can check whether it sees the server's memory.
 func (s *Server) writeProbe(w *wire.Writer) {
 	r := s.probe.region()
 	w.Map(2)
@@ -81,8 +81,8 @@ func (s *Server) writeProbe(w *wire.Writer) {
 	w.Bin(bytes.Clone(r.data))
 }
 
-// share moves the handle's observations to memory that the client sees. Where that is not worth it, or there is none,
-// they stay.
+// share moves the handle's observations to memory that the client sees. They stay where they are if they are too small,
+// or if there is no such memory.
 func (h *vecHandle) share() {
 	size := 4 * len(h.b.Obs)
 	if size < leastRegion {
@@ -96,7 +96,7 @@ func (h *vecHandle) share() {
 	h.region, h.b.Obs = r, r.floats()
 }
 
-// writeShare tells the client where its observations stand.
+// writeShare writes where the client's observations are.
 func (h *vecHandle) writeShare(w *wire.Writer) {
 	w.Map(4)
 	w.Key("path")
@@ -125,7 +125,7 @@ func (h *vecHandle) writeShare(w *wire.Writer) {
 	}
 }
 
-// writeUnshared writes what of v's observations does not stand in the region: masks, or nothing.
+// writeUnshared writes the part of v's observations that is not in the region: masks, or nothing.
 func (h *vecHandle) writeUnshared(w *wire.Writer, v view) {
 	if !h.maskObs {
 		w.Nil()

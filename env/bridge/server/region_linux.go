@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newRegion makes a region of size bytes 0. Others can read it, and neither write to it nor change its size, which
-// would end this process by SIGBUS.
+// newRegion makes a region of size zero bytes. Other processes can read it. They can neither write to it nor change its
+// size, which would kill this process by SIGBUS.
 func newRegion(name string, size int) (*region, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -24,8 +24,8 @@ func newRegion(name string, size int) (*region, error) {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 		return nil, r.failed(err)
 	}
-	// From here on nobody gets it for writing. Kernels before 5.1 cannot do that: what a client would write there is
-	// the observations of its own environments, which nobody reads but itself.
+	// From here on it cannot be opened for writing. Kernels before 5.1 cannot seal that; there a client could overwrite
+	// the observations of its own environments, which only that client reads.
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL)
 	return r, nil
 }
@@ -35,11 +35,11 @@ func (r *region) failed(err error) error {
 	return fmt.Errorf("server: %w", err)
 }
 
-// close takes the memory back; floats are not to be touched any more.
+// close frees the memory. The slices of floats must not be used afterwards.
 func (r *region) close() {
 	if r.data != nil {
-		_ = unix.Munmap(r.data) // it is ours and whole
+		_ = unix.Munmap(r.data) // it cannot fail for a whole mapping of ours
 		r.data = nil
 	}
-	_ = unix.Close(r.fd) // nothing was written by it
+	_ = unix.Close(r.fd) // nothing was written through it
 }

@@ -2,7 +2,7 @@
 
 package server
 
-// newRegion fails: memory that has no name and yet a path is Linux's.
+// newRegion fails: only Linux has memory without a name that has a path.
 func newRegion(string, int) (*region, error) { return nil, errNoRegion }
 
 func (r *region) close() {}

@@ -8,15 +8,15 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// seeds are the seeds of a reset, by position among its rows.
+// seeds holds the seeds of a reset.
 type seeds struct {
 	base  uint64   // with all: row i gets base + i
-	all   bool     // one number for all
-	each  []uint64 // else one for each row…
-	given []bool   // …that has one
+	all   bool     // the request has one number for all rows
+	each  []uint64 // else the seeds by position among the rows…
+	given []bool   // …and which of them are given
 }
 
-// of is the seed of row i, which is the p-th of the request; false where none is given.
+// of returns the seed of row i, at position p of the request. It returns false if none is given.
 func (s *seeds) of(p, i int) (uint64, bool) {
 	switch {
 	case s.all:
@@ -62,7 +62,7 @@ func readSeeds(req wire.Map, k int) (seeds, *wire.Error) {
 		}
 		s := seeds{each: make([]uint64, k), given: make([]bool, k)}
 		for p := range k {
-			x, _ := v.Int(p) // above the largest int64 these are the bits of an uint64, which is meant
+			x, _ := v.Int(p) // for a uint64 above the largest int64 these are its bits, as wanted
 			if x < 0 && v.DType != wire.U64 {
 				return bad("no seed at position " + decimal(p))
 			}
@@ -78,7 +78,7 @@ func readSeeds(req wire.Map, k int) (seeds, *wire.Error) {
 	}
 }
 
-// seed is v as a seed: JSON does not tell 3 from 3.0.
+// seed returns v as a seed. A float64 may be one, since some JSON writers turn 3 into 3.0.
 func seed(v any) (uint64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -91,7 +91,7 @@ func seed(v any) (uint64, bool) {
 	return 0, false
 }
 
-// drawSeed draws a seed from the system. It has 53 bits, so that any client can hold it in a number.
+// drawSeed draws a seed from the system. It has 53 bits, so that clients can hold it in a float64.
 func drawSeed() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails

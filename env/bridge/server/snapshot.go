@@ -13,9 +13,9 @@ import (
 	"clustergym/internal/snap"
 )
 
-// snapshotMagic names the format of a blob and its version. After it stand the origin (environment and scenario),
-// what the handle knows of each row, and vec's snapshot of the rows; at the end a SHA-256 of all that, which everybody
-// can check, and an HMAC-SHA256 under the server's key, which only this server can make.
+// snapshotMagic begins a blob and names its format and version. It is followed by the origin (hash of environment and
+// scenario), the handle's state of each row, and vec's snapshot of the rows. Then comes a SHA-256 of all that, which
+// anyone can check, and an HMAC-SHA256 under the server's key, which only this server can make.
 const snapshotMagic = "clustergym bridge snapshot 1\n"
 
 const seals = 2 * sha256.Size
@@ -39,14 +39,14 @@ func (h *vecHandle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
 		body = snap.Bool(body, r.seeded)
 		body = snap.F64(body, r.ret)
 		body = snap.Int(body, int(r.length))
-		body = snap.F64(body, h.b.Reward[i]) // with what a masked action cost
+		body = snap.F64(body, h.b.Reward[i]) // the penalty of a masked action included
 	}
 	inner, e := h.v.AppendRows(nil, rows)
 	if e != nil {
 		return h.snapshotFailed(e)
 	}
 	body = seal(snap.Seal(snap.Bytes(body, inner), 0), h.key)
-	// A blob that cannot be sent back is worth nothing.
+	// A blob that cannot be sent back is useless.
 	if most := min(h.cfg.MaxFrameIn, h.cfg.MaxFrameOut) - 1024; blobSize(w.Encoding(), len(body)) > most {
 		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("the snapshot of %s", plural(len(rows), "environment", "environments")),
 			Got: plural(len(body), "byte", "bytes"), Want: fmt.Sprintf("at most %d: name fewer environments in ids", most)}
@@ -65,7 +65,7 @@ func (h *vecHandle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
 	return nil
 }
 
-// blobSize is the number of bytes that a blob takes in a message.
+// blobSize returns the number of bytes that a blob takes in a message.
 func blobSize(enc wire.Encoding, n int) int {
 	if enc == wire.JSON {
 		return n/3*4 + 8
@@ -73,7 +73,7 @@ func blobSize(enc wire.Encoding, n int) int {
 	return n
 }
 
-// seal appends the two sums.
+// seal appends SHA-256 and HMAC to a blob's contents.
 func seal(body, key []byte) []byte {
 	sum := sha256.Sum256(body)
 	body = append(body, sum[:]...)
@@ -82,7 +82,7 @@ func seal(body, key []byte) []byte {
 	return m.Sum(body)
 }
 
-// snapshotFailed is what the client learns when rows cannot be saved.
+// snapshotFailed returns the error reply for rows that cannot be saved.
 func (h *vecHandle) snapshotFailed(err error) error {
 	list := flat(err)
 	if len(list) == 0 {
@@ -94,15 +94,15 @@ func (h *vecHandle) snapshotFailed(err error) error {
 	return h.callFailed(list[0].Row, list[0].Err)
 }
 
-// mismatch is the error for a blob that does not fit.
+// mismatch returns the error for a blob that does not fit.
 func mismatch(format string, args ...any) *wire.Error {
 	e := wire.Errorf(wire.SnapshotMismatch, format, args...)
 	e.Want = "a snapshot of the same environment, kwargs and number of environments"
 	return e
 }
 
-// unseal checks the sums of a blob and returns what they cover. Whoever may restore foreign blobs needs no signature:
-// the other sum then tells a damaged blob from a whole one.
+// unseal checks SHA-256 and HMAC of a blob and returns its contents. For a client that may restore foreign blobs it checks
+// only the SHA-256, which still finds damage.
 func (h *vecHandle) unseal(blob []byte) ([]byte, *wire.Error) {
 	if len(blob) < len(snapshotMagic)+seals || string(blob[:len(snapshotMagic)]) != snapshotMagic {
 		return nil, mismatch("field blob is no snapshot of this version")
@@ -161,13 +161,13 @@ func (h *vecHandle) doRestore(ctx context.Context, re uint32, req wire.Map, w *w
 	return nil
 }
 
-// savedRow is what a blob keeps of a row beside vec's snapshot.
+// savedRow is what a blob keeps of a row besides vec's snapshot.
 type savedRow struct {
 	rowState
 	reward float64
 }
 
-// parseStates takes the body of a blob apart and changes nothing.
+// parseStates parses the body of a blob and changes nothing.
 func (h *vecHandle) parseStates(body []byte, k int) (states []savedRow, inner []byte, err *wire.Error) {
 	rd, e := snap.Open(body, snapshotMagic)
 	if e != nil {
@@ -195,7 +195,7 @@ func (h *vecHandle) parseStates(body []byte, k int) (states []savedRow, inner []
 	return states, inner, nil
 }
 
-// restoreFailed is what the client learns when an environment does not take a blob.
+// restoreFailed returns the error reply for a blob that an environment refuses.
 func (h *vecHandle) restoreFailed(err error) error {
 	if !errors.Is(err, env.ErrSnapshot) {
 		return h.snapshotFailed(err)

@@ -10,27 +10,27 @@ import (
 
 var nan = math.NaN()
 
-// shape is how the columns of a batch become the arrays of a reply.
+// shape describes how the columns of a batch become the arrays of a reply.
 type shape struct {
 	obs, mask int        // elements of a row
-	parts     []obsPart  // of a dict, in the order of its space
-	rowDims   []int      // [k, obs], of a flat observation
+	parts     []obsPart  // the entries of a dict, in the order of its space
+	rowDims   []int      // [k, obs], for a flat observation
 	maskDims  []int      // [k, mask]
-	mark      []bool     // scratch: rows already named by a request
-	maskAt    []int      // where the mask of each factor of the action begins
-	action    actionDims // of requests
+	mark      []bool     // scratch: the rows already named by a request
+	maskAt    []int      // where each factor's part of the mask begins
+	action    actionDims // of the actions in requests
 }
 
 // obsPart is one entry of an observation.
 type obsPart struct {
 	name string
 	mask bool  // the mask, not a field
-	at   int   // where it begins in a row
+	at   int   // its first element in a row
 	n    int   // elements
-	dims []int // [k, …]; the first is set anew for every reply
+	dims []int // [k, …], with k set for every reply
 }
 
-// newShape works out h's arrays from its spec and choices.
+// newShape computes h's shape from its spec and choices.
 func newShape(h *vecHandle, n int) shape {
 	s := h.spec
 	out := shape{
@@ -59,21 +59,21 @@ func newShape(h *vecHandle, n int) shape {
 	return out
 }
 
-// sizes of elements as text with what separates them: JSON's arrays are lists.
+// textSize bounds the size of an element in JSON, including its separator.
 var textSize = map[wire.DType]int{
 	wire.Bool: 6, wire.I8: 5, wire.U8: 4, wire.I32: 12, wire.F32: 17, wire.F64: 26, wire.I64: 21, wire.U64: 21,
 }
 
-// overhead of one array beside its data: its key, the header and its padding, or the keys of msgpack-numpy.
+// overhead bounds the size of an array without its data: its key, the header and its padding, or msgpack-numpy's keys.
 const overhead = 128
 
-// largestReply is a bound for the bytes of a reply about n environments: a step in which every episode ends.
+// largestReply bounds the bytes of a reply about n environments. The largest is that of a step in which every episode ends.
 func (h *vecHandle) largestReply(n int, enc wire.Encoding) int {
 	total := 1024
 	add := func(d wire.DType, rows, each int, name string) {
 		size := d.Size()
 		if enc == wire.JSON {
-			size = textSize[d] + 4 // a row of its own costs brackets
+			size = textSize[d] + 4 // the brackets of a row
 		}
 		total += overhead + len(name) + rows*each*size
 	}
@@ -99,7 +99,7 @@ func (h *vecHandle) largestReply(n int, enc wire.Encoding) int {
 	}
 	once(false)
 	for _, d := range []wire.DType{wire.F64, wire.Bool, wire.Bool, wire.I32, wire.I32} {
-		add(d, n, 1, "ids") // r, te, tr, ids and the list of faults
+		add(d, n, 1, "ids") // stands for r, te, tr, ids and the list of faults
 	}
 	if h.mode.String() == sameStep {
 		once(true)
@@ -107,7 +107,8 @@ func (h *vecHandle) largestReply(n int, enc wire.Encoding) int {
 	return total
 }
 
-// gatherF32 writes n elements of each of k rows of src, from at on, to dst. rows says which, nil meaning the first k.
+// gatherF32 writes n elements of each of k rows of src, beginning with element at, to dst. rows selects them, nil meaning
+// the first k.
 func gatherF32(dst []byte, src []float32, stride, at, n, k int, rows []int) {
 	if rows == nil && n == stride {
 		wire.PutF32(dst, src[:k*n])
@@ -141,7 +142,7 @@ func gatherI32(dst []byte, src []int) {
 	}
 }
 
-// sortedKeys are the keys of m in order, so that replies do not depend on a map's.
+// sortedKeys returns the keys of m in order, so that replies do not depend on the map's order.
 func sortedKeys(m map[string]any) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -151,7 +152,7 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// actionDims are the shapes of a row of actions.
+// actionDims holds the sizes and bounds of a row of actions.
 type actionDims struct {
 	disc, cont int
 	sizes      []int
