@@ -37,7 +37,7 @@ func (s *suite) badActionsChangeNothing() error {
 	bad := []struct {
 		what string
 		a    any
-		rows []int // nil = not said
+		rows []int // the environments that the error must name, nil = none
 	}{
 		{"above the range", with(d, p.sizes[0]), []int{1}},
 		{"below 0", with(2*d, -1), []int{2}},
@@ -80,7 +80,7 @@ func (s *suite) badActionsChangeNothing() error {
 			return fmt.Errorf("step %d after actions that were refused: %w", round, err)
 		}
 	}
-	// All bad rows are named at once.
+	// One error names all bad rows.
 	a := slices.Clone(zeros)
 	a[0], a[2*d] = -1, p.sizes[0]
 	e, err := p.refuse(only(wire.BadAction), wire.OpStep, "a", p.actions(a))
@@ -90,7 +90,7 @@ func (s *suite) badActionsChangeNothing() error {
 	if !slices.Equal(e.Env, []int{0, 2}) {
 		return fmt.Errorf("bad actions of environments 0 and 2 name %v", e.Env)
 	}
-	// Integers of any width mean the same, and so do lists.
+	// Integers of any width are accepted, and lists.
 	for _, t := range []wire.DType{wire.I8, wire.U8, wire.I16, wire.I32, wire.U32, wire.U64} {
 		if _, err := p.ask(wire.OpStep, "a", p.actionsAs(t, zeros)); err != nil {
 			return fmt.Errorf("actions of type %v: %w", t, err)
@@ -108,8 +108,8 @@ func (s *suite) badActionsChangeNothing() error {
 	return err
 }
 
-// masked looks for a state in which some action is masked, and gives actions of which row 0's is masked, the rest
-// legal. ok is false where none was found.
+// masked plays until row 0 has a masked action. It returns actions of which that of row 0 is masked and the others are
+// legal. ok is false if it finds none.
 func (p *player) masked(s *suite) (a []int, mask col, ok bool, err error) {
 	reply, err := p.ask(wire.OpReset, "seed", 8)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 		if err != nil {
 			return fmt.Errorf("invalid %s: %w", policy, err)
 		}
-		// The same draws for both policies.
+		// Both policies get the same draws.
 		save := s.draw
 		s.draw = newDraw()
 		a, _, ok, err := p.masked(s)
@@ -226,7 +226,7 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 	return err
 }
 
-// mapOf is kwargs as a wire.Map.
+// mapOf returns kwargs as a wire.Map.
 func mapOf(kwargs map[string]any) wire.Map {
 	out := wire.Map{}
 	for _, k := range sortedKeys(kwargs) {

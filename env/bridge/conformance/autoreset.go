@@ -8,7 +8,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// reference plays environment i of seed s alone: what the rows of every mode must show, one step at a time.
+// reference plays the environment of one row alone, which shows what that row must show in any mode.
 type reference struct {
 	p *player // one environment, disabled
 }
@@ -30,8 +30,9 @@ func (s *suite) references(c *conn, n int, seed int) ([]reference, []wire.Map, e
 	return all, begin, nil
 }
 
-// modes plays n environments in a mode beside their references until some episodes have ended; see compares row i of
-// a step with what the reference gave: its step, and the beginning of the next episode where that one ended.
+// modes plays environments in a mode beside their references until some episodes have ended. see compares row i of a step
+// with the step of its reference and, if the episode ended, with the first step of the next one. dead says that the step
+// after the end ignores its action.
 func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire.Map) error, dead bool) error {
 	const n, seed = 3, 50
 	p, err := s.start(n, "autoreset", mode)
@@ -50,7 +51,7 @@ func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire
 	if err != nil {
 		return err
 	}
-	waiting := make([]wire.Map, n) // next_step: the beginning that the next step shows
+	waiting := make([]wire.Map, n) // next_step: the first observation that the next step must show
 	ends := 0
 	for k := 0; k < s.Steps && ends < 6; k++ {
 		d := len(p.sizes)
@@ -58,7 +59,7 @@ func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire
 		for i := range n {
 			row := col{shape: []int{1, mask.shape[1]}, v: mask.v[i*mask.shape[1] : (i+1)*mask.shape[1]]}
 			if waiting[i] != nil {
-				for f := range d { // ignored, so it may be anything
+				for f := range d { // ignored actions may have any value
 					a[i*d+f] = 1 << 20
 				}
 				continue
@@ -211,7 +212,7 @@ func (s *suite) disabled() error {
 		}
 	}
 	a := make([]int, 2*len(p.sizes))
-	for range 2 { // and the refusal begins nothing
+	for range 2 { // the first refusal must not begin an episode
 		e, err := p.refuse(only(wire.NeedsReset), wire.OpStep, "a", p.actions(a))
 		if err != nil {
 			return fmt.Errorf("step after the end: %w", err)
@@ -220,7 +221,7 @@ func (s *suite) disabled() error {
 			return fmt.Errorf("step after the end of %v names %v", over, e.Env)
 		}
 	}
-	// Those that have not ended were not stepped either.
+	// The refused step has not stepped the other environments either.
 	for _, i := range alive {
 		one := make([]int, len(p.sizes))
 		x, err := p.ask(wire.OpStep, "ids", []int{i}, "a", p.actions(one))

@@ -57,8 +57,8 @@ func Check(ctx context.Context, target Target, report func(Verdict)) error {
 	return nil
 }
 
-// reach tells a server that cannot be checked from one that breaks claims. Of the latter it says nothing: the claims
-// do that one by one.
+// reach returns an error if the server cannot be checked at all. It ignores broken claims, which are reported one by one
+// later.
 func (s *suite) reach() error {
 	c, resp, err := s.upgrade(wire.Ext, s.Token)
 	if err != nil {

@@ -13,24 +13,24 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Target is the server under test.
+// Target is the server to check.
 type Target struct {
 	URL   string // ws://host:port or wss://host:port
-	Token string // with role env; empty = the server asks for none
+	Token string // a token with role env; empty = the server asks for none
 	TLS   *tls.Config
-	// Env is the environment played; its actions must be discrete (one factor or several) and its episodes must end
-	// under random legal play.
+	// Env is the id of the environment to play. Its actions must be discrete (one factor or several), and its episodes
+	// must end under random legal play.
 	Env    string
 	Kwargs map[string]any
-	// Steps bounds how long an episode may take to end; 0 = 2000.
+	// Steps is how many steps an episode may take to end; 0 = 2000.
 	Steps int
-	// HelloTimeout is the server's; 0 skips the claim about it.
+	// HelloTimeout is the server's limit; 0 skips the claim about it.
 	HelloTimeout time.Duration
 	// Wait bounds every single wait; 0 = 5 s.
 	Wait time.Duration
 }
 
-// claims are the parts of the protocol, in the order in which they are checked.
+// claims lists the parts of the protocol, in the order in which they are checked.
 var claims = []struct {
 	name  string
 	check func(*suite) error
@@ -93,7 +93,7 @@ type skip string
 
 func (s skip) Error() string { return string(s) }
 
-// suite is the state of one claim.
+// suite is the state of checking one claim.
 type suite struct {
 	Target
 	ctx   context.Context // ends the claim: every connection is closed then
@@ -106,7 +106,7 @@ type suite struct {
 // claim against a server that sends without end.
 const patience = 60
 
-// verify checks one claim and drops its connections.
+// verify checks one claim and closes its connections.
 func verify(ctx context.Context, target Target, check func(*suite) error) error {
 	s, err := newSuite(target)
 	if err != nil {
@@ -177,10 +177,10 @@ func (s *suite) leave() {
 	}
 }
 
-// allFeatures are those of the protocol.
+// allFeatures lists the features of the protocol.
 var allFeatures = []string{"async", "resume", "snapshot", "render", "shm"}
 
-// has says whether the feature was granted.
+// has reports whether the feature was granted.
 func (c *conn) has(feature string) bool {
 	list, _ := c.welcome.Strs("feat", nil)
 	for _, f := range list {
@@ -213,7 +213,7 @@ func (c *conn) limit(key string) float64 {
 	return v
 }
 
-// number is v as a float64.
+// number returns v as a float64, and whether it is a number.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -226,7 +226,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// first is the first error.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -236,7 +236,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// m makes a map of keys and values.
+// m makes a map of alternating keys and values.
 func m(kv ...any) wire.Map {
 	out := wire.Map{}
 	for i := 0; i < len(kv); i += 2 {

@@ -17,7 +17,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// conn is one connection, spoken in raw frames.
+// conn is one connection, used in raw frames.
 type conn struct {
 	ws      *websocket.Conn
 	enc     wire.Encoding
@@ -65,14 +65,14 @@ func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response,
 	return c, resp, nil
 }
 
-// hello is a proper first message.
+// hello returns a valid first message, with the entries of more replaced or added.
 func hello(enc wire.Encoding, more ...any) wire.Map {
 	h := m("op", "hello", "id", 1, "proto", []int{1, 1}, "client", m("name", "conformance", "version", "1", "lang", "go"),
 		"enc", []string{enc.String()}, "feat", allFeatures)
 	return merge(h, m(more...))
 }
 
-// merge is a with what b says instead or besides.
+// merge returns a with the entries of b replaced or added.
 func merge(a, b wire.Map) wire.Map {
 	out := slices.Clone(a)
 	for _, p := range b {
@@ -85,7 +85,7 @@ func merge(a, b wire.Map) wire.Map {
 	return out
 }
 
-// dial opens a session in the encoding ext.
+// dial begins a session in encoding ext.
 func (s *suite) dial(more ...any) (*conn, error) { return s.dialIn(wire.Ext, more...) }
 
 func (s *suite) dialIn(enc wire.Encoding, more ...any) (*conn, error) {
@@ -96,7 +96,7 @@ func (s *suite) dialIn(enc wire.Encoding, more ...any) (*conn, error) {
 	return c, c.greet(hello(enc, more...))
 }
 
-// greet says hello and reads the welcome.
+// greet sends hello and reads the welcome.
 func (c *conn) greet(h wire.Map) error {
 	if err := c.write(h); err != nil {
 		return err
@@ -112,14 +112,14 @@ func (c *conn) greet(h wire.Map) error {
 	return nil
 }
 
-// encode is msg as a frame.
+// encode returns msg as a frame.
 func (c *conn) encode(msg wire.Map) []byte {
 	w := wire.NewWriter(c.enc)
 	w.Value(msg)
 	return w.Bytes()
 }
 
-// write sends msg as it is.
+// write sends msg unchanged.
 func (c *conn) write(msg wire.Map) error { return c.writeFrame(c.encode(msg)) }
 
 func (c *conn) writeFrame(frame []byte) error {
@@ -137,7 +137,7 @@ func (c *conn) writeAs(kind int, frame []byte) error {
 	return c.ws.WriteMessage(kind, frame)
 }
 
-// frame is the next frame.
+// frame returns the next frame.
 func (c *conn) frame() ([]byte, error) {
 	if err := c.ws.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
 		return nil, err
@@ -155,14 +155,14 @@ func (c *conn) frame() ([]byte, error) {
 	return b, nil
 }
 
-// next is the next message.
+// next returns the next message.
 func (c *conn) next() (wire.Map, error) {
 	b, err := c.frame()
 	if err != nil {
 		return nil, err
 	}
 	lim := wire.DefaultLimits()
-	lim.String = 64 << 20 // what a server sends is bounded by its frame
+	lim.String = 64 << 20 // a server's strings are bounded only by the frame
 	msg, e := wire.Decode(b, c.enc, lim)
 	if e != nil {
 		return nil, fmt.Errorf("a frame that cannot be read: %w", e)
@@ -170,13 +170,13 @@ func (c *conn) next() (wire.Map, error) {
 	return msg, nil
 }
 
-// post sends a request and gives its id.
+// post sends a request and returns its id.
 func (c *conn) post(op string, fields ...any) (int64, error) {
 	c.id++
 	return c.id, c.write(merge(m("op", op, "id", c.id), m(fields...)))
 }
 
-// answer is the next message, which must be the reply to request id. An error reply is a *wire.Error.
+// answer returns the next message, which must be the reply to request id. An error reply becomes a *wire.Error.
 func (c *conn) answer(op string, id int64) (wire.Map, error) {
 	for {
 		reply, err := c.next()
@@ -204,7 +204,7 @@ func (c *conn) answer(op string, id int64) (wire.Map, error) {
 	}
 }
 
-// ask sends a request and waits for its reply.
+// ask sends a request and returns its reply.
 func (c *conn) ask(op string, fields ...any) (wire.Map, error) {
 	id, err := c.post(op, fields...)
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *conn) ask(op string, fields ...any) (wire.Map, error) {
 	return reply, nil
 }
 
-// refuse sends a request that must be answered with an error of one of the codes.
+// refuse sends a request, whose reply must be an error with one of the codes.
 func (c *conn) refuse(codes []wire.Code, op string, fields ...any) (*wire.Error, error) {
 	reply, err := c.ask(op, fields...)
 	var e *wire.Error
@@ -238,7 +238,7 @@ func (c *conn) refuse(codes []wire.Code, op string, fields ...any) (*wire.Error,
 
 func only(codes ...wire.Code) []wire.Code { return codes }
 
-// brief is v for a message.
+// brief returns v as text of limited length.
 func brief(v any) string {
 	s := fmt.Sprint(v)
 	if len(s) > 120 {
@@ -247,12 +247,12 @@ func brief(v any) string {
 	return s
 }
 
-// closed waits for the connection's end, which must come with one of the codes and a proper reason.
+// closed waits for the end of the connection, which must have one of the codes and a valid reason.
 func (c *conn) closed(codes ...int) (reason string, err error) {
 	for {
 		_, err := c.frame()
 		if err == nil {
-			continue // what was under way
+			continue // a message that was sent before the end
 		}
 		var e *websocket.CloseError
 		if !errors.As(err, &e) {
@@ -267,7 +267,7 @@ func (c *conn) closed(codes ...int) (reason string, err error) {
 		if (e.Code == 1001 || e.Code >= 4400 && e.Code < 4500) && e.Text == "" {
 			return "", fmt.Errorf("closed with %d and no reason, want what to do", e.Code)
 		}
-		// Only when the connection itself has ended is the server done with it.
+		// The server has finished with the connection only when TCP ends too.
 		if err := c.ws.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
 			return "", err
 		}
@@ -278,7 +278,7 @@ func (c *conn) closed(codes ...int) (reason string, err error) {
 	}
 }
 
-// drop ends the connection as a crash does: the kernel resets it.
+// drop ends the connection as a crash of the client would: the kernel resets it.
 func (c *conn) drop() error {
 	c.left = true
 	if tcp, ok := c.ws.NetConn().(*net.TCPConn); ok {
@@ -289,7 +289,7 @@ func (c *conn) drop() error {
 	return c.ws.NetConn().Close()
 }
 
-// leave ends the session, so that it takes no place while the next claims are checked.
+// leave ends the session, so that it does not count while the next claims are checked.
 func (c *conn) leave() {
 	if c.left {
 		return
@@ -305,11 +305,11 @@ func (c *conn) leave() {
 		}
 	}
 	if err := c.ws.Close(); err != nil {
-		return // the server was first
+		return // the server has closed it
 	}
 }
 
-// isClosed tells whether err is the connection's end with this code.
+// isClosed reports whether err is the end of a connection with this code.
 func isClosed(err error, code int) bool {
 	var e *websocket.CloseError
 	return errors.As(err, &e) && e.Code == code

@@ -9,7 +9,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// alike compares two values of different encodings by their meaning.
+// alike compares two values of different encodings by their meaning. path names them in the error.
 func alike(path string, x, y any) error {
 	mx, isMap := x.(wire.Map)
 	my, isMap2 := y.(wire.Map)
@@ -48,12 +48,12 @@ func alike(path string, x, y any) error {
 		if err := first(err1, err2); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		// An empty list has lost its further dimensions.
+		// An empty list in JSON has no further dimensions.
 		if len(a.v) != len(b.v) || len(a.v) > 0 && !slices.Equal(a.shape, b.shape) {
 			return fmt.Errorf("%s has shape %v, and %v", path, a.shape, b.shape)
 		}
 		for i := range a.v {
-			// JSON writes a float32 with as many digits as tell it from its neighbours.
+			// JSON has a float32 with only as many digits as distinguish it from its neighbours.
 			if a.v[i] != b.v[i] && float32(a.v[i]) != float32(b.v[i]) && !(math.IsNaN(a.v[i]) && math.IsNaN(b.v[i])) {
 				return fmt.Errorf("%s is %v at %d, and %v", path, a.v[i], i, b.v[i])
 			}
@@ -187,7 +187,7 @@ func (s *suite) rowsDoNotDependOnTheBatch() error {
 		a := make([]int, n*len(big.sizes))
 		for i := range n {
 			if over[i] {
-				continue // ignored
+				continue // its action is ignored
 			}
 			w := mask.shape[1]
 			legal, err := big.legal(s.draw, col{shape: []int{1, w}, v: mask.v[i*w : (i+1)*w]})
@@ -200,7 +200,7 @@ func (s *suite) rowsDoNotDependOnTheBatch() error {
 		if err != nil {
 			return err
 		}
-		// The same rows in two requests, each in an order of its own.
+		// The same rows in two requests, in random order.
 		cutAt := 1 + s.draw.IntN(n-1)
 		order := s.draw.Perm(n)
 		for _, ids := range [][]int{order[:cutAt], order[cutAt:]} {

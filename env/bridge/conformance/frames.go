@@ -10,7 +10,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// unread waits for the error that a frame which cannot be read gets.
+// unread reads the next message, which must be the error for an unreadable frame.
 func (c *conn) unread() error {
 	reply, err := c.next()
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *conn) unread() error {
 	return nil
 }
 
-// alive asks for a ping.
+// alive sends a ping, which must be answered.
 func (c *conn) alive() error {
 	_, err := c.ask(wire.OpPing, "t", 1)
 	return err
@@ -44,7 +44,7 @@ func (s *suite) unreadableFramesAreCounted() error {
 		if enc == wire.JSON {
 			bad = []byte(`{"op":`)
 		}
-		for range 2 { // two in a row are borne, again and again
+		for range 2 { // two in a row are tolerated, again and again
 			for range 2 {
 				if err := first(c.writeFrame(bad), c.unread()); err != nil {
 					return fmt.Errorf("%v: %w", enc, err)
@@ -66,7 +66,7 @@ func (s *suite) unreadableFramesAreCounted() error {
 	return nil
 }
 
-// ping2 is the beginning of a ping whose field t is still to come.
+// ping2 returns the beginning of a ping whose value of t is still missing.
 func (c *conn) ping2() []byte {
 	c.id++
 	b := []byte{0x83, 0xa2, 'o', 'p', 0xa4, 'p', 'i', 'n', 'g', 0xa2, 'i', 'd', 0xce}
@@ -111,7 +111,7 @@ func (s *suite) lyingLengthsAreRefused() error {
 			return fmt.Errorf("after %s: %w", x.what, err)
 		}
 	}
-	// What is not even a map.
+	// Frames that are not maps.
 	for _, frame := range [][]byte{{}, {0xc0}, {0x93, 1, 2, 3}, {0xa2, 'o', 'p'}} {
 		if err := first(c.writeFrame(frame), c.unread(), c.alive()); err != nil {
 			return fmt.Errorf("the frame %x: %w", frame, err)
@@ -129,13 +129,13 @@ func (s *suite) oversizeFramesClose() error {
 	if most > 256<<20 {
 		return skip(fmt.Sprintf("messages of %d bytes are too large to try", most))
 	}
-	// Written by hand, so that it arrives in pieces; the server may end the connection at any of them.
+	// The frame is written by hand, so that it arrives in pieces. The server may end the connection at any of them.
 	head := binary.BigEndian.AppendUint64([]byte{0x82, 0xff}, most+1)
 	if err := c.ws.SetWriteDeadline(time.Now().Add(c.wait)); err != nil {
 		return err
 	}
 	raw := c.ws.NetConn()
-	if _, err := raw.Write(append(head, 0, 0, 0, 0)); err != nil { // the mask, of zeros
+	if _, err := raw.Write(append(head, 0, 0, 0, 0)); err != nil { // a websocket mask of zeros
 		return err
 	}
 	piece := make([]byte, 64<<10)
@@ -158,7 +158,7 @@ func (s *suite) idsIncrease() error {
 	if _, err := c.ask(wire.OpPing, "t", 1); err != nil {
 		return err
 	}
-	at := func(id int64) error { // a request under this id must be refused, under this id
+	at := func(id int64) error { // a request with this id must be refused, with this id in the reply
 		if err := c.write(m("op", "ping", "id", id, "t", 1)); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *suite) idsIncrease() error {
 	if err := first(at(c.id), at(1), at(c.id-1)); err != nil {
 		return err
 	}
-	c.id += 100 // gaps are no matter
+	c.id += 100 // gaps are allowed
 	if err := first(c.alive(), at(c.id-1), at(c.id), c.alive()); err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (s *suite) theWindowIsBounded() error {
 			return err
 		}
 	}
-	// A busy step had no effect: both stand where done steps lead.
+	// A busy step had no effect: both handles have taken the same number of steps.
 	x, err := p.ask(wire.OpStep, "a", p.actions(a))
 	if err != nil {
 		return err
@@ -350,7 +350,7 @@ func (s *suite) unknownOperations() error {
 	if _, err := c.refuse(only(wire.UnknownOp), "dance"); err != nil {
 		return err
 	}
-	// A second hello is no operation of a session.
+	// hello is not an operation of a session.
 	if _, err := c.refuse(only(wire.UnknownOp, wire.BadRequest), wire.OpHello); err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (s *suite) partialResetsLeaveOthers() error {
 	if _, err := p.masks(x, 2); err != nil {
 		return err
 	}
-	// Rows come in the order asked: row 0 of this reply is environment 3 with seed 77.
+	// Rows come in the order of ids: row 0 of this reply is environment 3 with seed 77.
 	alone, err := s.openOn(p.conn, 1)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (s *suite) partialResetsLeaveOthers() error {
 	return nil
 }
 
-// sameRow compares a row of one reply with a row of another.
+// sameRow compares row i of one reply with row k of another.
 func sameRow(x wire.Map, i, rows int, y wire.Map, k, rowsY int) error {
 	a, err := rowOf(x, i, rows)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *suite) badRowsAreRefused() error {
 			return err
 		}
 	}
-	// An array of integers does as well as a list.
+	// ids may be an array of integers.
 	x, err := p.ask(wire.OpMasks, "ids", array(wire.I32, []int{2, 0}, 2))
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *suite) seedsAreHandedOn() error {
 	if err != nil {
 		return err
 	}
-	// nil where nobody chose: the server draws, and says what.
+	// Without a seed the server draws one and reports it.
 	x, err := p.ask(wire.OpReset, "seed", nil)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (s *suite) seedsAreHandedOn() error {
 			return fmt.Errorf("a reset with the seed that was told: %w", err)
 		}
 	}
-	// A number s is s + i for environment i, and the k-th reset without a seed is episode k of that stream.
+	// A number s seeds environment i with s + i, and the k-th reset without a seed begins episode k of that stream.
 	if err := p.reset(100); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (s *suite) seedsAreHandedOn() error {
 	if err := sameStep(x, y); err != nil {
 		return fmt.Errorf("the third episodes of seed 100: %w", err)
 	}
-	// A list may leave some out, whose streams go on.
+	// Rows without a seed in a list continue their streams.
 	if x, err = p.ask(wire.OpReset, "seed", []any{nil, 5, nil}); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// player is one open handle.
+// player is one open handle and its connection.
 type player struct {
 	*conn
 	h     int64
@@ -75,7 +75,7 @@ func (s *suite) newPlayer(c *conn, n int, reply wire.Map) (*player, error) {
 	return p, nil
 }
 
-// start dials and opens.
+// start begins a session and opens n environments.
 func (s *suite) start(n int, more ...any) (*player, error) {
 	c, err := s.dial()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *suite) start(n int, more ...any) (*player, error) {
 	return s.openOn(c, n, more...)
 }
 
-// list is the entries of a map as arguments.
+// list returns the entries of a map as alternating keys and values.
 func list(m wire.Map) []any {
 	out := make([]any, 0, 2*len(m))
 	for _, p := range m {
@@ -93,7 +93,7 @@ func list(m wire.Map) []any {
 	return out
 }
 
-// ask and refuse name the handle.
+// ask is conn.ask with the handle, and refuse is conn.refuse with the handle.
 func (p *player) ask(op string, fields ...any) (wire.Map, error) {
 	return p.conn.ask(op, append([]any{"h", p.h}, fields...)...)
 }
@@ -107,7 +107,7 @@ func (p *player) reset(seed any) error {
 	return err
 }
 
-// actions is a as the field of a step: rows of one index for each factor.
+// actions returns a as the field a of a step. a has a row for each environment, with one index for each factor.
 func (p *player) actions(a []int) wire.Array { return p.actionsAs(wire.I64, a) }
 
 func (p *player) actionsAs(d wire.DType, a []int) wire.Array {
@@ -118,7 +118,7 @@ func (p *player) actionsAs(d wire.DType, a []int) wire.Array {
 	return array(d, a, shape...)
 }
 
-// array is an array of whole numbers.
+// array returns an array of whole numbers.
 func array(d wire.DType, v []int, shape ...int) wire.Array {
 	var data []byte
 	for _, x := range v {
@@ -134,7 +134,7 @@ func array(d wire.DType, v []int, shape ...int) wire.Array {
 	return wire.Array{DType: d, Shape: shape, Data: data}
 }
 
-// random draws actions for all rows, masked ones among them.
+// random draws an action for each row, which may be masked.
 func (p *player) random(src *rand.Rand) []int {
 	a := make([]int, 0, p.n*len(p.sizes))
 	for range p.n {
@@ -145,11 +145,11 @@ func (p *player) random(src *rand.Rand) []int {
 	return a
 }
 
-// col is an array of a reply in any encoding. JSON has no types and says null for what is no number.
+// col is an array of a reply in any encoding. JSON has no types, and null for NaN.
 type col struct {
 	shape []int
 	v     []float64
-	dtype wire.DType // 0 in JSON
+	dtype wire.DType // 0 = unknown, in JSON
 }
 
 // column reads an array.
@@ -207,7 +207,7 @@ func (c *col) nested(v []any, depth int) error {
 	return nil
 }
 
-// at reads the array at key, of type d where the encoding has types, with rows rows.
+// at reads the array at key, which must have the given number of rows and, if the encoding has types, type d.
 func at(m wire.Map, key string, d wire.DType, rows int) (col, error) {
 	c, err := column(m.Get(key))
 	if err != nil {
@@ -222,7 +222,7 @@ func at(m wire.Map, key string, d wire.DType, rows int) (col, error) {
 	return c, nil
 }
 
-// masks are the masks of a reply's info: for each row one number for each action of each factor.
+// masks returns the masks of a reply's info. Each row has one number for each action of each factor.
 func (p *player) masks(reply wire.Map, rows int) (col, error) {
 	info, e := reply.Sub("info")
 	if e != nil {
@@ -251,7 +251,7 @@ func (p *player) maskFits(c col) error {
 	return nil
 }
 
-// legal draws a legal action for each row of masks; the last of each factor where last is set.
+// legal draws a legal action for each row of masks.
 func (p *player) legal(src *rand.Rand, masks col) ([]int, error) {
 	var a []int
 	width := masks.shape[1]
@@ -274,7 +274,7 @@ func (p *player) legal(src *rand.Rand, masks col) ([]int, error) {
 	return a, nil
 }
 
-// step is a step's reply, read.
+// step is the parsed reply to a step.
 type step struct {
 	reply     wire.Map
 	r         []float64
@@ -286,7 +286,7 @@ type step struct {
 	finalRows []int
 }
 
-// readStep reads the reply to a step or recv of so many rows, and holds it against what is always true.
+// readStep parses the reply to a step or recv of the given number of rows, and checks what is true of every such reply.
 func (p *player) readStep(reply wire.Map, rows int) (*step, error) {
 	s := &step{reply: reply}
 	r, err := at(reply, "r", wire.F64, rows)

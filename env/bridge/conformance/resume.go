@@ -9,7 +9,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// resumable begins a session that can be taken up again.
+// resumable begins a session that can be resumed.
 func (s *suite) resumable() (*conn, error) {
 	c, err := s.dial()
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *suite) resumable() (*conn, error) {
 	return c, nil
 }
 
-// again connects and takes up the session of c, of whose handles last are the ids of the replies it has.
+// again connects and resumes the session of c. last has, by handle, the id of the last reply received.
 func (s *suite) again(c *conn, last map[int64]int64) (*conn, error) {
 	var seen wire.Map
 	for _, h := range slices.Sorted(keys(last)) {
@@ -90,7 +90,7 @@ func (s *suite) lostSessionsResume() error {
 				return fmt.Errorf("%s is %v after the resume, was %v", key, d.welcome.Get(key), p.welcome.Get(key))
 			}
 		}
-		if err := d.alive(); err != nil { // and nothing was sent again
+		if err := d.alive(); err != nil { // nothing was sent again before the answer
 			return err
 		}
 		p.conn = d
@@ -121,7 +121,7 @@ func (s *suite) stepsHappenOnce() error {
 		if err != nil {
 			return err
 		}
-		// The reply is on its way, or there, and never read.
+		// The reply is on its way or has arrived, and is never read.
 		time.Sleep(time.Duration(k) * 2 * time.Millisecond)
 		if err := p.drop(); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (s *suite) stepsHappenOnce() error {
 			return err
 		}
 		p.conn = d
-		// Did the request arrive? The client cannot know, and asks again under the same id.
+		// The client cannot know whether the request arrived, and sends it again with the same id.
 		if err := d.write(m("op", wire.OpStep, "id", id, "h", p.h, "a", p.actions(a))); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (s *suite) stepsHappenOnce() error {
 				return fmt.Errorf("after the resume came %s", brief(reply))
 			}
 		}
-		// Another answer, sent again on the resume, may be behind the ping's.
+		// A second answer, sent because of the resume, may come after the ping's.
 		if err := p.drain(id); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (s *suite) stepsHappenOnce() error {
 	return nil
 }
 
-// drain reads further answers to request id up to the answer of a ping.
+// drain reads further answers to request id until a ping is answered.
 func (c *conn) drain(id int64) error {
 	ping, err := c.post(wire.OpPing, "t", 1)
 	if err != nil {
@@ -294,7 +294,7 @@ func (s *suite) goneSessionsStayGone() error {
 	if err := gone("a session that was closed with 1003", c.welcome.Get("session"), c.welcome.Get("resume")); err != nil {
 		return err
 	}
-	// One that never asked for it.
+	// A session that never asked for the feature.
 	if c, err = s.dial("feat", []string{}); err != nil {
 		return err
 	}

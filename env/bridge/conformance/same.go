@@ -7,7 +7,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// sameStep compares two replies but for their request: to the bit, which encodings of one kind allow.
+// sameStep compares two replies of one encoding bit for bit, except for what depends on the request.
 func sameStep(x, y wire.Map) error { return sameBut(x, y, "re", "op", "ids") }
 
 func sameBut(x, y wire.Map, but ...string) error {
@@ -17,7 +17,7 @@ func sameBut(x, y wire.Map, but ...string) error {
 	return same("", strip(x), strip(y))
 }
 
-// same compares two values of one encoding.
+// same compares two values of one encoding. path names them in the error.
 func same(path string, x, y any) error {
 	a, b := wire.NewWriter(wire.Ext), wire.NewWriter(wire.Ext)
 	a.Value(x)
@@ -46,7 +46,7 @@ func same(path string, x, y any) error {
 	return fmt.Errorf("%s has its keys in another order", path)
 }
 
-// rowOf is row i of everything in a step's or reset's reply that has rows: obs, r, te, tr, info.
+// rowOf returns row i of the entries of a reply that have rows: obs, r, te, tr, info.
 func rowOf(reply wire.Map, i, rows int) (wire.Map, error) {
 	out := wire.Map{}
 	for _, p := range reply {
@@ -62,8 +62,7 @@ func rowOf(reply wire.Map, i, rows int) (wire.Map, error) {
 	return out, nil
 }
 
-// cut is row i of an array, or of every array in a map; an info that no other row has is left out where this one has
-// it not.
+// cut returns row i of an array, or of every array in a map. An info that row i does not have is left out.
 func cut(v any, i, rows int) (any, error) {
 	switch v := v.(type) {
 	case wire.Map:

@@ -12,7 +12,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// sharer opens n environments whose observations are shared; skipped where the server's memory is not seen from here.
+// sharer opens n environments with shared observations. It returns a skip if the server's memory is not visible here.
 func (s *suite) sharer(n int) (*player, error) {
 	c, err := s.dial()
 	if err != nil {
@@ -72,7 +72,7 @@ func asError(e *wire.Error) error {
 	return e
 }
 
-// shown reads the observations of n environments out of the server's memory, and sets them into a reply that has none.
+// shown returns reply with the observations that it leaves to the server's memory.
 func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 	told, e := p.open.Sub("shm")
 	if e != nil {
@@ -125,9 +125,9 @@ func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 	return merge(reply, m("obs", out)), nil
 }
 
-// sharedMemoryShowsTheSame plays the same twice, once with observations that are sent.
+// sharedMemoryShowsTheSame plays the same steps with shared and with sent observations, and compares them.
 func (s *suite) sharedMemoryShowsTheSame() error {
-	const enough = 1 << 17 // numbers of a batch: servers may refuse to share less
+	const enough = 1 << 17 // numbers of a batch that is surely worth sharing
 	one, err := s.start(1)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (s *suite) sharedMemoryShowsTheSame() error {
 		if y, err = p.shown(y, space); err != nil {
 			return nil, err
 		}
-		// Numbers of requests differ.
+		// The ids of the requests differ.
 		return x, alike(op, sorted(merge(x, m("re", 0))), sorted(merge(y, m("re", 0))))
 	}
 	reply, err := both(wire.OpReset, "seed", 5)
@@ -189,7 +189,7 @@ func (s *suite) sharedMemoryShowsTheSame() error {
 	return err
 }
 
-// sorted is v with its keys in order.
+// sorted returns v with its keys sorted.
 func sorted(v wire.Map) wire.Map {
 	out := slices.Clone(v)
 	slices.SortFunc(out, func(a, b wire.Pair) int { return strings.Compare(a.Key, b.Key) })

@@ -8,7 +8,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// saver opens n environments, plays them a while and saves them; skipped where there are no snapshots.
+// saver opens n environments, plays them for a while and saves them. It returns a skip if there are no snapshots.
 func (s *suite) saver(n int) (p *player, mask col, blob []byte, err error) {
 	c, err := s.dial()
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *player) snapshot(more ...any) ([]byte, error) {
 	return slices.Clone(blob), nil
 }
 
-// play takes k legal steps and gives all replies.
+// play takes k legal steps and returns their replies.
 func (p *player) play(s *suite, mask col, k int) ([]wire.Map, col, error) {
 	var all []wire.Map
 	for range k {
@@ -114,7 +114,7 @@ func (s *suite) snapshotsContinue() error {
 			}
 		}
 	}
-	// Some rows of many: a blob of two goes to any two.
+	// A snapshot of two rows can be restored into any two rows.
 	two, err := p.snapshot("ids", []int{2, 0})
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func newDraw() *rand.Rand { return rng.Stream(2, "conformance") }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// inside says where v, rows of a space's values, leaves the space.
+// inside returns an error that says where v, a batch of values, is outside the space.
 func inside(path string, sp *wire.Space, v any, rows int) error {
 	if sp.Kind == "dict" {
 		m, ok := v.(wire.Map)
@@ -121,7 +121,7 @@ func (s *suite) observationsLieInTheirSpace() error {
 			mask = x.mask
 		}
 	}
-	// Without "info" there is no mask there; with info none it is there all the same.
+	// info has no mask if the field mask does not name it, and has one even with info none.
 	p, err := s.start(1, "mask", []string{})
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (s *suite) observationsLieInTheirSpace() error {
 	return err
 }
 
-// clean says where v has a number that an info must not have.
+// clean returns an error if v has a NaN or an infinity.
 func clean(path string, v any) error {
 	switch v := v.(type) {
 	case wire.Map:
@@ -232,8 +232,8 @@ func noEnd(s *suite) error {
 	return skip(fmt.Sprintf("no episode ended within %d steps", s.Steps))
 }
 
-// playToTheEnd plays legal actions at random, each row until its first episode ends, in a handle opened with autoreset
-// disabled, and shows every step.
+// playToTheEnd plays random legal actions in a handle with autoreset disabled until the first episode of any row ends. It
+// calls see with every step, the rows' sums of rewards and their numbers of steps. ended is false if no episode ended.
 func (p *player) playToTheEnd(s *suite, see func(x *step, total []float64, steps []int) error) (ended bool, err error) {
 	reply, err := p.ask(wire.OpReset, "seed", 6)
 	if err != nil {
@@ -264,7 +264,7 @@ func (p *player) playToTheEnd(s *suite, see func(x *step, total []float64, steps
 			return false, err
 		}
 		if slices.Contains(x.over, true) {
-			return true, nil // the others would wait for those that ended
+			return true, nil // a further step would be needs_reset
 		}
 		mask = x.mask
 	}
