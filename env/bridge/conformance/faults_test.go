@@ -13,14 +13,12 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// The makers of lies.
-
-// set puts v at key of every reply to op.
+// set returns a liar that sets key to v in every reply to op.
 func set(op, key string, v any) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map { return merge(m, wire.Map{{Key: key, Value: v}}) })
 }
 
-// drop takes key out of every reply to op.
+// without returns a liar that removes key from every reply to op.
 func without(op, key string) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map { return lacking(m, key) })
 }
@@ -38,7 +36,7 @@ func change(op string, f func(*link, wire.Map) wire.Map) *liar {
 	}}
 }
 
-// busy says that a request was refused as too many.
+// busy returns a function that makes a reply an error busy.
 func busy(retry bool) func(*link, wire.Map) wire.Map {
 	return func(_ *link, m wire.Map) wire.Map {
 		return wire.Map{{Key: "re", Value: m.Get("re")}, {Key: "op", Value: wire.OpError}, {Key: "code", Value: string(wire.Busy)},
@@ -46,7 +44,7 @@ func busy(retry bool) func(*link, wire.Map) wire.Map {
 	}
 }
 
-// inInfo changes the info of every reply to op, and that of its fin.
+// inInfo returns a liar that changes the info of every reply to op, and the info of its fin.
 func inInfo(op string, f func(info wire.Map) wire.Map) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map {
 		if info, _ := m.Sub("info"); info != nil {
@@ -61,7 +59,7 @@ func inInfo(op string, f func(info wire.Map) wire.Map) *liar {
 	})
 }
 
-// code makes another code of an error.
+// code returns a liar that replaces the code of errors.
 func code(from, to wire.Code) *liar {
 	return change(wire.OpError, func(_ *link, m wire.Map) wire.Map {
 		if m.Get("code") == string(from) {
@@ -71,7 +69,7 @@ func code(from, to wire.Code) *liar {
 	})
 }
 
-// closing makes another code, or reason, of an end.
+// closing returns a liar that replaces the code and reason of close frames.
 func closing(from, to int, text string) *liar {
 	return &liar{close: func(code int, reason string) (int, string) {
 		if code == from {
@@ -81,7 +79,7 @@ func closing(from, to int, text string) *liar {
 	}}
 }
 
-// eachF64 changes the numbers of an array.
+// eachF64 returns an array with its numbers changed by f.
 func eachF64(a any, f func(i int, x float64) float64) any {
 	v, ok := a.(wire.Array)
 	if !ok || v.DType != wire.F64 {
@@ -107,7 +105,8 @@ func inObs(op string, f func(a wire.Array) wire.Array) *liar {
 	})
 }
 
-// twice executes a request that is repeated after a resume once more: it goes to the server under a new number.
+// twice returns a liar that makes the server execute a request again that is repeated after a resume, by giving it a new
+// id.
 func twice() *liar {
 	return &liar{
 		request: func(l *link, m wire.Map) wire.Map {
@@ -135,7 +134,7 @@ func twice() *liar {
 	}
 }
 
-// shifted is a hello whose acknowledgements are in the server's numbers.
+// shifted returns a hello whose acknowledgements have the server's ids.
 func shifted(m wire.Map, offset int64) wire.Map {
 	r, _ := m.Sub("resume")
 	last, _ := r.Sub("last")
@@ -409,7 +408,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		honest := &liar{}
 		for _, claim := range claims {
 			if claim.name == "a vanished client frees its session" || claim.name == "an oversize message closes the connection" {
-				continue // what ends without a word comes through the liar otherwise
+				continue // the liar does not pass on an end without a close frame
 			}
 			err := verify(t.Context(), Target{URL: honest.serve(t, url), Env: "InvalidAction-v1", HelloTimeout: 100 * time.Millisecond}, claim.check)
 			var skipped skip

@@ -29,7 +29,7 @@ func TestRecvAnswersWithTheFirstThatAreDone(t *testing.T) {
 	is(t, "ids", m.Get("ids"), 0, 2)
 	is(t, "obs", at(m, "obs", "aa"), 10, 1, 12, 1)
 	is(t, "r", m.Get("r"), 2, 0)
-	// What is out cannot be named; what is at home can.
+	// Rows that are out cannot be named; the others can.
 	for _, op := range []string{wire.OpStep, wire.OpSend, wire.OpReset, wire.OpSnapshot, wire.OpMasks, wire.OpRender} {
 		e := d.fails(wire.BadRequest, op, field("a", i64s(0, 0, 0)))
 		if !reflect.DeepEqual(e.Env, []int{1}) || e.Want != "a recv first" {
@@ -60,8 +60,7 @@ func TestWithoutBatchRecvWaitsForAll(t *testing.T) {
 	}
 }
 
-// A recv that is given up loses its rows only when nobody can know what became of them: after a poisoning a reset gets
-// them back.
+// If a recv is abandoned, the state of its rows is unknown: they are poisoned until a reset fetches them.
 func TestAfterAPoisoningAResetGetsRowsBack(t *testing.T) {
 	hold := make(chan struct{})
 	d := newDriver(t, toys(func(k int, e *toy) {
@@ -89,7 +88,7 @@ func TestAfterAPoisoningAResetGetsRowsBack(t *testing.T) {
 			t.Errorf("%s: environments %v", op, e.Env)
 		}
 	}
-	// Even a reset of the row that is not stuck waits: else its next result could not be told from the one given up.
+	// A reset of the other row waits too, since its next result could not be told from the abandoned one.
 	for _, ids := range [][]int{{0, 1}, {0}} {
 		if err := try(wire.OpReset, field("ids", ids)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("reset while the call is stuck: %v", err)
@@ -122,7 +121,7 @@ func TestFaultsComeWithARecv(t *testing.T) {
 	d.do(wire.OpSend, field("a", i64s(0, 0)), field("ids", []int{1, 0})) // what is out at the end is waited for
 }
 
-// Ends of episodes come with a recv as with a step.
+// A recv shows the end of an episode as a step does.
 func TestEpisodesEndInARecv(t *testing.T) {
 	for _, mode := range []string{"next_step", "same_step"} {
 		d := newDriver(t, toys(nil))

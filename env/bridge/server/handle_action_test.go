@@ -221,7 +221,7 @@ func TestMaskedActionsAreErrorsWhereAskedFor(t *testing.T) {
 }
 
 func TestEachFactorHasItsMask(t *testing.T) {
-	// Of the seven bits only 1 and 3 can be clear: in the first factor.
+	// Of the seven bits only 1 and 3, both of the first factor, can be clear.
 	d := newDriver(t, spaces(multi))
 	d.open("Bare-v3", field("n", 2))
 	d.do(wire.OpReset, field("seed", 0))
@@ -230,7 +230,7 @@ func TestEachFactorHasItsMask(t *testing.T) {
 	is(t, "invalid", at(m, "info", "_invalid"), 1, 0)
 }
 
-// An environment may refuse what its mask allows. Its row then stays as it was, and the others go on.
+// An environment may refuse an action that its mask allows. Its row is then unchanged, and the others are stepped.
 func TestAnActionThatTheEnvironmentRefusesLeavesItAsItWas(t *testing.T) {
 	d := newDriver(t, toys(func(k int, e *toy) {
 		if k == 1 {

@@ -11,7 +11,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// wide is an environment with a row of 64 numbers that costs next to nothing, so that what is measured is the server.
+// wide is an environment with a row of 64 numbers that costs next to nothing, so that the benchmark measures the server.
 type wide struct {
 	spec env.Spec
 	n    int
@@ -54,7 +54,7 @@ func wides() *testFactory {
 	}}
 }
 
-// replay returns what plays the same step again and again.
+// replay returns a function that plays the same step.
 func replay(d *driver, n int, more ...wire.Pair) (step func() error) {
 	a := make([]int64, n)
 	for i := range a {
@@ -77,7 +77,7 @@ func TestStepsDoNotAllocate(t *testing.T) {
 				d.open(id, field("n", 64), field("autoreset", mode))
 				d.do(wire.OpReset, field("seed", 1))
 				step := replay(d, 64)
-				for range 250 { // buffers grow, and an end is among them
+				for range 250 { // until buffers have grown and an episode has ended
 					if err := step(); err != nil {
 						t.Fatal(err)
 					}

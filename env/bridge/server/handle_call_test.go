@@ -76,7 +76,7 @@ func TestMethodsAnswerForEachEnvironment(t *testing.T) {
 	if e.Msg != "field rule" || !reflect.DeepEqual(e.Env, []int{2}) {
 		t.Errorf("%v of %v", e.Error(), e.Env)
 	}
-	// A method that panics costs its environment the episode and nobody else anything.
+	// A method that panics ends its environment's episode and affects no other environment.
 	e = d.fails(wire.EnvFault, wire.OpCall, field("method", "heuristic"), field("args", wire.Map{field("rule", "burst")}))
 	if !reflect.DeepEqual(e.Env, []int{0}) || !strings.HasPrefix(e.Msg, "the environment panicked in call: see fault ") {
 		t.Errorf("%v of %v", e.Error(), e.Env)

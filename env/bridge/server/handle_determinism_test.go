@@ -9,8 +9,8 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// The invariant of the protocol: for a fixed environment, kwargs, seed and sequence of actions the bytes of a row are
-// the same whatever stands beside it and however it was asked for.
+// The protocol's invariant: for the same environment, kwargs, seed and actions the bytes of a row are the same, whatever
+// rows are beside it and however it was requested.
 
 const (
 	detRows  = 6
@@ -18,7 +18,7 @@ const (
 	detSeed  = 1000
 )
 
-// script is the action of row i at its k-th step. Some are masked.
+// script returns the action of row i at its k-th step. Some are masked.
 func script(id string, i, k int) int64 {
 	n := 4
 	if id == "InvalidAction-v1" {
@@ -27,17 +27,16 @@ func script(id string, i, k int) int64 {
 	return int64(rand.New(rand.NewPCG(uint64(i), uint64(k))).IntN(n))
 }
 
-// record keeps what replies say of each row.
+// record holds the contents of replies by row.
 type record [][]string
 
-// bytesOf is element p of an array's first dimension, to the bit.
+// bytesOf returns the bytes of element p of an array's first dimension.
 func bytesOf(a wire.Array, p int) string {
 	n := len(a.Data) / a.Shape[0]
 	return fmt.Sprintf("%v%v:%x ", a.DType, a.Shape[1:], a.Data[n*p:n*(p+1)])
 }
 
-// rowOf is what a map of columns says of row p. A key that the row does not have is left out, and so is a column that
-// no row has.
+// rowOf returns row p of a map of columns, without the keys that the row does not have.
 func rowOf(m wire.Map, p int) string {
 	out := ""
 	for _, e := range m {
@@ -54,7 +53,7 @@ func rowOf(m wire.Map, p int) string {
 	return out
 }
 
-// note takes a reply about rows apart.
+// note adds a reply about rows to the record.
 func (r record) note(m wire.Map, rows []int) {
 	fin, _ := m.Get("fin").(wire.Map)
 	ended := numbers(fin.Get("ids"))
@@ -75,7 +74,7 @@ func (r record) note(m wire.Map, rows []int) {
 	}
 }
 
-// idsOf are the rows of a reply.
+// idsOf returns the rows of a reply.
 func idsOf(m wire.Map, n int) []int {
 	var ids []int
 	for _, x := range numbers(m.Get("ids")) {
@@ -89,19 +88,19 @@ func idsOf(m wire.Map, n int) []int {
 	return ids
 }
 
-// variant is a way to ask for the same.
+// variant is one way of requesting the same steps.
 type variant struct {
 	name    string
-	n       int // rows of the handle; those above detRows are only company
-	first   int // the row of the script that row 0 is
+	n       int // rows of the handle; those from detRows on are not compared
+	first   int // the row of the script that row 0 plays
 	workers int
 	split   int  // requests for one step of all
 	send    bool // send and recv in place of step
 	batch   int
-	restore int // at this step everything goes through a snapshot into another handle
+	restore int // at this step all rows move through a snapshot into another handle
 }
 
-// play records what every row of the script says in a variant, under the rows' numbers in the script.
+// play plays the script in a variant and records each row under its number in the script.
 func play(t *testing.T, id, mode, view string, v variant) record {
 	t.Helper()
 	fields := []wire.Pair{
@@ -131,7 +130,7 @@ func play(t *testing.T, id, mode, view string, v variant) record {
 		for part := range parts {
 			var rows []int
 			var a []int64
-			for i := v.n - 1; i >= 0; i-- { // any order will do
+			for i := v.n - 1; i >= 0; i-- { // the order does not matter
 				if i%parts == part {
 					rows, a = append(rows, i), append(a, script(id, i+v.first, k))
 				}

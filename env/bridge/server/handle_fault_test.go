@@ -49,7 +49,7 @@ func TestAPanicInOneEnvironmentIsItsOwnFault(t *testing.T) {
 					t.Errorf("the log lacks %q: %s", want, log.String())
 				}
 			}
-			// It answers nothing until it is reset, and whoever names it learns that before anything is done.
+			// It refuses everything until it is reset. A request that names it is refused before anything is done.
 			for _, op := range []string{wire.OpStep, wire.OpMasks, wire.OpRender, wire.OpSnapshot} {
 				e := d.fails(wire.EnvFault, op, field("a", i64s(0, 0, 0)))
 				if !reflect.DeepEqual(e.Env, []int{1}) {
@@ -96,7 +96,7 @@ func TestAnEnvironmentThatFailsIsAFaultToo(t *testing.T) {
 	}
 }
 
-// A request that was given up leaves nobody knowing what happened.
+// After an abandoned request the state of its environments is unknown.
 func TestAPoisonedHandleNeedsAResetOfEveryRow(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("n", 3))
@@ -132,7 +132,7 @@ func TestATimeThatEndsIsReturnedAsSuch(t *testing.T) {
 	}
 }
 
-// What panics in the server's own code ends a request, not the server.
+// A panic in the server's own code ends a request, not the server.
 func TestAPanicOfTheServerIsAnError(t *testing.T) {
 	f := toys(nil)
 	f.meta = make(chan int) // no value that a reply can carry

@@ -9,8 +9,8 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// FuzzRequests sends whatever decodes to a handle. No request may break the server (an error of no code of its own, or
-// `internal`), leave half a reply behind, or change what an error says it left alone.
+// FuzzRequests sends any message that decodes to a handle. No request may break the server (an error without a code, or
+// with `internal`), leave half a reply, or change anything if it is refused.
 func FuzzRequests(f *testing.F) {
 	w := wire.NewWriter(wire.Ext)
 	for _, m := range []wire.Map{
@@ -63,7 +63,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// FuzzOpen opens whatever decodes.
+// FuzzOpen uses any message that decodes as a request to open.
 func FuzzOpen(f *testing.F) {
 	w := wire.NewWriter(wire.Ext)
 	for _, m := range []wire.Map{

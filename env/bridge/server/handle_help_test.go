@@ -20,7 +20,7 @@ import (
 // makeOne makes one environment.
 type makeOne func(kwargs wire.Map) (env.Env, error)
 
-// testFactory makes what makers lists, and all of env/control.
+// testFactory makes the environments of makers and of env/control.
 type testFactory struct {
 	makers map[string]makeOne
 	sha    string
@@ -67,7 +67,7 @@ func newDriver(t testing.TB, f *testFactory) *driver {
 	}}
 }
 
-// frame is a request as it comes from the wire.
+// frame returns a request as it comes from the wire.
 func (d *driver) frame(op string, fields wire.Map) wire.Map {
 	d.t.Helper()
 	d.re++
@@ -120,7 +120,7 @@ func (d *driver) tryOpen(fields wire.Map) (wire.Map, *wire.Error) {
 	return d.reply(wire.OpOpen, w, err)
 }
 
-// open opens, or ends the test.
+// open opens the handle, or ends the test.
 func (d *driver) open(id string, fields ...wire.Pair) wire.Map {
 	d.t.Helper()
 	m, err := d.tryOpen(append(wire.Map{{Key: "env", Value: id}}, fields...))
@@ -150,7 +150,7 @@ func (d *driver) do(op string, fields ...wire.Pair) wire.Map {
 	return m
 }
 
-// fails plays one request that must fail with code. What it returns is a value to look at, not an error to handle.
+// fails plays one request that must fail with code, and returns its error reply.
 func (d *driver) fails(code wire.Code, op string, fields ...wire.Pair) wire.Error {
 	d.t.Helper()
 	_, err := d.try(op, fields...)
@@ -204,7 +204,7 @@ func at(m wire.Map, path ...string) any {
 	return v
 }
 
-// numbers are the elements of an array or of nested lists, as JSON has them; nil where it is neither.
+// numbers returns the elements of an array or of nested lists, nil if v is neither.
 func numbers(v any) []float64 {
 	switch v := v.(type) {
 	case []float64:
@@ -238,7 +238,7 @@ func numbers(v any) []float64 {
 	return nil
 }
 
-// is fails the test where v's elements are not want.
+// is fails the test unless v's elements are want.
 func is(t testing.TB, what string, v any, want ...float64) {
 	t.Helper()
 	if got := numbers(v); !slices.Equal(got, want) {
@@ -246,9 +246,9 @@ func is(t testing.TB, what string, v any, want ...float64) {
 	}
 }
 
-// toy is an environment whose every number can be told in advance: observation [seed mod 100, steps, scalar 0.5], reward
-// the action's index plus what the box adds, an end after five steps: Terminated where the seed is even, Truncated
-// where it is odd. It panics, fails or waits when told.
+// toy is an environment whose every number is known in advance. Its observation is [seed mod 100, steps, scalar 0.5], its
+// reward the action's index plus what the box adds. It ends after five steps, Terminated if the seed is even, Truncated if
+// it is odd. It panics, fails or waits when told to.
 type toy struct {
 	spec   env.Spec
 	seed   uint64
@@ -341,7 +341,7 @@ func (e *toy) Step(_ context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// fill writes the present time step. Action 1 is masked at even steps, and at odd ones the no-op 3 too.
+// fill writes the current time step. Action 1 is masked at even steps, and at odd ones the no-op 3 too.
 func (e *toy) fill(ts *env.TimeStep, reward float64) {
 	ts.Kind, ts.Reward, ts.Elapsed = e.kind, reward, 0
 	if e.kind != env.First {
@@ -363,7 +363,7 @@ func (e *toy) fill(ts *env.TimeStep, reward float64) {
 	}
 }
 
-// savedToy adds snapshots, tasks, a picture and methods.
+// savedToy adds snapshots, tasks, rendering and methods.
 type savedToy struct{ *toy }
 
 func (e savedToy) AppendSnapshot(dst []byte) ([]byte, error) {

@@ -128,11 +128,11 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 	d.do(wire.OpStep, field("a", i64s(0)), field("colour", "blue"))
 }
 
-// A handle is refused before its first reply could be too large.
+// open refuses a handle whose replies could be too large.
 func TestRepliesThatCouldBeTooLargeAreRefusedAtOpen(t *testing.T) {
 	for _, enc := range []wire.Encoding{wire.Ext, wire.MPNP, wire.JSON} {
 		for _, mode := range []string{"next_step", "same_step"} {
-			// The largest handle that opens must keep its promise.
+			// The replies of the largest handle that opens must fit.
 			try := func(n int) (*driver, *wire.Error) {
 				d := newDriver(t, toys(nil))
 				d.enc, d.cfg.MaxFrameOut = enc, 16<<10
@@ -164,7 +164,7 @@ func TestRepliesThatCouldBeTooLargeAreRefusedAtOpen(t *testing.T) {
 	}
 }
 
-// failing is a factory that breaks in the ways that factories can.
+// failing is a factory that fails in the ways that factories can.
 type failing struct {
 	err   error
 	panic bool
@@ -257,7 +257,7 @@ func TestInfoCarriesWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// Where every decision takes one step there is nothing to say about time.
+// If every decision takes one step, info has no times.
 func TestWithoutTimeInfoHasNoTime(t *testing.T) {
 	d := newDriver(t, toys(func(_ int, e *toy) { e.spec.Tau = 0 }))
 	d.open("Toy-v3")

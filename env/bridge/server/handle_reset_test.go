@@ -63,7 +63,7 @@ func TestOptionsPickTheEpisode(t *testing.T) {
 	if e := theToy(d, 1); e.seed != 51 || e.window != 2 {
 		t.Errorf("seed %d, window %d", e.seed, e.window)
 	}
-	// A window is of one reset: the next episode draws its own.
+	// A window is for one reset only: the next episode draws its own.
 	d.pass(2, toyEnd+1)
 	windows(-1, -1)
 }
@@ -101,8 +101,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// An episode that an environment does not have is an error that changes nothing, not even in the environments that
-// had the one asked of them.
+// Asking for an episode that an environment does not have is an error that changes nothing, not even in the environments
+// that have theirs.
 func TestAnEpisodeThatDoesNotExistChangesNothing(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("n", 4))
@@ -137,7 +137,7 @@ func TestAnEpisodeThatDoesNotExistChangesNothing(t *testing.T) {
 	is(t, "what was never seeded is still not", at(m, "info", "_seed"), 0, 1)
 }
 
-// Without snapshots there is no way back; then the rows say so.
+// Without snapshots a refused reset cannot be undone, and its rows need another reset.
 func TestWithoutSnapshotsARefusedEpisodeNeedsAReset(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Bare-v3", field("n", 2))

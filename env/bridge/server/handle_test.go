@@ -164,11 +164,11 @@ func TestRowsThatAreNoneAreRefused(t *testing.T) {
 		}
 	}
 	d.fails(wire.BadRequest, wire.OpReset, field("ids", []int{0}), field("which", []any{true, false, false}))
-	// A duplicate is forgotten with its request.
+	// The mark of a duplicate does not outlive its request.
 	is(t, "obs", at(d.do(wire.OpStep, field("a", i64s(0, 0)), field("ids", []int{1, 2})), "obs", "aa"), 1, 1, 2, 1)
 }
 
-// In next_step the last observation is the observation, and the next step's action is ignored.
+// In next_step the reply shows the last observation, and the next step ignores its action.
 func TestNextStepShowsTheEndAndThenTheBeginning(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("n", 2), field("info", "all"))
@@ -186,7 +186,7 @@ func TestNextStepShowsTheEndAndThenTheBeginning(t *testing.T) {
 	if m.Has("fin") {
 		t.Error("next_step has a final part")
 	}
-	// Nothing of the action counts, be it far outside the space.
+	// The action is ignored even if it is far outside the space.
 	m = d.do(wire.OpStep, field("a", i64s(-99, math.MaxInt64)))
 	is(t, "obs", at(m, "obs", "aa"), float64(env.EpisodeSeed(4, 1)%100), 0, float64(env.EpisodeSeed(5, 1)%100), 0)
 	is(t, "r", m.Get("r"), 0, 0)
@@ -203,7 +203,8 @@ func TestNextStepShowsTheEndAndThenTheBeginning(t *testing.T) {
 	}
 }
 
-// In same_step the row shows the beginning beside the end's reward, and the end stands in the final part.
+// In same_step the row has the reward of the last step and the first observation of the next episode. The final part has
+// the last observation.
 func TestSameStepShowsBothAtOnce(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("n", 3), field("info", "all"), field("autoreset", "same_step"))
@@ -228,7 +229,7 @@ func TestSameStepShowsBothAtOnce(t *testing.T) {
 	is(t, "fin late", at(m, "fin", "info", "late"), 5)
 	is(t, "fin r", at(m, "fin", "info", "episode", "r"), 2)
 	is(t, "fin l", at(m, "fin", "info", "episode", "l"), 5)
-	// The next episode's account begins at 0.
+	// The next episode's return begins at 0.
 	m = d.do(wire.OpStep, field("a", i64s(3)), field("ids", []int{1}))
 	for range toyEnd - 1 {
 		m = d.do(wire.OpStep, field("a", i64s(0)), field("ids", []int{1}))
@@ -277,7 +278,7 @@ func TestUnknownOperationsAreErrors(t *testing.T) {
 	d.fails(wire.UnknownOp, "jump")
 }
 
-// Texts have no bound of their own: a reply that is too long is an error, and the handle goes on.
+// Rendered texts are not bounded by open: a reply that is too long is an error, and the handle stays usable.
 func TestAReplyThatIsTooLongIsAnError(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.cfg.MaxFrameOut = 4 << 10

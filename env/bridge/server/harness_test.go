@@ -25,15 +25,15 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 40 * time.Second
 
-// walk is an environment whose observation is the number of its steps and whose episodes last five. What it does at
-// action 1 and 2 is up to the test.
+// walk is an environment whose observation is the number of its steps and whose episodes last five. The test decides what
+// it does at actions 1 and 2.
 type walk struct {
 	hooks *hooks
 	steps int
 	begun bool
 }
 
-// hooks are what a test does inside the environments that a walks makes.
+// hooks are the test's functions inside the environments that walks makes.
 type hooks struct {
 	mu     sync.Mutex
 	closed int
@@ -140,7 +140,7 @@ type host struct {
 	soak  bool          // clients are not closed at the end, for that would keep them
 }
 
-// quick is a configuration for tests: it ends at once.
+// quick returns a configuration for tests, with which the server ends at once.
 func quick() Config {
 	cfg := DefaultConfig()
 	cfg.DrainTimeout = 0
@@ -211,7 +211,7 @@ func (h *host) sessionsLeft() int {
 	return len(h.sessions)
 }
 
-// peer is a client that sees every message as it is.
+// peer is a client that sees raw messages.
 type peer struct {
 	t    *testing.T
 	ws   *websocket.Conn
@@ -252,7 +252,7 @@ func (h *host) connect() *peer {
 	return p
 }
 
-// all are the features that there are.
+// all lists all features.
 var all = []any{"async", "resume", "snapshot", "render"}
 
 // m makes a map of keys and values in turn.
@@ -264,7 +264,7 @@ func m(kv ...any) wire.Map {
 	return out
 }
 
-// with is v with another value at key.
+// with returns v with another value at key.
 func with(v wire.Map, key string, x any) wire.Map {
 	out := slices.Clone(v)
 	for i := range out {
@@ -326,7 +326,7 @@ func (p *peer) ask(op string, more ...any) uint32 {
 	return id
 }
 
-// read is the next message or what ended the connection.
+// read returns the next message, or the error that ended the connection.
 func (p *peer) read() (wire.Map, error) {
 	_ = p.ws.SetReadDeadline(time.Now().Add(patience))
 	_, b, err := p.ws.ReadMessage()
@@ -370,7 +370,7 @@ func (p *peer) must(op string, more ...any) wire.Map {
 	return v
 }
 
-// fails is do for a request that is refused with a code.
+// fails is do for a request that must be refused with a code.
 func (p *peer) fails(code wire.Code, op string, more ...any) wire.Error {
 	p.t.Helper()
 	v := p.do(op, more...)
@@ -389,7 +389,7 @@ func (p *peer) open(n int) (h int64) {
 	return h
 }
 
-// steps are n equal actions.
+// steps returns n equal actions.
 func act(a int64, n int) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -398,7 +398,7 @@ func act(a int64, n int) []any {
 	return out
 }
 
-// shown is the number of steps in row 0 of a reply.
+// shown returns the number of steps in row 0 of a reply.
 func shown(t *testing.T, v wire.Map) float64 {
 	t.Helper()
 	obs, ok := v.Get("obs").(wire.Map)
@@ -440,7 +440,7 @@ func (p *peer) closedWith(code int) string {
 	}
 }
 
-// drop ends the connection without a word.
+// drop ends the connection without a close frame.
 func (p *peer) drop() {
 	if tcp, ok := p.ws.NetConn().(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // a reset, as of a process that was killed
@@ -480,7 +480,7 @@ func (h *host) page(method, path, token string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// metric is the value of a metric, with its labels if it has any.
+// metric returns the value of a metric. name includes its labels.
 func (h *host) metric(name, token string) string {
 	h.t.Helper()
 	_, body := h.get("/metrics", token)

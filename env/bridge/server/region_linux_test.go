@@ -17,12 +17,12 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// broads makes toys whose observations are broad enough to be shared.
+// broads makes toys whose observations are large enough to be shared.
 func broads() *testFactory {
 	return &testFactory{makers: map[string]makeOne{"Broad-v1": func(wire.Map) (env.Env, error) { return broad{savedToy{newToy()}}, nil }}}
 }
 
-// broad is a toy with 2048 numbers beside its own.
+// broad is a toy with 2048 more numbers.
 type broad struct{ savedToy }
 
 const broadLen = 2048
@@ -58,7 +58,7 @@ func (e broad) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	return err
 }
 
-// seen reads an observation as a client does: by path, from the file.
+// seen reads an observation as a client does, from the file at the path.
 func seen(t *testing.T, opened wire.Map, name string, n, each int) (rows [][]float32) {
 	t.Helper()
 	shm, _ := opened.Get("shm").(wire.Map)
@@ -84,7 +84,7 @@ func seen(t *testing.T, opened wire.Map, name string, n, each int) (rows [][]flo
 	return rows
 }
 
-// Two handles play the same, one of which shares: what its client sees is what the other one's is sent.
+// Two handles play the same steps, and one of them shares: its client sees what the other's is sent.
 func TestSharedObservationsAreThoseThatWouldBeSent(t *testing.T) {
 	const n = 16
 	parts := map[string]int{"aa": 2, "bb": broadLen, "zz": 1}
@@ -99,7 +99,7 @@ func TestSharedObservationsAreThoseThatWouldBeSent(t *testing.T) {
 				}
 				sent.open("Broad-v1", fields...)
 				opened := shared.open("Broad-v1", append(fields, field("shm", true))...)
-				now := make([]map[string][]float32, n) // what every row shows, by what was sent
+				now := make([]map[string][]float32, n) // the current observation of every row, as sent
 				play := func(op string, rows []int, more ...wire.Pair) {
 					t.Helper()
 					x, y := sent.do(op, more...), shared.do(op, more...)
@@ -162,7 +162,7 @@ func TestSharedObservationsAreThoseThatWouldBeSent(t *testing.T) {
 					}
 					a := make([]int64, n)
 					if mode == "disabled" && k == toyEnd-1 {
-						continue // those that were reset in between are behind
+						continue // rows that were reset in between are behind
 					}
 					play(wire.OpStep, every, field("a", i64s(a...)))
 				}
@@ -210,7 +210,7 @@ func TestSharingHasToBeAgreedOn(t *testing.T) {
 	}
 }
 
-// A client that could shrink the memory would end the server, and one that could write to it would play tricks.
+// Clients can neither shrink the memory, which would kill the server, nor write to it.
 func TestClientsCanOnlyReadWhatIsShared(t *testing.T) {
 	r, err := newRegion("test", 1<<16)
 	if err != nil {
@@ -250,7 +250,7 @@ func TestClientsCanOnlyReadWhatIsShared(t *testing.T) {
 	}
 }
 
-// regions are the descriptors of shared memory that this process has open.
+// regions returns the open descriptors of shared memory of this process.
 func regions(t *testing.T) (n int) {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")

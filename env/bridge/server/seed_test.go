@@ -47,7 +47,7 @@ func TestASeedNamesEveryRow(t *testing.T) {
 	same("an array of the largest", 1, 2, 3, math.MaxUint64)
 	d.do(wire.OpReset, field("seed", 7.0))
 	same("as JSON may have it", 7, 8, 9, 10)
-	// Episodes that autoreset begins are of the same stream.
+	// Episodes that autoreset begins belong to the same stream.
 	d.do(wire.OpReset, field("seed", 40))
 	d.pass(4, toyEnd+1)
 	same("the next episode", env.EpisodeSeed(40, 1), env.EpisodeSeed(41, 1), env.EpisodeSeed(42, 1), env.EpisodeSeed(43, 1))
@@ -73,7 +73,7 @@ func TestARowThatWasNeverSeededTellsWhatWasDrawn(t *testing.T) {
 		t.Error("a seed is told that was not drawn")
 	}
 	is(t, "the stream goes on", at(m, "obs", "aa"), float64(env.EpisodeSeed(uint64(first), 1)%100), 0, float64(env.EpisodeSeed(8, 1)%100), 0, float64(env.EpisodeSeed(uint64(other), 1)%100), 0)
-	// Whoever was told can repeat the episode.
+	// The reported seed repeats the episode.
 	is(t, "repeated", at(d.do(wire.OpReset, field("seed", i64s(first, 8, other))), "obs", "aa"), numbers(want)...)
 
 	d = newDriver(t, toys(nil))

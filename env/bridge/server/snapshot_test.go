@@ -106,7 +106,7 @@ func TestAnotherHandleRestoresASnapshot(t *testing.T) {
 		d.open("Toy-v3", fields...)
 		return d
 	}
-	// Views and what becomes of masked actions do not matter, nor does a handle that was never reset.
+	// The view, the treatment of masked actions, and whether the target was ever reset do not matter.
 	e := open(toys(nil), field("n", 2), field("kwargs", wire.Map{field("x", 1)}), field("obs", "flat"), field("autoreset", "disabled"))
 	is(t, "obs", e.do(wire.OpRestore, field("blob", blob)).Get("obs"), 10, 3, 0.5, 11, 3, 0.5)
 	m := e.pass(2, toyEnd-3)
@@ -129,7 +129,7 @@ func TestAnotherHandleRestoresASnapshot(t *testing.T) {
 	}
 }
 
-// The mode same_step has no row that waits, so it cannot take one.
+// In mode same_step no row waits for its next episode, so it cannot restore such a row.
 func TestAnEndedEpisodeDoesNotGoIntoSameStep(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("autoreset", "disabled"))
@@ -167,7 +167,7 @@ func TestForeignSnapshotsNeedTheRoleAdmin(t *testing.T) {
 	}
 }
 
-// A blob is anything that somebody sends. Whatever it is, it restores to what it says or changes nothing.
+// Any blob either restores what it says or changes nothing.
 func TestHostileSnapshotsChangeNothing(t *testing.T) {
 	for _, role := range []Role{RoleEnv, RoleAdmin} {
 		d := newDriver(t, toys(nil))
@@ -193,7 +193,7 @@ func TestHostileSnapshotsChangeNothing(t *testing.T) {
 			broken := bytes.Clone(good)
 			broken[k] ^= 1 << (k % 8)
 			if role == RoleAdmin && k >= len(good)-sha256.Size {
-				break // without a need for a signature a broken one is none
+				break // no signature is needed, so a broken one does not matter
 			}
 			check(fmt.Sprintf("byte %d", k), broken)
 			check(fmt.Sprintf("cut at %d", k), good[:k])
@@ -206,7 +206,7 @@ func TestHostileSnapshotsChangeNothing(t *testing.T) {
 			noise[k] = byte(rng.Uint32())
 		}
 		check("noise", noise)
-		// Whoever can sign, or needs not, still cannot write what makes no sense: sums are right here.
+		// Even with correct sums contents that make no sense are refused.
 		body := good[:len(good)-seals]
 		for k := len(snapshotMagic); k < len(body); k++ {
 			broken := bytes.Clone(body)

@@ -186,7 +186,7 @@ func TestThePageIsComplete(t *testing.T) {
 	}
 }
 
-// broken is a JSON message with line breaks after commas, where lines would be long.
+// broken returns a JSON message with line breaks after commas, so that its lines are not too long.
 func broken(s string) string {
 	const width = 130
 	var b strings.Builder
@@ -202,7 +202,7 @@ func broken(s string) string {
 	return b.String()
 }
 
-// annotate explains a frame of msgpack, byte by byte. It knows nothing of the decoder.
+// annotate explains a frame of msgpack byte by byte, without using the decoder.
 func annotate(frame []byte) string {
 	a := annotator{b: frame}
 	a.value("")
