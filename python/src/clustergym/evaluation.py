@@ -1,4 +1,4 @@
-"""A policy of one's own in ``gymctl eval``'s comparison."""
+"""Adds your own policy to the comparison of ``gymctl eval``."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def evaluate(
         reset: called before each window, for policies with a memory.
 
     Returns:
-        For each window the return ``r`` and the length ``l`` of its episode. What counts are the metrics that the
-        evaluation prints itself.
+        For each window the return ``r`` and the length ``l`` of its episode. The metrics of the comparison are those that
+        ``gymctl eval`` prints.
     """
     env = RemoteEnv("eval", url, token, timeout=timeout, obs=obs, kwargs={"policy": name})
     try:
