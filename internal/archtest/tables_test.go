@@ -82,7 +82,8 @@ var arrows = map[string][]string{
 	"env/vec":           {"env"},
 
 	"env/bridge/wire":   {"env"},
-	"env/bridge/server": {"env", "env/vec", "env/bridge/wire"},
+	"env/bridge/handle": {"env", "env/vec", "env/bridge/wire"},
+	"env/bridge/server": {"env", "env/bridge/wire", "env/bridge/handle"},
 	"env/bridge/client": {"env", "env/bridge/wire"},
 	// It holds any server against the protocol, so it knows of none but in its tests.
 	"env/bridge/conformance": {"env", "env/bridge/wire"},
@@ -122,7 +123,8 @@ var libraries = map[string][]string{
 	"agents/maml":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/perfmodel":  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"env/bridge/...":    {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"env/bridge/server": {"github.com/prometheus/client_golang", "golang.org/x/sys"},
+	"env/bridge/server": {"github.com/prometheus/client_golang"},
+	"env/bridge/handle": {"golang.org/x/sys"},
 	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/jedib0t/go-pretty/v6",

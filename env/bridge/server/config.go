@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 	"clustergym/internal/fault"
 )
@@ -116,3 +117,8 @@ func (c Config) Validate() error {
 
 // limits returns the limits of clients' messages.
 func (c *Config) limits() wire.Limits { return wire.DefaultLimits() }
+
+// handleLimits returns the limits that concern handles.
+func (c *Config) handleLimits() handle.Limits {
+	return handle.Limits{MaxEnvs: c.MaxEnvs, MaxFrameIn: c.MaxFrameIn, MaxFrameOut: c.MaxFrameOut, Workers: c.Workers}
+}

@@ -17,6 +17,6 @@
 //     interrupted, so its call is abandoned: the late result is dropped, and the handle is unusable until the call
 //     returns.
 //
-// Messages and their order belong to these files. What an operation does to environments is in handle.go and the files
-// whose names begin with handle.
+// This package is about connections, sessions and the order of messages. Package handle is about what an operation does to
+// environments.
 package server

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 
@@ -218,7 +219,7 @@ func (s *session) welcome(w *wire.Writer) []byte {
 	}
 	if s.feat&featShm != 0 {
 		w.Key("shm")
-		s.srv.writeProbe(w)
+		s.srv.probe.Write(w)
 	}
 	w.Key("limits")
 	w.Map(10)
@@ -253,4 +254,10 @@ func (f features) names() []string {
 		}
 	}
 	return out
+}
+
+// mayShare reports whether a client at addr can be offered memory. Only one on this machine can.
+func (s *Server) mayShare(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback() && s.cfg.SharedMemory && s.probe.Possible()
 }

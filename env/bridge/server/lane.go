@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 )
 
@@ -45,8 +46,8 @@ type lane struct {
 	// turn is held from before a request is executed until its reply is written, and guards the fields below. It must
 	// not be waited for while holding the session's lock.
 	turn   sync.Mutex
-	hd     handle // nil while an abandoned call has it
-	closed bool   // the handle was not opened, or is closed
+	hd     *handle.Handle // nil while an abandoned call has it
+	closed bool           // the handle was not opened, or is closed
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -223,7 +224,7 @@ func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 	l.brief = took < briefly
 	s.mu.Unlock()
 	if hd != nil {
-		s.srv.met.count(hd.stats(), r.op, took)
+		s.srv.met.count(hd.Stats(), r.op, took)
 	}
 	if !l.settle(&r, w, err) && r.op == wire.OpOpen {
 		l.closeHandle(hd) // the client got an error, and does not know the handle
@@ -234,47 +235,48 @@ func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 }
 
 // do calls the handle. A panic becomes an error and poisons the handle.
-func (l *lane) do(ctx context.Context, old handle, r *request, w *wire.Writer) (hd handle, err error) {
+func (l *lane) do(ctx context.Context, old *handle.Handle, r *request, w *wire.Writer) (hd *handle.Handle, err error) {
 	s := l.s
 	hd = old
 	defer func() {
 		if p := recover(); p != nil {
 			err = wire.Errorf(wire.Internal, "the server failed; its log says how, under %s", l.panicked(r.op, p))
 			if hd != nil {
-				hd.poison()
+				hd.Poison()
 			}
 		}
 	}()
 	switch r.op {
 	case wire.OpOpen:
-		opened, err := open(ctx, s.srv.factory, &s.srv.cfg, &opening{
-			req: r.m, re: r.id, h: l.h, feat: s.feat, role: s.role, key: s.srv.key, log: s.log.With("handle", l.h), steppers: &s.srv.steppers,
+		opened, err := handle.Open(ctx, s.srv.factory, s.srv.cfg.handleLimits(), &handle.Opening{
+			Req: r.m, Re: r.id, H: l.h, Async: s.feat&featAsync != 0, Share: s.feat&featShm != 0, Foreign: s.role&RoleAdmin != 0,
+			Key: s.srv.key, Log: s.log.With("handle", l.h), Steppers: &s.srv.steppers,
 		}, w)
 		if err != nil {
 			return nil, err
 		}
-		s.srv.met.envs.Add(int64(opened.envs()))
+		s.srv.met.envs.Add(int64(opened.Envs()))
 		return opened, nil
 	case wire.OpClose:
 		l.closeHandle(hd)
 		w.Reply(r.id, wire.OpClose, 0)
 		return nil, nil
 	}
-	return hd, hd.do(ctx, r.op, r.id, r.m, w)
+	return hd, hd.Do(ctx, r.op, r.id, r.m, w)
 }
 
 // closeHandle closes a handle, which may be nil.
-func (l *lane) closeHandle(hd handle) {
+func (l *lane) closeHandle(hd *handle.Handle) {
 	if hd == nil {
 		return
 	}
-	l.s.srv.met.envs.Add(-int64(hd.envs()))
+	l.s.srv.met.envs.Add(-int64(hd.Envs()))
 	defer func() {
 		if p := recover(); p != nil {
 			l.panicked(wire.OpClose, p)
 		}
 	}()
-	if err := hd.close(); err != nil {
+	if err := hd.Close(); err != nil {
 		l.s.log.Error("closing environments failed", "handle", l.h, "error", err)
 	}
 }

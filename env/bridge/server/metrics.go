@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 )
 
@@ -83,12 +84,12 @@ func newMetrics(s *Server) *metrics {
 func (m *metrics) failed(code wire.Code) { m.errors.WithLabelValues(string(code)).Inc() }
 
 // count adds the counts of one call of a handle.
-func (m *metrics) count(st handleStats, op string, took time.Duration) {
-	m.steps.Add(st.steps)
-	m.resets.Add(st.resets)
-	m.episodes.Add(st.episodes)
+func (m *metrics) count(st handle.Stats, op string, took time.Duration) {
+	m.steps.Add(st.Steps)
+	m.resets.Add(st.Resets)
+	m.episodes.Add(st.Episodes)
 	if op == wire.OpStep || op == wire.OpRecv {
 		m.stepSeconds.Observe(took.Seconds())
-		m.batchEnvs.Observe(float64(st.steps))
+		m.batchEnvs.Observe(float64(st.Steps))
 	}
 }

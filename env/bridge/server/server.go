@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"clustergym/env/bridge/handle"
 )
 
 // Server serves the environments of one Factory. Its methods are safe for concurrent use.
@@ -28,7 +30,7 @@ type Server struct {
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
 	frames  sync.Pool // holds *frame
-	probe   probe
+	probe   handle.Probe
 
 	steppers atomic.Int32 // steps under way
 
@@ -127,7 +129,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.draining.Store(true)
 	}
 	left := s.finish()
-	s.probe.close()
+	s.probe.Close()
 	last, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if hs.Shutdown(last) != nil {

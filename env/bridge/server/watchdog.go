@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 type stuck struct {
 	what string // for people
 	// Guarded by the session's lock.
-	hd       handle // the call's handle, once the call has returned, if it has one
+	hd       *handle.Handle // the call's handle, once the call has returned, if it has one
 	returned bool
 	orphan   bool // the lane has ended, so the call must close hd when it returns
 }
@@ -82,7 +83,7 @@ func (l *lane) expire() {
 
 // comeBack is called when an abandoned call has returned, and gives its handle back. The caller holds the session's lock,
 // which comeBack unlocks.
-func (l *lane) comeBack(hd handle) {
+func (l *lane) comeBack(hd *handle.Handle) {
 	st := l.stuck
 	st.hd, st.returned = hd, true
 	orphan := st.orphan
@@ -107,7 +108,7 @@ func (l *lane) reclaim(last bool) bool {
 	}
 	l.hd, l.stuck = st.hd, nil
 	if l.hd != nil && !last {
-		l.hd.poison()
+		l.hd.Poison()
 	}
 	return true
 }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package server
-
-// newRegion fails: only Linux has memory without a name that has a path.
-func newRegion(string, int) (*region, error) { return nil, errNoRegion }
-
-func (r *region) close() {}
