@@ -86,7 +86,8 @@ var arrows = map[string][]string{
 	"env/bridge/server": {"env", "env/bridge/wire", "env/bridge/handle"},
 	"env/bridge/client": {"env", "env/bridge/wire"},
 	// It holds any server against the protocol, so it knows of none but in its tests.
-	"env/bridge/conformance": {"env", "env/bridge/wire"},
+	"env/bridge/conformance":         {"env", "env/bridge/wire", "env/bridge/conformance/compare"},
+	"env/bridge/conformance/compare": {"env/bridge/wire"},
 
 	"replay": {"env"},
 

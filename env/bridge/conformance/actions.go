@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -76,7 +77,7 @@ func (s *suite) badActionsChangeNothing() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x.reply, y.reply); err != nil {
+		if err := compare.Same(x.reply, y.reply); err != nil {
 			return fmt.Errorf("step %d after actions that were refused: %w", round, err)
 		}
 	}
@@ -110,13 +111,13 @@ func (s *suite) badActionsChangeNothing() error {
 
 // masked plays until row 0 has a masked action. It returns actions of which that of row 0 is masked and the others are
 // legal. ok is false if it finds none.
-func (p *player) masked(s *suite) (a []int, mask col, ok bool, err error) {
+func (p *player) masked(s *suite) (a []int, mask compare.Column, ok bool, err error) {
 	reply, err := p.ask(wire.OpReset, "seed", 8)
 	if err != nil {
-		return nil, col{}, false, err
+		return nil, compare.Column{}, false, err
 	}
 	if mask, err = p.masks(reply, p.n); err != nil {
-		return nil, col{}, false, err
+		return nil, compare.Column{}, false, err
 	}
 	over := false
 	for range s.Steps {
@@ -126,7 +127,7 @@ func (p *player) masked(s *suite) (a []int, mask col, ok bool, err error) {
 		at := 0
 		for f, k := range p.sizes {
 			for j := range k {
-				if mask.v[at+j] == 0 && !over {
+				if mask.V[at+j] == 0 && !over {
 					a[f] = j
 					return a, mask, true, nil
 				}
@@ -177,12 +178,12 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 		if fin, _ := x.reply.Sub("fin"); fin != nil {
 			info, _ = fin.Sub("info")
 		}
-		said, err := at(info, "invalid", wire.Bool, 2)
+		said, err := compare.At(info, "invalid", wire.Bool, 2)
 		if err != nil {
 			return fmt.Errorf("invalid %s: info of a replaced action: %w", policy, err)
 		}
-		if said.v[0] != 1 || said.v[1] != 0 {
-			return fmt.Errorf("invalid %s: info.invalid is %v, want [1 0]", policy, said.v)
+		if said.V[0] != 1 || said.V[1] != 0 {
+			return fmt.Errorf("invalid %s: info.invalid is %v, want [1 0]", policy, said.V)
 		}
 		rewards[k] = x.r[0]
 	}
@@ -212,11 +213,11 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 	if !slices.Equal(e.Env, []int{0}) {
 		return fmt.Errorf("invalid error: a masked action of environment 0 names %v", e.Env)
 	}
-	now, err := column(before.Get("mask"))
+	now, err := compare.Read(before.Get("mask"))
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(now.v, mask.v) {
+	if !slices.Equal(now.V, mask.V) {
 		return errors.New("the operation masks and info do not agree")
 	}
 	if a, err = p.legal(s.draw, mask); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -57,7 +58,7 @@ func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire
 		d := len(p.sizes)
 		a := make([]int, n*d)
 		for i := range n {
-			row := col{shape: []int{1, mask.shape[1]}, v: mask.v[i*mask.shape[1] : (i+1)*mask.shape[1]]}
+			row := compare.Column{Shape: []int{1, mask.Shape[1]}, V: mask.V[i*mask.Shape[1] : (i+1)*mask.Shape[1]]}
 			if waiting[i] != nil {
 				for f := range d { // ignored actions may have any value
 					a[i*d+f] = 1 << 20
@@ -116,17 +117,17 @@ func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire
 
 // sameObs compares the observation and mask of row i with those of a reply of one row.
 func sameObs(x wire.Map, i, rows int, ref wire.Map) error {
-	a, err1 := rowOf(x, i, rows)
-	b, err2 := rowOf(ref, 0, 1)
+	a, err1 := compare.Row(x, i, rows)
+	b, err2 := compare.Row(ref, 0, 1)
 	if err := first(err1, err2); err != nil {
 		return err
 	}
-	if err := same("obs", a.Get("obs"), b.Get("obs")); err != nil {
+	if err := compare.SameValue("obs", a.Get("obs"), b.Get("obs")); err != nil {
 		return err
 	}
 	ia, _ := a.Sub("info")
 	ib, _ := b.Sub("info")
-	return same("mask", ia.Get(wire.MaskKey), ib.Get(wire.MaskKey))
+	return compare.SameValue("mask", ia.Get(wire.MaskKey), ib.Get(wire.MaskKey))
 }
 
 func (s *suite) nextStep() error {
@@ -150,20 +151,20 @@ func (s *suite) sameStep() error {
 		if err := sameObs(x.reply, i, 3, next); err != nil {
 			return fmt.Errorf("the next episode's beginning: %w", err)
 		}
-		fin, err := rowOf(x.fin, k, len(x.finalRows))
+		fin, err := compare.Row(x.fin, k, len(x.finalRows))
 		if err != nil {
 			return fmt.Errorf("fin: %w", err)
 		}
-		last, err := rowOf(ref.reply, 0, 1)
+		last, err := compare.Row(ref.reply, 0, 1)
 		if err != nil {
 			return err
 		}
-		if err := same("fin.obs", fin.Get("obs"), last.Get("obs")); err != nil {
+		if err := compare.SameValue("fin.obs", fin.Get("obs"), last.Get("obs")); err != nil {
 			return err
 		}
 		a, _ := fin.Sub("info")
 		b, _ := last.Sub("info")
-		if err := same("fin.info.episode", a.Get("episode"), b.Get("episode")); err != nil {
+		if err := compare.SameValue("fin.info.episode", a.Get("episode"), b.Get("episode")); err != nil {
 			return err
 		}
 		if b.Get("episode") == nil {
@@ -232,7 +233,7 @@ func (s *suite) disabled() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x, y); err != nil {
+		if err := compare.Same(x, y); err != nil {
 			return fmt.Errorf("environment %d after a step that was refused: %w", i, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 	"clustergym/internal/rng"
 )
@@ -209,21 +210,8 @@ func (c *conn) window() (int, error) {
 // limit returns a number of the welcome, 0 where it is missing.
 func (c *conn) limit(key string) float64 {
 	m, _ := c.welcome.Sub("limits")
-	v, _ := number(m.Get(key))
+	v, _ := compare.Number(m.Get(key))
 	return v
-}
-
-// number returns v as a float64, and whether it is a number.
-func number(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case uint64:
-		return float64(v), true
-	case float64:
-		return v, true
-	}
-	return 0, false
 }
 
 // first returns the first error that is not nil.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -223,29 +224,20 @@ func (c *conn) refuse(codes []wire.Code, op string, fields ...any) (*wire.Error,
 	var e *wire.Error
 	if !errors.As(err, &e) {
 		if err == nil {
-			err = fmt.Errorf("%s %s was accepted: %v", op, brief(fields), reply)
+			err = fmt.Errorf("%s %s was accepted: %v", op, compare.Brief(fields), reply)
 		}
 		return nil, err
 	}
 	if !slices.Contains(codes, e.Code) {
-		return nil, fmt.Errorf("%s %s: error %q, want %v", op, brief(fields), e, codes)
+		return nil, fmt.Errorf("%s %s: error %q, want %v", op, compare.Brief(fields), e, codes)
 	}
 	if e.Msg == "" {
-		return nil, fmt.Errorf("%s %s: the error of code %s says nothing", op, brief(fields), e.Code)
+		return nil, fmt.Errorf("%s %s: the error of code %s says nothing", op, compare.Brief(fields), e.Code)
 	}
 	return e, nil
 }
 
 func only(codes ...wire.Code) []wire.Code { return codes }
-
-// brief returns v as text of limited length.
-func brief(v any) string {
-	s := fmt.Sprint(v)
-	if len(s) > 120 {
-		s = s[:120] + "…"
-	}
-	return s
-}
 
 // closed waits for the end of the connection, which must have one of the codes and a valid reason.
 func (c *conn) closed(codes ...int) (reason string, err error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 )
@@ -255,10 +256,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 				return reply
 			}
 			k := reply.Get("r").(wire.Array).Len()
-			return merge(reply, m("obs", m("obs", array(wire.F32, make([]int, k), k))))
+			return merge(reply, m("obs", m("obs", compare.Array(wire.F32, make([]int, k), k))))
 		})},
 		{"observations of another type", "observations are inside their space", inObs(wire.OpStep, func(a wire.Array) wire.Array {
-			return array(wire.F64, make([]int, a.Len()), a.Shape...)
+			return compare.Array(wire.F64, make([]int, a.Len()), a.Shape...)
 		})},
 		{"spaces without order", "observations are inside their space", change(wire.OpOpen, func(_ *link, reply wire.Map) wire.Map {
 			sp, _ := reply.Sub("obs_space")
@@ -320,9 +321,9 @@ func TestEveryFaultIsFound(t *testing.T) {
 			if l.enc != wire.JSON {
 				return m
 			}
-			c, _ := column(m.Get("r"))
+			c, _ := compare.Read(m.Get("r"))
 			var r []any
-			for _, x := range c.v {
+			for _, x := range c.V {
 				r = append(r, math.Round(x*4)/4+0.5)
 			}
 			return merge(m, wire.Map{{Key: "r", Value: r}})

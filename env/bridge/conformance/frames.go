@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -17,12 +18,12 @@ func (c *conn) unread() error {
 		return err
 	}
 	if op, _ := reply.Str("op", ""); op != wire.OpError {
-		return fmt.Errorf("it was answered with %s", brief(reply))
+		return fmt.Errorf("it was answered with %s", compare.Brief(reply))
 	}
 	if e := wire.ErrorOf(reply); e.Code != wire.BadFrame {
 		return fmt.Errorf("error %v, want %s", e, wire.BadFrame)
 	}
-	if re, ok := number(reply.Get("re")); !ok || re != 0 {
+	if re, ok := compare.Number(reply.Get("re")); !ok || re != 0 {
 		return fmt.Errorf("re is %v, want 0", reply.Get("re"))
 	}
 	return nil
@@ -188,7 +189,7 @@ func (s *suite) idsIncrease() error {
 			return fmt.Errorf("%v: %w", bad, err)
 		}
 		if op, _ := reply.Str("op", ""); op != wire.OpError {
-			return fmt.Errorf("%v was answered with %s", bad, brief(reply))
+			return fmt.Errorf("%v was answered with %s", bad, compare.Brief(reply))
 		}
 		if e := wire.ErrorOf(reply); e.Code != wire.BadRequest && e.Code != wire.BadFrame && e.Code != wire.UnknownOp {
 			return fmt.Errorf("%v: error %v, want %s", bad, e, wire.BadRequest)
@@ -241,10 +242,10 @@ func (s *suite) answersComeOnceInOrder() error {
 			re, e := reply.Int("re", 0, 0, 1<<32-1)
 			i, asked := of[re]
 			if e != nil || !asked {
-				return fmt.Errorf("an answer to nothing, or a second one: %s", brief(reply))
+				return fmt.Errorf("an answer to nothing, or a second one: %s", compare.Brief(reply))
 			}
 			if op, _ := reply.Str("op", ""); op != wire.OpStep {
-				return fmt.Errorf("step %d of %d at once was answered with %s", re, window, brief(reply))
+				return fmt.Errorf("step %d of %d at once was answered with %s", re, window, compare.Brief(reply))
 			}
 			if open[i][0] != re {
 				return fmt.Errorf("request %d of a handle was answered before request %d", re, open[i][0])
@@ -295,7 +296,7 @@ func (s *suite) theWindowIsBounded() error {
 		}
 		re, e := reply.Int("re", 0, firstID, firstID+int64(many)-1)
 		if e != nil || answered[re] {
-			return fmt.Errorf("an answer to nothing, or a second one: %s", brief(reply))
+			return fmt.Errorf("an answer to nothing, or a second one: %s", compare.Brief(reply))
 		}
 		answered[re] = true
 		if op, _ := reply.Str("op", ""); op == wire.OpError {
@@ -324,7 +325,7 @@ func (s *suite) theWindowIsBounded() error {
 	if err != nil {
 		return err
 	}
-	if err := sameStep(x, y); err != nil {
+	if err := compare.Same(x, y); err != nil {
 		return fmt.Errorf("%d steps were done and %d were busy, and the state differs from %d steps': %w", done, many-done, done, err)
 	}
 	return nil
@@ -358,10 +359,10 @@ func (s *suite) unknownOperations() error {
 	if err != nil {
 		return err
 	}
-	if t, _ := number(echo.Get("t")); t != 12.25 {
+	if t, _ := compare.Number(echo.Get("t")); t != 12.25 {
 		return fmt.Errorf("ping with t 12.25 gives t %v", echo.Get("t"))
 	}
-	if _, ok := number(echo.Get("qlen")); !ok {
+	if _, ok := compare.Number(echo.Get("qlen")); !ok {
 		return fmt.Errorf("ping gives qlen %v, want a number", echo.Get("qlen"))
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -59,7 +60,7 @@ func (s *suite) welcomeIsComplete() error {
 		return e
 	}
 	for _, k := range []string{"frame_in", "frame_out", "envs", "handles", "inflight", "sessions", "idle_s", "resume_s", "step_s", "ping_s"} {
-		v, ok := number(lim.Get(k))
+		v, ok := compare.Number(lim.Get(k))
 		if !ok || v < 0 || v == 0 && k != "resume_s" && k != "ping_s" {
 			return fmt.Errorf("limit %s is %v, want a number above 0", k, lim.Get(k))
 		}
@@ -317,7 +318,7 @@ func (s *suite) sidecarAnswers() error {
 		return err
 	}
 	if !json.Valid(body) || !strings.Contains(string(body), `"`+s.Env+`"`) {
-		return fmt.Errorf("/v1/envs is no JSON, or does not name %s: %s", s.Env, brief(string(body)))
+		return fmt.Errorf("/v1/envs is no JSON, or does not name %s: %s", s.Env, compare.Brief(string(body)))
 	}
 	foreign := bearer.Clone()
 	foreign.Set("Origin", "https://elsewhere.example")

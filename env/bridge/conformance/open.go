@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -169,7 +170,7 @@ func (s *suite) clientsDoNotMeet() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x.reply, y.reply); err != nil {
+		if err := compare.Same(x.reply, y.reply); err != nil {
 			return fmt.Errorf("two clients with the same seed and actions: %w", err)
 		}
 	}

@@ -1,12 +1,11 @@
 package conformance
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -69,7 +68,7 @@ func (s *suite) newPlayer(c *conn, n int, reply wire.Map) (*player, error) {
 	if e != nil {
 		return nil, e
 	}
-	if k, ok := number(meta.Get("noop")); ok {
+	if k, ok := compare.Number(meta.Get("noop")); ok {
 		p.noop = int(k)
 	}
 	return p, nil
@@ -115,23 +114,7 @@ func (p *player) actionsAs(d wire.DType, a []int) wire.Array {
 	if p.flat {
 		shape = shape[:1]
 	}
-	return array(d, a, shape...)
-}
-
-// array returns an array of whole numbers.
-func array(d wire.DType, v []int, shape ...int) wire.Array {
-	var data []byte
-	for _, x := range v {
-		switch d {
-		case wire.F32:
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(x)))
-		case wire.F64:
-			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(float64(x)))
-		default:
-			data = append(data, binary.LittleEndian.AppendUint64(nil, uint64(int64(x)))[:d.Size()]...)
-		}
-	}
-	return wire.Array{DType: d, Shape: shape, Data: data}
+	return compare.Array(d, a, shape...)
 }
 
 // random draws an action for each row, which may be masked.
@@ -145,105 +128,28 @@ func (p *player) random(src *rand.Rand) []int {
 	return a
 }
 
-// col is an array of a reply in any encoding. JSON has no types, and null for NaN.
-type col struct {
-	shape []int
-	v     []float64
-	dtype wire.DType // 0 = unknown, in JSON
-}
-
-// column reads an array.
-func column(v any) (col, error) {
-	switch v := v.(type) {
-	case wire.Array:
-		c := col{shape: v.Shape, dtype: v.DType, v: make([]float64, v.Len())}
-		for i := range c.v {
-			c.v[i] = v.Float(i)
-		}
-		return c, nil
-	case []any:
-		c := col{}
-		err := c.nested(v, 0)
-		n := 1
-		for _, d := range c.shape {
-			n *= d
-		}
-		if err == nil && n != len(c.v) {
-			err = errors.New("nested lists of unequal length")
-		}
-		return c, err
-	}
-	return col{}, fmt.Errorf("%s is no array", brief(v))
-}
-
-func (c *col) nested(v []any, depth int) error {
-	if depth == len(c.shape) {
-		c.shape = append(c.shape, len(v))
-	} else if c.shape[depth] != len(v) {
-		return errors.New("nested lists of unequal length")
-	}
-	for _, x := range v {
-		switch x := x.(type) {
-		case []any:
-			if err := c.nested(x, depth+1); err != nil {
-				return err
-			}
-		case nil:
-			c.v = append(c.v, math.NaN())
-		case bool:
-			b := 0.0
-			if x {
-				b = 1
-			}
-			c.v = append(c.v, b)
-		default:
-			f, ok := number(x)
-			if !ok {
-				return fmt.Errorf("%s in an array", brief(x))
-			}
-			c.v = append(c.v, f)
-		}
-	}
-	return nil
-}
-
-// at reads the array at key, which must have the given number of rows and, if the encoding has types, type d.
-func at(m wire.Map, key string, d wire.DType, rows int) (col, error) {
-	c, err := column(m.Get(key))
-	if err != nil {
-		return c, fmt.Errorf("%s: %w", key, err)
-	}
-	if c.dtype != 0 && c.dtype != d {
-		return c, fmt.Errorf("%s is of type %v, want %v", key, c.dtype, d)
-	}
-	if len(c.shape) == 0 || c.shape[0] != rows {
-		return c, fmt.Errorf("%s has shape %v, want %d rows", key, c.shape, rows)
-	}
-	return c, nil
-}
-
 // masks returns the masks of a reply's info. Each row has one number for each action of each factor.
-func (p *player) masks(reply wire.Map, rows int) (col, error) {
+func (p *player) masks(reply wire.Map, rows int) (compare.Column, error) {
 	info, e := reply.Sub("info")
 	if e != nil {
-		return col{}, e
+		return compare.Column{}, e
 	}
-	c, err := at(info, wire.MaskKey, wire.I8, rows)
+	c, err := compare.At(info, wire.MaskKey, wire.I8, rows)
 	if err != nil {
 		return c, err
 	}
 	return c, p.maskFits(c)
 }
 
-func (p *player) maskFits(c col) error {
+func (p *player) maskFits(c compare.Column) error {
 	total := 0
 	for _, k := range p.sizes {
 		total += k
 	}
-	if len(c.shape) != 2 || c.shape[1] != total {
-		return fmt.Errorf("masks have shape %v, want [%d %d]", c.shape, c.shape[0], total)
+	if len(c.Shape) != 2 || c.Shape[1] != total {
+		return fmt.Errorf("masks have shape %v, want [%d %d]", c.Shape, c.Shape[0], total)
 	}
-	for _, x := range c.v {
+	for _, x := range c.V {
 		if x != 0 && x != 1 {
 			return fmt.Errorf("a mask with %v, want 0 or 1", x)
 		}
@@ -252,15 +158,15 @@ func (p *player) maskFits(c col) error {
 }
 
 // legal draws a legal action for each row of masks.
-func (p *player) legal(src *rand.Rand, masks col) ([]int, error) {
+func (p *player) legal(src *rand.Rand, masks compare.Column) ([]int, error) {
 	var a []int
-	width := masks.shape[1]
-	for i := range masks.shape[0] {
+	width := masks.Shape[1]
+	for i := range masks.Shape[0] {
 		at := i * width
 		for f, k := range p.sizes {
 			var ok []int
 			for j := range k {
-				if masks.v[at+j] != 0 {
+				if masks.V[at+j] != 0 {
 					ok = append(ok, j)
 				}
 			}
@@ -279,7 +185,7 @@ type step struct {
 	reply     wire.Map
 	r         []float64
 	te, tr    []bool
-	mask      col
+	mask      compare.Column
 	over      []bool
 	ids       []int
 	fin       wire.Map
@@ -289,28 +195,28 @@ type step struct {
 // readStep parses the reply to a step or recv of the given number of rows, and checks what is true of every such reply.
 func (p *player) readStep(reply wire.Map, rows int) (*step, error) {
 	s := &step{reply: reply}
-	r, err := at(reply, "r", wire.F64, rows)
+	r, err := compare.At(reply, "r", wire.F64, rows)
 	if err != nil {
 		return nil, err
 	}
-	te, err := at(reply, "te", wire.Bool, rows)
+	te, err := compare.At(reply, "te", wire.Bool, rows)
 	if err != nil {
 		return nil, err
 	}
-	tr, err := at(reply, "tr", wire.Bool, rows)
+	tr, err := compare.At(reply, "tr", wire.Bool, rows)
 	if err != nil {
 		return nil, err
 	}
-	s.r = r.v
+	s.r = r.V
 	for i := range rows {
-		if te.v[i] != 0 && tr.v[i] != 0 {
+		if te.V[i] != 0 && tr.V[i] != 0 {
 			return nil, fmt.Errorf("row %d is terminated and truncated at once", i)
 		}
-		if math.IsNaN(r.v[i]) || math.IsInf(r.v[i], 0) {
-			return nil, fmt.Errorf("row %d has reward %v", i, r.v[i])
+		if math.IsNaN(r.V[i]) || math.IsInf(r.V[i], 0) {
+			return nil, fmt.Errorf("row %d has reward %v", i, r.V[i])
 		}
-		s.te, s.tr = append(s.te, te.v[i] != 0), append(s.tr, tr.v[i] != 0)
-		s.over = append(s.over, te.v[i] != 0 || tr.v[i] != 0)
+		s.te, s.tr = append(s.te, te.V[i] != 0), append(s.tr, tr.V[i] != 0)
+		s.over = append(s.over, te.V[i] != 0 || tr.V[i] != 0)
 	}
 	if s.mask, err = p.masks(reply, rows); err != nil {
 		return nil, err

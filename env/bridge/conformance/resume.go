@@ -3,9 +3,11 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -24,7 +26,7 @@ func (s *suite) resumable() (*conn, error) {
 // again connects and resumes the session of c. last has, by handle, the id of the last reply received.
 func (s *suite) again(c *conn, last map[int64]int64) (*conn, error) {
 	var seen wire.Map
-	for _, h := range slices.Sorted(keys(last)) {
+	for _, h := range slices.Sorted(maps.Keys(last)) {
 		seen = append(seen, wire.Pair{Key: fmt.Sprint(h), Value: last[h]})
 	}
 	d, _, err := s.upgrade(c.enc, s.Token)
@@ -37,16 +39,6 @@ func (s *suite) again(c *conn, last map[int64]int64) (*conn, error) {
 	}
 	d.id = c.id
 	return d, nil
-}
-
-func keys(m map[int64]int64) func(func(int64) bool) {
-	return func(yield func(int64) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func (s *suite) lostSessionsResume() error {
@@ -75,7 +67,7 @@ func (s *suite) lostSessionsResume() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x.reply, y.reply); err != nil {
+		if err := compare.Same(x.reply, y.reply); err != nil {
 			return fmt.Errorf("after %d resumes: %w", k, err)
 		}
 		if err := p.drop(); err != nil {
@@ -149,7 +141,7 @@ func (s *suite) stepsHappenOnce() error {
 			if err != nil {
 				return fmt.Errorf("after the resume, with %d answers to the step: %w", answers, err)
 			}
-			switch re, _ := number(reply.Get("re")); re {
+			switch re, _ := compare.Number(reply.Get("re")); re {
 			case float64(ping):
 				done = answers > 0
 				if !done {
@@ -157,12 +149,12 @@ func (s *suite) stepsHappenOnce() error {
 				}
 			case float64(id):
 				answers++
-				if err := sameStep(reply, y.reply); err != nil {
+				if err := compare.Same(reply, y.reply); err != nil {
 					return fmt.Errorf("answer %d to the step: %w", answers, err)
 				}
 				done = ping < 0
 			default:
-				return fmt.Errorf("after the resume came %s", brief(reply))
+				return fmt.Errorf("after the resume came %s", compare.Brief(reply))
 			}
 		}
 		// A second answer, sent because of the resume, may come after the ping's.
@@ -179,7 +171,7 @@ func (s *suite) stepsHappenOnce() error {
 	if err != nil {
 		return err
 	}
-	if err := sameStep(x.reply, y.reply); err != nil {
+	if err := compare.Same(x.reply, y.reply); err != nil {
 		return fmt.Errorf("the step after: %w", err)
 	}
 	return nil
@@ -196,12 +188,12 @@ func (c *conn) drain(id int64) error {
 		if err != nil {
 			return err
 		}
-		switch re, _ := number(reply.Get("re")); re {
+		switch re, _ := compare.Number(reply.Get("re")); re {
 		case float64(ping):
 			return nil
 		case float64(id):
 		default:
-			return fmt.Errorf("waiting for a ping came %s", brief(reply))
+			return fmt.Errorf("waiting for a ping came %s", compare.Brief(reply))
 		}
 	}
 }

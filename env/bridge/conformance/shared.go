@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -166,7 +167,7 @@ func (s *suite) sharedMemoryShowsTheSame() error {
 			return nil, err
 		}
 		// The ids of the requests differ.
-		return x, alike(op, sorted(merge(x, m("re", 0))), sorted(merge(y, m("re", 0))))
+		return x, compare.Alike(op, sorted(merge(x, m("re", 0))), sorted(merge(y, m("re", 0))))
 	}
 	reply, err := both(wire.OpReset, "seed", 5)
 	if err != nil {

@@ -1,4 +1,4 @@
-package conformance
+package compare
 
 import (
 	"fmt"
@@ -7,18 +7,19 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// sameStep compares two replies of one encoding bit for bit, except for what depends on the request.
-func sameStep(x, y wire.Map) error { return sameBut(x, y, "re", "op", "ids") }
+// Same compares two replies of one encoding bit for bit, except for what depends on the request.
+func Same(x, y wire.Map) error { return SameBut(x, y, "re", "op", "ids") }
 
-func sameBut(x, y wire.Map, but ...string) error {
+// SameBut is Same except for the given keys.
+func SameBut(x, y wire.Map, but ...string) error {
 	strip := func(m wire.Map) wire.Map {
 		return slices.DeleteFunc(slices.Clone(m), func(p wire.Pair) bool { return slices.Contains(but, p.Key) })
 	}
-	return same("", strip(x), strip(y))
+	return SameValue("", strip(x), strip(y))
 }
 
-// same compares two values of one encoding. path names them in the error.
-func same(path string, x, y any) error {
+// SameValue compares two values of one encoding. path names them in the error.
+func SameValue(path string, x, y any) error {
 	a, b := wire.NewWriter(wire.Ext), wire.NewWriter(wire.Ext)
 	a.Value(x)
 	b.Value(y)
@@ -28,13 +29,13 @@ func same(path string, x, y any) error {
 	mx, ok := x.(wire.Map)
 	my, ok2 := y.(wire.Map)
 	if !ok || !ok2 {
-		return fmt.Errorf("%s is %s, want %s", path, brief(x), brief(y))
+		return fmt.Errorf("%s is %s, want %s", path, Brief(x), Brief(y))
 	}
 	for _, p := range mx {
 		if !my.Has(p.Key) {
 			return fmt.Errorf("%s.%s was not there", path, p.Key)
 		}
-		if err := same(path+"."+p.Key, p.Value, my.Get(p.Key)); err != nil {
+		if err := SameValue(path+"."+p.Key, p.Value, my.Get(p.Key)); err != nil {
 			return err
 		}
 	}
@@ -46,8 +47,8 @@ func same(path string, x, y any) error {
 	return fmt.Errorf("%s has its keys in another order", path)
 }
 
-// rowOf returns row i of the entries of a reply that have rows: obs, r, te, tr, info.
-func rowOf(reply wire.Map, i, rows int) (wire.Map, error) {
+// Row returns row i of the entries of a reply that have rows: obs, r, te, tr, info.
+func Row(reply wire.Map, i, rows int) (wire.Map, error) {
 	out := wire.Map{}
 	for _, p := range reply {
 		switch p.Key {
@@ -88,5 +89,5 @@ func cut(v any, i, rows int) (any, error) {
 		n := len(v.Data) / rows
 		return wire.Array{DType: v.DType, Shape: v.Shape[1:], Data: v.Data[i*n : (i+1)*n]}, nil
 	}
-	return nil, fmt.Errorf("%s is no array", brief(v))
+	return nil, fmt.Errorf("%s is no array", Brief(v))
 }
