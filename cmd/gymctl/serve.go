@@ -24,7 +24,6 @@ func serveVerb(a *app) *cobra.Command {
 		reg      = experiments.DefaultRegistryConfig()
 		untilEOF bool
 		asJSON   bool
-		other    = check{door: door}
 	)
 	c := &cobra.Command{
 		Use:   "serve",
@@ -41,26 +40,13 @@ Clients generate their workloads by default. --trace-root lets them name files b
 traces that gymctl trace get has fetched can always be named, as get:NAME.
 
 SIGTERM or Ctrl-C drains: clients are told, /readyz says no, and the program ends with exit code 0 as soon as the last
-one has left, or after --drain-timeout. A second signal ends it at once. Logs go to standard error.
-
-With --check URL it serves nothing. It plays the environment of --check-env on the server at URL, which may be written
-in any language, and prints for each claim of the protocol whether the server keeps it: pass, fail or skip with the
-reason, and a summary. The exit code is 0 if no claim fails, else 1. --token-file then holds the token to show,
---tls-cert and --tls-key the certificate to show, and --hello-timeout is the server's own, checked only where given.
-The check fills the server with sessions for a moment: do not run it against one that others are using.`,
+one has left, or after --drain-timeout. A second signal ends it at once. Logs go to standard error.`,
 		Example: `  gymctl serve
   gymctl serve --addr 127.0.0.1:0 --json
   gymctl serve --addr 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --tls-key key.pem
-  gymctl serve --trace-root /srv/traces --max-sessions 16
-  gymctl serve --check ws://127.0.0.1:8765`,
+  gymctl serve --trace-root /srv/traces --max-sessions 16`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if checks, err := other.asked(c); err != nil {
-				return err
-			} else if checks {
-				other.asJSON = asJSON
-				return other.run(c.Context(), a, c)
-			}
 			r, err := experiments.NewRegistry(reg)
 			if err != nil {
 				return flagFaults(err, nil)
@@ -91,10 +77,9 @@ The check fills the server with sessions for a moment: do not run it against one
 	}
 	f := c.Flags()
 	door.flags(c)
-	other.flags(c)
 	f.StringVar(&reg.TraceRoot, "trace-root", "", "clients may name the trace files below `DIR`, by their paths relative to it")
 	f.BoolVar(&untilEOF, "until-eof", false, "drain and end when standard input ends: for a program that starts this one and may be killed")
-	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}, the outcome of --check as one document`)
+	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
 	f.IntVar(&door.cfg.MaxSessions, "max-sessions", door.cfg.MaxSessions, "`N` clients at once, lost ones that may come back included")
 	f.IntVar(&door.cfg.MaxHandles, "max-handles", door.cfg.MaxHandles, "`N` sets of environments of one client")
 	f.IntVar(&door.cfg.MaxEnvs, "max-envs", door.cfg.MaxEnvs, "`N` environments of one set")
@@ -109,6 +94,7 @@ The check fills the server with sessions for a moment: do not run it against one
 	f.DurationVar(&door.cfg.PingInterval, "ping-interval", door.cfg.PingInterval, "of pings to clients; 0s = none")
 	f.IntVar(&door.cfg.Workers, "workers", door.cfg.Workers, "`N` goroutines for each set of environments, 0 = chosen by the server; changes nothing but speed")
 	f.BoolVar(&door.cfg.SharedMemory, "shared-memory", door.cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
+	(&check{door: door, asJSON: &asJSON}).install(a, c)
 	return c
 }
 

@@ -24,16 +24,36 @@ import (
 // check is serve --check: it serves nothing, and holds another server against the protocol.
 type check struct {
 	url, env, ca string
-	door         *door // of which --token-file, --tls-cert, --tls-key and --hello-timeout count
-	asJSON       bool
+	door         *door // has the values of --token-file, --tls-cert, --tls-key and --hello-timeout
+	asJSON       *bool
 }
 
 // checkFlags are the flags of serve that count with --check.
 var checkFlags = []string{"check", "check-env", "ca", "token-file", "tls-cert", "tls-key", "hello-timeout", "json", "help"}
 
-// flags adds those that only a check has.
-func (k *check) flags(c *cobra.Command) {
+// install adds --check to the command that serves.
+func (k *check) install(a *app, c *cobra.Command) {
+	c.Long += `
+
+With --check URL it serves nothing. It plays the environment of --check-env on the server at URL, which may be written
+in any language, and prints for each claim of the protocol whether the server keeps it: pass, fail or skip with the
+reason, and a summary. The exit code is 0 if no claim fails, else 1. --token-file then holds the token to show,
+--tls-cert and --tls-key the certificate to show, and --hello-timeout is the server's own, checked only if given.
+The check fills the server with sessions for a moment: do not run it against one that others are using.`
+	c.Example += "\n  gymctl serve --check ws://127.0.0.1:8765"
+	serve := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		checks, err := k.asked(c)
+		if err != nil {
+			return err
+		}
+		if checks {
+			return k.run(c.Context(), a, c)
+		}
+		return serve(c, args)
+	}
 	f := c.Flags()
+	f.Lookup("json").Usage += ", or the outcome of --check as one document"
 	f.StringVar(&k.url, "check", "", "serve nothing: check the server at `URL`, ws://HOST:PORT or wss://HOST:PORT, against the protocol")
 	f.StringVar(&k.env, "check-env", "InvalidAction-v1", "`ID` of the environment that --check plays: discrete actions, episodes that end under random play")
 	f.StringVar(&k.ca, "ca", "", "PEM `FILE` of the authorities that --check trusts with wss://, in place of the system's")
@@ -156,7 +176,7 @@ func (k *check) run(ctx context.Context, a *app, c *cobra.Command) error {
 		}
 		count[d.Verdict]++
 		all = append(all, d)
-		if k.asJSON {
+		if *k.asJSON {
 			return
 		}
 		line := d.Verdict + "  " + d.Claim
@@ -172,7 +192,7 @@ func (k *check) run(ctx context.Context, a *app, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if k.asJSON {
+	if *k.asJSON {
 		err = a.json(struct {
 			URL     string    `json:"url"`
 			Env     string    `json:"env"`
