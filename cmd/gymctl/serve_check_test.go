@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -238,21 +237,24 @@ func TestServeCheckEndsWhenInterrupted(t *testing.T) {
 	}
 	// And in the middle of the claims, where the lines so far stay.
 	s := serve(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	r, w := io.Pipe()
-	end := make(chan int, 1)
-	go func() {
-		code := run(ctx, []string{"serve", "--check", "ws://" + s.addr}, w, io.Discard)
-		_ = w.Close()
-		end <- code
-	}()
+	c = program(t, "serve", "--check", "ws://"+s.addr)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
 	first := make([]byte, 6)
-	if _, err := io.ReadFull(r, first); err != nil || string(first) != "pass  " {
+	if _, err := io.ReadFull(out, first); err != nil || string(first) != "pass  " {
 		t.Errorf("the first line begins with %q: %v", first, err)
 	}
-	cancel()
-	rest, err := io.ReadAll(r)
-	if code := <-end; err != nil || code != exitInterrupted || bytes.Contains(rest, []byte("claims:")) {
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(out)
+	_ = c.Wait() // its exit code is looked at below
+	if code := c.ProcessState.ExitCode(); err != nil || code != exitInterrupted || bytes.Contains(rest, []byte("claims:")) {
 		t.Errorf("exit code %d (%v), printed %s", code, err, rest)
 	}
 }
