@@ -132,7 +132,7 @@ func TestRowsMustNamePackages(t *testing.T) {
 	if want := "the row env/vec of the table of arrows names no package"; !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if want := "lets env/bridge/server import env/vec, which names no package"; !strings.Contains(got, want) {
+	if want := "lets env/bridge/handle import env/vec, which names no package"; !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
