@@ -2,7 +2,8 @@
 //
 //	workload                                  traces, clusters and profiles by name
 //	simulate, plan, envs                      gymctl sim, gymctl plan; every environment by its id
-//	run                                       gymctl train, eval, sweep
+//	config                                    the configuration of a run
+//	run, sweep                                gymctl train, eval; gymctl sweep
 //	bench                                     gymctl bench
 //	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures
 //	papers                                    the list of them

@@ -16,7 +16,8 @@ import (
 	"clustergym/configs"
 	"clustergym/env/cluster"
 	"clustergym/experiments/catalog"
-	"clustergym/experiments/run"
+	"clustergym/experiments/config"
+	"clustergym/experiments/sweep"
 	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
@@ -37,8 +38,8 @@ const runKind = "run"
 // kinds are distinguished by their top-level keys.
 var kinds = []kind{
 	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
-	{runKind, "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := run.DefaultConfig(); return &c }},
-	{"sweep", "a search for settings (gymctl sweep -c)", func() configs.Validator { c := run.DefaultSweepConfig(); return &c }},
+	{runKind, "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := config.Default(); return &c }},
+	{"sweep", "a search for settings (gymctl sweep -c)", func() configs.Validator { c := sweep.Default(); return &c }},
 	{"workload", "a generated workload (gymctl trace synth -c)", func() configs.Validator { c := synth.DefaultConfig(); return &c }},
 }
 
@@ -235,7 +236,7 @@ func load(name, as string) (configs.Validator, kind, error) {
 		}
 	}
 	if k.name == runKind { // its defaults depend on the environment that it names
-		cfg, err := run.DecodeConfig(name, data)
+		cfg, err := config.Decode(name, data)
 		if err != nil {
 			return nil, kind{}, &workload.InputError{Err: err}
 		}

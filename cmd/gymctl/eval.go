@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/bridge/server"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -42,7 +43,7 @@ newest) or a checkpoint.
 Environments without a workload, such as CartPole-v1, are played for --episodes episodes instead, and the only policy
 to compare with is random. A folder of train --seeds counts as all runs in it.
 
-Policies are ` + run.PolicyForms + `.
+Policies are ` + config.PolicyForms + `.
 An order without an admission uses strict, or skip if it preempts.
 
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external

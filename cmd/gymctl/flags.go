@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"clustergym/experiments/run"
+	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -118,17 +118,17 @@ func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 
 // kernelsFlag adds --kernels; useKernels applies it.
 func kernelsFlag(c *cobra.Command, name *string) {
-	sets := run.KernelSets()
+	sets := config.KernelSets()
 	c.Flags().StringVar(name, "kernels", sets[0], "`SET` of float32 kernels: "+strings.Join(sets, ", ")+"; auto = the fastest")
 	complete(c, "kernels", sets...)
 }
 
 // useKernels selects the set of kernels that --kernels names.
 func useKernels(name string) error {
-	if !slices.Contains(run.KernelSets(), name) {
-		return unknown("--kernels: set", name, run.KernelSets())
+	if !slices.Contains(config.KernelSets(), name) {
+		return unknown("--kernels: set", name, config.KernelSets())
 	}
-	if err := run.UseKernels(name); err != nil {
+	if err := config.UseKernels(name); err != nil {
 		return mistake("--%w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/configs"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
@@ -37,9 +38,9 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
 	if c.Name() == "train" {
-		f.StringVar(&s.agent, "agent", "", strings.Join(run.AgentNames(), ", "))
+		f.StringVar(&s.agent, "agent", "", strings.Join(config.AgentNames(), ", "))
 		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
-		complete(c, "agent", run.AgentNames()...)
+		complete(c, "agent", config.AgentNames()...)
 	}
 	kernelsFlag(c, &s.kernels)
 	complete(c, "format", workload.FormatNames()...)
@@ -58,17 +59,17 @@ func (s *configSource) changed(c *cobra.Command, names ...string) string {
 }
 
 // config returns the configuration for a new run.
-func (s *configSource) config(c *cobra.Command) (run.Config, error) {
+func (s *configSource) config(c *cobra.Command) (config.Config, error) {
 	name := s.name
 	if s.changed(c, "env") != "" {
 		d, err := envs.Lookup(s.env)
 		switch {
 		case err != nil:
-			return run.Config{}, mistake("--env: %w", err)
+			return config.Config{}, mistake("--env: %w", err)
 		case name != "":
-			return run.Config{}, mistake("--env does not go with -c: the configuration names its environment")
+			return config.Config{}, mistake("--env does not go with -c: the configuration names its environment")
 		case !slices.Contains(configs.Runs(), d.Preset):
-			cfg := run.ConfigFor(d.ID)
+			cfg := config.For(d.ID)
 			return cfg, s.apply(c, &cfg)
 		}
 		name = d.Preset
@@ -78,23 +79,23 @@ func (s *configSource) config(c *cobra.Command) (run.Config, error) {
 	}
 	v, _, err := load(name, "run")
 	if err != nil {
-		return run.Config{}, err
+		return config.Config{}, err
 	}
-	cfg := *v.(*run.Config)
+	cfg := *v.(*config.Config)
 	return cfg, s.apply(c, &cfg)
 }
 
 // evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given.
-func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (run.Config, error) {
+func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (config.Config, error) {
 	if len(ckpts) == 0 || s.name != "" {
 		return s.config(c)
 	}
 	if s.changed(c, "env") != "" {
-		return run.Config{}, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
+		return config.Config{}, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
 	}
 	_, dir, err := run.CheckpointDir(ckpts[0])
 	if err != nil {
-		return run.Config{}, err
+		return config.Config{}, err
 	}
 	cfg, err := run.ReadRunConfig(dir)
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (run.Config,
 }
 
 // kernelsTo applies --kernels to cfg.
-func (s *configSource) kernelsTo(c *cobra.Command, cfg *run.Config) error {
+func (s *configSource) kernelsTo(c *cobra.Command, cfg *config.Config) error {
 	if s.changed(c, "kernels") == "" {
 		return nil
 	}
@@ -113,7 +114,7 @@ func (s *configSource) kernelsTo(c *cobra.Command, cfg *run.Config) error {
 }
 
 // apply applies the flags and --set to cfg.
-func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
+func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	if err := s.kernelsTo(c, cfg); err != nil {
 		return err
 	}
@@ -142,8 +143,8 @@ func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
 		cfg.Cluster = s.cluster
 	}
 	if s.changed(c, "agent") != "" {
-		if !slices.Contains(run.AgentNames(), s.agent) {
-			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(run.AgentNames(), ", "))
+		if !slices.Contains(config.AgentNames(), s.agent) {
+			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(config.AgentNames(), ", "))
 		}
 		cfg.Agent = s.agent
 	}
@@ -154,7 +155,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
 }
 
 // override applies --set.
-func (s *configSource) override(cfg *run.Config) error {
+func (s *configSource) override(cfg *config.Config) error {
 	for _, kv := range s.set {
 		if err := cfg.Set(kv); err != nil {
 			return mistake("--set %s: %w", kv, err)

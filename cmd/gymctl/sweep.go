@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
+	"clustergym/experiments/sweep"
 )
 
 func sweepVerb(a *app) *cobra.Command {
@@ -44,7 +46,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 			if workers < 1 {
 				return mistake("--workers: got %d, want 1 or more", workers)
 			}
-			opt := run.SweepOptions{Dir: dir, Workers: workers, Now: a.now, Say: newProgress(a, 0).say}
+			opt := sweep.Options{Dir: dir, Workers: workers, Now: a.now, Say: newProgress(a, 0).say}
 			cfg, base, err := sweepConfig(c, file, resume, &opt)
 			if err != nil {
 				return err
@@ -58,7 +60,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 				}
 				base.Kernels = kernels
 			}
-			r, err := run.Sweep(c.Context(), cfg, base, opt)
+			r, err := sweep.Run(c.Context(), cfg, base, opt)
 			if err != nil {
 				return err
 			}
@@ -79,7 +81,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 }
 
 // sweepConfig returns the sweep and its base, from a file or from the folder of a sweep to resume.
-func sweepConfig(c *cobra.Command, file, resume string, opt *run.SweepOptions) (cfg run.SweepConfig, base run.Config, err error) {
+func sweepConfig(c *cobra.Command, file, resume string, opt *sweep.Options) (cfg sweep.Config, base config.Config, err error) {
 	if c.Flags().Changed("resume") {
 		for _, name := range []string{"config", "dir"} {
 			if c.Flags().Changed(name) {
@@ -87,7 +89,7 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *run.SweepOptions) (
 			}
 		}
 		opt.Resume, opt.Dir = true, resume
-		return run.ReadSweep(resume)
+		return sweep.Read(resume)
 	}
 	if file == "" {
 		return cfg, base, mistake("sweep: want -c FILE or --resume DIR; see %s --help", c.CommandPath())
@@ -96,7 +98,7 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *run.SweepOptions) (
 	if err != nil {
 		return cfg, base, err
 	}
-	cfg = *v.(*run.SweepConfig)
+	cfg = *v.(*sweep.Config)
 	name := cfg.Base
 	if beside := filepath.Join(filepath.Dir(file), name); !filepath.IsAbs(name) {
 		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() {
@@ -106,5 +108,5 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *run.SweepOptions) (
 	if v, _, err = load(name, "run"); err != nil {
 		return cfg, base, err
 	}
-	return cfg, *v.(*run.Config), nil
+	return cfg, *v.(*config.Config), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/train"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 )
 
@@ -116,7 +117,7 @@ func (a *app) trained(r *run.TrainResult) error {
 }
 
 // trainConfig returns the configuration of a new run, or of the one to resume, and sets its directory in opt.
-func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.TrainOptions) (run.Config, error) {
+func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.TrainOptions) (config.Config, error) {
 	if !c.Flags().Changed("resume") {
 		cfg, err := s.config(c)
 		if err == nil && opt.RunDir == "" {
@@ -125,10 +126,10 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 		return cfg, err
 	}
 	if resume == "" {
-		return run.Config{}, mistake(`--resume: got "", want the directory of a run`)
+		return config.Config{}, mistake(`--resume: got "", want the directory of a run`)
 	}
 	if name := s.changed(c, "config", "env", "trace", "format", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
-		return run.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
+		return config.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume
 	cfg, err := run.ReadRunConfig(resume)

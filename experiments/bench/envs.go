@@ -13,6 +13,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
@@ -20,8 +21,8 @@ import (
 )
 
 // quickstart is the preset of that name, with a small workload where an impression will do.
-func (b *bench) quickstart() (*run.Config, error) {
-	cfg := run.DefaultConfig()
+func (b *bench) quickstart() (*config.Config, error) {
+	cfg := config.Default()
 	if err := configs.Decode(configs.Presets, "quickstart.yaml", &cfg); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
@@ -21,7 +22,7 @@ import (
 // everything together by the steps of the environments. One network is that of the preset quickstart, the other of
 // two dense layers of 64.
 func (b *bench) training(ctx context.Context) error {
-	for _, agent := range run.Agents() {
+	for _, agent := range config.Agents() {
 		for _, net := range []string{"cnn", "mlp"} {
 			cfg, err := b.quickstart()
 			if err != nil {
@@ -49,7 +50,7 @@ func (b *bench) training(ctx context.Context) error {
 }
 
 // trained measures one agent with one network; all is with acting and the environments.
-func (b *bench) trained(ctx context.Context, cfg *run.Config, net string, all bool) error {
+func (b *bench) trained(ctx context.Context, cfg *config.Config, net string, all bool) error {
 	if cfg.Agent == "ddqn" && !all {
 		cfg.DDQN.TrainEvery = 1 // several gradient steps in each update
 	} else {
@@ -85,7 +86,7 @@ func (b *bench) trained(ctx context.Context, cfg *run.Config, net string, all bo
 
 // practice is a training taken apart: collecting experience and learning from it.
 type practice struct {
-	cfg       *run.Config
+	cfg       *config.Config
 	agent     run.Learner
 	vec       *vec.Vec
 	cur, next *env.Batch
@@ -95,7 +96,7 @@ type practice struct {
 	updates   float64 // gradient steps, in all
 }
 
-func newPractice(cfg *run.Config, workers int) (*practice, error) {
+func newPractice(cfg *config.Config, workers int) (*practice, error) {
 	w, err := run.NewWorld(cfg)
 	if err != nil {
 		return nil, err

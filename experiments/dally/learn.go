@@ -16,6 +16,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
@@ -33,8 +34,8 @@ const (
 func dallyMix() (profile.Mix, error) { return profile.Named("dally") }
 
 // acceptorConfig is the training of an acceptor; one that is blind knows nothing of run times, as the timers do.
-func acceptorConfig(s dallySettings, seed int, blind bool) (run.Config, error) {
-	c, err := run.DecodeConfig("acceptor.yaml", acceptorYAML)
+func acceptorConfig(s dallySettings, seed int, blind bool) (config.Config, error) {
+	c, err := config.Decode("acceptor.yaml", acceptorYAML)
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
@@ -143,7 +144,7 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 }
 
 // trainAcceptor trains in the cell's folder, or goes on there.
-func trainAcceptor(ctx context.Context, b *study.Bench, c run.Config) error {
+func trainAcceptor(ctx context.Context, b *study.Bench, c config.Config) error {
 	dir := filepath.Join(b.Work(), "run")
 	_, err := os.Stat(filepath.Join(dir, run.ConfigFile))
 	_, err = run.Train(ctx, c, run.TrainOptions{
@@ -158,7 +159,7 @@ func trainAcceptor(ctx context.Context, b *study.Bench, c run.Config) error {
 
 // judgeLearned judges what was trained in the folder trained: the best of its validations, played greedily, and, where it
 // is not blind, what it was at the end, drawing as it was trained.
-func judgeLearned(ctx context.Context, b *study.Bench, c *run.Config, trained string, windows, seed int, blind bool) ([]study.Row, error) {
+func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained string, windows, seed int, blind bool) ([]study.Row, error) {
 	p, err := run.NewProblem(c)
 	if err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) fu
 }
 
 // judgeAcceptor plays the test windows and counts.
-func judgeAcceptor(ctx context.Context, b *study.Bench, c *run.Config, sets []string, windows int, name, seed string,
+func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets []string, windows int, name, seed string,
 	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
 ) ([]study.Row, error) {
 	own := *c

@@ -379,7 +379,7 @@ func (r *Registry) allowed(key, name string) (string, error) {
 	return at, nil
 }
 
-// jobsHash is a hash of all that w's jobs say.
+// JobsHash returns a hash of every field of w's jobs.
 func JobsHash(w *traces.Windows) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for part := range SplitNames {

@@ -9,6 +9,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
@@ -27,11 +28,11 @@ var (
 )
 
 // Compare is Evaluate for any environment: windows where there is a workload, else episodes.
-func Compare(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	if err := UseKernels(cfg.Kernels); err != nil {
+	if err := config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
 	cfg, err := cfg.Fold()
@@ -48,16 +49,16 @@ func Compare(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, erro
 // arena is where agents are trained and judged: a workload on a cluster, or a problem without either.
 type arena interface {
 	// spec is that of one environment, and says what is missing for training.
-	spec(cfg *Config) (env.Spec, error)
-	NewVec(cfg *Config, workers int) (*vec.Vec, error)
-	describe(cfg *Config, say func(format string, args ...any))
+	spec(cfg *config.Config) (env.Spec, error)
+	NewVec(cfg *config.Config, workers int) (*vec.Vec, error)
+	describe(cfg *config.Config, say func(format string, args ...any))
 	// origin is what a checkpoint says of where it comes from; same says why a run with that origin cannot go on here.
 	origin() map[string]string
 	same(origin map[string]string, dir string) error
 	// validate plays the agent of t greedily.
 	validate(t *training) (*validation, error)
 	// judge compares opt.Checkpoints and the policies of cfg.
-	judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error)
+	judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error)
 }
 
 var (
@@ -66,37 +67,37 @@ var (
 )
 
 // newArena is the arena of cfg, which is valid and folded. w is its world where that is at hand.
-func newArena(cfg *Config, w *World) (arena, error) {
+func newArena(cfg *config.Config, w *World) (arena, error) {
 	if w == nil {
 		var err error
 		if w, err = NewWorld(cfg); err != nil {
 			return nil, err
 		}
 	}
-	if cfg.simulated() {
+	if cfg.Simulated() {
 		return w, nil
 	}
 	p, err := w.problem()
-	if err == nil && cfg.meta() {
+	if err == nil && cfg.Meta() {
 		return &families{p}, nil
 	}
 	return p, err
 }
 
-func (w *World) spec(cfg *Config) (env.Spec, error) {
+func (w *World) spec(cfg *config.Config) (env.Spec, error) {
 	for _, part := range []traces.Part{traces.Validation, traces.Test} {
 		if _, err := w.count(part, 1); err != nil {
 			return env.Spec{}, err
 		}
 	}
-	e, err := w.NewEnv(traces.Training, cfg.gamma())
+	e, err := w.NewEnv(traces.Training, cfg.Gamma())
 	if err != nil {
 		return env.Spec{}, err
 	}
 	return e.Spec(), nil
 }
 
-func (w *World) describe(cfg *Config, say func(format string, args ...any)) {
+func (w *World) describe(cfg *config.Config, say func(format string, args ...any)) {
 	say("workload  %v", w.Trace)
 	if l := w.Workload; l.Large > 0 || l.Workless > 0 {
 		say("          left out: %s above %d GPUs, %d without work", workload.Plural(l.Large, "job", "jobs"), w.About.Cut(w.Settings).MaxGPUs, l.Workless)
@@ -105,7 +106,7 @@ func (w *World) describe(cfg *Config, say func(format string, args ...any)) {
 	say("          %d jobs to train on, %d validation windows, %d test windows of %d jobs",
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
 	say("cluster   %s", w.Cluster().Name)
-	if e := cfg.Env.jobSelect(); e != nil {
+	if e := cfg.Env.JobSelect(); e != nil {
 		say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, e.Estimates, e.Placement, e.Comm)
 		return
 	}
@@ -153,7 +154,7 @@ func (t *training) greedy(weights []byte) contestant {
 }
 
 func (w *World) validate(t *training) (*validation, error) {
-	if t.cfg.Eval.Choose == byReturn {
+	if t.cfg.Eval.Choose == config.ByReturn {
 		p, err := w.problem()
 		if err != nil {
 			return nil, err
@@ -196,7 +197,7 @@ func scored(m envs.Metric, values []float64, v *validation) *validation {
 	return v
 }
 
-func (w *World) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+func (w *World) judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	opt.World = w
 	r, err := Evaluate(ctx, cfg, opt)
 	if err != nil {

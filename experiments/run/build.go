@@ -12,6 +12,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/nets"
@@ -28,15 +29,15 @@ type World struct {
 }
 
 // NewWorld loads what cfg names.
-func NewWorld(cfg *Config) (*World, error) { return NewWorldContext(context.Background(), cfg) }
+func NewWorld(cfg *config.Config) (*World, error) { return NewWorldContext(context.Background(), cfg) }
 
 // NewWorldContext is NewWorld, and ends when ctx does.
-func NewWorldContext(ctx context.Context, cfg *Config) (*World, error) {
+func NewWorldContext(ctx context.Context, cfg *config.Config) (*World, error) {
 	c, err := cfg.Fold()
 	if err != nil {
 		return nil, err
 	}
-	d := c.descriptor()
+	d := c.Descriptor()
 	w, err := envs.LoadWorld(ctx, d, c.Env.Settings, c.Cluster, c.Trace)
 	if err != nil {
 		return nil, err
@@ -96,10 +97,10 @@ func (w *World) judged() envs.Settings {
 }
 
 // NewVec returns the environments that cfg trains in.
-func (w *World) NewVec(cfg *Config, workers int) (*vec.Vec, error) {
+func (w *World) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 	all := make([]env.Env, cfg.Train.Envs)
 	for i := range all {
-		e, err := w.NewEnv(traces.Training, cfg.gamma())
+		e, err := w.NewEnv(traces.Training, cfg.Gamma())
 		if err != nil {
 			return nil, err
 		}
@@ -108,25 +109,14 @@ func (w *World) NewVec(cfg *Config, workers int) (*vec.Vec, error) {
 	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
 }
 
-// gamma is the discount that the agent learns with.
-func (c *Config) gamma() float64 {
-	if c.Agent == "ddqn" {
-		return c.DDQN.Gamma
-	}
-	if c.meta() {
-		return c.MAML.Gamma
-	}
-	return c.PPO.Gamma
-}
-
-// learner is an agent whose weights can be looked at.
+// Learner is an agent whose weights can be read.
 type Learner interface {
 	agents.Agent
 	Params() *nets.Params
 }
 
-// newAgent is the one switch over kinds of agents.
-func NewAgent(cfg *Config, spec env.Spec, workers int) (Learner, error) {
+// NewAgent returns the agent that cfg names.
+func NewAgent(cfg *config.Config, spec env.Spec, workers int) (Learner, error) {
 	switch cfg.Agent {
 	case "ppo":
 		if cfg.PPO.Replicas > 1 {
@@ -139,14 +129,14 @@ func NewAgent(cfg *Config, spec env.Spec, workers int) (Learner, error) {
 	return nil, fmt.Errorf("agent %q is unknown", cfg.Agent)
 }
 
-// newPolicy is a trained agent's greedy policy, from its weights.
-func NewPolicy(cfg *Config, spec env.Spec, weights io.Reader) (agents.Policy, error) {
+// NewPolicy returns the greedy policy of a trained agent from its weights.
+func NewPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Policy, error) {
 	switch cfg.Agent {
 	case "ppo":
 		return ppo.NewPolicy(cfg.PPO, spec, weights)
 	case "ddqn":
 		return ddqn.NewPolicy(cfg.DDQN, spec, weights)
-	case metaAgent: // as it is before it adapts
+	case config.MetaAgent: // as it is before it adapts
 		m := cfg.MAML.ModelConfig
 		return ppo.NewPolicy(ppo.Config{Network: m.Network, LogStd: m.LogStd, ScaleActions: m.ScaleActions}, spec, weights)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"clustergym/agents/train"
+	"clustergym/experiments/config"
 )
 
 // These tell the child process of the test below what to do.
@@ -25,7 +26,7 @@ const (
 	crashAgent = "CLUSTERGYM_TEST_CRASH_AGENT"
 )
 
-func crashing(agent string) Config {
+func crashing(agent string) config.Config {
 	cfg := tinyRun(agent)
 	cfg.Train.Keep = 2
 	return cfg
@@ -49,7 +50,7 @@ func TestChildOfTheCrashTest(t *testing.T) {
 // Whenever a run is killed, while it steps, while it writes a checkpoint or best.json, while it compares, and
 // however often: in the end its files are those of a run that was left alone.
 func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range config.Agents() {
 		if raced && agent != "ppo" {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"clustergym/env"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
@@ -48,7 +49,7 @@ type EpisodeStatistic struct {
 	PerEpisode []float64  `json:"per_episode"`
 }
 
-func newEpisodeReport(s env.Spec, cfg *Config, episodes int) *EpisodeReport {
+func newEpisodeReport(s env.Spec, cfg *config.Config, episodes int) *EpisodeReport {
 	return &EpisodeReport{Env: s.ID, Solved: number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 }
 
@@ -108,8 +109,8 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 	var rows [][]string
 	for _, p := range r.Policies {
 		row := []string{
-			p.Name, decimals(p.Return.Mean), decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95),
-			decimals(slices.Min(p.Return.PerEpisode)), fmt.Sprintf("%.1f", *p.Length),
+			p.Name, Decimals(p.Return.Mean), Decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95),
+			Decimals(slices.Min(p.Return.PerEpisode)), fmt.Sprintf("%.1f", *p.Length),
 		}
 		if p.Solved != nil {
 			row = append(row, yesNo(*p.Solved))
@@ -142,7 +143,7 @@ func (r *EpisodeReport) writeScores(w io.Writer) error {
 	for _, p := range r.Policies {
 		row := []string{p.Name, metric.Show(p.Score.Mean), metric.Span(p.Score.IQM, p.Score.CI95), "", ""}
 		if p.Return != nil {
-			row[3], row[4] = decimals(p.Return.Mean), fmt.Sprintf("%.1f", *p.Length)
+			row[3], row[4] = Decimals(p.Return.Mean), fmt.Sprintf("%.1f", *p.Length)
 		}
 		if reference != "" {
 			row = append(row, difference(versus, p.Name), wins(versus, p.Name, r.Episodes))
@@ -203,8 +204,8 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// decimals prints a return with as many places as it takes to tell returns of its size apart.
-func decimals(v float64) string {
+// Decimals returns a return as text, with enough decimal places to tell returns of its size apart.
+func Decimals(v float64) string {
 	places := 1
 	if math.Abs(v) < 10 {
 		places = 3
@@ -213,5 +214,5 @@ func decimals(v float64) string {
 }
 
 func interval(v float64, ci [2]float64) string {
-	return fmt.Sprintf("%s [%s, %s]", decimals(v), decimals(ci[0]), decimals(ci[1]))
+	return fmt.Sprintf("%s [%s, %s]", Decimals(v), Decimals(ci[0]), Decimals(ci[1]))
 }

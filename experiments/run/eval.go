@@ -12,6 +12,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/env"
 	"clustergym/env/sched"
+	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -27,7 +28,7 @@ type EvalOptions struct {
 
 // Evaluate plays checkpoints and the policies of cfg.Eval on the test windows of cfg's workload, all on the same
 // ones, and compares them. A checkpoint of another environment or network is an *InputError.
-func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error) {
+func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -35,7 +36,7 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 	if err != nil {
 		return nil, err
 	}
-	if !cfg.simulated() {
+	if !cfg.Simulated() {
 		return nil, workload.Mistake("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
 	}
 	world := opt.World
@@ -68,8 +69,8 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 			cs = append(cs, contestant{name: name, kind: kindExternal})
 		}
 	}
-	for _, name := range cfg.policies() {
-		p, err := parseRival(name, world.About, cfg.Env.Settings)
+	for _, name := range cfg.Policies() {
+		p, err := config.ParseRival(name, world.About, cfg.Env.Settings)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
@@ -79,7 +80,7 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 		return nil, err
 	}
 	if len(cs) == 0 {
-		return nil, workload.Mistake("nothing to evaluate: name checkpoints or policies (%s)", PolicyForms)
+		return nil, workload.Mistake("nothing to evaluate: name checkpoints or policies (%s)", config.PolicyForms)
 	}
 	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
 	tick := counted(v.games(cs), opt.Game)
@@ -169,11 +170,11 @@ func distinct(cs []contestant, dirs []string) error {
 // opened is a checkpoint that plays.
 type opened struct {
 	name    string
-	Cfg     Config // of its run
+	Cfg     config.Config // of its run
 	Weights []byte
 }
 
-// openCheckpoint reads a checkpoint, or that of a run, for environments of spec. One of another environment or network
+// OpenCheckpoint reads a checkpoint, or that of a run, for environments of spec. One of another environment or network
 // is an *InputError.
 func OpenCheckpoint(dir string, spec env.Spec) (*opened, error) {
 	ckpt, run, err := CheckpointDir(dir)

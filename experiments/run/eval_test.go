@@ -20,13 +20,14 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
+	"clustergym/experiments/config"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
-func evaluate(t *testing.T, cfg Config, opt EvalOptions) (*Report, string) {
+func evaluate(t *testing.T, cfg config.Config, opt EvalOptions) (*Report, string) {
 	t.Helper()
 	if opt.Workers == 0 {
 		opt.Workers = 1
@@ -43,7 +44,7 @@ func evaluate(t *testing.T, cfg Config, opt EvalOptions) (*Report, string) {
 }
 
 // trained is the directory of a run of so many steps.
-func trained(t *testing.T, cfg Config, steps int64) string {
+func trained(t *testing.T, cfg config.Config, steps int64) string {
 	t.Helper()
 	dir := t.TempDir()
 	cfg.Train.Steps = steps
@@ -377,7 +378,7 @@ func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 			remove(t, filepath.Join(run, ckpt, checkpoint.ManifestName))
 		}, ckpt, []string{"neither a checkpoint"}},
 		"best.json of a checkpoint that is gone": {func(t *testing.T, run string) {
-			if err := writeBest(run, best{Step: 77}); err != nil {
+			if err := writeBest(run, BestCheckpoint{Step: 77}); err != nil {
 				t.Fatal(err)
 			}
 		}, "", []string{filepath.Join(Checkpoints, "77"), "does not exist"}},
@@ -548,7 +549,7 @@ func TestEvaluationsPlayToTheLastJob(t *testing.T) {
 
 // Every fault at once, each by its key.
 func TestConfigReportsAllFaults(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Name, cfg.Cluster, cfg.Agent, cfg.Env.ID = "a b", "", "sac", "JobSelect-v0"
 	cfg.Trace.Skip, cfg.Trace.Synth.Jobs = -1, 0
 	own := jobSelect(&cfg)
@@ -581,7 +582,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 			t.Errorf("got %v, want an *InputError of 19 faults", err)
 		}
 	}
-	good := DefaultConfig()
+	good := config.Default()
 	if err := good.Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
@@ -593,7 +594,7 @@ func TestPresetsAreRuns(t *testing.T) {
 		t.Fatalf("presets are %v", configs.Runs())
 	}
 	for _, name := range configs.Runs() {
-		cfg, err := Preset(name)
+		cfg, err := config.Preset(name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -602,7 +603,7 @@ func TestPresetsAreRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := DecodeConfig(name, b)
+		again, err := config.Decode(name, b)
 		if err != nil {
 			t.Errorf("%s, written and read again: %v", name, err)
 		}

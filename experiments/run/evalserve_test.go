@@ -17,6 +17,7 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
+	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 )
 
@@ -33,7 +34,7 @@ func atHome(timeout time.Duration, fn func(ctx context.Context, f server.Factory
 }
 
 // evalRun compares few policies on four windows.
-func evalRun() Config {
+func evalRun() config.Config {
 	cfg := tinyRun("ppo")
 	cfg.Eval.Policies, cfg.Eval.Whole = []string{"sjf@slots", "fifo+skip"}, false
 	return cfg

@@ -12,6 +12,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
+	"clustergym/experiments/config"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
@@ -103,25 +104,25 @@ func (c *contestant) agent() bool {
 type player func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) (info []float64, err error)
 
 // newContestant plays a rival: a rule inside the action space, or a heuristic straight on the simulator.
-func newContestant(p rival) contestant {
-	if p.rule != nil {
-		return contestant{name: p.name, kind: "slots", random: p.rule.Draws, player: func(e sched.Arena) (player, error) {
-			rule, err := p.rule.Policy(e)
+func newContestant(p config.Rival) contestant {
+	if p.Rule != nil {
+		return contestant{name: p.Name, kind: "slots", random: p.Rule.Draws, player: func(e sched.Arena) (player, error) {
+			rule, err := p.Rule.Policy(e)
 			if err != nil {
 				return nil, err
 			}
 			return policyPlayer(e, rule), nil
 		}}
 	}
-	return contestant{name: p.name, kind: "heuristic", random: p.sched.Order == "random", player: func(e sched.Arena) (player, error) {
-		h, err := heuristic.New(p.sched)
+	return contestant{name: p.Name, kind: "heuristic", random: p.Sched.Order == "random", player: func(e sched.Arena) (player, error) {
+		h, err := heuristic.New(p.Sched)
 		if err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
 			// Estimates are the episode's, whoever asks; only a random order has draws of its own.
 			h.Reseed(ep.Seed)
-			if p.sched.Order == "random" {
+			if p.Sched.Order == "random" {
 				h.Reseed(seed)
 			}
 			return nil, e.Simulate(ctx, ep, h, c)
@@ -149,7 +150,7 @@ func policyPlayer(e sched.Arena, p agents.Policy) player {
 // evaluation plays contestants on one part of a world.
 type evaluation struct {
 	world   *World
-	cfg     *EvalConfig
+	cfg     *config.Eval
 	part    traces.Part
 	windows int
 	seeds   int // for random contestants

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"clustergym/configs"
+	"clustergym/experiments/config"
 	"clustergym/nets/kernel"
 )
 
@@ -61,8 +62,8 @@ func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	problem := func(id, agent string) Config {
-		c := ConfigFor(id)
+	problem := func(id, agent string) config.Config {
+		c := config.For(id)
 		c.Name, c.Agent = "tiny", agent
 		c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.Network.Hidden = 32, 2, 2, []int{16}
 		c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 100, 16, 16, 300
@@ -71,12 +72,12 @@ func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
 		c.Eval.Episodes, c.Eval.Validation = 4, 2
 		return c
 	}
-	runs := map[string]Config{
+	runs := map[string]config.Config{
 		"jobselect ppo": tinyRun("ppo"), "jobselect ddqn": tinyRun("ddqn"),
 		"cartpole ppo": problem("CartPole-v1", "ppo"), "cartpole ddqn": problem("CartPole-v1", "ddqn"),
 		"dagplace ddqn": problem("DAGPlace-v1", "ddqn"), "workerplace ppo": problem("WorkerPlace-v1", "ppo"),
 	}
-	bandit, err := Preset("bandit-maml")
+	bandit, err := config.Preset("bandit-maml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
 func TestPresetsKeepTheirBytes(t *testing.T) {
 	var lines []string
 	for _, name := range configs.Runs() {
-		cfg, err := Preset(name)
+		cfg, err := config.Preset(name)
 		if err != nil {
 			t.Fatal(err)
 		}

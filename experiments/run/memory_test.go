@@ -9,12 +9,13 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
 
 // specOf is the spec of the environment of cfg.
-func specOf(t *testing.T, cfg *Config) env.Spec {
+func specOf(t *testing.T, cfg *config.Config) env.Spec {
 	t.Helper()
 	w, err := NewWorld(cfg)
 	if err != nil {
@@ -28,7 +29,7 @@ func specOf(t *testing.T, cfg *Config) env.Spec {
 }
 
 func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
-	base := DefaultConfig()
+	base := config.Default()
 	spec := specOf(t, &base)
 	for _, c := range []struct{ sets, want string }{
 		{"train.envs=65536", "train.envs, ppo.steps, ppo.minibatches, ppo.network: this training would need about 1"},
@@ -39,7 +40,7 @@ func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
 		{"agent=ddqn ddqn.batch=1048576 ddqn.buffer=1048576 ddqn.network.hidden=[4096,4096]", "ddqn.batch"},
 		{"agent=ddqn train.envs=65536 ddqn.n_step=1000", "train.envs, ddqn.n_step: "},
 	} {
-		cfg := DefaultConfig()
+		cfg := config.Default()
 		for s := range strings.FieldsSeq(c.sets) {
 			if err := configs.Set(&cfg, s); err != nil {
 				t.Fatal(err)
@@ -48,7 +49,7 @@ func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%s: %v, want a configuration that is valid by itself", c.sets, err)
 		}
-		err := checkMemory(&cfg, spec)
+		err := config.CheckMemory(&cfg, spec)
 		if _, ok := errors.AsType[*workload.InputError](err); !ok || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), "want at most 64 GiB") ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want an *InputError with %q", c.sets, err, c.want)
@@ -61,13 +62,13 @@ func TestMemoryOfUsualSettingsIsGranted(t *testing.T) {
 		"name=default", "train.envs=1024", "ppo.steps=8192", "ppo.network.hidden=[4096,4096]",
 		"agent=ddqn ddqn.buffer=1000000", "agent=ddqn ddqn.batch=4096 ddqn.shards=16",
 	} {
-		cfg := DefaultConfig()
+		cfg := config.Default()
 		for s := range strings.FieldsSeq(sets) {
 			if err := configs.Set(&cfg, s); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := checkMemory(&cfg, specOf(t, &cfg)); err != nil {
+		if err := config.CheckMemory(&cfg, specOf(t, &cfg)); err != nil {
 			t.Errorf("%s: %v", sets, err)
 		}
 	}
@@ -78,7 +79,7 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 		"train.envs=64 ppo.steps=64", "train.envs=4 ppo.steps=64 ppo.network.hidden=[512,512]", "train.envs=256 ppo.steps=1 ppo.minibatches=4",
 		"agent=ddqn ddqn.buffer=4000000 ddqn.batch=16 train.envs=1", "agent=ddqn ddqn.buffer=4096 ddqn.batch=4096",
 	} {
-		cfg := DefaultConfig()
+		cfg := config.Default()
 		for s := range strings.FieldsSeq(sets) {
 			if err := configs.Set(&cfg, s); err != nil {
 				t.Fatal(err)
@@ -107,10 +108,10 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, want := allocated()-before, 0.0
-		for _, n := range memoryNeeds(&cfg, spec) {
-			want += n.bytes
-			if n.what == "a full replay buffer" { // observations come as the buffer fills
-				want -= float64(cfg.DDQN.Buffer) * observation(spec)
+		for _, n := range config.Needs(&cfg, spec) {
+			want += n.Bytes
+			if n.What == "a full replay buffer" { // observations come as the buffer fills
+				want -= float64(cfg.DDQN.Buffer) * float64(4*spec.ObsLen()+spec.MaskLen())
 			}
 		}
 		if want < got/2 || want > 2*got+1e6 {

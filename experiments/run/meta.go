@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 
 	"clustergym/agents"
@@ -17,91 +16,14 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/env"
-	"clustergym/experiments/envs"
+	"clustergym/experiments/config"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
-	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
-	"clustergym/traces"
 )
-
-// metaAgent is the agent that learns to adapt: it trains and is judged on families of tasks.
-const metaAgent = "maml"
-
-// MetaAgents are the values of Config.Agent that need an environment with tasks.
-func MetaAgents() []string { return []string{metaAgent} }
-
-// MAMLConfig is a meta-learner with its policy.
-type MAMLConfig struct {
-	maml.Config     `yaml:",inline"`
-	ppo.ModelConfig `yaml:",inline"`
-	// Judge are the numbers of inner steps after which validations and evaluations look at the policy; validations
-	// choose by the last that is not above inner_steps.
-	Judge []int `yaml:"judge,flow"`
-	// JudgeEpisodes is how many episodes of each task that takes.
-	JudgeEpisodes int `yaml:"judge_episodes"`
-}
-
-// DefaultMAMLConfig is maml's, over the network of ppo's.
-func DefaultMAMLConfig() MAMLConfig {
-	c := MAMLConfig{Config: maml.DefaultConfig(), Judge: []int{0, 1, 3}, JudgeEpisodes: 20}
-	c.Network = ppo.DefaultConfig().Network
-	c.Network.Separate = false // there is no critic: the baseline is linear
-	return c
-}
-
-// Validate reports every fault.
-func (c MAMLConfig) Validate() error {
-	var l fault.List
-	l.Join("", c.Config.Validate())
-	l.Add(c.LogStd >= -20 && c.LogStd <= 2, "log_std", c.LogStd, "a number in [-20, 2]")
-	l.Join("network", c.Network.Validate())
-	ascend := len(c.Judge) > 0
-	for i, s := range c.Judge {
-		ascend = ascend && s >= 0 && s <= 64 && (i == 0 || s > c.Judge[i-1])
-	}
-	l.Add(ascend, "judge", c.Judge, "numbers of inner steps that ascend, from 0 to 64")
-	l.Add(c.JudgeEpisodes >= 1 && c.JudgeEpisodes <= 1<<16, "judge_episodes", c.JudgeEpisodes, "1 to 65536")
-	return l.Err()
-}
-
-// meta says whether the agent is a meta-learner.
-func (c *Config) meta() bool { return slices.Contains(MetaAgents(), c.Agent) }
-
-// validateMeta adds the faults of a meta-learner's surroundings.
-func (c *Config) validateMeta(l *fault.List) {
-	if slices.Contains(envs.IDs(), c.Env.ID) {
-		l.Add(slices.Contains(Families(), c.Env.ID), "env.id", c.Env.ID,
-			"an environment with tasks ("+strings.Join(Families(), ", ")+"), for agent "+c.Agent+" learns to adapt to them")
-	}
-	d := train.DefaultConfig()
-	l.Add(c.Train.Envs == d.Envs, "train.envs", c.Train.Envs, "nothing: agent "+c.Agent+" plays maml.tasks × (maml.before + maml.after) episodes at a time")
-}
-
-// Families are the environments without a workload that stand for families of tasks, sorted.
-func Families() []string { return slices.Clone(tasked()) }
-
-var tasked = sync.OnceValue(func() []string {
-	var ids []string
-	for _, id := range envs.IDs() {
-		d := envs.Find(id)
-		if d.Simulated() { // its tasks would be workloads
-			continue
-		}
-		e, err := d.Open(d.Args().Settings, &envs.Source{}, traces.Training)
-		if err != nil {
-			continue
-		}
-		if _, ok := e.(env.Tasker); ok {
-			ids = append(ids, id)
-		}
-		_ = e.Close() // it holds nothing
-	}
-	return ids
-})
 
 // trainee is what a run trains.
 type trainee interface {
@@ -117,7 +39,7 @@ type runner interface {
 }
 
 // newLearner is the meta-learner of cfg in the environments that open opens.
-func newLearner(cfg *Config, open func() (env.Env, error), workers int) (*maml.Learner, error) {
+func newLearner(cfg *config.Config, open func() (env.Env, error), workers int) (*maml.Learner, error) {
 	f, err := maml.NewFamily(open)
 	if err != nil {
 		return nil, err
@@ -146,7 +68,7 @@ type metaTrainer struct {
 	updates  int64         // …over so many
 }
 
-func newMetaTrainer(cfg *Config, l *maml.Learner) *metaTrainer {
+func newMetaTrainer(cfg *config.Config, l *maml.Learner) *metaTrainer {
 	c := &cfg.MAML
 	inner := c.InnerSteps
 	if c.Method == "joint" {
@@ -267,7 +189,7 @@ type families struct{ *Problem }
 
 var _ arena = (*families)(nil)
 
-func (f *families) describe(cfg *Config, say func(format string, args ...any)) {
+func (f *families) describe(cfg *config.Config, say func(format string, args ...any)) {
 	c := &cfg.MAML
 	say("env       %s, a family of tasks", f.About.ID)
 	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, workload.Plural(c.Before, "episode", "episodes"), c.After,
@@ -283,19 +205,8 @@ func (f *families) validate(t *training) (*validation, error) {
 	if err != nil {
 		return nil, err
 	}
-	mean := statistic.Mean(outcomes(out[c.chosen()], sampledOutcome))
+	mean := statistic.Mean(outcomes(out[c.Chosen()], sampledOutcome))
 	return &validation{Tasks: t.cfg.Eval.Validation, Return: &mean}, nil
-}
-
-// chosen is the place in Judge that validations choose by.
-func (c *MAMLConfig) chosen() int {
-	k := 0
-	for i, s := range c.Judge {
-		if s <= c.InnerSteps {
-			k = i
-		}
-	}
-	return k
 }
 
 func sampledOutcome(o maml.Outcome) float64 { return o.Sampled }
@@ -311,7 +222,7 @@ func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
 }
 
 // judge adapts every checkpoint, and the policy that it began with, to the same test tasks.
-func (f *families) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
@@ -320,7 +231,7 @@ func (f *families) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comp
 	}
 	type entrant struct {
 		name string
-		cfg  Config
+		cfg  config.Config
 		from []byte // nil = the weights that it began with
 	}
 	var all []entrant
@@ -329,7 +240,7 @@ func (f *families) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comp
 		if err != nil {
 			return nil, err
 		}
-		if !c.Cfg.meta() {
+		if !c.Cfg.Meta() {
 			return nil, workload.Mistake("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir, c.Cfg.Agent)
 		}
 		all = append(all, entrant{c.name, c.Cfg, c.Weights})
@@ -369,12 +280,12 @@ func (f *families) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comp
 	if err != nil {
 		return nil, err
 	}
-	r.add(randomPolicy, 0, 0, random, random)
+	r.add(config.Random, 0, 0, random, random)
 	return r, nil
 }
 
 // random is uniform play on the test tasks.
-func (f *families) random(ctx context.Context, cfg *Config, c *MAMLConfig, workers int) ([]maml.Outcome, error) {
+func (f *families) random(ctx context.Context, cfg *config.Config, c *config.MAML, workers int) ([]maml.Outcome, error) {
 	family, err := maml.NewFamily(f.Open)
 	if err != nil {
 		return nil, err
@@ -478,8 +389,8 @@ func (r *AdaptReport) WriteTable(w io.Writer) error {
 	var rows [][]string
 	for _, p := range r.Rows {
 		row := []string{
-			p.Name, fmt.Sprint(p.Steps), fmt.Sprint(p.Episodes), decimals(p.Return.Mean), interval(p.Return.IQM, p.Return.CI95),
-			decimals(p.Gain), decimals(p.Greedy), fmt.Sprintf("%.3f", p.PerStep),
+			p.Name, fmt.Sprint(p.Steps), fmt.Sprint(p.Episodes), Decimals(p.Return.Mean), interval(p.Return.IQM, p.Return.CI95),
+			Decimals(p.Gain), Decimals(p.Greedy), fmt.Sprintf("%.3f", p.PerStep),
 		}
 		if p.Solved != nil {
 			row = append(row, yesNo(*p.Solved))

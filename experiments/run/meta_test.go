@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"clustergym/agents/train"
+	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 )
 
 // tinyMeta learns to adapt in fractions of a second.
-func tinyMeta(env string) Config {
-	c := DefaultConfig()
+func tinyMeta(env string) config.Config {
+	c := config.Default()
 	inEnv(&c, env)
-	c.Name, c.Agent, c.Seed = "tiny", metaAgent, 7
+	c.Name, c.Agent, c.Seed = "tiny", config.MetaAgent, 7
 	m := &c.MAML
 	m.Tasks, m.Before, m.After, m.CGIterations, m.Order, m.JudgeEpisodes = 3, 1, 2, 2, 2, 2
 	m.Network.Hidden, m.ScaleActions = []int{8}, true
@@ -79,12 +80,12 @@ func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 func TestMetaLearnersNeedTasks(t *testing.T) {
 	for _, c := range []struct {
 		want   string
-		change func(c *Config)
+		change func(c *config.Config)
 	}{
-		{"env.id: got \"CartPole-v1\", want an environment with tasks (WorkerPlace-v1, Bandit-v1, Nav2D-v1", func(c *Config) { inEnv(c, "CartPole-v1") }},
-		{"train.envs: got 3, want nothing", func(c *Config) { c.Train.Envs = 3 }},
-		{"maml.inner_steps: got 1, want a whole number from 2 to 64 with method reptile", func(c *Config) { c.MAML.Method = "reptile" }},
-		{"maml.judge: got [3 1], want numbers of inner steps that ascend", func(c *Config) { c.MAML.Judge = []int{3, 1} }},
+		{"env.id: got \"CartPole-v1\", want an environment with tasks (WorkerPlace-v1, Bandit-v1, Nav2D-v1", func(c *config.Config) { inEnv(c, "CartPole-v1") }},
+		{"train.envs: got 3, want nothing", func(c *config.Config) { c.Train.Envs = 3 }},
+		{"maml.inner_steps: got 1, want a whole number from 2 to 64 with method reptile", func(c *config.Config) { c.MAML.Method = "reptile" }},
+		{"maml.judge: got [3 1], want numbers of inner steps that ascend", func(c *config.Config) { c.MAML.Judge = []int{3, 1} }},
 	} {
 		cfg := tinyMeta("Bandit-v1")
 		c.change(&cfg)
@@ -94,8 +95,8 @@ func TestMetaLearnersNeedTasks(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"Bandit-v1", "Nav2D-v1", "WorkerPlace-v1"} {
-		if !slices.Contains(Families(), id) {
-			t.Errorf("%s is not among the families %v", id, Families())
+		if !slices.Contains(config.Families(), id) {
+			t.Errorf("%s is not among the families %v", id, config.Families())
 		}
 	}
 }

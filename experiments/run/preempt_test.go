@@ -12,13 +12,14 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 )
 
 // A run whose replicas are cut short by the clock says that it cannot be repeated wherever somebody may look: at its
 // beginning, in every record, in TensorBoard and when it goes on. It is interrupted in the middle and ends all the same.
 func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
-	for name, cfg := range map[string]Config{"problem": tinyProblem("ppo"), "workload": tinyRun("ppo")} {
+	for name, cfg := range map[string]config.Config{"problem": tinyProblem("ppo"), "workload": tinyRun("ppo")} {
 		cfg.PPO.Replicas, cfg.PPO.PreemptShare = 4, 0.5
 		dir := t.TempDir()
 		run := filepath.Join(dir, "tiny")
@@ -51,7 +52,7 @@ func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
 		}
 		learnt := 0
 		for _, l := range records {
-			if l.Note != notRepeatable {
+			if l.Note != config.NotRepeatable {
 				t.Errorf("%s: step %d: note %q", name, l.Step, l.Note)
 			}
 			if len(l.Learn) == 0 {
@@ -76,7 +77,7 @@ func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []string{"\x08run/note", notRepeatable, "\x0dppo/preempted", "\x0dppo/collected"} {
+			for _, want := range []string{"\x08run/note", config.NotRepeatable, "\x0dppo/preempted", "\x0dppo/collected"} {
 				if !bytes.Contains(b, []byte(want)) {
 					t.Errorf("%s: %s has no %q", name, filepath.Base(file), want)
 				}
@@ -91,7 +92,7 @@ func TestSeveralPreemptedSeedsSaySoToo(t *testing.T) {
 		cfg.PPO.Replicas, cfg.PPO.PreemptShare, cfg.Train.Steps = 2, share, 200
 		said := 0
 		_, err := TrainSeeds(t.Context(), cfg, 2, TrainOptions{RunDir: filepath.Join(t.TempDir(), "all"), Workers: 2, NoEval: true, Say: func(f string, args ...any) {
-			if strings.Contains(fmt.Sprintf(f, args...), notRepeatable) {
+			if strings.Contains(fmt.Sprintf(f, args...), config.NotRepeatable) {
 				said++
 			}
 		}})

@@ -10,6 +10,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
@@ -26,7 +27,7 @@ type Problem struct {
 }
 
 // NewProblem loads what cfg names.
-func NewProblem(cfg *Config) (*Problem, error) {
+func NewProblem(cfg *config.Config) (*Problem, error) {
 	w, err := NewWorld(cfg)
 	if err != nil {
 		return nil, err
@@ -54,10 +55,10 @@ func (p *Problem) Open() (env.Env, error) {
 // splits says whether there are parts to train on, to choose by and to judge by.
 func (p *Problem) splits() bool { return p.world.About.Simulated() || p.world.Recorded() }
 
-func (p *Problem) spec(*Config) (env.Spec, error) { return p.About, nil }
+func (p *Problem) spec(*config.Config) (env.Spec, error) { return p.About, nil }
 
 // NewVec returns the environments that cfg trains in.
-func (p *Problem) NewVec(cfg *Config, workers int) (*vec.Vec, error) {
+func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 	all := make([]env.Env, cfg.Train.Envs)
 	for i := range all {
 		e, err := p.Open()
@@ -73,7 +74,7 @@ func (p *Problem) NewVec(cfg *Config, workers int) (*vec.Vec, error) {
 // hundred nanoseconds, and to wake a goroutine for it some microseconds.
 const worthwhile = 128
 
-func (p *Problem) describe(cfg *Config, say func(format string, args ...any)) {
+func (p *Problem) describe(cfg *config.Config, say func(format string, args ...any)) {
 	if p.world.Recorded() {
 		say("workload  %v", p.world.Trace)
 		say("          %d to train on, %d for validation, %d to be judged on",
@@ -216,7 +217,7 @@ func (p *Problem) validate(t *training) (*validation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := p.world.About.Metric; m.Of != nil && t.cfg.Eval.Choose != byReturn && !p.world.About.Simulated() {
+	if m := p.world.About.Metric; m.Of != nil && t.cfg.Eval.Choose != config.ByReturn && !p.world.About.Simulated() {
 		return scored(m, g.scores, &validation{Episodes: n}), nil
 	}
 	mean := statistic.Mean(g.returns)
@@ -224,7 +225,7 @@ func (p *Problem) validate(t *training) (*validation, error) {
 }
 
 // judge plays every policy on the same test episodes.
-func (p *Problem) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+func (p *Problem) judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too; want an environment on the simulator, such as %s", cfg.Env.ID, jobselect.ID)
 	}
@@ -236,7 +237,7 @@ func (p *Problem) judge(ctx context.Context, cfg Config, opt EvalOptions) (Compa
 }
 
 // entrants are the checkpoints of opt and the policies of cfg.
-func (p *Problem) entrants(cfg *Config, opt *EvalOptions) ([]entrant, error) {
+func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, error) {
 	var all []entrant
 	for _, dir := range opt.Checkpoints {
 		c, err := OpenCheckpoint(dir, p.About)
@@ -247,23 +248,23 @@ func (p *Problem) entrants(cfg *Config, opt *EvalOptions) ([]entrant, error) {
 			return NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		}})
 	}
-	for _, name := range cfg.policies() {
-		r, err := parseRival(name, p.world.About, cfg.Env.Settings)
+	for _, name := range cfg.Policies() {
+		r, err := config.ParseRival(name, p.world.About, cfg.Env.Settings)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
-		if r.planner != nil {
-			all = append(all, entrant{name: r.name, kind: "planner", draws: r.planner.Draws, planner: r.planner})
+		if r.Planner != nil {
+			all = append(all, entrant{name: r.Name, kind: "planner", draws: r.Planner.Draws, planner: r.Planner})
 			continue
 		}
 		kind := "baseline"
 		if p.world.About.Scheduling() {
 			kind = "slots"
 		}
-		all = append(all, entrant{name: r.name, kind: kind, draws: r.rule.Draws, policy: r.rule.Policy})
+		all = append(all, entrant{name: r.Name, kind: kind, draws: r.Rule.Draws, policy: r.Rule.Policy})
 	}
 	if len(all) == 0 {
-		return nil, workload.Mistake("nothing to evaluate: name checkpoints, or policies (%s)", policyForms(p.world.About))
+		return nil, workload.Mistake("nothing to evaluate: name checkpoints, or policies (%s)", config.FormsOf(p.world.About))
 	}
 	names := make([]contestant, len(all))
 	for i := range all {
@@ -278,7 +279,7 @@ func (p *Problem) entrants(cfg *Config, opt *EvalOptions) ([]entrant, error) {
 	return all, nil
 }
 
-func (p *Problem) compare(ctx context.Context, cfg *Config, opt *EvalOptions) (*EpisodeReport, error) {
+func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*EpisodeReport, error) {
 	all, err := p.entrants(cfg, opt)
 	if err != nil {
 		return nil, err

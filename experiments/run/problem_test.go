@@ -16,6 +16,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
@@ -24,8 +25,8 @@ import (
 )
 
 // tinyProblem is a run of a moment on CartPole.
-func tinyProblem(agent string) Config {
-	c := ConfigFor("CartPole-v1")
+func tinyProblem(agent string) config.Config {
+	c := config.For("CartPole-v1")
 	c.Name, c.Agent = "tiny", agent
 	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches = 32, 2, 2
 	c.PPO.Network.Hidden = []int{16}
@@ -53,7 +54,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 	} {
 		cfg := tinyProblem("ppo")
 		if strings.HasPrefix(c.set, "env.id") {
-			cfg = DefaultConfig()
+			cfg = config.Default()
 		}
 		if err := configs.Set(&cfg, c.set); err != nil {
 			t.Fatal(err)
@@ -67,7 +68,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 	if err := problem.Set("env.reward=wait"); err == nil || err.Error() != `env.reward: got "wait", want nothing: CartPole-v1 has no settings` {
 		t.Errorf("a setting of another environment: %v", err)
 	}
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Eval.Episodes = 7
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "eval.episodes: got 7, want nothing: JobSelect-v1 is judged on windows") {
 		t.Errorf("episodes of JobSelect-v1: %v", err)
@@ -76,7 +77,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 
 func TestEveryRegisteredEnvironmentCanBeConfigured(t *testing.T) {
 	for _, id := range envs.IDs() {
-		cfg := DefaultConfig()
+		cfg := config.Default()
 		inEnv(&cfg, id)
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%s: %v", id, err)
@@ -103,7 +104,7 @@ func TestConfigOfAProblemShowsWhatItHas(t *testing.T) {
 			t.Errorf("%s is shown:\n%s", absent, text)
 		}
 	}
-	read, err := DecodeConfig("config.yaml", text)
+	read, err := config.Decode("config.yaml", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestConfigOfAProblemShowsWhatItHas(t *testing.T) {
 // Training, validations and the comparison at the end: the same bytes for any number of workers, and when cut and
 // resumed.
 func TestProblemsTrainAndResumeByteForByte(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range config.Agents() {
 		cfg, straight := tinyProblem(agent), t.TempDir()
 		whole := trainTo(t, cfg, straight, TrainOptions{})
 		want := contents(t, filepath.Join(straight, "tiny"))
@@ -168,10 +169,10 @@ func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
 		}
 	}
 	b, ok, err := readBest(run)
-	if err != nil || !ok || b != (best{want.Step, bestReturn, *want.Eval.Return}) {
+	if err != nil || !ok || b != (BestCheckpoint{want.Step, BestReturn, *want.Eval.Return}) {
 		t.Errorf("best.json holds %+v (%v), want step %d with %v", b, err, want.Step, *want.Eval.Return)
 	}
-	if v := (&validation{Return: new(float64)}); !v.beats(best{Value: 0}) || v.beats(best{Value: 1}) || !v.beats(best{Value: -1}) {
+	if v := (&validation{Return: new(float64)}); !v.beats(BestCheckpoint{Value: 0}) || v.beats(BestCheckpoint{Value: 1}) || !v.beats(BestCheckpoint{Value: -1}) {
 		t.Error("of equal returns the later is the best")
 	}
 }
@@ -209,7 +210,7 @@ func TestEpisodeReportByHand(t *testing.T) {
 
 // Random play of InvalidAction-v1 returns 5 on average: 100 steps, 20 legal actions.
 func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
-	cfg := ConfigFor("InvalidAction-v1")
+	cfg := config.For("InvalidAction-v1")
 	cfg.Eval.Episodes = 100
 	var first *EpisodeReport
 	for workers := 1; workers <= 3; workers += 2 {
@@ -272,7 +273,7 @@ func TestPresetInvalidActionLearns(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("seconds of training")
 	}
-	cfg, err := Preset("invalidaction-ppo")
+	cfg, err := config.Preset("invalidaction-ppo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,12 +319,12 @@ func TestKernelSetIsKeptAndAnotherOneIsTold(t *testing.T) {
 	if !strings.Contains(said, "made with kernels portable and goes on with "+other) {
 		t.Errorf("said %q", said)
 	}
-	for _, name := range KernelSets()[1:] {
+	for _, name := range config.KernelSets()[1:] {
 		if !slices.Contains(kernel.Sets(), name) {
-			refused(t, name, UseKernels(name), "kernels: got", name, "this machine can run")
+			refused(t, name, config.UseKernels(name), "kernels: got", name, "this machine can run")
 		}
 	}
-	refused(t, "sse", UseKernels("sse"), `kernels: got "sse"`, "portable")
+	refused(t, "sse", config.UseKernels("sse"), `kernels: got "sse"`, "portable")
 }
 
 // What a validation judges is what its checkpoint plays: scaled observations and real-valued actions included.

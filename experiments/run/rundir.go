@@ -16,6 +16,7 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
@@ -31,16 +32,16 @@ const (
 	Checkpoints  = "checkpoints"
 )
 
-// bestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor
+// BestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor
 // of a hundred, so an arithmetic mean over a few of them would choose by the one or two that are crowded most.
-const bestMetric = "validation/jct_s geometric mean"
+const BestMetric = "validation/jct_s geometric mean"
 
-// bestReturn is the mean return over the validation episodes of environments without a workload.
-const bestReturn = "validation/return mean"
+// BestReturn is the mean return over the validation episodes of environments without a workload.
+const BestReturn = "validation/return mean"
 
-// higherIsBetter says whether more of a metric of best.json is better.
-func higherIsBetter(metric string) bool {
-	if metric == bestReturn {
+// HigherIsBetter returns whether higher values of a metric of best.json are better.
+func HigherIsBetter(metric string) bool {
+	if metric == BestReturn {
 		return true
 	}
 	for _, id := range envs.IDs() {
@@ -51,10 +52,10 @@ func higherIsBetter(metric string) bool {
 	return false
 }
 
-// best names the best checkpoint so far.
-type best struct {
+// BestCheckpoint names the best checkpoint so far.
+type BestCheckpoint struct {
 	Step   int64   `json:"step"`
-	Metric string  `json:"metric"` // bestMetric, bestReturn, or validation/METRIC with the mean that it is
+	Metric string  `json:"metric"` // BestMetric, BestReturn, or validation/METRIC with the mean that it is
 	Value  float64 `json:"value"`
 }
 
@@ -73,7 +74,7 @@ type runDir struct {
 
 // createRun makes a new run directory with the effective configuration and locks it. A directory that holds a run
 // already, or what is left of one, is the user's mistake.
-func createRun(path string, cfg *Config) (unlock func(), err error) {
+func createRun(path string, cfg *config.Config) (unlock func(), err error) {
 	// Checked before anything is made, and again when nobody else can make it.
 	if err := vacant(path); err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func createRun(path string, cfg *Config) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Join(path, Checkpoints), 0o755); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	if unlock, err = lockRun(path); err != nil {
+	if unlock, err = LockRun(path); err != nil {
 		return nil, err
 	}
 	if err = vacant(path); err == nil {
@@ -113,17 +114,17 @@ func vacant(path string) error {
 }
 
 // writeConfig writes the effective configuration.
-func writeConfig(path string, cfg *Config) error {
+func writeConfig(path string, cfg *config.Config) error {
 	b, err := configs.Encode(cfg)
 	if err != nil {
 		return err
 	}
-	return writeAside(filepath.Join(path, ConfigFile), b)
+	return safefile.Write(filepath.Join(path, ConfigFile), b)
 }
 
 // ReadRunConfig is the configuration of the run in dir.
-func ReadRunConfig(dir string) (Config, error) {
-	cfg := DefaultConfig()
+func ReadRunConfig(dir string) (config.Config, error) {
+	cfg := config.Default()
 	if i, err := os.Stat(dir); err != nil {
 		return cfg, workload.Mistake("run directory %s: %v", dir, workload.Reason(err))
 	} else if !i.IsDir() {
@@ -134,7 +135,7 @@ func ReadRunConfig(dir string) (Config, error) {
 		return cfg, workload.Mistake("%s holds no %s: it is not a run directory", dir, ConfigFile)
 	}
 	if err == nil {
-		cfg, err = DecodeConfig(ConfigFile, data)
+		cfg, err = config.Decode(ConfigFile, data)
 	}
 	if err == nil {
 		cfg, err = cfg.Fold()
@@ -248,7 +249,7 @@ func cutProgress(name string, step int64) (kept []line, err error) {
 	if size == len(b) {
 		return kept, nil
 	}
-	return kept, writeAside(name, b[:size])
+	return kept, safefile.Write(name, b[:size])
 }
 
 // wholeCheckpoints refuses a run in which a checkpoint lacks its manifest. No crash leaves one behind (they are written
@@ -300,11 +301,11 @@ func reported(path string, step int64) error {
 // restoreBest makes best.json agree with the validations of a resumed run: a crash can come between the line of
 // progress.jsonl, the checkpoint and the file that names it.
 func restoreBest(path string, kept []line) error {
-	var b best
+	var b BestCheckpoint
 	found := false
 	for _, l := range kept {
 		if l.Eval != nil && l.Eval.Best {
-			b, found = best{l.Step, l.Eval.metric(), l.Eval.value()}, true
+			b, found = BestCheckpoint{l.Step, l.Eval.metric(), l.Eval.value()}, true
 		}
 	}
 	if found {
@@ -369,7 +370,7 @@ func (r *runDir) prune(keep int) error {
 	return err
 }
 
-func readBest(dir string) (b best, ok bool, err error) {
+func readBest(dir string) (b BestCheckpoint, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, bestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, false, nil
@@ -383,23 +384,20 @@ func readBest(dir string) (b best, ok bool, err error) {
 	return b, true, nil
 }
 
-func writeBest(dir string, b best) error {
+func writeBest(dir string, b BestCheckpoint) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return err
 	}
-	return writeAside(filepath.Join(dir, bestFile), append(data, '\n'))
+	return safefile.Write(filepath.Join(dir, bestFile), append(data, '\n'))
 }
 
 // aside is where the new content of a file is written before it takes the file's place.
 func aside(name string) string { return safefile.Aside(name) }
 
-// writeAside replaces a file by one written completely beside it, so that a crash leaves the old or the new.
-func writeAside(name string, data []byte) error { return safefile.Write(name, data) }
-
-// lockRun keeps other processes from training in the run directory at path until unlock is called or the process
-// ends, however it ends. Where there are no locks, nobody is kept out.
-func lockRun(path string) (unlock func(), err error) {
+// LockRun keeps other processes from training in the run directory at path until unlock is called or the process
+// ends, even by a crash. On systems without file locks it does nothing.
+func LockRun(path string) (unlock func(), err error) {
 	unlock, err = safefile.Lock(path)
 	switch {
 	case errors.Is(err, safefile.ErrLocked):

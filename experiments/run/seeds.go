@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"clustergym/agents/train"
+	"clustergym/experiments/config"
+	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
 )
@@ -28,11 +30,11 @@ type seedPlan struct {
 	Seeds int    `json:"seeds"`
 }
 
-// maxSeeds bounds TrainSeeds.
+// MaxSeeds is the largest number of seeds that TrainSeeds takes.
 const MaxSeeds = 1000
 
-// seedDir is the run directory of one seed.
-func seedDir(dir string, seed uint64) string { return filepath.Join(dir, fmt.Sprintf("seed-%d", seed)) }
+// SeedDir returns the run directory of one seed.
+func SeedDir(dir string, seed uint64) string { return filepath.Join(dir, fmt.Sprintf("seed-%d", seed)) }
 
 // readSeeds is the plan of the folder dir; ok is false where it is none of several seeds.
 func readSeeds(dir string) (p seedPlan, ok bool, err error) {
@@ -63,7 +65,7 @@ func RunsOf(dir string) ([]string, error) {
 	}
 	var runs []string
 	for i := range p.Seeds {
-		runs = append(runs, seedDir(dir, p.First+uint64(i)))
+		runs = append(runs, SeedDir(dir, p.First+uint64(i)))
 	}
 	return runs, nil
 }
@@ -73,14 +75,14 @@ func RunsOf(dir string) ([]string, error) {
 // it, equal to that of Train with this seed where that can be repeated. Resumed, what is finished is left alone, and the others go on.
 //
 // opt.Tick gets the sums of all steps, opt.Say one line for whatever opt.Log and opt.Best would be told.
-func TrainSeeds(ctx context.Context, cfg Config, seeds int, opt TrainOptions) (*SeedsReport, error) {
+func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOptions) (*SeedsReport, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
 	if seeds < 1 || seeds > MaxSeeds {
 		return nil, workload.Mistake("seeds: got %d, want 1 to %d", seeds, MaxSeeds)
 	}
-	if err := UseKernels(cfg.Kernels); err != nil {
+	if err := config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
 	unlock, err := enterSeeds(&cfg, seeds, &opt)
@@ -94,7 +96,7 @@ func TrainSeeds(ctx context.Context, cfg Config, seeds int, opt TrainOptions) (*
 		}
 	}
 	s := &seedRuns{cfg: cfg, opt: opt, seeds: seeds, at: make([]train.Progress, seeds), results: make([]TrainResult, seeds)}
-	if note := cfg.note(); note != "" {
+	if note := cfg.Note(); note != "" {
 		s.say("note      each of these runs %s", note)
 	}
 	side := min(max(1, opt.Workers), seeds)
@@ -120,7 +122,7 @@ func TrainSeeds(ctx context.Context, cfg Config, seeds int, opt TrainOptions) (*
 }
 
 // enterSeeds makes and locks the folder, or locks one that is there and fits.
-func enterSeeds(cfg *Config, seeds int, opt *TrainOptions) (unlock func(), err error) {
+func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func(), err error) {
 	if !opt.Resume {
 		if err := vacant(opt.RunDir); err != nil {
 			return nil, err
@@ -150,7 +152,7 @@ func enterSeeds(cfg *Config, seeds int, opt *TrainOptions) (unlock func(), err e
 	if err := sameRun(opt.RunDir, cfg); err != nil {
 		return nil, err
 	}
-	if unlock, err = lockRun(opt.RunDir); err != nil {
+	if unlock, err = LockRun(opt.RunDir); err != nil {
 		return nil, err
 	}
 	if err := writeConfig(opt.RunDir, cfg); err != nil {
@@ -162,7 +164,7 @@ func enterSeeds(cfg *Config, seeds int, opt *TrainOptions) (unlock func(), err e
 
 // seedRuns are the runs under way.
 type seedRuns struct {
-	cfg   Config
+	cfg   config.Config
 	opt   TrainOptions
 	seeds int
 
@@ -183,7 +185,7 @@ func (s *seedRuns) say(format string, args ...any) {
 func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	cfg, opt := s.cfg, s.opt
 	cfg.Seed += uint64(i)
-	opt.RunDir, opt.Workers = seedDir(s.opt.RunDir, cfg.Seed), workers
+	opt.RunDir, opt.Workers = SeedDir(s.opt.RunDir, cfg.Seed), workers
 	stored := filepath.Join(s.opt.RunDir, seedResults, fmt.Sprintf("seed-%d.json", cfg.Seed))
 	if s.opt.Resume {
 		done, err := readResult(stored, &cfg)
@@ -243,7 +245,7 @@ func (s *seedRuns) tick(i int, p train.Progress) {
 }
 
 // readResult is what a run ended with, nil where it has not.
-func readResult(name string, cfg *Config) (*TrainResult, error) {
+func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -260,7 +262,7 @@ func readResult(name string, cfg *Config) (*TrainResult, error) {
 	}
 	if len(r.Eval) > 0 {
 		var c Comparison = new(Report)
-		if !cfg.simulated() {
+		if !cfg.Simulated() {
 			c = new(EpisodeReport)
 		}
 		if err := json.Unmarshal(r.Eval, c); err != nil {
@@ -280,5 +282,5 @@ func writeJSON(name string, v any) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return writeAside(name, append(b, '\n'))
+	return safefile.Write(name, append(b, '\n'))
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
@@ -75,7 +76,7 @@ func (r *Report) statistic(p *PolicyReport) statistic.Statistic {
 	}
 }
 
-func newSeedsReport(cfg *Config, dir string, results []TrainResult) *SeedsReport {
+func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *SeedsReport {
 	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
 	var all [][]float64
 	var flat []float64
@@ -134,7 +135,7 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 		for _, s := range r.Runs {
 			training := "-"
 			if s.Return != nil {
-				training = decimals(*s.Return)
+				training = Decimals(*s.Return)
 			}
 			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
 		}
@@ -190,13 +191,13 @@ func (r *SeedsReport) writeReturns(w io.Writer) error {
 		p := &e.Policies[0]
 		low := slices.Min(p.Return.PerEpisode)
 		worst, episodes = min(worst, low), e.Episodes
-		row := []string{fmt.Sprint(s.Seed), p.Name, decimals(p.Return.Mean), decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95), decimals(low)}
+		row := []string{fmt.Sprint(s.Seed), p.Name, Decimals(p.Return.Mean), Decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95), Decimals(low)}
 		if p.Solved != nil {
 			row = append(row, yesNo(*p.Solved))
 		}
 		rows = append(rows, row)
 	}
-	row := []string{"all", "", decimals(*r.Mean), "", interval(*r.IQM, *r.CI95), decimals(worst)}
+	row := []string{"all", "", Decimals(*r.Mean), "", interval(*r.IQM, *r.CI95), Decimals(worst)}
 	if r.SolvedRuns != nil {
 		row = append(row, fmt.Sprintf("%d of %d", *r.SolvedRuns, len(r.Runs)))
 	}
@@ -217,5 +218,5 @@ func meanReturn(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	return decimals(v)
+	return Decimals(v)
 }

@@ -12,10 +12,11 @@ import (
 	"testing"
 
 	"clustergym/agents/train"
+	"clustergym/experiments/config"
 	"clustergym/experiments/statistic"
 )
 
-func trainSeeds(t *testing.T, cfg Config, n int, opt TrainOptions) *SeedsReport {
+func trainSeeds(t *testing.T, cfg config.Config, n int, opt TrainOptions) *SeedsReport {
 	t.Helper()
 	r, err := TrainSeeds(t.Context(), cfg, n, opt)
 	if err != nil {
@@ -42,7 +43,7 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameFiles(t, fmt.Sprint("seed ", alone.Seed), contents(t, seedDir(together, alone.Seed)), contents(t, dir), false)
+		sameFiles(t, fmt.Sprint("seed ", alone.Seed), contents(t, SeedDir(together, alone.Seed)), contents(t, dir), false)
 		if run.Seed != alone.Seed || !reflect.DeepEqual(run.Eval, single.Eval) {
 			t.Errorf("seed %d ended with %+v, want %+v", run.Seed, run.Eval, single.Eval)
 		}
@@ -52,7 +53,7 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 		t.Errorf("IQM %v %v, mean %v; want %v and %v", *r.IQM, *r.CI95, *r.Mean, statistic.IQM(all), statistic.Mean(all))
 	}
 	runs, err := RunsOf(together)
-	if err != nil || len(runs) != 3 || runs[2] != seedDir(together, 5) {
+	if err != nil || len(runs) != 3 || runs[2] != SeedDir(together, 5) {
 		t.Errorf("the runs are %v (%v)", runs, err)
 	}
 
@@ -74,7 +75,7 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 	again := trainSeeds(t, cfg, 3, TrainOptions{RunDir: cut, Workers: 2, Resume: true})
 	for i := range r.Runs {
 		seed := cfg.Seed + uint64(i)
-		sameFiles(t, fmt.Sprint("resumed, seed ", seed), contents(t, seedDir(cut, seed)), contents(t, seedDir(together, seed)), true)
+		sameFiles(t, fmt.Sprint("resumed, seed ", seed), contents(t, SeedDir(cut, seed)), contents(t, SeedDir(together, seed)), true)
 	}
 	if *again.IQM != *r.IQM || *again.CI95 != *r.CI95 {
 		t.Errorf("resumed, the IQM is %v %v, want %v %v", *again.IQM, *again.CI95, *r.IQM, *r.CI95)

@@ -19,6 +19,8 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/experiments/config"
+	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/tfevents"
@@ -59,7 +61,7 @@ type TrainResult struct {
 	Checkpoint string     `json:"checkpoint"`     // the one evaluated: the best of the validations
 	Eval       Comparison `json:"eval,omitempty"` // a *Report or, without a workload, an *EpisodeReport
 
-	best best // with Until, the best validation so far
+	Best BestCheckpoint `json:"-"` // set if Until is: the best validation so far
 }
 
 // line is one record of progress.jsonl, or the line of a validation, which has Step and Eval alone. What measures
@@ -70,7 +72,7 @@ type line struct {
 	Episodes int64              `json:"episodes"`
 	Updates  int64              `json:"updates"`
 	Kernels  string             `json:"kernels,omitempty"`
-	Note     string             `json:"note,omitempty"` // of a run that follows the clock: notRepeatable
+	Note     string             `json:"note,omitempty"` // of a run that follows the clock: config.NotRepeatable
 	Return   *float64           `json:"return_mean"`
 	Length   *float64           `json:"length_mean"`
 	Info     map[string]float64 `json:"info,omitempty"`
@@ -78,9 +80,6 @@ type line struct {
 	Eval     *validation        `json:"eval,omitempty"`
 	Timing   *timing            `json:"timing,omitempty"`
 }
-
-// notRepeatable is what a run with ppo.preempt_share says of itself.
-const notRepeatable = "cannot be repeated: ppo.preempt_share cuts replicas short by the clock"
 
 // result is what a run that ends with l ends with.
 func (l *line) result() TrainResult {
@@ -116,11 +115,11 @@ type validation struct {
 func (v *validation) metric() string {
 	switch {
 	case v.Return != nil:
-		return bestReturn
+		return BestReturn
 	case v.Score != nil:
 		return "validation/" + v.Metric + " " + v.Mean
 	}
-	return bestMetric
+	return BestMetric
 }
 
 func (v *validation) value() float64 {
@@ -135,7 +134,7 @@ func (v *validation) value() float64 {
 
 // beats says whether v takes the place of the best so far. A lower JCT does, and a return that is not lower: many
 // problems have a highest return, and of those that reach it the latest has learnt longest.
-func (v *validation) beats(b best) bool {
+func (v *validation) beats(b BestCheckpoint) bool {
 	if v.Return != nil {
 		return v.value() >= b.Value
 	}
@@ -154,7 +153,7 @@ func (v *validation) words() string {
 		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, workload.Plural(v.Episodes, "episode", "episodes"))
 	}
 	if v.Score != nil {
-		return fmt.Sprintf("validation: %s %s of %s", v.Metric, decimals(*v.Score), workload.Plural(max(v.Windows, v.Episodes), "episode", "episodes"))
+		return fmt.Sprintf("validation: %s %s of %s", v.Metric, Decimals(*v.Score), workload.Plural(max(v.Windows, v.Episodes), "episode", "episodes"))
 	}
 	return "validation windows: typical JCT " + texttable.Hours(v.JCT)
 }
@@ -166,14 +165,14 @@ type timing struct {
 
 // training is one run under way.
 type training struct {
-	cfg       *Config
+	cfg       *config.Config
 	opt       *TrainOptions
 	arena     arena
 	agent     trainee
 	trainer   runner
 	dir       *runDir
 	spec      env.Spec
-	best      best
+	best      BestCheckpoint
 	hasBest   bool
 	validated int64 // step of the last validation, -1 = none
 
@@ -186,7 +185,7 @@ type training struct {
 
 // Train trains an agent as cfg says and evaluates it. A cancelled ctx ends it between two updates with
 // ErrInterrupted, after a checkpoint.
-func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, error) {
+func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -206,7 +205,7 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 			return nil, err
 		}
 	}
-	if err = UseKernels(cfg.Kernels); err != nil {
+	if err = config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
 	if t.arena, err = newArena(&cfg, opt.World); err != nil {
@@ -216,7 +215,7 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMemory(&cfg, spec); err != nil {
+	if err := config.CheckMemory(&cfg, spec); err != nil {
 		return nil, err
 	}
 	t.spec = spec
@@ -310,7 +309,7 @@ func (t *training) paused() (*TrainResult, error) {
 	if err = errors.Join(err, t.dir.Close()); err != nil {
 		return nil, err
 	}
-	t.result.Step, t.result.Kernels, t.result.best = step, kernel.Set(), t.best
+	t.result.Step, t.result.Kernels, t.result.Best = step, kernel.Set(), t.best
 	t.result.Checkpoint, _, err = CheckpointDir(t.opt.RunDir)
 	return &t.result, err
 }
@@ -323,7 +322,7 @@ func (t *training) enter() (unlock func(), from string, err error) {
 		unlock, err = createRun(dir, t.cfg)
 		return unlock, "", err
 	}
-	if unlock, err = lockRun(dir); err != nil {
+	if unlock, err = LockRun(dir); err != nil {
 		return nil, "", err
 	}
 	if from, err = t.resume(); err == nil {
@@ -337,7 +336,7 @@ func (t *training) enter() (unlock func(), from string, err error) {
 }
 
 // sameRun says why a run cannot go on under cfg: what its checkpoints are made of has changed.
-func sameRun(dir string, cfg *Config) error {
+func sameRun(dir string, cfg *config.Config) error {
 	old, err := ReadRunConfig(dir)
 	if err != nil {
 		return err
@@ -348,17 +347,17 @@ func sameRun(dir string, cfg *Config) error {
 	}
 	for _, s := range []struct {
 		key  string
-		take func(c *Config)
+		take func(c *config.Config)
 	}{
-		{"seed", func(c *Config) { c.Seed = cfg.Seed }},
-		{"trace", func(c *Config) { c.Trace = cfg.Trace }},
-		{"cluster", func(c *Config) { c.Cluster = cfg.Cluster }},
-		{"env", func(c *Config) { c.Env = cfg.Env }},
-		{"agent", func(c *Config) { c.Agent = cfg.Agent }},
-		{"ppo", func(c *Config) { c.PPO = cfg.PPO }},
-		{"ddqn", func(c *Config) { c.DDQN = cfg.DDQN }},
-		{"maml", func(c *Config) { c.MAML = cfg.MAML }},
-		{"train.envs", func(c *Config) { c.Train.Envs = cfg.Train.Envs }},
+		{"seed", func(c *config.Config) { c.Seed = cfg.Seed }},
+		{"trace", func(c *config.Config) { c.Trace = cfg.Trace }},
+		{"cluster", func(c *config.Config) { c.Cluster = cfg.Cluster }},
+		{"env", func(c *config.Config) { c.Env = cfg.Env }},
+		{"agent", func(c *config.Config) { c.Agent = cfg.Agent }},
+		{"ppo", func(c *config.Config) { c.PPO = cfg.PPO }},
+		{"ddqn", func(c *config.Config) { c.DDQN = cfg.DDQN }},
+		{"maml", func(c *config.Config) { c.MAML = cfg.MAML }},
+		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
 	} {
 		c := old
 		s.take(&c)
@@ -378,24 +377,16 @@ func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.describe(t.cfg, t.opt.Say)
 	envs := ""
-	if !t.cfg.meta() {
+	if !t.cfg.Meta() {
 		envs = ", " + workload.Plural(t.cfg.Train.Envs, "environment", "environments")
 	}
 	t.opt.Say("agent     %s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set())
-	if note := t.cfg.note(); note != "" {
+	if note := t.cfg.Note(); note != "" {
 		t.opt.Say("note      this run %s", note)
 	}
 	if from != "" {
 		t.opt.Say("resume    %s", from)
 	}
-}
-
-// note is what is to be known of every number of a run, "" if nothing.
-func (c *Config) note() string {
-	if c.Agent == "ppo" && c.PPO.Preempts() {
-		return notRepeatable
-	}
-	return ""
 }
 
 func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trainer.Parts()...) }
@@ -455,7 +446,7 @@ func (t *training) resume() (from string, err error) {
 	if a, ok := t.agent.(interface{ ExactResume() bool }); ok && !a.ExactResume() {
 		from += "; it holds no replay: what follows will differ from a run that was not interrupted"
 	}
-	if t.cfg.note() != "" {
+	if t.cfg.Note() != "" {
 		from += "; it follows the clock: what follows will differ from a run that was not interrupted"
 	}
 	return from, nil
@@ -479,7 +470,7 @@ func (t *training) log(r train.Record) error {
 	}
 	t.lastTime, t.lastStep = now, r.Step
 	l := line{
-		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.note(), Return: number(r.Return), Length: number(r.Length),
+		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.Note(), Return: number(r.Return), Length: number(r.Length),
 		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
 	}
 	t.result = l.result()
@@ -558,7 +549,7 @@ func (t *training) validate(step int64) error {
 	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
 		return err
 	}
-	t.best, t.hasBest = best{step, v.metric(), v.value()}, true
+	t.best, t.hasBest = BestCheckpoint{step, v.metric(), v.value()}, true
 	return writeBest(t.opt.RunDir, t.best)
 }
 
@@ -595,7 +586,7 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, err
 	}
-	return &t.result, writeAside(name, append(b, '\n'))
+	return &t.result, safefile.Write(name, append(b, '\n'))
 }
 
 // checkpointName is how a table calls a checkpoint: agent, run and step.

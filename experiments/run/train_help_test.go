@@ -14,11 +14,12 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/env/jobselect"
+	"clustergym/experiments/config"
 )
 
 // tinyRun trains for a second on small windows that are crowded enough for policies to differ.
-func tinyRun(agent string) Config {
-	c := DefaultConfig()
+func tinyRun(agent string) config.Config {
+	c := config.Default()
 	c.Name, c.Agent = "tiny", agent
 	c.Trace.Synth.Jobs = 3000
 	own := jobSelect(&c)
@@ -34,7 +35,7 @@ func tinyRun(agent string) Config {
 }
 
 // trainTo trains in dir/tiny, where equal runs are called equal names.
-func trainTo(t *testing.T, cfg Config, dir string, opt TrainOptions) *TrainResult {
+func trainTo(t *testing.T, cfg config.Config, dir string, opt TrainOptions) *TrainResult {
 	t.Helper()
 	opt.RunDir = filepath.Join(dir, "tiny")
 	if opt.Workers == 0 {
@@ -149,10 +150,10 @@ func cancelled(t *testing.T) (context.Context, context.CancelFunc) {
 }
 
 // jobSelect are the settings of JobSelect-v1 in c, to be changed.
-func jobSelect(c *Config) *jobselect.Config { return c.Edit().(*jobselect.Config) }
+func jobSelect(c *config.Config) *jobselect.Config { return c.Edit().(*jobselect.Config) }
 
 // inEnv makes id the environment of c.
-func inEnv(c *Config, id string) {
+func inEnv(c *config.Config, id string) {
 	if err := c.SetEnv(id); err != nil {
 		panic(err)
 	}

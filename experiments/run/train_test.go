@@ -15,11 +15,12 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
+	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 )
 
 func TestWorkersChangeNoByteOfARun(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range config.Agents() {
 		var want map[string]string
 		for _, workers := range []int{1, 2, 8} {
 			if raced && workers == 2 {
@@ -72,7 +73,7 @@ func TestSeedsGiveOtherRuns(t *testing.T) {
 // A run that is interrupted, once or again and again, and goes on with other numbers of workers, ends with the
 // files of one that was not.
 func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range config.Agents() {
 		if raced && agent != "ppo" {
 			continue // goroutines are those of the test above
 		}
@@ -171,15 +172,15 @@ func TestWhatARunIsMadeOfCannotChangeOnResume(t *testing.T) {
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 	run := filepath.Join(dir, "tiny")
 	want := contents(t, run)
-	for key, change := range map[string]func(c *Config){
-		"seed":        func(c *Config) { c.Seed++ },
-		"trace":       func(c *Config) { c.Trace.Seed++ },
-		"cluster":     func(c *Config) { c.Cluster = "8x4" },
-		"env":         func(c *Config) { jobSelect(c).Load = 2 },
-		"agent":       func(c *Config) { c.Agent = "ddqn" },
-		"train.envs":  func(c *Config) { c.Train.Envs = 8 },
-		"ppo":         func(c *Config) { c.PPO.Network.Hidden = []int{17} },
-		"train.steps": func(c *Config) { c.Train.Steps = 100 },
+	for key, change := range map[string]func(c *config.Config){
+		"seed":        func(c *config.Config) { c.Seed++ },
+		"trace":       func(c *config.Config) { c.Trace.Seed++ },
+		"cluster":     func(c *config.Config) { c.Cluster = "8x4" },
+		"env":         func(c *config.Config) { jobSelect(c).Load = 2 },
+		"agent":       func(c *config.Config) { c.Agent = "ddqn" },
+		"train.envs":  func(c *config.Config) { c.Train.Envs = 8 },
+		"ppo":         func(c *config.Config) { c.PPO.Network.Hidden = []int{17} },
+		"train.steps": func(c *config.Config) { c.Train.Steps = 100 },
 	} {
 		c := cfg
 		change(&c)
@@ -377,7 +378,7 @@ func TestBestCheckpointIsKept(t *testing.T) {
 		}
 	}
 	b, ok, err := readBest(run)
-	if err != nil || !ok || b.Step != least.Step || b.Value != least.Eval.JCT || b.Metric != bestMetric {
+	if err != nil || !ok || b.Step != least.Step || b.Value != least.Eval.JCT || b.Metric != BestMetric {
 		t.Errorf("best.json holds %+v (%v), want step %d with %v", b, err, least.Step, least.Eval.JCT)
 	}
 	want := []int64{least.Step}

@@ -18,6 +18,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
@@ -153,7 +154,7 @@ func (s *topdrlSettings) cells() ([]study.Cell, error) {
 }
 
 // trainIn trains cfg in the cell's folder, or goes on with it.
-func trainIn(ctx context.Context, b *study.Bench, cfg run.Config, w *run.World) ([]study.Row, error) {
+func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *run.World) ([]study.Row, error) {
 	dir := filepath.Join(b.Work(), "run")
 	_, err := os.Stat(filepath.Join(dir, run.ConfigFile))
 	opt := run.TrainOptions{RunDir: dir, Resume: err == nil, Workers: b.Workers, World: w, NoEval: true, Tags: "sb3",
@@ -370,8 +371,8 @@ func topdrlGap(name string, states int) ([]study.Row, error) {
 
 // pickConfig is how GPUPick-v1 is learnt: the precursor's network and setting of PPO, but for the learning rate, which
 // is three hundred times its own, for a thousandth of its steps.
-func (s *topdrlSettings) pickConfig(seed uint64) run.Config {
-	c := run.ConfigFor(gpupick.ID)
+func (s *topdrlSettings) pickConfig(seed uint64) config.Config {
+	c := config.For(gpupick.ID)
 	c.Name, c.Agent, c.Seed = "gpupick", "ppo", seed
 	c.Env.Args = []string{"trace.synth.profile=proximity", fmt.Sprintf("trace.synth.jobs=%d", s.Pick.Jobs), fmt.Sprintf("trace.seed=%d", s.Pick.Seed)}
 	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.Gamma, c.PPO.EntCoef, c.PPO.LR = 64, 10, 4, .99, .005, 3e-4
@@ -453,7 +454,7 @@ func (s *topdrlSettings) pickCells() ([]study.Cell, error) {
 }
 
 // playPick plays the test windows of GPUPick-v1 with a policy; seed is "" for one that has none.
-func (s *topdrlSettings) playPick(ctx context.Context, cfg run.Config, seed, name string, policy func(e *gpupick.Env) (func(ctx context.Context, ep env.Episode, ts *env.TimeStep) error, error)) ([]study.Row, error) {
+func (s *topdrlSettings) playPick(ctx context.Context, cfg config.Config, seed, name string, policy func(e *gpupick.Env) (func(ctx context.Context, ep env.Episode, ts *env.TimeStep) error, error)) ([]study.Row, error) {
 	problem, err := run.NewProblem(&cfg)
 	if err != nil {
 		return nil, err

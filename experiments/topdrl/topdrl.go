@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"clustergym/configs"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
@@ -151,8 +152,8 @@ func topdrlTrace(st *topdrlStage) (t workload.TraceConfig, digest string, err er
 }
 
 // config is the run of an agent on a stage.
-func (s *topdrlSettings) config(st *topdrlStage, agent string, seed uint64) (run.Config, error) {
-	cfg, err := run.Preset(s.Preset)
+func (s *topdrlSettings) config(st *topdrlStage, agent string, seed uint64) (config.Config, error) {
+	cfg, err := config.Preset(s.Preset)
 	if err != nil {
 		return cfg, err
 	}

@@ -1,4 +1,4 @@
-package run
+package config
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// wantEnv says what env.id can be.
+// wantEnv says in words what env.id can be.
 func wantEnv(id string) string {
 	if near := nearest.Name(id, envs.IDs()); near != "" {
 		return "an environment as in gymctl envs; did you mean " + near + "?"
@@ -23,19 +23,19 @@ func wantEnv(id string) string {
 	return "one of " + strings.Join(envs.IDs(), ", ")
 }
 
-// policies are those to compare with. JobSelect-v1's default list stands for the environment's own rivals elsewhere,
-// because configurations of older programs name it.
-func (c *Config) policies() []string {
-	if d := c.descriptor(); d != nil && d.ID != DefaultConfig().Env.ID && slices.Equal(c.Eval.Policies, DefaultConfig().Eval.Policies) {
+// Policies returns the policies to compare with. In another environment, JobSelect-v1's default list means the
+// environment's own rivals, because configurations that older versions wrote contain that list.
+func (c *Config) Policies() []string {
+	if d := c.Descriptor(); d != nil && d.ID != Default().Env.ID && slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
 		return d.Rivals
 	}
 	return c.Eval.Policies
 }
 
 // validateEnv adds the faults of the workload, the cluster, the environment and the comparison. A key that the
-// environment does not take must keep its default: otherwise a user would believe that it had an effect.
+// environment does not take must keep its default, because it would have no effect.
 func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
-	id, plain := d.ID, DefaultConfig()
+	id, plain := d.ID, Default()
 	foreign := func(key string, got, usual any, why string) {
 		l.Add(reflect.DeepEqual(got, usual), key, got, "nothing: "+id+" "+why)
 	}
@@ -51,7 +51,7 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 		settings = c.Env.Settings.Validate()
 		l.Join("env", settings)
 	}
-	l.Add(c.Eval.Choose == "" || c.Eval.Choose == byReturn, "eval.choose", c.Eval.Choose, `"" or return`)
+	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn, "eval.choose", c.Eval.Choose, `"" or return`)
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
 	if d.Simulated() {
 		l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
@@ -64,27 +64,27 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 		}
 		l.Add(!c.Eval.Whole, "eval.whole", c.Eval.Whole, "false: "+id+" has no workload that could be run as a whole")
 	}
-	// Heuristics take placement and estimates from env: a fault there would be told again for each of them.
+	// Heuristics take placement and estimates from env: a fault there would be reported again for each of them.
 	inherited := slices.ContainsFunc(fault.All(settings), func(f *fault.Fault) bool { return f.Key == "placement" || f.Key == "estimates" })
-	for i, p := range c.policies() {
+	for i, p := range c.Policies() {
 		if inherited {
 			break
 		}
 		key := fmt.Sprintf("eval.policies[%d]", i)
-		_, err := parseRival(p, d, c.Env.Settings)
+		_, err := ParseRival(p, d, c.Env.Settings)
 		if err != nil && !d.Scheduling() {
-			l.Add(false, key, p, randomPolicy+": "+err.Error())
+			l.Add(false, key, p, Random+": "+err.Error())
 		} else if err != nil {
-			l.Add(false, key, p, policyForms(d)+": "+err.Error())
+			l.Add(false, key, p, FormsOf(d)+": "+err.Error())
 		}
 		if !d.Simulated() {
-			l.Add(!slices.Contains(c.policies()[:i], p), key, p, "each policy once")
+			l.Add(!slices.Contains(c.Policies()[:i], p), key, p, "each policy once")
 		}
 	}
 }
 
-// plainConfig is the configuration of a run in an environment without a simulator, as config.yaml and gymctl config show
-// write it: without the keys that it does not take.
+// plainConfig is the configuration of a run in an environment without a simulator as config.yaml and gymctl config show
+// write it: without the keys that the environment does not take.
 type plainConfig struct {
 	Name    string      `yaml:"name"`
 	Seed    uint64      `yaml:"seed"`
@@ -94,7 +94,7 @@ type plainConfig struct {
 	Agent   string      `yaml:"agent"`
 	PPO     ppo.Config  `yaml:"ppo"`
 	DDQN    ddqn.Config `yaml:"ddqn"`
-	MAML    MAMLConfig  `yaml:"maml"`
+	MAML    MAML        `yaml:"maml"`
 
 	Train train.Config `yaml:"train"`
 	Eval  struct {
@@ -113,24 +113,24 @@ type plainEnv struct {
 	Settings envs.Settings `yaml:",inline"`
 }
 
-// MarshalYAML leaves out what the environment does not take. It decodes to the same configuration again.
+// MarshalYAML leaves out keys that the environment does not take. The result decodes to the same configuration.
 func (c Config) MarshalYAML() (any, error) {
 	type all Config // without this method
-	if c.descriptor() == nil || c.simulated() || c.faulty() {
+	if c.Descriptor() == nil || c.Simulated() || c.faulty() {
 		return all(c), nil
 	}
 	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Env: plainEnv(c.Env), Agent: c.Agent, PPO: c.PPO, DDQN: c.DDQN, MAML: c.MAML, Train: c.Train}
-	p.Trace = c.descriptor().TraceKeys(c.Trace)
-	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed, p.Eval.Choose = c.Eval.Episodes, c.Eval.Validation, c.policies(), c.Eval.Seed, c.Eval.Choose
+	p.Trace = c.Descriptor().TraceKeys(c.Trace)
+	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed, p.Eval.Choose = c.Eval.Episodes, c.Eval.Validation, c.Policies(), c.Eval.Seed, c.Eval.Choose
 	if c.Eval.Seeds > 1 {
 		p.Eval.Seeds = c.Eval.Seeds
 	}
 	return p, nil
 }
 
-// faulty says whether keys that plainConfig leaves out have a value that is a fault, and should be seen.
+// faulty returns whether a key that plainConfig leaves out has a wrong value, which the user should see.
 func (c *Config) faulty() bool {
 	var l fault.List
-	c.validateEnv(c.descriptor(), &l)
+	c.validateEnv(c.Descriptor(), &l)
 	return l.Err() != nil
 }

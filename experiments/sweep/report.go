@@ -1,4 +1,4 @@
-package run
+package sweep
 
 import (
 	"fmt"
@@ -7,20 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/experiments/run"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
 
-// scoreText is a score for people.
+// scoreText returns a score as tables show it.
 func scoreText(metric string, v float64) string {
-	if metric == bestMetric {
+	if metric == run.BestMetric {
 		return texttable.Hours(v)
 	}
-	return decimals(v)
+	return run.Decimals(v)
 }
 
-// WriteTable prints a row for each trial, the best first, and where the best lies.
-func (r *SweepReport) WriteTable(w io.Writer) error {
+// WriteTable prints a row for each trial, best first, and the run directories of the best trial.
+func (r *Report) WriteTable(w io.Writer) error {
 	keys := slices.Sorted(maps.Keys(r.Trials[0].Set))
 	header := append([]string{"trial", "steps", "score"}, keys...)
 	var rows [][]string

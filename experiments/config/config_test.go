@@ -1,4 +1,4 @@
-package run
+package config
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestOneWrongKeyIsOneFault(t *testing.T) {
 		{"eval.validation=0", "eval.validation: got 0, want 1 to 65536"},
 		{"eval.policies=[fifo, bogus]", `eval.policies[1]: got "bogus", want `},
 	} {
-		cfg := DefaultConfig()
+		cfg := Default()
 		if err := configs.Set(&cfg, c.set); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package run
+package config
 
 import (
 	"cmp"
@@ -13,36 +13,36 @@ import (
 	"clustergym/nets/model"
 )
 
-// maxMemory is how much a training may ask for by the estimate of checkMemory: 64 GiB. Published settings of this
-// kind stay far below; what lies above is a slip of the hand, which would end in the middle of an allocation.
+// maxMemory is how much memory CheckMemory allows: 64 GiB. Published settings need far less; more is a typing error that
+// would crash the program during an allocation.
 const maxMemory = 64 << 30
 
-// need is one part of a training that takes memory in proportion to settings.
-type need struct {
-	what  string
-	keys  []string // by which it can be made smaller
-	bytes float64
+// Need is one part of a training whose memory grows with settings.
+type Need struct {
+	What  string
+	keys  []string // that make it smaller
+	Bytes float64
 }
 
-// checkMemory refuses a training that would ask for more than maxMemory, before anything large is allocated: one
-// *InputError, which names the size and the keys that most of it comes from. spec is that of one environment. What
-// does not fit together otherwise is left to the agent's constructor to say.
+// CheckMemory refuses a training that would need more than maxMemory before anything large is allocated. The error is an
+// *InputError with the size and the keys that cause most of it. spec is that of one environment. Other faults of the
+// configuration are reported by the agent's constructor.
 //
 // It counts what grows with settings: environments and their batches, the rollout or a full replay buffer, and
 // networks with their gradients, moments and the values of every layer. Workload and cluster are in memory already.
-func checkMemory(cfg *Config, spec env.Spec) error {
-	needs := memoryNeeds(cfg, spec)
+func CheckMemory(cfg *Config, spec env.Spec) error {
+	needs := Needs(cfg, spec)
 	total := 0.0
 	for _, n := range needs {
-		total += n.bytes
+		total += n.Bytes
 	}
 	if total <= maxMemory {
 		return nil
 	}
-	slices.SortStableFunc(needs, func(a, b need) int { return cmp.Compare(b.bytes, a.bytes) })
+	slices.SortStableFunc(needs, func(a, b Need) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	var keys, parts []string
 	for _, n := range needs {
-		if n.bytes < total/10 { // the others would not help
+		if n.Bytes < total/10 { // the others would not help
 			continue
 		}
 		for _, k := range n.keys {
@@ -50,14 +50,14 @@ func checkMemory(cfg *Config, spec env.Spec) error {
 				keys = append(keys, k)
 			}
 		}
-		parts = append(parts, fmt.Sprintf("%s %s", n.what, bytesText(n.bytes)))
+		parts = append(parts, fmt.Sprintf("%s %s", n.What, bytesText(n.Bytes)))
 	}
 	return workload.Mistake("%s: this training would need about %s of memory (%s), want at most %s",
 		strings.Join(keys, ", "), bytesText(total), strings.Join(parts, ", "), bytesText(maxMemory))
 }
 
-// memoryNeeds are the parts, none where the network does not fit the environment.
-func memoryNeeds(cfg *Config, spec env.Spec) []need {
+// Needs returns the parts, none if the network does not fit the environment.
+func Needs(cfg *Config, spec env.Spec) []Need {
 	outputs := spec.MaskLen() + len(spec.Action.Low) // logits of every factor, means of every number
 	if outputs == 0 {
 		return nil
@@ -70,7 +70,7 @@ func memoryNeeds(cfg *Config, spec env.Spec) []need {
 		size model.Size
 		err  error
 	)
-	if cfg.meta() {
+	if cfg.Meta() {
 		return metaNeeds(cfg, spec)
 	}
 	if cfg.Agent == "ddqn" {
@@ -81,7 +81,7 @@ func memoryNeeds(cfg *Config, spec env.Spec) []need {
 	if err != nil {
 		return nil // the constructor says why
 	}
-	return append(agentNeeds(cfg, spec, size), need{"environments", []string{"train.envs"}, float64(cfg.Train.Envs) * envBytes(cfg, spec)})
+	return append(agentNeeds(cfg, spec, size), Need{"environments", []string{"train.envs"}, float64(cfg.Train.Envs) * envBytes(cfg, spec)})
 }
 
 // Sizes in bytes.
@@ -90,29 +90,29 @@ const (
 	word  = 8
 )
 
-// envBytes is one environment with its row in the batches: its own observation twice, the batch before a step and
-// the one after it, and final observations there and at the agent.
+// envBytes returns the memory of one environment with its row in the batches: its own observation twice, the batches
+// before and after a step, and final observations there and in the agent.
 func envBytes(cfg *Config, spec env.Spec) float64 {
-	return envs.StepBytes(spec) + cfg.descriptor().Memory(cfg.Env.Settings, 0)
+	return envs.StepBytes(spec) + cfg.Descriptor().Memory(cfg.Env.Settings, 0)
 }
 
-// observation is one observation with its mask.
+// observation returns the bytes of one observation with its mask.
 func observation(spec env.Spec) float64 {
 	return float*float64(spec.ObsLen()) + float64(spec.MaskLen())
 }
 
-// metaNeeds are a meta-learner's: the episodes of a meta-batch, taken to be of 1,000 steps where there is no limit.
-func metaNeeds(cfg *Config, spec env.Spec) []need {
+// metaNeeds returns a meta-learner's parts: the episodes of a meta-batch, assumed to have 1,000 steps if they have no limit.
+func metaNeeds(cfg *Config, spec env.Spec) []Need {
 	c, steps := &cfg.MAML, spec.MaxSteps
 	if steps == 0 {
 		steps = 1000
 	}
 	episodes := float64(c.Tasks) * float64(c.InnerSteps*c.Before+c.After)
-	return []need{{"the episodes of a meta-batch", []string{"maml.tasks", "maml.before", "maml.after"}, episodes * float64(steps) * (observation(spec) + 6*word)}}
+	return []Need{{"the episodes of a meta-batch", []string{"maml.tasks", "maml.before", "maml.after"}, episodes * float64(steps) * (observation(spec) + 6*word)}}
 }
 
-// agentNeeds are the agent's: what it remembers, its parameters, and the values of the layers while it learns.
-func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []need {
+// agentNeeds returns the agent's parts: its rollout or buffer, its parameters, and the values of the layers while it learns.
+func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []Need {
 	rows, obs := float64(cfg.Train.Envs), observation(spec)
 	if cfg.Agent == "ddqn" {
 		c := &cfg.DDQN
@@ -121,7 +121,7 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []need {
 		if c.Prioritized {
 			held += 2 * word * float64(uint64(1)<<bits.Len(uint(c.Buffer-1))) // a binary tree over them
 		}
-		return []need{
+		return []Need{
 			{"a full replay buffer", []string{"ddqn.buffer"}, held},
 			{"transitions of n steps under way", []string{"train.envs", "ddqn.n_step"}, rows * float64(c.NStep) * (obs + 4*word)},
 			{"parameters", []string{"ddqn.network", "ddqn.shards"}, parameterBytes(size, 2, c.Shards)},
@@ -135,7 +135,7 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []need {
 	if c.Batch > 0 {
 		batch, keys = min(steps, float64(c.Batch)), []string{"ppo.batch", "ppo.network"}
 	}
-	return []need{
+	return []Need{
 		{"the rollout", []string{"train.envs", "ppo.steps"}, steps * (obs + 8*float + word + 2)},
 		{"parameters", []string{"ppo.network", "ppo.shards"}, parameterBytes(size, 1, c.Shards)},
 		{"a minibatch in the network", keys,
@@ -143,17 +143,17 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []need {
 	}
 }
 
-// graphValues is about how many numbers a graph keeps for each value of a network: itself, before the activation, and
-// the gradients of both.
+// graphValues is roughly how many numbers a graph keeps for each value of a network: the values before and after the
+// activation, and the gradients of both.
 const graphValues = 4
 
-// parameterBytes is the weights of so many networks, the sum of gradients, Adam's two moments, one gradient for each
-// shard, and what initialising the largest matrix takes.
+// parameterBytes returns the bytes of the weights of all networks, the sum of gradients, Adam's two moments, one gradient
+// for each shard, and the temporary memory for initialising the largest matrix.
 func parameterBytes(size model.Size, networks, shards int) float64 {
 	return float*size.Params*float64(networks+3+shards) + 2*float*size.Largest
 }
 
-// bytesText is a size in GiB or TiB.
+// bytesText returns a size in GiB or TiB.
 func bytesText(b float64) string {
 	const gib = 1 << 30
 	switch {

@@ -1,4 +1,4 @@
-package run
+package config
 
 import (
 	"fmt"
@@ -17,37 +17,37 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// Config is a whole run: workload, cluster, environment, agent, training and evaluation. It is what a preset and
-// a run directory's config.yaml hold. Copies share the environment's settings: change these by Edit, or by configs.Set.
+// Config is a whole run: workload, cluster, environment, agent, training and evaluation. Presets and
+// config.yaml of a run directory have this form. Copies share the environment's settings: change them by Edit or configs.Set.
 type Config struct {
 	Name    string               `yaml:"name"`    // of the run directory
 	Seed    uint64               `yaml:"seed"`    // of everything that is drawn while training and evaluating
 	Kernels string               `yaml:"kernels"` // set of float32 kernels: auto, or a name as in gymctl version; sets differ in last bits
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"` // see ClusterForms
-	Env     EnvConfig            `yaml:"env"`
+	Env     Env                  `yaml:"env"`
 	Agent   string               `yaml:"agent"` // ppo, ddqn or maml
 	PPO     ppo.Config           `yaml:"ppo"`
 	DDQN    ddqn.Config          `yaml:"ddqn"`
-	MAML    MAMLConfig           `yaml:"maml"`
+	MAML    MAML                 `yaml:"maml"`
 
 	Train train.Config `yaml:"train"`
-	Eval  EvalConfig   `yaml:"eval"`
+	Eval  Eval         `yaml:"eval"`
 }
 
-// EnvConfig names the environment, one of envs.IDs, and configures it.
-type EnvConfig struct {
+// Env names the environment, one of envs.IDs, and configures it.
+type Env struct {
 	ID string `yaml:"id"`
-	// Args is another way to write the settings, and keys of the workload and the cluster, as KEY=VALUE. Fold puts them
-	// where they belong.
+	// Args are settings and keys of the workload and the cluster as KEY=VALUE, an older way to write them. Fold moves
+	// them into the fields.
 	Args []string `yaml:"args"`
 	// Settings are the environment's own keys; nil for an environment without. Their gamma is what evaluations use;
 	// training takes the agent's.
 	Settings envs.Settings `yaml:",inline"`
 }
 
-// EvalConfig says how policies are compared: on windows of a workload, or on episodes where there is none.
-type EvalConfig struct {
+// Eval says how policies are compared: on windows of a workload, or on episodes where there is none.
+type Eval struct {
 	Windows    int      `yaml:"windows"`    // test windows; fewer where the workload has fewer
 	Episodes   int      `yaml:"episodes"`   // test episodes of environments without a simulated workload
 	Validation int      `yaml:"validation"` // validation windows (at most) or episodes, which choose the best checkpoint
@@ -60,32 +60,35 @@ type EvalConfig struct {
 	Choose string `yaml:"choose,omitempty"`
 }
 
-// byReturn is the value of EvalConfig.Choose that is not the default.
-const byReturn = "return"
+// NotRepeatable is the note on every result of a run with ppo.preempt_share.
+const NotRepeatable = "cannot be repeated: ppo.preempt_share cuts replicas short by the clock"
+
+// ByReturn is the value of Eval.Choose that is not the default.
+const ByReturn = "return"
 
 // PolicyForms says in words how a policy can be named.
 const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip) or RULE@slots (sjf@slots)"
 
-// DefaultConfig is PPO on JobSelect-v1 over a generated workload.
-func DefaultConfig() Config { return ConfigFor(jobselect.ID) }
+// Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
+func Default() Config { return For(jobselect.ID) }
 
-// ConfigFor is the default configuration of a run in the environment called id, which must be known.
-func ConfigFor(id string) Config {
+// For returns the default configuration of a run in the environment called id, which must exist.
+func For(id string) Config {
 	d := envs.Find(id)
 	a := d.Args()
 	return Config{
 		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: a.Trace, Cluster: a.Cluster,
-		Env:   EnvConfig{ID: id, Settings: a.Settings},
-		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAMLConfig(), Train: train.DefaultConfig(),
-		Eval: EvalConfig{
+		Env:   Env{ID: id, Settings: a.Settings},
+		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAML(), Train: train.DefaultConfig(),
+		Eval: Eval{
 			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: d.Whole, Policies: slices.Clone(d.Rivals),
 		},
 	}
 }
 
-// DecodeConfig reads a run's configuration from YAML; name stands in errors. What the document does not say has the
-// defaults of the environment that it names.
-func DecodeConfig(name string, data []byte) (Config, error) {
+// Decode reads a run's configuration from YAML; errors contain name. Keys that the document leaves out get the defaults of
+// the environment that it names.
+func Decode(name string, data []byte) (Config, error) {
 	id, err := configs.TextBytes(name, data, "env", "id")
 	if err != nil {
 		return Config{}, err
@@ -93,7 +96,7 @@ func DecodeConfig(name string, data []byte) (Config, error) {
 	if envs.Find(id) == nil {
 		id = jobselect.ID // the default, or an id that Validate refuses
 	}
-	c := ConfigFor(id)
+	c := For(id)
 	err = configs.DecodeBytes(name, data, &c)
 	return c, err
 }
@@ -106,14 +109,14 @@ func (c *Config) Edit() envs.Settings {
 	return c.Env.Settings
 }
 
-// jobSelect are the settings of JobSelect-v1, nil for another environment.
-func (e *EnvConfig) jobSelect() *jobselect.Config {
+// JobSelect returns the settings of JobSelect-v1, nil for another environment.
+func (e *Env) JobSelect() *jobselect.Config {
 	s, _ := e.Settings.(*jobselect.Config)
 	return s
 }
 
-// SetEnv makes id the environment, with its default settings. A workload, a cluster and policies that are the defaults of
-// the environment that was there become those of the new one; others stay.
+// SetEnv changes the environment to id, with its default settings. If the workload, the cluster or the policies are the
+// defaults of the old environment, they become those of the new one; otherwise they stay.
 func (c *Config) SetEnv(id string) error {
 	if _, err := envs.Lookup(id); err != nil {
 		return err
@@ -121,7 +124,7 @@ func (c *Config) SetEnv(id string) error {
 	if id == c.Env.ID {
 		return nil
 	}
-	was, now := ConfigFor(c.Env.ID), ConfigFor(id)
+	was, now := For(c.Env.ID), For(id)
 	if c.Trace == was.Trace {
 		c.Trace = now.Trace
 	}
@@ -138,21 +141,21 @@ func (c *Config) SetEnv(id string) error {
 	return nil
 }
 
-// Set changes one key, "key.path=value", as configs.Set does. env.id changes the whole environment, as SetEnv does. A
-// value that is not valid is left to Validate.
+// Set changes one key, "key.path=value", as configs.Set does; env.id changes the whole environment, as SetEnv does. Set
+// does not check the value: Validate does.
 func (c *Config) Set(assignment string) error {
 	key, value, _ := strings.Cut(assignment, "=")
 	key = strings.TrimSpace(key)
 	if key == "env.id" && envs.Find(value) != nil {
 		return c.SetEnv(value)
 	}
-	if d := c.descriptor(); d != nil && !d.HasSettings() && strings.HasPrefix(key, "env.") && key != "env.id" && key != "env.args" {
+	if d := c.Descriptor(); d != nil && !d.HasSettings() && strings.HasPrefix(key, "env.") && key != "env.id" && key != "env.args" {
 		return fault.New(key, value, "nothing: "+d.ID+" has no settings")
 	}
 	return configs.Set(c, assignment)
 }
 
-// Fold returns c with env.args put where they belong: into the environment's settings, trace and cluster.
+// Fold returns c with env.args moved into the environment's settings, trace and cluster.
 func (c Config) Fold() (Config, error) {
 	d := envs.Find(c.Env.ID)
 	if d == nil || len(c.Env.Args) == 0 {
@@ -176,7 +179,7 @@ func (c Config) Fold() (Config, error) {
 	return c, nil
 }
 
-// Validate reports every fault. Whether files are there is not looked at.
+// Validate reports every fault. It does not check whether files exist.
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
@@ -186,13 +189,13 @@ func (c *Config) Validate() error {
 	l.Join("ppo", c.PPO.Validate())
 	l.Join("ddqn", c.DDQN.Validate())
 	l.Join("maml", c.MAML.Validate())
-	if c.meta() {
+	if c.Meta() {
 		c.validateMeta(&l)
 	}
 	l.Join("train", c.Train.Validate())
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
-	d := c.descriptor()
-	if d == nil && c.Env.jobSelect() != nil {
+	d := c.Descriptor()
+	if d == nil && c.Env.JobSelect() != nil {
 		d = envs.Find(jobselect.ID) // so that the other faults are reported beside the id
 	}
 	if d == nil {
@@ -208,26 +211,45 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// descriptor is that of the environment, nil for an unknown one.
-func (c *Config) descriptor() *envs.Descriptor { return envs.Find(c.Env.ID) }
+// Descriptor returns the environment's descriptor, nil for an unknown environment.
+func (c *Config) Descriptor() *envs.Descriptor { return envs.Find(c.Env.ID) }
 
-// simulated says whether episodes are windows of a workload that is played on the cluster simulator.
-func (c *Config) simulated() bool {
-	d := c.descriptor()
+// Simulated returns whether episodes are windows of a workload on the cluster simulator.
+func (c *Config) Simulated() bool {
+	d := c.Descriptor()
 	return d != nil && d.Simulated()
 }
 
-// AgentNames are the values of Config.Agent.
+// Gamma returns the discount that the agent learns with.
+func (c *Config) Gamma() float64 {
+	if c.Agent == "ddqn" {
+		return c.DDQN.Gamma
+	}
+	if c.Meta() {
+		return c.MAML.Gamma
+	}
+	return c.PPO.Gamma
+}
+
+// Note returns the warning that belongs to every result of the run, "" if there is none.
+func (c *Config) Note() string {
+	if c.Agent == "ppo" && c.PPO.Preempts() {
+		return NotRepeatable
+	}
+	return ""
+}
+
+// AgentNames returns the values of Config.Agent.
 func AgentNames() []string { return append(Agents(), MetaAgents()...) }
 
-// Agents are the values of Config.Agent that learn in any environment.
+// Agents returns the values of Config.Agent that learn in any environment.
 func Agents() []string { return []string{"ppo", "ddqn"} }
 
-// preset is the embedded run called name.
+// Preset returns the embedded run called name.
 func Preset(name string) (Config, error) {
 	data, err := configs.Presets.ReadFile(name + ".yaml")
 	if err != nil {
 		return Config{}, fmt.Errorf("preset %s: %w", name, err)
 	}
-	return DecodeConfig(name+".yaml", data)
+	return Decode(name+".yaml", data)
 }

@@ -1,4 +1,4 @@
-package run
+package sweep
 
 import (
 	"bytes"
@@ -15,6 +15,9 @@ import (
 	"sync"
 
 	"clustergym/configs"
+	"clustergym/experiments/config"
+	"clustergym/experiments/run"
+	"clustergym/experiments/safefile"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
@@ -27,16 +30,16 @@ const (
 	trialsFile = "trials.jsonl"
 )
 
-// SweepOptions are what does not belong to a sweep's configuration.
-type SweepOptions struct {
+// Options are the arguments of a sweep that its configuration does not contain.
+type Options struct {
 	Dir     string
 	Resume  bool
 	Workers int
-	Now     Clock
+	Now     run.Clock
 	Say     func(format string, args ...any) // one line for people; nil = silent
 }
 
-// TrialLine is one line of trials.jsonl, the source of truth of a sweep: what a trial had reached on a rung.
+// TrialLine is one line of trials.jsonl, the source of truth of a sweep: the result of a trial on a rung.
 type TrialLine struct {
 	Trial  int            `json:"trial"`
 	Rung   int            `json:"rung"`
@@ -48,8 +51,8 @@ type TrialLine struct {
 	Error  string         `json:"error,omitempty"`
 }
 
-// SweepReport is what a sweep ends with: the document of gymctl sweep --json.
-type SweepReport struct {
+// Report is the result of a sweep: the document of gymctl sweep --json.
+type Report struct {
 	Name   string      `json:"name"`
 	Dir    string      `json:"dir"`
 	Metric string      `json:"metric"`
@@ -59,9 +62,9 @@ type SweepReport struct {
 	Best   []string    `json:"best"`   // run directories of the best trial
 }
 
-// ReadSweep is the configuration of the sweep in dir, and its base.
-func ReadSweep(dir string) (SweepConfig, Config, error) {
-	c, base := DefaultSweepConfig(), DefaultConfig()
+// Read returns the configuration of the sweep in dir and its base.
+func Read(dir string) (Config, config.Config, error) {
+	c, base := Default(), config.Default()
 	if err := configs.Decode(os.DirFS(dir), sweepFile, &c); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return c, base, workload.Mistake("%s holds no %s: it is not the folder of a sweep", dir, sweepFile)
@@ -70,7 +73,7 @@ func ReadSweep(dir string) (SweepConfig, Config, error) {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, baseFile))
 	if err == nil {
-		base, err = DecodeConfig(baseFile, data)
+		base, err = config.Decode(baseFile, data)
 	}
 	if err != nil {
 		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
@@ -78,11 +81,11 @@ func ReadSweep(dir string) (SweepConfig, Config, error) {
 	return c, base, nil
 }
 
-// sweep is a search under way.
+// sweep is a running search.
 type sweep struct {
-	cfg    SweepConfig
-	opt    SweepOptions
-	world  *World // of all trials, nil where they differ in it or there is none
+	cfg    Config
+	opt    Options
+	world  *run.World // of all trials, nil where they differ in it or there is none
 	trials []trial
 	rungs  []int64
 
@@ -91,9 +94,9 @@ type sweep struct {
 	lines map[[2]int]TrialLine // by trial and rung
 }
 
-// Sweep searches as cfg says around base, or goes on with the search in opt.Dir. A cancelled ctx ends it with
-// ErrInterrupted, after a checkpoint of every run.
-func Sweep(ctx context.Context, cfg SweepConfig, base Config, opt SweepOptions) (*SweepReport, error) {
+// Run searches around base as cfg says, or continues the search in opt.Dir. If ctx is cancelled, Run returns
+// run.ErrInterrupted after a checkpoint of every run.
+func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -106,12 +109,12 @@ func Sweep(ctx context.Context, cfg SweepConfig, base Config, opt SweepOptions) 
 		return nil, err
 	}
 	first := &s.trials[0].cfg
-	if err := UseKernels(first.Kernels); err != nil {
+	if err := config.UseKernels(first.Kernels); err != nil {
 		return nil, err
 	}
 	s.rungs = cfg.budgets(first.Train.Steps)
 	if !cfg.changesWorld() {
-		if s.world, err = NewWorld(first); err != nil {
+		if s.world, err = run.NewWorld(first); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +128,7 @@ func Sweep(ctx context.Context, cfg SweepConfig, base Config, opt SweepOptions) 
 		err = e
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", ErrInterrupted, opt.Dir)
+		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", run.ErrInterrupted, opt.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -133,8 +136,8 @@ func Sweep(ctx context.Context, cfg SweepConfig, base Config, opt SweepOptions) 
 	return s.report()
 }
 
-// changesWorld says whether trials differ in workload, cluster or environment.
-func (c *SweepConfig) changesWorld() bool {
+// changesWorld returns whether trials differ in workload, cluster or environment.
+func (c *Config) changesWorld() bool {
 	for key := range c.Space {
 		for _, section := range []string{"trace", "cluster", "env"} {
 			if key == section || strings.HasPrefix(key, section+".") {
@@ -145,12 +148,12 @@ func (c *SweepConfig) changesWorld() bool {
 	return false
 }
 
-// enter makes and locks the folder, or locks one that is there and reads what was done.
-func (s *sweep) enter(base Config) (unlock func(), err error) {
+// enter makes and locks the folder, or locks an existing one and reads its results.
+func (s *sweep) enter(base config.Config) (unlock func(), err error) {
 	dir := s.opt.Dir
 	name := filepath.Join(dir, trialsFile)
 	if !s.opt.Resume {
-		for _, f := range []string{sweepFile, trialsFile, ConfigFile} {
+		for _, f := range []string{sweepFile, trialsFile, run.ConfigFile} {
 			if _, err := os.Stat(filepath.Join(dir, f)); err == nil {
 				return nil, workload.Mistake("%s holds a sweep or a run already; continue a sweep with --resume %s, or name another --dir", dir, dir)
 			}
@@ -159,7 +162,7 @@ func (s *sweep) enter(base Config) (unlock func(), err error) {
 			return nil, &workload.InputError{Err: err}
 		}
 	}
-	if unlock, err = lockRun(dir); err != nil {
+	if unlock, err = run.LockRun(dir); err != nil {
 		return nil, err
 	}
 	if s.opt.Resume {
@@ -177,11 +180,11 @@ func (s *sweep) enter(base Config) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// describe writes what the sweep is.
-func (s *sweep) describe(dir string, base Config) error {
+// describe writes the configuration of the sweep and its base.
+func (s *sweep) describe(dir string, base config.Config) error {
 	b, err := configs.Encode(&base)
 	if err == nil {
-		err = writeAside(filepath.Join(dir, baseFile), b)
+		err = safefile.Write(filepath.Join(dir, baseFile), b)
 	}
 	if err != nil {
 		return err
@@ -189,10 +192,10 @@ func (s *sweep) describe(dir string, base Config) error {
 	if b, err = configs.Encode(&s.cfg); err != nil {
 		return err
 	}
-	return writeAside(filepath.Join(dir, sweepFile), b)
+	return safefile.Write(filepath.Join(dir, sweepFile), b)
 }
 
-// read takes over the lines of a sweep, and cuts off half a line that a crash left.
+// read reads the lines of a sweep and cuts off an incomplete line that a crash left.
 func (s *sweep) read(name string) error {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -219,12 +222,12 @@ func (s *sweep) read(name string) error {
 		size += len(text)
 	}
 	if size < len(data) {
-		return writeAside(name, data[:size])
+		return safefile.Write(name, data[:size])
 	}
 	return nil
 }
 
-// jsonOf is v as JSON, keys sorted.
+// jsonOf returns v as JSON with sorted keys.
 func jsonOf(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -233,7 +236,7 @@ func jsonOf(v any) string {
 	return string(b)
 }
 
-// search takes all rungs.
+// search trains on all rungs.
 func (s *sweep) search(ctx context.Context) error {
 	alive := make([]int, len(s.trials))
 	for i := range alive {
@@ -258,7 +261,7 @@ func (s *sweep) search(ctx context.Context) error {
 	return nil
 }
 
-// climb trains trials to a rung, as far as they are not there yet, several runs side by side.
+// climb trains the trials that have no result on the rung yet, several runs in parallel.
 func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
 	type job struct{ trial, seed int }
 	type state struct {
@@ -295,7 +298,7 @@ func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
 			st.failure = fmt.Errorf("seed %d: %w", s.trials[j.trial].cfg.Seed+uint64(j.seed), err)
 		}
 		if err == nil {
-			st.metric, st.scores[j.seed] = r.best.Metric, r.best.Value
+			st.metric, st.scores[j.seed] = r.Best.Metric, r.Best.Value
 		}
 		if st.left--; st.left > 0 {
 			return nil
@@ -313,7 +316,7 @@ func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
 	})
 }
 
-// write appends a line and makes sure that it stays.
+// write appends a line and syncs the file.
 func (s *sweep) write(l TrialLine) error {
 	b, err := json.Marshal(l)
 	if err != nil {
@@ -328,17 +331,17 @@ func (s *sweep) write(l TrialLine) error {
 
 func (s *sweep) trialDir(t int) string { return filepath.Join(s.opt.Dir, fmt.Sprintf("trial-%d", t)) }
 
-// train takes one seed of one trial to a step.
-func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int) (*TrainResult, error) {
+// train trains one seed of one trial up to step until.
+func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int) (*run.TrainResult, error) {
 	cfg := s.trials[t].cfg
 	cfg.Seed += uint64(seed)
-	opt := TrainOptions{RunDir: seedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
-	_, err := os.Stat(filepath.Join(opt.RunDir, ConfigFile))
+	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
+	_, err := os.Stat(filepath.Join(opt.RunDir, run.ConfigFile))
 	opt.Resume = err == nil
-	return Train(ctx, cfg, opt)
+	return run.Train(ctx, cfg, opt)
 }
 
-// ranked are the lines of trials on a rung, the best first; those that failed come last.
+// ranked returns the lines of trials on a rung, best first; failed trials come last.
 func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 	var all []TrialLine
 	for _, t := range trials {
@@ -358,7 +361,7 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 			return -1
 		case *a.Score == *b.Score:
 			return a.Trial - b.Trial
-		case (*a.Score > *b.Score) == higherIsBetter(a.Metric):
+		case (*a.Score > *b.Score) == run.HigherIsBetter(a.Metric):
 			return -1
 		}
 		return 1
@@ -366,9 +369,9 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 	return all
 }
 
-// report ranks the trials: those of the highest rung first.
-func (s *sweep) report() (*SweepReport, error) {
-	r := &SweepReport{Name: s.cfg.Name, Dir: s.opt.Dir, Rungs: s.rungs}
+// report ranks the trials, those of the highest rung first.
+func (s *sweep) report() (*Report, error) {
+	r := &Report{Name: s.cfg.Name, Dir: s.opt.Dir, Rungs: s.rungs}
 	last := map[int]int{}
 	for key := range s.lines { // a maximum: their order does not matter
 		last[key[0]] = max(last[key[0]], key[1])
@@ -383,9 +386,9 @@ func (s *sweep) report() (*SweepReport, error) {
 		r.Trials = append(r.Trials, s.ranked(rung, here)...)
 	}
 	best := r.Trials[0]
-	r.Metric, r.Higher = best.Metric, higherIsBetter(best.Metric)
+	r.Metric, r.Higher = best.Metric, run.HigherIsBetter(best.Metric)
 	for k := range s.cfg.Seeds {
-		r.Best = append(r.Best, seedDir(s.trialDir(best.Trial), s.trials[best.Trial].cfg.Seed+uint64(k)))
+		r.Best = append(r.Best, run.SeedDir(s.trialDir(best.Trial), s.trials[best.Trial].cfg.Seed+uint64(k)))
 	}
 	return r, nil
 }

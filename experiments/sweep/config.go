@@ -1,4 +1,4 @@
-package run
+package sweep
 
 import (
 	"fmt"
@@ -10,15 +10,17 @@ import (
 	"strings"
 
 	"clustergym/configs"
+	"clustergym/experiments/config"
+	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/rng"
 )
 
-// SweepConfig is a search for settings: random draws from a space around a base configuration, of which successive
-// halving keeps the better ones going.
-type SweepConfig struct {
+// Config is a search for settings: random draws from a space around a base configuration, of which successive halving
+// continues the better ones.
+type Config struct {
 	Name string   `yaml:"name"` // of the sweep's folder
 	Base string   `yaml:"base"` // preset or YAML file that trials begin with
 	Set  []string `yaml:"set"`  // changes to the base for all trials, KEY.PATH=VALUE each
@@ -28,20 +30,20 @@ type SweepConfig struct {
 	Trials  int            `yaml:"trials"`
 	Seeds   int            `yaml:"seeds"` // of each trial: the base's, and those that follow
 	Seed    uint64         `yaml:"seed"`  // of the draws
-	Halving HalvingConfig  `yaml:"halving"`
+	Halving Halving        `yaml:"halving"`
 }
 
-// HalvingConfig is successive halving (Jamieson and Talwalkar, 2016): all trials are trained to the first rung, the
+// Halving is successive halving (Jamieson and Talwalkar, 2016): all trials are trained to the first rung, the
 // best of them to the second, and so on; the last is the base's train.steps. Schedules refer to the whole training on
 // every rung.
-type HalvingConfig struct {
+type Halving struct {
 	Rungs int `yaml:"rungs"` // 1 = every trial is trained to the end
-	Keep  int `yaml:"keep"`  // one of so many goes on; each rung is so many times as long as the one before
+	Keep  int `yaml:"keep"`  // one of this many continues; each rung is this many times as long as the one before
 }
 
-// DefaultSweepConfig is 16 trials of one seed on one rung.
-func DefaultSweepConfig() SweepConfig {
-	return SweepConfig{Name: "sweep", Base: "cartpole-ppo", Trials: 16, Seeds: 1, Seed: 1, Halving: HalvingConfig{Rungs: 1, Keep: 2}}
+// Default returns a configuration of 16 trials of one seed on one rung.
+func Default() Config {
+	return Config{Name: "sweep", Base: "cartpole-ppo", Trials: 16, Seeds: 1, Seed: 1, Halving: Halving{Rungs: 1, Keep: 2}}
 }
 
 // fixed are the keys that a space cannot have, with reasons.
@@ -50,12 +52,12 @@ var fixed = map[string]string{
 }
 
 // Validate reports every fault that can be seen without the base.
-func (c *SweepConfig) Validate() error {
+func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
 	l.Add(c.Base != "", "base", c.Base, "a preset or a YAML file")
 	l.Add(c.Trials >= 1 && c.Trials <= 10_000, "trials", c.Trials, "1 to 10000")
-	l.Add(c.Seeds >= 1 && c.Seeds <= MaxSeeds, "seeds", c.Seeds, fmt.Sprintf("1 to %d", MaxSeeds))
+	l.Add(c.Seeds >= 1 && c.Seeds <= run.MaxSeeds, "seeds", c.Seeds, fmt.Sprintf("1 to %d", run.MaxSeeds))
 	l.Add(c.Halving.Rungs >= 1 && c.Halving.Rungs <= 20, "halving.rungs", c.Halving.Rungs, "1 to 20")
 	l.Add(c.Halving.Keep >= 2 && c.Halving.Keep <= 100, "halving.keep", c.Halving.Keep, "2 to 100")
 	l.Add(len(c.Space) > 0, "space", "nothing", "a key of the base at least, with values")
@@ -84,7 +86,7 @@ type dimension struct {
 	whole    bool // draws are rounded
 }
 
-// dimensionOf is what stands behind a key of a valid space.
+// dimensionOf returns the draws for one key of a valid space.
 func dimensionOf(x any) (dimension, error) {
 	if m, is := x.(map[string]any); is {
 		return rangeOf(m)
@@ -130,7 +132,7 @@ func rangeOf(x map[string]any) (dimension, error) {
 	return d, l.Err()
 }
 
-// draw is one value as YAML.
+// draw returns one value as YAML has it.
 func (d *dimension) draw(r *rand.Rand) any {
 	if d.values != nil {
 		return d.values[r.IntN(len(d.values))]
@@ -151,11 +153,11 @@ func (d *dimension) draw(r *rand.Rand) any {
 type trial struct {
 	number int
 	set    map[string]any
-	cfg    Config // of its first seed
+	cfg    config.Config // of its first seed
 }
 
-// trials draws all trials, around base.
-func (c *SweepConfig) trials(base Config) ([]trial, error) {
+// trials draws all trials around base.
+func (c *Config) trials(base config.Config) ([]trial, error) {
 	for _, kv := range c.Set {
 		if err := configs.Set(&base, kv); err != nil {
 			return nil, workload.Mistake("set: %s: %w", kv, err)
@@ -202,7 +204,7 @@ func (c *SweepConfig) trials(base Config) ([]trial, error) {
 }
 
 // setValue sets one key.
-func setValue(cfg *Config, key string, v any) error {
+func setValue(cfg *config.Config, key string, v any) error {
 	text := fmt.Sprint(v)
 	switch v.(type) {
 	case []any, map[string]any, string:
@@ -215,8 +217,8 @@ func setValue(cfg *Config, key string, v any) error {
 	return configs.Set(cfg, key+"="+text)
 }
 
-// budgets are the steps of the rungs, rising.
-func (c *SweepConfig) budgets(steps int64) []int64 {
+// budgets returns the steps of the rungs in ascending order.
+func (c *Config) budgets(steps int64) []int64 {
 	b := make([]int64, c.Halving.Rungs)
 	for k := len(b) - 1; k >= 0; k-- {
 		b[k] = max(1, steps)

@@ -1,4 +1,4 @@
-package run
+package sweep
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"clustergym/configs"
+	"clustergym/experiments/run"
 	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
 )
@@ -29,9 +30,9 @@ seeds: 2
 halving: {rungs: 2, keep: 2}
 `
 
-func sweepOf(t *testing.T, text string) SweepConfig {
+func sweepOf(t *testing.T, text string) Config {
 	t.Helper()
-	c := DefaultSweepConfig()
+	c := Default()
 	if err := configs.DecodeBytes("sweep.yaml", []byte(text), &c); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestSpacesThatMakeNoSenseAreFaults(t *testing.T) {
 		{"{train.steps: [5]}", "space.train.steps: got [5], want nothing: it is the budget"},
 		{"{seed: [5]}", "space.seed: got [5], want nothing: see seeds"},
 	} {
-		cfg := DefaultSweepConfig()
+		cfg := Default()
 		err := configs.DecodeBytes("s.yaml", []byte("trials: 2\nspace: "+c.space+"\n"), &cfg)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want one fault, %s…", c.space, err, c.want)
@@ -68,7 +69,7 @@ func TestSpacesThatMakeNoSenseAreFaults(t *testing.T) {
 		{"set: [ppo.lr=7]\nspace: {ppo.clip: [0.1]}", "ppo.lr: got 7"},
 	} {
 		dir := filepath.Join(t.TempDir(), "s")
-		_, err := Sweep(t.Context(), sweepOf(t, c.text), tinyProblem("ppo"), SweepOptions{Dir: dir, Workers: 1})
+		_, err := Run(t.Context(), sweepOf(t, c.text), tinyProblem(), Options{Dir: dir, Workers: 1})
 		refused(t, c.text, err, c.want)
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s: a folder was made", c.text)
@@ -79,7 +80,7 @@ func TestSpacesThatMakeNoSenseAreFaults(t *testing.T) {
 func TestDrawsKeepToTheSpaceAndRepeat(t *testing.T) {
 	c := sweepOf(t, tinySweep)
 	c.Trials = 300
-	trials, err := c.trials(tinyProblem("ppo"))
+	trials, err := c.trials(tinyProblem())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestDrawsKeepToTheSpaceAndRepeat(t *testing.T) {
 	}
 	few := c
 	few.Trials = 3
-	again, err := few.trials(tinyProblem("ppo"))
+	again, err := few.trials(tinyProblem())
 	if err != nil || !reflect.DeepEqual(again, trials[:3]) {
 		t.Errorf("drawn again, the first trials are others (%v)", err)
 	}
@@ -113,7 +114,7 @@ func TestDrawsKeepToTheSpaceAndRepeat(t *testing.T) {
 }
 
 func TestRungsAreSharesOfTheTraining(t *testing.T) {
-	c := SweepConfig{Halving: HalvingConfig{Rungs: 3, Keep: 3}}
+	c := Config{Halving: Halving{Rungs: 3, Keep: 3}}
 	if b := c.budgets(1000); !slices.Equal(b, []int64{112, 334, 1000}) {
 		t.Errorf("rungs at %v", b)
 	}
@@ -122,13 +123,13 @@ func TestRungsAreSharesOfTheTraining(t *testing.T) {
 // A sweep that is interrupted, or loses half a line to a crash, goes on to the table of one that was not. Pausing on
 // a rung changes nothing of a run: the winner's last checkpoint is that of a training straight through.
 func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
-	cfg, base := sweepOf(t, tinySweep), tinyProblem("ppo")
+	cfg, base := sweepOf(t, tinySweep), tinyProblem()
 	straight := filepath.Join(t.TempDir(), "s")
-	want, err := Sweep(t.Context(), cfg, base, SweepOptions{Dir: straight, Workers: 3})
+	want, err := Run(t.Context(), cfg, base, Options{Dir: straight, Workers: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(want.Trials) != 4 || !slices.Equal(want.Rungs, []int64{200, 400}) || want.Metric != bestReturn || !want.Higher {
+	if len(want.Trials) != 4 || !slices.Equal(want.Rungs, []int64{200, 400}) || want.Metric != run.BestReturn || !want.Higher {
 		t.Fatalf("the report is %+v", want)
 	}
 	for i, l := range want.Trials {
@@ -140,23 +141,22 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 		}
 	}
 	winner := want.Trials[0]
-	alone, err := ReadRunConfig(want.Best[1])
+	alone, err := run.ReadRunConfig(want.Best[1])
 	if err != nil || alone.Seed != 2 || alone.PPO.LR != winner.Set["ppo.lr"] {
 		t.Fatalf("the winner's configuration is %+v (%v), want %v", alone, err, winner.Set)
 	}
-	run := filepath.Join(t.TempDir(), "seed-2")
-	if _, err := Train(t.Context(), alone, TrainOptions{RunDir: run, Workers: 1, NoEval: true}); err != nil {
+	straightRun := filepath.Join(t.TempDir(), "seed-2")
+	if _, err := run.Train(t.Context(), alone, run.TrainOptions{RunDir: straightRun, Workers: 1, NoEval: true}); err != nil {
 		t.Fatal(err)
 	}
-	a, b := contents(t, want.Best[1])["checkpoints/400/weights.safetensors"], contents(t, run)["checkpoints/400/weights.safetensors"]
-	if a == "" || a != b {
+	if weights(t, want.Best[1]) != weights(t, straightRun) {
 		t.Error("the winner's weights are not those of a training straight through")
 	}
 
 	cut := filepath.Join(t.TempDir(), "s")
 	ctx, cancel := cancelled(t)
-	_, err = Sweep(ctx, cfg, base, SweepOptions{Dir: cut, Workers: 1, Say: func(string, ...any) { cancel() }})
-	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+cut) {
+	_, err = Run(ctx, cfg, base, Options{Dir: cut, Workers: 1, Say: func(string, ...any) { cancel() }})
+	if !errors.Is(err, run.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+cut) {
 		t.Fatalf("got %v, want ErrInterrupted with what to do", err)
 	}
 	name := filepath.Join(cut, trialsFile)
@@ -167,11 +167,11 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 	if err := os.WriteFile(name, append(data, `{"trial":1,"ru`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, read, err := ReadSweep(cut)
+	c, read, err := Read(cut)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Sweep(t.Context(), c, read, SweepOptions{Dir: cut, Workers: 2, Resume: true})
+	got, err := Run(t.Context(), c, read, Options{Dir: cut, Workers: 2, Resume: true})
 	if err != nil || jsonOf(got.Trials) != jsonOf(want.Trials) {
 		t.Errorf("resumed, the trials are\n%s (%v), want\n%s", jsonOf(got), err, jsonOf(want))
 	}
@@ -181,21 +181,21 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 	}
 
 	c.Seed++
-	_, err = Sweep(t.Context(), c, read, SweepOptions{Dir: cut, Workers: 1, Resume: true})
+	_, err = Run(t.Context(), c, read, Options{Dir: cut, Workers: 1, Resume: true})
 	refused(t, "other draws", err, "trials.jsonl:1: trial 0 was drawn as")
-	_, err = Sweep(t.Context(), cfg, base, SweepOptions{Dir: cut, Workers: 1})
+	_, err = Run(t.Context(), cfg, base, Options{Dir: cut, Workers: 1})
 	refused(t, "a folder that is taken", err, "holds a sweep")
 	if err := os.WriteFile(name, []byte("{}x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Sweep(t.Context(), cfg, base, SweepOptions{Dir: cut, Workers: 1, Resume: true})
+	_, err = Run(t.Context(), cfg, base, Options{Dir: cut, Workers: 1, Resume: true})
 	refused(t, "a broken line", err, "trials.jsonl:1")
 }
 
 // A draw that cannot be trained is a row of the table; a sweep of such draws alone is a failure.
 func TestTrialsThatFailAreTold(t *testing.T) {
 	cfg := sweepOf(t, "set: [train.steps=130]\nspace: {ppo.minibatches: [1, 1000]}\ntrials: 6\n")
-	r, err := Sweep(t.Context(), cfg, tinyProblem("ppo"), SweepOptions{Dir: filepath.Join(t.TempDir(), "s"), Workers: 2})
+	r, err := Run(t.Context(), cfg, tinyProblem(), Options{Dir: filepath.Join(t.TempDir(), "s"), Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestTrialsThatFailAreTold(t *testing.T) {
 		t.Fatal("the draws hold one kind only, or who failed stands first")
 	}
 	cfg.Space["ppo.minibatches"] = []any{1000}
-	_, err = Sweep(t.Context(), cfg, tinyProblem("ppo"), SweepOptions{Dir: filepath.Join(t.TempDir(), "s"), Workers: 1})
+	_, err = Run(t.Context(), cfg, tinyProblem(), Options{Dir: filepath.Join(t.TempDir(), "s"), Workers: 1})
 	if err == nil || !strings.Contains(err.Error(), "every trial failed") {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-package run
+package config
 
 import (
 	"strings"
@@ -7,13 +7,12 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// KernelSets are the values of Config.Kernels: auto, and all sets that there are, whether or not this machine can run
-// them.
+// KernelSets returns the values of Config.Kernels: auto, and every set, including those that this machine cannot run.
 func KernelSets() []string { return []string{kernel.Auto, "avx512", "avx2", "portable"} }
 
-// UseKernels computes with the set of that name from now on. auto leaves the one in use, which is the fastest unless
-// somebody chose otherwise. It must not be called while something is computed, unless that set is in use already. A set
-// that this machine cannot run is an *InputError.
+// UseKernels makes all later computations use the kernels called name. auto keeps the current set, which is the fastest
+// one unless another was chosen. It must not be called during a computation unless that set is in use already. If this
+// machine cannot run the set, the error is an *InputError.
 func UseKernels(name string) error {
 	if name == kernel.Auto || name == kernel.Set() {
 		return nil

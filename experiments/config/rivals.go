@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"clustergym/env/heuristic"
+	"clustergym/experiments/envs"
+)
+
+// Rival is a policy that agents are compared with: a heuristic over the whole queue, a rule that acts through the action
+// space, or a planner.
+type Rival struct {
+	Name    string // including its admission
+	Rule    *envs.Rule
+	Planner *envs.Planner
+	Sched   heuristic.Config // the heuristic; used if Rule and Planner are nil
+}
+
+// Random is uniform play, the one policy that every environment has.
+const Random = "random"
+
+// slotsSuffix ends the names of rules in scheduling environments.
+const slotsSuffix = "@slots"
+
+// ParseRival reads the name of a policy for the environment of d with settings s: in one of PolicyForms for an environment
+// on the simulator, a planner or RULE@slots for the others over graphs and workers, random alone for a problem.
+func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
+	if !d.Scheduling() {
+		if r, ok := d.Rule(name); ok {
+			return Rival{Name: name, Rule: &r}, nil
+		}
+		return Rival{}, fmt.Errorf("%s has no heuristics", d.ID)
+	}
+	estimates := ""
+	if d.Simulated() {
+		estimates = d.Cut(s).Estimates
+	}
+	if name, ok := strings.CutSuffix(name, slotsSuffix); ok {
+		r, ok := d.Rule(name)
+		if !ok {
+			return Rival{}, fmt.Errorf("rule %q is unknown, want one of %s", name, strings.Join(d.RuleNames(), ", "))
+		}
+		if estimates == "none" && r.Estimates {
+			return Rival{}, heuristic.Hidden(name)
+		}
+		return Rival{Name: name + slotsSuffix, Rule: &r}, nil
+	}
+	if !d.Simulated() {
+		var names []string
+		for i := range d.Planners {
+			if d.Planners[i].Name == name {
+				return Rival{Name: name, Planner: &d.Planners[i]}, nil
+			}
+			names = append(names, d.Planners[i].Name)
+		}
+		for _, r := range d.RuleNames() {
+			names = append(names, r+slotsSuffix)
+		}
+		return Rival{}, fmt.Errorf("policy %q is unknown, want one of %s", name, strings.Join(names, ", "))
+	}
+	p := Rival{Sched: heuristic.DefaultConfig()}
+	var ok bool
+	if p.Sched.Order, p.Sched.Admission, p.Sched.Backfill, ok = heuristic.SplitName(name); !ok {
+		return Rival{}, fmt.Errorf("%q: want an order, then +strict or +skip, then +easy or +conservative, where wanted", name)
+	}
+	if place := d.Placement(s); place != "" {
+		p.Sched.Placement = place
+	}
+	if estimates != "none" {
+		p.Sched.Estimates = estimates
+	}
+	if err := p.Sched.Validate(); err != nil {
+		return Rival{}, err
+	}
+	if estimates == "none" && p.Sched.Estimating() {
+		return Rival{}, heuristic.Hidden(p.Sched.Order)
+	}
+	// Policies play in the environment's own simulator, from its warm start on.
+	if p.Sched.Clairvoyant() || p.Sched.Admission == "commit" {
+		return Rival{}, fmt.Errorf("%s can be played by gymctl sim only: it knows the whole workload beforehand, or has its own order of events", name)
+	}
+	p.Name = p.Sched.Name()
+	return p, nil
+}
+
+// FormsOf says in words how policies of the environment are named.
+func FormsOf(d *envs.Descriptor) string {
+	switch {
+	case d.Simulated():
+		return PolicyForms
+	case d.Scheduling():
+		return "a planner or RULE@slots"
+	}
+	return Random
+}
