@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// rows holds a few made-up rows of every format, and what is in them.
+// rows holds a few made-up rows of every format, and the jobs in them.
 var rows = []struct {
 	format, text     string
 	jobs, left       int
@@ -53,7 +53,7 @@ func TestEveryFormatIsFoundAndRead(t *testing.T) {
 	for _, c := range rows {
 		seen[c.format] = true
 		for _, f := range formats {
-			lenient := f.Name == FormatCSV || f.Name == FormatPhilly // they stand last
+			lenient := f.Name == FormatCSV || f.Name == FormatPhilly // they are tried last
 			if f.sniff([]byte(c.text)) != (f.Name == c.format) && !lenient {
 				t.Errorf("%s: taken for %s: %v", c.format, f.Name, f.Name != c.format)
 			}
@@ -127,7 +127,7 @@ func TestWhatLiesBesideTracesIsCalledByItsName(t *testing.T) {
 	}
 }
 
-// throughputs is a table in Gavel's shape: two types of GPUs, one model on one and two of them.
+// throughputs is a table in Gavel's format: two types of GPUs, and one model on one and two of them.
 const throughputs = `{"v100": {"('ResNet-18 (batch size 64)', 1)": {"null": 10.0}, "('ResNet-18 (batch size 64)', 2)": {"null": 16.0}},
  "k80": {"('ResNet-18 (batch size 64)', 1)": {"null": 2.5}, "('ResNet-18 (batch size 64)', 2)": {"null": 4.0}}}`
 
@@ -183,7 +183,7 @@ func TestAMixGivesJobsTheirModels(t *testing.T) {
 	}
 }
 
-// published says of each published file what it is: the format that must be found, "" for what is no trace.
+// published maps each published file to the format that must be found, "" if it is not a trace.
 func published(path string) string {
 	dir, name := filepath.Split(path)
 	for _, c := range []struct{ dir, name, format string }{
@@ -244,7 +244,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != len(formats)-2 { // nothing there is in the native format, or in Dally's
+	if len(found) != len(formats)-2 { // no published file is in the native format or in Dally's
 		t.Errorf("%d files, by format %v", files, found)
 	}
 }

@@ -1,0 +1,20 @@
+package workload
+
+import (
+	"strings"
+
+	"clustergym/experiments/catalog"
+)
+
+// Locate returns the path of the file that a user names: "get:NAME" is a public trace in the user's cache, and anything else
+// is a path already. A public trace that is not in the cache is an *InputError.
+func Locate(name string) (string, error) {
+	if !strings.HasPrefix(name, catalog.Prefix) {
+		return name, nil
+	}
+	path, err := catalog.Path(name)
+	if err != nil {
+		return "", &InputError{err}
+	}
+	return path, nil
+}
