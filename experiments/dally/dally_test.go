@@ -30,7 +30,7 @@ func inSmall(s study.Study, prefixes ...string) study.Study {
 // One draw of the workload on which placement matters: waiting for near GPUs beats accepting the first offer, and Dally's
 // completion times in this simulator are close to those on its authors' machine with the same jobs and network. Among the
 // acceptors, timers beat accepting at once, and long gangs that give way beat the timers.
-func TestTheStudyDallyInSmall(t *testing.T) {
+func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
@@ -95,7 +95,7 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 	}
 }
 
-func TestDallysDataFolder(t *testing.T) {
+func TestTheFolderOfData(t *testing.T) {
 	if _, err := findRecorded(t.TempDir()); err == nil {
 		t.Error("an empty folder has no workloads")
 	}

@@ -21,7 +21,7 @@ func settingsFor(t *testing.T, quick bool) settings {
 	return s
 }
 
-func TestMetaSettingsAreInOrder(t *testing.T) {
+func TestSettingsAreInOrder(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		s := settingsFor(t, quick)
 		if s.Stream != "held-out" {
@@ -63,7 +63,7 @@ func smallStudy(t *testing.T) study.Study {
 
 // A small study gives the same figures with one worker and with two after an interruption. The value of the learned speeds
 // shows even here: the planner that uses them beats a rule that does not know them, and by more after the change.
-func TestMetaInSmall(t *testing.T) {
+func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("it trains")
 	}

@@ -51,7 +51,7 @@ func DefaultConfig() Config {
 	h := heuristic.DefaultConfig()
 	return Config{
 		Trace: workload.DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
-		Policy: h, Simulator: sim.DefaultConfig(), Seed: 1, Stream: "auto", Peer: DefaultPeerConfig(),
+		Policy: h, Simulator: sim.DefaultConfig(), Seed: 1, Stream: "auto", Peer: defaultPeerConfig(),
 	}
 }
 

@@ -27,16 +27,16 @@ type PeerConfig struct {
 	History     int           `yaml:"history"`     // leases that the tuner looks back on
 }
 
-// DefaultPeerConfig returns a configuration that runs the simulator. Its other settings are those of Dally's authors.
-func DefaultPeerConfig() PeerConfig {
+// defaultPeerConfig returns a configuration that runs the simulator. Its other settings are those of Dally's authors.
+func defaultPeerConfig() PeerConfig {
 	return PeerConfig{Net: "slow", Timers: "auto", Lease: time.Hour, Granularity: 10000, History: 24}
 }
 
 // PeerNames returns the names of the machines that can run.
 func PeerNames() []string { return []string{"dally-waiting-only", "dally-published"} }
 
-// PeerPolicies returns the names of their schedulers.
-func PeerPolicies() []string { return dally.Policies() }
+// peerPolicies returns the names of their schedulers.
+func peerPolicies() []string { return dally.Policies() }
 
 // Validate returns an error that names every fault of c, or nil.
 func (c *PeerConfig) Validate() error {
@@ -72,7 +72,7 @@ func (c *Config) validatePeer(l *fault.List) {
 		return
 	}
 	for i, p := range c.Policies {
-		l.Add(slices.Contains(PeerPolicies(), p), fmt.Sprintf("policies[%d]", i), p, "one of "+strings.Join(PeerPolicies(), ", ")+", which the machine "+c.Peer.Name+" knows")
+		l.Add(slices.Contains(peerPolicies(), p), fmt.Sprintf("policies[%d]", i), p, "one of "+strings.Join(peerPolicies(), ", ")+", which the machine "+c.Peer.Name+" knows")
 	}
 	l.Add(c.Horizon == 0, "horizon", c.Horizon, "0s: the machine "+c.Peer.Name+" runs until all jobs have ended")
 	l.Add(c.Warmup == 0, "warmup", c.Warmup, "0: the machine "+c.Peer.Name+" counts all jobs")

@@ -27,7 +27,7 @@ func smallSettings(p study.Plan) (*settings, error) {
 	return s, nil
 }
 
-func TestTopdrlSettingsAreInOrder(t *testing.T) {
+func TestSettingsAreInOrder(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		s, err := settingsOf(study.Plan{Quick: quick})
 		if err != nil {
@@ -59,7 +59,7 @@ func TestTopdrlSettingsAreInOrder(t *testing.T) {
 
 // A small study with one worker and with three: the figures are the same, and the agent, though hardly trained, beats the
 // weakest of the six by a wide margin.
-func TestTopdrlInSmall(t *testing.T) {
+func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("it trains")
 	}
@@ -98,7 +98,7 @@ func TestTopdrlInSmall(t *testing.T) {
 }
 
 // The figures of a window are plausible, and gangs on closer GPUs cost less.
-func TestTopdrlMeasuresAWindow(t *testing.T) {
+func TestAWindowIsMeasured(t *testing.T) {
 	s, err := smallSettings(study.Plan{})
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ const (
 	FormatAuto   = "auto" // recognise the format by content
 	FormatCSV    = "csv"
 	FormatSWF    = "swf"
-	FormatPhilly = "philly"
+	formatPhilly = "philly"
 	FormatSynth  = "synth" // generated workloads; no file has this format
 )
 
@@ -178,7 +178,7 @@ var formats = []Format{
 		},
 	},
 	{
-		Name: FormatPhilly, What: "the job table of Microsoft's Philly trace (ATC 2019)",
+		Name: formatPhilly, What: "the job table of Microsoft's Philly trace (ATC 2019)",
 		KnownBy: "a header with timestamp, duration, num_gpus and cluster",
 		Columns: "timestamp (as 2017-10-09 07:01:55), duration (seconds), num_gpus, gpu_time, cluster; any order of rows",
 		sniff: func(head []byte) bool {

@@ -166,7 +166,7 @@ func TestGraphsOfRecordedJobs(t *testing.T) {
 	}
 }
 
-func TestWORLsDataFolder(t *testing.T) {
+func TestTheFolderOfData(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := cells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
 		t.Errorf("%v", err)
