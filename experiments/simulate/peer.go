@@ -149,7 +149,7 @@ func (r *peerRun) load(ctx context.Context) error {
 	}
 	r.report.Info = info
 	if info.Format == "dally" && r.cfg.Trace.Skip == 0 && r.cfg.Trace.Jobs == 0 {
-		path, err := workload.Locate(r.cfg.Trace.File)
+		path, err := workload.Located(r.cfg.Trace.File)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func (c *Config) streams() bool {
 	case c.Stream == "on":
 		return true
 	}
-	path, err := workload.Locate(c.Trace.File)
+	path, err := workload.Located(c.Trace.File)
 	if err != nil {
 		return false // opening the trace will report the error
 	}

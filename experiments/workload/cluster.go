@@ -55,7 +55,7 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 		}
 		return spec, nil
 	}
-	name, err := Locate(name)
+	name, err := Located(name)
 	if err != nil {
 		return cluster.Spec{}, err
 	}

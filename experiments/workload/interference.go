@@ -13,7 +13,7 @@ const InterferenceForms = "seeded:N (random, as DeepShare measured), or a FILE: 
 
 // LoadInterference returns the interference table that spec, one of InterferenceForms, names.
 func LoadInterference(spec string) (sim.Interference, error) {
-	from, err := Locate(spec)
+	from, err := Located(spec)
 	if err != nil {
 		return nil, err
 	}

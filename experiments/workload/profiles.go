@@ -33,7 +33,7 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 	}
 	p := &profiled{reference: cfg.Reference, seed: cfg.Seed}
 	if cfg.Profiles != "" {
-		from, err := Locate(cfg.Profiles)
+		from, err := Located(cfg.Profiles)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func ReadService(name string) ([]time.Duration, error) {
 	if name == "" || name == "workload" {
 		return nil, nil
 	}
-	path, err := Locate(name)
+	path, err := Located(name)
 	if err != nil {
 		return nil, err
 	}

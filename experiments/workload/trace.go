@@ -172,7 +172,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	}
 	named := cfg.File
 	var err error
-	if cfg.File, err = Locate(named); err != nil {
+	if cfg.File, err = Located(named); err != nil {
 		return nil, err
 	}
 	f, err := traces.OpenFile(cfg.File)
@@ -315,7 +315,7 @@ func LoadTraceContext(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info,
 	return t.load(cfg)
 }
 
-// LoadUntimed is LoadTrace for those who know run times from elsewhere, as OpenUntimed is OpenTrace.
+// LoadUntimed is like LoadTraceContext, for callers that get run times from elsewhere: it reads the stream of OpenUntimed.
 func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error) {
 	t, err := OpenUntimed(ctx, cfg)
 	if err != nil {
@@ -324,7 +324,7 @@ func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, erro
 	return t.load(cfg)
 }
 
-// load reads the whole workload and closes it.
+// load reads the whole workload and closes it. A workload without jobs is an *InputError.
 func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	jobs, err := traces.ReadAll(t)
 	if cerr := t.Close(); err == nil && cerr != nil {

@@ -6,9 +6,9 @@ import (
 	"clustergym/experiments/catalog"
 )
 
-// Locate returns the path of the file that a user names: "get:NAME" is a public trace in the user's cache, and anything else
+// Located returns the path of the file that a user names: "get:NAME" is a public trace in the user's cache, and anything else
 // is a path already. A public trace that is not in the cache is an *InputError.
-func Locate(name string) (string, error) {
+func Located(name string) (string, error) {
 	if !strings.HasPrefix(name, catalog.Prefix) {
 		return name, nil
 	}
