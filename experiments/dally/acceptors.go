@@ -39,6 +39,7 @@ func acceptorConfig(s settings, seed int, blind bool) (run.Config, error) {
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
+	c.Eval.Policies = nil // the study compares acceptors itself, and some default policies rank by run times, which blind ones lack
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
 	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // validating an agent that declines every offer takes long
