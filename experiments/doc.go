@@ -2,7 +2,7 @@
 //
 //	workload                                  traces, clusters and profiles by name
 //	simulate, plan, envs                      gymctl sim, gymctl plan; every environment by its id
-//	config                                    the configuration of a run
+//	config, report                            the configuration of a run; the result of a comparison and its table
 //	run, sweep                                gymctl train, eval; gymctl sweep
 //	bench                                     gymctl bench
 //	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures

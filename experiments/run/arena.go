@@ -11,6 +11,7 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -23,8 +24,8 @@ type Comparison interface {
 }
 
 var (
-	_ Comparison = (*Report)(nil)
-	_ Comparison = (*EpisodeReport)(nil)
+	_ Comparison = (*report.Report)(nil)
+	_ Comparison = (*report.EpisodeReport)(nil)
 )
 
 // Compare is Evaluate for any environment: windows where there is a workload, else episodes.

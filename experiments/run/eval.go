@@ -13,6 +13,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -28,7 +29,7 @@ type EvalOptions struct {
 
 // Evaluate plays checkpoints and the policies of cfg.Eval on the test windows of cfg's workload, all on the same
 // ones, and compares them. A checkpoint of another environment or network is an *InputError.
-func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*Report, error) {
+func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -66,7 +67,7 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*Report,
 			return nil, &workload.InputError{Err: err}
 		}
 		for _, name := range opt.External.Names {
-			cs = append(cs, contestant{name: name, kind: kindExternal})
+			cs = append(cs, contestant{name: name, kind: report.KindExternal})
 		}
 	}
 	for _, name := range cfg.Policies() {
@@ -85,7 +86,7 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*Report,
 	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
 	tick := counted(v.games(cs), opt.Game)
 	var games [][][]result
-	var wholly *WholeReport
+	var wholly *report.WholeReport
 	play := func(ctx context.Context) (err error) {
 		if games, err = v.play(ctx, cs, tick); err == nil && cfg.Eval.Whole {
 			wholly, err = v.playWhole(ctx, cs, tick)
@@ -211,7 +212,7 @@ func checkpointContestant(dir string, probe sched.Arena) (contestant, error) {
 	if err != nil {
 		return contestant{}, err
 	}
-	return contestant{name: c.name, kind: kindCheckpoint, player: func(e sched.Arena) (player, error) {
+	return contestant{name: c.name, kind: report.KindCheckpoint, player: func(e sched.Arena) (player, error) {
 		p, err := NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		if err != nil {
 			return nil, err

@@ -21,13 +21,14 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
-func evaluate(t *testing.T, cfg config.Config, opt EvalOptions) (*Report, string) {
+func evaluate(t *testing.T, cfg config.Config, opt EvalOptions) (*report.Report, string) {
 	t.Helper()
 	if opt.Workers == 0 {
 		opt.Workers = 1

@@ -16,6 +16,7 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/metrics"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 )
@@ -78,12 +79,12 @@ func newExternals(v *evaluation, opt *External, tick func()) (*externals, error)
 		ID: EvalEnv, Spec: e.Spec(),
 		Kwargs: []envs.Kwarg{{Name: "policy", Type: "string", Default: "", Want: "one of " + strings.Join(opt.Names, ", "), Doc: "the policy that plays"}},
 	}
-	x.listed.SHA, err = v.Sha()
+	x.listed.SHA, err = v.sha()
 	return x, errors.Join(err, e.Close())
 }
 
 // sha names everything that decides the evaluation's episodes.
-func (v *evaluation) Sha() (string, error) {
+func (v *evaluation) sha() (string, error) {
 	args := v.world.About.Args()
 	args.Settings, args.Split = v.world.judged(), envs.SplitNames[v.part]
 	text, err := configs.Encode(struct {
@@ -244,7 +245,7 @@ func (x *externals) report(cs []contestant, played [][][]result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range cs {
-		if cs[i].kind != kindExternal {
+		if cs[i].kind != report.KindExternal {
 			continue
 		}
 		p := x.policies[cs[i].name]

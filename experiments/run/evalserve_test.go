@@ -18,6 +18,7 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/internal/fault"
 )
 
@@ -80,7 +81,7 @@ func closeAll(m *server.Made) (err error) {
 }
 
 // row finds a policy's row.
-func row(t *testing.T, r *Report, name string) *PolicyReport {
+func row(t *testing.T, r *report.Report, name string) *report.PolicyReport {
 	t.Helper()
 	for i := range r.Policies {
 		if r.Policies[i].Name == name {
@@ -92,7 +93,7 @@ func row(t *testing.T, r *Report, name string) *PolicyReport {
 }
 
 // sameRow holds the row called name against the one of sjf@slots.
-func sameRow(t *testing.T, r *Report, name string) {
+func sameRow(t *testing.T, r *report.Report, name string) {
 	t.Helper()
 	got, want := row(t, r, name), row(t, r, "sjf@slots")
 	if got.Kind != "external" || got.Missing != "" || got.Metrics == nil || fmt.Sprint(*got.Metrics) != fmt.Sprint(*want.Metrics) {

@@ -13,77 +13,13 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
-
-// Report is a comparison of policies on the same windows.
-type Report struct {
-	Windows  []WindowInfo       `json:"windows"`
-	Policies []PolicyReport     `json:"policies"`
-	Paired   []statistic.Paired `json:"paired"`
-	Whole    *WholeReport       `json:"whole,omitempty"`
-
-	// Env is the environment and Metric what it counts; both are "" for JobSelect-v1, which counts jct_s.
-	Env    string `json:"env,omitempty"`
-	Metric string `json:"metric,omitempty"`
-}
-
-// WindowInfo names one window: its episode's seed and its place in the workload.
-type WindowInfo struct {
-	Seed     uint64 `json:"seed"`
-	FirstJob int    `json:"first_job"`
-	Jobs     int    `json:"jobs"`
-}
-
-// PolicyReport is what one policy did on all windows.
-type PolicyReport struct {
-	Name    string         `json:"name"`
-	Kind    string         `json:"kind"` // heuristic, slots, checkpoint or external
-	Metrics *PolicyMetrics `json:"metrics,omitempty"`
-	// Missing says how far an external policy came that did not finish; it has no metrics then, and is compared with
-	// nobody.
-	Missing string `json:"missing,omitempty"`
-}
-
-// The kinds of agents, which are compared with everything else.
-const (
-	kindCheckpoint = "checkpoint"
-	kindExternal   = "external"
-)
-
-// PolicyMetrics are the means over each window's jobs (package metrics), and what concerns the whole window.
-type PolicyMetrics struct {
-	JCT             statistic.Statistic  `json:"jct_s"`
-	Wait            statistic.Statistic  `json:"wait_s"`
-	FirstWait       statistic.Statistic  `json:"first_wait_s"`
-	Slowdown        statistic.Statistic  `json:"slowdown"`
-	BoundedSlowdown statistic.Statistic  `json:"bounded_slowdown"`
-	JCT99           statistic.Statistic  `json:"jct_p99_s"`
-	Makespan        statistic.Statistic  `json:"makespan_s"`
-	Utilization     statistic.Statistic  `json:"gpu_utilization"`
-	Effective       statistic.Statistic  `json:"effective_utilization"`
-	Unfinished      int                  `json:"unfinished"`      // over all windows
-	Score           *statistic.Statistic `json:"score,omitempty"` // the environment's own metric, where it is none of these
-}
-
-// WholeReport is one run over the whole test part, without intervals. The first and last 5 % of its jobs are
-// simulated and not counted.
-type WholeReport struct {
-	FirstJob int           `json:"first_job"`
-	Jobs     int           `json:"jobs"`
-	Counted  int           `json:"counted"`
-	Policies []WholePolicy `json:"policies"`
-}
-
-// WholePolicy is what one policy did there.
-type WholePolicy struct {
-	Name    string          `json:"name"`
-	Metrics metrics.Summary `json:"metrics"`
-}
 
 // contestant is one policy in a comparison. random ones are played once for each seed.
 type contestant struct {
@@ -96,7 +32,7 @@ type contestant struct {
 
 // agent says whether c is what a comparison is about.
 func (c *contestant) agent() bool {
-	return c.missing == "" && (c.kind == kindCheckpoint || c.kind == kindExternal)
+	return c.missing == "" && (c.kind == report.KindCheckpoint || c.kind == report.KindExternal)
 }
 
 // player plays one episode from beginning to end and gathers its jobs. info is that of the last time step, nil for a
@@ -241,8 +177,8 @@ func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([]
 }
 
 // report turns summaries into statistics. Agents are compared with everything else.
-func (v *evaluation) report(cs []contestant, played [][][]result) (*Report, error) {
-	r := &Report{}
+func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Report, error) {
+	r := &report.Report{}
 	if v.world.About.ID != jobselect.ID {
 		r.Env, r.Metric = v.world.About.ID, v.world.About.Metric.Key
 	}
@@ -251,7 +187,7 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*Report, erro
 		if err != nil {
 			return nil, err
 		}
-		r.Windows = append(r.Windows, WindowInfo{v.episode(i).Seed, first, len(counted)})
+		r.Windows = append(r.Windows, report.WindowInfo{Seed: v.episode(i).Seed, FirstJob: first, Jobs: len(counted)})
 	}
 	pick := func(c int, f func(*result) float64) statistic.Sample {
 		s := make(statistic.Sample, len(played[c]))
@@ -266,16 +202,16 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*Report, erro
 	bounded := func(s *result) float64 { return s.BoundedSlowdown.Mean }
 	score := func(s *result) float64 { return s.score }
 	// scored says whether contestant c has a metric that is none of the simulator's.
-	scored := func(c int) bool { return r.own() && !math.IsNaN(played[c][0][0].score) }
+	scored := func(c int) bool { return r.HasScores() && !math.IsNaN(played[c][0][0].score) }
 	for c := range cs {
 		if cs[c].missing != "" {
-			r.Policies = append(r.Policies, PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Missing: cs[c].missing})
+			r.Policies = append(r.Policies, report.PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Missing: cs[c].missing})
 			continue
 		}
 		stat := func(f func(*result) float64) statistic.Statistic {
 			return statistic.Describe(v.cfg.Seed, pick(c, f))
 		}
-		p := PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Metrics: &PolicyMetrics{
+		p := report.PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Metrics: &report.PolicyMetrics{
 			JCT:             stat(jct),
 			Wait:            stat(func(s *result) float64 { return s.Wait.Mean }),
 			FirstWait:       stat(func(s *result) float64 { return s.FirstWait.Mean }),
@@ -310,7 +246,7 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*Report, erro
 				statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, "jct_s", pick(a, jct), pick(b, jct), false),
 				statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, "bounded_slowdown", pick(a, bounded), pick(b, bounded), false))
 			if scored(a) && scored(b) {
-				r.Paired = append(r.Paired, statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, r.Metric, pick(a, score), pick(b, score), r.metricOf().Higher))
+				r.Paired = append(r.Paired, statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, r.Metric, pick(a, score), pick(b, score), r.Counts().Higher))
 			}
 		}
 	}
@@ -324,6 +260,7 @@ type whole struct {
 	first int
 }
 
+// At implements sched.Windows.
 func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
 	return w.jobs[:w.warm], w.jobs[w.warm:], w.first + w.warm, nil
 }
@@ -332,7 +269,7 @@ func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 func (w *whole) Jobs(traces.Part) []traces.Job { return w.jobs }
 
 // playWhole runs every contestant once over the whole part, but those who play elsewhere.
-func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*WholeReport, error) {
+func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*report.WholeReport, error) {
 	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return c.player == nil })
 	jobs := v.world.Workload.Windows.Jobs(v.part)
 	_, _, first, err := v.world.Workload.Windows.At(v.part, 0, 0)
@@ -343,7 +280,7 @@ func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()
 	all := &whole{jobs: jobs, warm: warm, first: first - warm}
 	counted := len(jobs) - warm
 	cut := counted / 20
-	r := &WholeReport{FirstJob: all.first + warm, Jobs: counted, Counted: counted - 2*cut, Policies: make([]WholePolicy, len(cs))}
+	r := &report.WholeReport{FirstJob: all.first + warm, Jobs: counted, Counted: counted - 2*cut, Policies: make([]report.WholePolicy, len(cs))}
 	err = par.For(ctx, v.workers, len(cs), func(_, i int) error {
 		src := *v.world.Source
 		src.Windows = all
@@ -361,7 +298,7 @@ func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()
 		if _, err := p(ctx, ep, ep.Seed, &c); err != nil {
 			return fmt.Errorf("%s on the whole %v part: %w", cs[i].name, v.part, err)
 		}
-		r.Policies[i] = WholePolicy{cs[i].name, c.Summary(0, 0)}
+		r.Policies[i] = report.WholePolicy{Name: cs[i].name, Metrics: c.Summary(0, 0)}
 		if tick != nil {
 			tick()
 		}

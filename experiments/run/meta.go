@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,8 +16,8 @@ import (
 	"clustergym/agents/train"
 	"clustergym/env"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
 	"clustergym/nets"
@@ -246,7 +245,7 @@ func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions
 		all = append(all, entrant{c.name, c.Cfg, c.Weights})
 	}
 	all = append(all, entrant{"before training", all[0].cfg, nil})
-	r := &AdaptReport{Env: f.About.ID, Solved: number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
+	r := &report.AdaptReport{Env: f.About.ID, Solved: number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 	var mu sync.Mutex
 	done := 0
 	for _, e := range all {
@@ -273,14 +272,14 @@ func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions
 			return nil, err
 		}
 		for k, s := range c.Judge {
-			r.add(e.name, s, s*c.Before, out[k], out[0])
+			addOutcomes(r, e.name, s, s*c.Before, out[k], out[0])
 		}
 	}
 	random, err := f.random(ctx, &cfg, &all[0].cfg.MAML, opt.Workers)
 	if err != nil {
 		return nil, err
 	}
-	r.add(config.Random, 0, 0, random, random)
+	addOutcomes(r, config.Random, 0, 0, random, random)
 	return r, f.rivals(ctx, &cfg, opt.Workers, random, r)
 }
 
@@ -342,76 +341,18 @@ func uniform(s env.Spec, ts *env.TimeStep, a env.Action, src *rand.Rand) {
 	}
 }
 
-// AdaptReport is a comparison of how well policies adapt to the same tasks.
-type AdaptReport struct {
-	Env     string     `json:"env"`
-	Solved  *float64   `json:"solved_at"` // mean return after adaptation that counts as solved, null = none
-	Tasks   int        `json:"tasks"`
-	Seed    uint64     `json:"seed"`
-	Kernels string     `json:"kernels"`
-	Rows    []AdaptRow `json:"rows"`
-}
-
-// AdaptRow is one policy after a number of inner steps.
-type AdaptRow struct {
-	Name     string           `json:"name"`
-	Steps    int              `json:"inner_steps"`
-	Episodes int              `json:"episodes_seen"` // of the task, before
-	Return   EpisodeStatistic `json:"return"`        // one number for each task
-	Greedy   float64          `json:"greedy_mean"`   // mean return of the most likely actions
-	PerStep  float64          `json:"per_step"`      // greedy return by steps
-	Gain     float64          `json:"gain"`          // of the mean return over that without adaptation
-	Solved   *bool            `json:"solved"`
-	// OverRandom is the difference to random play on the same tasks, in a scheduling environment.
-	OverRandom *Difference `json:"over_random,omitempty"`
-}
-
-func (r *AdaptReport) add(name string, steps, seen int, out, without []maml.Outcome) {
-	v := outcomes(out, sampledOutcome)
-	s := statistic.Describe(r.Seed, statistic.Sample{v})
+// addOutcomes adds the row of one policy to r. without are its outcomes before adaptation.
+func addOutcomes(r *report.AdaptReport, name string, steps, seen int, out, without []maml.Outcome) {
+	returns := report.Returns(r.Seed, outcomes(out, sampledOutcome))
 	greedy := statistic.Mean(outcomes(out, greedyOutcome))
-	row := AdaptRow{
-		Name: name, Steps: steps, Episodes: seen, Greedy: greedy, Gain: s.Mean - statistic.Mean(outcomes(without, sampledOutcome)),
+	row := report.AdaptRow{
+		Name: name, Steps: steps, Episodes: seen, Greedy: greedy, Gain: returns.Mean - statistic.Mean(outcomes(without, sampledOutcome)),
 		PerStep: greedy / statistic.Mean(outcomes(out, func(o maml.Outcome) float64 { return o.Length })),
-		Return:  EpisodeStatistic{Mean: s.Mean, Std: deviation(v), IQM: s.IQM, CI95: s.CI95, PerEpisode: v},
+		Return:  *returns,
 	}
 	if r.Solved != nil {
-		solved := s.Mean >= *r.Solved
+		solved := returns.Mean >= *r.Solved
 		row.Solved = &solved
 	}
 	r.Rows = append(r.Rows, row)
-}
-
-// WriteTable prints the comparison for people.
-func (r *AdaptReport) WriteTable(w io.Writer) error {
-	header := []string{"policy", "inner steps", "episodes seen", "mean return", "IQM [95 %]", "gain", "greedy", "greedy a step"}
-	if r.Solved != nil {
-		header = append(header, "solved")
-	}
-	if r.Rows[0].OverRandom != nil {
-		header = append(header, "over random [95 %]")
-	}
-	var rows [][]string
-	for _, p := range r.Rows {
-		row := []string{
-			p.Name, fmt.Sprint(p.Steps), fmt.Sprint(p.Episodes), Decimals(p.Return.Mean), interval(p.Return.IQM, p.Return.CI95),
-			Decimals(p.Gain), Decimals(p.Greedy), fmt.Sprintf("%.3f", p.PerStep),
-		}
-		if p.Solved != nil {
-			row = append(row, yesNo(*p.Solved))
-		}
-		if d := p.OverRandom; d != nil {
-			row = append(row, interval(d.Mean, d.CI95))
-		}
-		rows = append(rows, row)
-	}
-	if err := texttable.Write(w, header, rows, 1); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's. Every inner step learns from new episodes of the task;\nreturns are of others. IQM over the tasks with its 95 %% bootstrap interval.\n",
-		r.Env, workload.Plural(r.Tasks, "task", "tasks"), r.Seed)
-	if err == nil && r.Solved != nil {
-		_, err = fmt.Fprintf(w, "Solved: a mean return of at least %g after adaptation.\n", *r.Solved)
-	}
-	return err
 }

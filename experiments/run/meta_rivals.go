@@ -8,20 +8,15 @@ import (
 	"clustergym/agents/maml"
 	"clustergym/env"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 )
 
-// Difference is the mean difference of two policies' returns on the same tasks, with its 95 % bootstrap interval.
-type Difference struct {
-	Mean float64    `json:"mean"`
-	CI95 [2]float64 `json:"ci95"`
-}
-
 // rivals plays the rules that cfg compares with on the test tasks, beside random play, whose outcomes are random.
-func (f *families) rivals(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *AdaptReport) error {
+func (f *families) rivals(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *report.AdaptReport) error {
 	d := f.world.About
 	if !d.Scheduling() {
 		return nil
@@ -38,7 +33,7 @@ func (f *families) rivals(ctx context.Context, cfg *config.Config, workers int, 
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
-		r.add(p.Name, 0, 0, out, out)
+		addOutcomes(r, p.Name, 0, 0, out, out)
 	}
 	base := outcomes(random, sampledOutcome)
 	for i := range r.Rows {
@@ -87,12 +82,12 @@ func (f *families) play(ctx context.Context, cfg *config.Config, workers int, po
 }
 
 // overRandom compares returns with those of random play on the same tasks.
-func overRandom(seed uint64, returns, random []float64) *Difference {
+func overRandom(seed uint64, returns, random []float64) *report.Difference {
 	d := make([]float64, len(returns))
 	for i := range d {
 		d[i] = returns[i] - random[i]
 	}
-	return &Difference{Mean: statistic.Mean(d), CI95: statistic.Bootstrap(seed, "over random", len(d), func(drawn []statistic.Draw) float64 {
+	return &report.Difference{Mean: statistic.Mean(d), CI95: statistic.Bootstrap(seed, "over random", len(d), func(drawn []statistic.Draw) float64 {
 		sum := 0.0
 		for _, x := range drawn {
 			sum += d[x.Unit]

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/internal/fault"
 )
 
@@ -36,7 +37,7 @@ func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 		cfg, straight := tinyMeta(env), t.TempDir()
 		whole := trainTo(t, cfg, straight, TrainOptions{})
 		want := contents(t, filepath.Join(straight, "tiny"))
-		r, ok := whole.Eval.(*AdaptReport)
+		r, ok := whole.Eval.(*report.AdaptReport)
 		if !ok || len(r.Rows) != 7 {
 			t.Fatalf("%s: the comparison is %+v", env, whole.Eval)
 		}

@@ -12,10 +12,12 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	"clustergym/nets/kernel"
 	"clustergym/traces"
 )
 
@@ -244,7 +246,7 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entrant{name: c.name, kind: kindCheckpoint, policy: func(e env.Env) (agents.Policy, error) {
+		all = append(all, entrant{name: c.name, kind: report.KindCheckpoint, policy: func(e env.Env) (agents.Policy, error) {
 			return NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		}})
 	}
@@ -279,7 +281,7 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 	return all, nil
 }
 
-func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*EpisodeReport, error) {
+func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*report.EpisodeReport, error) {
 	all, err := p.entrants(cfg, opt)
 	if err != nil {
 		return nil, err
@@ -310,10 +312,15 @@ func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOpti
 			}
 			scores[i] = append(scores[i], g.scores)
 		}
-		r.add(all[i].name, all[i].kind, played)
+		r.Add(all[i].name, all[i].kind, played.returns, played.lengths)
 	}
 	if d.Scheduling() {
-		r.score(d.Metric, scores)
+		r.AddScores(d.Metric, scores)
 	}
 	return r, nil
+}
+
+// newEpisodeReport returns a report without policies.
+func newEpisodeReport(s env.Spec, cfg *config.Config, episodes int) *report.EpisodeReport {
+	return &report.EpisodeReport{Env: s.ID, Solved: number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 }

@@ -18,6 +18,7 @@ import (
 	"clustergym/env"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
@@ -125,7 +126,7 @@ func TestProblemsTrainAndResumeByteForByte(t *testing.T) {
 		cfg, straight := tinyProblem(agent), t.TempDir()
 		whole := trainTo(t, cfg, straight, TrainOptions{})
 		want := contents(t, filepath.Join(straight, "tiny"))
-		r, ok := whole.Eval.(*EpisodeReport)
+		r, ok := whole.Eval.(*report.EpisodeReport)
 		if !ok || len(r.Policies) != 2 || !strings.HasPrefix(r.Policies[0].Name, agent+":tiny@") || r.Policies[1].Name != "random" || r.Kernels != kernel.Set() {
 			t.Fatalf("%s: the comparison is %+v", agent, whole.Eval)
 		}
@@ -182,8 +183,8 @@ func TestEpisodeReportByHand(t *testing.T) {
 	cfg := tinyProblem("ppo")
 	cfg.Eval.Episodes = 4
 	r := newEpisodeReport(env.Spec{ID: "X-v1", Solved: 5}, &cfg, 4)
-	r.add("a", "checkpoint", games{[]float64{2, 4, 6, 12}, []float64{1, 2, 3, 4}, nil})
-	r.add("b", "baseline", games{[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, nil})
+	r.Add("a", "checkpoint", []float64{2, 4, 6, 12}, []float64{1, 2, 3, 4})
+	r.Add("b", "baseline", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1})
 	a, b := r.Policies[0], r.Policies[1]
 	// Mean 24/4; deviation √((16+4+0+36)/4); the interquartile mean is that of 4 and 6.
 	if a.Return.Mean != 6 || a.Return.Std != math.Sqrt(14) || a.Return.IQM != 5 || *a.Length != 2.5 || !*a.Solved || *b.Solved {
@@ -202,7 +203,7 @@ func TestEpisodeReportByHand(t *testing.T) {
 		}
 	}
 	r = newEpisodeReport(env.Spec{ID: "Y-v1", Solved: math.NaN()}, &cfg, 1)
-	r.add("a", "checkpoint", games{[]float64{2}, []float64{1}, nil})
+	r.Add("a", "checkpoint", []float64{2}, []float64{1})
 	if out, err := json.Marshal(r); err != nil || !strings.Contains(string(out), `"solved_at":null`) || !strings.Contains(string(out), `"solved":null`) {
 		t.Errorf("without a threshold: %s (%v)", out, err)
 	}
@@ -212,13 +213,13 @@ func TestEpisodeReportByHand(t *testing.T) {
 func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 	cfg := config.For("InvalidAction-v1")
 	cfg.Eval.Episodes = 100
-	var first *EpisodeReport
+	var first *report.EpisodeReport
 	for workers := 1; workers <= 3; workers += 2 {
 		c, err := Compare(t.Context(), cfg, EvalOptions{Workers: workers})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := c.(*EpisodeReport)
+		r := c.(*report.EpisodeReport)
 		if m := r.Policies[0].Return.Mean; len(r.Policies) != 1 || math.Abs(m-5) > 0.5 || *r.Policies[0].Length != 100 {
 			t.Errorf("random play returns %v over %v steps, want about 5 over 100", m, *r.Policies[0].Length)
 		}
@@ -229,7 +230,7 @@ func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 		}
 	}
 	cfg.Eval.Seed = 2
-	if c, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1}); err != nil || reflect.DeepEqual(c.(*EpisodeReport).Policies, first.Policies) {
+	if c, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1}); err != nil || reflect.DeepEqual(c.(*report.EpisodeReport).Policies, first.Policies) {
 		t.Errorf("another seed, the same episodes (%v)", err)
 	}
 	cfg.Eval.Policies = nil
@@ -279,7 +280,7 @@ func TestPresetInvalidActionLearns(t *testing.T) {
 	}
 	cfg.Eval.Episodes = 20
 	r := trainTo(t, cfg, t.TempDir(), TrainOptions{})
-	if m := r.Eval.(*EpisodeReport).Policies[0].Return.Mean; m < 90 {
+	if m := r.Eval.(*report.EpisodeReport).Policies[0].Return.Mean; m < 90 {
 		t.Errorf("mean return %v, want 90 of 100", m)
 	}
 }

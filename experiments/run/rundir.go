@@ -317,6 +317,7 @@ func restoreBest(path string, kept []line) error {
 	return nil
 }
 
+// Close closes the open files.
 func (r *runDir) Close() error {
 	return errors.Join(r.progress.Close(), r.eventsAt.Close())
 }
@@ -466,3 +467,6 @@ func tag(family, group, name string) string {
 	}
 	return group + "/" + name
 }
+
+// Clock tells the wall time; tests replace it.
+type Clock func() time.Time

@@ -12,6 +12,7 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
@@ -261,9 +262,9 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 		return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
 	}
 	if len(r.Eval) > 0 {
-		var c Comparison = new(Report)
+		var c Comparison = new(report.Report)
 		if !cfg.Simulated() {
-			c = new(EpisodeReport)
+			c = new(report.EpisodeReport)
 		}
 		if err := json.Unmarshal(r.Eval, c); err != nil {
 			return nil, workload.Mistake("%s: %v; remove it to go on", name, err)

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -42,39 +42,19 @@ type SeedRun struct {
 // scores are the numbers by which runs are compared, one for each episode or window, and what they are.
 func (r *TrainResult) scores() (metric string, values []float64) {
 	switch e := r.Eval.(type) {
-	case *EpisodeReport: // the checkpoint stands first
+	case *report.EpisodeReport: // the checkpoint stands first
 		if e.Metric != "" {
 			return e.Metric, e.Policies[0].Score.PerWindow
 		}
 		return metricReturn, e.Policies[0].Return.PerEpisode
-	case *Report:
-		return e.metricOf().Key, e.statistic(&e.Policies[0]).PerWindow
+	case *report.Report:
+		return e.Counts().Key, e.Statistic(&e.Policies[0]).PerWindow
 	}
 	return "", nil
 }
 
 // metricReturn is the metric of problems with known answers.
 const metricReturn = "return"
-
-// metricOf is what the runs of the environment called id are compared by.
-func metricOf(id string) envs.Metric {
-	if d := envs.Find(id); d != nil && d.Scheduling() {
-		return d.Metric
-	}
-	return envs.JCT
-}
-
-// statistic is that of a policy by what the comparison counts.
-func (r *Report) statistic(p *PolicyReport) statistic.Statistic {
-	switch m := p.Metrics; {
-	case m.Score != nil && r.own():
-		return *m.Score
-	case r.metricOf().Key == "bounded_slowdown":
-		return m.BoundedSlowdown
-	default:
-		return m.JCT
-	}
-}
 
 func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *SeedsReport {
 	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
@@ -89,7 +69,7 @@ func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *Seed
 		}
 		r.Metric = metric
 		all, flat = append(all, values), append(flat, values...)
-		if e, ok := res.Eval.(*EpisodeReport); ok && e.Solved != nil {
+		if e, ok := res.Eval.(*report.EpisodeReport); ok && e.Solved != nil {
 			r.Solved = e.Solved
 			if statistic.Mean(values) >= *e.Solved {
 				solved++
@@ -135,7 +115,7 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 		for _, s := range r.Runs {
 			training := "-"
 			if s.Return != nil {
-				training = Decimals(*s.Return)
+				training = report.Decimals(*s.Return)
 			}
 			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
 		}
@@ -144,7 +124,7 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 	if r.Metric == metricReturn {
 		return r.writeReturns(w)
 	}
-	m := metricOf(r.Env)
+	m := report.MetricOf(r.Env)
 	var rows [][]string
 	for _, s := range r.Runs {
 		name, of := scoresOf(s.Eval)
@@ -165,13 +145,13 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 // scoresOf are the policies of a comparison, the checkpoint first, by what the environment counts.
 func scoresOf(c Comparison) (names []string, of []statistic.Statistic) {
 	switch r := c.(type) {
-	case *Report:
+	case *report.Report:
 		for i := range r.Policies {
-			if p := &r.Policies[i]; p.Metrics != nil && (!r.own() || p.Metrics.Score != nil) {
-				names, of = append(names, p.Name), append(of, r.statistic(p))
+			if p := &r.Policies[i]; p.Metrics != nil && (!r.HasScores() || p.Metrics.Score != nil) {
+				names, of = append(names, p.Name), append(of, r.Statistic(p))
 			}
 		}
-	case *EpisodeReport:
+	case *report.EpisodeReport:
 		for _, p := range r.Policies {
 			names, of = append(names, p.Name), append(of, *p.Score)
 		}
@@ -187,17 +167,17 @@ func (r *SeedsReport) writeReturns(w io.Writer) error {
 	var rows [][]string
 	worst, episodes := math.Inf(1), 0
 	for _, s := range r.Runs {
-		e := s.Eval.(*EpisodeReport)
+		e := s.Eval.(*report.EpisodeReport)
 		p := &e.Policies[0]
 		low := slices.Min(p.Return.PerEpisode)
 		worst, episodes = min(worst, low), e.Episodes
-		row := []string{fmt.Sprint(s.Seed), p.Name, Decimals(p.Return.Mean), Decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95), Decimals(low)}
+		row := []string{fmt.Sprint(s.Seed), p.Name, report.Decimals(p.Return.Mean), report.Decimals(p.Return.Std), report.Interval(p.Return.IQM, p.Return.CI95), report.Decimals(low)}
 		if p.Solved != nil {
-			row = append(row, yesNo(*p.Solved))
+			row = append(row, report.YesNo(*p.Solved))
 		}
 		rows = append(rows, row)
 	}
-	row := []string{"all", "", Decimals(*r.Mean), "", interval(*r.IQM, *r.CI95), Decimals(worst)}
+	row := []string{"all", "", report.Decimals(*r.Mean), "", report.Interval(*r.IQM, *r.CI95), report.Decimals(worst)}
 	if r.SolvedRuns != nil {
 		row = append(row, fmt.Sprintf("%d of %d", *r.SolvedRuns, len(r.Runs)))
 	}
@@ -218,5 +198,5 @@ func meanReturn(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	return Decimals(v)
+	return report.Decimals(v)
 }

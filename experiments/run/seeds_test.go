@@ -13,6 +13,7 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 )
 
@@ -47,7 +48,7 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 		if run.Seed != alone.Seed || !reflect.DeepEqual(run.Eval, single.Eval) {
 			t.Errorf("seed %d ended with %+v, want %+v", run.Seed, run.Eval, single.Eval)
 		}
-		all = append(all, single.Eval.(*EpisodeReport).Policies[0].Return.PerEpisode...)
+		all = append(all, single.Eval.(*report.EpisodeReport).Policies[0].Return.PerEpisode...)
 	}
 	if *r.IQM != statistic.IQM(all) || *r.Mean != statistic.Mean(all) || !(r.CI95[0] <= *r.IQM && *r.IQM <= r.CI95[1]) {
 		t.Errorf("IQM %v %v, mean %v; want %v and %v", *r.IQM, *r.CI95, *r.Mean, statistic.IQM(all), statistic.Mean(all))
@@ -101,7 +102,7 @@ func TestSeedsOfAClusterAreComparedByJCT(t *testing.T) {
 	r := trainSeeds(t, cfg, 2, TrainOptions{RunDir: filepath.Join(t.TempDir(), "all"), Workers: 2})
 	var all []float64
 	for _, run := range r.Runs {
-		all = append(all, run.Eval.(*Report).Policies[0].Metrics.JCT.PerWindow...)
+		all = append(all, run.Eval.(*report.Report).Policies[0].Metrics.JCT.PerWindow...)
 	}
 	if r.Metric != "jct_s" || *r.IQM != statistic.IQM(all) || r.Solved != nil || r.SolvedRuns != nil {
 		t.Errorf("the report is %+v, want an IQM of %v", r, statistic.IQM(all))

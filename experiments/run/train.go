@@ -20,6 +20,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -153,7 +154,7 @@ func (v *validation) words() string {
 		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, workload.Plural(v.Episodes, "episode", "episodes"))
 	}
 	if v.Score != nil {
-		return fmt.Sprintf("validation: %s %s of %s", v.Metric, Decimals(*v.Score), workload.Plural(max(v.Windows, v.Episodes), "episode", "episodes"))
+		return fmt.Sprintf("validation: %s %s of %s", v.Metric, report.Decimals(*v.Score), workload.Plural(max(v.Windows, v.Episodes), "episode", "episodes"))
 	}
 	return "validation windows: typical JCT " + texttable.Hours(v.JCT)
 }

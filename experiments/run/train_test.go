@@ -16,6 +16,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/workload"
 )
 
@@ -420,8 +421,8 @@ func TestWithoutValidationsTheNewestCheckpointCounts(t *testing.T) {
 	if _, ok, err := readBest(run); ok || err != nil {
 		t.Errorf("best.json is there (%v)", err)
 	}
-	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, Checkpoints), 600) || r.Eval.(*Report).Policies[0].Name != "ppo:tiny@600" {
-		t.Errorf("evaluated %s as %s", r.Checkpoint, r.Eval.(*Report).Policies[0].Name)
+	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, Checkpoints), 600) || r.Eval.(*report.Report).Policies[0].Name != "ppo:tiny@600" {
+		t.Errorf("evaluated %s as %s", r.Checkpoint, r.Eval.(*report.Report).Policies[0].Name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -17,7 +18,7 @@ func scoreText(metric string, v float64) string {
 	if metric == run.BestMetric {
 		return texttable.Hours(v)
 	}
-	return run.Decimals(v)
+	return report.Decimals(v)
 }
 
 // WriteTable prints a row for each trial, best first, and the run directories of the best trial.

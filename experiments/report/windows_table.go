@@ -1,11 +1,10 @@
-package run
+package report
 
 import (
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
@@ -13,12 +12,12 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// WriteTable prints the comparison for people: one row for each policy in the order given, and the first
-// checkpoint's difference to each of them.
+// WriteTable prints the comparison as a table: one row for each policy in the order of evaluation, with the first
+// checkpoint's difference to each.
 func (r *Report) WriteTable(w io.Writer) error {
-	metric := r.metricOf()
+	metric := r.Counts()
 	header := []string{"policy", "mean JCT", "IQM [95 %]", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}
-	if r.own() {
+	if r.HasScores() {
 		header = append([]string{"policy", metric.Title, "its IQM [95 %]"}, header[1:]...)
 	}
 	versus := map[string]statistic.Paired{}
@@ -26,7 +25,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if reference != "" {
 		header = append(header, "agent vs it [95 %]", "wins")
 		for _, p := range r.Paired {
-			if p.A == reference && p.Metric == r.metricOf().Key {
+			if p.A == reference && p.Metric == r.Counts().Key {
 				versus[p.B] = p
 			}
 		}
@@ -48,7 +47,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			name, texttable.Hours(m.JCT.Mean), texttable.Span(m.JCT.IQM, m.JCT.CI95),
 			texttable.Hours(m.JCT99.Mean), texttable.Hours(m.Wait.Mean), fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization.Mean),
 		}
-		if r.own() {
+		if r.HasScores() {
 			score := []string{name, "–", ""}
 			if m.Score != nil {
 				score = []string{name, metric.Show(m.Score.Mean), metric.Span(m.Score.IQM, m.Score.CI95)}
@@ -90,23 +89,35 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return texttable.Write(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1)
 }
 
-// metricOf is what the comparison counts.
-func (r *Report) metricOf() envs.Metric {
+// Counts returns the metric of the comparison.
+func (r *Report) Counts() envs.Metric {
 	if r.Env == "" {
 		return envs.JCT
 	}
-	return metricOf(r.Env)
+	return MetricOf(r.Env)
 }
 
-// own says whether the metric is none of the simulator's, and has columns of its own.
-func (r *Report) own() bool {
+// HasScores returns whether the metric is not one of the simulator's, so that it needs columns of its own.
+func (r *Report) HasScores() bool {
 	return !slices.Contains([]string{"", envs.JCT.Key, "bounded_slowdown"}, r.Metric)
 }
 
-// reference is the agent that a table compares with everything: the first checkpoint, else the first policy that
-// played from outside.
+// Statistic returns the metric of the comparison for p, which must have metrics.
+func (r *Report) Statistic(p *PolicyReport) statistic.Statistic {
+	switch m := p.Metrics; {
+	case m.Score != nil && r.HasScores():
+		return *m.Score
+	case r.Counts().Key == "bounded_slowdown":
+		return m.BoundedSlowdown
+	default:
+		return m.JCT
+	}
+}
+
+// reference returns the agent that the table compares with every other policy: the first checkpoint, or else the first
+// external policy.
 func (r *Report) reference() string {
-	for _, kind := range []string{kindCheckpoint, kindExternal} {
+	for _, kind := range []string{KindCheckpoint, KindExternal} {
 		for _, p := range r.Policies {
 			if p.Kind == kind && p.Metrics != nil {
 				return p.Name
@@ -116,12 +127,12 @@ func (r *Report) reference() string {
 	return ""
 }
 
-// shown is how a table calls a policy: a checkpoint without its run where no other run's stands beside it.
+// shown returns the name of a policy in the table: checkpoints lose the name of their run if all are of one run.
 func (r *Report) shown(name string) string {
 	var runs []string
 	short := name
 	for _, p := range r.Policies {
-		if p.Kind != kindCheckpoint {
+		if p.Kind != KindCheckpoint {
 			continue
 		}
 		agent, rest, _ := strings.Cut(p.Name, ":")
@@ -142,5 +153,10 @@ func (r *Report) shown(name string) string {
 	return short
 }
 
-// Clock tells the wall time; tests replace it.
-type Clock func() time.Time
+// MetricOf returns the metric of the environment called id; mean JCT for a problem with a known answer.
+func MetricOf(id string) envs.Metric {
+	if d := envs.Find(id); d != nil && d.Scheduling() {
+		return d.Metric
+	}
+	return envs.JCT
+}

@@ -1,4 +1,4 @@
-package run
+package report
 
 import (
 	"fmt"
@@ -6,13 +6,10 @@ import (
 	"math"
 	"slices"
 
-	"clustergym/env"
-	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
-	"clustergym/nets/kernel"
 )
 
 // EpisodeReport is a comparison of policies on the same episodes of an environment without a workload.
@@ -30,7 +27,7 @@ type EpisodeReport struct {
 	Paired []statistic.Paired `json:"paired,omitempty"`
 }
 
-// EpisodePolicy is what one policy did.
+// EpisodePolicy is the result of one policy.
 type EpisodePolicy struct {
 	Name   string               `json:"name"`
 	Kind   string               `json:"kind"`            // checkpoint, baseline, slots (a rule in the action space) or planner
@@ -49,35 +46,29 @@ type EpisodeStatistic struct {
 	PerEpisode []float64  `json:"per_episode"`
 }
 
-func newEpisodeReport(s env.Spec, cfg *config.Config, episodes int) *EpisodeReport {
-	return &EpisodeReport{Env: s.ID, Solved: number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
-}
-
-// add describes one policy's games.
-func (r *EpisodeReport) add(name, kind string, g games) {
+// Add adds a policy with the returns and lengths of its episodes, which a planner does not have.
+func (r *EpisodeReport) Add(name, kind string, returns, lengths []float64) {
 	p := EpisodePolicy{Name: name, Kind: kind}
 	if kind != "planner" {
-		s, length := statistic.Describe(r.Seed, statistic.Sample{g.returns}), statistic.Mean(g.lengths)
-		p.Length, p.Return = &length, &EpisodeStatistic{
-			Mean: s.Mean, Std: deviation(g.returns), IQM: s.IQM, CI95: s.CI95, PerEpisode: g.returns,
-		}
+		length := statistic.Mean(lengths)
+		p.Length, p.Return = &length, Returns(r.Seed, returns)
 		if r.Solved != nil {
-			solved := s.Mean >= *r.Solved
+			solved := p.Return.Mean >= *r.Solved
 			p.Solved = &solved
 		}
 	}
 	r.Policies = append(r.Policies, p)
 }
 
-// score adds the metric of every policy, and the comparisons.
-func (r *EpisodeReport) score(m envs.Metric, scores []statistic.Sample) {
+// AddScores adds the metric of every policy, and the comparisons.
+func (r *EpisodeReport) AddScores(m envs.Metric, scores []statistic.Sample) {
 	r.Metric = m.Key
 	for i := range r.Policies {
 		s := statistic.Describe(r.Seed, scores[i])
 		r.Policies[i].Score = &s
 	}
 	for a := range r.Policies {
-		if r.Policies[a].Kind != kindCheckpoint {
+		if r.Policies[a].Kind != KindCheckpoint {
 			continue
 		}
 		for b := range r.Policies {
@@ -88,7 +79,13 @@ func (r *EpisodeReport) score(m envs.Metric, scores []statistic.Sample) {
 	}
 }
 
-// deviation is the standard deviation of v.
+// Returns describes the returns of one policy; seed is that of the bootstrap draws.
+func Returns(seed uint64, returns []float64) *EpisodeStatistic {
+	s := statistic.Describe(seed, statistic.Sample{returns})
+	return &EpisodeStatistic{Mean: s.Mean, Std: deviation(returns), IQM: s.IQM, CI95: s.CI95, PerEpisode: returns}
+}
+
+// deviation returns the standard deviation of v.
 func deviation(v []float64) float64 {
 	mean, squares := statistic.Mean(v), 0.0
 	for _, x := range v {
@@ -97,7 +94,7 @@ func deviation(v []float64) float64 {
 	return math.Sqrt(squares / float64(len(v)))
 }
 
-// WriteTable prints the comparison for people.
+// WriteTable prints the comparison as a table.
 func (r *EpisodeReport) WriteTable(w io.Writer) error {
 	if r.Metric != "" {
 		return r.writeScores(w)
@@ -109,11 +106,11 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 	var rows [][]string
 	for _, p := range r.Policies {
 		row := []string{
-			p.Name, Decimals(p.Return.Mean), Decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95),
+			p.Name, Decimals(p.Return.Mean), Decimals(p.Return.Std), Interval(p.Return.IQM, p.Return.CI95),
 			Decimals(slices.Min(p.Return.PerEpisode)), fmt.Sprintf("%.1f", *p.Length),
 		}
 		if p.Solved != nil {
-			row = append(row, yesNo(*p.Solved))
+			row = append(row, YesNo(*p.Solved))
 		}
 		rows = append(rows, row)
 	}
@@ -127,7 +124,7 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 
 // writeScores is WriteTable for a scheduling environment.
 func (r *EpisodeReport) writeScores(w io.Writer) error {
-	metric := metricOf(r.Env)
+	metric := MetricOf(r.Env)
 	header := []string{"policy", metric.Title, "IQM [95 %]", "mean return", "mean length"}
 	versus, reference := map[string]statistic.Paired{}, ""
 	for _, p := range r.Paired {
@@ -164,7 +161,7 @@ func (r *EpisodeReport) writeScores(w io.Writer) error {
 	return err
 }
 
-// better is the sign of a difference by which the first policy is better.
+// better returns the sign of a difference that means that the first policy is better.
 func better(m envs.Metric) string {
 	if m.Higher {
 		return "positive"
@@ -172,7 +169,7 @@ func better(m envs.Metric) string {
 	return "negative"
 }
 
-// difference is the cell of a comparison with the policy called name, "" where there is none.
+// difference returns the cell of the comparison with the policy called name, "" if there is none.
 func difference(versus map[string]statistic.Paired, name string) string {
 	v, ok := versus[name]
 	if !ok {
@@ -181,6 +178,7 @@ func difference(versus map[string]statistic.Paired, name string) string {
 	return fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", v.Difference, v.CI95[0], v.CI95[1])
 }
 
+// wins returns the cell that counts on how many of the episodes or windows the reference was better.
 func wins(versus map[string]statistic.Paired, name string, of int) string {
 	v, ok := versus[name]
 	if !ok {
@@ -189,7 +187,7 @@ func wins(versus map[string]statistic.Paired, name string, of int) string {
 	return fmt.Sprintf("%d of %d", v.Wins, of)
 }
 
-// threshold is the sentence about what counts as solved.
+// threshold returns the sentence about what counts as solved, "" if there is no threshold.
 func (r *EpisodeReport) threshold() string {
 	if r.Solved == nil {
 		return ""
@@ -197,7 +195,8 @@ func (r *EpisodeReport) threshold() string {
 	return fmt.Sprintf("Solved: a mean return of at least %g.\n", *r.Solved)
 }
 
-func yesNo(yes bool) string {
+// YesNo returns "yes" or "no".
+func YesNo(yes bool) string {
 	if yes {
 		return "yes"
 	}
@@ -213,6 +212,7 @@ func Decimals(v float64) string {
 	return fmt.Sprintf("%.*f", places, v)
 }
 
-func interval(v float64, ci [2]float64) string {
+// Interval returns a return with its interval as text.
+func Interval(v float64, ci [2]float64) string {
 	return fmt.Sprintf("%s [%s, %s]", Decimals(v), Decimals(ci[0]), Decimals(ci[1]))
 }

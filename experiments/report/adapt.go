@@ -1,0 +1,72 @@
+package report
+
+import (
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
+	"fmt"
+	"io"
+)
+
+// AdaptReport is a comparison of how well policies adapt to the same tasks.
+type AdaptReport struct {
+	Env     string     `json:"env"`
+	Solved  *float64   `json:"solved_at"` // mean return after adaptation that counts as solved, null = none
+	Tasks   int        `json:"tasks"`
+	Seed    uint64     `json:"seed"`
+	Kernels string     `json:"kernels"`
+	Rows    []AdaptRow `json:"rows"`
+}
+
+// AdaptRow is one policy after a number of inner steps.
+type AdaptRow struct {
+	Name     string           `json:"name"`
+	Steps    int              `json:"inner_steps"`
+	Episodes int              `json:"episodes_seen"` // of the task, before
+	Return   EpisodeStatistic `json:"return"`        // one number for each task
+	Greedy   float64          `json:"greedy_mean"`   // mean return of the most likely actions
+	PerStep  float64          `json:"per_step"`      // greedy return by steps
+	Gain     float64          `json:"gain"`          // of the mean return over that without adaptation
+	Solved   *bool            `json:"solved"`
+	// OverRandom is the difference to random play on the same tasks, in a scheduling environment.
+	OverRandom *Difference `json:"over_random,omitempty"`
+}
+
+// WriteTable prints the comparison as a table.
+func (r *AdaptReport) WriteTable(w io.Writer) error {
+	header := []string{"policy", "inner steps", "episodes seen", "mean return", "IQM [95 %]", "gain", "greedy", "greedy a step"}
+	if r.Solved != nil {
+		header = append(header, "solved")
+	}
+	if r.Rows[0].OverRandom != nil {
+		header = append(header, "over random [95 %]")
+	}
+	var rows [][]string
+	for _, p := range r.Rows {
+		row := []string{
+			p.Name, fmt.Sprint(p.Steps), fmt.Sprint(p.Episodes), Decimals(p.Return.Mean), Interval(p.Return.IQM, p.Return.CI95),
+			Decimals(p.Gain), Decimals(p.Greedy), fmt.Sprintf("%.3f", p.PerStep),
+		}
+		if p.Solved != nil {
+			row = append(row, YesNo(*p.Solved))
+		}
+		if d := p.OverRandom; d != nil {
+			row = append(row, Interval(d.Mean, d.CI95))
+		}
+		rows = append(rows, row)
+	}
+	if err := texttable.Write(w, header, rows, 1); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's. Every inner step learns from new episodes of the task;\nreturns are of others. IQM over the tasks with its 95 %% bootstrap interval.\n",
+		r.Env, workload.Plural(r.Tasks, "task", "tasks"), r.Seed)
+	if err == nil && r.Solved != nil {
+		_, err = fmt.Fprintf(w, "Solved: a mean return of at least %g after adaptation.\n", *r.Solved)
+	}
+	return err
+}
+
+// Difference is the mean difference of two policies' returns on the same tasks, with its 95 % bootstrap interval.
+type Difference struct {
+	Mean float64    `json:"mean"`
+	CI95 [2]float64 `json:"ci95"`
+}

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"clustergym/env/metrics"
+	"clustergym/experiments/statistic"
+)
+
+// Report is a comparison of policies on the same windows.
+type Report struct {
+	Windows  []WindowInfo       `json:"windows"`
+	Policies []PolicyReport     `json:"policies"`
+	Paired   []statistic.Paired `json:"paired"`
+	Whole    *WholeReport       `json:"whole,omitempty"`
+
+	// Env is the environment and Metric what it counts; both are "" for JobSelect-v1, which counts jct_s.
+	Env    string `json:"env,omitempty"`
+	Metric string `json:"metric,omitempty"`
+}
+
+// WindowInfo names one window: its episode's seed and its place in the workload.
+type WindowInfo struct {
+	Seed     uint64 `json:"seed"`
+	FirstJob int    `json:"first_job"`
+	Jobs     int    `json:"jobs"`
+}
+
+// PolicyReport is the result of one policy on all windows.
+type PolicyReport struct {
+	Name    string         `json:"name"`
+	Kind    string         `json:"kind"` // heuristic, slots, checkpoint or external
+	Metrics *PolicyMetrics `json:"metrics,omitempty"`
+	// Missing says how far an external policy came that did not finish. It then has no metrics and no comparisons.
+	Missing string `json:"missing,omitempty"`
+}
+
+// The kinds of agents. Agents are compared with every other policy.
+const (
+	KindCheckpoint = "checkpoint"
+	KindExternal   = "external"
+)
+
+// PolicyMetrics are statistics over windows of the metrics of package metrics.
+type PolicyMetrics struct {
+	JCT             statistic.Statistic  `json:"jct_s"`
+	Wait            statistic.Statistic  `json:"wait_s"`
+	FirstWait       statistic.Statistic  `json:"first_wait_s"`
+	Slowdown        statistic.Statistic  `json:"slowdown"`
+	BoundedSlowdown statistic.Statistic  `json:"bounded_slowdown"`
+	JCT99           statistic.Statistic  `json:"jct_p99_s"`
+	Makespan        statistic.Statistic  `json:"makespan_s"`
+	Utilization     statistic.Statistic  `json:"gpu_utilization"`
+	Effective       statistic.Statistic  `json:"effective_utilization"`
+	Unfinished      int                  `json:"unfinished"`      // over all windows
+	Score           *statistic.Statistic `json:"score,omitempty"` // the environment's own metric, where it is none of these
+}
+
+// WholeReport is one run over the whole test part, without intervals. The first and last 5 % of its jobs are
+// simulated and not counted.
+type WholeReport struct {
+	FirstJob int           `json:"first_job"`
+	Jobs     int           `json:"jobs"`
+	Counted  int           `json:"counted"`
+	Policies []WholePolicy `json:"policies"`
+}
+
+// WholePolicy is the result of one policy on the whole test part.
+type WholePolicy struct {
+	Name    string          `json:"name"`
+	Metrics metrics.Summary `json:"metrics"`
+}
