@@ -10,6 +10,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/sched"
 	"clustergym/internal/rng"
+	"clustergym/traces"
 )
 
 // Env is WorkerPlace-v1. It implements env.Env, env.Tasker, env.Snapshotter and env.Renderer. Not safe for concurrent use.
@@ -18,7 +19,9 @@ type Env struct {
 	spec   env.Spec
 	tasks  []env.Field
 	truth  *Truth
-	speeds Speeds // instead of the truth, nil = the truth
+	speeds Speeds      // instead of the truth, nil = the truth
+	work   *Workload   // nil = jobs are drawn
+	part   traces.Part // of work, for episodes that name none
 	rec    Recorder
 
 	shell   sched.Shell
@@ -101,7 +104,7 @@ func (e *Env) Spec() env.Spec { return e.spec }
 // Close implements env.Env.
 func (e *Env) Close() error { return e.shell.Close() }
 
-// Reset implements env.Env. Jobs follow from ep.Seed and ep.Task alone.
+// Reset implements env.Env. Jobs follow from ep.Seed and ep.Task and, of a workload, from ep.Window and ep.Split.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -109,12 +112,15 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if ep.Split != "" {
+	if e.work == nil && ep.Split != "" {
 		return fmt.Errorf("%w: %s: split %q, want none, for it has no workload", env.ErrEpisode, ID, ep.Split)
 	}
 	t, err := readTask(ep.Task, e.tasks)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", env.ErrEpisode, ID, err)
+	}
+	if ep, err = e.load(ep, &t); err != nil {
+		return err
 	}
 	e.begin(ep.Seed, t)
 	e.shell.Begin(ep)
@@ -122,20 +128,42 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// begin sets the first state of an episode.
+// load fills the jobs of episode ep and returns it with its part named, if it has one.
+func (e *Env) load(ep env.Episode, t *task) (env.Episode, error) {
+	if e.work == nil {
+		rng.Seed(&e.pcg, ep.Seed, "workerplace/jobs")
+		rng.Seed(&e.pcgT, ep.Seed, "workerplace/times")
+		draw(e.jobs, &e.cfg, t, e.src, e.times)
+		return ep, nil
+	}
+	part, split, err := sched.SplitPart(ID, ep.Split, e.part)
+	if err != nil {
+		return ep, err
+	}
+	_, counted, _, err := e.work.windows.At(part, ep.Seed, ep.Window)
+	if err != nil {
+		return ep, fmt.Errorf("%w: %s: %w", env.ErrEpisode, ID, err)
+	}
+	e.work.fill(e.jobs, counted, &e.cfg, t, ep.Seed)
+	ep.Split = split
+	return ep, nil
+}
+
+// begin sets the first state of an episode whose jobs are loaded.
 func (e *Env) begin(seed uint64, t task) {
 	e.seed, e.task = seed, t
 	e.truth.raise(e.cfg.Interference * t.power)
-	e.active = max(int(math.Ceil(float64(e.cfg.Servers)*t.servers-1e-9)), (largest+e.cfg.GPUs-1)/e.cfg.GPUs)
+	least := (largest + e.cfg.GPUs - 1) / e.cfg.GPUs // servers for the largest job
+	if e.work != nil {
+		least = (e.work.largest + perServer(&e.cfg) - 1) / perServer(&e.cfg)
+	}
+	e.active = max(int(math.Ceil(float64(e.cfg.Servers)*t.servers-1e-9)), least)
 	for m := range e.free {
 		e.free[m] = room{}
 		if m < e.active {
 			e.free[m] = room{e.cfg.GPUs, e.cfg.CPUs, e.cfg.Memory}
 		}
 	}
-	rng.Seed(&e.pcg, seed, "workerplace/jobs")
-	rng.Seed(&e.pcgT, seed, "workerplace/times")
-	draw(e.jobs, &e.cfg, &e.task, e.src, e.times)
 	e.next, e.waiting, e.running, e.begun = 0, e.waiting[:0], e.running[:0], -1
 	e.reward, e.elapsed = 0, 0
 	// Until the first job comes there is nothing to decide and nothing to pay.
@@ -213,7 +241,7 @@ func (e *Env) anything() bool {
 func (e *Env) put(s, m int) {
 	id := e.waiting[s]
 	j := &e.jobs[id]
-	e.free[m].take(j.kind, 1)
+	e.free[m].take(j.gpus, 1)
 	j.on[m]++
 	j.placed++
 	e.begun = id
@@ -226,17 +254,18 @@ func (e *Env) put(s, m int) {
 	e.running = append(e.running, id)
 }
 
-func (r *room) take(kind, n int) {
-	r.gpus -= n * gpu[kind]
+// take uses room for n workers of so many GPUs each; n below 0 gives it back.
+func (r *room) take(gpus, n int) {
+	r.gpus -= n * gpus
 	r.cpus -= n * workerCPUs
 	r.memory -= n * workerMemory
 }
 
-// holds is how many workers of a kind fit.
-func (r *room) holds(kind int) int {
+// holds returns how many workers of so many GPUs each fit.
+func (r *room) holds(gpus int) int {
 	n := min(r.cpus/workerCPUs, r.memory/workerMemory)
-	if gpu[kind] > 0 {
-		n = min(n, r.gpus/gpu[kind])
+	if gpus > 0 {
+		n = min(n, r.gpus/gpus)
 	}
 	return n
 }
@@ -293,7 +322,7 @@ func (e *Env) close() error {
 		if took < 1 || j.done >= j.work-1e-12 {
 			j.finish = float64(e.time) + took
 			for m, w := range j.on {
-				e.free[m].take(j.kind, -int(w))
+				e.free[m].take(j.gpus, -int(w))
 			}
 			continue
 		}
@@ -353,7 +382,7 @@ func (e *Env) look() {
 			continue
 		}
 		for m := range e.active {
-			if e.free[m].holds(j.kind) > 0 {
+			if e.free[m].holds(j.gpus) > 0 {
 				e.mask[s*e.cfg.Servers+m] = true
 				any = true
 			}
@@ -370,7 +399,7 @@ func (e *Env) visible() []int32 { return e.waiting[:min(len(e.waiting), e.cfg.Sl
 func (e *Env) fits(j *job) bool {
 	need := j.workers - j.placed
 	for m := range e.active {
-		if need -= e.free[m].holds(j.kind); need <= 0 {
+		if need -= e.free[m].holds(j.gpus); need <= 0 {
 			return true
 		}
 	}

@@ -106,7 +106,7 @@ func (e *Env) row(dst []float32, j *job) {
 	dst[8], dst[9] = share(float64(j.workers), 16), share(float64(j.workers-j.placed), 16)
 	dst[10], dst[11] = scaled(j.work-j.done, 500), scaled(float64(e.time-j.arrives), 500)
 	dst[12] = share(float64(j.workers*workerCPUs), float64(e.active*e.cfg.CPUs))
-	dst[13] = share(float64(j.workers*gpu[j.kind]), float64(e.active*e.cfg.GPUs))
+	dst[13] = share(float64(j.workers*j.gpus), float64(e.active*e.cfg.GPUs))
 }
 
 func (e *Env) observe(dst []float32) {
@@ -221,8 +221,8 @@ func (e *Env) observePairs(dst []float32) {
 			r[at+1] = part[3+Types+j.kind]
 			r[at+2] = share(float64(j.on[m]), 8)
 			r[at+3] = share(float64(j.placed-int(j.on[m])), 8)
-			r[at+4] = share(float64(e.free[m].holds(j.kind)), 8)
-			if e.free[m].holds(j.kind) >= j.workers-j.placed {
+			r[at+4] = share(float64(e.free[m].holds(j.gpus)), 8)
+			if e.free[m].holds(j.gpus) >= j.workers-j.placed {
 				r[at+5] = 1
 			}
 			if e.mask[s*c.Servers+m] {

@@ -52,6 +52,12 @@ An empty cluster when the first job comes. Jobs come at the beginnings of interv
 
 Terminated when all %d jobs have finished; Truncated after %d intervals.
 
+## Workload
+
+Without a workload, jobs are drawn as the arguments say. A workload is recorded jobs: of them, by order of submit, 70 %% train, 10 %% validate and 20 %% test; an episode is a window of consecutive ones, named by its number or drawn from the
+seed. A worker is a GPU that the job asks for. A job comes at the end of the interval in which it is submitted; its run time is that alone in its best placement. Its type is the model that it names, of at most %d, or is drawn by a mix
+of models. Speeds are DL2's, or come from a table: a CSV file (model, workers, servers, speed) or the published tables of Gavel, Sia, Pollux, ElasticFlow, Lucid and Chronus; so does what models keep beside each other.
+
 ## Tasks
 
 | number | values | usual | meaning |
@@ -80,6 +86,6 @@ a server, to the power of the share of its workers that the other has there, on 
 
 Bao, Peng and Wu, Deep Learning-based Job Placement in Distributed Machine Learning Clusters, INFOCOM 2019; Peng et al., DL2, TPDS 2021; Yang et al., On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE TCC 2023; the table's figures
 from the code published with DeepShare.
-`, c.Interval, c.Jobs, c.Arrivals, maxArrivals, c.Jobs, c.Limit)
+`, c.Interval, c.Jobs, c.Arrivals, maxArrivals, c.Jobs, c.Limit, Types)
 	return b.String()
 }

@@ -79,7 +79,7 @@ func (p *Planner) gang(e *Env, id int32, whole bool) (first int, sum float64, er
 		p.place.Jobs[n].Workers = k + 1
 		best := -1
 		for m := range e.active {
-			if p.free[m].holds(j.kind) == 0 {
+			if p.free[m].holds(j.gpus) == 0 {
 				continue
 			}
 			p.on[m]++
@@ -93,7 +93,7 @@ func (p *Planner) gang(e *Env, id int32, whole bool) (first int, sum float64, er
 			}
 		}
 		p.on[best]++
-		p.free[best].take(j.kind, 1)
+		p.free[best].take(j.gpus, 1)
 		if first < 0 {
 			first = best
 		}

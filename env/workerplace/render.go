@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"clustergym/traces/profile"
 )
 
 // Render implements env.Renderer: what stands on each server and what waits.
@@ -15,7 +13,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 
 // draw writes the rendering.
 func (e *Env) draw(b *strings.Builder) {
-	models := profile.DL2Models()
+	names := e.names()
 	fmt.Fprintf(b, "interval %d: %d jobs wait, %d run, %d to come\n", e.time, len(e.waiting), len(e.running), len(e.jobs)-e.next)
 	for m := range e.cfg.Servers {
 		if m >= e.active {
@@ -25,13 +23,25 @@ func (e *Env) draw(b *strings.Builder) {
 		fmt.Fprintf(b, "server %d, %d GPUs free:", m, e.free[m].gpus)
 		for _, id := range e.running {
 			if j := &e.jobs[id]; j.on[m] > 0 {
-				fmt.Fprintf(b, " %d×%s(%.0f %%)", j.on[m], models[j.kind].Name, 100*j.done/j.work)
+				fmt.Fprintf(b, " %d×%s(%.0f %%)", j.on[m], names[j.kind], 100*j.done/j.work)
 			}
 		}
 		b.WriteByte('\n')
 	}
 	for _, id := range e.visible() {
 		j := &e.jobs[id]
-		fmt.Fprintf(b, "waits: %s, %d workers, %d placed, %.1f intervals alone, since interval %d\n", models[j.kind].Name, j.workers, j.placed, j.work, j.arrives)
+		fmt.Fprintf(b, "waits: %s, %d workers, %d placed, %.1f intervals alone, since interval %d\n", names[j.kind], j.workers, j.placed, j.work, j.arrives)
 	}
+}
+
+// names returns the names of the types of jobs.
+func (e *Env) names() []string {
+	if e.work != nil {
+		return e.work.names
+	}
+	var names []string
+	for _, m := range e.truth.models {
+		names = append(names, m.Name)
+	}
+	return names
 }

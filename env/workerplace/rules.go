@@ -110,7 +110,7 @@ func (e *Env) alignment(j *job) float64 {
 		cpus += e.free[m].cpus
 	}
 	all := float64(e.active)
-	return float64(j.workers*gpu[j.kind])/(all*float64(e.cfg.GPUs))*float64(gpus)/(all*float64(e.cfg.GPUs)) +
+	return float64(j.workers*j.gpus)/(all*float64(e.cfg.GPUs))*float64(gpus)/(all*float64(e.cfg.GPUs)) +
 		float64(j.workers*workerCPUs)/(all*float64(e.cfg.CPUs))*float64(cpus)/(all*float64(e.cfg.CPUs))
 }
 
@@ -122,7 +122,7 @@ func emptiest(e *Env, _ *job, m int) float64 { return -e.freeShare(m) }
 
 func fullest(e *Env, j *job, m int) float64 {
 	// Of servers that hold the rest of the gang the fullest, else the one that holds most of it.
-	if n := e.free[m].holds(j.kind); n < j.workers-j.placed {
+	if n := e.free[m].holds(j.gpus); n < j.workers-j.placed {
 		return 1000 - float64(n)
 	}
 	return e.freeShare(m)

@@ -11,8 +11,20 @@ import (
 	"clustergym/internal/snap"
 )
 
-// snapshots begin with these bytes. A snapshot is the episode and the actions that were taken in it.
-const snapshotMagic = "clustergym workerplace 1\n"
+// Snapshots begin with these bytes: those of generated jobs with the first, those of a workload, which also name the
+// workload, the window and the part, with the second. A snapshot is the episode and the actions that were taken in it.
+const (
+	snapshotMagic = "clustergym workerplace 1\n"
+	recordedMagic = "clustergym workerplace 2\n"
+)
+
+// magic returns the one of e's snapshots.
+func (e *Env) magic() string {
+	if e.work != nil {
+		return recordedMagic
+	}
+	return snapshotMagic
+}
 
 // AppendSnapshot implements env.Snapshotter; before the first Reset there is nothing to save (env.ErrResetNeeded).
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
@@ -20,8 +32,13 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	ep, moves := e.shell.Episode(), e.shell.Actions()
-	b := snap.Begin(dst, snapshotMagic)
+	b := snap.Begin(dst, e.magic())
 	b = snap.U64(b, e.fingerprint())
+	if e.work != nil {
+		b = snap.String(b, e.work.sha)
+		b = snap.Int(b, ep.Window)
+		b = snap.String(b, ep.Split)
+	}
 	b = snap.U64(b, ep.Seed)
 	b = snap.Int(b, len(ep.Task))
 	for _, v := range ep.Task {
@@ -42,14 +59,21 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if err := e.shell.Current(); errors.Is(err, env.ErrClosed) {
 		return err
 	}
-	r, err := snap.Open(src, snapshotMagic)
+	r, err := snap.Open(src, e.magic())
 	if err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
 	if id := r.U64(); id != e.fingerprint() {
 		return fmt.Errorf("%w: %s: of other arguments", env.ErrSnapshot, ID)
 	}
-	ep := env.Episode{Seed: r.U64(), Window: -1}
+	ep := env.Episode{Window: -1}
+	if e.work != nil {
+		if sha := r.String(); sha != e.work.sha {
+			return fmt.Errorf("%w: %s: of another workload", env.ErrSnapshot, ID)
+		}
+		ep.Window, ep.Split = r.Int(), r.String()
+	}
+	ep.Seed = r.U64()
 	n := r.Count(8)
 	for range n {
 		ep.Task = append(ep.Task, r.F64())
@@ -65,7 +89,7 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if _, err := readTask(ep.Task, e.tasks); err != nil {
 		return fmt.Errorf("%w: %s: %v", env.ErrSnapshot, ID, err)
 	}
-	fresh, err := New(e.cfg)
+	fresh, err := NewRecorded(e.cfg, e.work, e.part)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ type Truth struct {
 	table  [Types][Types]float64 // as drawn
 	logs   [Types][Types]float64 // logarithm of what the first keeps beside the second: table's, times the exponent
 	models []profile.DL2Model
+	work   *Workload // whose measured speeds count; nil = those of models
 	on, ps []int
 }
 
@@ -66,6 +67,14 @@ func NewTruth(c Config) *Truth {
 	t.table = Table(c.Table)
 	t.raise(c.Interference)
 	return t
+}
+
+// record has the types be those of a workload.
+func (t *Truth) record(w *Workload) {
+	t.table = w.kept
+	if !w.dl2 {
+		t.work = w
+	}
 }
 
 // raise sets the exponent of what jobs keep beside each other.
@@ -136,6 +145,25 @@ func (t *Truth) alone(kind, workers int) float64 {
 	return t.rate(kind, t.on)
 }
 
+// shape returns the speed of a job in the shape of its placement, without other jobs, as a part of that in the best one.
+func (t *Truth) shape(a *Placed) float64 {
+	if t.work != nil {
+		servers := 0
+		for _, w := range a.On {
+			if w > 0 {
+				servers++
+			}
+		}
+		return t.work.relative(a.Type, a.Workers, servers, (a.Workers+t.gpus-1)/t.gpus)
+	}
+	best := t.alone(a.Type, a.Workers)
+	clear(t.on)
+	for m, w := range a.On {
+		t.on[m] = int(w)
+	}
+	return t.rate(a.Type, t.on) / best
+}
+
 // Speeds implements the interface of that name.
 func (t *Truth) Speeds(dst []float64, p *Placement) error {
 	if p.Servers > len(t.on) || len(dst) != len(p.Jobs) {
@@ -143,11 +171,6 @@ func (t *Truth) Speeds(dst []float64, p *Placement) error {
 	}
 	for j := range p.Jobs {
 		a := &p.Jobs[j]
-		best := t.alone(a.Type, a.Workers)
-		clear(t.on)
-		for m, w := range a.On {
-			t.on[m] = int(w)
-		}
 		slowest := 0.0
 		for m, w := range a.On {
 			if w == 0 {
@@ -161,8 +184,7 @@ func (t *Truth) Speeds(dst []float64, p *Placement) error {
 			}
 			slowest = min(slowest, lost)
 		}
-		v := t.rate(a.Type, t.on) / best * math.Exp(slowest)
-		dst[j] = v
+		dst[j] = t.shape(a) * math.Exp(slowest)
 	}
 	return nil
 }

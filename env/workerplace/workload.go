@@ -14,6 +14,7 @@ const maxArrivals = 10
 type job struct {
 	kind    int
 	workers int
+	gpus    int     // of each worker
 	work    float64 // intervals alone
 	arrives int     // interval at whose beginning it comes
 
@@ -87,9 +88,15 @@ func draw(jobs []job, c *Config, t *task, src, times *rand.Rand) {
 			}
 		}
 		j.work = max(0.1, c.Length*t.length*lengths[j.kind]*(0.5+src.Float64()))
-		j.done, j.start, j.finish, j.seen, j.placed = 0, -1, math.NaN(), 0, 0
-		clear(j.on)
+		j.gpus = gpu[j.kind]
+		j.reset()
 	}
+}
+
+// reset makes a job one that has not been placed.
+func (j *job) reset() {
+	j.done, j.start, j.finish, j.seen, j.placed = 0, -1, math.NaN(), 0, 0
+	clear(j.on)
 }
 
 // poisson draws a Poisson number of a small mean (Knuth).

@@ -92,7 +92,7 @@ var arrows = map[string][]string{
 	"replay": {"env"},
 
 	"agents":            {"env"},
-	"agents/baseline":   {"agents", "env", "env/sched"}, // the only agents that know what a job is
+	"agents/baseline":   {"agents", "env", "env/dagplace", "env/sched", "env/workerplace"}, // the only agents that know what a job is
 	"agents/ddqn":       {"agents", "env", "replay", "nets/..."},
 	"agents/ppo":        {"agents", "env", "replay", "nets/..."},
 	"agents/maml":       {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
