@@ -3,10 +3,12 @@ package docstest
 import (
 	"bytes"
 	"fmt"
+	"go/format"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,41 +75,54 @@ func recipes(page string) ([]recipe, error) {
 	return all, nil
 }
 
-// apply changes text by the hunks of a diff. The old lines of each must stand in text exactly once.
+// apply changes text by the hunks of a diff. The old lines of each must stand in text exactly once; how wide the gaps in
+// them are does not matter, because gofmt aligns columns by their neighbours.
 func apply(text, diff string) (string, error) {
-	var before, after strings.Builder
-	change := func() error {
-		if before.Len() == 0 {
-			return fmt.Errorf("a hunk without a line to find its place by")
-		}
-		if n := strings.Count("\n"+text, "\n"+before.String()); n != 1 {
-			return fmt.Errorf("these lines are there %d times, want once:\n%s", n, before.String())
-		}
-		text = strings.TrimPrefix(strings.Replace("\n"+text, "\n"+before.String(), "\n"+after.String(), 1), "\n")
-		before.Reset()
-		after.Reset()
-		return nil
-	}
-	for _, line := range strings.SplitAfter(strings.TrimSuffix(diff, "\n"), "\n") {
-		line = strings.TrimSuffix(line, "\n") + "\n"
-		switch line[0] {
-		case '@':
-			if err := change(); err != nil {
-				return "", err
+	lines := strings.Split(text, "\n")
+	for _, hunk := range strings.Split("\n"+diff, "\n@@\n") {
+		var old []string
+		hunk := strings.Split(strings.Trim(hunk, "\n"), "\n")
+		for _, line := range hunk {
+			switch {
+			case line == "":
+				old = append(old, "")
+			case line[0] == ' ' || line[0] == '-':
+				old = append(old, line[1:])
+			case line[0] != '+':
+				return "", fmt.Errorf("got %q, want a line that begins with a blank, - or +", line)
 			}
-		case '-':
-			before.WriteString(line[1:])
-		case '+':
-			after.WriteString(line[1:])
-		case ' ', '\n':
-			before.WriteString(strings.TrimPrefix(line, " "))
-			after.WriteString(strings.TrimPrefix(line, " "))
-		default:
-			return "", fmt.Errorf("got %q, want a line that begins with a blank, - or +", line)
 		}
+		if len(old) == 0 {
+			return "", fmt.Errorf("a hunk without a line to find its place by: %q", hunk)
+		}
+		var places []int
+		for i := range lines {
+			if i+len(old) <= len(lines) && slices.EqualFunc(lines[i:i+len(old)], old, alike) {
+				places = append(places, i)
+			}
+		}
+		if len(places) != 1 {
+			return "", fmt.Errorf("these lines are there %d times, want once:\n%s", len(places), strings.Join(old, "\n"))
+		}
+		at := places[0]
+		var now []string
+		for _, line := range hunk {
+			if line != "" && line[0] == '+' {
+				now = append(now, line[1:])
+				continue
+			}
+			if line == "" || line[0] == ' ' {
+				now = append(now, lines[at])
+			}
+			at++
+		}
+		lines = slices.Replace(lines, places[0], places[0]+len(old), now...)
 	}
-	return text, change()
+	return strings.Join(lines, "\n"), nil
 }
+
+// alike reports whether two lines are the same but for the width of the gaps in them.
+func alike(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
 
 var root = filepath.Join("..", "..")
 
@@ -150,6 +165,11 @@ func (s *step) do(dir string) error {
 		if _, err := os.Stat(path); err == nil {
 			return fmt.Errorf("%s is there already: show its change as diff", s.path)
 		}
+		if strings.HasSuffix(path, ".go") {
+			if text, err := format.Source([]byte(s.text)); err != nil || string(text) != s.text {
+				return fmt.Errorf("%s is not formatted: %v", s.path, err)
+			}
+		}
 		return write(path, []byte(s.text))
 	case "diff":
 		data, err := os.ReadFile(path)
@@ -157,6 +177,10 @@ func (s *step) do(dir string) error {
 			return err
 		}
 		text, err := apply(string(data), s.text)
+		if err == nil && strings.HasSuffix(path, ".go") {
+			data, err = format.Source([]byte(text)) // a new line may move the columns of its neighbours
+			text = string(data)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.path, err)
 		}
@@ -209,10 +233,6 @@ func TestRecipesWork(t *testing.T) {
 					t.Fatalf("docs/extending.md:%d: %v", s.line, err)
 				}
 			}
-			out, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
-			if err != nil || len(out) > 0 {
-				t.Errorf("not formatted: %s%v", out, err)
-			}
 		})
 	}
 	if tested < 4 {
@@ -224,6 +244,8 @@ func TestApplyWantsEveryHunkExactlyOnce(t *testing.T) {
 	const text = "a\nb\nc\nb\nd\n"
 	for _, c := range []struct{ diff, want, fault string }{
 		{" a\n+x\n", "a\nx\nb\nc\nb\nd\n", ""},
+		{" d\n+x\n", "a\nb\nc\nb\nd\nx\n", ""},
+		{" w  =  1\n+x\n", "", "0 times"},
 		{" c\n-b\n+y\n", "a\nb\nc\ny\nd\n", ""},
 		{"-a\n@@\n-d\n+z\n", "b\nc\nb\nz\n", ""},
 		{"-b\n+y\n", "", "2 times"},
@@ -238,6 +260,13 @@ func TestApplyWantsEveryHunkExactlyOnce(t *testing.T) {
 		case c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):
 			t.Errorf("%q: got %v, want a fault with %q", c.diff, err, c.fault)
 		}
+	}
+}
+
+func TestApplyLeavesTheWidthOfGapsAlone(t *testing.T) {
+	got, err := apply("\ta:   1, // one\n\tbb:  2,\n", " \ta: 1, // one\n-\tbb: 2,\n+\tb: 2,\n")
+	if want := "\ta:   1, // one\n\tb: 2,\n"; err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 
