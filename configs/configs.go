@@ -132,6 +132,55 @@ func DecodeKeys(fsys fs.FS, name string, cfg Validator, keys ...string) error {
 	return decode(name, doc, cfg)
 }
 
+// Text returns the single value at the end of path, as "env", "id", in the document of a file, and "" if the document has
+// none. Nothing else of the document is looked at.
+func Text(fsys fs.FS, name string, path ...string) (string, error) {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return "", err
+	}
+	return TextBytes(name, data, path...)
+}
+
+// TextBytes is Text for data in memory; errors give name as the file.
+func TextBytes(name string, data []byte, path ...string) (string, error) {
+	at, err := parse(data)
+	if err != nil {
+		return "", located(name, err)
+	}
+	for _, key := range path {
+		at = child(at, key)
+	}
+	if at == nil || at.Kind != yaml.ScalarNode || at.ShortTag() == nullTag {
+		return "", nil
+	}
+	return at.Value, nil
+}
+
+// child returns the value of key in the mapping n, looking through aliases and merge keys, or nil.
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	var merged *yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if v.Kind == yaml.AliasNode {
+			v = v.Alias
+		}
+		switch {
+		case k.Value == key:
+			return v
+		case k.ShortTag() == mergeTag && merged == nil:
+			merged = child(v, key)
+		}
+	}
+	return merged
+}
+
 // Runs returns the names of the embedded runs, sorted.
 func Runs() []string {
 	entries, err := Presets.ReadDir(".")
@@ -145,6 +194,19 @@ func Runs() []string {
 		}
 	}
 	return names
+}
+
+// Own replaces the configuration that cfg holds by a copy, so that changing it changes no other configuration that shares
+// it. Lists and maps inside stay shared.
+func Own(cfg *Validator) error {
+	from, err := structOf(*cfg)
+	if err != nil {
+		return err
+	}
+	own := reflect.New(from.Type())
+	own.Elem().Set(from)
+	*cfg = own.Interface().(Validator)
+	return nil
 }
 
 // structOf returns the struct that cfg points to.

@@ -65,3 +65,17 @@ func TestFaultsOfAnOpenSectionNameItsKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestTextLooksAtOneValueOnly(t *testing.T) {
+	doc := "a: &x {id: one, bad: [}\n"
+	if _, err := TextBytes("f.yaml", []byte(doc), "a", "id"); err == nil || !strings.Contains(err.Error(), "f.yaml") {
+		t.Errorf("a broken document: %v", err)
+	}
+	doc = "base: &b {id: one}\nenv: {<<: *b, window: many}\nrun: *b\nlist: [1]\nnone:\n"
+	for path, want := range map[string]string{"env.id": "one", "run.id": "one", "env.window": "many", "env": "", "list": "", "none": "", "x.y": ""} {
+		got, err := TextBytes("f.yaml", []byte(doc), strings.Split(path, ".")...)
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", path, got, err, want)
+		}
+	}
+}

@@ -31,10 +31,13 @@ type kind struct {
 	make func() configs.Validator // holding the defaults
 }
 
+// runKind is the name of the kind that gymctl train takes.
+const runKind = "run"
+
 // kinds are distinguished by their top-level keys.
 var kinds = []kind{
 	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
-	{"run", "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := run.DefaultConfig(); return &c }},
+	{runKind, "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := run.DefaultConfig(); return &c }},
 	{"sweep", "a search for settings (gymctl sweep -c)", func() configs.Validator { c := run.DefaultSweepConfig(); return &c }},
 	{"workload", "a generated workload (gymctl trace synth -c)", func() configs.Validator { c := synth.DefaultConfig(); return &c }},
 }
@@ -230,6 +233,13 @@ func load(name, as string) (configs.Validator, kind, error) {
 		if k, err = kindNamed(as); err != nil {
 			return nil, kind{}, err
 		}
+	}
+	if k.name == runKind { // its defaults depend on the environment that it names
+		cfg, err := run.DecodeConfig(name, data)
+		if err != nil {
+			return nil, kind{}, &workload.InputError{Err: err}
+		}
+		return &cfg, k, nil
 	}
 	cfg := k.make()
 	if err := configs.DecodeBytes(name, data, cfg); err != nil {

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/experiments/envs"
@@ -41,7 +39,7 @@ arguments as kwargs.`,
 			}
 			hardware := ""
 			if c.Flags().Changed("cluster") {
-				if hardware = cluster; !envs.HasCluster(ids[0]) && slices.Contains(envs.IDs(), ids[0]) {
+				if hardware = cluster; envs.Find(ids[0]) != nil && !envs.Find(ids[0]).Takes.Cluster {
 					return mistake("--cluster: %s has no cluster", ids[0])
 				}
 			}
@@ -67,15 +65,16 @@ arguments as kwargs.`,
 
 // describeEnv looks up an environment by its ID and applies the arguments in sets, and cluster if it is not "".
 func describeEnv(id, cluster string, sets []string) (*envs.Info, error) {
-	if !slices.Contains(envs.IDs(), id) {
+	d := envs.Find(id)
+	if d == nil {
 		return nil, unknown("environment", id, envs.IDs())
 	}
-	if len(sets) > 0 && !envs.HasArguments(id) {
+	if len(sets) > 0 && !d.HasSettings() {
 		return nil, mistake("--set %s: %s has no arguments", sets[0], id)
 	}
-	return envs.Describe(id, func(args configs.Validator) error {
+	return envs.Describe(id, func(args *envs.Args) error {
 		if cluster != "" {
-			envs.SetCluster(args, cluster)
+			args.Cluster = cluster
 		}
 		return setAll(args, sets)
 	})

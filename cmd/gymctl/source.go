@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/configs"
-	"clustergym/env/jobselect"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 )
@@ -15,6 +15,7 @@ import (
 // configSource is the source of a run's configuration: a preset or a file, then flags, then --set.
 type configSource struct {
 	name    string
+	env     string
 	set     []string
 	trace   string
 	format  string
@@ -29,8 +30,9 @@ type configSource struct {
 func (s *configSource) flags(c *cobra.Command, without string) {
 	f := c.Flags()
 	f.StringVarP(&s.name, "config", "c", "", "preset or YAML `FILE` (default "+without+")")
+	f.StringVar(&s.env, "env", "", "`ID` of an environment (gymctl envs) instead of -c: its own preset, or its defaults")
 	f.StringArrayVar(&s.set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
-	f.StringVar(&s.trace, "trace", "", "trace `FILE` instead of the configuration's workload")
+	f.StringVar(&s.trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
 	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
@@ -43,6 +45,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	complete(c, "format", workload.FormatNames()...)
 	complete(c, "cluster", workload.ClusterPresets()...)
 	complete(c, "config", configs.Runs()...)
+	complete(c, "env", envs.IDs()...)
 }
 
 // changed returns the first of names that is given on the command line, "" if none is.
@@ -57,6 +60,19 @@ func (s *configSource) changed(c *cobra.Command, names ...string) string {
 // config returns the configuration for a new run.
 func (s *configSource) config(c *cobra.Command) (run.Config, error) {
 	name := s.name
+	if s.changed(c, "env") != "" {
+		d, err := envs.Lookup(s.env)
+		switch {
+		case err != nil:
+			return run.Config{}, mistake("--env: %w", err)
+		case name != "":
+			return run.Config{}, mistake("--env does not go with -c: the configuration names its environment")
+		case !slices.Contains(configs.Runs(), d.Preset):
+			cfg := run.ConfigFor(d.ID)
+			return cfg, s.apply(c, &cfg)
+		}
+		name = d.Preset
+	}
 	if name == "" {
 		name = "quickstart"
 	}
@@ -72,6 +88,9 @@ func (s *configSource) config(c *cobra.Command) (run.Config, error) {
 func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (run.Config, error) {
 	if len(ckpts) == 0 || s.name != "" {
 		return s.config(c)
+	}
+	if s.changed(c, "env") != "" {
+		return run.Config{}, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
 	}
 	_, dir, err := run.CheckpointDir(ckpts[0])
 	if err != nil {
@@ -98,9 +117,12 @@ func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
 	if err := s.kernelsTo(c, cfg); err != nil {
 		return err
 	}
-	if cfg.Env.ID != jobselect.ID {
-		if name := s.changed(c, "trace", "format", "sort", "cluster"); name != "" {
-			return mistake("--%s: %s has no workload and no cluster", name, cfg.Env.ID)
+	if d := envs.Find(cfg.Env.ID); d != nil {
+		if name := s.changed(c, "trace", "format", "sort"); name != "" && d.Takes.Trace() == "" {
+			return mistake("--%s: %s has no workload", name, d.ID)
+		}
+		if s.changed(c, "cluster") != "" && !d.Takes.Cluster {
+			return mistake("--cluster: %s has no cluster", d.ID)
 		}
 	}
 	if s.changed(c, "trace") != "" {
@@ -134,7 +156,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *run.Config) error {
 // override applies --set.
 func (s *configSource) override(cfg *run.Config) error {
 	for _, kv := range s.set {
-		if err := configs.Set(cfg, kv); err != nil {
+		if err := cfg.Set(kv); err != nil {
 			return mistake("--set %s: %w", kv, err)
 		}
 	}

@@ -31,8 +31,10 @@ the workload that it was not trained on.
 
 Without arguments it runs the preset quickstart: PPO on a workload generated from the published statistics of the
 Philly cluster, on 32 GPUs. --trace trains on your own trace instead, --cluster on another cluster; -c takes another
-preset (gymctl config list) or a YAML file, and --set changes single keys of it. Presets such as cartpole-ppo train on
-problems with known answers, which have no workload: their agents are judged by the returns of 100 episodes.
+preset (gymctl config list) or a YAML file, and --set changes single keys of it. --env trains in another environment, by
+its own preset: gymctl envs lists them, and gymctl envs ID says what --trace and --cluster mean there. Presets such as
+cartpole-ppo train on problems with known answers, which have no workload: their agents are judged by the returns of 100
+episodes.
 
 A run lives in a directory: config.yaml (everything that affects results), progress.jsonl, event files for
 TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
@@ -43,6 +45,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 		Example: `  gymctl train
   gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
+  gymctl train --env QueueRank-v1 --trace jobs.csv --cluster pool:64 --set env.window=64
   gymctl train --resume runs/mine
   gymctl train -c cartpole-ppo --seeds 5`,
 		Args: args(0, 0, "flags only"),
@@ -124,7 +127,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 	if resume == "" {
 		return run.Config{}, mistake(`--resume: got "", want the directory of a run`)
 	}
-	if name := s.changed(c, "config", "trace", "format", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
+	if name := s.changed(c, "config", "env", "trace", "format", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
 		return run.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume

@@ -14,6 +14,13 @@ import (
 	"clustergym/traces"
 )
 
+// The columns of Info, in seconds.
+const (
+	InfoMakespan = iota // of the tasks placed so far
+	InfoLeader          // HEFT's
+	InfoCurrent         // of the plan that is to be improved
+)
+
 // Env is DAGPlace-v1. It implements env.Env and env.Snapshotter.
 type Env struct {
 	cfg   Config
@@ -128,7 +135,7 @@ func (e *Env) show(ts *env.TimeStep, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, p.reward, 0
 	copy(ts.Obs, e.obs)
 	copy(ts.Mask, e.mask)
-	ts.Info[0], ts.Info[1], ts.Info[2] = p.b.Makespan(), p.leader, p.current
+	ts.Info[InfoMakespan], ts.Info[InfoLeader], ts.Info[InfoCurrent] = p.b.Makespan(), p.leader, p.current
 }
 
 // named checks episode ep and returns it with the part of the workload named, if there is one.

@@ -21,6 +21,9 @@ const (
 	globalRow  = 6
 )
 
+// InfoJCT is the column of Info with the mean completion time in seconds, at the end.
+const InfoJCT = 5
+
 var infoFields = []env.Field{
 	{Name: "waiting", Low: 0, High: math.MaxFloat32, Unit: "fraction", Doc: "jobs that wait, of the episode's"},
 	{Name: "running", Low: 0, High: math.MaxFloat32, Unit: "fraction", Doc: "jobs that run, of the episode's"},

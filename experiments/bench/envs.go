@@ -46,7 +46,7 @@ func (b *bench) encoders(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := w.NewEnv(traces.Training, 1)
+	e, err := w.JobSelect(traces.Training, 1)
 	if err != nil {
 		return err
 	}
@@ -61,24 +61,25 @@ func (b *bench) encoders(ctx context.Context) error {
 			return err
 		}
 	}
-	rule, err := cluster.NewPlacement(w.Env.Placement)
+	own := w.Settings.(*jobselect.Config)
+	rule, err := cluster.NewPlacement(own.Placement)
 	if err != nil {
 		return err
 	}
 	for _, axis := range []struct {
 		name string
 		axis *encode.Axis
-	}{{"logarithmic", encode.LogAxis()}, {"linear", encode.LinearAxis(w.Env.Row)}} {
-		c, err := cluster.New(w.Cluster)
+	}{{"logarithmic", encode.LogAxis()}, {"linear", encode.LinearAxis(own.Row)}} {
+		c, err := cluster.New(w.Cluster())
 		if err != nil {
 			return err
 		}
-		image, err := encode.NewImage(axis.axis, c, w.Env.Visible, w.Env.MaxGPUs, encode.NewPlacements(rule))
+		image, err := encode.NewImage(axis.axis, c, own.Visible, own.MaxGPUs, encode.NewPlacements(rule))
 		if err != nil {
 			return err
 		}
 		dst := make([]float32, e.Spec().ObsLen())
-		row := Row{Group: "encoders", What: fmt.Sprintf("images of %s, %d numbers, %s axis", jobselect.ID, len(dst), axis.name), Cluster: w.Cluster.Name, Unit: "observations/s"}
+		row := Row{Group: "encoders", What: fmt.Sprintf("images of %s, %d numbers, %s axis", jobselect.ID, len(dst), axis.name), Cluster: w.Cluster().Name, Unit: "observations/s"}
 		err = b.measure(ctx, row, func(context.Context) (int, error) {
 			for range 100 {
 				image.Encode(dst, e.State())
@@ -134,13 +135,13 @@ func (b *bench) envs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := w.NewEnv(traces.Training, 1)
+	e, err := w.JobSelect(traces.Training, 1)
 	if err != nil {
 		return err
 	}
 	const some = 200
 	one := newWalk(e)
-	row := Row{Group: "envs", What: jobselect.ID + ", one", Cluster: w.Cluster.Name, Policy: "random", Unit: "steps/s", Mark: 100_000}
+	row := Row{Group: "envs", What: jobselect.ID + ", one", Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: 100_000}
 	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 		for range some {
 			if err := one.step(ctx); err != nil {
@@ -173,7 +174,7 @@ func (b *bench) together(ctx context.Context, w *run.World, rows, workers int) e
 		return err
 	}
 	m := v.Spec().MaskLen()
-	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, workload.Plural(workers, "worker", "workers")), Cluster: w.Cluster.Name, Policy: "random", Unit: "steps/s"}
+	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, workload.Plural(workers, "worker", "workers")), Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s"}
 	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 		const calls = 25
 		for range calls {

@@ -33,7 +33,7 @@ func (b *bench) training(ctx context.Context) error {
 				cfg.DDQN.Network = model.DefaultConfig()
 				cfg.DDQN.Network.Separate = false
 			}
-			cfg.Env.Relative = "" // else every episode is played twice
+			cfg.Edit().(*jobselect.Config).Relative = "" // else every episode is played twice
 			cfg.DDQN.Buffer, cfg.DDQN.LearningStarts = 20_000, 1_000
 			if b.cfg.Quick {
 				cfg.Train.Envs, cfg.PPO.Steps, cfg.DDQN.LearningStarts = 8, 16, 256

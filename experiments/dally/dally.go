@@ -16,6 +16,11 @@ var dallySettingsFile []byte
 //go:embed expected.csv
 var dallyExpected []byte
 
+// acceptorYAML is how acceptors are trained.
+//
+//go:embed acceptor.yaml
+var acceptorYAML []byte
+
 // dallySettings are the settings of the study dally.
 type dallySettings struct {
 	Jobs            int       `yaml:"jobs"`  // of a workload

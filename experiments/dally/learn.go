@@ -34,7 +34,7 @@ func dallyMix() (profile.Mix, error) { return profile.Named("dally") }
 
 // acceptorConfig is the training of an acceptor; one that is blind knows nothing of run times, as the timers do.
 func acceptorConfig(s dallySettings, seed int, blind bool) (run.Config, error) {
-	c, err := run.Preset("delayoffer-ppo")
+	c, err := run.DecodeConfig("acceptor.yaml", acceptorYAML)
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
@@ -159,7 +159,7 @@ func trainAcceptor(ctx context.Context, b *study.Bench, c run.Config) error {
 // judgeLearned judges what was trained in the folder trained: the best of its validations, played greedily, and, where it
 // is not blind, what it was at the end, drawing as it was trained.
 func judgeLearned(ctx context.Context, b *study.Bench, c *run.Config, trained string, windows, seed int, blind bool) ([]study.Row, error) {
-	p, err := run.NewProblem(c.Env.ID, c.Env.Args)
+	p, err := run.NewProblem(c)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,9 @@ func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) fu
 func judgeAcceptor(ctx context.Context, b *study.Bench, c *run.Config, sets []string, windows int, name, seed string,
 	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
 ) ([]study.Row, error) {
-	p, err := run.NewProblem(c.Env.ID, append(append([]string{"max_steps=0"}, c.Env.Args...), sets...))
+	own := *c
+	own.Env.Args = append(append([]string{"max_steps=0"}, c.Env.Args...), sets...)
+	p, err := run.NewProblem(&own)
 	if err != nil {
 		return nil, err
 	}

@@ -22,54 +22,154 @@ import (
 	"clustergym/traces"
 )
 
-// JobSelectArgs are the arguments of JobSelect-v1: its own configuration, and what its episodes are drawn from.
-type JobSelectArgs struct {
-	jobselect.Config `yaml:",inline"`
+// Args are the arguments of an environment: its settings, and what its episodes are drawn from as far as it takes it.
+type Args struct {
+	Settings Settings             `yaml:",inline"`
+	Cluster  string               `yaml:"cluster"` // see workload.ClusterForms
+	Trace    workload.TraceConfig `yaml:"trace"`
+	Split    string               `yaml:"split"`            // the part that episodes are of: a value of env.Episode.Split
+	Preset   string               `yaml:"preset,omitempty"` // an embedded run whose trace, cluster and settings take the place of the defaults; "" = none
 
-	Cluster string               `yaml:"cluster"` // see ClusterForms
-	Trace   workload.TraceConfig `yaml:"trace"`
-	Split   string               `yaml:"split"`  // the part that episodes are of: a value of env.Episode.Split
-	Preset  string               `yaml:"preset"` // an embedded run whose trace, cluster and environment take the place of the defaults; "" = none
+	d *Descriptor
 }
 
-// splitNames are the parts as environments call them, by traces.Part.
+// SplitNames are the parts as environments call them, by traces.Part.
 var SplitNames = [...]string{traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation, traces.Test: env.SplitTest}
 
-// DefaultJobSelectArgs are those of DefaultConfig: 20,000 generated jobs on 32 GPUs, the training part.
-func DefaultJobSelectArgs() JobSelectArgs {
-	return JobSelectArgs{Config: jobselect.DefaultConfig(), Cluster: workload.DefaultCluster, Trace: workload.DefaultTraceConfig(), Split: env.SplitTrain}
+// Args returns the default arguments.
+func (d *Descriptor) Args() *Args {
+	a := &Args{d: d, Cluster: workload.DefaultCluster, Trace: workload.DefaultTraceConfig(), Split: env.SplitTrain}
+	if d.HasSettings() {
+		a.Settings = d.Settings()
+	}
+	if d.Takes.Cluster {
+		a.Cluster = d.Cluster
+	}
+	if d.Trace != nil {
+		a.Trace = d.Trace()
+	}
+	return a
 }
 
 // Validate reports every fault. Whether files are there is not looked at.
-func (a *JobSelectArgs) Validate() error {
+func (a *Args) Validate() error {
 	var l fault.List
-	l.Join("", a.Config.Validate())
-	l.Add(a.Cluster != "", "cluster", a.Cluster, workload.ClusterForms)
-	l.Join("trace", a.Trace.Validate())
-	l.Add(slices.Contains(SplitNames[:], a.Split), "split", a.Split, "one of "+strings.Join(SplitNames[:], ", "))
-	l.Add(a.Preset == "" || slices.Contains(WorkloadPresets(), a.Preset), "preset", a.Preset, "one of "+strings.Join(WorkloadPresets(), ", ")+", or nothing")
+	if a.Settings != nil {
+		l.Join("", a.Settings.Validate())
+	}
+	t := a.d.Takes
+	if t.Cluster {
+		l.Add(a.Cluster != "", "cluster", a.Cluster, workload.ClusterForms)
+	}
+	a.d.Foreign(a.Trace, a.Cluster, func(key string, v any, want string) { l.Add(false, key, v, want) })
+	if t.Trace() != "" {
+		l.Join("trace", a.Trace.Validate())
+		l.Add(slices.Contains(SplitNames[:], a.Split), "split", a.Split, "one of "+strings.Join(SplitNames[:], ", "))
+	} else {
+		l.Add(a.Split == env.SplitTrain, "split", a.Split, "nothing: "+a.d.ID+" has no workload")
+	}
+	presets := a.d.Presets()
+	if len(presets) > 0 {
+		l.Add(a.Preset == "" || slices.Contains(presets, a.Preset), "preset", a.Preset, "one of "+strings.Join(presets, ", ")+", or nothing")
+	} else {
+		l.Add(a.Preset == "", "preset", a.Preset, "nothing: "+a.d.ID+" has no presets")
+	}
 	return l.Err()
 }
 
-// part is Split as the workload calls it.
-func (a *JobSelectArgs) part() traces.Part { return traces.Part(slices.Index(SplitNames[:], a.Split)) }
+// TakesKey says whether the environment takes the key of a workload: cluster, split or trace.….
+func (d *Descriptor) TakesKey(key string) bool {
+	t := d.Takes
+	switch {
+	case key == "cluster":
+		return t.Cluster
+	case key == "split":
+		return t.Trace() != ""
+	case t.Graphs:
+		return key == "trace.file"
+	case t.Models:
+		return key != "trace.synth" && !strings.HasPrefix(key, "trace.synth.")
+	}
+	return t.Jobs
+}
 
-// sha names everything that decides the episodes over w: the environment's configuration, the cluster, the part and
-// the jobs, wherever these come from.
-func (a *JobSelectArgs) Sha(w *World) (string, error) {
-	spec := w.Cluster
+// Foreign calls found for every key of a workload and a cluster that has a value other than its default and that the
+// environment does not take, with what to say.
+func (d *Descriptor) Foreign(trace workload.TraceConfig, cluster string, found func(key string, v any, want string)) {
+	if cluster != workload.DefaultCluster && !d.Takes.Cluster {
+		want := "nothing: " + d.ID + " has no cluster"
+		if d.Scheduling() {
+			want += "; its settings say what runs where"
+		}
+		found("cluster", cluster, want)
+	}
+	given := map[string]any{}
+	walkKeys(reflect.ValueOf(&trace).Elem(), "trace.", func(key string, v reflect.Value) { given[key] = v.Interface() })
+	plain := workload.DefaultTraceConfig()
+	walkKeys(reflect.ValueOf(&plain).Elem(), "trace.", func(key string, v reflect.Value) {
+		if d.TakesKey(key) || given[key] == v.Interface() {
+			return
+		}
+		want := "nothing: " + d.ID + " has no workload"
+		switch {
+		case d.Takes.Graphs:
+			want = "nothing: " + d.ID + " takes " + d.Takes.Trace() + ", by trace.file alone"
+		case d.Takes.Models:
+			want = "nothing: " + d.ID + " generates its own jobs, or takes a file of " + d.Takes.Trace()
+		}
+		found(key, given[key], want)
+	})
+}
+
+// part is Split as the workload calls it.
+func (a *Args) part() traces.Part { return traces.Part(slices.Index(SplitNames[:], a.Split)) }
+
+// SHA names everything that decides the episodes over w: the settings, the cluster, the part and the jobs, wherever these
+// come from.
+func (a *Args) SHA(w *World) (string, error) {
+	text, jobs := "", []byte(nil)
+	var err error
+	switch d := a.d; {
+	case d.sha != nil:
+		text, err = d.sha(a, w.Source.Cluster)
+		jobs = w.Jobs[:]
+	case d.Simulated():
+		text, err = a.text(w.Source.Cluster)
+		jobs = w.Jobs[:]
+	case d.HasSettings():
+		var b []byte
+		b, err = configs.Encode(a.Settings)
+		text = string(b)
+		if w.sha != "" {
+			text, jobs = text+"split: "+a.Split+"\n", []byte(w.sha)
+		}
+	}
+	return ScenarioSHA(a.d.ID, text, jobs), err
+}
+
+// text names all but the jobs that decides the episodes: wherever these come from, the trace's settings do not.
+func (a *Args) text(spec cluster.Spec) (string, error) {
+	spec.Name = "" // it decides nothing
+	text, err := configs.Encode(&Args{Settings: a.Settings, Split: a.Split, d: a.d})
+	if err != nil {
+		return "", err
+	}
+	hardware, err := configs.Encode(spec)
+	return string(text) + string(hardware), err
+}
+
+// jobSelectSHA is the text for JobSelect-v1, which was the first and has a form of its own.
+func jobSelectSHA(a *Args, spec cluster.Spec) (string, error) {
 	spec.Name = "" // it decides nothing
 	text, err := configs.Encode(struct {
 		Env     jobselect.Config `yaml:"env"`
 		Cluster cluster.Spec     `yaml:"cluster"`
 		Split   string           `yaml:"split"`
-	}{a.Config, spec, a.Split})
-	if err != nil {
-		return "", err
-	}
-	return ScenarioSHA(jobselect.ID, string(text), w.Jobs[:]), nil
+	}{*a.Settings.(*jobselect.Config), spec, a.Split})
+	return string(text), err
 }
 
+// ScenarioSHA is the hash of a scenario: an environment, a text that says how it is configured, and its jobs.
 func ScenarioSHA(id, config string, jobs []byte) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "clustergym scenario 1\n%s\n%d\n%s", id, len(config), config)
@@ -77,21 +177,61 @@ func ScenarioSHA(id, config string, jobs []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// decodeArgs reads arguments as a client sends them: keys with dots and nested maps alike; nil leaves a default. What
-// is wrong is a *wire.Error of code bad_kwargs.
-func decodeArgs(kwargs wire.Map) (JobSelectArgs, error) {
-	args := DefaultJobSelectArgs()
-	if name, ok := kwargs.Get("preset").(string); ok && slices.Contains(WorkloadPresets(), name) {
-		c, err := presetWorkload(name)
-		if err != nil {
+// decodeArgs reads the arguments of an environment as a client sends them: keys with dots and nested maps alike; nil
+// leaves a default. What is wrong is a *wire.Error of code bad_kwargs.
+func decodeArgs(d *Descriptor, kwargs wire.Map) (*Args, error) {
+	args := d.Args()
+	if name, ok := kwargs.Get("preset").(string); ok && slices.Contains(d.Presets(), name) {
+		if err := args.preset(name); err != nil {
 			return args, err
 		}
-		args.Config, args.Cluster, args.Trace = c.Env.Config, c.Cluster, c.Trace
 	}
-	if err := graftArgs(kwargs, &args); err != nil {
-		return args, err
+	return args, graftArgs(kwargs, args)
+}
+
+// graftArgs puts arguments as a client sends them over args.
+func graftArgs(kwargs wire.Map, args *Args) error {
+	tree := map[string]any{}
+	for _, p := range kwargs {
+		if err := graft(tree, "", p.Key, p.Value); err != nil {
+			return badKwargs(err)
+		}
 	}
-	return args, nil
+	text, err := configs.Encode(tree)
+	if err != nil {
+		return badKwargs(err)
+	}
+	return badKwargs(configs.DecodeBytes("", text, args))
+}
+
+// Kwargs describes the arguments with a's values as defaults, in order of declaration.
+func (a *Args) Kwargs() []Kwarg {
+	all := []Kwarg{}
+	if !a.d.HasSettings() {
+		return all
+	}
+	workloads := false
+	walkKeys(reflect.ValueOf(a).Elem(), "", func(path string, v reflect.Value) {
+		workloads = workloads || path == "cluster"
+		if path == "preset" && len(a.d.Presets()) == 0 || workloads && path != "preset" && !a.d.TakesKey(path) {
+			return
+		}
+		k := kwargOf(path, v, a.d.words(path))
+		k.workload = workloads
+		if path == "preset" {
+			k.Want = strings.Join(a.d.Presets(), ", ") + ", or nothing"
+		}
+		all = append(all, k)
+	})
+	return all
+}
+
+// words are what the key at path can be and what it means.
+func (d *Descriptor) words(path string) [2]string {
+	if w, ok := d.Keys[path]; ok {
+		return w
+	}
+	return commonKeys[path]
 }
 
 // presetConfig is what an embedded run says of its workload, cluster and environment.
@@ -99,32 +239,50 @@ type presetConfig struct {
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"`
 	Env     struct {
-		ID               string   `yaml:"id"`
-		Args             []string `yaml:"args"`
-		jobselect.Config `yaml:",inline"`
+		ID       string   `yaml:"id"`
+		Args     []string `yaml:"args"`
+		Settings Settings `yaml:",inline"`
 	} `yaml:"env"`
 }
 
 // Validate implements configs.Validator; the whole configuration is validated where it is run.
 func (*presetConfig) Validate() error { return nil }
 
-// presetWorkload reads the embedded run called name.
-func presetWorkload(name string) (presetConfig, error) {
-	c := presetConfig{Trace: workload.DefaultTraceConfig(), Cluster: workload.DefaultCluster}
-	c.Env.ID, c.Env.Config = jobselect.ID, jobselect.DefaultConfig()
-	err := configs.DecodeKeys(configs.Presets, name+".yaml", &c, "trace", "cluster", "env")
-	return c, err
+// preset puts the embedded run called name over a.
+func (a *Args) preset(name string) error {
+	c := presetConfig{Trace: a.Trace, Cluster: a.Cluster}
+	c.Env.ID, c.Env.Settings = a.d.ID, a.Settings
+	if err := configs.DecodeKeys(configs.Presets, name+".yaml", &c, "trace", "cluster", "env"); err != nil {
+		return err
+	}
+	a.Trace, a.Cluster, a.Settings = c.Trace, c.Cluster, c.Env.Settings
+	return nil
 }
 
-// WorkloadPresets are the embedded runs that have a workload and a cluster, sorted.
-func WorkloadPresets() []string { return slices.Clone(workloadPresets()) }
-
-var workloadPresets = sync.OnceValue(func() []string {
-	return slices.DeleteFunc(configs.Runs(), func(name string) bool {
-		c, err := presetWorkload(name)
-		return err != nil || c.Env.ID != jobselect.ID
-	})
+// presetIDs are the environments of the embedded runs, by name.
+var presetIDs = sync.OnceValue(func() map[string]string {
+	ids := map[string]string{}
+	for _, name := range configs.Runs() {
+		id, err := configs.Text(configs.Presets, name+".yaml", "env", "id")
+		if err != nil {
+			panic(fmt.Sprintf("envs: embedded preset %s: %v", name, err)) // tests hold every preset to its form
+		}
+		if id == "" {
+			id = jobselect.ID
+		}
+		ids[name] = id
+	}
+	return ids
 })
+
+// Presets returns the embedded runs of the environment whose workload and settings clients can name, sorted: none where
+// it takes no workload.
+func (d *Descriptor) Presets() []string {
+	if d.Takes.Trace() == "" {
+		return nil
+	}
+	return slices.DeleteFunc(configs.Runs(), func(name string) bool { return presetIDs()[name] != d.ID })
+}
 
 // maxArgDepth bounds how deep arguments are nested; none is deeper than three.
 const maxArgDepth = 8
@@ -228,22 +386,8 @@ type Kwarg struct {
 	workload bool // not of the environment's own configuration
 }
 
-// kwargs describes the arguments with a's values as defaults, in order of declaration.
-func (a *JobSelectArgs) kwargs() []Kwarg {
-	var all []Kwarg
-	workload := false
-	walkKeys(reflect.ValueOf(a).Elem(), "", func(path string, v reflect.Value) {
-		workload = workload || path == "cluster"
-		k := kwargOf(path, v, argWords)
-		k.workload = workload
-		all = append(all, k)
-	})
-	return all
-}
-
 // kwargOf describes one argument.
-func kwargOf(path string, v reflect.Value, all map[string][2]string) Kwarg {
-	words := all[path]
+func kwargOf(path string, v reflect.Value, words [2]string) Kwarg {
 	k := Kwarg{Name: path, Want: words[0], Doc: words[1]}
 	switch x := v.Interface().(type) {
 	case time.Duration:
@@ -269,7 +413,15 @@ func walkKeys(v reflect.Value, prefix string, fn func(path string, v reflect.Val
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
 		f := v.Field(i)
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
 		switch {
+		case name == "-":
+		case options == "inline" && f.Kind() == reflect.Interface:
+			if !f.IsNil() {
+				walkKeys(f.Elem().Elem(), prefix, fn)
+			}
 		case options == "inline":
 			walkKeys(f, prefix, fn)
 		case f.Kind() == reflect.Struct:

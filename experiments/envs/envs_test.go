@@ -104,33 +104,46 @@ func TestWhatIsDescribedIsWhatIsMade(t *testing.T) {
 
 // Every argument has its words, and giving it its default changes nothing.
 func TestEveryArgumentIsDescribed(t *testing.T) {
-	info, err := Describe(jobselect.ID, nil)
+	names := map[string]bool{}
+	for _, d := range descriptors {
+		describedArguments(t, d, names)
+	}
+	for name := range commonKeys {
+		if !names[name] {
+			t.Errorf("there are words for %s, which is no argument", name)
+		}
+	}
+}
+
+func describedArguments(t *testing.T, d *Descriptor, names map[string]bool) {
+	t.Helper()
+	info, err := Describe(d.ID, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]bool{}
+	own := map[string]bool{}
 	for _, k := range info.Kwargs {
-		names[k.Name] = true
+		names[k.Name], own[k.Name] = true, true
 		if k.Want == "" || k.Doc == "" {
-			t.Errorf("%s has no words", k.Name)
+			t.Errorf("%s: %s has no words", d.ID, k.Name)
 		}
 		v := k.Default
 		if u, ok := v.(uint64); ok {
 			v = int64(u)
 		}
-		args, err := decodeArgs(wire.Map{{Key: k.Name, Value: v}})
+		args, err := decodeArgs(d, wire.Map{{Key: k.Name, Value: v}})
 		if err != nil {
-			t.Errorf("%s: %v: %v", k.Name, k.Default, err)
-		} else if args != DefaultJobSelectArgs() {
-			t.Errorf("%s: its default %v changes the arguments", k.Name, k.Default)
+			t.Errorf("%s: %s: %v: %v", d.ID, k.Name, k.Default, err)
+		} else if !reflect.DeepEqual(args, d.Args()) {
+			t.Errorf("%s: %s: its default %v changes the arguments", d.ID, k.Name, k.Default)
 		}
-		if k.workload && !strings.Contains(info.Page, "| "+k.Name+" |") {
-			t.Errorf("the page says nothing of %s", k.Name)
+		if !strings.Contains(info.Page, "| "+k.Name+" |") {
+			t.Errorf("%s: the page says nothing of %s", d.ID, k.Name)
 		}
 	}
-	for name := range argWords {
-		if !names[name] {
-			t.Errorf("there are words for %s, which is no argument", name)
+	for name := range d.Keys {
+		if !own[name] {
+			t.Errorf("%s: there are words for %s, which is no argument", d.ID, name)
 		}
 	}
 	if _, err := json.Marshal(info.Kwargs); err != nil {
@@ -139,8 +152,10 @@ func TestEveryArgumentIsDescribed(t *testing.T) {
 }
 
 func TestArgumentsComeNestedOrWithDots(t *testing.T) {
-	want := DefaultJobSelectArgs()
-	want.Visible, want.Load, want.Horizon, want.Contested, want.Trace.Seed, want.Trace.Synth.Jobs, want.Split = 6, 0.5, time.Hour, true, 7, 900, "test"
+	d := Find(jobselect.ID)
+	want := d.Args()
+	own := want.Settings.(*jobselect.Config)
+	own.Visible, own.Load, own.Horizon, own.Contested, want.Trace.Seed, want.Trace.Synth.Jobs, want.Split = 6, 0.5, time.Hour, true, 7, 900, "test"
 	one := wire.Array{DType: wire.I64, Shape: []int{}, Data: []byte{6, 0, 0, 0, 0, 0, 0, 0}}
 	for name, kwargs := range map[string]wire.Map{
 		"nested": {
@@ -158,19 +173,20 @@ func TestArgumentsComeNestedOrWithDots(t *testing.T) {
 			{Key: "split", Value: "test"},
 		},
 	} {
-		got, err := decodeArgs(kwargs)
-		if err != nil || got != want {
+		got, err := decodeArgs(d, kwargs)
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
 		}
 	}
 }
 
 func TestPresetsStandInThePlaceOfDefaults(t *testing.T) {
-	args, err := decodeArgs(wire.Map{{Key: "window", Value: int64(64)}, {Key: "preset", Value: "quickstart"}})
+	args, err := decodeArgs(Find(jobselect.ID), wire.Map{{Key: "window", Value: int64(64)}, {Key: "preset", Value: "quickstart"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if args.Reward != "wait" || args.Trace.Synth.Jobs != 45000 || args.Trace.Seed != 2 || args.Window != 64 {
+	own := args.Settings.(*jobselect.Config)
+	if own.Reward != "wait" || args.Trace.Synth.Jobs != 45000 || args.Trace.Seed != 2 || own.Window != 64 {
 		t.Errorf("got %+v", args)
 	}
 }
@@ -335,18 +351,18 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 		t.Error("another cluster, the same hash")
 	}
 	// A preset that stands for the same configuration is the same scenario.
-	args, err := decodeArgs(wire.Map{{Key: "preset", Value: "quickstart"}})
+	args, err := decodeArgs(Find(jobselect.ID), wire.Map{{Key: "preset", Value: "quickstart"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	byHand := args
+	byHand := *args
 	byHand.Preset = ""
-	w := &World{}
-	a, err := args.Sha(w)
+	w := &World{Source: &Source{}}
+	a, err := args.SHA(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := byHand.Sha(w); err != nil || a != b {
+	if b, err := byHand.SHA(w); err != nil || a != b {
 		t.Errorf("the preset's name is part of the hash (%v)", err)
 	}
 }
@@ -403,20 +419,21 @@ func (b *buffered) BlockSize() int      { return 1 }
 
 func TestEnvironmentsOfOneScenarioShareItsWorkload(t *testing.T) {
 	r := registry(t, nil)
-	args, err := decodeArgs(smallKwargs())
+	args, err := decodeArgs(Find(jobselect.ID), smallKwargs())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := r.world(t.Context(), &args)
+	a, err := r.world(t.Context(), args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args.Reward, args.Visible, args.Split = "wait", 8, "test"
-	if b, err := r.world(t.Context(), &args); err != nil || a != b {
+	own := args.Settings.(*jobselect.Config)
+	own.Reward, own.Visible, args.Split = "wait", 8, "test"
+	if b, err := r.world(t.Context(), args); err != nil || a != b {
 		t.Errorf("what does not concern the workload makes another (%v)", err)
 	}
-	args.Window = 13
-	if b, err := r.world(t.Context(), &args); err != nil || a == b {
+	own.Window = 13
+	if b, err := r.world(t.Context(), args); err != nil || a == b {
 		t.Errorf("other windows, the same workload (%v)", err)
 	}
 }

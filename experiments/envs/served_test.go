@@ -91,11 +91,11 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 		for window := range 6 {
 			ep := env.Episode{Seed: 7, Window: window}
 			var c metrics.Collector
-			args, err := decodeArgs(smallKwargs(load))
+			args, err := decodeArgs(Find(jobselect.ID), smallKwargs(load))
 			if err != nil {
 				t.Fatal(err)
 			}
-			other := freshEnv(t, &args)
+			other := freshEnv(t, args)
 			c.Keep = func(pos int) bool { return pos >= other.Window().First }
 			playSlots(t, other, rule, ep, &c)
 			if err := s.Reset(t.Context(), ep, ts); err != nil {
@@ -118,17 +118,17 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 }
 
 // freshEnv is the plain environment of args over its test part.
-func freshEnv(t *testing.T, args *JobSelectArgs) *sched.Env {
+func freshEnv(t *testing.T, args *Args) *sched.Env {
 	t.Helper()
 	w, err := registry(t, nil).world(t.Context(), args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := jobselect.New(args.Config, w.Cluster, w.workload.Windows, traces.Test)
+	e, err := args.d.Open(args.Settings, w.Source, traces.Test)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return e.(*sched.Env)
 }
 
 // Metrics follow the episode: they begin with it, grow with it, and go back with a snapshot.

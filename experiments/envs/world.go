@@ -19,72 +19,231 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/cluster"
+	"clustergym/env/dag/graphs"
+	"clustergym/env/dagplace"
 	"clustergym/env/sched"
+	"clustergym/env/workerplace"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
+	"clustergym/traces/profile"
 )
 
-// world is a workload on a cluster, as environments share it. It is immutable.
+// World is what the episodes of an environment are drawn from: jobs on a cluster, task graphs or workers. It is immutable
+// and can be shared by any number of environments.
 type World struct {
-	Cluster  cluster.Spec
-	gpus     int
-	workload *sched.Workload
-	info     workload.Info
+	Source *Source
+	GPUs   int // of the cluster
+	Info   workload.Info
+	// Workload is the jobs as they were cut, nil for an environment that runs no simulator.
+	Workload *sched.Workload
 	Jobs     [sha256.Size]byte // hash of the jobs' contents
-	bytes    int64
+
+	sha   string // of recorded graphs or workers, "" where they are generated
+	bytes int64
+}
+
+// LoadWorld loads what cluster, trace and the settings s name for the environment of d. Files are read as the user may
+// read them. A fault is an *InputError.
+func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName string, t workload.TraceConfig) (*World, error) {
+	var spec cluster.Spec
+	if d.Takes.Cluster {
+		var err error
+		if spec, err = workload.ClusterSpec(clusterName); err != nil {
+			return nil, err
+		}
+	}
+	return d.load(ctx, s, spec, t, t)
+}
+
+// load makes the world of an environment. t names files by where they lie, shown as they are called in messages.
+func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig) (*World, error) {
+	w := &World{Source: &Source{Cluster: spec}}
+	w.GPUs, _ = sizeOf(&spec)
+	switch {
+	case d.Simulated():
+		return w, w.loadJobs(ctx, d.Cut(s), t, shown)
+	case d.Takes.Graphs && t.File != "":
+		return w, w.loadGraphs(ctx, d.ID, *s.(*dagplace.Config), t, shown)
+	case d.Takes.Models && t.File != "":
+		return w, w.loadWorkers(ctx, *s.(*workerplace.Config), t, shown)
+	}
+	return w, nil
+}
+
+// loadJobs cuts a workload into windows.
+func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload.TraceConfig) error {
+	jobs, info, err := workload.LoadTraceContext(ctx, t)
+	if err != nil {
+		return err
+	}
+	w.Info = named(info, &shown)
+	if w.Workload, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
+		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
+	}
+	w.Source.Windows = w.Workload.Windows
+	w.Jobs = JobsHash(w.Workload.Windows)
+	w.weigh(w.Workload.Windows)
+	return nil
+}
+
+// named is info with files as they are called in messages.
+func named(info workload.Info, shown *workload.TraceConfig) workload.Info {
+	if shown.File != "" {
+		info.File = shown.File
+	}
+	if shown.Profiles != "" {
+		info.Profiles = shown.Profiles
+	}
+	return info
+}
+
+// weigh counts the memory of the jobs.
+func (w *World) weigh(jobs *traces.Windows) {
+	for part := range SplitNames {
+		for _, j := range jobs.Jobs(traces.Part(part)) {
+			w.bytes += 256 + int64(len(j.ID)) // a job is 224 bytes; strings but the ID are mostly shared
+		}
+	}
+}
+
+// loadGraphs reads recorded task graphs.
+func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, t, shown workload.TraceConfig) error {
+	path, err := workload.Located(t.File)
+	if err != nil {
+		return err
+	}
+	set, err := graphs.Load(ctx, path, graphs.Options{For: id})
+	if err != nil {
+		return &workload.InputError{Err: err}
+	}
+	if w.Source.Graphs, err = dagplace.NewWorkload(cfg, nil, set); err != nil {
+		return &workload.InputError{Err: err}
+	}
+	w.sha = w.Source.Graphs.SHA256()
+	w.Info = workload.Info{File: shown.File, Format: "graphs", SHA256: w.sha}
+	for part := range SplitNames {
+		w.Info.Jobs += set.Count(traces.Part(part))
+	}
+	tasks, _ := w.Source.Graphs.Largest()
+	w.bytes = int64(w.Info.Jobs) * int64(tasks) * 64
+	return nil
+}
+
+// loadWorkers reads recorded jobs with their models and the speeds of these.
+func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, shown workload.TraceConfig) error {
+	var o workerplace.WorkloadOptions
+	if t.Profiles != "" {
+		path, err := workload.Located(t.Profiles)
+		if err != nil {
+			return err
+		}
+		if o.Profiles, err = workerplace.LoadProfiles(path, t.Reference); err != nil {
+			return &workload.InputError{Err: err}
+		}
+	}
+	if t.Mix != "" {
+		mix, err := profile.Named(t.Mix)
+		if err != nil {
+			return &workload.InputError{Err: err}
+		}
+		o.Mix = &mix
+	}
+	plain := t
+	plain.Profiles, plain.Mix, plain.Reference = "", "", ""
+	jobs, info, err := workload.LoadUntimed(ctx, plain)
+	if err != nil {
+		return err
+	}
+	w.Info = named(info, &shown)
+	w.Info.Profiles, w.Info.Mix = shown.Profiles, t.Mix
+	var kept []traces.Job
+	for i := range jobs {
+		if j := &jobs[i]; j.GPUs >= 1 && j.GPUs <= cfg.Servers*cfg.GPUs && (j.Work > 0 || j.Iterations > 0) {
+			kept = append(kept, *j)
+		}
+	}
+	windows, err := traces.NewWindows(kept, cfg.Jobs, 0)
+	if err == nil && windows.Count(traces.Test) == 0 {
+		_, _, _, err = windows.At(traces.Test, 0, 0) // it says how many jobs would do
+	}
+	if err == nil {
+		w.Source.Workers, err = workerplace.NewWorkload(cfg, windows, o)
+	}
+	if err != nil {
+		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
+	}
+	w.sha = w.Source.Workers.SHA256()
+	w.weigh(windows)
+	return nil
+}
+
+// Recorded says whether the episodes of an environment without a simulator come from a file.
+func (w *World) Recorded() bool { return w.sha != "" }
+
+// Count returns the number of windows of part p that can be named, 0 where episodes are generated.
+func (w *World) Count(p traces.Part) int {
+	switch {
+	case w.Workload != nil:
+		return w.Workload.Windows.Count(p)
+	case w.Source.Graphs != nil:
+		return w.Source.Graphs.Count(p)
+	case w.Source.Workers != nil:
+		return w.Source.Workers.Count(p)
+	}
+	return 0
 }
 
 // world is the one that args name: made now, or at hand from before. What is wrong with args is a *wire.Error.
-func (r *Registry) world(ctx context.Context, args *JobSelectArgs) (*World, error) {
-	spec, err := strangersCluster(args.Cluster)
-	if err != nil {
-		return nil, badKwargs(err)
+func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
+	d := args.d
+	var spec cluster.Spec
+	if d.Takes.Cluster {
+		var err error
+		if spec, err = strangersCluster(args.Cluster); err != nil {
+			return nil, badKwargs(err)
+		}
+		if gpus, nodes := sizeOf(&spec); max(gpus, nodes) > r.cfg.MaxGPUs {
+			return nil, badKwargs(fault.New("cluster", args.Cluster, fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
+		}
 	}
-	gpus, nodes := sizeOf(&spec)
-	if max(gpus, nodes) > r.cfg.MaxGPUs {
-		return nil, badKwargs(fault.New("cluster", args.Cluster, fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
+	if !d.Simulated() && args.Trace.File == "" {
+		return d.load(ctx, args.Settings, spec, args.Trace, args.Trace)
 	}
 	t := args.Trace
-	files, err := r.Open(&t)
+	files, err := r.Open(&t, d.Takes.Graphs)
 	if err != nil {
 		return nil, badKwargs(err)
 	}
 	// All that a world depends on; of files, also when they were written.
-	key, err := configs.Encode(struct {
-		Trace                 workload.TraceConfig `yaml:"trace"`
-		Cluster               cluster.Spec         `yaml:"cluster"`
-		MaxGPUs, Window, Warm int
-		Estimated             bool
-		Files                 string
-	}{t, spec, args.MaxGPUs, args.Window, args.Warm, args.Estimates == "trace", files})
+	of := struct {
+		ID      string
+		Trace   workload.TraceConfig `yaml:"trace"`
+		Cluster cluster.Spec         `yaml:"cluster"`
+		Cut     sched.Taken
+		Of      Settings
+		Files   string
+	}{Trace: t, Cluster: spec, Files: files}
+	if d.Simulated() {
+		of.Cut = d.Cut(args.Settings)
+		if of.Cut.Estimates != "trace" {
+			of.Cut.Estimates = "" // it changes nothing
+		}
+	} else {
+		of.ID, of.Of = d.ID, args.Settings
+	}
+	key, err := configs.Encode(of)
 	if err != nil {
 		return nil, err
 	}
 	w, err := r.worlds.get(ctx, string(key), func(ctx context.Context) (*World, error) {
-		jobs, info, err := workload.LoadTraceContext(ctx, t)
+		w, err := d.load(ctx, args.Settings, spec, t, args.Trace)
 		if err != nil {
 			return nil, err
 		}
-		if len(jobs) > r.cfg.MaxJobs {
+		if w.Info.Jobs > r.cfg.MaxJobs {
 			return nil, &workload.InputError{Err: fault.New("trace.jobs", 0, fmt.Sprintf("1 to %d, for the file has more jobs than this server takes", r.cfg.MaxJobs))}
-		}
-		if t.File != "" {
-			info.File = args.Trace.File // where it lies is the server's own affair
-		}
-		if t.Profiles != "" {
-			info.Profiles = args.Trace.Profiles
-		}
-		w := &World{Cluster: spec, gpus: gpus, info: info}
-		if w.workload, err = sched.Take(sched.Taken{MaxGPUs: args.MaxGPUs, Window: args.Window, Warm: args.Warm, Estimates: args.Estimates}, spec, jobs); err != nil {
-			return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", info.File, err)}
-		}
-		w.Jobs = JobsHash(w.workload.Windows)
-		for part := range SplitNames {
-			for _, j := range w.workload.Windows.Jobs(traces.Part(part)) {
-				w.bytes += 256 + int64(len(j.ID)) // a job is 224 bytes; strings but the ID are mostly shared
-			}
 		}
 		return w, nil
 	})
@@ -153,22 +312,22 @@ func traceRoot(dir string) (string, error) {
 	return root, nil
 }
 
-// open replaces the files that t names by where they stand, and refuses those that a client may not name. stamps says
+// Open replaces the files that t names by where they stand, and refuses those that a client may not name. stamps says
 // of each how large it is and when it was written.
-func (r *Registry) Open(t *workload.TraceConfig) (stamps string, err error) {
+func (r *Registry) Open(t *workload.TraceConfig, folder bool) (stamps string, err error) {
 	switch most := fmt.Sprintf("at most %d jobs on this server", r.cfg.MaxJobs); {
 	case t.Jobs > r.cfg.MaxJobs:
 		return "", fault.New("trace.jobs", t.Jobs, most)
 	case t.File == "" && t.Jobs == 0 && t.Synth.Jobs > r.cfg.MaxJobs:
 		return "", fault.New("trace.synth.jobs", t.Synth.Jobs, most)
-	case t.File != "" && t.Jobs == 0:
+	case t.File != "" && t.Jobs == 0 && !folder:
 		t.Jobs = r.cfg.MaxJobs + 1 // so that a file with too many is refused when it is read, not cut
 	}
 	for _, f := range []struct {
 		key    string
 		name   *string
 		folder bool
-	}{{"trace.file", &t.File, false}, {"trace.profiles", &t.Profiles, true}} {
+	}{{"trace.file", &t.File, folder}, {"trace.profiles", &t.Profiles, true}} {
 		if *f.name == "" {
 			continue
 		}

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 
 	"clustergym/env"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -31,6 +32,10 @@ func Compare(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, erro
 		return nil, &workload.InputError{Err: err}
 	}
 	if err := UseKernels(cfg.Kernels); err != nil {
+		return nil, err
+	}
+	cfg, err := cfg.Fold()
+	if err != nil {
 		return nil, err
 	}
 	a, err := newArena(&cfg, opt.World)
@@ -57,31 +62,30 @@ type arena interface {
 
 var (
 	_ arena = (*World)(nil)
-	_ arena = (*problem)(nil)
+	_ arena = (*Problem)(nil)
 )
 
-// newArena is the arena of cfg, which is valid. w is its world where that is at hand.
+// newArena is the arena of cfg, which is valid and folded. w is its world where that is at hand.
 func newArena(cfg *Config, w *World) (arena, error) {
-	if cfg.plain() {
-		p, err := NewProblem(cfg.Env.ID, cfg.Env.Args)
-		if err == nil && cfg.meta() {
-			return &families{p}, nil
+	if w == nil {
+		var err error
+		if w, err = NewWorld(cfg); err != nil {
+			return nil, err
 		}
-		return p, err
 	}
-	if w != nil {
+	if cfg.simulated() {
 		return w, nil
 	}
-	w, err := NewWorld(cfg)
-	if err != nil {
-		return nil, err
+	p, err := w.problem()
+	if err == nil && cfg.meta() {
+		return &families{p}, nil
 	}
-	return w, nil
+	return p, err
 }
 
 func (w *World) spec(cfg *Config) (env.Spec, error) {
 	for _, part := range []traces.Part{traces.Validation, traces.Test} {
-		if _, err := w.Count(part, 1); err != nil {
+		if _, err := w.count(part, 1); err != nil {
 			return env.Spec{}, err
 		}
 	}
@@ -95,21 +99,24 @@ func (w *World) spec(cfg *Config) (env.Spec, error) {
 func (w *World) describe(cfg *Config, say func(format string, args ...any)) {
 	say("workload  %v", w.Trace)
 	if l := w.Workload; l.Large > 0 || l.Workless > 0 {
-		say("          left out: %s above %d GPUs, %d without work", workload.Plural(l.Large, "job", "jobs"), cfg.Env.MaxGPUs, l.Workless)
+		say("          left out: %s above %d GPUs, %d without work", workload.Plural(l.Large, "job", "jobs"), w.About.Cut(w.Settings).MaxGPUs, l.Workless)
 	}
 	n := w.Workload.Windows
 	say("          %d jobs to train on, %d validation windows, %d test windows of %d jobs",
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
-	say("cluster   %s", w.Cluster.Name)
-	e := &cfg.Env
-	say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", e.ID, e.Reward, e.Load, e.Estimates, e.Placement, e.Comm)
+	say("cluster   %s", w.Cluster().Name)
+	if e := cfg.Env.jobSelect(); e != nil {
+		say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, e.Estimates, e.Placement, e.Comm)
+		return
+	}
+	say("env       %s: %s; estimates %s", cfg.Env.ID, w.About.About, w.About.Cut(w.Settings).Estimates)
 }
 
 // extraSHA256 is the key of the trace's hash in what a checkpoint says of itself.
 const extraSHA256 = "trace_sha256"
 
 func (w *World) origin() map[string]string {
-	return map[string]string{"workload": w.Trace.String(), "cluster": w.Cluster.Name, extraSHA256: w.Trace.SHA256}
+	return map[string]string{"workload": w.Trace.String(), "cluster": w.Cluster().Name, extraSHA256: w.Trace.SHA256}
 }
 
 func (w *World) same(origin map[string]string, dir string) error {
@@ -136,7 +143,7 @@ func (t *training) weights() ([]byte, error) {
 
 // greedy is the agent with these weights.
 func (t *training) greedy(weights []byte) contestant {
-	return contestant{name: "agent", kind: "checkpoint", Player: func(e *sched.Env) (player, error) {
+	return contestant{name: "agent", kind: "checkpoint", player: func(e sched.Arena) (player, error) {
 		p, err := NewPolicy(t.cfg, e.Spec(), bytes.NewReader(weights))
 		if err != nil {
 			return nil, err
@@ -146,7 +153,14 @@ func (t *training) greedy(weights []byte) contestant {
 }
 
 func (w *World) validate(t *training) (*validation, error) {
-	n, err := w.Count(traces.Validation, t.cfg.Eval.Validation)
+	if t.cfg.Eval.Choose == byReturn {
+		p, err := w.problem()
+		if err != nil {
+			return nil, err
+		}
+		return p.validate(t)
+	}
+	n, err := w.count(traces.Validation, t.cfg.Eval.Validation)
 	if err != nil {
 		return nil, err
 	}
@@ -159,15 +173,27 @@ func (w *World) validate(t *training) (*validation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &validation{Windows: n, JCT: statistic.GeometricMean(column(played[0][0], func(s *metrics.Summary) float64 { return s.JCT.Mean }))}, nil
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = played[0][0][i].score
+	}
+	if w.About.Metric.Key == envs.JCT.Key {
+		return &validation{Windows: n, JCT: statistic.GeometricMean(values)}, nil
+	}
+	return scored(w.About.Metric, values, &validation{Windows: n}), nil
 }
 
-func column(s []metrics.Summary, f func(*metrics.Summary) float64) []float64 {
-	out := make([]float64, len(s))
-	for i := range s {
-		out[i] = f(&s[i])
+// scored puts the mean of the environment's own metric over windows or episodes into v. It is the geometric one where
+// values allow it: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would choose by the
+// one or two that are crowded most.
+func scored(m envs.Metric, values []float64, v *validation) *validation {
+	mean := statistic.Mean(values)
+	v.Mean = "mean"
+	if slices.Min(values) > 0 {
+		mean, v.Mean = statistic.GeometricMean(values), "geometric mean"
 	}
-	return out
+	v.Score, v.Metric, v.higher = &mean, m.Key, m.Higher
+	return v
 }
 
 func (w *World) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {

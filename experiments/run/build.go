@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -9,70 +10,102 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/env"
 	"clustergym/env/cluster"
-	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/nets"
 	"clustergym/traces"
 )
 
-// World is what a configuration's episodes are drawn from: a workload, cut into windows, and a cluster. It is
-// immutable and can be shared.
+// World is what the episodes of a configuration are drawn from, with the settings of its environment. It is immutable and
+// can be shared.
 type World struct {
-	Env      EnvConfig
-	Cluster  cluster.Spec
-	Workload *sched.Workload
+	*envs.World
+	About    *envs.Descriptor
+	Settings envs.Settings
 	Trace    workload.Info
 }
 
-// NewWorld loads the workload that cfg names.
-func NewWorld(cfg *Config) (*World, error) {
-	spec, err := workload.ClusterSpec(cfg.Cluster)
+// NewWorld loads what cfg names.
+func NewWorld(cfg *Config) (*World, error) { return NewWorldContext(context.Background(), cfg) }
+
+// NewWorldContext is NewWorld, and ends when ctx does.
+func NewWorldContext(ctx context.Context, cfg *Config) (*World, error) {
+	c, err := cfg.Fold()
 	if err != nil {
 		return nil, err
 	}
-	jobs, info, err := workload.LoadTrace(cfg.Trace)
+	d := c.descriptor()
+	w, err := envs.LoadWorld(ctx, d, c.Env.Settings, c.Cluster, c.Trace)
 	if err != nil {
 		return nil, err
 	}
-	w, err := jobselect.NewWorkload(cfg.Env.Config, spec, jobs)
-	if err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", info.File, err)}
-	}
-	return &World{Env: cfg.Env, Cluster: spec, Workload: w, Trace: info}, nil
+	return &World{World: w, About: d, Settings: c.Env.Settings, Trace: w.Info}, nil
 }
 
-// NewEnv returns an environment over one part of the workload. gamma replaces the configured one. What makes
-// training easier is for training only: contested windows, relative rewards, and limits at which episodes are cut
-// off. Validation and test windows are played until their last job ends, as heuristics play them.
-func (w *World) NewEnv(part traces.Part, gamma float64) (*sched.Env, error) {
-	cfg := w.Env.Config
-	cfg.Gamma = gamma
+// Cluster is the cluster of a simulated world.
+func (w *World) Cluster() cluster.Spec { return w.Source.Cluster }
+
+// NewEnv returns an environment over one part of the workload. gamma replaces the configured one where the environment
+// counts time. What makes training easier is for training only, see envs.Descriptor.Judged: validation and test windows
+// are played until their last job ends, as heuristics play them.
+func (w *World) NewEnv(part traces.Part, gamma float64) (sched.Arena, error) {
+	e, err := w.open(w.settings(part, gamma), w.Source, part)
+	if err != nil {
+		return nil, err
+	}
+	return e.(sched.Arena), nil
+}
+
+// JobSelect is NewEnv for JobSelect-v1.
+func (w *World) JobSelect(part traces.Part, gamma float64) (*sched.Env, error) {
+	e, err := w.NewEnv(part, gamma)
+	if err != nil {
+		return nil, err
+	}
+	return e.(*sched.Env), nil
+}
+
+func (w *World) open(s envs.Settings, src *envs.Source, part traces.Part) (env.Env, error) {
+	e, err := w.About.Open(s, src, part)
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	return e, nil
+}
+
+// settings are those of environments over part.
+func (w *World) settings(part traces.Part, gamma float64) envs.Settings {
+	s := w.Settings
 	if part != traces.Training {
-		cfg = w.evaluated(gamma)
+		return w.judged()
 	}
-	return jobselect.New(cfg, w.Cluster, w.Workload.Windows, part)
+	if w.About.Training != nil {
+		s = w.About.Training(s, gamma)
+	}
+	return s
 }
 
-// evaluated is the environment's configuration in evaluations.
-func (w *World) evaluated(gamma float64) jobselect.Config {
-	cfg := w.Env.Config
-	cfg.Gamma, cfg.Contested, cfg.Relative, cfg.Horizon, cfg.MaxSteps = gamma, false, "", 0, 0
-	return cfg
+// judged are the settings of evaluations.
+func (w *World) judged() envs.Settings {
+	if w.About.Judged != nil {
+		return w.About.Judged(w.Settings)
+	}
+	return w.Settings
 }
 
-// newVec returns the environments that cfg trains in.
+// NewVec returns the environments that cfg trains in.
 func (w *World) NewVec(cfg *Config, workers int) (*vec.Vec, error) {
-	envs := make([]env.Env, cfg.Train.Envs)
-	for i := range envs {
+	all := make([]env.Env, cfg.Train.Envs)
+	for i := range all {
 		e, err := w.NewEnv(traces.Training, cfg.gamma())
 		if err != nil {
 			return nil, err
 		}
-		envs[i] = e
+		all[i] = e
 	}
-	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, envs...)
+	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
 }
 
 // gamma is the discount that the agent learns with.

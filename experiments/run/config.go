@@ -2,15 +2,14 @@ package run
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
-	"clustergym/agents/baseline"
 	"clustergym/agents/ddqn"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
@@ -19,7 +18,7 @@ import (
 )
 
 // Config is a whole run: workload, cluster, environment, agent, training and evaluation. It is what a preset and
-// a run directory's config.yaml hold.
+// a run directory's config.yaml hold. Copies share the environment's settings: change these by Edit, or by configs.Set.
 type Config struct {
 	Name    string               `yaml:"name"`    // of the run directory
 	Seed    uint64               `yaml:"seed"`    // of everything that is drawn while training and evaluating
@@ -36,43 +35,145 @@ type Config struct {
 	Eval  EvalConfig   `yaml:"eval"`
 }
 
-// EnvConfig names the environment, one of EnvIDs, and configures it: JobSelect-v1 by the keys that stand here, the
-// others by Args. Its gamma is what evaluations use; training takes the agent's.
+// EnvConfig names the environment, one of envs.IDs, and configures it.
 type EnvConfig struct {
-	ID               string   `yaml:"id"`
-	Args             []string `yaml:"args"` // of environments other than JobSelect-v1: KEY=VALUE, as gymctl envs shows them
-	jobselect.Config `yaml:",inline"`
+	ID string `yaml:"id"`
+	// Args is another way to write the settings, and keys of the workload and the cluster, as KEY=VALUE. Fold puts them
+	// where they belong.
+	Args []string `yaml:"args"`
+	// Settings are the environment's own keys; nil for an environment without. Their gamma is what evaluations use;
+	// training takes the agent's.
+	Settings envs.Settings `yaml:",inline"`
 }
 
 // EvalConfig says how policies are compared: on windows of a workload, or on episodes where there is none.
 type EvalConfig struct {
 	Windows    int      `yaml:"windows"`    // test windows; fewer where the workload has fewer
-	Episodes   int      `yaml:"episodes"`   // test episodes of environments without a workload
+	Episodes   int      `yaml:"episodes"`   // test episodes of environments without a simulated workload
 	Validation int      `yaml:"validation"` // validation windows (at most) or episodes, which choose the best checkpoint
 	Policies   []string `yaml:"policies"`   // what the agent is compared with, see PolicyForms; without a workload random alone
 	Seeds      int      `yaml:"seeds"`      // plays of each window by policies that draw at random
 	Seed       uint64   `yaml:"seed"`       // of models and noise in the windows, of episodes and of bootstrap draws; apart from the run's, so that runs compare
 	Whole      bool     `yaml:"whole"`      // after the windows, one run over the whole test part
+	// Choose says by what validations choose the best checkpoint: "" = by what the comparison at the end counts, or
+	// "return" = by the mean return of episodes drawn from the validation part.
+	Choose string `yaml:"choose,omitempty"`
 }
+
+// byReturn is the value of EvalConfig.Choose that is not the default.
+const byReturn = "return"
 
 // PolicyForms says in words how a policy can be named.
 const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip) or RULE@slots (sjf@slots)"
 
 // DefaultConfig is PPO on JobSelect-v1 over a generated workload.
-func DefaultConfig() Config {
-	c := Config{
-		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: workload.DefaultTraceConfig(), Cluster: workload.DefaultCluster,
-		Env:   EnvConfig{ID: jobselect.ID, Config: jobselect.DefaultConfig()},
+func DefaultConfig() Config { return ConfigFor(jobselect.ID) }
+
+// ConfigFor is the default configuration of a run in the environment called id, which must be known.
+func ConfigFor(id string) Config {
+	d := envs.Find(id)
+	a := d.Args()
+	return Config{
+		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: a.Trace, Cluster: a.Cluster,
+		Env:   EnvConfig{ID: id, Settings: a.Settings},
 		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAMLConfig(), Train: train.DefaultConfig(),
 		Eval: EvalConfig{
-			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: true,
-			Policies: []string{
-				"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
-				"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
-			},
+			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: d.Whole, Policies: slices.Clone(d.Rivals),
 		},
 	}
-	return c
+}
+
+// DecodeConfig reads a run's configuration from YAML; name stands in errors. What the document does not say has the
+// defaults of the environment that it names.
+func DecodeConfig(name string, data []byte) (Config, error) {
+	id, err := configs.TextBytes(name, data, "env", "id")
+	if err != nil {
+		return Config{}, err
+	}
+	if envs.Find(id) == nil {
+		id = jobselect.ID // the default, or an id that Validate refuses
+	}
+	c := ConfigFor(id)
+	err = configs.DecodeBytes(name, data, &c)
+	return c, err
+}
+
+// Edit returns the settings, copied so that they belong to c alone. The copy is made at every call: keep what it returns.
+func (c *Config) Edit() envs.Settings {
+	if err := configs.Own(&c.Env.Settings); err != nil {
+		panic(err) // settings are pointers to structs
+	}
+	return c.Env.Settings
+}
+
+// jobSelect are the settings of JobSelect-v1, nil for another environment.
+func (e *EnvConfig) jobSelect() *jobselect.Config {
+	s, _ := e.Settings.(*jobselect.Config)
+	return s
+}
+
+// SetEnv makes id the environment, with its default settings. A workload, a cluster and policies that are the defaults of
+// the environment that was there become those of the new one; others stay.
+func (c *Config) SetEnv(id string) error {
+	if _, err := envs.Lookup(id); err != nil {
+		return err
+	}
+	if id == c.Env.ID {
+		return nil
+	}
+	was, now := ConfigFor(c.Env.ID), ConfigFor(id)
+	if c.Trace == was.Trace {
+		c.Trace = now.Trace
+	}
+	if c.Cluster == was.Cluster {
+		c.Cluster = now.Cluster
+	}
+	if slices.Equal(c.Eval.Policies, was.Eval.Policies) {
+		c.Eval.Policies = now.Eval.Policies
+	}
+	if c.Eval.Whole == was.Eval.Whole {
+		c.Eval.Whole = now.Eval.Whole
+	}
+	c.Env = now.Env
+	return nil
+}
+
+// Set changes one key, "key.path=value", as configs.Set does. env.id changes the whole environment, as SetEnv does. A
+// value that is not valid is left to Validate.
+func (c *Config) Set(assignment string) error {
+	key, value, _ := strings.Cut(assignment, "=")
+	key = strings.TrimSpace(key)
+	if key == "env.id" && envs.Find(value) != nil {
+		return c.SetEnv(value)
+	}
+	if d := c.descriptor(); d != nil && !d.HasSettings() && strings.HasPrefix(key, "env.") && key != "env.id" && key != "env.args" {
+		return fault.New(key, value, "nothing: "+d.ID+" has no settings")
+	}
+	return configs.Set(c, assignment)
+}
+
+// Fold returns c with env.args put where they belong: into the environment's settings, trace and cluster.
+func (c Config) Fold() (Config, error) {
+	d := envs.Find(c.Env.ID)
+	if d == nil || len(c.Env.Args) == 0 {
+		return c, nil
+	}
+	if !d.HasSettings() {
+		return c, workload.Mistake("env.args: %s has no arguments, got %q", d.ID, c.Env.Args[0])
+	}
+	args := d.Args()
+	args.Settings, args.Trace, args.Cluster = c.Env.Settings, c.Trace, c.Cluster
+	for _, set := range c.Env.Args {
+		key, _, _ := strings.Cut(set, "=")
+		if key = strings.TrimSpace(key); key == "split" || key == "preset" {
+			return c, workload.Mistake("env.args: %q: a run trains on split train, is validated on validation and judged on test; want no %s", set, key)
+		}
+		if err := configs.Set(args, set); err != nil {
+			return c, workload.Mistake("env.args: %q: %w", set, err)
+		}
+	}
+	c.Env.Settings, c.Trace, c.Cluster, c.Env.Args = args.Settings, args.Trace, args.Cluster, nil
+	return c, nil
 }
 
 // Validate reports every fault. Whether files are there is not looked at.
@@ -90,38 +191,30 @@ func (c *Config) Validate() error {
 	}
 	l.Join("train", c.Train.Validate())
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
-	if c.plain() {
-		c.validatePlain(&l)
-	} else {
-		c.validateScheduling(&l)
+	d := c.descriptor()
+	if d == nil && c.Env.jobSelect() != nil {
+		d = envs.Find(jobselect.ID) // so that the other faults are reported beside the id
 	}
+	if d == nil {
+		return l.Err()
+	}
+	if d.HasSettings() != (c.Env.Settings != nil) || d.HasSettings() && reflect.TypeOf(d.Settings()) != reflect.TypeOf(c.Env.Settings) {
+		l.Add(false, "env", c.Env.Settings, "the settings of "+d.ID+": see SetEnv")
+		return l.Err()
+	}
+	folded, err := c.Fold()
+	l.Join("", err)
+	folded.validateEnv(d, &l)
 	return l.Err()
 }
 
-// plain says whether the environment has neither workload nor cluster.
-func (c *Config) plain() bool { return envs.IsPlain(c.Env.ID) }
+// descriptor is that of the environment, nil for an unknown one.
+func (c *Config) descriptor() *envs.Descriptor { return envs.Find(c.Env.ID) }
 
-// validateScheduling adds the faults of what only such environments have.
-func (c *Config) validateScheduling(l *fault.List) {
-	l.Join("trace", c.Trace.Validate())
-	l.Add(c.Cluster != "", "cluster", c.Cluster, workload.ClusterForms)
-	l.Add(len(c.Env.Args) == 0, "env.args", c.Env.Args, "nothing: the settings of "+c.Env.ID+" stand in env itself")
-	envFaults := c.Env.Config.Validate()
-	l.Join("env", envFaults)
-	l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
-	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
-	defaults := DefaultConfig()
-	l.Add(c.Eval.Episodes == defaults.Eval.Episodes, "eval.episodes", c.Eval.Episodes, "nothing: "+c.Env.ID+" is judged on windows, see eval.windows")
-	// Policies take placement and estimates from env: a fault there would be told again for each of them.
-	inherited := slices.ContainsFunc(fault.All(envFaults), func(f *fault.Fault) bool { return f.Key == "placement" || f.Key == "estimates" })
-	for i, p := range c.Eval.Policies {
-		if inherited {
-			break
-		}
-		if _, err := parsePolicy(p, &c.Env); err != nil {
-			l.Add(false, fmt.Sprintf("eval.policies[%d]", i), p, PolicyForms+": "+err.Error())
-		}
-	}
+// simulated says whether episodes are windows of a workload that is played on the cluster simulator.
+func (c *Config) simulated() bool {
+	d := c.descriptor()
+	return d != nil && d.Simulated()
 }
 
 // AgentNames are the values of Config.Agent.
@@ -130,51 +223,11 @@ func AgentNames() []string { return append(Agents(), MetaAgents()...) }
 // Agents are the values of Config.Agent that learn in any environment.
 func Agents() []string { return []string{"ppo", "ddqn"} }
 
-// policyName is one policy to compare with.
-type PolicyName struct {
-	Name  string // with its admission
-	Slots bool   // a rule inside the action space
-	Rule  string
-	sched heuristic.Config
-}
-
-// parsePolicy reads a name in one of PolicyForms. Heuristics get the environment's placement and estimates.
-func parsePolicy(name string, e *EnvConfig) (PolicyName, error) {
-	if rule, ok := strings.CutSuffix(name, "@slots"); ok {
-		if !slices.Contains(baseline.Rules(), rule) {
-			return PolicyName{}, fmt.Errorf("rule %q is unknown, want one of %s", rule, strings.Join(baseline.Rules(), ", "))
-		}
-		if e.Estimates == "none" && heuristic.Estimating(rule) {
-			return PolicyName{}, heuristic.Hidden(rule)
-		}
-		return PolicyName{Name: name, Slots: true, Rule: rule}, nil
-	}
-	p := PolicyName{sched: heuristic.DefaultConfig()}
-	var ok bool
-	if p.sched.Order, p.sched.Admission, p.sched.Backfill, ok = heuristic.SplitName(name); !ok {
-		return PolicyName{}, fmt.Errorf("%q: want an order, then +strict or +skip, then +easy or +conservative, where wanted", name)
-	}
-	p.sched.Placement = e.Placement
-	if e.Estimates != "none" {
-		p.sched.Estimates = e.Estimates
-	}
-	if err := p.sched.Validate(); err != nil {
-		return PolicyName{}, err
-	}
-	if e.Estimates == "none" && p.sched.Estimating() {
-		return PolicyName{}, heuristic.Hidden(p.sched.Order)
-	}
-	// Policies play in the environment's own simulator, from its warm start on.
-	if p.sched.Clairvoyant() || p.sched.Admission == "commit" {
-		return PolicyName{}, fmt.Errorf("%s can be played by gymctl sim only: it knows the whole workload beforehand, or has its own order of events", name)
-	}
-	p.Name = p.sched.Name()
-	return p, nil
-}
-
 // preset is the embedded run called name.
 func Preset(name string) (Config, error) {
-	c := DefaultConfig()
-	err := configs.Decode(configs.Presets, name+".yaml", &c)
-	return c, err
+	data, err := configs.Presets.ReadFile(name + ".yaml")
+	if err != nil {
+		return Config{}, fmt.Errorf("preset %s: %w", name, err)
+	}
+	return DecodeConfig(name+".yaml", data)
 }

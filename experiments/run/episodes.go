@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"clustergym/env"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -21,15 +22,21 @@ type EpisodeReport struct {
 	Seed     uint64          `json:"seed"`    // from which the episodes' own are drawn
 	Kernels  string          `json:"kernels"` // set of float32 kernels
 	Policies []EpisodePolicy `json:"policies"`
+
+	// Metric is what a scheduling environment counts, "" for a problem with a known answer; Paired compares the first
+	// checkpoint by it with every other policy, on the same episodes.
+	Metric string             `json:"metric,omitempty"`
+	Paired []statistic.Paired `json:"paired,omitempty"`
 }
 
 // EpisodePolicy is what one policy did.
 type EpisodePolicy struct {
-	Name   string           `json:"name"`
-	Kind   string           `json:"kind"` // checkpoint or baseline
-	Return EpisodeStatistic `json:"return"`
-	Length float64          `json:"length_mean"` // steps
-	Solved *bool            `json:"solved"`      // whether the mean return reaches solved_at, null where that is
+	Name   string               `json:"name"`
+	Kind   string               `json:"kind"`            // checkpoint, baseline, slots (a rule in the action space) or planner
+	Return *EpisodeStatistic    `json:"return"`          // null for planners, which do not act step by step
+	Length *float64             `json:"length_mean"`     // steps
+	Solved *bool                `json:"solved"`          // whether the mean return reaches solved_at, null where that is
+	Score  *statistic.Statistic `json:"score,omitempty"` // the metric, where there is one
 }
 
 // EpisodeStatistic describes the returns of one policy.
@@ -41,21 +48,43 @@ type EpisodeStatistic struct {
 	PerEpisode []float64  `json:"per_episode"`
 }
 
-func newEpisodeReport(s env.Spec, cfg *Config) *EpisodeReport {
-	return &EpisodeReport{Env: s.ID, Solved: number(s.Solved), Episodes: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
+func newEpisodeReport(s env.Spec, cfg *Config, episodes int) *EpisodeReport {
+	return &EpisodeReport{Env: s.ID, Solved: number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 }
 
 // add describes one policy's games.
 func (r *EpisodeReport) add(name, kind string, g games) {
-	s := statistic.Describe(r.Seed, statistic.Sample{g.returns})
-	p := EpisodePolicy{Name: name, Kind: kind, Length: statistic.Mean(g.lengths), Return: EpisodeStatistic{
-		Mean: s.Mean, Std: deviation(g.returns), IQM: s.IQM, CI95: s.CI95, PerEpisode: g.returns,
-	}}
-	if r.Solved != nil {
-		solved := s.Mean >= *r.Solved
-		p.Solved = &solved
+	p := EpisodePolicy{Name: name, Kind: kind}
+	if kind != "planner" {
+		s, length := statistic.Describe(r.Seed, statistic.Sample{g.returns}), statistic.Mean(g.lengths)
+		p.Length, p.Return = &length, &EpisodeStatistic{
+			Mean: s.Mean, Std: deviation(g.returns), IQM: s.IQM, CI95: s.CI95, PerEpisode: g.returns,
+		}
+		if r.Solved != nil {
+			solved := s.Mean >= *r.Solved
+			p.Solved = &solved
+		}
 	}
 	r.Policies = append(r.Policies, p)
+}
+
+// score adds the metric of every policy, and the comparisons.
+func (r *EpisodeReport) score(m envs.Metric, scores []statistic.Sample) {
+	r.Metric = m.Key
+	for i := range r.Policies {
+		s := statistic.Describe(r.Seed, scores[i])
+		r.Policies[i].Score = &s
+	}
+	for a := range r.Policies {
+		if r.Policies[a].Kind != kindCheckpoint {
+			continue
+		}
+		for b := range r.Policies {
+			if a != b {
+				r.Paired = append(r.Paired, statistic.Compare(r.Seed, r.Policies[a].Name, r.Policies[b].Name, m.Key, scores[a], scores[b], m.Higher))
+			}
+		}
+	}
 }
 
 // deviation is the standard deviation of v.
@@ -69,6 +98,9 @@ func deviation(v []float64) float64 {
 
 // WriteTable prints the comparison for people.
 func (r *EpisodeReport) WriteTable(w io.Writer) error {
+	if r.Metric != "" {
+		return r.writeScores(w)
+	}
 	header := []string{"policy", "mean return", "std", "IQM [95 %]", "worst", "mean length"}
 	if r.Solved != nil {
 		header = append(header, "solved")
@@ -77,7 +109,7 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 	for _, p := range r.Policies {
 		row := []string{
 			p.Name, decimals(p.Return.Mean), decimals(p.Return.Std), interval(p.Return.IQM, p.Return.CI95),
-			decimals(slices.Min(p.Return.PerEpisode)), fmt.Sprintf("%.1f", p.Length),
+			decimals(slices.Min(p.Return.PerEpisode)), fmt.Sprintf("%.1f", *p.Length),
 		}
 		if p.Solved != nil {
 			row = append(row, yesNo(*p.Solved))
@@ -90,6 +122,70 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's; IQM with its 95 %% bootstrap interval.\n%s",
 		r.Env, workload.Plural(r.Episodes, "episode", "episodes"), r.Seed, r.threshold())
 	return err
+}
+
+// writeScores is WriteTable for a scheduling environment.
+func (r *EpisodeReport) writeScores(w io.Writer) error {
+	metric := metricOf(r.Env)
+	header := []string{"policy", metric.Title, "IQM [95 %]", "mean return", "mean length"}
+	versus, reference := map[string]statistic.Paired{}, ""
+	for _, p := range r.Paired {
+		if reference == "" {
+			reference = p.A
+			header = append(header, "agent vs it [95 %]", "wins")
+		}
+		if p.A == reference {
+			versus[p.B] = p
+		}
+	}
+	var rows [][]string
+	for _, p := range r.Policies {
+		row := []string{p.Name, metric.Show(p.Score.Mean), metric.Span(p.Score.IQM, p.Score.CI95), "", ""}
+		if p.Return != nil {
+			row[3], row[4] = decimals(p.Return.Mean), fmt.Sprintf("%.1f", *p.Length)
+		}
+		if reference != "" {
+			row = append(row, difference(versus, p.Name), wins(versus, p.Name, r.Episodes))
+		}
+		rows = append(rows, row)
+	}
+	if err := texttable.Write(w, header, rows, 1); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's; means over episodes, IQM with its 95 %%\nbootstrap interval. RULE@slots acts through the agent's action space.\n",
+		r.Env, workload.Plural(r.Episodes, "episode", "episodes"), r.Seed); err != nil {
+		return err
+	}
+	if reference == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "agent vs it: difference of %s on the same episodes, %s = %s is better.\n", metric.Title, better(metric), reference)
+	return err
+}
+
+// better is the sign of a difference by which the first policy is better.
+func better(m envs.Metric) string {
+	if m.Higher {
+		return "positive"
+	}
+	return "negative"
+}
+
+// difference is the cell of a comparison with the policy called name, "" where there is none.
+func difference(versus map[string]statistic.Paired, name string) string {
+	v, ok := versus[name]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", v.Difference, v.CI95[0], v.CI95[1])
+}
+
+func wins(versus map[string]statistic.Paired, name string, of int) string {
+	v, ok := versus[name]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", v.Wins, of)
 }
 
 // threshold is the sentence about what counts as solved.

@@ -11,7 +11,6 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/env"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -32,17 +31,20 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	if cfg.plain() {
+	cfg, err := cfg.Fold()
+	if err != nil {
+		return nil, err
+	}
+	if !cfg.simulated() {
 		return nil, workload.Mistake("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
 	}
 	world := opt.World
 	if world == nil {
-		var err error
 		if world, err = NewWorld(&cfg); err != nil {
 			return nil, err
 		}
 	}
-	n, err := world.Count(traces.Test, cfg.Eval.Windows)
+	n, err := world.count(traces.Test, cfg.Eval.Windows)
 	if err != nil {
 		return nil, err
 	}
@@ -66,16 +68,12 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 			cs = append(cs, contestant{name: name, kind: kindExternal})
 		}
 	}
-	for _, name := range cfg.Eval.Policies {
-		p, err := parsePolicy(name, &cfg.Env)
+	for _, name := range cfg.policies() {
+		p, err := parseRival(name, world.About, cfg.Env.Settings)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
-		if p.Slots {
-			cs = append(cs, SlotsContestant(p))
-		} else {
-			cs = append(cs, heuristicContestant(p))
-		}
+		cs = append(cs, newContestant(p))
 	}
 	if err := distinct(cs, opt.Checkpoints); err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func Evaluate(ctx context.Context, cfg Config, opt EvalOptions) (*Report, error)
 	}
 	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
 	tick := counted(v.games(cs), opt.Game)
-	var games [][][]metrics.Summary
+	var games [][][]result
 	var wholly *WholeReport
 	play := func(ctx context.Context) (err error) {
 		if games, err = v.play(ctx, cs, tick); err == nil && cfg.Eval.Whole {
@@ -124,7 +122,7 @@ func (v *evaluation) games(cs []contestant) int {
 		} else {
 			all += v.windows
 		}
-		if v.cfg.Whole && c.Player != nil {
+		if v.cfg.Whole && c.player != nil {
 			all++
 		}
 	}
@@ -207,12 +205,12 @@ func OpenCheckpoint(dir string, spec env.Spec) (*opened, error) {
 }
 
 // checkpointContestant plays a checkpoint greedily, with its own run's agent.
-func checkpointContestant(dir string, probe *sched.Env) (contestant, error) {
+func checkpointContestant(dir string, probe sched.Arena) (contestant, error) {
 	c, err := OpenCheckpoint(dir, probe.Spec())
 	if err != nil {
 		return contestant{}, err
 	}
-	return contestant{name: c.name, kind: kindCheckpoint, Player: func(e *sched.Env) (player, error) {
+	return contestant{name: c.name, kind: kindCheckpoint, player: func(e sched.Arena) (player, error) {
 		p, err := NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		if err != nil {
 			return nil, err

@@ -54,7 +54,7 @@ func trained(t *testing.T, cfg Config, steps int64) string {
 func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 	cfg := tinyRun("ppo")
 	run := trained(t, cfg, 300)
-	cfg.Env.Estimates = "noisy:0.5"
+	jobSelect(&cfg).Estimates = "noisy:0.5"
 	var want string
 	for _, workers := range []int{1, 2, 8} {
 		games := 0
@@ -89,7 +89,7 @@ func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 // over.
 func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 	cfg := tinyRun("ppo")
-	cfg.Eval.Policies, cfg.Eval.Windows, cfg.Env.Load = []string{"fifo+strict", "sjf+skip", "srtf", "las"}, 8, 6
+	cfg.Eval.Policies, cfg.Eval.Windows, jobSelect(&cfg).Load = []string{"fifo+strict", "sjf+skip", "srtf", "las"}, 8, 6
 	report, _ := evaluate(t, cfg, EvalOptions{})
 	world, err := NewWorld(&cfg)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 		}
 		for _, p := range report.Policies {
 			order, admission, _ := strings.Cut(p.Name, "+")
-			m := simulateWindow(t, world.Cluster, warm, counted, cfg.Env.Load, order, admission, cfg.Env.Placement, cfg.Env.Comm)
+			m := simulateWindow(t, world.Cluster(), warm, counted, jobSelect(&cfg).Load, order, admission, jobSelect(&cfg).Placement, jobSelect(&cfg).Comm)
 			distinct[m.JCT.Mean] = true
 			for name, c := range map[string][2]float64{
 				"jct_s": {p.Metrics.JCT.PerWindow[i], m.JCT.Mean}, "wait_s": {p.Metrics.Wait.PerWindow[i], m.Wait.Mean},
@@ -200,9 +200,10 @@ func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
 	for _, estimates := range []string{"exact", "noisy:1"} {
 		cfg := tinyRun("ppo")
 		cfg.Eval.Policies, cfg.Eval.Whole, cfg.Eval.Windows = []string{"fifo+skip", "sjf+skip", "area+skip", "fifo@slots", "sjf@slots", "area@slots"}, false, 8
-		cfg.Env.Slots, cfg.Env.Estimates = "oldest", estimates
+		own := jobSelect(&cfg)
+		own.Slots, own.Estimates = "oldest", estimates
 		for _, visible := range []int{32, 2} {
-			cfg.Env.Visible = visible
+			jobSelect(&cfg).Visible = visible
 			r, _ := evaluate(t, cfg, EvalOptions{})
 			for i := range 3 {
 				full, slots := r.Policies[i], r.Policies[i+3]
@@ -411,7 +412,7 @@ func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 		refused(t, name, err, c.want...)
 	}
 	wide := cfg
-	wide.Env.Visible = 8
+	jobSelect(&wide).Visible = 8
 	_, err := Evaluate(t.Context(), wide, EvalOptions{Checkpoints: []string{whole}, Workers: 1})
 	refused(t, "an environment of another shape", err, ckpt, "does not fit this environment")
 
@@ -488,7 +489,7 @@ func TestNamesOfPolicies(t *testing.T) {
 		refused(t, strings.Join(c.policies, ","), err, c.want...)
 	}
 	// Rules that rank by run time cannot where it is hidden, neither of the whole queue nor of the slots.
-	cfg.Env.Estimates = "none"
+	jobSelect(&cfg).Estimates = "none"
 	for _, p := range []string{"sjf", "sjf@slots", "srtf"} {
 		cfg.Eval.Policies = []string{p}
 		refused(t, p, errOf(cfg.Validate()), "hides")
@@ -532,7 +533,8 @@ func TestEvaluationsPlayToTheLastJob(t *testing.T) {
 	run := trained(t, cfg, 300)
 	cfg.Eval.Whole = false
 	_, want := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run}})
-	cfg.Env.Horizon, cfg.Env.MaxSteps = time.Minute, 3
+	own := jobSelect(&cfg)
+	own.Horizon, own.MaxSteps = time.Minute, 3
 	r, got := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run}})
 	if got != want {
 		t.Error("a horizon and a number of steps change the document")
@@ -549,7 +551,8 @@ func TestConfigReportsAllFaults(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Name, cfg.Cluster, cfg.Agent, cfg.Env.ID = "a b", "", "sac", "JobSelect-v0"
 	cfg.Trace.Skip, cfg.Trace.Synth.Jobs = -1, 0
-	cfg.Env.Load, cfg.Env.Visible = 1000, 3
+	own := jobSelect(&cfg)
+	own.Load, own.Visible = 1000, 3
 	cfg.PPO.LR, cfg.PPO.Network.Kind = 0, "rnn"
 	cfg.DDQN.Batch = 0
 	cfg.Train.Steps, cfg.Train.Envs, cfg.Train.Keep = 0, 0, -1
@@ -590,8 +593,8 @@ func TestPresetsAreRuns(t *testing.T) {
 		t.Fatalf("presets are %v", configs.Runs())
 	}
 	for _, name := range configs.Runs() {
-		cfg, again := DefaultConfig(), DefaultConfig()
-		if err := configs.Decode(configs.Presets, name+".yaml", &cfg); err != nil {
+		cfg, err := Preset(name)
+		if err != nil {
 			t.Error(err)
 			continue
 		}
@@ -599,7 +602,8 @@ func TestPresetsAreRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := configs.DecodeBytes(name, b, &again); err != nil {
+		again, err := DecodeConfig(name, b)
+		if err != nil {
 			t.Errorf("%s, written and read again: %v", name, err)
 		}
 		c, err := configs.Encode(&again)

@@ -84,7 +84,8 @@ func newExternals(v *evaluation, opt *External, tick func()) (*externals, error)
 
 // sha names everything that decides the evaluation's episodes.
 func (v *evaluation) Sha() (string, error) {
-	args := envs.JobSelectArgs{Config: v.world.evaluated(1), Split: envs.SplitNames[v.part]}
+	args := v.world.About.Args()
+	args.Settings, args.Split = v.world.judged(), envs.SplitNames[v.part]
 	text, err := configs.Encode(struct {
 		Seed    uint64 `yaml:"seed"`
 		Windows int    `yaml:"windows"`
@@ -92,8 +93,7 @@ func (v *evaluation) Sha() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w := &envs.World{Cluster: v.world.Cluster, Jobs: envs.JobsHash(v.world.Workload.Windows)}
-	episodes, err := args.Sha(w)
+	episodes, err := args.SHA(v.world.World)
 	return envs.ScenarioSHA(EvalEnv, episodes+"\n"+string(text), nil), err
 }
 
@@ -132,11 +132,11 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := x.v.world.NewEnv(x.v.part, 1)
+		e, err := x.v.world.JobSelect(x.v.part, 1)
 		if err != nil {
 			return nil, err
 		}
-		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(e, x.v.world.Env.Estimates), window: -1})
+		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(e, x.v.world.About.Cut(x.v.world.Settings).Estimates), window: -1})
 	}
 	return m, nil
 }
@@ -240,7 +240,7 @@ func (x *externals) wait(ctx context.Context) error {
 
 // report puts what the external policies among cs have played into played, and says of those that did not finish how
 // far they came.
-func (x *externals) report(cs []contestant, played [][][]metrics.Summary) {
+func (x *externals) report(cs []contestant, played [][][]result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range cs {
@@ -252,11 +252,11 @@ func (x *externals) report(cs []contestant, played [][][]metrics.Summary) {
 			cs[i].missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, workload.Plural(len(p.done), "window", "windows"))
 			continue
 		}
-		row := make([]metrics.Summary, len(p.done))
+		row := make([]result, len(p.done))
 		for w, s := range p.done {
-			row[w] = *s
+			row[w] = result{*s, x.v.world.About.Metric.Of(s, nil)}
 		}
-		played[i] = [][]metrics.Summary{row}
+		played[i] = [][]result{row}
 	}
 }
 

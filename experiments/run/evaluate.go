@@ -3,11 +3,10 @@ package run
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"slices"
 
 	"clustergym/agents"
-	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
@@ -26,6 +25,10 @@ type Report struct {
 	Policies []PolicyReport     `json:"policies"`
 	Paired   []statistic.Paired `json:"paired"`
 	Whole    *WholeReport       `json:"whole,omitempty"`
+
+	// Env is the environment and Metric what it counts; both are "" for JobSelect-v1, which counts jct_s.
+	Env    string `json:"env,omitempty"`
+	Metric string `json:"metric,omitempty"`
 }
 
 // WindowInfo names one window: its episode's seed and its place in the workload.
@@ -53,16 +56,17 @@ const (
 
 // PolicyMetrics are the means over each window's jobs (package metrics), and what concerns the whole window.
 type PolicyMetrics struct {
-	JCT             statistic.Statistic `json:"jct_s"`
-	Wait            statistic.Statistic `json:"wait_s"`
-	FirstWait       statistic.Statistic `json:"first_wait_s"`
-	Slowdown        statistic.Statistic `json:"slowdown"`
-	BoundedSlowdown statistic.Statistic `json:"bounded_slowdown"`
-	JCT99           statistic.Statistic `json:"jct_p99_s"`
-	Makespan        statistic.Statistic `json:"makespan_s"`
-	Utilization     statistic.Statistic `json:"gpu_utilization"`
-	Effective       statistic.Statistic `json:"effective_utilization"`
-	Unfinished      int                 `json:"unfinished"` // over all windows
+	JCT             statistic.Statistic  `json:"jct_s"`
+	Wait            statistic.Statistic  `json:"wait_s"`
+	FirstWait       statistic.Statistic  `json:"first_wait_s"`
+	Slowdown        statistic.Statistic  `json:"slowdown"`
+	BoundedSlowdown statistic.Statistic  `json:"bounded_slowdown"`
+	JCT99           statistic.Statistic  `json:"jct_p99_s"`
+	Makespan        statistic.Statistic  `json:"makespan_s"`
+	Utilization     statistic.Statistic  `json:"gpu_utilization"`
+	Effective       statistic.Statistic  `json:"effective_utilization"`
+	Unfinished      int                  `json:"unfinished"`      // over all windows
+	Score           *statistic.Statistic `json:"score,omitempty"` // the environment's own metric, where it is none of these
 }
 
 // WholeReport is one run over the whole test part, without intervals. The first and last 5 % of its jobs are
@@ -86,7 +90,7 @@ type contestant struct {
 	random     bool
 	missing    string // why there is nothing to report of it
 	// player makes an instance that plays on e; every worker has its own. Who plays elsewhere has none.
-	Player func(e *sched.Env) (player, error)
+	player func(e sched.Arena) (player, error)
 }
 
 // agent says whether c is what a comparison is about.
@@ -94,63 +98,51 @@ func (c *contestant) agent() bool {
 	return c.missing == "" && (c.kind == kindCheckpoint || c.kind == kindExternal)
 }
 
-// player plays one episode from beginning to end and gathers its jobs.
-type player func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) error
+// player plays one episode from beginning to end and gathers its jobs. info is that of the last time step, nil for a
+// scheduler that plays in the environment's place; it is valid until the next episode.
+type player func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) (info []float64, err error)
 
-// heuristicContestant plays a heuristic straight on the simulator.
-func heuristicContestant(p PolicyName) contestant {
-	return contestant{name: p.Name, kind: "heuristic", random: p.sched.Order == "random", Player: func(e *sched.Env) (player, error) {
+// newContestant plays a rival: a rule inside the action space, or a heuristic straight on the simulator.
+func newContestant(p rival) contestant {
+	if p.rule != nil {
+		return contestant{name: p.name, kind: "slots", random: p.rule.Draws, player: func(e sched.Arena) (player, error) {
+			rule, err := p.rule.Policy(e)
+			if err != nil {
+				return nil, err
+			}
+			return policyPlayer(e, rule), nil
+		}}
+	}
+	return contestant{name: p.name, kind: "heuristic", random: p.sched.Order == "random", player: func(e sched.Arena) (player, error) {
 		h, err := heuristic.New(p.sched)
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) error {
+		return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
 			// Estimates are the episode's, whoever asks; only a random order has draws of its own.
 			h.Reseed(ep.Seed)
 			if p.sched.Order == "random" {
 				h.Reseed(seed)
 			}
-			return e.Simulate(ctx, ep, h, c)
+			return nil, e.Simulate(ctx, ep, h, c)
 		}, nil
 	}}
 }
 
-// slotsContestant plays a rule inside the action space.
-func SlotsContestant(p PolicyName) contestant {
-	return contestant{name: p.Name, kind: "slots", random: p.Rule == "random" || p.Rule == "random-start", Player: func(e *sched.Env) (player, error) {
-		rule, err := baseline.NewSlots(p.Rule, e)
-		if err != nil {
-			return nil, err
-		}
-		return policyPlayer(e, rule), nil
-	}}
-}
-
 // policyPlayer plays a policy through its environment.
-func policyPlayer(e *sched.Env, p agents.Policy) player {
-	b := env.NewBatch(e.Spec(), 1)
-	a := env.NewActions(e.Spec(), 1)
-	ts := &env.TimeStep{Obs: b.Obs, Mask: b.Mask, Info: b.Info}
-	return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) error {
+func policyPlayer(e sched.Arena, p agents.Policy) player {
+	play := agents.NewPlayer(e, p)
+	return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
 		e.Watch(c)
 		defer e.Watch(nil)
-		src := []*rand.Rand{rng.Stream(seed, "eval/act")}
-		if err := e.Reset(ctx, ep, ts); err != nil {
-			return err
+		if _, _, err := play.Play(ctx, ep, rng.Stream(seed, "eval/act")); err != nil {
+			return nil, err
 		}
-		for !ts.Kind.Last() {
-			b.Kind[0] = ts.Kind
-			if err := p.Act(ctx, b, a, src); err != nil {
-				return err
-			}
-			if err := e.Step(ctx, a.Row(0), ts); err != nil {
-				return err
-			}
-		}
-		if view := e.State().View; ts.Kind == env.Truncated && !view.Over() { // else c has seen the end itself
+		ts := play.TimeStep()
+		if view := e.View(); ts.Kind == env.Truncated && !view.Over() { // else c has seen the end itself
 			c.End(view)
 		}
-		return nil
+		return ts.Info, nil
 	}
 }
 
@@ -165,7 +157,7 @@ type evaluation struct {
 }
 
 // count is how many windows there are to play, at most n; none is the user's mistake.
-func (w *World) Count(part traces.Part, n int) (int, error) {
+func (w *World) count(part traces.Part, n int) (int, error) {
 	have := w.Workload.Windows.Count(part)
 	if have == 0 {
 		_, _, _, err := w.Workload.Windows.At(part, 0, 0)
@@ -179,33 +171,40 @@ func (v *evaluation) episode(i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.At(v.cfg.Seed, rng.Hash("eval windows")), i), Window: i}
 }
 
-// play returns the summaries [seed][window] of each contestant, none of those who play elsewhere. tick is called, by any worker, as games end.
-func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([][][]metrics.Summary, error) {
+// result is what one policy did on one window: the summary of its jobs and the environment's own metric.
+type result struct {
+	metrics.Summary
+	score float64
+}
+
+// play returns the results [seed][window] of each contestant, none of those who play elsewhere. tick is called, by any
+// worker, as games end.
+func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([][][]result, error) {
 	type game struct{ contestant, seed, window int }
 	var games []game
-	out := make([][][]metrics.Summary, len(cs))
+	out := make([][][]result, len(cs))
 	for c := range cs {
-		if cs[c].Player == nil {
+		if cs[c].player == nil {
 			continue
 		}
 		seeds := 1
 		if cs[c].random {
 			seeds = max(1, v.seeds)
 		}
-		out[c] = make([][]metrics.Summary, seeds)
+		out[c] = make([][]result, seeds)
 		for s := range seeds {
-			out[c][s] = make([]metrics.Summary, v.windows)
+			out[c][s] = make([]result, v.windows)
 			for w := range v.windows {
 				games = append(games, game{c, s, w})
 			}
 		}
 	}
 	type hand struct {
-		env     *sched.Env
+		env     sched.Arena
 		players []player
 		c       metrics.Collector
 	}
-	hands := make([]hand, max(1, v.workers))
+	hands, metric := make([]hand, max(1, v.workers)), v.world.About.Metric
 	err := par.For(ctx, v.workers, len(games), func(worker, i int) error {
 		h, g := &hands[worker], games[i]
 		if h.env == nil {
@@ -214,10 +213,10 @@ func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([]
 				return err
 			}
 			h.env, h.players = e, make([]player, len(cs))
-			h.c.Keep = func(pos int) bool { return pos >= e.Window().First }
+			h.c.Keep = func(pos int) bool { return pos >= e.First() }
 		}
 		if h.players[g.contestant] == nil {
-			p, err := cs[g.contestant].Player(h.env)
+			p, err := cs[g.contestant].player(h.env)
 			if err != nil {
 				return err
 			}
@@ -225,10 +224,13 @@ func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([]
 		}
 		h.c.Reset()
 		ep := v.episode(g.window)
-		if err := h.players[g.contestant](ctx, ep, rng.At(ep.Seed, uint64(g.seed)), &h.c); err != nil {
+		info, err := h.players[g.contestant](ctx, ep, rng.At(ep.Seed, uint64(g.seed)), &h.c)
+		if err != nil {
 			return fmt.Errorf("%s on window %d: %w", cs[g.contestant].name, g.window, err)
 		}
-		out[g.contestant][g.seed][g.window] = h.c.Summary(0, 0)
+		r := result{Summary: h.c.Summary(0, 0)}
+		r.score = metric.Of(&r.Summary, info)
+		out[g.contestant][g.seed][g.window] = r
 		if tick != nil {
 			tick()
 		}
@@ -238,8 +240,11 @@ func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([]
 }
 
 // report turns summaries into statistics. Agents are compared with everything else.
-func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Report, error) {
-	r := new(Report)
+func (v *evaluation) report(cs []contestant, played [][][]result) (*Report, error) {
+	r := &Report{}
+	if v.world.About.ID != jobselect.ID {
+		r.Env, r.Metric = v.world.About.ID, v.world.About.Metric.Key
+	}
 	for i := range v.windows {
 		_, counted, first, err := v.world.Workload.Windows.At(v.part, 0, i)
 		if err != nil {
@@ -247,7 +252,7 @@ func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Rep
 		}
 		r.Windows = append(r.Windows, WindowInfo{v.episode(i).Seed, first, len(counted)})
 	}
-	pick := func(c int, f func(*metrics.Summary) float64) statistic.Sample {
+	pick := func(c int, f func(*result) float64) statistic.Sample {
 		s := make(statistic.Sample, len(played[c]))
 		for k, row := range played[c] {
 			for i := range row {
@@ -256,31 +261,38 @@ func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Rep
 		}
 		return s
 	}
-	jct := func(s *metrics.Summary) float64 { return s.JCT.Mean }
-	bounded := func(s *metrics.Summary) float64 { return s.BoundedSlowdown.Mean }
+	jct := func(s *result) float64 { return s.JCT.Mean }
+	bounded := func(s *result) float64 { return s.BoundedSlowdown.Mean }
+	score := func(s *result) float64 { return s.score }
+	// scored says whether contestant c has a metric that is none of the simulator's.
+	scored := func(c int) bool { return r.own() && !math.IsNaN(played[c][0][0].score) }
 	for c := range cs {
 		if cs[c].missing != "" {
 			r.Policies = append(r.Policies, PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Missing: cs[c].missing})
 			continue
 		}
-		stat := func(f func(*metrics.Summary) float64) statistic.Statistic {
+		stat := func(f func(*result) float64) statistic.Statistic {
 			return statistic.Describe(v.cfg.Seed, pick(c, f))
 		}
 		p := PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Metrics: &PolicyMetrics{
 			JCT:             stat(jct),
-			Wait:            stat(func(s *metrics.Summary) float64 { return s.Wait.Mean }),
-			FirstWait:       stat(func(s *metrics.Summary) float64 { return s.FirstWait.Mean }),
-			Slowdown:        stat(func(s *metrics.Summary) float64 { return s.Slowdown.Mean }),
+			Wait:            stat(func(s *result) float64 { return s.Wait.Mean }),
+			FirstWait:       stat(func(s *result) float64 { return s.FirstWait.Mean }),
+			Slowdown:        stat(func(s *result) float64 { return s.Slowdown.Mean }),
 			BoundedSlowdown: stat(bounded),
-			JCT99:           stat(func(s *metrics.Summary) float64 { return s.JCT.P99 }),
-			Makespan:        stat(func(s *metrics.Summary) float64 { return s.Makespan }),
-			Utilization:     stat(func(s *metrics.Summary) float64 { return s.Utilization }),
-			Effective:       stat(func(s *metrics.Summary) float64 { return s.Effective }),
+			JCT99:           stat(func(s *result) float64 { return s.JCT.P99 }),
+			Makespan:        stat(func(s *result) float64 { return s.Makespan }),
+			Utilization:     stat(func(s *result) float64 { return s.Utilization }),
+			Effective:       stat(func(s *result) float64 { return s.Effective }),
 		}}
 		for _, row := range played[c] {
 			for i := range row {
 				p.Metrics.Unfinished += row[i].Unfinished
 			}
+		}
+		if scored(c) {
+			s := stat(score)
+			p.Metrics.Score = &s
 		}
 		r.Policies = append(r.Policies, p)
 	}
@@ -296,6 +308,9 @@ func (v *evaluation) report(cs []contestant, played [][][]metrics.Summary) (*Rep
 			r.Paired = append(r.Paired,
 				statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, "jct_s", pick(a, jct), pick(b, jct), false),
 				statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, "bounded_slowdown", pick(a, bounded), pick(b, bounded), false))
+			if scored(a) && scored(b) {
+				r.Paired = append(r.Paired, statistic.Compare(v.cfg.Seed, cs[a].name, cs[b].name, r.Metric, pick(a, score), pick(b, score), r.metricOf().Higher))
+			}
 		}
 	}
 	return r, nil
@@ -312,9 +327,12 @@ func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 	return w.jobs[:w.warm], w.jobs[w.warm:], w.first + w.warm, nil
 }
 
+// Jobs implements envs.Windows.
+func (w *whole) Jobs(traces.Part) []traces.Job { return w.jobs }
+
 // playWhole runs every contestant once over the whole part, but those who play elsewhere.
 func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*WholeReport, error) {
-	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return c.Player == nil })
+	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return c.player == nil })
 	jobs := v.world.Workload.Windows.Jobs(v.part)
 	_, _, first, err := v.world.Workload.Windows.At(v.part, 0, 0)
 	if err != nil {
@@ -326,18 +344,20 @@ func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()
 	cut := counted / 20
 	r := &WholeReport{FirstJob: all.first + warm, Jobs: counted, Counted: counted - 2*cut, Policies: make([]WholePolicy, len(cs))}
 	err = par.For(ctx, v.workers, len(cs), func(_, i int) error {
-		cfg := v.world.evaluated(1)
-		e, err := jobselect.New(cfg, v.world.Cluster, all, v.part)
+		src := *v.world.Source
+		src.Windows = all
+		made, err := v.world.open(v.world.judged(), &src, v.part)
 		if err != nil {
 			return err
 		}
-		p, err := cs[i].Player(e)
+		e := made.(sched.Arena)
+		p, err := cs[i].player(e)
 		if err != nil {
 			return err
 		}
 		c := metrics.Collector{Keep: func(pos int) bool { return pos >= warm+cut && pos < warm+counted-cut }}
 		ep := v.episode(0)
-		if err := p(ctx, ep, ep.Seed, &c); err != nil {
+		if _, err := p(ctx, ep, ep.Seed, &c); err != nil {
 			return fmt.Errorf("%s on the whole %v part: %w", cs[i].name, v.part, err)
 		}
 		r.Policies[i] = WholePolicy{cs[i].name, c.Summary(0, 0)}

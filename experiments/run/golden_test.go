@@ -62,8 +62,8 @@ func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
 		}
 	})
 	problem := func(id, agent string) Config {
-		c := DefaultConfig()
-		c.Name, c.Agent, c.Env.ID = "tiny", agent, id
+		c := ConfigFor(id)
+		c.Name, c.Agent = "tiny", agent
 		c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.Network.Hidden = 32, 2, 2, []int{16}
 		c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 100, 16, 16, 300
 		c.DDQN.Network.Hidden = []int{16}

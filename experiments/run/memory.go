@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/nets/model"
 )
@@ -85,16 +86,14 @@ func memoryNeeds(cfg *Config, spec env.Spec) []need {
 
 // Sizes in bytes.
 const (
-	float  = 4
-	word   = 8
-	job    = 256     // what an environment knows of one job of its window
-	little = 8 << 10 // the rest of an environment
+	float = 4
+	word  = 8
 )
 
 // envBytes is one environment with its row in the batches: its own observation twice, the batch before a step and
 // the one after it, and final observations there and at the agent.
 func envBytes(cfg *Config, spec env.Spec) float64 {
-	return 6*observation(spec) + job*float64(cfg.Env.Window+cfg.Env.Warm) + little
+	return envs.StepBytes(spec) + cfg.descriptor().Memory(cfg.Env.Settings, 0)
 }
 
 // observation is one observation with its mask.

@@ -17,7 +17,6 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/env"
-	"clustergym/env/control"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
@@ -26,6 +25,7 @@ import (
 	"clustergym/internal/rng"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
+	"clustergym/traces"
 )
 
 // metaAgent is the agent that learns to adapt: it trains and is judged on families of tasks.
@@ -86,8 +86,12 @@ func Families() []string { return slices.Clone(tasked()) }
 
 var tasked = sync.OnceValue(func() []string {
 	var ids []string
-	for _, id := range slices.Concat(control.IDs(), envs.SettledIDs()) { // those with a workload would read it
-		e, err := envs.NewPlainEnv(id)
+	for _, id := range envs.IDs() {
+		d := envs.Find(id)
+		if d.Simulated() { // its tasks would be workloads
+			continue
+		}
+		e, err := d.Open(d.Args().Settings, &envs.Source{}, traces.Training)
 		if err != nil {
 			continue
 		}
@@ -259,7 +263,7 @@ func (t *metaTrainer) Parts() []agents.Part {
 }
 
 // families is the arena of meta-learners: environments without a workload whose tasks are drawn.
-type families struct{ *problem }
+type families struct{ *Problem }
 
 var _ arena = (*families)(nil)
 

@@ -15,7 +15,8 @@ import (
 // tinyMeta learns to adapt in fractions of a second.
 func tinyMeta(env string) Config {
 	c := DefaultConfig()
-	c.Name, c.Env.ID, c.Agent, c.Seed = "tiny", env, metaAgent, 7
+	inEnv(&c, env)
+	c.Name, c.Agent, c.Seed = "tiny", metaAgent, 7
 	m := &c.MAML
 	m.Tasks, m.Before, m.After, m.CGIterations, m.Order, m.JudgeEpisodes = 3, 1, 2, 2, 2, 2
 	m.Network.Hidden, m.ScaleActions = []int{8}, true
@@ -80,7 +81,7 @@ func TestMetaLearnersNeedTasks(t *testing.T) {
 		want   string
 		change func(c *Config)
 	}{
-		{"env.id: got \"CartPole-v1\", want an environment with tasks (Bandit-v1, Nav2D-v1", func(c *Config) { c.Env.ID = "CartPole-v1" }},
+		{"env.id: got \"CartPole-v1\", want an environment with tasks (WorkerPlace-v1, Bandit-v1, Nav2D-v1", func(c *Config) { inEnv(c, "CartPole-v1") }},
 		{"train.envs: got 3, want nothing", func(c *Config) { c.Train.Envs = 3 }},
 		{"maml.inner_steps: got 1, want a whole number from 2 to 64 with method reptile", func(c *Config) { c.MAML.Method = "reptile" }},
 		{"maml.judge: got [3 1], want numbers of inner steps that ascend", func(c *Config) { c.MAML.Judge = []int{3, 1} }},

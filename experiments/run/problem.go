@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"sync"
+	"math"
 
 	"clustergym/agents"
-	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
@@ -17,52 +15,70 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	"clustergym/traces"
 )
 
-// problem is an environment that is trained and judged by its returns alone. It is immutable and can be shared.
-type problem struct {
-	About  env.Spec
-	make   func() (env.Env, error)
-	splits bool // it has parts to train on, to choose by and to judge by
+// Problem is an environment whose episodes are trained and judged through it alone, without a simulator that other
+// schedulers could play in. It is immutable and can be shared.
+type Problem struct {
+	About env.Spec
+	world *World
 }
 
-// newProblem is the environment called id, with arguments as gymctl envs --set takes them.
-func NewProblem(id string, args []string) (*problem, error) {
-	p := &problem{splits: envs.Staged(id) != nil}
-	var err error
-	if p.make, err = envs.PlainMaker(id, args); err != nil {
+// NewProblem loads what cfg names.
+func NewProblem(cfg *Config) (*Problem, error) {
+	w, err := NewWorld(cfg)
+	if err != nil {
 		return nil, err
 	}
-	e, err := p.make()
+	return w.problem()
+}
+
+// problem is the world as a problem.
+func (w *World) problem() (*Problem, error) {
+	p := &Problem{world: w}
+	e, err := p.Open()
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, err
 	}
 	defer e.Close() //nolint:errcheck // it holds nothing
 	p.About = e.Spec()
 	return p, nil
 }
 
-func (p *problem) Open() (env.Env, error) { return p.make() }
+// Open makes an environment of the training part.
+func (p *Problem) Open() (env.Env, error) {
+	return p.world.open(p.world.Settings, p.world.Source, traces.Training)
+}
 
-func (p *problem) spec(*Config) (env.Spec, error) { return p.About, nil }
+// splits says whether there are parts to train on, to choose by and to judge by.
+func (p *Problem) splits() bool { return p.world.About.Simulated() || p.world.Recorded() }
 
-func (p *problem) NewVec(cfg *Config, workers int) (*vec.Vec, error) {
-	envs := make([]env.Env, cfg.Train.Envs)
-	for i := range envs {
+func (p *Problem) spec(*Config) (env.Spec, error) { return p.About, nil }
+
+// NewVec returns the environments that cfg trains in.
+func (p *Problem) NewVec(cfg *Config, workers int) (*vec.Vec, error) {
+	all := make([]env.Env, cfg.Train.Envs)
+	for i := range all {
 		e, err := p.Open()
 		if err != nil {
 			return nil, err
 		}
-		envs[i] = e
+		all[i] = e
 	}
-	return vec.New(vec.Config{Workers: max(1, min(workers, len(envs)/worthwhile)), Autoreset: vec.SameStep}, envs...)
+	return vec.New(vec.Config{Workers: max(1, min(workers, len(all)/worthwhile)), Autoreset: vec.SameStep}, all...)
 }
 
 // worthwhile is the number of environments from which on a goroutine of their own pays: a step of a problem takes some
 // hundred nanoseconds, and to wake a goroutine for it some microseconds.
 const worthwhile = 128
 
-func (p *problem) describe(cfg *Config, say func(format string, args ...any)) {
+func (p *Problem) describe(cfg *Config, say func(format string, args ...any)) {
+	if p.world.Recorded() {
+		say("workload  %v", p.world.Trace)
+		say("          %d to train on, %d for validation, %d to be judged on",
+			p.world.Count(traces.Training), p.world.Count(traces.Validation), p.world.Count(traces.Test))
+	}
 	limit, solved := "", ""
 	if p.About.MaxSteps > 0 {
 		limit = fmt.Sprintf(", at most %d steps", p.About.MaxSteps)
@@ -75,9 +91,19 @@ func (p *problem) describe(cfg *Config, say func(format string, args ...any)) {
 		workload.Plural(cfg.Eval.Validation, "episode", "episodes"), workload.Plural(cfg.Eval.Episodes, "test episode", "test episodes"))
 }
 
-func (p *problem) origin() map[string]string { return nil }
+func (p *Problem) origin() map[string]string {
+	if p.world.Recorded() {
+		return p.world.origin()
+	}
+	return nil
+}
 
-func (p *problem) same(map[string]string, string) error { return nil }
+func (p *Problem) same(origin map[string]string, dir string) error {
+	if p.world.Recorded() {
+		return p.world.same(origin, dir)
+	}
+	return nil
+}
 
 // The streams of seeds from which episodes are drawn when agents are judged; training's come from another one.
 const (
@@ -85,40 +111,90 @@ const (
 	testEpisodes       = "test episodes"
 )
 
-// split is the part of the workload that the episodes called name are of, where there is one.
-func (p *problem) split(name string) string {
-	switch {
-	case !p.splits:
-		return ""
-	case name == testEpisodes:
-		return env.SplitTest
+// episode is episode i of the stream called name, whose first seed is first: a window of recorded graphs or workers, else
+// one that is drawn.
+func (p *Problem) episode(name string, first uint64, i int) env.Episode {
+	ep := env.Episode{Seed: env.EpisodeSeed(first, i), Window: -1}
+	if !p.splits() {
+		return ep
 	}
-	return env.SplitValidation
+	if ep.Split = env.SplitValidation; name == testEpisodes {
+		ep.Split = env.SplitTest
+	}
+	if p.world.Recorded() {
+		ep.Window = i
+	}
+	return ep
 }
 
-// games are the episodes of one policy.
-type games struct{ returns, lengths []float64 }
+// episodes is how many episodes of the stream called name there are to play, at most n.
+func (p *Problem) episodes(name string, n int) int {
+	part := traces.Validation
+	if name == testEpisodes {
+		part = traces.Test
+	}
+	if p.world.Recorded() {
+		return min(n, p.world.Count(part))
+	}
+	return n
+}
 
-// play plays n episodes on seeds of the stream called name, on workers goroutines. make is called by each of them. tick
-// is called, by any of them, as episodes end.
-func (p *problem) play(ctx context.Context, workers, n int, seed uint64, name string, policy func(s env.Spec) (agents.Policy, error), tick func()) (games, error) {
-	g := games{make([]float64, n), make([]float64, n)}
+// games are the episodes of one policy: returns, lengths, and what the environment's metric says of them.
+type games struct{ returns, lengths, scores []float64 }
+
+// entrant is one policy in a comparison.
+type entrant struct {
+	name, kind string
+	draws      bool
+	policy     func(e env.Env) (agents.Policy, error)
+	planner    *envs.Planner
+}
+
+// play plays n episodes of the stream called name on workers goroutines, for a policy that draws with the seed k of
+// eval.seeds. tick is called, by any of them, as episodes end.
+func (p *Problem) play(ctx context.Context, workers, n int, seed uint64, name string, k int, who *entrant, tick func()) (games, error) {
+	g := games{make([]float64, n), make([]float64, n), make([]float64, n)}
 	first := rng.At(seed, rng.Hash(name))
-	hands := make([]*hand, max(1, workers))
+	type hand struct {
+		env    env.Env
+		player *agents.Player
+	}
+	hands := make([]hand, max(1, workers))
+	metric := p.world.About.Metric
 	err := par.For(ctx, workers, n, func(worker, i int) error {
-		if hands[worker] == nil {
+		h := &hands[worker]
+		if h.env == nil {
 			e, err := p.Open()
 			if err != nil {
 				return err
 			}
-			a, err := policy(p.About)
-			if err != nil {
-				return err
+			h.env = e
+			if who.planner == nil {
+				a, err := who.policy(e)
+				if err != nil {
+					return err
+				}
+				h.player = agents.NewPlayer(e, a)
 			}
-			hands[worker] = NewHand(e, a)
 		}
+		ep := p.episode(name, first, i)
 		var err error
-		if g.returns[i], g.lengths[i], err = hands[worker].play(ctx, env.EpisodeSeed(first, i), p.split(name)); err != nil {
+		if who.planner != nil {
+			g.returns[i], g.lengths[i] = math.NaN(), math.NaN()
+			g.scores[i], err = who.planner.Score(ctx, h.env, ep)
+		} else {
+			// What the policy draws comes from the episode's seed too.
+			src, steps := ep.Seed, 0
+			if k > 0 {
+				src = rng.At(ep.Seed, uint64(k))
+			}
+			g.returns[i], steps, err = h.player.Play(ctx, ep, rng.Stream(src, "eval/act"))
+			g.lengths[i] = float64(steps)
+			if metric.Of != nil && err == nil && !p.world.About.Simulated() {
+				g.scores[i] = metric.Of(nil, h.player.TimeStep().Info)
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("%s, episode %d: %w", p.About.ID, i, err)
 		}
 		if tick != nil {
@@ -129,85 +205,65 @@ func (p *problem) play(ctx context.Context, workers, n int, seed uint64, name st
 	return g, err
 }
 
-// hand plays one policy in one environment.
-type hand struct {
-	Env    env.Env
-	policy agents.Policy
-	Batch  *env.Batch
-	Action *env.Actions
-	Ts     *env.TimeStep // views of batch
-}
-
-func NewHand(e env.Env, p agents.Policy) *hand {
-	b := env.NewBatch(e.Spec(), 1)
-	return &hand{e, p, b, env.NewActions(e.Spec(), 1), &env.TimeStep{Obs: b.Obs, Mask: b.Mask, Info: b.Info}}
-}
-
-// play plays the episode called seed to its end. What the policy draws comes from seed too.
-func (h *hand) play(ctx context.Context, seed uint64, split string) (ret, length float64, err error) {
-	src := []*rand.Rand{rng.Stream(seed, "eval/act")}
-	if err := h.Env.Reset(ctx, env.Episode{Seed: seed, Window: -1, Split: split}, h.Ts); err != nil {
-		return 0, 0, err
-	}
-	for !h.Ts.Kind.Last() {
-		h.Batch.Kind[0] = h.Ts.Kind
-		if err := h.policy.Act(ctx, h.Batch, h.Action, src); err != nil {
-			return 0, 0, err
-		}
-		if err := h.Env.Step(ctx, h.Action.Row(0), h.Ts); err != nil {
-			return 0, 0, err
-		}
-		ret += h.Ts.Reward
-		length++
-	}
-	return ret, length, nil
-}
-
-func (p *problem) validate(t *training) (*validation, error) {
+func (p *Problem) validate(t *training) (*validation, error) {
 	weights, err := t.weights()
 	if err != nil {
 		return nil, err
 	}
-	g, err := p.play(context.Background(), t.opt.Workers, t.cfg.Eval.Validation, t.cfg.Eval.Seed, validationEpisodes, func(s env.Spec) (agents.Policy, error) {
-		return NewPolicy(t.cfg, s, bytes.NewReader(weights))
-	}, nil)
+	who := &entrant{policy: func(e env.Env) (agents.Policy, error) { return NewPolicy(t.cfg, e.Spec(), bytes.NewReader(weights)) }}
+	n := p.episodes(validationEpisodes, t.cfg.Eval.Validation)
+	g, err := p.play(context.Background(), t.opt.Workers, n, t.cfg.Eval.Seed, validationEpisodes, 0, who, nil)
 	if err != nil {
 		return nil, err
 	}
+	if m := p.world.About.Metric; m.Of != nil && t.cfg.Eval.Choose != byReturn && !p.world.About.Simulated() {
+		return scored(m, g.scores, &validation{Episodes: n}), nil
+	}
 	mean := statistic.Mean(g.returns)
-	return &validation{Episodes: len(g.returns), Return: &mean}, nil
+	return &validation{Episodes: n, Return: &mean}, nil
 }
 
 // judge plays every policy on the same test episodes.
-func (p *problem) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
+func (p *Problem) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
-		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too; want %s", cfg.Env.ID, jobselect.ID)
+		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too; want an environment on the simulator, such as %s", cfg.Env.ID, jobselect.ID)
 	}
-	r, err := p.episodes(ctx, &cfg, &opt)
+	r, err := p.compare(ctx, &cfg, &opt)
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func (p *problem) episodes(ctx context.Context, cfg *Config, opt *EvalOptions) (*EpisodeReport, error) {
-	type entrant struct {
-		name, kind string
-		make       func(s env.Spec) (agents.Policy, error)
-	}
+// entrants are the checkpoints of opt and the policies of cfg.
+func (p *Problem) entrants(cfg *Config, opt *EvalOptions) ([]entrant, error) {
 	var all []entrant
 	for _, dir := range opt.Checkpoints {
 		c, err := OpenCheckpoint(dir, p.About)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entrant{c.name, "checkpoint", func(s env.Spec) (agents.Policy, error) { return NewPolicy(&c.Cfg, s, bytes.NewReader(c.Weights)) }})
+		all = append(all, entrant{name: c.name, kind: kindCheckpoint, policy: func(e env.Env) (agents.Policy, error) {
+			return NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+		}})
 	}
-	for _, name := range cfg.policies() { // random, or nothing
-		all = append(all, entrant{name, "baseline", func(s env.Spec) (agents.Policy, error) { return baseline.NewRandom(s), nil }})
+	for _, name := range cfg.policies() {
+		r, err := parseRival(name, p.world.About, cfg.Env.Settings)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		if r.planner != nil {
+			all = append(all, entrant{name: r.name, kind: "planner", draws: r.planner.Draws, planner: r.planner})
+			continue
+		}
+		kind := "baseline"
+		if p.world.About.Scheduling() {
+			kind = "slots"
+		}
+		all = append(all, entrant{name: r.name, kind: kind, draws: r.rule.Draws, policy: r.rule.Policy})
 	}
 	if len(all) == 0 {
-		return nil, workload.Mistake("nothing to evaluate: name checkpoints, or the policy %s", randomPolicy)
+		return nil, workload.Mistake("nothing to evaluate: name checkpoints, or policies (%s)", policyForms(p.world.About))
 	}
 	names := make([]contestant, len(all))
 	for i := range all {
@@ -216,23 +272,47 @@ func (p *problem) episodes(ctx context.Context, cfg *Config, opt *EvalOptions) (
 	if err := distinct(names, opt.Checkpoints); err != nil {
 		return nil, err
 	}
-	n := cfg.Eval.Episodes
-	var mu sync.Mutex
-	played := 0
-	r := newEpisodeReport(p.About, cfg)
-	for i, e := range all {
-		g, err := p.play(ctx, opt.Workers, n, cfg.Eval.Seed, testEpisodes, e.make, func() {
-			mu.Lock()
-			defer mu.Unlock()
-			played++
-			if opt.Game != nil {
-				opt.Game(played, n*len(all))
-			}
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", names[i].name, err)
+	for i := range all {
+		all[i].name = names[i].name
+	}
+	return all, nil
+}
+
+func (p *Problem) compare(ctx context.Context, cfg *Config, opt *EvalOptions) (*EpisodeReport, error) {
+	all, err := p.entrants(cfg, opt)
+	if err != nil {
+		return nil, err
+	}
+	n, d := p.episodes(testEpisodes, cfg.Eval.Episodes), p.world.About
+	seeds := func(e *entrant) int {
+		if e.draws && d.Scheduling() && e.planner == nil {
+			return cfg.Eval.Seeds
 		}
-		r.add(names[i].name, e.kind, g)
+		return 1
+	}
+	total := 0
+	for i := range all {
+		total += seeds(&all[i]) * n
+	}
+	tick := counted(total, opt.Game)
+	r := newEpisodeReport(p.About, cfg, n)
+	scores := make([]statistic.Sample, len(all))
+	for i := range all {
+		var played games
+		for k := range seeds(&all[i]) {
+			g, err := p.play(ctx, opt.Workers, n, cfg.Eval.Seed, testEpisodes, k, &all[i], tick)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", all[i].name, err)
+			}
+			if k == 0 {
+				played = g
+			}
+			scores[i] = append(scores[i], g.scores)
+		}
+		r.add(all[i].name, all[i].kind, played)
+	}
+	if d.Scheduling() {
+		r.score(d.Metric, scores)
 	}
 	return r, nil
 }

@@ -25,8 +25,8 @@ import (
 
 // tinyProblem is a run of a moment on CartPole.
 func tinyProblem(agent string) Config {
-	c := DefaultConfig()
-	c.Name, c.Agent, c.Env.ID = "tiny", agent, "CartPole-v1"
+	c := ConfigFor("CartPole-v1")
+	c.Name, c.Agent = "tiny", agent
 	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches = 32, 2, 2
 	c.PPO.Network.Hidden = []int{16}
 	c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 200, 16, 16, 300
@@ -42,10 +42,9 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 		{"trace.file=jobs.csv", `trace.file: got "jobs.csv", want nothing: CartPole-v1 has no workload`},
 		{"trace.synth.rate=2", "trace.synth.rate: got 2, want nothing: CartPole-v1 has no workload"},
 		{"cluster=4x8", `cluster: got "4x8", want nothing: CartPole-v1 has no cluster`},
-		{"env.reward=wait", `env.reward: got "wait", want nothing: CartPole-v1 has no settings`},
 		{"eval.windows=3", "eval.windows: got 3, want nothing: CartPole-v1 has no windows; see eval.episodes"},
 		{"eval.seeds=3", "eval.seeds: got 3, want nothing: CartPole-v1 is played once"},
-		{"eval.whole=false", "eval.whole: got false, want nothing: CartPole-v1 has no workload"},
+		{"eval.whole=true", "eval.whole: got true, want false: CartPole-v1 has no workload"},
 		{"eval.policies=[fifo]", `eval.policies[0]: got "fifo", want random: CartPole-v1 has no heuristics`},
 		{"eval.policies=[random, random]", `eval.policies[1]: got "random", want each policy once`},
 		{"eval.episodes=0", "eval.episodes: got 0, want 1 to 1048576"},
@@ -64,6 +63,10 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 			t.Errorf("%s: %d faults: %v; want one, %s…", c.set, n, err, c.want)
 		}
 	}
+	problem := tinyProblem("ppo")
+	if err := problem.Set("env.reward=wait"); err == nil || err.Error() != `env.reward: got "wait", want nothing: CartPole-v1 has no settings` {
+		t.Errorf("a setting of another environment: %v", err)
+	}
 	cfg := DefaultConfig()
 	cfg.Eval.Episodes = 7
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "eval.episodes: got 7, want nothing: JobSelect-v1 is judged on windows") {
@@ -74,7 +77,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 func TestEveryRegisteredEnvironmentCanBeConfigured(t *testing.T) {
 	for _, id := range envs.IDs() {
 		cfg := DefaultConfig()
-		cfg.Env.ID = id
+		inEnv(&cfg, id)
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -100,8 +103,8 @@ func TestConfigOfAProblemShowsWhatItHas(t *testing.T) {
 			t.Errorf("%s is shown:\n%s", absent, text)
 		}
 	}
-	read := DefaultConfig()
-	if err := configs.DecodeBytes("config.yaml", text, &read); err != nil {
+	read, err := DecodeConfig("config.yaml", text)
+	if err != nil {
 		t.Fatal(err)
 	}
 	again, err := configs.Encode(&read)
@@ -177,12 +180,12 @@ func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
 func TestEpisodeReportByHand(t *testing.T) {
 	cfg := tinyProblem("ppo")
 	cfg.Eval.Episodes = 4
-	r := newEpisodeReport(env.Spec{ID: "X-v1", Solved: 5}, &cfg)
-	r.add("a", "checkpoint", games{[]float64{2, 4, 6, 12}, []float64{1, 2, 3, 4}})
-	r.add("b", "baseline", games{[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}})
+	r := newEpisodeReport(env.Spec{ID: "X-v1", Solved: 5}, &cfg, 4)
+	r.add("a", "checkpoint", games{[]float64{2, 4, 6, 12}, []float64{1, 2, 3, 4}, nil})
+	r.add("b", "baseline", games{[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, nil})
 	a, b := r.Policies[0], r.Policies[1]
 	// Mean 24/4; deviation √((16+4+0+36)/4); the interquartile mean is that of 4 and 6.
-	if a.Return.Mean != 6 || a.Return.Std != math.Sqrt(14) || a.Return.IQM != 5 || a.Length != 2.5 || !*a.Solved || *b.Solved {
+	if a.Return.Mean != 6 || a.Return.Std != math.Sqrt(14) || a.Return.IQM != 5 || *a.Length != 2.5 || !*a.Solved || *b.Solved {
 		t.Errorf("a is %+v, b is %+v", a, b)
 	}
 	if lo, hi := a.Return.CI95[0], a.Return.CI95[1]; !(lo >= 2 && lo < 5 && hi > 5 && hi <= 12) || b.Return.CI95 != [2]float64{1, 1} {
@@ -197,8 +200,8 @@ func TestEpisodeReportByHand(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
 	}
-	r = newEpisodeReport(env.Spec{ID: "Y-v1", Solved: math.NaN()}, &cfg)
-	r.add("a", "checkpoint", games{[]float64{2}, []float64{1}})
+	r = newEpisodeReport(env.Spec{ID: "Y-v1", Solved: math.NaN()}, &cfg, 1)
+	r.add("a", "checkpoint", games{[]float64{2}, []float64{1}, nil})
 	if out, err := json.Marshal(r); err != nil || !strings.Contains(string(out), `"solved_at":null`) || !strings.Contains(string(out), `"solved":null`) {
 		t.Errorf("without a threshold: %s (%v)", out, err)
 	}
@@ -206,8 +209,8 @@ func TestEpisodeReportByHand(t *testing.T) {
 
 // Random play of InvalidAction-v1 returns 5 on average: 100 steps, 20 legal actions.
 func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.Env.ID, cfg.Eval.Episodes = "InvalidAction-v1", 100
+	cfg := ConfigFor("InvalidAction-v1")
+	cfg.Eval.Episodes = 100
 	var first *EpisodeReport
 	for workers := 1; workers <= 3; workers += 2 {
 		c, err := Compare(t.Context(), cfg, EvalOptions{Workers: workers})
@@ -215,8 +218,8 @@ func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := c.(*EpisodeReport)
-		if m := r.Policies[0].Return.Mean; len(r.Policies) != 1 || math.Abs(m-5) > 0.5 || r.Policies[0].Length != 100 {
-			t.Errorf("random play returns %v over %v steps, want about 5 over 100", m, r.Policies[0].Length)
+		if m := r.Policies[0].Return.Mean; len(r.Policies) != 1 || math.Abs(m-5) > 0.5 || *r.Policies[0].Length != 100 {
+			t.Errorf("random play returns %v over %v steps, want about 5 over 100", m, *r.Policies[0].Length)
 		}
 		if first == nil {
 			first = r
@@ -259,7 +262,7 @@ func TestCheckpointOfAnotherEnvironmentIsRefused(t *testing.T) {
 	cfg, dir := tinyProblem("ppo"), t.TempDir()
 	cfg.Train.Steps = 100
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
-	cfg.Env.ID = "Acrobot-v1"
+	inEnv(&cfg, "Acrobot-v1")
 	_, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1, Checkpoints: []string{filepath.Join(dir, "tiny")}})
 	refused(t, "another environment", err, "CartPole-v1", "Acrobot-v1")
 }
@@ -327,14 +330,15 @@ func TestKernelSetIsKeptAndAnotherOneIsTold(t *testing.T) {
 func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
 	for _, id := range []string{"CartPole-v1", "Nav2D-v1"} {
 		cfg, dir := tinyProblem("ppo"), t.TempDir()
-		cfg.Env.ID, cfg.PPO.NormObs, cfg.PPO.RewardScale, cfg.PPO.Batch = id, true, true, 32
+		inEnv(&cfg, id)
+		cfg.PPO.NormObs, cfg.PPO.RewardScale, cfg.PPO.Batch = true, true, 32
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 		run := filepath.Join(dir, "tiny")
 		b, ok, err := readBest(run)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		p, err := NewProblem(id, nil)
+		p, err := NewProblem(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,15 +346,15 @@ func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := p.play(t.Context(), 2, cfg.Eval.Validation, cfg.Eval.Seed, validationEpisodes, func(s env.Spec) (agents.Policy, error) {
-			return NewPolicy(&c.Cfg, s, bytes.NewReader(c.Weights))
-		}, nil)
+		g, err := p.play(t.Context(), 2, cfg.Eval.Validation, cfg.Eval.Seed, validationEpisodes, 0, &entrant{policy: func(e env.Env) (agents.Policy, error) {
+			return NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+		}}, nil)
 		if err != nil || statistic.Mean(g.returns) != b.Value {
 			t.Errorf("%s: the checkpoint returns %v (%v), its validation said %v", id, statistic.Mean(g.returns), err, b.Value)
 		}
 	}
 	cfg := tinyProblem("ddqn")
-	cfg.Env.ID = "Nav2D-v1"
+	inEnv(&cfg, "Nav2D-v1")
 	_, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(t.TempDir(), "tiny"), Workers: 1})
 	refused(t, "double DQN with real-valued actions", err, "Nav2D-v1", "continuous")
 }

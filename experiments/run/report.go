@@ -3,11 +3,11 @@ package run
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -16,13 +16,17 @@ import (
 // WriteTable prints the comparison for people: one row for each policy in the order given, and the first
 // checkpoint's difference to each of them.
 func (r *Report) WriteTable(w io.Writer) error {
+	metric := r.metricOf()
 	header := []string{"policy", "mean JCT", "IQM [95 %]", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}
+	if r.own() {
+		header = append([]string{"policy", metric.Title, "its IQM [95 %]"}, header[1:]...)
+	}
 	versus := map[string]statistic.Paired{}
 	reference := r.reference()
 	if reference != "" {
 		header = append(header, "agent vs it [95 %]", "wins")
 		for _, p := range r.Paired {
-			if p.A == reference && p.Metric == "jct_s" {
+			if p.A == reference && p.Metric == r.metricOf().Key {
 				versus[p.B] = p
 			}
 		}
@@ -41,16 +45,18 @@ func (r *Report) WriteTable(w io.Writer) error {
 			name = fmt.Sprintf("%s (%d unfinished)", name, m.Unfinished)
 		}
 		row := []string{
-			name, Hours(m.JCT.Mean), span(m.JCT.IQM, m.JCT.CI95),
-			Hours(m.JCT99.Mean), Hours(m.Wait.Mean), fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization.Mean),
+			name, texttable.Hours(m.JCT.Mean), texttable.Span(m.JCT.IQM, m.JCT.CI95),
+			texttable.Hours(m.JCT99.Mean), texttable.Hours(m.Wait.Mean), fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization.Mean),
+		}
+		if r.own() {
+			score := []string{name, "–", ""}
+			if m.Score != nil {
+				score = []string{name, metric.Show(m.Score.Mean), metric.Span(m.Score.IQM, m.Score.CI95)}
+			}
+			row = append(score, row[1:]...)
 		}
 		if reference != "" {
-			difference, wins := "", ""
-			if v, ok := versus[p.Name]; ok {
-				difference = fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", v.Difference, v.CI95[0], v.CI95[1])
-				wins = fmt.Sprintf("%d of %d", v.Wins, len(r.Windows))
-			}
-			row = append(row, difference, wins)
+			row = append(row, difference(versus, p.Name), wins(versus, p.Name, len(r.Windows)))
 		}
 		rows = append(rows, row)
 	}
@@ -61,7 +67,11 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "\n%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", workload.Plural(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
 	fmt.Fprintf(&b, "interval. ORDER+ADMISSION sees the whole queue; RULE@slots acts through the agent's slots.\n")
 	if reference != "" {
-		fmt.Fprintf(&b, "agent vs it: difference of mean JCT on the same windows, negative = %s is faster.\n", r.shown(reference))
+		word := "faster"
+		if metric.Key != envs.JCT.Key {
+			word = "better"
+		}
+		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.shown(reference), word)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil || r.Whole == nil {
 		return err
@@ -73,11 +83,24 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, p := range r.Whole.Policies {
 		m := &p.Metrics
 		rows = append(rows, []string{
-			r.shown(p.Name), Hours(m.JCT.Mean), Hours(m.JCT.P50), Hours(m.JCT.P99), Hours(m.Wait.Mean),
+			r.shown(p.Name), texttable.Hours(m.JCT.Mean), texttable.Hours(m.JCT.P50), texttable.Hours(m.JCT.P99), texttable.Hours(m.Wait.Mean),
 			fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization),
 		})
 	}
 	return texttable.Write(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1)
+}
+
+// metricOf is what the comparison counts.
+func (r *Report) metricOf() envs.Metric {
+	if r.Env == "" {
+		return envs.JCT
+	}
+	return metricOf(r.Env)
+}
+
+// own says whether the metric is none of the simulator's, and has columns of its own.
+func (r *Report) own() bool {
+	return !slices.Contains([]string{"", envs.JCT.Key, "bounded_slowdown"}, r.Metric)
 }
 
 // reference is the agent that a table compares with everything: the first checkpoint, else the first policy that
@@ -117,32 +140,6 @@ func (r *Report) shown(name string) string {
 		return name
 	}
 	return short
-}
-
-// span prints a time and its interval in one unit.
-func span(seconds float64, ci [2]float64) string {
-	value, unit, _ := strings.Cut(Hours(seconds), " ")
-	size := map[string]float64{"s": 1, "min": 60, "h": 3600, "d": 86400}[unit]
-	if size == 0 {
-		return Hours(seconds)
-	}
-	_, places, _ := strings.Cut(value, ".")
-	return fmt.Sprintf("%s [%.*f, %.*f] %s", value, len(places), ci[0]/size, len(places), ci[1]/size, unit)
-}
-
-// Hours prints seconds as people read them: "52 s", "14.3 min", "6.02 h", "3.1 d".
-func Hours(seconds float64) string {
-	switch a := math.Abs(seconds); {
-	case math.IsNaN(seconds):
-		return "–"
-	case a < 120:
-		return fmt.Sprintf("%.0f s", seconds)
-	case a < 2*3600:
-		return fmt.Sprintf("%.1f min", seconds/60)
-	case a < 100*3600:
-		return fmt.Sprintf("%.2f h", seconds/3600)
-	}
-	return fmt.Sprintf("%.1f d", seconds/86400)
 }
 
 // Clock tells the wall time; tests replace it.

@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env/metrics"
 	"clustergym/experiments/statistic"
+	"clustergym/experiments/texttable"
 )
 
 func TestHoursAsPeopleReadThem(t *testing.T) {
@@ -15,7 +16,7 @@ func TestHoursAsPeopleReadThem(t *testing.T) {
 		0: "0 s", 52.4: "52 s", 119.4: "119 s", 120: "2.0 min", 858: "14.3 min", 7199: "120.0 min", 7200: "2.00 h", 21672: "6.02 h",
 		100 * 3600: "4.2 d", -858: "-14.3 min", math.NaN(): "–",
 	} {
-		if got := Hours(seconds); got != want {
+		if got := texttable.Hours(seconds); got != want {
 			t.Errorf("%v s is %q, want %q", seconds, got, want)
 		}
 	}
@@ -26,7 +27,7 @@ func TestHoursAsPeopleReadThem(t *testing.T) {
 	}{
 		{60, [2]float64{30, 300}, "60 [30, 300] s"}, {858, [2]float64{66, 7200}, "14.3 [1.1, 120.0] min"}, {7200, [2]float64{3600, 10800}, "2.00 [1.00, 3.00] h"},
 	} {
-		if got := span(c.value, c.ci); got != c.want {
+		if got := texttable.Span(c.value, c.ci); got != c.want {
 			t.Errorf("%v in %v is %q, want %q", c.value, c.ci, got, c.want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/internal/tfevents"
@@ -37,10 +38,23 @@ const bestMetric = "validation/jct_s geometric mean"
 // bestReturn is the mean return over the validation episodes of environments without a workload.
 const bestReturn = "validation/return mean"
 
+// higherIsBetter says whether more of a metric of best.json is better.
+func higherIsBetter(metric string) bool {
+	if metric == bestReturn {
+		return true
+	}
+	for _, id := range envs.IDs() {
+		if m := envs.Find(id).Metric; m.Higher && strings.HasPrefix(metric, "validation/"+m.Key+" ") {
+			return true
+		}
+	}
+	return false
+}
+
 // best names the best checkpoint so far.
 type best struct {
 	Step   int64   `json:"step"`
-	Metric string  `json:"metric"` // bestMetric, lower is better, or bestReturn, higher is better
+	Metric string  `json:"metric"` // bestMetric, bestReturn, or validation/METRIC with the mean that it is
 	Value  float64 `json:"value"`
 }
 
@@ -115,10 +129,17 @@ func ReadRunConfig(dir string) (Config, error) {
 	} else if !i.IsDir() {
 		return cfg, workload.Mistake("run directory %s: it is a file", dir)
 	}
-	if err := configs.Decode(os.DirFS(dir), ConfigFile, &cfg); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return cfg, workload.Mistake("%s holds no %s: it is not a run directory", dir, ConfigFile)
-		}
+	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return cfg, workload.Mistake("%s holds no %s: it is not a run directory", dir, ConfigFile)
+	}
+	if err == nil {
+		cfg, err = DecodeConfig(ConfigFile, data)
+	}
+	if err == nil {
+		cfg, err = cfg.Fold()
+	}
+	if err != nil {
 		return cfg, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	return cfg, nil

@@ -88,7 +88,7 @@ func TrainSeeds(ctx context.Context, cfg Config, seeds int, opt TrainOptions) (*
 		return nil, err
 	}
 	defer unlock()
-	if opt.World == nil && !cfg.plain() {
+	if opt.World == nil {
 		if opt.World, err = NewWorld(&cfg); err != nil {
 			return nil, err
 		}
@@ -125,10 +125,8 @@ func enterSeeds(cfg *Config, seeds int, opt *TrainOptions) (unlock func(), err e
 		if err := vacant(opt.RunDir); err != nil {
 			return nil, err
 		}
-		if !cfg.plain() { // a trace that cannot be read leaves no folder behind
-			if opt.World, err = NewWorld(cfg); err != nil {
-				return nil, err
-			}
+		if opt.World, err = NewWorld(cfg); err != nil { // a trace that cannot be read leaves no folder behind
+			return nil, err
 		}
 		if unlock, err = createRun(opt.RunDir, cfg); err != nil {
 			return nil, err
@@ -262,7 +260,7 @@ func readResult(name string, cfg *Config) (*TrainResult, error) {
 	}
 	if len(r.Eval) > 0 {
 		var c Comparison = new(Report)
-		if cfg.plain() {
+		if !cfg.simulated() {
 			c = new(EpisodeReport)
 		}
 		if err := json.Unmarshal(r.Eval, c); err != nil {

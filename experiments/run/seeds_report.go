@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -20,7 +21,7 @@ type SeedsReport struct {
 	Agent   string    `json:"agent"`
 	Kernels string    `json:"kernels"` // set of float32 kernels
 	Dir     string    `json:"dir"`
-	Metric  string    `json:"metric"` // return, higher is better, or jct_s, lower is better
+	Metric  string    `json:"metric"` // return, higher is better, or what the environment counts, as jct_s
 	Runs    []SeedRun `json:"seeds"`
 
 	// Over all episodes (or windows) of all seeds, null where the runs were not evaluated.
@@ -40,12 +41,38 @@ type SeedRun struct {
 // scores are the numbers by which runs are compared, one for each episode or window, and what they are.
 func (r *TrainResult) scores() (metric string, values []float64) {
 	switch e := r.Eval.(type) {
-	case *EpisodeReport:
-		return "return", e.Policies[0].Return.PerEpisode // the checkpoint stands first
+	case *EpisodeReport: // the checkpoint stands first
+		if e.Metric != "" {
+			return e.Metric, e.Policies[0].Score.PerWindow
+		}
+		return metricReturn, e.Policies[0].Return.PerEpisode
 	case *Report:
-		return "jct_s", e.Policies[0].Metrics.JCT.PerWindow
+		return e.metricOf().Key, e.statistic(&e.Policies[0]).PerWindow
 	}
 	return "", nil
+}
+
+// metricReturn is the metric of problems with known answers.
+const metricReturn = "return"
+
+// metricOf is what the runs of the environment called id are compared by.
+func metricOf(id string) envs.Metric {
+	if d := envs.Find(id); d != nil && d.Scheduling() {
+		return d.Metric
+	}
+	return envs.JCT
+}
+
+// statistic is that of a policy by what the comparison counts.
+func (r *Report) statistic(p *PolicyReport) statistic.Statistic {
+	switch m := p.Metrics; {
+	case m.Score != nil && r.own():
+		return *m.Score
+	case r.metricOf().Key == "bounded_slowdown":
+		return m.BoundedSlowdown
+	default:
+		return m.JCT
+	}
 }
 
 func newSeedsReport(cfg *Config, dir string, results []TrainResult) *SeedsReport {
@@ -113,23 +140,42 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 		}
 		return texttable.Write(w, []string{"seed", "steps", "return in training", "checkpoint"}, rows, 1)
 	}
-	if r.Metric == "return" {
+	if r.Metric == metricReturn {
 		return r.writeReturns(w)
 	}
+	m := metricOf(r.Env)
 	var rows [][]string
 	for _, s := range r.Runs {
-		m := &s.Eval.(*Report).Policies[0]
-		rows = append(rows, []string{fmt.Sprint(s.Seed), m.Name, Hours(m.Metrics.JCT.Mean), span(m.Metrics.JCT.IQM, m.Metrics.JCT.CI95)})
+		name, of := scoresOf(s.Eval)
+		rows = append(rows, []string{fmt.Sprint(s.Seed), name[0], m.Show(of[0].Mean), m.Span(of[0].IQM, of[0].CI95)})
 	}
-	rows = append(rows, []string{"all", "", Hours(*r.Mean), span(*r.IQM, *r.CI95)})
-	for _, p := range r.Runs[0].Eval.(*Report).Policies[1:] {
-		rows = append(rows, []string{"", p.Name, Hours(p.Metrics.JCT.Mean), span(p.Metrics.JCT.IQM, p.Metrics.JCT.CI95)})
+	rows = append(rows, []string{"all", "", m.Show(*r.Mean), m.Span(*r.IQM, *r.CI95)})
+	names, of := scoresOf(r.Runs[0].Eval)
+	for i := range names[1:] {
+		rows = append(rows, []string{"", names[i+1], m.Show(of[i+1].Mean), m.Span(of[i+1].IQM, of[i+1].CI95)})
 	}
-	if err := texttable.Write(w, []string{"seed", "policy", "mean JCT", "IQM [95 %]"}, rows, 2); err != nil {
+	if err := texttable.Write(w, []string{"seed", "policy", m.Title, "IQM [95 %]"}, rows, 2); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds"))
 	return err
+}
+
+// scoresOf are the policies of a comparison, the checkpoint first, by what the environment counts.
+func scoresOf(c Comparison) (names []string, of []statistic.Statistic) {
+	switch r := c.(type) {
+	case *Report:
+		for i := range r.Policies {
+			if p := &r.Policies[i]; p.Metrics != nil && (!r.own() || p.Metrics.Score != nil) {
+				names, of = append(names, p.Name), append(of, r.statistic(p))
+			}
+		}
+	case *EpisodeReport:
+		for _, p := range r.Policies {
+			names, of = append(names, p.Name), append(of, *p.Score)
+		}
+	}
+	return names, of
 }
 
 func (r *SeedsReport) writeReturns(w io.Writer) error {

@@ -68,7 +68,11 @@ func ReadSweep(dir string) (SweepConfig, Config, error) {
 		}
 		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
-	if err := configs.Decode(os.DirFS(dir), baseFile, &base); err != nil {
+	data, err := os.ReadFile(filepath.Join(dir, baseFile))
+	if err == nil {
+		base, err = DecodeConfig(baseFile, data)
+	}
+	if err != nil {
 		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	return c, base, nil
@@ -106,7 +110,7 @@ func Sweep(ctx context.Context, cfg SweepConfig, base Config, opt SweepOptions) 
 		return nil, err
 	}
 	s.rungs = cfg.budgets(first.Train.Steps)
-	if !first.plain() && !cfg.changesWorld() {
+	if !cfg.changesWorld() {
 		if s.world, err = NewWorld(first); err != nil {
 			return nil, err
 		}
@@ -354,7 +358,7 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 			return -1
 		case *a.Score == *b.Score:
 			return a.Trial - b.Trial
-		case (*a.Score > *b.Score) == (a.Metric == bestReturn):
+		case (*a.Score > *b.Score) == higherIsBetter(a.Metric):
 			return -1
 		}
 		return 1
@@ -379,7 +383,7 @@ func (s *sweep) report() (*SweepReport, error) {
 		r.Trials = append(r.Trials, s.ranked(rung, here)...)
 	}
 	best := r.Trials[0]
-	r.Metric, r.Higher = best.Metric, best.Metric == bestReturn
+	r.Metric, r.Higher = best.Metric, higherIsBetter(best.Metric)
 	for k := range s.cfg.Seeds {
 		r.Best = append(r.Best, seedDir(s.trialDir(best.Trial), s.trials[best.Trial].cfg.Seed+uint64(k)))
 	}

@@ -13,10 +13,10 @@ import (
 
 // scoreText is a score for people.
 func scoreText(metric string, v float64) string {
-	if metric == bestReturn {
-		return decimals(v)
+	if metric == bestMetric {
+		return texttable.Hours(v)
 	}
-	return Hours(v)
+	return decimals(v)
 }
 
 // WriteTable prints a row for each trial, the best first, and where the best lies.

@@ -19,6 +19,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
@@ -102,21 +103,32 @@ type validation struct {
 	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
 	Episodes int      `json:"episodes,omitempty"`
 	Tasks    int      `json:"tasks,omitempty"`       // of a meta-learner: the return is that after adaptation
-	Return   *float64 `json:"return_mean,omitempty"` // instead, without a workload
+	Return   *float64 `json:"return_mean,omitempty"` // instead, for a problem with a known answer or eval.choose: return
+	Score    *float64 `json:"score,omitempty"`       // instead, where the environment counts another metric than JCT
+	Metric   string   `json:"metric,omitempty"`      // the metric of Score
+	Mean     string   `json:"mean,omitempty"`        // the mean that Score is
 	Best     bool     `json:"best"`
+
+	higher bool // scores are better
 }
 
 // metric and value are those of best.json.
 func (v *validation) metric() string {
-	if v.Return != nil {
+	switch {
+	case v.Return != nil:
 		return bestReturn
+	case v.Score != nil:
+		return "validation/" + v.Metric + " " + v.Mean
 	}
 	return bestMetric
 }
 
 func (v *validation) value() float64 {
-	if v.Return != nil {
+	switch {
+	case v.Return != nil:
 		return *v.Return
+	case v.Score != nil:
+		return *v.Score
 	}
 	return v.JCT
 }
@@ -126,6 +138,9 @@ func (v *validation) value() float64 {
 func (v *validation) beats(b best) bool {
 	if v.Return != nil {
 		return v.value() >= b.Value
+	}
+	if v.higher {
+		return v.value() > b.Value
 	}
 	return v.value() < b.Value
 }
@@ -138,7 +153,10 @@ func (v *validation) words() string {
 	if v.Return != nil {
 		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, workload.Plural(v.Episodes, "episode", "episodes"))
 	}
-	return "validation windows: typical JCT " + Hours(v.JCT)
+	if v.Score != nil {
+		return fmt.Sprintf("validation: %s %s of %s", v.Metric, decimals(*v.Score), workload.Plural(max(v.Windows, v.Episodes), "episode", "episodes"))
+	}
+	return "validation windows: typical JCT " + texttable.Hours(v.JCT)
 }
 
 type timing struct {
@@ -172,6 +190,10 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
+	cfg, err := cfg.Fold()
+	if err != nil {
+		return nil, err
+	}
 	t := &training{cfg: &cfg, opt: &opt}
 	if opt.Say == nil {
 		opt.Say = func(string, ...any) {}
@@ -184,7 +206,6 @@ func Train(ctx context.Context, cfg Config, opt TrainOptions) (*TrainResult, err
 			return nil, err
 		}
 	}
-	var err error
 	if err = UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
@@ -518,8 +539,11 @@ func (t *training) validate(step int64) error {
 		return err
 	}
 	scalars := []tfevents.Scalar{{Tag: "eval/jct_s", Value: v.JCT}}
-	if v.Return != nil {
+	switch {
+	case v.Return != nil:
 		scalars = []tfevents.Scalar{{Tag: "eval/mean_reward", Value: *v.Return}}
+	case v.Score != nil:
+		scalars = []tfevents.Scalar{{Tag: "eval/" + v.Metric, Value: *v.Score}}
 	}
 	if err := t.dir.scalars(step, scalars); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"clustergym/agents/checkpoint"
+	"clustergym/env/jobselect"
 )
 
 // tinyRun trains for a second on small windows that are crowded enough for policies to differ.
@@ -20,7 +21,8 @@ func tinyRun(agent string) Config {
 	c := DefaultConfig()
 	c.Name, c.Agent = "tiny", agent
 	c.Trace.Synth.Jobs = 3000
-	c.Env.Window, c.Env.Warm, c.Env.Visible, c.Env.Load = 32, 32, 4, 3
+	own := jobSelect(&c)
+	own.Window, own.Warm, own.Visible, own.Load = 32, 32, 4, 3
 	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.RewardScale = 32, 2, 2, true
 	c.PPO.Network.Hidden = []int{16}
 	c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 200, 16, 16, 300
@@ -144,4 +146,14 @@ func cancelled(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	return ctx, cancel
+}
+
+// jobSelect are the settings of JobSelect-v1 in c, to be changed.
+func jobSelect(c *Config) *jobselect.Config { return c.Edit().(*jobselect.Config) }
+
+// inEnv makes id the environment of c.
+func inEnv(c *Config, id string) {
+	if err := c.SetEnv(id); err != nil {
+		panic(err)
+	}
 }

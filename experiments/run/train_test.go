@@ -175,7 +175,7 @@ func TestWhatARunIsMadeOfCannotChangeOnResume(t *testing.T) {
 		"seed":        func(c *Config) { c.Seed++ },
 		"trace":       func(c *Config) { c.Trace.Seed++ },
 		"cluster":     func(c *Config) { c.Cluster = "8x4" },
-		"env":         func(c *Config) { c.Env.Load = 2 },
+		"env":         func(c *Config) { jobSelect(c).Load = 2 },
 		"agent":       func(c *Config) { c.Agent = "ddqn" },
 		"train.envs":  func(c *Config) { c.Train.Envs = 8 },
 		"ppo":         func(c *Config) { c.PPO.Network.Hidden = []int{17} },
@@ -427,7 +427,8 @@ func TestWithoutValidationsTheNewestCheckpointCounts(t *testing.T) {
 func TestConfigOfARunIsReadAgainAsItWas(t *testing.T) {
 	cfg, dir := tinyRun("ddqn"), t.TempDir()
 	cfg.Train.Steps = 100
-	cfg.Env.Estimates, cfg.Env.Horizon, cfg.Env.MaxSteps = "noisy:0.5", 3*time.Hour, 1000
+	own := jobSelect(&cfg)
+	own.Estimates, own.Horizon, own.MaxSteps = "noisy:0.5", 3*time.Hour, 1000
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 	got, err := ReadRunConfig(filepath.Join(dir, "tiny"))
 	if err != nil || !reflect.DeepEqual(got, cfg) {

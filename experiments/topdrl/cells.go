@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,8 +16,8 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
 	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
@@ -182,10 +181,7 @@ func topdrlEpisode(i int) env.Episode {
 // playAgent plays a trained agent greedily on the test windows; the first one of a whole stage with other placements,
 // too.
 func (s *topdrlSettings) playAgent(ctx context.Context, b *study.Bench, w *run.World, st *topdrlStage, agent string, seed uint64, work string) ([]study.Row, error) {
-	n, err := w.Count(traces.Test, s.Windows)
-	if err != nil {
-		return nil, err
-	}
+	n := min(s.Windows, w.Count(traces.Test))
 	placements := []string{"closest-b"}
 	if st.Whole {
 		placements = topdrlVariants
@@ -201,11 +197,11 @@ func (s *topdrlSettings) playAgent(ctx context.Context, b *study.Bench, w *run.W
 		}
 	}
 	out := make([][]study.Row, len(games))
-	err = par.For(ctx, b.Workers, len(games), func(_, i int) error {
+	err := par.For(ctx, b.Workers, len(games), func(_, i int) error {
 		g := games[i]
-		own := *w
-		own.Env.Placement = g.placement
-		e, err := own.NewEnv(traces.Test, 1)
+		own, settings := *w, *w.Settings.(*jobselect.Config)
+		settings.Placement, own.Settings = g.placement, &settings
+		e, err := own.JobSelect(traces.Test, 1)
 		if err != nil {
 			return err
 		}
@@ -244,29 +240,13 @@ func flatRows(parts [][]study.Row) []study.Row {
 
 // playOut plays an episode greedily.
 func playOut(ctx context.Context, e env.Env, p agents.Policy, ep env.Episode) error {
-	h := run.NewHand(e, p)
-	src := []*rand.Rand{rng.Stream(ep.Seed, "eval/act")}
-	if err := h.Env.Reset(ctx, ep, h.Ts); err != nil {
-		return err
-	}
-	for !h.Ts.Kind.Last() {
-		h.Batch.Kind[0] = h.Ts.Kind
-		if err := p.Act(ctx, h.Batch, h.Action, src); err != nil {
-			return err
-		}
-		if err := e.Step(ctx, h.Action.Row(0), h.Ts); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, _, err := agents.NewPlayer(e, p).Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
+	return err
 }
 
 // playRules plays the schedules of a stage on the test windows.
 func (s *topdrlSettings) playRules(ctx context.Context, b *study.Bench, w *run.World, st *topdrlStage) ([]study.Row, error) {
-	n, err := w.Count(traces.Test, s.Windows)
-	if err != nil {
-		return nil, err
-	}
+	n := min(s.Windows, w.Count(traces.Test))
 	type game struct {
 		rule         topdrlRule
 		draw, window int
@@ -289,10 +269,10 @@ func (s *topdrlSettings) playRules(ctx context.Context, b *study.Bench, w *run.W
 	}
 	hands := make([]hand, b.Workers)
 	out := make([][]study.Row, len(games))
-	err = par.For(ctx, b.Workers, len(games), func(worker, i int) error {
+	err := par.For(ctx, b.Workers, len(games), func(worker, i int) error {
 		h, g := &hands[worker], games[i]
 		if h.env == nil {
-			e, err := w.NewEnv(traces.Test, 1)
+			e, err := w.JobSelect(traces.Test, 1)
 			if err != nil {
 				return err
 			}
@@ -301,7 +281,7 @@ func (s *topdrlSettings) playRules(ctx context.Context, b *study.Bench, w *run.W
 		p := h.policies[g.rule.name]
 		if p == nil {
 			c := heuristic.DefaultConfig()
-			c.Order, c.Admission, c.Placement, c.Estimates = g.rule.order, g.rule.admission, g.rule.placement, w.Env.Estimates
+			c.Order, c.Admission, c.Placement, c.Estimates = g.rule.order, g.rule.admission, g.rule.placement, w.Settings.(*jobselect.Config).Estimates
 			var err error
 			if p, err = heuristic.New(c); err != nil {
 				return err
@@ -391,14 +371,13 @@ func topdrlGap(name string, states int) ([]study.Row, error) {
 // pickConfig is how GPUPick-v1 is learnt: the precursor's network and setting of PPO, but for the learning rate, which
 // is three hundred times its own, for a thousandth of its steps.
 func (s *topdrlSettings) pickConfig(seed uint64) run.Config {
-	c := run.DefaultConfig()
+	c := run.ConfigFor(gpupick.ID)
 	c.Name, c.Agent, c.Seed = "gpupick", "ppo", seed
-	c.Env.ID = gpupick.ID
 	c.Env.Args = []string{"trace.synth.profile=proximity", fmt.Sprintf("trace.synth.jobs=%d", s.Pick.Jobs), fmt.Sprintf("trace.seed=%d", s.Pick.Seed)}
 	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.Gamma, c.PPO.EntCoef, c.PPO.LR = 64, 10, 4, .99, .005, 3e-4
 	c.PPO.Network.Hidden = []int{128, 256, 256}
 	c.Train.Envs, c.Train.Steps, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = 128, s.Pick.Steps, s.Pick.Steps/4, s.Pick.Steps/4, s.Pick.Steps/4
-	c.Eval.Validation, c.Eval.Episodes = 30, 1
+	c.Eval.Validation, c.Eval.Choose = 30, "return"
 	return c
 }
 
@@ -431,22 +410,10 @@ func (s *topdrlSettings) pickCells() ([]study.Cell, error) {
 					return nil, err
 				}
 				return func(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-					h := run.NewHand(e, p)
-					h.Ts.Info = ts.Info
-					src := []*rand.Rand{rng.Stream(ep.Seed, "eval/act")}
-					if err := e.Reset(ctx, ep, h.Ts); err != nil {
-						return err
-					}
-					for !h.Ts.Kind.Last() {
-						h.Batch.Kind[0] = h.Ts.Kind
-						if err := p.Act(ctx, h.Batch, h.Action, src); err != nil {
-							return err
-						}
-						if err := e.Step(ctx, h.Action.Row(0), h.Ts); err != nil {
-							return err
-						}
-					}
-					return nil
+					player := agents.NewPlayer(e, p)
+					_, _, err := player.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
+					copy(ts.Info, player.TimeStep().Info)
+					return err
 				}, nil
 			})
 		}})
@@ -487,11 +454,11 @@ func (s *topdrlSettings) pickCells() ([]study.Cell, error) {
 
 // playPick plays the test windows of GPUPick-v1 with a policy; seed is "" for one that has none.
 func (s *topdrlSettings) playPick(ctx context.Context, cfg run.Config, seed, name string, policy func(e *gpupick.Env) (func(ctx context.Context, ep env.Episode, ts *env.TimeStep) error, error)) ([]study.Row, error) {
-	make, err := envs.PlainMaker(cfg.Env.ID, cfg.Env.Args)
+	problem, err := run.NewProblem(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	made, err := make()
+	made, err := problem.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -321,6 +321,20 @@ func LoadTraceContext(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info,
 	if err != nil {
 		return nil, Info{}, err
 	}
+	return t.load(cfg)
+}
+
+// LoadUntimed is LoadTrace for those who know run times from elsewhere, as OpenUntimed is OpenTrace.
+func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error) {
+	t, err := OpenUntimed(ctx, cfg)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return t.load(cfg)
+}
+
+// load reads the whole workload and closes it.
+func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	jobs, err := traces.ReadAll(t)
 	if cerr := t.Close(); err == nil && cerr != nil {
 		err = cerr

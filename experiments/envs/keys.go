@@ -8,8 +8,8 @@ import (
 	"clustergym/traces/synth"
 )
 
-// argWords are, for each argument of JobSelect-v1, what it can be and what it means.
-var argWords = map[string][2]string{
+// commonKeys say of the keys that several environments have what they can be and what they mean.
+var commonKeys = map[string][2]string{
 	"gamma":     {"above 0, up to 1", "discount per tau of simulated time"},
 	"tau":       {"a time above 0s", "simulated time over which gamma applies once"},
 	"window":    {"1 to 1048576", "W, counted jobs of an episode"},
@@ -51,5 +51,5 @@ var argWords = map[string][2]string{
 	"trace.mix":            {strings.Join(profile.Names(), ", ") + ", or nothing", "mix of models for jobs without a profile"},
 
 	"split":  {strings.Join(SplitNames[:], ", "), "part of the workload that episodes are of; reset can name another"},
-	"preset": {strings.Join(WorkloadPresets(), ", ") + ", or nothing", "a run whose trace, cluster and environment stand in the place of the defaults"},
+	"preset": {"an embedded run of this environment, or nothing", "a run whose trace, cluster and settings take the place of the defaults"},
 }

@@ -6,76 +6,52 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/control"
 	"clustergym/env/jobselect"
+	"clustergym/env/sched"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
-	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
-// EnvIDs are the registered environments: JobSelect-v1, the others over a workload, those with settings of their own,
-// then the problems with known answers.
-func IDs() []string {
-	return slices.Concat([]string{jobselect.ID}, stagedIDs(), SettledIDs(), control.IDs())
-}
-
-// EnvInfo is what is known of an environment without making one that plays.
+// Info is what is known of an environment without making one that plays.
 type Info struct {
 	Spec   env.Spec
 	Page   string  // Markdown
 	Kwargs []Kwarg // what it can be asked for with; empty = nothing
 }
 
-// DescribeEnv describes the environment called id. Where it has arguments, set may change them, from their defaults;
-// nil changes nothing. args is a pointer to the arguments of that environment, *JobSelectArgs for JobSelect-v1. An unknown
-// id and bad arguments are *InputErrors.
-func Describe(id string, set func(args configs.Validator) error) (*Info, error) {
-	if s := settled(id); s != nil {
-		return s.describe(set)
+// Describe describes the environment called id. set may change its arguments from their defaults; nil changes nothing. An
+// unknown id and bad arguments are *InputErrors.
+func Describe(id string, set func(args *Args) error) (*Info, error) {
+	d, err := Lookup(id)
+	if err != nil {
+		return nil, err
 	}
-	if args := Staged(id); args != nil {
-		return describeStaged(args, set)
-	}
-	if id == jobselect.ID {
-		args := DefaultJobSelectArgs()
-		if set != nil {
-			if err := set(&args); err != nil {
-				return nil, err
-			}
-		}
-		if err := args.Validate(); err != nil {
-			return nil, &workload.InputError{Err: err}
-		}
-		spec, err := workload.ClusterSpec(args.Cluster)
-		if err != nil {
+	args := d.Args()
+	if set != nil {
+		if err := set(args); err != nil {
 			return nil, err
 		}
-		e, err := jobselect.New(args.Config, spec, noWorkload{}, traces.Training)
-		if err != nil {
-			return nil, &workload.InputError{Err: err}
-		}
-		defer e.Close() //nolint:errcheck // it holds nothing
-		info := &Info{Spec: e.Spec(), Kwargs: args.kwargs()}
-		info.Page = jobselect.Page(args.Config, info.Spec) + workloadSection(info.Kwargs)
-		return info, nil
 	}
-	e, err := control.New(id)
+	if err := args.Validate(); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	src := &Source{Windows: noWorkload{}}
+	if d.Takes.Cluster {
+		if src.Cluster, err = workload.ClusterSpec(args.Cluster); err != nil {
+			return nil, err
+		}
+	}
+	e, err := d.Open(args.Settings, src, traces.Training)
 	if err != nil {
-		return nil, unknownEnv(id)
+		return nil, &workload.InputError{Err: err}
 	}
 	defer e.Close() //nolint:errcheck // it holds nothing
-	return &Info{Spec: e.Spec(), Page: control.Page(id), Kwargs: []Kwarg{}}, nil
-}
-
-func unknownEnv(id string) error {
-	if near := nearest.Name(id, IDs()); near != "" {
-		return workload.Mistake("environment %q is unknown; did you mean %s?", id, near)
-	}
-	return workload.Mistake("environment %q is unknown; there are %s", id, strings.Join(IDs(), ", "))
+	info := &Info{Spec: e.Spec(), Kwargs: args.Kwargs()}
+	info.Page = d.Page(args.Settings, info.Spec) + workloadSection(info.Kwargs)
+	return info, nil
 }
 
 // noWorkload stands where an environment that is only asked for its spaces wants a workload.
@@ -86,8 +62,14 @@ func (noWorkload) At(traces.Part, uint64, int) (warm, counted []traces.Job, firs
 	return nil, nil, 0, fmt.Errorf("there is no workload")
 }
 
+// Jobs implements Windows.
+func (noWorkload) Jobs(traces.Part) []traces.Job { return nil }
+
 // workloadSection is what a page says of the arguments that are not the environment's own.
 func workloadSection(kwargs []Kwarg) string {
+	if !slices.ContainsFunc(kwargs, func(k Kwarg) bool { return k.workload }) {
+		return ""
+	}
 	var b strings.Builder
 	b.WriteString("\n## Workload, cluster and part\n\n")
 	b.WriteString("Arguments of gymctl serve's clients, beside those above. Where several environments have the same ones, they share\none workload.\n\n")
@@ -158,73 +140,71 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	if n < 1 {
 		return nil, wire.Errorf(wire.BadRequest, "%d environments, want 1 or more", n)
 	}
-	if id == jobselect.ID {
-		return r.jobSelect(ctx, kwargs, n)
+	d := Find(id)
+	if d == nil {
+		return nil, &wire.Error{Code: wire.UnknownEnv, Msg: unknownEnv(id).Error()}
 	}
-	if s := settled(id); s != nil {
-		return s.make(r, kwargs, n)
+	if !d.HasSettings() && len(kwargs) > 0 {
+		return nil, &wire.Error{Code: wire.BadKwargs, Msg: fmt.Sprintf("%s has no arguments", id), Got: fmt.Sprintf("%.60q", kwargs[0].Key)}
 	}
-	if args := Staged(id); args != nil {
-		return r.makeStaged(ctx, id, args, kwargs, n)
-	}
-	m := &Made{SHA: ScenarioSHA(id, "", nil), Meta: map[string]any{}}
-	for range n {
-		e, err := control.New(id)
-		if err != nil {
-			return nil, &wire.Error{Code: wire.UnknownEnv, Msg: unknownEnv(id).Error()}
-		}
-		if len(kwargs) > 0 {
-			return nil, &wire.Error{Code: wire.BadKwargs, Msg: fmt.Sprintf("%s has no arguments", id), Got: fmt.Sprintf("%.60q", kwargs[0].Key)}
-		}
-		m.Envs = append(m.Envs, e)
-	}
-	return m, nil
-}
-
-// jobSelect makes environments of JobSelect-v1.
-func (r *Registry) jobSelect(ctx context.Context, kwargs wire.Map, n int) (*Made, error) {
-	args, err := decodeArgs(kwargs)
+	args, err := decodeArgs(d, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.world(ctx, &args)
+	w, err := r.world(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	m := &Made{}
+	m := &Made{Meta: map[string]any{}}
 	for range n {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := jobselect.New(args.Config, w.Cluster, w.workload.Windows, args.part())
+		e, err := d.Open(args.Settings, w.Source, args.part())
 		if err != nil {
 			return nil, badKwargs(err)
 		}
-		if m.Envs == nil {
-			if size := int64(n) * envMemory(&args, w, e.Spec()); size > r.cfg.OpenBytes {
-				return nil, &wire.Error{Code: wire.TooLarge, Msg: "environments of this size",
-					Got:  fmt.Sprintf("%d that take about %d MiB", n, size>>20),
-					Want: fmt.Sprintf("at most %d MiB; fewer, or with a smaller cluster or window", r.cfg.OpenBytes>>20)}
-			}
+		if size := float64(n) * (d.Memory(args.Settings, w.GPUs) + StepBytes(e.Spec())); m.Envs == nil && size > float64(r.cfg.OpenBytes) {
+			return nil, &wire.Error{Code: wire.TooLarge, Msg: "environments of this size",
+				Got:  fmt.Sprintf("%d that take about %.0f MiB", n, size/(1<<20)),
+				Want: fmt.Sprintf("at most %d MiB; %s", r.cfg.OpenBytes>>20, d.smaller())}
 		}
-		m.Envs = append(m.Envs, NewServedEnv(e, args.Estimates))
+		m.Envs = append(m.Envs, d.served(e, args))
 	}
-	if m.SHA, err = args.Sha(w); err != nil {
+	if m.SHA, err = args.SHA(w); err != nil {
 		return nil, err
 	}
-	windows := map[string]any{}
-	for part, name := range SplitNames {
-		windows[name] = w.workload.Windows.Count(traces.Part(part))
-	}
-	m.Meta = map[string]any{
-		"split": args.Split, "cluster": args.Cluster, "gpus": w.gpus, "workload": w.info.String(),
-		"left_out": w.workload.Large + w.workload.Workless, "split_windows": windows,
+	if d.Simulated() || w.Recorded() {
+		m.Meta = w.meta(args)
 	}
 	return m, nil
 }
 
-// envMemory is roughly the memory that one environment takes: its window's jobs, the cluster's books, and what a
-// vector of them keeps of observations.
-func envMemory(args *JobSelectArgs, w *World, s env.Spec) int64 {
-	return int64(args.Window+args.Warm)*450 + int64(w.gpus)*400 + int64(s.ObsLen())*16 + 16<<10
+// smaller says how to ask for environments that take less memory.
+func (d *Descriptor) smaller() string {
+	if d.Simulated() {
+		return "fewer, or with a smaller cluster or window"
+	}
+	return "fewer, or smaller ones"
+}
+
+// served is e for remote players.
+func (d *Descriptor) served(e env.Env, args *Args) env.Env {
+	if c, ok := args.Settings.(*jobselect.Config); ok {
+		return NewServedEnv(e.(*sched.Env), c.Estimates)
+	}
+	return e
+}
+
+// meta says, for people, where episodes come from.
+func (w *World) meta(args *Args) map[string]any {
+	windows := map[string]any{}
+	for part, name := range SplitNames {
+		windows[name] = w.Count(traces.Part(part))
+	}
+	m := map[string]any{"split": args.Split, "workload": w.Info.String(), "split_windows": windows}
+	if w.Workload != nil {
+		m["cluster"], m["gpus"], m["left_out"] = args.Cluster, w.GPUs, w.Workload.Large+w.Workload.Workless
+	}
+	return m
 }

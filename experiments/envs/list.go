@@ -1,0 +1,349 @@
+package envs
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"clustergym/agents"
+	"clustergym/agents/baseline"
+	"clustergym/env"
+	"clustergym/env/control"
+	"clustergym/env/dagplace"
+	"clustergym/env/delayoffer"
+	"clustergym/env/gpupick"
+	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
+	"clustergym/env/metrics"
+	"clustergym/env/policymix"
+	"clustergym/env/queuerank"
+	"clustergym/env/reward"
+	"clustergym/env/sched"
+	"clustergym/env/workerplace"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// scheduling are the environments over jobs on a simulated cluster.
+var scheduling = []*Descriptor{
+	{
+		ID: jobselect.ID, Preset: "quickstart",
+		About:    "which visible job starts now, or none; a placement rule picks its GPUs",
+		Takes:    Takes{Jobs: true, Cluster: true},
+		Cluster:  workload.DefaultCluster,
+		Trace:    workload.DefaultTraceConfig,
+		Settings: func() Settings { c := jobselect.DefaultConfig(); return &c },
+		Cut: func(s Settings) sched.Taken {
+			c := s.(*jobselect.Config)
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates}
+		},
+		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
+			return jobselect.New(*s.(*jobselect.Config), src.Cluster, src.Windows, part)
+		},
+		Page:      func(s Settings, spec env.Spec) string { return jobselect.Page(*s.(*jobselect.Config), spec) },
+		placement: func(s Settings) string { return s.(*jobselect.Config).Placement },
+		Training: func(s Settings, gamma float64) Settings {
+			c := *s.(*jobselect.Config)
+			c.Gamma = gamma
+			return &c
+		},
+		Judged: func(s Settings) Settings {
+			c := *s.(*jobselect.Config)
+			c.Config = judged(c.Config)
+			return &c
+		},
+		Rules: jobSelectRules(),
+		Rivals: []string{
+			"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
+			"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
+		},
+		Metric: JCT, Whole: true,
+		memory: func(s Settings, gpus int) float64 {
+			c := s.(*jobselect.Config)
+			return windowBytes(c.Window+c.Warm, gpus)
+		},
+		sha: jobSelectSHA,
+	},
+	{
+		ID: delayoffer.ID, Preset: "delayoffer-ppo",
+		About:   "whether a gang takes an offer across machines or racks, or waits for a closer one",
+		Takes:   Takes{Jobs: true, Cluster: true},
+		Cluster: "dally-slow",
+		Trace: func() workload.TraceConfig {
+			t := workload.DefaultTraceConfig()
+			t.Synth.Profile = "dally"
+			return t
+		},
+		Settings: func() Settings { c := delayoffer.DefaultConfig(); return &c },
+		Keys: map[string][2]string{
+			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
+			"comm":      {"ring, contention, tree or none", "how a placement slows a gang down"},
+			"ideal":     {"true or false", "with ring: run times are compute times, not those at the best place"},
+			"per_gpu":   {"true or false", "with ring: every GPU has links of its own"},
+			"relative":  {"true or false", "take off what the timers earn on the same jobs at the same time"},
+			"lease":     {"a time of 1s or more", "how long gangs hold their GPUs"},
+			"history":   {"leases, 0 or more", "how far the tuner of timers looks back"},
+			"auto":      {"true or false", "the timers shown are tuned"},
+			"rack_wait": {"leases, 0 or more", "where they are not: how long a rack is declined"},
+			"nw_wait":   {"leases, 0 or more", "and the network"},
+		},
+		Cut: func(s Settings) sched.Taken {
+			c := s.(*delayoffer.Config)
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+		},
+		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
+			return delayoffer.New(*s.(*delayoffer.Config), src.Cluster, src.Windows, part)
+		},
+		Page: func(s Settings, spec env.Spec) string { return delayoffer.Page(*s.(*delayoffer.Config), spec) },
+		Judged: func(s Settings) Settings {
+			c := *s.(*delayoffer.Config)
+			c.Relative = false
+			return &c
+		},
+		Rules:  []Rule{random},
+		Rivals: []string{"random@slots"},
+		Metric: JCT,
+		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*delayoffer.Config).Window, gpus) },
+	},
+	{
+		ID: gpupick.ID, Preset: "gpupick-ppo",
+		About:    "the GPUs of the job whose turn it is, one by one",
+		Takes:    Takes{Jobs: true, Cluster: true},
+		Cluster:  workload.DefaultCluster,
+		Trace:    workload.DefaultTraceConfig,
+		Settings: func() Settings { c := gpupick.DefaultConfig(); return &c },
+		Keys: map[string][2]string{
+			"gamma": {"above 0, up to 1", "discount of a step"},
+			"idle":  {"true or false", "whether the agent may let a job wait"},
+		},
+		Cut: func(s Settings) sched.Taken {
+			c := s.(*gpupick.Config)
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+		},
+		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
+			return gpupick.New(*s.(*gpupick.Config), src.Cluster, src.Windows, part)
+		},
+		Page:   func(s Settings, spec env.Spec) string { return gpupick.Page(*s.(*gpupick.Config), spec) },
+		Rules:  []Rule{random},
+		Rivals: []string{"random@slots"},
+		Metric: Metric{Key: "comm_cost", Title: "mean communication cost", Of: func(_ *metrics.Summary, info []float64) float64 {
+			if info == nil {
+				return math.NaN()
+			}
+			return info[gpupick.InfoCost]
+		}},
+		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*gpupick.Config).Window, gpus) },
+	},
+	{
+		ID: policymix.ID, Preset: "policymix-ppo",
+		About:    "which base policy schedules until the next decision",
+		Takes:    Takes{Jobs: true, Cluster: true},
+		Cluster:  workload.DefaultCluster,
+		Trace:    workload.DefaultTraceConfig,
+		Settings: func() Settings { c := policymix.DefaultConfig(); return &c },
+		Keys: map[string][2]string{
+			"hold":      {"a time above 0s", "how long a choice holds at least"},
+			"estimates": {"exact, trace or noisy:SIGMA", "what is known of run times"},
+			"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
+		},
+		Cut: func(s Settings) sched.Taken {
+			c := s.(*policymix.Config)
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates}
+		},
+		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
+			return policymix.New(*s.(*policymix.Config), src.Cluster, src.Windows, part)
+		},
+		Page:      func(s Settings, spec env.Spec) string { return policymix.Page(*s.(*policymix.Config), spec) },
+		placement: func(s Settings) string { return s.(*policymix.Config).Placement },
+		Training: func(s Settings, gamma float64) Settings {
+			c := *s.(*policymix.Config)
+			c.Gamma = gamma
+			return &c
+		},
+		Judged: func(s Settings) Settings {
+			c := *s.(*policymix.Config)
+			c.Config = judged(c.Config)
+			return &c
+		},
+		Rules:  []Rule{random},
+		Rivals: []string{"random@slots"},
+		Metric: JCT,
+		memory: func(s Settings, gpus int) float64 {
+			c := s.(*policymix.Config)
+			return windowBytes(c.Window+c.Warm, gpus)
+		},
+	},
+	{
+		ID: queuerank.ID, Preset: "queuerank-ppo",
+		About:   "which waiting job is next; it holds the queue until it fits",
+		Takes:   Takes{Jobs: true, Cluster: true},
+		Cluster: "pool:256",
+		Trace: func() workload.TraceConfig {
+			t := workload.DefaultTraceConfig()
+			t.Synth.Profile, t.Synth.Procs = "hpc", 256
+			return t
+		},
+		Settings: func() Settings { c := queuerank.DefaultConfig(); return &c },
+		Keys: map[string][2]string{
+			"gamma":     {"above 0, up to 1", "discount of a step"},
+			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
+			"visible":   {"1 to 4096", "jobs that the agent sees and can choose"},
+			"placement": {"first-fit, best-fit, …", "which GPUs a job gets"},
+			"backfill":  {"none; easy, on counters", "what may start while the chosen job waits"},
+			"estimates": {"exact, trace or noisy:SIGMA", "what is known of run times"},
+			"metric":    {strings.Join(queuerank.Metrics(), ", "), "what the return is made of"},
+			"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
+			"base":      {"fifo, sjf, f1, smallest, area", "the order to which relative refers"},
+			"filter":    {"true or false", "draw training windows again that SJF finds too easy or too hard"},
+		},
+		Cut: func(s Settings) sched.Taken {
+			c := s.(*queuerank.Config)
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+		},
+		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
+			return queuerank.New(*s.(*queuerank.Config), src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
+		},
+		Page:      func(s Settings, spec env.Spec) string { return queuerank.Page(*s.(*queuerank.Config), spec) },
+		placement: func(s Settings) string { return s.(*queuerank.Config).Placement },
+		Judged: func(s Settings) Settings {
+			c := *s.(*queuerank.Config)
+			c.Filter = false
+			return &c
+		},
+		Rules:  []Rule{random},
+		Rivals: []string{"random@slots"},
+		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
+		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*queuerank.Config).Window, gpus) },
+	},
+}
+
+// planning are the environments over task graphs and over intervals of workers, which have simulators of their own.
+var planning = []*Descriptor{
+	{
+		ID: dagplace.ID, Preset: "dagplace-ddqn",
+		About:    "the processor of the next task of a task graph",
+		Takes:    Takes{Graphs: true},
+		Settings: func() Settings { c := dagplace.DefaultConfig(); return &c },
+		Keys:     dagplace.ArgWords(),
+		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
+			return dagplace.NewRecorded(*s.(*dagplace.Config), src.Graphs, part)
+		},
+		Page:     func(s Settings, spec env.Spec) string { return dagplace.Page(*s.(*dagplace.Config), spec) },
+		Rules:    dagPlaceRules(),
+		Planners: dagPlanners(),
+		Rivals:   []string{"heft", "peft", "cpop", "random@slots", "first-free@slots", "greedy-hope@slots", "eft@slots"},
+		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's", Of: func(_ *metrics.Summary, info []float64) float64 {
+			return info[dagplace.InfoMakespan] / info[dagplace.InfoLeader]
+		}},
+		memory: func(s Settings, _ int) float64 {
+			c := s.(*dagplace.Config)
+			n, m := float64(c.Tasks), float64(c.GPUs)
+			return 8*n*m + 16*m*m + 200*n*max(1, min(c.Degree, n))
+		},
+	},
+	{
+		ID: workerplace.ID, Preset: "workerplace-maml",
+		About:    "the job and server of the next worker, or the end of the interval",
+		Takes:    Takes{Jobs: true, Models: true},
+		Trace:    workload.DefaultTraceConfig,
+		Settings: func() Settings { c := workerplace.DefaultConfig(); return &c },
+		Keys:     workerplace.ArgWords(),
+		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
+			return workerplace.NewRecorded(*s.(*workerplace.Config), src.Workers, part)
+		},
+		Page:   func(s Settings, spec env.Spec) string { return workerplace.Page(*s.(*workerplace.Config), spec) },
+		Rules:  workerPlaceRules(),
+		Rivals: append([]string{"random@slots"}, workerRuleNames()...),
+		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
+		memory: func(s Settings, _ int) float64 {
+			c := s.(*workerplace.Config)
+			return float64(c.Jobs)*(200+4*float64(c.Servers)) + 100*float64(c.Servers)
+		},
+	},
+}
+
+// problems are the environments with known answers. They have no settings and no rivals but random play.
+func problems() []*Descriptor {
+	var all []*Descriptor
+	for _, id := range control.IDs() {
+		all = append(all, &Descriptor{
+			ID:     id,
+			Open:   func(Settings, *Source, traces.Part) (env.Env, error) { return control.New(id) },
+			Page:   func(Settings, env.Spec) string { return control.Page(id) },
+			Rules:  []Rule{random},
+			Rivals: []string{random.Name},
+		})
+	}
+	return all
+}
+
+// judged is the configuration without what makes training easier: contested windows, relative rewards, and limits at
+// which episodes are cut off. Windows are judged until their last job ends, as heuristics play them, and undiscounted.
+func judged(c sched.Config) sched.Config {
+	c.Gamma, c.Contested, c.Relative, c.Horizon, c.MaxSteps = 1, false, "", 0, 0
+	return c
+}
+
+// random is uniform play over the legal actions, the one policy that any environment can be compared with.
+var random = Rule{
+	Name: "random", About: "uniform over the legal actions", Draws: true,
+	Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewRandom(e.Spec()), nil },
+}
+
+func jobSelectRules() []Rule {
+	var all []Rule
+	for _, name := range baseline.Rules() {
+		all = append(all, Rule{
+			Name: name, Draws: strings.HasPrefix(name, "random"), Estimates: heuristic.Estimating(name),
+			Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewSlots(name, e.(*sched.Env)) },
+		})
+	}
+	return all
+}
+
+func dagPlaceRules() []Rule {
+	var all []Rule
+	for _, r := range dagplace.Rules() {
+		all = append(all, Rule{
+			Name: r.Name, About: r.About, Draws: r.Name == "random",
+			Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewDAGPlace(r.Name, e.(*dagplace.Env)) },
+		})
+	}
+	return all
+}
+
+func workerPlaceRules() []Rule {
+	all := []Rule{}
+	for _, r := range workerplace.Rules() {
+		all = append(all, Rule{
+			Name: r.Name, Draws: r.Name == "random",
+			Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewWorkerPlace(r.Name, e.(*workerplace.Env)) },
+		})
+	}
+	return all
+}
+
+func workerRuleNames() []string {
+	var names []string
+	for _, r := range workerplace.Rules() {
+		if r.Name != "random" {
+			names = append(names, r.Name+"@slots")
+		}
+	}
+	return names
+}
+
+// dagPlanners are the planners of whole graphs.
+func dagPlanners() []Planner {
+	var all []Planner
+	for _, name := range dagplace.Planners() {
+		all = append(all, Planner{
+			Name: name, Draws: name == "random",
+			Score: func(ctx context.Context, e env.Env, ep env.Episode) (float64, error) {
+				makespan, heft, err := e.(*dagplace.Env).Plan(ctx, ep, name)
+				return makespan / heft, err
+			},
+		})
+	}
+	return all
+}

@@ -1,0 +1,30 @@
+package envs
+
+import (
+	"fmt"
+	"math"
+
+	"clustergym/experiments/texttable"
+)
+
+// Show prints a value of the metric.
+func (m *Metric) Show(v float64) string {
+	if m.Unit == "s" {
+		return texttable.Hours(v)
+	}
+	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return "–"
+	case a < 10:
+		return fmt.Sprintf("%.3f", v)
+	}
+	return fmt.Sprintf("%.1f", v)
+}
+
+// Span prints a value with its interval, in one unit.
+func (m *Metric) Span(v float64, ci [2]float64) string {
+	if m.Unit == "s" {
+		return texttable.Span(v, ci)
+	}
+	return fmt.Sprintf("%s [%s, %s]", m.Show(v), m.Show(ci[0]), m.Show(ci[1]))
+}

@@ -1,0 +1,136 @@
+package run
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"clustergym/agents/ddqn"
+	"clustergym/agents/ppo"
+	"clustergym/agents/train"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
+)
+
+// wantEnv says what env.id can be.
+func wantEnv(id string) string {
+	if near := nearest.Name(id, envs.IDs()); near != "" {
+		return "an environment as in gymctl envs; did you mean " + near + "?"
+	}
+	return "one of " + strings.Join(envs.IDs(), ", ")
+}
+
+// policies are those to compare with. JobSelect-v1's default list stands for the environment's own rivals elsewhere,
+// because configurations of older programs name it.
+func (c *Config) policies() []string {
+	if d := c.descriptor(); d != nil && d.ID != DefaultConfig().Env.ID && slices.Equal(c.Eval.Policies, DefaultConfig().Eval.Policies) {
+		return d.Rivals
+	}
+	return c.Eval.Policies
+}
+
+// validateEnv adds the faults of the workload, the cluster, the environment and the comparison. A key that the
+// environment does not take must keep its default: otherwise a user would believe that it had an effect.
+func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
+	id, plain := d.ID, DefaultConfig()
+	foreign := func(key string, got, usual any, why string) {
+		l.Add(reflect.DeepEqual(got, usual), key, got, "nothing: "+id+" "+why)
+	}
+	d.Foreign(c.Trace, c.Cluster, func(key string, v any, want string) { l.Add(false, key, v, want) })
+	if d.Takes.Trace() != "" {
+		l.Join("trace", c.Trace.Validate())
+	}
+	if d.Takes.Cluster {
+		l.Add(c.Cluster != "", "cluster", c.Cluster, workload.ClusterForms)
+	}
+	var settings error
+	if c.Env.Settings != nil {
+		settings = c.Env.Settings.Validate()
+		l.Join("env", settings)
+	}
+	l.Add(c.Eval.Choose == "" || c.Eval.Choose == byReturn, "eval.choose", c.Eval.Choose, `"" or return`)
+	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
+	if d.Simulated() {
+		l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
+		foreign("eval.episodes", c.Eval.Episodes, plain.Eval.Episodes, "is judged on windows, see eval.windows")
+	} else {
+		l.Add(c.Eval.Episodes >= 1 && c.Eval.Episodes <= 1<<20, "eval.episodes", c.Eval.Episodes, "1 to 1048576")
+		foreign("eval.windows", c.Eval.Windows, plain.Eval.Windows, "has no windows; see eval.episodes")
+		if !d.Scheduling() {
+			foreign("eval.seeds", c.Eval.Seeds, plain.Eval.Seeds, "is played once from each of eval.episodes seeds")
+		}
+		l.Add(!c.Eval.Whole, "eval.whole", c.Eval.Whole, "false: "+id+" has no workload that could be run as a whole")
+	}
+	// Heuristics take placement and estimates from env: a fault there would be told again for each of them.
+	inherited := slices.ContainsFunc(fault.All(settings), func(f *fault.Fault) bool { return f.Key == "placement" || f.Key == "estimates" })
+	for i, p := range c.policies() {
+		if inherited {
+			break
+		}
+		key := fmt.Sprintf("eval.policies[%d]", i)
+		_, err := parseRival(p, d, c.Env.Settings)
+		if err != nil && !d.Scheduling() {
+			l.Add(false, key, p, randomPolicy+": "+err.Error())
+		} else if err != nil {
+			l.Add(false, key, p, policyForms(d)+": "+err.Error())
+		}
+		if !d.Simulated() {
+			l.Add(!slices.Contains(c.policies()[:i], p), key, p, "each policy once")
+		}
+	}
+}
+
+// plainConfig is the configuration of a run in an environment without a simulator, as config.yaml and gymctl config show
+// write it: without the keys that it does not take.
+type plainConfig struct {
+	Name    string      `yaml:"name"`
+	Seed    uint64      `yaml:"seed"`
+	Kernels string      `yaml:"kernels"`
+	Trace   any         `yaml:"trace,omitempty"`
+	Env     plainEnv    `yaml:"env"`
+	Agent   string      `yaml:"agent"`
+	PPO     ppo.Config  `yaml:"ppo"`
+	DDQN    ddqn.Config `yaml:"ddqn"`
+	MAML    MAMLConfig  `yaml:"maml"`
+
+	Train train.Config `yaml:"train"`
+	Eval  struct {
+		Episodes   int      `yaml:"episodes"`
+		Validation int      `yaml:"validation"`
+		Policies   []string `yaml:"policies"`
+		Seeds      int      `yaml:"seeds,omitempty"`
+		Seed       uint64   `yaml:"seed"`
+		Choose     string   `yaml:"choose,omitempty"`
+	} `yaml:"eval"`
+}
+
+type plainEnv struct {
+	ID       string        `yaml:"id"`
+	Args     []string      `yaml:"args,omitempty"`
+	Settings envs.Settings `yaml:",inline"`
+}
+
+// MarshalYAML leaves out what the environment does not take. It decodes to the same configuration again.
+func (c Config) MarshalYAML() (any, error) {
+	type all Config // without this method
+	if c.descriptor() == nil || c.simulated() || c.faulty() {
+		return all(c), nil
+	}
+	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Env: plainEnv(c.Env), Agent: c.Agent, PPO: c.PPO, DDQN: c.DDQN, MAML: c.MAML, Train: c.Train}
+	p.Trace = c.descriptor().TraceKeys(c.Trace)
+	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed, p.Eval.Choose = c.Eval.Episodes, c.Eval.Validation, c.policies(), c.Eval.Seed, c.Eval.Choose
+	if c.Eval.Seeds > 1 {
+		p.Eval.Seeds = c.Eval.Seeds
+	}
+	return p, nil
+}
+
+// faulty says whether keys that plainConfig leaves out have a value that is a fault, and should be seen.
+func (c *Config) faulty() bool {
+	var l fault.List
+	c.validateEnv(c.descriptor(), &l)
+	return l.Err() != nil
+}
