@@ -12,20 +12,20 @@ import (
 // ErrNotReady is returned by Learn while there is not enough experience for an update.
 var ErrNotReady = errors.New("agents: not enough experience yet")
 
-// Policy chooses actions. Row i is chosen among its legal actions and draws from src[i] only, so that a row's
-// actions do not depend on what else is in the batch. Not safe for concurrent use.
+// Policy chooses actions. Row i gets one of its legal actions and draws from src[i] only, so a row's actions do not
+// depend on the rest of the batch. Not safe for concurrent use.
 type Policy interface {
 	Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error
 }
 
-// Observer is shown every transition: the batch that was acted on, the actions, and the batch that followed.
-// In row i the new observation is next's, or that row's FinalObs where the episode ended. The batches belong to
-// the caller and change afterwards.
+// Observer receives every transition: the batch that was acted on, the actions, and the batch that followed. Row i's
+// new observation is in next, or in that row's FinalObs if the episode ended. The batches belong to the caller, which
+// changes them afterwards.
 type Observer interface {
 	Observe(b *env.Batch, a *env.Actions, next *env.Batch) error
 }
 
-// Learner improves itself by one update, or says ErrNotReady.
+// Learner improves itself by one update, or returns ErrNotReady.
 type Learner interface {
 	Learn(ctx context.Context) (Stats, error)
 }
@@ -45,23 +45,23 @@ type Agent interface {
 	Policy
 	Observer
 	Learner
-	// Greedy is the policy without exploration. It shares the agent's parameters.
+	// Greedy returns the policy without exploration. It shares the agent's parameters.
 	Greedy() Policy
-	// Parts is what a checkpoint keeps, so that a resumed run continues bit for bit.
+	// Parts returns what a checkpoint keeps so that a resumed run continues bit for bit.
 	Parts() []Part
-	// Progress tells the agent which share of the training steps is done, in [0, 1]: schedules of the learning
-	// rate, of exploration and of importance weights follow it.
+	// Progress tells the agent which share of the training steps is done, in [0, 1]. Schedules of the learning rate,
+	// of exploration and of importance weights follow it.
 	Progress(share float64)
 }
 
-// Collector is one of several learners that learn together, but take their steps each in rows of its own and without
-// waiting for the others. It is used by one goroutine.
+// Collector is one of several learners that learn together but take their steps in separate rows, without waiting for
+// each other. It belongs to one goroutine.
 type Collector interface {
 	Policy
 	Observer
-	// Len is the number of steps, each of all its rows, that it has for the next update.
+	// Len returns the number of steps, each of all its rows, that it has for the next update.
 	Len() int
-	// More says whether it wants another step before that. Once it does not, it waits for the others.
+	// More reports whether it wants another step before that update. Once it does not, it waits for the others.
 	More() bool
 }
 

@@ -8,16 +8,16 @@ import (
 	"io"
 )
 
-// maxJSON bounds what a JSON part may hold: counters and streams, never data.
+// maxJSON is the largest JSON part in bytes: JSON holds counters and streams, never data.
 const maxJSON = 64 << 20
 
-// ReadWriter is a piece of state that writes itself and reads itself back.
+// ReadWriter is state that can write itself and read itself back.
 type ReadWriter interface {
 	io.WriterTo
 	io.ReaderFrom
 }
 
-// NewPart gives state a name in a checkpoint.
+// NewPart returns state as a part of a checkpoint with that name.
 func NewPart(name string, state ReadWriter) Part { return part{name, state} }
 
 type part struct {
@@ -27,8 +27,8 @@ type part struct {
 
 func (p part) Name() string { return p.name }
 
-// NewJSONPart is a part kept as JSON. save returns the value to write; load gets what was written and checks it
-// before it changes anything. An unknown field and bytes that follow are errors too, and load is not called.
+// NewJSONPart returns a part kept as JSON. save returns the value to write. load gets the value read and must check
+// it before it changes anything. Unknown fields and trailing bytes are errors, and load is then not called.
 func NewJSONPart[T any](name string, save func() (T, error), load func(T) error) Part {
 	return &jsonPart[T]{name, save, load}
 }

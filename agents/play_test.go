@@ -9,7 +9,10 @@ import (
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/control"
+	"clustergym/env/sched"
 )
+
+var _ agents.Policy = (*sched.Actor)(nil) // rules of environments are policies
 
 // drawn takes an action at random and counts the first time steps that it is shown.
 type drawn struct {

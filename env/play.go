@@ -1,6 +1,9 @@
 package env
 
-import "context"
+import (
+	"context"
+	"math/rand/v2"
+)
 
 // Play plays episode ep of e to its end. Before each step choose fills a, whose slices have the lengths that e's Spec
 // requires; after the step Play calls every function of saw with the action and the time step that followed. ts holds
@@ -27,4 +30,25 @@ func Play(ctx context.Context, e Env, ep Episode, ts *TimeStep, choose func(ts *
 		}
 	}
 	return ret, steps, nil
+}
+
+// Uniform draws one of the true places of mask, which has at least one. All are equally likely.
+func Uniform(mask []bool, src *rand.Rand) int {
+	legal := 0
+	for _, ok := range mask {
+		if ok {
+			legal++
+		}
+	}
+	k := src.IntN(max(1, legal))
+	for i, ok := range mask {
+		if !ok {
+			continue
+		}
+		if k == 0 {
+			return i
+		}
+		k--
+	}
+	return 0
 }

@@ -3,6 +3,7 @@ package nets
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 )
 
@@ -127,15 +128,25 @@ func (p *Params) Lerp(src *Params, tau float32) error {
 	return nil
 }
 
-// Add sets p to p + src. Gradients of shards are summed in the order of the calls. It returns ErrShape, and changes
-// nothing, when names or shapes differ.
-func (p *Params) Add(src *Params) error {
-	if err := p.Match(src); err != nil {
-		return err
+// NotFinite describes the first element of p that is NaN or infinite, as "actor.0.weight holds NaN". If all are finite, it
+// is for a p whose sum of squares is not, and says so.
+func (p *Params) NotFinite() string {
+	for i := range p.Views {
+		for _, x := range p.Views[i].Data {
+			if x-x != 0 {
+				return fmt.Sprintf("%s holds %v", p.Views[i].Name, x)
+			}
+		}
 	}
-	d, s := p.Data, src.Data[:len(p.Data)]
-	for i, x := range s {
-		d[i] += x
+	return fmt.Sprintf("all of its %d numbers together overflows", len(p.Data))
+}
+
+// Fingerprint is a hash of the names and shapes of views, in their order, as 16 hexadecimal digits. Checkpoints keep it, so
+// that weights of another network are recognised.
+func Fingerprint(views []View) string {
+	h := fnv.New64a()
+	for _, v := range views {
+		_, _ = fmt.Fprintf(h, "%s%v\n", v.Name, v.Shape) // a hash takes everything
 	}
-	return nil
+	return fmt.Sprintf("%016x", h.Sum64())
 }

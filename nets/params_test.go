@@ -55,9 +55,6 @@ func TestCopyAndLerp(t *testing.T) {
 	if err := p.CopyFrom(c); err != nil || p.Data[0] != 1 || p.Data[9] != 10 {
 		t.Errorf("CopyFrom: %v, %v", p.Data, err)
 	}
-	if err := p.Add(c); err != nil || p.Data[0] != 2 || p.Data[9] != 20 {
-		t.Errorf("Add: %v, %v", p.Data, err)
-	}
 	if l := p.Like(); l.Data[3] != 0 || p.Match(l) != nil {
 		t.Error("Like does not match, or is not zero")
 	}
@@ -73,7 +70,7 @@ func TestDifferentLayoutsAreRefusedAndNamed(t *testing.T) {
 		{[]View{{Name: "trunk.weight", Shape: []int{2, 3}}, {Name: "bios", Shape: []int{3}}, {Name: "scale"}}, `"bios", want "bias"`},
 	} {
 		p, q := sample(), NewParams(c.views)
-		for name, err := range map[string]error{"CopyFrom": p.CopyFrom(q), "Lerp": p.Lerp(q, 1), "Add": p.Add(q)} {
+		for name, err := range map[string]error{"CopyFrom": p.CopyFrom(q), "Lerp": p.Lerp(q, 1)} {
 			if !errors.Is(err, ErrShape) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want ErrShape with %q", name, err, c.want)
 			}
@@ -94,5 +91,32 @@ func TestBadListsPanic(t *testing.T) {
 			}()
 			NewParams(views)
 		}()
+	}
+}
+
+func TestNotFiniteNamesTheFirst(t *testing.T) {
+	p := NewParams([]View{{Name: "a", Shape: []int{2}}, {Name: "b", Shape: []int{1, 2}}})
+	if got, want := p.NotFinite(), "all of its 4 numbers together overflows"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.Data[3] = float32(math.Inf(-1))
+	if got, want := p.NotFinite(), "b holds -Inf"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.Data[1] = float32(math.NaN())
+	if got, want := p.NotFinite(), "a holds NaN"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Fingerprints are in checkpoints: the same network has the same one for ever.
+func TestFingerprintStays(t *testing.T) {
+	views := []View{{Name: "a", Shape: []int{2}}, {Name: "b", Shape: []int{1, 2}}}
+	if got, want := Fingerprint(views), "2d44bd4ab2d68625"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	views[1].Shape = []int{2, 1}
+	if Fingerprint(views) == "2d44bd4ab2d68625" {
+		t.Error("another shape has the same fingerprint")
 	}
 }

@@ -14,9 +14,6 @@ type Config struct {
 	Gamma    float64 `yaml:"gamma"`    // discount factor per env.Spec.Tau, or per step if Tau is 0
 }
 
-// DefaultConfig returns room for 50,000 one-step transitions.
-func DefaultConfig() Config { return Config{Capacity: 50_000, NStep: 1, Gamma: 0.99} }
-
 // Validate reports all faults of c at once.
 func (c Config) Validate() error {
 	var l fault.List

@@ -139,7 +139,7 @@ func TestNStepByHand(t *testing.T) {
 // If a source does not know the final mask, or the mask has no legal action, every action counts as legal there.
 func TestUnknownFinalMaskCountsEveryAction(t *testing.T) {
 	for _, known := range []bool{false, true} {
-		u, err := NewUniform(DefaultConfig(), testSpec(), 1)
+		u, err := NewUniform(oneStep(), testSpec(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestObservationsAreStoredOnce(t *testing.T) {
 
 func TestAddRefusesWhatCannotBe(t *testing.T) {
 	s := testSpec()
-	u, err := NewUniform(DefaultConfig(), s, 2)
+	u, err := NewUniform(oneStep(), s, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,13 +235,13 @@ func TestConfigReportsAllFaults(t *testing.T) {
 			t.Errorf("%q does not name %s", err, key)
 		}
 	}
-	if err := DefaultConfig().Validate(); err != nil {
+	if err := oneStep().Validate(); err != nil {
 		t.Errorf("the default: %v", err)
 	}
-	if _, err := NewUniform(DefaultConfig(), testSpec(), 0); err == nil {
+	if _, err := NewUniform(oneStep(), testSpec(), 0); err == nil {
 		t.Error("no rows: no error")
 	}
-	if _, err := NewPrioritized(DefaultConfig(), PriorityConfig{Alpha: -1}, testSpec(), 1); err == nil {
+	if _, err := NewPrioritized(oneStep(), PriorityConfig{Alpha: -1}, testSpec(), 1); err == nil {
 		t.Error("negative alpha: no error")
 	}
 }
@@ -300,7 +300,7 @@ func TestUniformDrawsAllAlike(t *testing.T) {
 }
 
 func TestSampleNeedsEnough(t *testing.T) {
-	u, err := NewUniform(DefaultConfig(), testSpec(), 1)
+	u, err := NewUniform(oneStep(), testSpec(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,3 +416,6 @@ func BenchmarkPrioritizedSample(b *testing.B) {
 		}
 	}
 }
+
+// oneStep holds 50,000 transitions of one step.
+func oneStep() Config { return Config{Capacity: 50_000, NStep: 1, Gamma: 0.99} }

@@ -79,7 +79,7 @@ func suite(t *testing.T, fault string) Suite[*pull] {
 	return s
 }
 
-// The suite finds nothing in an agent that keeps the contract, and each fault by the claims that speak of it.
+// The suite finds no fault in an agent that keeps the contract, and finds each fault by the claims that concern it.
 func TestEveryClaimFindsItsBreach(t *testing.T) {
 	Run(t, suite(t, ""))
 	for _, c := range []struct {
@@ -174,7 +174,7 @@ func TestStatesAreComparedByteForByte(t *testing.T) {
 	}
 }
 
-// The loop counts, scales and reports what it says.
+// The loop counts, scales and reports as documented.
 func TestLoop(t *testing.T) {
 	set := Setting{Env: "ProbeConstant-v1", Rows: 3, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 30}
 	l := NewLoop(t, builder(""), set)

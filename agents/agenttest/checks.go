@@ -11,8 +11,8 @@ import (
 	"clustergym/env"
 )
 
-// NeedsLegalActions asks each of the policies that a step without any legal action is an error that names the row,
-// unless the row has ended and nothing is decided. The loop must have two rows of "ProbeAction-v1".
+// NeedsLegalActions checks that each of the policies returns an error that names the row for a step without any legal
+// action, unless the row has ended and nothing is decided. The loop must have two rows of "ProbeAction-v1".
 func (l *Loop[A]) NeedsLegalActions(t testing.TB, policies map[string]agents.Policy) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(policies)) {
@@ -29,8 +29,8 @@ func (l *Loop[A]) NeedsLegalActions(t testing.TB, policies map[string]agents.Pol
 	}
 }
 
-// AllocatesNothing asks that neither acting, greedily or not, nor observing allocates, in 300 steps. before is
-// called ahead of each; it makes room for another step where updates would.
+// AllocatesNothing checks that neither acting, greedily or not, nor observing allocates, in 300 steps. before is
+// called ahead of each step; it makes room for the step where otherwise an update would.
 func (l *Loop[A]) AllocatesNothing(t testing.TB, before func(A)) {
 	t.Helper()
 	p := l.Agent.Greedy()
@@ -47,8 +47,8 @@ func (l *Loop[A]) AllocatesNothing(t testing.TB, before func(A)) {
 	}
 }
 
-// RefusesSpecs asks that build, which makes an agent or a policy, refuses what an agent of one discrete action
-// over observations cannot do: several actions at once, continuous ones, and no observation. The errors say so.
+// RefusesSpecs checks that build, which makes an agent or a policy, refuses what an agent of one discrete action over
+// observations cannot do: several actions at once, continuous actions, and no observation. The errors must say so.
 func RefusesSpecs(t testing.TB, what string, build func(env.Spec) error) {
 	t.Helper()
 	several, box, blind := Plain(), Plain(), Plain()
@@ -65,7 +65,7 @@ func RefusesSpecs(t testing.TB, what string, build func(env.Spec) error) {
 	}
 }
 
-// Plain is a specification that every agent takes: two numbers to see, three actions.
+// Plain returns a specification that every agent accepts: two numbers to see, three actions.
 func Plain() env.Spec {
 	return env.Spec{ID: "X-v1", Obs: []env.Field{{Name: "x", Shape: []int{2}}}, Action: env.ActionSpec{Sizes: []int{3}}}
 }

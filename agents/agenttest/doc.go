@@ -5,7 +5,7 @@
 //		agenttest.Run(t, agenttest.Suite[*Agent]{Name: "mine", New: builder(busy()), Policy: policy(busy())})
 //	}
 //
-// The suite asks what every learner owes: the same bytes for any number of workers, resumed as if never
-// interrupted, metrics that are documented. Whether an agent learns anything is for its own tests, which play the
+// The suite checks what every learner must do: give the same bytes for any number of workers, resume as if never
+// interrupted, and report documented metrics. Whether an agent learns anything is for its own tests, which play the
 // problems of package env/control through a Loop. Only tests import this package.
 package agenttest

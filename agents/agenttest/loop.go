@@ -13,12 +13,12 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Constructor makes an agent for rows environments of one kind, that computes with that many goroutines.
+// Constructor makes an agent for rows environments of one kind that computes with workers goroutines.
 type Constructor[A agents.Agent] func(spec env.Spec, rows, workers int, seed uint64) (A, error)
 
 // Setting is what a Loop trains in.
 type Setting struct {
-	Env       string // of package env/control, as "ProbeContext-v1"
+	Env       string // of package env/control, such as "ProbeContext-v1"
 	Rows      int    // environments
 	Workers   int    // of the agent; the environments are stepped by one
 	Autoreset vec.Autoreset
@@ -26,8 +26,8 @@ type Setting struct {
 	Total     int // steps of all rows that Progress counts towards and Train goes to
 }
 
-// Loop is the least that training needs: environments, streams and the agent. What goes wrong ends the test; an
-// illegal action does too, because environments refuse it. Not safe for concurrent use.
+// Loop is the minimum that training needs: environments, streams and the agent. Any error ends the test; so does an
+// illegal action, because environments refuse it. Not safe for concurrent use.
 type Loop[A agents.Agent] struct {
 	Agent   A
 	Vec     *vec.Vec
@@ -45,7 +45,7 @@ type Loop[A agents.Agent] struct {
 	pcg []*rand.PCG // below Streams
 }
 
-// Envs are rows environments of one kind, seeded.
+// Envs returns rows environments of one kind, seeded.
 func Envs(t testing.TB, id string, rows int, mode vec.Autoreset, seed uint64) *vec.Vec {
 	t.Helper()
 	var envs []env.Env
@@ -64,8 +64,8 @@ func Envs(t testing.TB, id string, rows int, mode vec.Autoreset, seed uint64) *v
 	return v
 }
 
-// NewLoop is a loop before its first step, with the environments reset. Environments, actions and agent have
-// streams of their own under the seed.
+// NewLoop returns a loop before its first step, with the environments reset. Environments, actions and agent have
+// separate streams under the seed.
 func NewLoop[A agents.Agent](t testing.TB, build Constructor[A], s Setting) *Loop[A] {
 	t.Helper()
 	v := Envs(t, s.Env, s.Rows, s.Autoreset, rng.Source(s.Seed, "train/envs").Uint64())
@@ -88,7 +88,7 @@ func NewLoop[A agents.Agent](t testing.TB, build Constructor[A], s Setting) *Loo
 	return l
 }
 
-// Play is one step of all rows, seen by the agent, without an update. It allocates nothing itself.
+// Play takes one step of all rows, which the agent observes, without an update. It allocates nothing itself.
 func (l *Loop[A]) Play() {
 	l.t.Helper()
 	ctx := context.Background()
@@ -110,7 +110,7 @@ func (l *Loop[A]) Play() {
 	l.Batch, l.Next = l.Next, l.Batch
 }
 
-// Step is one step of all rows, and an update where one is due.
+// Step takes one step of all rows, and makes an update if one is due.
 func (l *Loop[A]) Step() (learnt bool) {
 	l.t.Helper()
 	l.Play()
@@ -126,7 +126,7 @@ func (l *Loop[A]) Step() (learnt bool) {
 	return true
 }
 
-// Update steps until something was learnt.
+// Update steps until an update was made.
 func (l *Loop[A]) Update() {
 	l.t.Helper()
 	const patience = 1 << 20
@@ -138,7 +138,7 @@ func (l *Loop[A]) Update() {
 	l.t.Fatalf("nothing was learnt in %d steps", patience)
 }
 
-// Train steps up to Total, and gives l back.
+// Train steps up to Total, and returns l.
 func (l *Loop[A]) Train() *Loop[A] {
 	l.t.Helper()
 	for l.Steps < l.Total {
@@ -147,7 +147,7 @@ func (l *Loop[A]) Train() *Loop[A] {
 	return l
 }
 
-// Stat is a number of the last update.
+// Stat returns a statistic of the last update.
 func (l *Loop[A]) Stat(name string) float64 {
 	l.t.Helper()
 	for _, s := range l.Stats {
@@ -159,7 +159,7 @@ func (l *Loop[A]) Stat(name string) float64 {
 	return 0
 }
 
-// Evaluate is the mean return of at least that many episodes played by p, in ten environments at once.
+// Evaluate returns the mean return of at least the given number of episodes played by p, in ten environments at once.
 func Evaluate(t testing.TB, id string, p agents.Policy, episodes int) float64 {
 	t.Helper()
 	const rows = 10

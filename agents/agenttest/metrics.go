@@ -16,7 +16,7 @@ import (
 // row is a line of a table in docs/metrics.md.
 var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 
-// metricsAreDocumented: the page on metrics lists what an update reports, in the same order.
+// metricsAreDocumented checks that the page on metrics lists what an update reports, in the same order.
 func (s Suite[A]) metricsAreDocumented(t testing.TB) {
 	l := NewLoop(t, s.New, Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 1 << 20})
 	l.Update()
@@ -46,7 +46,7 @@ func (s Suite[A]) metricsAreDocumented(t testing.TB) {
 	}
 }
 
-// root is the folder of go.mod, above the package that is tested.
+// root returns the folder of go.mod, above the package under test.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

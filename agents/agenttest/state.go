@@ -12,7 +12,7 @@ import (
 	"clustergym/agents/checkpoint"
 )
 
-// State is what every part writes, by its name.
+// State returns what every part writes, by its name.
 func State(t testing.TB, parts []agents.Part) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -26,7 +26,7 @@ func State(t testing.TB, parts []agents.Part) map[string][]byte {
 	return out
 }
 
-// SameState fails the test where got is not want, byte for byte, or where there is nothing to compare.
+// SameState fails the test if got is not want, byte for byte, or if there is nothing to compare.
 func SameState(t testing.TB, what string, got, want map[string][]byte) {
 	t.Helper()
 	if len(got) != len(want) || len(want) == 0 {
@@ -39,7 +39,7 @@ func SameState(t testing.TB, what string, got, want map[string][]byte) {
 	}
 }
 
-// Save writes the agent's parts as a checkpoint of its own and returns where it lies.
+// Save writes the agent's parts as a checkpoint and returns its directory.
 func (l *Loop[A]) Save(t testing.TB, m checkpoint.Meta) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "checkpoint")
@@ -49,7 +49,7 @@ func (l *Loop[A]) Save(t testing.TB, m checkpoint.Meta) (dir string) {
 	return dir
 }
 
-// Load reads the checkpoint in dir into the agent and fails the test where it is not one of m.
+// Load reads the checkpoint in dir into the agent and fails the test if it is not one of m.
 func (l *Loop[A]) Load(t testing.TB, dir string, m checkpoint.Meta) {
 	t.Helper()
 	got, err := checkpoint.Load(dir, l.Agent.Parts()...)
@@ -61,7 +61,7 @@ func (l *Loop[A]) Load(t testing.TB, dir string, m checkpoint.Meta) {
 	}
 }
 
-// follow takes over what of a run belongs to the trainer: the environments, the batch, the steps and the streams.
+// follow copies what of a run belongs to the trainer: the environments, the batch, the steps and the streams.
 func (l *Loop[A]) follow(t testing.TB, from *Loop[A]) {
 	t.Helper()
 	snap, err := from.Vec.AppendSnapshot(nil)
@@ -78,8 +78,8 @@ func (l *Loop[A]) follow(t testing.TB, from *Loop[A]) {
 	}
 }
 
-// RefusesState asks that the part of that name answers each of the texts with an error, and that the agent's
-// state is what it was afterwards.
+// RefusesState checks that the part of that name returns an error for each of the texts, and that the agent's state
+// is then unchanged.
 func RefusesState(t testing.TB, a agents.Agent, part string, bad map[string]string) {
 	t.Helper()
 	before := State(t, a.Parts())

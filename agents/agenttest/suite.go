@@ -14,37 +14,37 @@ import (
 	"clustergym/env/vec"
 )
 
-// Learner is an agent that the suite can ask: one whose parameters stand in the part "weights.safetensors".
+// Learner is an agent that the suite can test: one whose parameters are in the part "weights.safetensors".
 type Learner interface {
 	agents.Agent
-	// Network is the fingerprint of the parameters' names and shapes, as checkpoints keep it.
+	// Network returns the fingerprint of the parameters' names and shapes, as checkpoints keep it.
 	Network() string
 }
 
-// weights is the part that a policy is made of.
+// weights is the part from which a policy is made.
 const weights = "weights.safetensors"
 
-// Suite is an agent and what the suite must know of it.
+// Suite is an agent and what the suite must know about it.
 type Suite[A Learner] struct {
 	Name string // of the kind of agent, as "ppo": checkpoints say it, and docs/metrics.md has a section agents/ppo
-	// New makes the agent in a setting in which everything moves that can: schedules, scaling, shards of unequal
+	// New makes the agent in a setting in which everything changes that can: schedules, scaling, shards of unequal
 	// size. It must learn within the first 1,000 steps.
 	New Constructor[A]
-	// Policy makes the greedy policy of the same network, of the weights alone.
+	// Policy makes the greedy policy of the same network from the weights alone.
 	Policy func(spec env.Spec, weights io.Reader) (agents.Policy, error)
 	// Other is Policy for a network of another shape.
 	Other func(spec env.Spec, weights io.Reader) (agents.Policy, error)
-	// Worth looks at the agent that is interrupted after 1,400 steps and says why resuming it would prove little,
-	// "" where it proves something.
+	// Worth examines the agent that is interrupted after 1,400 steps and returns why resuming it would prove little,
+	// or "" if it proves something.
 	Worth func(A) string
 
-	// Env is the environment of package env/control that the claims are tried in, "" = InvalidAction-v1.
+	// Env is the environment of package env/control in which the claims are tested; "" means InvalidAction-v1.
 	Env string
 
 	page string // instead of docs/metrics.md, in tests of the suite
 }
 
-// Run holds an agent against the contract, one subtest per claim.
+// Run tests an agent against the contract, one subtest per claim.
 func Run[A Learner](t *testing.T, s Suite[A]) {
 	t.Helper()
 	for _, c := range claims[A]() {
@@ -74,8 +74,8 @@ func claims[A Learner]() []claim[A] {
 	}
 }
 
-// workersChangeNothing: weights, moments, counters and experience are equal byte for byte. 70 rows are more than
-// one piece when acting.
+// workersChangeNothing checks that weights, moments, counters and experience are equal byte for byte. 70 rows are
+// more than one piece when acting.
 func (s Suite[A]) workersChangeNothing(t testing.TB) {
 	var want map[string][]byte
 	for _, workers := range []int{1, 2, 8} {
@@ -106,8 +106,8 @@ func (s Suite[A]) seedsDiffer(t testing.TB) {
 	}
 }
 
-// resumedEqualsStraightThrough: saved in mid-run, loaded into a new agent and gone on with, a run ends with the
-// bytes of one that was never interrupted.
+// resumedEqualsStraightThrough checks that a run saved in the middle, loaded into a new agent and continued ends with
+// the bytes of a run that was never interrupted.
 func (s Suite[A]) resumedEqualsStraightThrough(t testing.TB) {
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
 		set := Setting{Env: s.env(), Rows: 6, Workers: 1, Autoreset: mode, Seed: 5, Total: 3000}
@@ -125,7 +125,7 @@ func (s Suite[A]) resumedEqualsStraightThrough(t testing.TB) {
 		m := checkpoint.Meta{Env: first.Vec.Spec().ID, Agent: s.Name, Network: first.Agent.Network()}
 		dir := first.Save(t, m)
 
-		set.Seed, set.Workers = 999, 2 // another seed: all must come from the checkpoint
+		set.Seed, set.Workers = 999, 2 // another seed: everything must come from the checkpoint
 		second := NewLoop(t, s.New, set)
 		m.Network = second.Agent.Network()
 		second.Load(t, dir, m)
@@ -137,7 +137,8 @@ func (s Suite[A]) resumedEqualsStraightThrough(t testing.TB) {
 	}
 }
 
-// policyOfTheWeightsPlaysTheSame: what the agent's greedy policy plays, in batches of any size.
+// policyOfTheWeightsPlaysTheSame checks that the policy plays what the agent's greedy policy plays, in batches of any
+// size.
 func (s Suite[A]) policyOfTheWeightsPlaysTheSame(t testing.TB) {
 	l := NewLoop(t, s.New, Setting{Env: s.env(), Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1000}).Train()
 	data, spec, ctx := State(t, l.Agent.Parts())[weights], l.Vec.Spec(), context.Background()

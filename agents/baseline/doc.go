@@ -1,4 +1,3 @@
-// Package baseline holds random play and the rules that live inside an action space: FIFO or SJF that see only
-// the slots an agent sees and can only do what it can. Beside the same rule over the whole simulator
-// (env/heuristic) they show what the narrower choice costs.
+// Package baseline holds random play in any environment. Rules that know what an environment is about live beside it,
+// such as env/jobselect's: they act through its action space, so they can do only what an agent can.
 package baseline

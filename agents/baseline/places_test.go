@@ -40,14 +40,14 @@ func TestOwnRulesArePlayed(t *testing.T) {
 	}
 	of := map[string]float64{}
 	for _, r := range dagplace.Rules() {
-		p, err := NewDAGPlace(r.Name, d)
+		p, err := dagplace.NewRule(r.Name, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		of["dag "+r.Name] = mean(t, d, p)
 	}
 	for _, r := range workerplace.Rules() {
-		p, err := NewWorkerPlace(r.Name, w)
+		p, err := workerplace.NewRule(r.Name, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,13 +69,13 @@ func TestOwnRulesRefuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewDAGPlace("sjf", d); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "sjf" is unknown`) {
+	if _, err := dagplace.NewRule("sjf", d); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "sjf" is unknown`) {
 		t.Errorf("%v", err)
 	}
-	if _, err := NewWorkerPlace("eft", nil); err == nil || !strings.Contains(err.Error(), `WorkerPlace-v1: rule "eft" is unknown`) {
+	if _, err := workerplace.NewRule("eft", nil); err == nil || !strings.Contains(err.Error(), `WorkerPlace-v1: rule "eft" is unknown`) {
 		t.Errorf("%v", err)
 	}
-	p, err := NewDAGPlace("eft", d)
+	p, err := dagplace.NewRule("eft", d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Random chooses uniformly among the legal actions of every factor, and uniformly between the bounds of every real
-// number; one without two finite bounds is drawn from the standard normal distribution and kept within those it has.
+// number. A number without two finite bounds is drawn from the standard normal distribution and clipped to the bound
+// it has.
 type Random struct{ spec env.Spec }
 
 var _ agents.Policy = (*Random)(nil)
@@ -24,7 +25,7 @@ func (p *Random) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	for i := range b.N {
 		mask := b.Mask[i*masks : (i+1)*masks]
 		for f, n := range p.spec.Action.Sizes {
-			dst.Disc[i*factors+f] = int32(uniform(mask[:n], src[i]))
+			dst.Disc[i*factors+f] = int32(env.Uniform(mask[:n], src[i]))
 			mask = mask[n:]
 		}
 		for k, low := range p.spec.Action.Low {
@@ -34,31 +35,10 @@ func (p *Random) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	return nil
 }
 
-// between draws one number of [low, high].
+// between draws one number from [low, high].
 func between(low, high float32, src *rand.Rand) float32 {
 	if math.IsInf(float64(low), 0) || math.IsInf(float64(high), 0) {
 		return min(max(float32(src.NormFloat64()), low), high)
 	}
 	return min(max(low+(high-low)*src.Float32(), low), high)
-}
-
-// uniform draws one of the true places of mask; there is at least one.
-func uniform(mask []bool, src *rand.Rand) int {
-	legal := 0
-	for _, ok := range mask {
-		if ok {
-			legal++
-		}
-	}
-	k := src.IntN(max(1, legal))
-	for i, ok := range mask {
-		if !ok {
-			continue
-		}
-		if k == 0 {
-			return i
-		}
-		k--
-	}
-	return 0
 }

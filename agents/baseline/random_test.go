@@ -9,8 +9,8 @@ import (
 	"clustergym/internal/rng"
 )
 
-// uniformly fails the test unless the draws fall on the legal places alone, and equally often as far as chance
-// allows: chi-square below the value that one honest test in a million exceeds.
+// uniformly fails the test unless all draws are legal and equally frequent as far as chance allows: chi-square below
+// the value that one correct test in a million exceeds.
 func uniformly(t *testing.T, what string, counts []int, legal []bool) {
 	t.Helper()
 	critical := map[int]float64{1: 23.9, 2: 27.6, 3: 30.7, 4: 33.4, 5: 35.9}
@@ -110,7 +110,7 @@ func TestRandomDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Real numbers fill their bounds evenly; without two of them they keep to the one that there is.
+// Real numbers fill their bounds evenly; a number without two bounds respects the one that it has.
 func TestRandomDrawsRealNumbersBetweenTheirBounds(t *testing.T) {
 	inf := float32(math.Inf(1))
 	spec := env.Spec{Action: env.ActionSpec{Low: []float32{-2, 0, -inf}, High: []float32{6, inf, inf}}}

@@ -126,7 +126,8 @@ func TestCrashLeavesOldOrNew(t *testing.T) {
 	}
 }
 
-// A save that crashed between moving the old checkpoint aside and arriving is put right by the next Save too.
+// The next Save, too, repairs a save that crashed after it moved the old checkpoint aside and before the new one was
+// in place.
 func TestNextSaveCleansUp(t *testing.T) {
 	for at := 0; ; at++ {
 		root := t.TempDir()
@@ -141,7 +142,7 @@ func TestNextSaveCleansUp(t *testing.T) {
 	}
 }
 
-// Latest leaves alone what a living process is writing.
+// Latest does not touch what a running process is writing.
 func TestLatestSparesASaveUnderWay(t *testing.T) {
 	root := t.TempDir()
 	mustSave(t, Dir(root, 1), "old", 1)

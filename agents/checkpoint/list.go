@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Dir is the directory of the checkpoint of a step under root.
+// Dir returns the directory of the checkpoint of a step under root.
 func Dir(root string, step int64) string { return filepath.Join(root, strconv.FormatInt(step, 10)) }
 
 // List returns the steps of the finished checkpoints under root, in ascending order: directories named by a plain
@@ -36,8 +36,8 @@ func List(root string) ([]int64, error) {
 	return steps, nil
 }
 
-// Latest returns the directory of the checkpoint with the highest step under root, ErrNone when there is none. It
-// removes what a crash left behind, but nothing that a living process is writing.
+// Latest returns the directory of the checkpoint with the highest step under root, or ErrNone. It removes what a
+// crash left behind, but nothing that a running process is writing.
 func Latest(root string) (string, error) {
 	if _, err := os.Stat(root); err == nil {
 		if err := clean(root); err != nil {
@@ -54,7 +54,7 @@ func Latest(root string) (string, error) {
 	return Dir(root, steps[len(steps)-1]), nil
 }
 
-// Prune removes all but the keep newest checkpoints under root and those in spare, given as directories or as
+// Prune removes all checkpoints under root except the keep newest and those in spare, given as directories or as
 // names under root, and returns the steps it removed. A crash on the way leaves whole checkpoints only.
 func Prune(root string, keep int, spare ...string) (removed []int64, err error) {
 	if keep < 0 {

@@ -13,9 +13,9 @@ import (
 	"clustergym/agents"
 )
 
-// Load restores the parts from dir, in the order given. The checkpoint must hold exactly these: one that is
-// missing or one more is ErrParts. All sizes and hashes are compared first, and nothing is changed when one is
-// wrong (ErrDamaged). A part that then refuses its bytes is named in the error; parts before it have been restored.
+// Load restores the parts from dir, in the order given. The checkpoint must hold exactly these parts; a missing or an
+// extra one is ErrParts. All sizes and hashes are compared first, and nothing is changed if one differs (ErrDamaged).
+// If a part then refuses its bytes, the error names it; parts before it have been restored.
 func Load(dir string, parts ...agents.Part) (Meta, error) {
 	m, err := Verify(dir)
 	if err != nil {
@@ -28,26 +28,6 @@ func Load(dir string, parts ...agents.Part) (Meta, error) {
 		}
 		if !asked {
 			return Meta{}, fmt.Errorf("%w: %s holds %s, which this run has no place for", ErrParts, dir, f.Name)
-		}
-	}
-	return m.Meta, restore(dir, m, parts)
-}
-
-// LoadSome is Load for some of a checkpoint's parts, as an evaluation needs the weights alone. Only these are
-// compared and read.
-func LoadSome(dir string, parts ...agents.Part) (Meta, error) {
-	if err := settle(dir); err != nil {
-		return Meta{}, err
-	}
-	m, err := readManifest(dir)
-	if err != nil {
-		return Meta{}, err
-	}
-	for _, p := range parts {
-		if f := m.find(p.Name()); f != nil {
-			if err := compare(dir, f); err != nil {
-				return Meta{}, err
-			}
 		}
 	}
 	return m.Meta, restore(dir, m, parts)
@@ -83,7 +63,7 @@ func readPart(path string, p agents.Part) error {
 	return err
 }
 
-// Open opens one part of dir for reading, after its hash was compared. The caller closes it.
+// Open opens one part of dir for reading after comparing its hash. The caller closes it.
 func Open(dir, name string) (io.ReadCloser, Meta, error) {
 	if err := settle(dir); err != nil {
 		return nil, Meta{}, err
@@ -106,8 +86,8 @@ func Open(dir, name string) (io.ReadCloser, Meta, error) {
 	return r, m.Meta, nil
 }
 
-// Verify compares size and hash of every part of dir with its manifest. The first difference is ErrDamaged, in
-// one sentence that names the file.
+// Verify compares size and hash of every part of dir with its manifest. The first difference is ErrDamaged, in one
+// sentence that names the file.
 func Verify(dir string) (*Manifest, error) {
 	if err := settle(dir); err != nil {
 		return nil, err
@@ -124,10 +104,10 @@ func Verify(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// settle puts dir back in place if a crash came between moving it aside and its successor's arrival.
+// settle puts dir back in place if a crash came after it was moved aside and before its successor was in place.
 func settle(dir string) error {
 	if _, err := os.Lstat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
-		return nil // what is wrong with it, if anything, is found by reading
+		return nil // reading finds what is wrong with it, if anything
 	}
 	root, base := filepath.Split(filepath.Clean(dir))
 	old, tmp := filepath.Join(root, oldPrefix+base), filepath.Join(root, tempPrefix+base)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lock marks dir as being written by this process until unlock is called or the process ends, however it ends.
+// lock marks dir as being written by this process until unlock is called or the process ends in any way.
 func lock(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -17,10 +17,10 @@ func lock(dir string) (unlock func(), err error) {
 		_ = d.Close()
 		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
 	}
-	return func() { _ = d.Close() }, nil // closing the last descriptor gives up the lock
+	return func() { _ = d.Close() }, nil // closing the last descriptor releases the lock
 }
 
-// busy says whether a living process holds dir's lock.
+// busy reports whether a running process holds dir's lock.
 func busy(dir string) bool {
 	unlock, err := lock(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ const Format = 1
 // ManifestName is the file that makes a directory a checkpoint.
 const ManifestName = "manifest.json"
 
-// maxManifest bounds how much of a manifest is read: far more than any real one.
+// maxManifest is how much of a manifest is read at most: far more than any real one has.
 const maxManifest = 1 << 20
 
 var (
@@ -32,20 +32,20 @@ var (
 	ErrMismatch = errors.New("checkpoint: made for something else")
 )
 
-// Meta says what a checkpoint is a checkpoint of.
+// Meta says what a checkpoint belongs to.
 type Meta struct {
 	Format  int               `json:"format"`            // set by Save
 	Step    int64             `json:"step"`              // environment steps when saved
 	Env     string            `json:"env"`               // env.Spec.ID
 	Agent   string            `json:"agent"`             // kind, as "ppo"
 	Network string            `json:"network,omitempty"` // fingerprint of the parameters' names and shapes
-	Kernels string            `json:"kernels,omitempty"` // set of float32 kernels; another set goes on with other last bits
+	Kernels string            `json:"kernels,omitempty"` // set of float32 kernels; another set continues with other last bits
 	Seed    uint64            `json:"seed"`
 	Extra   map[string]string `json:"extra,omitempty"` // anything else worth keeping, such as a note
 }
 
-// Match says in which of environment, agent and network m differs from want, ErrMismatch, nil in none. Fields
-// that want leaves empty are not compared.
+// Match returns ErrMismatch with the first of environment, agent and network in which m differs from want, or nil.
+// Fields that want leaves empty are not compared.
 func (m Meta) Match(want Meta) error {
 	for _, f := range []struct{ name, got, want string }{
 		{"environment", m.Env, want.Env}, {"agent", m.Agent, want.Agent}, {"network", m.Network, want.Network},
@@ -63,7 +63,7 @@ type Manifest struct {
 	Parts []File `json:"parts"` // in the order of saving
 }
 
-// File is one part as it lies on disk.
+// File is one part on disk.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
@@ -79,7 +79,7 @@ func (m *Manifest) find(name string) *File {
 	return nil
 }
 
-// checkName says why a part cannot have this name, nil if it can.
+// checkName returns why a part cannot have this name, or nil if it can.
 func checkName(name string) error {
 	if name == "" || name == ManifestName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\:\x00") {
 		return fmt.Errorf("checkpoint: a part cannot be called %q", name)
@@ -87,7 +87,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// readManifest reads and checks dir's manifest. It does not look at the parts.
+// readManifest reads and checks dir's manifest. It does not read the parts.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
 	f, err := os.Open(path)

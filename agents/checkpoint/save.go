@@ -15,23 +15,23 @@ import (
 	"clustergym/agents"
 )
 
-// Names of what lies aside, beside the checkpoints: an unfinished save, a replaced checkpoint until its successor
-// stands, and one that is being removed.
+// Names of temporary directories beside the checkpoints: an unfinished save, a replaced checkpoint until its
+// successor is in place, and a checkpoint that is being removed.
 const (
 	tempPrefix = ".tmp-"
 	oldPrefix  = ".old-"
 	gonePrefix = ".gone-"
 )
 
-// Save writes the parts to dir as one checkpoint. Its parent directories are made; a checkpoint that stands there
-// is replaced. A crash at any moment leaves the old or the new, never half. Only one process may save beside dir
-// at a time.
+// Save writes the parts to dir as one checkpoint. It makes dir's parents, and replaces a checkpoint that is already
+// there. A crash at any moment leaves the old checkpoint or the new one, never a mixture. Only one process may save
+// beside dir at a time.
 func Save(dir string, m Meta, parts ...agents.Part) error {
 	return save(dir, m, parts, func(string) {})
 }
 
-// save tells hook the name of every change that it is about to make on disk, and that it has finished. Tests kill
-// the process there.
+// save calls hook with the name of every change that it is about to make on disk, and once it has finished. Tests
+// kill the process there.
 func save(dir string, m Meta, parts []agents.Part, hook func(op string)) error {
 	seen := map[string]bool{}
 	for _, p := range parts {
@@ -99,7 +99,7 @@ func save(dir string, m Meta, parts []agents.Part, hook func(op string)) error {
 	return nil
 }
 
-// fill writes parts and manifest into the empty directory tmp and syncs all of it.
+// fill writes parts and manifest into the empty directory tmp and syncs everything.
 func fill(tmp string, m Meta, parts []agents.Part, hook func(op string)) error {
 	m.Format = Format
 	man := Manifest{Meta: m, Parts: []File{}}
@@ -130,7 +130,7 @@ func fill(tmp string, m Meta, parts []agents.Part, hook func(op string)) error {
 	return syncDir(tmp)
 }
 
-// writeFile writes src to a new file, syncs it, and says what it wrote.
+// writeFile writes src to a new file, syncs it, and returns what it wrote.
 func writeFile(path string, src io.WriterTo, written func()) (File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -152,7 +152,7 @@ func writeFile(path string, src io.WriterTo, written func()) (File, error) {
 	return File{Size: size.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// counter counts bytes. What a part says it wrote is not believed.
+// counter counts bytes. The count that a part returns is not trusted.
 type counter struct{ n int64 }
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -176,8 +176,8 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// clean brings root in order after a crash: a replaced checkpoint whose successor never arrived comes back, all
-// else that lies aside goes. What another process is writing at this moment is left alone.
+// clean tidies root after a crash: a replaced checkpoint whose successor never arrived comes back, and every other
+// temporary directory is removed, except those that another process is writing.
 func clean(root string) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -208,7 +208,7 @@ func clean(root string) error {
 	return nil
 }
 
-// putBack restores a replaced checkpoint unless its successor stands.
+// putBack restores a replaced checkpoint unless its successor is in place.
 func putBack(old, dir string) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return os.RemoveAll(old)

@@ -15,7 +15,7 @@ import (
 	"clustergym/replay"
 )
 
-// buffer is what the agent asks of a replay beside drawing, in which the two kinds differ.
+// buffer is what the agent needs of a replay beside drawing, which differs between the two kinds.
 type buffer interface {
 	Add(b *env.Batch, a *env.Actions, next *env.Batch) error
 	Len() int
@@ -33,7 +33,7 @@ type Agent struct {
 	workers int
 
 	net, target *model.QNet
-	fwd         *forward
+	fwd         *model.QBatches
 	opt         *optim.Adam
 	scale       *replay.ReturnScale
 
@@ -45,7 +45,7 @@ type Agent struct {
 	drawsPCG  *rand.PCG
 	progress  float64 // share of the training that is done
 	steps     int64   // environment steps observed
-	intervals int64   // of TrainEvery steps since LearningStarts that have been learnt from or passed over
+	intervals int64   // of TrainEvery steps since LearningStarts, learnt from or skipped
 	targets   int64   // of TargetEvery steps after which the target was updated
 	updates   int64   // gradient steps
 	refill    bool    // resumed without the replay: wait until it is filled again
@@ -54,22 +54,21 @@ type Agent struct {
 	explores []bool    // [rows]
 
 	batch  *replay.Batch
-	wanted []float32 // [Batch], what values are to become
+	wanted []float32 // [Batch], targets of the values
 	delta  []float32 // [Batch], errors
-	reward float64   // what rewards are multiplied by in the batch at work
+	reward float64   // factor of rewards in the current batch
 	shards []shard
-	own    []*worker    // one for each goroutine
-	grad   *nets.Params // the sum over shards; the only worker's own where there is one shard
-	begun  bool         // grad holds a shard's
+	own    []*worker // one for each goroutine
+	grads  *optim.ShardSum
 	work   func(worker, i int) error
 	stats  agents.Stats
 }
 
 var _ agents.Agent = (*Agent)(nil)
 
-// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from
-// seed. workers goroutines at most share the work of acting and learning; their number changes nothing but speed.
-// Errors name every fault of cfg, or say why the environment is none for Q-learning.
+// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed.
+// Up to workers goroutines share the work of acting and learning; their number changes nothing but speed. Errors name
+// every fault of cfg, or say why Q-learning cannot act in the environment.
 func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	adam.LR, adam.Eps = cfg.LR, cfg.AdamEps
 	a := &Agent{
 		cfg: cfg, spec: s, rows: rows, workers: max(workers, 1),
-		net: net, target: target, fwd: newForward(net, s.ObsLen(), workers),
+		net: net, target: target, fwd: net.Batches(workers),
 		opt: optim.NewAdam(net.Params(), adam), scale: replay.NewReturnScale(rows),
 		draws: rand.New(pcg), drawsPCG: pcg,
 		q: make([]float32, rows*net.Actions()), explores: make([]bool, rows),
@@ -118,19 +117,14 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		}
 		a.own = append(a.own, w)
 	}
-	if a.grad = a.own[0].loss.grad(); cfg.Shards > 1 {
-		a.grad = a.grad.Like()
-	}
+	a.grads = optim.NewShardSum(a.own[0].loss.grad(), cfg.Shards, len(a.own))
 	for i := range cfg.Shards {
 		a.shards = append(a.shards, shard{from: i * cfg.Batch / cfg.Shards, to: (i + 1) * cfg.Batch / cfg.Shards})
-		if len(a.own) > 1 {
-			a.shards[i].grad = a.grad.Like()
-		}
 	}
 	return a, nil
 }
 
-// epsilon is the share of random actions.
+// epsilon returns the share of random actions.
 func (a *Agent) epsilon() float64 {
 	if a.cfg.WarmupRandom && a.steps < int64(a.cfg.LearningStarts) {
 		return 1
@@ -141,7 +135,7 @@ func (a *Agent) epsilon() float64 {
 	return a.cfg.EpsStart + (a.cfg.EpsEnd-a.cfg.EpsStart)*a.progress/a.cfg.EpsShare
 }
 
-// rate is the learning rate.
+// rate returns the learning rate.
 func (a *Agent) rate() float64 {
 	if a.cfg.AnnealLR {
 		return a.cfg.LR * (1 - a.progress)
@@ -149,11 +143,11 @@ func (a *Agent) rate() float64 {
 	return a.cfg.LR
 }
 
-// beta is the exponent of the importance weights.
+// beta returns the exponent of the importance weights.
 func (a *Agent) beta() float64 { return a.cfg.Beta + (1-a.cfg.Beta)*a.progress }
 
-// Act chooses one legal action for every row of b: with probability epsilon any, else the one of the largest value.
-// A row takes one number from its stream, and a second when it explores.
+// Act chooses one legal action for every row of b: a random one with probability epsilon, otherwise the one of the
+// largest value. A row draws one number from its stream, and a second when it explores.
 func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
 	if b.N != a.rows {
 		return fmt.Errorf("ddqn: a batch of %d rows for an agent of %d", b.N, a.rows)
@@ -170,11 +164,11 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 		all = all && a.explores[i]
 	}
 	if !all {
-		if err := a.fwd.run(ctx, b.Obs, b.Mask, b.N, a.q); err != nil {
+		if err := a.fwd.Run(ctx, b.Obs, b.Mask, b.N, a.q); err != nil {
 			return err
 		}
 	}
-	n := a.fwd.actions
+	n := a.net.Actions()
 	for i, explore := range a.explores {
 		k, mask := 0, b.Mask[i*n:(i+1)*n]
 		if explore {
@@ -194,8 +188,8 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if act.N == a.rows && len(act.Disc) >= a.rows {
 		for i, k := range act.Disc[:a.rows] {
-			if k < 0 || int(k) >= a.fwd.actions {
-				return fmt.Errorf("ddqn: row %d: action %d of %d", i, k, a.fwd.actions)
+			if k < 0 || int(k) >= a.net.Actions() {
+				return fmt.Errorf("ddqn: row %d: action %d of %d", i, k, a.net.Actions())
 			}
 		}
 	}
@@ -211,13 +205,13 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	return nil
 }
 
-// Progress sets the share of the training that is done, which epsilon and beta follow.
+// Progress sets the share of the training that is done, which epsilon, beta and the learning rate follow.
 func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
 
 // Greedy returns the policy without exploration. It shares the agent's parameters and takes batches of any size.
 func (a *Agent) Greedy() agents.Policy {
-	return &Policy{spec: a.spec, fwd: newForward(a.net, a.spec.ObsLen(), a.workers)}
+	return &Policy{spec: a.spec, fwd: a.net.Batches(a.workers)}
 }
 
-// Params are the online network's parameters, shared with the agent.
+// Params returns the online network's parameters, shared with the agent.
 func (a *Agent) Params() *nets.Params { return a.net.Params() }

@@ -20,8 +20,8 @@ func zoo() Config {
 	return c
 }
 
-// BenchmarkCartPole is whole trainings on one thread, environments included, at settings that others publish rates
-// for. The best run counts where the machine is shared.
+// BenchmarkCartPole runs whole trainings on one thread, environments included, at settings for which others publish
+// rates. On a shared machine the best run counts.
 func BenchmarkCartPole(b *testing.B) {
 	single := zoo()
 	single.Double = false

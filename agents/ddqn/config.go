@@ -30,12 +30,12 @@ type Config struct {
 	Batch       int     `yaml:"batch"`
 	Huber       float64 `yaml:"huber"`         // where the loss turns linear; 0 = squared error
 	MaxGradNorm float64 `yaml:"max_grad_norm"` // 0 = not clipped
-	// Shards is the number of pieces of a batch whose gradients are computed apart and summed in order. It bounds
-	// how many workers are of use, and changes results in their last bits; workers do not.
+	// Shards is the number of pieces of a batch whose gradients are computed separately and summed in order. At most
+	// that many workers help. Shards change results in their last bits; workers do not.
 	Shards int `yaml:"shards"`
 
 	LearningStarts int     `yaml:"learning_starts"` // steps before the first update
-	WarmupRandom   bool    `yaml:"warmup_random"`   // all actions before it are random, whatever epsilon is
+	WarmupRandom   bool    `yaml:"warmup_random"`   // all actions before it are random, regardless of epsilon
 	TrainEvery     int     `yaml:"train_every"`     // steps between updates
 	GradientSteps  int     `yaml:"gradient_steps"`  // gradient steps in each update; -1 = train_every
 	TargetEvery    int     `yaml:"target_every"`    // steps between updates of the target network; 0 = after every gradient step

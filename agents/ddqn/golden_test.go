@@ -183,7 +183,8 @@ func TestTwoStepTargetsByHand(t *testing.T) {
 	}
 }
 
-// Random actions are uniform over what is legal, greedy ones the best of what is legal, in the share epsilon says.
+// Random actions are uniform over the legal ones, greedy actions are the best legal ones, and epsilon is the share of
+// random actions.
 func TestActionsFollowEpsilonAndMask(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.EpsStart, cfg.EpsEnd, cfg.EpsShare, cfg.WarmupRandom = 0.75, 0.25, 0.5, false
@@ -234,7 +235,7 @@ func TestActionsFollowEpsilonAndMask(t *testing.T) {
 	}
 }
 
-// Before learning starts every action is random, whatever epsilon is, unless that is switched off.
+// Before learning starts every action is random, regardless of epsilon, unless that is switched off.
 func TestWarmup(t *testing.T) {
 	for _, random := range []bool{true, false} {
 		cfg := small()
@@ -268,7 +269,7 @@ func TestAsManyGradientStepsAsSteps(t *testing.T) {
 	}
 }
 
-// The learning rate stays, or falls linearly to 0.
+// The learning rate is constant, or falls linearly to 0.
 func TestLearningRate(t *testing.T) {
 	for _, anneal := range []bool{false, true} {
 		cfg := small()
@@ -287,8 +288,8 @@ func TestLearningRate(t *testing.T) {
 	}
 }
 
-// Moves of the target that fall between two updates are made at once: three moves of tau 0.5 leave an eighth of what
-// it was.
+// Moves of the target that are due between two updates are made at once: three moves of tau 0.5 leave an eighth of
+// the difference.
 func TestTargetMovesSeveralTimes(t *testing.T) {
 	cfg := small()
 	cfg.Tau = 0.5
@@ -308,7 +309,8 @@ func TestTargetMovesSeveralTimes(t *testing.T) {
 	}
 }
 
-// A soft target moves once at the first update, whatever the warm-up, and afterwards as often as steps ask for.
+// A soft target moves once at the first update, however long the warm-up was, and afterwards as often as the steps
+// require.
 func TestSoftTargetFollowsSteps(t *testing.T) {
 	cfg := small()
 	cfg.LearningStarts, cfg.TrainEvery, cfg.TargetEvery, cfg.Tau, cfg.Batch = 100, 20, 10, 0.5, 16
@@ -334,7 +336,7 @@ func TestNoLegalAction(t *testing.T) {
 	}
 }
 
-// Updates and target copies follow environment steps over all rows, whatever the number of rows.
+// Updates and target copies follow environment steps over all rows, for any number of rows.
 func TestUpdatesFollowSteps(t *testing.T) {
 	for _, rows := range []int{1, 3, 8, 20} {
 		cfg := small()

@@ -7,13 +7,12 @@ import (
 
 	"clustergym/agents"
 	"clustergym/internal/par"
-	"clustergym/nets"
 	"clustergym/nets/kernel"
 	"clustergym/nets/model"
 	"clustergym/nets/optim"
 )
 
-// worker is what one goroutine computes shards with.
+// worker is the networks and the loss of one goroutine.
 type worker struct {
 	online, target *model.QForward
 	loss           *loss
@@ -24,15 +23,14 @@ func newWorker(net, target *model.QNet, obsLen, rows int) (*worker, error) {
 	return &worker{online: net.Forward(rows), target: target.Forward(rows), loss: l}, err
 }
 
-// shard is the part [from, to) of a batch, and what it comes to.
+// shard is the part [from, to) of a batch, and its loss.
 type shard struct {
 	from, to int
 	loss     float64
-	grad     *nets.Params // nil where one worker adds up gradients as they come
 }
 
-// due is the number of updates that the steps observed call for. Steps that pass while there is too little to
-// learn from are not caught up with.
+// due returns the number of updates that the observed steps call for. Steps that pass while there is too little to
+// learn from are skipped for good.
 func (a *Agent) due() int64 {
 	since := a.steps - int64(a.cfg.LearningStarts)
 	if since < 0 {
@@ -50,11 +48,12 @@ func (a *Agent) due() int64 {
 }
 
 // Learn makes every update that has become due since the last call: GradientSteps gradient steps for each TrainEvery
-// steps observed. With none due it is agents.ErrNotReady. The statistics, in this order: loss, td_error_mean,
+// steps observed. If none is due it returns agents.ErrNotReady. The statistics, in this order: loss, td_error_mean,
 // q_mean, target_mean and grad_norm (means over the gradient steps), epsilon, beta (with prioritised replay),
-// reward_scale, learning_rate, replay_size and n_updates. Updates that began are finished even if ctx is cancelled:
-// half of them could not be resumed. A loss that is no number is an error, and the parameters stay at the last
-// step before it.
+// reward_scale, learning_rate, replay_size and n_updates. Updates that have begun are finished even if ctx is
+// cancelled, because half of them could not be resumed. A loss or a gradient that is not finite is an error that
+// names it and the step, and the parameters stay as they were before that step. Parameters that are not finite after
+// the updates are an error too.
 func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	due := a.due()
 	if due <= 0 {
@@ -88,11 +87,14 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 			}
 		}
 	}
+	if sum := kernel.SumSquares(a.net.Params().Data); math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return nil, fmt.Errorf("ddqn: the parameter %s after step %d of the optimiser", a.net.Params().NotFinite(), a.updates)
+	}
 	a.intervals += due
 	if every := int64(a.cfg.TargetEvery); every > 0 && a.steps/every > a.targets {
 		times := a.steps/every - a.targets
 		a.targets += times
-		if first { // until now the networks were the same, and nothing was to be moved
+		if first { // until now the networks were equal, and moves had no effect
 			times = 1
 		}
 		if err := a.moveTarget(times); err != nil {
@@ -121,7 +123,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	return a.stats, nil
 }
 
-// measures are what one gradient step reports, means over the batch.
+// measures are the numbers that one gradient step reports, means over the batch.
 type measures struct{ loss, err, q, target, norm float64 }
 
 func (m *measures) add(o measures) {
@@ -143,19 +145,15 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	if err != nil {
 		return measures{}, err
 	}
-	a.begun = false
+	a.grads.Begin()
 	if err := par.For(ctx, len(a.own), len(a.shards), a.work); err != nil {
 		return measures{}, err
 	}
-	// In the order of shards, whoever finished first.
+	grad := a.grads.Sum()
 	var m measures
-	for _, s := range a.shards {
-		if s.from == s.to { // more shards than rows
-			continue
-		}
-		m.loss += s.loss
-		if s.grad != nil {
-			a.addUp(s.grad)
+	for _, s := range a.shards { // in their order, as the gradients; of more shards than rows some are empty
+		if s.from < s.to {
+			m.loss += s.loss
 		}
 	}
 	n := float64(a.cfg.Batch)
@@ -169,11 +167,11 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 		return measures{}, fmt.Errorf("ddqn: the loss is %v at step %d of the optimiser", m.loss, a.updates)
 	}
 	var scale float64
-	m.norm, scale = optim.ClipScale(a.grad, a.cfg.MaxGradNorm)
+	m.norm, scale = optim.ClipScale(grad, a.cfg.MaxGradNorm)
 	if math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
-		return measures{}, fmt.Errorf("ddqn: the gradient's norm is %v at step %d of the optimiser", m.norm, a.updates)
+		return measures{}, fmt.Errorf("ddqn: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
 	}
-	a.opt.StepScaled(a.grad, a.rate(), scale)
+	a.opt.StepScaled(grad, a.rate(), scale)
 	a.updates++
 	if a.prioritized != nil {
 		if err := a.prioritized.Update(a.batch.Index, a.delta); err != nil {
@@ -183,18 +181,6 @@ func (a *Agent) update(ctx context.Context) (measures, error) {
 	return m, nil
 }
 
-// addUp adds the next shard's gradient to a.grad, which the first one begins.
-func (a *Agent) addUp(g *nets.Params) {
-	switch {
-	case g == a.grad: // there is no other
-	case a.begun:
-		kernel.Add(a.grad.Data, a.grad.Data, g.Data)
-	default:
-		copy(a.grad.Data, g.Data)
-	}
-	a.begun = true
-}
-
 // workShard computes targets, loss and gradient of shard i with a worker's own buffers.
 func (a *Agent) workShard(by, i int) error {
 	s, b := &a.shards[i], a.batch
@@ -202,7 +188,7 @@ func (a *Agent) workShard(by, i int) error {
 	if n == 0 {
 		return nil
 	}
-	o, k := a.spec.ObsLen(), a.fwd.actions
+	o, k := a.spec.ObsLen(), a.net.Actions()
 	w := a.own[by]
 	l := w.loss
 	l.set(a.cfg.Huber, float64(a.cfg.Batch))
@@ -216,7 +202,7 @@ func (a *Agent) workShard(by, i int) error {
 	for r := 0; r < n; r++ {
 		at := s.from + r
 		y := a.reward * float64(b.Reward[at])
-		if d := float64(b.Discount[at]); d != 0 { // what lies behind a termination is not even looked at
+		if d := float64(b.Discount[at]); d != 0 { // observations after a termination are not used
 			c := best(choice[r*k:(r+1)*k], nextMask[r*k:(r+1)*k])
 			if c < 0 {
 				return fmt.Errorf("ddqn: a value of the next observation is NaN at step %d of the optimiser", a.updates)
@@ -240,16 +226,12 @@ func (a *Agent) workShard(by, i int) error {
 	}
 	copy(a.delta[s.from:s.to], l.errors())
 	s.loss = l.value()
-	if s.grad != nil {
-		copy(s.grad.Data, l.grad().Data)
-	} else { // one worker, which takes the shards in their order
-		a.addUp(l.grad())
-	}
+	a.grads.Put(i, l.grad())
 	return nil
 }
 
-// moveTarget moves the target network towards the online one, or onto it, so many times. Between two updates of the
-// online network several moves are as good as one of 1 - (1-tau)^times.
+// moveTarget moves the target network towards the online one, or onto it, the given number of times. Between two
+// updates of the online network, several moves equal one by 1 - (1-tau)^times.
 func (a *Agent) moveTarget(times int64) error {
 	if a.cfg.Tau == 1 {
 		return a.target.Params().CopyFrom(a.net.Params())

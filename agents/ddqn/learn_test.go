@@ -25,7 +25,7 @@ func plain() Config {
 	return c
 }
 
-// The ladder of problems with known answers, plain and with everything; a rung that fails names the fault.
+// The ladder of problems with known answers, plain and with all improvements. The rung that fails names the fault.
 func TestProbes(t *testing.T) {
 	if raceDetector {
 		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
@@ -112,9 +112,9 @@ func TestDeadStepTrap(t *testing.T) {
 	}
 }
 
-// The masked problem with 80 actions, of which 60 are illegal: mean return at least 90. PPO is asked for it within
-// 5,000 steps; Q-learning has to see most of the 1,600 pairs of state and action that matter and gets 15,000. That
-// no mask is violated is part of it, since the environment refuses illegal actions.
+// The masked problem with 80 actions, of which 60 are illegal: mean return at least 90. PPO must reach it within
+// 5,000 steps. Q-learning must see most of the 1,600 pairs of state and action that matter, and gets 15,000. No mask
+// may be violated, since the environment refuses illegal actions.
 func TestInvalidActionIsSolved(t *testing.T) {
 	if raceDetector {
 		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")

@@ -26,11 +26,11 @@ func newLoop(t testing.TB, id string, rows, workers int, mode vec.Autoreset, cfg
 // valuesOf are the online network's action values of an observation, every action legal.
 func valuesOf(t testing.TB, a *Agent, obs ...float32) []float64 {
 	t.Helper()
-	q, mask := make([]float32, a.fwd.actions), make([]bool, a.fwd.actions)
+	q, mask := make([]float32, a.net.Actions()), make([]bool, a.net.Actions())
 	for k := range mask {
 		mask[k] = true
 	}
-	if err := a.fwd.run(context.Background(), obs, mask, 1, q); err != nil {
+	if err := a.fwd.Run(context.Background(), obs, mask, 1, q); err != nil {
 		t.Fatal(err)
 	}
 	out := make([]float64, len(q))

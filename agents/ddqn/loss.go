@@ -10,15 +10,16 @@ import (
 	"clustergym/nets/tape"
 )
 
-// loss is the temporal-difference loss and its gradient over up to cap rows of a batch. It has its own buffers and
-// shares the network's parameters; one goroutine at a time.
+// loss computes the temporal-difference loss and its gradient over up to cap rows of a batch. The formula is
+// op.TDLoss in nets/op/td.go. It has its own buffers and shares the network's parameters. It belongs to one goroutine
+// at a time.
 type loss struct {
 	prog *tape.Program
 
 	obs, mask, action, target, weight, coef []float32 // inputs, views of prog's memory
 }
 
-// The places of a loss's outputs.
+// Positions of a loss's outputs.
 const outErrors = 0
 
 func newLoss(m *model.QNet, obsLen, capacity int) (*loss, error) {
@@ -37,12 +38,13 @@ func newLoss(m *model.QNet, obsLen, capacity int) (*loss, error) {
 	}, nil
 }
 
-// set says where the loss turns linear and how many rows the whole batch has.
+// set sets where the loss turns linear and how many rows the whole batch has.
 func (l *loss) set(huber, divisor float64) {
 	l.coef[op.TDDelta], l.coef[op.TDDivisor] = float32(huber), float32(divisor)
 }
 
-// see takes the first n of obs for the observations: where they lie, if there are as many as the loss has room for.
+// see sets the observations to the first n numbers of obs: without copying if they are as many as the loss has room
+// for.
 func (l *loss) see(obs []float32, n int) {
 	if n < len(l.obs) || !l.prog.Bind("obs", obs) {
 		copy(l.obs, obs[:n])
@@ -50,7 +52,7 @@ func (l *loss) see(obs []float32, n int) {
 	}
 }
 
-// run computes loss and gradient over what the inputs hold.
+// run computes loss and gradient of the current inputs.
 func (l *loss) run() error { return l.prog.Run() }
 
 func (l *loss) value() float64 { return l.prog.Loss() }

@@ -2,14 +2,13 @@ package ddqn
 
 import (
 	"fmt"
-	"hash/fnv"
 
 	"clustergym/agents"
 	"clustergym/nets"
 	"clustergym/replay"
 )
 
-// state is what agent.json holds beside weights, moments and replay.
+// state is the content of agent.json: everything beside weights, moments and replay.
 type state struct {
 	Format    int                `json:"format"`
 	Steps     int64              `json:"steps"`
@@ -25,10 +24,10 @@ type state struct {
 
 const stateFormat = 1
 
-// Parts is what a checkpoint keeps: weights.safetensors, target.safetensors, optimizer.safetensors, agent.json
-// (counters, the stream that draws batches, the reward's scale) and, with save_replay, replay.bin. With it a
-// resumed run continues bit for bit. Without it checkpoints are small, and a resumed run plays on as it is but
-// learns only when the replay holds learning_starts steps again: see ExactResume.
+// Parts returns what a checkpoint keeps: weights.safetensors, target.safetensors, optimizer.safetensors, agent.json
+// (counters, the stream that draws batches, the reward's scale) and, with save_replay, replay.bin. With it a resumed
+// run continues bit for bit. Without it checkpoints are small, and a resumed run continues to play but learns only
+// once the replay holds learning_starts steps again: see ExactResume.
 func (a *Agent) Parts() []agents.Part {
 	parts := []agents.Part{
 		agents.NewPart("weights.safetensors", a.net.Params()),
@@ -42,7 +41,8 @@ func (a *Agent) Parts() []agents.Part {
 	return parts
 }
 
-// ExactResume says whether a run resumed from Parts continues bit for bit. If not, whoever resumes should say so.
+// ExactResume reports whether a run resumed from Parts continues bit for bit. If it does not, the caller should tell
+// the user.
 func (a *Agent) ExactResume() bool { return a.cfg.SaveReplay }
 
 func (a *Agent) save() (state, error) {
@@ -80,13 +80,5 @@ func (a *Agent) load(s state) error {
 	return nil
 }
 
-// Network is a fingerprint of the names and shapes of the network's parameters, for checkpoint.Meta.
-func (a *Agent) Network() string { return fingerprint(a.net.Params()) }
-
-func fingerprint(p *nets.Params) string {
-	h := fnv.New64a()
-	for _, v := range p.Views {
-		_, _ = fmt.Fprintf(h, "%s%v\n", v.Name, v.Shape) // a hash takes everything
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
-}
+// Network returns a fingerprint of the names and shapes of the network's parameters, for checkpoint.Meta.
+func (a *Agent) Network() string { return nets.Fingerprint(a.net.Params().Views) }

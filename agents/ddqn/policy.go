@@ -8,19 +8,11 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
 )
 
-// piece is the number of rows that a network sees at a time when acting, or fewer, so that every worker has some where
-// that pays. A row's bits do not depend on the other rows, so cutting a batch into pieces changes nothing.
-const piece = 64
-
-// worth is how many multiplications are worth waking a worker for, some 20 µs.
-const worth = 1 << 20
-
-// checkSpec says why this algorithm cannot act in an environment, nil if it can.
+// checkSpec returns why this algorithm cannot act in an environment, or nil if it can.
 func checkSpec(s env.Spec) error {
 	if len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 {
 		return fmt.Errorf("ddqn: %s has %d discrete factors and %d continuous actions, want one factor and no continuous actions",
@@ -45,52 +37,7 @@ func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
 	return net, nil
 }
 
-// forward runs the network over batches of any size, piece by piece on workers goroutines.
-type forward struct {
-	workers int
-	obsLen  int
-	work    int // multiplications for a row
-	actions int
-	nets    []*model.QForward // one for each worker
-
-	// The call under way, in fields so that passing it to goroutines allocates nothing.
-	n     int
-	rows  int // of a piece
-	obs   []float32
-	mask  []bool
-	q     []float32
-	piece func(worker, i int) error
-}
-
-func newForward(m *model.QNet, obsLen, workers int) *forward {
-	f := &forward{workers: max(workers, 1), obsLen: obsLen, work: m.Work(), actions: m.Actions()}
-	for range f.workers {
-		f.nets = append(f.nets, m.Forward(piece))
-	}
-	f.piece = f.runPiece
-	return f
-}
-
-// run fills q [n, actions].
-func (f *forward) run(ctx context.Context, obs []float32, mask []bool, n int, q []float32) error {
-	f.n, f.obs, f.mask, f.q = n, obs, mask, q
-	f.rows = piece
-	if f.workers > 1 && n*f.work >= worth {
-		f.rows = min(piece, (n+f.workers-1)/f.workers)
-	}
-	err := par.For(ctx, f.workers, (n+f.rows-1)/f.rows, f.piece)
-	f.obs, f.mask, f.q = nil, nil, nil
-	return err
-}
-
-func (f *forward) runPiece(worker, i int) error {
-	from, to := i*f.rows, min((i+1)*f.rows, f.n)
-	a := f.actions
-	copy(f.q[from*a:to*a], f.nets[worker].Run(f.obs[from*f.obsLen:to*f.obsLen], f.mask[from*a:to*a], to-from))
-	return nil
-}
-
-// best is the legal action of the largest value, the first among equals, -1 when nothing is legal or a value is NaN.
+// best returns the legal action of the largest value, the first among equals; -1 if none is legal or a value is NaN.
 func best(q []float32, mask []bool) int {
 	at := -1
 	for k, v := range q {
@@ -107,7 +54,7 @@ func best(q []float32, mask []bool) int {
 	return at
 }
 
-// pick draws one legal action, each as likely as any other, -1 when nothing is legal.
+// pick draws one legal action uniformly; -1 if none is legal.
 func pick(mask []bool, src *rand.Rand) int {
 	n := 0
 	for _, legal := range mask {
@@ -130,8 +77,8 @@ func pick(mask []bool, src *rand.Rand) int {
 	return -1
 }
 
-// chosen is an action for row i out of best or pick. An ended row, whose mask may be empty and whose action is
-// ignored, gets 0.
+// chosen turns a result of best or pick into row i's action. An ended row, whose mask may be empty and whose action
+// is ignored, gets 0.
 func chosen(b *env.Batch, i, k int) (int32, error) {
 	if k >= 0 {
 		return int32(k), nil
@@ -154,19 +101,18 @@ func fits(s env.Spec, b *env.Batch, dst *env.Actions) error {
 	return nil
 }
 
-// Policy takes the legal action of the largest value. It takes batches of any size. It has its own buffers and
-// shares the parameters: use one for each goroutine, and none while somebody learns.
+// Policy takes the legal action of the largest value. It takes batches of any size. It has its own buffers and shares
+// the parameters: use one per goroutine, and none while an agent learns.
 type Policy struct {
 	spec env.Spec
-	fwd  *forward
+	fwd  *model.QBatches
 	q    []float32 // grows with the largest batch seen
 }
 
 var _ agents.Policy = (*Policy)(nil)
 
 // NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
-// spec s. cfg's Network and Duelling must be what they were trained with; errors name the first tensor that does
-// not fit.
+// spec s. cfg's Network and Duelling must be those of the training; errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	if err := cfg.Network.Validate(); err != nil {
 		return nil, err
@@ -181,7 +127,7 @@ func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	if _, err := net.Params().ReadFrom(weights); err != nil {
 		return nil, fmt.Errorf("ddqn: weights for %s: %w", s.ID, err)
 	}
-	return &Policy{spec: s, fwd: newForward(net, s.ObsLen(), 1)}, nil
+	return &Policy{spec: s, fwd: net.Batches(1)}, nil
 }
 
 // Act chooses one legal action for every row of b. It draws nothing, and src may be nil.
@@ -189,11 +135,11 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*r
 	if err := fits(p.spec, b, dst); err != nil {
 		return err
 	}
-	a := p.fwd.actions
+	a := p.spec.MaskLen()
 	if len(p.q) < b.N*a {
 		p.q = make([]float32, b.N*a)
 	}
-	if err := p.fwd.run(ctx, b.Obs, b.Mask, b.N, p.q); err != nil {
+	if err := p.fwd.Run(ctx, b.Obs, b.Mask, b.N, p.q); err != nil {
 		return err
 	}
 	for i := 0; i < b.N; i++ {

@@ -13,7 +13,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// busy is a setting in which everything moves: schedules, scaling, priorities, shards of unequal size.
+// busy is a setting in which everything changes: schedules, scaling, priorities, shards of unequal size.
 func busy() Config {
 	c := small()
 	c.NStep, c.Shards, c.Batch, c.RewardScale, c.Buffer = 3, 5, 33, true, 700
@@ -38,7 +38,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// Without the replay a checkpoint is small, and a resumed run waits until it is filled again, then learns on.
+// Without the replay a checkpoint is small, and a resumed run waits until the replay is filled again before it
+// learns.
 func TestResumeWithoutReplay(t *testing.T) {
 	cfg := busy()
 	cfg.SaveReplay = false
@@ -107,7 +108,7 @@ func TestActAndObserveDoNotAllocate(t *testing.T) {
 	l.AllocatesNothing(t, func(*Agent) {})
 }
 
-// A gradient step allocates nothing on one worker, whatever is switched on: drawing, targets, loss, clipping, Adam, new
+// A gradient step allocates nothing on one worker, with any combination of features: drawing, targets, loss, clipping, Adam, new
 // priorities and a move of the target.
 func TestGradientStepsDoNotAllocate(t *testing.T) {
 	soft := busy()

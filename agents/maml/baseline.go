@@ -7,12 +7,13 @@ import (
 	"clustergym/replay"
 )
 
-// wide is the length of an observation from which on a baseline over it would be slower than what it helps.
+// wide is the length of an observation from which a baseline over it costs more time than it is worth.
 const wide = 64
 
-// baseline is a linear function of features that is fitted to the discounted returns of a task's own episodes by least
-// squares with a small penalty (Duan et al. 2016, arXiv 1604.06778, appendix 2): the observation, what Info knows, the
-// squares of both, time in the episode to the third power, and a constant. Numbers are cut to ±10; NaN counts as 0.
+// baseline is a linear function of features, fitted to the discounted returns of a task's own episodes by least
+// squares with a small penalty (Duan et al. 2016, arXiv 1604.06778, appendix 2). The features are the observation,
+// the numbers of Info, the squares of both, time in the episode up to the third power, and a constant. Numbers are
+// clipped to ±10; NaN counts as 0.
 type baseline struct {
 	obs, info int // elements used
 	n         int // features
@@ -137,8 +138,8 @@ func cholesky(a, b, w []float64, n int) bool {
 	return true
 }
 
-// advantages fits the baseline to e and fills e.Advantage by generalised advantage estimation over it (Schulman et al.
-// 2016, arXiv 1506.02438, equation 16), less their mean and by their deviation.
+// advantages fits the baseline to e and fills e.Advantage by generalised advantage estimation over it (Schulman et
+// al. 2016, arXiv 1506.02438, equation 16), minus the advantages' mean and divided by their deviation.
 func (v *baseline) advantages(e *replay.Episodes, lambda float64) error {
 	n := e.Len()
 	v.features(e)

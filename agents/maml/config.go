@@ -6,7 +6,7 @@ import (
 
 // Config holds the hyper-parameters.
 type Config struct {
-	Method string `yaml:"method"` // maml, reptile, or joint: training on all tasks at once without adapting, to compare with
+	Method string `yaml:"method"` // maml, reptile, or joint: training on all tasks at once without adapting, for comparison
 	Order  int    `yaml:"order"`  // of maml: 1 = without Hessians (FOMAML), 2 = with them
 	// Tasks is the number of tasks in a meta-batch. It changes results; workers do not.
 	Tasks  int `yaml:"tasks"`
@@ -26,8 +26,8 @@ type Config struct {
 	MaxKL        float64 `yaml:"max_kl"`        // trpo: how far a step may go
 	CGIterations int     `yaml:"cg_iterations"` // trpo
 	Damping      float64 `yaml:"damping"`       // trpo: added to the curvature's diagonal
-	Backtracks   int     `yaml:"backtracks"`    // trpo: at most so many shorter steps are tried
-	Backtrack    float64 `yaml:"backtrack"`     // trpo: by how much each is shorter
+	Backtracks   int     `yaml:"backtracks"`    // trpo: the most shorter steps that are tried
+	Backtrack    float64 `yaml:"backtrack"`     // trpo: factor by which each is shorter
 
 	LR          float64 `yaml:"lr"`            // ppo: rate of Adam
 	Epochs      int     `yaml:"epochs"`        // ppo: steps on one meta-batch
@@ -39,7 +39,7 @@ type Config struct {
 	HVPReach    float64 `yaml:"hvp_reach"`    // how far from a point gradients are taken for products with Hessians
 }
 
-// DefaultConfig is MAML with a trust region at the settings of its authors' successors: one step of 0.1, 20 episodes
+// DefaultConfig is MAML with a trust region at the settings of later implementations: one step of 0.1, 20 episodes
 // before and after, 20 tasks.
 func DefaultConfig() Config {
 	return Config{
@@ -93,7 +93,7 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// inner is the number of inner steps of training.
+// inner returns the number of inner steps of training.
 func (c Config) inner() int {
 	if c.Method == "joint" {
 		return 0
@@ -101,5 +101,5 @@ func (c Config) inner() int {
 	return c.InnerSteps
 }
 
-// second says whether products with Hessians are made.
+// second reports whether products with Hessians are made.
 func (c Config) second() bool { return c.Method == "maml" && c.Order == 2 }

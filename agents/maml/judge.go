@@ -11,17 +11,18 @@ import (
 	"clustergym/replay"
 )
 
-// Outcome is what policies returned on one task after a number of inner steps: mean returns of episodes that are not learnt
-// from.
+// Outcome is what policies return on one task after a number of inner steps: mean returns of episodes that are not
+// learnt from.
 type Outcome struct {
 	Sampled float64 // by the policy as it learns
 	Greedy  float64 // by its most likely actions
 	Length  float64 // steps of a sampled episode
 }
 
-// Judge adapts from theta to n tasks drawn from seed and says how well the policies do after each of the numbers of inner
-// steps, which must ascend: results are [len(steps)][n]. Every inner step learns from Config.Before new episodes; what is
-// judged is played on others. Nothing is learnt across tasks. done, which may be nil, is called as tasks are finished.
+// Judge adapts from theta to n tasks drawn from seed and measures the policies after each of the given numbers of
+// inner steps, which must ascend: results are [len(steps)][n]. Every inner step learns from Config.Before new
+// episodes; the measured episodes are others. Nothing is learnt across tasks. done, which may be nil, is called as
+// tasks are finished.
 func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int, steps []int, episodes int, done func()) ([][]Outcome, error) {
 	for k, s := range steps {
 		if s < 0 || k > 0 && s <= steps[k-1] {
@@ -51,8 +52,8 @@ func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int
 	return out, err
 }
 
-// Adapt is theta after so many inner steps on a task, each from Config.Before new episodes. Nothing is learnt across tasks. The
-// episodes of the same task, phase and theta are the same.
+// Adapt returns theta after the given number of inner steps on a task, each from Config.Before new episodes. Nothing
+// is learnt across tasks. The episodes of the same task, phase and theta are the same.
 func (l *Learner) Adapt(ctx context.Context, theta []float32, t Task, phase, steps int) ([]float32, error) {
 	h := l.hands[0]
 	x := append([]float32(nil), theta...)

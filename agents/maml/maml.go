@@ -15,8 +15,8 @@ import (
 	"clustergym/replay"
 )
 
-// Learner meta-learns. It draws everything from its seed and the number of the iteration, so that a run that was
-// interrupted goes on bit for bit. Not safe for concurrent use.
+// Learner meta-learns. It draws everything from its seed and the number of the iteration, so an interrupted run
+// continues bit for bit. Not safe for concurrent use.
 type Learner struct {
 	cfg     Config
 	world   World
@@ -35,7 +35,7 @@ type Learner struct {
 	stats     agents.Stats
 }
 
-// trial is one task of a meta-batch with what was seen of it.
+// trial is one task of a meta-batch with the episodes played in it.
 type trial struct {
 	task   Task
 	before []*replay.Episodes // of every inner step
@@ -46,8 +46,8 @@ type trial struct {
 	kl     float64
 }
 
-// New returns a learner whose parameters are those of the first model that model makes; all must begin alike, and each is used
-// by one goroutine. workers of them at most work side by side; their number changes nothing but speed.
+// New returns a learner whose parameters are those of the first model that model makes. All models must begin alike;
+// each is used by one goroutine. Up to workers goroutines run side by side; their number changes nothing but speed.
 func New(cfg Config, w World, model func() (Model, error), workers int, seed uint64) (*Learner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func New(cfg Config, w World, model func() (Model, error), workers int, seed uin
 	return l, nil
 }
 
-// maxRows is the number of environments that a worker plays side by side.
+// maxRows is the most environments that a worker plays side by side.
 const maxRows = 32
 
 func (l *Learner) newTrial() (*trial, error) {
@@ -105,19 +105,19 @@ func (l *Learner) Close() error {
 	return errors.Join(errs...)
 }
 
-// Params are the parameters before adaptation. They belong to the learner.
+// Params returns the parameters before adaptation. They belong to the learner.
 func (l *Learner) Params() *nets.Params { return l.theta }
 
-// Spec is that of the environments.
+// Spec returns the spec of the environments.
 func (l *Learner) Spec() env.Spec { return l.hands[0].spec }
 
-// Iteration is the number of meta-batches that were learnt from.
+// Iteration returns the number of meta-batches learnt from.
 func (l *Learner) Iteration() int64 { return l.iteration }
 
-// Steps is the number of steps of environments that were learnt from.
+// Steps returns the number of environment steps learnt from.
 func (l *Learner) Steps() int64 { return l.steps }
 
-// each calls fn for every task on a worker's hand.
+// each calls fn for every task with a worker's hand.
 func (l *Learner) each(ctx context.Context, fn func(h *hand, t *trial) error) error {
 	return par.For(ctx, l.workers, len(l.batch), func(worker, i int) error {
 		if err := fn(l.hands[worker], l.batch[i]); err != nil {
@@ -197,25 +197,25 @@ func (l *Learner) collect(h *hand, t *trial) error {
 	return h.experience(ctx, t.after, t.task, phaseAfter, l.cfg.After, t.path.Last(), l.cfg.Lambda)
 }
 
-// Phases of a task beside the numbers of inner steps: what is played then has streams of its own.
+// Phases of a task besides the numbers of inner steps. Each phase has its own random streams.
 const (
 	phaseAfter = 1 << 20
 	phaseJudge = 1 << 21
 	phaseAdapt = 1 << 22
 )
 
-// inner is the loss of inner step k, on the episodes that were played then.
+// inner returns the loss of inner step k, over the episodes played for that step.
 func (t *trial) inner(h *hand) func(k int) Gradient[float32] {
 	return func(k int) Gradient[float32] { return h.surrogate(t.before[k], 0, 0) }
 }
 
-// adapt adapts from theta on the episodes that are there.
+// adapt adapts from theta on the episodes already played.
 func (l *Learner) adapt(h *hand, t *trial, theta []float32) error {
 	copy(t.path[0], theta)
 	return Adapt(t.path, l.cfg.InnerLR, t.inner(h), h.g)
 }
 
-// pull takes t.out, a gradient after adaptation, back to theta if products with Hessians are made.
+// pull transforms t.out, a gradient after adaptation, to the gradient at theta if products with Hessians are made.
 func (l *Learner) pull(h *hand, t *trial) error {
 	if !l.cfg.second() {
 		return nil
@@ -236,7 +236,7 @@ func (l *Learner) mean(dst []float32) {
 	}
 }
 
-// total is the mean over the tasks of what value says of them.
+// total returns the mean of value over the tasks.
 func (l *Learner) total(value func(t *trial) float64) float64 {
 	sum := 0.0
 	for _, t := range l.batch {

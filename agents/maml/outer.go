@@ -23,7 +23,7 @@ func (l *Learner) reptile() error {
 func (l *Learner) trust(ctx context.Context) error {
 	c := &l.cfg
 	err := l.each(ctx, func(h *hand, t *trial) error {
-		// At the parameters that acted: t.path is still that of collect.
+		// At the parameters that acted, t.path is still that of collect.
 		h.set(t.path.Last())
 		var err error
 		if t.loss, err = h.model.Surrogate(h.grad, t.after, 0, c.EntCoef); err != nil {
@@ -57,7 +57,7 @@ func (l *Learner) trust(ctx context.Context) error {
 		l.add("step_taken", 0)
 		return nil
 	}
-	// The longest step whose divergence is max_kl by its quadratic model, then shorter ones.
+	// First the longest step whose divergence is max_kl by its quadratic model, then shorter ones.
 	length := math.Sqrt(2 * c.MaxKL / quadratic)
 	try := make([]float32, len(x))
 	for k := range c.Backtracks {
@@ -106,10 +106,11 @@ func (l *Learner) curvature(ctx context.Context, dst, v []float32) error {
 	return nil
 }
 
-// outcome is the loss and the divergence after adapting from theta, on the episodes that are there. It leaves paths as they are.
+// outcome returns the loss and the divergence after adapting from theta on the episodes already played. It leaves
+// paths unchanged.
 func (l *Learner) outcome(ctx context.Context, theta []float32) (loss, kl float64, err error) {
 	err = l.each(ctx, func(h *hand, t *trial) error {
-		// A path of its own: t.path stays that of the parameters that acted.
+		// A separate path: t.path remains that of the parameters that acted.
 		p := Path[float32]{h.u}
 		copy(p[0], theta)
 		for k := range t.before {

@@ -8,7 +8,7 @@ import (
 	"clustergym/nets"
 )
 
-// state is what agent.json holds beside parameters and moments.
+// state is the content of agent.json: everything beside parameters and moments.
 type state struct {
 	Format    int    `json:"format"`
 	Iteration int64  `json:"iteration"`
@@ -18,7 +18,7 @@ type state struct {
 
 const stateFormat = 1
 
-// Parts is what a checkpoint keeps: weights.safetensors, optimizer.safetensors and agent.json.
+// Parts returns what a checkpoint keeps: weights.safetensors, optimizer.safetensors and agent.json.
 func (l *Learner) Parts() []agents.Part {
 	return []agents.Part{
 		agents.NewPart("weights.safetensors", weights{l.theta}),

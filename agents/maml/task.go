@@ -13,33 +13,34 @@ import (
 	"clustergym/replay"
 )
 
-// Model is what the learner asks of a policy: its parameters, which it sets, and gradients at them.
+// Model is what the learner needs of a policy: its parameters, which it sets, and gradients at them.
 type Model interface {
 	agents.Policy
-	// Params are the parameters; who changes them changes the policy.
+	// Params returns the parameters. Changing them changes the policy.
 	Params() *nets.Params
-	// Numbers are the continuous actions of the last Act as they were drawn, row after row.
+	// Numbers returns the continuous actions of the last Act as they were drawn, row after row.
 	Numbers() []float32
-	// Greedy is the policy of the most likely actions, of the same parameters.
+	// Greedy returns the policy of the most likely actions, with the same parameters.
 	Greedy() agents.Policy
 	// Score fills e's LogProb, Head and LogStd as if this policy had acted.
 	Score(e *replay.Episodes) error
-	// Surrogate is the loss −mean(min(r·A, clip(r, 1±clip)·A)) − ent·entropy over e, with 0 for no clip. Its gradient
-	// overwrites g, nil = not wanted.
+	// Surrogate returns the loss −mean(min(r·A, clip(r, 1±clip)·A)) − ent·entropy over e; clip 0 does not clip. Its
+	// gradient overwrites g; nil means that it is not wanted.
 	Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64) (loss float64, err error)
-	// Divergence is the mean divergence from the policy that acted. Its gradient overwrites g, nil = not wanted.
+	// Divergence returns the mean divergence from the policy that acted. Its gradient overwrites g; nil means that it
+	// is not wanted.
 	Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error)
 }
 
 // Task is one of a World's tasks.
 type Task struct {
-	// Values are for env.Episode.Task, nil = the environment's own.
+	// Values are for env.Episode.Task; nil means the environment's own.
 	Values []float64
 	// Variant names one of several dynamics, for a World that has them.
 	Variant int
-	// Seed is what the task's episodes are drawn from.
+	// Seed is the seed from which the task's episodes are drawn.
 	Seed uint64
-	// Same has all episodes of the task run on Seed itself: they begin alike and differ by what is done.
+	// Same makes all episodes of the task use Seed itself: they begin alike and differ only by the actions.
 	Same bool
 }
 
@@ -49,7 +50,8 @@ type World interface {
 	Open() (env.Env, error)
 	// Sample draws n tasks.
 	Sample(src *rand.Rand, n int) ([]Task, error)
-	// Enter makes e one of the task's, before every reset; what the task's Values say is the environment's concern.
+	// Enter makes e an environment of the task, before every reset. The environment itself interprets the task's
+	// Values.
 	Enter(e env.Env, t Task) error
 }
 
@@ -58,10 +60,9 @@ type Family struct {
 	open func() (env.Env, error)
 	draw env.Tasker
 	size int
-	task []float64
 }
 
-// NewFamily is the family of the environments that open opens. It is an error if they are none.
+// NewFamily returns the family of the environments that open opens, or an error if they draw no tasks.
 func NewFamily(open func() (env.Env, error)) (*Family, error) {
 	e, err := open()
 	if err != nil {
@@ -82,37 +83,21 @@ func NewFamily(open func() (env.Env, error)) (*Family, error) {
 // Open implements World.
 func (f *Family) Open() (env.Env, error) { return f.open() }
 
-// Enter implements World: all is in the task's Values.
+// Enter implements World: the task's Values say everything.
 func (f *Family) Enter(env.Env, Task) error { return nil }
 
 // Sample implements World.
 func (f *Family) Sample(src *rand.Rand, n int) ([]Task, error) {
 	tasks := make([]Task, n)
 	for i := range tasks {
-		if f.task != nil {
-			tasks[i].Values = append([]float64(nil), f.task...)
-		} else {
-			tasks[i].Values = make([]float64, f.size)
-			f.draw.SampleTask(src, tasks[i].Values)
-		}
+		tasks[i].Values = make([]float64, f.size)
+		f.draw.SampleTask(src, tasks[i].Values)
 		tasks[i].Seed = src.Uint64()
 	}
 	return tasks, nil
 }
 
-// SetTask makes Sample draw this task alone, nil = all of them again.
-func (f *Family) SetTask(task []float64) error {
-	if task != nil && len(task) != f.size {
-		return fmt.Errorf("maml: a task of %d numbers, want %d", len(task), f.size)
-	}
-	f.task = task
-	return nil
-}
-
-// Task is the one that was set, nil = none.
-func (f *Family) Task() []float64 { return f.task }
-
-// hand is what one worker has: environments, a policy, and scratch. Everything it makes depends on the task alone.
+// hand is a worker's environments, policy and scratch. What it computes depends on the task alone.
 type hand struct {
 	world World
 	spec  env.Spec
@@ -121,7 +106,7 @@ type hand struct {
 	steps []*env.TimeStep
 	batch *env.Batch
 	act   *env.Actions
-	rows  []int // of the batch: the environments that still play
+	rows  []int // of the batch: the environments whose episodes have not ended
 	src   []*rand.Rand
 	pcg   []*rand.PCG
 
@@ -165,11 +150,11 @@ func (h *hand) close() error {
 	return errors.Join(errs...)
 }
 
-// set gives the model these parameters.
+// set sets the model's parameters.
 func (h *hand) set(x []float32) { copy(h.model.Params().Data, x) }
 
-// play fills dst with n episodes of task t by policy p. Episode j of a phase has streams of its own, so that neither the
-// number of environments nor who plays beside it matters.
+// play fills dst with n episodes of task t by policy p. Every episode of a phase has its own streams, so neither the
+// number of environments nor the other episodes matter.
 func (h *hand) play(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, p agents.Policy) error {
 	dst.Reset()
 	for from := 0; from < n; from += len(h.envs) {
@@ -251,7 +236,7 @@ func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, f
 	return nil
 }
 
-// experience is n episodes by the policy of parameters x, scored, with their advantages.
+// experience returns n episodes by the policy of parameters x, scored, with their advantages.
 func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, x []float32, lambda float64) error {
 	h.set(x)
 	if err := h.play(ctx, dst, t, phase, n, h.model); err != nil {
@@ -263,7 +248,7 @@ func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, pha
 	return h.base.advantages(dst, lambda)
 }
 
-// surrogate is the gradient of the loss over e.
+// surrogate returns the gradient of the loss over e.
 func (h *hand) surrogate(e *replay.Episodes, clip, ent float64) Gradient[float32] {
 	return func(g, x []float32) error {
 		h.set(x)
@@ -273,7 +258,7 @@ func (h *hand) surrogate(e *replay.Episodes, clip, ent float64) Gradient[float32
 	}
 }
 
-// divergence is the gradient of the divergence over e.
+// divergence returns the gradient of the divergence over e.
 func (h *hand) divergence(e *replay.Episodes) Gradient[float32] {
 	return func(g, x []float32) error {
 		h.set(x)

@@ -8,10 +8,10 @@ type Float interface{ ~float32 | ~float64 }
 // Gradient sets g to the gradient of a loss at x. It keeps neither.
 type Gradient[T Float] func(g, x []T) error
 
-// Path is what an inner loop goes through: K+1 points, the first of which is where it begins.
+// Path is the points of an inner loop: K+1 of them, the first of which is where it begins.
 type Path[T Float] [][]T
 
-// NewPath is a path of so many steps in so many dimensions, all 0.
+// NewPath returns a path of the given numbers of steps and dimensions, all 0.
 func NewPath[T Float](steps, size int) Path[T] {
 	p := make(Path[T], steps+1)
 	for k := range p {
@@ -20,7 +20,7 @@ func NewPath[T Float](steps, size int) Path[T] {
 	return p
 }
 
-// Last is the adapted point.
+// Last returns the adapted point.
 func (p Path[T]) Last() []T { return p[len(p)-1] }
 
 // Step sets to = from − rate·g.
@@ -31,8 +31,8 @@ func Step[T Float](to, from, g []T, rate float64) {
 	}
 }
 
-// Adapt fills p from its first point on by gradient steps, p[k+1] = p[k] − rate·∇L_k(p[k]); loss(k) is the gradient of step
-// k, whose loss may be on data of its own. g is scratch.
+// Adapt fills p from its first point by gradient steps, p[k+1] = p[k] − rate·∇L_k(p[k]). loss(k) is the gradient of
+// step k, whose loss may be over its own data. g is scratch.
 func Adapt[T Float](p Path[T], rate float64, loss func(k int) Gradient[T], g []T) error {
 	for k := range len(p) - 1 {
 		if err := loss(k)(g, p[k]); err != nil {
@@ -43,7 +43,7 @@ func Adapt[T Float](p Path[T], rate float64, loss func(k int) Gradient[T], g []T
 	return nil
 }
 
-// Differ multiplies vectors by Hessians. Its buffers are its own: one for each goroutine.
+// Differ multiplies vectors by Hessians. It has its own buffers: use one per goroutine.
 type Differ[T Float] struct {
 	// Reach is how far from a point gradients are taken: ‖h·v‖.
 	Reach float64
@@ -51,13 +51,13 @@ type Differ[T Float] struct {
 	up, down, at []T
 }
 
-// NewDiffer is a Differ for so many dimensions.
+// NewDiffer returns a Differ for n dimensions.
 func NewDiffer[T Float](size int, reach float64) *Differ[T] {
 	return &Differ[T]{Reach: reach, up: make([]T, size), down: make([]T, size), at: make([]T, size)}
 }
 
-// Product sets dst to the Hessian at x times v, (∇L(x+hv) − ∇L(x−hv))/2h with h = Reach/‖v‖, exact up to rounding for a
-// quadratic loss. dst may be v.
+// Product sets dst to the Hessian at x times v, (∇L(x+hv) − ∇L(x−hv))/2h with h = Reach/‖v‖. It is exact up to
+// rounding for a quadratic loss. dst may be v.
 func (d *Differ[T]) Product(dst, x, v []T, loss Gradient[T]) error {
 	n := norm(v)
 	if n == 0 {
@@ -84,8 +84,8 @@ func (d *Differ[T]) Product(dst, x, v []T, loss Gradient[T]) error {
 	return nil
 }
 
-// AtRest is Product at an x where the gradient is 0, as that of a divergence from the policy of x itself: ∇L(x+hv)/h, in one
-// evaluation.
+// AtRest is Product at an x where the gradient is 0, such as that of a divergence from the policy of x itself:
+// ∇L(x+hv)/h, with one evaluation.
 func (d *Differ[T]) AtRest(dst, x, v []T, loss Gradient[T]) error {
 	n := norm(v)
 	if n == 0 {
@@ -105,8 +105,8 @@ func (d *Differ[T]) AtRest(dst, x, v []T, loss Gradient[T]) error {
 	return nil
 }
 
-// Pull takes a gradient u with regard to p's last point back to its first, u = Π_k (I − rate·H_k)·u with the last step's
-// first: the chain rule of MAML. buf is scratch.
+// Pull transforms a gradient u with respect to p's last point into that with respect to its first, u = Π_k (I −
+// rate·H_k)·u beginning with the last step: the chain rule of MAML. buf is scratch.
 func (d *Differ[T]) Pull(u []T, p Path[T], rate float64, loss func(k int) Gradient[T], buf []T) error {
 	for k := len(p) - 2; k >= 0; k-- {
 		if err := d.through(u, p[k], rate, loss(k), buf); err != nil {
@@ -116,7 +116,7 @@ func (d *Differ[T]) Pull(u []T, p Path[T], rate float64, loss func(k int) Gradie
 	return nil
 }
 
-// Push takes a direction v at p's first point to what it becomes at its last. buf is scratch.
+// Push transforms a direction v at p's first point into the resulting direction at its last. buf is scratch.
 func (d *Differ[T]) Push(v []T, p Path[T], rate float64, loss func(k int) Gradient[T], buf []T) error {
 	for k := range len(p) - 1 {
 		if err := d.through(v, p[k], rate, loss(k), buf); err != nil {
@@ -135,19 +135,7 @@ func (d *Differ[T]) through(v, x []T, rate float64, loss Gradient[T], buf []T) e
 	return nil
 }
 
-// MetaGradient sets u to the gradient of after at the end of p with regard to p's first point: exactly that of MAML with
-// order 2, with order 1 as if the inner steps did not depend on where they began. p must have been filled by Adapt.
-func (d *Differ[T]) MetaGradient(u []T, p Path[T], rate float64, order int, loss func(k int) Gradient[T], after Gradient[T], buf []T) error {
-	if err := after(u, p.Last()); err != nil {
-		return err
-	}
-	if order == 1 {
-		return nil
-	}
-	return d.Pull(u, p, rate, loss, buf)
-}
-
-// Displacement sets u to p's first point less its last: what Reptile takes for a gradient.
+// Displacement sets u to p's first point minus its last: what Reptile uses as a gradient.
 func Displacement[T Float](u []T, p Path[T]) {
 	last := p.Last()
 	for i, x := range p[0] {
@@ -165,8 +153,8 @@ func dot[T Float](a, b []T) float64 {
 	return sum
 }
 
-// Solve sets x to an approximate solution of A·x = b by conjugate gradients from 0 (Hestenes and Stiefel 1952), at most
-// iterations of them, for a symmetric positive definite A that is given by its products: times sets dst to A·v.
+// Solve sets x to an approximate solution of A·x = b by conjugate gradients from 0 (Hestenes and Stiefel 1952), with
+// at most iterations iterations, for a symmetric positive definite A given by its products: times sets dst to A·v.
 func Solve[T Float](x, b []T, iterations int, times func(dst, v []T) error) error {
 	r, p, z := append([]T(nil), b...), append([]T(nil), b...), make([]T, len(b))
 	clear(x)
@@ -180,7 +168,7 @@ func Solve[T Float](x, b []T, iterations int, times func(dst, v []T) error) erro
 			return err
 		}
 		curvature := dot(p, z)
-		if !(curvature > 0) { // rounding, or no such matrix: what is there is a direction of descent
+		if !(curvature > 0) { // rounding, or a matrix that is not positive definite: x is a direction of descent already
 			return nil
 		}
 		a := rr / curvature

@@ -13,17 +13,17 @@ type Config struct {
 	Maml   maml.Config      `yaml:"maml"`   // method joint = without meta-learning
 	Models perfmodel.Config `yaml:"models"` // members 1 = a single model
 
-	// ModelFree has no models: the policy learns by joint training from the real episodes alone, maml.tasks of a round. It is
-	// what the loop is compared with.
+	// ModelFree uses no models: the policy learns by joint training from the real episodes alone, maml.tasks of them in a
+	// round. The loop is compared with it.
 	ModelFree bool `yaml:"model_free"`
 
-	Data      []string `yaml:"data,flow"`  // workerplace.Rules that the first real episodes are played by, in turn
+	Data      []string `yaml:"data,flow"`  // workerplace.Rules that play the first real episodes, in turn
 	First     int      `yaml:"first"`      // of them
-	Rule      string   `yaml:"rule"`       // one of Data, which the policy begins by imitating
-	Imitation int      `yaml:"imitation"`  // passes over the rule's episodes by which it does; 0 = none
+	Rule      string   `yaml:"rule"`       // one of Data, which the policy imitates first
+	Imitation int      `yaml:"imitation"`  // passes over the rule's episodes for that; 0 = none
 	ImitateLR float64  `yaml:"imitate_lr"` // rate of Adam there
 	Episodes  int      `yaml:"episodes"`   // real episodes of a round
-	Guide     int      `yaml:"guide"`      // passes, in the first round, by which the policy imitates the planner that each model makes, in that model; 0 = none
+	Guide     int      `yaml:"guide"`      // passes, in the first round, in which the policy imitates the planner of each model in that model; 0 = none
 	Guided    int      `yaml:"guided"`     // imagined episodes of each of these planners
 	Wait      float64  `yaml:"wait"`       // of these planners: workerplace.Planner.Wait, at least 0
 	MetaSteps int      `yaml:"meta_steps"` // of a round
@@ -34,10 +34,10 @@ type Config struct {
 	Beta    float64 `yaml:"beta"`    // weight of a subspace's score
 	Decay   float64 `yaml:"decay"`   // of beta, each round
 	Average float64 `yaml:"average"` // weight of the newest error in a subspace's average
-	Bonus   float64 `yaml:"bonus"`   // c: of subspaces that were seen seldom
-	Guard   float64 `yaml:"guard"`   // how much less speed than the policy's likeliest action exploration may cost
+	Bonus   float64 `yaml:"bonus"`   // c: of rarely seen subspaces
+	Guard   float64 `yaml:"guard"`   // how much slower than the policy's likeliest action an exploring action may be
 
-	Settled float64 `yaml:"settled"` // relative change of completion times and of errors below which two rounds in a row end the loop; 0 = never
+	Settled float64 `yaml:"settled"` // relative change of completion times and of errors below which Loop.Settled holds; 0 = never
 }
 
 // Explorations are the values of Config.Explore.

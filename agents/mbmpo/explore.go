@@ -9,7 +9,7 @@ import (
 	"clustergym/env/workerplace"
 )
 
-// subspaces keep how wrong the models were in each company.
+// subspaces keep the models' errors in each subspace.
 type subspaces struct {
 	cfg    *Config
 	err    [workerplace.Sharings]float64
@@ -19,7 +19,7 @@ type subspaces struct {
 
 func newSubspaces(c *Config) *subspaces { return &subspaces{cfg: c} }
 
-// note takes down the relative error for job j of p, in the subspaces of all its servers.
+// note records the relative error for job j of p in the subspaces of all its servers.
 func (s *subspaces) note(p *workerplace.Placement, j int, off float64) {
 	for m, w := range p.Jobs[j].On {
 		if w == 0 {
@@ -35,12 +35,12 @@ func (s *subspaces) note(p *workerplace.Placement, j int, off float64) {
 	}
 }
 
-// score is how much there is to learn in a subspace.
+// score returns how much there is to learn in a subspace.
 func (s *subspaces) score(k int) float64 {
 	return s.err[k] + s.cfg.Bonus/math.Sqrt(1+float64(s.visits[k]))
 }
 
-// explorer chooses as the first player does, and explores as configured.
+// explorer chooses like the first player, and explores as configured.
 func (l *Loop) explorer() chooser {
 	m, speed := l.players[0], &crowd{view: l.models.View()}
 	var b *env.Batch

@@ -12,7 +12,7 @@ import (
 	"clustergym/replay"
 )
 
-// crowd predicts the speed of all jobs together.
+// crowd predicts the total speed of all jobs.
 type crowd struct {
 	view  *perfmodel.View
 	place workerplace.Placement
@@ -20,7 +20,7 @@ type crowd struct {
 	speed []float64
 }
 
-// after is that speed once action k, which places a worker, is taken in e.
+// after returns that speed after action k, which places a worker, in e.
 func (c *crowd) after(e *workerplace.Env, k int32) (float64, error) {
 	for len(c.on) < e.Config().Servers {
 		c.on = append(c.on, 0)
@@ -40,8 +40,8 @@ func (c *crowd) after(e *workerplace.Env, k int32) (float64, error) {
 	return sum, nil
 }
 
-// planner places jobs where the models believe that all together are fastest, and waits where they believe that it pays: what can be
-// had from them without looking ahead.
+// planner places workers where the models predict the highest total speed, and waits where they predict that waiting
+// pays. It does not look ahead.
 func (l *Loop) planner(view *perfmodel.View) chooser {
 	p := &workerplace.Planner{Speeds: view, Wait: l.cfg.Wait}
 	return func(_ context.Context, e *workerplace.Env, _ *env.TimeStep, _ *rand.Rand) (int32, error) {
@@ -49,7 +49,7 @@ func (l *Loop) planner(view *perfmodel.View) chooser {
 	}
 }
 
-// guide has the policy imitate the planner of every model in that model, on workloads that were seen.
+// guide makes the policy imitate the planner of every model in that model, on workloads seen before.
 func (l *Loop) guide(ctx context.Context) error {
 	if l.cfg.Guide == 0 {
 		return nil
@@ -86,8 +86,8 @@ func (l *Loop) guide(ctx context.Context) error {
 	return l.imitate(ctx, shown, l.cfg.Guide)
 }
 
-// Plan is the outcome of each workload of seeds in world when every worker is placed where the models together
-// believe that all jobs are fastest, without a policy.
+// Plan returns the outcome of each workload of seeds in world when every worker is placed where the models together
+// predict the highest speed of all jobs, without a policy.
 func (l *Loop) Plan(ctx context.Context, world Real, seeds []uint64) ([]Outcome, error) {
 	if l.episodes == 0 {
 		return nil, errors.New("mbmpo: no model before Begin")

@@ -10,20 +10,20 @@ import (
 	"clustergym/env/workerplace"
 )
 
-// imagined is the maml.World of the models: a task is one of them with a workload that was seen.
+// imagined is the maml.World of the models: a task is a model with a workload that was seen.
 type imagined struct {
 	open   func() (*workerplace.Env, error)
 	models *perfmodel.Ensemble
 	seen   []workload
 }
 
-// workload names jobs that came once.
+// workload identifies jobs that were played once.
 type workload struct {
 	seed   uint64
 	values []float64
 }
 
-// believer is an environment that runs at the speeds of one model, or of all.
+// believer is an environment in which jobs run at the speeds that one model, or all of them, predict.
 type believer struct {
 	*workerplace.Env
 	views []*perfmodel.View // of each model, then of all
@@ -43,7 +43,8 @@ func (w *imagined) Open() (env.Env, error) {
 	return b, nil
 }
 
-// Enter implements maml.World: the task's variant is a model, or one beyond the last for all of them.
+// Enter implements maml.World: the task's variant is the index of a model; the index after the last means all of
+// them.
 func (w *imagined) Enter(e env.Env, t maml.Task) error {
 	b, ok := e.(*believer)
 	if !ok || t.Variant < 0 || t.Variant >= len(b.views) {
@@ -53,7 +54,7 @@ func (w *imagined) Enter(e env.Env, t maml.Task) error {
 	return nil
 }
 
-// Sample implements maml.World: models in turn, from a random one on, each with one of the workloads.
+// Sample implements maml.World: models in turn, beginning with a random one, each with one of the workloads.
 func (w *imagined) Sample(src *rand.Rand, n int) ([]maml.Task, error) {
 	if len(w.seen) == 0 {
 		return nil, fmt.Errorf("mbmpo: no workload was seen")
@@ -67,12 +68,12 @@ func (w *imagined) Sample(src *rand.Rand, n int) ([]maml.Task, error) {
 	return tasks, nil
 }
 
-// task is a model with a workload. All its episodes begin alike, so that they differ by what is done.
+// task returns a model with a workload as a task. Its episodes begin alike, so they differ only by the actions.
 func (w *imagined) task(variant int, l workload) maml.Task {
 	return maml.Task{Values: l.values, Variant: variant, Seed: l.seed, Same: true}
 }
 
-// free is the maml.World of the real jobs themselves: every task is a workload that comes once.
+// free is the maml.World of the real jobs: every task is a workload that is played once.
 type free struct{ real *Real }
 
 // Open implements maml.World.

@@ -19,14 +19,14 @@ import (
 	"clustergym/replay"
 )
 
-// Model is a policy that a loop can train and look into.
+// Model is a policy that a loop can train and whose probabilities it can read.
 type Model interface {
 	maml.Model
-	// LogProbs are the log-probabilities of all actions of the last Act, row after row.
+	// LogProbs returns the log-probabilities of all actions of the last Act, row after row.
 	LogProbs() []float32
 }
 
-// Real is the world that real jobs come from.
+// Real is the world from which real jobs come.
 type Real struct {
 	Open   func() (*workerplace.Env, error)
 	Values []float64 // task of its episodes, nil = the usual one
@@ -53,7 +53,7 @@ type Loop struct {
 	last     [2]Report
 }
 
-// Report is what one round did.
+// Report describes one round.
 type Report struct {
 	Round    int     // 0 = the data of the rule
 	Episodes int     // real ones so far
@@ -65,7 +65,7 @@ type Report struct {
 	Imagined float64 // return of the last meta-step after adaptation, in the models
 }
 
-// New returns a loop before its first data. model makes policies that all begin alike.
+// New returns a loop before its first data. model makes policies, which all begin alike.
 func New(cfg Config, real Real, model func() (Model, error), workers int, seed uint64) (*Loop, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -101,16 +101,17 @@ func New(cfg Config, real Real, model func() (Model, error), workers int, seed u
 // Close closes all environments.
 func (l *Loop) Close() error { return l.learner.Close() }
 
-// Params are the parameters before adaptation. They belong to the loop.
+// Params returns the parameters before adaptation. They belong to the loop.
 func (l *Loop) Params() []float32 { return l.learner.Params().Data }
 
-// Episodes is the number of real ones so far.
+// Episodes returns the number of real episodes so far.
 func (l *Loop) Episodes() int { return l.episodes }
 
-// Parts is what a checkpoint keeps of policy and models.
+// Parts returns what a checkpoint keeps of policy and models.
 func (l *Loop) Parts() []agents.Part { return append(l.learner.Parts(), l.models.Parts()...) }
 
-// Begin plays the rule in the real world, imitates it, and fits the models. It must be called once, first.
+// Begin plays the rule in the real world, imitates it, and fits the models. It must be called once, before anything
+// else.
 func (l *Loop) Begin(ctx context.Context) (Report, error) {
 	shown, err := replay.NewEpisodes(l.learner.Spec(), l.cfg.Maml.Gamma)
 	if err != nil {
@@ -136,13 +137,14 @@ func (l *Loop) Begin(ctx context.Context) (Report, error) {
 	return r, l.fit(ctx, &r)
 }
 
-// rule is the one that plays episode k of the first data.
+// rule returns the rule that plays episode k of the first data.
 func (l *Loop) rule(k int) string { return l.cfg.Data[k%len(l.cfg.Data)] }
 
-// imitated is how many episodes a step of imitation is over.
+// imitated is the number of episodes in a step of imitation.
 const imitated = 2
 
-// imitate makes the policy likelier to do what was shown: cross-entropy by Adam, some episodes at a time, in a new order each pass.
+// imitate makes the shown actions likelier: cross-entropy by Adam, some episodes at a time, in a new order in each
+// pass.
 func (l *Loop) imitate(ctx context.Context, shown *replay.Episodes, passes int) error {
 	m := l.players[0]
 	copy(m.Params().Data, l.Params())
@@ -177,7 +179,7 @@ func (l *Loop) imitate(ctx context.Context, shown *replay.Episodes, passes int) 
 	return nil
 }
 
-// fit fits the models to what was measured.
+// fit fits the models to the measurements.
 func (l *Loop) fit(ctx context.Context, r *Report) error {
 	fits, err := l.models.Fit(ctx, l.data.Last(l.cfg.Memory), l.workers)
 	if err != nil {
@@ -224,7 +226,7 @@ func (l *Loop) Round(ctx context.Context) (Report, error) {
 	return r, l.fit(ctx, &r)
 }
 
-// freeRound learns from real episodes themselves.
+// freeRound learns from the real episodes themselves.
 func (l *Loop) freeRound(ctx context.Context) (Report, error) {
 	ret, err := l.Improve(ctx, 1)
 	if err != nil {
@@ -256,8 +258,8 @@ func (l *Loop) Improve(ctx context.Context, n int) (ret float64, err error) {
 	return ret, nil
 }
 
-// deployed are the parameters that place the jobs of real episode k of a round: adapted to one model after the other where
-// exploration is tailored, else to all of them.
+// deployed returns the parameters that place the jobs of real episode k of a round: adapted to the models in turn if
+// exploration is tailored, otherwise to all of them together.
 func (l *Loop) deployed(ctx context.Context, k int) ([]float32, error) {
 	if l.cfg.Maml.Method == "joint" {
 		return append([]float32(nil), l.Params()...), nil
@@ -270,7 +272,8 @@ func (l *Loop) deployed(ctx context.Context, k int) ([]float32, error) {
 	return l.learner.Adapt(ctx, l.Params(), l.world.task(variant, w), l.rounds<<8+k, l.cfg.Maml.InnerSteps)
 }
 
-// Adapted are the parameters after so many inner steps in all models together, on the newest workload that was seen.
+// Adapted returns the parameters after the given number of inner steps in all models together, on the newest
+// workload.
 func (l *Loop) Adapted(ctx context.Context, steps int) ([]float32, error) {
 	if len(l.world.seen) == 0 {
 		return nil, errors.New("mbmpo: no workload was seen")
@@ -279,13 +282,15 @@ func (l *Loop) Adapted(ctx context.Context, steps int) ([]float32, error) {
 	return l.learner.Adapt(ctx, l.Params(), l.world.task(l.models.Members(), w), l.rounds<<8+255, steps)
 }
 
-// Change has real jobs come from another world. Parameters and models are kept; of the workloads only those to come count.
+// Change makes real jobs come from another world. Parameters and models are kept; workloads seen so far are
+// forgotten.
 func (l *Loop) Change(real Real) {
 	l.real, l.world.seen, l.beta = real, nil, l.cfg.Beta
 	l.world.open = real.Open
 }
 
-// Settled says whether the last two rounds differ by less than Config.Settled in completion times and errors.
+// Settled reports whether completion times and errors of the last two rounds differ by less than Config.Settled. The
+// loop does not act on it: the caller decides whether to go on.
 func (l *Loop) Settled() bool {
 	a, b := &l.last[0], &l.last[1]
 	near := func(x, y float64) bool { return math.Abs(x-y) <= l.cfg.Settled*math.Abs(x) }
@@ -295,11 +300,11 @@ func (l *Loop) Settled() bool {
 // chooser chooses an action in a real state.
 type chooser func(ctx context.Context, e *workerplace.Env, ts *env.TimeStep, src *rand.Rand) (int32, error)
 
-// nobody is shown an episode.
+// nobody keeps no episode.
 func nobody(int) *replay.Episodes { return nil }
 
-// gather plays n real episodes, each with a chooser of its own, and takes down what was measured. Episodes for which show says
-// where to are kept there.
+// gather plays n real episodes, each with its own chooser, and records the measurements. Episodes for which show
+// returns a place are kept there.
 func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, error), show func(k int) *replay.Episodes) (Report, error) {
 	r := Report{Round: l.rounds}
 	e, err := l.real.Open()
@@ -310,7 +315,7 @@ func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, e
 	view := l.models.View()
 	predicted := []float64{}
 	errs, count := 0.0, 0
-	first := l.data.Len() == 0 // models that were never fitted predict nothing
+	first := l.data.Len() == 0 // unfitted models predict nothing
 	e.Record(func(p *workerplace.Placement, v []float64) error {
 		for len(predicted) < len(v) {
 			predicted = append(predicted, 0)
@@ -368,8 +373,8 @@ func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, e
 	return r, nil
 }
 
-// Gather plays n real episodes with parameters x, exploring as configured, and fits the models to them too: what is done first
-// after a change.
+// Gather plays n real episodes with parameters x, exploring as configured, and then fits the models to them as well:
+// the first step after a change of the world.
 func (l *Loop) Gather(ctx context.Context, x []float32, n int) (Report, error) {
 	l.rounds++
 	r, err := l.gather(ctx, n, func(int) (chooser, error) {
@@ -382,14 +387,15 @@ func (l *Loop) Gather(ctx context.Context, x []float32, n int) (Report, error) {
 	return r, l.fit(ctx, &r)
 }
 
-// Outcome is how the jobs of one workload fared, in intervals.
+// Outcome describes how the jobs of one workload did, in intervals.
 type Outcome struct {
 	JCT      float64 // mean completion time
 	Tail     float64 // the time within which 95 % of the jobs are complete
 	Makespan float64
 }
 
-// OutcomeOf is that of an episode that has ended. Jobs that are unfinished when it is cut off count as complete then.
+// OutcomeOf returns the outcome of an episode that has ended. Jobs that are unfinished when it is truncated count as
+// complete at that moment.
 func OutcomeOf(e *workerplace.Env, ret float64) Outcome {
 	jct, unfinished := e.JCTs(nil)
 	slices.Sort(jct)
@@ -406,8 +412,8 @@ func OutcomeOf(e *workerplace.Env, ret float64) Outcome {
 	return o
 }
 
-// Evaluate is the outcome of each of the workloads of seeds in world, placed by the likeliest actions of parameters x. Nothing is
-// learnt from them. Workloads are played side by side. The reward must be jct.
+// Evaluate returns the outcome of each of the workloads of seeds in world, placed by the likeliest actions of
+// parameters x. Nothing is learnt from them. Workloads are played side by side. The reward must be jct.
 func (l *Loop) Evaluate(ctx context.Context, x []float32, world Real, seeds []uint64) ([]Outcome, error) {
 	out := make([]Outcome, len(seeds))
 	envs := make([]*workerplace.Env, l.workers)

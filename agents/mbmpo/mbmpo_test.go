@@ -83,7 +83,7 @@ func state(t testing.TB, l *mbmpo.Loop) string {
 	return b.String()
 }
 
-// variants are the loop, its ablations and what it is compared with.
+// variants are the loop, its ablations and its baseline.
 func variants() map[string]mbmpo.Config {
 	joint, free, random, single := small(), small(), small(), small()
 	joint.Maml.Method, joint.Explore = "joint", "subspace"
@@ -114,7 +114,7 @@ func TestWorkersChangeNothing(t *testing.T) {
 	}
 }
 
-// Imitation leads to where the rule is, far from where an untrained policy places jobs.
+// Imitation brings the policy close to the rule, far from where an untrained policy places jobs.
 func TestThePolicyBeginsByImitating(t *testing.T) {
 	cfg := small()
 	cfg.Imitation = 200

@@ -6,9 +6,9 @@ import (
 	"clustergym/env/workerplace"
 )
 
-// Features is how many numbers describe a job in its placement: its type; its workers, the servers that they are on and
-// the largest part on one of them; and, type by type, how much of other jobs is on its servers, on the worst of them and in
-// the mean over its workers. Neither the order of jobs nor that of servers matters.
+// Features is the number of features of a job in its placement: its type; its workers, the number of servers that
+// they are on, and the largest part on one of them; and, type by type, how much of other jobs is on its servers, on
+// the worst of them and in the mean over its workers. Neither the order of jobs nor that of servers matters.
 const Features = workerplace.Types + 3 + 2*workerplace.Types
 
 // describe writes the features of job j.
@@ -39,16 +39,16 @@ func describe(dst []float32, p *workerplace.Placement, j int) {
 	dst[types], dst[types+1], dst[types+2] = float32(a.Workers)/8, float32(servers)/8, float32(most)/float32(max(a.Workers, 1))
 }
 
-// Data are measured speeds with what they were measured in. Not safe for concurrent use.
+// Data are measured speeds with the features of the jobs. Not safe for concurrent use.
 type Data struct {
 	X []float32 // [N, Features]
-	Y []float32 // [N], logarithm of the speed by that alone
+	Y []float32 // [N], logarithm of the speed divided by that of the job alone
 }
 
-// Len is the number of measurements.
+// Len returns the number of measurements.
 func (d *Data) Len() int { return len(d.Y) }
 
-// Add adds what was measured of one interval. A speed of 0 is of a failure and tells nothing.
+// Add adds the measurements of one interval. A speed of 0 comes from a failure and is ignored.
 func (d *Data) Add(p *workerplace.Placement, measured []float64) {
 	for j, v := range measured {
 		if !(v > 0) {
@@ -61,7 +61,7 @@ func (d *Data) Add(p *workerplace.Placement, measured []float64) {
 	}
 }
 
-// Last is the newest n measurements, all where there are fewer. It shares their memory.
+// Last returns the newest n measurements, or all if there are fewer. It shares their memory.
 func (d *Data) Last(n int) *Data {
 	from := max(0, d.Len()-n)
 	return &Data{X: d.X[from*Features:], Y: d.Y[from:]}

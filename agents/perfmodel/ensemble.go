@@ -25,7 +25,7 @@ type Config struct {
 	LR         float64 `yaml:"lr"`
 	Batch      int     `yaml:"batch"`
 	Epochs     int     `yaml:"epochs"`     // passes of one fit, at most
-	Validation float64 `yaml:"validation"` // share of the data that is kept from fitting, the same for all members
+	Validation float64 `yaml:"validation"` // share of the data that is held out, the same for all members
 	Patience   int     `yaml:"patience"`   // passes without a better validation after which a fit ends
 	Huber      float64 `yaml:"huber"`      // errors of the logarithm beyond this count linearly
 }
@@ -53,8 +53,8 @@ func (c Config) network() model.Config {
 	return model.Config{Kind: "mlp", Hidden: c.Hidden, Activation: "relu", Init: "orthogonal", Head: "dense"}
 }
 
-// Ensemble is K networks. Not safe for concurrent use while it is fitted; views of it may be used by many goroutines, one
-// each, at other times.
+// Ensemble is K networks. Not safe for concurrent use while it is fitted. At other times many goroutines may use
+// views of it, one each.
 type Ensemble struct {
 	cfg  Config
 	nets []*model.QNet
@@ -64,7 +64,7 @@ type Ensemble struct {
 	seed uint64
 }
 
-// New returns an ensemble whose members begin differently.
+// New returns an ensemble whose members begin with different weights.
 func New(c Config, seed uint64) (*Ensemble, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("perfmodel: %w", err)
@@ -86,18 +86,18 @@ func New(c Config, seed uint64) (*Ensemble, error) {
 	return e, nil
 }
 
-// Members is K.
+// Members returns K.
 func (e *Ensemble) Members() int { return len(e.nets) }
 
 // Fit is how well one member was fitted.
 type Fit struct {
 	Epochs     int
 	Train      float64 // loss of the last pass
-	Validation float64 // root of the mean squared error of the logarithm on what was kept from fitting, at its best
+	Validation float64 // root of the mean squared error of the logarithm on held-out data, at its best
 }
 
-// Fit goes on fitting every member to its own bootstrap sample of d, and keeps of each the parameters that did best on what
-// was kept from fitting. Members are fitted side by side; workers change nothing but speed.
+// Fit continues to fit every member to its own bootstrap sample of d, and keeps the parameters of each that did best
+// on the held-out data. Members are fitted side by side; workers change nothing but speed.
 func (e *Ensemble) Fit(ctx context.Context, d *Data, workers int) ([]Fit, error) {
 	n := d.Len()
 	held := int(math.Round(float64(n) * e.cfg.Validation))
@@ -165,7 +165,7 @@ func (e *Ensemble) fit(k int, d *Data, held, rest []int, src *rand.Rand) (f Fit,
 	return f, nil
 }
 
-// Parts is what a checkpoint keeps: one file of weights for each member, and how often they were fitted.
+// Parts returns what a checkpoint keeps: one file of weights for each member, and how often they were fitted.
 func (e *Ensemble) Parts() []agents.Part {
 	parts := []agents.Part{agents.NewJSONPart("perfmodel.json", func() (state, error) { return state{e.fits, e.seed}, nil },
 		func(s state) error { e.fits, e.seed = s.Fits, s.Seed; return nil })}
@@ -189,7 +189,7 @@ func (w weights) ReadFrom(src io.Reader) (int64, error) {
 	return n, err
 }
 
-// View predicts with some of the members; it has buffers of its own and belongs to one goroutine.
+// View predicts with some of the members. It has its own buffers and belongs to one goroutine.
 type View struct {
 	nets []*model.QForward
 	rows int
@@ -199,10 +199,10 @@ type View struct {
 
 var _ workerplace.Speeds = (*View)(nil)
 
-// viewRows is how many jobs a View looks at together.
+// viewRows is the number of jobs that a View predicts at a time.
 const viewRows = 64
 
-// View is of the given members, none = all: their geometric mean.
+// View returns a view of the given members, or of all if there are none: it predicts their geometric mean.
 func (e *Ensemble) View(members ...int) *View {
 	v := &View{x: make([]float32, viewRows*Features)}
 	if len(members) == 0 {
@@ -216,7 +216,7 @@ func (e *Ensemble) View(members ...int) *View {
 	return v
 }
 
-// predict fills all with every member's logarithm for every job.
+// predict fills all with every member's logarithm of the speed of every job.
 func (v *View) predict(p *workerplace.Placement) {
 	n := len(p.Jobs)
 	v.rows = n
@@ -245,19 +245,4 @@ func (v *View) Speeds(dst []float64, p *workerplace.Placement) error {
 		dst[i] = math.Exp(sum / float64(len(v.nets)))
 	}
 	return nil
-}
-
-// Spread fills dst with the members' deviation of each job's logarithm: how little is known of it.
-func (v *View) Spread(dst []float64, p *workerplace.Placement) {
-	v.predict(p)
-	k := float64(len(v.nets))
-	for i := range dst {
-		sum, squares := 0.0, 0.0
-		for m := range v.nets {
-			y := v.all[m*v.rows+i]
-			sum += y
-			squares += y * y
-		}
-		dst[i] = math.Sqrt(max(squares/k-sum*sum/k/k, 0))
-	}
 }

@@ -10,7 +10,7 @@ import (
 	"clustergym/nets/tape"
 )
 
-// loss is Huber's loss of one member over a batch.
+// loss computes Huber's loss of one member over a batch.
 type loss struct {
 	prog                    *tape.Program
 	x, target, weight, coef []float32
@@ -28,7 +28,7 @@ func newLoss(n *model.QNet, batch int) (*loss, error) {
 	return &loss{prog, prog.Input("x"), prog.Input("target"), prog.Input("weight"), prog.Input("coef")}, nil
 }
 
-// run is the loss over the measurements of d with these indices.
+// run returns the loss over the measurements of d with these indices.
 func (l *loss) run(d *Data, index []int, huber float64) (float64, error) {
 	l.coef[op.TDDelta], l.coef[op.TDDivisor] = float32(huber), float32(len(index))
 	clear(l.weight)

@@ -14,7 +14,7 @@ import (
 
 var ctx = context.Background()
 
-// measured is what a rule's play tells, and the environment that it was played in.
+// measured returns the measurements of a rule's play, and the environment in which it played.
 func measured(t testing.TB, rule string, episodes int) (*Data, *workerplace.Env) {
 	t.Helper()
 	e, err := workerplace.New(workerplace.DefaultConfig())
@@ -94,8 +94,8 @@ func TestAnEnsembleLearnsSpeedsAndKnowsWhatItDoesNotKnow(t *testing.T) {
 	alone := &workerplace.Placement{Servers: 6, Jobs: crowd.Jobs[:1]}
 	v := e.View()
 	var known, unknown [1]float64
-	v.Spread(known[:], alone)
-	v.Spread(unknown[:], crowd)
+	spread(v, known[:], alone)
+	spread(v, unknown[:], crowd)
 	if unknown[0] <= known[0] {
 		t.Errorf("spread alone %v, in an unknown crowd %v", known, unknown)
 	}
@@ -127,7 +127,7 @@ func TestWorkersChangeNothingAndWeightsAreKept(t *testing.T) {
 	}
 }
 
-// A view of one member says what that member says, and a view of all the geometric mean.
+// A view of one member predicts what that member predicts, and a view of all the geometric mean.
 func TestViewsAreOfTheirMembers(t *testing.T) {
 	d, _ := measured(t, "load-balance", 1)
 	e, _ := fitted(t, d, 1)
@@ -164,5 +164,20 @@ func TestBadSettingsAndTooLittleDataAreNamed(t *testing.T) {
 	}
 	if _, err := e.Fit(ctx, &Data{}, 1); err == nil || !strings.Contains(err.Error(), "0 measurements") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// spread fills dst with the members' deviation of each job's logarithm: how uncertain the prediction is.
+func spread(v *View, dst []float64, p *workerplace.Placement) {
+	v.predict(p)
+	k := float64(len(v.nets))
+	for i := range dst {
+		sum, squares := 0.0, 0.0
+		for m := range v.nets {
+			y := v.all[m*v.rows+i]
+			sum += y
+			squares += y * y
+		}
+		dst[i] = math.Sqrt(max(squares/k-sum*sum/k/k, 0))
 	}
 }

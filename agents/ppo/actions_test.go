@@ -187,8 +187,8 @@ func TestFactorsAndNumbersAreLearntTogether(t *testing.T) {
 	}
 }
 
-// In the first minibatch of the first epoch the ratio is 1 for every kind of action: KL and clip fraction are exactly
-// 0. And the entropy is that of uniform factors and a standard normal number, for the head begins close to 0.
+// In the first minibatch of the first epoch the ratio is 1 for every kind of action, so KL and clip fraction are
+// exactly 0. The entropy is that of uniform factors and a standard normal number, because the head begins close to 0.
 func TestFirstMinibatchSeesTheActingPolicyOfAnyKind(t *testing.T) {
 	nav := agenttest.Envs(t, "Nav2D-v1", 1, vec.SameStep, 1).Spec()
 	for _, c := range []struct {
@@ -230,8 +230,8 @@ func mustMake(t *testing.T, id string) env.Env {
 	return e
 }
 
-// The environment gets numbers cut to the box, the rollout keeps them as they were drawn, and an action that somebody
-// else chose is taken as it stands.
+// The environment gets numbers clipped to the box, the rollout keeps them as they were drawn, and an action that
+// another policy chose is recorded as it is.
 func TestNumbersAreCutForTheEnvironmentOnly(t *testing.T) {
 	cfg := locksConfig()
 	cfg.LogStd = 1.5 // most numbers are drawn outside the box
@@ -274,7 +274,7 @@ func TestNumbersAreCutForTheEnvironmentOnly(t *testing.T) {
 	}
 }
 
-// A point that is always sent to the same goal learns where it is.
+// A point that always has the same goal learns where it is.
 func TestContinuousActionsFindAGoal(t *testing.T) {
 	if raceDetector {
 		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
@@ -298,7 +298,7 @@ func TestContinuousActionsFindAGoal(t *testing.T) {
 	}
 }
 
-// What a policy needs to see observations as the agent does stands beside the weights.
+// The scale that a policy needs to see observations as the agent does is saved beside the weights.
 func TestScaleOfObservationsIsSavedWithTheWeights(t *testing.T) {
 	cfg := locksConfig()
 	cfg.NormObs = true
@@ -321,7 +321,7 @@ func TestScaleOfObservationsIsSavedWithTheWeights(t *testing.T) {
 	}
 }
 
-// SB3's way: so many steps in a minibatch, the last of a pass smaller.
+// SB3's way: a fixed number of steps in a minibatch, fewer in the last of a pass.
 func TestBatchSaysHowLargeMinibatchesAre(t *testing.T) {
 	cfg := small()
 	cfg.Steps, cfg.Batch, cfg.Epochs, cfg.Minibatches = 10, 16, 2, 1

@@ -66,7 +66,7 @@ func (a *actor) fit(b *env.Batch, dst *env.Actions, src []*rand.Rand, draws bool
 	return nil
 }
 
-// seen are n observations as the network sees them.
+// seen returns n observations as the network sees them.
 func (a *actor) seen(obs []float32, n int) []float32 {
 	if a.scale == nil {
 		return obs
@@ -109,7 +109,7 @@ func (a *actor) sample(b *env.Batch, i int, src *rand.Rand, dst *env.Actions) er
 	return nil
 }
 
-// What draw and pick answer instead of an action.
+// Results of draw and pick that are no action.
 const (
 	noneLegal = -1
 	notSane   = -2 // NaN or infinite
@@ -142,11 +142,11 @@ func (a *actor) draw(logp, mask []float32, u float64) int {
 			return k
 		}
 	}
-	return last // u was pushed to the total by rounding
+	return last // rounding pushed u to the total
 }
 
-// none is the answer where a factor has no legal action: an ended row, whose mask may be empty and whose action is
-// ignored, gets action 0.
+// none returns the error for a factor without a legal action. An ended row, whose mask may be empty and whose action
+// is ignored, is no error and gets action 0.
 func (a *actor) none(b *env.Batch, i, factor, why int) error {
 	if why == notSane {
 		return fmt.Errorf("ppo: row %d: the policy's probabilities are no numbers", i)
@@ -160,8 +160,7 @@ func (a *actor) none(b *env.Batch, i, factor, why int) error {
 	return fmt.Errorf("ppo: row %d has no legal action", i)
 }
 
-// best is row i's most likely action: of each factor the legal action of the largest logit, the first among equals,
-// and the means of the numbers.
+// best chooses row i's most likely action: in each factor the action of pick, and the means of the numbers.
 func (a *actor) best(b *env.Batch, i int, dst *env.Actions) error {
 	f, c, l, w := len(a.dist.Sizes), a.dist.Dims, a.dist.Logits(), a.dist.Head()
 	at := 0
@@ -189,9 +188,10 @@ func (a *actor) best(b *env.Batch, i int, dst *env.Actions) error {
 	return nil
 }
 
-// pick is the legal action of the largest logit; but doing nothing (env.Spec.NoOp) must be likelier than all other
-// actions together. A choice that is split among many like actions (ten short jobs to start) would else lose against a
-// wait that nobody prefers: acting or not is decided first, then how.
+// pick returns the legal action of the largest logit, the first among equals, except that doing nothing
+// (env.Spec.NoOp) must be likelier than all other legal actions together. Without this rule, a choice split among
+// many like actions, such as ten short jobs to start, would lose to a wait although starting one of them is far
+// likelier than waiting. Whether to act is decided first, then how.
 func pick(logits, mask []float32, noop int) int {
 	best := noneLegal
 	for k, v := range logits {
@@ -223,8 +223,8 @@ func pick(logits, mask []float32, noop int) int {
 	return best
 }
 
-// logProb is the log-probability of row i's action, and puts the numbers that were drawn for it into number: those of
-// sample where the action is sample's, else what the action stands for.
+// logProb returns the log-probability of row i's action, and puts the numbers drawn for it into number: those of
+// sample if the action is sample's, otherwise the numbers that the action corresponds to.
 func (a *actor) logProb(act *env.Actions, i int, number []float32) (float32, error) {
 	f, c, l, w := len(a.dist.Sizes), a.dist.Dims, a.dist.Logits(), a.dist.Head()
 	var sum float32
@@ -252,7 +252,7 @@ func (a *actor) logProb(act *env.Actions, i int, number []float32) (float32, err
 	return sum + op.NormalLogProb(number, a.head[i*w+l:(i+1)*w], a.logStd, a.precision), nil
 }
 
-// box is the bounds of continuous actions and the unit in which the policy counts them.
+// box holds the bounds of continuous actions and the unit in which the policy expresses them.
 type box struct {
 	low, high []float32
 	mid, half []float32 // an action is mid + half·number, cut to the bounds
@@ -270,10 +270,10 @@ func newBox(s env.ActionSpec, scaled bool) box {
 	return b
 }
 
-// action is what the environment gets for a number that the policy drew.
+// action returns what the environment gets for a number that the policy drew.
 func (b *box) action(k int, x float32) float32 {
 	return min(max(b.mid[k]+b.half[k]*x, b.low[k]), b.high[k])
 }
 
-// number is what the policy could have drawn for an action.
+// number returns a number that the policy could have drawn for an action.
 func (b *box) number(k int, action float32) float32 { return (action - b.mid[k]) / b.half[k] }

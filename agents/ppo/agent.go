@@ -25,14 +25,14 @@ type Agent struct {
 	workers int
 
 	net   *model.ActorCritic
-	fwd   *forward
+	fwd   *model.ACBatches
 	act   actor
 	opt   *optim.Adam
 	roll  *replay.Rollout
 	scale *replay.ReturnScale
 
 	rank     int      // of the replica
-	exchange Exchange // with the other replicas, nil = there are none
+	exchange Exchange // with the other replicas, nil without any
 
 	order    *rand.Rand // shuffles minibatches; draws from orderPCG
 	orderPCG *rand.PCG
@@ -47,32 +47,31 @@ type Agent struct {
 	logp     []float32   // [rows], of the actions observed
 	final    []float32   // [rows], of truncated episodes' last observations
 	last     []float32   // [rows], of the observations after the last step
-	finalObs []float32   // [rows, ObsLen], of rows whose value is asked for
+	finalObs []float32   // [rows, ObsLen], of rows whose value is needed
 	finalRow []int       // rows in finalObs
 
-	losses []*loss      // one for each worker
-	shards []shard      // of a minibatch
-	grad   *nets.Params // the sum over shards; the only loss's own where there is one shard
-	index  []int        // of live steps, shuffled
+	losses []*loss // one for each worker
+	shards []stats // of a minibatch
+	grads  *optim.ShardSum
+	index  []int // of live steps, shuffled
 	batch  minibatch
-	sums   [5]float64 // what is exchanged, in a field so that it allocates nothing
+	sums   [5]float64 // for exchanges, in a field so that it allocates nothing
 	work   func(worker, i int) error
 	stats  agents.Stats
 }
 
 var _ agents.Agent = (*Agent)(nil)
 
-// minibatch is the call that shards work on, in a field so that passing it to goroutines allocates nothing.
+// minibatch is the current call that shards work on, in a field so that passing it to goroutines allocates nothing.
 type minibatch struct {
 	index     []int     // of steps in the rollout
 	advantage []float32 // normalised, in index's order
 	coefs     coefs
-	begun     bool // the agent's gradient holds a shard's
 }
 
-// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from
-// seed. workers goroutines at most share the work of acting and learning; their number changes nothing but speed.
-// Errors name every fault of cfg, or say why the environment is none for PPO.
+// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed.
+// Up to workers goroutines share the work of acting and learning; their number changes nothing but speed. Errors name
+// every fault of cfg, or say why PPO cannot act in the environment.
 func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	_, largest := cfg.pieces(size)
 	a := &Agent{
 		cfg: cfg, spec: s, rows: rows, workers: max(workers, 1),
-		net: net, fwd: newForward(net, s.ObsLen(), workers), act: newActor(cfg, s, net.LogStd(), newObsScale(cfg, s)), opt: optim.NewAdam(net.Params(), adam),
+		net: net, fwd: net.Batches(workers), act: newActor(cfg, s, net.LogStd(), newObsScale(cfg, s)), opt: optim.NewAdam(net.Params(), adam),
 		roll: roll, scale: replay.NewReturnScale(rows),
 		order: rand.New(pcg), orderPCG: pcg,
 		value: make([]float32, rows), logp: make([]float32, rows), final: make([]float32, rows), last: make([]float32, rows),
@@ -115,28 +114,14 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	}
 	a.work = a.workShard
 	for range min(a.workers, cfg.Shards) {
-		l, err := newLoss(net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
+		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
 		if err != nil {
 			return nil, fmt.Errorf("ppo: %w", err)
 		}
 		a.losses = append(a.losses, l)
 	}
-	if a.grad = a.losses[0].grad(); cfg.Shards > 1 {
-		a.grad = a.grad.Like()
-	}
-	a.shards = make([]shard, cfg.Shards)
-	for i := range a.shards {
-		if len(a.losses) > 1 {
-			a.shards[i].grad = a.grad.Like()
-		}
-	}
+	a.shards, a.grads = make([]stats, cfg.Shards), optim.NewShardSum(a.losses[0].grad(), cfg.Shards, len(a.losses))
 	return a, nil
-}
-
-// shard is what one piece of a minibatch comes to.
-type shard struct {
-	stats stats
-	grad  *nets.Params // nil where one worker adds up gradients as they come
 }
 
 func ceil(n, k int) int { return (n + k - 1) / k }
@@ -155,7 +140,7 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 		a.act.scale.Observe(b.Obs, b.N)
 	}
 	obs := a.act.seen(b.Obs, b.N)
-	if err := a.fwd.run(ctx, obs, b.N, a.act.head, a.value); err != nil {
+	if err := a.fwd.Run(ctx, obs, b.N, a.act.head, a.value); err != nil {
 		return err
 	}
 	a.act.distribution(b.N)
@@ -168,11 +153,11 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	return nil
 }
 
-// ErrOrder is returned by Observe without a call to Act before it.
+// ErrOrder is returned by Observe without a preceding call of Act.
 var ErrOrder = errors.New("ppo: Observe without Act: the probabilities of the actions are not known")
 
-// Observe adds a step to the rollout. b must be the batch of the last Act; the actions may be others than those
-// that it chose, if they were legal. It fails with replay.ErrFull while a full rollout waits for Learn.
+// Observe adds a step to the rollout. b must be the batch of the last Act. The actions need not be those that Act
+// chose, if they are legal. It returns replay.ErrFull while a full rollout waits for Learn.
 func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if !a.acted {
 		return ErrOrder
@@ -221,7 +206,7 @@ func (a *Agent) bootstrap(next *env.Batch) error {
 		obs = a.finalObs
 		a.act.scale.Apply(obs, next.Obs, a.rows)
 	}
-	return a.fwd.run(context.Background(), obs, a.rows, nil, a.last)
+	return a.fwd.Run(context.Background(), obs, a.rows, nil, a.last)
 }
 
 // finalValues fills final for the rows that were truncated.
@@ -243,7 +228,7 @@ func (a *Agent) finalValues(next *env.Batch) error {
 		a.act.scale.Apply(a.finalObs, a.finalObs, len(a.finalRow))
 	}
 	// The values come out in the order of finalRow and are moved to their rows, the last first, as rows ascend.
-	if err := a.fwd.run(context.Background(), a.finalObs, len(a.finalRow), nil, a.final); err != nil {
+	if err := a.fwd.Run(context.Background(), a.finalObs, len(a.finalRow), nil, a.final); err != nil {
 		return err
 	}
 	for k := len(a.finalRow) - 1; k >= 0; k-- {
@@ -252,7 +237,7 @@ func (a *Agent) finalValues(next *env.Batch) error {
 	return nil
 }
 
-// Progress sets the share of the training that is done, which learning rate and clip range follow.
+// Progress sets the share of the training that is done, which schedules of learning rate and clip range follow.
 func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
 
 // Greedy returns the policy of the most likely actions. It shares the agent's parameters and takes batches of any

@@ -9,8 +9,8 @@ import (
 	"clustergym/env/vec"
 )
 
-// BenchmarkCartPole is whole trainings on one thread, environments included, at settings that others publish rates
-// for. The best run counts where the machine is shared.
+// BenchmarkCartPole runs whole trainings on one thread, environments included, at settings for which others publish
+// rates. On a shared machine the best run counts.
 func BenchmarkCartPole(b *testing.B) {
 	zoo := DefaultConfig()
 	zoo.Steps, zoo.Epochs, zoo.Minibatches, zoo.LR = 32, 20, 1, 1e-3

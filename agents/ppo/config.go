@@ -16,18 +16,18 @@ type Config struct {
 	Epochs int `yaml:"epochs"`
 	// Minibatches is the number of pieces, equal up to one step, into which a pass cuts the rollout.
 	Minibatches int `yaml:"minibatches"`
-	// Batch, if not 0, takes the place of Minibatches: so many steps in a minibatch, fewer in the last of a pass.
+	// Batch, if not 0, replaces Minibatches: the number of steps in a minibatch; the last of a pass may have fewer.
 	Batch int `yaml:"batch"`
-	// Shards is the number of pieces of a minibatch whose gradients are computed apart and summed in order. It
-	// bounds how many workers are of use, and changes results in their last bits; workers do not.
+	// Shards is the number of pieces of a minibatch whose gradients are computed separately and summed in order. At
+	// most that many workers help. Shards change results in their last bits; workers do not.
 	Shards int `yaml:"shards"`
 	// Replicas is the number of learners that share the rows, each with its own rollout, minibatches and copy of the
 	// network, and sum their gradients before every step (NewReplicas). It changes results: a gradient step is then
 	// over Replicas minibatches.
 	Replicas int `yaml:"replicas"`
-	// PreemptShare, if not 0, has every replica take its steps without waiting for the others, and when this share of
-	// them, rounded up, has a full rollout, cuts the others short that have at least a quarter of theirs. What is
-	// learnt then follows the clock and cannot be repeated (Preempts), unless the share comes to all of them.
+	// PreemptShare, if not 0, makes every replica take its steps without waiting for the others. When this share of
+	// them, rounded up, has a full rollout, the others that have at least a quarter of theirs are cut short. Results
+	// then depend on the clock and cannot be repeated (Preempts), unless the share amounts to all replicas.
 	PreemptShare float64 `yaml:"preempt_share"`
 
 	LR       float64 `yaml:"lr"`        // learning rate of Adam
@@ -36,6 +36,9 @@ type Config struct {
 
 	Gamma  float64 `yaml:"gamma"`  // discount factor per env.Spec.Tau, or per step where that is 0
 	Lambda float64 `yaml:"lambda"` // of generalised advantage estimation, per decision
+
+	// Loss is how the loss and its gradient are computed: loss.go.
+	Loss Loss `yaml:"loss,omitempty"`
 
 	Clip       float64 `yaml:"clip"`        // range of the probability ratio
 	AnnealClip bool    `yaml:"anneal_clip"` // linearly to 0 over the training
@@ -49,17 +52,17 @@ type Config struct {
 
 	// RewardScale divides rewards by the running deviation of the discounted return.
 	RewardScale bool `yaml:"reward_scale"`
-	// ClipReward keeps rewards, scaled or not, within so much of 0; 0 = as they are.
+	// ClipReward clips rewards, scaled or not, to ±ClipReward; 0 = not clipped.
 	ClipReward float64 `yaml:"clip_reward"`
-	// NormObs takes off the running mean of every element of the observation and divides it by its running
-	// deviation; ClipObs then keeps it within so much of 0, 0 = as it is.
+	// NormObs subtracts the running mean of every element of the observation and divides by its running deviation;
+	// ClipObs then clips it to ±ClipObs, 0 = not clipped.
 	NormObs bool    `yaml:"norm_obs"`
 	ClipObs float64 `yaml:"clip_obs"`
 
 	// LogStd is the logarithm of the deviation that continuous actions begin with.
 	LogStd float64 `yaml:"log_std"`
-	// ScaleActions has the policy count continuous actions with finite bounds in half widths from the middle of
-	// their box, -1 to 1, instead of in their own unit.
+	// ScaleActions makes the policy express continuous actions with finite bounds in half widths from the middle of
+	// their box, −1 to 1, instead of in their own unit.
 	ScaleActions bool `yaml:"scale_actions"`
 
 	Network model.Config `yaml:"network"`
@@ -70,20 +73,33 @@ func DefaultConfig() Config {
 	return Config{
 		Steps: 128, Epochs: 4, Minibatches: 4, Shards: 4, Replicas: 1,
 		LR: 2.5e-4, AnnealLR: true, AdamEps: 1e-5,
-		Gamma: 0.99, Lambda: 0.95,
+		Gamma: 0.99, Lambda: 0.95, Loss: Fused,
 		Clip: 0.2, EntCoef: 0.01, VFCoef: 0.5, MaxGradNorm: 0.5, NormAdvantage: true,
 		ClipObs: 10,
 		Network: model.DefaultConfig(),
 	}
 }
 
-// quorum is how many replicas with full rollouts cut the others short.
+// Loss is a way to compute the loss and its gradient.
+type Loss string
+
+// The ways, which agree up to rounding.
+const (
+	Fused    Loss = "fused"    // one operation with a gradient in closed form
+	Composed Loss = "composed" // the formula in operations that know their gradients: slower, and easily changed
+)
+
+// IsZero says that the default is left out of what is written, so that configurations read the same as before there was a
+// choice.
+func (l Loss) IsZero() bool { return l == Fused }
+
+// quorum returns how many replicas with full rollouts cut the others short.
 func (c Config) quorum() int { return int(math.Ceil(c.PreemptShare*float64(c.Replicas) - 1e-9)) }
 
-// Preempts says whether replicas can be cut short, so that a run cannot be repeated.
+// Preempts reports whether replicas can be cut short, so that a run cannot be repeated.
 func (c Config) Preempts() bool { return c.PreemptShare > 0 && c.quorum() < c.Replicas }
 
-// pieces is the number of minibatches of a pass over n steps, and largest the size of the largest.
+// pieces returns the number of minibatches of a pass over n steps, and the size of the largest.
 func (c Config) pieces(n int) (count, largest int) {
 	if c.Batch > 0 {
 		return ceil(n, c.Batch), min(n, c.Batch)
@@ -91,7 +107,7 @@ func (c Config) pieces(n int) (count, largest int) {
 	return c.Minibatches, ceil(n, c.Minibatches)
 }
 
-// piece is the part of n shuffled steps that is minibatch k.
+// piece returns which of n shuffled steps are minibatch k.
 func (c Config) piece(k, n int) (from, to int) {
 	if c.Batch > 0 {
 		return min(k*c.Batch, n), min((k+1)*c.Batch, n)
@@ -120,6 +136,7 @@ func (c Config) Validate() error {
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")
 	l.Add(c.Lambda >= 0 && c.Lambda <= 1, "lambda", c.Lambda, "a number in [0, 1]")
+	l.Add(c.Loss == Fused || c.Loss == Composed, "loss", c.Loss, "fused, or composed, which is slower and easily changed")
 	l.Add(c.Clip > 0 && c.Clip < 1, "clip", c.Clip, "a number in (0, 1)")
 	for _, v := range []struct {
 		key   string

@@ -7,20 +7,19 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// Exchange is how replicas add up what they know. All replicas make the same calls in the same order, each in a
-// goroutine or a process of its own; a call ends when all have made it, and all get the same bits: the sum in order of
-// ranks.
+// Exchange sums numbers over replicas. All replicas make the same calls in the same order, each in its own goroutine
+// or process. A call returns when all have made it, and all get the same bits: the sum in order of ranks.
 type Exchange interface {
-	// Sum64 replaces x by the sum of all replicas' x, which are of one length.
+	// Sum64 replaces x by the sum of all replicas' x, which have the same length.
 	Sum64(rank int, x []float64) error
 	// Sum32 is Sum64 for gradients.
 	Sum32(rank int, x []float32) error
 }
 
-// errAborted is what replicas that wait get when another one fails.
+// errAborted is returned to waiting replicas when another one fails.
 var errAborted = errors.New("ppo: another replica failed")
 
-// inProcess is the Exchange of replicas that are goroutines. The last to arrive adds up.
+// inProcess is the Exchange of replicas that are goroutines. The last to arrive computes the sum.
 type inProcess struct {
 	mu      sync.Mutex
 	all     sync.Cond
@@ -51,7 +50,7 @@ func (e *inProcess) Sum32(rank int, x []float32) error {
 	return e.meet(e.add32)
 }
 
-// meet waits for all replicas; the last one does what they met for.
+// meet waits for all replicas; the last to arrive calls do.
 func (e *inProcess) meet(do func()) error {
 	if e.arrived++; e.arrived == len(e.f64) && !e.aborted {
 		do()
@@ -91,7 +90,7 @@ func (e *inProcess) add32() {
 	}
 }
 
-// abort lets go of all that wait, now and until reset: one replica will not come any more.
+// abort ends the wait of all replicas, now and until reset, because one will not arrive.
 func (e *inProcess) abort() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,5 +98,5 @@ func (e *inProcess) abort() {
 	e.all.Broadcast()
 }
 
-// reset makes e good for another update, when no replica is at work.
+// reset prepares e for another update. No replica may be using it.
 func (e *inProcess) reset() { e.arrived, e.aborted = 0, false }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestFirstMinibatchSeesTheActingPolicy(t *testing.T) {
 	}
 }
 
-// With all weights 0 the policy is exactly uniform over what is legal.
+// With all weights 0 the policy is exactly uniform over the legal actions.
 func TestUniformPolicyHasEntropyLogN(t *testing.T) {
 	cfg := small()
 	cfg.Epochs, cfg.Minibatches = 1, 1
@@ -82,7 +83,7 @@ func TestUniformPolicyHasEntropyLogN(t *testing.T) {
 	}
 }
 
-// The gradient of a minibatch is the mean over its steps, whatever the number of shards.
+// The gradient of a minibatch is the mean over its steps, for any number of shards.
 func TestShardsAddUp(t *testing.T) {
 	var grads [][]float32
 	for _, shards := range []int{1, 3, 64} { // with 64 of them some are empty
@@ -97,10 +98,11 @@ func TestShardsAddUp(t *testing.T) {
 		for i := range index {
 			index[i] = i
 		}
-		if _, _, err := l.Agent.gradient(context.Background(), index, 0.2); err != nil {
+		grad, _, _, err := l.Agent.gradient(context.Background(), index, 0.2)
+		if err != nil {
 			t.Fatal(err)
 		}
-		grads = append(grads, append([]float32(nil), l.Agent.grad.Data...))
+		grads = append(grads, slices.Clone(grad.Data))
 	}
 	var norm float64
 	for _, g := range grads[0] {
@@ -146,7 +148,7 @@ func TestSamplingFollowsTheDistribution(t *testing.T) {
 		}
 	}
 	logits := make([]float32, n*4)
-	if err := l.Agent.fwd.run(context.Background(), b.Obs, n, logits, nil); err != nil {
+	if err := l.Agent.fwd.Run(context.Background(), b.Obs, n, logits, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range count {
@@ -225,7 +227,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// Scaled rewards make learning independent of their unit: paid in thousandths or thousands, the same is learnt.
+// Scaled rewards make learning independent of their unit: rewards in thousandths and in thousands teach the same.
 func TestRewardScaleCancelsTheUnit(t *testing.T) {
 	run := func(unit float64) (*loop, float64) {
 		cfg := small()

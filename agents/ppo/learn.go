@@ -12,13 +12,13 @@ import (
 	"clustergym/nets/optim"
 )
 
-// Learn makes one update, all epochs over a full rollout, and empties the rollout; agents.ErrNotReady before that.
-// The statistics, in this order: policy_loss, value_loss, entropy, approx_kl, clip_fraction and grad_norm (means
-// over the minibatches), explained_variance (of the acting critic), learning_rate, clip_range, reward_scale,
-// epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update that began is finished
-// even if ctx is cancelled: half an update could not be resumed. A loss or a gradient that is no number
-// is an error that names it and the step, and the parameters stay at the last step before it; parameters that are no
-// numbers are an error too.
+// Learn makes one update, all epochs over a full rollout, and empties the rollout. Before the rollout is full it
+// returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl,
+// clip_fraction and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate,
+// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update
+// that has begun is finished even if ctx is cancelled, because half an update could not be resumed. A loss or a
+// gradient that is not finite is an error that names it and the step, and the parameters stay as they were before
+// that step. Parameters that are not finite after the update are an error too.
 func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if !a.roll.Full() {
 		return nil, agents.ErrNotReady
@@ -55,16 +55,16 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	var sum stats
 	norms, measured, epochs := 0.0, 0, 0
 	n := len(a.index)
-	m, _ := a.cfg.pieces(len(a.roll.Live)) // as many for every replica
+	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
 update:
 	for ; epochs < a.cfg.Epochs; epochs++ {
 		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
 		for k := 0; k < m; k++ {
 			from, to := a.cfg.piece(k, n)
-			if a.roll.Len() < a.roll.Steps { // cut short: pieces of its own size, so that it has a part in every minibatch
+			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
 				from, to = k*n/m, (k+1)*n/m
 			}
-			s, steps, err := a.gradient(ctx, a.index[from:to], clip)
+			grad, s, steps, err := a.gradient(ctx, a.index[from:to], clip)
 			if err != nil {
 				return nil, err
 			}
@@ -77,17 +77,17 @@ update:
 				epochs++
 				break update
 			}
-			norm, scale := optim.ClipScale(a.grad, a.cfg.MaxGradNorm)
+			norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
 			if math.IsNaN(norm) || math.IsInf(norm, 0) {
-				return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", broken(a.grad), a.updates)
+				return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
 			}
 			norms += norm
-			a.opt.StepScaled(a.grad, lr, scale)
+			a.opt.StepScaled(grad, lr, scale)
 			a.updates++
 		}
 	}
 	if sum := kernel.SumSquares(a.net.Params().Data); math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return nil, fmt.Errorf("ppo: the parameter %s after step %d of the optimiser", broken(a.net.Params()), a.updates)
+		return nil, fmt.Errorf("ppo: the parameter %s after step %d of the optimiser", a.net.Params().NotFinite(), a.updates)
 	}
 	a.roll.Reset()
 
@@ -109,7 +109,7 @@ update:
 	return a.stats, nil
 }
 
-// explained is the explained variance of the acting critic, the mean over replicas.
+// explained returns the explained variance of the acting critic, the mean over replicas.
 func (a *Agent) explained() (float64, error) {
 	sums := append(a.sums[:0], a.roll.ExplainedVariance(), 1)
 	if err := a.add(sums); err != nil {
@@ -126,42 +126,35 @@ func (a *Agent) add(sums []float64) error {
 	return a.exchange.Sum64(a.rank, sums)
 }
 
-// gradient fills a.grad with the gradient over one minibatch, which other replicas may have parts of, and returns its
-// statistics and its size. Gradients of replicas are weighed by their steps: their sum over the divisor of all is what
-// one agent with all of the steps would get.
-func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats, int, error) {
+// gradient returns the gradient over one minibatch, parts of which other replicas may have, with the minibatch's
+// statistics and size. Replicas' gradients are weighted by their numbers of steps: their sum over the common divisor
+// is what one agent with all steps would get.
+func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error) {
 	b := &a.batch
 	b.index = index
 	steps, err := a.normalise()
 	if err != nil || steps == 0 {
-		return stats{}, 0, err
+		return nil, stats{}, 0, err
 	}
 	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, divisor: float64(steps)}
-	b.begun = false
+	a.grads.Begin()
 	if err := par.For(ctx, len(a.losses), len(a.shards), a.work); err != nil {
-		return stats{}, 0, err
+		return nil, stats{}, 0, err
 	}
-	// In the order of shards, whoever finished first.
+	grad := a.grads.Sum()
 	var sum stats
-	for i, p := range a.shards {
-		if from, to := a.cut(i); from == to {
-			continue
-		}
-		sum.add(p.stats)
-		if p.grad != nil {
-			a.addUp(p.grad)
+	for i, s := range a.shards { // in their order, as the gradients
+		if from, to := a.cut(i); from < to {
+			sum.add(s)
 		}
 	}
 	if a.exchange != nil {
-		if !b.begun {
-			clear(a.grad.Data)
-		}
-		if err := a.exchange.Sum32(a.rank, a.grad.Data); err != nil {
-			return stats{}, 0, err
+		if err := a.exchange.Sum32(a.rank, grad.Data); err != nil {
+			return nil, stats{}, 0, err
 		}
 		sums := append(a.sums[:0], sum.policy, sum.value, sum.entropy, sum.kl, sum.clipped)
 		if err := a.add(sums); err != nil {
-			return stats{}, 0, err
+			return nil, stats{}, 0, err
 		}
 		sum = stats{sums[0], sums[1], sums[2], sums[3], sums[4]}
 	}
@@ -170,37 +163,13 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (stats,
 		value float64
 	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}} {
 		if math.IsNaN(l.value) || math.IsInf(l.value, 0) {
-			return stats{}, 0, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
+			return nil, stats{}, 0, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
 		}
 	}
-	return sum, steps, nil
+	return grad, sum, steps, nil
 }
 
-// addUp adds the next shard's gradient to a.grad, which the first one begins.
-func (a *Agent) addUp(g *nets.Params) {
-	switch {
-	case g == a.grad: // there is no other
-	case a.batch.begun:
-		kernel.Add(a.grad.Data, a.grad.Data, g.Data)
-	default:
-		copy(a.grad.Data, g.Data)
-	}
-	a.batch.begun = true
-}
-
-// broken names the first number of p that is not finite.
-func broken(p *nets.Params) string {
-	for _, v := range p.Views {
-		for _, x := range v.Data {
-			if x-x != 0 {
-				return fmt.Sprintf("%s holds %v", v.Name, x)
-			}
-		}
-	}
-	return fmt.Sprintf("all of its %d numbers together overflows", len(p.Data))
-}
-
-// cut is the part of the minibatch that shard i works on.
+// cut returns the part of the minibatch that shard i works on.
 func (a *Agent) cut(i int) (from, to int) {
 	n, s := len(a.batch.index), len(a.shards)
 	return i * n / s, (i + 1) * n / s
@@ -235,18 +204,14 @@ func (a *Agent) workShard(worker, i int) error {
 	if err := l.run(); err != nil {
 		return err
 	}
-	p := &a.shards[i]
-	p.stats = l.stats()
-	if p.grad != nil {
-		copy(p.grad.Data, l.grad().Data)
-	} else { // one worker, which takes the shards in their order
-		a.addUp(l.grad())
-	}
+	a.shards[i] = l.stats()
+	a.grads.Put(i, l.grad())
 	return nil
 }
 
-// normalise fills the minibatch's advantages: less their mean, by their sample deviation, both over all replicas. A
-// minibatch of one step is left as it is. It returns how many steps the minibatch has.
+// normalise fills the minibatch's advantages: minus their mean, divided by their sample deviation, both over all
+// replicas. A minibatch of one step is left as it is. It returns the number of steps in the minibatch of all
+// replicas.
 func (a *Agent) normalise() (steps int, err error) {
 	b := &a.batch
 	sums := append(a.sums[:0], float64(len(b.index)), 0)

@@ -17,7 +17,7 @@ func small() Config {
 	return c
 }
 
-// The ladder of problems with known answers; a rung that fails names the fault.
+// The ladder of problems with known answers. The rung that fails names the fault.
 func TestProbes(t *testing.T) {
 	for _, c := range []struct {
 		id     string
@@ -77,8 +77,8 @@ func TestDeadStepTrap(t *testing.T) {
 	}
 }
 
-// invalidConfig: ten rollouts of 500 steps, minibatches of about 64 as in sb3-contrib's test of the same problem. That
-// test's own setting (two layers of 64, rate 3e-4, three rollouts of 2,048 steps) comes to 88–94 here.
+// invalidConfig has ten rollouts of 500 steps and minibatches of about 64, as in sb3-contrib's test of the same
+// problem. That test's own setting (two layers of 64, rate 3e-4, three rollouts of 2,048 steps) reaches 88–94 here.
 func invalidConfig() Config {
 	c := DefaultConfig()
 	c.Steps, c.Epochs, c.Minibatches = 50, 10, 8
@@ -87,8 +87,8 @@ func invalidConfig() Config {
 	return c
 }
 
-// The masked problem with 80 actions, of which 60 are illegal: mean return at least 90 within 5,000 steps. That no
-// mask is violated is part of it, since the environment refuses illegal actions.
+// The masked problem with 80 actions, of which 60 are illegal: mean return at least 90 within 5,000 steps. No mask
+// may be violated, since the environment refuses illegal actions.
 func TestInvalidActionIsSolved(t *testing.T) {
 	if raceDetector {
 		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")

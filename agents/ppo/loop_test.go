@@ -27,7 +27,7 @@ func newLoop(t testing.TB, id string, rows, workers int, mode vec.Autoreset, cfg
 func valueOf(t testing.TB, a *Agent, obs ...float32) float64 {
 	t.Helper()
 	v := make([]float32, 1)
-	if err := a.fwd.run(context.Background(), obs, 1, nil, v); err != nil {
+	if err := a.fwd.Run(context.Background(), obs, 1, nil, v); err != nil {
 		t.Fatal(err)
 	}
 	return float64(v[0])

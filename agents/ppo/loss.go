@@ -1,5 +1,17 @@
 package ppo
 
+// PPO's loss is written down twice, and Config.Loss says which one trains:
+//
+//   - fused (the default): op.SurrogateLoss in nets/op/surrogate.go, one operation from the network's head and value to the
+//     loss, whose gradient is derived by hand and stands beside the formula;
+//   - composed: op.ComposedLoss in nets/op/ppo.go, the same formula in a dozen lines of operations that know their
+//     gradients (nets/op/arith.go), differentiated by the graph library.
+//
+// To try another loss, change PPOLoss in nets/op/ppo.go, or call a function of your own in newLoss, and train with
+// --set ppo.loss=composed: there is no gradient to derive. Inputs that the formula lacks are declared in newLoss, as
+// b.Input, and filled in workShard. Tests hold the two ways equal, so a change that is to stay goes into both, or
+// replaces one. The sums that shards report are op.PPOStats.
+
 import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -10,8 +22,8 @@ import (
 	"clustergym/nets/tape"
 )
 
-// loss is the loss and its gradient over up to cap rows of a minibatch. It has its own buffers and shares the
-// network's parameters; one goroutine at a time.
+// loss computes the loss and its gradient over up to cap rows of a minibatch. It has its own buffers and shares the
+// network's parameters. It belongs to one goroutine at a time.
 type loss struct {
 	prog *tape.Program
 	cap  int
@@ -20,10 +32,10 @@ type loss struct {
 	obs, mask, action, number, logp, advantage, target, value, weight, coef []float32
 }
 
-// The places of a loss's outputs.
+// Positions of a loss's outputs.
 const outStats = 0
 
-func newLoss(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*loss, error) {
+func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*loss, error) {
 	n := capacity
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		head, value := m.Graph(b, b.Input("obs", n, obsLen))
@@ -42,7 +54,11 @@ func newLoss(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*lo
 		if d.Dims > 0 {
 			x.Number = b.Input("number", n, d.Dims)
 		}
-		l, stats := op.SurrogateLoss(x)
+		way := op.SurrogateLoss
+		if by == Composed {
+			way = op.ComposedLoss
+		}
+		l, stats := way(x)
 		return l, []*gorgonia.Node{stats}
 	})
 	if err != nil {
@@ -56,7 +72,7 @@ func newLoss(m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*lo
 	}, nil
 }
 
-// coefs are what the loss is weighed with; divisor is the number of steps in the whole minibatch.
+// coefs are the coefficients of the loss; divisor is the number of steps in the whole minibatch.
 type coefs struct{ clip, clipValue, vf, ent, divisor float64 }
 
 func (l *loss) set(c coefs) {
@@ -67,7 +83,7 @@ func (l *loss) set(c coefs) {
 	l.coef[op.PPODivisor] = float32(c.divisor)
 }
 
-// stats are the sums that shards add up to a minibatch's means.
+// stats are sums that add up, shard by shard, to a minibatch's means.
 type stats struct{ policy, value, entropy, kl, clipped float64 }
 
 func (s *stats) add(t stats) {
@@ -78,7 +94,7 @@ func (s *stats) add(t stats) {
 	s.clipped += t.clipped
 }
 
-// run computes the gradient over what the inputs hold.
+// run computes loss and gradient of the current inputs.
 func (l *loss) run() error { return l.prog.Run() }
 
 func (l *loss) grad() *nets.Params { return l.prog.Grad() }

@@ -9,7 +9,7 @@ import (
 	"clustergym/nets/tape"
 )
 
-// klShard is the divergence from an old policy and its gradient over up to modelRows rows.
+// klShard computes the divergence from an old policy and its gradient over up to modelRows rows.
 type klShard struct {
 	prog                                    *tape.Program
 	obs, mask, old, oldStd, weight, divisor []float32

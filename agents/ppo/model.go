@@ -18,7 +18,7 @@ import (
 // modelRows is the number of rows that a Model's losses work on at a time.
 const modelRows = 256
 
-// ModelConfig is what decides how a Model acts.
+// ModelConfig decides how a Model acts.
 type ModelConfig struct {
 	// LogStd is the logarithm of the deviation that continuous actions begin with.
 	LogStd float64 `yaml:"log_std"`
@@ -32,13 +32,13 @@ func (c ModelConfig) config() Config {
 	return Config{LogStd: c.LogStd, ScaleActions: c.ScaleActions, Network: c.Network}
 }
 
-// Model is a policy network with the gradients of its losses over whole episodes, for those who do the updating
-// themselves, as package maml does. It learns nothing by itself. Not safe for concurrent use.
+// Model is a policy network with the gradients of its losses over whole episodes, for callers that make the updates
+// themselves, such as package maml. It learns nothing by itself. Not safe for concurrent use.
 type Model struct {
 	cfg    Config
 	spec   env.Spec
 	net    *model.ActorCritic
-	fwd    *forward
+	fwd    *model.ACBatches
 	act    actor
 	greedy *Policy
 
@@ -47,8 +47,8 @@ type Model struct {
 	values []float32 // scratch
 }
 
-// NewModel returns a policy for environments of spec s, with weights that follow from seed. Errors name every key of cfg
-// that does not fit, or say why the environment is none for it.
+// NewModel returns a policy for environments of spec s, with weights that follow from seed. Errors name every key of
+// cfg that does not fit, or say why the policy cannot act in the environment.
 func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
 	cfg := c.config()
 	if err := cfg.Network.Validate(); err != nil {
@@ -61,9 +61,9 @@ func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{cfg: cfg, spec: s, net: net, fwd: newForward(net, s.ObsLen(), 1), act: newActor(cfg, s, net.LogStd(), nil)}
+	m := &Model{cfg: cfg, spec: s, net: net, fwd: net.Batches(1), act: newActor(cfg, s, net.LogStd(), nil)}
 	m.greedy = newPolicy(cfg, net, s, nil, 1)
-	if m.loss, err = newLoss(net, m.act.dist, s.ObsLen(), modelRows); err != nil {
+	if m.loss, err = newLoss(Fused, net, m.act.dist, s.ObsLen(), modelRows); err != nil {
 		return nil, fmt.Errorf("ppo: %w", err)
 	}
 	if m.kl, err = newKL(net, m.act.dist, s.ObsLen()); err != nil {
@@ -72,16 +72,16 @@ func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
 	return m, nil
 }
 
-// Params are the network's parameters. Whoever changes them changes the policy.
+// Params returns the network's parameters. Changing them changes the policy.
 func (m *Model) Params() *nets.Params { return m.net.Params() }
 
-// Spec is that of the environments it acts in.
+// Spec returns the spec of the environments that it acts in.
 func (m *Model) Spec() env.Spec { return m.spec }
 
-// Greedy is the policy of the most likely actions. It shares the parameters.
+// Greedy returns the policy of the most likely actions. It shares the parameters.
 func (m *Model) Greedy() agents.Policy { return m.greedy }
 
-// Part is what a checkpoint keeps of it: "weights.safetensors".
+// Part returns what a checkpoint keeps of it: "weights.safetensors".
 func (m *Model) Part() agents.Part {
 	return agents.NewPart("weights.safetensors", &weightsPart{m.net.Params(), nil})
 }
@@ -99,7 +99,7 @@ func (m *Model) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	if err := m.act.fit(b, dst, src, true); err != nil {
 		return err
 	}
-	if err := m.fwd.run(ctx, b.Obs, b.N, m.act.head, nil); err != nil {
+	if err := m.fwd.Run(ctx, b.Obs, b.N, m.act.head, nil); err != nil {
 		return err
 	}
 	m.act.distribution(b.N)
@@ -111,15 +111,15 @@ func (m *Model) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	return nil
 }
 
-// LogProbs are the log-probabilities [N, Spec.MaskLen()] of all actions of the last Act, very negative where illegal. They
-// belong to the model.
+// LogProbs returns the log-probabilities [N, Spec.MaskLen()] of all actions of the last Act, very negative for
+// illegal ones. They belong to the model.
 func (m *Model) LogProbs() []float32 { return m.act.logp }
 
-// Numbers are the continuous actions [N, len(Spec.Action.Low)] of the last Act as they were drawn, before they were cut to
-// the box. They belong to the model.
+// Numbers returns the continuous actions [N, len(Spec.Action.Low)] of the last Act as they were drawn, before they
+// were clipped to the box. They belong to the model.
 func (m *Model) Numbers() []float32 { return m.act.number }
 
-// Score fills what e keeps of the policy that acted, as if this had been it: LogProb, Head and LogStd.
+// Score fills in what e keeps of the policy that acted, as if this policy had acted: LogProb, Head and LogStd.
 func (m *Model) Score(e *replay.Episodes) error {
 	d, n := m.act.dist, e.Len()
 	e.LogProb, e.Head = resize(e.LogProb, n), resize(e.Head, n*d.Head())
@@ -130,7 +130,7 @@ func (m *Model) Score(e *replay.Episodes) error {
 	for from := 0; from < n; from += modelRows {
 		k := min(modelRows, n-from)
 		head := e.Head[from*w : (from+k)*w]
-		if err := m.fwd.run(context.Background(), e.Obs[from*o:(from+k)*o], k, head, nil); err != nil {
+		if err := m.fwd.Run(context.Background(), e.Obs[from*o:(from+k)*o], k, head, nil); err != nil {
 			return err
 		}
 		bits(mask, e.Mask[from*l:(from+k)*l])
@@ -151,10 +151,11 @@ func (m *Model) Score(e *replay.Episodes) error {
 	return nil
 }
 
-// Surrogate is the mean over all transitions of −min(r·A, clip(r, 1±clip)·A) − ent·H at the present parameters, where r is
-// the probability of the action now by e.LogProb's, A e.Advantage and H the entropy; clip 0 does not clip. At the policy that
-// acted its gradient is that of the policy-gradient theorem, and, without a clip, its Hessian that of the expected return
-// (Rothfuss et al. 2019, arXiv 1810.06784, section 5.2: the objective J of ProMP). The gradient overwrites g, nil = not wanted.
+// Surrogate returns the mean over all transitions of −min(r·A, clip(r, 1±clip)·A) − ent·H at the current parameters,
+// where r is the current probability of the action divided by that of e.LogProb, A is e.Advantage and H the entropy;
+// clip 0 does not clip. At the policy that acted, its gradient is that of the policy-gradient theorem and, without a
+// clip, its Hessian that of the expected return (Rothfuss et al. 2019, arXiv 1810.06784, section 5.2: the objective J
+// of ProMP). The gradient overwrites g; nil means that it is not wanted.
 func (m *Model) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64) (loss float64, err error) {
 	d, n, s := m.act.dist, e.Len(), m.loss
 	if n == 0 || len(e.Advantage) != n || len(e.LogProb) != n {
@@ -193,8 +194,8 @@ func (m *Model) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64)
 	return loss, nil
 }
 
-// Divergence is the mean over all transitions of KL(the policy of e.Head and e.LogStd ‖ this one). Its gradient overwrites
-// g, nil = not wanted.
+// Divergence returns the mean over all transitions of KL(the policy of e.Head and e.LogStd ‖ this one). Its gradient
+// overwrites g; nil means that it is not wanted.
 func (m *Model) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error) {
 	d, n, s := m.act.dist, e.Len(), m.kl
 	if n == 0 || len(e.Head) != n*d.Head() {
@@ -224,7 +225,7 @@ func (m *Model) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err 
 	return kl, nil
 }
 
-// weigh gives the first k rows weight 1 and the others none.
+// weigh sets the weights of the first k rows to 1 and of the others to 0.
 func weigh(weight []float32, k int) {
 	for i := range weight[:k] {
 		weight[i] = 1
@@ -241,7 +242,7 @@ func bits(dst []float32, mask []bool) {
 	}
 }
 
-// accumulate adds part, a gradient of a part of the rows, to g.
+// accumulate adds part, the gradient of some of the rows, to g.
 func accumulate(g, part *nets.Params, first bool) {
 	switch {
 	case g == nil:

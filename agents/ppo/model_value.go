@@ -9,8 +9,9 @@ import (
 	"clustergym/replay"
 )
 
-// each calls visit for every transition of e with what the network puts out there and the log-probabilities of all actions
-// of its factors, at the present parameters: without gradients, for losses of which only the value is wanted.
+// each calls visit for every transition of e with the network's output and the log-probabilities of all actions of
+// its factors, at the current parameters. It computes no gradients; it is for losses of which only the value is
+// needed.
 func (m *Model) each(e *replay.Episodes, visit func(i int, head, logp []float32)) error {
 	d, n := m.act.dist, e.Len()
 	o, l, w := m.act.obsLen, d.Logits(), d.Head()
@@ -21,7 +22,7 @@ func (m *Model) each(e *replay.Episodes, visit func(i int, head, logp []float32)
 	op.Precisions(m.act.precision, m.act.logStd)
 	for from := 0; from < n; from += modelRows {
 		k := min(modelRows, n-from)
-		if err := m.fwd.run(context.Background(), e.Obs[from*o:(from+k)*o], k, heads[:k*w], nil); err != nil {
+		if err := m.fwd.Run(context.Background(), e.Obs[from*o:(from+k)*o], k, heads[:k*w], nil); err != nil {
 			return err
 		}
 		bits(m.loss.mask, e.Mask[from*l:(from+k)*l])

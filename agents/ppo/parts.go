@@ -2,7 +2,6 @@ package ppo
 
 import (
 	"fmt"
-	"hash/fnv"
 	"io"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 	"clustergym/replay"
 )
 
-// state is what agent.json holds beside weights, moments and rollout.
+// state is the content of agent.json: everything beside weights, moments and rollout.
 type state struct {
 	Format   int                `json:"format"`
 	Updates  int64              `json:"updates"`
@@ -21,15 +20,15 @@ type state struct {
 	Order    []byte             `json:"order"` // state of the stream that shuffles minibatches
 	Scale    replay.ReturnScale `json:"scale"`
 	Last     []float32          `json:"last"` // values after the last step of a full rollout
-	// Obs is there with Config.NormObs.
+	// Obs is set with Config.NormObs.
 	Obs *replay.ObsScaleState `json:"obs,omitempty"`
 }
 
 const stateFormat = 1
 
-// Parts is what a checkpoint keeps, so that a resumed run continues bit for bit: weights.safetensors,
-// optimizer.safetensors, agent.json (counters, the shuffling stream, the reward's scale) and rollout.bin (steps
-// not yet learnt from). Save after Observe or Learn, not between Act and Observe.
+// Parts returns what a checkpoint keeps so that a resumed run continues bit for bit: weights.safetensors,
+// optimizer.safetensors, agent.json (counters, the shuffling stream, the reward's scale) and rollout.bin (steps not
+// yet learnt from). Save after Observe or Learn, not between Act and Observe.
 func (a *Agent) Parts() []agents.Part {
 	return []agents.Part{
 		agents.NewPart("weights.safetensors", &weightsPart{a.net.Params(), a.act.scale}),
@@ -86,7 +85,7 @@ func (a *Agent) load(s state) error {
 	return nil
 }
 
-// weightsPart is all that a policy needs: the network's parameters and, beside them, the scale of observations.
+// weightsPart is everything a policy needs: the network's parameters and, beside them, the scale of observations.
 type weightsPart struct {
 	params *nets.Params
 	scale  *replay.ObsScale // nil = none
@@ -111,7 +110,7 @@ func (w *weightsPart) ReadFrom(src io.Reader) (int64, error) {
 	return n, err
 }
 
-// newObsScale is the scale of observations that cfg asks for, nil if none.
+// newObsScale returns the scale of observations that cfg asks for, nil if none.
 func newObsScale(cfg Config, s env.Spec) *replay.ObsScale {
 	if !cfg.NormObs {
 		return nil
@@ -119,15 +118,7 @@ func newObsScale(cfg Config, s env.Spec) *replay.ObsScale {
 	return replay.NewObsScale(s.ObsLen(), cfg.ClipObs)
 }
 
-// Network is a fingerprint of the names and shapes of what the weights hold, for checkpoint.Meta.
+// Network returns a fingerprint of the names and shapes of the weights, for checkpoint.Meta.
 func (a *Agent) Network() string {
-	return fingerprint((&weightsPart{a.net.Params(), a.act.scale}).views())
-}
-
-func fingerprint(views []nets.View) string {
-	h := fnv.New64a()
-	for _, v := range views {
-		_, _ = fmt.Fprintf(h, "%s%v\n", v.Name, v.Shape) // a hash takes everything
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
+	return nets.Fingerprint((&weightsPart{a.net.Params(), a.act.scale}).views())
 }

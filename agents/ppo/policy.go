@@ -13,10 +13,10 @@ import (
 )
 
 // Policy acts by a network's parameters, greedily or by sampling. It takes batches of any size. It has its own
-// buffers and shares the parameters: use one for each goroutine, and none while somebody learns.
+// buffers and shares the parameters: use one per goroutine, and none while an agent learns.
 type Policy struct {
 	cfg    Config
-	fwd    *forward
+	fwd    *model.ACBatches
 	act    actor
 	net    *model.ActorCritic
 	sample bool
@@ -25,11 +25,11 @@ type Policy struct {
 var _ agents.Policy = (*Policy)(nil)
 
 func newPolicy(cfg Config, net *model.ActorCritic, s env.Spec, scale *replay.ObsScale, workers int) *Policy {
-	return &Policy{cfg: cfg, fwd: newForward(net, s.ObsLen(), workers), act: newActor(cfg, s, net.LogStd(), scale), net: net}
+	return &Policy{cfg: cfg, fwd: net.Batches(workers), act: newActor(cfg, s, net.LogStd(), scale), net: net}
 }
 
 // NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
-// spec s. cfg.Network, cfg.NormObs and what else decides how a network acts must be what they were trained with;
+// spec s. cfg.Network, cfg.NormObs and the other keys that decide how a network acts must be those of the training;
 // errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	if err := cfg.Network.Validate(); err != nil {
@@ -49,10 +49,10 @@ func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	return newPolicy(cfg, net, s, scale, 1), nil
 }
 
-// Sampling returns the policy that draws from the distribution instead of taking its most likely action. It
-// shares p's parameters.
+// Sampling returns the policy that draws from the distribution instead of taking its most likely action. It shares
+// p's parameters.
 func (p *Policy) Sampling() *Policy {
-	q := newPolicy(p.cfg, p.net, p.act.spec, p.act.scale, p.fwd.workers)
+	q := newPolicy(p.cfg, p.net, p.act.spec, p.act.scale, p.fwd.Workers())
 	q.sample = true
 	return q
 }
@@ -62,7 +62,7 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []
 	if err := p.act.fit(b, dst, src, p.sample); err != nil {
 		return err
 	}
-	if err := p.fwd.run(ctx, p.act.seen(b.Obs, b.N), b.N, p.act.head, nil); err != nil {
+	if err := p.fwd.Run(ctx, p.act.seen(b.Obs, b.N), b.N, p.act.head, nil); err != nil {
 		return err
 	}
 	if p.sample {

@@ -11,8 +11,8 @@ import (
 )
 
 // collector is a replica that takes its steps at its own pace (Wijmans et al. 2020, section 3, "preemption of
-// stragglers"). What replicas share is read only meanwhile, but for the count of full rollouts: observations and rewards
-// that scales are to be made of wait for the end of Collect.
+// stragglers"). While replicas collect, they only read what they share, except the count of full rollouts:
+// observations and rewards are added to the scales at the end of Collect.
 type collector struct {
 	*Agent
 	all   *Replicas
@@ -21,7 +21,7 @@ type collector struct {
 	paid  []payment        // [steps, rows] of this collection
 }
 
-// payment is what a step tells the scale of rewards.
+// payment is what the scale of rewards needs of a step.
 type payment struct {
 	kind             env.Kind
 	reward, discount float64
@@ -29,7 +29,7 @@ type payment struct {
 
 var _ agents.Collector = (*collector)(nil)
 
-// separate makes the replicas collectors.
+// separate turns the replicas into collectors.
 func (r *Replicas) separate() {
 	for _, a := range r.members {
 		r.collectors = append(r.collectors, collector{
@@ -41,17 +41,19 @@ func (r *Replicas) separate() {
 	}
 }
 
-// Collectors are the replicas as they take steps each at its own pace, none without Config.PreemptShare.
+// Collectors returns the replicas as collectors that take steps each at its own pace; none without
+// Config.PreemptShare.
 func (r *Replicas) Collectors() []agents.Collector { return r.list }
 
-// Collect calls play for every replica by its rank, each in a goroutine of its own, and waits for all of them. play
-// takes steps with the collector of that rank as long as it wants more; it may stop earlier, and another Collect goes
-// on. Once PreemptShare of the replicas have full rollouts, each of the others ends its rollout with the first step after
-// which it has at least a quarter of it; a step under way is not interrupted. Learn is ready when all rollouts have ended.
+// Collect calls play with the rank of every replica, each in its own goroutine, and waits for all of them. play takes
+// steps with the collector of that rank as long as it wants more. play may stop earlier; the next Collect then
+// continues. Once PreemptShare of the replicas have full rollouts, each of the others ends its rollout after the
+// first step at which it has at least a quarter of it; a step under way is not interrupted. Learn is ready when all
+// rollouts have ended.
 //
-// The scale of observations stays as it is meanwhile: what was seen is counted at the end, in order of ranks, the
-// rewards in order of steps and, of equal steps, of rows. But for NormObs, then, replicas of which none was cut short
-// have learnt what they would have together, bit for bit.
+// The scale of observations is fixed during Collect. At the end, observations are counted in order of ranks, and
+// rewards in order of steps and, within a step, of rows. Except with NormObs, replicas of which none was cut short
+// have therefore learnt what they would have learnt by stepping together, bit for bit.
 func (r *Replicas) Collect(play func(k int) error) error {
 	full := int32(0)
 	for _, a := range r.members {
@@ -66,14 +68,14 @@ func (r *Replicas) Collect(play func(k int) error) error {
 	return err
 }
 
-// settle counts what scales are made of.
+// settle adds the observations and rewards of the collection to the scales.
 func (r *Replicas) settle() {
 	longest := 0
 	for k := range r.collectors {
 		c := &r.collectors[k]
 		longest = max(longest, len(c.paid))
 		if c.seen != nil {
-			r.members[0].act.scale.Merge(c.seen) // everybody's
+			r.members[0].act.scale.Merge(c.seen) // shared by all
 			c.seen = newObsScale(c.cfg, c.spec)
 		}
 	}
@@ -123,10 +125,10 @@ func (c *collector) Observe(b *env.Batch, a *env.Actions, next *env.Batch) error
 // Len is the number of steps in the rollout.
 func (c *collector) Len() int { return c.roll.Len() }
 
-// More says whether the rollout has not ended.
+// More reports whether the rollout has not ended.
 func (c *collector) More() bool { return !c.roll.Full() }
 
-// sizes are the number of rollouts that were cut short and the share of steps that all rollouts together have.
+// sizes returns the number of rollouts that were cut short and the share of all steps that the rollouts hold.
 func (r *Replicas) sizes() (preempted int, collected float64) {
 	steps := 0
 	for _, a := range r.members {
@@ -138,8 +140,9 @@ func (r *Replicas) sizes() (preempted int, collected float64) {
 	return preempted, float64(steps) / float64(len(r.members)*r.members[0].roll.Steps)
 }
 
-// sameBeginning has all replicas follow the schedules from where the first of their rollouts began. They differ where
-// a run was stopped before some had begun, and one learning rate for all is what keeps the copies of the weights equal.
+// sameBeginning makes all replicas follow the schedules from where the first of their rollouts began. The beginnings
+// differ if a run was stopped before some rollouts had begun, and copies of the weights stay equal only with one
+// learning rate for all.
 func (r *Replicas) sameBeginning() {
 	begun := r.members[0].begun
 	for _, a := range r.members {

@@ -16,6 +16,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/vec"
 	"clustergym/internal/fault"
+	"clustergym/nets"
 )
 
 // paces are replicas that take their steps apart, in the rows of a loop.
@@ -67,7 +68,7 @@ func (p *paces) step(k int) error {
 	return nil
 }
 
-// steps are so many steps of replica k, fewer if it wants no more.
+// steps takes n steps of replica k, or fewer if it wants no more.
 func (p *paces) steps(k, n int) error {
 	for c := p.Agent.Collectors()[k]; n > 0 && c.More(); n-- {
 		if err := p.step(k); err != nil {
@@ -77,8 +78,8 @@ func (p *paces) steps(k, n int) error {
 	return nil
 }
 
-// collect has replica k take before[k] steps: first those to which that is no full rollout, then the others, and at last
-// the former as many as they want.
+// collect makes replica k take before[k] steps: first the replicas for which that is less than a full rollout, then
+// the others; at last the former take as many as they want.
 func (p *paces) collect(t *testing.T, before ...int) {
 	t.Helper()
 	var late, full sync.WaitGroup
@@ -141,8 +142,8 @@ func TestWithoutStragglersReplicasLearnWhatTheyLearnTogether(t *testing.T) {
 	}
 }
 
-// Once two of three rollouts are full the third ends after the step under way, but not before a quarter of it is there;
-// its last step bootstraps from the value of the observation after it.
+// Once two of three rollouts are full, the third ends after the current step, but not before it has a quarter; its
+// last step bootstraps from the value of the observation after it.
 func TestAStragglerIsCutShort(t *testing.T) {
 	for _, c := range []struct{ steps, before, want int }{
 		{32, 0, 8}, {32, 5, 8}, {32, 7, 8}, {32, 8, 9}, {32, 20, 21}, {32, 30, 31}, {32, 31, 32}, {3, 0, 1}, {3, 1, 2}, {7, 0, 1},
@@ -182,8 +183,8 @@ func TestAStragglerIsCutShort(t *testing.T) {
 	}
 }
 
-// With rollouts of unequal length the gradient of every minibatch is that of one agent over the steps that all replicas
-// have in it, whatever replica they come from: a mean over steps, not over replicas. Advantages are normalised over all.
+// With rollouts of unequal length the gradient of every minibatch is that of one agent over the steps that all
+// replicas have in it: a mean over steps, not over replicas. Advantages are normalised over all.
 func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 	for _, batch := range []int{0, 10} { // 3 minibatches each, or ⌈32/10⌉ = 4
 		cfg := small()
@@ -249,9 +250,9 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 			covered += len(union)
 			r.exchange.reset()
 			var wg sync.WaitGroup
-			sizes, errs := make([]int, 3), make([]error, 3)
+			grads, sizes, errs := make([]*nets.Params, 3), make([]int, 3), make([]error, 3)
 			for k, a := range r.members {
-				wg.Go(func() { _, sizes[k], errs[k] = a.gradient(context.Background(), index[k], 0.2) })
+				wg.Go(func() { grads[k], _, sizes[k], errs[k] = a.gradient(context.Background(), index[k], 0.2) })
 			}
 			wg.Wait()
 			if err := errors.Join(errs...); err != nil {
@@ -259,12 +260,13 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 			}
 			// Its minibatch is larger than those of its own setting.
 			one.batch.advantage = make([]float32, len(union))
-			if _, _, err := one.gradient(context.Background(), union, 0.2); err != nil {
+			all, _, _, err := one.gradient(context.Background(), union, 0.2)
+			if err != nil {
 				t.Fatal(err)
 			}
 			var diff, norm float64
-			for i, g := range one.grad.Data {
-				d := float64(r.members[1].grad.Data[i] - g)
+			for i, g := range all.Data {
+				d := float64(grads[1].Data[i] - g)
 				diff, norm = diff+d*d, norm+float64(g)*float64(g)
 			}
 			if share := math.Sqrt(diff / norm); norm == 0 || share > 1e-5 || sizes[1] != len(union) {
@@ -277,7 +279,7 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 	}
 }
 
-// What is learnt from rollouts of which one is always cut short, by turns, is right.
+// Learning is right when one rollout, by turns, is always cut short.
 func TestPreemptedReplicasLearn(t *testing.T) {
 	for id, want := range map[string]float64{"ProbeContext-v1": 1, "ProbeMaskedContext-v1": 1} {
 		cfg := small()
@@ -334,7 +336,7 @@ func TestPreemptedReplicasStayEqual(t *testing.T) {
 	}
 }
 
-// Scales count what all replicas have seen, after everybody has stopped.
+// Scales count what all replicas have seen, after all have stopped.
 func TestScalesCountWhatAllReplicasHaveSeen(t *testing.T) {
 	cfg := small()
 	cfg.Replicas, cfg.PreemptShare, cfg.NormObs, cfg.RewardScale = 3, 0.6, true, true

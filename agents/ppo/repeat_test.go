@@ -10,7 +10,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// busy is a setting in which everything moves: schedules, scaling, early stops, shards of unequal size.
+// busy is a setting in which everything changes: schedules, scaling, early stops, shards of unequal size.
 func busy() Config {
 	c := small()
 	c.Steps, c.Minibatches, c.Epochs, c.Shards = 21, 4, 3, 3
@@ -20,23 +20,30 @@ func busy() Config {
 }
 
 func TestContract(t *testing.T) {
-	contract(t, "")
+	contract(t, "", busy())
+}
+
+// The composed loss keeps the contract: saved and resumed, with any number of workers.
+func TestContractOfTheComposedLoss(t *testing.T) {
+	cfg := busy()
+	cfg.Loss = Composed
+	contract(t, "", cfg)
 }
 
 // Continuous actions keep the contract too.
 func TestContractOfContinuousActions(t *testing.T) {
-	contract(t, "Nav2D-v1")
+	contract(t, "Nav2D-v1", busy())
 }
 
-func contract(t *testing.T, id string) {
+func contract(t *testing.T, id string, cfg Config) {
 	t.Helper()
 	policy := func(cfg Config) func(env.Spec, io.Reader) (agents.Policy, error) {
 		return func(spec env.Spec, weights io.Reader) (agents.Policy, error) { return NewPolicy(cfg, spec, weights) }
 	}
-	other := busy()
+	other := cfg
 	other.Network.Hidden = []int{17}
 	agenttest.Run(t, agenttest.Suite[*Agent]{
-		Name: "ppo", Env: id, New: builder(busy()), Policy: policy(busy()), Other: policy(other),
+		Name: "ppo", Env: id, New: builder(cfg), Policy: policy(cfg), Other: policy(other),
 		Worth: func(a *Agent) string {
 			if a.roll.Len() == 0 || a.updates == 0 {
 				return "not in the middle of a rollout after an update"

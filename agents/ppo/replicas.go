@@ -18,15 +18,16 @@ import (
 )
 
 // Replicas is data-parallel PPO (Wijmans et al. 2020, "DD-PPO", arXiv 1911.00357): Config.Replicas agents that begin
-// with the same weights, each with an equal share of the rows, a rollout, an optimiser and an order of minibatches of
-// its own. For every step they sum the gradients of their minibatches, weighed by their sizes and in order of ranks, so
-// that all copies of the weights stay equal bit for bit. Advantages are normalised, and target_kl is watched, over the
-// minibatches of all. One epoch with one minibatch is thus, up to rounding, what one agent does with all of the rows.
-// The order of calls is that of Agent. Not safe for concurrent use.
+// with the same weights, each with an equal share of the rows and its own rollout, optimiser and order of
+// minibatches. For every step they sum the gradients of their minibatches, weighted by size and in order of ranks, so
+// all copies of the weights stay equal bit for bit. Advantages are normalised, and target_kl is checked, over the
+// minibatches of all replicas. One epoch with one minibatch is therefore, up to rounding, what one agent does with
+// all rows. The order of calls is that of Agent. Not safe for concurrent use.
 //
-// Replicas are goroutines here; they meet in an Exchange alone, but for two things that a process of its own would
-// merge: the scales of observations and of rewards are counted over all rows, in their order. With Act and Observe all
-// replicas step together, and there are no stragglers; Collect is for those that take their steps each at its own pace.
+// Replicas are goroutines here. They communicate through an Exchange alone, with two exceptions that separate
+// processes would have to merge: the scales of observations and of rewards are counted over all rows, in their order.
+// With Act and Observe all replicas step together and there are no stragglers; with Collect each takes its steps at
+// its own pace.
 type Replicas struct {
 	members  []*Agent
 	rows     int // of each
@@ -48,7 +49,7 @@ type Replicas struct {
 	act, observe, update func(worker, rank int) error
 }
 
-// part is what a replica sees of a call.
+// part is a replica's part of a call.
 type part struct {
 	b, next   env.Batch
 	a         env.Actions
@@ -58,8 +59,8 @@ type part struct {
 
 var _ agents.Agent = (*Replicas)(nil)
 
-// NewReplicas returns cfg.Replicas replicas for rows environments in all, an equal number for each. Replica 0 begins as
-// the Agent of the same seed would.
+// NewReplicas returns cfg.Replicas replicas that share rows environments equally. Replica 0 begins as the Agent of
+// the same seed would.
 func NewReplicas(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Replicas, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -138,7 +139,8 @@ func (r *Replicas) observeOne(_, k int) error {
 }
 
 // Learn makes one update of all replicas, and returns statistics over all of them. With Config.PreemptShare there are
-// two more: ppo/preempted, how many replicas were cut short, and ppo/collected, the share of all steps that is there.
+// two more: ppo/preempted, the number of replicas cut short, and ppo/collected, the share of all steps that was
+// collected.
 func (r *Replicas) Learn(ctx context.Context) (agents.Stats, error) {
 	for _, a := range r.members {
 		if !a.roll.Full() {
@@ -151,7 +153,7 @@ func (r *Replicas) Learn(ctx context.Context) (agents.Stats, error) {
 	preempted, collected := r.sizes()
 	r.sameBeginning()
 	r.exchange.reset()
-	// A goroutine for each, however many workers there are, for they wait for each other.
+	// One goroutine for each replica, however many workers there are, because they wait for each other.
 	if err := par.For(context.WithoutCancel(ctx), len(r.members), len(r.members), r.update); err != nil {
 		return nil, err
 	}
@@ -174,7 +176,7 @@ func (r *Replicas) learnOne(_, k int) (err error) {
 	return nil
 }
 
-// view makes v the rows of b that are replica k's.
+// view sets v to replica k's rows of b.
 func (r *Replicas) view(v, b *env.Batch, k int) {
 	s := r.members[0].spec
 	o, m, n := s.ObsLen(), s.MaskLen(), len(s.Info)
@@ -220,20 +222,20 @@ func (r *Replicas) Progress(share float64) {
 	}
 }
 
-// Greedy is Agent.Greedy, by replica 0's parameters, which are everybody's.
+// Greedy is Agent.Greedy by replica 0's parameters, which equal those of all replicas.
 func (r *Replicas) Greedy() agents.Policy {
 	a := r.members[0]
 	return newPolicy(a.cfg, a.net, a.spec, a.act.scale, r.workers)
 }
 
-// Params are replica 0's parameters, which are everybody's.
+// Params returns replica 0's parameters, which equal those of all replicas.
 func (r *Replicas) Params() *nets.Params { return r.members[0].net.Params() }
 
 // Network is Agent.Network.
 func (r *Replicas) Network() string { return r.members[0].Network() }
 
-// Parts is Agent.Parts, with weights and optimiser once for all replicas, and agent-K.json and rollout-K.bin for each
-// but the first.
+// Parts is Agent.Parts with one weights part and one optimiser part for all replicas, and an agent-K.json and a
+// rollout-K.bin for each replica but the first.
 func (r *Replicas) Parts() []agents.Part {
 	first := r.members[0]
 	var weights, optimisers []agents.ReadWriter
@@ -252,7 +254,7 @@ func (r *Replicas) Parts() []agents.Part {
 	}, rest...)
 }
 
-// copies are equal: the first is saved, and all are loaded.
+// copies are parts with equal content: the first is saved, and all are loaded.
 type copies []agents.ReadWriter
 
 func (c copies) WriteTo(w io.Writer) (int64, error) { return c[0].WriteTo(w) }

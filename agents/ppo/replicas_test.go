@@ -52,7 +52,7 @@ func TestReplicasAreOneAgentWithAllRows(t *testing.T) {
 	}
 }
 
-// All replicas keep the same weights and moments, bit for bit, whatever their minibatches.
+// All replicas keep the same weights and moments, bit for bit, although their minibatches differ.
 func TestReplicasStayEqual(t *testing.T) {
 	cfg := busy()
 	cfg.Replicas = 4
@@ -97,7 +97,8 @@ func TestContractOfReplicas(t *testing.T) {
 	})
 }
 
-// One replica that fails lets go of the others, which would wait for it for ever, and its error is the one returned.
+// A replica that fails ends the wait of the others, which would otherwise wait for ever, and its error is the one
+// returned.
 func TestAReplicaThatFailsEndsTheUpdateOfAll(t *testing.T) {
 	cfg := small()
 	cfg.Replicas = 3

@@ -23,7 +23,7 @@ type recorded struct {
 	Before, After         map[string][]float32
 }
 
-// batch is what the environments show at step t, and what the step before it paid and ended.
+// batch returns what the environments show at step t, with the rewards and ends of the step before it.
 func (r *recorded) batch(s env.Spec, t int) *env.Batch {
 	b, o := env.NewBatch(s, r.Rows), s.ObsLen()
 	copy(b.Obs, r.Shown[t*r.Rows*o:])

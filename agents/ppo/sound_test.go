@@ -11,7 +11,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// Numbers that are none end an update before a parameter is spoilt, and the error says which and at what step.
+// Numbers that are not finite end an update before a parameter is spoilt, and the error says which and at what step.
 func TestBrokenNumbersAreNamed(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, c := range []struct {

@@ -13,19 +13,19 @@ import (
 	"clustergym/env/vec"
 )
 
-// Separate is an agent that can have several learners collect experience each at its own pace, in goroutines, and then
-// learn together. An agent that says so does not get the Trainer's Act and Observe.
+// Separate is an agent that can have several learners collect experience, each at its own pace and in its own
+// goroutine, and then learn together. With such an agent the Trainer does not call Act and Observe.
 type Separate interface {
 	agents.Agent
-	// Collectors are the learners, which share the rows equally and in order; none where all rows are stepped together.
-	// They are the same, in the same order, as long as the agent lives.
+	// Collectors returns the learners, which share the rows equally and in order; none if all rows are stepped
+	// together. They are the same, in the same order, for the life of the agent.
 	Collectors() []agents.Collector
-	// Collect calls play for every collector by its number, each in a goroutine of its own, waits for all of them,
-	// and returns the first error in order of numbers. Collectors are used in play only.
+	// Collect calls play with the number of every collector, each in its own goroutine, waits for all of them, and
+	// returns the first error in order of numbers. Collectors are used in play only.
 	Collect(play func(k int) error) error
 }
 
-// lane is the rows of one collector. Columns are views of the Trainer's, so that lanes share nothing with each other.
+// lane is the rows of one collector. Its columns are views of the Trainer's, so lanes share nothing with each other.
 type lane struct {
 	from, rows int
 	vec        *vec.Vec
@@ -39,7 +39,7 @@ type lane struct {
 	over  []episode // that ended in it
 }
 
-// episode is one that has ended.
+// episode is a finished episode.
 type episode struct {
 	step   int64 // of the lane, in the collection
 	ret    float64
@@ -47,7 +47,7 @@ type episode struct {
 	info   []float64
 }
 
-// split makes n lanes of the rows, which go on where cur stands.
+// split divides the rows into n lanes, which continue from cur.
 func (t *Trainer) split(n int) error {
 	if t.lanes != nil {
 		return nil
@@ -74,7 +74,7 @@ func (t *Trainer) split(n int) error {
 	return nil
 }
 
-// view is rows of b. Its Final columns are its own.
+// view returns rows of b. Its Final columns are its own.
 func (t *Trainer) view(b *env.Batch, from, to int) *env.Batch {
 	o, m, n := t.spec.ObsLen(), t.spec.MaskLen(), len(t.spec.Info)
 	return &env.Batch{
@@ -83,16 +83,17 @@ func (t *Trainer) view(b *env.Batch, from, to int) *env.Batch {
 	}
 }
 
-// collect has all collectors take their steps and learns. When ctx is cancelled they stop where they are, between two
-// steps, and go on from there another time.
+// collect lets all collectors take their steps, and learns. When ctx is cancelled they stop between two steps, and
+// continue from there in the next call.
 func (t *Trainer) collect(ctx context.Context, s Separate) error {
 	s.Progress(float64(t.step) / float64(t.cfg.Steps))
 	collectors, rows := s.Collectors(), int64(t.lanes[0].rows)
-	held := int64(0) // steps of before that are not learnt from
+	held := int64(0) // earlier steps that are not learnt from yet
 	for _, c := range collectors {
 		held += int64(c.Len()) * rows
 	}
-	// Together they stop where rows that are stepped together would, at the first multiple that is not below Config.Steps.
+	// Together they stop where rows stepped together would: at the first multiple of the rows that is not below
+	// Config.Steps.
 	n := int64(t.vec.Len())
 	most := (t.cfg.Steps - (t.step - held) + n - 1) / n
 
@@ -113,12 +114,12 @@ func (t *Trainer) collect(ctx context.Context, s Separate) error {
 	if err != nil {
 		return fmt.Errorf("train: step %d: %w", t.step, err)
 	}
-	// As rows that are stepped together are told at their last step: checkpoints keep it.
+	// Rows stepped together are told this at their last step; checkpoints keep it.
 	s.Progress(float64(max(t.step-n, 0)) / float64(t.cfg.Steps))
 	return t.improve(context.WithoutCancel(ctx))
 }
 
-// step takes one step of the lane's rows. It is never cut in half: inside, nothing is cancelled.
+// step takes one step of the lane's rows. Nothing is cancelled inside, so a step is always whole.
 func (l *lane) step(s env.Spec, c agents.Collector) error {
 	whole := context.Background()
 	if err := c.Act(whole, l.cur, l.actions, l.src); err != nil {
@@ -141,7 +142,8 @@ func (l *lane) step(s env.Spec, c agents.Collector) error {
 	return nil
 }
 
-// gather counts what the lanes have done, in the order in which rows that are stepped together would have.
+// gather counts the steps and episodes of the lanes in the order in which rows stepped together would have finished
+// them.
 func (t *Trainer) gather() {
 	var over []episode
 	for k := range t.lanes {

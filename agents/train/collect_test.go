@@ -78,8 +78,8 @@ func (s *stepping) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 
 const replicas = 4
 
-// apart is a trainer of replicas with rollouts of 16 steps; before is called with the row in every step, nil = nothing.
-// Rewards are scaled where scaled says so: how they were summed up shows in last bits where a run was interrupted.
+// apart returns a trainer of replicas with rollouts of 16 steps; before is called with the row in every step, nil =
+// nothing. scaled scales rewards, whose order of summation shows in the last bits if a run was interrupted.
 func apart(t *testing.T, cfg Config, share float64, scaled bool, seed uint64, before func(row int) error) (*Trainer, *watched, []agents.Part) {
 	t.Helper()
 	var envs []env.Env
@@ -124,7 +124,7 @@ func stat(t *testing.T, s agents.Stats, name string) float64 {
 	return s[i].Value
 }
 
-// goroutines fails the test if there are more goroutines at its end than there were.
+// goroutines fails the test if more goroutines run at its end than at its beginning.
 func goroutines(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -138,9 +138,9 @@ func goroutines(t *testing.T) {
 	})
 }
 
-// A run whose replicas take their steps apart and of which none is cut short ends with the bytes of one whose replicas
-// step together: weights, moments, streams, environments, returns, and as many steps, whether or not the last rollout
-// is whole, whoever is faster.
+// A run whose replicas take their steps apart, and of which none is cut short, ends with the bytes of one whose
+// replicas step together: weights, moments, streams, environments, returns, and number of steps, whether or not the
+// last rollout is full, and whichever replica is faster.
 func TestCollectorsThatAreAllWaitedForChangeNothing(t *testing.T) {
 	for _, steps := range []int64{1024, 1500} {
 		cfg := Config{Steps: steps, Envs: 8, Keep: 1}
@@ -185,8 +185,8 @@ func TestCollectorsThatAreAllWaitedForChangeNothing(t *testing.T) {
 	}
 }
 
-// An environment blocks until all other replicas are done. Its replica is cut short then, with at least a quarter of its
-// rollout, and learning goes on, every time; what was collected is what is counted.
+// An environment blocks until all other replicas are done. Its replica is then cut short, with at least a quarter of
+// its rollout, and learning continues, every time. Counts are of the steps that were collected.
 func TestABlockedReplicaIsCutShort(t *testing.T) {
 	for _, c := range []struct{ at, want int64 }{{0, 4}, {2, 4}, {6, 7}} {
 		goroutines(t)
@@ -209,7 +209,7 @@ func TestABlockedReplicaIsCutShort(t *testing.T) {
 			case row == 3 && n == c.at+1:
 				blocked.Add(1)
 				return wait(&done, 3)
-			case row/2 != 1 && n == 16: // lest the others are done before it comes so far
+			case row/2 != 1 && n == 16: // so that the others are not done before it gets here
 				return wait(&blocked, 1)
 			}
 			return nil
@@ -245,8 +245,8 @@ func TestABlockedReplicaIsCutShort(t *testing.T) {
 	}
 }
 
-// A run that is cancelled while replicas collect stops between two of their steps, can be saved, and goes on in another
-// process's objects. Where nobody is ever cut short it ends with the weights of one that was not interrupted.
+// A run that is cancelled while replicas collect stops between two of their steps, can be saved, and continues in
+// another process's objects. If no replica is ever cut short, it ends with the weights of an uninterrupted run.
 func TestCancelledWhileCollecting(t *testing.T) {
 	for _, share := range []float64{0.5, 1} {
 		goroutines(t)
@@ -306,7 +306,7 @@ func TestCancelledWhileCollecting(t *testing.T) {
 	}
 }
 
-// What fails in the rows of one replica ends the run with an error that names them, and the others stop soon.
+// An error in the rows of one replica ends the run and names the rows, and the others stop soon.
 func TestAnErrorInOneLaneEndsTheRun(t *testing.T) {
 	goroutines(t)
 	broken := errors.New("broken")

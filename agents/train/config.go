@@ -2,13 +2,13 @@ package train
 
 import "clustergym/internal/fault"
 
-// Config says how long to train and how often to look up. All numbers are environment steps, counted over all
-// rows; 0 in an interval means never, but for the record and the checkpoint at the end.
+// Config says how long to train and how often to record, evaluate and save. All numbers are environment steps,
+// counted over all rows. An interval of 0 means never, except for the record and the checkpoint at the end.
 type Config struct {
 	Steps           int64 `yaml:"steps"`            // in all
 	Envs            int   `yaml:"envs"`             // rows: environments stepped together; changes results
 	LogEvery        int64 `yaml:"log_every"`        // a record of progress; there is one at the end as well
-	EvalEvery       int64 `yaml:"eval_every"`       // an evaluation of what was learnt; there is one at the end as well unless 0
+	EvalEvery       int64 `yaml:"eval_every"`       // an evaluation of the agent; there is one at the end as well unless 0
 	CheckpointEvery int64 `yaml:"checkpoint_every"` // a checkpoint; there is one at the end as well
 	Keep            int   `yaml:"keep"`             // checkpoints kept beside the best one; 0 = all
 }

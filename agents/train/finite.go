@@ -6,8 +6,8 @@ import (
 	"clustergym/env"
 )
 
-// checkFinite names the first reward or observation of a step that is NaN or infinite, nil if there is none. Learnt
-// from, one of them would spoil every parameter, and be found far from where it came from.
+// checkFinite returns an error that names the first reward or observation of a step that is NaN or infinite. Learnt
+// from, such a number would spoil every parameter, and be noticed far from its source.
 func checkFinite(s env.Spec, b *env.Batch) error {
 	for i, r := range b.Reward[:b.N] {
 		if r-r != 0 {
@@ -21,7 +21,7 @@ func checkFinite(s env.Spec, b *env.Batch) error {
 	return checkObs(s, b.FinalObs, "final observation", func(k int) int { return b.FinalRows[k] })
 }
 
-// checkObs looks at whole observations; row says which row the k-th is of.
+// checkObs checks whole observations; row returns the row of the k-th.
 func checkObs(s env.Spec, obs []float32, what string, row func(k int) int) error {
 	if finite(obs) {
 		return nil
@@ -41,8 +41,8 @@ func checkObs(s env.Spec, obs []float32, what string, row func(k int) int) error
 	return nil
 }
 
-// finite reports whether all of x are finite numbers. Zero times one of them is zero, and times any other NaN: sums find out,
-// four of them, because one would wait for itself at every step.
+// finite reports whether all of x are finite. Zero times a finite number is zero, zero times any other is NaN, so a
+// sum of products finds them. Four sums are faster than one, in which every addition would wait for the one before.
 func finite(x []float32) bool {
 	var a, b, c, d float32
 	for ; len(x) >= 4; x = x[4:] {

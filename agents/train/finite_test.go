@@ -34,8 +34,8 @@ func (s *spoiling) Step(ctx context.Context, a env.Action, ts *env.TimeStep) err
 	return nil
 }
 
-// What is no number ends training before the agent sees it, is named with its row and step, and no checkpoint is
-// made of what follows.
+// A number that is not finite ends training before the agent sees it, is named with its row and step, and no
+// checkpoint is made afterwards.
 func TestNumbersThatAreNoneEndTheRun(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {

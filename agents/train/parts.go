@@ -9,14 +9,14 @@ import (
 	"clustergym/agents"
 )
 
-// Parts are the trainer's own parts of a checkpoint; the agent's come beside them.
+// Parts returns the trainer's own parts of a checkpoint; the agent's are beside them.
 func (t *Trainer) Parts() []agents.Part {
 	return []agents.Part{agents.NewJSONPart("trainer.json", t.save, t.load), agents.NewPart("envs.bin", (*envsState)(t))}
 }
 
-// state is trainer.json. Floats are kept as bits: JSON has no NaN.
+// state is trainer.json. Floats are kept as bits because JSON has no NaN.
 type state struct {
-	Kernels    string         `json:"kernels,omitempty"` // for people; another set goes on with other last bits
+	Kernels    string         `json:"kernels,omitempty"` // for information; another set continues with other last bits
 	Step       int64          `json:"step"`
 	Episodes   int64          `json:"episodes"`
 	Updates    int64          `json:"updates"`
@@ -56,7 +56,7 @@ func (t *Trainer) save() (state, error) {
 	return s, nil
 }
 
-// load takes s over, or changes nothing.
+// load sets the state to s, or changes nothing if s is faulty.
 func (t *Trainer) load(s state) error {
 	n := len(t.pcg)
 	if len(s.Streams) != n || len(s.Return) != n || len(s.Length) != n {
@@ -119,7 +119,7 @@ func floats(v []uint64) []float64 {
 	return out
 }
 
-// envsState is envs.bin: every training environment and what its row is about to do.
+// envsState is envs.bin: every training environment with the state of its row.
 type envsState Trainer
 
 // WriteTo implements io.WriterTo.

@@ -63,8 +63,8 @@ func learning(t *testing.T, kind string, seed uint64, cfg Config) (*Trainer, []a
 	return tr, append(a.Parts(), tr.Parts()...)
 }
 
-// A run that is cancelled, saved and loaded into a new process's objects ends with the bytes and the records of
-// one that was never interrupted, wherever the cut comes: in mid-rollout, in mid-episode, before the first step.
+// A run that is cancelled, saved and loaded into a new process's objects ends with the bytes and the records of one
+// that was never interrupted, for any place of the cut: within a rollout, within an episode, before the first step.
 func TestResumedEqualsStraightThrough(t *testing.T) {
 	cfg := Config{Steps: 1500, Envs: 5, LogEvery: 250, CheckpointEvery: 500, Keep: 1}
 	for kind := range learners {
@@ -127,7 +127,7 @@ func TestResumedEqualsStraightThrough(t *testing.T) {
 	}
 }
 
-// What cannot be a trainer's state is refused by name and changes nothing.
+// State that cannot be a trainer's is refused by name and changes nothing.
 func TestStatesThatCannotBeAreRefused(t *testing.T) {
 	cfg := Config{Steps: 600, Envs: 5, Keep: 1}
 	tr, _ := learning(t, "ppo", 7, cfg)

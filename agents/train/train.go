@@ -13,17 +13,17 @@ import (
 	"clustergym/internal/rng"
 )
 
-// recent is how many finished episodes the reported means are over, as in Stable-Baselines3.
+// recent is the number of finished episodes over which means are reported, as in Stable-Baselines3.
 const recent = 100
 
-// Record is what a run reports at one moment.
+// Record is a report of a run at one step.
 type Record struct {
 	Step     int64
 	Episodes int64
 	Updates  int64
 	Return   float64       // mean over the last 100 finished episodes, NaN before the first
 	Length   float64       // likewise, in steps
-	Info     []agents.Stat // likewise, what the environment tells at an episode's end; NaNs are left out
+	Info     []agents.Stat // likewise, the environment's Info at an episode's end; NaNs are left out
 	Learn    []agents.Stat // means over the updates since the last record
 }
 
@@ -44,7 +44,7 @@ type Progress struct {
 
 // Trainer trains one agent. Not safe for concurrent use.
 type Trainer struct {
-	// Kernels, if set, names what computes the networks. Checkpoints keep it, for people.
+	// Kernels, if set, names the set of kernels that computes the networks. Checkpoints keep it for information.
 	Kernels string
 
 	cfg   Config
@@ -68,8 +68,8 @@ type Trainer struct {
 	lanes                   []lane // of a Separate agent, nil until it runs
 }
 
-// New returns a trainer of agent in v, whose mode must be SameStep. seed is the run's: the environments' episodes
-// and the actions' draws come from its streams "train/envs" and "train/act/ROW".
+// New returns a trainer of agent in v, whose mode must be SameStep. seed is the run's seed: the environments'
+// episodes and the actions' draws come from its streams "train/envs" and "train/act/ROW".
 func New(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64) (*Trainer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -93,15 +93,16 @@ func New(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64) (*Trainer, err
 // Step is the number of environment steps taken so far.
 func (t *Trainer) Step() int64 { return t.step }
 
-// Run trains until Config.Steps or until ctx is cancelled, which it honours between two iterations only, so that
-// the state is always whole; it then returns ctx's error. An iteration is one step of all rows and what is learnt then,
-// or, with a Separate agent, what its collectors take until all learn; these honour ctx between two of their steps.
+// Run trains until Config.Steps or until ctx is cancelled, in which case it returns ctx's error. It checks ctx
+// between two iterations only, so the state is always complete. An iteration is one step of all rows and the update
+// that follows, or, with a Separate agent, the steps that its collectors take until all learn; collectors check ctx
+// between two of their steps.
 //
 // A reward or an observation that is NaN or infinite ends training with an error that names it, before the agent has
-// seen it; so does what an agent finds when it learns. No hook is called after an error, so the last checkpoint is one
-// of a sound state.
+// seen it; so does an error of the agent's Learn. No hook is called after an error, so the last checkpoint has a
+// sound state.
 func (t *Trainer) Run(ctx context.Context, h Hooks) error {
-	// An iteration is never cut in half: inside, nothing is cancelled.
+	// An iteration is always whole: nothing is cancelled inside.
 	whole := context.Background()
 	if !t.begun {
 		if err := t.vec.Reset(whole, nil, nil, t.cur); err != nil {
@@ -152,10 +153,10 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 	return nil
 }
 
-// crossed says whether a multiple of every lies in (from, to].
+// crossed reports whether a multiple of every is in (from, to].
 func crossed(from, to, every int64) bool { return every > 0 && from/every != to/every }
 
-// iterate takes one step in every environment and learns as long as the agent wants to.
+// iterate takes one step in every environment, and learns as long as the agent wants to.
 func (t *Trainer) iterate(ctx context.Context) error {
 	t.agent.Progress(float64(t.step) / float64(t.cfg.Steps))
 	if err := t.agent.Act(ctx, t.cur, t.actions, t.src); err != nil {
@@ -191,7 +192,7 @@ func (t *Trainer) improve(ctx context.Context) error {
 	}
 }
 
-// follow adds the step that led to b to returns and lengths, by row, and tells of every episode that it ended.
+// follow adds the step that led to b to returns and lengths, by row, and calls ended for every episode that ended.
 func follow(b *env.Batch, infos int, ret []float64, length []int64, ended func(ret float64, length int64, info []float64)) {
 	final := 0
 	for i := range b.N {
@@ -239,7 +240,7 @@ func (t *Trainer) learned(stats agents.Stats) {
 	}
 }
 
-// record makes a report and begins the next one's means.
+// record returns a report and begins the next one's means.
 func (t *Trainer) record() Record {
 	r := Record{Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: mean(t.lastReturn), Length: mean(t.lastLength)}
 	for i, f := range t.spec.Info {

@@ -86,8 +86,8 @@ func TestProgressIsTheShareOfStepsBeforeTheIteration(t *testing.T) {
 	}
 }
 
-// Two rows run the episodes 1, 2, … each. A record's means are over the last 100 finished, however many came
-// before, and those of learning over the updates since the record before it.
+// Two rows run the episodes 1, 2, … each. The means of a record are over the last 100 finished episodes, however many
+// came before, and those of learning over the updates since the previous record.
 func TestRecordsAreMeans(t *testing.T) {
 	tr, _, _ := newScripted(t, Config{Steps: 400, Envs: 2, LogEvery: 40})
 	var records []Record

@@ -8,13 +8,13 @@
 //	         2025)
 //
 // The position of a task is the load of its processor: of all its work (Position final, the released code's reading) or
-// of its work up to and including the task (prefix, which is what the generator compares it with). One iteration
-// gives every whale but the leader a hope, where each task is wished to be (env/dagplace: Pull, Hopes), and a generator
-// makes a plan of it. The leader, the plan of least makespan, is kept.
+// of its work up to and including the task (prefix, which the generator compares it with). One iteration gives every
+// whale except the leader a hope, the desired position of each task (env/dagplace: Pull, Hopes), from which a generator
+// makes a plan. The leader, the plan with the least makespan, is kept.
 //
-// What is done otherwise than in the published code, on purpose: whales as good as the leader move like all others (there,
-// the population shrinks and the program can fail or hang where several tie); edges carry data; tasks are placed in the
-// order of falling upward rank (Order index is theirs) and may go into gaps (Insert false is theirs).
+// It differs from the published code on purpose: whales as good as the leader move like all others (there, the population
+// shrinks and the program can fail or hang if several tie); edges carry data; tasks are placed in the order of falling
+// upward rank (Order index is theirs) and may go into gaps (Insert false is theirs).
 //
-// Every whale draws from a stream of its own in each iteration, so the number of workers changes nothing but speed.
+// Every whale has its own random stream in each iteration, so the number of workers changes nothing but speed.
 package woa

@@ -24,12 +24,12 @@ type Config struct {
 	B          float64 `yaml:"b"`         // shape of the spiral
 	Order      string  `yaml:"order"`     // of tasks: rank or index
 	Insert     bool    `yaml:"insertion"` // tasks may go into gaps
-	Explore    float64 `yaml:"explore"`   // of policy: tasks of a plan that go to a slot drawn at random, at first; falls to 0
+	Explore    float64 `yaml:"explore"`   // of policy: initial number of a plan's tasks that go to a random slot; falls to 0
 	Slots      int     `yaml:"slots"`     // of policy: processors that it chooses among
-	Moves      int     `yaml:"moves"`     // tries to move single tasks of the leader in each iteration
+	Moves      int     `yaml:"moves"`     // attempts to move a single task of the leader in each iteration
 }
 
-// DefaultConfig is what gymctl plan takes for small graphs.
+// DefaultConfig is the setting of gymctl plan for small graphs.
 func DefaultConfig() Config {
 	return Config{
 		Generator: "greedy", Position: "prefix", Whales: 30, Iterations: 100, B: 1, Order: "rank", Insert: true,
@@ -52,15 +52,16 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// mostExplored bounds the share of tasks of a plan that are placed at random: in small graphs most must follow the policy.
+// mostExplored is the largest share of a plan's tasks that are placed at random: in small graphs most must follow the
+// policy.
 const mostExplored = 0.25
 
-// Hooks are what a search asks of its surroundings; all may be nil.
+// Hooks connect a search with its caller; all may be nil.
 type Hooks struct {
-	// Policy makes a policy for observations of dagplace with Slots slots and local scale; one for each worker. It is
-	// needed by the generator policy.
+	// Policy makes a policy for observations of dagplace with Slots slots and local scale, one for each worker. The
+	// generator policy requires it.
 	Policy func() (agents.Policy, error)
-	// Progress is told the share that is done and the least makespan, after every iteration.
+	// Progress is called after every iteration with the share that is done and the least makespan.
 	Progress func(share, makespan float64)
 }
 
@@ -99,8 +100,8 @@ type search struct {
 	plans   int
 }
 
-// Search plans q. seeds are plans that the first population begins with (HEFT's, for instance); its other plans are
-// random. workers goroutines at most share the work.
+// Search plans q. The first population contains seeds (HEFT's plan, for instance) and random plans. Up to workers
+// goroutines share the work.
 func Search(ctx context.Context, q *dag.Problem, cfg Config, seeds []*dag.Plan, seed uint64, workers int, hooks Hooks) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func Search(ctx context.Context, q *dag.Problem, cfg Config, seeds []*dag.Plan, 
 	}
 	r.Plans = s.plans
 	r.Plan = s.workers[0].timed(s.now[s.leader].proc).Clone()
-	// A plan that was given may have its times from another rule than the search's.
+	// The times of a given plan may come from another rule than the search's.
 	for _, p := range seeds {
 		if p.Makespan < r.Plan.Makespan {
 			r.Plan = p.Clone()
@@ -152,7 +153,7 @@ func (s *search) newWhale() *whale {
 	return &whale{proc: make([]int32, s.n), position: make([]float64, s.n)}
 }
 
-// stream is where the draws of one whale in one iteration come from.
+// stream returns the random stream of one whale in one iteration.
 func (s *search) stream(w *worker, iteration, i int) *rand.Rand {
 	w.pcg.Seed(rng.At(s.seed, uint64(iteration+1), uint64(i)), rng.At(s.seed, uint64(i), uint64(iteration+1), 1))
 	return w.src
@@ -186,7 +187,7 @@ func (s *search) begin(ctx context.Context, seeds []*dag.Plan) error {
 	return err
 }
 
-// place finds a whale's position in running-time space.
+// place computes a whale's position in running-time space.
 func (s *search) place(w *worker, x *whale) {
 	switch {
 	case s.cfg.Generator == "direct":
@@ -267,8 +268,8 @@ func (s *search) swim(pull dagplace.Pull, x, target, current *whale, src *rand.R
 	}
 }
 
-// refine tries to move single tasks of the leader, drawn among those that its makespan hangs on, to a processor that
-// ends them early, and keeps what does not make it longer. It counts every try as a plan.
+// refine tries to move single tasks of the leader, drawn among those that determine its makespan, to a processor that
+// finishes them early, and keeps a move unless it makes the plan longer. It counts every try as a plan.
 func (s *search) refine(ctx context.Context, k int) error {
 	w, x := s.workers[0], s.now[s.leader]
 	src := s.stream(w, k, len(s.now))
@@ -311,7 +312,7 @@ func (s *search) refine(ctx context.Context, k int) error {
 	return nil
 }
 
-// String names the search in short, as budgets are written.
+// String returns the search in short, as budgets are written: ITERATIONSxWHALES.
 func (c Config) String() string {
 	return strconv.Itoa(c.Iterations) + "x" + strconv.Itoa(c.Whales)
 }

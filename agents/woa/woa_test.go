@@ -140,7 +140,7 @@ func TestEverySearchImproves(t *testing.T) {
 	}
 }
 
-// Three tasks, two processors of speed 1 and 2: loads come nearest to hopes as by hand.
+// Three tasks, two processors of speed 1 and 2: tasks go where loads come nearest to hopes, worked by hand.
 func TestTheGreedyGeneratorByHand(t *testing.T) {
 	g, err := dag.NewGraph("g", []dag.Task{{ID: "a", Work: 4}, {ID: "b", Work: 4}, {ID: "c", Work: 4}}, nil)
 	if err != nil {

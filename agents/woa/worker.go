@@ -11,7 +11,7 @@ import (
 	"clustergym/env/dagplace"
 )
 
-// worker is what one goroutine works with.
+// worker is the state of one goroutine.
 type worker struct {
 	s     *search
 	pcg   rand.PCG
@@ -60,7 +60,7 @@ func (s *search) newWorker(hooks Hooks) (*worker, error) {
 	return w, nil
 }
 
-// PolicySpec is that of the environment whose observations a policy is shown.
+// PolicySpec returns the spec of the environment whose observations a policy receives.
 func PolicySpec(slots int) (env.Spec, error) {
 	c := dagplace.DefaultConfig()
 	c.Slots, c.Scale = slots, "local"
@@ -71,7 +71,7 @@ func PolicySpec(slots int) (env.Spec, error) {
 	return e.Spec(), e.Close()
 }
 
-// evaluate is the makespan of a plan that is given by its processors.
+// evaluate returns the makespan of a plan given by its processors.
 func (w *worker) evaluate(proc []int32) float64 {
 	if !w.s.cfg.Insert {
 		return w.list.Makespan(proc)
@@ -79,7 +79,7 @@ func (w *worker) evaluate(proc []int32) float64 {
 	return w.timed(proc).Makespan
 }
 
-// timed is a plan with its times. It belongs to the worker.
+// timed returns a plan with its times. It belongs to the worker.
 func (w *worker) timed(proc []int32) *dag.Plan {
 	p, q := w.plan, w.s.q
 	if !w.s.cfg.Insert {
@@ -139,7 +139,7 @@ func (w *worker) generate(ctx context.Context, x *whale, unit, explore float64, 
 	return nil
 }
 
-// greedy puts every task where the load comes nearest to its hope (the released code's Generate).
+// greedy puts every task where the load comes nearest to its hope (Generate of the published code).
 func (w *worker) greedy(proc []int32) {
 	load := w.total
 	clear(load)
@@ -155,8 +155,8 @@ func (w *worker) greedy(proc []int32) {
 	}
 }
 
-// critical draws a task on a chain that the makespan hangs on: it goes back from the task that ends last, a drawn number
-// of times, to whom each waited for.
+// critical draws a task uniformly from a chain that determines the makespan: from the task that ends last, back to
+// the task that each waited for.
 func (w *worker) critical(e *dag.Evaluator, src *rand.Rand) int32 {
 	order, finish := e.Order(), e.Finish()
 	last := order[0]
@@ -175,8 +175,8 @@ func (w *worker) critical(e *dag.Evaluator, src *rand.Rand) int32 {
 	return pick
 }
 
-// earliest is a processor for task i other than old: mostly the one where it ends first behind what is there, sometimes
-// a drawn one.
+// earliest returns a processor for task i other than old: mostly the one where it ends first after the tasks already
+// there, sometimes a random one.
 func (w *worker) earliest(e *dag.Evaluator, i, old int32, src *rand.Rand) int32 {
 	q := w.s.q
 	if src.IntN(4) == 0 {
@@ -190,7 +190,7 @@ func (w *worker) earliest(e *dag.Evaluator, i, old int32, src *rand.Rand) int32 
 		if int32(g) == old {
 			continue
 		}
-		// Drawn noise lets the second and third best have their turn.
+		// Random noise gives the second and third best a chance.
 		if f := (w.ready[g] + x) * (1 + 0.2*src.Float64()); f < least {
 			best, least = int32(g), f
 		}

@@ -95,6 +95,7 @@ the last one has left, or after --drain-timeout. A second signal ends it at once
 	f.DurationVar(&door.cfg.PingInterval, "ping-interval", door.cfg.PingInterval, "interval of pings to clients; 0s = none")
 	f.IntVar(&door.cfg.Workers, "workers", door.cfg.Workers, "`N` goroutines per set of environments, 0 = chosen by the server; affects only speed")
 	f.BoolVar(&door.cfg.SharedMemory, "shared-memory", door.cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
+	(&check{door: door, asJSON: &asJSON}).install(a, c)
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/dag"
 	"clustergym/env/dag/listsched"
+	"clustergym/env/sched"
 )
 
 // Rule is a simple policy that agents are compared with. It acts through the action space: it takes the tasks in the
@@ -49,6 +50,15 @@ func RuleOf(name string) (Rule, error) {
 		names = append(names, r.Name)
 	}
 	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", ID, name, strings.Join(names, ", "))
+}
+
+// NewRule returns an actor that plays the rule of a name in e alone.
+func NewRule(name string, e *Env) (*sched.Actor, error) {
+	r, err := RuleOf(name)
+	if err != nil {
+		return nil, err
+	}
+	return sched.NewActor(func(_ []bool, src *rand.Rand) (int32, error) { return r.Choose(e, src), nil }), nil
 }
 
 // Choose returns the rule's action in the present state of e, whose episode must not have ended. Of processors that are

@@ -12,7 +12,7 @@ import (
 // ID is the environment's name and version.
 const ID = "DelayOffer-v1"
 
-// Config is what can be chosen. A change of a default that moves returns makes a new version.
+// Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
 	Gamma     float64       `yaml:"gamma"`     // discount per tau
 	Tau       time.Duration `yaml:"tau"`       // of simulated time
@@ -21,11 +21,11 @@ type Config struct {
 	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
 	Comm      string        `yaml:"comm"`      // how a placement slows a gang down: one of sim.CommNames
 	Ideal     bool          `yaml:"ideal"`     // run times are compute times (sim.Ring)
-	PerGPU    bool          `yaml:"per_gpu"`   // every GPU has links of its own (sim.Ring)
+	PerGPU    bool          `yaml:"per_gpu"`   // every GPU has its own links (sim.Ring)
 	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
-	Relative  bool          `yaml:"relative"`  // take off what the timers earn on the same jobs at the same time
-	MaxSteps  int           `yaml:"max_steps"` // truncate after so many steps; 0 = never
-	// The policy dally's: leases, and the timers that are shown to the agent and wake it.
+	Relative  bool          `yaml:"relative"`  // subtract what the timers earn on the same jobs at the same time
+	MaxSteps  int           `yaml:"max_steps"` // truncate after this many steps; 0 = never
+	// Settings of the policy dally: leases, and the timers, which the agent sees and which decide when it is asked.
 	Lease       time.Duration `yaml:"lease"`
 	History     int           `yaml:"history"`
 	Auto        bool          `yaml:"auto"`
@@ -33,7 +33,7 @@ type Config struct {
 	NetworkWait float64       `yaml:"nw_wait"`
 }
 
-// DefaultConfig is the environment as published results use it.
+// DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	h := heuristic.DefaultConfig()
 	return Config{
@@ -42,14 +42,14 @@ func DefaultConfig() Config {
 	}
 }
 
-// Heuristic is the policy whose timers c describes.
+// Heuristic returns the configuration of the policy dally with c's leases and timers.
 func (c *Config) Heuristic() heuristic.Config {
 	h := heuristic.DefaultConfig()
 	h.Order, h.Lease, h.History, h.Auto, h.RackWait, h.NetworkWait = "dally", c.Lease, c.History, c.Auto, c.RackWait, c.NetworkWait
 	return h
 }
 
-// Simulator is the simulator's configuration.
+// Simulator returns the simulator's configuration.
 func (c *Config) Simulator() sim.Config {
 	s := sim.DefaultConfig()
 	s.Comm, s.Ring.Ideal, s.Ring.PerGPU = c.Comm, c.Ideal, c.PerGPU

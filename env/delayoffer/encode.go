@@ -12,7 +12,7 @@ import (
 	"clustergym/traces"
 )
 
-// Lengths of the fields, which stand in this order.
+// Lengths of the fields, in the order of the observation.
 const (
 	clusterLen = 6
 	jobLen     = 14
@@ -29,21 +29,21 @@ func fields() []env.Field {
 	}
 }
 
-// day is what leases are measured by.
+// day is the number of leases by which times in leases are scaled.
 const day = 24
 
-// maxProfiles bounds the table of rates, for workloads in which every job has a profile of its own.
+// maxProfiles bounds the table of rates, for workloads in which every job has its own profile.
 const maxProfiles = 1 << 10
 
 // encoder writes observations.
 type encoder struct {
 	gpus    float64
 	nodes   float64
-	node    int                                // GPUs of the largest
-	rack    int                                // GPUs of the largest
+	node    int                                // GPUs of the largest machine
+	rack    int                                // GPUs of the largest rack
 	typical [3][][]cluster.GPU                 // by tier and gang size: a place on the empty cluster, nil = none
 	rates   map[*traces.Profile][3][]rateKnown // by tier and gang size
-	moving  bool                               // rates depend on who runs beside: they are not kept
+	moving  bool                               // rates depend on the other running jobs, so they are not kept
 }
 
 type rateKnown struct {
@@ -86,7 +86,7 @@ func (x *encoder) encode(dst []float32, e *Env) {
 	part[4] = float32(e.Timely())
 }
 
-// queue is what waits, and how much of it would be over sooner than the job that is asked.
+// queue encodes the waiting jobs, and how many of them have less left than the job that is asked.
 func (x *encoder) queue(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
 	own, _ := e.remaining(o.Job)
 	least, wanted, others, shorter, gpus := math.Inf(1), 0, 0, 0, 0
@@ -176,8 +176,8 @@ func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
 	dst[13] = encode.L(float64(v.Now() - t.Submit))
 }
 
-// remaining is what is known of the work that a job has left, in nanoseconds, and the share that is done. Where
-// nothing is known of run times it is the time run.
+// remaining returns what is known of the work that a job has left, in nanoseconds, and the share that is done. Without
+// estimates it returns the time run, and 0.
 func (e *Env) remaining(j sim.Job) (left, done float64) {
 	t, ran := e.view.Trace(j), e.view.Ran(j)
 	switch e.est.Mode {
@@ -191,8 +191,8 @@ func (e *Env) remaining(j sim.Job) (left, done float64) {
 	return left, 1 - left/math.Max(1, left+float64(ran))
 }
 
-// rate is that of a gang of n at a tier of the empty cluster, 0 where there is no such place. It does not depend on
-// the job but by its profile.
+// rate returns the rate of a gang of n at a tier of the empty cluster, 0 if there is no such place. It depends on the job
+// only through its profile, unless x.moving is set.
 func (x *encoder) rate(v *sim.View, j sim.Job, p *traces.Profile, tier, n int) float64 {
 	if x.moving {
 		if place := x.place(v.Cluster(), tier, n); place != nil {
@@ -219,8 +219,8 @@ func (x *encoder) rate(v *sim.View, j sim.Job, p *traces.Profile, tier, n int) f
 	return list[n].rate
 }
 
-// place is a typical place of n GPUs at a tier: as many nodes as needed, two at least in a rack, two racks at least
-// across racks, filled alike as far as that goes.
+// place returns a typical place of n GPUs at a tier: as few nodes as possible, but at least two in a rack, and at least two
+// racks across racks, with GPUs spread evenly as far as possible. It returns nil if there is none.
 func (x *encoder) place(c *cluster.Cluster, tier, n int) []cluster.GPU {
 	for n >= len(x.typical[tier]) {
 		x.typical[tier] = append(x.typical[tier], nil)
@@ -265,7 +265,7 @@ func (x *encoder) place(c *cluster.Cluster, tier, n int) []cluster.GPU {
 	return gpus
 }
 
-// spread appends n GPUs on nodes from to to−1, alike on the first so many of them, the rest wherever there is room.
+// spread appends n GPUs of nodes from to to−1, evenly over the first nodes of them; the rest go wherever there is room.
 func spread(c *cluster.Cluster, dst []cluster.GPU, n, from, to, nodes int) []cluster.GPU {
 	taken := map[cluster.GPU]bool{}
 	for _, each := range [2]int{(n + nodes - 1) / nodes, n} {

@@ -61,7 +61,7 @@ var (
 	_ env.Snapshotter = (*Env)(nil)
 )
 
-// New returns an environment over one part of the windows w.
+// New returns an environment over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -111,13 +111,14 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 // Spec implements env.Env.
 func (e *Env) Spec() env.Spec { return e.spec }
 
-// View is the simulator's, for rules that act inside the action space.
+// View implements sched.Arena.
 func (e *Env) View() *sim.View { return e.view }
 
-// Offer is what the agent is asked about, nil before the first and after the last; it belongs to the environment.
+// Offer returns the offer that the agent is asked about, nil before the first and after the last. It belongs to the
+// environment.
 func (e *Env) Offer() *heuristic.Offer { return e.offer }
 
-// Timely is the answer of the policy dally to the offer.
+// Timely returns the policy dally's answer to the offer.
 func (e *Env) Timely() int32 {
 	if e.rule.Timely(e.view, e.offer) {
 		return Accept
@@ -128,8 +129,8 @@ func (e *Env) Timely() int32 {
 // Watch implements sched.Arena.
 func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
 
-// Simulate implements sched.Arena. The agent's gangs run under leases, when they end being offered again
-// with everyone else's; a scheduler without leases of its own keeps a gang where it started until it finishes.
+// Simulate implements sched.Arena. Note that the agent's gangs run under leases: when a lease ends, the gang takes part in
+// the offers again. sch plays without leases unless it has its own, as the policy dally does.
 func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -140,7 +141,7 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 	return e.session.Play(ctx, sch, o)
 }
 
-// First implements sched.Arena: an episode begins on an empty cluster, so its first job counts.
+// First implements sched.Arena. It returns 0, because episodes begin on an empty cluster and all jobs count.
 func (e *Env) First() int { return 0 }
 
 // Close implements env.Env.
@@ -185,7 +186,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// run goes on until there is an offer to answer, or all jobs have finished.
+// run runs until there is an offer to answer, or all jobs have finished.
 func (e *Env) run(ctx context.Context) error {
 	for e.done < e.session.Len() {
 		e.rule.Open(e.view, e.point)
@@ -200,24 +201,24 @@ func (e *Env) run(ctx context.Context) error {
 		}
 	}
 	e.offer = nil
-	if e.base != nil { // what is left of its play counts too
+	if e.base != nil { // the rest of the baseline's play counts too
 		e.relate(max(e.cursor, e.base.end()))
 	}
 	return nil
 }
 
-// pay is what jobs in the system cost over [from, to).
+// pay returns the cost of a number of jobs in the system over [from, to).
 func (e *Env) pay(jobs int, from, to time.Duration) float64 {
 	return float64(jobs) / (float64(e.session.Len()) * e.cfg.Tau.Seconds()) * e.integral(from, to)
 }
 
-// relate takes off what the timers earn from the cursor on, and moves it to now.
+// relate subtracts what the timers earn from the cursor to now, and moves the cursor to now.
 func (e *Env) relate(now time.Duration) {
 	e.base.until(e.cursor, now, func(jobs int, from, to time.Duration) { e.earned += e.pay(jobs, from, to) })
 	e.cursor = now
 }
 
-// advance takes in what happens next, and pays for the time until then.
+// advance advances to the next point and pays for the time until then.
 func (e *Env) advance(ctx context.Context) error {
 	system := e.view.Arrived() - e.view.Ended()
 	p, err := e.session.Advance(ctx)
@@ -248,7 +249,7 @@ func (e *Env) advance(ctx context.Context) error {
 	return nil
 }
 
-// integral is that of the discount since the last decision over [from, to), in seconds.
+// integral returns the integral over [from, to), in seconds, of the discount since the last decision.
 func (e *Env) integral(from, to time.Duration) float64 {
 	if e.cfg.Gamma == 1 {
 		return (to - from).Seconds()
@@ -274,7 +275,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	e.from, e.cursor, e.earned = e.view.Now(), e.view.Now(), e.carry
 	e.carry = 0
 	e.rule.Answer(e.view, a.Disc[0] == Accept)
-	if err := e.run(context.Background()); err != nil { // a step is not cut in half
+	if err := e.run(context.Background()); err != nil { // a step is atomic, so it is not cancelled
 		e.shell.Break()
 		return err
 	}
@@ -286,7 +287,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// fill writes the time step.
+// fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
 	clear(ts.Obs)

@@ -42,8 +42,8 @@ func job(id string, submit, work time.Duration, gpus int) traces.Job {
 	return traces.Job{ID: id, Submit: submit, Work: work, GPUs: gpus, GPUMilli: 1000, Profile: half}
 }
 
-// offered is three jobs of one GPU, of which the first ends after a second and leaves a GPU on either node. Then comes
-// one of two GPUs and 100 s; at 10 s both nodes are free.
+// offered returns three jobs of one GPU; the first ends after a second, so that each node has a free GPU. Then comes a job
+// of two GPUs and 100 s. At 10 s both nodes are free.
 func offered() []traces.Job {
 	const s = time.Second
 	return []traces.Job{job("a", 0, s, 1), job("b", 0, 10*s, 1), job("c", 0, 10*s, 1), job("x", s, 100*s, 2)}
@@ -98,8 +98,8 @@ func TestAcceptAndDeclineByHand(t *testing.T) {
 	}
 }
 
-// Where nothing runs, nothing comes and no timer will run out, nothing would ever change: the offer must be taken. Whoever
-// declines before that waits for the timers, of 6 and 12 hours, and knows no more than he who does not see the end coming.
+// If nothing runs, nothing will arrive and no timer will run out, nothing would ever change, so the offer must be taken.
+// Declining before that waits for the timers, of 6 and 12 hours.
 func TestTheLastOfferCannotBeDeclined(t *testing.T) {
 	cfg := delayoffer.DefaultConfig()
 	e, ts := open(t, cfg, pairs(), []traces.Job{job("x", 0, time.Minute, 4)})
@@ -121,7 +121,7 @@ func TestTheLastOfferCannotBeDeclined(t *testing.T) {
 	}
 }
 
-// slow is the cluster of Dally's simulator with a network on which places matter.
+// slow is the cluster of Dally's simulator with a network on which placement matters.
 func slow(t testing.TB, racks string) cluster.Spec {
 	t.Helper()
 	spec, _, err := cluster.Parse("dally:" + racks)
@@ -220,8 +220,8 @@ func TestTheReturnIsTheMeanJCT(t *testing.T) {
 	}
 }
 
-// With relative the return is what is saved against the timers, however the answers are discounted: nothing at any step
-// for who answers as they do, and the difference of the mean JCTs for others, who may take longer or less long.
+// With relative the return is what is saved compared with the timers. An agent that answers as they do earns 0 at every
+// step, with a discount too. Another agent earns the difference of the mean JCTs, whether its run is longer or shorter.
 func TestTheRelativeReturnIsWhatIsSavedAgainstTheTimers(t *testing.T) {
 	sooner, later := 0, 0
 	for seed := range uint64(4) {

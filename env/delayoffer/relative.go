@@ -11,16 +11,16 @@ import (
 	"clustergym/traces"
 )
 
-// baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: what it would have been
-// paid at each moment is taken off what the agent is paid.
+// baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: the reward subtracts what it
+// would have earned at each moment.
 type baseline struct {
 	plays *sched.Baseline
 	rule  *heuristic.Delay
 	line  []inSystem // by time
-	at    int        // in line, of the last question
+	at    int        // index in line of the last call of until
 }
 
-// inSystem is how many jobs there are from a time on.
+// inSystem is the number of jobs in the system from a time on.
 type inSystem struct {
 	from time.Duration
 	jobs int
@@ -35,7 +35,7 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 	return &baseline{plays: plays, rule: rule}, err
 }
 
-// play runs jobs to their end.
+// play runs jobs until the last has finished.
 func (b *baseline) play(ctx context.Context, jobs []traces.Job) error {
 	b.line, b.at = b.line[:0], 0
 	return b.plays.Play(ctx, jobs, 0, b.rule, b)
@@ -47,8 +47,8 @@ func (b *baseline) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// until calls visit for the pieces of [from, to) over which the number of jobs is the same, as far as there are jobs.
-// Questions must come in order of time.
+// until calls visit for each piece of [from, to) over which the number of jobs is constant and not 0. Calls must be in
+// order of time.
 func (b *baseline) until(from, to time.Duration, visit func(jobs int, from, to time.Duration)) {
 	for ; b.at < len(b.line); b.at++ {
 		end := to
@@ -64,5 +64,5 @@ func (b *baseline) until(from, to time.Duration, visit func(jobs int, from, to t
 	}
 }
 
-// end is when its last job ended.
+// end returns when the last job finished.
 func (b *baseline) end() time.Duration { return b.line[len(b.line)-1].from }

@@ -11,7 +11,7 @@ import (
 
 var _ env.Renderer = (*Env)(nil)
 
-// Render implements env.Renderer: who holds which GPUs, and the offer.
+// Render implements env.Renderer. It shows which job holds which GPUs, and the offer.
 func (e *Env) Render(w io.Writer, mode string) error {
 	return e.shell.Render(w, mode, func(b *strings.Builder) {
 		fmt.Fprintf(b, "%s, %d of %d jobs finished\n%s", e.shell.Headline(), e.done, e.session.Len(), sched.Picture(e.view))

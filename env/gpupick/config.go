@@ -12,21 +12,21 @@ import (
 // ID is the environment's name and version.
 const ID = "GPUPick-v1"
 
-// Config is what can be chosen. A change of a default that moves returns makes a new version.
+// Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
-	Gamma     float64       `yaml:"gamma"`     // discount of a step, which info.discount tells
+	Gamma     float64       `yaml:"gamma"`     // discount of a step, reported as info.discount
 	Window    int           `yaml:"window"`    // jobs of an episode
 	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
 	MaxGPUs   int           `yaml:"max_gpus"`  // M, the largest gang; larger jobs are left out of the workload
 	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
 	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
-	Idle      bool          `yaml:"idle"`      // the agent may let a job wait, up to MaxSteps
-	MaxSteps  int           `yaml:"max_steps"` // with idle: truncate after so many steps; 0 = never
+	Idle      bool          `yaml:"idle"`      // the agent may make a job wait, up to MaxSteps
+	MaxSteps  int           `yaml:"max_steps"` // with idle: truncate after this many steps; 0 = never
 	TimeAxis  string        `yaml:"time_axis"` // log or linear: of busy
-	Row       time.Duration `yaml:"row"`       // of a linear axis, on which 50 rows are 1
+	Row       time.Duration `yaml:"row"`       // of a linear axis, on which 50 rows are the value 1
 }
 
-// DefaultConfig is the environment as published results use it.
+// DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
 		Gamma: 0.99, Window: 30, Load: 1.1, MaxGPUs: 8, Comm: "tree", Estimates: "exact", MaxSteps: 800, TimeAxis: "log",
@@ -50,7 +50,7 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// suits says why the environment cannot be on a cluster.
+// suits returns an error if the environment cannot run on c.
 func suits(c *cluster.Cluster) error {
 	if c.Pool() {
 		return fmt.Errorf("%s: a counter of %d GPUs has no machines to choose between; want a cluster of nodes", ID, c.GPUs())

@@ -2,7 +2,6 @@ package gpupick
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -35,10 +34,10 @@ type Env struct {
 	shell   sched.Shell
 	session *sched.Session
 
-	queue  []sim.Job // that wait, in order of submit, from head on
+	queue  []sim.Job // waiting jobs in order of submit, from index head on
 	head   int
 	picked []cluster.GPU
-	taken  []bool  // by GPU: picked
+	taken  []bool  // by GPU: picked for the current job
 	onNode []int32 // GPUs picked by node
 	placed int
 	dec    sim.Decision
@@ -53,7 +52,7 @@ var (
 	_ env.Snapshotter = (*Env)(nil)
 )
 
-// New returns an environment over one part of the windows w.
+// New returns an environment over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -111,11 +110,11 @@ func (e *Env) describe(gpus int) env.Spec {
 // Spec implements env.Env.
 func (e *Env) Spec() env.Spec { return e.spec }
 
-// View is the simulator's, for rules that act inside the action space.
+// View implements sched.Arena.
 func (e *Env) View() *sim.View { return e.view }
 
-// Watch implements sched.Arena. The episode ends once the last job has started; with a watcher the
-// simulator then runs on, so View is as of the last finish.
+// Watch implements sched.Arena. The episode ends once the last job has started. If there is a watcher, the simulator then
+// runs on to the last finish, and View shows that state.
 func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
 
 // Simulate implements sched.Arena.
@@ -129,7 +128,7 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 	return e.session.Play(ctx, sch, o)
 }
 
-// First implements sched.Arena: an episode begins on an empty cluster, so its first job counts.
+// First implements sched.Arena. It returns 0, because episodes begin on an empty cluster and all jobs count.
 func (e *Env) First() int { return 0 }
 
 // Close implements env.Env.
@@ -165,7 +164,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// run goes on until the job whose turn it is fits, or all are placed.
+// run advances the clock until the next job fits, or all jobs are placed.
 func (e *Env) run(ctx context.Context) error {
 	for e.placed < e.session.Len() && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
 		if err := e.goOn(ctx); err != nil {
@@ -175,7 +174,7 @@ func (e *Env) run(ctx context.Context) error {
 	return nil
 }
 
-// goOn lets time pass to the next event.
+// goOn advances the clock to the next event.
 func (e *Env) goOn(ctx context.Context) error {
 	p, err := e.session.Wait(ctx)
 	if err != nil {
@@ -198,7 +197,7 @@ func (e *Env) arrive(p *sim.Point) {
 	}
 }
 
-// legal says whether GPU g can be picked for the job whose turn it is.
+// legal reports whether GPU g can be picked for the next job.
 func (e *Env) legal(g cluster.GPU) bool {
 	c, r := e.view.Cluster(), e.view.Request(e.queue[e.head])
 	if e.taken[g] || c.GPUFree(g) < r.Milli {
@@ -208,7 +207,7 @@ func (e *Env) legal(g cluster.GPU) bool {
 	return c.Room(n, r) > int(e.onNode[n]) // types, cores and memory
 }
 
-// mask writes what is legal.
+// mask marks the legal actions.
 func (e *Env) mask(dst []bool) {
 	clear(dst)
 	if e.head == len(e.queue) {
@@ -236,7 +235,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return e.shell.Masked(k)
 	}
 	from := e.view.Now()
-	reward, err := e.step(context.Background(), g) // a step is not cut in half
+	reward, err := e.step(context.Background(), g) // a step is atomic, so it is not cancelled
 	if err != nil {
 		e.shell.Break()
 		return err
@@ -252,7 +251,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// step picks GPU g, or idles where g is the number of GPUs.
+// step picks GPU g, or idles if g is the number of GPUs.
 func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
 	if g == len(e.taken) {
 		if err := e.goOn(ctx); err != nil {
@@ -285,7 +284,7 @@ func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
 	e.picked = e.picked[:0]
 	e.head++
 	e.placed++
-	// Nothing stops or slows it down any more, so its end is known.
+	// Nothing can stop it or slow it down, so its end is known.
 	t := e.view.Trace(j)
 	runs := float64(t.Work) / e.view.Rate(j) / 1e9
 	wait := (e.view.Now() - t.Submit).Seconds()
@@ -297,19 +296,7 @@ func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
 	return reward, e.run(ctx)
 }
 
-// Pick is the GPU that rule picks next, for the job whose turn it is; it must take over at a job's first pick and may
-// not refuse what fits. The rule sees the cluster as it was before the picks.
-func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
-	if len(e.picked) == 0 {
-		var ok bool
-		if e.last, ok = rule.Place(e.view.Cluster(), e.view.Request(e.queue[e.head]), e.last); !ok {
-			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", ID, rule.Name())
-		}
-	}
-	return e.last[len(e.picked)], nil
-}
-
-// fill writes the time step.
+// fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
 	e.encode(ts.Obs)

@@ -131,7 +131,7 @@ func TestJobsStartInOrderOfSubmit(t *testing.T) {
 	for g := range 30 {
 		pick(t, e, g, ts)
 	}
-	// 30 GPUs on 8 machines in 2 racks cost 1 + 2 + 0.75, the least for so many.
+	// 30 GPUs on 8 machines in 2 racks cost 1 + 2 + 0.75, the least for 30.
 	if ts.Elapsed != 100*time.Second || e.View().Now() != 100*time.Second {
 		t.Fatalf("the second job's turn is after %v at %v, want 100 s", ts.Elapsed, e.View().Now())
 	}

@@ -341,8 +341,18 @@ func Spread(c *cluster.Cluster, gpus []cluster.GPU) Tier {
 // Timers returns for how many leases a gang of n declines a rack, and for how many it declines the network.
 func (d *Delay) Timers(v *sim.View, n int) (rack, network float64) {
 	if !d.cfg.Auto {
-		return d.cfg.RackWait, d.cfg.NetworkWait
+		return d.Fixed(v, n)
 	}
+	return d.Tuned(v, n)
+}
+
+// Fixed returns the configured timers, the same for every gang.
+func (d *Delay) Fixed(*sim.View, int) (rack, network float64) {
+	return d.cfg.RackWait, d.cfg.NetworkWait
+}
+
+// Tuned returns the timers that the tuner sets for a gang of n after the delays of the history.
+func (d *Delay) Tuned(v *sim.View, n int) (rack, network float64) {
 	h, s := float64(d.cfg.History), d.history(n)
 	oldest := int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease)
 	s.node, s.rack = recent(s.node, oldest), recent(s.rack, oldest)
@@ -390,7 +400,11 @@ func usualDelay(list []delayed) float64 {
 }
 
 // Timely returns the policy's own answer to o.
-func (d *Delay) Timely(v *sim.View, o *Offer) bool {
+func (d *Delay) Timely(v *sim.View, o *Offer) bool { return d.TimelyBy(v, o, d.Timers) }
+
+// TimelyBy returns the answer to o that the policy would give if its timers were those that timers returns, in leases, for
+// a gang of n. The timers that wake the policy stay its own.
+func (d *Delay) TimelyBy(v *sim.View, o *Offer, timers func(v *sim.View, n int) (rack, network float64)) bool {
 	if d.idle(v) && (d.service || d.until(v) == 0) {
 		return true
 	}
@@ -404,10 +418,10 @@ func (d *Delay) Timely(v *sim.View, o *Offer) bool {
 	n := v.Request(o.Job).GPUs
 	waited := float64(o.Waited) / float64(d.cfg.Lease)
 	if o.Tier == InRack {
-		rack, _ := d.Timers(v, n)
+		rack, _ := timers(v, n)
 		return waited >= rack
 	}
-	_, network := d.Timers(v, n)
+	_, network := timers(v, n)
 	return waited >= network
 }
 

@@ -200,13 +200,9 @@ func TestGangsChangePlaces(t *testing.T) {
 			}
 			h.Reset(v)
 		}
-		for d := (sim.Decision{Op: sim.StartJob}); d.Op != sim.Wait; {
-			if err := h.Decide(v, p, &d); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Apply(&d); err != nil {
-				t.Fatal(err)
-			}
+		var d sim.Decision
+		if err := sim.Decide(s, h, p, &d, nil); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for _, want := range []string{"10s preempt", "10s migrate", "10.000000001s start", "59s finish", "59.000000001s finish"} {

@@ -351,17 +351,9 @@ func TestOthersMayDecideToo(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				for {
-					var d sim.Decision
-					if err := h.Decide(v, p, &d); err != nil {
-						t.Fatal(err)
-					}
-					if err := s.Apply(&d); err != nil {
-						t.Fatalf("%+v: %v", d, err)
-					}
-					if d.Op == sim.Wait {
-						break
-					}
+				var d sim.Decision
+				if err := sim.Decide(s, h, p, &d, nil); err != nil {
+					t.Fatalf("%+v: %v", d, err)
 				}
 				// A job that waits although it fits would be one that the scheduler has lost.
 				for _, j := range v.Waiting() {
@@ -411,17 +403,9 @@ func TestTakingOver(t *testing.T) {
 					h = scheduler(t, called([]string{name, "smallest+"}[n/10%2]))
 					h.Reset(v)
 				}
-				for {
-					var d sim.Decision
-					if err := h.Decide(v, p, &d); err != nil {
-						t.Fatal(err)
-					}
-					if err := s.Apply(&d); err != nil {
-						t.Fatalf("%+v: %v", d, err)
-					}
-					if d.Op == sim.Wait {
-						break
-					}
+				var d sim.Decision
+				if err := sim.Decide(s, h, p, &d, nil); err != nil {
+					t.Fatalf("%+v: %v", d, err)
 				}
 			}
 			if v.Ended() != v.Arrived() {

@@ -17,7 +17,7 @@ type walker struct {
 	r     *rand.Rand
 	disc  [1]int32
 	seed  uint64
-	n     uint64 // so many seeds, then again from 0
+	n     uint64 // number of seeds, which repeat
 	steps int
 }
 

@@ -65,7 +65,7 @@ func TestShortJobsFirstByHand(t *testing.T) {
 	} {
 		t.Run(x.reward, func(t *testing.T) {
 			e, ts := example(t, x.reward)
-			wantLegal(t, ts, 0, 1, 2) // waiting would be for ever
+			wantLegal(t, ts, 0, 1, 2) // waiting would never end
 			if ts.Kind != env.First {
 				t.Errorf("begins with %v", ts.Kind)
 			}

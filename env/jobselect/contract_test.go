@@ -110,6 +110,17 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	if cfg.Validate() == nil {
 		t.Error("contested needs estimates")
 	}
+	for _, relative := range []string{"", "fifo", "sjf", "smallest", "auto"} { // sjf is clairvoyant here, as the page says
+		cfg = jobselect.DefaultConfig()
+		cfg.Relative, cfg.Estimates = relative, "none"
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("relative %q: %v", relative, err)
+		}
+	}
+	cfg.Relative = "lifo"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), `"", fifo, sjf, smallest or auto`) {
+		t.Errorf("relative lifo: %v", err)
+	}
 }
 
 func TestTasksAreRefused(t *testing.T) {

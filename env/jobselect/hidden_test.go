@@ -12,8 +12,8 @@ import (
 	"clustergym/traces"
 )
 
-// twin plays two workloads side by side with the same actions up to time until, and fails where what the agent
-// sees of them differs.
+// twin plays two workloads side by side with the same actions up to time until, and fails if the agent's observations
+// differ.
 func twin(t *testing.T, cfg jobselect.Config, a, b []traces.Job, until time.Duration) (steps int) {
 	t.Helper()
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}
@@ -44,8 +44,8 @@ func twin(t *testing.T, cfg jobselect.Config, a, b []traces.Job, until time.Dura
 	return steps
 }
 
-// What the agent sees depends on the past and on estimates alone: neither on jobs to come nor on how much longer
-// those that run really take.
+// What the agent sees depends only on the past and on estimates, not on future jobs or on the true remaining times of
+// running jobs.
 func TestTheFutureIsHidden(t *testing.T) {
 	var past []traces.Job
 	for i := range 30 {
@@ -80,13 +80,13 @@ func TestTheFutureIsHidden(t *testing.T) {
 			}
 		}
 	}
-	// Without estimates those of the trace do not show either.
+	// With estimates: none, the trace's estimates are not visible either.
 	cfg := small(0)
 	cfg.Estimates, cfg.Visible = "none", 6
 	twin(t, cfg, past, other(func(_ int, j *traces.Job) { j.Estimate *= 10 }), now)
 }
 
-// With exact estimates the work must show: the test above is not blind.
+// With exact estimates the work must be visible, so the test above can fail.
 func TestEstimatesDoShow(t *testing.T) {
 	cfg := small(1)
 	_, a := hand(t, cfg, cluster.Spec{Pool: 2}, []traces.Job{job("A", 0, 100*second, 1)})

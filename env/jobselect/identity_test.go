@@ -127,7 +127,7 @@ func TestRewardIdentities(t *testing.T) {
 	}
 }
 
-// Cut off at the horizon, a return is the same integral up to there.
+// A return cut off at the horizon is the same integral up to there.
 func TestRewardIdentitiesAtTheHorizon(t *testing.T) {
 	jobs := tangled(rand.New(rand.NewPCG(2, 2)), 400)
 	for _, name := range reward.Names() {
@@ -160,18 +160,25 @@ func TestRewardIdentitiesAtTheHorizon(t *testing.T) {
 	}
 }
 
-// A relative return is the plain one minus what the baseline earns on the same window.
+// A relative return is the plain one minus what the baseline earns on the same window. auto is SJF, or smallest without
+// estimates. An explicit sjf without estimates knows the true run times.
 func TestRelativeReturns(t *testing.T) {
 	jobs := tangled(rand.New(rand.NewPCG(3, 3)), 600)
 	for _, name := range reward.Names() {
-		for _, base := range []string{"fifo", "sjf"} {
-			for _, estimates := range []string{"exact", "noisy:0.5"} {
+		for _, base := range []string{"fifo", "sjf", "smallest", "auto"} {
+			for _, estimates := range []string{"exact", "noisy:0.5", "none"} {
 				t.Run(name+"/"+base+"/"+estimates, func(t *testing.T) {
 					cfg := jobselect.DefaultConfig()
 					cfg.Window, cfg.Warm, cfg.Reward, cfg.Relative, cfg.Estimates = 40, 60, name, base, estimates
 					e := newEnv(t, cfg, topdrl(), jobs)
 					hc := heuristic.DefaultConfig()
-					hc.Order, hc.Admission, hc.Placement, hc.Estimates = base, "skip", cfg.Placement, estimates
+					hc.Order, hc.Admission, hc.Placement = base, "skip", cfg.Placement
+					if estimates != "none" {
+						hc.Estimates = estimates
+					}
+					if base == "auto" {
+						hc.Order = map[string]string{"exact": "sjf", "noisy:0.5": "sjf", "none": "smallest"}[estimates]
+					}
 					h, err := heuristic.New(hc)
 					if err != nil {
 						t.Fatal(err)

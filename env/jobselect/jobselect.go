@@ -18,7 +18,7 @@ import (
 // ID is the environment's name and version.
 const ID = "JobSelect-v1"
 
-// Config is what can be chosen. A change of a default that moves returns makes a new version.
+// Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
 	sched.Config `yaml:",inline"`
 
@@ -34,7 +34,7 @@ type Config struct {
 	Models    string        `yaml:"models"`    // mix from which jobs get a model and a batch size
 }
 
-// DefaultConfig is the environment as published results use it.
+// DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
 		Config: sched.DefaultConfig(), Visible: 10, Slots: "mixed", MaxGPUs: 8, Placement: "closest-b", Comm: "tree",
@@ -69,7 +69,7 @@ func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*sched.Workl
 	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates}, spec, jobs)
 }
 
-// New returns an environment over one part of the windows w.
+// New returns an environment over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sched.Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if cfg.TimeAxis == "linear" {
 		axis = encode.LinearAxis(cfg.Row)
 	}
-	c, err := cluster.New(spec) // the encoder only asks it for what never changes
+	c, err := cluster.New(spec) // the encoder reads only what never changes
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"clustergym/env/sched"
 )
 
-// Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
-// pages, as Markdown.
+// Page returns the environment's page for configuration cfg and specification s, as Markdown in the manner of Gymnasium's
+// pages.
 func Page(cfg Config, s env.Spec) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -57,8 +57,10 @@ func Page(cfg Config, s env.Spec) string {
 		}
 		p("| %s%s | %s |", r[0], mark, r[1])
 	}
-	p("\nrelative: fifo or sjf subtracts what that baseline (admission skip) earns on the same window at the same")
-	p("time: the same optimum with less noise. What accumulates before the first decision is paid with the first step.\n")
+	p("\nrelative: fifo, sjf or smallest (fewest GPUs first) subtracts what that baseline (admission skip) earns on the same")
+	p("window at the same time: the same optimum with less noise. It knows run times as well as the agent does, but for sjf")
+	p("with estimates: none, which knows the true ones. relative: auto is sjf, and smallest with estimates: none. What")
+	p("accumulates before the first decision is paid with the first step.\n")
 	p("## Discount\n")
 	p("gamma applies once per tau: a transition that takes t is discounted by gamma^(t/tau), which info.discount says;")
 	p("several starts in one instant cost nothing.\n")
@@ -80,7 +82,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
 		{"reward", cfg.Reward, "as above"},
 		{"wait_cost", fmt.Sprint(cfg.WaitCost), "c of reward throughput"},
-		{"relative", fmt.Sprintf("%q", cfg.Relative), `"", fifo, sjf`},
+		{"relative", fmt.Sprintf("%q", cfg.Relative), `"", fifo, sjf, smallest, auto`},
 		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
 		{"tau", fmt.Sprint(cfg.Tau), "a time"},
 		{"window", fmt.Sprint(cfg.Window), "W"},

@@ -249,7 +249,7 @@ func TestLoadAndWarmStart(t *testing.T) {
 				t.Fatalf("job %d is submitted at %v, want %v", i, j.Submit, time.Duration(want))
 			}
 		}
-		// Nobody of those before waits, and their run continues uncounted.
+		// No job from before the window waits; those running continue uncounted.
 		for _, j := range e.State().View.Waiting() {
 			if e.State().View.Pos(j) < 30 {
 				t.Errorf("job %d waits and is not counted", e.State().View.Pos(j))

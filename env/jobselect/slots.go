@@ -7,8 +7,8 @@ import (
 	"clustergym/env/sim"
 )
 
-// slots shows K of the waiting jobs: the K/2 oldest, then the K/2 others of least e·n that fit now, then the
-// next oldest. With oldest set, the K oldest: what the precursor shows.
+// slots shows K of the waiting jobs: the K/2 oldest, then up to K/2 others of least e·n that fit now, then the next
+// oldest. If oldest is set, it shows the K oldest, as TopDRL's precursor does.
 type slots struct {
 	k      int
 	oldest bool
@@ -17,7 +17,7 @@ type slots struct {
 	next, prev []sim.Job
 	head, tail sim.Job
 	byArea     []areaEntry
-	shown      []bool // by job: stands in the slots
+	shown      []bool // by job: is in a slot
 }
 
 type areaEntry struct {
@@ -94,7 +94,7 @@ func (q *slots) Fill(s *sched.State) {
 		q.show(s, at, s.View.Fits(at))
 	}
 	if at >= 0 && !q.oldest {
-		// The queue is longer than half the slots. Small jobs first; none fits when nothing is free.
+		// The queue is longer than half the slots. When no GPU is free, no job fits and the search is skipped.
 		more := half + q.k/2
 		if s.View.Cluster().FreeMilli() > 0 {
 			for _, e := range q.byArea {

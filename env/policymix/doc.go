@@ -1,5 +1,5 @@
-// Package policymix is the environment PolicyMix-v1: which of five schedulers of the literature acts until the next
-// decision? World and reward are those of JobSelect-v1.
+// Package policymix is the environment PolicyMix-v1: the agent chooses which of five schedulers from the literature acts
+// until the next decision. Jobs, cluster and reward are those of JobSelect-v1.
 //
-// Always the same one is that scheduler: gymctl sim gives the same schedule.
+// An agent that always chooses the same scheduler gets the schedule of gymctl sim with it.
 package policymix

@@ -8,8 +8,8 @@ import (
 	"clustergym/env/sched"
 )
 
-// Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
-// pages, as Markdown.
+// Page returns the environment's page for configuration cfg and specification s, as Markdown in the manner of Gymnasium's
+// pages.
 func Page(cfg Config, s env.Spec) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -54,7 +54,7 @@ func Page(cfg Config, s env.Spec) string {
 		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA"},
 		{"reward", cfg.Reward, "as in JobSelect-v1"},
 		{"wait_cost", fmt.Sprint(cfg.WaitCost), "c of reward throughput"},
-		{"relative", fmt.Sprintf("%q", cfg.Relative), `"", fifo, sjf`},
+		{"relative", fmt.Sprintf("%q", cfg.Relative), `"", fifo, sjf, smallest, auto (here sjf)`},
 		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
 		{"tau", fmt.Sprint(cfg.Tau), "a time"},
 		{"window", fmt.Sprint(cfg.Window), "W"},

@@ -21,14 +21,14 @@ import (
 // ID is the environment's name and version.
 const ID = "PolicyMix-v1"
 
-// Policies are the schedulers by action: orders over the whole queue, each with admission skip.
+// Policies returns the schedulers by action: orders over the whole queue, each with admission skip.
 func Policies() []string { return []string{"fifo", "sjf", "smallest", "largest", "wfp3"} }
 
-// Config is what can be chosen. A change of a default that moves returns makes a new version.
+// Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
 	sched.Config `yaml:",inline"`
 
-	Hold      time.Duration `yaml:"hold"`      // how long a choice holds at least
+	Hold      time.Duration `yaml:"hold"`      // how long a choice holds at the least
 	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
 	Placement string        `yaml:"placement"` // which GPUs a job gets
 	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
@@ -36,7 +36,7 @@ type Config struct {
 	WaitCost  float64       `yaml:"wait_cost"` // c of reward throughput
 }
 
-// DefaultConfig is the environment as published results use it.
+// DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{Config: sched.DefaultConfig(), Hold: time.Hour, MaxGPUs: 8, Placement: "closest-b", Comm: "tree", Reward: "jct", WaitCost: 2}
 }
@@ -56,12 +56,12 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// New returns an environment over one part of the windows w.
+// New returns an environment over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sched.Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	mix, err := profile.Named("topdrl-cnn") // as JobSelect-v1, so that the worlds are the same
+	mix, err := profile.Named("topdrl-cnn") // JobSelect-v1's, so that the jobs are the same
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	return sched.New(cfg.Config, parts)
 }
 
-// anything shows no job: all that counts is whether one that waits fits.
+// anything shows no jobs, only whether some waiting job fits.
 type anything struct{}
 
 var _ sched.Slots = (*anything)(nil)
@@ -102,7 +102,7 @@ func (*anything) Fill(s *sched.State) {
 	s.Fits = append(s.Fits[:0], slices.ContainsFunc(s.View.Waiting(), s.View.Fits))
 }
 
-// mixer is Discrete(5): the policy that acts for the next hold.
+// mixer is Discrete(5): an action is the policy that acts for the next hold.
 type mixer struct {
 	policies []heuristic.Policy
 	hold     time.Duration
@@ -139,12 +139,12 @@ func (m *mixer) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, e
 // Pilot implements sched.Pilot.
 func (m *mixer) Pilot() (sim.Scheduler, time.Duration) { return m.policies[m.last], m.until }
 
-// encoder writes what is known of the queue as a whole, and who acted last.
+// encoder writes a summary of the queue, and which policy acted last.
 type encoder struct{ m *mixer }
 
 var _ sched.Encoder = (*encoder)(nil)
 
-// The edges of the classes of jobs that wait: up to and including.
+// The upper edges, inclusive, of the classes of waiting jobs.
 var (
 	times = [...]time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 	sizes = [...]float64{1, 4, 8}
@@ -166,7 +166,7 @@ func (e *encoder) Fields() []env.Field {
 func (e *encoder) Reset(s *sched.State) {
 	e.m.last = -1
 	for _, p := range e.m.policies {
-		p.Reseed(s.Seed) // estimates are the episode's, whoever asks
+		p.Reseed(s.Seed) // all policies see the episode's estimates
 	}
 }
 

@@ -52,8 +52,8 @@ func open(t *testing.T, cfg policymix.Config, jobs []traces.Job) *sched.Env {
 	return e
 }
 
-// Whoever always chooses p plays the schedule of gymctl sim with p, job by job, on noisy estimates too: windows begin
-// at their first submit on an empty machine, so both see the same jobs.
+// Always choosing p gives the schedule of gymctl sim with p, job by job. Windows begin at their first submit on an empty
+// cluster, so both see the same jobs.
 func TestAlwaysTheSamePolicyIsThatPolicy(t *testing.T) {
 	for _, hold := range []time.Duration{time.Second, time.Hour, 1000 * time.Hour} {
 		cfg := policymix.DefaultConfig()
@@ -110,7 +110,7 @@ func TestAlwaysTheSamePolicyIsThatPolicy(t *testing.T) {
 	}
 }
 
-// A choice holds: until the hold is over nobody is asked, and afterwards only at an instant when a job fits.
+// A choice holds: the agent is not asked until the hold is over, and then only when a job fits.
 func TestAChoiceHolds(t *testing.T) {
 	cfg := policymix.DefaultConfig()
 	cfg.Window, cfg.Warm, cfg.Load = 60, 20, 1.1

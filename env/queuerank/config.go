@@ -12,13 +12,13 @@ import (
 // ID is the environment's name and version.
 const ID = "QueueRank-v1"
 
-// Metrics are the values of Config.Metric: what the return is made of. All but utilisation are means over the jobs of
-// the window, lower is better.
+// Metrics returns the values of Config.Metric, from which the return is computed. All but utilisation are means over the
+// jobs of the window, and lower is better.
 func Metrics() []string { return []string{"bsld", "wait", "jct", "slowdown", "utilisation"} }
 
-// Config is what can be chosen. A change of a default that moves returns makes a new version.
+// Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
-	Gamma     float64 `yaml:"gamma"`     // discount of a step, which info.discount tells
+	Gamma     float64 `yaml:"gamma"`     // discount of a step, reported as info.discount
 	Window    int     `yaml:"window"`    // W, jobs of an episode
 	Load      float64 `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
 	MaxGPUs   int     `yaml:"max_gpus"`  // larger jobs are left out of the workload
@@ -27,15 +27,15 @@ type Config struct {
 	Backfill  string  `yaml:"backfill"`  // none or easy: what may start while the chosen job waits
 	Estimates string  `yaml:"estimates"` // what is known of run times: exact, trace or noisy:SIGMA
 	Metric    string  `yaml:"metric"`    // S: bsld, wait, jct, slowdown or utilisation
-	// Reward is relative, (S_base − S)/max(S_base, S, 1) at the end; minus, −S at the end; or dense, each job's share
-	// of −S as it starts.
+	// Reward is relative: (S_base − S)/max(S_base, S, 1) at the end; minus: −S at the end; or dense: each job's share of
+	// −S when it starts.
 	Reward string `yaml:"reward"`
-	Base   string `yaml:"base"` // the order to which relative refers
-	// Filter draws training windows again whose S under SJF is not between 10 and 150 (RLScheduler's trajectories).
+	Base   string `yaml:"base"` // the order that relative compares with
+	// Filter redraws training windows whose S under SJF is not between 10 and 150, as RLScheduler filters trajectories.
 	Filter bool `yaml:"filter"`
 }
 
-// DefaultConfig is the environment as published results use it.
+// DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
 		Gamma: 1, Window: 256, MaxGPUs: 1 << 20, Visible: 128, Placement: "first-fit", Backfill: "none", Estimates: "trace",
@@ -43,7 +43,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// bases are the orders that Base can name: all that rank by what stays the same.
+// bases returns the orders that Base can name: those whose ranks do not change over time.
 func bases() []string { return []string{"fifo", "sjf", "f1", "smallest", "area"} }
 
 // Validate reports every fault.

@@ -1,7 +1,7 @@
-// Package queuerank is the environment QueueRank-v1: which job of the queue is next? The one that is chosen is held
-// until it fits, as in RLScheduler (Zhang et al., "RLScheduler: an automated HPC batch job scheduler using
-// reinforcement learning", SC 2020), whose machine it is: one event at a time, arrivals first, back-filling while a
-// job is held.
+// Package queuerank is the environment QueueRank-v1: the agent chooses which waiting job is next, and the chosen job is
+// held until it fits. It follows RLScheduler (Zhang et al., "RLScheduler: an automated HPC batch job scheduler using
+// reinforcement learning", SC 2020) and its machine: one event at a time, arrivals first, back-filling while a job is
+// held.
 //
-// The always oldest job, chosen here, is FCFS under gymctl sim's admission commit.
+// An agent that always chooses the oldest job plays FCFS as gymctl sim does with admission commit.
 package queuerank

@@ -44,12 +44,12 @@ type Env struct {
 	known   []known // by job
 	started int
 	sum     sums
-	score   float64 // S of the base, where it was played
+	score   float64 // S of the base order, if it was played
 	dec     sim.Decision
 	ends    []ending // scratch of back-filling
 }
 
-// known is what is worked out as a job arrives.
+// known is what is computed when a job arrives.
 type known struct {
 	e, milli int64
 	memory   float32
@@ -61,8 +61,8 @@ var (
 	_ env.Snapshotter = (*Env)(nil)
 )
 
-// New returns an environment over one part of the windows w. training are the jobs of the training part, by whose
-// greatest values features are scaled.
+// New returns an environment over the windows w. Episodes without a Split are of part. training holds the jobs of the training part;
+// features are scaled by their maxima.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -116,22 +116,21 @@ func (e *Env) describe() env.Spec {
 // Spec implements env.Env.
 func (e *Env) Spec() env.Spec { return e.spec }
 
-// Slots are the jobs that the agent sees, in order of submit, and View is the simulator's: for rules that act inside
-// the action space.
+// Slots returns the jobs that the agent sees, in order of submit. They belong to the environment.
 func (e *Env) Slots() []sim.Job { return e.queue.slots }
 
-// View is what Slots tells of.
+// View implements sched.Arena.
 func (e *Env) View() *sim.View { return e.view }
 
-// Estimate is what is known of the run time of a job that waits.
+// Estimate returns what is known of a job's run time.
 func (e *Env) Estimate(j sim.Job) time.Duration { return time.Duration(e.known[j].e) }
 
-// Watch implements sched.Arena. The episode ends once the last job has started; with a watcher the
-// simulator then runs on, so View is as of the last finish.
+// Watch implements sched.Arena. The episode ends once the last job has started. If there is a watcher, the simulator then
+// runs on to the last finish, and View shows that state.
 func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
 
-// Simulate implements sched.Arena. The simulator hands out jobs of one instant one by one, as it does to
-// the agent; a scheduler with admission commit has the agent's choices.
+// Simulate implements sched.Arena. A scheduler with admission commit has the agent's choices, with one exception: of jobs
+// submitted at the same time, which the simulator hands out one by one, it may hold the first before it sees the others.
 func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -142,7 +141,7 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 	return e.session.Play(ctx, sch, o)
 }
 
-// First implements sched.Arena: an episode begins on an empty cluster, so its first job counts.
+// First implements sched.Arena. It returns 0, because episodes begin on an empty cluster and all jobs count.
 func (e *Env) First() int { return 0 }
 
 // Close implements env.Env.
@@ -183,7 +182,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// draw chooses the episode's window. It returns ep with its part named.
+// draw chooses the episode's window. It returns ep with its Split filled in.
 func (e *Env) draw(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	asked := ep
 	for try := uint64(0); ; try++ {
@@ -196,7 +195,7 @@ func (e *Env) draw(ctx context.Context, ep env.Episode) (env.Episode, error) {
 		}
 		named.Seed = ep.Seed
 		filtered := e.cfg.Filter && ep.Window < 0 && named.Split == env.SplitTrain
-		if filtered && try < 99 { // else take it as it is
+		if filtered && try < 99 { // the hundredth is taken as it is
 			s, err := e.base.play(ctx, "sjf", e.session.Jobs(), ep.Seed)
 			if err != nil {
 				return ep, err
@@ -209,7 +208,7 @@ func (e *Env) draw(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	}
 }
 
-// follow takes in the jobs that arrive at p.
+// follow adds the jobs that arrive at p to the queue.
 func (e *Env) follow(p *sim.Point) {
 	for i := range p.Events {
 		if ev := &p.Events[i]; ev.Kind == sim.Submit {
@@ -218,7 +217,7 @@ func (e *Env) follow(p *sim.Point) {
 	}
 }
 
-// wait lets time pass to the next event.
+// wait advances the clock to the next event.
 func (e *Env) wait(ctx context.Context) error {
 	p, err := e.session.Wait(ctx)
 	if err != nil {
@@ -237,7 +236,7 @@ func (e *Env) arrive(j sim.Job) {
 	if t.MemBytes > 0 && e.most.memory > 0 {
 		k.memory = min(cut, float32(float64(t.MemBytes)/e.most.memory))
 	}
-	if e.most.user > 0 { // some user is a number; a failing Atoi allocates
+	if e.most.user > 0 { // some users are numbers; Atoi allocates when it fails
 		if u, err := strconv.Atoi(t.User); err == nil && u > 0 {
 			k.user = min(cut, float32(float64(u)/e.most.user))
 		}
@@ -252,8 +251,8 @@ func (e *Env) take(j sim.Job) {
 	e.queue.drop(j, e.view.Pos(j), k.e, k.milli)
 }
 
-// run goes on until there is a job to choose, or all have started. Nobody is asked before all jobs of the instant have
-// arrived: the simulator hands them out one by one.
+// run advances until there is a job to choose, or all have started. The simulator hands out the jobs of one instant one by
+// one; the agent is asked after the last of them.
 func (e *Env) run(ctx context.Context) error {
 	for e.started < e.session.Len() && (len(e.queue.bySubmit) == 0 || e.arriving()) {
 		if err := e.wait(ctx); err != nil {
@@ -264,7 +263,7 @@ func (e *Env) run(ctx context.Context) error {
 	return nil
 }
 
-// arriving says whether another job arrives at this very time.
+// arriving reports whether another job arrives at the current time.
 func (e *Env) arriving() bool {
 	n := e.view.Arrived()
 	return n < e.session.Len() && e.session.Jobs()[n].Submit == e.view.Now()
@@ -281,7 +280,7 @@ func (e *Env) tryStart(j sim.Job) (bool, error) {
 		return false, err
 	}
 	e.started++
-	// Nothing stops or slows it down any more, so its end is known.
+	// Nothing can stop it or slow it down, so its end is known.
 	t := e.view.Trace(j)
 	runs := time.Duration(math.Ceil(float64(t.Work) / e.view.Rate(j)))
 	e.sum.add(t, e.view.Now()-t.Submit, runs, e.view.Now())
@@ -301,7 +300,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return e.shell.Masked(i)
 	}
 	from, before := e.view.Now(), e.sum
-	if err := e.step(context.Background(), e.queue.slots[i]); err != nil { // a step is not cut in half
+	if err := e.step(context.Background(), e.queue.slots[i]); err != nil { // a step is atomic, so it is not cancelled
 		e.shell.Break()
 		return err
 	}
@@ -317,7 +316,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// step holds j until it has started, and goes on to the next choice.
+// step holds j until it has started and runs to the next choice.
 func (e *Env) step(ctx context.Context, j sim.Job) error {
 	e.take(j)
 	shadow := int64(-1)
@@ -344,7 +343,7 @@ func (e *Env) step(ctx context.Context, j sim.Job) error {
 	return e.run(ctx)
 }
 
-// reward returns what the step has earned that began with the sums before and led to a time step of kind kind.
+// reward returns the reward of a step that began with the sums before and led to a time step of kind kind.
 func (e *Env) reward(before *sums, kind env.Kind) float64 {
 	switch {
 	case e.cfg.Reward == "dense":
@@ -359,7 +358,7 @@ func (e *Env) reward(before *sums, kind env.Kind) float64 {
 	return (e.score - s) / max(e.score, s, 1)
 }
 
-// fill writes the time step.
+// fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
 	e.encode(ts.Obs)
@@ -383,7 +382,7 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 // features is F of the observation.
 const features = 8
 
-// cut is the greatest value of a feature.
+// cut is the largest value of a feature.
 const cut = 1 - 1e-5
 
 func (e *Env) encode(dst []float32) {
@@ -400,7 +399,7 @@ func (e *Env) encode(dst []float32) {
 		d[1] = min(cut, float32(float64(k.e)/e.most.estimate))
 		d[2] = min(cut, float32(float64(k.milli)/1000/float64(e.session.GPUs())))
 		d[3], d[4] = k.memory, k.user
-		d[5], d[6] = 1, 1 // the workload says nothing of groups and executables
+		d[5], d[6] = 1, 1 // the workload has no groups or executables
 		d[7] = 1e-5
 		if e.view.Cluster().Fits(r) {
 			d[7] = cut

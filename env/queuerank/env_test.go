@@ -238,7 +238,7 @@ func TestAlwaysTheOldestIsFIFOUnderCommit(t *testing.T) {
 	}
 }
 
-// Whoever always takes the shortest job that is seen plays as SJF where all are seen, and earns nothing relative to it.
+// Always choosing the shortest visible job plays as SJF if all jobs are visible, and earns 0 relative to it.
 func TestTheShortestEarnsNothingRelativeToSJF(t *testing.T) {
 	cfg := queuerank.DefaultConfig()
 	cfg.Visible = 400
@@ -258,7 +258,7 @@ func TestTheShortestEarnsNothingRelativeToSJF(t *testing.T) {
 	}
 }
 
-// Above as many as are visible: the oldest, then alternately the shortest and the smallest of the others.
+// If more jobs wait than are visible: the oldest, then alternately the shortest and the smallest of the others.
 func TestWhatIsSeenOfALongQueue(t *testing.T) {
 	cfg := queuerank.DefaultConfig()
 	cfg.Visible = 4

@@ -8,8 +8,8 @@ import (
 	"clustergym/env/sched"
 )
 
-// Page describes the environment with configuration cfg and specification s, in the manner of Gymnasium's
-// pages, as Markdown.
+// Page returns the environment's page for configuration cfg and specification s, as Markdown in the manner of Gymnasium's
+// pages.
 func Page(cfg Config, s env.Spec) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -12,7 +12,8 @@ import (
 
 var _ env.Renderer = (*Env)(nil)
 
-// Render implements env.Renderer: who holds which GPUs, and the jobs that can be chosen, in the order of the actions.
+// Render implements env.Renderer. It shows which job holds which GPUs, and the jobs that can be chosen, in the order of the
+// actions.
 func (e *Env) Render(w io.Writer, mode string) error {
 	return e.shell.Render(w, mode, func(b *strings.Builder) {
 		fmt.Fprintf(b, "%s, %d of %d jobs started\n%s", e.shell.Headline(), e.started, e.session.Len(), sched.Picture(e.view))

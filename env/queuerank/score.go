@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// sums are over jobs that have started; their ends are known then.
+// sums are over the jobs that have started, whose ends are known then.
 type sums struct {
 	jobs                      int
 	bsld, wait, jct, slowdown float64 // times in seconds
@@ -33,7 +33,7 @@ func (s *sums) add(t *traces.Job, wait, runs, now time.Duration) {
 	s.end = max(s.end, now+runs)
 }
 
-// of is the sum that metric is the mean of.
+// of returns the sum whose mean is metric.
 func (s *sums) of(metric string) float64 {
 	switch metric {
 	case "bsld":
@@ -46,7 +46,7 @@ func (s *sums) of(metric string) float64 {
 	return s.slowdown
 }
 
-// score is S, which is better the lower it is, of a window that is through.
+// score returns S of a window whose jobs have all started. Lower is better.
 func (s *sums) score(cfg *Config, gpus int) float64 {
 	if cfg.Metric == "utilisation" {
 		return -s.area / (float64(gpus) * s.end.Seconds())
@@ -54,13 +54,13 @@ func (s *sums) score(cfg *Config, gpus int) float64 {
 	return s.of(cfg.Metric) / float64(s.jobs)
 }
 
-// maxima are the greatest values in the training part.
+// maxima are the largest values in the training part.
 type maxima struct{ estimate, memory, user float64 }
 
 func maximaOf(jobs []traces.Job, est traces.Estimates) maxima {
 	m := maxima{estimate: 1}
 	if est.Mode != traces.EstimateTrace {
-		est = traces.Estimates{} // noise has no maximum of its own
+		est = traces.Estimates{} // noisy estimates have no maximum
 	}
 	for i := range jobs {
 		j := &jobs[i]
@@ -73,7 +73,7 @@ func maximaOf(jobs []traces.Job, est traces.Estimates) maxima {
 	return m
 }
 
-// baseline plays an order over the same jobs, with the same admission and back-filling.
+// baseline plays orders on the same jobs, with admission commit and the same back-filling.
 type baseline struct {
 	plays  *sched.Baseline
 	orders map[string]heuristic.Policy
@@ -96,7 +96,7 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 	return b, nil
 }
 
-// play returns what order comes to.
+// play returns the sums of order on jobs.
 func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (sums, error) {
 	b.sum = sums{}
 	h := b.orders[order]
@@ -116,10 +116,10 @@ func (b *baseline) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// ending is a running job with the time at which it ends as requested.
+// ending is when a running job ends by its requested time, and its GPUs in thousandths.
 type ending struct{ at, milli int64 }
 
-// enough is when, by the requested times, there will be enough for j. It is worked out once, as j is chosen.
+// enough returns when j will fit if all running jobs take their requested times. It is computed once, when j is chosen.
 func (e *Env) enough(j sim.Job) int64 {
 	now, free := int64(e.view.Now()), int64(e.view.Cluster().FreeMilli())
 	need := e.known[j].milli
@@ -147,7 +147,7 @@ func (e *Env) enough(j sim.Job) int64 {
 	return at
 }
 
-// backfill starts, in order of submit, what fits and ends before shadow by its requested time.
+// backfill starts, in order of submit, the jobs that fit and end before shadow by their requested times.
 func (e *Env) backfill(shadow int64) error {
 	for i := 0; i < len(e.queue.bySubmit); {
 		j := e.queue.bySubmit[i].job

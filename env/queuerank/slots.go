@@ -6,14 +6,14 @@ import (
 	"clustergym/env/sim"
 )
 
-// queue is the jobs that wait and nobody holds, in three orders. Nothing of it allocates in steady state.
+// queue keeps the waiting jobs, without the held one, in three orders. It does not allocate in steady state.
 type queue struct {
 	bySubmit, byTime, bySize []waiting
-	shown                    []bool // by place in bySubmit
+	shown                    []bool // by index in bySubmit
 	slots                    []sim.Job
 }
 
-// waiting is one job, with the number by which it is sorted.
+// waiting is one job with its sort key; ties are broken by pos.
 type waiting struct {
 	key int64
 	pos int
@@ -47,9 +47,9 @@ func remove(list []waiting, w waiting) []waiting {
 	return slices.Delete(list, i, i+1)
 }
 
-// add takes j in, of position pos in the workload, with estimate e and n GPUs (in thousandths).
+// add adds j, at position pos in the workload, with estimate e and n thousandths of GPUs.
 func (q *queue) add(j sim.Job, pos int, e, n int64) {
-	q.bySubmit = insert(q.bySubmit, waiting{int64(pos), pos, j}) // the positions are in order of submit
+	q.bySubmit = insert(q.bySubmit, waiting{int64(pos), pos, j}) // positions are in order of submit
 	q.byTime = insert(q.byTime, waiting{e, pos, j})
 	q.bySize = insert(q.bySize, waiting{n, pos, j})
 }
@@ -60,8 +60,8 @@ func (q *queue) drop(j sim.Job, pos int, e, n int64) {
 	q.bySize = remove(q.bySize, waiting{n, pos, j})
 }
 
-// fill chooses up to k jobs to be seen, in order of submit: all where there are no more; else the oldest, and of the
-// others alternately the shortest and the smallest that is not seen yet.
+// fill chooses up to k visible jobs, in order of submit. If more than k wait, these are the oldest and then, alternately,
+// the shortest and the smallest not chosen yet.
 func (q *queue) fill(k int) {
 	q.slots = q.slots[:0]
 	if len(q.bySubmit) <= k {
@@ -92,7 +92,7 @@ func (q *queue) fill(k int) {
 	}
 }
 
-// place is where the job of position pos stands in bySubmit.
+// place returns the index in bySubmit of the job at position pos.
 func (q *queue) place(pos int) int {
 	i, _ := slices.BinarySearchFunc(q.bySubmit, int64(pos), func(w waiting, key int64) int {
 		switch {

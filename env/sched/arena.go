@@ -7,18 +7,18 @@ import (
 	"clustergym/env/sim"
 )
 
-// Arena is an environment over the cluster simulator in which policies can be compared: those that act through it, and
-// schedulers that see the whole queue and decide in the agent's place, on the same episodes.
+// Arena is an environment over the cluster simulator that can compare two kinds of policies on the same episodes: those
+// that act through the environment, and schedulers that see the whole queue and decide in the agent's place.
 type Arena interface {
 	env.Env
-	// Watch shows every point of later episodes to o, from the first at which a counted job has arrived to the last at
-	// which one finishes, though the episode itself may end earlier; nil stops it. If o has a method Reset, that is
-	// called as an episode begins, by RestoreSnapshot too. Errors of o are ignored: it cannot fail an episode.
-	// A truncated episode shows no more points.
+	// Watch shows o every point of later episodes; nil stops it. The first point is the one at which a counted job has
+	// arrived, the last the one at which the last counted job finishes, even if the episode itself ends earlier. A
+	// truncated episode shows no points after its end. If o has a method Reset, it is called whenever an episode begins,
+	// also by RestoreSnapshot. Errors of o are ignored, so an observer cannot fail an episode.
 	Watch(o sim.Observer)
-	// Simulate plays episode ep with sch in the agent's place: the same jobs, cluster, cost of communication and warm
-	// start, with the whole queue in sight. It shows the points that Watch would show to o, whose errors end the
-	// episode. The environment needs a Reset afterwards.
+	// Simulate plays episode ep with sch in the agent's place, on the same jobs, cluster, communication model and warm
+	// start. sch sees the whole queue. o sees the points that Watch would show; its errors end the episode. The
+	// environment needs a Reset afterwards.
 	Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error
 	// First returns the position of the current episode's first counted job; those before it fill the cluster.
 	First() int
@@ -36,7 +36,7 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 	if err := e.shell.Leave(); err != nil {
 		return err
 	}
-	part, err := e.part(ep.Split)
+	part, _, err := SplitPart(e.spec.ID, ep.Split, e.parts.Part)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	"clustergym/traces"
 )
 
-// arena is an environment over the simulator, as a test opens it.
+// arena says how to open an environment over the simulator in a test.
 type arena struct {
 	name string
 	warm int
@@ -32,7 +32,7 @@ type arena struct {
 
 const arenaWindow = 40
 
-// arenas are the five environments, with the submit times as recorded, so that their jobs can be made by hand.
+// arenas returns the five environments with submit times as recorded, so that tests can build the same jobs.
 func arenas() []arena {
 	all := []arena{
 		{"gpupick", 0, sim.Config{Comm: "tree"}, func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
@@ -64,8 +64,19 @@ func arenas() []arena {
 	return all
 }
 
-// each opens every arena on a cluster of two racks, over jobs of up to 8 GPUs that come faster than they can run.
+// each opens every arena on a cluster of two racks, over jobs of up to 8 GPUs that arrive faster than they can run. Every
+// fifth arrives together with the one before it.
 func each(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
+	opened(t, 5, f)
+}
+
+// apart is each over jobs with distinct submit times.
+func apart(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
+	opened(t, 1, f)
+}
+
+// opened is each, but every together-th job arrives with the one before it; with 1, none does.
+func opened(t *testing.T, together int, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
 	link := cluster.Link{Gbps: 80, Latency: time.Microsecond}
 	spec := cluster.Spec{Name: "tree", Racks: []cluster.RackSpec{{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, Link: link, NIC: link}}}}}
 	r := rand.New(rand.NewPCG(7, 7))
@@ -73,8 +84,8 @@ func each(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []trac
 	var jobs []traces.Job
 	at := time.Duration(0)
 	for i := range 200 {
-		if i%5 > 0 { // some come together
-			at += time.Duration(r.IntN(200)) * time.Second
+		if together == 1 || i%together > 0 {
+			at += time.Duration(1+r.IntN(200)) * time.Second
 		}
 		work := time.Duration(1+r.IntN(4000)) * time.Second
 		jobs = append(jobs, traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: work, Estimate: work, GPUs: 1 + r.IntN(8), GPUMilli: 1000, Profile: shape})
@@ -119,8 +130,8 @@ func info(t *testing.T, e env.Env, ts *env.TimeStep, name string) float64 {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-8*max(1, math.Abs(b)) }
 
-// What a watcher counts is what the environment itself says at the end, though GPUPick-v1 and QueueRank-v1 end once the
-// last job has started.
+// A watcher's means are the environment's own infos at the end, even though episodes of GPUPick-v1 and QueueRank-v1 end
+// once the last job has started.
 func TestAWatcherCountsWhatTheEnvironmentTells(t *testing.T) {
 	each(t, func(t *testing.T, _ arena, e sched.Arena, _ []traces.Job, _ cluster.Spec) {
 		ts := env.NewTimeStep(e.Spec())
@@ -154,9 +165,9 @@ func TestAWatcherCountsWhatTheEnvironmentTells(t *testing.T) {
 	})
 }
 
-// finishes are the times of finish by position.
+// finishes returns the finish times by position.
 func finishes(c *metrics.Collector) string {
-	all := map[int32]time.Duration{} // printed in order of position
+	all := map[int32]time.Duration{} // fmt prints maps in order of keys
 	for j := range c.Jobs() {
 		all[j.Pos] = j.Finish
 	}

@@ -25,9 +25,9 @@ func NewBaseline(cfg sim.Config, spec cluster.Spec) (*Baseline, error) {
 	return &Baseline{sim: s}, err
 }
 
-// Play runs jobs until those at position first and after have finished. The ones before first run under FIFO skip until
-// the job at first arrives; those still waiting then are dropped, and sch takes over. o is shown every point from there
-// to the last finish.
+// Play runs jobs until all jobs from position first on have finished. Those before it run under FIFO skip until the job at
+// first arrives; then those still waiting are dropped and sch takes over. o sees every point from there to the last
+// finish.
 func (b *Baseline) Play(ctx context.Context, jobs []traces.Job, first int, sch sim.Scheduler, o sim.Observer) error {
 	b.stream.Reset(jobs)
 	if err := b.sim.Reset(&b.stream); err != nil {
@@ -77,8 +77,8 @@ func fifoSkip(placement string) (heuristic.Policy, error) {
 	return heuristic.New(cfg)
 }
 
-// warmUp runs the first jobs under h until the job at position first arrives, then drops what waits of them. It
-// shows every point but the last, which it returns, to seen. d is scratch space.
+// warmUp runs the jobs before position first under h until the job at first arrives, then drops those still waiting. It
+// returns the last point and shows the earlier ones to seen. d is scratch space.
 func warmUp(ctx context.Context, s *sim.Simulator, h heuristic.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
 	v := s.View()
 	h.Reset(v)

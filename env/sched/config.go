@@ -2,31 +2,32 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/internal/fault"
 )
 
-// Config is what all scheduling environments share.
+// Config holds the settings that JobSelect-v1 and PolicyMix-v1 share.
 type Config struct {
 	Gamma     float64       `yaml:"gamma"`     // discount per tau
 	Tau       time.Duration `yaml:"tau"`       // of simulated time
 	Window    int           `yaml:"window"`    // W, counted jobs of an episode
-	Warm      int           `yaml:"warm"`      // jobs before the window that fill the cluster; 0 = empty machine
+	Warm      int           `yaml:"warm"`      // jobs before the window that fill the cluster; 0 = empty cluster
 	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
-	Relative  string        `yaml:"relative"`  // "", "fifo" or "sjf": subtract what that baseline (skip) earns at the same time
+	Relative  string        `yaml:"relative"`  // one of relatives: subtract what that baseline (skip) earns at the same time
 	Contested bool          `yaml:"contested"` // training: draw windows again where FIFO skip and SJF skip differ by < 1 %
 	Horizon   time.Duration `yaml:"horizon"`   // truncate this long after the window's first submit; 0 = never
-	MaxSteps  int           `yaml:"max_steps"` // truncate after so many steps; 0 = never
+	MaxSteps  int           `yaml:"max_steps"` // truncate after this many steps; 0 = never
 	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
 }
 
-// DefaultConfig is the protocol that results are compared under.
+// DefaultConfig returns the settings under which results are compared.
 func DefaultConfig() Config {
 	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1, Estimates: "exact"}
 }
 
-// Validate reports every fault but that of Estimates, which its reader reports.
+// Validate reports every fault except in Estimates, which traces.ParseEstimates checks.
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
@@ -34,11 +35,26 @@ func (c *Config) Validate() error {
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
 	l.Add(c.Warm >= 0 && c.Warm <= 1<<20, "warm", c.Warm, "0 to 1048576 jobs")
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
-	l.Add(c.Relative == "" || c.Relative == "fifo" || c.Relative == "sjf", "relative", c.Relative, `"", fifo or sjf`)
+	l.Add(slices.Contains(relatives(), c.Relative), "relative", c.Relative, `"", fifo, sjf, smallest or auto`)
 	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	if c.Contested && c.Estimates == "none" {
 		l.Add(false, "contested", fmt.Sprint(c.Contested), "false where there are no estimates")
 	}
 	return l.Err()
+}
+
+// relatives are the values of Config.Relative.
+func relatives() []string { return []string{"", "fifo", "sjf", "smallest", "auto"} }
+
+// baseline returns the order that Relative names. auto is sjf, or smallest without estimates: there, an SJF that knows the
+// run times would be clairvoyant compared with the agent.
+func (c *Config) baseline() string {
+	if c.Relative != "auto" {
+		return c.Relative
+	}
+	if c.Estimates == "none" {
+		return "smallest"
+	}
+	return "sjf"
 }

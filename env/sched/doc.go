@@ -1,24 +1,25 @@
-// Package sched turns the cluster simulator into decision processes: simulator + actions + encoder + reward.
-// It states what those three are; packages env/encode and env/reward implement them, and packages such as
-// env/jobselect put an environment together.
+// Package sched turns the cluster simulator into decision processes: simulator + actions + encoder + reward. It declares
+// the interfaces of those three parts; packages env/encode and env/reward implement them, and packages such as
+// env/jobselect assemble an environment. It also holds what every scheduling environment needs: the life cycle (Shell),
+// the jobs of an episode (Session, Workload), heuristics on the same episodes (Arena, Baseline) and simple rules (Rule).
 //
 // # Decision points
 //
-// After all events of an instant the agent is asked if a visible job can start now; else the clock goes on and
-// reward accumulates. A start does not move the clock: the agent acts again until it waits or nothing visible
-// fits. Waiting goes to the next event; it is illegal when nothing runs and nothing will arrive. With the queue
-// empty and no arrival left, the same step runs on to the last finish.
+// After all events of an instant the agent is asked if a visible job can start now. Otherwise the clock advances and
+// reward accumulates. A start does not move the clock: the agent acts again until it waits or no visible job fits.
+// Waiting advances to the next event; it is illegal when nothing runs and nothing will arrive. When the queue is empty
+// and no job is left to arrive, the step runs on to the last finish.
 //
 // # Episodes
 //
-// An episode is a window of consecutive jobs whose submit times are stretched so that the offered load is the
-// configured one. The jobs before it run under FIFO skip until its first submit; those then running stay as
-// occupants that are not counted, those waiting leave. An episode terminates when all counted jobs have
-// finished, and is truncated at the horizon or after the maximum of steps.
+// An episode is a window of consecutive jobs whose submit times are stretched to the configured load. The jobs before it
+// run under FIFO skip until its first submit. Those running then stay as occupants that are not counted; those waiting
+// leave. An episode terminates when all counted jobs have finished. It is truncated at the horizon or after the maximum
+// number of steps.
 //
 // # Reward
 //
-// A reward is a rate per second that only events change, plus lumps at events, so its integral between two
-// decisions is exact. Discounting is over simulated time: gamma applies once per Tau. What accumulates before
-// the first decision is paid, undiscounted, with the first transition.
+// A reward is a rate per second that changes only at events, plus lump sums at events, so its integral between two
+// decisions is exact. Discounting is over simulated time: gamma applies once per Tau. What accumulates before the first
+// decision is paid, undiscounted, with the first transition.
 package sched

@@ -16,7 +16,7 @@ import (
 	"clustergym/traces/profile"
 )
 
-// Parts is what an environment is put together from. Slots, Encoder, Actions and the rewards belong to it alone
+// Parts holds the parts of an environment. Slots, Encoder, Actions and the rewards belong to that environment alone
 // afterwards; Windows may be shared.
 type Parts struct {
 	ID        string
@@ -24,7 +24,7 @@ type Parts struct {
 	Cluster   cluster.Spec
 	Placement string // of the warm-up and the baselines
 	Windows   Windows
-	Part      traces.Part // of the workload, where an episode's Split does not say
+	Part      traces.Part // of the workload, for episodes without a Split
 	Models    *profile.Mix
 	Slots     Slots
 	Encoder   Encoder
@@ -33,13 +33,13 @@ type Parts struct {
 	Baseline  Reward // a second instance of the same reward, for Config.Relative; else nil
 }
 
-// Windows gives the jobs of an episode: those that count and those before them; *traces.Windows is the usual one.
-// The slices may be shared and must not be changed.
+// Windows returns the jobs of an episode: the counted ones and those before them. *traces.Windows is the usual
+// implementation. The slices may be shared and must not be changed.
 type Windows interface {
 	At(p traces.Part, seed uint64, window int) (warm, counted []traces.Job, first int, err error)
 }
 
-// Env is a scheduling environment. Not safe for concurrent use.
+// Env is a scheduling environment assembled from Parts. Not safe for concurrent use.
 type Env struct {
 	cfg   Config
 	parts Parts
@@ -64,11 +64,11 @@ type Env struct {
 	slow  float64
 	last  time.Duration // latest counted finish
 	dec   sim.Decision
-	point *sim.Point // the present one
-	pilot Pilot      // nil where actions are decisions
+	point *sim.Point // the current one
+	pilot Pilot      // nil if actions are decisions
 	mask  []bool
 	watch sim.Observer
-	seen  func(*sim.Point) // warmed, kept so that no episode allocates it
+	seen  func(*sim.Point) // e.warmed, kept here so that episodes do not allocate it
 }
 
 var (
@@ -76,7 +76,7 @@ var (
 	_ env.Snapshotter = (*Env)(nil)
 )
 
-// The columns of Info. Means are over the counted jobs that have finished, NaN before the episode's end.
+// The columns of Info. Means are over the counted jobs that have finished; they are NaN before the episode's end.
 const (
 	InfoDiscount = iota
 	InfoJCT
@@ -99,7 +99,7 @@ func infoFields() []env.Field {
 	}
 }
 
-// New puts an environment together.
+// New assembles an environment.
 func New(cfg Config, p Parts) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -138,11 +138,11 @@ func New(cfg Config, p Parts) (*Env, error) {
 // Spec implements env.Env.
 func (e *Env) Spec() env.Spec { return e.spec }
 
-// State is what the encoder sees, for rules that act inside the action space. It is valid after Reset and until
-// the next Step.
+// State returns what the encoder sees, for rules that act through the action space. It is valid after Reset and until the
+// next Step.
 func (e *Env) State() *State { return &e.state }
 
-// Window is what stays the same throughout the current episode.
+// Window returns what stays the same throughout the current episode.
 func (e *Env) Window() *Window { return &e.win }
 
 // Close implements env.Env.
@@ -165,9 +165,9 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// begin runs up to the first decision. It returns ep with its part named.
+// begin runs the episode up to the first decision and returns ep with its Split filled in.
 func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
-	part, err := e.part(ep.Split)
+	part, split, err := SplitPart(e.spec.ID, ep.Split, e.parts.Part)
 	if err != nil {
 		return ep, err
 	}
@@ -212,16 +212,16 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	if e.cfg.Relative != "" {
 		e.carry -= e.base.line.take(&e.account, e.win.Begin, e.state.View.Now())
 	}
-	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, nil
+	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: split}, nil
 }
 
-// draw makes the episode's jobs.
+// draw chooses the episode's jobs.
 func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error {
 	for try := uint64(0); ; try++ {
 		if err := e.prepare(ep, part, try); err != nil {
 			return err
 		}
-		// A window number, a window to judge by, or a hundred draws without one that is contested: take it as it is.
+		// Only training windows that are drawn from the seed are drawn again, at most a hundred times.
 		if !e.cfg.Contested || ep.Window >= 0 || part != traces.Training || try == 99 {
 			return nil
 		}
@@ -232,23 +232,7 @@ func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error 
 	}
 }
 
-// splits are the values of env.Episode.Split by part.
-var splits = [...]string{
-	traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation, traces.Test: env.SplitTest,
-}
-
-// part is the part of the workload that split names.
-func (e *Env) part(split string) (traces.Part, error) {
-	if split == "" {
-		return e.parts.Part, nil
-	}
-	if p := slices.Index(splits[:], split); p >= 0 {
-		return traces.Part(p), nil
-	}
-	return 0, fmt.Errorf("%w: %s: split %q, want train, validation, test or nothing", env.ErrEpisode, e.spec.ID, split)
-}
-
-// prepare makes the episode's jobs: the window and those before it, with submit times stretched.
+// prepare fills e.win with the jobs of draw number try: the window and those before it, with submit times stretched.
 func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	draw := ep.Seed
 	if try > 0 {
@@ -282,14 +266,14 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	return nil
 }
 
-// warmed follows a point of the warm-up.
+// warmed updates the state after a point of the warm-up.
 func (e *Env) warmed(p *sim.Point) {
 	for i := range p.Events {
 		e.event(&p.Events[i])
 	}
 }
 
-// follow pays for p and learns what happened.
+// follow pays the reward up to p and updates the state.
 func (e *Env) follow(p *sim.Point) {
 	e.point = p
 	if e.watch != nil {
@@ -301,7 +285,7 @@ func (e *Env) follow(p *sim.Point) {
 	}
 }
 
-// event keeps the state up to date.
+// event updates the state after one event.
 func (e *Env) event(ev *sim.Event) {
 	v, s := e.state.View, &e.state
 	switch ev.Kind {
@@ -330,7 +314,7 @@ func (e *Env) event(ev *sim.Event) {
 	}
 }
 
-// learn works out what a policy may know of j.
+// learn computes what a policy may know about j.
 func (e *Env) learn(j sim.Job) {
 	s, t := &e.state, e.state.View.Trace(j)
 	for int(j) >= len(s.Known) {
@@ -365,12 +349,12 @@ func (e *Env) dequeue(j sim.Job) {
 	s.WaitingWork -= float64(k.Estimate) * k.GPUs
 	s.WaitingSince -= float64(s.View.Trace(j).Submit) * k.GPUs
 	if s.Waiting == 0 {
-		s.WaitingGPUs, s.WaitingWork, s.WaitingSince = 0, 0, 0 // no rounding is carried along
+		s.WaitingGPUs, s.WaitingWork, s.WaitingSince = 0, 0, 0 // drop accumulated rounding errors
 	}
 	e.parts.Slots.Remove(s, j)
 }
 
-// run goes on until a visible job fits or the episode ends.
+// run advances the clock until a visible job fits or the episode ends.
 func (e *Env) run(ctx context.Context) (env.Kind, error) {
 	v := e.state.View
 	for {
@@ -394,13 +378,13 @@ func (e *Env) run(ctx context.Context) (env.Kind, error) {
 	}
 }
 
-// overdue says whether the horizon has come before the last counted job has finished.
+// overdue reports whether the horizon has passed before the last counted job finished.
 func (e *Env) overdue() bool {
 	return e.cfg.Horizon > 0 && e.state.View.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs
 }
 
-// fly lets the pilot decide until its time is up and a visible job fits, or the episode ends.
-func (e *Env) fly(ctx context.Context) (env.Kind, error) {
+// runPilot lets the pilot's scheduler decide until its time is up and a visible job fits, or the episode ends.
+func (e *Env) runPilot(ctx context.Context) (env.Kind, error) {
 	v := e.state.View
 	sch, until := e.pilot.Pilot()
 	sch.Reset(v)
@@ -439,7 +423,7 @@ func (e *Env) fly(ctx context.Context) (env.Kind, error) {
 	}
 }
 
-// goOn lets time pass to the next event, or to the horizon.
+// goOn advances the clock to the next event or the horizon.
 func (e *Env) goOn(ctx context.Context) error {
 	d := sim.Decision{Op: sim.Wait}
 	if e.cfg.Horizon > 0 {
@@ -465,9 +449,9 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	if err := e.shell.Legal(a, e.mask); err != nil {
 		return err
 	}
-	reward, elapsed, kind, err := e.step(context.Background(), a) // a step is not cut in half
+	reward, elapsed, kind, err := e.step(context.Background(), a) // a step is atomic, so it is not cancelled
 	if err != nil {
-		e.shell.Break() // the workload's stream has failed, say
+		e.shell.Break() // for example because the workload's stream failed
 		return err
 	}
 	e.fill(ts, reward, elapsed, kind)
@@ -487,7 +471,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 	if decided {
 		switch {
 		case e.pilot != nil:
-			if kind, err = e.fly(ctx); err != nil {
+			if kind, err = e.runPilot(ctx); err != nil {
 				return 0, 0, 0, err
 			}
 		case e.dec.Op == sim.Wait:
@@ -503,7 +487,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 			}
 		}
 		if e.pilot != nil {
-			// fly has gone as far as run would
+			// runPilot has already run to the next decision.
 		} else if e.overdue() {
 			kind = env.Truncated
 			e.parts.Slots.Fill(&e.state)
@@ -525,7 +509,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 	return reward, now - from, kind, nil
 }
 
-// fill writes the time step.
+// fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
 	e.parts.Encoder.Encode(ts.Obs, &e.state)

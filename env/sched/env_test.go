@@ -49,7 +49,7 @@ func newEnv(t *testing.T, change func(c *jobselect.Config)) *sched.Env {
 	return e
 }
 
-// fifoThroughSlots plays the oldest that fits, which is FIFO skip where everything waiting is visible.
+// fifoThroughSlots starts the oldest job that fits, which is FIFO skip if all waiting jobs are visible.
 func fifoThroughSlots(t *testing.T, e *sched.Env, ep env.Episode, o sim.Observer) {
 	t.Helper()
 	ts := env.NewTimeStep(e.Spec())
@@ -104,7 +104,7 @@ func told(c *metrics.Collector) (text string) {
 	return text
 }
 
-// Every order plays whole episodes in the agent's place, those that preempt too.
+// Every order plays whole episodes in the agent's place, including those that preempt.
 func TestSimulateEveryOrder(t *testing.T) {
 	e := newEnv(t, func(*jobselect.Config) {})
 	for _, order := range heuristic.Orders() {

@@ -7,7 +7,7 @@ import (
 	"clustergym/env/sim"
 )
 
-// account integrates a reward over simulated time, discounted from the time of the decision.
+// account integrates a reward over simulated time, discounted to the time of the decision.
 type account struct {
 	reward Reward
 	gamma  float64
@@ -21,10 +21,10 @@ func newAccount(r Reward, gamma float64, tau time.Duration) account {
 	return account{reward: r, gamma: gamma, logG: math.Log(gamma) / float64(tau)}
 }
 
-// begin starts the transition at now.
+// begin starts a transition at now.
 func (a *account) begin(now time.Duration) { a.from, a.cursor, a.sum = now, now, 0 }
 
-// weight is the discount at time t.
+// weight returns the discount at time t.
 func (a *account) weight(t time.Duration) float64 {
 	if a.gamma == 1 || t <= a.from {
 		return 1
@@ -32,16 +32,16 @@ func (a *account) weight(t time.Duration) float64 {
 	return math.Exp(a.logG * float64(t-a.from))
 }
 
-// integral is that of the discount over [from, to), in seconds.
+// integral returns the integral of the discount over [from, to), in seconds.
 func (a *account) integral(from, to time.Duration) float64 {
 	if a.gamma == 1 {
 		return (to - from).Seconds()
 	}
-	// Expm1 keeps the digits of short intervals.
+	// Expm1 is accurate for short intervals.
 	return a.weight(from) * math.Expm1(a.logG*float64(to-from)) / (a.logG * 1e9)
 }
 
-// point pays for all that happened up to p.
+// point adds the reward up to p.
 func (a *account) point(v *sim.View, p *sim.Point) {
 	for i := range p.Events {
 		e := &p.Events[i]
@@ -62,8 +62,8 @@ func (a *account) advance(t time.Duration) {
 	}
 }
 
-// timeline is a reward recorded over a whole run: rates that hold from a time on, and lumps. It stands for what
-// a baseline earns on the same window at the same time.
+// timeline is the reward of a whole run: rates, each valid from a time on, and lump sums. It records what a baseline earns
+// on the same window at each time.
 type timeline struct {
 	at   []time.Duration
 	rate []float64 // from at[i] to at[i+1]
@@ -85,8 +85,8 @@ func (l *timeline) add(at time.Duration, rate, lump float64) {
 	l.at, l.rate, l.lump = append(l.at, at), append(l.rate, rate), append(l.lump, lump)
 }
 
-// take is what the baseline earns in [from, to], or to its end, discounted as a does. Lumps at from were paid
-// by the step before unless nothing was taken yet.
+// take returns what the baseline earns in [from, to], or up to its end, with a's discount. It moves past to. Lump sums at
+// from were paid by the step before, unless this is the first call.
 func (l *timeline) take(a *account, from, to time.Duration) (sum float64) {
 	t := from
 	for l.next < len(l.at) && l.at[l.next] <= to {
@@ -99,7 +99,7 @@ func (l *timeline) take(a *account, from, to time.Duration) (sum float64) {
 	return sum + l.now*a.integral(t, to)
 }
 
-// rest is what the baseline earns after from.
+// rest returns what the baseline earns after from.
 func (l *timeline) rest(a *account, from time.Duration) float64 {
 	if l.next >= len(l.at) {
 		return 0 // the last entry's rate is 0

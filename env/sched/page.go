@@ -7,7 +7,7 @@ import (
 	"clustergym/env"
 )
 
-// InfoTable is the part of an environment's page that lists the infos.
+// InfoTable returns the part of an environment's page that lists the infos, as Markdown.
 func InfoTable(info []env.Field) string {
 	var b strings.Builder
 	b.WriteString("## Info\n\n| key | unit | meaning |\n|---|---|---|\n")
@@ -17,7 +17,7 @@ func InfoTable(info []env.Field) string {
 	return b.String()
 }
 
-// ArgumentTable is the part that lists arguments: key, value here, values that can be.
+// ArgumentTable returns the part that lists the arguments, as Markdown: key, current value, possible values.
 func ArgumentTable(args [][3]string) string {
 	var b strings.Builder
 	b.WriteString("## Arguments\n\n| key | here | values |\n|---|---|---|\n")

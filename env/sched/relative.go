@@ -9,14 +9,15 @@ import (
 	"clustergym/env/sim"
 )
 
-// relative runs heuristics over the window before the agent does: what one earns at each moment is what
-// Config.Relative subtracts, and where FIFO and SJF agree there is little to learn (Config.Contested). They see the
-// whole queue, with admission skip and the same estimates.
+// relative runs heuristics over the window before the agent does. Config.Relative subtracts what one of them earns at each
+// moment; Config.Contested compares FIFO with SJF, because there is little to learn where they agree. They see the whole
+// queue, with admission skip and the same estimates.
 type relative struct {
-	plays     Baseline
-	fifo, sjf heuristic.Policy
-	line      timeline
-	reward    Reward
+	plays  Baseline
+	orders map[string]heuristic.Policy // those that are played, by name
+	order  string                      // the reward is relative to it, "" = none
+	line   timeline
+	reward Reward
 
 	first     int // position of the first counted job
 	recording bool
@@ -25,8 +26,8 @@ type relative struct {
 }
 
 func newRelative(e *Env) (*relative, error) {
-	b := &relative{reward: e.parts.Baseline}
-	if e.cfg.Relative != "" && b.reward == nil {
+	b := &relative{reward: e.parts.Baseline, order: e.cfg.baseline(), orders: map[string]heuristic.Policy{}}
+	if b.order != "" && b.reward == nil {
 		return nil, errors.New("sched: a relative reward needs a second instance of the reward")
 	}
 	var err error
@@ -36,46 +37,52 @@ func newRelative(e *Env) (*relative, error) {
 	if b.plays.warm, err = fifoSkip(e.parts.Placement); err != nil {
 		return nil, err
 	}
-	if b.fifo, err = fifoSkip(e.parts.Placement); err != nil {
-		return nil, err
+	played := []string{b.order}
+	if e.cfg.Contested {
+		played = append(played, "fifo", "sjf")
 	}
-	cfg := heuristic.DefaultConfig()
-	cfg.Order, cfg.Admission, cfg.Placement = "sjf", "skip", e.parts.Placement
-	if !e.state.Blind {
-		cfg.Estimates = e.cfg.Estimates
+	for _, order := range played {
+		if order == "" {
+			continue
+		}
+		cfg := heuristic.DefaultConfig()
+		cfg.Order, cfg.Admission, cfg.Placement = order, "skip", e.parts.Placement
+		if !e.state.Blind { // otherwise sjf knows the true run times
+			cfg.Estimates = e.cfg.Estimates
+		}
+		if b.orders[order], err = heuristic.New(cfg); err != nil {
+			return nil, err
+		}
 	}
-	b.sjf, err = heuristic.New(cfg)
-	return b, err
+	return b, nil
 }
 
-// contested says whether FIFO and SJF differ by at least 1 % on e's window.
+// contested reports whether the mean JCTs of FIFO and SJF differ by at least 1 % on e's window.
 func (b *relative) contested(ctx context.Context, e *Env) (bool, error) {
-	fifo, err := b.play(ctx, e, b.fifo)
+	fifo, err := b.play(ctx, e, "fifo")
 	if err != nil {
 		return false, err
 	}
-	b.sjf.Reseed(e.seed)
-	sjf, err := b.play(ctx, e, b.sjf)
+	sjf, err := b.play(ctx, e, "sjf")
 	return math.Abs(fifo-sjf) >= 0.01*math.Max(fifo, sjf), err
 }
 
-// record plays the baseline that Config.Relative names on e's window and keeps what it earns.
+// record plays the baseline that Config.Relative names on e's window and records what it earns.
 func (b *relative) record(ctx context.Context, e *Env) error {
 	b.line.reset()
 	b.reward.Reset(&e.win)
-	h := b.fifo
-	if e.cfg.Relative == "sjf" {
-		h = b.sjf
-		h.Reseed(e.seed)
-	}
 	b.recording = true
-	_, err := b.play(ctx, e, h)
+	_, err := b.play(ctx, e, b.order)
 	b.recording = false
 	return err
 }
 
 // play runs one baseline and returns the mean JCT of the counted jobs in seconds.
-func (b *relative) play(ctx context.Context, e *Env, h heuristic.Policy) (jct float64, err error) {
+func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64, err error) {
+	h := b.orders[order]
+	if heuristic.Estimating(order) { // the noise is the episode's; a random placement keeps its seed
+		h.Reseed(e.seed)
+	}
 	b.first, b.jct, b.done = e.win.First, 0, 0
 	err = b.plays.Play(ctx, e.win.Traced, e.win.First, h, b)
 	return b.jct / float64(b.done), err

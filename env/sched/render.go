@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// wideCluster is the number of GPUs above which a picture has one mark for a machine, not for a GPU.
+	// wideCluster is the number of GPUs above which a picture has one mark per machine instead of one per GPU.
 	wideCluster = 512
-	lineMarks   = 96   // in a line of the picture
-	mostMarks   = 2048 // beyond, a mark stands for several machines
-	mostSlots   = 32   // that are listed
-	mostNames   = 48   // of running jobs
+	lineMarks   = 96   // per line of the picture
+	mostMarks   = 2048 // above it, a mark stands for several machines
+	mostSlots   = 32   // listed
+	mostNames   = 48   // of running jobs listed
 )
 
-// marks are what running jobs are called in the picture, in order of submit; further jobs share otherMark.
+// marks name the running jobs in the picture, in order of submit; further jobs share otherMark.
 const (
 	marks     = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	freeMark  = '.'
@@ -45,8 +45,8 @@ func (e *Env) Render(w io.Writer, mode string) error {
 	})
 }
 
-// Picture is who holds which GPUs in v, and the clock, as text: what environments that are not built on Env show of
-// their cluster.
+// Picture returns, as text, the clock and which job holds which GPUs in v. Environments that are not assembled from Parts
+// render their cluster with it.
 func Picture(v *sim.View) string {
 	p := pictureOf(v)
 	p.printf("time %s; %d jobs finished, %d running, %d waiting; GPUs %.4g of %d held\n", span(v.Now()), v.Ended(), len(p.running), len(v.Waiting()),
@@ -55,8 +55,8 @@ func Picture(v *sim.View) string {
 	return p.b.String()
 }
 
-// JobLine is a job that waits, as text: its name, GPUs, what is believed of its run time (0 = nothing), how long ago it
-// was submitted, and more.
+// JobLine returns a line of text about a waiting job: its name, GPUs, estimated run time (0 = unknown), how long ago it was
+// submitted, and more.
 func JobLine(v *sim.View, j sim.Job, estimate time.Duration, more string) string {
 	e := "unknown"
 	if estimate > 0 {
@@ -65,7 +65,7 @@ func JobLine(v *sim.View, j sim.Job, estimate time.Duration, more string) string
 	return fmt.Sprintf("%-20s  %6.4g GPUs  %10s  waited %10s  %s\n", name(v.Trace(j).ID), gpus(v, j), e, span(v.Now()-v.Trace(j).Submit), more)
 }
 
-// gpus is how many GPUs j asks for.
+// gpus returns how many GPUs j asks for.
 func gpus(v *sim.View, j sim.Job) float64 {
 	r := v.Request(j)
 	return float64(r.GPUs*r.Milli) / 1000
@@ -75,7 +75,7 @@ func gpus(v *sim.View, j sim.Job) float64 {
 type picture struct {
 	b       strings.Builder
 	v       *sim.View
-	s       *State // nil where there is no Env
+	s       *State // nil without an Env
 	c       *cluster.Cluster
 	running []sim.Job // in order of submit
 }
@@ -94,7 +94,7 @@ func pictureOf(v *sim.View) *picture {
 
 func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
-// head is what is true of the whole: which episode, what time it is, how far it has come.
+// head writes the episode, the clock, and how many jobs and GPUs are in which state.
 func (p *picture) head(e *Env) {
 	v := p.v
 	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.shell.Episode().Split, e.win.At, e.win.At+e.win.Jobs-1, e.seed, e.shell.Steps())
@@ -123,7 +123,7 @@ func (p *picture) head(e *Env) {
 	p.b.WriteByte('\n')
 }
 
-// cluster draws who holds what.
+// cluster draws which job holds which GPUs.
 func (p *picture) cluster() {
 	switch {
 	case p.c.Pool():
@@ -135,7 +135,7 @@ func (p *picture) cluster() {
 	}
 }
 
-// markOf is what the i-th running job is called.
+// markOf returns the mark of the i-th running job.
 func markOf(i int) byte {
 	if i < len(marks) {
 		return marks[i]
@@ -143,7 +143,7 @@ func markOf(i int) byte {
 	return otherMark
 }
 
-// gpus draws a mark for each GPU, machines apart, a rack to a line.
+// gpus draws a mark for each GPU, with machines set apart and one line per rack.
 func (p *picture) gpus() {
 	v := p.v
 	held := []byte(strings.Repeat(string(freeMark), p.c.GPUs()))
@@ -179,7 +179,7 @@ func (p *picture) gpus() {
 	p.names()
 }
 
-// lines adds text to the present line of a rack, or to a new one where it is full.
+// lines adds text to the current line of a rack, or to a new one if that is full.
 func (p *picture) lines(label *string, line *int, text string) {
 	if *line > 0 && *line+1+len(text) > lineMarks {
 		p.b.WriteByte('\n')
@@ -192,7 +192,7 @@ func (p *picture) lines(label *string, line *int, text string) {
 	*line += 1 + len(text)
 }
 
-// names says which job each mark stands for.
+// names lists which job each mark stands for.
 func (p *picture) names() {
 	if len(p.running) == 0 {
 		return
@@ -221,7 +221,7 @@ func (p *picture) names() {
 	}
 }
 
-// counter draws the jobs on a counter side by side: its GPUs have no identity.
+// counter draws the jobs of a pool side by side, because its GPUs have no identity.
 func (p *picture) counter() {
 	total := p.c.GPUs()
 	if total > wideCluster {
@@ -246,7 +246,7 @@ func (p *picture) counter() {
 	p.names()
 }
 
-// machines draws a mark for each machine, or for several in a row of a very large cluster: how full it is.
+// machines draws how full each machine is, one mark each, or one mark for several adjacent machines of a very large cluster.
 func (p *picture) machines() {
 	per := (p.c.Nodes() + mostMarks - 1) / mostMarks
 	p.printf("by machine")
@@ -272,7 +272,7 @@ func (p *picture) machines() {
 	flush("")
 }
 
-// fill says how full the machines [from, to) are.
+// fill returns the mark for how full the machines [from, to) are.
 func (p *picture) fill(from, to int) byte {
 	total, free := 0, 0
 	for node := from; node < to; node++ {
@@ -321,7 +321,7 @@ func (p *picture) slots() {
 	}
 }
 
-// name is a job's name, short and printable: names come from files.
+// name returns a job's name, shortened and made printable, because names come from files.
 func name(id string) string {
 	short := []rune(strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII || !unicode.IsPrint(r) || r == ' ' {
@@ -335,7 +335,7 @@ func name(id string) string {
 	return string(short)
 }
 
-// span is a time as people read it.
+// span formats a time for people.
 func span(d time.Duration) string {
 	switch s := d.Seconds(); {
 	case s < 120:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"clustergym/env"
@@ -12,13 +11,13 @@ import (
 	"clustergym/traces"
 )
 
-// Session runs one episode after the other for an environment that is not put together from Parts: it chooses the
-// episode's jobs, a window of the workload from an empty cluster, their submit times counted from the first one's and
-// stretched to a load; it feeds them to the simulator and shows what happens to the watcher. Not safe for concurrent use.
+// Session runs the episodes of an environment that is not assembled from Parts. It chooses an episode's jobs, feeds them to
+// the simulator and shows the points to the watcher. The jobs are a window of the workload on an empty cluster; their
+// submit times count from the first one's and are stretched to a load. Not safe for concurrent use.
 type Session struct {
 	id      string // of the environment, for errors
 	windows Windows
-	part    traces.Part // where an episode's Split does not say
+	part    traces.Part // for episodes without a Split
 	load    float64     // 0 = as recorded
 
 	sim    *sim.Simulator
@@ -32,24 +31,20 @@ type Session struct {
 	first int
 }
 
-// NewSession returns a session of the environment called id on s, over one part of the windows w where an episode's Split
-// does not say. load is the offered load to which submit times are stretched, 0 = as recorded.
+// NewSession returns a session of the environment called id on s over the windows w. Episodes without a Split are of part.
+// load is the offered load to which submit times are stretched, 0 = as recorded.
 func NewSession(id string, s *sim.Simulator, w Windows, part traces.Part, load float64) *Session {
 	return &Session{id: id, windows: w, part: part, load: load, sim: s, view: s.View(), whole: Baseline{sim: s}}
 }
 
-// Draw makes the jobs of episode ep. It returns ep with its part named.
+// Draw chooses the jobs of episode ep. It returns ep with its Split filled in.
 func (s *Session) Draw(ep env.Episode) (env.Episode, error) {
 	if ep.Task != nil {
 		return ep, fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, s.id, len(ep.Task))
 	}
-	part := s.part
-	if ep.Split != "" {
-		p := slices.Index(splits[:], ep.Split)
-		if p < 0 {
-			return ep, fmt.Errorf("%w: %s: split %q, want train, validation, test or nothing", env.ErrEpisode, s.id, ep.Split)
-		}
-		part = traces.Part(p)
+	part, split, err := SplitPart(s.id, ep.Split, s.part)
+	if err != nil {
+		return ep, err
 	}
 	_, counted, at, err := s.windows.At(part, ep.Seed, ep.Window)
 	if err != nil {
@@ -68,10 +63,10 @@ func (s *Session) Draw(ep env.Episode) (env.Episode, error) {
 			j.Submit = time.Duration(math.Round(float64(j.Submit) * f))
 		}
 	}
-	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: splits[part]}, nil
+	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: split}, nil
 }
 
-// Start puts the simulator at the beginning of the episode drawn last.
+// Start resets the simulator to the beginning of the episode drawn last.
 func (s *Session) Start() error {
 	s.stream.Reset(s.jobs)
 	if err := s.sim.Reset(&s.stream); err != nil {
@@ -83,7 +78,7 @@ func (s *Session) Start() error {
 	return nil
 }
 
-// Advance goes on to the next point.
+// Advance advances to the next point.
 func (s *Session) Advance(ctx context.Context) (*sim.Point, error) {
 	p, err := s.sim.Advance(ctx)
 	if err == nil && s.watch != nil {
@@ -92,7 +87,7 @@ func (s *Session) Advance(ctx context.Context) (*sim.Point, error) {
 	return p, err
 }
 
-// Wait decides to wait and goes on to the next point.
+// Wait applies a decision to wait and advances to the next point.
 func (s *Session) Wait(ctx context.Context) (*sim.Point, error) {
 	s.dec.Op, s.dec.GPUs, s.dec.Until = sim.Wait, s.dec.GPUs[:0], 0
 	if err := s.sim.Apply(&s.dec); err != nil {
@@ -101,8 +96,8 @@ func (s *Session) Wait(ctx context.Context) (*sim.Point, error) {
 	return s.Advance(ctx)
 }
 
-// Finish shows the watcher, if there is one, how the jobs that still run finish. It is for environments whose episodes
-// end once the last job has started, and is called after the last time step has been filled.
+// Finish runs on to the last finish if there is a watcher. Environments whose episodes end once the last job has started
+// call it after filling the last time step.
 func (s *Session) Finish(ctx context.Context) error {
 	for s.watch != nil && s.view.Ended() < len(s.jobs) {
 		if _, err := s.Wait(ctx); err != nil {
@@ -112,12 +107,12 @@ func (s *Session) Finish(ctx context.Context) error {
 	return nil
 }
 
-// Play plays the episode drawn last with sch in the agent's place: see Arena.Simulate.
+// Play plays the episode drawn last with sch in the agent's place, as Arena.Simulate does.
 func (s *Session) Play(ctx context.Context, sch sim.Scheduler, o sim.Observer) error {
 	return s.whole.Play(ctx, s.jobs, 0, sch, o)
 }
 
-// Watch is Arena's.
+// Watch shows o the points of later episodes, as Arena.Watch does.
 func (s *Session) Watch(o sim.Observer) { s.watch = o }
 
 // View returns the simulator's state.

@@ -10,9 +10,9 @@ import (
 	"clustergym/env"
 )
 
-// Shell keeps the life cycle of one environment: whether it is closed, which episode has begun, the actions taken in it
-// and how it stands. It makes the checks that every environment makes and returns their errors. It knows nothing of jobs
-// or clusters, so any environment whose episodes follow from an env.Episode and its actions alone can use it.
+// Shell keeps the life cycle of one environment: whether it is closed, the current episode, the actions taken in it, and
+// the kind of the current time step. It makes the checks that every environment makes. It knows nothing about jobs or
+// clusters, so any environment whose state follows from an env.Episode and the actions alone can use it.
 //
 // Reset calls Leave first and Begin last. Step calls Ready, checks the action with Legal, or with Index and Masked, and
 // ends with Took, or with Break if the episode cannot go on. Not safe for concurrent use.
@@ -47,8 +47,8 @@ func (s *Shell) Close() error {
 	return nil
 }
 
-// Leave ends the present episode, because another is to begin or because the simulator is used for something else. It
-// returns env.ErrClosed after Close.
+// Leave ends the current episode, because another begins or because the simulator is used for something else. It returns
+// env.ErrClosed after Close.
 func (s *Shell) Leave() error {
 	if s.closed {
 		return env.ErrClosed
@@ -57,7 +57,7 @@ func (s *Shell) Leave() error {
 	return nil
 }
 
-// Begin records that episode ep stands at its first time step. It copies ep.Task.
+// Begin records that episode ep has begun and is at its first time step. It copies ep.Task.
 func (s *Shell) Begin(ep env.Episode) {
 	if ep.Task != nil {
 		s.task = append(s.task[:0], ep.Task...)
@@ -67,7 +67,7 @@ func (s *Shell) Begin(ep env.Episode) {
 	s.kind, s.begun = env.First, true
 }
 
-// Current returns env.ErrClosed after Close, env.ErrResetNeeded where no episode has begun, and else nil.
+// Current returns nil if there is an episode, env.ErrClosed after Close, and env.ErrResetNeeded before Reset.
 func (s *Shell) Current() error {
 	switch {
 	case s.closed:
@@ -78,7 +78,7 @@ func (s *Shell) Current() error {
 	return nil
 }
 
-// Ready says whether a step can be taken: it returns env.ErrClosed, env.ErrResetNeeded, the error of ctx, or nil.
+// Ready returns nil if a step can be taken, and else env.ErrClosed, env.ErrResetNeeded or the error of ctx.
 func (s *Shell) Ready(ctx context.Context) error {
 	if s.closed {
 		return env.ErrClosed
@@ -108,7 +108,7 @@ func (s *Shell) Legal(a env.Action, mask []bool) error {
 	return nil
 }
 
-// Index returns the number of an action of one factor, checked but for the mask.
+// Index returns the number of an action with one factor, after checking everything except the mask.
 func (s *Shell) Index(a env.Action) (int32, error) {
 	if err := s.Shape(a); err != nil {
 		return 0, err
@@ -158,13 +158,13 @@ func (s *Shell) Took(a env.Action, kind env.Kind) env.Kind {
 	return kind
 }
 
-// Break ends an episode that an error has cut in the middle of a step: the environment then needs a Reset.
+// Break ends an episode after an error in the middle of a step. The environment then needs a Reset.
 func (s *Shell) Break() { s.begun = false }
 
-// Episode returns the present episode. Its Task belongs to the shell.
+// Episode returns the current episode. Its Task belongs to the shell.
 func (s *Shell) Episode() env.Episode { return s.record.Episode }
 
-// Actions returns the actions taken, all factors of one behind each other. They belong to the shell.
+// Actions returns the actions taken, step by step, with all factors of a step in a row. They belong to the shell.
 func (s *Shell) Actions() []int32 { return s.record.Actions }
 
 // Steps returns the number of actions taken.
@@ -193,8 +193,8 @@ func (s *Shell) RestoreSnapshot(e env.Env, src []byte, ts *env.TimeStep) error {
 	return s.Replay(e, to, ts)
 }
 
-// Replay brings e, the environment whose shell this is, to where record to stands, and ts with it, by playing the
-// episode again. If it cannot be played, e returns to where it was and the error is env.ErrSnapshot.
+// Replay restores e, the environment whose shell this is, to the state of record to by playing the episode again, and fills
+// ts. If the record cannot be played, e is restored to its own state and the error is env.ErrSnapshot.
 func (s *Shell) Replay(e env.Env, to Record, ts *env.TimeStep) error {
 	if s.closed {
 		return env.ErrClosed
@@ -203,7 +203,7 @@ func (s *Shell) Replay(e env.Env, to Record, ts *env.TimeStep) error {
 	spec := e.Spec()
 	out := env.NewTimeStep(spec)
 	if err := to.play(e, out); err != nil {
-		if begun { // what was here before can be played again
+		if begun { // e's own episode can be played again
 			if err := back.play(e, env.NewTimeStep(spec)); err != nil {
 				return err
 			}

@@ -9,21 +9,20 @@ import (
 	"clustergym/env"
 )
 
-// A snapshot is the episode's name and the actions taken: an episode follows from these alone, so restoring
-// plays it again. That costs the time of the steps so far, but a snapshot is small, cannot disagree with the
-// code that reads it, and hostile bytes can do no more than play an episode.
+// A snapshot is the episode's name and the actions taken. The state follows from these alone, so restoring plays the episode
+// again. That takes as long as the steps did, but a snapshot is small, cannot disagree with the code that reads it, and
+// hostile bytes can do no more than play an episode.
 //
-// The last byte of the magic is the version: 2 names the part of the workload, which 1 left to the environment.
+// The last byte of the magic is the version. Version 2 names the part of the workload; version 1 did not.
 const snapshotMagic = "CGS2"
 
-// Record is an episode and the actions taken in it: all that a snapshot needs of an environment whose episodes follow
-// from these alone. Episode.Split is one of the three parts.
+// Record is an episode and the actions taken in it, which is all that a snapshot holds. Episode.Split is not empty.
 type Record struct {
 	Episode env.Episode
-	Actions []int32 // by step, all factors of one behind each other
+	Actions []int32 // by step, all factors of a step in a row
 }
 
-// Append writes the record; factors is the number of discrete parts of an action.
+// Append appends the record to dst. factors is the number of discrete parts of an action.
 func (r *Record) Append(dst []byte, factors int) []byte {
 	dst = append(dst, snapshotMagic...)
 	dst = binary.LittleEndian.AppendUint64(dst, r.Episode.Seed)
@@ -82,7 +81,7 @@ func parseRecord(src []byte, parts int) (r Record, err error) {
 	ep.Split, src = splits[src[0]], src[1:]
 	steps, n := binary.Uvarint(src)
 	factors := uint64(parts)
-	// Each action takes a byte at least, so a length that lies cannot make us allocate.
+	// Each action takes at least one byte, so a false length cannot cause a large allocation.
 	if n <= 0 || steps > uint64(len(src)) || steps*factors > uint64(len(src)) {
 		return r, short
 	}

@@ -35,7 +35,7 @@ func partEnv(t *testing.T, part traces.Part, change func(c *jobselect.Config)) *
 	return e
 }
 
-// played is everything that an episode shows when the first legal action is always taken.
+// played returns every time step of an episode in which the first legal action is always taken.
 func played(t *testing.T, e *sched.Env, ep env.Episode) string {
 	t.Helper()
 	ts := env.NewTimeStep(e.Spec())
@@ -159,7 +159,7 @@ func TestSnapshotsOfTheFormerFormatAreRefused(t *testing.T) {
 	}
 }
 
-// Windows to judge by are taken as they come, however the training ones are chosen.
+// Validation and test windows are not redrawn, however training windows are chosen.
 func TestOnlyTrainingWindowsAreContested(t *testing.T) {
 	change := func(contested bool) func(c *jobselect.Config) {
 		return func(c *jobselect.Config) { c.Contested, c.Load = contested, 0.2 }
@@ -182,7 +182,7 @@ func TestOnlyTrainingWindowsAreContested(t *testing.T) {
 	}
 }
 
-// counter counts what it is shown of an episode.
+// counter counts the points of an episode.
 type counter struct{ begun, points int }
 
 func (c *counter) Reset() { c.begun, c.points = c.begun+1, 0 }
@@ -192,8 +192,8 @@ func (c *counter) Observe(*sim.View, *sim.Point) error {
 	return nil
 }
 
-// An observer with a Reset learns of every beginning, and after a restored snapshot it has seen what happened up to
-// there, once.
+// An observer with a Reset is reset at every beginning. After RestoreSnapshot it has seen the points up to the snapshot
+// once.
 func TestWatchersAreResetWithTheEpisode(t *testing.T) {
 	e := partEnv(t, traces.Training, nil)
 	var c counter

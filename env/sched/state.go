@@ -9,13 +9,13 @@ import (
 	"clustergym/traces"
 )
 
-// State is what slots, encoder and actions see at a decision point. It belongs to the Env.
+// State is what slots, encoder and actions see at a decision point. It belongs to the environment.
 type State struct {
 	View   *sim.View
-	Known  []Known       // by sim.Job: what a policy may know of it
+	Known  []Known       // what a policy may know about each job, by sim.Job
 	Slots  []sim.Job     // the visible jobs, in the order of the actions
 	Fits   []bool        // [len(Slots)], whether the slot's gang can start now
-	Picked []cluster.GPU // a partial choice, for actions that take several steps
+	Picked []cluster.GPU // a partial choice, for choices that take several steps
 
 	Waiting      int           // jobs in the queue, visible or not
 	WaitingGPUs  float64       // their GPUs
@@ -23,11 +23,11 @@ type State struct {
 	WaitingSince float64       // their GPUs × submit, in GPU-nanoseconds
 	LastArrival  time.Duration // latest, of any job
 	LastFinish   time.Duration // latest; the episode's origin before the first
-	Seed         uint64        // of the episode, for what draws by it
-	Blind        bool          // no estimates: time run replaces remaining, time waited replaces e
+	Seed         uint64        // of the episode, for parts that draw
+	Blind        bool          // no estimates: the time run replaces the remaining time, the time waited replaces e
 }
 
-// Known is what a policy may know of one job. It never changes while the job lives.
+// Known is what a policy may know about one job. It never changes while the job is in the system.
 type Known struct {
 	Estimate time.Duration // e; 0 when there are none
 	GPUs     float64       // n, in whole GPUs
@@ -46,12 +46,11 @@ type Window struct {
 	Begin  time.Duration // submit of the first counted job
 	GPUs   int           // of the cluster
 	Tau    time.Duration
-	Traced []traces.Job // occupants' candidates, then the counted jobs, with the episode's submit times
+	Traced []traces.Job // the jobs of the warm-up, then the counted jobs, with the episode's submit times
 }
 
-// Slots chooses which waiting jobs are visible. Add is called for each job that arrives (in order of position)
-// and Remove when it has been started or has left. Fill sets Slots and Fits. None of them allocates in steady
-// state.
+// Slots chooses which waiting jobs are visible. Add is called for each job that arrives, in order of position, and Remove
+// when it has started or left. Fill sets State.Slots and State.Fits. None of them allocates in steady state.
 type Slots interface {
 	Reset()
 	Add(s *State, j sim.Job)
@@ -59,9 +58,9 @@ type Slots interface {
 	Fill(s *State)
 }
 
-// Encoder writes observations. Fields are sorted by name; Encode fills dst, whose old content is arbitrary, in
-// that order and does not allocate in steady state. Learn is called when a job becomes known, so that what
-// never changes need not be computed again (Known.Feature is the encoder's).
+// Encoder writes observations. Fields are sorted by name. Encode fills dst, whose old content is arbitrary, in that order
+// and does not allocate in steady state. Learn is called once when a job becomes known; the encoder may store there what
+// never changes (Known.Feature belongs to it).
 type Encoder interface {
 	Fields() []env.Field
 	Reset(s *State)
@@ -75,24 +74,23 @@ type Actions interface {
 	NoOp() int // −1 = none
 	// Mask marks what is legal and returns how many actions are.
 	Mask(dst []bool, s *State) (legal int)
-	// Decode may only extend s.Picked (no time passes), or fill d and return true. The action has been checked
+	// Decode either extends s.Picked, and no time passes, or fills d and returns true. The action has been checked
 	// against the mask.
 	Decode(a env.Action, s *State, d *sim.Decision) (decided bool, err error)
 }
 
-// Pilot is an ability of Actions: an action that Decode turns into a Wait hands the simulator over, to a scheduler that
-// decides at once and at every point up to, not including, the first one from until on at which a visible job fits. The
-// scheduler is Reset first.
+// Pilot is an optional ability of Actions: an action chooses a scheduler, not a decision. After Decode, the environment
+// resets the scheduler and runs it until a visible job fits at or after until, and stops before that decision.
 type Pilot interface {
 	Pilot() (sch sim.Scheduler, until time.Duration)
 }
 
-// Reward is a rate per second of simulated time that only events change.
+// Reward is a rate per second of simulated time that changes only at events.
 type Reward interface {
 	Reset(w *Window)
-	// Event follows what happened, in order, and returns what is paid at that moment. v is as of the end of the
-	// instant.
+	// Event is called for every event in order and returns the lump sum paid at that moment. v is the state at the end
+	// of the instant.
 	Event(v *sim.View, e *sim.Event) (lump float64)
-	// Rate is what is paid per second from the last event on.
+	// Rate returns what is paid per second from the last event on.
 	Rate() float64
 }

@@ -9,20 +9,20 @@ import (
 	"clustergym/traces"
 )
 
-// Workload is a trace made ready for episodes, to be shared by any number of environments.
+// Workload is a trace cut into windows. Any number of environments can share it.
 type Workload struct {
 	Windows         *traces.Windows
-	Large, Workless int // jobs left out: above MaxGPUs, without work
+	Large, Workless int // numbers of jobs left out: above MaxGPUs, without work
 }
 
-// Taken is what an environment takes of a workload, and how the workload is cut into windows.
+// Taken says which jobs of a workload an environment takes and how they are cut into windows.
 type Taken struct {
 	MaxGPUs, Window, Warm int
 	Estimates             string
 }
 
-// Take leaves out of jobs, which are in order of submit, what the environment does not take, and cuts the rest into
-// windows. Jobs that could never run on the cluster are an error that counts and names them. cfg must be valid.
+// Take leaves out the jobs that the environment does not take and cuts the rest into windows. jobs must be in order of
+// submit and cfg valid. If jobs could never run on the cluster, the error counts and names them.
 func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	c, err := cluster.New(spec)
 	if err != nil {
@@ -58,8 +58,8 @@ func more(n int) string {
 	return ""
 }
 
-// Placements returns the names of the placements that an environment can use: those that place every job that fits,
-// because a job that fits is legal to choose, and that remember nothing from one episode to the next.
+// Placements returns the names of the placements that an environment can use. They place every job that fits, because such
+// a job is legal to choose, and remember nothing from one episode to the next.
 func Placements() []string {
 	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
 		p, err := cluster.NewPlacement(name)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"clustergym/env/sched"
 )
 
 // Rule is a placement rule that schedulers are compared with. It knows what an agent sees, unless it says otherwise.
@@ -49,6 +51,15 @@ func RuleOf(name string) (Rule, error) {
 		names = append(names, r.Name)
 	}
 	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", ID, name, strings.Join(names, ", "))
+}
+
+// NewRule returns an actor that plays the rule of a name in e alone.
+func NewRule(name string, e *Env) (*sched.Actor, error) {
+	r, err := RuleOf(name)
+	if err != nil {
+		return nil, err
+	}
+	return sched.NewActor(func(_ []bool, src *rand.Rand) (int32, error) { return r.Choose(e, src), nil }), nil
 }
 
 // Choose is the rule's action in the present state of e, which must have one. Only the random rule draws.

@@ -15,7 +15,7 @@ var commonKeys = map[string][2]string{
 	"window":    {"1 to 1048576", "W, counted jobs of an episode"},
 	"warm":      {"0 to 1048576", "jobs before the window that fill the cluster; 0 = empty"},
 	"load":      {"0, or 0.01 to 100", "offered load to which submit times are stretched; 0 = as recorded"},
-	"relative":  {`"", fifo or sjf`, "subtract what that baseline earns on the same window at the same time"},
+	"relative":  {`"", fifo, sjf, smallest or auto`, "subtract what that baseline earns on the same window at the same time; auto is sjf, and smallest without estimates, of which sjf knows the true run times"},
 	"contested": {"true or false", "draw training windows again where FIFO skip and SJF skip differ by less than 1 %"},
 	"horizon":   {"a time; 0s = none", "truncate so long after the window's first submit"},
 	"max_steps": {"0 or more; 0 = none", "truncate after so many steps"},

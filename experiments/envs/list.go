@@ -12,7 +12,6 @@ import (
 	"clustergym/env/dagplace"
 	"clustergym/env/delayoffer"
 	"clustergym/env/gpupick"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/metrics"
 	"clustergym/env/policymix"
@@ -52,7 +51,7 @@ var scheduling = []*Descriptor{
 			c.Config = judged(c.Config)
 			return &c
 		},
-		Rules: jobSelectRules(),
+		Rules: rules(jobselect.Rules(), jobselect.NewRule),
 		Rivals: []string{
 			"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
 			"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
@@ -100,8 +99,8 @@ var scheduling = []*Descriptor{
 			c.Relative = false
 			return &c
 		},
-		Rules:  []Rule{random},
-		Rivals: []string{"random@slots"},
+		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
+		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
 		Metric: JCT,
 		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*delayoffer.Config).Window, gpus) },
 	},
@@ -124,8 +123,8 @@ var scheduling = []*Descriptor{
 			return gpupick.New(*s.(*gpupick.Config), src.Cluster, src.Windows, part)
 		},
 		Page:   func(s Settings, spec env.Spec) string { return gpupick.Page(*s.(*gpupick.Config), spec) },
-		Rules:  []Rule{random},
-		Rivals: []string{"random@slots"},
+		Rules:  rules(gpupick.Rules(), gpupick.NewRule),
+		Rivals: slots(gpupick.Rules()),
 		Metric: Metric{Key: "comm_cost", Title: "mean communication cost", Of: func(_ *metrics.Summary, info []float64) float64 {
 			if info == nil {
 				return math.NaN()
@@ -165,8 +164,8 @@ var scheduling = []*Descriptor{
 			c.Config = judged(c.Config)
 			return &c
 		},
-		Rules:  []Rule{random},
-		Rivals: []string{"random@slots"},
+		Rules:  rules(policymix.Rules(), policymix.NewRule),
+		Rivals: append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
 		Metric: JCT,
 		memory: func(s Settings, gpus int) float64 {
 			c := s.(*policymix.Config)
@@ -210,8 +209,8 @@ var scheduling = []*Descriptor{
 			c.Filter = false
 			return &c
 		},
-		Rules:  []Rule{random},
-		Rivals: []string{"random@slots"},
+		Rules:  rules(queuerank.Rules(), queuerank.NewRule),
+		Rivals: append([]string{"fifo+strict", "sjf+strict", "f1+strict", "sjf+skip", "las+skip", "srtf+skip"}, slots(queuerank.Rules())...),
 		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
 		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*queuerank.Config).Window, gpus) },
 	},
@@ -290,15 +289,25 @@ var random = Rule{
 	Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewRandom(e.Spec()), nil },
 }
 
-func jobSelectRules() []Rule {
-	var all []Rule
-	for _, name := range baseline.Rules() {
-		all = append(all, Rule{
-			Name: name, Draws: strings.HasPrefix(name, "random"), Estimates: heuristic.Estimating(name),
-			Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewSlots(name, e.(*sched.Env)) },
+// rules are the rules of one environment's package; E is its environment.
+func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Actor, error)) []Rule {
+	var out []Rule
+	for _, r := range all {
+		out = append(out, Rule{
+			Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates,
+			Policy: func(e env.Env) (agents.Policy, error) { return actor(r.Name, e.(E)) },
 		})
 	}
-	return all
+	return out
+}
+
+// slots are the names of rules as policies.
+func slots(rules []sched.Rule) []string {
+	var names []string
+	for _, r := range rules {
+		names = append(names, r.Name+"@slots")
+	}
+	return names
 }
 
 func dagPlaceRules() []Rule {
@@ -306,7 +315,7 @@ func dagPlaceRules() []Rule {
 	for _, r := range dagplace.Rules() {
 		all = append(all, Rule{
 			Name: r.Name, About: r.About, Draws: r.Name == "random",
-			Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewDAGPlace(r.Name, e.(*dagplace.Env)) },
+			Policy: func(e env.Env) (agents.Policy, error) { return dagplace.NewRule(r.Name, e.(*dagplace.Env)) },
 		})
 	}
 	return all
@@ -316,8 +325,8 @@ func workerPlaceRules() []Rule {
 	all := []Rule{}
 	for _, r := range workerplace.Rules() {
 		all = append(all, Rule{
-			Name: r.Name, Draws: r.Name == "random",
-			Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewWorkerPlace(r.Name, e.(*workerplace.Env)) },
+			Name: r.Name, About: r.About, Draws: r.Name == "random",
+			Policy: func(e env.Env) (agents.Policy, error) { return workerplace.NewRule(r.Name, e.(*workerplace.Env)) },
 		})
 	}
 	return all

@@ -8,7 +8,6 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -190,8 +189,8 @@ func (d *Descriptor) smaller() string {
 
 // served is e for remote players.
 func (d *Descriptor) served(e env.Env, args *Args) env.Env {
-	if c, ok := args.Settings.(*jobselect.Config); ok {
-		return NewServedEnv(e.(*sched.Env), c.Estimates)
+	if a, ok := e.(sched.Arena); ok {
+		return NewServedEnv(d, args.Settings, a)
 	}
 	return e
 }

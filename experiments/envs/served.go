@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/agents/baseline"
+	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/heuristic"
@@ -15,13 +15,21 @@ import (
 	"clustergym/env/sched"
 )
 
-// servedEnv is JobSelect-v1 for remote players, who cannot look into it: it tells the metrics of the episode and what
-// a rule would do.
+// simulated is an environment over the cluster simulator, with the abilities that all of them have.
+type simulated interface {
+	sched.Arena
+	env.Snapshotter
+	env.Renderer
+}
+
+// ServedEnv is an environment over the cluster simulator for remote players, who cannot look into it: it tells the metrics
+// of the episode and what a rule would do.
 type ServedEnv struct {
-	*sched.Env
+	simulated
+	d       *Descriptor
 	blind   bool // there are no estimates to rank by
-	Metrics episodeMetrics
-	rules   map[string]*baseline.Slots
+	metrics episodeMetrics
+	rules   map[string]agents.Policy
 
 	// The current time step, as far as rules want it.
 	batch  *env.Batch
@@ -48,21 +56,22 @@ var (
 	_ env.Renderer    = (*ServedEnv)(nil)
 )
 
-func NewServedEnv(e *sched.Env, estimates string) *ServedEnv {
-	s := &ServedEnv{
-		Env: e, blind: estimates == "none", rules: map[string]*baseline.Slots{},
+// NewServedEnv returns e, an environment of d with settings s, for remote players. e belongs to it afterwards.
+func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
+	x := &ServedEnv{
+		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates == "none", rules: map[string]agents.Policy{},
 		batch:  &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
 		action: env.NewActions(e.Spec(), 1),
 	}
-	s.Metrics.Keep = func(pos int) bool { return pos >= e.Window().First }
-	e.Watch(&s.Metrics)
-	return s
+	x.metrics.Keep = func(pos int) bool { return pos >= e.First() }
+	e.Watch(&x.metrics)
+	return x
 }
 
 // Reset implements env.Env.
 func (s *ServedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	s.begun = false
-	if err := s.Env.Reset(ctx, ep, ts); err != nil {
+	if err := s.simulated.Reset(ctx, ep, ts); err != nil {
 		return err
 	}
 	s.follow(ts)
@@ -71,7 +80,7 @@ func (s *ServedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep)
 
 // Step implements env.Env.
 func (s *ServedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if err := s.Env.Step(ctx, a, ts); err != nil {
+	if err := s.simulated.Step(ctx, a, ts); err != nil {
 		return err
 	}
 	s.follow(ts)
@@ -81,7 +90,7 @@ func (s *ServedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) er
 // RestoreSnapshot implements env.Snapshotter. A snapshot that is refused leaves the metrics as they were: the
 // environment plays up to here again, and they with it.
 func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	err := s.Env.RestoreSnapshot(src, ts)
+	err := s.simulated.RestoreSnapshot(src, ts)
 	if err == nil {
 		s.follow(ts)
 	} else if s.begun && s.kind == env.Truncated {
@@ -101,9 +110,9 @@ func (s *ServedEnv) follow(ts *env.TimeStep) {
 
 // end counts the jobs that an episode leaves unfinished, which the metrics do not learn from events.
 func (s *ServedEnv) end() {
-	if v := s.State().View; !v.Over() && !s.Metrics.ended {
-		s.Metrics.End(v)
-		s.Metrics.ended = true
+	if v := s.View(); !v.Over() && !s.metrics.ended {
+		s.metrics.End(v)
+		s.metrics.ended = true
 	}
 }
 
@@ -119,27 +128,38 @@ func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 		if !s.begun {
 			return nil, wire.Errorf(wire.NeedsReset, "there are no metrics before the first reset")
 		}
-		return plainSummary(s.Metrics.Summary(0, 0)), nil
+		return plainSummary(s.metrics.Summary(0, 0)), nil
 	case "heuristic":
 		return s.Heuristic(args)
 	}
 	return nil, &wire.Error{Code: wire.Unsupported, Msg: "call", Got: fmt.Sprintf("method %.60q", method), Want: "metrics or heuristic"}
 }
 
-// certainRules are the rules that draw nothing at random.
-func certainRules() []string {
-	return slices.DeleteFunc(baseline.Rules(), func(r string) bool { return strings.HasPrefix(r, "random") })
+// Metrics returns the summary of the counted jobs that have finished so far.
+func (s *ServedEnv) Metrics() metrics.Summary { return s.metrics.Summary(0, 0) }
+
+// certainRules returns the names of the rules that draw nothing at random.
+func (d *Descriptor) certainRules() []string {
+	var names []string
+	for _, r := range d.Rules {
+		if !r.Draws {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
+// Heuristic answers the call of that name.
 func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	name, e := args.Str("rule", "")
 	if e != nil {
 		return nil, e
 	}
-	if rules := certainRules(); !slices.Contains(rules, name) {
+	if rules := s.d.certainRules(); !slices.Contains(rules, name) {
 		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: "one of " + strings.Join(rules, ", ")}
 	}
-	if s.blind && heuristic.Estimating(name) {
+	own, _ := s.d.Rule(name)
+	if s.blind && own.Estimates {
 		return nil, wire.Errorf(wire.Unsupported, "%v", heuristic.Hidden(name))
 	}
 	if !s.begun || s.kind.Last() {
@@ -148,7 +168,7 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	rule := s.rules[name]
 	if rule == nil {
 		var err error
-		if rule, err = baseline.NewSlots(name, s.Env); err != nil {
+		if rule, err = own.Policy(s.simulated); err != nil {
 			return nil, err
 		}
 		s.rules[name] = rule

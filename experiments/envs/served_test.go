@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
@@ -62,7 +61,7 @@ func byRule(t *testing.T, s *ServedEnv, rule string, ts *env.TimeStep) {
 // playSlots plays an episode by a rule inside the action space, and shows it to c.
 func playSlots(t *testing.T, e *sched.Env, rule string, ep env.Episode, c *metrics.Collector) {
 	t.Helper()
-	p, err := baseline.NewSlots(rule, e)
+	p, err := jobselect.NewRule(rule, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +86,7 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 	s := served(t, wire.Pair{Key: "split", Value: "test"}, load)
 	ts := env.NewTimeStep(s.Spec())
 	distinct := map[float64]bool{}
-	for _, rule := range certainRules() {
+	for _, rule := range Find(jobselect.ID).certainRules() {
 		for window := range 6 {
 			ep := env.Episode{Seed: 7, Window: window}
 			var c metrics.Collector

@@ -132,11 +132,11 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := x.v.world.JobSelect(x.v.part, 1)
+		e, err := x.v.world.NewEnv(x.v.part, 1)
 		if err != nil {
 			return nil, err
 		}
-		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(e, x.v.world.About.Cut(x.v.world.Settings).Estimates), window: -1})
+		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(x.v.world.About, x.v.world.judged(), e), window: -1})
 	}
 	return m, nil
 }
@@ -310,7 +310,7 @@ func (e *evalEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) erro
 		return err
 	}
 	if ts.Kind.Last() && e.window >= 0 {
-		e.x.finish(e.policy, e.window, e.inner.Metrics.Summary(0, 0))
+		e.x.finish(e.policy, e.window, e.inner.Metrics())
 		e.window = -1
 	}
 	return nil

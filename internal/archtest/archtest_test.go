@@ -1,9 +1,11 @@
 package archtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,12 +17,13 @@ import (
 // listed is what go list prints about a package.
 type listed struct {
 	ImportPath, Dir, Doc                                         string
+	Imports                                                      []string
 	GoFiles, CgoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles []string
 }
 
 // TestTheCodeKeepsTheRules reads every package of the module, every file of it under every build tag.
 func TestTheCodeKeepsTheRules(t *testing.T) {
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Doc,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...")
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Doc,Imports,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...")
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -28,6 +31,7 @@ func TestTheCodeKeepsTheRules(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	packages, files := 0, 0
+	lines, imports := map[string]int{}, map[string][]string{}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p listed
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
@@ -41,6 +45,12 @@ func TestTheCodeKeepsTheRules(t *testing.T) {
 			continue
 		}
 		packages++
+		lines[pkg] = 0
+		for _, to := range p.Imports {
+			if to, ours := strings.CutPrefix(to, module+"/"); ours {
+				imports[pkg] = append(imports[pkg], to)
+			}
+		}
 		doc := p.Doc
 		if len(p.GoFiles) == 0 {
 			doc = "tests only" // a package of tests needs no comment
@@ -55,6 +65,9 @@ func TestTheCodeKeepsTheRules(t *testing.T) {
 				continue
 			}
 			files++
+			if !strings.HasSuffix(name, "_test.go") {
+				lines[pkg] += bytes.Count(text, []byte("\n"))
+			}
 			for _, f := range check(source{pkg, name, text}) {
 				t.Error(f)
 			}
@@ -62,6 +75,65 @@ func TestTheCodeKeepsTheRules(t *testing.T) {
 	}
 	if packages < 10 || files < 50 {
 		t.Errorf("saw %d packages and %d files only", packages, files)
+	}
+	for _, f := range slices.Concat(checkRows(slices.Collect(maps.Keys(lines))), checkSizes(lines, large), checkCircles(imports)) {
+		t.Error(f)
+	}
+}
+
+func TestPackagesHaveALimit(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		lines map[string]int
+		large map[string]string
+		want  string
+	}{
+		{"at the limit", map[string]int{"env/sim": maxLines}, nil, ""},
+		{"above it", map[string]int{"env/sim": maxLines + 1}, nil, "env/sim has 4001 lines"},
+		{"above it, with a reason", map[string]int{"env/sim": maxLines + 1}, map[string]string{"env/sim": "it is one thing"}, ""},
+		{"above it, with an empty reason", map[string]int{"env/sim": maxLines + 1}, map[string]string{"env/sim": ""}, "env/sim has no reason"},
+		{"a reason that is not needed", map[string]int{"env/sim": 10}, map[string]string{"env/sim": "it is one thing"}, "env/sim has 10 lines"},
+		{"a reason for nothing", nil, map[string]string{"env/sim": "it is one thing"}, "env/sim has 0 lines"},
+	} {
+		got := strings.Join(checkSizes(c.lines, c.large), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+func TestFoldersOfOneEntryFormNoCircle(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		imports map[string][]string
+		want    string
+	}{
+		{"a line", map[string][]string{"env/a": {"env/b"}, "env/b/x": {"env/c", "env"}}, ""},
+		{"within a folder", map[string][]string{"env/a": {"env/a/x"}, "env/a/y": {"env/a"}}, ""},
+		{"across entries", map[string][]string{"env/a": {"nets/a"}, "nets/a": {"env/a"}}, ""},
+		{"two folders", map[string][]string{"env/a": {"env/b/x"}, "env/b": {"env/a"}}, "env/a → env/b → env/a"},
+		{"three folders", map[string][]string{"env/a/x": {"env/b"}, "env/b": {"env/c"}, "env/c": {"env/a/y"}}, "env/a → env/b → env/c → env/a"},
+		{"with the root", map[string][]string{"env": {"env/a/x"}, "env/a": {"env"}}, "env → env/a → env"},
+	} {
+		got := strings.Join(checkCircles(c.imports), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+func TestRowsMustNamePackages(t *testing.T) {
+	var pkgs []string
+	for from := range arrows {
+		pkgs = append(pkgs, strings.TrimSuffix(from, "/..."))
+	}
+	without := slices.DeleteFunc(slices.Clone(pkgs), func(p string) bool { return p == "env/vec" })
+	got := strings.Join(checkRows(without), "; ")
+	if want := "the row env/vec of the table of arrows names no package"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if want := "lets env/bridge/handle import env/vec, which names no package"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

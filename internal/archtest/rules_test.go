@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -212,5 +213,101 @@ func checkTables() []string {
 		}
 	}
 	slices.Sort(faults)
+	return faults
+}
+
+// checkRows returns the rows of the tables that name no package of pkgs.
+func checkRows(pkgs []string) []string {
+	var faults []string
+	names := func(pattern string) bool {
+		return slices.ContainsFunc(pkgs, func(p string) bool { return matches(pattern, p) })
+	}
+	for from, tos := range arrows {
+		if !names(from) {
+			faults = append(faults, fmt.Sprintf("the row %s of the table of arrows names no package", from))
+		}
+		for _, to := range tos {
+			if !names(to) {
+				faults = append(faults, fmt.Sprintf("the table lets %s import %s, which names no package", from, to))
+			}
+		}
+	}
+	for from := range libraries {
+		if !names(from) {
+			faults = append(faults, fmt.Sprintf("the row %s of the table of libraries names no package", from))
+		}
+	}
+	for _, from := range slices.Concat(repeatable, clocks) {
+		if !names(from) {
+			faults = append(faults, fmt.Sprintf("%s, of what must be repeatable or may read the clock, names no package", from))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// checkSizes returns the packages that have more lines than maxLines and are not among the large ones, and the large ones
+// that need not be.
+func checkSizes(lines map[string]int, large map[string]string) []string {
+	var faults []string
+	for pkg, n := range lines {
+		if reason, exempt := large[pkg]; n > maxLines && !exempt {
+			faults = append(faults, fmt.Sprintf("%s has %d lines of Go beside its tests, want at most %d: split it, or say in the table large why not", pkg, n, maxLines))
+		} else if exempt && reason == "" {
+			faults = append(faults, fmt.Sprintf("%s has no reason in the table large", pkg))
+		}
+	}
+	for pkg := range large {
+		if n := lines[pkg]; n <= maxLines {
+			faults = append(faults, fmt.Sprintf("%s has %d lines: its entry in the table large is not needed", pkg, n))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// folder is the folder of its top-level entry that a package is in: "env/dag" for env/dag/synth, and "env" for env itself.
+func folder(pkg string) string {
+	parts := strings.SplitN(pkg, "/", 3)
+	return strings.Join(parts[:min(len(parts), 2)], "/")
+}
+
+// checkCircles returns circles of imports between folders of one top-level entry. The compiler refuses those of packages; two
+// folders whose packages import each other both ways are still one thing under two names.
+func checkCircles(imports map[string][]string) []string {
+	to := map[string][]string{}
+	for from, list := range imports {
+		for _, pkg := range list {
+			if a, b := folder(from), folder(pkg); a != b && top(a) == top(b) && !slices.Contains(to[a], b) {
+				to[a] = append(to[a], b)
+			}
+		}
+	}
+	folders := slices.Sorted(maps.Keys(to))
+	for _, f := range folders {
+		slices.Sort(to[f])
+	}
+	var faults []string
+	done := map[string]bool{}
+	var way []string
+	var walk func(f string)
+	walk = func(f string) {
+		if i := slices.Index(way, f); i >= 0 {
+			faults = append(faults, "folders import each other: "+strings.Join(append(slices.Clone(way[i:]), f), " → "))
+			return
+		}
+		if done[f] {
+			return
+		}
+		way = append(way, f)
+		for _, next := range to[f] {
+			walk(next)
+		}
+		way = way[:len(way)-1]
+		done[f] = true
+	}
+	for _, f := range folders {
+		walk(f)
+	}
 	return faults
 }

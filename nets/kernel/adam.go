@@ -60,12 +60,3 @@ func sumSquares(x []float32) float64 {
 	}
 	return s0 + s1 + s2 + s3
 }
-
-// Scale multiplies each element of x by the same number.
-func Scale(x []float32, by float32) { active.scale(x, by) }
-
-func scale(x []float32, by float32) {
-	for i := range x {
-		x[i] *= by
-	}
-}

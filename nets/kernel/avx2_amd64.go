@@ -89,11 +89,6 @@ func avx2TanhGrad(dst *float32, y *float32, dy *float32, n int, mask *int32)
 //go:noescape
 func avx2Add(dst *float32, a *float32, b *float32, n int, mask *int32)
 
-// avx2Scale sets dst to src times by.
-//
-//go:noescape
-func avx2Scale(dst *float32, src *float32, n int, mask *int32, by float32)
-
 // avx2Adam is one update, see Adam.
 //
 //go:noescape

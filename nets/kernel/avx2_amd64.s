@@ -1429,38 +1429,6 @@ end:
 	VZEROUPPER
 	RET
 
-// func avx2Scale(dst *float32, src *float32, n int, mask *int32, by float32)
-// Requires: AVX
-TEXT ·avx2Scale(SB), NOSPLIT, $0-36
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         n+16(FP), DX
-	MOVQ         mask+24(FP), BX
-	VMOVUPS      (BX), Y0
-	VBROADCASTSS by+32(FP), Y1
-	XORQ         BX, BX
-	SUBQ         $0x08, DX
-	JL           tail
-
-loop:
-	VMOVUPS (CX)(BX*4), Y2
-	VMULPS  Y1, Y2, Y2
-	VMOVUPS Y2, (AX)(BX*4)
-	ADDQ    $0x08, BX
-	SUBQ    $0x08, DX
-	JGE     loop
-
-tail:
-	ADDQ       $0x08, DX
-	JZ         end
-	VMASKMOVPS (CX)(BX*4), Y0, Y2
-	VMULPS     Y1, Y2, Y2
-	VMASKMOVPS Y2, Y0, (AX)(BX*4)
-
-end:
-	VZEROUPPER
-	RET
-
 // func avx2Adam(p *float32, grad *float32, m *float32, v *float32, n int, mask *int32, beta1 float32, beta2 float32, rest1 float32, rest2 float32, rate float32, root float32, eps float32)
 // Requires: AVX, FMA3
 TEXT ·avx2Adam(SB), NOSPLIT, $0-76

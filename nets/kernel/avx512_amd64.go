@@ -129,11 +129,6 @@ func avx512TanhGrad(dst *float32, y *float32, dy *float32, n int, mask uint64)
 //go:noescape
 func avx512Add(dst *float32, a *float32, b *float32, n int, mask uint64)
 
-// avx512Scale sets dst to src times by.
-//
-//go:noescape
-func avx512Scale(dst *float32, src *float32, n int, mask uint64, by float32)
-
 // avx512Adam is one update, see Adam.
 //
 //go:noescape

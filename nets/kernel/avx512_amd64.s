@@ -2639,38 +2639,6 @@ end:
 	VZEROUPPER
 	RET
 
-// func avx512Scale(dst *float32, src *float32, n int, mask uint64, by float32)
-// Requires: AVX, AVX512F
-TEXT ·avx512Scale(SB), NOSPLIT, $0-36
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         n+16(FP), DX
-	MOVQ         mask+24(FP), BX
-	KMOVW        BX, K1
-	VBROADCASTSS by+32(FP), Z0
-	XORQ         BX, BX
-	SUBQ         $0x10, DX
-	JL           tail
-
-loop:
-	VMOVUPS (CX)(BX*4), Z1
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS Z1, (AX)(BX*4)
-	ADDQ    $0x10, BX
-	SUBQ    $0x10, DX
-	JGE     loop
-
-tail:
-	ADDQ      $0x10, DX
-	JZ        end
-	VMOVUPS.Z (CX)(BX*4), K1, Z1
-	VMULPS    Z0, Z1, Z1
-	VMOVUPS   Z1, K1, (AX)(BX*4)
-
-end:
-	VZEROUPPER
-	RET
-
 // func avx512Adam(p *float32, grad *float32, m *float32, v *float32, n int, mask uint64, beta1 float32, beta2 float32, rest1 float32, rest2 float32, rate float32, root float32, eps float32)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512Adam(SB), NOSPLIT, $0-76

@@ -95,6 +95,3 @@ func tanh32(x float32) float32 {
 }
 
 func sqrt[T Float](x T) T { return T(math.Sqrt(float64(x))) }
-
-// Exp1 returns e^x of one number, with the bits that Exp gives it in the portable set.
-func Exp1[T Float](x T) T { return exp(x) }

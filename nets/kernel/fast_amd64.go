@@ -23,7 +23,6 @@ type vectors[M any] struct {
 	reluGrad   func(dst, y, dy *float32, n int, mask M)
 	tanhGrad   func(dst, y, dy *float32, n int, mask M)
 	add        func(dst, a, b *float32, n int, mask M)
-	scale      func(dst, src *float32, n int, mask M, by float32)
 	adam       func(p, g, m, v *float32, n int, mask M, beta1, beta2, rest1, rest2, rate, root, eps float32)
 	colSums4   func(dst, a *float32, rows, stride int, mask M)
 	colSums1   func(dst, a *float32, rows, stride int, mask M)
@@ -56,7 +55,7 @@ var avx512 = vectors[uint64]{
 	},
 	thin: []tile[uint64]{{16, 1, avx512Gemm16x1}, {9, 1, avx512Gemm9x1}, {3, 1, avx512Gemm3x1}},
 	tanh: avx512Tanh, exp: avx512Exp, relu: avx512ReLU, reluGrad: avx512ReLUGrad, tanhGrad: avx512TanhGrad,
-	add: avx512Add, scale: avx512Scale, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
+	add: avx512Add, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
 	copyRows: avx512CopyRows, square: 16, transpose: avx512Transpose16,
 	sumSquares: avx512SumSquares, nonZero: avx512NonZero, picked: avx512Picked4,
 	addRows: avx512AddRows, sumRows: avx512SumRows, maxRows: avx512MaxRows, maxRowsGrad: avx512MaxRowsGrad,
@@ -75,7 +74,7 @@ var avx2 = vectors[*int32]{
 		{1, 8, avx2Gemm1x8}, {1, 4, avx2Gemm1x4}, {1, 2, avx2Gemm1x2}, {1, 1, avx2Gemm1x1},
 	},
 	tanh: avx2Tanh, exp: avx2Exp, relu: avx2ReLU, reluGrad: avx2ReLUGrad, tanhGrad: avx2TanhGrad,
-	add: avx2Add, scale: avx2Scale, adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
+	add: avx2Add, adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
 	copyRows: avx2CopyRows, square: 8, transpose: avx2Transpose8,
 	sumSquares: avx2SumSquares,
 	addRows:    avx2AddRows, sumRows: avx2SumRows, maxRows: avx2MaxRows, maxRowsGrad: avx2MaxRowsGrad,
@@ -108,7 +107,7 @@ func (v *vectors[M]) set() *set {
 	s.matMul, s.matMulTN, s.matMulNT = v.matMul, v.matMulTN, v.matMulNT
 	s.colSums, s.activate, s.actGrad, s.exp = v.colSums, v.activate, v.actGrad, v.expAll
 	s.logSoftmax = v.logSoftmax
-	s.add, s.scale, s.adam, s.sumSquares = v.addAll, v.scaleAll, v.adamAll, v.sumSquaresAll
+	s.add, s.adam, s.sumSquares = v.addAll, v.adamAll, v.sumSquaresAll
 	s.addRows, s.sumRows, s.maxRows, s.maxRowsGrad = v.addRowsAll, v.sumRowsAll, v.maxRowsAll, v.maxRowsGradAll
 	s.convolve, s.convGradW, s.convGradX = v.convolve, v.convGradW, v.convGradX
 	return &s
@@ -199,12 +198,6 @@ func (v *vectors[M]) addAll(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	if len(dst) > 0 {
 		v.add(&dst[0], &a[0], &b[0], len(dst), v.mask(len(dst)%v.lanes))
-	}
-}
-
-func (v *vectors[M]) scaleAll(x []float32, by float32) {
-	if len(x) > 0 {
-		v.scale(&x[0], &x[0], len(x), v.mask(len(x)%v.lanes), by)
 	}
 }
 

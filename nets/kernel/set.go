@@ -29,7 +29,6 @@ type set struct {
 	maxRows     func(dst, x []float32, n, k, h int)
 	maxRowsGrad func(dst, x, top, dy []float32, n, k, h int)
 	add         func(dst, a, b []float32)
-	scale       func(x []float32, by float32)
 	adam        func(p, g, m, v []float32, s AdamStep)
 	sumSquares  func(x []float32) float64
 }
@@ -52,7 +51,6 @@ var portable = set{
 	maxRows:     maxRows[float32],
 	maxRowsGrad: maxRowsGrad[float32],
 	add:         add[float32],
-	scale:       scale,
 	adam:        adam,
 	sumSquares:  sumSquares,
 }

@@ -96,11 +96,6 @@ func (m *ActorCritic) LogStdNode(b *tape.Builder) *gorgonia.Node {
 	return b.Param(&m.p.params.Views[m.logStd])
 }
 
-// Clone returns the same network with its own copy of the parameters.
-func (m *ActorCritic) Clone() *ActorCritic {
-	return &ActorCritic{p: m.p.clone(), actions: m.actions, logStd: m.logStd}
-}
-
 // Forward returns a runner for up to maxRows observations at a time. It shares the parameters and has its own
 // buffers, so each goroutine needs one.
 func (m *ActorCritic) Forward(maxRows int) *ACForward {

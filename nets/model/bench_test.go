@@ -84,7 +84,8 @@ func BenchmarkRegression(b *testing.B) {
 		b.Run(fmt.Sprintf("step/%s batch %d", c.name, c.rows), func(b *testing.B) {
 			p, err := tape.Build(tensor.Float32, func(g *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 				out := q.Graph(g, g.Input("obs", c.rows, c.in.Size()), nil)
-				return op.MSE(out, g.Input("target", c.rows, c.actions)), nil
+				miss := op.Square(op.Sub(out, g.Input("target", c.rows, c.actions)))
+				return op.Affine(op.Sum(miss), 1/float64(c.rows*c.actions), 0), nil
 			})
 			if err != nil {
 				b.Fatal(err)
@@ -120,8 +121,8 @@ func BenchmarkTrainingStep(b *testing.B) {
 					if err := p.Run(); err != nil {
 						b.Fatal(err)
 					}
-					optim.ClipGlobalNorm(p.Grad(), 10)
-					adam.Step(p.Grad(), 1e-4)
+					_, scale := optim.ClipScale(p.Grad(), 10)
+					adam.StepScaled(p.Grad(), 1e-4, scale)
 				})
 			})
 		}

@@ -3,7 +3,7 @@
 // image in the observation (kind cnn); heads are dense, or shared over the slots of a queue (head slots).
 //
 // A network is declared once and runs in two ways: Forward, plain loops over nets/kernel for acting, with its own
-// buffers and any number of rows; and Graph, nodes of a nets/tape builder for learning. Both give the same bits for
-// the same parameters. Nothing here samples actions, computes losses or knows an environment: the input is a list of
+// buffers and any number of rows, which Batches shares among goroutines; and Graph, nodes of a nets/tape builder for
+// learning. Both give the same bits for the same parameters. Nothing here samples actions, computes losses or knows an environment: the input is a list of
 // named fields of a flat observation.
 package model

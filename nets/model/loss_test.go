@@ -274,8 +274,8 @@ func TestLossesFallUnderAdam(t *testing.T) {
 			if i == 0 {
 				first = p.Loss()
 			}
-			optim.ClipGlobalNorm(p.Grad(), 10)
-			adam.Step(p.Grad(), 3e-3)
+			_, scale := optim.ClipScale(p.Grad(), 10)
+			adam.StepScaled(p.Grad(), 3e-3, scale)
 		}
 		if !(p.Loss() < first/2) {
 			t.Errorf("%s: loss fell from %v to %v only", c.name, first, p.Loss())
@@ -292,8 +292,8 @@ func TestTrainingStepDoesNotAllocate(t *testing.T) {
 				if err := p.Run(); err != nil {
 					t.Fatal(err)
 				}
-				optim.ClipGlobalNorm(p.Grad(), 0.5)
-				adam.Step(p.Grad(), 1e-4)
+				_, scale := optim.ClipScale(p.Grad(), 0.5)
+				adam.StepScaled(p.Grad(), 1e-4, scale)
 			}); n != 0 {
 				t.Errorf("%s/%s: %v allocations", c.name, name, n)
 			}

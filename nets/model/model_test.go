@@ -411,32 +411,6 @@ func TestConfigurationsThatDoNotFitTheObservation(t *testing.T) {
 	}
 }
 
-func TestAClonedNetworkHasItsOwnParameters(t *testing.T) {
-	in := Input{{"obs", []int{4}}}
-	obs := []float32{1, 2, 3, 4}
-	q, err := NewQNet(DefaultConfig(), in, 3, true, rng.Stream(27, "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := q.Clone()
-	want := append([]float32(nil), q.Forward(1).Run(obs, nil, 1)...)
-	for i := range q.Params().Data {
-		q.Params().Data[i] += 0.5
-	}
-	sameBits(t, "target", target.Forward(1).Run(obs, nil, 1), want)
-	if err := target.Params().CopyFrom(q.Params()); err != nil {
-		t.Fatal(err)
-	}
-	sameBits(t, "target after a copy", target.Forward(1).Run(obs, nil, 1), q.Forward(1).Run(obs, nil, 1))
-	ac, err := NewActorCritic(DefaultConfig(), in, 3, rng.Stream(27, "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c := ac.Clone(); &c.Params().Data[0] == &ac.Params().Data[0] || c.Actions() != 3 || c.Params().Match(ac.Params()) != nil {
-		t.Error("the clone is not a copy")
-	}
-}
-
 // With head each an action's value depends neither on the contents of the other slots nor on their number, so weights
 // learnt with few slots can be used with many.
 func TestHeadEachScoresEverySlotForItself(t *testing.T) {

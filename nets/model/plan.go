@@ -50,13 +50,6 @@ func (p *plan) param(name string, init initialiser, shape ...int) int {
 	return len(p.shapes) - 1
 }
 
-// clone returns the same network over a copy of the parameters.
-func (p *plan) clone() *plan {
-	c := *p // layers and widths never change
-	c.params = p.params.Clone()
-	return &c
-}
-
 // allocate makes the parameters and initialises them in the order of their declaration.
 func (p *plan) allocate(r *rand.Rand) {
 	p.params = nets.NewParams(p.shapes)

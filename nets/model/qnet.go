@@ -59,9 +59,6 @@ func (m *QNet) Params() *nets.Params { return m.p.params }
 // Actions returns the number of actions.
 func (m *QNet) Actions() int { return m.actions }
 
-// Clone returns the same network with its own copy of the parameters: a target network.
-func (m *QNet) Clone() *QNet { return &QNet{p: m.p.clone(), actions: m.actions} }
-
 // Forward returns a runner for up to maxRows observations at a time. It shares the parameters and has its own
 // buffers, so each goroutine needs one.
 func (m *QNet) Forward(maxRows int) *QForward {

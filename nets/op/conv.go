@@ -9,21 +9,21 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// Geometry is a convolution's kernel, stride and zero padding as [down, across]; a zero stride means 1.
+// Geometry holds a convolution's kernel, stride and zero padding as [down, across]; a zero stride means 1.
 type Geometry struct {
 	Kernel, Stride, Pad [2]int
 }
 
-// Conv is the geometry over images of h rows, w columns and c channels.
+// Conv returns the geometry over images of h rows, w columns and c channels.
 func (g Geometry) Conv(h, w, c int) kernel.Conv {
 	return kernel.Conv{H: h, W: w, C: c, KH: g.Kernel[0], KW: g.Kernel[1], SH: max(g.Stride[0], 1), SW: max(g.Stride[1], 1),
 		PH: g.Pad[0], PW: g.Pad[1]}
 }
 
-// Conv2D is act(x * w + b) for images x [N, H, W, C], filters w [KH, KW, C, F] and b [F], or nil for none; the
-// result is [N, OH, OW, F]. It is a matrix product over patches, of a few images at a time; where the patches in order
-// are the image itself (kernel = stride over whole rows, or over pieces of one row) nothing is copied for it, and the
-// whole batch is one product.
+// Conv2D is act(x * w + b) for images x [N, H, W, C], filters w [KH, KW, C, F] and b [F], or nil for none; the result
+// is [N, OH, OW, F]. It is a matrix product over patches, of a few images at a time. If the patches in order are the
+// image itself (kernel = stride over whole rows, or over pieces of one row), nothing is copied and the whole batch is
+// one product.
 func Conv2D(x, w, b *gorgonia.Node, geom Geometry, act Act) *gorgonia.Node {
 	xs := shape("conv", x, 4)
 	return conv(x, w, b, geom.Conv(xs[1], xs[2], xs[3]), 0, act)
@@ -41,7 +41,7 @@ func ConvColumns(x, filters, b *gorgonia.Node, geom Geometry, from, h, w, c int,
 	return conv(x, filters, b, g, from, act)
 }
 
-// conv is over the images that begin at element from of the rows of x.
+// conv works on the images that begin at element from of the rows of x.
 func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.Node {
 	ws := shape("conv", w, 4)
 	if err := g.Check(); err != nil {
@@ -63,7 +63,7 @@ func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.No
 		diff:    diff,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			d := actGrad(out, grad, act)
-			alone := g // as images whose gradients follow one another
+			alone := g // as for images whose gradients are contiguous
 			alone.Apart = 0
 			dx := convGradX(d, in[1], nil, tensor.Shape{n, g.H, g.W, g.C}, filters, alone, Identity)
 			if g.Apart != 0 {
@@ -91,7 +91,8 @@ func runConv[T kernel.Float](n, filters int, g kernel.Conv, from int, act Act) r
 	}
 }
 
-// convGradX is the gradient of the images, of shape xs; with x, values of the activation act, before that.
+// convGradX is the gradient with respect to the images, of shape xs; if x holds the values of the activation act, it
+// is the gradient before that activation.
 func convGradX(d, w, x *gorgonia.Node, xs tensor.Shape, filters int, g kernel.Conv, act Act) *gorgonia.Node {
 	in := []*gorgonia.Node{d, w}
 	s := spec{name: fmt.Sprintf("conv-dx %v %v", g, act), out: xs, scratch: g.Scratch(filters)}

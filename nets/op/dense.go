@@ -63,7 +63,7 @@ func runActivate[T kernel.Float](act Act) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) { kernel.Activate(out, in[0], act) }
 }
 
-// actGrad is the gradient before the activation, from the value y after it.
+// actGrad is the gradient before the activation, computed from the value y after it.
 func actGrad(y, dy *gorgonia.Node, act Act) *gorgonia.Node {
 	if act == Identity {
 		return dy

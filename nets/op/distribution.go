@@ -2,15 +2,15 @@ package op
 
 import "clustergym/nets/kernel"
 
-// Distribution is the form of a policy: independent factors with a choice of so many actions each, and independent
+// Distribution is the form of a policy: independent discrete factors, each with a number of actions, and independent
 // numbers from normal distributions. A network's head for it is [N, Head()]: the logits of all factors, factor by
-// factor, then the means. The logarithms of the deviations are parameters of their own and depend on no observation.
+// factor, then the means. The logarithms of the deviations are separate parameters and depend on no observation.
 type Distribution struct {
 	Sizes []int // actions of each factor
 	Dims  int   // normal distributions
 }
 
-// Logits is the number of logits of one observation, which is also the length of a mask.
+// Logits returns the number of logits of one observation, which is also the length of a mask.
 func (d Distribution) Logits() int {
 	n := 0
 	for _, k := range d.Sizes {
@@ -19,7 +19,7 @@ func (d Distribution) Logits() int {
 	return n
 }
 
-// Head is the number of outputs that a network has for one observation.
+// Head returns the number of outputs that a network has for one observation.
 func (d Distribution) Head() int { return d.Logits() + d.Dims }
 
 // LogProbs sets logp [n, Logits] to the logarithm of every action's probability within its factor, from the heads
@@ -45,7 +45,7 @@ const (
 	halfLog2PiE = halfLog2Pi + 0.5       // entropy of the standard normal distribution
 )
 
-// Precisions sets dst to one over the deviations whose logarithms are logStd.
+// Precisions sets dst to the reciprocals of the deviations whose logarithms are logStd.
 func Precisions[T kernel.Float](dst, logStd []T) {
 	for c, s := range logStd {
 		dst[c] = -s
@@ -53,9 +53,8 @@ func Precisions[T kernel.Float](dst, logStd []T) {
 	kernel.Exp(dst, dst[:len(logStd)])
 }
 
-// NormalLogProb is the logarithm of the density of x under independent normal distributions with those means,
-// logarithms of deviations and Precisions, summed in order. It is not inlined, so that acting and learning get the same
-// bits.
+// NormalLogProb returns the logarithm of the density of x under independent normal distributions with the given means,
+// logarithms of deviations and Precisions, summed in order. It is not inlined, so acting and learning get the same bits.
 //
 //go:noinline
 func NormalLogProb[T kernel.Float](x, mean, logStd, precision []T) T {
@@ -67,7 +66,7 @@ func NormalLogProb[T kernel.Float](x, mean, logStd, precision []T) T {
 	return sum
 }
 
-// NormalEntropy is the entropy of independent normal distributions.
+// NormalEntropy returns the entropy of independent normal distributions.
 func NormalEntropy[T kernel.Float](logStd []T) T {
 	var sum T
 	for _, s := range logStd {

@@ -8,7 +8,8 @@ import (
 )
 
 // Duel is q = v + a - mean(a) for values v [N] and advantages a [N, A] (Wang et al. 2016, arXiv 1511.06581, eq. 9),
-// with the mean over the legal actions (mask [N, A] not 0; nil, or a row without any = over all).
+// with the mean over the legal actions (mask [N, A] not 0). A nil mask, or a row without a legal action, means over
+// all.
 func Duel(v, a, mask *gorgonia.Node) *gorgonia.Node {
 	vs, s := shape("duel", v, 1), shape("duel", a, 2)
 	need(vs[0] == s[0], "duel: values %v for advantages %v", vs, s)
@@ -42,7 +43,7 @@ func runRowSums[T kernel.Float](a int) runFunc[T] {
 	}
 }
 
-// runDuelGrad: da = dq - sum(dq)/count for the actions in the mean, dq for the others.
+// runDuelGrad computes da = dq - sum(dq)/count for the actions in the mean, and dq for the others.
 func runDuelGrad[T kernel.Float](n, a int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) {
 		mask := maskOf(in, 1)

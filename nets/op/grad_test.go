@@ -107,7 +107,24 @@ var gradCases = []struct {
 		return op.Conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 1, 3, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{1, 3}, Stride: [2]int{1, 3}}, op.Tanh)
 	}},
 	{"squared error", func(e *env) *gorgonia.Node {
-		return op.MSE(e.param("x", 4, 6), e.input("target", cell, 4, 6))
+		return op.Sum(op.Square(op.Sub(e.param("x", 4, 6), e.input("target", cell, 4, 6))))
+	}},
+	{"arithmetic", func(e *env) *gorgonia.Node {
+		a, b := e.param("a", 4, 3), e.param("b", 4, 3)
+		return op.Div(op.Add(op.Mul(a, b), op.Exp(op.Affine(a, 0.5, -1))), e.input("by", func(i int) float64 { return float64(i + 2) }, 4, 3))
+	}},
+	{"arithmetic with rows and numbers", func(e *env) *gorgonia.Node {
+		a, row, one := e.param("a", 4, 3), e.param("row", 3), e.param("one", 1)
+		return op.RowSum(op.Sub(op.Mul(op.Add(a, row), row), op.Mul(a, op.Sum(op.Square(one)))))
+	}},
+	{"larger and smaller", func(e *env) *gorgonia.Node {
+		a, b := e.param("a", 4, 3), e.param("b", 4, 3)
+		low, high := e.param("low", 1), e.input("high", func(int) float64 { return 0.8 }, 1)
+		return op.Add(op.Clamp(a, low, high), op.Mul(op.Min(a, b), op.Max(b, low)))
+	}},
+	{"kept rows", func(e *env) *gorgonia.Node {
+		x := e.param("x", 5)
+		return op.Keep(op.Exp(x), e.input("weight", func(i int) float64 { return float64(i % 2) }, 5))
 	}},
 	{"layer norm", func(e *env) *gorgonia.Node {
 		return op.LayerNorm(e.param("x", 4, 6), e.param("gamma", 6), e.param("beta", 6))

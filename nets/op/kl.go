@@ -14,7 +14,7 @@ type KL struct {
 	Dist      Distribution
 	Head      *gorgonia.Node // [N, Dist.Head()]
 	LogStd    *gorgonia.Node // [Dist.Dims], nil without normal distributions
-	OldHead   *gorgonia.Node // as Head, of the policy that is compared with
+	OldHead   *gorgonia.Node // as Head, of the old policy
 	OldLogStd *gorgonia.Node // as LogStd
 	Mask      *gorgonia.Node // [N, Dist.Logits()], 1 = legal; nil without factors
 	Weight    *gorgonia.Node // [N], 0 for rows that only fill up the batch
@@ -22,7 +22,7 @@ type KL struct {
 }
 
 // KLLoss is sum(Weight·KL(old ‖ new))/Divisor, the divergence of the policy from an old one, which trust regions bound
-// (Schulman et al. 2015, arXiv 1502.05477, equation 14), in closed form, and differentiable with regard to the new one:
+// (Schulman et al. 2015, arXiv 1502.05477, equation 14), in closed form, and differentiable with respect to the new one:
 //
 //	factors  Σ p_old·(log p_old − log p),                       d/d logit = p − p_old
 //	numbers  log(s/s_old) + (s_old² + (m_old−m)²)/(2s²) − 1/2,  d/dm = (m−m_old)/s²,  d/d log s = 1 − (s_old² + (m_old−m)²)/s²
@@ -77,7 +77,7 @@ func KLLoss(x KL) *gorgonia.Node {
 	}, runKLLoss[float32], runKLLoss[float64], append(of, all)...)
 }
 
-// kl is where the inputs of the operation stand, -1 = nowhere.
+// kl holds the positions of the operation's inputs; -1 means absent.
 type kl struct {
 	d            Distribution
 	n            int
@@ -115,7 +115,7 @@ func runKL[T kernel.Float](k *kl) runFunc[T] {
 		for i, wt := range weight {
 			g := dHead[i*w : (i+1)*w]
 			clear(g)
-			if wt == 0 { // whatever stands in a row that only fills up the batch
+			if wt == 0 { // a row that only fills up the batch may hold anything
 				continue
 			}
 			share := wt / divisor

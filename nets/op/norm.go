@@ -31,7 +31,7 @@ func runNorm[T kernel.Float](n, h int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) { kernel.LayerNorm(out, in[0], in[1], in[2], n, h) }
 }
 
-// runNormX: with z the normalised row and e = gamma·dy, dx = (e - mean(e) - z·mean(e·z)) / deviation.
+// runNormX computes dx = (e - mean(e) - z·mean(e·z)) / deviation, with z the normalised row and e = gamma·dy.
 func runNormX[T kernel.Float](n, h int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) {
 		gamma := in[1]

@@ -23,14 +23,14 @@ const (
 	Tanh     = kernel.Tanh
 )
 
-// runFunc computes out from the inputs; scratch holds what the operation asked for and is overwritten.
+// runFunc computes out from the inputs; scratch has the size that the operation asked for and is overwritten.
 type runFunc[T kernel.Float] func(out []T, in [][]T, scratch []T)
 
-// gradFunc adds the nodes of the gradients with regard to the inputs, nil for those not differentiable.
+// gradFunc adds the nodes of the gradients with respect to the inputs; nil for inputs that are not differentiable.
 type gradFunc func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes
 
-// beforeFunc adds a node for what an operation computes, a gradient after the activation act whose values are y, taken
-// back before that activation in the same run.
+// beforeFunc adds a node that computes this operation, a gradient after the activation act with values y, and the
+// gradient before that activation in the same run.
 type beforeFunc func(in gorgonia.Nodes, y *gorgonia.Node, act Act) *gorgonia.Node
 
 // Op is one operation on inputs of fixed shapes. It is immutable, so programs on different goroutines may share it.
@@ -46,7 +46,7 @@ type Op struct {
 	run64   runFunc[float64]
 	diff    []bool
 	grad    gradFunc
-	before  beforeFunc // nil = nothing better than computing it and then the activation's gradient
+	before  beforeFunc // nil = compute it, then the activation's gradient
 	salt    int
 }
 
@@ -55,28 +55,28 @@ var (
 	_ gorgonia.UsePreallocDoer = (*Op)(nil)
 )
 
-// Run32 computes out from the inputs, all row-major; scratch has at least Scratch elements. It allocates nothing
-// and is safe for concurrent use on different out and scratch.
+// Run32 computes out from the inputs, all row-major; scratch has at least Scratch elements. It allocates nothing and
+// is safe for concurrent use with different out and scratch.
 func (o *Op) Run32(out []float32, in [][]float32, scratch []float32) { o.run32(out, in, scratch) }
 
 // Run64 is Run32 in double precision.
 func (o *Op) Run64(out []float64, in [][]float64, scratch []float64) { o.run64(out, in, scratch) }
 
-// Scratch is the number of elements of working memory that a run needs.
+// Scratch returns the number of elements of working memory that a run needs.
 func (o *Op) Scratch() int { return o.scratch }
 
-// View reports whether the output is the first input under another shape, so that nothing needs to run when both
-// share their memory.
+// View reports whether the output is the first input under another shape, so nothing needs to run if both share their
+// memory.
 func (o *Op) View() bool { return o.view }
 
-// Over is the input that a run may overwrite with the output, element by element, where nobody reads it afterwards; -1 =
-// none.
+// Over returns the input that a run may overwrite with the output, element by element, if no later step reads it; -1
+// means none.
 func (o *Op) Over() int { return o.over - 1 }
 
-// Arity is the number of inputs.
+// Arity returns the number of inputs.
 func (o *Op) Arity() int { return len(o.in) }
 
-// Type is the function type from the inputs to the output.
+// Type returns the function type from the inputs to the output.
 func (o *Op) Type() hm.Type {
 	ts := make([]hm.Type, 0, len(o.in)+1)
 	for _, s := range o.in {
@@ -92,16 +92,16 @@ func typeOf(s tensor.Shape, dt tensor.Dtype) hm.Type {
 	return gorgonia.TensorType{Dims: len(s), Of: dt}
 }
 
-// InferShape is the output's shape, which was fixed when the operation was made.
+// InferShape returns the output's shape, which was fixed when the operation was made.
 func (o *Op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) { return o.out.Clone(), nil }
 
-// ReturnsPtr is false: the output is new memory, which may not be edited in place of the input's.
+// ReturnsPtr returns false: the output is new memory, not an input's memory edited in place.
 func (o *Op) ReturnsPtr() bool { return false }
 
-// CallsExtern is false.
+// CallsExtern returns false.
 func (o *Op) CallsExtern() bool { return false }
 
-// OverwritesInput is -1: inputs stay as they are.
+// OverwritesInput returns -1: inputs are not changed.
 func (o *Op) OverwritesInput() int { return -1 }
 
 // WriteHash writes what distinguishes this operation from others.
@@ -109,7 +109,7 @@ func (o *Op) WriteHash(h hash.Hash) {
 	_, _ = fmt.Fprintf(h, "%s %v %v %v %d", o.name, o.in, o.out, o.dt, o.salt)
 }
 
-// Hashcode is the hash of WriteHash.
+// Hashcode returns the hash of WriteHash.
 func (o *Op) Hashcode() uint32 {
 	h := fnv.New32a()
 	o.WriteHash(h)
@@ -118,7 +118,7 @@ func (o *Op) Hashcode() uint32 {
 
 func (o *Op) String() string { return o.name }
 
-// DiffWRT tells for each input whether the operation can be differentiated with regard to it.
+// DiffWRT returns, for each input, whether the operation can be differentiated with respect to it.
 func (o *Op) DiffWRT(inputs int) []bool { return slices.Clone(o.diff) }
 
 // SymDiff adds the nodes of the gradients to the graph.
@@ -174,7 +174,7 @@ func do[T kernel.Float](o *Op, run runFunc[T], prealloc gorgonia.Value, inputs [
 	return prealloc, nil
 }
 
-// data is the memory of a value; a scalar's is a copy.
+// data returns the memory of a value; for a scalar, a copy.
 func data[T kernel.Float](v gorgonia.Value) ([]T, error) {
 	switch d := v.Data().(type) {
 	case []T:
@@ -185,7 +185,7 @@ func data[T kernel.Float](v gorgonia.Value) ([]T, error) {
 	return nil, fmt.Errorf("value of type %T", v.Data())
 }
 
-// spec is what a constructor says of an operation beyond its two run functions.
+// spec describes an operation, besides its two run functions.
 type spec struct {
 	name    string
 	out     tensor.Shape
@@ -197,9 +197,9 @@ type spec struct {
 	before  beforeFunc
 }
 
-// apply adds a node that applies an operation to in. Gorgonia merges nodes that it holds for equal; it judges by
-// 32-bit hashes and not by the inputs, so a collision would silently join different nodes: the salt is changed
-// until the node really has the inputs asked for.
+// apply adds a node that applies an operation to in. Gorgonia merges nodes that it considers equal. It compares
+// 32-bit hashes, not the inputs, so a collision would silently join different nodes: apply changes the salt until the
+// node really has the given inputs.
 func apply(s spec, r32 runFunc[float32], r64 runFunc[float64], in ...*gorgonia.Node) *gorgonia.Node {
 	o := &Op{name: s.name, out: s.out, dt: in[0].Dtype(), scratch: s.scratch, view: s.view, over: s.over, run32: r32, run64: r64,
 		diff: s.diff, grad: s.grad, before: s.before}
@@ -254,7 +254,7 @@ func shape(name string, n *gorgonia.Node, dims int) tensor.Shape {
 	return s
 }
 
-// need panics unless ok: a shape that does not fit.
+// need panics unless ok is true: a shape does not fit.
 func need(ok bool, format string, args ...any) {
 	if !ok {
 		panic(fmt.Errorf("op: "+format, args...))

@@ -9,8 +9,8 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// MaskedLogSoftmax is the logarithm of the softmax over each row of logits [N, A], after illegal logits (mask
-// [N, A] is 0; nil = all legal) are replaced by -1e8 and with the normaliser of the replaced logits. The
+// MaskedLogSoftmax is the logarithm of the softmax over each row of logits [N, A]. Illegal logits (mask [N, A] is 0;
+// a nil mask means all are legal) are first replaced by -1e8, and the normaliser is that of the replaced logits. The
 // gradient of an illegal logit is 0 (Huang and Ontañón 2022, arXiv 2006.14171, section 4).
 func MaskedLogSoftmax(logits, mask *gorgonia.Node) *gorgonia.Node {
 	s := shape("logsoftmax", logits, 2)
@@ -28,7 +28,7 @@ func MaskedLogSoftmax(logits, mask *gorgonia.Node) *gorgonia.Node {
 	}, runLogSoftmax[float32](s[0], s[1]), runLogSoftmax[float64](s[0], s[1]), in...)
 }
 
-// withMask appends mask to the inputs of an operation, if there is one.
+// withMask appends mask, if there is one, to the inputs of an operation.
 func withMask(name string, mask *gorgonia.Node, s tensor.Shape, in []*gorgonia.Node, diff []bool) ([]*gorgonia.Node, []bool) {
 	if mask == nil {
 		return in, diff
@@ -38,7 +38,7 @@ func withMask(name string, mask *gorgonia.Node, s tensor.Shape, in []*gorgonia.N
 	return append(in, mask), append(diff, false)
 }
 
-// maskOf is the mask after the first k inputs, or nil.
+// maskOf returns the mask after the first k inputs, or nil.
 func maskOf[T kernel.Float](in [][]T, k int) []T {
 	if len(in) > k {
 		return in[k]
@@ -50,7 +50,7 @@ func runLogSoftmax[T kernel.Float](n, a int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) { kernel.LogSoftmax(out, in[0], maskOf(in, 1), n, a) }
 }
 
-// runLogSoftmaxGrad: d logit = d logp - p·sum(d logp), and 0 where illegal.
+// runLogSoftmaxGrad computes d logit = d logp - p·sum(d logp), and 0 for illegal logits.
 func runLogSoftmaxGrad[T kernel.Float](n, a int) runFunc[T] {
 	return func(out []T, in [][]T, all []T) {
 		all = all[:n*a]
@@ -76,7 +76,8 @@ func runLogSoftmaxGrad[T kernel.Float](n, a int) runFunc[T] {
 	}
 }
 
-// Entropy is -sum(p·log p) of each row of logp [N, A], in shape [N]; illegal actions (mask 0, nil = none) count 0.
+// Entropy is -sum(p·log p) of each row of logp [N, A], in shape [N]; illegal actions (mask 0; a nil mask means none)
+// count 0.
 func Entropy(logp, mask *gorgonia.Node) *gorgonia.Node {
 	s := shape("entropy", logp, 2)
 	in, diff := withMask("entropy", mask, s, []*gorgonia.Node{logp}, []bool{true})
@@ -112,7 +113,7 @@ func runEntropy[T kernel.Float](n, a int) runFunc[T] {
 	}
 }
 
-// runEntropyGrad: d(-p·log p)/d log p = -p·(log p + 1), and 0 where the term was left out.
+// runEntropyGrad computes d(-p·log p)/d log p = -p·(log p + 1), and 0 for terms that were left out.
 func runEntropyGrad[T kernel.Float](n, a int) runFunc[T] {
 	return func(out []T, in [][]T, all []T) {
 		all = all[:n*a]
@@ -131,7 +132,7 @@ func runEntropyGrad[T kernel.Float](n, a int) runFunc[T] {
 }
 
 // Gather is x[i, index[i]] for each row of x [N, A], in shape [N]: the log-probability or the value of the action
-// taken. index [N] holds whole numbers; one outside [0, A) makes the run fail.
+// taken. index [N] holds whole numbers; an index outside [0, A) makes the run fail.
 func Gather(x, index *gorgonia.Node) *gorgonia.Node {
 	s, is := shape("gather", x, 2), shape("gather", index, 1)
 	need(is[0] == s[0], "gather: %d indices for %v", is[0], s)
@@ -163,7 +164,7 @@ func runScatter[T kernel.Float](a int) runFunc[T] {
 	}
 }
 
-// pick is the action index k of row i as an integer.
+// pick returns row i's action index k as an integer.
 func pick[T kernel.Float](k T, i, a int) int {
 	if k >= 0 && k < T(a) {
 		if j := int(k); T(j) == k {

@@ -1,14 +1,10 @@
 package op
 
-import (
-	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
-
-	"clustergym/nets/kernel"
-)
+import "gorgonia.org/gorgonia"
 
 // PPO names the inputs of PPOLoss. All but Coef are [N], one element per transition. LogP, Entropy and Value
-// depend on the parameters; for several action factors LogP and Entropy are sums over the factors.
+// depend on the parameters; for several action factors LogP and Entropy are sums over the factors. Entropy may be a
+// single number, the same for all rows.
 type PPO struct {
 	LogP      *gorgonia.Node // log-probability of the action taken, now
 	Entropy   *gorgonia.Node // of the policy, now
@@ -49,122 +45,79 @@ const (
 // value clipping the larger of that and the same with Value kept within VFClip of OldValue, as in OpenAI's
 // baselines (Stable-Baselines3 has no factor 1/2). The second result is the vector of PPOStats statistics; it is
 // meant as an output and has no gradient.
+//
+// It is composed of operations that know their gradients, so another loss needs only another formula.
 func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
-	in := []*gorgonia.Node{x.LogP, x.Entropy, x.Value, x.OldLogP, x.Advantage, x.Return, x.OldValue, x.Weight, x.Coef}
 	n := shape("ppo", x.LogP, 1)[0]
-	for _, v := range in[:8] {
+	for _, v := range []*gorgonia.Node{x.LogP, x.Entropy, x.Value, x.OldLogP, x.Advantage, x.Return, x.OldValue, x.Weight} {
+		if v == x.Entropy && size(v.Shape()) == 1 {
+			continue
+		}
 		s := shape("ppo", v, 1)
 		need(s[0] == n, "ppo: input %q has shape %v, want [%d]", v.Name(), s, n)
 	}
 	need(shape("ppo", x.Coef, 1)[0] == PPOCoefs, "ppo: %d coefficients, want %d", x.Coef.Shape()[0], PPOCoefs)
-	loss = apply(spec{
-		name:    "ppo",
-		out:     tensor.ScalarShape(),
-		scratch: n,
-		diff:    []bool{true, true, true, false, false, false, false, false, false},
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			gs := make(gorgonia.Nodes, len(in))
-			gs[0] = apply(spec{name: "ppo-dlogp", out: tensor.Shape{n}, scratch: n}, runPPOLogP[float32], runPPOLogP[float64], in[0], in[3], in[4], in[7], in[8], grad)
-			gs[1] = apply(spec{name: "ppo-dentropy", out: tensor.Shape{n}}, runPPOEntropy[float32], runPPOEntropy[float64], in[7], in[8], grad)
-			gs[2] = apply(spec{name: "ppo-dvalue", out: tensor.Shape{n}}, runPPOValue[float32], runPPOValue[float64], in[2], in[5], in[6], in[7], in[8], grad)
-			return gs
-		},
-	}, runPPO[float32], runPPO[float64], in...)
-	stats = apply(spec{name: "ppo-stats", out: tensor.Shape{PPOStats}, scratch: n}, runPPOStats[float32], runPPOStats[float64], in...)
+	clip, vfClip := element(x.Coef, PPOClip), orInf(element(x.Coef, PPOVFClip))
+	low, high := Affine(clip, -1, 1), Affine(clip, 1, 1)
+	// A row that only fills up the batch may hold anything, even NaN; Keep makes it count 0.
+	live := func(v *gorgonia.Node) *gorgonia.Node { return Keep(v, x.Weight) }
+
+	logRatio, advantage := live(Sub(x.LogP, x.OldLogP)), live(x.Advantage)
+	ratio := Exp(logRatio)
+	gain := Min(Mul(ratio, advantage), Mul(Clamp(ratio, low, high), advantage))
+	policy := Affine(gain, -1, 0)
+
+	miss := live(Sub(x.Value, x.Return))
+	move := Clamp(live(Sub(x.Value, x.OldValue)), Affine(vfClip, -1, 0), vfClip)
+	keptMiss := live(Sub(Add(x.OldValue, move), x.Return))
+	value := Affine(Max(Square(miss), Square(keptMiss)), 0.5, 0)
+
+	entropy := x.Entropy
+	if size(entropy.Shape()) == n {
+		entropy = live(Reshape(entropy, n))
+	}
+
+	share := Div(x.Weight, element(x.Coef, PPODivisor))
+	mean := func(v *gorgonia.Node) *gorgonia.Node { return Sum(Mul(share, v)) }
+	policyLoss, valueLoss, bonus := mean(policy), mean(value), mean(entropy)
+	loss = Sub(Add(policyLoss, Mul(valueLoss, element(x.Coef, PPOVFCoef))), Mul(bonus, element(x.Coef, PPOEntCoef)))
+
+	kl := Sub(Affine(ratio, 1, -1), logRatio)
+	stats = list(policyLoss, valueLoss, bonus, mean(kl), mean(outside(ratio, low, high)))
 	return loss, stats
 }
 
-func runPPO[T kernel.Float](out []T, in [][]T, ratio []T) {
-	var stats [PPOStats]T
-	runPPOStats(stats[:], in, ratio)
-	c := in[8]
-	out[0] = stats[PPOPolicyLoss] + c[PPOVFCoef]*stats[PPOValueLoss] - c[PPOEntCoef]*stats[PPOEntropy]
+// ComposedLoss is SurrogateLoss as a composition of single operations: PPOLoss of PolicyLogProb. It is slower, and
+// differs in the last bits.
+func ComposedLoss(x Surrogate) (loss, stats *gorgonia.Node) {
+	logp, entropy := PolicyLogProb(x.Dist, x.Head, x.LogStd, x.Mask, x.Action, x.Number)
+	return PPOLoss(PPO{LogP: logp, Entropy: entropy, Value: x.Value, OldLogP: x.OldLogP, Advantage: x.Advantage, Return: x.Return,
+		OldValue: x.OldValue, Weight: x.Weight, Coef: x.Coef})
 }
 
-// ratios sets ratio to exp(logp - old).
-func ratios[T kernel.Float](ratio, logp, old []T) []T {
-	ratio = ratio[:len(logp)]
-	for i, x := range logp {
-		ratio[i] = x - old[i]
+// PolicyLogProb is the log-probability [N] of every row's action under a distribution, and the distribution's entropy: [N],
+// or a single number if there are no discrete factors, because it is then the same for every row. The inputs are as in
+// Surrogate.
+func PolicyLogProb(d Distribution, head, logStd, mask, action, number *gorgonia.Node) (logp, entropy *gorgonia.Node) {
+	n := shape("policy", head, 2)[0]
+	plus := func(sum, x *gorgonia.Node) *gorgonia.Node {
+		if sum == nil {
+			return x
+		}
+		return Add(sum, x)
 	}
-	kernel.Exp(ratio, ratio)
-	return ratio
-}
-
-func runPPOStats[T kernel.Float](out []T, in [][]T, ratio []T) {
-	logp, ent, value, old, adv, ret, oldV, weight, c := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7], in[8]
-	clip, vfClip := c[PPOClip], c[PPOVFClip]
-	ratio = ratios(ratio, logp, old)
-	clear(out[:PPOStats])
-	for i, w := range weight {
-		if w == 0 { // whatever stands in a row that only fills up the batch
-			continue
-		}
-		lr, r := logp[i]-old[i], ratio[i]
-		a := adv[i]
-		out[PPOPolicyLoss] += w * max(-a*r, -a*min(max(r, 1-clip), 1+clip))
-		e := value[i] - ret[i]
-		v := e * e
-		if vfClip > 0 {
-			e = oldV[i] + min(max(value[i]-oldV[i], -vfClip), vfClip) - ret[i]
-			v = max(v, e*e)
-		}
-		out[PPOValueLoss] += w * v / 2
-		out[PPOEntropy] += w * ent[i]
-		out[PPOApproxKL] += w * ((r - 1) - lr)
-		if r < 1-clip || r > 1+clip {
-			out[PPOClipFraction] += w
-		}
+	at := 0
+	for k, size := range d.Sizes {
+		legal := Columns(mask, at, at+size)
+		lp := MaskedLogSoftmax(Columns(head, at, at+size), legal)
+		logp = plus(logp, Gather(lp, Reshape(Columns(action, k, k+1), n)))
+		entropy = plus(entropy, Entropy(lp, legal))
+		at += size
 	}
-	for k := range out[:PPOStats] {
-		out[k] /= c[PPODivisor]
+	if d.Dims > 0 {
+		z := Mul(Sub(number, Columns(head, at, at+d.Dims)), Exp(Affine(logStd, -1, 0)))
+		logp = plus(logp, RowSum(Sub(Affine(Square(z), -0.5, -halfLog2Pi), logStd)))
+		entropy = plus(entropy, Sum(Affine(logStd, 1, halfLog2PiE)))
 	}
-}
-
-func runPPOLogP[T kernel.Float](out []T, in [][]T, ratio []T) {
-	logp, old, adv, weight, c, g := in[0], in[1], in[2], in[3], in[4], in[5][0]
-	clip := c[PPOClip]
-	ratio = ratios(ratio, logp, old)
-	for i, w := range weight {
-		out[i] = 0
-		if w == 0 {
-			continue
-		}
-		r := ratio[i]
-		a := adv[i]
-		if -a*r >= -a*min(max(r, 1-clip), 1+clip) { // not held back by the clip
-			out[i] = g * w * -a * r / c[PPODivisor]
-		}
-	}
-}
-
-func runPPOEntropy[T kernel.Float](out []T, in [][]T, _ []T) {
-	weight, c, g := in[0], in[1], in[2][0]
-	for i, w := range weight {
-		out[i] = -g * w * c[PPOEntCoef] / c[PPODivisor]
-	}
-}
-
-func runPPOValue[T kernel.Float](out []T, in [][]T, _ []T) {
-	value, ret, oldV, weight, c, g := in[0], in[1], in[2], in[3], in[4], in[5][0]
-	clip := c[PPOVFClip]
-	for i, w := range weight {
-		out[i] = 0
-		if w == 0 {
-			continue
-		}
-		e := value[i] - ret[i]
-		d := e
-		if clip > 0 {
-			move := value[i] - oldV[i]
-			k := oldV[i] + min(max(move, -clip), clip) - ret[i]
-			if k*k > e*e { // then the clip is at work, and the kept value does not move
-				d = 0
-				if move > -clip && move < clip { // only rounding made it larger
-					d = e
-				}
-			}
-		}
-		out[i] = g * w * c[PPOVFCoef] * d / c[PPODivisor]
-	}
+	return logp, entropy
 }

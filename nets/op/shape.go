@@ -9,11 +9,11 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// Reshape gives x's elements, in order, another shape of the same size.
+// Reshape is x's elements, in order, in another shape of the same size.
 func Reshape(x *gorgonia.Node, dims ...int) *gorgonia.Node {
 	from, to := x.Shape(), tensor.Shape(dims).Clone()
 	need(size(from) == size(to), "reshape: %v to %v", from, to)
-	if from.Eq(to) && len(from) == len(to) { // Eq holds [1] and [] for equal
+	if from.Eq(to) && len(from) == len(to) { // Eq considers [1] and [] equal
 		return x
 	}
 	return apply(spec{
@@ -37,7 +37,7 @@ func size(s tensor.Shape) int {
 
 func runCopy[T kernel.Float](out []T, in [][]T, _ []T) { copy(out, in[0]) }
 
-// Columns is the columns [from, to) of x [N, D], in shape [N, to-from].
+// Columns is columns [from, to) of x [N, D], in shape [N, to-from].
 func Columns(x *gorgonia.Node, from, to int) *gorgonia.Node {
 	s := shape("columns", x, 2)
 	need(0 <= from && from < to && to <= s[1], "columns: [%d, %d) of %v", from, to, s)
@@ -63,7 +63,7 @@ func runColumns[T kernel.Float](n, d, from, to int) runFunc[T] {
 	}
 }
 
-// padColumns puts x's columns at from in a matrix of d columns, zero elsewhere.
+// padColumns puts x's columns at from into a matrix of d columns, zero elsewhere.
 func padColumns(x *gorgonia.Node, from, d int) *gorgonia.Node {
 	s := x.Shape()
 	return apply(spec{name: fmt.Sprintf("padcolumns %d %d", from, d), out: tensor.Shape{s[0], d}},

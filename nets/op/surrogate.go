@@ -26,8 +26,8 @@ type Surrogate struct {
 	Coef      *gorgonia.Node // [PPOCoefs]
 }
 
-// SurrogateLoss is PPOLoss of the log-probabilities and entropies that a network's head stands for, in one operation
-// with its gradients in closed form: with a logit z of a factor with probabilities p and entropy H,
+// SurrogateLoss is PPOLoss of the log-probabilities and entropies of a network's head, fused into one operation with its
+// gradients in closed form. With a logit z of a factor with probabilities p and entropy H,
 //
 //	d logp/dz = [z is the action's] − p,  dH/dz = −p·(log p + H),
 //
@@ -35,8 +35,8 @@ type Surrogate struct {
 //
 //	d logp/d mean = x/deviation,  d logp/d log deviation = x² − 1,  dH/d log deviation = 1.
 //
-// Illegal logits have no gradient. Everything is computed once a run: the operations on one row of a small head
-// would else cost more than the network below it.
+// Illegal logits have no gradient. Everything is computed once per run; as separate operations it takes longer, see
+// ComposedLoss, which is the readable form.
 func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 	d := x.Dist
 	n := shape("surrogate", x.Value, 1)[0]
@@ -67,7 +67,7 @@ func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 	all := apply(spec{name: fmt.Sprintf("surrogate %v", d), out: tensor.Shape{s.dLogStd + d.Dims}, scratch: 2*n*d.Logits() + 2*n + d.Dims},
 		runSurrogate[float32](s), runSurrogate[float64](s), s.in...)
 
-	// The loss depends on the parameters through these, and has their gradients in all.
+	// The loss depends on the parameters through these; their gradients are in all.
 	of := []*gorgonia.Node{x.Head, x.Value}
 	diff := []bool{true, true}
 	from, shapes := []int{s.dHead, s.dValue}, []tensor.Shape{{n, d.Head()}, {n}}
@@ -92,18 +92,18 @@ func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 	return loss, stats
 }
 
-// surrogate is where the inputs of the operation stand, and the parts of its result: the statistics, the loss, and the
-// loss's gradients by head, value and logarithms of deviations.
+// surrogate holds the positions of the operation's inputs and of the parts of its result: the statistics, the loss,
+// and the loss's gradients with respect to head, value and logarithms of deviations.
 type surrogate struct {
 	d                      Distribution
 	n                      int
 	in                     []*gorgonia.Node
-	mask, action           int // places in in
+	mask, action           int // positions in in
 	number, logStd         int
-	dHead, dValue, dLogStd int // places in the result
+	dHead, dValue, dLogStd int // positions in the result
 }
 
-// matrix adds an input [N, width] and returns its place.
+// matrix adds an input [N, width] and returns its position.
 func (s *surrogate) matrix(v *gorgonia.Node, width int) int {
 	vs := shape("surrogate", v, 2)
 	need(vs[0] == s.n && vs[1] == width, "surrogate: input %q has shape %v, want [%d %d]", v.Name(), vs, s.n, width)
@@ -111,7 +111,7 @@ func (s *surrogate) matrix(v *gorgonia.Node, width int) int {
 	return len(s.in) - 1
 }
 
-// runLast is the loss, which stands behind the statistics in the last input.
+// runLast returns the loss, which follows the statistics in the last input.
 func runLast[T kernel.Float](out []T, in [][]T, _ []T) { out[0] = in[len(in)-1][PPOStats] }
 
 func runSurrogateStats[T kernel.Float](out []T, in [][]T, _ []T) { copy(out, in[0][:PPOStats]) }
@@ -147,7 +147,7 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 		}
 		for i := range n {
 			lr[i] = 0
-			if weight[i] == 0 { // whatever stands in a row that only fills up the batch
+			if weight[i] == 0 { // a row that only fills up the batch may hold anything
 				continue
 			}
 			var sum T
@@ -226,8 +226,8 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 	}
 }
 
-// valueLossOf is half the squared error of a value and its derivative; with clip the larger of that and the same with
-// the value kept within clip of the old one.
+// valueLossOf returns half the squared error of a value, and its derivative; with a clip, the larger of that and the
+// same with the value kept within clip of the old one.
 func valueLossOf[T kernel.Float](value, ret, old, clip T) (loss, d T) {
 	e := value - ret
 	if clip <= 0 {
@@ -238,8 +238,8 @@ func valueLossOf[T kernel.Float](value, ret, old, clip T) (loss, d T) {
 	if k*k <= e*e {
 		return e * e / 2, e
 	}
-	if move > -clip && move < clip { // only rounding made it larger
+	if move > -clip && move < clip { // only rounding made the clipped error larger
 		return k * k / 2, e
 	}
-	return k * k / 2, 0 // the clip is at work, and the kept value does not move
+	return k * k / 2, 0 // the clip holds the value, so it has no gradient
 }

@@ -14,6 +14,11 @@ import (
 // surrogateProgram has head, deviations and values as parameters and everything else as plain inputs.
 func surrogateProgram(t *testing.T, d op.Distribution, n int) *tape.Program {
 	t.Helper()
+	return lossProgram(t, op.SurrogateLoss, d, n)
+}
+
+func lossProgram(t *testing.T, way func(op.Surrogate) (loss, stats *gorgonia.Node), d op.Distribution, n int) *tape.Program {
+	t.Helper()
 	p := program(t, func(e *env) (*gorgonia.Node, []*gorgonia.Node) {
 		in := func(name string) *gorgonia.Node { return e.input(name, func(int) float64 { return 0 }, n) }
 		x := op.Surrogate{Dist: d, Head: e.param("head", n, d.Head()), Value: e.param("value", n),
@@ -27,7 +32,7 @@ func surrogateProgram(t *testing.T, d op.Distribution, n int) *tape.Program {
 			x.LogStd = e.param("log_std", d.Dims)
 			x.Number = e.input("number", cell, n, d.Dims)
 		}
-		loss, stats := op.SurrogateLoss(x)
+		loss, stats := way(x)
 		return loss, []*gorgonia.Node{stats}
 	})
 	for i := range n {
@@ -140,6 +145,61 @@ func TestSurrogateIsThePPOLossOfTheDistribution(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Loss, statistics and gradients of the fused and of the composed loss are the same, with and without value clipping, also
+// where a row only fills up the batch.
+func TestComposedLossIsTheSurrogate(t *testing.T) {
+	const n = 9
+	for _, d := range distributions {
+		for _, clipValue := range []float64{0, 0.3} {
+			t.Run(fmt.Sprint(d, clipValue), func(t *testing.T) {
+				fused, composed := lossProgram(t, op.SurrogateLoss, d, n), lossProgram(t, op.ComposedLoss, d, n)
+				for _, p := range []*tape.Program{fused, composed} {
+					for i := range p.InputF64("action") {
+						p.InputF64("action")[i] = float64(i / len(d.Sizes) % d.Sizes[i%len(d.Sizes)])
+					}
+					if len(d.Sizes) > 0 { // the second row's first factor
+						p.InputF64("mask")[d.Logits()+1] = 0
+						p.InputF64("action")[len(d.Sizes)] = 0
+					}
+					logp, _ := logProbs(p, d, n)
+					for i := range n {
+						p.InputF64("old")[i] = logp[i] - 0.4*cell(2*i)
+					}
+					p.InputF64("coef")[op.PPOVFClip] = clipValue
+					p.InputF64("weight")[4], p.InputF64("weight")[6] = 0, 0.5
+					for _, name := range []string{"old", "adv", "ret", "oldv"} {
+						p.InputF64(name)[4] = math.NaN()
+					}
+					if err := p.Run(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				near(t, "loss", composed.Loss(), fused.Loss(), 1e-12)
+				for k, s := range fused.OutputF64(0) {
+					near(t, fmt.Sprintf("statistic %d", k), composed.OutputF64(0)[k], s, 1e-12)
+				}
+				if s := fused.OutputF64(0)[op.PPOClipFraction]; s == 0 || s > 0.9 {
+					t.Errorf("%v of the ratios are out of range: the clip is not seen", s)
+				}
+				names := []string{"head", "value"}
+				if d.Dims > 0 {
+					names = append(names, "log_std")
+				}
+				for _, name := range names {
+					largest := 0.0
+					for k, g := range fused.GradF64(name) {
+						near(t, fmt.Sprintf("d/d%s[%d]", name, k), composed.GradF64(name)[k], g, 1e-12)
+						largest = max(largest, math.Abs(g))
+					}
+					if largest < 1e-3 {
+						t.Errorf("the gradient of %s is %v at most: nothing is compared", name, largest)
+					}
+				}
+			})
+		}
 	}
 }
 

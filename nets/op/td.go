@@ -14,10 +14,10 @@ const (
 	TDCoefs          // length of the coefficients
 )
 
-// TDLoss is the scalar loss of temporal-difference learning, sum(weight·l(error))/divisor, where error =
-// q[i, action[i]] - target[i]. l is Huber's function e²/2 for |e| ≤ delta, delta·(|e| - delta/2) beyond (Mnih et al.
-// 2015 with delta 1), or e² with delta 0. q is [N, A]; action, target and weight [N] (importance weights, 0 for
-// rows that only fill up the batch), coef [TDCoefs]. The second result is the errors [N], the priorities of
+// TDLoss is the scalar loss of temporal-difference learning, sum(weight·l(error))/divisor, where error = q[i,
+// action[i]] - target[i]. l is Huber's function, e²/2 for |e| ≤ delta and delta·(|e| - delta/2) beyond (Mnih et al.
+// 2015 with delta 1), or e² with delta 0. q is [N, A]; action, target and weight are [N] (importance weights, 0 for
+// rows that only fill up the batch), coef is [TDCoefs]. The second result is the errors [N], the priorities of
 // prioritised replay. No gradient passes through target.
 func TDLoss(q, action, target, weight, coef *gorgonia.Node) (loss, errors *gorgonia.Node) {
 	qa := Gather(q, action)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 
-	"clustergym/internal/fault"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
 )
@@ -24,16 +23,6 @@ func DefaultAdamConfig() AdamConfig {
 	return AdamConfig{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
 }
 
-// Validate reports every value that is out of range.
-func (c AdamConfig) Validate() error {
-	var l fault.List
-	l.Add(c.LR > 0 && !math.IsInf(c.LR, 0), "lr", c.LR, "a positive number")
-	l.Add(c.Beta1 >= 0 && c.Beta1 < 1, "beta1", c.Beta1, "a number in [0, 1)")
-	l.Add(c.Beta2 >= 0 && c.Beta2 < 1, "beta2", c.Beta2, "a number in [0, 1)")
-	l.Add(c.Eps > 0 && !math.IsInf(c.Eps, 0), "eps", c.Eps, "a positive number")
-	return l.Err()
-}
-
 // Adam is the optimiser of Kingma and Ba 2015 (arXiv 1412.6980, algorithm 1), with eps added to the corrected root as
 // in the paper and in PyTorch. Parameters and moments are float32; the bias corrections are computed in float64. It
 // is not safe for concurrent use.
@@ -47,12 +36,6 @@ type Adam struct {
 func NewAdam(p *nets.Params, cfg AdamConfig) *Adam {
 	return &Adam{p: p, m: p.Like(), v: p.Like(), cfg: cfg}
 }
-
-// Config returns the configuration given to NewAdam.
-func (a *Adam) Config() AdamConfig { return a.cfg }
-
-// Steps returns the number of updates made so far.
-func (a *Adam) Steps() uint64 { return a.step }
 
 // minScale is the least scale whose square, times 1 - Beta2, float32 still represents with full precision.
 const minScale = 1e-12

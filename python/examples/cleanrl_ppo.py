@@ -1,10 +1,10 @@
-"""PPO in one file: a vector of remote environments, a network, an update. PyTorch is all it needs besides.
+"""PPO in one file: a vector of remote environments, a network, an update. It needs only PyTorch in addition.
 
     python cleanrl_ppo.py --env JobSelect-v1 --steps 100000 --envs 16
 
 It starts a server of its own; --url names one that runs already. Illegal actions are masked in the policy, while acting
-and while learning. An episode that is cut off (truncated) is no failure: its last reward gets the value of the
-observation that really came last. Ends with a comparison to random legal actions on the same episodes.
+and while learning. A truncated episode is not a failure: its last reward gets the value of the true last observation. Ends
+with a comparison to random legal actions on the same episodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RLlib on two Ray nodes, a server on each of them: env runners find the one beside them.
+"""RLlib on two Ray nodes with a server on each: env runners use the server of their node.
 
     python rllib_two_nodes.py --env JobSelect-v1 --steps 20000 --envs 8
 

@@ -98,7 +98,7 @@ class Peer:
         self.frame(struct.pack(">H", code) + reason.encode(), 0x88)
 
     def cut(self) -> None:
-        """Ends the connection without a word."""
+        """Ends the connection without a close frame."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 

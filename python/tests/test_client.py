@@ -1,4 +1,4 @@
-"""The session against a server that misbehaves: whatever happens, a wait ends, in words that name the cause."""
+"""The session against a server that misbehaves: every wait ends, with an error that names the cause."""
 
 from __future__ import annotations
 

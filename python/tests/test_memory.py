@@ -1,4 +1,4 @@
-"""Observations in memory that server and client both see: the same as those that are sent."""
+"""Observations in shared memory are the same as those that are sent."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_only_the_same_bytes_are_the_same_memory(tmp_path: Path) -> None:
     assert not sees({"path": "/proc/1/fd/../../../" + path, "check": check})
     os.close(fd)
     assert not sees({"path": path, "check": check})
-    # What opens only when somebody writes to it must not hold anybody up.
+    # A pipe, which opens only when a writer does, must not block the client.
     r, w = os.pipe()
     assert not sees({"path": f"/proc/{os.getpid()}/fd/{r}", "check": check})
     with socket.socket() as s:

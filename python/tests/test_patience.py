@@ -1,4 +1,4 @@
-"""Replies are waited for asleep or awake, whichever is faster."""
+"""The client waits for replies by sleeping or polling, whichever is faster."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Wire:
                     pass
 
     def swallow(self) -> None:
-        """Lets nothing more through on the present connections, and says nothing: a dead path."""
+        """Silently drops everything on the current connections, as a dead path does."""
         self.held, self.silent = list(self.pairs), True
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ def test_an_episode_goes_on_across_cuts_as_if_there_were_none(url: str) -> None:
             if i % 10 == 0:
                 wire.cut()
             elif i % 10 == 5:
-                wire.cut_after = int(rng.integers(1, 400))  # in the midst of the reply, or after it
+                wire.cut_after = int(rng.integers(1, 400))  # in the middle of the reply, or after it
 
         assert equal(play(env, 120, disturb), want)
         assert cut.stats.resumes >= 12

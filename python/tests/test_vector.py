@@ -114,7 +114,7 @@ def test_a_partial_reset_returns_the_other_observations_as_they_were(many: list[
         obs = ours.step(a)[0]
         theirs.step(a)
     for part in obs.values():
-        part[:] = 77.0  # what the caller does with its arrays is its own affair
+        part[:] = 77.0  # the caller may overwrite its arrays
     mask = np.arange(N) == 2
     assert describe(ours.reset(options={"reset_mask": mask}), theirs.reset(options={"reset_mask": mask.copy()})) == ""
     assert ours.action_masks().shape == (N, 2)

@@ -10,13 +10,13 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// ErrNotPending is returned by Recv when no row is out.
+// ErrNotPending is returned by Recv if no row has been sent, so that there is nothing to receive.
 var ErrNotPending = errors.New("client: no row is out")
 
-// errOut is for rows that were sent and not yet received.
+// errOut refuses rows that were sent and not yet received.
 var errOut = errors.New("client: the row is out: receive it first")
 
-// Pending is the number of rows that are out: sent and not yet received.
+// Pending returns the number of rows that are out: sent and not yet received.
 func (v *Vec) Pending() int {
 	n := 0
 	for _, out := range v.out {
@@ -27,9 +27,9 @@ func (v *Vec) Pending() int {
 	return n
 }
 
-// Send begins to apply row i of a to environment i, for the rows asked, nil meaning all, and does not wait; Recv gives
-// the results. Until a row is received it cannot be sent, stepped or reset. What the server has against the actions is
-// an error of the next Recv, and then none of these rows is out.
+// Send begins to apply row i of a to environment i for each i of rows, nil meaning all, and does not wait: Recv returns
+// the results. A row cannot be sent, stepped or reset again before it is received. If the server refuses the actions,
+// the next Recv returns the error, and none of these rows is out.
 func (v *Vec) Send(ctx context.Context, rows []int, a *env.Actions) error {
 	if v.closed {
 		return env.ErrClosed
@@ -47,7 +47,7 @@ func (v *Vec) Send(ctx context.Context, rows []int, a *env.Actions) error {
 	if err := v.home(rows, k); err != nil {
 		return err
 	}
-	// One place in the server's window stays free for Recv.
+	// One of the requests that the server allows in flight is left for Recv.
 	for len(v.sends) >= max(1, v.h.c.allowed().inflight-1) {
 		if err := v.acknowledge(ctx); err != nil {
 			return err
@@ -67,13 +67,13 @@ func (v *Vec) Send(ctx context.Context, rows []int, a *env.Actions) error {
 	for _, i := range rows {
 		v.out[i] = true
 	}
-	if v.h.c.allowed().inflight < 2 { // Recv needs the only place
+	if v.h.c.allowed().inflight < 2 { // Recv needs the only request in flight
 		return v.settleSends(ctx)
 	}
 	return nil
 }
 
-// acknowledge waits for the reply to the oldest send.
+// acknowledge waits for the reply of the oldest send.
 func (v *Vec) acknowledge(ctx context.Context) error {
 	s := v.sends[0]
 	if err := v.h.await(ctx, s.cl); err != nil {
@@ -90,7 +90,7 @@ func (v *Vec) acknowledge(ctx context.Context) error {
 	return nil
 }
 
-// settleSends waits for the replies to all sends.
+// settleSends waits for the replies of all sends.
 func (v *Vec) settleSends(ctx context.Context) error {
 	for len(v.sends) > 0 {
 		if err := v.acknowledge(ctx); err != nil {
@@ -100,7 +100,7 @@ func (v *Vec) settleSends(ctx context.Context) error {
 	return nil
 }
 
-// home says which of the rows asked is out.
+// home returns an error that names a row which is out.
 func (v *Vec) home(rows []int, k int) error {
 	err := error(nil)
 	each(rows, k, func(_, i int) {
@@ -111,9 +111,9 @@ func (v *Vec) home(rows []int, k int) error {
 	return err
 }
 
-// Recv waits until VecConfig.Batch of the rows that are out are done, or all of them where fewer are out, and writes
-// them to their rows of b, as Step does. It returns those rows, in a slice that is valid until the next call. Which
-// rows come first depends on timing; what stands in them does not. When ctx ends first no row is lost.
+// Recv waits until VecConfig.Batch of the rows that are out have finished, or all of them if fewer are out, and writes
+// them to their rows of b, as Step does. It returns these rows, in a slice that is valid until the next call. Which
+// rows finish first depends on timing; their contents do not. If ctx ends first, no row is lost.
 func (v *Vec) Recv(ctx context.Context, b *env.Batch) (rows []int, err error) {
 	if _, _, err := v.check(nil, b); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (v *Vec) Recv(ctx context.Context, b *env.Batch) (rows []int, err error) {
 			return nil, err
 		}
 	}
-	// Replies come in the order of the requests: those to the sends first.
+	// Replies come in the order of the requests, so those of the sends are first.
 	cl := v.h.cl
 	unsent := v.settleSends(ctx)
 	if err := v.h.await(ctx, cl); err != nil {

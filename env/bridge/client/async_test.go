@@ -15,7 +15,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// rowBits is one row of a batch.
+// rowBits returns one row of a batch in a form in which NaN equals itself.
 func rowBits(s env.Spec, b *env.Batch, i int) string {
 	o, m, n := s.ObsLen(), s.MaskLen(), len(s.Info)
 	return bits(&env.TimeStep{Kind: b.Kind[i], Reward: b.Reward[i], Elapsed: b.Elapsed[i],
@@ -108,7 +108,7 @@ func TestSendAndRecvGiveWhatStepGives(t *testing.T) {
 	}
 }
 
-// drawFor is choose for one row.
+// drawFor draws an action for one row.
 func drawFor(s env.Spec, ch chooser, i int, mask []bool, a *env.Actions) {
 	all := make(chooser, i+1)
 	all[i] = ch[i]

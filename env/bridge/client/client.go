@@ -16,57 +16,58 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// Client is one session with a server. It is safe for concurrent use; what it opens is not.
+// Client is one session with a server. It is safe for concurrent use; the Envs and Vecs that it opens are not.
 type Client struct {
 	cfg Config
 	url string
 	tls *tls.Config
 	log *slog.Logger
 
-	wake chan struct{}   // there is something to write
+	wake chan struct{}   // receives when there is something to write
 	life context.Context // until Close
 	end  context.CancelFunc
 	done chan struct{} // closed when all goroutines have ended
 	once sync.Once
 
 	mu       sync.Mutex
-	pending  []*call           // without an answer, in the order of their ids
+	pending  []*call           // unanswered calls, in the order of their ids
 	unsent   int               // pending[unsent:] have not been written on the present connection
 	id       uint32            // of the last request
 	acked    map[uint32]uint32 // by handle: the id of its last reply
-	over     error             // why no call can succeed any more
+	over     error             // why every call fails from now on
 	closing  bool
 	draining bool
 	free     [][]byte // buffers of replies
 	orphans  []*handle
 
-	// What the server said in its welcome. They change with a new connection only.
+	// From the server's welcome. They change only with a new connection.
 	session, secret string
 	limits          limits
 }
 
-// limits are those of the welcome that concern a client.
+// limits holds the limits of the welcome that a client has to keep.
 type limits struct {
 	frameIn, inflight int
 	resume            time.Duration
 }
 
-// call is one request and its reply. Fields after done belong to the Client's lock until done has been received from.
+// call is one request and its reply. The Client's lock protects the fields after done until done has been received from.
 type call struct {
 	h     uint32 // 0 = none
 	op    string
-	frame []byte // from the request's writer
+	frame []byte // copied from the handle's writer
 	done  chan struct{}
 
 	id      uint32
 	writing bool // the frame is in use
 	sent    bool
 	reply   wire.Map
-	buf     []byte // what reply is a view of
+	buf     []byte // reply is a view of it
 	err     error
 }
 
-// Dial begins a session.
+// Dial connects to a server and begins a session. It returns faults of cfg all at once, and an error if the server
+// cannot be reached within ctx and Config.DialTimeout or refuses the session.
 func Dial(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -93,15 +94,15 @@ func Dial(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Draining tells that the server is about to end and opens nothing more.
+// Draining reports whether the server has announced its end. Such a server opens no more environments.
 func (c *Client) Draining() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.draining
 }
 
-// Close ends the session with all that is open in it, and waits for what the Client has started. Closing twice is
-// harmless.
+// Close ends the session, closes everything opened in it, and waits for the Client's goroutines. Closing twice is
+// harmless. The error is always nil.
 func (c *Client) Close() error {
 	c.once.Do(func() {
 		c.mu.Lock()
@@ -109,7 +110,7 @@ func (c *Client) Close() error {
 		c.closing = true
 		c.mu.Unlock()
 		if !over {
-			// A farewell lets the server free the session now. It is no matter if it does not arrive.
+			// The farewell lets the server free the session now. If it is lost, the server notices the closed connection.
 			ctx, cancel := context.WithTimeout(context.Background(), min(c.cfg.Timeout, 2*time.Second))
 			h := c.newHandle(0)
 			h.begin(wire.OpBye, 0)
@@ -124,7 +125,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// post gives cl a number and queues it.
+// post gives cl an id and queues it.
 func (c *Client) post(cl *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +152,8 @@ func (c *Client) post(cl *call) error {
 
 var errTooLarge = &wire.Error{Code: wire.TooLarge, Msg: "more than the server takes in one message"}
 
-// take is the next call to write, nil if there is none. The caller says wrote when its frame is free again.
+// take returns the next call to write, nil if there is none. The caller must call wrote when it no longer needs the
+// call's frame.
 func (c *Client) take() *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +172,7 @@ func (c *Client) wrote(cl *call) {
 	c.mu.Unlock()
 }
 
-// withdraw takes back a call that has not been sent; false if it has.
+// withdraw removes a call that has not been sent. It returns false if the call has been sent.
 func (c *Client) withdraw(cl *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,32 +181,32 @@ func (c *Client) withdraw(cl *call) bool {
 	}
 	i := slices.Index(c.pending, cl)
 	if i < 0 {
-		return false // its reply is there, or the session is over
+		return false // its reply has come, or the session is over
 	}
 	c.pending = slices.Delete(c.pending, i, i+1)
 	return true
 }
 
-// deliver hands a reply to whom it belongs; false if it belongs to nobody. buf is what m is a view of.
+// deliver gives the reply m to the call with id re. It returns false if no call waits for it. m is a view of buf.
 func (c *Client) deliver(re uint32, m wire.Map, buf []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.pending, func(cl *call) bool { return cl.id == re })
 	if i < 0 {
-		return false // sent again after a resume
+		return false // a reply that the server sent twice because of a resume
 	}
 	cl := c.pending[i]
 	c.pending = slices.Delete(c.pending, i, i+1)
 	if i < c.unsent {
 		c.unsent--
 	}
-	c.acked[cl.h] = max(c.acked[cl.h], re) // handle 0: what belongs to none
+	c.acked[cl.h] = max(c.acked[cl.h], re) // handle 0: requests that belong to no handle
 	cl.reply, cl.buf = m, buf
 	cl.done <- struct{}{}
 	return true
 }
 
-// fail ends the session: every call fails with cause from now on.
+// fail ends the session: pending and later calls fail with cause.
 func (c *Client) fail(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,14 +218,14 @@ func (c *Client) fail(cause error) {
 	c.pending, c.unsent = nil, 0
 }
 
-// allowed are the limits of the present connection.
+// allowed returns the limits of the current connection.
 func (c *Client) allowed() limits {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.limits
 }
 
-// buffer is an empty buffer for a reply.
+// buffer returns an empty buffer for a reply.
 func (c *Client) buffer() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,9 +237,9 @@ func (c *Client) buffer() []byte {
 	return make([]byte, 0, 4096)
 }
 
-// release gives a buffer back.
+// release returns a buffer for reuse.
 func (c *Client) release(b []byte) {
-	const enough = 8 // as many as are in use at a time, and no more
+	const enough = 8 // about as many as are in use at a time
 	if b == nil {
 		return
 	}
@@ -248,14 +250,14 @@ func (c *Client) release(b []byte) {
 	}
 }
 
-// forget drops what is known of a handle that is closed.
+// forget drops the state of a closed handle.
 func (c *Client) forget(h uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.acked, h)
 }
 
-// closeCode is the code with which the server closed, 0 if it did not.
+// closeCode returns the code with which the server closed the connection, 0 if err is something else.
 func closeCode(err error) int {
 	var c *websocket.CloseError
 	if errors.As(err, &c) {
@@ -264,7 +266,7 @@ func closeCode(err error) int {
 	return 0
 }
 
-// orphan takes note of an open that was given up on its way: what it opens must be closed again.
+// orphan remembers an open that was cancelled after its request had been sent: the handle that it opens must be closed.
 func (c *Client) orphan(h *handle) {
 	if h.kept == nil {
 		return
@@ -274,7 +276,7 @@ func (c *Client) orphan(h *handle) {
 	c.orphans = append(c.orphans, h)
 }
 
-// adopt closes what orphans have opened meanwhile.
+// adopt closes the handles that orphans have opened since.
 func (c *Client) adopt(ctx context.Context) {
 	c.mu.Lock()
 	all := c.orphans

@@ -10,29 +10,28 @@ import (
 	"clustergym/internal/fault"
 )
 
-// Config says how to reach a server and how long to wait for it. Zero durations and sizes are the defaults.
+// Config says how to reach a server and how long to wait for it. Zero durations and sizes mean those of DefaultConfig.
 type Config struct {
-	// URL of the server: ws://host:port or wss://host:port. The path is /v1/ws where none is given; http and https
-	// are taken for ws and wss.
+	// URL of the server: ws://host:port or wss://host:port. The path defaults to /v1/ws; http and https mean ws and wss.
 	URL string `yaml:"url"`
-	// Token is shown to the server; empty = none.
+	// Token authenticates the client; empty = none.
 	Token string `yaml:"token"`
-	// Timeout bounds every call whose context has no earlier deadline. It should be longer than the server's own
-	// limit of a step.
+	// Timeout bounds every call, if its context does not end earlier. It should be longer than the server's limit of
+	// a step.
 	Timeout time.Duration `yaml:"timeout"`
 	// DialTimeout bounds one attempt to connect, up to the server's welcome.
 	DialTimeout time.Duration `yaml:"dial_timeout"`
-	// KeepAlive is the time between pings. A server that has sent nothing, not even an answer to a ping, for three
-	// times as long is taken for gone.
+	// KeepAlive is the time between pings. A connection on which nothing comes for three times as long, not even the
+	// answer to a ping, counts as lost.
 	KeepAlive time.Duration `yaml:"keep_alive"`
-	// Resume bounds how long a lost connection is tried to be taken up again; the server may allow less. Negative =
-	// not at all.
+	// Resume bounds how long the client tries to resume a lost connection; the server may allow less. Negative = never.
 	Resume time.Duration `yaml:"resume"`
-	// MaxFrame is the largest message accepted, in bytes.
+	// MaxFrame is the largest message accepted from the server, in bytes.
 	MaxFrame int64 `yaml:"max_frame"`
 }
 
-// DefaultConfig waits two minutes for an answer and for a lost connection.
+// DefaultConfig returns the defaults: two minutes for an answer, two to resume a lost connection, ten seconds to
+// connect, a ping every thirty seconds, messages of up to 64 MiB.
 func DefaultConfig() Config {
 	return Config{
 		Timeout:     2 * time.Minute,
@@ -43,7 +42,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// withDefaults fills in what is zero.
+// withDefaults returns c with the defaults in place of zeros.
 func (c Config) withDefaults() Config {
 	d := DefaultConfig()
 	for _, p := range []struct{ v, def *time.Duration }{
@@ -59,7 +58,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports all faults at once.
+// Validate returns all faults of c at once.
 func (c Config) Validate() error {
 	var l fault.List
 	_, err := c.address()
@@ -71,7 +70,7 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// address is where the websocket is.
+// address returns the URL of the websocket.
 func (c Config) address() (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -90,7 +89,7 @@ func (c Config) address() (string, error) {
 		return "", fmt.Errorf("no host")
 	}
 	if u.User != nil || u.RawQuery != "" {
-		return "", fmt.Errorf("secrets do not belong in a URL") // it ends up in logs; there is Config.Token
+		return "", fmt.Errorf("secrets do not belong in a URL") // URLs end up in logs; Config.Token does not
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/ws"
@@ -98,11 +97,11 @@ func (c Config) address() (string, error) {
 	return u.String(), nil
 }
 
-// Option sets what a Config cannot hold.
+// Option sets what YAML, and so a Config, cannot hold.
 type Option func(*Client)
 
-// WithTLS sets the certificates for wss.
+// WithTLS sets how the client speaks TLS with wss URLs: the authorities that it trusts, the certificate that it shows.
 func WithTLS(cfg *tls.Config) Option { return func(c *Client) { c.tls = cfg } }
 
-// WithLogger sets who hears of the server's notices and of lost connections; without it nobody does.
+// WithLogger makes the client log the server's notices and lost connections. By default it logs nothing.
 func WithLogger(log *slog.Logger) Option { return func(c *Client) { c.log = log } }

@@ -20,11 +20,11 @@ import (
 	"clustergym/internal/rng"
 )
 
-// attach connects and exchanges hello and welcome: the first time for a new session, later to take it up again.
+// attach connects and exchanges hello and welcome. The first call begins a session, later ones resume it.
 func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.DialTimeout, fmt.Errorf("no connection within %v", c.cfg.DialTimeout))
 	defer cancel()
-	// Cancelling must end every wait up to the welcome; the dialer itself looks at the deadline only.
+	// Cancelling must end every wait up to the welcome, but the dialer heeds only the deadline.
 	stop := func() bool { return true }
 	d := websocket.Dialer{
 		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -32,7 +32,7 @@ func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 			if err == nil {
 				stop = context.AfterFunc(ctx, func() {
 					if err := conn.Close(); err != nil {
-						return // it was closed before
+						return // it was closed already
 					}
 				})
 			}
@@ -74,10 +74,10 @@ func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// causeOf is the reason for which ctx, which has a deadline, has ended; err where it has not.
+// causeOf returns why ctx, which has a deadline, has ended, or err if it has not.
 func causeOf(ctx context.Context, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		<-ctx.Done() // it is the same deadline
+		<-ctx.Done() // the connection's deadline is that of ctx
 	}
 	if ctx.Err() == nil {
 		return err
@@ -88,10 +88,10 @@ func causeOf(ctx context.Context, err error) error {
 	return ctx.Err()
 }
 
-// closeConn drops a connection whose fate is known already.
+// closeConn closes a connection that is of no more use.
 func closeConn(conn *websocket.Conn) {
 	if err := conn.Close(); err != nil {
-		return // it was closed before
+		return // it was closed already
 	}
 }
 
@@ -191,7 +191,7 @@ func (c *Client) welcome(m wire.Map) error {
 	return nil
 }
 
-// number64 is the positive number at key, def where there is none.
+// number64 returns the positive number at key, def if there is none.
 func number64(m wire.Map, key string, def float64) float64 {
 	switch v := m.Get(key).(type) {
 	case int64:
@@ -206,7 +206,7 @@ func number64(m wire.Map, key string, def float64) float64 {
 	return def
 }
 
-// run lives as long as the session.
+// run serves the session until it ends, connection after connection.
 func (c *Client) run(conn *websocket.Conn) {
 	defer close(c.done)
 	for {
@@ -233,7 +233,7 @@ func (c *Client) run(conn *websocket.Conn) {
 	}
 }
 
-// reattach connects again, with growing pauses, as long as the server keeps the session.
+// reattach connects again, with growing pauses, for as long as the server keeps the session.
 func (c *Client) reattach(lost error) (*websocket.Conn, error) {
 	c.mu.Lock()
 	window := min(c.limits.resume, c.cfg.Resume)
@@ -243,7 +243,7 @@ func (c *Client) reattach(lost error) (*websocket.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(c.life, window)
 	defer cancel()
-	// Many clients of one server must not come back in step.
+	// Random pauses keep the clients of one server from returning all at once.
 	jitter := rng.Stream(uint64(time.Now().UnixNano()), "client/backoff")
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		conn, err := c.attach(ctx)
@@ -261,7 +261,7 @@ func (c *Client) reattach(lost error) (*websocket.Conn, error) {
 	}
 }
 
-// serve writes what is posted and reads what is answered until the connection ends, and says why it did.
+// serve writes posted calls and reads replies until the connection ends, and returns why it ended.
 func (c *Client) serve(conn *websocket.Conn) error {
 	read := make(chan error, 1)
 	go func() { read <- c.read(conn) }()
@@ -270,14 +270,14 @@ func (c *Client) serve(conn *websocket.Conn) error {
 	if !ended {
 		closeConn(conn)
 		if r := <-read; err == nil || closeCode(r) != 0 {
-			err = r // the server's word counts more than what writing failed with
+			err = r // the server's close code says more than the failed write
 		}
 	}
 	return err
 }
 
-// write is the connection's only writer of messages. It returns when writing fails, reading has ended (and is then
-// waited for) or the Client is closed.
+// write is the connection's only writer of messages. It returns when writing fails, when the Client is closed, or when
+// the reader has ended, for which it waits.
 func (c *Client) write(conn *websocket.Conn, read <-chan error, ended *bool) error {
 	ping := time.NewTicker(c.cfg.KeepAlive)
 	defer ping.Stop()
@@ -309,10 +309,10 @@ func (c *Client) write(conn *websocket.Conn, read <-chan error, ended *bool) err
 	}
 }
 
-// writeWait bounds one write: a server that takes nothing for so long is gone.
+// writeWait bounds one write: a server that accepts nothing for this long is taken for lost.
 const writeWait = 30 * time.Second
 
-// read hands replies to their calls until the connection ends.
+// read delivers replies to their calls until the connection ends.
 func (c *Client) read(conn *websocket.Conn) error {
 	alive := func() error { return conn.SetReadDeadline(time.Now().Add(3 * c.cfg.KeepAlive)) }
 	pong := conn.PingHandler()
@@ -324,7 +324,7 @@ func (c *Client) read(conn *websocket.Conn) error {
 	})
 	conn.SetPongHandler(func(string) error { return alive() })
 	lim := wire.DefaultLimits()
-	lim.String = int(c.cfg.MaxFrame) // pictures are strings
+	lim.String = int(c.cfg.MaxFrame) // rendered text can be long
 	dec := wire.NewDecoder(wire.Ext, lim)
 	for {
 		if err := alive(); err != nil {
@@ -357,12 +357,12 @@ func (c *Client) read(conn *websocket.Conn) error {
 	}
 }
 
-// event takes note of what the server says on its own.
+// event handles a message that answers no request.
 func (c *Client) event(m wire.Map) error {
 	op, _ := m.Str("op", "")
 	msg, _ := m.Str("msg", "")
 	switch op {
-	case wire.OpError: // a request of ours that could not be read: whoever waits for its reply would wait for ever
+	case wire.OpError: // the server could not read one of our requests, whose caller would wait for ever
 		return &refusal{"the server could not read a request: " + wire.ErrorOf(m).Error()}
 	case wire.OpDrain:
 		c.mu.Lock()
@@ -373,7 +373,7 @@ func (c *Client) event(m wire.Map) error {
 	return nil
 }
 
-// readAll appends what r has to buf.
+// readAll appends all of r to buf.
 func readAll(r io.Reader, buf []byte) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {

@@ -1,17 +1,37 @@
-// Package client plays environments at the other end of a wire, by the protocol of package wire.
+// Package client plays environments that run in another process: those of gymctl serve, or of any server of the
+// protocol of package wire. It is the public Go API of the bridge.
+//
+// Dial begins a session. Open gives one environment, which implements env.Env; OpenVec gives many, which are stepped
+// together in one round trip:
 //
 //	c, err := client.Dial(ctx, client.Config{URL: "ws://127.0.0.1:8765"})
-//	e, err := c.Open(ctx, "JobSelect-v1", nil)                                        // an env.Env
-//	v, err := c.OpenVec(ctx, "JobSelect-v1", nil, 64, client.VecConfig{Autoreset: client.SameStep})
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close()
+//	e, err := c.Open(ctx, "JobSelect-v1", map[string]any{"window": 64}) // *client.Env, an env.Env
+//	if err != nil {
+//		return err
+//	}
+//	ts := env.NewTimeStep(e.Spec())
+//	err = e.Reset(ctx, env.Episode{Seed: 1, Window: -1}, ts)
+//	for err == nil && !ts.Kind.Last() {
+//		err = e.Step(ctx, policy(ts), ts)
+//	}
 //
-// An Env keeps the contract of package env to the bit: the same episodes give the same bytes as the environment
-// does at home. A Vec steps many in one round trip and fills an env.Batch.
+// docs/go-client.md has a whole program and says how another module imports this package.
 //
-// A connection that is lost is taken up again while the server keeps the session: requests without an answer are
-// sent once more under their old numbers, which the server answers without doing them twice. So a step happens
-// exactly once, and a caller notices nothing but the time it takes.
+// An Env keeps the contract of package env exactly: equal episodes give the same bytes as in the server's process.
 //
-// A call that its caller gives up (a cancelled context, a timeout) has either not been sent, and then nothing has
-// happened, or it is on its way. In that case its reply is kept: the same call made again gets it, a reset drops
-// it, and any other call is ErrPending. So what an error leaves behind is always known.
+// # Lost connections
+//
+// If the connection is lost, the client resumes the session while the server keeps it: it sends the unanswered
+// requests again under their old ids, and the server does none of them twice. Each step happens exactly once, and the
+// caller notices only the time it takes. If the session cannot be resumed, every call returns ErrLost.
+//
+// # Cancelled calls
+//
+// A call that is cancelled, or that times out, before its request was sent has no effect. If the request was sent, its
+// reply is kept: repeating the same call returns that reply, a reset discards it, and any other call returns
+// ErrPending. So the state after an error is always known.
 package client

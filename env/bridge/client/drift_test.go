@@ -16,8 +16,8 @@ import (
 	"clustergym/internal/snap"
 )
 
-// drift has everything that the contract speaks of: two factors with a moving mask beside a box, times that are not
-// even, infos that may be unknown, a scalar field, tasks, snapshots, pictures.
+// drift is an environment with every ability of the contract: two factors with a changing mask and a box, uneven times,
+// infos that may be unknown, a scalar field, tasks, snapshots, rendering.
 type drift struct {
 	slow time.Duration // of one step
 
@@ -31,7 +31,7 @@ type drift struct {
 	masked  int // the value of factor 0 that is illegal now
 	begun   bool
 	closed  bool
-	jammed  bool // it refuses what its mask allows
+	jammed  bool // it refuses actions that its mask allows
 }
 
 const (

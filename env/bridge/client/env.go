@@ -14,13 +14,13 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// Env is one environment at the other end of the wire. It gives the bytes that the environment gives at home, and
-// has its abilities: where it has no snapshots or pictures, the methods return errors.ErrUnsupported, and where it has
-// no tasks, TaskSpec is empty. It is not safe for concurrent use.
+// Env is one environment in the server's process. It returns the same bytes as the environment itself and has the same
+// abilities: without snapshots or rendering these methods return errors.ErrUnsupported, without tasks TaskSpec is empty.
+// It is not safe for concurrent use.
 type Env struct {
 	remote
 	begun, ended bool
-	one          env.Actions // of the present Step
+	one          env.Actions // of the current Step
 }
 
 var (
@@ -30,8 +30,8 @@ var (
 	_ env.Renderer    = (*Env)(nil)
 )
 
-// Open opens one environment. kwargs are as the environment documents them: numbers, strings, booleans, and lists
-// and maps (string keys) of them.
+// Open opens the environment called id. gymctl envs ID lists its kwargs; values are numbers, strings, booleans, and
+// lists and maps with string keys of these. The environment stays open until its Close or the Client's.
 func (c *Client) Open(ctx context.Context, id string, kwargs map[string]any) (*Env, error) {
 	r, err := c.open(ctx, request{id, kwargs, 1, VecConfig{Autoreset: Disabled, Invalid: "error"}})
 	if err != nil {
@@ -40,12 +40,12 @@ func (c *Client) Open(ctx context.Context, id string, kwargs map[string]any) (*E
 	return &Env{remote: *r}, nil
 }
 
-// Reset begins the episode named by ep.
+// Reset begins the episode ep and fills ts with its first time step. After an error the environment needs another Reset.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if e.closed {
 		return env.ErrClosed
 	}
-	e.begun = false // until this one has
+	e.begun = false // until the server has begun the new episode
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// fits says whether ts has room for what a reply holds.
+// fits returns an error unless ts has room for a reply.
 func (e *Env) fits(ts *env.TimeStep) error {
 	if len(ts.Obs) != e.l.obs || len(ts.Mask) != e.l.mask || len(ts.Info) != len(e.l.spec.Info) {
 		return fmt.Errorf("client: a time step of %d observations, %d mask bits and %d infos, want %d, %d and %d",
@@ -85,7 +85,7 @@ func (e *Env) fits(ts *env.TimeStep) error {
 	return nil
 }
 
-// Step applies a.
+// Step applies a and fills ts, as env.Env says. a is not kept.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	if e.closed {
 		return env.ErrClosed
@@ -106,7 +106,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	w.Key("a")
 	e.one = env.Actions{N: 1, Disc: a.Disc, Cont: a.Cont}
 	e.l.actions(w, nil, &e.one)
-	e.one = env.Actions{} // the slices are the caller's
+	e.one = env.Actions{} // its slices are the caller's
 	if err := e.h.roundTrip(ctx); err != nil {
 		return err
 	}
@@ -120,7 +120,8 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// AppendSnapshot appends the state to dst. The bytes are the server's, which signs them.
+// AppendSnapshot appends the environment's state to dst. The server signs the bytes, and takes them back with
+// RestoreSnapshot into any environment of the same id and kwargs.
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	if !e.closed && !e.begun {
 		return dst, env.ErrResetNeeded
@@ -128,11 +129,11 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	return e.snapshot(dst)
 }
 
-// TaskSpec describes the environment's tasks; it is empty where there are none.
+// TaskSpec describes the environment's tasks. It is empty if the environment has none.
 func (r *remote) TaskSpec() []env.Field { return slices.Clone(r.tasks) }
 
-// SampleTask has the server draw a task from a generator seeded with one number of src. Where the server cannot be
-// asked dst becomes NaN, which no Reset takes.
+// SampleTask lets the server draw a task, from a generator seeded with one number of src. If the server cannot be
+// asked, dst becomes NaN, which every Reset refuses.
 func (e *Env) SampleTask(src *rand.Rand, dst []float64) {
 	if err := e.sampleTask(src.Uint64(), dst); err != nil {
 		e.h.c.log.Warn("no task was drawn", "env", e.l.spec.ID, "error", err)
@@ -150,7 +151,7 @@ func (e *Env) sampleTask(seed uint64, dst []float64) error {
 	if err != nil {
 		return err
 	}
-	for { // a list of one task, in a list of one environment
+	for { // the reply nests the numbers: a list of one task, in a list of one environment
 		list, ok := ret.([]any)
 		if !ok || len(list) != 1 {
 			break
@@ -177,7 +178,8 @@ func (e *Env) sampleTask(seed uint64, dst []float64) error {
 	return nil
 }
 
-// Call asks the environment one of the methods that the server allows: see Meta. args are as kwargs are.
+// Call calls one of the methods that the server lists in Meta under "methods". args takes the same kinds of values as
+// the kwargs of Open.
 func (e *Env) Call(ctx context.Context, method string, args map[string]any) (any, error) {
 	if e.closed {
 		return nil, env.ErrClosed
@@ -200,7 +202,7 @@ func (e *Env) Call(ctx context.Context, method string, args map[string]any) (any
 	return nil, fmt.Errorf("%w: the result of %s is no list of one", ErrReply, method)
 }
 
-// call is the `ret` of a call.
+// call returns the field ret of the reply to a call.
 func (r *remote) call(ctx context.Context, method string, args wire.Map) (any, error) {
 	w := r.h.begin(wire.OpCall, 2)
 	w.Key("method")
@@ -214,7 +216,7 @@ func (r *remote) call(ctx context.Context, method string, args wire.Map) (any, e
 	return own(r.h.reply.reply.Get("ret")), nil
 }
 
-// Render writes a picture of the present state to w.
+// Render writes a picture of the current state to w.
 func (e *Env) Render(w io.Writer, mode string) error {
 	if e.closed {
 		return env.ErrClosed
@@ -241,7 +243,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 	return err
 }
 
-// renders tells whether the server can show the environment.
+// renders reports whether the server can render the environment.
 func (r *remote) renders() bool {
 	modes, e := r.meta.Strs("render_modes", nil)
 	return e == nil && len(modes) > 0

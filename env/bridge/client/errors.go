@@ -11,17 +11,17 @@ import (
 )
 
 var (
-	// ErrLost is returned by every call when the session is over and cannot be taken up again: its environments are
-	// gone. The error says why.
+	// ErrLost is returned by every call if the session is over and cannot be resumed: its environments are gone. The
+	// error that wraps it says why.
 	ErrLost = errors.New("client: the session is lost")
-	// ErrPending is returned where an earlier call was given up while on its way, and what it did is not known yet.
-	// The same call made again gets its reply; a reset drops it. It is an env.ErrResetNeeded.
+	// ErrPending is returned if an earlier call was cancelled after it had been sent, so that its outcome is not known.
+	// Repeating that call returns its reply; a reset discards it. It wraps env.ErrResetNeeded.
 	ErrPending = fmt.Errorf("client: an earlier call was given up on its way: repeat it, or reset: %w", env.ErrResetNeeded)
 	// ErrReply is a reply that does not fit the request or the environment's spec.
 	ErrReply = errors.New("client: the server's reply makes no sense")
 )
 
-// refused is err, the server's refusal of op, as the error that package env asks for. It stays a *wire.Error too.
+// refused returns err, the server's refusal of op, as the error that package env demands. It wraps err too.
 func refused(op string, err *wire.Error) error {
 	var is error
 	if op == wire.OpReset && err.Code == wire.Unsupported {
@@ -50,7 +50,7 @@ func refused(op string, err *wire.Error) error {
 	return fmt.Errorf("%w: %s: %w", is, op, err)
 }
 
-// final tells that err ends the session, so that it is no use to connect again.
+// final reports whether err ends the session, so that connecting again is useless.
 func final(err error) bool {
 	var refused *refusal
 	if errors.As(err, &refused) {
@@ -68,7 +68,7 @@ func final(err error) bool {
 	return true
 }
 
-// refusal is a server that answers, but not with a session.
+// refusal is the error of a server that answers without giving a session.
 type refusal struct{ why string }
 
 func (r *refusal) Error() string { return r.why }

@@ -4,67 +4,93 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
+	"net"
 
 	"clustergym/env"
 	"clustergym/env/bridge/client"
+	"clustergym/env/bridge/server"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/control"
 )
 
-// One environment, as any other.
-func ExampleClient_Open() {
+// problems lets a server make the problems of package control.
+type problems struct{}
+
+// List implements server.Factory.
+func (problems) List() []server.Listing { return nil } // only /v1/envs would show them
+
+// Make implements server.Factory.
+func (problems) Make(_ context.Context, id string, _ wire.Map, n int) (*server.Made, error) {
+	made := &server.Made{}
+	for range n {
+		e, err := control.New(id)
+		if err != nil {
+			return nil, wire.Errorf(wire.UnknownEnv, "%v", err)
+		}
+		made.Envs = append(made.Envs, e)
+	}
+	return made, nil
+}
+
+// listen starts a server on a free port of this machine. stop ends it and waits for it.
+func listen() (url string, stop func()) {
+	s, err := server.New(server.DefaultConfig(), problems{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		log.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	return "ws://" + l.Addr().String(), func() {
+		cancel()
+		if err := <-done; err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// A server and a client in one program. Elsewhere the server is gymctl serve, and its address takes the place of url.
+func Example() {
+	url, stop := listen()
+	defer stop()
+
 	ctx := context.Background()
-	c, err := client.Dial(ctx, client.Config{URL: "ws://127.0.0.1:8765"})
+	c, err := client.Dial(ctx, client.Config{URL: url})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	e, err := c.Open(ctx, "JobSelect-v1", map[string]any{"cluster": "2x4", "window": 64})
+	e, err := c.Open(ctx, "CartPole-v1", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	ts := env.NewTimeStep(e.Spec())
-	if err := e.Reset(ctx, env.Episode{Seed: 1, Window: -1}, ts); err != nil {
+	if err := e.Reset(ctx, env.Episode{Seed: 7, Window: -1}, ts); err != nil {
 		log.Fatal(err)
 	}
 	total := 0.0
-	for !ts.Kind.Last() {
-		rule, err := e.Call(ctx, "heuristic", map[string]any{"rule": "sjf"})
-		if err != nil {
-			log.Fatal(err)
+	for range 5 {
+		push := int32(0) // left
+		if ts.Obs[2] > 0 {
+			push = 1 // the pole leans to the right
 		}
-		if err := e.Step(ctx, env.Action{Disc: []int32{int32(rule.(int64))}}, ts); err != nil {
+		if err := e.Step(ctx, env.Action{Disc: []int32{push}}, ts); err != nil {
 			log.Fatal(err)
 		}
 		total += ts.Reward
+		fmt.Printf("push %d: angle %+.3f\n", push, ts.Obs[2])
 	}
-	fmt.Println(total)
-}
-
-// Many environments in one round trip.
-func ExampleClient_OpenVec() {
-	ctx := context.Background()
-	c, err := client.Dial(ctx, client.Config{URL: "ws://127.0.0.1:8765"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
-	v, err := c.OpenVec(ctx, "CartPole-v1", nil, 64, client.VecConfig{Autoreset: client.SameStep})
-	if err != nil {
-		log.Fatal(err)
-	}
-	v.Seed(7)
-	b, a := env.NewBatch(v.Spec(), 64), env.NewActions(v.Spec(), 64)
-	if err := v.Reset(ctx, nil, nil, b); err != nil {
-		log.Fatal(err)
-	}
-	for range 1000 {
-		for i := range a.Disc { // push towards the side to which the pole leans
-			a.Disc[i] = 0
-			if b.Obs[i*v.Spec().ObsLen()+2] > 0 {
-				a.Disc[i] = 1
-			}
-		}
-		if err := v.Step(ctx, nil, a, b); err != nil {
-			log.Fatal(err)
-		}
-	}
+	fmt.Println("return so far:", total)
+	// Output:
+	// push 0: angle -0.028
+	// push 0: angle -0.023
+	// push 0: angle -0.012
+	// push 0: angle +0.004
+	// push 1: angle +0.026
+	// return so far: 5
 }

@@ -30,7 +30,7 @@ import (
 	"clustergym/internal/fault"
 )
 
-// pretend is a server that answers as the test says: answer gets each request after hello, and writes the reply.
+// pretend starts a server that answers as the test says: answer gets each request after hello, and writes the reply.
 func pretend(t *testing.T, answer func(op string, id uint32, w *wire.Writer) bool) string {
 	up := websocket.Upgrader{Subprotocols: []string{wire.SubMsgpack}}
 	var wg sync.WaitGroup
@@ -82,7 +82,7 @@ func pretend(t *testing.T, answer func(op string, id uint32, w *wire.Writer) boo
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// opened is a good reply to open, of an environment with one observation and two actions, but for what change does.
+// opened returns a valid reply to open, for an environment with one observation and two actions, altered by change.
 func opened(id uint32, w *wire.Writer, change func(wire.Map) wire.Map) {
 	m := wire.Map{
 		{Key: "re", Value: id}, {Key: "op", Value: wire.OpOpen}, {Key: "h", Value: 1},
@@ -135,7 +135,7 @@ func TestDescriptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// step is a good reply to a step of that environment, but for one entry.
+// step returns a valid reply to a step of that environment, except for one entry.
 func stepReply(id uint32, w *wire.Writer, key string, v any) {
 	one := func(d wire.DType) wire.Array {
 		return wire.Array{DType: d, Shape: []int{1}, Data: make([]byte, d.Size())}
@@ -241,7 +241,7 @@ func TestAServerThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 		t.Errorf("error %v, want what was waited for, and where", err)
 	}
 
-	// Nor one that accepts and says nothing at all.
+	// A server that accepts the connection and sends nothing.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestClosingWaitsForWhatWasStarted(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Add(1)
-		go func() { // a call under way ends with an error, or in time
+		go func() { // a call under way ends with an error, or regularly
 			defer wg.Done()
 			ts := env.NewTimeStep(e.Spec())
 			for k := 0; ; k++ {
@@ -338,7 +338,7 @@ func TestClosingWaitsForWhatWasStarted(t *testing.T) {
 	eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// What an open that was given up on its way has opened is closed again.
+// If an open is cancelled after it was sent, the handle that it opens is closed.
 func TestAnOpenGivenUpLeavesNothingBehind(t *testing.T) {
 	var mu sync.Mutex
 	var closed []int64

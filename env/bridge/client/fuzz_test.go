@@ -16,7 +16,7 @@ var fuzzSpec = env.Spec{
 	Info:   []env.Field{{Name: "x"}, {Name: "y"}},
 }
 
-// goodReply is a reply of two rows to that.
+// goodReply returns a valid reply of two rows for fuzzSpec.
 func goodReply() []byte {
 	w := wire.NewWriter(wire.Ext)
 	w.Reply(9, wire.OpRestore, 6)
@@ -41,7 +41,7 @@ func goodReply() []byte {
 	return bytes.Clone(w.Bytes())
 }
 
-// Whatever a server says, a reply is refused or understood, and never read beyond its end.
+// Any reply is either refused or understood, and never read beyond its end.
 func FuzzReplies(f *testing.F) {
 	f.Add(goodReply())
 	w := wire.NewWriter(wire.Ext)

@@ -12,8 +12,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// handle is one open set of environments, and how requests about it are made one at a time. It is not safe for
-// concurrent use.
+// handle is one open set of environments. It makes one request at a time and is not safe for concurrent use.
 type handle struct {
 	c     *Client
 	id    uint32 // 0 = the session itself
@@ -22,8 +21,8 @@ type handle struct {
 	timer *time.Timer
 
 	cl    *call // the last request
-	reply *call // whose reply is being read
-	kept  *call // was sent, and its caller gave up
+	reply *call // its reply is being read
+	kept  *call // it was sent, and then cancelled by its caller
 	spare []*call
 }
 
@@ -33,7 +32,7 @@ func (c *Client) newHandle(id uint32) *handle {
 	return &handle{c: c, id: id, w: wire.NewWriter(wire.Ext), timer: t}
 }
 
-// begin starts a request of n fields, the handle not among them, which follow on the writer returned.
+// begin starts a request of n fields, not counting the handle. The caller writes the fields to the writer returned.
 func (h *handle) begin(op string, n int) *wire.Writer {
 	h.op = op
 	h.w.Reset()
@@ -47,22 +46,22 @@ func (h *handle) begin(op string, n int) *wire.Writer {
 	return h.w
 }
 
-// numberAt is where the id of a request stands: after the map's header (one byte below 16 entries), the key "op" (3),
+// numberAt returns the offset of a request's id: after the map's header (one byte below 16 entries), the key "op" (3),
 // the op (a byte and its letters), the key "id" (3) and the type (1).
 func numberAt(op string) int { return 9 + len(op) }
 
-// number writes the id over the placeholder that begin wrote, the largest of five bytes.
+// number writes the id over begin's placeholder, which is the largest uint32 so that the id has 4 bytes.
 func number(frame []byte, op string, id uint32) {
 	binary.BigEndian.PutUint32(frame[numberAt(op):], id)
 }
 
-// same tells whether two requests ask the same, whatever their ids.
+// same reports whether two requests are equal except for their ids.
 func same(a, b []byte, op string) bool {
 	at := numberAt(op)
 	return len(a) == len(b) && bytes.Equal(a[:at], b[:at]) && bytes.Equal(a[at+4:], b[at+4:])
 }
 
-// moves tells whether an operation changes environments.
+// moves reports whether an operation changes environments.
 func moves(op string) bool {
 	switch op {
 	case wire.OpReset, wire.OpStep, wire.OpSend, wire.OpRecv, wire.OpRestore, wire.OpOpen:
@@ -71,9 +70,9 @@ func moves(op string) bool {
 	return false
 }
 
-// settle deals with an earlier call that was given up on its way: it becomes the present one where that asks the
-// same (again is then true), is waited for and dropped where nothing depends on it or the present one makes it
-// irrelevant (fresh), and forbids the present one otherwise.
+// settle deals with an earlier call that was cancelled after it had been sent. If the current request is the same, the
+// earlier call takes its place and again is true. If the earlier call changed no environment, or fresh says that the
+// current one makes it irrelevant, settle waits for it and drops its reply. Otherwise the current call is ErrPending.
 func (h *handle) settle(ctx context.Context, frame []byte, fresh bool) (again bool, err error) {
 	k := h.kept
 	if k == nil {
@@ -83,7 +82,7 @@ func (h *handle) settle(ctx context.Context, frame []byte, fresh bool) (again bo
 		h.kept, h.cl = nil, k
 		return true, nil
 	}
-	if k.op == wire.OpRecv || moves(k.op) && !fresh { // what was received must not be lost
+	if k.op == wire.OpRecv || moves(k.op) && !fresh { // received rows must not be lost
 		return false, fmt.Errorf("%s: %w", k.op, ErrPending)
 	}
 	if err := h.await(ctx, k); err != nil {
@@ -94,12 +93,12 @@ func (h *handle) settle(ctx context.Context, frame []byte, fresh bool) (again bo
 	return false, nil
 }
 
-// roundTrip sends the request begun and waits for its reply, which is at h.reply until release. A refusal is an error
+// roundTrip sends the request begun and waits for its reply, which is in h.reply until release. A refusal is an error
 // made by refused.
 func (h *handle) roundTrip(ctx context.Context) error { return h.exchange(ctx, false) }
 
-// exchange is roundTrip; fresh says that the request makes all earlier ones irrelevant. A server that is busy is asked
-// again as long as a call may take.
+// exchange is roundTrip, where fresh says that the request makes all earlier ones irrelevant. It repeats a request that
+// the server was too busy for, until Config.Timeout is over.
 func (h *handle) exchange(ctx context.Context, fresh bool) error {
 	begun := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
@@ -143,7 +142,7 @@ func (h *handle) attempt(ctx context.Context, fresh bool) error {
 	return h.take(cl)
 }
 
-// post hands the request begun over for sending.
+// post queues the request begun for sending.
 func (h *handle) post() error {
 	cl := h.call()
 	cl.h, cl.op = h.id, h.op
@@ -156,7 +155,7 @@ func (h *handle) post() error {
 	return nil
 }
 
-// await waits until cl's reply is there, or cl has failed with the session.
+// await waits until cl has its reply, or has failed with the session.
 func (h *handle) await(ctx context.Context, cl *call) error {
 	h.timer.Reset(h.c.cfg.Timeout)
 	defer h.timer.Stop()
@@ -170,7 +169,7 @@ func (h *handle) await(ctx context.Context, cl *call) error {
 	}
 }
 
-// take makes cl, whose reply is there, the one being read.
+// take makes the reply of cl, which has come, the one being read.
 func (h *handle) take(cl *call) error {
 	if cl.err != nil {
 		err := cl.err
@@ -189,13 +188,13 @@ func (h *handle) take(cl *call) error {
 	return nil
 }
 
-// release ends the reading of the reply, of which no view may be used from then on.
+// release ends the reading of the reply. Views of it must not be used afterwards.
 func (h *handle) release() {
 	h.finish(h.reply)
 	h.reply = nil
 }
 
-// call is one that is not in use.
+// call returns a call that is not in use.
 func (h *handle) call() *call {
 	if n := len(h.spare); n > 0 {
 		cl := h.spare[n-1]
@@ -205,14 +204,14 @@ func (h *handle) call() *call {
 	return &call{done: make(chan struct{}, 1)}
 }
 
-// finish gives back what cl held. Its reply is there, or will never be.
+// finish releases what cl holds. Its reply has come, or never will.
 func (h *handle) finish(cl *call) {
 	h.c.release(cl.buf)
 	cl.reply, cl.buf, cl.err = nil, nil, nil
 	h.c.mu.Lock()
 	writing := cl.writing
 	h.c.mu.Unlock()
-	if !writing { // a frame that is sent once more at this moment is left to the collector
+	if !writing { // a frame that is being sent again now must not be reused, so it is left to the garbage collector
 		h.spare = append(h.spare, cl)
 	}
 }

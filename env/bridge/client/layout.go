@@ -10,13 +10,13 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// layout is how the time steps of an environment stand in replies, and the columns of the reply being read.
+// layout describes how replies hold an environment's time steps, and holds the columns of the reply being read.
 type layout struct {
 	spec      env.Spec
 	obs, mask int
-	info      map[string]int // key: index in Spec.Info, and below
+	info      map[string]int // by key: the index in Spec.Info, or one of the negative constants below
 
-	// Of the present reply; nothing is written to anybody's buffers before all of them have been checked.
+	// Of the current reply. All columns are checked before anything is written to the caller's buffers.
 	k        int // rows
 	obsCol   wire.Array
 	maskCol  wire.Array
@@ -28,7 +28,7 @@ type layout struct {
 	infoCol  []column
 }
 
-// column is one key of a reply's info: values, and which of them are known (all, where there is no such array).
+// column is one key of a reply's info: the values, and which of them are known. All are if known has no shape.
 type column struct{ v, known wire.Array }
 
 func (c *column) at(i int) float64 {
@@ -38,7 +38,7 @@ func (c *column) at(i int) float64 {
 	return c.v.Float(i)
 }
 
-// The entries of layout.info that are no index.
+// The entries of layout.info that are not an index.
 const (
 	keyMask = -1 - iota
 	keyElapsed
@@ -55,7 +55,7 @@ func newLayout(s env.Spec) layout {
 	return l
 }
 
-// read checks the columns of m, which describes k time steps; transitions says that rewards and ends are among them.
+// read checks the columns of m, which describes k time steps. With transitions m also has rewards and ends.
 func (l *layout) read(m wire.Map, k int, transitions bool) error {
 	l.k = k
 	var err error
@@ -76,7 +76,7 @@ func (l *layout) read(m wire.Map, k int, transitions bool) error {
 	return l.readInfo(m, k, l.mask > 0)
 }
 
-// readFinal checks the columns of what k episodes ended with.
+// readFinal checks the columns of the last time steps of k episodes.
 func (l *layout) readFinal(m wire.Map, k int) (withMasks bool, err error) {
 	l.k = k
 	if l.obsCol, err = need(m, "obs", wire.F32, k, l.obs); err != nil {
@@ -134,7 +134,7 @@ func (l *layout) readInfo(m wire.Map, k int, masks bool) error {
 	return nil
 }
 
-// need is the array at key: k rows of width numbers, or of one where width is negative.
+// need returns the array at key, which must have k rows of width numbers, or be of one dimension if width is negative.
 func need(m wire.Map, key string, d wire.DType, k, width int) (wire.Array, error) {
 	a, ok := m.Get(key).(wire.Array)
 	shape := a.Shape
@@ -151,13 +151,13 @@ func need(m wire.Map, key string, d wire.DType, k, width int) (wire.Array, error
 	return a, fmt.Errorf("%w: %s is %v %v, want %v %v", ErrReply, key, shape, a.DType, want, d)
 }
 
-// row is row i of a column of width numbers.
+// row returns row i of a column of width numbers.
 func row(a wire.Array, i, width int) wire.Array {
 	n := width * a.DType.Size()
 	return wire.Array{DType: a.DType, Shape: a.Shape[1:], Data: a.Data[i*n : (i+1)*n]}
 }
 
-// write copies what row i of the reply says about the state to a time step's buffers.
+// write copies the state in row i of the reply to a time step's buffers.
 func (l *layout) write(i int, obs []float32, mask []bool, info []float64) {
 	row(l.obsCol, i, l.obs).F32s(obs)
 	if len(mask) > 0 {
@@ -170,10 +170,10 @@ func (l *layout) write(i int, obs []float32, mask []bool, info []float64) {
 	}
 }
 
-// reward is row i's.
+// reward returns the reward of row i.
 func (l *layout) reward(i int) float64 { return l.rCol.Float(i) }
 
-// kind is that of row i, which is not an episode's first.
+// kind returns the kind of row i, which is not the first step of an episode.
 func (l *layout) kind(i int) env.Kind {
 	switch {
 	case l.teCol.Data[i] != 0:
@@ -184,11 +184,11 @@ func (l *layout) kind(i int) env.Kind {
 	return env.Mid
 }
 
-// duration is row i's Elapsed.
+// duration returns Elapsed of row i.
 func (l *layout) duration(i int) time.Duration { return nanoseconds(l.elapsed.at(i)) }
 
-// nanoseconds is the time of s seconds. Together with time.Duration.Seconds it is exact for 48 days, for the
-// fraction is taken off before anything is rounded.
+// nanoseconds returns s seconds as a Duration. It inverts time.Duration.Seconds exactly up to 48 days, because it splits
+// off the fraction before it rounds.
 func nanoseconds(s float64) time.Duration {
 	if !(math.Abs(s) < math.MaxInt64/1e9) {
 		return 0
@@ -197,14 +197,14 @@ func nanoseconds(s float64) time.Duration {
 	return time.Duration(whole)*time.Second + time.Duration(math.Round(frac*1e9))
 }
 
-// putI32 writes src to dst, which has 4 bytes for each element.
+// putI32 writes src to dst, 4 bytes for each element.
 func putI32(dst []byte, src []int32) {
 	for i, v := range src {
 		binary.LittleEndian.PutUint32(dst[4*i:], uint32(v))
 	}
 }
 
-// actions writes the rows asked of a, nil meaning all, as the value of a request.
+// actions writes the given rows of a, nil meaning all, as the field a of a request.
 func (l *layout) actions(w *wire.Writer, rows []int, a *env.Actions) {
 	d, c := len(l.spec.Action.Sizes), len(l.spec.Action.Low)
 	k := len(rows)

@@ -11,7 +11,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// request is what open asks for.
+// request holds the arguments of open.
 type request struct {
 	id     string
 	kwargs map[string]any
@@ -19,7 +19,7 @@ type request struct {
 	VecConfig
 }
 
-// open asks for environments.
+// open opens environments on the server.
 func (c *Client) open(ctx context.Context, q request) (*remote, error) {
 	if err := encodable("kwargs", q.kwargs); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *Client) open(ctx context.Context, q request) (*remote, error) {
 	return r, nil
 }
 
-// encodable says where v has a value that no message can carry.
+// encodable returns an error that says where v has a value of a type that messages cannot carry.
 func encodable(at string, v any) error {
 	switch v := v.(type) {
 	case nil, bool, int, int32, int64, uint32, uint64, float32, float64, string, []byte, wire.Array, []string, []int, []float64:
@@ -106,7 +106,7 @@ func encodable(at string, v any) error {
 	return nil
 }
 
-// parseOpened reads the reply to open: what it says, and the handle's number. All that it keeps is copied.
+// parseOpened reads the reply to open and returns its contents and the handle's number. It copies what it keeps.
 func parseOpened(m wire.Map) (*remote, uint32, error) {
 	p := parser{}
 	id := uint32(p.whole(m, "h", 0, 1, 1<<32-1))
@@ -252,7 +252,7 @@ func (p *parser) action(v any, a *env.ActionSpec) {
 	}
 }
 
-// own is a copy of v that is no view of a frame.
+// own returns a deep copy of v, whose slices may be views of a frame.
 func own(v any) any {
 	switch v := v.(type) {
 	case []byte:

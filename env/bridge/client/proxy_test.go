@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// proxy stands between client and server and does what networks do.
+// proxy is a TCP proxy between client and server that misbehaves as networks do.
 type proxy struct {
 	addr      string
 	target    string
-	swallowed atomic.Int64 // bytes of the server that never arrived
-	mute      atomic.Bool  // what the server says is lost
-	deaf      atomic.Bool  // what the client says is lost
+	swallowed atomic.Int64 // bytes from the server that it dropped
+	mute      atomic.Bool  // it drops what the server sends
+	deaf      atomic.Bool  // it drops what the client sends
 	refuse    atomic.Bool  // new connections end at once
 
 	mu    sync.Mutex
@@ -97,7 +97,7 @@ func (p *proxy) cut() {
 	p.pairs = nil
 }
 
-// connections is how many there have been.
+// connections returns how many there have been.
 func (p *proxy) connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,5 +2,5 @@
 
 package client_test
 
-// raceDetector makes everything several times slower; what is long then leaves out what adds nothing about goroutines.
+// raceDetector makes everything several times slower, so long tests leave out what says nothing new about goroutines.
 const raceDetector = true

@@ -13,7 +13,7 @@ import (
 	"clustergym/env/bridge/server"
 )
 
-// bothWays plays an episode at home and away, calling between before each step, and compares all bits.
+// bothWays plays an episode in a local and in a remote environment, calls between before each step, and compares all bits.
 func bothWays(t *testing.T, away env.Env, seed uint64, between func(step int)) {
 	t.Helper()
 	home := newDrift()
@@ -120,7 +120,7 @@ func TestALostSessionSaysWhy(t *testing.T) {
 }
 
 func TestASessionThatTheServerHasForgottenIsLost(t *testing.T) {
-	// One place: while the client is away another takes it.
+	// The server has room for one session: while the client is away, another client takes it.
 	addr := serve(t, func(cfg *server.Config) { cfg.MaxSessions = 1 })
 	p := newProxy(t, addr)
 	c := dial(t, p.addr, nil)
@@ -153,7 +153,7 @@ func TestWithoutResumeALostConnectionIsTheEnd(t *testing.T) {
 	}
 }
 
-// A server from which nothing comes any more is noticed, although the connection stands.
+// The client notices a server from which nothing comes any more, although the connection is still open.
 func TestASilentServerIsTakenForGone(t *testing.T) {
 	p := newProxy(t, serve(t, nil))
 	c := dial(t, p.addr, func(cfg *client.Config) { cfg.KeepAlive = 30 * time.Millisecond })
@@ -162,13 +162,13 @@ func TestASilentServerIsTakenForGone(t *testing.T) {
 	if err := e.Reset(ctx, env.Episode{Window: -1}, ts); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // a quiet client is no reason
+	time.Sleep(200 * time.Millisecond) // a quiet client does not end the connection
 	if n := p.connections(); n != 1 {
 		t.Errorf("%d connections, want the first to stand", n)
 	}
 	p.mu.Lock()
 	stale := p.pairs
-	p.pairs = nil // these stay open, and silent
+	p.pairs = nil // these connections stay open, and silent
 	p.mu.Unlock()
 	p.mute.Store(true)
 	eventually(t, "the connection is not given up", func() bool { return p.connections() > 1 })
@@ -209,7 +209,7 @@ func TestACancelledContextEndsEveryWait(t *testing.T) {
 		cancel()
 	}
 	p.refuse.Store(false)
-	// What was not sent has not happened; the environment is as usable as ever.
+	// A call that was not sent had no effect, and the environment stays usable.
 	bothWays(t, e, 3, func(int) {})
 }
 

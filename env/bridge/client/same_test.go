@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/rng"
 )
 
-// bits is a time step in a form in which NaN equals itself.
+// bits returns a time step in a form in which NaN equals itself.
 func bits(ts *env.TimeStep) string {
 	return fmt.Sprintf("%v %x %d %x %v %x", ts.Kind, math.Float64bits(ts.Reward), ts.Elapsed, ts.Obs, ts.Mask, floatBits(ts.Info))
 }
@@ -24,7 +24,7 @@ func floatBits(v []float64) []uint64 {
 	out := make([]uint64, len(v))
 	for i, x := range v {
 		if out[i] = math.Float64bits(x); math.IsNaN(x) {
-			out[i] = math.Float64bits(math.NaN()) // which NaN is nobody's business
+			out[i] = math.Float64bits(math.NaN()) // all NaNs are equal here
 		}
 	}
 	return out
@@ -35,7 +35,7 @@ func batchBits(b *env.Batch) string {
 		b.FinalRows, b.FinalObs, b.FinalMask, floatBits(b.FinalInfo))
 }
 
-// chooser draws legal actions: row i's k-th choice depends on i, k and the mask alone.
+// chooser draws legal actions. The k-th choice of row i depends only on i, k and the mask.
 type chooser []uint64
 
 func (c chooser) choose(s env.Spec, mask []bool, a *env.Actions) {
@@ -69,7 +69,7 @@ func sameSpec(a, b env.Spec) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// Whatever a local environment does, the remote one does to the bit: specs, times in nanoseconds, unknown infos, tasks.
+// A remote environment equals the local one bit for bit: specs, times in nanoseconds, unknown infos, tasks.
 func TestRemoteEnvironmentsGiveTheBitsOfLocalOnes(t *testing.T) {
 	c := dial(t, serve(t, nil), nil)
 	for _, id := range append(control.IDs(), driftID) {
@@ -113,7 +113,7 @@ func TestRemoteEnvironmentsGiveTheBitsOfLocalOnes(t *testing.T) {
 	}
 }
 
-// A remote Vec gives the batches of package vec, in every mode, with some rows left out, and from a snapshot on.
+// A remote Vec gives the same batches as package vec, in every mode, with some rows left out, and after a snapshot.
 func TestRemoteVecsGiveTheBitsOfLocalOnes(t *testing.T) {
 	const n = 5
 	c := dial(t, serve(t, nil), nil)

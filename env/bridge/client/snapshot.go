@@ -26,7 +26,7 @@ func (r *remote) snapshot(dst []byte) ([]byte, error) {
 	return append(dst, blob...), nil
 }
 
-// restore asks the server to continue from src. Its reply stands at r.h.reply.
+// restore asks the server to continue from src. The reply is in r.h.reply.
 func (r *remote) restore(src []byte) error {
 	if r.closed {
 		return env.ErrClosed
@@ -40,8 +40,8 @@ func (r *remote) restore(src []byte) error {
 	return r.h.exchange(context.Background(), true)
 }
 
-// AppendSnapshot appends the state of all rows to dst and returns the longer slice. The bytes are the server's, which
-// signs them: they fit environments of the same id, kwargs, number and mode.
+// AppendSnapshot appends the state of all rows to dst and returns the longer slice. The server signs the bytes, and
+// takes them back into environments of the same id, kwargs, number and mode.
 func (v *Vec) AppendSnapshot(dst []byte) ([]byte, error) {
 	if !v.closed {
 		if err := v.home(nil, len(v.all)); err != nil {
@@ -51,8 +51,8 @@ func (v *Vec) AppendSnapshot(dst []byte) ([]byte, error) {
 	return v.snapshot(dst)
 }
 
-// RestoreSnapshot continues from src and fills b with the time steps that were current then (its Final columns become
-// empty). What cannot be restored is an env.ErrSnapshot, and nothing is changed.
+// RestoreSnapshot continues from src, fills b with the time steps that were current then, and empties its Final
+// columns. If src cannot be restored, the error is an env.ErrSnapshot and nothing changes.
 func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error {
 	if _, _, err := v.check(nil, b); err != nil {
 		return err
@@ -76,7 +76,8 @@ func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error {
 	return nil
 }
 
-// RestoreSnapshot continues from src and fills ts with the time step that was current then.
+// RestoreSnapshot continues from src and fills ts with the time step that was current then. If src cannot be restored,
+// the error is an env.ErrSnapshot and nothing changes.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if e.closed {
 		return env.ErrClosed
@@ -97,7 +98,7 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	return nil
 }
 
-// readRestored checks the reply to a restore: time steps of any kind.
+// readRestored checks the reply to a restore, whose time steps may be of any kind.
 func (l *layout) readRestored(m wire.Map, k int) (err error) {
 	if l.firstCol, err = need(m, "first", wire.Bool, k, -1); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (l *layout) readRestored(m wire.Map, k int) (err error) {
 	return l.read(m, k, true)
 }
 
-// restored is what the reply to a restore says beside the state of row i.
+// restored returns kind, reward and elapsed time of row i of the reply to a restore.
 func (l *layout) restored(i int) (env.Kind, float64, time.Duration) {
 	if l.firstCol.Data[i] != 0 {
 		return env.First, 0, 0

@@ -9,7 +9,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// transitions writes the time steps of a reply, which are those of rows, to b.
+// transitions writes the time steps of a reply, one for each of rows, to b.
 func (v *Vec) transitions(m wire.Map, rows []int, b *env.Batch) error {
 	fin, err := v.final(m)
 	if err != nil {
@@ -48,7 +48,7 @@ func (v *Vec) transitions(m wire.Map, rows []int, b *env.Batch) error {
 	return v.faults(m)
 }
 
-// faults are the failures of single rows that a reply lists; the others are valid.
+// faults returns the failures of single rows that a reply lists, joined. The other rows are valid.
 func (v *Vec) faults(m wire.Map) error {
 	list, _ := m.Get("fault").([]any)
 	var errs []error
@@ -69,7 +69,7 @@ func (v *Vec) faults(m wire.Map) error {
 	return errors.Join(errs...)
 }
 
-// final lists the rows of which a reply has the last time step of an episode that ended.
+// final returns the rows whose episode ended and whose last time step the reply has.
 func (v *Vec) final(m wire.Map) ([]int64, error) {
 	fin, e := m.Sub("fin")
 	if e != nil || fin == nil {
@@ -121,7 +121,7 @@ func (v *Vec) writeFinal(m wire.Map, fin []int64, b *env.Batch) error {
 	return nil
 }
 
-// longer is s with n more elements.
+// longer returns s with n more elements.
 func longer[T any](s []T, n int) []T { return slices.Grow(s, n)[:len(s)+n] }
 
 // writeRow writes the state in row j of the reply to row i of b.

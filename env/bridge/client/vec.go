@@ -10,7 +10,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// Autoreset says what happens when the episode of a row ends; package env/vec describes the modes.
+// Autoreset is what happens when the episode of a row ends. Package env/vec describes the modes.
 type Autoreset string
 
 // The modes.
@@ -20,42 +20,43 @@ const (
 	Disabled Autoreset = "disabled"
 )
 
-// VecConfig is how a Vec's environments are opened. The zero value is NextStep, and errors for illegal actions.
+// VecConfig says how a Vec's environments are opened. The zero value has autoreset NextStep, and illegal actions are
+// errors.
 type VecConfig struct {
 	Autoreset Autoreset
-	// Invalid says what a masked action does: "error" (the default), "noop" or "penalty".
+	// Invalid is what a masked action does: "error" (the default), "noop" or "penalty".
 	Invalid string
-	// Batch is the number of rows that one Recv waits for; 0 = all that are out, which is what Step does.
+	// Batch is the number of rows that one Recv waits for. With 0 there is no Send and Recv, only Step.
 	Batch int
 }
 
-// Vec is N environments at the other end of the wire, stepped together as package env/vec steps them at home: row i
-// runs the episodes env.EpisodeSeed(s+i, k) of the seed s, 0 until Seed or Reset says otherwise, and its bytes are
-// the same. A Vec is not safe for concurrent use.
+// Vec is N environments in the server's process, stepped together as package env/vec steps them, with the same bytes:
+// row i runs the episodes env.EpisodeSeed(s+i, k) of a seed s, which is 0 until Seed or Reset changes it. A Vec is not
+// safe for concurrent use.
 type Vec struct {
 	remote
 	mode  Autoreset
 	all   []int
 	begun []bool
-	ended []bool // the row's episode is over and NextStep or Disabled has not begun another
+	ended []bool // the row's episode is over, and no other has begun (NextStep, Disabled)
 	fresh []bool // Seed has been called since the row's last reset
 	seed  uint64
 	batch int
 
-	asked  []uint64 // call by call, as in env/vec
+	asked  []uint64 // by row: the serial of the last call that named it, to find rows named twice
 	serial uint64
 	out    []bool // sent and not yet received
 	rows   []int  // of the last reply
 	sends  []sent
 }
 
-// sent is a send whose reply has not been looked at.
+// sent is a send whose reply has not been read.
 type sent struct {
 	cl   *call
 	rows []int
 }
 
-// remote is what Env and Vec share.
+// remote holds what Env and Vec share.
 type remote struct {
 	h      *handle
 	l      layout
@@ -65,8 +66,7 @@ type remote struct {
 	closed bool
 }
 
-// OpenVec opens n environments to be stepped together. kwargs are as the environment documents them: numbers,
-// strings, booleans, and lists and maps (string keys) of them.
+// OpenVec opens n environments of the same id and kwargs, to be stepped together. kwargs are those of Open.
 func (c *Client) OpenVec(ctx context.Context, id string, kwargs map[string]any, n int, cfg VecConfig) (*Vec, error) {
 	if n < 1 || cfg.Batch < 0 || cfg.Batch > n {
 		return nil, fmt.Errorf("client: open %s: %d environments with %d for a Recv, want 1 or more, and at most as many", id, n, cfg.Batch)
@@ -92,22 +92,23 @@ func (c *Client) OpenVec(ctx context.Context, id string, kwargs map[string]any, 
 	return v, nil
 }
 
-// Spec is the spec that all environments share. It is rebuilt from what the server says and equals the one at home.
+// Spec returns the spec that all environments share. It is built from the server's reply and equals the environment's
+// own.
 func (r *remote) Spec() env.Spec { return r.l.spec }
 
-// Meta is what the server says about the environments beyond their spec; see the environment's page. It is not to be
-// changed.
+// Meta returns the map meta of the server's reply to open (docs/wire.md), with what the environment's page adds to it.
+// Do not change it.
 func (r *remote) Meta() wire.Map { return r.meta }
 
-// Scenario is the hash of everything that decides episodes: workload, cluster, configuration. "" = the server did not
-// say.
+// Scenario returns the hash of everything that decides episodes: workload, cluster, configuration. It is "" if the
+// server did not send one.
 func (r *remote) Scenario() string { return r.sha }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (v *Vec) Len() int { return len(v.all) }
 
-// Seed makes row i run the episodes env.EpisodeSeed(s+i, k), k = 0, 1, … from its next Reset on. An episode under way
-// goes on, and so does the row's stream where autoreset begins the next.
+// Seed makes row i run the episodes env.EpisodeSeed(s+i, k), k = 0, 1, …, from its next Reset on. Until then the row
+// keeps its old stream, also when autoreset begins an episode.
 func (v *Vec) Seed(s uint64) {
 	v.seed = s
 	for i := range v.fresh {
@@ -115,7 +116,7 @@ func (v *Vec) Seed(s uint64) {
 	}
 }
 
-// SetTask makes row i's episodes be of task from its next reset on; nil is the environment's own.
+// SetTask sets the task of row i from its next reset on. nil is the environment's own task.
 func (v *Vec) SetTask(ctx context.Context, i int, task []float64) error {
 	if v.closed {
 		return env.ErrClosed
@@ -143,11 +144,11 @@ func (v *Vec) SetTask(ctx context.Context, i int, task []float64) error {
 	return nil
 }
 
-// Reset begins an episode in the rows asked, nil meaning all, and writes their first time steps to b; other rows of b
-// stay as they are. ep[k] is the episode of rows[k]; its Seed becomes the seed of that row's stream. With ep nil every
-// row asked begins the next episode of its stream.
+// Reset begins an episode in each of rows and writes the first time steps to these rows of b. rows nil means all rows;
+// the other rows of b do not change. ep[k] is the episode of rows[k], and its Seed becomes the seed of that row's
+// stream. With ep nil each row begins the next episode of its stream.
 //
-// An error means that the rows asked need another Reset, unless it says that nothing was asked of the server.
+// After an error the rows need another Reset, unless the error is about the arguments: then nothing has changed.
 func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Batch) error {
 	rows, k, err := v.check(rows, b)
 	if err != nil {
@@ -210,10 +211,10 @@ func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Ba
 	return v.faults(v.h.reply.reply)
 }
 
-// special tells that ep is not described by its seed alone.
+// special reports whether ep sets more than its seed.
 func special(ep env.Episode) bool { return ep.Window != -1 || ep.Task != nil || ep.Split != "" }
 
-// writeOptions writes what of ep is not its seed.
+// writeOptions writes ep without its seed.
 func writeOptions(w *wire.Writer, ep *env.Episode) {
 	n := 0
 	for _, there := range []bool{ep.Window != -1, ep.Task != nil, ep.Split != ""} {
@@ -236,9 +237,9 @@ func writeOptions(w *wire.Writer, ep *env.Episode) {
 	}
 }
 
-// Step applies row i of a to environment i, for the rows asked, nil meaning all, and writes what follows to their rows
-// of b; other rows of b stay as they are. b's Final columns describe this call alone. An error of the server leaves
-// every row as it was.
+// Step applies row i of a to environment i for each i of rows, and writes the results to these rows of b. rows nil means
+// all rows; the other rows of b do not change. The Final columns of b describe this call only. An error from the server
+// leaves every row as it was.
 func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch) error {
 	rows, k, err := v.check(rows, b)
 	if err != nil {
@@ -261,7 +262,7 @@ func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch
 	return v.transitions(v.h.reply.reply, rows, b)
 }
 
-// prepare says why no step can be asked for.
+// prepare returns the error of a step that cannot be requested.
 func (v *Vec) prepare(ctx context.Context, rows []int, k int, a *env.Actions) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -283,7 +284,7 @@ func (v *Vec) prepare(ctx context.Context, rows []int, k int, a *env.Actions) er
 	return err
 }
 
-// request writes a step or a send.
+// request writes the request of a step or a send.
 func (v *Vec) request(op string, rows []int, a *env.Actions) {
 	n := 1
 	if rows != nil {
@@ -298,7 +299,7 @@ func (v *Vec) request(op string, rows []int, a *env.Actions) {
 	v.l.actions(w, rows, a)
 }
 
-// check says whether rows and b fit. It gives the rows, nil where all are meant in their order, and their number.
+// check returns an error unless rows and b fit this Vec. It returns the rows, nil for all in order, and their number.
 func (v *Vec) check(rows []int, b *env.Batch) ([]int, int, error) {
 	if v.closed {
 		return nil, 0, env.ErrClosed
@@ -312,7 +313,7 @@ func (v *Vec) check(rows []int, b *env.Batch) ([]int, int, error) {
 	return v.checkRows(rows)
 }
 
-// checkRows says whether rows are distinct rows of v.
+// checkRows returns an error unless rows are distinct rows of v.
 func (v *Vec) checkRows(rows []int) ([]int, int, error) {
 	n := len(v.all)
 	if rows == nil {
@@ -331,8 +332,8 @@ func (v *Vec) checkRows(rows []int) ([]int, int, error) {
 	return rows, len(rows), nil
 }
 
-// Close gives the environments back to the server; later calls return env.ErrClosed. Closing twice is harmless, and so
-// is closing when the session is over.
+// Close closes the environments on the server. Later calls return env.ErrClosed. Closing twice, or after the session
+// has ended, is harmless.
 func (r *remote) Close() error {
 	if r.closed {
 		return nil
@@ -342,7 +343,7 @@ func (r *remote) Close() error {
 	err := r.h.exchange(context.Background(), true)
 	r.h.c.forget(r.h.id)
 	if errors.Is(err, ErrLost) || errors.Is(err, env.ErrClosed) {
-		return nil // it has gone with the session
+		return nil // it ended with the session
 	}
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -37,7 +38,7 @@ func (s *suite) badActionsChangeNothing() error {
 	bad := []struct {
 		what string
 		a    any
-		rows []int // nil = not said
+		rows []int // the environments that the error must name, nil = none
 	}{
 		{"above the range", with(d, p.sizes[0]), []int{1}},
 		{"below 0", with(2*d, -1), []int{2}},
@@ -76,11 +77,11 @@ func (s *suite) badActionsChangeNothing() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x.reply, y.reply); err != nil {
+		if err := compare.Same(x.reply, y.reply); err != nil {
 			return fmt.Errorf("step %d after actions that were refused: %w", round, err)
 		}
 	}
-	// All bad rows are named at once.
+	// One error names all bad rows.
 	a := slices.Clone(zeros)
 	a[0], a[2*d] = -1, p.sizes[0]
 	e, err := p.refuse(only(wire.BadAction), wire.OpStep, "a", p.actions(a))
@@ -90,7 +91,7 @@ func (s *suite) badActionsChangeNothing() error {
 	if !slices.Equal(e.Env, []int{0, 2}) {
 		return fmt.Errorf("bad actions of environments 0 and 2 name %v", e.Env)
 	}
-	// Integers of any width mean the same, and so do lists.
+	// Integers of any width are accepted, and lists.
 	for _, t := range []wire.DType{wire.I8, wire.U8, wire.I16, wire.I32, wire.U32, wire.U64} {
 		if _, err := p.ask(wire.OpStep, "a", p.actionsAs(t, zeros)); err != nil {
 			return fmt.Errorf("actions of type %v: %w", t, err)
@@ -108,15 +109,15 @@ func (s *suite) badActionsChangeNothing() error {
 	return err
 }
 
-// masked looks for a state in which some action is masked, and gives actions of which row 0's is masked, the rest
-// legal. ok is false where none was found.
-func (p *player) masked(s *suite) (a []int, mask col, ok bool, err error) {
+// masked plays until row 0 has a masked action. It returns actions of which that of row 0 is masked and the others are
+// legal. ok is false if it finds none.
+func (p *player) masked(s *suite) (a []int, mask compare.Column, ok bool, err error) {
 	reply, err := p.ask(wire.OpReset, "seed", 8)
 	if err != nil {
-		return nil, col{}, false, err
+		return nil, compare.Column{}, false, err
 	}
 	if mask, err = p.masks(reply, p.n); err != nil {
-		return nil, col{}, false, err
+		return nil, compare.Column{}, false, err
 	}
 	over := false
 	for range s.Steps {
@@ -126,7 +127,7 @@ func (p *player) masked(s *suite) (a []int, mask col, ok bool, err error) {
 		at := 0
 		for f, k := range p.sizes {
 			for j := range k {
-				if mask.v[at+j] == 0 && !over {
+				if mask.V[at+j] == 0 && !over {
 					a[f] = j
 					return a, mask, true, nil
 				}
@@ -158,7 +159,7 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 		if err != nil {
 			return fmt.Errorf("invalid %s: %w", policy, err)
 		}
-		// The same draws for both policies.
+		// Both policies get the same draws.
 		save := s.draw
 		s.draw = newDraw()
 		a, _, ok, err := p.masked(s)
@@ -177,12 +178,12 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 		if fin, _ := x.reply.Sub("fin"); fin != nil {
 			info, _ = fin.Sub("info")
 		}
-		said, err := at(info, "invalid", wire.Bool, 2)
+		said, err := compare.At(info, "invalid", wire.Bool, 2)
 		if err != nil {
 			return fmt.Errorf("invalid %s: info of a replaced action: %w", policy, err)
 		}
-		if said.v[0] != 1 || said.v[1] != 0 {
-			return fmt.Errorf("invalid %s: info.invalid is %v, want [1 0]", policy, said.v)
+		if said.V[0] != 1 || said.V[1] != 0 {
+			return fmt.Errorf("invalid %s: info.invalid is %v, want [1 0]", policy, said.V)
 		}
 		rewards[k] = x.r[0]
 	}
@@ -212,11 +213,11 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 	if !slices.Equal(e.Env, []int{0}) {
 		return fmt.Errorf("invalid error: a masked action of environment 0 names %v", e.Env)
 	}
-	now, err := column(before.Get("mask"))
+	now, err := compare.Read(before.Get("mask"))
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(now.v, mask.v) {
+	if !slices.Equal(now.V, mask.V) {
 		return errors.New("the operation masks and info do not agree")
 	}
 	if a, err = p.legal(s.draw, mask); err != nil {
@@ -226,7 +227,7 @@ func (s *suite) maskedActionsFollowThePolicy() error {
 	return err
 }
 
-// mapOf is kwargs as a wire.Map.
+// mapOf returns kwargs as a wire.Map.
 func mapOf(kwargs map[string]any) wire.Map {
 	out := wire.Map{}
 	for _, k := range sortedKeys(kwargs) {

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
-// reference plays environment i of seed s alone: what the rows of every mode must show, one step at a time.
+// reference plays the environment of one row alone, which shows what that row must show in any mode.
 type reference struct {
 	p *player // one environment, disabled
 }
@@ -30,8 +31,9 @@ func (s *suite) references(c *conn, n int, seed int) ([]reference, []wire.Map, e
 	return all, begin, nil
 }
 
-// modes plays n environments in a mode beside their references until some episodes have ended; see compares row i of
-// a step with what the reference gave: its step, and the beginning of the next episode where that one ended.
+// modes plays environments in a mode beside their references until some episodes have ended. see compares row i of a step
+// with the step of its reference and, if the episode ended, with the first step of the next one. dead says that the step
+// after the end ignores its action.
 func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire.Map) error, dead bool) error {
 	const n, seed = 3, 50
 	p, err := s.start(n, "autoreset", mode)
@@ -50,15 +52,15 @@ func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire
 	if err != nil {
 		return err
 	}
-	waiting := make([]wire.Map, n) // next_step: the beginning that the next step shows
+	waiting := make([]wire.Map, n) // next_step: the first observation that the next step must show
 	ends := 0
 	for k := 0; k < s.Steps && ends < 6; k++ {
 		d := len(p.sizes)
 		a := make([]int, n*d)
 		for i := range n {
-			row := col{shape: []int{1, mask.shape[1]}, v: mask.v[i*mask.shape[1] : (i+1)*mask.shape[1]]}
+			row := compare.Column{Shape: []int{1, mask.Shape[1]}, V: mask.V[i*mask.Shape[1] : (i+1)*mask.Shape[1]]}
 			if waiting[i] != nil {
-				for f := range d { // ignored, so it may be anything
+				for f := range d { // ignored actions may have any value
 					a[i*d+f] = 1 << 20
 				}
 				continue
@@ -115,17 +117,17 @@ func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire
 
 // sameObs compares the observation and mask of row i with those of a reply of one row.
 func sameObs(x wire.Map, i, rows int, ref wire.Map) error {
-	a, err1 := rowOf(x, i, rows)
-	b, err2 := rowOf(ref, 0, 1)
+	a, err1 := compare.Row(x, i, rows)
+	b, err2 := compare.Row(ref, 0, 1)
 	if err := first(err1, err2); err != nil {
 		return err
 	}
-	if err := same("obs", a.Get("obs"), b.Get("obs")); err != nil {
+	if err := compare.SameValue("obs", a.Get("obs"), b.Get("obs")); err != nil {
 		return err
 	}
 	ia, _ := a.Sub("info")
 	ib, _ := b.Sub("info")
-	return same("mask", ia.Get(wire.MaskKey), ib.Get(wire.MaskKey))
+	return compare.SameValue("mask", ia.Get(wire.MaskKey), ib.Get(wire.MaskKey))
 }
 
 func (s *suite) nextStep() error {
@@ -149,20 +151,20 @@ func (s *suite) sameStep() error {
 		if err := sameObs(x.reply, i, 3, next); err != nil {
 			return fmt.Errorf("the next episode's beginning: %w", err)
 		}
-		fin, err := rowOf(x.fin, k, len(x.finalRows))
+		fin, err := compare.Row(x.fin, k, len(x.finalRows))
 		if err != nil {
 			return fmt.Errorf("fin: %w", err)
 		}
-		last, err := rowOf(ref.reply, 0, 1)
+		last, err := compare.Row(ref.reply, 0, 1)
 		if err != nil {
 			return err
 		}
-		if err := same("fin.obs", fin.Get("obs"), last.Get("obs")); err != nil {
+		if err := compare.SameValue("fin.obs", fin.Get("obs"), last.Get("obs")); err != nil {
 			return err
 		}
 		a, _ := fin.Sub("info")
 		b, _ := last.Sub("info")
-		if err := same("fin.info.episode", a.Get("episode"), b.Get("episode")); err != nil {
+		if err := compare.SameValue("fin.info.episode", a.Get("episode"), b.Get("episode")); err != nil {
 			return err
 		}
 		if b.Get("episode") == nil {
@@ -211,7 +213,7 @@ func (s *suite) disabled() error {
 		}
 	}
 	a := make([]int, 2*len(p.sizes))
-	for range 2 { // and the refusal begins nothing
+	for range 2 { // the first refusal must not begin an episode
 		e, err := p.refuse(only(wire.NeedsReset), wire.OpStep, "a", p.actions(a))
 		if err != nil {
 			return fmt.Errorf("step after the end: %w", err)
@@ -220,7 +222,7 @@ func (s *suite) disabled() error {
 			return fmt.Errorf("step after the end of %v names %v", over, e.Env)
 		}
 	}
-	// Those that have not ended were not stepped either.
+	// The refused step has not stepped the other environments either.
 	for _, i := range alive {
 		one := make([]int, len(p.sizes))
 		x, err := p.ask(wire.OpStep, "ids", []int{i}, "a", p.actions(one))
@@ -231,7 +233,7 @@ func (s *suite) disabled() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x, y); err != nil {
+		if err := compare.Same(x, y); err != nil {
 			return fmt.Errorf("environment %d after a step that was refused: %w", i, err)
 		}
 	}

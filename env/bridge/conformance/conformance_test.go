@@ -109,7 +109,7 @@ func TestConformance(t *testing.T) {
 	t.Run("without tokens", func(t *testing.T) {
 		url := serve(t, nil)
 		for _, claim := range claims[:16] {
-			if err := verify(Target{URL: url, Env: "Bandit-v1", HelloTimeout: 300 * time.Millisecond}, claim.check); err != nil {
+			if err := verify(t.Context(), Target{URL: url, Env: "Bandit-v1", HelloTimeout: 300 * time.Millisecond}, claim.check); err != nil {
 				if _, skipped := err.(skip); !skipped {
 					t.Error(fmt.Errorf("%s: %w", claim.name, err))
 				}

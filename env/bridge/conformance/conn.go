@@ -14,10 +14,11 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
-// conn is one connection, spoken in raw frames.
+// conn is one connection, used in raw frames.
 type conn struct {
 	ws      *websocket.Conn
 	enc     wire.Encoding
@@ -27,6 +28,10 @@ type conn struct {
 	left    bool
 }
 
+// mostFrame bounds a message from the server, in bytes: four times the default of its limit frame_out. A server that
+// sends more would otherwise take the checker's memory.
+const mostFrame = 256 << 20
+
 // upgrade opens a websocket without saying hello.
 func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response, error) {
 	sub := wire.SubMsgpack
@@ -34,16 +39,25 @@ func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response,
 		sub = wire.SubJSON
 	}
 	d := websocket.Dialer{Subprotocols: []string{sub}, TLSClientConfig: s.TLS, ReadBufferSize: 32 << 10, WriteBufferSize: 32 << 10}
+	d.NetDialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			// gorilla/websocket heeds a context's deadline while it waits for the upgrade, and not its cancellation.
+			context.AfterFunc(s.ctx, func() { _ = raw.Close() }) // reads and writes fail from then on
+		}
+		return raw, err
+	}
 	head := http.Header{}
 	if token != "" {
 		head.Set("Authorization", "Bearer "+token)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.Wait)
+	ctx, cancel := context.WithTimeout(s.ctx, s.Wait)
 	defer cancel()
 	ws, resp, err := d.DialContext(ctx, "ws"+strings.TrimPrefix(s.base.String(), "http")+"/v1/ws", head)
 	if err != nil {
 		return nil, resp, fmt.Errorf("connecting: %w", err)
 	}
+	ws.SetReadLimit(mostFrame)
 	c := &conn{ws: ws, enc: enc, wait: s.Wait}
 	s.conns = append(s.conns, c)
 	if got := ws.Subprotocol(); got != sub {
@@ -52,14 +66,14 @@ func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response,
 	return c, resp, nil
 }
 
-// hello is a proper first message.
+// hello returns a valid first message, with the entries of more replaced or added.
 func hello(enc wire.Encoding, more ...any) wire.Map {
 	h := m("op", "hello", "id", 1, "proto", []int{1, 1}, "client", m("name", "conformance", "version", "1", "lang", "go"),
 		"enc", []string{enc.String()}, "feat", allFeatures)
 	return merge(h, m(more...))
 }
 
-// merge is a with what b says instead or besides.
+// merge returns a with the entries of b replaced or added.
 func merge(a, b wire.Map) wire.Map {
 	out := slices.Clone(a)
 	for _, p := range b {
@@ -72,7 +86,7 @@ func merge(a, b wire.Map) wire.Map {
 	return out
 }
 
-// dial opens a session in the encoding ext.
+// dial begins a session in encoding ext.
 func (s *suite) dial(more ...any) (*conn, error) { return s.dialIn(wire.Ext, more...) }
 
 func (s *suite) dialIn(enc wire.Encoding, more ...any) (*conn, error) {
@@ -83,7 +97,7 @@ func (s *suite) dialIn(enc wire.Encoding, more ...any) (*conn, error) {
 	return c, c.greet(hello(enc, more...))
 }
 
-// greet says hello and reads the welcome.
+// greet sends hello and reads the welcome.
 func (c *conn) greet(h wire.Map) error {
 	if err := c.write(h); err != nil {
 		return err
@@ -99,14 +113,14 @@ func (c *conn) greet(h wire.Map) error {
 	return nil
 }
 
-// encode is msg as a frame.
+// encode returns msg as a frame.
 func (c *conn) encode(msg wire.Map) []byte {
 	w := wire.NewWriter(c.enc)
 	w.Value(msg)
 	return w.Bytes()
 }
 
-// write sends msg as it is.
+// write sends msg unchanged.
 func (c *conn) write(msg wire.Map) error { return c.writeFrame(c.encode(msg)) }
 
 func (c *conn) writeFrame(frame []byte) error {
@@ -124,7 +138,7 @@ func (c *conn) writeAs(kind int, frame []byte) error {
 	return c.ws.WriteMessage(kind, frame)
 }
 
-// frame is the next frame.
+// frame returns the next frame.
 func (c *conn) frame() ([]byte, error) {
 	if err := c.ws.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
 		return nil, err
@@ -142,14 +156,14 @@ func (c *conn) frame() ([]byte, error) {
 	return b, nil
 }
 
-// next is the next message.
+// next returns the next message.
 func (c *conn) next() (wire.Map, error) {
 	b, err := c.frame()
 	if err != nil {
 		return nil, err
 	}
 	lim := wire.DefaultLimits()
-	lim.String = 64 << 20 // what a server sends is bounded by its frame
+	lim.String = 64 << 20 // a server's strings are bounded only by the frame
 	msg, e := wire.Decode(b, c.enc, lim)
 	if e != nil {
 		return nil, fmt.Errorf("a frame that cannot be read: %w", e)
@@ -157,13 +171,13 @@ func (c *conn) next() (wire.Map, error) {
 	return msg, nil
 }
 
-// post sends a request and gives its id.
+// post sends a request and returns its id.
 func (c *conn) post(op string, fields ...any) (int64, error) {
 	c.id++
 	return c.id, c.write(merge(m("op", op, "id", c.id), m(fields...)))
 }
 
-// answer is the next message, which must be the reply to request id. An error reply is a *wire.Error.
+// answer returns the next message, which must be the reply to request id. An error reply becomes a *wire.Error.
 func (c *conn) answer(op string, id int64) (wire.Map, error) {
 	for {
 		reply, err := c.next()
@@ -191,7 +205,7 @@ func (c *conn) answer(op string, id int64) (wire.Map, error) {
 	}
 }
 
-// ask sends a request and waits for its reply.
+// ask sends a request and returns its reply.
 func (c *conn) ask(op string, fields ...any) (wire.Map, error) {
 	id, err := c.post(op, fields...)
 	if err != nil {
@@ -204,42 +218,33 @@ func (c *conn) ask(op string, fields ...any) (wire.Map, error) {
 	return reply, nil
 }
 
-// refuse sends a request that must be answered with an error of one of the codes.
+// refuse sends a request, whose reply must be an error with one of the codes.
 func (c *conn) refuse(codes []wire.Code, op string, fields ...any) (*wire.Error, error) {
 	reply, err := c.ask(op, fields...)
 	var e *wire.Error
 	if !errors.As(err, &e) {
 		if err == nil {
-			err = fmt.Errorf("%s %s was accepted: %v", op, brief(fields), reply)
+			err = fmt.Errorf("%s %s was accepted: %v", op, compare.Brief(fields), reply)
 		}
 		return nil, err
 	}
 	if !slices.Contains(codes, e.Code) {
-		return nil, fmt.Errorf("%s %s: error %q, want %v", op, brief(fields), e, codes)
+		return nil, fmt.Errorf("%s %s: error %q, want %v", op, compare.Brief(fields), e, codes)
 	}
 	if e.Msg == "" {
-		return nil, fmt.Errorf("%s %s: the error of code %s says nothing", op, brief(fields), e.Code)
+		return nil, fmt.Errorf("%s %s: the error of code %s says nothing", op, compare.Brief(fields), e.Code)
 	}
 	return e, nil
 }
 
 func only(codes ...wire.Code) []wire.Code { return codes }
 
-// brief is v for a message.
-func brief(v any) string {
-	s := fmt.Sprint(v)
-	if len(s) > 120 {
-		s = s[:120] + "…"
-	}
-	return s
-}
-
-// closed waits for the connection's end, which must come with one of the codes and a proper reason.
+// closed waits for the end of the connection, which must have one of the codes and a valid reason.
 func (c *conn) closed(codes ...int) (reason string, err error) {
 	for {
 		_, err := c.frame()
 		if err == nil {
-			continue // what was under way
+			continue // a message that was sent before the end
 		}
 		var e *websocket.CloseError
 		if !errors.As(err, &e) {
@@ -254,7 +259,7 @@ func (c *conn) closed(codes ...int) (reason string, err error) {
 		if (e.Code == 1001 || e.Code >= 4400 && e.Code < 4500) && e.Text == "" {
 			return "", fmt.Errorf("closed with %d and no reason, want what to do", e.Code)
 		}
-		// Only when the connection itself has ended is the server done with it.
+		// The server has finished with the connection only when TCP ends too.
 		if err := c.ws.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
 			return "", err
 		}
@@ -265,7 +270,7 @@ func (c *conn) closed(codes ...int) (reason string, err error) {
 	}
 }
 
-// drop ends the connection as a crash does: the kernel resets it.
+// drop ends the connection as a crash of the client would: the kernel resets it.
 func (c *conn) drop() error {
 	c.left = true
 	if tcp, ok := c.ws.NetConn().(*net.TCPConn); ok {
@@ -276,7 +281,7 @@ func (c *conn) drop() error {
 	return c.ws.NetConn().Close()
 }
 
-// leave ends the session, so that it takes no place while the next claims are checked.
+// leave ends the session, so that it does not count while the next claims are checked.
 func (c *conn) leave() {
 	if c.left {
 		return
@@ -292,6 +297,12 @@ func (c *conn) leave() {
 		}
 	}
 	if err := c.ws.Close(); err != nil {
-		return // the server was first
+		return // the server has closed it
 	}
+}
+
+// isClosed reports whether err is the end of a connection with this code.
+func isClosed(err error, code int) bool {
+	var e *websocket.CloseError
+	return errors.As(err, &e) && e.Code == code
 }

@@ -3,73 +3,11 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
-
-// alike compares two values of different encodings by their meaning.
-func alike(path string, x, y any) error {
-	mx, isMap := x.(wire.Map)
-	my, isMap2 := y.(wire.Map)
-	if isMap != isMap2 {
-		return fmt.Errorf("%s is %s, and %s", path, brief(x), brief(y))
-	}
-	if isMap {
-		if len(mx) != len(my) {
-			return fmt.Errorf("%s has %d entries, and %d", path, len(mx), len(my))
-		}
-		for i := range mx {
-			if mx[i].Key != my[i].Key {
-				return fmt.Errorf("%s has %q, and %q", path, mx[i].Key, my[i].Key)
-			}
-			if err := alike(path+"."+mx[i].Key, mx[i].Value, my[i].Value); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	lx, isList := x.([]any)
-	ly, isList2 := y.([]any)
-	if isList && isList2 && len(lx) == len(ly) {
-		for i := range lx {
-			if err := alike(fmt.Sprintf("%s[%d]", path, i), lx[i], ly[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	_, isArray := x.(wire.Array)
-	_, isArray2 := y.(wire.Array)
-	if isArray || isArray2 {
-		a, err1 := column(x)
-		b, err2 := column(y)
-		if err := first(err1, err2); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		// An empty list has lost its further dimensions.
-		if len(a.v) != len(b.v) || len(a.v) > 0 && !slices.Equal(a.shape, b.shape) {
-			return fmt.Errorf("%s has shape %v, and %v", path, a.shape, b.shape)
-		}
-		for i := range a.v {
-			// JSON writes a float32 with as many digits as tell it from its neighbours.
-			if a.v[i] != b.v[i] && float32(a.v[i]) != float32(b.v[i]) && !(math.IsNaN(a.v[i]) && math.IsNaN(b.v[i])) {
-				return fmt.Errorf("%s is %v at %d, and %v", path, a.v[i], i, b.v[i])
-			}
-		}
-		return nil
-	}
-	fx, ok := number(x)
-	fy, ok2 := number(y)
-	switch {
-	case ok && ok2 && fx == fy, ok && math.IsInf(fx, 0) && y == nil, ok2 && math.IsInf(fy, 0) && x == nil:
-		return nil
-	case ok != ok2:
-		return fmt.Errorf("%s is %s, and %s", path, brief(x), brief(y))
-	}
-	return same(path, x, y)
-}
 
 func (s *suite) encodingsMeanTheSame() error {
 	const n = 3
@@ -88,7 +26,7 @@ func (s *suite) encodingsMeanTheSame() error {
 		}
 		all = append(all, p)
 	}
-	compare := func(what string, op string, fields func(p *player) []any) (wire.Map, error) {
+	ask := func(what string, op string, fields func(p *player) []any) (wire.Map, error) {
 		var replies []wire.Map
 		for _, p := range all {
 			reply, err := p.ask(op, fields(p)...)
@@ -98,7 +36,7 @@ func (s *suite) encodingsMeanTheSame() error {
 			replies = append(replies, slices.DeleteFunc(slices.Clone(reply), func(e wire.Pair) bool { return e.Key == "re" }))
 		}
 		for k := 1; k < len(replies); k++ {
-			if err := alike(op, replies[0], replies[k]); err != nil {
+			if err := compare.Alike(op, replies[0], replies[k]); err != nil {
 				return nil, fmt.Errorf("%s in %v, and in %v: %w", what, all[0].enc, all[k].enc, err)
 			}
 		}
@@ -108,11 +46,11 @@ func (s *suite) encodingsMeanTheSame() error {
 		return slices.DeleteFunc(slices.Clone(m), func(e wire.Pair) bool { return e.Key == "re" || e.Key == "h" })
 	}
 	for _, p := range all[1:] {
-		if err := alike("open", strip(all[0].open), strip(p.open)); err != nil {
+		if err := compare.Alike("open", strip(all[0].open), strip(p.open)); err != nil {
 			return fmt.Errorf("open in %v, and in %v: %w", all[0].enc, p.enc, err)
 		}
 	}
-	reply, err := compare("reset", wire.OpReset, func(*player) []any { return []any{"seed", 9} })
+	reply, err := ask("reset", wire.OpReset, func(*player) []any { return []any{"seed", 9} })
 	if err != nil {
 		return err
 	}
@@ -126,7 +64,7 @@ func (s *suite) encodingsMeanTheSame() error {
 		if err != nil {
 			return err
 		}
-		reply, err := compare(fmt.Sprintf("step %d", k), wire.OpStep, func(p *player) []any { return []any{"a", p.actions(a)} })
+		reply, err := ask(fmt.Sprintf("step %d", k), wire.OpStep, func(p *player) []any { return []any{"a", p.actions(a)} })
 		if err != nil {
 			return err
 		}
@@ -136,7 +74,7 @@ func (s *suite) encodingsMeanTheSame() error {
 		}
 		mask, ended = x.mask, ended || x.fin != nil
 	}
-	_, err = compare("masks", wire.OpMasks, func(*player) []any { return []any{"ids", []int{2, 0}} })
+	_, err = ask("masks", wire.OpMasks, func(*player) []any { return []any{"ids", []int{2, 0}} })
 	return err
 }
 
@@ -162,7 +100,7 @@ func (s *suite) rowsDoNotDependOnTheBatch() error {
 	if err != nil {
 		return err
 	}
-	if err := sameStep(x, y); err != nil {
+	if err := compare.Same(x, y); err != nil {
 		return err
 	}
 	mask, err := big.masks(x, n)
@@ -187,10 +125,10 @@ func (s *suite) rowsDoNotDependOnTheBatch() error {
 		a := make([]int, n*len(big.sizes))
 		for i := range n {
 			if over[i] {
-				continue // ignored
+				continue // its action is ignored
 			}
-			w := mask.shape[1]
-			legal, err := big.legal(s.draw, col{shape: []int{1, w}, v: mask.v[i*w : (i+1)*w]})
+			w := mask.Shape[1]
+			legal, err := big.legal(s.draw, compare.Column{Shape: []int{1, w}, V: mask.V[i*w : (i+1)*w]})
 			if err != nil {
 				return err
 			}
@@ -200,7 +138,7 @@ func (s *suite) rowsDoNotDependOnTheBatch() error {
 		if err != nil {
 			return err
 		}
-		// The same rows in two requests, each in an order of its own.
+		// The same rows in two requests, in random order.
 		cutAt := 1 + s.draw.IntN(n-1)
 		order := s.draw.Perm(n)
 		for _, ids := range [][]int{order[:cutAt], order[cutAt:]} {
@@ -256,7 +194,7 @@ func (s *suite) sendAndRecv() error {
 		return err
 	}
 	singles := make([]*player, n)
-	mask := make([]col, n)
+	mask := make([]compare.Column, n)
 	for i := range n {
 		if singles[i], err = s.openOn(c, 1); err != nil {
 			return err
@@ -303,7 +241,7 @@ func (s *suite) sendAndRecv() error {
 		}
 		reply, err := p.ask(wire.OpSend, "ids", ids, "a", p.actions(a))
 		if err == nil && len(reply) != 2 {
-			err = fmt.Errorf("send was answered with %s, want nothing beside re and op", brief(reply))
+			err = fmt.Errorf("send was answered with %s, want nothing beside re and op", compare.Brief(reply))
 		}
 		return err
 	}

@@ -1,15 +1,23 @@
-// Package conformance holds a server against the protocol of package wire, whoever wrote the server and in whatever
-// language. It speaks to it in raw frames, so that it sees what a client library would hide.
+// Package conformance checks a server against the protocol of package wire, in whatever language the server is written.
+// It sends raw frames, so that it sees what a client library would hide.
 //
-// From a test:
+// From the command line:
+//
+//	gymctl serve --check ws://127.0.0.1:8765
+//
+// From a program, Check reports each claim of the protocol as it is decided:
+//
+//	err := conformance.Check(ctx, conformance.Target{URL: "ws://127.0.0.1:8765", Env: "InvalidAction-v1"}, func(v conformance.Verdict) {
+//		fmt.Println(v.Claim, v.Err)
+//	})
+//
+// From a test, Run makes each claim a subtest:
 //
 //	conformance.Run(t, conformance.Target{URL: "ws://127.0.0.1:8765", Env: "InvalidAction-v1"})
 //
-// or from the command line, where the package's own test plays that part:
+// Each claim has connections of its own, and every wait is bounded. A claim is skipped, with the reason, if the server
+// does not offer what it needs: a feature that was not granted, or a limit too large to reach. The suite knows nothing
+// about what environments mean. It needs one with discrete actions whose episodes end under random play.
 //
-//	go test ./env/bridge/conformance -run Conformance -args -url ws://127.0.0.1:8765 -env InvalidAction-v1
-//
-// Each claim is a subtest with connections of its own, and every wait is bounded. What a server does not offer (a
-// feature it does not grant, a limit too large to reach) is skipped and says so. The suite knows nothing of what
-// environments mean; it needs one with discrete actions whose episodes end under random play.
+// The suite fills the server with sessions for a moment, so it disturbs other clients.
 package conformance

@@ -9,18 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 )
 
-// The makers of lies.
-
-// set puts v at key of every reply to op.
+// set returns a liar that sets key to v in every reply to op.
 func set(op, key string, v any) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map { return merge(m, wire.Map{{Key: key, Value: v}}) })
 }
 
-// drop takes key out of every reply to op.
+// without returns a liar that removes key from every reply to op.
 func without(op, key string) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map { return lacking(m, key) })
 }
@@ -38,7 +37,7 @@ func change(op string, f func(*link, wire.Map) wire.Map) *liar {
 	}}
 }
 
-// busy says that a request was refused as too many.
+// busy returns a function that makes a reply an error busy.
 func busy(retry bool) func(*link, wire.Map) wire.Map {
 	return func(_ *link, m wire.Map) wire.Map {
 		return wire.Map{{Key: "re", Value: m.Get("re")}, {Key: "op", Value: wire.OpError}, {Key: "code", Value: string(wire.Busy)},
@@ -46,7 +45,7 @@ func busy(retry bool) func(*link, wire.Map) wire.Map {
 	}
 }
 
-// inInfo changes the info of every reply to op, and that of its fin.
+// inInfo returns a liar that changes the info of every reply to op, and the info of its fin.
 func inInfo(op string, f func(info wire.Map) wire.Map) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map {
 		if info, _ := m.Sub("info"); info != nil {
@@ -61,7 +60,7 @@ func inInfo(op string, f func(info wire.Map) wire.Map) *liar {
 	})
 }
 
-// code makes another code of an error.
+// code returns a liar that replaces the code of errors.
 func code(from, to wire.Code) *liar {
 	return change(wire.OpError, func(_ *link, m wire.Map) wire.Map {
 		if m.Get("code") == string(from) {
@@ -71,7 +70,7 @@ func code(from, to wire.Code) *liar {
 	})
 }
 
-// closing makes another code, or reason, of an end.
+// closing returns a liar that replaces the code and reason of close frames.
 func closing(from, to int, text string) *liar {
 	return &liar{close: func(code int, reason string) (int, string) {
 		if code == from {
@@ -81,7 +80,7 @@ func closing(from, to int, text string) *liar {
 	}}
 }
 
-// eachF64 changes the numbers of an array.
+// eachF64 returns an array with its numbers changed by f.
 func eachF64(a any, f func(i int, x float64) float64) any {
 	v, ok := a.(wire.Array)
 	if !ok || v.DType != wire.F64 {
@@ -107,7 +106,8 @@ func inObs(op string, f func(a wire.Array) wire.Array) *liar {
 	})
 }
 
-// twice executes a request that is repeated after a resume once more: it goes to the server under a new number.
+// twice returns a liar that makes the server execute a request again that is repeated after a resume, by giving it a new
+// id.
 func twice() *liar {
 	return &liar{
 		request: func(l *link, m wire.Map) wire.Map {
@@ -135,7 +135,7 @@ func twice() *liar {
 	}
 }
 
-// shifted is a hello whose acknowledgements are in the server's numbers.
+// shifted returns a hello whose acknowledgements have the server's ids.
 func shifted(m wire.Map, offset int64) wire.Map {
 	r, _ := m.Sub("resume")
 	last, _ := r.Sub("last")
@@ -156,23 +156,23 @@ func TestEveryFaultIsFound(t *testing.T) {
 		fault, claim string
 		lie          *liar
 	}{
-		{"no limits", "welcome says what was agreed on", without(wire.OpWelcome, "limits")},
-		{"no session", "welcome says what was agreed on", set(wire.OpWelcome, "session", nil)},
-		{"a short secret", "welcome says what was agreed on", set(wire.OpWelcome, "resume", "12345")},
+		{"no limits", "welcome is complete", without(wire.OpWelcome, "limits")},
+		{"no session", "welcome is complete", set(wire.OpWelcome, "session", nil)},
+		{"a short secret", "welcome is complete", set(wire.OpWelcome, "resume", "12345")},
 		{"features out of nowhere", "unknown keys and features are ignored", set(wire.OpWelcome, "feat", []string{"warp"})},
-		{"another code for a bad hello", "a connection without a proper hello is closed", closing(4400, 1000, "bye")},
-		{"another code for versions", "versions must overlap", closing(4406, 4400, "1 to 1, 7 to 9")},
-		{"a reason that does not say both versions", "versions must overlap", closing(4406, 4406, "too old")},
-		{"no reason", "hello must come in time", closing(4408, 4408, "")},
-		{"another code for a wrong token", "tokens are asked for", closing(4401, 4400, "what?")},
-		{"another code for text", "messages are of the type agreed on", closing(1003, 1002, "what?")},
-		{"unreadable frames have numbers", "unreadable frames are told and then not tolerated", change(wire.OpError, func(_ *link, m wire.Map) wire.Map {
+		{"another code for a bad hello", "a bad hello closes the connection", closing(4400, 1000, "bye")},
+		{"another code for versions", "hello needs a version and an encoding in common", closing(4406, 4400, "1 to 1, 7 to 9")},
+		{"a reason that does not say both versions", "hello needs a version and an encoding in common", closing(4406, 4406, "too old")},
+		{"no reason", "a late hello closes the connection", closing(4408, 4408, "")},
+		{"another code for a wrong token", "a missing or wrong token is refused", closing(4401, 4400, "what?")},
+		{"another code for text", "a message of the wrong websocket type closes the connection", closing(1003, 1002, "what?")},
+		{"unreadable frames have numbers", "unreadable frames are reported, and three in a row close the connection", change(wire.OpError, func(_ *link, m wire.Map) wire.Map {
 			return merge(m, wire.Map{{Key: "re", Value: 3}})
 		})},
-		{"unreadable frames for ever", "unreadable frames are told and then not tolerated", closing(1002, 1000, "")},
-		{"another word for unreadable", "lengths that lie are refused", code(wire.BadFrame, wire.BadRequest)},
-		{"another code for too large", "oversize frames close", closing(1009, 1011, "")},
-		{"ids are forgiven", "ids increase strictly", code(wire.BadRequest, wire.Internal)},
+		{"unreadable frames for ever", "unreadable frames are reported, and three in a row close the connection", closing(1002, 1000, "")},
+		{"another word for unreadable", "malformed values and false lengths are refused", code(wire.BadFrame, wire.BadRequest)},
+		{"another code for too large", "an oversize message closes the connection", closing(1009, 1011, "")},
+		{"ids are forgiven", "request ids must increase", code(wire.BadRequest, wire.Internal)},
 		{"an answer is lost", "every request is answered once, in order", &liar{reply: func(l *link, m wire.Map) []wire.Map {
 			if l.count++; l.count%9 == 0 {
 				return nil
@@ -196,8 +196,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 			l.held = nil
 			return two
 		}}},
-		{"busy requests are not to be tried again", "too many requests at once are busy", change(wire.OpStep, busy(false))},
-		{"busy requests have an effect", "too many requests at once are busy", change(wire.OpStep, func(l *link, m wire.Map) wire.Map {
+		{"busy requests are not to be tried again", "requests beyond the limit inflight are busy", change(wire.OpStep, busy(false))},
+		{"busy requests have an effect", "requests beyond the limit inflight are busy", change(wire.OpStep, func(l *link, m wire.Map) wire.Map {
 			if l.count++; l.count == 3 {
 				return busy(true)(l, m)
 			}
@@ -214,15 +214,15 @@ func TestEveryFaultIsFound(t *testing.T) {
 			return merge(m, wire.Map{{Key: "spec", Value: lacking(spec, "scenario_sha")}})
 		})},
 		{"closed handles are forgiven", "handles open and close", code(wire.BadHandle, wire.Internal)},
-		{"another word for capacity", "handles and environments are bounded", code(wire.Capacity, wire.Internal)},
-		{"another code for a full server", "a client that vanishes frees its place", closing(4429, 1000, "")},
-		{"needs_reset without names", "steps need a reset", without(wire.OpError, "env")},
-		{"resets without masks", "resets begin episodes", inInfo(wire.OpReset, func(info wire.Map) wire.Map { return lacking(info, wire.MaskKey) })},
-		{"ids are not echoed", "a reset of some leaves the others", without(wire.OpReset, "ids")},
-		{"another word for bad rows", "rows that do not exist are refused", code(wire.BadRequest, wire.BadHandle)},
-		{"another word for bad seeds", "seeds that make no sense are refused", code(wire.BadSeed, wire.BadRequest)},
-		{"drawn seeds are kept secret", "seeds are handed on", inInfo(wire.OpReset, func(info wire.Map) wire.Map { return lacking(info, "seed") })},
-		{"seeds are not added to", "seeds are handed on", &liar{request: func(_ *link, m wire.Map) wire.Map {
+		{"another word for capacity", "the limits handles and envs hold", code(wire.Capacity, wire.Internal)},
+		{"another code for a full server", "a vanished client frees its session", closing(4429, 1000, "")},
+		{"needs_reset without names", "a step needs a reset first", without(wire.OpError, "env")},
+		{"resets without masks", "a reset begins an episode", inInfo(wire.OpReset, func(info wire.Map) wire.Map { return lacking(info, wire.MaskKey) })},
+		{"ids are not echoed", "a partial reset leaves the other environments alone", without(wire.OpReset, "ids")},
+		{"another word for bad rows", "bad ids and masks of rows are refused", code(wire.BadRequest, wire.BadHandle)},
+		{"another word for bad seeds", "bad seeds are refused", code(wire.BadSeed, wire.BadRequest)},
+		{"drawn seeds are kept secret", "seeds decide the episodes", inInfo(wire.OpReset, func(info wire.Map) wire.Map { return lacking(info, "seed") })},
+		{"seeds are not added to", "seeds decide the episodes", &liar{request: func(_ *link, m wire.Map) wire.Map {
 			if m.Get("seed") == int64(100) {
 				m = merge(m, wire.Map{{Key: "seed", Value: []int{100, 100, 100}}})
 			}
@@ -230,19 +230,19 @@ func TestEveryFaultIsFound(t *testing.T) {
 		}}},
 		{"bad actions without names", "bad actions change nothing", without(wire.OpError, "env")},
 		{"bad actions are forgiven", "bad actions change nothing", code(wire.BadAction, wire.BadRequest)},
-		{"replaced actions are not told", "masked actions follow the policy", inInfo(wire.OpStep, func(info wire.Map) wire.Map { return lacking(info, "invalid") })},
-		{"no penalty", "masked actions follow the policy", &liar{request: func(_ *link, m wire.Map) wire.Map {
+		{"replaced actions are not told", "masked actions follow the field invalid", inInfo(wire.OpStep, func(info wire.Map) wire.Map { return lacking(info, "invalid") })},
+		{"no penalty", "masked actions follow the field invalid", &liar{request: func(_ *link, m wire.Map) wire.Map {
 			if m.Get("invalid") == "penalty" {
 				m = lacking(merge(m, wire.Map{{Key: "invalid", Value: "noop"}}), "kwargs")
 			}
 			return m
 		}}},
-		{"observations outside their space", "observations lie in their space", inObs(wire.OpStep, func(a wire.Array) wire.Array {
+		{"observations outside their space", "observations are inside their space", inObs(wire.OpStep, func(a wire.Array) wire.Array {
 			a.Data = slices.Clone(a.Data)
 			binary.LittleEndian.PutUint32(a.Data, math.Float32bits(1e30))
 			return a
 		})},
-		{"shared observations are looked for elsewhere", "shared memory shows what would be sent", change(wire.OpOpen, func(_ *link, reply wire.Map) wire.Map {
+		{"shared observations are looked for elsewhere", "shared memory has what would be sent", change(wire.OpOpen, func(_ *link, reply wire.Map) wire.Map {
 			told, _ := reply.Sub("shm")
 			where, _ := told.Sub("at")
 			if len(where) == 0 {
@@ -251,31 +251,31 @@ func TestEveryFaultIsFound(t *testing.T) {
 			where = merge(where, m(where[0].Key, 1))
 			return merge(reply, m("shm", merge(told, m("at", where, "row", 1+told.Get("row").(int64), "size", told.Get("size").(int64)))))
 		})},
-		{"shared observations are sent as well", "shared memory shows what would be sent", change(wire.OpStep, func(_ *link, reply wire.Map) wire.Map {
+		{"shared observations are sent as well", "shared memory has what would be sent", change(wire.OpStep, func(_ *link, reply wire.Map) wire.Map {
 			if reply.Get("obs") != nil {
 				return reply
 			}
 			k := reply.Get("r").(wire.Array).Len()
-			return merge(reply, m("obs", m("obs", array(wire.F32, make([]int, k), k))))
+			return merge(reply, m("obs", m("obs", compare.Array(wire.F32, make([]int, k), k))))
 		})},
-		{"observations of another type", "observations lie in their space", inObs(wire.OpStep, func(a wire.Array) wire.Array {
-			return array(wire.F64, make([]int, a.Len()), a.Shape...)
+		{"observations of another type", "observations are inside their space", inObs(wire.OpStep, func(a wire.Array) wire.Array {
+			return compare.Array(wire.F64, make([]int, a.Len()), a.Shape...)
 		})},
-		{"spaces without order", "observations lie in their space", change(wire.OpOpen, func(_ *link, reply wire.Map) wire.Map {
+		{"spaces without order", "observations are inside their space", change(wire.OpOpen, func(_ *link, reply wire.Map) wire.Map {
 			sp, _ := reply.Sub("obs_space")
 			k, _ := sp.Get("k").([]any)
 			k = append([]any{[]any{"zzz", m("t", "mbinary", "shape", []int{1})}}, k...)
 			return merge(reply, m("obs_space", merge(sp, m("k", k))))
 		})},
-		{"masks of another type", "resets begin episodes", inInfo(wire.OpReset, func(info wire.Map) wire.Map {
+		{"masks of another type", "a reset begins an episode", inInfo(wire.OpReset, func(info wire.Map) wire.Map {
 			a, _ := info.Get(wire.MaskKey).(wire.Array)
 			a.DType = wire.U8
 			return merge(info, wire.Map{{Key: wire.MaskKey, Value: a}})
 		})},
-		{"NaN in info", "info carries what was asked for", inInfo(wire.OpStep, func(info wire.Map) wire.Map {
+		{"NaN in info", "info has what open asked for", inInfo(wire.OpStep, func(info wire.Map) wire.Map {
 			return append(slices.Clone(info), wire.Pair{Key: "x", Value: math.NaN()})
 		})},
-		{"episodes are a step too long", "info carries what was asked for", inInfo(wire.OpStep, func(info wire.Map) wire.Map {
+		{"episodes are a step too long", "info has what open asked for", inInfo(wire.OpStep, func(info wire.Map) wire.Map {
 			ep, _ := info.Sub("episode")
 			if ep == nil {
 				return info
@@ -285,10 +285,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 			l.Data[0]++
 			return merge(info, wire.Map{{Key: "episode", Value: merge(ep, wire.Map{{Key: "l", Value: l}})}})
 		})},
-		{"terminated and truncated", "info carries what was asked for", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
+		{"terminated and truncated", "info has what open asked for", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
 			return merge(m, wire.Map{{Key: "te", Value: m.Get("tr")}})
 		})},
-		{"the first step pays", "next_step shows the end, then the beginning", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
+		{"the first step pays", "autoreset next_step shows the last observation, then the first", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
 			return merge(m, wire.Map{{Key: "r", Value: eachF64(m.Get("r"), func(_ int, x float64) float64 {
 				if x == 0 {
 					return 1e-9
@@ -296,8 +296,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 				return x
 			})}})
 		})},
-		{"no fin", "same_step does both at once", without(wire.OpStep, "fin")},
-		{"fin shows the next episode", "same_step does both at once", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
+		{"no fin", "autoreset same_step shows both at once", without(wire.OpStep, "fin")},
+		{"fin shows the next episode", "autoreset same_step shows both at once", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
 			fin, _ := m.Sub("fin")
 			if fin == nil {
 				return m
@@ -316,19 +316,19 @@ func TestEveryFaultIsFound(t *testing.T) {
 			}
 			return merge(m, wire.Map{{Key: "fin", Value: merge(fin, wire.Map{{Key: "obs", Value: out}})}})
 		})},
-		{"ended environments step", "disabled waits for a reset", code(wire.NeedsReset, wire.EnvFault)},
-		{"rewards are rounded in JSON", "encodings mean the same", change(wire.OpStep, func(l *link, m wire.Map) wire.Map {
+		{"ended environments step", "autoreset disabled waits for a reset", code(wire.NeedsReset, wire.EnvFault)},
+		{"rewards are rounded in JSON", "all encodings give the same values", change(wire.OpStep, func(l *link, m wire.Map) wire.Map {
 			if l.enc != wire.JSON {
 				return m
 			}
-			c, _ := column(m.Get("r"))
+			c, _ := compare.Read(m.Get("r"))
 			var r []any
-			for _, x := range c.v {
+			for _, x := range c.V {
 				r = append(r, math.Round(x*4)/4+0.5)
 			}
 			return merge(m, wire.Map{{Key: "r", Value: r}})
 		})},
-		{"rewards depend on the number of rows", "rows do not depend on the batch", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
+		{"rewards depend on the number of rows", "a row does not depend on its batch", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
 			return merge(m, wire.Map{{Key: "r", Value: eachF64(m.Get("r"), func(i int, x float64) float64 { return x + float64(i)*1e-12 })}})
 		})},
 		{"send says too much", "send and recv give what step gives", set(wire.OpSend, "x", 1)},
@@ -340,7 +340,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			}
 			return m
 		})},
-		{"snapshots are forgotten", "snapshots continue identically", &liar{request: func(_ *link, m wire.Map) wire.Map {
+		{"snapshots are forgotten", "a restored snapshot continues identically", &liar{request: func(_ *link, m wire.Map) wire.Map {
 			if m.Get("op") == wire.OpRestore {
 				m = wire.Map{{Key: "op", Value: wire.OpReset}, {Key: "id", Value: m.Get("id")}, {Key: "h", Value: m.Get("h")}, {Key: "seed", Value: 1}}
 			}
@@ -351,7 +351,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			}
 			return []wire.Map{m}
 		}}},
-		{"any blob will do", "broken snapshots change nothing", &liar{request: func(l *link, m wire.Map) wire.Map {
+		{"any blob will do", "a damaged snapshot changes nothing", &liar{request: func(l *link, m wire.Map) wire.Map {
 			l.bags.Lock()
 			defer l.bags.Unlock()
 			if m.Get("op") == wire.OpRestore && l.bags.blob != nil {
@@ -366,12 +366,12 @@ func TestEveryFaultIsFound(t *testing.T) {
 			}
 			return []wire.Map{m}
 		}}},
-		{"calls of anything", "calls are from a list", code(wire.BadRequest, wire.Internal)},
-		{"pictures of nothing", "pictures are text or pixels", set(wire.OpRender, "render", []string{""})},
-		{"a new session instead of the old", "a lost session is taken up again", &liar{request: func(_ *link, m wire.Map) wire.Map { return lacking(m, "resume") }}},
-		{"a repeated step is done again", "a step happens exactly once", twice()},
-		{"another code for those taken over", "a second attach takes over", closing(4409, 1000, "")},
-		{"unknown sessions are told apart", "sessions that are gone stay gone", &liar{close: func() func(int, string) (int, string) {
+		{"calls of anything", "only listed methods can be called", code(wire.BadRequest, wire.Internal)},
+		{"pictures of nothing", "render gives text or pixels", set(wire.OpRender, "render", []string{""})},
+		{"a new session instead of the old", "a lost session can be resumed", &liar{request: func(_ *link, m wire.Map) wire.Map { return lacking(m, "resume") }}},
+		{"a repeated step is done again", "a repeated step is done once", twice()},
+		{"another code for those taken over", "a second connection takes the session over", closing(4409, 1000, "")},
+		{"unknown sessions are told apart", "an ended session cannot be resumed", &liar{close: func() func(int, string) (int, string) {
 			var n atomic.Int32
 			return func(code int, text string) (int, string) {
 				if code == 4410 {
@@ -393,7 +393,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 					continue
 				}
 				found = true
-				err := verify(target, claim.check)
+				err := verify(t.Context(), target, claim.check)
 				var skipped skip
 				if err == nil || errors.As(err, &skipped) {
 					t.Errorf("the suite did not notice (%v)", err)
@@ -408,10 +408,10 @@ func TestEveryFaultIsFound(t *testing.T) {
 		url := serve(t, func(cfg *server.Config) { cfg.HelloTimeout = 100 * time.Millisecond })
 		honest := &liar{}
 		for _, claim := range claims {
-			if claim.name == "a client that vanishes frees its place" || claim.name == "oversize frames close" {
-				continue // what ends without a word comes through the liar otherwise
+			if claim.name == "a vanished client frees its session" || claim.name == "an oversize message closes the connection" {
+				continue // the liar does not pass on an end without a close frame
 			}
-			err := verify(Target{URL: honest.serve(t, url), Env: "InvalidAction-v1", HelloTimeout: 100 * time.Millisecond}, claim.check)
+			err := verify(t.Context(), Target{URL: honest.serve(t, url), Env: "InvalidAction-v1", HelloTimeout: 100 * time.Millisecond}, claim.check)
 			var skipped skip
 			if err != nil && !errors.As(err, &skipped) {
 				t.Errorf("%s, through a proxy that does not lie: %v", claim.name, err)

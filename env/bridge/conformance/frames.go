@@ -7,28 +7,29 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
-// unread waits for the error that a frame which cannot be read gets.
+// unread reads the next message, which must be the error for an unreadable frame.
 func (c *conn) unread() error {
 	reply, err := c.next()
 	if err != nil {
 		return err
 	}
 	if op, _ := reply.Str("op", ""); op != wire.OpError {
-		return fmt.Errorf("it was answered with %s", brief(reply))
+		return fmt.Errorf("it was answered with %s", compare.Brief(reply))
 	}
 	if e := wire.ErrorOf(reply); e.Code != wire.BadFrame {
 		return fmt.Errorf("error %v, want %s", e, wire.BadFrame)
 	}
-	if re, ok := number(reply.Get("re")); !ok || re != 0 {
+	if re, ok := compare.Number(reply.Get("re")); !ok || re != 0 {
 		return fmt.Errorf("re is %v, want 0", reply.Get("re"))
 	}
 	return nil
 }
 
-// alive asks for a ping.
+// alive sends a ping, which must be answered.
 func (c *conn) alive() error {
 	_, err := c.ask(wire.OpPing, "t", 1)
 	return err
@@ -44,7 +45,7 @@ func (s *suite) unreadableFramesAreCounted() error {
 		if enc == wire.JSON {
 			bad = []byte(`{"op":`)
 		}
-		for range 2 { // two in a row are borne, again and again
+		for range 2 { // two in a row are tolerated, again and again
 			for range 2 {
 				if err := first(c.writeFrame(bad), c.unread()); err != nil {
 					return fmt.Errorf("%v: %w", enc, err)
@@ -66,7 +67,7 @@ func (s *suite) unreadableFramesAreCounted() error {
 	return nil
 }
 
-// ping2 is the beginning of a ping whose field t is still to come.
+// ping2 returns the beginning of a ping whose value of t is still missing.
 func (c *conn) ping2() []byte {
 	c.id++
 	b := []byte{0x83, 0xa2, 'o', 'p', 0xa4, 'p', 'i', 'n', 'g', 0xa2, 'i', 'd', 0xce}
@@ -111,7 +112,7 @@ func (s *suite) lyingLengthsAreRefused() error {
 			return fmt.Errorf("after %s: %w", x.what, err)
 		}
 	}
-	// What is not even a map.
+	// Frames that are not maps.
 	for _, frame := range [][]byte{{}, {0xc0}, {0x93, 1, 2, 3}, {0xa2, 'o', 'p'}} {
 		if err := first(c.writeFrame(frame), c.unread(), c.alive()); err != nil {
 			return fmt.Errorf("the frame %x: %w", frame, err)
@@ -129,13 +130,13 @@ func (s *suite) oversizeFramesClose() error {
 	if most > 256<<20 {
 		return skip(fmt.Sprintf("messages of %d bytes are too large to try", most))
 	}
-	// Written by hand, so that it arrives in pieces; the server may end the connection at any of them.
+	// The frame is written by hand, so that it arrives in pieces. The server may end the connection at any of them.
 	head := binary.BigEndian.AppendUint64([]byte{0x82, 0xff}, most+1)
 	if err := c.ws.SetWriteDeadline(time.Now().Add(c.wait)); err != nil {
 		return err
 	}
 	raw := c.ws.NetConn()
-	if _, err := raw.Write(append(head, 0, 0, 0, 0)); err != nil { // the mask, of zeros
+	if _, err := raw.Write(append(head, 0, 0, 0, 0)); err != nil { // a websocket mask of zeros
 		return err
 	}
 	piece := make([]byte, 64<<10)
@@ -158,7 +159,7 @@ func (s *suite) idsIncrease() error {
 	if _, err := c.ask(wire.OpPing, "t", 1); err != nil {
 		return err
 	}
-	at := func(id int64) error { // a request under this id must be refused, under this id
+	at := func(id int64) error { // a request with this id must be refused, with this id in the reply
 		if err := c.write(m("op", "ping", "id", id, "t", 1)); err != nil {
 			return err
 		}
@@ -172,7 +173,7 @@ func (s *suite) idsIncrease() error {
 	if err := first(at(c.id), at(1), at(c.id-1)); err != nil {
 		return err
 	}
-	c.id += 100 // gaps are no matter
+	c.id += 100 // gaps are allowed
 	if err := first(c.alive(), at(c.id-1), at(c.id), c.alive()); err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (s *suite) idsIncrease() error {
 			return fmt.Errorf("%v: %w", bad, err)
 		}
 		if op, _ := reply.Str("op", ""); op != wire.OpError {
-			return fmt.Errorf("%v was answered with %s", bad, brief(reply))
+			return fmt.Errorf("%v was answered with %s", bad, compare.Brief(reply))
 		}
 		if e := wire.ErrorOf(reply); e.Code != wire.BadRequest && e.Code != wire.BadFrame && e.Code != wire.UnknownOp {
 			return fmt.Errorf("%v: error %v, want %s", bad, e, wire.BadRequest)
@@ -217,7 +218,10 @@ func (s *suite) answersComeOnceInOrder() error {
 			return err
 		}
 	}
-	window := int(c.limit("inflight"))
+	window, err := c.window()
+	if err != nil {
+		return err
+	}
 	for range 5 {
 		of := map[int64]int{} // request: handle
 		var open [3][]int64
@@ -238,10 +242,10 @@ func (s *suite) answersComeOnceInOrder() error {
 			re, e := reply.Int("re", 0, 0, 1<<32-1)
 			i, asked := of[re]
 			if e != nil || !asked {
-				return fmt.Errorf("an answer to nothing, or a second one: %s", brief(reply))
+				return fmt.Errorf("an answer to nothing, or a second one: %s", compare.Brief(reply))
 			}
 			if op, _ := reply.Str("op", ""); op != wire.OpStep {
-				return fmt.Errorf("step %d of %d at once was answered with %s", re, window, brief(reply))
+				return fmt.Errorf("step %d of %d at once was answered with %s", re, window, compare.Brief(reply))
 			}
 			if open[i][0] != re {
 				return fmt.Errorf("request %d of a handle was answered before request %d", re, open[i][0])
@@ -273,7 +277,11 @@ func (s *suite) theWindowIsBounded() error {
 		return err
 	}
 	a := make([]int, 8*len(p.sizes))
-	many := 16 * int(c.limit("inflight"))
+	window, err := c.window()
+	if err != nil {
+		return err
+	}
+	many := 16 * window
 	firstID := c.id + 1
 	for range many {
 		if _, err := c.post(wire.OpStep, "h", p.h, "a", p.actions(a)); err != nil {
@@ -288,7 +296,7 @@ func (s *suite) theWindowIsBounded() error {
 		}
 		re, e := reply.Int("re", 0, firstID, firstID+int64(many)-1)
 		if e != nil || answered[re] {
-			return fmt.Errorf("an answer to nothing, or a second one: %s", brief(reply))
+			return fmt.Errorf("an answer to nothing, or a second one: %s", compare.Brief(reply))
 		}
 		answered[re] = true
 		if op, _ := reply.Str("op", ""); op == wire.OpError {
@@ -308,7 +316,7 @@ func (s *suite) theWindowIsBounded() error {
 			return err
 		}
 	}
-	// A busy step had no effect: both stand where done steps lead.
+	// A busy step had no effect: both handles have taken the same number of steps.
 	x, err := p.ask(wire.OpStep, "a", p.actions(a))
 	if err != nil {
 		return err
@@ -317,7 +325,7 @@ func (s *suite) theWindowIsBounded() error {
 	if err != nil {
 		return err
 	}
-	if err := sameStep(x, y); err != nil {
+	if err := compare.Same(x, y); err != nil {
 		return fmt.Errorf("%d steps were done and %d were busy, and the state differs from %d steps': %w", done, many-done, done, err)
 	}
 	return nil
@@ -343,7 +351,7 @@ func (s *suite) unknownOperations() error {
 	if _, err := c.refuse(only(wire.UnknownOp), "dance"); err != nil {
 		return err
 	}
-	// A second hello is no operation of a session.
+	// hello is not an operation of a session.
 	if _, err := c.refuse(only(wire.UnknownOp, wire.BadRequest), wire.OpHello); err != nil {
 		return err
 	}
@@ -351,10 +359,10 @@ func (s *suite) unknownOperations() error {
 	if err != nil {
 		return err
 	}
-	if t, _ := number(echo.Get("t")); t != 12.25 {
+	if t, _ := compare.Number(echo.Get("t")); t != 12.25 {
 		return fmt.Errorf("ping with t 12.25 gives t %v", echo.Get("t"))
 	}
-	if _, ok := number(echo.Get("qlen")); !ok {
+	if _, ok := compare.Number(echo.Get("qlen")); !ok {
 		return fmt.Errorf("ping gives qlen %v, want a number", echo.Get("qlen"))
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -59,7 +60,7 @@ func (s *suite) welcomeIsComplete() error {
 		return e
 	}
 	for _, k := range []string{"frame_in", "frame_out", "envs", "handles", "inflight", "sessions", "idle_s", "resume_s", "step_s", "ping_s"} {
-		v, ok := number(lim.Get(k))
+		v, ok := compare.Number(lim.Get(k))
 		if !ok || v < 0 || v == 0 && k != "resume_s" && k != "ping_s" {
 			return fmt.Errorf("limit %s is %v, want a number above 0", k, lim.Get(k))
 		}
@@ -172,7 +173,7 @@ func (s *suite) versionsMustOverlap() error {
 
 func (s *suite) helloMustComeInTime() error {
 	if s.HelloTimeout == 0 {
-		return skip("Target.HelloTimeout is not given")
+		return skip("the server's hello timeout is not given")
 	}
 	c, _, err := s.upgrade(wire.Ext, s.Token)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *suite) helloMustComeInTime() error {
 
 func (s *suite) tokensAreAskedFor() error {
 	if s.Token == "" {
-		return skip("Target.Token is not given")
+		return skip("no token is given")
 	}
 	if c, resp, err := s.upgrade(wire.Ext, "wrong-"+s.Token); err == nil {
 		return errors.New("a wrong token was accepted on the upgrade")
@@ -266,7 +267,7 @@ func (s *suite) byeEndsTheSession() error {
 // get fetches a page of the sidecar.
 func (s *suite) get(path string, head http.Header) (status int, body []byte, err error) {
 	client := http.Client{Timeout: s.Wait, Transport: &http.Transport{TLSClientConfig: s.TLS, DisableKeepAlives: true}}
-	req, err := http.NewRequest(http.MethodGet, s.base.String()+path, http.NoBody)
+	req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, s.base.String()+path, http.NoBody)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -279,34 +280,45 @@ func (s *suite) get(path string, head http.Header) (status int, body []byte, err
 	return resp.StatusCode, body, errors.Join(err, resp.Body.Close())
 }
 
+// page fetches a page of the sidecar, which must answer with the status want.
+func (s *suite) page(path string, head http.Header, want int) (body []byte, err error) {
+	status, body, err := s.get(path, head)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if status != want {
+		return nil, fmt.Errorf("%s: HTTP %d, want %d", path, status, want)
+	}
+	return body, nil
+}
+
 func (s *suite) sidecarAnswers() error {
 	bearer := http.Header{}
 	if s.Token != "" {
 		bearer.Set("Authorization", "Bearer "+s.Token)
-		if status, _, err := s.get("/v1/envs", http.Header{}); err != nil || status != http.StatusUnauthorized {
-			return fmt.Errorf("/v1/envs without a token: HTTP %d (error %v), want 401", status, err)
+		for _, path := range []string{"/v1/envs", "/metrics"} {
+			if _, err := s.page(path, http.Header{}, http.StatusUnauthorized); err != nil {
+				return fmt.Errorf("without a token: %w", err)
+			}
 		}
-		if status, _, err := s.get("/metrics", http.Header{}); err != nil || status != http.StatusUnauthorized {
-			return fmt.Errorf("/metrics without a token: HTTP %d (error %v), want 401", status, err)
-		}
-	} else if status, _, err := s.get("/metrics", bearer); err != nil || status != http.StatusOK {
-		return fmt.Errorf("/metrics: HTTP %d (error %v), want 200", status, err)
+	} else if _, err := s.page("/metrics", bearer, http.StatusOK); err != nil {
+		return err
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/v1/version"} {
-		status, body, err := s.get(path, http.Header{})
-		if err != nil || status != http.StatusOK {
-			return fmt.Errorf("%s: HTTP %d (error %v), want 200", path, status, err)
+		body, err := s.page(path, http.Header{}, http.StatusOK)
+		if err != nil {
+			return err
 		}
 		if path == "/v1/version" && !json.Valid(body) {
 			return fmt.Errorf("/v1/version: %.100q is no JSON", body)
 		}
 	}
-	status, body, err := s.get("/v1/envs", bearer)
-	if err != nil || status != http.StatusOK {
-		return fmt.Errorf("/v1/envs: HTTP %d (error %v), want 200", status, err)
+	body, err := s.page("/v1/envs", bearer, http.StatusOK)
+	if err != nil {
+		return err
 	}
 	if !json.Valid(body) || !strings.Contains(string(body), `"`+s.Env+`"`) {
-		return fmt.Errorf("/v1/envs is no JSON, or does not name %s: %s", s.Env, brief(string(body)))
+		return fmt.Errorf("/v1/envs is no JSON, or does not name %s: %s", s.Env, compare.Brief(string(body)))
 	}
 	foreign := bearer.Clone()
 	foreign.Set("Origin", "https://elsewhere.example")
@@ -314,8 +326,8 @@ func (s *suite) sidecarAnswers() error {
 	foreign.Set("Upgrade", "websocket")
 	foreign.Set("Sec-WebSocket-Version", "13")
 	foreign.Set("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
-	if status, _, err = s.get("/v1/ws", foreign); err != nil || status != http.StatusForbidden {
-		return fmt.Errorf("a page of another origin: HTTP %d (error %v), want 403", status, err)
+	if _, err := s.page("/v1/ws", foreign, http.StatusForbidden); err != nil {
+		return fmt.Errorf("with an Origin that is not allowed: %w", err)
 	}
 	return nil
 }

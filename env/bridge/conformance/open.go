@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -147,7 +148,7 @@ func (s *suite) clientsDoNotMeet() error {
 	if err != nil {
 		return err
 	}
-	// A handle is its session's: the other has handles of its own, under whatever numbers.
+	// A handle belongs to its session. The other session has handles of its own, perhaps with the same numbers.
 	if p.h != q.h {
 		if _, err := q.conn.refuse(only(wire.BadHandle), wire.OpReset, "h", p.h); err != nil {
 			return err
@@ -169,7 +170,7 @@ func (s *suite) clientsDoNotMeet() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x.reply, y.reply); err != nil {
+		if err := compare.Same(x.reply, y.reply); err != nil {
 			return fmt.Errorf("two clients with the same seed and actions: %w", err)
 		}
 	}
@@ -190,7 +191,7 @@ func (s *suite) vanishedClientsFreeTheirPlace() error {
 	if most > 300 {
 		return skip(fmt.Sprintf("%d sessions are too many to try", most))
 	}
-	// Until one is turned away. Places that others leave meanwhile are taken as well.
+	// Sessions are opened until one is refused. Sessions that others end meanwhile are replaced too.
 	full := []*conn{c}
 	for {
 		c, _, err := s.upgrade(wire.Ext, s.Token)
@@ -207,12 +208,12 @@ func (s *suite) vanishedClientsFreeTheirPlace() error {
 		if _, err := c.closed(4429); err != nil {
 			return err
 		}
-		if len(full) < most/2 { // others may have some
+		if len(full) < most/2 { // other clients may have sessions
 			return fmt.Errorf("session %d of %d: %w", len(full)+1, most, err)
 		}
 		break
 	}
-	// Two vanish: one in the middle of its requests.
+	// Two clients vanish, one of them with a request under way.
 	p, err := s.openOn(full[0], 4)
 	if err != nil {
 		return err
@@ -230,7 +231,7 @@ func (s *suite) vanishedClientsFreeTheirPlace() error {
 			if err == nil {
 				break
 			}
-			if time.Now().After(end) {
+			if s.ctx.Err() != nil || time.Now().After(end) {
 				return errors.Join(fmt.Errorf("place %d of two vanished clients is not free after %v", i+1, s.Wait), err)
 			}
 			time.Sleep(5 * time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"clustergym/env"
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
@@ -61,14 +62,14 @@ func (s *suite) resetsBeginEpisodes() error {
 	if err != nil {
 		return err
 	}
-	if err := sameStep(x, y); err != nil {
+	if err := compare.Same(x, y); err != nil {
 		return fmt.Errorf("the same seed once more: %w", err)
 	}
 	z, err := p.ask(wire.OpReset, "seed", 12, "which", []any{true, true}, "options", m())
 	if err != nil {
 		return err
 	}
-	if err := sameStep(x, z); err != nil {
+	if err := compare.Same(x, z); err != nil {
 		return fmt.Errorf("the same seed, and which: %w", err)
 	}
 	return nil
@@ -104,7 +105,7 @@ func (s *suite) partialResetsLeaveOthers() error {
 	if _, err := p.masks(x, 2); err != nil {
 		return err
 	}
-	// Rows come in the order asked: row 0 of this reply is environment 3 with seed 77.
+	// Rows come in the order of ids: row 0 of this reply is environment 3 with seed 77.
 	alone, err := s.openOn(p.conn, 1)
 	if err != nil {
 		return err
@@ -133,17 +134,17 @@ func (s *suite) partialResetsLeaveOthers() error {
 	return nil
 }
 
-// sameRow compares a row of one reply with a row of another.
+// sameRow compares row i of one reply with row k of another.
 func sameRow(x wire.Map, i, rows int, y wire.Map, k, rowsY int) error {
-	a, err := rowOf(x, i, rows)
+	a, err := compare.Row(x, i, rows)
 	if err != nil {
 		return err
 	}
-	b, err := rowOf(y, k, rowsY)
+	b, err := compare.Row(y, k, rowsY)
 	if err != nil {
 		return err
 	}
-	return sameBut(a, b)
+	return compare.SameBut(a, b)
 }
 
 func (s *suite) badRowsAreRefused() error {
@@ -169,14 +170,14 @@ func (s *suite) badRowsAreRefused() error {
 			return err
 		}
 	}
-	// An array of integers does as well as a list.
-	x, err := p.ask(wire.OpMasks, "ids", array(wire.I32, []int{2, 0}, 2))
+	// ids may be an array of integers.
+	x, err := p.ask(wire.OpMasks, "ids", compare.Array(wire.I32, []int{2, 0}, 2))
 	if err != nil {
 		return err
 	}
-	mask, err := at(x, "mask", wire.I8, 2)
+	mask, err := compare.At(x, "mask", wire.I8, 2)
 	if err != nil {
-		if mask, err = at(x, "mask", wire.Bool, 2); err != nil {
+		if mask, err = compare.At(x, "mask", wire.Bool, 2); err != nil {
 			return err
 		}
 	}
@@ -201,7 +202,7 @@ func (s *suite) seedsAreHandedOn() error {
 	if err != nil {
 		return err
 	}
-	// nil where nobody chose: the server draws, and says what.
+	// Without a seed the server draws one and reports it.
 	x, err := p.ask(wire.OpReset, "seed", nil)
 	if err != nil {
 		return err
@@ -210,15 +211,15 @@ func (s *suite) seedsAreHandedOn() error {
 	if e != nil {
 		return e
 	}
-	told, err := column(info.Get("seed"))
+	told, err := compare.Read(info.Get("seed"))
 	if err != nil {
 		return fmt.Errorf("reset without a seed: info.seed: %w", err)
 	}
-	if len(told.v) != 3 {
-		return fmt.Errorf("reset without a seed: info.seed is %v, want three numbers", told.v)
+	if len(told.V) != 3 {
+		return fmt.Errorf("reset without a seed: info.seed is %v, want three numbers", told.V)
 	}
 	seeds := []any{}
-	for _, v := range told.v {
+	for _, v := range told.V {
 		seeds = append(seeds, uint64(v))
 	}
 	q, err := s.openOn(p.conn, 3)
@@ -230,16 +231,16 @@ func (s *suite) seedsAreHandedOn() error {
 		return err
 	}
 	for i := range 3 {
-		rx, err1 := rowOf(x, i, 3)
-		ry, err2 := rowOf(y, i, 3)
+		rx, err1 := compare.Row(x, i, 3)
+		ry, err2 := compare.Row(y, i, 3)
 		if err := first(err1, err2); err != nil {
 			return err
 		}
-		if err := same("obs", rx.Get("obs"), ry.Get("obs")); err != nil {
+		if err := compare.SameValue("obs", rx.Get("obs"), ry.Get("obs")); err != nil {
 			return fmt.Errorf("a reset with the seed that was told: %w", err)
 		}
 	}
-	// A number s is s + i for environment i, and the k-th reset without a seed is episode k of that stream.
+	// A number s seeds environment i with s + i, and the k-th reset without a seed begins episode k of that stream.
 	if err := p.reset(100); err != nil {
 		return err
 	}
@@ -256,17 +257,17 @@ func (s *suite) seedsAreHandedOn() error {
 	if y, err = q.ask(wire.OpReset, "seed", seeds); err != nil {
 		return err
 	}
-	if err := sameStep(x, y); err != nil {
+	if err := compare.Same(x, y); err != nil {
 		return fmt.Errorf("the third episodes of seed 100: %w", err)
 	}
-	// A list may leave some out, whose streams go on.
+	// Rows without a seed in a list continue their streams.
 	if x, err = p.ask(wire.OpReset, "seed", []any{nil, 5, nil}); err != nil {
 		return err
 	}
 	if y, err = q.ask(wire.OpReset, "seed", []any{env.EpisodeSeed(100, 3), 5, env.EpisodeSeed(102, 3)}); err != nil {
 		return err
 	}
-	if err := sameStep(x, y); err != nil {
+	if err := compare.Same(x, y); err != nil {
 		return fmt.Errorf("a list of seeds with gaps: %w", err)
 	}
 	return nil

@@ -1,16 +1,15 @@
 package conformance
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
-// player is one open handle.
+// player is one open handle and its connection.
 type player struct {
 	*conn
 	h     int64
@@ -69,13 +68,13 @@ func (s *suite) newPlayer(c *conn, n int, reply wire.Map) (*player, error) {
 	if e != nil {
 		return nil, e
 	}
-	if k, ok := number(meta.Get("noop")); ok {
+	if k, ok := compare.Number(meta.Get("noop")); ok {
 		p.noop = int(k)
 	}
 	return p, nil
 }
 
-// start dials and opens.
+// start begins a session and opens n environments.
 func (s *suite) start(n int, more ...any) (*player, error) {
 	c, err := s.dial()
 	if err != nil {
@@ -84,7 +83,7 @@ func (s *suite) start(n int, more ...any) (*player, error) {
 	return s.openOn(c, n, more...)
 }
 
-// list is the entries of a map as arguments.
+// list returns the entries of a map as alternating keys and values.
 func list(m wire.Map) []any {
 	out := make([]any, 0, 2*len(m))
 	for _, p := range m {
@@ -93,7 +92,7 @@ func list(m wire.Map) []any {
 	return out
 }
 
-// ask and refuse name the handle.
+// ask is conn.ask with the handle, and refuse is conn.refuse with the handle.
 func (p *player) ask(op string, fields ...any) (wire.Map, error) {
 	return p.conn.ask(op, append([]any{"h", p.h}, fields...)...)
 }
@@ -107,7 +106,7 @@ func (p *player) reset(seed any) error {
 	return err
 }
 
-// actions is a as the field of a step: rows of one index for each factor.
+// actions returns a as the field a of a step. a has a row for each environment, with one index for each factor.
 func (p *player) actions(a []int) wire.Array { return p.actionsAs(wire.I64, a) }
 
 func (p *player) actionsAs(d wire.DType, a []int) wire.Array {
@@ -115,26 +114,10 @@ func (p *player) actionsAs(d wire.DType, a []int) wire.Array {
 	if p.flat {
 		shape = shape[:1]
 	}
-	return array(d, a, shape...)
+	return compare.Array(d, a, shape...)
 }
 
-// array is an array of whole numbers.
-func array(d wire.DType, v []int, shape ...int) wire.Array {
-	var data []byte
-	for _, x := range v {
-		switch d {
-		case wire.F32:
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(x)))
-		case wire.F64:
-			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(float64(x)))
-		default:
-			data = append(data, binary.LittleEndian.AppendUint64(nil, uint64(int64(x)))[:d.Size()]...)
-		}
-	}
-	return wire.Array{DType: d, Shape: shape, Data: data}
-}
-
-// random draws actions for all rows, masked ones among them.
+// random draws an action for each row, which may be masked.
 func (p *player) random(src *rand.Rand) []int {
 	a := make([]int, 0, p.n*len(p.sizes))
 	for range p.n {
@@ -145,105 +128,28 @@ func (p *player) random(src *rand.Rand) []int {
 	return a
 }
 
-// col is an array of a reply in any encoding. JSON has no types and says null for what is no number.
-type col struct {
-	shape []int
-	v     []float64
-	dtype wire.DType // 0 in JSON
-}
-
-// column reads an array.
-func column(v any) (col, error) {
-	switch v := v.(type) {
-	case wire.Array:
-		c := col{shape: v.Shape, dtype: v.DType, v: make([]float64, v.Len())}
-		for i := range c.v {
-			c.v[i] = v.Float(i)
-		}
-		return c, nil
-	case []any:
-		c := col{}
-		err := c.nested(v, 0)
-		n := 1
-		for _, d := range c.shape {
-			n *= d
-		}
-		if err == nil && n != len(c.v) {
-			err = errors.New("nested lists of unequal length")
-		}
-		return c, err
-	}
-	return col{}, fmt.Errorf("%s is no array", brief(v))
-}
-
-func (c *col) nested(v []any, depth int) error {
-	if depth == len(c.shape) {
-		c.shape = append(c.shape, len(v))
-	} else if c.shape[depth] != len(v) {
-		return errors.New("nested lists of unequal length")
-	}
-	for _, x := range v {
-		switch x := x.(type) {
-		case []any:
-			if err := c.nested(x, depth+1); err != nil {
-				return err
-			}
-		case nil:
-			c.v = append(c.v, math.NaN())
-		case bool:
-			b := 0.0
-			if x {
-				b = 1
-			}
-			c.v = append(c.v, b)
-		default:
-			f, ok := number(x)
-			if !ok {
-				return fmt.Errorf("%s in an array", brief(x))
-			}
-			c.v = append(c.v, f)
-		}
-	}
-	return nil
-}
-
-// at reads the array at key, of type d where the encoding has types, with rows rows.
-func at(m wire.Map, key string, d wire.DType, rows int) (col, error) {
-	c, err := column(m.Get(key))
-	if err != nil {
-		return c, fmt.Errorf("%s: %w", key, err)
-	}
-	if c.dtype != 0 && c.dtype != d {
-		return c, fmt.Errorf("%s is of type %v, want %v", key, c.dtype, d)
-	}
-	if len(c.shape) == 0 || c.shape[0] != rows {
-		return c, fmt.Errorf("%s has shape %v, want %d rows", key, c.shape, rows)
-	}
-	return c, nil
-}
-
-// masks are the masks of a reply's info: for each row one number for each action of each factor.
-func (p *player) masks(reply wire.Map, rows int) (col, error) {
+// masks returns the masks of a reply's info. Each row has one number for each action of each factor.
+func (p *player) masks(reply wire.Map, rows int) (compare.Column, error) {
 	info, e := reply.Sub("info")
 	if e != nil {
-		return col{}, e
+		return compare.Column{}, e
 	}
-	c, err := at(info, wire.MaskKey, wire.I8, rows)
+	c, err := compare.At(info, wire.MaskKey, wire.I8, rows)
 	if err != nil {
 		return c, err
 	}
 	return c, p.maskFits(c)
 }
 
-func (p *player) maskFits(c col) error {
+func (p *player) maskFits(c compare.Column) error {
 	total := 0
 	for _, k := range p.sizes {
 		total += k
 	}
-	if len(c.shape) != 2 || c.shape[1] != total {
-		return fmt.Errorf("masks have shape %v, want [%d %d]", c.shape, c.shape[0], total)
+	if len(c.Shape) != 2 || c.Shape[1] != total {
+		return fmt.Errorf("masks have shape %v, want [%d %d]", c.Shape, c.Shape[0], total)
 	}
-	for _, x := range c.v {
+	for _, x := range c.V {
 		if x != 0 && x != 1 {
 			return fmt.Errorf("a mask with %v, want 0 or 1", x)
 		}
@@ -251,16 +157,16 @@ func (p *player) maskFits(c col) error {
 	return nil
 }
 
-// legal draws a legal action for each row of masks; the last of each factor where last is set.
-func (p *player) legal(src *rand.Rand, masks col) ([]int, error) {
+// legal draws a legal action for each row of masks.
+func (p *player) legal(src *rand.Rand, masks compare.Column) ([]int, error) {
 	var a []int
-	width := masks.shape[1]
-	for i := range masks.shape[0] {
+	width := masks.Shape[1]
+	for i := range masks.Shape[0] {
 		at := i * width
 		for f, k := range p.sizes {
 			var ok []int
 			for j := range k {
-				if masks.v[at+j] != 0 {
+				if masks.V[at+j] != 0 {
 					ok = append(ok, j)
 				}
 			}
@@ -274,43 +180,43 @@ func (p *player) legal(src *rand.Rand, masks col) ([]int, error) {
 	return a, nil
 }
 
-// step is a step's reply, read.
+// step is the parsed reply to a step.
 type step struct {
 	reply     wire.Map
 	r         []float64
 	te, tr    []bool
-	mask      col
+	mask      compare.Column
 	over      []bool
 	ids       []int
 	fin       wire.Map
 	finalRows []int
 }
 
-// readStep reads the reply to a step or recv of so many rows, and holds it against what is always true.
+// readStep parses the reply to a step or recv of the given number of rows, and checks what is true of every such reply.
 func (p *player) readStep(reply wire.Map, rows int) (*step, error) {
 	s := &step{reply: reply}
-	r, err := at(reply, "r", wire.F64, rows)
+	r, err := compare.At(reply, "r", wire.F64, rows)
 	if err != nil {
 		return nil, err
 	}
-	te, err := at(reply, "te", wire.Bool, rows)
+	te, err := compare.At(reply, "te", wire.Bool, rows)
 	if err != nil {
 		return nil, err
 	}
-	tr, err := at(reply, "tr", wire.Bool, rows)
+	tr, err := compare.At(reply, "tr", wire.Bool, rows)
 	if err != nil {
 		return nil, err
 	}
-	s.r = r.v
+	s.r = r.V
 	for i := range rows {
-		if te.v[i] != 0 && tr.v[i] != 0 {
+		if te.V[i] != 0 && tr.V[i] != 0 {
 			return nil, fmt.Errorf("row %d is terminated and truncated at once", i)
 		}
-		if math.IsNaN(r.v[i]) || math.IsInf(r.v[i], 0) {
-			return nil, fmt.Errorf("row %d has reward %v", i, r.v[i])
+		if math.IsNaN(r.V[i]) || math.IsInf(r.V[i], 0) {
+			return nil, fmt.Errorf("row %d has reward %v", i, r.V[i])
 		}
-		s.te, s.tr = append(s.te, te.v[i] != 0), append(s.tr, tr.v[i] != 0)
-		s.over = append(s.over, te.v[i] != 0 || tr.v[i] != 0)
+		s.te, s.tr = append(s.te, te.V[i] != 0), append(s.tr, tr.V[i] != 0)
+		s.over = append(s.over, te.V[i] != 0 || tr.V[i] != 0)
 	}
 	if s.mask, err = p.masks(reply, rows); err != nil {
 		return nil, err

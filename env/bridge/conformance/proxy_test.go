@@ -16,7 +16,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// liar stands before a good server and spoils what it says in one way.
+// liar is a proxy that breaks what a good server says in one way.
 type liar struct {
 	reply   func(l *link, m wire.Map) []wire.Map // what goes to the client in place of m
 	request func(l *link, m wire.Map) wire.Map   // what goes to the server in place of m
@@ -31,11 +31,11 @@ type link struct {
 	bags   *bags
 	resume bool
 	offset int64
-	fields wire.Map // of the request that m answers
+	fields wire.Map // the request that the current reply answers
 	asked  map[int64]wire.Map
 }
 
-// bags is what links share.
+// bags is the state that all links share.
 type bags struct {
 	sync.Mutex
 	blob   any

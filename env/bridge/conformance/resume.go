@@ -3,13 +3,15 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
-// resumable begins a session that can be taken up again.
+// resumable begins a session that can be resumed.
 func (s *suite) resumable() (*conn, error) {
 	c, err := s.dial()
 	if err != nil {
@@ -21,10 +23,10 @@ func (s *suite) resumable() (*conn, error) {
 	return c, nil
 }
 
-// again connects and takes up the session of c, of whose handles last are the ids of the replies it has.
+// again connects and resumes the session of c. last has, by handle, the id of the last reply received.
 func (s *suite) again(c *conn, last map[int64]int64) (*conn, error) {
 	var seen wire.Map
-	for _, h := range slices.Sorted(keys(last)) {
+	for _, h := range slices.Sorted(maps.Keys(last)) {
 		seen = append(seen, wire.Pair{Key: fmt.Sprint(h), Value: last[h]})
 	}
 	d, _, err := s.upgrade(c.enc, s.Token)
@@ -37,16 +39,6 @@ func (s *suite) again(c *conn, last map[int64]int64) (*conn, error) {
 	}
 	d.id = c.id
 	return d, nil
-}
-
-func keys(m map[int64]int64) func(func(int64) bool) {
-	return func(yield func(int64) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func (s *suite) lostSessionsResume() error {
@@ -75,7 +67,7 @@ func (s *suite) lostSessionsResume() error {
 		if err != nil {
 			return err
 		}
-		if err := sameStep(x.reply, y.reply); err != nil {
+		if err := compare.Same(x.reply, y.reply); err != nil {
 			return fmt.Errorf("after %d resumes: %w", k, err)
 		}
 		if err := p.drop(); err != nil {
@@ -90,7 +82,7 @@ func (s *suite) lostSessionsResume() error {
 				return fmt.Errorf("%s is %v after the resume, was %v", key, d.welcome.Get(key), p.welcome.Get(key))
 			}
 		}
-		if err := d.alive(); err != nil { // and nothing was sent again
+		if err := d.alive(); err != nil { // nothing was sent again before the answer
 			return err
 		}
 		p.conn = d
@@ -121,7 +113,7 @@ func (s *suite) stepsHappenOnce() error {
 		if err != nil {
 			return err
 		}
-		// The reply is on its way, or there, and never read.
+		// The reply is on its way or has arrived, and is never read.
 		time.Sleep(time.Duration(k) * 2 * time.Millisecond)
 		if err := p.drop(); err != nil {
 			return err
@@ -135,7 +127,7 @@ func (s *suite) stepsHappenOnce() error {
 			return err
 		}
 		p.conn = d
-		// Did the request arrive? The client cannot know, and asks again under the same id.
+		// The client cannot know whether the request arrived, and sends it again with the same id.
 		if err := d.write(m("op", wire.OpStep, "id", id, "h", p.h, "a", p.actions(a))); err != nil {
 			return err
 		}
@@ -149,7 +141,7 @@ func (s *suite) stepsHappenOnce() error {
 			if err != nil {
 				return fmt.Errorf("after the resume, with %d answers to the step: %w", answers, err)
 			}
-			switch re, _ := number(reply.Get("re")); re {
+			switch re, _ := compare.Number(reply.Get("re")); re {
 			case float64(ping):
 				done = answers > 0
 				if !done {
@@ -157,15 +149,15 @@ func (s *suite) stepsHappenOnce() error {
 				}
 			case float64(id):
 				answers++
-				if err := sameStep(reply, y.reply); err != nil {
+				if err := compare.Same(reply, y.reply); err != nil {
 					return fmt.Errorf("answer %d to the step: %w", answers, err)
 				}
 				done = ping < 0
 			default:
-				return fmt.Errorf("after the resume came %s", brief(reply))
+				return fmt.Errorf("after the resume came %s", compare.Brief(reply))
 			}
 		}
-		// Another answer, sent again on the resume, may be behind the ping's.
+		// A second answer, sent because of the resume, may come after the ping's.
 		if err := p.drain(id); err != nil {
 			return err
 		}
@@ -179,13 +171,13 @@ func (s *suite) stepsHappenOnce() error {
 	if err != nil {
 		return err
 	}
-	if err := sameStep(x.reply, y.reply); err != nil {
+	if err := compare.Same(x.reply, y.reply); err != nil {
 		return fmt.Errorf("the step after: %w", err)
 	}
 	return nil
 }
 
-// drain reads further answers to request id up to the answer of a ping.
+// drain reads further answers to request id until a ping is answered.
 func (c *conn) drain(id int64) error {
 	ping, err := c.post(wire.OpPing, "t", 1)
 	if err != nil {
@@ -196,12 +188,12 @@ func (c *conn) drain(id int64) error {
 		if err != nil {
 			return err
 		}
-		switch re, _ := number(reply.Get("re")); re {
+		switch re, _ := compare.Number(reply.Get("re")); re {
 		case float64(ping):
 			return nil
 		case float64(id):
 		default:
-			return fmt.Errorf("waiting for a ping came %s", brief(reply))
+			return fmt.Errorf("waiting for a ping came %s", compare.Brief(reply))
 		}
 	}
 }
@@ -294,7 +286,7 @@ func (s *suite) goneSessionsStayGone() error {
 	if err := gone("a session that was closed with 1003", c.welcome.Get("session"), c.welcome.Get("resume")); err != nil {
 		return err
 	}
-	// One that never asked for it.
+	// A session that never asked for the feature.
 	if c, err = s.dial("feat", []string{}); err != nil {
 		return err
 	}

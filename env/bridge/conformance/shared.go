@@ -2,15 +2,18 @@ package conformance
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
-// sharer opens n environments whose observations are shared; skipped where the server's memory is not seen from here.
+// sharer opens n environments with shared observations. It returns a skip if the server's memory is not visible here.
 func (s *suite) sharer(n int) (*player, error) {
 	c, err := s.dial()
 	if err != nil {
@@ -31,7 +34,7 @@ func (s *suite) sharer(n int) (*player, error) {
 	if len(check) < 16 {
 		return nil, fmt.Errorf("shm.check has %d bytes, want 16 or more", len(check))
 	}
-	if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, check) {
+	if b, err := readShared(path, int64(len(check))); err != nil || !bytes.Equal(b, check) {
 		return nil, skip("the server's memory is not seen from here")
 	}
 	p, err := s.openOn(c, n, "autoreset", "same_step", "shm", true)
@@ -44,6 +47,24 @@ func (s *suite) sharer(n int) (*player, error) {
 	return p, nil
 }
 
+// readShared reads a file of the size that the server has told. The path comes from the server, so whatever is no
+// regular file is refused: a pipe would block, and a device may have no end.
+func readShared(path string, size int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, size+1))
+	return b, errors.Join(err, f.Close())
+}
+
 // asError keeps a nil pointer from becoming an error.
 func asError(e *wire.Error) error {
 	if e == nil {
@@ -52,7 +73,7 @@ func asError(e *wire.Error) error {
 	return e
 }
 
-// shown reads the observations of n environments out of the server's memory, and sets them into a reply that has none.
+// shown returns reply with the observations that it leaves to the server's memory.
 func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 	told, e := p.open.Sub("shm")
 	if e != nil {
@@ -65,7 +86,7 @@ func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 	if err := first(asError(e1), asError(e2), asError(e3), asError(e4)); err != nil {
 		return nil, err
 	}
-	memory, err := os.ReadFile(path)
+	memory, err := readShared(path, size)
 	if err != nil {
 		return nil, fmt.Errorf("shm.path: %w", err)
 	}
@@ -105,9 +126,9 @@ func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 	return merge(reply, m("obs", out)), nil
 }
 
-// sharedMemoryShowsTheSame plays the same twice, once with observations that are sent.
+// sharedMemoryShowsTheSame plays the same steps with shared and with sent observations, and compares them.
 func (s *suite) sharedMemoryShowsTheSame() error {
-	const enough = 1 << 17 // numbers of a batch: servers may refuse to share less
+	const enough = 1 << 17 // numbers of a batch that is surely worth sharing
 	one, err := s.start(1)
 	if err != nil {
 		return err
@@ -145,8 +166,8 @@ func (s *suite) sharedMemoryShowsTheSame() error {
 		if y, err = p.shown(y, space); err != nil {
 			return nil, err
 		}
-		// Numbers of requests differ.
-		return x, alike(op, sorted(merge(x, m("re", 0))), sorted(merge(y, m("re", 0))))
+		// The ids of the requests differ.
+		return x, compare.Alike(op, sorted(merge(x, m("re", 0))), sorted(merge(y, m("re", 0))))
 	}
 	reply, err := both(wire.OpReset, "seed", 5)
 	if err != nil {
@@ -169,7 +190,7 @@ func (s *suite) sharedMemoryShowsTheSame() error {
 	return err
 }
 
-// sorted is v with its keys in order.
+// sorted returns v with its keys sorted.
 func sorted(v wire.Map) wire.Map {
 	out := slices.Clone(v)
 	slices.SortFunc(out, func(a, b wire.Pair) int { return strings.Compare(a.Key, b.Key) })

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 )
 
-// saver opens n environments, plays them a while and saves them; skipped where there are no snapshots.
-func (s *suite) saver(n int) (p *player, mask col, blob []byte, err error) {
+// saver opens n environments, plays them for a while and saves them. It returns a skip if there are no snapshots.
+func (s *suite) saver(n int) (p *player, mask compare.Column, blob []byte, err error) {
 	c, err := s.dial()
 	if err != nil {
 		return nil, mask, nil, err
@@ -45,13 +46,13 @@ func (p *player) snapshot(more ...any) ([]byte, error) {
 	}
 	blob, e := reply.Bytes("blob")
 	if e != nil || len(blob) == 0 {
-		return nil, fmt.Errorf("snapshot gives blob %s", brief(reply.Get("blob")))
+		return nil, fmt.Errorf("snapshot gives blob %s", compare.Brief(reply.Get("blob")))
 	}
 	return slices.Clone(blob), nil
 }
 
-// play takes k legal steps and gives all replies.
-func (p *player) play(s *suite, mask col, k int) ([]wire.Map, col, error) {
+// play takes k legal steps and returns their replies.
+func (p *player) play(s *suite, mask compare.Column, k int) ([]wire.Map, compare.Column, error) {
 	var all []wire.Map
 	for range k {
 		a, err := p.legal(s.draw, mask)
@@ -97,7 +98,7 @@ func (s *suite) snapshotsContinue() error {
 		}
 		if got, err := to.masks(reply, n); err != nil {
 			return fmt.Errorf("restore: %w", err)
-		} else if !slices.Equal(got.v, mask.v) {
+		} else if !slices.Equal(got.V, mask.V) {
 			return errors.New("restore gives other masks than were there")
 		}
 		if reply.Get("obs") == nil {
@@ -109,12 +110,12 @@ func (s *suite) snapshotsContinue() error {
 			return err
 		}
 		for k := range want {
-			if err := sameStep(got[k], want[k]); err != nil {
+			if err := compare.Same(got[k], want[k]); err != nil {
 				return fmt.Errorf("step %d after restore: %w", k, err)
 			}
 		}
 	}
-	// Some rows of many: a blob of two goes to any two.
+	// A snapshot of two rows can be restored into any two rows.
 	two, err := p.snapshot("ids", []int{2, 0})
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (s *suite) snapshotsContinue() error {
 	if err != nil {
 		return err
 	}
-	return sameBut(x, y, "re", "ids")
+	return compare.SameBut(x, y, "re", "ids")
 }
 
 func (s *suite) brokenSnapshotsChangeNothing() error {
@@ -221,7 +222,7 @@ func (s *suite) callsAreFromAList() error {
 		}
 		ret, ok := reply.Get("ret").([]any)
 		if !ok || len(ret) != 2 {
-			return nil, fmt.Errorf("sample_tasks of 2 gives %s", brief(reply.Get("ret")))
+			return nil, fmt.Errorf("sample_tasks of 2 gives %s", compare.Brief(reply.Get("ret")))
 		}
 		return ret, nil
 	}
@@ -230,7 +231,7 @@ func (s *suite) callsAreFromAList() error {
 	if err := first(err1, err2); err != nil {
 		return err
 	}
-	if err := same("ret", x, y); err != nil {
+	if err := compare.SameValue("ret", x, y); err != nil {
 		return fmt.Errorf("tasks of one seed: %w", err)
 	}
 	task := x.([]any)[1]
@@ -243,9 +244,9 @@ func (s *suite) callsAreFromAList() error {
 	}
 	ret, _ := reply.Get("ret").([]any)
 	if len(ret) != 1 {
-		return fmt.Errorf("get_task of one gives %s", brief(reply.Get("ret")))
+		return fmt.Errorf("get_task of one gives %s", compare.Brief(reply.Get("ret")))
 	}
-	return same("get_task", ret[0], task)
+	return compare.SameValue("get_task", ret[0], task)
 }
 
 func (s *suite) picturesCome() error {
@@ -276,14 +277,14 @@ func (s *suite) picturesCome() error {
 		switch v := reply.Get("render").(type) {
 		case []any:
 			if t, ok := v[0].(string); len(v) != 1 || !ok || t == "" {
-				return fmt.Errorf("render %s of one environment gives %s", mode, brief(v))
+				return fmt.Errorf("render %s of one environment gives %s", mode, compare.Brief(v))
 			}
 		case wire.Array:
 			if v.DType != wire.U8 || len(v.Shape) != 4 || v.Shape[0] != 1 || v.Shape[3] != 3 {
 				return fmt.Errorf("render %s gives %v %v, want bytes of [1 H W 3]", mode, v.Shape, v.DType)
 			}
 		default:
-			return fmt.Errorf("render %s gives %s", mode, brief(v))
+			return fmt.Errorf("render %s gives %s", mode, compare.Brief(v))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"clustergym/env/bridge/conformance/compare"
 	"clustergym/env/bridge/wire"
 	"clustergym/internal/rng"
 )
@@ -15,7 +16,7 @@ func newDraw() *rand.Rand { return rng.Stream(2, "conformance") }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// inside says where v, rows of a space's values, leaves the space.
+// inside returns an error that says where v, a batch of values, is outside the space.
 func inside(path string, sp *wire.Space, v any, rows int) error {
 	if sp.Kind == "dict" {
 		m, ok := v.(wire.Map)
@@ -38,18 +39,18 @@ func inside(path string, sp *wire.Space, v any, rows int) error {
 	if sp.Kind != "box" && sp.Kind != "mbinary" {
 		return skip("the suite looks into spaces of kind dict, box and mbinary only")
 	}
-	c, err := column(v)
+	c, err := compare.Read(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if c.dtype != 0 && sp.Kind == "box" && c.dtype != sp.DType {
-		return fmt.Errorf("%s is of type %v, its space of %v", path, c.dtype, sp.DType)
+	if c.DType != 0 && sp.Kind == "box" && c.DType != sp.DType {
+		return fmt.Errorf("%s is of type %v, its space of %v", path, c.DType, sp.DType)
 	}
-	if !slices.Equal(c.shape, append([]int{rows}, sp.Shape...)) {
-		return fmt.Errorf("%s has shape %v, want %d rows of %v", path, c.shape, rows, sp.Shape)
+	if !slices.Equal(c.Shape, append([]int{rows}, sp.Shape...)) {
+		return fmt.Errorf("%s has shape %v, want %d rows of %v", path, c.Shape, rows, sp.Shape)
 	}
-	each := len(c.v) / rows
-	for i, x := range c.v {
+	each := len(c.V) / rows
+	for i, x := range c.V {
 		low, high := 0.0, 1.0
 		if sp.Kind == "box" {
 			low, high = sp.Low[min(i%each, len(sp.Low)-1)], sp.High[min(i%each, len(sp.High)-1)]
@@ -110,18 +111,18 @@ func (s *suite) observationsLieInTheirSpace() error {
 			}
 			if slices.Contains(view.mask, "obs") {
 				obs, _ := x.reply.Sub("obs")
-				c, err := column(obs.Get(wire.MaskKey))
+				c, err := compare.Read(obs.Get(wire.MaskKey))
 				if err != nil {
 					return err
 				}
-				if !slices.Equal(c.v, x.mask.v) {
+				if !slices.Equal(c.V, x.mask.V) {
 					return fmt.Errorf("step %d: the masks in obs and info differ", k)
 				}
 			}
 			mask = x.mask
 		}
 	}
-	// Without "info" there is no mask there; with info none it is there all the same.
+	// info has no mask if the field mask does not name it, and has one even with info none.
 	p, err := s.start(1, "mask", []string{})
 	if err != nil {
 		return err
@@ -143,31 +144,6 @@ func (s *suite) observationsLieInTheirSpace() error {
 	return err
 }
 
-// clean says where v has a number that an info must not have.
-func clean(path string, v any) error {
-	switch v := v.(type) {
-	case wire.Map:
-		for _, p := range v {
-			if err := clean(path+"."+p.Key, p.Value); err != nil {
-				return err
-			}
-		}
-	case wire.Array, float64:
-		c := col{}
-		if f, ok := v.(float64); ok {
-			c.v = []float64{f}
-		} else {
-			c, _ = column(v)
-		}
-		for _, x := range c.v {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("%s is %v", path, x)
-			}
-		}
-	}
-	return nil
-}
-
 func (s *suite) infoCarriesWhatWasAsked() error {
 	for _, want := range []any{"none", "episode", nil} {
 		more := []any{"info", want}
@@ -183,7 +159,7 @@ func (s *suite) infoCarriesWhatWasAsked() error {
 			if e != nil {
 				return e
 			}
-			if err := clean("info", info); err != nil {
+			if err := compare.Clean("info", info); err != nil {
 				return err
 			}
 			if want == "none" || !slices.Contains(x.over, true) {
@@ -196,24 +172,24 @@ func (s *suite) infoCarriesWhatWasAsked() error {
 			if e != nil {
 				return e
 			}
-			r, err := at(ep, "r", wire.F64, 2)
+			r, err := compare.At(ep, "r", wire.F64, 2)
 			if err != nil {
 				return fmt.Errorf("episode: %w", err)
 			}
-			l, err := at(ep, "l", wire.I64, 2)
+			l, err := compare.At(ep, "l", wire.I64, 2)
 			if err != nil {
 				return fmt.Errorf("episode: %w", err)
 			}
-			there, err := at(info, "_episode", wire.Bool, 2)
+			there, err := compare.At(info, "_episode", wire.Bool, 2)
 			if err != nil {
 				return err
 			}
 			for i, over := range x.over {
-				if (there.v[i] != 0) != over {
-					return fmt.Errorf("_episode is %v where the ends are %v", there.v, x.over)
+				if (there.V[i] != 0) != over {
+					return fmt.Errorf("_episode is %v where the ends are %v", there.V, x.over)
 				}
-				if over && (math.Abs(r.v[i]-total[i]) > 1e-9*max(1, math.Abs(total[i])) || int(l.v[i]) != steps[i]) {
-					return fmt.Errorf("episode r %v, l %v; the rewards of its %d steps sum to %v", r.v[i], l.v[i], steps[i], total[i])
+				if over && (math.Abs(r.V[i]-total[i]) > 1e-9*max(1, math.Abs(total[i])) || int(l.V[i]) != steps[i]) {
+					return fmt.Errorf("episode r %v, l %v; the rewards of its %d steps sum to %v", r.V[i], l.V[i], steps[i], total[i])
 				}
 			}
 			return nil
@@ -232,8 +208,8 @@ func noEnd(s *suite) error {
 	return skip(fmt.Sprintf("no episode ended within %d steps", s.Steps))
 }
 
-// playToTheEnd plays legal actions at random, each row until its first episode ends, in a handle opened with autoreset
-// disabled, and shows every step.
+// playToTheEnd plays random legal actions in a handle with autoreset disabled until the first episode of any row ends. It
+// calls see with every step, the rows' sums of rewards and their numbers of steps. ended is false if no episode ended.
 func (p *player) playToTheEnd(s *suite, see func(x *step, total []float64, steps []int) error) (ended bool, err error) {
 	reply, err := p.ask(wire.OpReset, "seed", 6)
 	if err != nil {
@@ -264,7 +240,7 @@ func (p *player) playToTheEnd(s *suite, see func(x *step, total []float64, steps
 			return false, err
 		}
 		if slices.Contains(x.over, true) {
-			return true, nil // the others would wait for those that ended
+			return true, nil // a further step would be needs_reset
 		}
 		mask = x.mask
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// digest stands for a token: of equal length for all, so that comparing takes the same time whatever is shown.
+// digest is the hash of a token. All digests have the same length, so comparing takes the same time for every token.
 type digest struct {
 	sum  [sha256.Size]byte
 	role Role
@@ -22,10 +22,10 @@ func digests(tokens []Token) []digest {
 	return out
 }
 
-// everyone is what clients may do where there are no tokens: not drain, for any web page could ask for that.
+// everyone is what clients may do if the server has no tokens. Draining is excluded, since any web page could ask for it.
 const everyone = RoleRead | RoleEnv
 
-// roleOf is what the holder of secret may do, 0 if it is no token.
+// roleOf returns what the holder of secret may do, 0 if it is not a token.
 func (s *Server) roleOf(secret string) Role {
 	if len(s.tokens) == 0 {
 		return everyone
@@ -43,7 +43,7 @@ func (s *Server) roleOf(secret string) Role {
 	return role
 }
 
-// bearer is the token of a request's header, "" where there is none.
+// bearer returns the token of a request's Authorization header. there says whether the request has that header.
 func bearer(r *http.Request) (token string, there bool) {
 	h := r.Header.Get("Authorization")
 	if h == "" {
@@ -56,7 +56,7 @@ func bearer(r *http.Request) (token string, there bool) {
 	return strings.TrimSpace(token), true
 }
 
-// needs lets requests through to h whose token has role, or all where there are no tokens.
+// needs passes a request to h if its token has role, or if the server has no tokens.
 func (s *Server) needs(role Role, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := bearer(r)
@@ -73,13 +73,13 @@ func (s *Server) needs(role Role, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// unauthorized is the one answer to no token and to any wrong one.
+// unauthorized answers a missing and any wrong token in the same words.
 func unauthorized(w http.ResponseWriter) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	http.Error(w, "this server needs a token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
 }
 
-// originAllowed says whether a web page of the request's origin may connect. Clients that are no browsers send none.
+// originAllowed reports whether a web page of the request's origin may connect. Only browsers send an origin.
 func (s *Server) originAllowed(r *http.Request) bool {
 	list, there := r.Header["Origin"]
 	if !there {

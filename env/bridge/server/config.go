@@ -5,24 +5,25 @@ import (
 	"strconv"
 	"time"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 	"clustergym/internal/fault"
 )
 
-// Config of a Server.
+// Config is the configuration of a Server.
 type Config struct {
-	// Tokens are the secrets that clients show; none means that everybody who reaches the address may do everything
-	// but drain.
+	// Tokens are the secrets that clients show. Without any, everyone who reaches the address may do everything but
+	// drain.
 	Tokens []Token `yaml:"-"`
-	// TLSCert and TLSKey are PEM files; with both the server speaks TLS only. ClientCA is a PEM file of the
-	// authorities whose certificates clients must then show.
+	// TLSCert and TLSKey are PEM files; with both the server speaks only TLS. ClientCA is a PEM file of authorities:
+	// clients must then show a certificate of one of them.
 	TLSCert  string `yaml:"tls_cert"`
 	TLSKey   string `yaml:"tls_key"`
 	ClientCA string `yaml:"client_ca"`
-	// AllowOrigin lists the web origins, as "https://example.org", whose pages may connect; "*" is all of them.
-	// Clients that are no browsers send no origin and need no entry.
+	// AllowOrigin lists the web origins whose pages may connect, as "https://example.org"; "*" is all of them. Clients
+	// other than browsers send no origin and need no entry.
 	AllowOrigin []string `yaml:"allow_origin"`
-	// Insecure allows to listen beyond this machine without tokens and without client certificates.
+	// Insecure allows listening beyond this machine without tokens and client certificates.
 	Insecure bool `yaml:"insecure"`
 
 	MaxSessions int `yaml:"max_sessions"`  // parked ones included
@@ -32,9 +33,9 @@ type Config struct {
 	MaxFrameIn  int `yaml:"max_frame_in"`  // bytes of a message that is received
 	MaxFrameOut int `yaml:"max_frame_out"` // bytes of a message that is sent
 
-	HelloTimeout time.Duration `yaml:"hello_timeout"` // from the connection to its hello
+	HelloTimeout time.Duration `yaml:"hello_timeout"` // from connecting to hello
 	IdleTimeout  time.Duration `yaml:"idle_timeout"`  // without a byte received
-	ResumeWindow time.Duration `yaml:"resume_window"` // how long a lost session waits for its client; 0 = not at all
+	ResumeWindow time.Duration `yaml:"resume_window"` // how long a lost session waits for its client; 0 = it ends at once
 	StepTimeout  time.Duration `yaml:"step_timeout"`  // of one request
 	DrainTimeout time.Duration `yaml:"drain_timeout"` // for sessions to leave when the server is told to end
 	PingInterval time.Duration `yaml:"ping_interval"` // of websocket pings; 0 = none
@@ -44,8 +45,8 @@ type Config struct {
 	// changes nothing but speed.
 	Workers int `yaml:"workers"`
 
-	// SharedMemory lets clients on this machine that run as the same user read large observations where they were
-	// written, instead of receiving them. Linux only.
+	// SharedMemory lets clients on this machine that run as the same user read large observations from memory instead
+	// of receiving them. Linux only.
 	SharedMemory bool `yaml:"shared_memory"`
 
 	// Version and Commit name the program in the welcome and at /v1/version.
@@ -53,13 +54,13 @@ type Config struct {
 	Commit  string `yaml:"-"`
 }
 
-// Token is a secret and what its holder may do. The same secret may stand in several.
+// Token is a secret and what its holder may do. Tokens with the same secret add up.
 type Token struct {
 	Role   Role
 	Secret string
 }
 
-// DefaultConfig is for one machine: no tokens, no TLS.
+// DefaultConfig returns the defaults, for one machine: no tokens, no TLS.
 func DefaultConfig() Config {
 	return Config{
 		MaxSessions: 256, MaxHandles: 64, MaxEnvs: 4096, MaxInflight: 4,
@@ -70,7 +71,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports all faults at once.
+// Validate returns all faults of c at once.
 func (c Config) Validate() error {
 	var l fault.List
 	for i, t := range c.Tokens {
@@ -114,5 +115,10 @@ func (c Config) Validate() error {
 	return l.Err()
 }
 
-// limits are those of the messages that clients send.
+// limits returns the limits of clients' messages.
 func (c *Config) limits() wire.Limits { return wire.DefaultLimits() }
+
+// handleLimits returns the limits that concern handles.
+func (c *Config) handleLimits() handle.Limits {
+	return handle.Limits{MaxEnvs: c.MaxEnvs, MaxFrameIn: c.MaxFrameIn, MaxFrameOut: c.MaxFrameOut, Workers: c.Workers}
+}

@@ -21,17 +21,17 @@ import (
 const (
 	helloFrame  = 64 << 10         // bytes of the first message
 	maxBad      = 3                // unreadable messages in a row
-	linger      = time.Second      // for a client to read why it is closed
-	lingerBytes = 64 << 20         // of what it still sends meanwhile
+	linger      = time.Second      // time that a client has to read why it is closed
+	lingerBytes = 64 << 20         // how much it may still send meanwhile
 	maxReason   = 123              // bytes of the text of a close frame
-	keptFrame   = 1 << 20          // buffers above it are not used again
-	controlWait = 30 * time.Second // for a pong; the write of a ping waits as long
+	keptFrame   = 1 << 20          // larger buffers are not reused
+	controlWait = 30 * time.Second // time limit of writing a ping or a pong
 )
 
 // frame is the buffer of a received message.
 type frame struct{ b []byte }
 
-// conn is one websocket. Its methods may be called by any goroutine, but for those of the reader (reader.go).
+// conn is one websocket. Any goroutine may call its methods, except those of the reader (reader.go).
 type conn struct {
 	srv  *Server
 	ws   *websocket.Conn
@@ -40,28 +40,28 @@ type conn struct {
 	role Role // by the token on the upgrade, 0 = none was shown
 	log  *slog.Logger
 
-	// The reader's.
+	// Owned by the reader.
 	enc    wire.Encoding
 	dec    *wire.Decoder
 	w      *wire.Writer
 	sess   *session     // nil until hello is answered
 	bad    int          // unreadable messages in a row
-	parted bool         // the client has closed it, before anybody here did
-	own    *slog.Logger // log, with the session once there is one
+	parted bool         // the client closed it before the server did
+	own    *slog.Logger // log, plus the session once there is one
 
-	reading reading // who the reader is
+	reading reading // says which goroutine is the reader
 
 	wmu    sync.Mutex // held while a message is written
-	broken bool       // wmu: nothing can be written any more
+	broken bool       // under wmu: writing has failed, and no more is written
 
-	heard   atomic.Int64 // the moment of the last bytes received
+	heard   atomic.Int64 // when the last bytes were received
 	greeted atomic.Bool  // hello has been answered
 
 	shutOnce sync.Once
-	code     int // why it was shut, valid once quit is closed
+	code     int // why the server shut it; valid once quit is closed
 	reason   string
 	quit     chan struct{} // closed by shut
-	over     chan struct{} // closed when nobody reads any more
+	over     chan struct{} // closed when reading has ended
 	watched  chan struct{} // closed when watch has ended
 }
 
@@ -93,7 +93,7 @@ func newConn(s *Server, ws *websocket.Conn, role Role) *conn {
 	})
 	ws.SetCloseHandler(func(code int, _ string) error {
 		select {
-		case <-c.quit: // it answers
+		case <-c.quit: // the client answers the server's close frame
 		default:
 			c.parted = true
 		}
@@ -106,7 +106,7 @@ func newConn(s *Server, ws *websocket.Conn, role Role) *conn {
 // errShut ends the reader after shut.
 var errShut = errors.New("server: the connection was shut")
 
-// clean says whether a connection that was not taken over ended in a way after which its session is not kept.
+// clean reports whether a connection ended in a way that also ends its session, unless it was taken over.
 func clean(err error) bool {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) {
@@ -119,17 +119,17 @@ func clean(err error) bool {
 	return errors.Is(err, errShut) || breach(err)
 }
 
-// breach says whether err is of a client that does not keep to RFC 6455; it has been told.
+// breach reports whether err is a client's breach of RFC 6455, which gorilla/websocket has already answered.
 func breach(err error) bool {
 	var closed *websocket.CloseError
-	var network net.Error // a pong that could not be sent in time: its text begins like the others
+	var network net.Error // a pong that could not be sent in time, whose text has the same prefix
 	return !errors.As(err, &closed) && !errors.As(err, &network) && strings.HasPrefix(err.Error(), "websocket: ")
 }
 
-// cause is err, or errShut where the connection was shut and err is only how the reader noticed.
+// cause returns err, or errShut if the server shut the connection and err is only how the reader noticed.
 func (c *conn) cause(err error) error {
 	if c.parted || breach(err) {
-		return err // whoever shut it since came too late
+		return err // a later shut changes nothing
 	}
 	select {
 	case <-c.quit:
@@ -139,7 +139,7 @@ func (c *conn) cause(err error) error {
 	}
 }
 
-// read is the next message, of at most limit bytes.
+// read returns the next message, of at most limit bytes.
 func (c *conn) read(limit int) (*frame, error) {
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *conn) read(limit int) (*frame, error) {
 	b := f.b[:0]
 	for {
 		if len(b) == cap(b) {
-			b = slices.Grow(b, max(len(b), 4096)) // never much more than has come
+			b = slices.Grow(b, max(len(b), 4096)) // at most twice what has been received
 		}
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -176,14 +176,14 @@ func (c *conn) read(limit int) (*frame, error) {
 	return f, nil
 }
 
-// release takes the buffer of a message back that nobody looks at any more.
+// release returns a message's buffer for reuse. Views of it must not be used afterwards.
 func (s *Server) release(f *frame) {
 	if f != nil && cap(f.b) <= keptFrame {
 		s.frames.Put(f)
 	}
 }
 
-// write sends one message. What goes wrong ends the connection, and is the reader's to find.
+// write sends one message. A failure closes the connection, which the reader notices.
 func (c *conn) write(b []byte) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
@@ -207,18 +207,18 @@ func (c *conn) writeLocked(b []byte) {
 	}
 }
 
-// shut ends the connection with a code and a text that says what to do. It does not wait; the first call counts.
+// shut ends the connection with a code and a text that says what to do. It does not wait. Only the first call counts.
 func (c *conn) shut(code int, reason string) error {
 	c.shutOnce.Do(func() {
 		c.code, c.reason = code, strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
-		// Who is writing, or waits to, must not hold up the farewell.
+		// Writes under way must not delay the close frame.
 		_ = c.raw.SetWriteDeadline(time.Now().Add(linger))
 		close(c.quit)
 	})
 	return errShut
 }
 
-// watch sends pings, shuts the connection where the client is late or silent, and says farewell.
+// watch sends pings, shuts the connection if the client is late or silent, and sends the close frame.
 func (c *conn) watch() {
 	cfg := &c.srv.cfg
 	begun := c.srv.moment()
@@ -229,7 +229,7 @@ func (c *conn) watch() {
 		select {
 		case <-c.over:
 			select {
-			case <-c.quit: // the reader itself has shut it
+			case <-c.quit: // the reader shut it
 				c.farewell()
 			default:
 			}
@@ -257,7 +257,7 @@ func (c *conn) watch() {
 		}
 		if cfg.PingInterval > 0 {
 			if now >= ping {
-				// A ping that cannot be sent is no reason to end: the write of a reply will find out.
+				// A failed ping does not end the connection: writing a reply will show whether it is broken.
 				_ = c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(controlWait))
 				ping = c.srv.moment() + cfg.PingInterval
 			}
@@ -267,17 +267,17 @@ func (c *conn) watch() {
 	}
 }
 
-// farewell sends the close frame and wakes the reader, and whoever is blocked in a write.
+// farewell sends the close frame and wakes the goroutines that are blocked in reading and writing.
 func (c *conn) farewell() {
 	text := websocket.FormatCloseMessage(c.code, c.reason)
-	_ = c.ws.WriteControl(websocket.CloseMessage, text, time.Now().Add(linger)) // a client that is gone misses nothing
+	_ = c.ws.WriteControl(websocket.CloseMessage, text, time.Now().Add(linger)) // it fails only if the client is gone
 	now := time.Now()
 	_ = c.raw.SetWriteDeadline(now)
 	_ = c.raw.SetReadDeadline(now)
 }
 
-// leave closes the socket. Where the server ended the dialogue, what the client is still sending is read for a moment:
-// closing at once would make its system throw the close frame away, unread.
+// leave closes the socket. If the server ended the connection, leave first reads for a moment what the client is still
+// sending: closing at once would make the client's system discard the close frame unread.
 func (c *conn) leave(err error) {
 	if errors.Is(err, errShut) || breach(err) {
 		if half, ok := c.raw.(interface{ CloseWrite() error }); ok {

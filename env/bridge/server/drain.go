@@ -7,8 +7,8 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// drainSessions tells every client that the server is ending and waits until they have left, or until DrainTimeout is
-// over, and then closes the rest.
+// drainSessions tells every client that the server is ending, waits at most DrainTimeout for them to leave, and closes
+// the rest.
 func (s *Server) drainSessions() {
 	s.draining.Store(true)
 	limit := s.cfg.DrainTimeout
@@ -23,7 +23,7 @@ func (s *Server) drainSessions() {
 		defer close(told)
 		for _, n := range sessions {
 			if n.end(true) {
-				continue // parked: no connection would be taken that could resume it
+				continue // parked: a draining server accepts no connection that could resume it
 			}
 			n.event(wire.OpDrain, func(w *wire.Writer) []byte {
 				w.Reply(0, wire.OpDrain, 2)
@@ -40,10 +40,11 @@ func (s *Server) drainSessions() {
 		s.log.Warn("sessions did not leave in time and are closed", "sessions", left, "timeout", limit)
 	}
 	s.closeConns()
-	<-told // a client that takes nothing is closed by now
+	<-told // returns even if a client does not read, since all connections are closed now
 }
 
-// waitFor waits until left, called under the lock, is 0, or the time is over, and returns what it was last.
+// waitFor waits until left returns 0 or the time is over, and returns the last value of left. It holds the server's lock
+// while it calls left.
 func (s *Server) waitFor(limit time.Duration, left func() int) int {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -62,7 +63,7 @@ func (s *Server) waitFor(limit time.Duration, left func() int) int {
 	}
 }
 
-// closeConns shuts what is still connected, and takes no more connections.
+// closeConns shuts all connections and makes the server accept no more.
 func (s *Server) closeConns() {
 	s.mu.Lock()
 	s.closed = true
@@ -76,8 +77,8 @@ func (s *Server) closeConns() {
 	}
 }
 
-// finish ends what is left after draining and waits for all goroutines; for environments that do not come back only
-// for a while.
+// finish ends what is left after draining and waits for all goroutines. It waits only for a limited time, since an
+// environment's call may never return.
 func (s *Server) finish() error {
 	s.closeConns()
 	s.mu.Lock()
@@ -86,7 +87,7 @@ func (s *Server) finish() error {
 		sessions = append(sessions, n)
 	}
 	s.mu.Unlock()
-	// The connections end their sessions; parked ones have none.
+	// Connections end their sessions. Parked sessions have none, so they are ended here.
 	for _, n := range sessions {
 		n.end(true)
 	}
@@ -108,5 +109,5 @@ func (s *Server) finish() error {
 	}
 }
 
-// leastWait is for what ends by itself within moments: farewells, closing environments.
+// leastWait is enough for what ends by itself: sending close frames, closing environments.
 const leastWait = 5 * time.Second

@@ -49,7 +49,7 @@ func TestADrainingServerLetsSessionsFinish(t *testing.T) {
 	h.connect().closedWith(wire.CloseNotNow)
 	waiting.send(m("op", "hello", "id", 1, "proto", []any{1, 1}))
 	waiting.closedWith(wire.CloseNotNow)
-	h.connect().closedWith(wire.CloseNotNow) // with k in hand or not
+	h.connect().closedWith(wire.CloseNotNow) // even a client that has a ticket
 	if k.token == "" || h.sessionsLeft() != 1 {
 		t.Errorf("%d sessions, want only the one that is connected", h.sessionsLeft())
 	}

@@ -24,7 +24,7 @@ import (
 	"clustergym/internal/rng"
 )
 
-// TestAsClient is no test: it is the process that TestTheSlotOfAKilledClientIsFreed starts and kills.
+// TestAsClient is not a test but the client process that TestTheSlotOfAKilledClientIsFreed starts and kills.
 func TestAsClient(t *testing.T) {
 	addr := os.Getenv("BRIDGE_TEST_ADDR")
 	if addr == "" {
@@ -76,7 +76,7 @@ func TestAClientThatSaysNothingIsClosed(t *testing.T) {
 	cfg.HelloTimeout = 20 * time.Millisecond
 	h := serve(t, cfg)
 	h.connect().closedWith(wire.CloseHelloTimeout)
-	// Nor does half a message help, nor a ping.
+	// Neither half a message nor a ping replaces hello.
 	p := h.connect()
 	if _, err := p.ws.NetConn().Write([]byte{0x82, 0xfe, 0x10}); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestAConnectionOnWhichNothingComesIsReaped(t *testing.T) {
 	h := serve(t, cfg)
 	p := h.client()
 	p.open(2)
-	// As on a half-open connection, nothing comes back: the client is there but does not read, and so sends no pongs.
+	// The client does not read and so sends no pongs, as on a half-open connection.
 	eventually(t, "the session is gone, for it is not kept", func() bool { return h.sessionsLeft() == 0 })
 	p.closedWith(wire.CloseExpired)
 	if got := h.metric("clustergym_sessions_reaped_total", ""); got != "1" {
@@ -213,7 +213,7 @@ func TestDamagedRequestsAreAnsweredAndTheServerLives(t *testing.T) {
 		}
 		p.next += 2 // an id may have been damaged into the next one
 		v, err := p.read()
-		if err != nil { // three unreadable ones in a row, or a farewell
+		if err != nil { // three unreadable messages in a row, or a close frame
 			p = h.client()
 			if again := p.open(2); again != hd {
 				t.Fatalf("handle %d, want %d as before", again, hd)
@@ -224,7 +224,7 @@ func TestDamagedRequestsAreAnsweredAndTheServerLives(t *testing.T) {
 			bad++
 		}
 		if v.Get("re") == int64(0) || wire.ErrorOf(v).Code == wire.BadRequest {
-			p.do("ping") // so that it is not the third in a row, and ids that were damaged upwards are found
+			p.do("ping") // prevents three unreadable messages in a row, and finds ids that were damaged upwards
 		}
 	}
 	if bad == 0 {
@@ -382,7 +382,7 @@ func TestManySessionsAtOnce(t *testing.T) {
 	eventually(t, "all environments are closed", func() bool { return h.hooks.closedEnvs() == n })
 }
 
-// play is a whole session of one client, for tests with many: it reports instead of failing.
+// play plays a whole session of one client. It returns errors instead of failing the test, for tests with many clients.
 func (h *host) play(steps int) error {
 	d := websocket.Dialer{Subprotocols: []string{wire.SubMsgpack}, HandshakeTimeout: patience}
 	ws, _, err := d.Dial("ws://"+h.addr+"/v1/ws", nil)

@@ -20,20 +20,21 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/control"
 )
 
 // patience is how long a test waits for what must happen.
 const patience = 40 * time.Second
 
-// walk is an environment whose observation is the number of its steps and whose episodes last five. What it does at
-// action 1 and 2 is up to the test.
+// walk is an environment whose observation is the number of its steps and whose episodes last five. The test decides what
+// it does at actions 1 and 2.
 type walk struct {
 	hooks *hooks
 	steps int
 	begun bool
 }
 
-// hooks are what a test does inside the environments that a walks makes.
+// hooks are the test's functions inside the environments that walks makes.
 type hooks struct {
 	mu     sync.Mutex
 	closed int
@@ -103,7 +104,7 @@ func (w *walk) Close() error {
 	return nil
 }
 
-// walks is a Factory of Walk-v1.
+// walks is a Factory of Walk-v1, and of one CartPole-v1, which has snapshots.
 type walks struct{ hooks *hooks }
 
 func (f walks) List() []Listing {
@@ -111,6 +112,10 @@ func (f walks) List() []Listing {
 }
 
 func (f walks) Make(ctx context.Context, id string, _ wire.Map, n int) (*Made, error) {
+	if id == "CartPole-v1" {
+		e, err := control.New(id)
+		return &Made{Envs: []env.Env{e}, SHA: "cafe"}, err
+	}
 	if id != "Walk-v1" {
 		return nil, wire.Errorf(wire.UnknownEnv, "there is no %q", id)
 	}
@@ -140,7 +145,7 @@ type host struct {
 	soak  bool          // clients are not closed at the end, for that would keep them
 }
 
-// quick is a configuration for tests: it ends at once.
+// quick returns a configuration for tests, with which the server ends at once.
 func quick() Config {
 	cfg := DefaultConfig()
 	cfg.DrainTimeout = 0
@@ -211,7 +216,7 @@ func (h *host) sessionsLeft() int {
 	return len(h.sessions)
 }
 
-// peer is a client that sees every message as it is.
+// peer is a client that sees raw messages.
 type peer struct {
 	t    *testing.T
 	ws   *websocket.Conn
@@ -252,8 +257,8 @@ func (h *host) connect() *peer {
 	return p
 }
 
-// all are the features that there are.
-var all = []any{"async", "resume", "snapshot", "render", "graph"}
+// all lists all features.
+var all = []any{"async", "resume", "snapshot", "render"}
 
 // m makes a map of keys and values in turn.
 func m(kv ...any) wire.Map {
@@ -264,7 +269,7 @@ func m(kv ...any) wire.Map {
 	return out
 }
 
-// with is v with another value at key.
+// with returns v with another value at key.
 func with(v wire.Map, key string, x any) wire.Map {
 	out := slices.Clone(v)
 	for i := range out {
@@ -326,7 +331,7 @@ func (p *peer) ask(op string, more ...any) uint32 {
 	return id
 }
 
-// read is the next message or what ended the connection.
+// read returns the next message, or the error that ended the connection.
 func (p *peer) read() (wire.Map, error) {
 	_ = p.ws.SetReadDeadline(time.Now().Add(patience))
 	_, b, err := p.ws.ReadMessage()
@@ -370,7 +375,7 @@ func (p *peer) must(op string, more ...any) wire.Map {
 	return v
 }
 
-// fails is do for a request that is refused with a code.
+// fails is do for a request that must be refused with a code.
 func (p *peer) fails(code wire.Code, op string, more ...any) wire.Error {
 	p.t.Helper()
 	v := p.do(op, more...)
@@ -389,7 +394,7 @@ func (p *peer) open(n int) (h int64) {
 	return h
 }
 
-// steps are n equal actions.
+// steps returns n equal actions.
 func act(a int64, n int) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -398,7 +403,7 @@ func act(a int64, n int) []any {
 	return out
 }
 
-// shown is the number of steps in row 0 of a reply.
+// shown returns the number of steps in row 0 of a reply.
 func shown(t *testing.T, v wire.Map) float64 {
 	t.Helper()
 	obs, ok := v.Get("obs").(wire.Map)
@@ -440,7 +445,7 @@ func (p *peer) closedWith(code int) string {
 	}
 }
 
-// drop ends the connection without a word.
+// drop ends the connection without a close frame.
 func (p *peer) drop() {
 	if tcp, ok := p.ws.NetConn().(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // a reset, as of a process that was killed
@@ -480,7 +485,7 @@ func (h *host) page(method, path, token string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// metric is the value of a metric, with its labels if it has any.
+// metric returns the value of a metric. name includes its labels.
 func (h *host) metric(name, token string) string {
 	h.t.Helper()
 	_, body := h.get("/metrics", token)

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 
@@ -11,7 +12,7 @@ import (
 
 const serverName = "clustergym"
 
-// What close frames say. Each says what to do, in at most 123 bytes.
+// The reasons of close frames. Each says what to do, in at most 123 bytes.
 const (
 	notNow       = "the server is ending: connect again in a while, or to another one"
 	unauthorised = "send a valid token, as Authorization: Bearer TOKEN or as auth in hello"
@@ -22,7 +23,7 @@ const (
 	parting      = "bye"
 )
 
-// greeting is what hello asks for.
+// greeting holds what hello asks for.
 type greeting struct {
 	role    Role
 	feat    features
@@ -30,13 +31,13 @@ type greeting struct {
 	resume  *resumption // nil = a new session
 }
 
-// resumption asks for a session that lost its connection.
+// resumption holds the field resume of hello, which asks for a session that lost its connection.
 type resumption struct {
 	session, token string
 	last           map[uint32]uint32 // the last reply received, by handle
 }
 
-// hello answers the first message: with a welcome, or by shutting the connection.
+// hello answers the first message b with a welcome, or shuts the connection.
 func (c *conn) hello(b []byte) (*session, error) {
 	m, e := c.dec.Decode(b)
 	if e != nil {
@@ -70,7 +71,7 @@ func (c *conn) hello(b []byte) (*session, error) {
 	return s, nil
 }
 
-// greet reads hello. What is wrong with it shuts the connection.
+// greet reads hello. It shuts the connection if anything is wrong with it.
 func (c *conn) greet(m wire.Map) (*greeting, error) {
 	bad := func(e *wire.Error) error {
 		return c.shut(wire.CloseBadHello, "hello: "+e.Error())
@@ -140,7 +141,7 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 	return g, nil
 }
 
-// choose takes the first of the encodings that this connection can carry.
+// choose takes the first offered encoding that fits the connection's subprotocol.
 func (c *conn) choose(offered []string) bool {
 	for _, name := range offered {
 		enc, ok := wire.EncodingNamed(name)
@@ -182,7 +183,7 @@ func parseResume(m wire.Map) (*resumption, *wire.Error) {
 	return out, nil
 }
 
-// welcome writes the answer to hello.
+// welcome writes the reply to hello.
 func (s *session) welcome(w *wire.Writer) []byte {
 	cfg := &s.srv.cfg
 	n := 6
@@ -218,7 +219,7 @@ func (s *session) welcome(w *wire.Writer) []byte {
 	}
 	if s.feat&featShm != 0 {
 		w.Key("shm")
-		s.srv.writeProbe(w)
+		s.srv.probe.Write(w)
 	}
 	w.Key("limits")
 	w.Map(10)
@@ -244,7 +245,7 @@ func (s *session) welcome(w *wire.Writer) []byte {
 	return w.Bytes()
 }
 
-// names lists features in the order of their bits.
+// names returns the names of the features, in the order of their bits.
 func (f features) names() []string {
 	out := []string{}
 	for i, name := range featureNames {
@@ -253,4 +254,10 @@ func (f features) names() []string {
 		}
 	}
 	return out
+}
+
+// mayShare reports whether a client at addr can be offered memory. Only one on this machine can.
+func (s *Server) mayShare(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback() && s.cfg.SharedMemory && s.probe.Possible()
 }

@@ -19,7 +19,7 @@ const (
 
 var subprotocols = []string{wire.SubMsgpack, wire.SubJSON} // in the order in which the server picks
 
-// routes is everything that answers on the server's port.
+// routes returns the handler of everything on the server's port.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/ws", s.websocket)
@@ -35,7 +35,7 @@ func (s *Server) routes() http.Handler {
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // a client that is gone misses nothing
+	_, _ = w.Write([]byte(text)) // it fails only if the client is gone
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
@@ -94,10 +94,10 @@ func writeJSON(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(b, '\n')) // a client that is gone misses nothing
+	_, _ = w.Write(append(b, '\n')) // it fails only if the client is gone
 }
 
-// websocket takes a client on. The connection is served by goroutines of its own.
+// websocket accepts a client's connection, which goroutines of its own then serve.
 func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 	if !s.originAllowed(r) {
 		http.Error(w, "pages of this origin may not connect; the server can be told to allow it", http.StatusForbidden)
@@ -126,20 +126,20 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 	ws, err := s.up.Upgrade(w, r, nil)
 	if err != nil {
 		s.dismiss()
-		return // it has answered
+		return // Upgrade has answered
 	}
 	c := newConn(s, ws, role)
 	s.enter(c)
-	go c.serve() // which takes enter and admit back
+	go c.serve() // undoes enter and admit at its end
 }
 
 func spoken(sub string) bool { return slices.Contains(subprotocols, sub) }
 
-// maxStrangers is how many connections may be beyond those of all sessions: ones that have not said hello yet, or that
+// maxStrangers is how many connections there may be in addition to those of sessions: they have not said hello yet, or
 // are being closed.
 const maxStrangers = 256
 
-// admit counts a connection in, unless there are too many or the server waits for the last ones.
+// admit counts a new connection. It returns false if there are too many, or if the server accepts no more.
 func (s *Server) admit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Server) admit() bool {
 	return true
 }
 
-// dismiss takes admit back.
+// dismiss undoes admit.
 func (s *Server) dismiss() {
 	s.mu.Lock()
 	s.admitted--
@@ -164,7 +164,7 @@ func (s *Server) enter(c *conn) {
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 	if s.draining.Load() {
-		_ = c.shut(wire.CloseNotNow, notNow) // the reader finds out by itself
+		_ = c.shut(wire.CloseNotNow, notNow) // the reader notices the error
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *Server) leave(c *conn) {
 	s.fewer()
 }
 
-// fewer wakes who waits for sessions and connections to end.
+// fewer wakes waitFor, because a session or a connection has ended.
 func (s *Server) fewer() {
 	select {
 	case s.changed <- struct{}{}:

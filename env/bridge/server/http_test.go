@@ -167,7 +167,7 @@ func TestEveryWrongTokenGetsTheSameAnswer(t *testing.T) {
 	if status, _ := upgrade("bearer player"); status != http.StatusSwitchingProtocols {
 		t.Errorf("the right token: %d", status)
 	}
-	// Without a header the token stands in hello.
+	// Without a header the token is in hello.
 	hello := func(more ...any) string {
 		t.Helper()
 		p := h.connect()
@@ -231,7 +231,7 @@ func mustDial(t *testing.T, h *host, header http.Header) string {
 	return p.ws.Subprotocol()
 }
 
-// papers writes a certificate for 127.0.0.1 and its key, signed by itself.
+// papers writes a self-signed certificate for 127.0.0.1 and its key.
 func papers(t *testing.T, name string) (cert, key string, pair tls.Certificate) {
 	t.Helper()
 	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -289,7 +289,7 @@ func TestTheServerSpeaksTLS(t *testing.T) {
 	p := h.client()
 	hd := p.open(500)
 	p.must("step", "h", hd, "a", act(0, 500))
-	// What speaks no TLS gets nowhere, and nor does what does not trust the certificate.
+	// Clients fail that speak no TLS or do not trust the certificate.
 	for name, cfg := range map[string]*tls.Config{"no TLS": nil, "no trust": {}} {
 		h.tls = cfg
 		if _, _, err := h.dial(wire.SubMsgpack, nil); err == nil {

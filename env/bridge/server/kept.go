@@ -8,8 +8,8 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// ring holds the last replies of one lane, each in the buffer that it was written to, so that keeping them costs
-// nothing. One slot more than are kept is the one being written. The session's lock guards everything but the
+// ring holds the last replies of one lane, each in the buffer that it was written to, so that keeping them costs nothing.
+// It has one slot more than it keeps replies: the slot being written. The session's lock guards everything but the
 // contents of that slot.
 type ring struct {
 	slots []slot
@@ -18,13 +18,13 @@ type ring struct {
 
 type slot struct {
 	id    uint32 // of the request, 0 = not kept
-	loose bool   // the reply to `open`: clients need not have known the handle
+	loose bool   // the reply to `open`, whose handle the client may not know yet
 	w     *wire.Writer
 }
 
 func newRing(keep int) ring { return ring{slots: make([]slot, keep+1)} }
 
-// writer is the empty buffer of the next reply.
+// writer returns the empty buffer of the next reply.
 func (r *ring) writer(enc wire.Encoding) *wire.Writer {
 	s := &r.slots[r.at]
 	if s.w == nil {
@@ -34,14 +34,14 @@ func (r *ring) writer(enc wire.Encoding) *wire.Writer {
 	return s.w
 }
 
-// keep keeps what stands in the slot being written as the reply to request id, and forgets the oldest.
+// keep keeps the contents of the slot being written as the reply to request id, and forgets the oldest reply.
 func (r *ring) keep(id uint32, loose bool) {
 	r.slots[r.at].id, r.slots[r.at].loose = id, loose
 	r.at = (r.at + 1) % len(r.slots)
 	r.slots[r.at].id = 0
 }
 
-// abandon gives the slot being written to whoever writes in it still, and takes an empty one.
+// abandon leaves the buffer of the slot being written to the call that still writes to it. The slot gets a new one.
 func (r *ring) abandon() { r.slots[r.at].w = nil }
 
 // reply is a kept reply outside its ring.
@@ -50,7 +50,7 @@ type reply struct {
 	b  []byte
 }
 
-// find is the reply to request id, nil where it is not kept.
+// find returns a copy of the reply to request id, nil if it is not kept.
 func (s *session) find(id uint32) []byte {
 	for _, l := range s.rings() {
 		for i := range l.kept.slots {
@@ -67,7 +67,7 @@ func (s *session) find(id uint32) []byte {
 	return nil
 }
 
-// rings are the lanes whose replies are kept: those of open handles and of the last ones closed.
+// rings returns the lanes whose replies are kept: those of the open handles and of the last closed ones.
 func (s *session) rings() []*lane {
 	out := slices.Clone(s.tombs)
 	for _, l := range s.lanes {
@@ -76,9 +76,10 @@ func (s *session) rings() []*lane {
 	return out
 }
 
-// unacknowledged are copies of the kept replies that the client does not have, by what it says it has, in the order of
-// the requests. A reply that belongs to no handle, to a closed one that last does not list, or told the client of its
-// handle, counts as received where a later one of any handle was: last may list handle 0 for them.
+// unacknowledged returns copies of the kept replies that the client has not received, in the order of the requests. last
+// says by handle which replies it has received. Some replies have no entry of their own in last: those without a handle,
+// those of a closed handle that last does not list, and those that named the handle (to open). They count as received up
+// to last[0] or, if that is missing, up to the newest reply in last.
 func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 	var out []reply
 	newest, there := last[0]
@@ -108,7 +109,7 @@ func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 	return out
 }
 
-// largestLoose is the size of the replies without a lane that are worth keeping: only those to pings can be larger.
+// largestLoose is the size up to which replies without a lane are kept. Only replies to pings can be larger.
 const largestLoose = 64 << 10
 
 // keepLoose keeps a copy of a reply that belongs to no open handle.
@@ -122,7 +123,7 @@ func (s *session) keepLoose(id uint32, b []byte) {
 	s.loose = append(s.loose, reply{id, bytes.Clone(b)})
 }
 
-// bury keeps the replies of a closed handle for a while.
+// bury keeps the replies of a closed handle until MaxInflight handles have been closed after it.
 func (s *session) bury(l *lane) {
 	delete(s.lanes, l.h)
 	if s.feat&featResume == 0 {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 )
 
@@ -17,54 +18,54 @@ type request struct {
 	id      uint32
 	op      string
 	m       wire.Map
-	f       *frame      // what m has views of
-	refused *wire.Error // the reply, where it was found wanting before its turn
+	f       *frame      // m has views of it
+	refused *wire.Error // the reply, if the request was refused before its turn
 }
 
-// lane executes the requests to one handle in order: a goroutine that takes them from a queue and writes the replies.
-// Its first request is the one to open. Another goroutine becomes the lane's when a call takes too long (watchdog.go).
+// lane executes the requests to one handle in order: its goroutine takes them from a queue and writes the replies. The
+// first request is the open. If a call takes too long, another goroutine takes the lane over (watchdog.go).
 //
-// Waking that goroutine takes longer than many a step. So whoever has read a request executes it at once where it is
-// the only one and the last one was brief (claim); reader.go says who reads meanwhile. One of them executes at a time:
-// the one that has the turn.
+// Waking the lane's goroutine takes longer than many steps. So the reading goroutine executes a request itself if none is
+// queued and the previous one was short (claim); reader.go says which goroutine reads meanwhile. Only the goroutine that
+// holds the turn executes.
 type lane struct {
 	s     *session
 	h     uint32
-	queue chan request // has room for all of waiting; closed when no more come
+	queue chan request // has room for every request in waiting; closed when no more come
 
-	// Under the session's lock.
-	waiting []uint32 // ids of the requests not yet answered, in order
+	// Guarded by the session's lock.
+	waiting []uint32 // ids of the unanswered requests, in order
 	gone    bool     // queue is closed
 	kept    ring     // the last replies
-	call    call     // what whoever has the turn is about
-	brief   bool     // the last call was
+	call    call     // of the goroutine that holds the turn
+	brief   bool     // the last call was short
 	timer   *time.Timer
-	armed   bool   // timer runs: it is left to, for arming it with every call costs more than looking in vain
-	stuck   *stuck // the call that was left behind, nil = none; changed with the turn only
+	armed   bool   // timer runs; it keeps running after a call, because an idle expiry costs less than arming it for every call
+	stuck   *stuck // the abandoned call, nil = none; changed only by the holder of the turn
 
-	// turn is held from before a request is executed until its reply is written; what follows belongs to its holder.
-	// Nobody waits for it with the session's lock.
+	// turn is held from before a request is executed until its reply is written, and guards the fields below. It must
+	// not be waited for while holding the session's lock.
 	turn   sync.Mutex
-	hd     handle // nil while it is with a call that was left behind
-	closed bool   // there is no handle, or none any more
+	hd     *handle.Handle // nil while an abandoned call has it
+	closed bool           // the handle was not opened, or is closed
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// briefly is how long a call may take for the next one to be worth executing without waking a goroutine.
+// briefly is how long a call may take for the reading goroutine to execute the next one itself.
 const briefly = 200 * time.Microsecond
 
-// call is a call to the environments' side.
+// call is a call to the handle.
 type call struct {
-	n       uint64 // counts them
+	n       uint64 // counts the calls
 	running bool
-	inline  bool // in the goroutine that read the request
+	inline  bool // in the reading goroutine
 	began   time.Time
 	id      uint32 // of the request
 	op      string
 }
 
-// newLane makes a lane for a request to open. The caller holds the session's lock.
+// newLane makes a lane for a request to open, or returns why there can be none. The caller holds the session's lock.
 func (s *session) newLane() (*lane, *wire.Error) {
 	cfg := &s.srv.cfg
 	switch {
@@ -101,15 +102,15 @@ func (l *lane) push(r request) {
 	l.queue <- r
 }
 
-// expect counts a request that is going to be answered. The caller holds the session's lock.
+// expect notes a request that will be answered. The caller holds the session's lock.
 func (l *lane) expect(id uint32) {
 	l.waiting = append(l.waiting, id)
 	l.s.pending++
 	l.s.srv.met.inflight.Add(1)
 }
 
-// claim is push for a request that the caller executes itself, with run: it takes the turn where the lane has nothing
-// else to do, and is false where it has. The caller holds the session's lock.
+// claim prepares a request that the caller executes itself, with run. It takes the turn if the lane is idle and its last
+// call was short, and else returns false. The caller holds the session's lock.
 func (l *lane) claim(r *request) bool {
 	if !l.brief || len(l.waiting) > 0 || r.op == wire.OpClose || !l.turn.TryLock() {
 		return false
@@ -118,14 +119,14 @@ func (l *lane) claim(r *request) bool {
 	return true
 }
 
-// run executes a request that was claimed.
+// run executes a claimed request.
 func (l *lane) run(r request) {
 	if l.execute(r, true) {
 		l.turn.Unlock()
 	}
 }
 
-// shut lets no more requests come. The caller holds the session's lock.
+// shut closes the queue. The caller holds the session's lock.
 func (l *lane) shut() {
 	if !l.gone {
 		l.gone = true
@@ -133,7 +134,7 @@ func (l *lane) shut() {
 	}
 }
 
-// serve executes requests until there are no more, or until one is left behind by the watchdog.
+// serve executes requests until there are no more, or until the watchdog has abandoned its call.
 func (l *lane) serve() {
 	for r := range l.queue {
 		l.turn.Lock()
@@ -142,7 +143,7 @@ func (l *lane) serve() {
 		}
 		l.turn.Unlock()
 	}
-	l.turn.Lock() // and for good
+	l.turn.Lock() // never released: the lane has ended
 	l.s.srv.met.handles.Add(-1)
 	if l.reclaim(true) {
 		l.closeHandle(l.hd)
@@ -151,7 +152,7 @@ func (l *lane) serve() {
 	l.timer.Stop()
 }
 
-// execute answers one request. It is false when the call was left behind: the turn is another goroutine's then.
+// execute answers one request. It returns false if the call was abandoned: another goroutine then holds the turn.
 func (l *lane) execute(r request, inline bool) bool {
 	w := l.kept.writer(l.s.enc)
 	e := l.refuse(&r)
@@ -159,7 +160,7 @@ func (l *lane) execute(r request, inline bool) bool {
 	case e != nil:
 		l.s.srv.met.failed(e.Code)
 		e.Reply(w, r.id)
-	case r.op == wire.OpClose && l.hd == nil: // closed before, or left with a call that will close it
+	case r.op == wire.OpClose && l.hd == nil: // already closed, or an abandoned call has it and will close it
 		l.closed = true
 		w.Reply(r.id, wire.OpClose, 0)
 	default:
@@ -172,7 +173,7 @@ func (l *lane) execute(r request, inline bool) bool {
 	return true
 }
 
-// refuse is the error of a request that does not reach the environments.
+// refuse returns the error of a request that must not reach the environments, else nil.
 func (l *lane) refuse(r *request) *wire.Error {
 	if r.refused != nil {
 		return r.refused
@@ -192,7 +193,7 @@ func (l *lane) refuse(r *request) *wire.Error {
 	return nil
 }
 
-// perform makes the call that a request asks for. It is false when the call was left behind.
+// perform makes the call that a request asks for. It returns false if the call was abandoned.
 func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 	s := l.s
 	hd, ctx := l.hd, l.ctx
@@ -200,7 +201,7 @@ func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
-		return true // nobody waits for the reply
+		return true // the session has ended, and the reply has no receiver
 	}
 	mine := l.call.n + 1
 	l.call = call{n: mine, running: true, inline: inline, began: began, id: r.id, op: r.op}
@@ -223,70 +224,71 @@ func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 	l.brief = took < briefly
 	s.mu.Unlock()
 	if hd != nil {
-		s.srv.met.count(hd.stats(), r.op, took)
+		s.srv.met.count(hd.Stats(), r.op, took)
 	}
 	if !l.settle(&r, w, err) && r.op == wire.OpOpen {
-		l.closeHandle(hd) // the client does not learn of it
+		l.closeHandle(hd) // the client got an error, and does not know the handle
 		hd = nil
 	}
 	l.hd, l.closed = hd, hd == nil
 	return true
 }
 
-// do calls the environments' side. What panics there is an error, and spoils the environments.
-func (l *lane) do(ctx context.Context, old handle, r *request, w *wire.Writer) (hd handle, err error) {
+// do calls the handle. A panic becomes an error and poisons the handle.
+func (l *lane) do(ctx context.Context, old *handle.Handle, r *request, w *wire.Writer) (hd *handle.Handle, err error) {
 	s := l.s
 	hd = old
 	defer func() {
 		if p := recover(); p != nil {
 			err = wire.Errorf(wire.Internal, "the server failed; its log says how, under %s", l.panicked(r.op, p))
 			if hd != nil {
-				hd.poison()
+				hd.Poison()
 			}
 		}
 	}()
 	switch r.op {
 	case wire.OpOpen:
-		opened, err := open(ctx, s.srv.factory, &s.srv.cfg, &opening{
-			req: r.m, re: r.id, h: l.h, feat: s.feat, role: s.role, key: s.srv.key, log: s.log.With("handle", l.h), steppers: &s.srv.steppers,
+		opened, err := handle.Open(ctx, s.srv.factory, s.srv.cfg.handleLimits(), &handle.Opening{
+			Req: r.m, Re: r.id, H: l.h, Async: s.feat&featAsync != 0, Share: s.feat&featShm != 0, Foreign: s.role&RoleAdmin != 0,
+			Key: s.srv.key, Log: s.log.With("handle", l.h), Steppers: &s.srv.steppers,
 		}, w)
 		if err != nil {
 			return nil, err
 		}
-		s.srv.met.envs.Add(int64(opened.envs()))
+		s.srv.met.envs.Add(int64(opened.Envs()))
 		return opened, nil
 	case wire.OpClose:
 		l.closeHandle(hd)
 		w.Reply(r.id, wire.OpClose, 0)
 		return nil, nil
 	}
-	return hd, hd.do(ctx, r.op, r.id, r.m, w)
+	return hd, hd.Do(ctx, r.op, r.id, r.m, w)
 }
 
-// closeHandle closes a handle, which may be none.
-func (l *lane) closeHandle(hd handle) {
+// closeHandle closes a handle, which may be nil.
+func (l *lane) closeHandle(hd *handle.Handle) {
 	if hd == nil {
 		return
 	}
-	l.s.srv.met.envs.Add(-int64(hd.envs()))
+	l.s.srv.met.envs.Add(-int64(hd.Envs()))
 	defer func() {
 		if p := recover(); p != nil {
 			l.panicked(wire.OpClose, p)
 		}
 	}()
-	if err := hd.close(); err != nil {
+	if err := hd.Close(); err != nil {
 		l.s.log.Error("closing environments failed", "handle", l.h, "error", err)
 	}
 }
 
-// panicked logs what was thrown, under an id that the client is told.
+// panicked logs the value of a panic under an id, and returns the id for the client.
 func (l *lane) panicked(op string, p any) string {
 	id := randomHex(4)
 	l.s.log.Error("panic", "id", id, "op", op, "handle", l.h, "value", fmt.Sprint(p), "stack", string(debug.Stack()))
 	return id
 }
 
-// settle makes the reply an error reply where the call failed, or where it grew too large; it says whether neither is so.
+// settle replaces the reply by an error if the call failed or the reply is too large. It returns true if all is well.
 func (l *lane) settle(r *request, w *wire.Writer, err error) bool {
 	if err == nil {
 		switch most := l.s.srv.cfg.MaxFrameOut; {
@@ -310,7 +312,7 @@ func (l *lane) settle(r *request, w *wire.Writer, err error) bool {
 	return false
 }
 
-// reply books a request as answered and sends the reply.
+// reply notes a request as answered and sends the reply.
 func (l *lane) reply(id uint32, op string, w *wire.Writer) {
 	s := l.s
 	b := w.Bytes()
@@ -325,8 +327,8 @@ func (l *lane) reply(id uint32, op string, w *wire.Writer) {
 	}
 }
 
-// book notes that the slot being written holds the reply to a request. It returns where that is to be sent, nil = nowhere now,
-// and whether bye is said after it. The caller holds the session's lock.
+// book notes that the slot being written holds the reply to a request. It returns the connection to send it on, nil = none
+// now, and whether the session says bye after it. The caller holds the session's lock.
 func (l *lane) book(id uint32, op string) (c *conn, part bool) {
 	s := l.s
 	l.waiting = append(l.waiting[:0], l.waiting[1:]...)

@@ -7,10 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 )
 
-// metrics are the figures at /metrics. Counts that change with every step are plain atomics, read when asked for.
+// metrics holds the figures of /metrics. Counts that change with every step are plain atomics, read only when /metrics is.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -74,7 +75,7 @@ func newMetrics(s *Server) *metrics {
 	m.registry.MustRegister(m.errors, m.stepSeconds, m.batchEnvs, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, c := range []wire.Code{wire.BadFrame, wire.BadRequest, wire.BadAction, wire.Busy, wire.Timeout, wire.EnvFault, wire.Internal} {
-		m.errors.WithLabelValues(string(c)) // there from the start, so that rates can be taken
+		m.errors.WithLabelValues(string(c)) // these exist from the start, so that their rates can be computed
 	}
 	return m
 }
@@ -82,13 +83,13 @@ func newMetrics(s *Server) *metrics {
 // failed counts an error reply.
 func (m *metrics) failed(code wire.Code) { m.errors.WithLabelValues(string(code)).Inc() }
 
-// count adds what one call of a handle did.
-func (m *metrics) count(st handleStats, op string, took time.Duration) {
-	m.steps.Add(st.steps)
-	m.resets.Add(st.resets)
-	m.episodes.Add(st.episodes)
+// count adds the counts of one call of a handle.
+func (m *metrics) count(st handle.Stats, op string, took time.Duration) {
+	m.steps.Add(st.Steps)
+	m.resets.Add(st.Resets)
+	m.episodes.Add(st.Episodes)
 	if op == wire.OpStep || op == wire.OpRecv {
 		m.stepSeconds.Observe(took.Seconds())
-		m.batchEnvs.Observe(float64(st.steps))
+		m.batchEnvs.Observe(float64(st.Steps))
 	}
 }

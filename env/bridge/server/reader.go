@@ -10,25 +10,25 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// A connection is read by one goroutine at a time, which may execute a request itself (lane.claim). Pings, close frames
-// and other handles' requests must not wait for that: when it takes longer than patient, the goroutine of a timer
-// relieves the reader and reads on. Who was relieved finishes its request, as a lane's goroutine would, and ends.
-// So a message waits at most for about patient until it is looked at, and what is brief needs no second goroutine.
+// One goroutine at a time reads a connection: the reader. It may execute a request itself (lane.claim), but pings, close
+// frames and other handles' requests must not wait for that. So when the request takes longer than patient, a timer's
+// goroutine becomes the reader. The former reader finishes its request, as a lane's goroutine would, and ends. So a message
+// waits about patient at most before it is read, and short requests need no second goroutine.
 
-// patient is how long a connection is left unread for the sake of one request.
+// patient is how long a connection stays unread while its reader executes a request.
 const patient = time.Millisecond
 
-// reading says who reads a connection. What belongs to the reader changes hands under its lock.
+// reading says which goroutine is the reader. Its lock passes the reader's fields of conn from one reader to the next.
 type reading struct {
 	mu    sync.Mutex
-	n     uint64 // counts readers
+	n     uint64 // counts the readers
 	busy  bool   // the reader executes a request
-	armed bool   // timer runs: it is left to, for arming it with every request costs more than looking in vain
+	armed bool   // timer runs; it keeps running after a request, because an idle expiry costs less than arming it every time
 	timer *time.Timer
 }
 
-// serve is the dialogue: hello, then requests. It returns when the connection has ended and everything that it started
-// has, or when another goroutine reads on.
+// serve answers hello and then reads requests. It returns when the connection and everything that it started have ended,
+// or when another goroutine has become the reader.
 func (c *conn) serve() {
 	go func() {
 		defer close(c.watched)
@@ -41,7 +41,8 @@ func (c *conn) serve() {
 	c.listen()
 }
 
-// listen takes messages. It is called by the reader, and returns when nothing is to be read any more, or by another.
+// listen reads messages. The reader calls it. It returns when the connection has ended, or when another goroutine has
+// become the reader.
 func (c *conn) listen() {
 	for {
 		l, r, err := c.take()
@@ -55,13 +56,13 @@ func (c *conn) listen() {
 		me := c.away()
 		l.run(r)
 		if !c.back(me) {
-			c.srv.wg.Done() // relieve has counted it
+			c.srv.wg.Done() // relieve has counted this goroutine
 			return
 		}
 	}
 }
 
-// away says that the reader goes to execute the request that it has just read. It returns what back wants.
+// away notes that the reader executes the request that it has just read. It returns the argument for back.
 func (c *conn) away() uint64 {
 	t := &c.reading
 	t.mu.Lock()
@@ -74,7 +75,7 @@ func (c *conn) away() uint64 {
 	return t.n
 }
 
-// back says that the request is executed, and is whether the caller is the reader still.
+// back notes that the request is done, and reports whether the caller is still the reader.
 func (c *conn) back(me uint64) bool {
 	t := &c.reading
 	t.mu.Lock()
@@ -86,7 +87,7 @@ func (c *conn) back(me uint64) bool {
 	return true
 }
 
-// relieve is called by the timer.
+// relieve makes the timer's goroutine the reader if the present reader has been busy for longer than patient.
 func (c *conn) relieve() {
 	t := &c.reading
 	t.mu.Lock()
@@ -95,7 +96,7 @@ func (c *conn) relieve() {
 		t.mu.Unlock()
 		return // the next request arms the timer
 	}
-	// Nothing is heard while nobody reads: that was when the request came.
+	// heard is the time of the request, since nothing has been read after it.
 	if left := time.Duration(c.heard.Load()) + patient - c.srv.moment(); left > 0 {
 		t.armed = true
 		t.timer.Reset(left)
@@ -104,7 +105,7 @@ func (c *conn) relieve() {
 	}
 	t.n++
 	t.busy = false
-	// The count of the connection is this goroutine's from here on, the former reader gets one of its own.
+	// From here on the connection's count in wg belongs to this goroutine. The former reader gets a count of its own.
 	c.srv.wg.Add(1)
 	t.mu.Unlock()
 	c.listen()
@@ -124,7 +125,7 @@ func (c *conn) begin() (err error) {
 	return nil
 }
 
-// take reads a message and gives it to the session. It returns what session.take does.
+// take reads a message and passes it to the session. It returns what session.take returns.
 func (c *conn) take() (l *lane, r request, err error) {
 	defer c.survive(&err)
 	f, err := c.read(c.srv.cfg.MaxFrameIn)
@@ -134,7 +135,7 @@ func (c *conn) take() (l *lane, r request, err error) {
 	return c.sess.take(c, f)
 }
 
-// survive is deferred where messages are read: none may end a server that others use.
+// survive turns a panic into an error. It is deferred where messages are read: none may end a server that others use.
 func (c *conn) survive(err *error) {
 	if p := recover(); p != nil {
 		c.own.Error("panic", "op", "reading a message", "value", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -142,7 +143,7 @@ func (c *conn) survive(err *error) {
 	}
 }
 
-// finish is the reader's last act.
+// finish ends the connection. The last reader calls it.
 func (c *conn) finish(err error) {
 	if c.sess != nil {
 		c.sess.drop(c, clean(err), errors.Is(err, errShut) && c.takenOver())
@@ -154,7 +155,7 @@ func (c *conn) finish(err error) {
 	c.srv.dismiss()
 }
 
-// takenOver says whether the connection was shut because another one asked for its session.
+// takenOver reports whether the connection was shut because another one resumed its session.
 func (c *conn) takenOver() bool {
 	select {
 	case <-c.quit:
@@ -164,7 +165,7 @@ func (c *conn) takenOver() bool {
 	}
 }
 
-// await waits until nobody reads the connection any more, and says whether that came in time.
+// await waits until the connection's last reader has ended, and reports whether that happened within limit.
 func (c *conn) await(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -11,7 +11,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// laneOf is the lane of a handle in the server's only session.
+// laneOf returns the lane of a handle in the server's only session.
 func (h *host) laneOf(hd int64) *lane {
 	h.t.Helper()
 	h.mu.Lock()
@@ -25,13 +25,13 @@ func (h *host) laneOf(hd int64) *lane {
 	return nil
 }
 
-// warm makes steps until the next request to a handle is executed by whoever reads it.
+// warm makes steps until the reader would execute the next request to a handle itself.
 func (p *peer) warm(h *host, hd int64, n int) {
 	p.t.Helper()
 	l := h.laneOf(hd)
 	eventually(p.t, "a step was brief", func() bool {
 		p.must("step", "h", hd, "a", act(0, n))
-		l.turn.Lock() // the reply has been written, and whoever did it is done
+		l.turn.Lock() // waits until the goroutine that wrote the reply has finished
 		defer l.turn.Unlock()
 		l.s.mu.Lock()
 		defer l.s.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *peer) warm(h *host, hd int64, n int) {
 	})
 }
 
-// inlined waits until a call is under way that the reader of its request executes.
+// inlined waits until the reader executes a call itself.
 func (h *host) inlined(l *lane) {
 	h.t.Helper()
 	eventually(h.t, "a call is under way", func() bool {
@@ -104,7 +104,7 @@ func TestHandlesStepBesideEachOtherWhenTheReaderExecutesOne(t *testing.T) {
 	p.must("step", "h", b, "a", act(0, 1))
 	p.ask("step", "h", b, "a", act(1, 1))
 	eventually(t, "both are under way", func() bool { return inside.Load() == 2 })
-	// What follows on the first handle waits for its turn.
+	// A second request to the first handle waits for its turn.
 	next := []uint32{p.ask("step", "h", a, "a", act(0, 1)), p.ask("jump", "h", a), p.ask("close", "h", a)}
 	p.must("ping")
 	g.open()
@@ -120,7 +120,7 @@ func TestHandlesStepBesideEachOtherWhenTheReaderExecutesOne(t *testing.T) {
 	}
 }
 
-// Steps that last about as long as a reader is left alone make readers change in all moments there are.
+// Steps that last about as long as patient make the readers change at every possible moment.
 func TestNoMessageIsLostWhenReadersChange(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
@@ -230,7 +230,7 @@ func TestAConnectionEndsAlthoughItsFormerReaderDoesNotComeBack(t *testing.T) {
 	})
 	q := h.back(k, p.next, hd, acked)
 	q.must("ping")
-	g.open() // what it did is not lost
+	g.open() // the effect of the step is not lost
 	if v := q.recv(); v.Get("re") != int64(id) || v.Get("op") != "step" {
 		t.Errorf("%v, want the reply to %d", v, id)
 	}

@@ -7,7 +7,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// needs is the feature that an operation belongs to.
+// needs returns the feature that an operation needs.
 func needs(op string) features {
 	switch op {
 	case wire.OpSend, wire.OpRecv:
@@ -20,14 +20,14 @@ func needs(op string) features {
 	return 0
 }
 
-// ofHandle are the operations that name a handle.
+// ofHandle lists the operations that name a handle.
 var ofHandle = []string{
 	wire.OpStep, wire.OpReset, wire.OpSend, wire.OpRecv, wire.OpMasks, wire.OpCall, wire.OpRender, wire.OpSnapshot,
 	wire.OpRestore, wire.OpClose,
 }
 
-// take looks at a message of connection c, gives it to its lane or answers it. It takes f over. A lane is returned with
-// the request that the reader is to execute there (lane.run). An error ends the reader.
+// take decodes a message of connection c, and queues it for its lane or answers it. It owns f from then on. If it returns
+// a lane, the reader must execute the request there (lane.run). An error ends the reader.
 func (s *session) take(c *conn, f *frame) (*lane, request, error) {
 	m, e := c.dec.Decode(f.b)
 	if e != nil {
@@ -52,7 +52,7 @@ func (s *session) take(c *conn, f *frame) (*lane, request, error) {
 	return l, r, err
 }
 
-// request is take for a message with an id.
+// request does the work of take for a message with an id.
 func (s *session) request(c *conn, r *request) (*lane, error) {
 	s.mu.Lock()
 	if s.conn != c {
@@ -113,7 +113,7 @@ func (s *session) request(c *conn, r *request) (*lane, error) {
 	s.mu.Unlock()
 	if e != nil {
 		s.answer(c, r.id, e, e.Code != wire.Busy)
-	} else { // closing what is closed
+	} else { // closing a closed handle again
 		c.w.Reset()
 		c.w.Reply(r.id, wire.OpClose, 0)
 		s.send(c, r.id, c.w)
@@ -122,8 +122,8 @@ func (s *session) request(c *conn, r *request) (*lane, error) {
 	return nil, nil
 }
 
-// lane is the lane that a request goes to; what is wrong with the request is then answered in its turn. Without a
-// lane it is answered at once, by the error; no error then means that the handle was closed before.
+// lane returns the lane of a request, and the error that answers it in its turn. Without a lane the error answers it at
+// once; no lane and no error mean that the handle was closed before.
 func (s *session) lane(r *request, e *wire.Error) (*lane, *wire.Error) {
 	if e == nil && !slices.Contains(ofHandle, r.op) {
 		e = wire.Errorf(wire.UnknownOp, "there is no operation %.40q", r.op)
@@ -165,7 +165,7 @@ func (s *session) ping(c *conn, r request) {
 	s.srv.release(r.f)
 }
 
-// repeated answers a request whose id was used before. It unlocks the session.
+// repeated answers a request whose id was used already. It unlocks the session.
 func (s *session) repeated(c *conn, r request) {
 	var b []byte
 	busy := false
@@ -173,7 +173,7 @@ func (s *session) repeated(c *conn, r request) {
 		for _, l := range s.lanes {
 			if slices.Contains(l.waiting, r.id) {
 				s.mu.Unlock()
-				return // it is answered when its turn comes
+				return // the earlier request is still waiting, and its reply answers both
 			}
 		}
 		b = s.find(r.id)
@@ -194,7 +194,7 @@ func (s *session) repeated(c *conn, r request) {
 	}
 }
 
-// busy remembers that request id had no effect.
+// busy notes that request id had no effect.
 func (s *session) busy(id uint32) {
 	const most = 64
 	if len(s.busied) == most {
@@ -203,7 +203,7 @@ func (s *session) busy(id uint32) {
 	s.busied = append(s.busied, id)
 }
 
-// answer sends an error reply that belongs to no lane, and keeps it if asked.
+// answer sends an error reply that belongs to no lane, and keeps it if keep is set.
 func (s *session) answer(c *conn, id uint32, e *wire.Error, keep bool) {
 	s.srv.met.failed(e.Code)
 	if e.Code == wire.Busy {
@@ -218,7 +218,7 @@ func (s *session) answer(c *conn, id uint32, e *wire.Error, keep bool) {
 	}
 }
 
-// send keeps a reply that belongs to no lane, and sends it.
+// send sends a reply that belongs to no lane, and keeps a copy.
 func (s *session) send(c *conn, id uint32, w *wire.Writer) {
 	s.mu.Lock()
 	s.keepLoose(id, w.Bytes())
@@ -226,7 +226,7 @@ func (s *session) send(c *conn, id uint32, w *wire.Writer) {
 	c.write(w.Bytes())
 }
 
-// leaving says whether it is time to say bye. The caller holds the lock and then calls part.
+// leaving reports whether it is time to say bye, with part. The caller holds the session's lock.
 func (s *session) leaving() bool {
 	if s.bye == 0 || s.pending > 0 || s.parted {
 		return false
@@ -235,7 +235,7 @@ func (s *session) leaving() bool {
 	return true
 }
 
-// part says bye.
+// part sends the reply to bye and closes the connection.
 func (s *session) part(c *conn) {
 	w := wire.NewWriter(s.enc)
 	s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// ticket is what a client must know to come back.
+// ticket is what a client needs to resume its session.
 type ticket struct{ session, token string }
 
 func ticketOf(welcome wire.Map) ticket {
@@ -21,7 +21,7 @@ func ticketOf(welcome wire.Map) ticket {
 	return ticket{s, k}
 }
 
-// asking is the field resume of hello; last are handles and ids in turn.
+// asking returns the field resume of hello. last has alternating handles and ids.
 func (k ticket) asking(last ...any) wire.Map {
 	l := wire.Map{}
 	for i := 0; i < len(last); i += 2 {
@@ -30,7 +30,7 @@ func (k ticket) asking(last ...any) wire.Map {
 	return m("session", k.session, "token", k.token, "last", l)
 }
 
-// back connects again as the client that had the ticket.
+// back connects again as the client with the ticket.
 func (h *host) back(k ticket, next uint32, last ...any) *peer {
 	h.t.Helper()
 	p := h.connect()
@@ -83,7 +83,7 @@ func TestAReplyThatWasNotReceivedIsSentAgainAndItsRequestNotExecutedTwice(t *tes
 			t.Fatalf("%v, want the reply to %d", v, id)
 		}
 	}
-	// Repeated all the same, they give the kept replies.
+	// Repeating them nevertheless returns the kept replies.
 	for i, id := range []uint32{first, second} {
 		p.next = id
 		if v := p.must("step", "h", hd, "a", act(0, 1)); shown(t, v) != float64(i+1) {
@@ -93,7 +93,7 @@ func TestAReplyThatWasNotReceivedIsSentAgainAndItsRequestNotExecutedTwice(t *tes
 	if got := shown(t, p.must("step", "h", hd, "a", act(0, 1))); got != 3 {
 		t.Errorf("step %v, want 3", got)
 	}
-	// What came after the resume is no repetition.
+	// A request from after the resume is not a repetition.
 	p.next--
 	p.fails(wire.BadRequest, "step", "h", hd, "a", act(0, 1))
 }
@@ -122,7 +122,7 @@ func TestARequestStillExecutedAtAResumeIsAnsweredOnce(t *testing.T) {
 	acked := p.next - 1
 	p.ask("step", "h", hd, "a", act(1, 1))
 	p.ask("step", "h", hd, "a", act(0, 1))
-	p.must("ping") // they have arrived
+	p.must("ping") // the requests have arrived
 	p.drop()
 	p = h.back(k, acked+1, hd, acked, 0, p.next-1)
 	p.ask("step", "h", hd, "a", act(1, 1))
@@ -177,7 +177,7 @@ func TestRepliesOfClosedHandlesAndOfNoneAreKeptToo(t *testing.T) {
 	ping := p.ask("ping", "t", "x")
 	p.recv()
 	p.drop()
-	// The client says that it has nothing.
+	// The client says that it has received nothing.
 	p = h.back(k, p.next)
 	for i, op := range []string{"open", "reset", "close", "error", "error", "ping"} {
 		if v := p.recv(); v.Get("op") != op || v.Get("re") != int64(int(open)+i) {
@@ -189,7 +189,7 @@ func TestRepliesOfClosedHandlesAndOfNoneAreKeptToo(t *testing.T) {
 	p.next = ping
 	p.must("ping", "t", "y")
 	p.drop()
-	// It has what belongs to no handle up to the failed open.
+	// It has received the replies without a handle, up to that of the failed open.
 	p = h.back(k, p.next, 0, fail, 1, open+2)
 	for i, op := range []string{"error", "ping"} {
 		if v := p.recv(); v.Get("op") != op || v.Get("re") != int64(int(fail)+1+i) {
@@ -288,7 +288,7 @@ func TestASessionIsNotKeptAfterAnOrderlyEnd(t *testing.T) {
 		end(p)
 		eventually(t, name+": no session is left", func() bool { return h.sessionsLeft() == 0 })
 	}
-	// But after a code that says nothing of the session's end.
+	// The session survives other close codes.
 	p := h.client()
 	_ = p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1001, ""), time.Now().Add(patience))
 	eventually(t, "parked", func() bool { return h.parkedOnes() == "1" })
@@ -411,8 +411,8 @@ func TestAtTheLimitTheOldestParkedSessionMakesRoom(t *testing.T) {
 	}
 }
 
-// The session is locked until the client that was sent away asks for it again, so that whoever ends the connection has
-// not come far.
+// The session stays locked until the client that was closed asks for it again, so that the end of the old connection is
+// still under way.
 func TestASessionThatIsNotKeptCannotBeResumedWhileItsConnectionEnds(t *testing.T) {
 	t.Parallel()
 	text := func(p *peer) error { return p.ws.WriteMessage(websocket.TextMessage, []byte("{}")) }
@@ -458,7 +458,7 @@ func TestASessionThatIsNotKeptCannotBeResumedWhileItsConnectionEnds(t *testing.T
 					}
 					p.closedWith(c.code)
 					q.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "feat", all, "resume", k.asking()))
-					time.Sleep(time.Millisecond) // for it to come to the lock
+					time.Sleep(time.Millisecond) // it needs some time to reach the lock
 				}()
 				q.closedWith(wire.CloseExpired)
 			}

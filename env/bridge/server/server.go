@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"clustergym/env/bridge/handle"
 )
 
 // Server serves the environments of one Factory. Its methods are safe for concurrent use.
@@ -27,8 +29,8 @@ type Server struct {
 	met     *metrics
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
-	frames  sync.Pool // of *frame
-	probe   probe
+	frames  sync.Pool // holds *frame
+	probe   handle.Probe
 
 	steppers atomic.Int32 // steps under way
 
@@ -40,14 +42,13 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[string]*session
 	conns    map[*conn]struct{}
-	admitted int           // connections, those included that are not yet among conns
-	closed   bool          // no connection is taken any more
+	admitted int           // connections, including those not yet in conns
+	closed   bool          // no connection is accepted any more
 	changed  chan struct{} // holds one token when sessions or conns became fewer
 	wg       sync.WaitGroup
 }
 
-// New returns a server that is not yet serving. Faults of the configuration and files that cannot be read are its
-// errors.
+// New returns a server that is not yet serving. It returns an error for faults of cfg and for files that cannot be read.
 func New(cfg Config, f Factory, log *slog.Logger) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -69,24 +70,24 @@ func New(cfg Config, f Factory, log *slog.Logger) (*Server, error) {
 	s.up = websocket.Upgrader{
 		HandshakeTimeout: headerTimeout,
 		Subprotocols:     subprotocols,
-		CheckOrigin:      func(*http.Request) bool { return true }, // looked at before
+		CheckOrigin:      func(*http.Request) bool { return true }, // originAllowed has checked it
 	}
 	s.frames.New = func() any { return new(frame) }
 	return s, nil
 }
 
-// moment is the time since the server was made, as what is compared and kept in atomics.
+// moment returns the time since the server was made. As an integer it can be kept in atomics.
 func (s *Server) moment() time.Duration { return time.Since(s.start) }
 
-// errServing is for a second call of Serve.
+// errServing is the error of a second call of Serve.
 var errServing = errors.New("server: Serve was called before")
 
-// Serve accepts clients on l until ctx is done or a client with role admin asks to drain. Then it drains: clients are
-// told, sessions may go on until they leave or DrainTimeout is over, and the rest is closed. It closes l and waits for
-// everything it started. nil is the normal end. An environment whose call does not come back, even when its context
-// has ended, is left behind after another DrainTimeout at most, and reported as an error.
+// Serve accepts clients on l until ctx is done or a client with role admin asks to drain. Then it drains: it tells the
+// clients, lets sessions go on until they leave or DrainTimeout is over, and closes the rest. It closes l, waits for all
+// goroutines that it started, and returns nil. If an environment's call does not return although its context has ended,
+// Serve waits for it another DrainTimeout or 5 s, whichever is longer, and then returns an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	defer l.Close() //nolint:errcheck // the HTTP server has closed it, unless it never ran
+	defer l.Close() //nolint:errcheck // the HTTP server has closed it already, if it ran
 	if !s.serving.CompareAndSwap(false, true) {
 		return errServing
 	}
@@ -128,11 +129,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.draining.Store(true)
 	}
 	left := s.finish()
-	s.probe.close()
+	s.probe.Close()
 	last, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if hs.Shutdown(last) != nil {
-		_ = hs.Close() // a plain request that hangs
+		_ = hs.Close() // a plain request hangs
 	}
 	if accepting {
 		failure = <-failed
@@ -146,7 +147,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return errors.Join(failure, left)
 }
 
-// mayListen refuses an address beyond this machine that nothing guards.
+// mayListen refuses an address beyond this machine without tokens and client certificates.
 func (s *Server) mayListen(addr net.Addr) error {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() || len(s.tokens) > 0 || s.cfg.ClientCA != "" || s.cfg.Insecure {

@@ -15,34 +15,33 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// session is what a client has at the server: its handles, and what it needs to come back. Its methods may be called
-// by any goroutine.
+// session is a client's state on the server: its handles, and what a resume needs. Any goroutine may call its methods.
 type session struct {
 	srv       *Server
-	id, token string // the token is what a resume must show
+	id, token string // a resume must show the token
 	enc       wire.Encoding
 	feat      features
 	role      Role
 	log       *slog.Logger
 	ctx       context.Context // ends with the session
 	cancel    context.CancelFunc
-	parked    atomic.Int64 // the moment in which the connection was lost, 0 = there is one
+	parked    atomic.Int64 // when the connection was lost, 0 = there is one
 
 	mu      sync.Mutex
 	conn    *conn // nil while parked
 	ended   bool
 	timer   *time.Timer // ends a parked session
 	last    uint32      // the highest request id so far
-	floor   uint32      // requests up to it were sent before the last resume and may be repeated
+	floor   uint32      // requests up to this id were sent before the last resume and may be repeated
 	lanes   map[uint32]*lane
-	handles uint32  // ever opened: the number of the last one
+	handles uint32  // handles ever opened: the number of the last one
 	opening int     // unanswered requests to open
 	pending int     // unanswered requests of all lanes
-	bye     uint32  // the request to leave, once everything is answered; 0 = none
+	bye     uint32  // the id of the bye that is answered after everything else; 0 = none
 	loose   []reply // kept replies without a lane, oldest first
 	tombs   []*lane // closed lanes whose replies are kept, oldest first
 	parted  bool
-	busied  []uint32 // requests refused as busy: they had no effect
+	busied  []uint32 // ids of requests refused as busy, which had no effect
 }
 
 func randomHex(n int) string {
@@ -51,14 +50,14 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// begin makes a session with connection c and welcomes it; nil where there is no room, or the server drains.
+// begin makes a session with connection c and welcomes it. It returns nil if there is no room, or the server drains.
 func (s *Server) begin(c *conn, g *greeting) *session {
 	n := &session{
 		srv: s, id: randomHex(8), token: randomHex(16), enc: c.enc, feat: g.feat, role: g.role, conn: c,
 		lanes: map[uint32]*lane{},
 	}
 	n.log = s.log.With("session", n.id)
-	// Nothing may be written before the welcome.
+	// The welcome must be the first message.
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	for {
@@ -83,7 +82,7 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 	return n
 }
 
-// evict ends the session that has been without a connection for longest, and says whether there was one.
+// evict ends the session that has been parked for longest, and reports whether there was one.
 func (s *Server) evict() bool {
 	for {
 		var oldest *session
@@ -105,8 +104,8 @@ func (s *Server) evict() bool {
 	}
 }
 
-// resume gives connection c the session that it asks for, welcomes it and sends what its client has not received.
-// Where that cannot be, it shuts the connection.
+// resume gives connection c the session that it asks for, welcomes it, and sends the replies that its client has not
+// received. If that is impossible, it shuts the connection.
 func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 	s.mu.Lock()
 	n := s.sessions[g.resume.session]
@@ -122,12 +121,12 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 		return nil, c.shut(wire.CloseNoVersion, "this session speaks "+n.enc.String()+": ask for that encoding, and for the subprotocol it had")
 	}
 	c.w = wire.NewWriter(n.enc)
-	// Nothing may be written before the welcome, and no lane's reply before its older ones.
+	// The welcome must be the first message, and no reply of a lane may come before its older ones.
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	n.mu.Lock()
-	// A connection that still is gives the session up first: it may be ending in a way after which none is kept, with
-	// a close frame that its client has seen before we have come to the end of it.
+	// An old connection gives up the session first. It may just be ending in a way that ends the session too, and its
+	// client may have seen the close frame before the server has finished with that connection.
 	for former := n.conn; former != nil; former = n.conn {
 		n.mu.Unlock()
 		_ = former.shut(wire.CloseTakenOver, taken)
@@ -161,11 +160,11 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 	return n, nil
 }
 
-// overWait is for a connection that is taken over: twice linger for what it may be writing, and some more.
+// overWait bounds the wait for a connection that is taken over: twice linger for what it may be writing, and some more.
 const overWait = 5 * time.Second
 
-// drop is called when connection c has ended: the session waits for its client, or ends, or is about to get the
-// connection that took c's place.
+// drop is called when connection c has ended. The session is parked, or ends, or is about to get the connection that took
+// it over.
 func (s *session) drop(c *conn, clean, taken bool) {
 	s.mu.Lock()
 	if s.conn != c || s.ended || taken {
@@ -189,13 +188,13 @@ func (s *session) drop(c *conn, clean, taken bool) {
 	})
 	s.mu.Unlock()
 	s.log.Info("session parked", "for", window)
-	if s.srv.draining.Load() { // it may not have seen this session
+	if s.srv.draining.Load() { // drainSessions may have run before this session was parked
 		s.end(true)
 	}
 }
 
-// end ends the session: only a parked one where parked is set. Lanes end by themselves, once their calls are back. It
-// says whether the session ended by this.
+// end ends the session, with parked only if it is parked, and reports whether it did. Lanes end by themselves when their
+// calls return.
 func (s *session) end(parked bool) bool {
 	s.mu.Lock()
 	if s.ended || parked && s.conn != nil {
@@ -220,7 +219,7 @@ func (s *session) end(parked bool) bool {
 	return true
 }
 
-// event sends a message that answers nothing.
+// event sends a message that answers no request.
 func (s *session) event(op string, fill func(w *wire.Writer) []byte) {
 	s.mu.Lock()
 	c := s.conn

@@ -249,7 +249,7 @@ func (g gate) wait(ctx context.Context) error {
 	}
 }
 
-// deaf is a hook that waits whatever its context says.
+// deaf is a hook that waits and ignores its context.
 func (g gate) deaf(context.Context) error {
 	select {
 	case <-g.c:
@@ -268,7 +268,7 @@ func TestHandlesWorkBesideEachOtherEachInOrder(t *testing.T) {
 	a, b := p.open(1), p.open(1)
 	var want []int64
 	want = append(want, int64(p.ask("step", "h", a, "a", act(1, 1))), int64(p.ask("step", "h", a, "a", act(0, 1))))
-	// A fault of the third is told in its turn.
+	// The error of the third request comes in its turn.
 	want = append(want, int64(p.ask("jump", "h", a)), int64(p.ask("step", "h", a, "a", act(0, 1))))
 	for range 3 {
 		p.must("step", "h", b, "a", act(0, 1))
@@ -357,7 +357,7 @@ func TestRequestsMayFollowAnOpenBeforeItsReply(t *testing.T) {
 			t.Fatalf("%v, want the reply to %s", v, op)
 		}
 	}
-	// An open that fails takes the rest with it.
+	// If an open fails, the requests to its handle fail too.
 	p.ask("open", "env", "Nowhere-v0")
 	p.ask("reset", "h", 2)
 	p.ask("close", "h", 2)
@@ -424,7 +424,7 @@ func TestTheServerPingsAndAnswersPings(t *testing.T) {
 	if err := p.ws.WriteControl(websocket.PingMessage, []byte("x"), time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	// Its pongs are all that is heard of this client, for longer than the idle time.
+	// For longer than the idle time this client sends only pongs.
 	_ = p.ws.SetReadDeadline(time.Now().Add(1500 * time.Millisecond))
 	if _, _, err := p.ws.ReadMessage(); err == nil || websocket.IsUnexpectedCloseError(err) {
 		t.Fatalf("the server ends it: %v", err)

@@ -28,8 +28,8 @@ func settled(before int) (goroutines int, heap uint64) {
 	return goroutines, ms.HeapAlloc
 }
 
-// TestNothingPilesUp runs many short lives: sessions that part, sessions that are dropped, parked ones that expire or
-// make room and that are resumed, handles opened and closed.
+// TestNothingPilesUp runs many short sessions: some say bye, some are dropped, some are parked and then expire, make room
+// or are resumed; and it opens and closes many handles.
 func TestNothingPilesUp(t *testing.T) {
 	cfg := quick()
 	cfg.ResumeWindow = 2 * time.Second
@@ -49,7 +49,7 @@ func TestNothingPilesUp(t *testing.T) {
 		p.drop()
 		p = h.back(k, p.next, hd, p.next-1)
 		p.must("step", "h", hd, "a", act(0, 2))
-		p.drop() // and does not come back
+		p.drop() // this client does not come back
 		if err := h.play(3); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestNothingPilesUp(t *testing.T) {
 	}
 }
 
-// TestServersLeaveNothingBehind starts and ends servers in the middle of their clients' lives.
+// TestServersLeaveNothingBehind starts servers, and ends them while their clients are active.
 func TestServersLeaveNothingBehind(t *testing.T) {
 	before, _ := settled(0)
 	for i := range 10 {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// loadTLS reads the certificates of cfg; nil where it has none.
+// loadTLS reads the certificates of cfg. It returns nil if cfg has none.
 func loadTLS(cfg *Config) (*tls.Config, error) {
 	if cfg.TLSCert == "" {
 		return nil, nil

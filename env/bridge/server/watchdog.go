@@ -5,24 +5,25 @@ import (
 	"fmt"
 	"time"
 
+	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 )
 
-// A call that takes longer than StepTimeout is left behind. Nothing can stop a goroutine from outside, so the roles
-// change: the timer's goroutine gets the turn and answers the request, and where the call is the lane's own goroutine's
-// becomes that. The former one, when its call comes back at last, only hands the environments over. Until then they
-// belong to nobody, and every request but close is an error.
+// A call that takes longer than StepTimeout is abandoned. A goroutine cannot be stopped from outside, so the timer's
+// goroutine takes the turn and answers the request. If the call was made by the lane's goroutine, the timer's goroutine
+// replaces it. When the abandoned call returns at last, its goroutine only gives the environments back. Until then every
+// request except close is an error.
 
-// stuck is a call that was left behind.
+// stuck is an abandoned call.
 type stuck struct {
 	what string // for people
-	// Under the session's lock.
-	hd       handle // of the call, if it has one once it has returned
+	// Guarded by the session's lock.
+	hd       *handle.Handle // the call's handle, once the call has returned, if it has one
 	returned bool
-	orphan   bool // the lane has ended: whoever comes back closes hd
+	orphan   bool // the lane has ended, so the call must close hd when it returns
 }
 
-// expire is called by the timer of a lane.
+// expire abandons the lane's call if it has taken too long. The lane's timer calls it.
 func (l *lane) expire() {
 	s := l.s
 	limit := s.srv.cfg.StepTimeout
@@ -31,13 +32,13 @@ func (l *lane) expire() {
 	l.armed = false
 	if !late.running || s.ended {
 		s.mu.Unlock()
-		return // the next call arms the timer, or nobody waits
+		return // the next call arms the timer, or the session has ended
 	}
 	if left := limit - time.Since(late.began); left > 0 {
 		l.armed = true
 		l.timer.Reset(left)
 		s.mu.Unlock()
-		return // it is a later call's time
+		return // the current call began later than the one for which the timer was set
 	}
 	// From here on this goroutine has the turn.
 	s.srv.wg.Add(1)
@@ -53,7 +54,7 @@ func (l *lane) expire() {
 	case wire.OpOpen:
 		l.closed = true
 		e.Reply(w, late.id)
-	case wire.OpClose: // for the client it is
+	case wire.OpClose: // for the client the handle is closed
 		l.closed = true
 		w.Reply(late.id, wire.OpClose, 0)
 	default:
@@ -80,8 +81,9 @@ func (l *lane) expire() {
 	}
 }
 
-// comeBack ends the goroutine of a call that was left behind. The caller holds the session's lock, which it unlocks.
-func (l *lane) comeBack(hd handle) {
+// comeBack is called when an abandoned call has returned, and gives its handle back. The caller holds the session's lock,
+// which comeBack unlocks.
+func (l *lane) comeBack(hd *handle.Handle) {
 	st := l.stuck
 	st.hd, st.returned = hd, true
 	orphan := st.orphan
@@ -91,8 +93,8 @@ func (l *lane) comeBack(hd handle) {
 	}
 }
 
-// reclaim takes the handle back that was left with a call, if it has returned; false = it has not. At the lane's end
-// the call is then told to close it.
+// reclaim takes back the handle of an abandoned call. It returns false if the call has not returned; with last the call
+// is then told to close the handle.
 func (l *lane) reclaim(last bool) bool {
 	st := l.stuck
 	if st == nil {
@@ -106,7 +108,7 @@ func (l *lane) reclaim(last bool) bool {
 	}
 	l.hd, l.stuck = st.hd, nil
 	if l.hd != nil && !last {
-		l.hd.poison()
+		l.hd.Poison()
 	}
 	return true
 }

@@ -10,7 +10,8 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// impatient is a configuration whose requests may take 300 ms: an eternity for what is not meant to be late.
+// impatient returns a configuration whose requests may take 300 ms, which is ample for requests that are not meant to be
+// late.
 func impatient() Config {
 	cfg := quick()
 	cfg.StepTimeout = 300 * time.Millisecond

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// DType is the type of an array's elements; its values are the codes on the wire.
+// DType is the type of an array's elements. Its values are the codes on the wire.
 type DType uint8
 
 // The element types.
@@ -37,10 +37,10 @@ var dtypes = [...]struct {
 
 func (d DType) valid() bool { return d >= Bool && int(d) < len(dtypes) }
 
-// Size is the number of bytes of one element.
+// Size returns the number of bytes of one element.
 func (d DType) Size() int { return dtypes[d].size }
 
-// String is numpy's name of the type.
+// String returns numpy's name of the type.
 func (d DType) String() string {
 	if d.valid() {
 		return dtypes[d].name
@@ -48,7 +48,7 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
 
-// DTypeNamed is the type that numpy calls name.
+// DTypeNamed returns the type that numpy calls name, and whether there is one.
 func DTypeNamed(name string) (DType, bool) {
 	for d := Bool; d.valid(); d++ {
 		if dtypes[d].name == name {
@@ -58,22 +58,22 @@ func DTypeNamed(name string) (DType, bool) {
 	return 0, false
 }
 
-// ExtArray is the msgpack extension type under which arrays travel.
+// ExtArray is the msgpack extension type of arrays.
 const ExtArray = 78
 
 const maxDims = 8
 
-// Array is a dense array. Data is C-order and little-endian; of a decoded array it is a view of the frame.
+// Array is a dense array. Data is in C order and little-endian. In a decoded array it is a view of the frame.
 type Array struct {
 	DType DType
 	Shape []int
 	Data  []byte
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (a Array) Len() int { return len(a.Data) / a.DType.Size() }
 
-// Int is element i of an array of integers or booleans; ok is false for uint64 values above the largest int64, and
+// Int returns element i of an array of integers or booleans. ok is false for uint64 values above the largest int64, and
 // for other types.
 func (a Array) Int(i int) (v int64, ok bool) {
 	b := a.Data[i*a.DType.Size():]
@@ -99,7 +99,7 @@ func (a Array) Int(i int) (v int64, ok bool) {
 	return 0, false
 }
 
-// Float is element i of an array of any type.
+// Float returns element i of an array of any type.
 func (a Array) Float(i int) float64 {
 	b := a.Data[i*a.DType.Size():]
 	switch a.DType {
@@ -116,7 +116,7 @@ func (a Array) Float(i int) float64 {
 	return float64(v)
 }
 
-// half is an IEEE 754 binary16 number.
+// half converts an IEEE 754 binary16 number.
 func half(h uint16) float64 {
 	sign, exp, frac := 1.0, int(h>>10&31), float64(h&1023)
 	if h>>15 == 1 {
@@ -134,7 +134,7 @@ func half(h uint16) float64 {
 	return sign * math.Ldexp(1024+frac, exp-25)
 }
 
-// littleEndian tells that numbers lie in memory as on the wire, so that columns can be copied as they are.
+// littleEndian reports whether numbers have the same bytes in memory as on the wire, so that columns can be copied.
 var littleEndian = func() bool {
 	x := uint16(1)
 	return *(*byte)(unsafe.Pointer(&x)) == 1
@@ -164,12 +164,12 @@ func PutF64(dst []byte, src []float64) {
 
 // PutBool writes src to dst as zeros and ones.
 func PutBool(dst []byte, src []bool) {
-	if len(src) > 0 { // a bool is a byte, 0 or 1
+	if len(src) > 0 { // in memory a bool is a byte, 0 or 1
 		copy(dst, unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)))
 	}
 }
 
-// F32s writes the elements of an array of type F32 to dst, which is as long as the array.
+// F32s copies the elements of an array of type F32 to dst, which must have the array's length.
 func (a Array) F32s(dst []float32) {
 	if littleEndian && len(dst) > 0 {
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), a.Data)
@@ -180,7 +180,7 @@ func (a Array) F32s(dst []float32) {
 	}
 }
 
-// F64s writes the elements of an array of type F64 to dst, which is as long as the array.
+// F64s copies the elements of an array of type F64 to dst, which must have the array's length.
 func (a Array) F64s(dst []float64) {
 	if littleEndian && len(dst) > 0 {
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 8*len(dst)), a.Data)
@@ -191,11 +191,12 @@ func (a Array) F64s(dst []float64) {
 	}
 }
 
-// maxElements is more than any array has that fits into a message; products of two such numbers do not overflow.
+// maxElements is more than the elements of any array that fits into a message. Products of two such numbers do not
+// overflow.
 const maxElements = math.MaxInt32
 
-// elements is the product of shape, false where a dimension is negative or there would be more than limit elements.
-// The other dimensions of an empty array may have no larger product than those of one that is there.
+// elements returns the product of shape. It returns false if a dimension is negative or the product is above limit. For an
+// empty array the product of the nonzero dimensions must not be above maxElements.
 func elements(shape []int, limit int) (int, bool) {
 	limit = min(limit, maxElements)
 	n, empty := 1, false
@@ -218,7 +219,7 @@ func elements(shape []int, limit int) (int, bool) {
 	return n, true
 }
 
-// header is the length of an array's payload before its data.
+// header returns the length of an array's payload before its data.
 func header(ndim int) int { return (4 + 4*ndim + 7) &^ 7 }
 
 // parseArray reads the payload of an extension of type ExtArray.
@@ -252,7 +253,7 @@ func parseArray(p []byte) (Array, *Error) {
 	return a, a.check()
 }
 
-// check compares shape and data.
+// check returns an error unless shape and data fit each other.
 func (a Array) check() *Error {
 	n, ok := elements(a.Shape, len(a.Data))
 	if !ok || n*a.DType.Size() != len(a.Data) {

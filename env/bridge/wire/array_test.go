@@ -67,7 +67,7 @@ func TestHalfPrecision(t *testing.T) {
 	}
 }
 
-// Machines that hold numbers the other way round write and read the same bytes.
+// Big-endian machines write and read the same bytes.
 func TestColumnsAreLittleEndianOnAnyMachine(t *testing.T) {
 	f32, f64 := []float32{1, -0.5, float32(math.Inf(1))}, []float64{1, -0.5, math.Inf(-1)}
 	var frames [2][]byte

@@ -12,10 +12,10 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// Encoding is how messages are written.
+// Encoding is the form in which messages are written.
 type Encoding uint8
 
-// The encodings. Ext and MPNP are msgpack; they differ in arrays only: an extension of type ExtArray, and the maps
+// The encodings. Ext and MPNP are msgpack and differ only in arrays: Ext has an extension of type ExtArray, MPNP the maps
 // of msgpack-numpy.
 const (
 	Ext Encoding = iota
@@ -25,10 +25,10 @@ const (
 
 var encodings = [...]string{"ext", "mpnp", "json"}
 
-// String is the name used in the handshake.
+// String returns the name used in the handshake.
 func (e Encoding) String() string { return encodings[e] }
 
-// EncodingNamed is the encoding of that name.
+// EncodingNamed returns the encoding called name, and whether there is one.
 func EncodingNamed(name string) (Encoding, bool) {
 	for i, n := range encodings {
 		if n == name {
@@ -40,14 +40,14 @@ func EncodingNamed(name string) (Encoding, bool) {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// Decoder reads messages of one connection. Not safe for concurrent use.
+// Decoder reads messages of one connection. It is not safe for concurrent use.
 type Decoder struct {
 	enc    Encoding
 	lim    Limits
 	r      bytes.Reader
 	m      *msgpack.Decoder
 	buf    []byte // the frame
-	owed   int    // entries of open containers that are still to come: each takes a byte at least
+	owed   int    // entries of open containers that are still to come, each of at least one byte
 	values int    // entries announced so far
 }
 
@@ -83,7 +83,7 @@ func (d *Decoder) Decode(frame []byte) (Map, *Error) {
 	return m, nil
 }
 
-// message reads the map that a message is.
+// message reads a whole message, which is one map.
 func (d *Decoder) message() (Map, *Error) {
 	if c, err := d.m.PeekCode(); err == nil && isMap(c) {
 		n, err := d.m.DecodeMapLen()
@@ -106,7 +106,7 @@ func isMap(c byte) bool {
 	return msgpcode.IsFixedMap(c) || c == msgpcode.Map16 || c == msgpcode.Map32
 }
 
-// ended is the error for a frame that is shorter than it says.
+// ended returns the frame's error for an error of the msgpack reader, most often that the frame is too short.
 func ended(err error) *Error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return Errorf(BadFrame, "the message ends too early")
@@ -114,17 +114,17 @@ func ended(err error) *Error {
 	return Errorf(BadFrame, "%s", strings.TrimPrefix(err.Error(), "msgpack: "))
 }
 
-// take is a view of the next n bytes, which must be there.
+// take returns a view of the next n bytes. It returns an error if the frame is shorter.
 func (d *Decoder) take(n int) ([]byte, *Error) {
 	if n < 0 || n > d.r.Len() {
 		return nil, Errorf(BadFrame, "%d bytes are announced where %d are left", n, d.r.Len())
 	}
 	at := len(d.buf) - d.r.Len()
-	_, _ = d.r.Seek(int64(n), io.SeekCurrent) // within the frame
+	_, _ = d.r.Seek(int64(n), io.SeekCurrent) // it cannot fail within the frame
 	return d.buf[at : at+n : at+n], nil
 }
 
-// text is the next string, as a view.
+// text returns the next string, as a view.
 func (d *Decoder) text() ([]byte, *Error) {
 	n, err := d.m.DecodeBytesLen()
 	if err != nil {
@@ -196,7 +196,7 @@ func (d *Decoder) value(depth int) (any, *Error) {
 	return nil, Errorf(BadFrame, "byte 0x%02x begins no value", c)
 }
 
-// fault turns a reader's error into a frame's.
+// fault turns an error of the msgpack reader into one about the frame.
 func fault(err error) *Error {
 	if err != nil {
 		return ended(err)
@@ -223,8 +223,8 @@ func (d *Decoder) ext() (any, *Error) {
 	return a, nil
 }
 
-// room books n entries of size bytes at least each, and refuses more than can be there: what open containers are still
-// owed needs its bytes too, so that everything allocated ahead is covered by bytes of its own.
+// room reserves n entries of at least size bytes each, and refuses more than the frame can hold. It also counts the bytes
+// that open containers still need, so that every entry allocated in advance has bytes of its own in the frame.
 func (d *Decoder) room(n, size int) *Error {
 	if left := d.r.Len() - d.owed; n > left/size {
 		return Errorf(BadFrame, "%d entries are announced where %d bytes are left", n, max(left, 0))
@@ -268,13 +268,14 @@ func (d *Decoder) list(depth int) (any, *Error) {
 	return out, nil
 }
 
-// fewKeys is up to where keys are compared one by one; more go into a set, or a large map would cost its square.
+// fewKeys is the number of keys up to which they are compared one by one. More keys go into a set, since comparing the
+// keys of a large map takes quadratic time.
 const fewKeys = 16
 
-// keys notices what stands twice in a map that is being read.
+// keys finds duplicate keys in a map that is being read.
 type keys struct{ seen map[string]struct{} }
 
-// twice tells whether key stands in m, and notes it.
+// twice reports whether m has key already, and notes the key.
 func (k *keys) twice(m Map, key string) bool {
 	if len(m) < fewKeys {
 		return m.Has(key)
@@ -348,13 +349,13 @@ func (d *Decoder) entries(n, depth int) (Map, *Error) {
 	return out, nil
 }
 
-// word is a string of the protocol, as it stands in messages.
+// word is a string of the protocol.
 type word struct {
 	key   string
-	value any // the same
+	value any // the same string in an interface
 }
 
-// words saves allocating the strings that nearly every message has.
+// words holds the strings that nearly every message has, so that reading them does not allocate.
 var words = func() map[string]word {
 	m := map[string]word{}
 	for _, s := range []string{

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDecoder reads one message in JSON. Arrays are lists there, and blobs strings in base64.
+// jsonDecoder reads one message in JSON, where arrays are lists and blobs are strings in base64.
 type jsonDecoder struct {
 	d      *json.Decoder
 	lim    Limits
@@ -41,14 +41,14 @@ func decodeJSON(frame []byte, lim Limits) (Map, *Error) {
 	return m, nil
 }
 
-// paired tells whether escapes of surrogates come in pairs; the parser would put U+FFFD in place of others.
+// paired reports whether escaped surrogates come in pairs. The parser would silently replace others by U+FFFD.
 func paired(frame []byte) bool {
 	for {
 		i := bytes.IndexByte(frame, '\\')
 		if i < 0 || i+1 == len(frame) {
 			return true
 		}
-		frame = frame[i+1:] // backslashes stand before something in strings, and nowhere else
+		frame = frame[i+1:] // in valid JSON a backslash occurs only in a string, before another character
 		r, ok := escape(frame)
 		if !ok || !utf16.IsSurrogate(r) {
 			frame = frame[1:]
@@ -66,7 +66,7 @@ func paired(frame []byte) bool {
 	}
 }
 
-// escape is the rune of an escape like u00e9.
+// escape returns the rune of an escape such as u00e9.
 func escape(b []byte) (rune, bool) {
 	if len(b) < 5 || b[0] != 'u' {
 		return 0, false
@@ -97,10 +97,10 @@ func (d *jsonDecoder) value(depth int) (any, *Error) {
 		}
 		return d.mapping(depth)
 	}
-	return t, nil // nil or a boolean
+	return t, nil // t is nil or a boolean
 }
 
-// text is a string; one that is longer than strings may be is a blob.
+// text returns s as a string, or decodes it as a blob if it is longer than strings may be.
 func (d *jsonDecoder) text(s string) (any, *Error) {
 	if len(s) <= d.lim.String {
 		return s, nil
@@ -112,8 +112,8 @@ func (d *jsonDecoder) text(s string) (any, *Error) {
 	return b, nil
 }
 
-// number is an int64 or a uint64 where s has neither point nor exponent, a float64 where it has. What would lose digits
-// that way is refused.
+// number returns s as an int64 or uint64 if it has neither point nor exponent, else as a float64. It refuses integers
+// beyond 64 bits and floats beyond float64.
 func number(s string) (any, *Error) {
 	if strings.ContainsAny(s, ".eE") {
 		f, err := strconv.ParseFloat(s, 64)

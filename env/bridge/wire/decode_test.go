@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// allocated is how many bytes fn allocates, kept or not.
+// allocated returns how many bytes fn allocates, including those it frees.
 func allocated(fn func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -17,12 +17,12 @@ func allocated(fn func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// Whatever a frame says, reading it allocates no more than some multiple of the bytes that are there.
+// Reading any frame allocates at most a small multiple of the frame's bytes, whatever lengths it announces.
 func TestMemoryIsBoundedByTheFrame(t *testing.T) {
 	const size = 60_000
 	u32 := func(n int) string { return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) }
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
-	list := func(unit string, each int) string { // of entries that begin every each bytes
+	list := func(unit string, each int) string { // a list of entries of each bytes
 		body := fill(unit)
 		return "\x81\xa1v\xdd" + u32(len(body)/each) + body
 	}
@@ -104,7 +104,7 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 }
 
-// An array is a value, not a level, in both forms that it has in msgpack.
+// An array is a value, not a nesting level, in both msgpack encodings.
 func TestArraysMayStandOnTheLastLevel(t *testing.T) {
 	for _, enc := range []Encoding{Ext, MPNP} {
 		if _, e := Decode(encode(enc, Map{{"a", []any{bools(true)}}}), enc, Limits{Depth: 2, String: 10}); e != nil {
@@ -146,7 +146,8 @@ func TestADecoderServesAfterAnError(t *testing.T) {
 	}
 }
 
-// A message costs its map, its shapes and what does not fit into an interface: nothing that grows with its arrays.
+// Decoding a message allocates its map, its shapes and the values that do not fit into an interface, but nothing that
+// grows with its arrays.
 func TestReadingAStepAllocatesLittle(t *testing.T) {
 	for enc, most := range map[Encoding]float64{Ext: 5, MPNP: 12} {
 		for _, n := range []int{1, 1024} {
@@ -187,7 +188,7 @@ func TestExtensionsAreReadInASessionOfMPNP(t *testing.T) {
 	}
 }
 
-// A blob of JSON may be longer than other strings; it must be one then.
+// In JSON a string longer than the limit of strings must be a blob.
 func TestLongStringsOfJSONAreBlobs(t *testing.T) {
 	blob := bytes.Repeat([]byte{1, 2, 250}, 40_000)
 	frame := encode(JSON, Map{{"blob", blob}})
@@ -209,7 +210,7 @@ func TestLongStringsOfJSONAreBlobs(t *testing.T) {
 	}
 }
 
-// Nothing is rounded in silence.
+// Numbers that would be rounded are refused.
 func TestIntegersOfJSONAreExact(t *testing.T) {
 	m, e := Decode([]byte(`{"a":9007199254740993,"b":18446744073709551615,"c":9007199254740993.0,"d":4.0,"e":-9223372036854775808}`), JSON, DefaultLimits())
 	if e != nil {

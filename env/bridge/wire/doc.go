@@ -1,9 +1,9 @@
-// Package wire is the byte format of the bridge, GBP/1: messages are maps with string keys, in msgpack or JSON, in
-// which arrays travel as typed binary. docs/wire.md is the normative description.
+// Package wire is the byte format of the bridge, GBP/1. A message is a map with string keys, in msgpack or JSON; in
+// msgpack, arrays are typed binary. docs/wire.md is the normative description.
 //
-// It reads what strangers send: Decode checks every length against the bytes that are there before it allocates,
-// and everything it refuses is an *Error that says what was wrong. It knows nothing of connections, sessions or
-// environments beyond env.Spec (env/bridge/server and env/bridge/client do).
+// The package reads input from untrusted peers. Decode checks every length against the bytes that are there before it
+// allocates, and every refusal is an *Error that says what was wrong. The package knows env.Spec, but nothing of
+// connections, sessions and environments: these belong to env/bridge/server and env/bridge/client.
 package wire
 
 import "math"
@@ -53,5 +53,5 @@ func (l Limits) values() int {
 	return l.Values
 }
 
-// DefaultLimits are those of the protocol.
+// DefaultLimits returns the limits of the protocol.
 func DefaultLimits() Limits { return Limits{Depth: 16, String: 64 << 10, Values: 1 << 20} }

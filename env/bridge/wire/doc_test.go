@@ -16,10 +16,10 @@ import (
 
 var page = filepath.Join("..", "..", "..", "docs", "wire.md")
 
-// example is a place in the page: a comment that names a case of a golden file, and the block after it.
-var example = regexp.MustCompile("<!-- example: ([a-z]+)/([a-z0-9_-]+) ([a-z]+) -->\n```\n((?s:.*?))```\n")
+// example matches an example of the page: a comment that names a case of a golden file, and the block after it.
+var example = regexp.MustCompile("<!-- example: ([a-z]+)/([a-z0-9_-]+) json -->\n```\n((?s:.*?))```\n")
 
-// The examples of the page are the golden files' frames: with every byte explained, or as text. -update writes them.
+// The examples of the page are the golden files' frames in JSON. -update writes them.
 func TestExamplesOfThePageAreTheGoldenFrames(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -29,23 +29,13 @@ func TestExamplesOfThePageAreTheGoldenFrames(t *testing.T) {
 	out := example.ReplaceAllFunc(text, func(all []byte) []byte {
 		n++
 		m := example.FindSubmatch(all)
-		file, name, enc := string(m[1]), string(m[2]), string(m[3])
-		for _, c := range readGolden(t, file) {
-			if c.Name != name || c.Enc != enc {
-				continue
-			}
-			frame, err := hex.DecodeString(c.Hex)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body := broken(c.Text)
-			if enc != JSON.String() {
-				body = annotate(frame)
-			}
-			return fmt.Appendf(nil, "<!-- example: %s/%s %s -->\n```\n%s```\n", file, name, enc, body)
+		file, name := string(m[1]), string(m[2])
+		c, ok := goldenFrame(t, file, name, JSON.String())
+		if !ok {
+			t.Errorf("the page has an example %s/%s in JSON, which no golden file has", file, name)
+			return all
 		}
-		t.Errorf("the page has an example %s/%s in %s, which no golden file has", file, name, enc)
-		return all
+		return fmt.Appendf(nil, "<!-- example: %s/%s json -->\n```\n%s```\n", file, name, broken(c.Text))
 	})
 	if n < 10 || n != bytes.Count(text, []byte("<!-- example:")) {
 		t.Errorf("%d examples of %d are whole", n, bytes.Count(text, []byte("<!-- example:")))
@@ -58,6 +48,73 @@ func TestExamplesOfThePageAreTheGoldenFrames(t *testing.T) {
 	}
 	if err := os.WriteFile(page, out, 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func goldenFrame(t *testing.T, file, name, enc string) (entry, bool) {
+	t.Helper()
+	for _, c := range readGolden(t, file) {
+		if c.Name == name && c.Enc == enc {
+			return c, true
+		}
+	}
+	return entry{}, false
+}
+
+// explained are the golden frames that testdata/frames explains byte by byte.
+var explained = []struct{ file, name, enc string }{
+	{"requests", "hello", "ext"}, {"requests", "step-discrete", "ext"}, {"requests", "step-discrete", "mpnp"}, {"requests", "bye", "ext"},
+	{"replies", "step", "ext"}, {"spaces", "dict", "ext"},
+}
+
+// The files of testdata/frames are golden frames with every byte explained, and the page names no others. -update
+// writes them.
+func TestExplainedFramesAreTheGoldenFrames(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join("testdata", "frames")
+	known := map[string]bool{}
+	for _, x := range explained {
+		base := fmt.Sprintf("%s-%s.%s.txt", x.file, x.name, x.enc)
+		known[base] = true
+		c, ok := goldenFrame(t, x.file, x.name, x.enc)
+		if !ok {
+			t.Errorf("no golden file has %s/%s in %s", x.file, x.name, x.enc)
+			continue
+		}
+		frame, err := hex.DecodeString(c.Hex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := annotate(frame)
+		if *update {
+			if err := os.WriteFile(filepath.Join(dir, base), []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, base)); err != nil || string(got) != want {
+			t.Errorf("%s differs from the golden frame (%v); -update writes it anew", base, err)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !known[f.Name()] {
+			t.Errorf("%s explains no frame that this test knows", f.Name())
+		}
+	}
+	named := regexp.MustCompile("frames/([a-z0-9_.-]+\\.txt)").FindAllStringSubmatch(string(text), -1)
+	for _, m := range named {
+		if !known[m[1]] {
+			t.Errorf("the page names %s, which is not there", m[1])
+		}
+	}
+	if len(named) < 3 {
+		t.Errorf("the page names %d explained frames", len(named))
 	}
 }
 
@@ -129,7 +186,7 @@ func TestThePageIsComplete(t *testing.T) {
 	}
 }
 
-// broken is a JSON message with line breaks after commas, where lines would be long.
+// broken returns a JSON message with line breaks after commas, so that its lines are not too long.
 func broken(s string) string {
 	const width = 130
 	var b strings.Builder
@@ -145,7 +202,7 @@ func broken(s string) string {
 	return b.String()
 }
 
-// annotate explains a frame of msgpack, byte by byte. It knows nothing of the decoder.
+// annotate explains a frame of msgpack byte by byte, without using the decoder.
 func annotate(frame []byte) string {
 	a := annotator{b: frame}
 	a.value("")

@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// Code says what kind of error a reply reports; clients decide by it.
+// Code is the kind of an error reply. Clients decide by it.
 type Code string
 
 // The error codes of the protocol.
@@ -31,7 +31,7 @@ const (
 	Internal         Code = "internal"
 )
 
-// The codes with which a connection is closed. Those below 4000 are RFC 6455's.
+// The codes with which a connection is closed. Codes below 4000 are those of RFC 6455.
 const (
 	CloseBye          = 1000
 	CloseDraining     = 1001
@@ -49,13 +49,13 @@ const (
 	CloseNotNow       = 4503
 )
 
-// Error is what an error reply carries. It is an error of the request, or of the frame where Code is BadFrame.
+// Error is the content of an error reply. It is about the request, or about the frame if Code is BadFrame.
 type Error struct {
 	Code  Code
 	Msg   string
 	Retry bool   // the same request may succeed later
 	Env   []int  // indices of the environments concerned, within the handle
-	Want  string // what would be right, "" = Msg says it
+	Want  string // what would be right, "" if Msg says it
 	Got   string
 }
 
@@ -70,12 +70,12 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Errorf makes an error of the given code.
+// Errorf returns an Error of the given code.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Reply writes the reply to request re that reports e.
+// Reply writes the error reply e to request re.
 func (e *Error) Reply(w *Writer, re uint32) {
 	n := 5
 	for _, there := range []bool{len(e.Env) > 0, e.Want != "", e.Got != ""} {
@@ -107,7 +107,7 @@ func (e *Error) Reply(w *Writer, re uint32) {
 	}
 }
 
-// ErrorOf reads an error reply. Fields that are missing or of another type are left empty.
+// ErrorOf reads an error reply. Fields that are missing or of a wrong type stay empty.
 func ErrorOf(m Map) *Error {
 	e := &Error{Code: Internal}
 	if s, ok := m.Get("code").(string); ok {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// seeds are the frames of all files in one of the encodings.
+// seeds adds the frames of all golden files in one of the encodings.
 func seeds(f *testing.F, enc Encoding) [][]byte {
 	f.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "golden", "*.json"))
@@ -82,8 +82,8 @@ func FuzzExt(f *testing.F)  { fuzz(f, Ext) }
 func FuzzMPNP(f *testing.F) { fuzz(f, MPNP) }
 func FuzzJSON(f *testing.F) { fuzz(f, JSON) }
 
-// FuzzArray: a payload that is read is the one that is written, byte for byte, and means the same in msgpack-numpy's
-// form.
+// FuzzArray checks that an array that can be read is written as the same bytes, and has the same meaning in
+// msgpack-numpy's form.
 func FuzzArray(f *testing.F) {
 	for _, c := range arrays() {
 		for _, p := range c.value.(Map) {
@@ -119,7 +119,7 @@ func FuzzArray(f *testing.F) {
 	})
 }
 
-// FuzzSpace: a space that is read is written and read as the same, in every encoding.
+// FuzzSpace checks that a space that can be read is written and read as the same, in every encoding.
 func FuzzSpace(f *testing.F) {
 	for _, c := range spaces() {
 		f.Add(encode(Ext, c.value.(Map)[0].Value))

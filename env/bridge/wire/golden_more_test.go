@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// quiet is NaN as other languages write it; math.NaN has another bit set.
+// quiet is NaN as other languages write it. math.NaN has one more bit set.
 var quiet = math.Float64frombits(0x7FF8 << 48)
 
 // errorReplies has one error of every code, and the optional fields.
@@ -90,7 +90,7 @@ func arrays() []golden {
 		}
 		out = append(out, golden{"0-dimensions", a(ints(I16, shape, 7))})
 	}
-	// An extension's length has none, one or two bytes; four have their own test.
+	// An extension's length takes no, one or two bytes. Four bytes have a test of their own.
 	for _, n := range []int{7, 8, 9, 16, 247, 248, 300} {
 		data := make([]byte, n)
 		for i := range data {

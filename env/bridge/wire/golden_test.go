@@ -106,8 +106,8 @@ func TestMessagesAreWrittenAsInTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// The files are read on their own, whatever wrote them: numpy.json comes from msgpack-numpy, forms.json was written by
-// hand.
+// This test reads the files without the code that writes them: numpy.json comes from msgpack-numpy, forms.json was written
+// by hand.
 func TestGoldenFilesAreReadAndWrittenBack(t *testing.T) {
 	files, err := filepath.Glob(goldenPath("*"))
 	if err != nil || len(files) < len(goldenFiles) {

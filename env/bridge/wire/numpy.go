@@ -2,7 +2,7 @@ package wire
 
 import "github.com/vmihailenco/msgpack/v5/msgpcode"
 
-// The entries of an array as msgpack-numpy writes it, as bits of a set.
+// The entries of an array in msgpack-numpy's form, as bits of a set.
 const (
 	hasND = 1 << iota
 	hasType
@@ -11,8 +11,8 @@ const (
 	hasData
 )
 
-// numpy reads the n entries of an array as msgpack-numpy writes it: a map whose keys are bytes. A scalar of numpy's is
-// one with nd false, and lacks kind and shape; it becomes an array of no dimensions.
+// numpy reads the n entries of an array in msgpack-numpy's form, a map whose keys are bytes. A numpy scalar has nd false
+// and no kind and shape; it becomes an array without dimensions.
 func (d *Decoder) numpy(n int) (any, *Error) {
 	var (
 		a    Array
@@ -37,7 +37,7 @@ func (d *Decoder) numpy(n int) (any, *Error) {
 			return nil, e
 		}
 		var bit int
-		var ok bool // the entry is one of an array's, and of its type
+		var ok bool // the key is one of an array's, and its value has the right type
 		switch string(key) {
 		case "nd":
 			bit = hasND
@@ -82,7 +82,7 @@ func (d *Decoder) numpy(n int) (any, *Error) {
 	return a, a.check()
 }
 
-// read is the next value, where it is a T. Nothing in an array is nested but its shape.
+// read returns the next value if it is a T. In an array only the shape is nested.
 func read[T any](d *Decoder) (v T, ok bool, e *Error) {
 	x, e := d.value(d.lim.Depth)
 	if e != nil {
@@ -107,7 +107,7 @@ func shapeOf(list []any) ([]int, bool) {
 	return shape, true
 }
 
-// numpyType is the type of numpy's array-protocol string.
+// numpyType returns the type of a type string of numpy's array protocol.
 func numpyType(s string) (DType, bool) {
 	for d := Bool; d.valid(); d++ {
 		if dtypes[d].numpy == s {

@@ -2,7 +2,7 @@ package wire
 
 import "clustergym/env"
 
-// Space is a space of observations or actions. Kind decides which fields count.
+// Space is a space of observations or actions. Kind decides which fields matter.
 type Space struct {
 	Kind  string    // box, discrete, mdiscrete, mbinary, dict, tuple, text, graph or seq
 	Shape []int     // box, mbinary
@@ -14,24 +14,22 @@ type Space struct {
 	NVec  []int64  // mdiscrete
 	First []int64  // mdiscrete: where each starts, nil = 0
 	Names []string // dict: the names of Items, in order
-	Items []Space  // dict, tuple; graph: node, and edge where edges have features; seq: one
+	Items []Space  // dict, tuple; graph: node, and edge if edges have features; seq: one
 	Min   int      // text
 	Max   int
 	Chars string
 }
 
-// The views of an observation: a one-level dict of the spec's fields, one vector, a graph.
+// The views of an observation: a one-level dict of the fields of the spec, or one vector of all of them.
 const (
-	ViewDict  = "dict"
-	ViewFlat  = "flat"
-	ViewGraph = "graph"
+	ViewDict = "dict"
+	ViewFlat = "flat"
 )
 
-// MaskKey is the name under which masks stand in observations and in info.
+// MaskKey is the key of masks in observations and in info.
 const MaskKey = "action_mask"
 
-// ObsSpace is the space of s's observations in the view dict or flat, with the mask beside the fields of a dict where
-// mask is set.
+// ObsSpace returns the space of s's observations in the view dict or flat. With mask, a dict also has the mask.
 func ObsSpace(s env.Spec, view string, mask bool) *Space {
 	if view == ViewFlat {
 		low, high := make([]float64, 0, s.ObsLen()), make([]float64, 0, s.ObsLen())
@@ -67,10 +65,10 @@ func (d *Space) addMask(s env.Spec) {
 	d.Items = append(d.Items, Space{Kind: "box", Shape: []int{s.MaskLen()}, DType: U8, Low: []float64{0}, High: []float64{1}})
 }
 
-// shorten is v as one number where all are the same.
+// shorten returns v as one number if all its numbers are equal.
 func shorten(v []float64) []float64 {
 	if len(v) == 0 {
-		return []float64{0} // of no element
+		return []float64{0} // a bound for no elements
 	}
 	for _, x := range v[1:] {
 		if x != v[0] {
@@ -80,7 +78,7 @@ func shorten(v []float64) []float64 {
 	return v[:1]
 }
 
-// ActionSpace is the space of s's actions.
+// ActionSpace returns the space of s's actions.
 func ActionSpace(s env.Spec) *Space {
 	var disc, cont *Space
 	switch a := s.Action; {

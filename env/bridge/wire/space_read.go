@@ -5,7 +5,7 @@ import "math"
 // maxSpaceDepth bounds how deeply spaces are nested.
 const maxSpaceDepth = 8
 
-// ParseSpace reads a space. What it refuses is an *Error of code BadRequest.
+// ParseSpace reads a space. Its errors have code BadRequest.
 func ParseSpace(v any) (*Space, *Error) {
 	s := &Space{}
 	if e := s.read(v, 1); e != nil {
@@ -67,7 +67,7 @@ func (s *Space) readItems(items []any, depth int) *Error {
 	return nil
 }
 
-// readShape reads a shape, of which no dimension is 0.
+// readShape reads a shape without a dimension of 0.
 func (s *Space) readShape(m Map) *Error {
 	list, e := m.Ints("shape")
 	if e != nil {
@@ -209,8 +209,8 @@ func (s *Space) readText(m Map) *Error {
 	return e
 }
 
-// bounds reads the bounds of a box: one number, an array or nested lists of its shape, or nothing where JSON had an
-// infinity.
+// bounds reads the bounds of a box: one number, an array or nested lists of its shape, or nil, which is an infinity in
+// JSON.
 func bounds(m Map, key string, shape []int, infinite float64) ([]float64, *Error) {
 	n, _ := elements(shape, maxElements)
 	var out []float64
@@ -244,7 +244,7 @@ func bounds(m Map, key string, shape []int, infinite float64) ([]float64, *Error
 	return out, nil
 }
 
-// flatten appends the numbers of nested lists; anything else makes the result too short.
+// flatten appends the numbers of nested lists. Anything else is left out, so that the result is too short.
 func flatten(dst []float64, v any, infinite float64) []float64 {
 	switch v := v.(type) {
 	case nil:

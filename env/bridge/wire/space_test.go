@@ -18,7 +18,7 @@ func TestAnObservationsSpaceIsADictOfItsFields(t *testing.T) {
 	}
 }
 
-// The flat view has the order of the dict, whose names are sorted: so does Gymnasium's flatten.
+// The flat view has the order of the dict, whose names are sorted, as Gymnasium's flatten has.
 func TestTheFlatViewHasABoundForEachElement(t *testing.T) {
 	s := ObsSpace(exampleSpec(), ViewFlat, false)
 	inf := math.Inf(1)
@@ -30,7 +30,7 @@ func TestTheFlatViewHasABoundForEachElement(t *testing.T) {
 	}
 }
 
-// The mask is one of the fields, where the order of names puts it.
+// The mask is one of the fields, sorted among their names.
 func TestTheMaskStandsAmongTheFieldsByName(t *testing.T) {
 	for _, c := range []struct{ fields, want []string }{
 		{[]string{"free", "jobs"}, []string{MaskKey, "free", "jobs"}},

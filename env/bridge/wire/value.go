@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Map is a decoded map: its keys are distinct strings, in the order of the frame. Values are nil, bool, int64,
+// Map is a decoded map. Its keys are distinct strings, in the order of the frame. Values are nil, bool, int64,
 // uint64 (only above the largest int64), float64, string, []byte, Array, []any or Map. Strings are copies; byte
 // slices and arrays are views of the frame.
 type Map []Pair
@@ -16,7 +16,7 @@ type Pair struct {
 	Value any
 }
 
-// Get is the value at key, nil where there is none.
+// Get returns the value at key, nil if there is none.
 func (m Map) Get(key string) any {
 	for i := range m {
 		if m[i].Key == key {
@@ -26,7 +26,7 @@ func (m Map) Get(key string) any {
 	return nil
 }
 
-// Has tells whether there is an entry at key, be it nil.
+// Has reports whether there is an entry at key, even one with value nil.
 func (m Map) Has(key string) bool {
 	for i := range m {
 		if m[i].Key == key {
@@ -36,7 +36,7 @@ func (m Map) Has(key string) bool {
 	return false
 }
 
-// describe names a value's type, for messages.
+// describe returns the name of a value's type for messages.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -61,12 +61,12 @@ func describe(v any) string {
 	return "something else"
 }
 
-// wrong is the error for a field of another type than it should be.
+// wrong returns the error for a field of a wrong type.
 func wrong(key string, got any, want string) *Error {
 	return &Error{Code: BadRequest, Msg: "field " + key, Got: describe(got), Want: want}
 }
 
-// Str is the string at key; def where there is none.
+// Str returns the string at key, def if the value is nil or missing.
 func (m Map) Str(key, def string) (string, *Error) {
 	switch v := m.Get(key).(type) {
 	case nil:
@@ -78,7 +78,7 @@ func (m Map) Str(key, def string) (string, *Error) {
 	}
 }
 
-// Bool is the boolean at key; def where there is none.
+// Bool returns the boolean at key, def if the value is nil or missing.
 func (m Map) Bool(key string, def bool) (bool, *Error) {
 	switch v := m.Get(key).(type) {
 	case nil:
@@ -90,7 +90,7 @@ func (m Map) Bool(key string, def bool) (bool, *Error) {
 	}
 }
 
-// Int is the whole number at key, from lo to hi; def where there is none.
+// Int returns the whole number at key, which must be from lo to hi, or def if the value is nil or missing.
 func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
 	v := m.Get(key)
 	if v == nil {
@@ -107,7 +107,7 @@ func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
 	return n, nil
 }
 
-// asInt is v as an int64 where it is a whole number: JSON does not tell 3 from 3.0.
+// asInt returns v as an int64 if it is a whole number. A float64 may be one, since some JSON writers turn 3 into 3.0.
 func asInt(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -120,7 +120,7 @@ func asInt(v any) (int64, bool) {
 	return 0, false
 }
 
-// Bytes is the blob at key, which JSON carries in base64; nil where there is none.
+// Bytes returns the blob at key, which is base64 in JSON, or nil if the value is nil or missing.
 func (m Map) Bytes(key string) ([]byte, *Error) {
 	switch v := m.Get(key).(type) {
 	case nil:
@@ -138,7 +138,8 @@ func (m Map) Bytes(key string) ([]byte, *Error) {
 	}
 }
 
-// Ints are the whole numbers at key, a list or an array of integers of one dimension; nil where there is none.
+// Ints returns the whole numbers at key, a list or a one-dimensional array of integers, or nil if the value is nil or
+// missing.
 func (m Map) Ints(key string) ([]int64, *Error) {
 	v := m.Get(key)
 	switch v := v.(type) {
@@ -171,7 +172,7 @@ func (m Map) Ints(key string) ([]int64, *Error) {
 	return nil, wrong(key, v, "a list of whole numbers")
 }
 
-// Strs are the strings of the list at key; def where there is none.
+// Strs returns the strings of the list at key, def if the value is nil or missing.
 func (m Map) Strs(key string, def []string) ([]string, *Error) {
 	v := m.Get(key)
 	if v == nil {
@@ -190,7 +191,7 @@ func (m Map) Strs(key string, def []string) ([]string, *Error) {
 	return out, nil
 }
 
-// Sub is the map at key, nil where there is none.
+// Sub returns the map at key, nil if the value is nil or missing.
 func (m Map) Sub(key string) (Map, *Error) {
 	switch v := m.Get(key).(type) {
 	case nil:

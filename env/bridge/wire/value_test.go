@@ -17,7 +17,8 @@ func everything() Map {
 	}
 }
 
-// Every accessor takes what it is for, answers the default for nothing, and names field, type and wish for the rest.
+// Every accessor accepts its type, returns the default for nil, and for anything else an error that names the field, the
+// type found and the type wanted.
 func TestFieldsAreReadByType(t *testing.T) {
 	m := everything()
 	for _, c := range []struct {

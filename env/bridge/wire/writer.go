@@ -11,14 +11,14 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Writer writes messages in one of the encodings. Containers are announced with their number of entries and end by
-// themselves. A message that breaks this is a bug of the caller and panics. The zero Writer is not usable; a Writer is
-// not safe for concurrent use, and allocates nothing once its buffer has grown.
+// Writer writes messages in one of the encodings. The caller announces a container with its number of entries; the
+// container ends after the last of them. A value too many is a bug of the caller and panics. A Writer is made by
+// NewWriter, is not safe for concurrent use, and does not allocate once its buffer has grown.
 type Writer struct {
 	enc  Encoding
 	buf  buffer
 	m    *msgpack.Encoder
-	open []container // what is left of each open container
+	open []container // the open containers, outermost first
 
 	// JSON: the array whose data the caller is filling.
 	pending Array
@@ -27,13 +27,13 @@ type Writer struct {
 }
 
 type container struct {
-	left  int // entries to come
+	left  int // entries that are still to come
 	isMap bool
-	first bool // none has come yet
-	keyed bool // a map's next entry has its key
+	first bool // no entry has come yet
+	keyed bool // the key of the map's next entry has been written
 }
 
-// buffer is the end of a slice as an io.Writer.
+// buffer is an io.Writer that appends to a slice.
 type buffer struct{ b []byte }
 
 func (b *buffer) Write(p []byte) (int, error) {
@@ -54,27 +54,27 @@ func NewWriter(enc Encoding) *Writer {
 	return w
 }
 
-// Encoding is the writer's encoding.
+// Encoding returns the writer's encoding.
 func (w *Writer) Encoding() Encoding { return w.enc }
 
-// Reset begins another message in the same buffer.
+// Reset begins a new message in the same buffer.
 func (w *Writer) Reset() {
 	w.buf.b, w.open, w.waiting = w.buf.b[:0], w.open[:0], false
 }
 
-// Bytes is the message so far, valid until the next call of Reset or of a method that writes.
+// Bytes returns the message so far. It is valid until the next call of Reset or of a method that writes.
 func (w *Writer) Bytes() []byte {
 	w.flush()
 	return w.buf.b
 }
 
-// Len is the number of bytes so far.
+// Len returns the number of bytes so far.
 func (w *Writer) Len() int { return len(w.Bytes()) }
 
-// Complete tells whether a whole value has been written: something, and every container has all its entries.
+// Complete reports whether a whole value has been written: every container has all its entries.
 func (w *Writer) Complete() bool { return len(w.Bytes()) > 0 && len(w.open) == 0 }
 
-// must is for errors that cannot happen: the buffer takes everything.
+// must panics on errors that cannot happen, because the buffer accepts everything.
 func must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("wire: %v", err))
@@ -99,7 +99,7 @@ func (w *Writer) Request(id uint32, op string, n int) {
 	w.Uint(uint64(id))
 }
 
-// before books a value in the container that it stands in, and writes what JSON has before it.
+// before counts a value in the innermost open container, and writes the JSON separator in front of it.
 func (w *Writer) before() {
 	w.flush()
 	if len(w.open) == 0 {
@@ -116,7 +116,7 @@ func (w *Writer) before() {
 	c.first, c.keyed = false, false
 }
 
-// end closes the containers that are complete.
+// end closes complete containers.
 func (w *Writer) end() {
 	for len(w.open) > 0 {
 		c := w.open[len(w.open)-1]
@@ -181,7 +181,7 @@ func (w *Writer) Key(k string) {
 	w.buf.b = append(appendText(w.buf.b, k), ':')
 }
 
-// Str writes a string. Bytes that are not UTF-8 become U+FFFD, for a reader would refuse the whole message.
+// Str writes a string. Bytes that are not UTF-8 become U+FFFD, because a reader would refuse the whole message.
 func (w *Writer) Str(s string) {
 	w.before()
 	if w.enc == JSON {
@@ -243,7 +243,7 @@ func (w *Writer) Bool(v bool) {
 	w.end()
 }
 
-// Nil writes nothing, as a value.
+// Nil writes nil.
 func (w *Writer) Nil() {
 	w.before()
 	if w.enc == JSON {
@@ -272,8 +272,8 @@ func (w *Writer) bin(b []byte) {
 	w.buf.b = append(w.buf.b, b...)
 }
 
-// Array announces an array and returns the room for its data, C-order and little-endian, which the caller fills
-// before the next call. The room is not cleared.
+// Array writes the header of an array and returns the buffer of its data, which the caller must fill before the next
+// call, in C order and little-endian. The buffer is not cleared.
 func (w *Writer) Array(d DType, shape ...int) []byte {
 	n := d.Size()
 	for _, k := range shape {
@@ -298,7 +298,7 @@ func (w *Writer) Array(d DType, shape ...int) []byte {
 			w.buf.b = append(w.buf.b, 0)
 		}
 	} else {
-		// The order of msgpack-numpy, whose readers want the keys to be bytes.
+		// msgpack-numpy's order of the entries. Its readers need keys of type bytes.
 		must(w.m.EncodeMapLen(5))
 		w.bin(keyND)
 		must(w.m.EncodeBool(true))

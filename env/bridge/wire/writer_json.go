@@ -15,7 +15,7 @@ func closing(isMap bool) byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText appends s as a string of JSON. Bytes that are not UTF-8 become U+FFFD.
+// appendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	plain := 0 // s[plain:i] needs no escape
@@ -51,8 +51,8 @@ func appendText(b []byte, s string) []byte {
 	return append(append(b, s[plain:]...), '"')
 }
 
-// appendNumber appends v in the fewest digits that give it back, with a point or an exponent, so that readers who tell
-// whole numbers from others see which it is. NaN and infinities are null.
+// appendNumber appends v in the fewest digits that identify it, always with a point or an exponent, so that readers can
+// tell floats from integers. NaN and infinities become null.
 func appendNumber(b []byte, v float64, bits int) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(b, "null"...)
@@ -70,7 +70,7 @@ func appendNumber(b []byte, v float64, bits int) []byte {
 	return append(b, '.', '0')
 }
 
-// flush writes the pending array of a JSON message as nested lists.
+// flush writes the array that is pending in a JSON message as nested lists.
 func (w *Writer) flush() {
 	if !w.waiting {
 		return
@@ -80,7 +80,7 @@ func (w *Writer) flush() {
 	w.end()
 }
 
-// nested writes n elements from the given one on, as lists of the given shape.
+// nested writes the elements beginning with the given one, as lists of the given shape.
 func (w *Writer) nested(shape []int, from, n int) {
 	if len(shape) == 0 {
 		w.element(from)

@@ -44,7 +44,7 @@ func TestWritersAllocateNothingOnceTheyHaveGrown(t *testing.T) {
 	}
 }
 
-// What would be a broken message in one encoding is a panic in all.
+// A message that would be broken in one encoding is a panic in all of them.
 func TestBrokenMessagesPanic(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -101,7 +101,7 @@ func TestAMessageIsCompleteWithItsLastEntry(t *testing.T) {
 	}
 }
 
-// A message with one bad byte in it would be refused as a whole.
+// One byte that is not UTF-8 would make readers refuse the whole message.
 func TestStringsAreMadeUTF8(t *testing.T) {
 	bad := "a\xffb\xc3"
 	for _, enc := range encodings3() {
@@ -126,7 +126,7 @@ func TestGoValuesAreWrittenAsWhatTheyStandFor(t *testing.T) {
 	}
 }
 
-// Four bytes of length: the golden files stay small without this one.
+// Lengths of four bytes have a test of their own, so that the golden files stay small.
 func TestLargeArrays(t *testing.T) {
 	a := Array{U8, []int{70, 1000}, bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 10000)}
 	for _, enc := range []Encoding{Ext, MPNP} {

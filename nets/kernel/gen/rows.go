@@ -85,8 +85,6 @@ func extra(name string) string {
 	switch name {
 	case "Adam":
 		return ", beta1, beta2, rest1, rest2, rate, root, eps float32"
-	case "Scale":
-		return ", by float32"
 	}
 	return ""
 }
@@ -256,13 +254,6 @@ func (s isa) elementwise() {
 			a, b := get(1), get(2)
 			VADDPS(b, a, a)
 			put(0, a)
-		})
-	s.each("Scale", "sets dst to src times by.", []string{"dst", "src"},
-		func() any { return s.params("by") },
-		func(c any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
-			x := get(1)
-			VMULPS(c.([]reg.VecVirtual)[0], x, x)
-			put(0, x)
 		})
 	s.each("Adam", "is one update, see Adam.", []string{"p", "grad", "m", "v"},
 		func() any {

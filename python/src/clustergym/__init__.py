@@ -4,8 +4,8 @@
     >>> env = gymnasium.make("clustergym/JobSelect-v1")
     >>> envs = gymnasium.make_vec("clustergym/JobSelect-v1", num_envs=64)
 
-The environments run in ``gymctl serve``: one that this process starts on its own, or one named by ``url=`` or
-``$CLUSTERGYM_URL``. :class:`Client` speaks the protocol and needs NumPy only; all else needs Gymnasium.
+The environments run in ``gymctl serve``: one that this process starts itself, or one named by ``url=`` or
+``$CLUSTERGYM_URL``. :class:`Client` implements the protocol and needs only NumPy; everything else needs Gymnasium.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The thread that looks after connections nobody uses at the moment: one for the whole process."""
+"""The thread that looks after unused connections, one for the whole process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Keeper:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Begins anew: threads do not survive a fork, and a lock may have been held at that moment."""
+        """Starts again from nothing: threads do not survive a fork, and a lock may have been held during it."""
         self._lock = threading.RLock()  # also taken by finalizers, which may run while it is held
         self._clients: weakref.WeakSet[Client] = weakref.WeakSet()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
 
     def add(self, client: Client) -> None:
-        """Looks after client from now on, until it is discarded or collected."""
+        """Looks after client until it is discarded or garbage-collected."""
         with self._lock:
             self._clients.add(client)
             if self._thread is None:
@@ -36,7 +36,7 @@ class Keeper:
                 self._thread.start()
 
     def discard(self, client: Client) -> None:
-        """Leaves client alone from now on."""
+        """Stops looking after client."""
         with self._lock:
             self._clients.discard(client)
 

@@ -1,8 +1,7 @@
-"""Memory of a server on the same machine, read where it was written.
+"""Reads observations from the memory of a server on the same machine.
 
-A server that shares memory names a file under ``/proc`` that stands for it. Whether the name means the same memory here
-(the connection may be a tunnel, the server in another container or somebody else's) is known only after its random
-bytes have been compared, so that is done first.
+A server that shares memory names a file under ``/proc``. That path may mean something else here, if the connection is a
+tunnel or the server runs in another container or as another user. So the random bytes in the file are compared first.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ def _open(path: object, size: int) -> int:
     """A descriptor of the memory.
 
     Raises:
-        OSError: it cannot be seen from here, or is something else.
+        OSError: this process does not see it, or it is something else.
     """
     if not isinstance(path, str) or not _PATH.fullmatch(path):
         raise OSError(f"{path!r} is no path of shared memory")
-    # Whatever else may stand there: opening it must neither wait nor make a terminal ours.
+    # Whatever the file is, opening it must not block and must not acquire a controlling terminal.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         found = os.fstat(fd)
@@ -54,7 +53,7 @@ def sees(probe: object) -> bool:
     """Whether this process sees the server's memory.
 
     Args:
-        probe: what the server's welcome says: the ``path`` of a few random bytes, and the bytes (``check``).
+        probe: from the server's welcome: the ``path`` of a few random bytes, and the bytes (``check``).
     """
     if not POSSIBLE or not isinstance(probe, Mapping):
         return False
@@ -74,18 +73,18 @@ def sees(probe: object) -> bool:
 
 
 class Region:
-    """The observations of n environments, as the server keeps them: read-only, and overwritten by the next step.
+    """The observations of n environments in the server's memory: read-only, and overwritten by the next step.
 
     Args:
-        told: what the reply to ``open`` says: ``path``, ``size``, floats of a ``row``, and where its parts stand (``at``).
+        told: from the reply to ``open``: ``path``, ``size``, floats of a ``row``, and where its parts begin (``at``).
         n: environments.
         space: the protocol's description of one environment's observation.
 
     Attributes:
-        views: the whole batch: an array, or a map of arrays without the parts that do not stand in the memory.
+        views: the whole batch: an array, or a map of arrays without the parts that are not in the memory.
 
     Raises:
-        ProtocolError: what the server says does not fit together, or the memory cannot be had.
+        ProtocolError: the server's description is inconsistent, or the memory cannot be mapped.
     """
 
     def __init__(self, told: Mapping[str, Any], n: int, space: Any) -> None:
@@ -121,8 +120,8 @@ class Region:
         """The observations of a reply.
 
         Args:
-            obs: what the reply itself has of them.
-            ids: the environments that it is about, None = all.
+            obs: the part of them that is in the reply.
+            ids: the environments that the reply is about, None = all.
         """
         views = self.views
         if ids is not None:

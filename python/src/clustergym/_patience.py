@@ -1,8 +1,8 @@
-"""How to wait for a reply that is due any moment: asleep, or asking again and again.
+"""How to wait for a reply that is due soon: sleeping or polling.
 
-Waking a sleeping thread takes a good part of a short round trip, most of all on virtual machines whose idle processors
-are put to rest. Asking again and again takes a processor, which hurts where there is none to spare. Which is better
-depends on the machine and on what else it does just now, so both are tried, again every now and then.
+Waking a sleeping thread takes a good part of a short round trip, most of all on virtual machines that halt idle
+processors. Polling occupies a processor, which hurts if none is free. Which is better depends on the machine and its
+current load, so both are measured from time to time.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import os
 
 __all__ = ["Patience"]
 
-TRIAL = 48  # waits of either kind before they are compared
+TRIAL = 48  # waits of each kind before they are compared
 HOLD = 1024  # waits until the next comparison
 SHORT = 250e-6  # seconds; longer waits are not worth a processor
-GAIN = 0.9  # asking must take less than this share of the time
+GAIN = 0.9  # polling must take less than this share of the time of sleeping
 
 
 class Patience:
-    """Chooses how long to ask for a reply before going to sleep.
+    """Chooses how long to poll for a reply before going to sleep.
 
     Attributes:
-        spin: seconds to ask for, 0 = go to sleep at once.
+        spin: seconds to poll, 0 = go to sleep at once.
     """
 
     __slots__ = ("_asleep", "_held", "_left", "_took", "possible", "spin")
@@ -35,7 +35,7 @@ class Patience:
         self._held = False
 
     def note(self, seconds: float) -> None:
-        """Learns how long a wait took, of the present kind."""
+        """Records how long a wait of the current kind took."""
         self._left -= 1
         if not self._held:
             self._took.append(seconds)

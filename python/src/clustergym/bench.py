@@ -1,4 +1,4 @@
-"""What a round trip costs: ``gymctl bench bridge`` runs this and prints the table.
+"""Measures the cost of round trips. ``gymctl bench bridge`` runs this and prints the table.
 
     python -m clustergym.bench --url ws://127.0.0.1:8765 --bare ws://127.0.0.1:8766
 
@@ -60,7 +60,7 @@ class Bench:
     """Measures calls and prints rows.
 
     Args:
-        url: of the server, for its processor time; "" where nothing is served.
+        url: of the server, for its processor time; "" if there is no server.
         least: seconds of a round.
     """
 
@@ -75,13 +75,13 @@ class Bench:
         return float(found[1]) if found else 0.0
 
     def row(self, what: str, envs: int, call: Call, sent: Callable[[], int] | None = None, frame: int = 0) -> None:
-        """Measures call, which steps envs environments once, and prints what came of the best round.
+        """Measures call, which steps envs environments once, and prints the best round.
 
         Args:
             what: the row's name.
             envs: environments that a call steps.
             call: what is measured.
-            sent: bytes that have crossed the wire so far, None where there is no server.
+            sent: returns the bytes sent and received so far; None if there is no server.
             frame: bytes of one reply.
         """
         best: dict[str, Any] = {"rate": 0.0}
@@ -149,7 +149,7 @@ def asking(envs: RemoteVectorEnv, n: int) -> Call:
 
 
 def void(_: object) -> None:
-    """Nothing is made of it."""
+    """Ignores its argument."""
 
 
 def single(env: RemoteEnv) -> Call:
@@ -175,7 +175,7 @@ def legal(envs: RemoteVectorEnv) -> Call:
 
 
 def bare(url: str, out: int, back: int) -> tuple[Call, Callable[[], int]]:
-    """A call that sends out bytes and reads back bytes, and the bytes so far."""
+    """A call that sends and reads back that many bytes, and a function that returns the bytes so far."""
     conn = dial(url, None, 10, None, 1 << 30)
     frame = struct.pack("<I", back) + bytes(max(0, out - 4))
 
@@ -249,6 +249,6 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except Exception as e:  # one line for whoever reads the rows
+    except Exception as e:  # one line for the program that reads the rows
         print(json.dumps({"error": f"{type(e).__name__}: {e}"}), flush=True)
         sys.exit(1)

@@ -1,8 +1,8 @@
-"""A session with a server: requests out, replies in, and what to do when the connection breaks.
+"""A session with a server: it sends requests, receives replies, and resumes broken connections.
 
-A thread that waits for its reply reads the socket itself and hands what belongs to others over to them; no reader thread
-stands between the socket and the caller. A connection that nobody has used for ten seconds is looked after by one thread
-for the whole process, which answers the server's pings and resumes what broke.
+A thread that waits for its reply reads the socket itself and passes on the replies of other threads, so there is no
+reader thread between socket and caller. After ten seconds without a call, one thread for the whole process looks after the
+connection: it answers the server's pings and resumes the session if the connection breaks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Stats"]
 
 PROTOCOL = (1, 1)
-_FEATURES = ("async", "resume", "snapshot", "render", "graph", "shm")
+_FEATURES = ("async", "resume", "snapshot", "render", "shm")
 _MAX_ID = (1 << 32) - 1
 _DEFAULT_MAX_FRAME = 64 << 20
 # Codes of a close frame after which the server may still keep the session.
@@ -53,7 +53,7 @@ _FIRST_BACKOFF, _LAST_BACKOFF = 0.05, 5.0
 
 @dataclass
 class Stats:
-    """What a client has done so far. Times are in seconds, from sending a request until its reply was read."""
+    """Counts of a client. Times are in seconds, from sending a request until its reply was read."""
 
     requests: int = 0
     replies: int = 0
@@ -67,12 +67,12 @@ class Stats:
 
     @property
     def latency_mean(self) -> float:
-        """Mean seconds a reply took, 0 before the first."""
+        """Mean seconds until a reply, 0 before the first."""
         return self.latency_sum / self.replies if self.replies else 0.0
 
 
 class _Pending:
-    """A request without its reply, kept whole so that it can be sent again."""
+    """An unanswered request, kept whole so that it can be sent again."""
 
     __slots__ = ("abandoned", "handle", "head", "op", "sent", "tail")
 
@@ -89,7 +89,7 @@ _heads: dict[tuple[str, int], bytes] = {}
 
 
 def request_head(op: str, fields: int) -> bytes:
-    """The beginning of a request with so many fields beside op and id, up to where the id stands."""
+    """The beginning of a request up to its id; fields counts its other fields, without op and id."""
     head = _heads.get((op, fields))
     if head is None:
         n = fields + 2
@@ -110,29 +110,29 @@ class Client:
     Safe to use from several threads. After a fork, or in another process after pickling, it opens a session of its own.
 
     Args:
-        url: ``ws://host:port``, ``wss://…``, ``http(s)://…`` or ``host:port``. None takes ``$CLUSTERGYM_URL``, and where
-            that is not set starts ``gymctl serve`` for this process (once, shared by all clients, ended with it).
-        token: bearer token; None takes ``$CLUSTERGYM_TOKEN``.
+        url: ``ws://host:port``, ``wss://…``, ``http(s)://…`` or ``host:port``. None means ``$CLUSTERGYM_URL`` or, if that
+            is not set, a ``gymctl serve`` of this process: started once, shared by all clients, ended with the process.
+        token: bearer token; None means ``$CLUSTERGYM_TOKEN``.
         timeout: seconds that any wait may last: dialling, a reply, resuming.
-        resume: take a broken connection up again. Off, a break is :class:`ConnectionLost` at once.
-        ca: file of the authorities that may have signed the server's certificate; None takes the system's.
+        resume: resume the session if the connection breaks. If False, a break raises :class:`ConnectionLost` at once.
+        ca: file of the authorities that are trusted to sign the server's certificate; None means the system's.
         cert: file of the client's certificate (with its key, unless ``key`` names another file).
         key: file of the client certificate's key.
         context: a TLS context of your own, instead of ca, cert and key.
         keepalive: seconds without a call after which the process's keep-alive thread looks after the connection; 0 = never.
-        probe: seconds of silence after which a waiting call asks whether the connection lives; after twice as long it
-            counts as broken.
+        probe: seconds of silence after which a waiting call sends a ping; after twice as long the connection counts as
+            broken.
         max_frame: bytes of the longest reply that is accepted.
-        headers: more headers for the upgrade, as proxies may ask for them.
-        shared_memory: let a server that runs on this machine, as the same user, leave large observations in memory that
-            both see. Linux only; elsewhere, and where it cannot be, they are sent.
+        headers: more headers for the upgrade, which proxies may require.
+        shared_memory: let a server on this machine that runs as the same user put large observations into shared memory.
+            Linux only. If that is impossible, they are sent.
 
     Attributes:
         stats: counts, bytes and latencies so far.
-        limits: what the server allows, as its welcome said: frame_in, envs, handles, inflight, resume_s, ….
+        limits: the server's limits from its welcome: frame_in, envs, handles, inflight, resume_s, ….
         server: the server's name, version and commit.
-        features: what the server granted of async, resume, snapshot, render, graph and shm.
-        shares_memory: the server's memory can be seen from here.
+        features: those of async, resume, snapshot, render and shm that the server granted.
+        shares_memory: whether this process sees the server's memory.
         draining: the server is shutting down.
         notices: the texts of the server's notices.
 
@@ -191,7 +191,7 @@ class Client:
         self.shares_memory = False
         self.draining = False
         self.notices: list[str] = []
-        self.generation = 0  # counts sessions: a handle of an earlier one has to be opened again
+        self.generation = 0  # counts sessions: a handle of an earlier one must be opened again
         self.url = ""
         self._conn: Connection | None = None
         self._context: ssl.SSLContext | None = a["context"]
@@ -202,7 +202,7 @@ class Client:
         _clients.add(self)
 
     def _forget(self) -> None:
-        """Drops the session without a word to the server. Also run in a child after a fork, hence the new locks."""
+        """Drops the session without telling the server. Also called in a child after a fork, hence the new locks."""
         if self._conn is not None:
             self._conn.close()
         self._conn = None
@@ -213,7 +213,7 @@ class Client:
         self._replies: dict[int, tuple[dict[str, Any], _Pending]] = {}  # read, and not yet asked for
         self._last_free = 0  # the last reply without a handle
         self._plock = threading.Lock()  # the order of ids on the wire, and the pending requests
-        self._rlock = threading.Lock()  # whoever reads the socket
+        self._rlock = threading.Lock()  # held by the thread that reads the socket
         self._cond = threading.Condition()
         self._followers = 0
         self._dial_lock = threading.RLock()
@@ -264,7 +264,7 @@ class Client:
             keeper.add(self)
 
     def _hello(self, deadline: float, resume: dict[str, Any] | None) -> tuple[Connection, dict[str, Any]]:
-        """Dials and shakes hands. The connection is closed again where that fails."""
+        """Dials and shakes hands. Closes the connection again if that fails."""
         a = self._args
         left = max(0.001, deadline - time.monotonic())
         conn = dial(self.url, self._token, left, self._context, self._args["max_frame"], self._args["headers"])
@@ -325,7 +325,7 @@ class Client:
             op: the operation, as ``"ping"``.
             fields: its fields: None, bool, int, float, str, bytes, NumPy arrays, lists and maps of these.
             timeout: seconds to wait, None = the client's.
-            handle: the open environments that it is for; its number is sent as the field ``h``.
+            handle: the environments that it is about; its number is sent as the field ``h``.
 
         Raises:
             RemoteError: the server refused; the subclass says why.
@@ -335,7 +335,7 @@ class Client:
         return self.wait(self.post(op, fields, handle), timeout)
 
     def post(self, op: str, fields: Mapping[str, Any] | None = None, handle: Handle | None = None) -> int:
-        """Sends a request and returns its id, for :meth:`wait`. Requests of one handle are carried out in order."""
+        """Sends a request and returns its id, for :meth:`wait`. Requests of one handle are executed in order."""
         self._ensure()
         fields = dict(fields or {})
         if handle is not None:
@@ -343,7 +343,7 @@ class Client:
         return self.post_packed(op, request_head(op, len(fields)), fields_of(fields), handle)
 
     def post_packed(self, op: str, head: bytes, tail: bytes, handle: Handle | None) -> int:
-        """:meth:`post` for a request that is packed already, all but its id."""
+        """:meth:`post` for a request that is already packed, except for its id."""
         if self._conn is None:
             self._ensure()
         if handle is not None and handle.outstanding >= self._inflight:
@@ -368,7 +368,7 @@ class Client:
             try:
                 conn.send(head + rid.to_bytes(4, "big") + tail, now + self.timeout)
             except Lost:
-                pass  # whoever waits for the reply resumes the session, and sends the request again
+                pass  # the thread that waits for the reply resumes the session and sends the request again
         return rid
 
     def wait(self, rid: int, timeout: float | None = None) -> dict[str, Any]:
@@ -389,7 +389,7 @@ class Client:
             error = error_from_reply(reply, pending.op)
             if error.code != "busy" or self._overtaken(rid, pending.handle):
                 raise error
-            # Nothing was done; the request may be made again, under a new id.
+            # The request had no effect, so it may be sent again with a new id.
             pause = self._backoff(attempt, 0.002, 0.25)
             if time.monotonic() + pause >= deadline:
                 raise error
@@ -399,11 +399,11 @@ class Client:
             rid = self.post_packed(pending.op, pending.head, pending.tail, pending.handle)
 
     def _overtaken(self, rid: int, handle: Handle | None) -> bool:
-        """Whether a later request of the same handle is under way: repeating this one would change their order."""
+        """Whether a later request of the same handle is under way, so that repeating this one would change their order."""
         return handle is not None and any(r > rid and p.handle is handle for r, p in list(self._pending.items()))
 
     def _await(self, rid: int, deadline: float, seconds: float) -> tuple[dict[str, Any], _Pending]:
-        # In this order: whoever reads a reply keeps it before it forgets the request.
+        # In this order, since the reading thread keeps a reply before it forgets the request.
         pending = self._pending.get(rid)
         done = self._replies.pop(rid, None)
         if done is not None:
@@ -452,7 +452,7 @@ class Client:
     ) -> dict[str, Any]:
         """Reads until the reply to rid has come. The caller holds the reading lock.
 
-        keep leaves the reply to whoever will wait for it.
+        With keep, the reply stays for a later :meth:`wait`.
         """
         if seconds < 1.0 and self._conn is not None:
             self._conn.wait_briefly(seconds)
@@ -498,7 +498,7 @@ class Client:
         return pending
 
     def _dispatch(self, reply: dict[str, Any]) -> None:
-        """Keeps a reply for whoever waits for it; takes note of events."""
+        """Keeps a reply for the thread that waits for it, and handles events."""
         re = reply.get("re")
         if not isinstance(re, int):
             self._forget_session()
@@ -528,7 +528,7 @@ class Client:
         elif op == "notice":
             self.notices.append(text)
         elif op == "error":
-            # It could not be read which request this was, so one of them will never be answered.
+            # The server could not read which request this was, so one of them will never be answered.
             raise error_from_reply(event, "frame")
 
     def _make_way(self, handle: Handle) -> None:
@@ -558,7 +558,7 @@ class Client:
         return min(last, first * 2.0 ** min(attempt, 20)) * (0.5 + self._rng.random())
 
     def _recover(self, cause: Lost | Closed, deadline: float, op: str) -> None:
-        """Resumes the session after a break, or raises what the caller shall see. The caller holds the reading lock."""
+        """Resumes the session after a break, or raises the caller's error. The caller holds the reading lock."""
         if self._conn is not None:
             self._conn.close()
         if isinstance(cause, Closed) and cause.code not in _RESUMABLE:
@@ -605,10 +605,10 @@ class Client:
                 try:
                     conn.send(pending.head + rid.to_bytes(4, "big") + pending.tail, deadline)
                 except Lost:
-                    break  # the next read finds out
+                    break  # the next read fails too
 
     def _forget_session(self) -> None:
-        """The session is over; the next call opens another one."""
+        """Ends the session. The next call opens a new one."""
         conn, self._conn = self._conn, None
         if conn is not None:
             conn.close()
@@ -630,9 +630,9 @@ class Client:
             try:
                 self._recover(e, time.monotonic() + min(3.0, self.timeout), "keep-alive")
             except Exception:
-                pass  # the next call meets the same, and says so
+                pass  # the next call fails for the same reason and raises it
         except Exception:
-            pass  # also warnings that were made errors: nobody could catch them here
+            pass  # also warnings turned into errors, which no caller could catch here
         finally:
             self._rlock.release()
             with self._cond:
@@ -641,7 +641,7 @@ class Client:
     # Ending.
 
     def close(self) -> None:
-        """Takes leave of the server and closes the connection. Harmless when done twice."""
+        """Ends the session and closes the connection. Calling it twice is harmless."""
         if self._closed:
             return
         self._closing = True
@@ -674,7 +674,7 @@ class Client:
         self.close()
 
     def __del__(self) -> None:
-        # Nothing is waited for here: the collector may run anywhere, also at the interpreter's end.
+        # This must not wait: the garbage collector may run anywhere, also at the interpreter's end.
         try:
             if not self._closed:
                 self._drop()

@@ -1,7 +1,7 @@
 """Bytes to values and back: one msgpack map per frame, arrays as extension type 78.
 
-An array travels as its dtype's code, its number of dimensions, two reserved zero bytes, the dimensions as little-endian
-u32, zeros up to a multiple of eight, and its elements, C order, little-endian. No pickle is read or written.
+An array is its dtype's code, its number of dimensions, two reserved zero bytes, the dimensions as little-endian u32, zeros
+up to a multiple of eight, and its elements in C order, little-endian. No pickle is read or written.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _DTYPES: dict[int, np.dtype[Any]] = {
 }
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
-# A frame may claim lists and maps as long as it likes; these bound what is set aside for them before their elements
+# A frame may claim lists and maps of any length; these limits bound what is allocated for them before their elements
 # have been seen. Nothing in the protocol comes near.
 _MAX_LIST = 1 << 20
 _MAX_MAP = 1 << 16
 
-# What stands before the elements is the same for all arrays of one type and shape, so it is taken apart once.
+# The header is the same for all arrays of one type and shape, so it is parsed once.
 _layouts: dict[bytes, tuple[tuple[int, ...], np.dtype[Any], int, int]] = {}
 _prefixes: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
 _MAX_CACHED = 4096
@@ -46,7 +46,7 @@ _OFFSETS = tuple((4 + 4 * ndim + 7) & ~7 for ndim in range(_MAX_NDIM + 1))
 
 
 def _layout(head: bytes, ndim: int) -> tuple[tuple[int, ...], np.dtype[Any], int, int]:
-    """Takes an array's header apart: shape, dtype, where the elements begin, and the length of the whole."""
+    """Parses an array's header: shape, dtype, where the elements begin, and the length of the whole."""
     dtype = _DTYPES.get(head[0])
     if dtype is None:
         raise ProtocolError(f"array: dtype code is {head[0]}, want 1 to {len(_DTYPES)}")
@@ -67,7 +67,7 @@ def unpack_array(data: bytes) -> Array:
     """Reads the payload of an array. The result is a read-only view of data, which it keeps alive.
 
     Raises:
-        ProtocolError: the header is wrong, or the length is not exactly what type and shape ask for.
+        ProtocolError: the header is wrong, or the length is not exactly that of type and shape.
     """
     if len(data) < 8:
         raise ProtocolError(f"array: {len(data)} bytes, want at least 8")
@@ -88,7 +88,7 @@ def _ext_hook(code: int, data: bytes) -> Any:
     if code != ARRAY_EXT:
         raise ProtocolError(f"extension type {code}, want {ARRAY_EXT}")
     try:
-        # Arrays of a type and shape that came before, as almost all are.
+        # Almost all arrays have a type and shape that came before.
         shape, dtype, offset, size = _layouts[data[: _OFFSETS[data[1]]]]
         if len(data) == size:
             return _ndarray(shape, dtype, data, offset)
@@ -125,7 +125,7 @@ def decode(frame: bytes | memoryview) -> dict[str, Any]:
 
 
 def array_prefix(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What stands before the elements of such an array in a frame: the extension's header and the array's.
+    """The bytes before the elements of such an array in a frame: the extension's header and the array's.
 
     Raises:
         TypeError: the protocol has no such element type.
@@ -159,14 +159,14 @@ def array_prefix(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def pack_array(a: Array) -> bytes:
-    """One array as it stands in a frame."""
+    """One array as in a frame."""
     if a.dtype not in _CODES:
         a = a.astype(a.dtype.newbyteorder("<"), copy=False)
     return array_prefix(a.dtype, a.shape) + a.tobytes()
 
 
 def _plain(value: Any) -> Any:
-    """Values that msgpack does not know by itself: NumPy's scalars, and arrays inside lists and maps."""
+    """Converts values that msgpack does not know: NumPy's scalars, and arrays inside lists and maps."""
     if isinstance(value, np.ndarray):
         whole = pack_array(value)
         # Only the payload goes in: msgpack writes the extension's own header.
@@ -190,10 +190,10 @@ _pack: Callable[..., bytes] = msgpack.packb
 
 
 def encode(value: Any) -> bytes:
-    """One value as it stands in a frame. Maps keep their order.
+    """One value as in a frame. Maps keep their order.
 
     Raises:
-        TypeError: something in it has no place in the protocol.
+        TypeError: it contains a type that the protocol does not have.
     """
     if isinstance(value, np.ndarray):
         return pack_array(value)

@@ -33,15 +33,14 @@ __all__ = ["RemoteDmEnv"]
 class RemoteDmEnv(dm_env.Environment):
     """One environment as ``dm_env`` has them: FIRST, MID and LAST steps, with discounts.
 
-    The discount is 1 while an episode goes on, 0 where it terminates and 1 where it is cut short. A step before the
-    first reset and the step after LAST begin an episode and ignore their action.
+    The discount is 0 if the step terminates the episode, else 1, also if the episode is truncated. A step before the first
+    reset and the step after LAST begin an episode and ignore their action.
 
     Args:
-        env: an environment's id, as ``"JobSelect-v1"``, or a Gymnasium environment, which belongs to this object from
-            then on.
-        seed: of the first episode; those after it follow from it.
-        **options: arguments of :class:`~clustergym.RemoteEnv`, where an id is given. The mask is a field of the
-            observation (``action_mask``, uint8) unless ``mask`` or ``obs`` says otherwise.
+        env: an environment's id, as ``"JobSelect-v1"``, or a Gymnasium environment, which this object then owns.
+        seed: of the first episode, which decides the seeds of later ones.
+        **options: arguments of :class:`~clustergym.RemoteEnv`, if an id is given. The mask is a field of the observation
+            (``action_mask``, uint8) unless ``mask`` or ``obs`` says otherwise.
     """
 
     def __init__(self, env: str | gymnasium.Env[Any, Any], seed: int | None = None, **options: Any) -> None:
@@ -69,7 +68,7 @@ class RemoteDmEnv(dm_env.Environment):
         return dm_env.restart(obs)
 
     def step(self, action: Any) -> dm_env.TimeStep:
-        """Takes an action, or begins an episode where none is under way."""
+        """Takes an action, or begins an episode if none is under way."""
         if self._fresh:
             return self.reset()
         obs, reward, terminated, truncated, _ = self._env.step(action)
@@ -94,12 +93,12 @@ class RemoteDmEnv(dm_env.Environment):
         return self._action_spec
 
     def close(self) -> None:
-        """Closes the environment. Harmless when done twice."""
+        """Closes the environment. Harmless if called twice."""
         self._env.close()
 
 
 def _spec(space: gymnasium.Space[Any], name: str) -> Any:
-    """The spec, or nest of specs, that says of values what space says."""
+    """The spec, or nest of specs, that is equivalent to space."""
     if isinstance(space, spaces.Dict):
         return {key: _spec(sub, key) for key, sub in space.spaces.items()}
     if isinstance(space, spaces.Tuple):

@@ -51,7 +51,7 @@ def open_fields(
 
 
 def new_spec(handle: Handle, env_id: str, entry_point: str, kwargs: dict[str, Any]) -> EnvSpec:
-    """What Gymnasium wants to know of an environment that was made without it; its ``make`` makes another."""
+    """The spec that Gymnasium expects of an environment made without ``gymnasium.make``; its ``make`` makes another one."""
     threshold = handle.spec.get("reward_threshold")
     return EnvSpec(
         id=f"{NAMESPACE}/{env_id}",
@@ -64,29 +64,29 @@ def new_spec(handle: Handle, env_id: str, entry_point: str, kwargs: dict[str, An
 class RemoteEnv(gym.Env[Any, Any]):
     """One environment on a server.
 
-    Every argument that is not named here goes to the environment: ``RemoteEnv("JobSelect-v1", load=0.9)``. Those whose
-    names are taken go through ``kwargs``.
+    Every argument that is not named here goes to the environment: ``RemoteEnv("JobSelect-v1", load=0.9)``. Arguments of
+    the environment whose names are taken go into ``kwargs``.
 
-    Observations are NumPy arrays of exactly the space's types, the caller's own; rewards are ``float``, flags ``bool``.
-    ``info`` has ``action_mask`` (int8, 1 = legal) where the actions are discrete, ``episode`` (``r``: return, ``l``:
-    length) with an episode's last step, and what the environment reports. An action that is masked is replaced or
-    refused, as ``invalid`` says; one outside the space is always :class:`~clustergym.BadAction`.
+    Observations are NumPy arrays of exactly the space's types, owned by the caller; rewards are ``float``, flags ``bool``.
+    ``info`` has ``action_mask`` (int8, 1 = legal) if the actions are discrete, ``episode`` (``r``: return, ``l``: length)
+    with an episode's last step, and what the environment reports. A masked action is replaced or refused, as ``invalid``
+    says; an action outside the space always raises :class:`~clustergym.BadAction`.
 
-    The episode's end needs :meth:`reset`; a step after it is :class:`~clustergym.NeedsReset`. ``reset(seed=s)`` begins
-    the stream of episodes of seed s, ``reset()`` its next episode. Options are the environment's: ``split`` and
-    ``window`` name a piece of a workload, ``task`` a task.
+    After the end of an episode call :meth:`reset`; a step raises :class:`~clustergym.NeedsReset`. ``reset(seed=s)`` begins
+    the stream of episodes of seed s, ``reset()`` its next episode. Options are the environment's: ``split`` and ``window``
+    name a piece of a workload, ``task`` a task.
 
     Args:
         env_id: as ``"JobSelect-v1"``.
-        url: the server; None = ``$CLUSTERGYM_URL``, else a server of this process's own.
+        url: the server; None = ``$CLUSTERGYM_URL``, else a server that this process starts.
         token: None = ``$CLUSTERGYM_TOKEN``.
         client: a session to share; url, token, timeout and client_options are then not used.
         timeout: seconds that any wait may last.
         render_mode: ``"ansi"`` or None.
-        obs: ``"dict"``, ``"flat"`` or ``"graph"``.
+        obs: ``"dict"`` or ``"flat"``.
         mask: where action masks go: ``"info"``, ``"obs"``, both, or nowhere.
-        invalid: what a masked action does: ``"noop"`` takes the environment's own "do nothing" (or the lowest legal action)
-            instead, ``"penalty"`` does too and takes penalty off the reward, ``"error"`` refuses it.
+        invalid: what a masked action does: ``"noop"`` replaces it by the environment's "do nothing" (or the lowest legal
+            action), ``"penalty"`` does so too and subtracts penalty from the reward, ``"error"`` refuses it.
         penalty: None = the server's 0.1.
         info: ``"episode"``, ``"none"`` or a list of keys.
         copy: False returns read-only arrays without copying.
@@ -95,7 +95,7 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     Attributes:
         stats: the session's counts and latencies.
-        handle: the protocol's side of this environment; ``handle.meta`` is what it tells about itself.
+        handle: this environment in the protocol; ``handle.meta`` is its description.
 
     Raises:
         ClusterGymError: a subclass names the cause, here and from every method.
@@ -122,7 +122,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         client_options: Mapping[str, Any] | None = None,
         **env_kwargs: Any,
     ) -> None:
-        self._closed = True  # until it is open, so that a failure here leaves nothing to close
+        self._closed = True  # until it is open, so that a failed __init__ leaves nothing to close
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}, want None or one of {self.metadata['render_modes']}")
         fields = open_fields(obs, mask, invalid, penalty, info, "disabled", kwargs, env_kwargs, render_mode)
@@ -213,7 +213,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         return legal
 
     def render(self) -> Any:
-        """The environment as text where render_mode is ``"ansi"``, None without one."""
+        """The environment as text if render_mode is ``"ansi"``, else None."""
         self._check_open()
         if self.render_mode is None:
             gym.logger.warn('render() needs a render mode: make the environment with render_mode="ansi"')
@@ -238,7 +238,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         return ret[0] if isinstance(ret, (list, np.ndarray)) and len(ret) == 1 else ret
 
     def close(self) -> None:
-        """Closes the environment, and its session where it has one of its own. Harmless when done twice."""
+        """Closes the environment, and its session if it has one of its own. Harmless if called twice."""
         if self._closed:
             return
         self._closed = True
@@ -252,7 +252,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             raise ClusterGymError(f"{self._init['env_id']} is closed")
 
     def __del__(self) -> None:
-        # Without waiting: a client of its own says goodbye when it is collected itself.
+        # This must not wait. A client of its own ends its session when it is garbage-collected.
         self._closed = True
 
     def __getstate__(self) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def batch_action(space: gym.Space[Any], action: Any, n: int) -> Any:
     """n actions as the protocol sends them: one action is wrapped into a batch of one.
 
     Raises:
-        TypeError: numbers with fractions where the space has none.
+        TypeError: floats for a space of integers.
         ValueError: another shape.
     """
     if isinstance(space, gym.spaces.Dict):
@@ -291,7 +291,7 @@ def batch_action(space: gym.Space[Any], action: Any, n: int) -> Any:
 
 
 def frames(reply: Mapping[str, Any], n: int) -> list[Any]:
-    """What a render reply shows, one entry per environment."""
+    """The pictures of a render reply, one per environment."""
     shown = reply.get("render")
     if not isinstance(shown, (list, np.ndarray)) or len(shown) != n:
         raise ProtocolError(f"render: want {n} frames, got {type(shown).__name__}")

@@ -1,7 +1,7 @@
-"""What can go wrong: one exception class per cause, all below :class:`ClusterGymError`.
+"""The exceptions: one class per cause, all below :class:`ClusterGymError`.
 
-The server answers a request it cannot carry out with a code; each code has a class here, so that a caller can catch
-exactly what it can handle. Every exception survives pickling, as worker processes need it.
+The server refuses a request with a code. Each code has a class here, so that a caller can catch exactly what it can
+handle. Every exception survives pickling, which worker processes need.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 
 class ClusterGymError(Exception):
-    """The base of everything this package raises on its own account."""
+    """The base of all exceptions of this package."""
 
 
 class ProtocolError(ClusterGymError):
@@ -60,8 +60,8 @@ class ConnectionLost(ClusterGymError, ConnectionError):
     """The connection is gone and could not be resumed.
 
     Attributes:
-        code: the WebSocket close code the server gave, ``None`` when the connection broke without one.
-        reason: what the server said, or what the operating system did.
+        code: the server's WebSocket close code, ``None`` if the connection broke without one.
+        reason: the server's reason, or the operating system's error.
     """
 
     def __init__(self, message: str, code: int | None = None, reason: str = "") -> None:
@@ -74,7 +74,7 @@ class ConnectionLost(ClusterGymError, ConnectionError):
 
 
 class SessionExpired(ConnectionLost):
-    """The server no longer knows this session: it was away for too long, or the server was started anew."""
+    """The server no longer knows this session: the client was away for too long, or the server was restarted."""
 
 
 class TakenOver(ConnectionLost):
@@ -86,7 +86,7 @@ class ReplyTimeout(ClusterGymError, TimeoutError):
 
     Attributes:
         waited_for: the operation whose reply did not come, as ``"step"``.
-        seconds: how long it was waited for.
+        seconds: how long the client waited.
     """
 
     def __init__(self, message: str, waited_for: str = "", seconds: float = 0.0) -> None:
@@ -114,13 +114,13 @@ class RemoteError(ClusterGymError):
     """The server refused a request. Nothing was changed by it.
 
     Attributes:
-        code: the protocol's word for the cause, as ``"bad_action"``.
+        code: the protocol's code of the cause, as ``"bad_action"``.
         retry: the same request may succeed later.
-        env: indices of the environments concerned, empty when that makes no sense.
-        want: what would have been right, ``None`` when not said.
-        got: what was sent, ``None`` when not said.
+        env: indices of the environments concerned, empty if the error is not about some of them.
+        want: what would have been right, ``None`` if not given.
+        got: what was sent, ``None`` if not given.
         op: the operation that failed, as ``"step"``.
-        result: where only some environments of a batch failed: what the call would have returned, with zeros for those.
+        result: if only some environments of a batch failed, what the call would have returned, with zeros for these.
     """
 
     result: Any = None
@@ -176,7 +176,7 @@ class Forbidden(RemoteError, PermissionError):
 
 
 class ProtoMismatch(RemoteError):
-    """Client and server have no protocol version in common."""
+    """Client and server have no common protocol version."""
 
 
 class UnknownEnv(RemoteError, LookupError):
@@ -228,7 +228,7 @@ class EnvFault(RemoteError):
 
 
 class Unsupported(RemoteError, NotImplementedError):
-    """The environment has no such ability."""
+    """The environment lacks this ability."""
 
 
 class SnapshotMismatch(RemoteError, ValueError):
@@ -240,7 +240,7 @@ class Draining(RemoteError):
 
 
 class InternalError(RemoteError):
-    """A mistake in the server; its log says more."""
+    """A bug in the server; its log has details."""
 
 
 _BY_CODE: dict[str, type[RemoteError]] = {
@@ -270,7 +270,7 @@ _BY_CODE: dict[str, type[RemoteError]] = {
 
 
 def error_from_faults(faults: Any, op: str, result: Any) -> RemoteError:
-    """The exception for a reply that came although some environments failed; result is what came for the others."""
+    """The exception for a reply in which some environments failed; result is what came for the others."""
     listed = [f for f in faults if isinstance(f, Mapping)] if isinstance(faults, (list, tuple)) else []
     error = error_from_reply(listed[0] if listed else {}, op)
     error.env = tuple(sorted({int(i) for f in listed for i in f.get("env") or ()}))

@@ -1,4 +1,4 @@
-"""A policy of one's own in ``gymctl eval``'s comparison."""
+"""Adds your own policy to the comparison of ``gymctl eval``."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def evaluate(
         name: the NAME it was given.
         token: bearer token, None = ``$CLUSTERGYM_TOKEN``.
         timeout: seconds that any wait may last.
-        obs: the view of observations: ``"dict"``, ``"flat"`` or ``"graph"``.
+        obs: the view of observations: ``"dict"`` or ``"flat"``.
         reset: called before each window, for policies with a memory.
 
     Returns:
-        For each window the return ``r`` and the length ``l`` of its episode. What counts are the metrics that the
-        evaluation prints itself.
+        For each window the return ``r`` and the length ``l`` of its episode. The metrics of the comparison are those that
+        ``gymctl eval`` prints.
     """
     env = RemoteEnv("eval", url, token, timeout=timeout, obs=obs, kwargs={"policy": name})
     try:

@@ -1,4 +1,4 @@
-"""Open environments of a session, by the protocol's own words and without Gymnasium."""
+"""Open environments of a session, with the protocol's own names and without Gymnasium."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _ONE_INDEX = ("index",)
 class Handle:
     """n environments of one id, opened in a client's session.
 
-    When the client had to begin a new session (after a fork, in another process, after a loss that could not be resumed)
-    the environments are opened again at the next call; they then need a reset, and say so.
+    If the client had to begin a new session (after a fork, in another process, after a loss that could not be resumed), the
+    next call opens the environments again. They then need a reset, and raise NeedsReset until they get one.
 
     Args:
         client: the session.
         env: the environment's id, as ``"JobSelect-v1"``.
         n: how many.
         fields: further fields of the protocol's ``open``: kwargs, autoreset, obs, mask, invalid, info, ….
-        share: read large observations from the memory of a server that shares it with this process. Those of a reply
-            then stand until the next request that changes them, which must not be posted before they are read.
+        share: read large observations from the memory of a server that shares it with this process. The observations of a
+            reply are then valid until the next request that changes them, which must not be posted before they are read.
 
     Attributes:
         obs_space, act_space: the spaces of one environment, as the protocol describes them.
         spec: id, version, max_episode_steps, reward_threshold, reward_range, scenario_sha.
-        meta: what else the environment tells about itself.
-        tasks: the parameters of its task family, None where it has none.
+        meta: the field ``meta`` of the server's reply (docs/wire.md).
+        tasks: the parameters of its task family, None if it has none.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Handle:
         self.ensure()
 
     def ensure(self) -> int:
-        """The handle's number, after opening it where this session has not yet."""
+        """The handle's number. Opens the handle first if this session has not yet."""
         if self._generation == self.client.generation and self.client._conn is not None:
             return self.h
         if self._closed:
@@ -97,7 +97,7 @@ class Handle:
         which: Array | None = None,
         options: Any = None,
     ) -> int:
-        """Posts a reset of all environments, or of those where which is true; wait for it with :meth:`wait`."""
+        """Posts a reset of all environments, or of those for which ``which`` is true; wait for it with :meth:`wait`."""
         fields: dict[str, Any] = {}
         if seed is not None:
             fields["seed"] = seed
@@ -118,7 +118,7 @@ class Handle:
         if self._generation != self.client.generation or self.client._conn is None:
             self.ensure()
         if ids is None and type(actions) is np.ndarray:
-            # The same bytes go out with every step but for the actions themselves.
+            # Every step has the same bytes, except for the actions.
             if self._step_key is None or self._step_key != (op, actions.dtype, actions.shape):
                 start = fields_of({"h": self.h}) + encode("a") + array_prefix(actions.dtype, actions.shape)
                 self._step_key = (op, actions.dtype, actions.shape)
@@ -145,13 +145,13 @@ class Handle:
         return self._whole(self.client.wait(rid, timeout))
 
     def _whole(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """A reply with the observations that it leaves to shared memory."""
+        """The reply with its observations, which may be in shared memory."""
         if self._region is not None and "obs" in reply:
             reply["obs"] = self._region.take(reply["obs"], reply.get("ids"))
         return reply
 
     def close(self) -> None:
-        """Closes the environments on the server. Harmless when done twice, or when the connection is gone."""
+        """Closes the environments on the server. Harmless if called twice, or if the connection is gone."""
         if self._closed:
             return
         self._closed = True
@@ -161,7 +161,7 @@ class Handle:
         try:
             client.request("close", {"h": self.h}, timeout=min(5.0, client.timeout))
         except Exception:
-            pass  # the session's end closes them too
+            pass  # the end of the session closes them too
 
     def __getstate__(self) -> dict[str, Any]:
         return {

@@ -18,7 +18,7 @@ def _is_mask(key: str, info: Mapping[str, Any]) -> bool:
 
 
 def row_info(info: Mapping[str, Any] | None, row: int = 0) -> dict[str, Any]:
-    """The info of one environment: Python's float, int, bool and str, arrays of its own, maps of these.
+    """The info of one environment: float, int, bool and str of Python, arrays that the caller owns, maps of these.
 
     Args:
         info: columns, each ``key`` with its ``_key``: which rows have it.
@@ -44,7 +44,7 @@ def row_info(info: Mapping[str, Any] | None, row: int = 0) -> dict[str, Any]:
 
 
 def _column(column: Any) -> Array:
-    """A writable column of the type Gymnasium makes of Python's numbers."""
+    """A writable column of the type that Gymnasium uses for Python's numbers."""
     if not isinstance(column, np.ndarray):
         out = np.full(len(column), None, dtype=object)
         out[:] = column
@@ -96,7 +96,7 @@ def vector_info(info: Mapping[str, Any] | None, n: int, outer: Array | None = No
 
 
 def spread_info(info: Mapping[str, Any] | None, rows: Array, n: int) -> dict[str, Any]:
-    """The infos of n environments of which only some, rows, have any: row i of the columns belongs to rows[i]."""
+    """The infos of n environments if only some have any: row i of the columns belongs to environment rows[i]."""
     out: dict[str, Any] = {}
     k = len(rows)
     for key, values in vector_info(info, k).items():

@@ -9,8 +9,8 @@ from .envs import NAMESPACE
 
 __all__ = ["ENVIRONMENTS", "register"]
 
-#: The ids a server knows, each with the mean return that counts as solved (None where there is none). Registering must
-#: not start a server, so they stand here; a test holds them against ``gymctl envs --json``.
+#: The ids that a server knows, each with the mean return that counts as solved (None if there is none). They are listed
+#: here because registering must not start a server; a test compares them with ``gymctl envs --json``.
 ENVIRONMENTS: dict[str, float | None] = {
     "Acrobot-v1": -100,
     "Bandit-v1": 80,
@@ -39,7 +39,7 @@ ENVIRONMENTS: dict[str, float | None] = {
 
 
 def register() -> None:
-    """Registers all environments under ``clustergym/``. What is registered already is left alone.
+    """Registers all environments under ``clustergym/``, except those that are registered already.
 
     Importing :mod:`clustergym` does this; so does ``gymnasium.make("clustergym:clustergym/JobSelect-v1")``, and a
     Gymnasium that loads the entry points of its group ``gymnasium.envs``.

@@ -46,7 +46,7 @@ _NEVER = -1e8
 
 
 def register(name: str = "clustergym") -> str:
-    """Tells Ray of :func:`rllib_env_creator`; returns the name that RLlib's ``environment(…)`` takes."""
+    """Registers :func:`rllib_env_creator` with Ray, and returns the name for RLlib's ``environment(…)``."""
     register_env(name, rllib_env_creator)
     return name
 
@@ -56,7 +56,7 @@ def rllib_env_creator(config: Mapping[str, Any]) -> gymnasium.Env[Any, Any] | gy
 
     Args:
         config: ``env`` is the environment's id. ``urls`` are servers by Ray node (see :class:`NodeServers`), of which an
-            env runner takes the one beside it. All else goes to :class:`~clustergym.RemoteEnv`: ``url``, ``token``,
+            env runner takes that of its node. All else goes to :class:`~clustergym.RemoteEnv`: ``url``, ``token``,
             ``kwargs``, …. The mask is a field of the observation unless ``mask`` or ``obs`` says otherwise. With
             ``gym_env_vectorize_mode="vector_entry_point"`` RLlib adds ``num_envs`` and gets a
             :class:`~clustergym.RemoteVectorEnv`, which steps all environments of an env runner in one round trip.
@@ -84,14 +84,14 @@ def rllib_env_creator(config: Mapping[str, Any]) -> gymnasium.Env[Any, Any] | gy
 
 
 class NodeServers:
-    """A ``gymctl serve`` on every node of the Ray cluster, for env runners to find beside them.
+    """A ``gymctl serve`` on every node of the Ray cluster, for the env runners of that node.
 
-    ``urls`` goes into ``env_config``. The servers listen on loopback addresses, so that no token is needed; they end
-    with :meth:`stop`, with the ``with`` statement that holds this object, and with the driver.
+    ``urls`` goes into ``env_config``. The servers listen on loopback addresses, so no token is needed. They end with
+    :meth:`stop`, with the ``with`` statement that holds this object, and with the driver.
 
     Args:
         args: more arguments of ``gymctl serve``.
-        timeout: seconds until all of them have to run.
+        timeout: seconds until all of them must run.
     """
 
     def __init__(self, args: Sequence[str] = (), timeout: float = 60.0) -> None:
@@ -111,7 +111,7 @@ class NodeServers:
             raise
 
     def stop(self) -> None:
-        """Ends the servers. Harmless when done twice."""
+        """Ends the servers. Harmless if called twice."""
         stopped = [host.stop.remote() for host in self._hosts.values()]
         self._hosts = {}
         if stopped:
@@ -140,7 +140,7 @@ class _Host:
 class ActionMaskPPOModule(DefaultPPOTorchRLModule):
     """PPO's default network over all fields of a Dict observation as one vector, with illegal actions masked.
 
-    The field ``action_mask`` is no input of the network: it takes the probability of illegal actions to zero, while
+    The field ``action_mask`` is not an input of the network. It sets the probability of illegal actions to zero, while
     acting and while learning.
     """
 

@@ -30,7 +30,7 @@ from .vector import RemoteVectorEnv
 
 __all__ = ["RemoteSB3VecEnv"]
 
-# What is the vector's and not in the infos of single environments: masks are asked for by env_method.
+# Keys of the vector's infos that single infos do not have: SB3 gets masks through env_method.
 _APART = frozenset({"action_mask", "final_obs", "final_info"})
 _MASK_ONLY = frozenset({"action_mask", "_action_mask"})
 
@@ -41,14 +41,14 @@ class RemoteSB3VecEnv(VecEnv):
     """n environments with the interface of Stable-Baselines3.
 
     An environment that ends an episode begins the next one within the same step. The info of that step holds the true
-    last observation as ``terminal_observation``; ``TimeLimit.truncated`` says whether its value is to be bootstrapped;
+    last observation as ``terminal_observation``; ``TimeLimit.truncated`` says whether to bootstrap from its value;
     ``episode`` (``r``, ``l``) comes from the server, so that no monitor is needed. Rewards are float32.
 
     Args:
         env: an environment's id, as ``"JobSelect-v1"``, or a :class:`~clustergym.RemoteVectorEnv` in
-            ``AutoresetMode.SAME_STEP``, which belongs to this object from then on.
-        num_envs: how many, where an id is given.
-        **options: arguments of :class:`~clustergym.RemoteVectorEnv`, where an id is given: ``url``, ``obs="flat"``, ….
+            ``AutoresetMode.SAME_STEP``, which this object then owns.
+        num_envs: how many, if an id is given.
+        **options: arguments of :class:`~clustergym.RemoteVectorEnv`, if an id is given: ``url``, ``obs="flat"``, ….
 
     Raises:
         ValueError: the vector environment is in another mode, or comes with arguments of its own.
@@ -73,7 +73,7 @@ class RemoteSB3VecEnv(VecEnv):
         return self._venv
 
     def reset(self) -> Any:
-        """Begins an episode everywhere, with the seeds of :meth:`seed` and the options of :meth:`set_options`."""
+        """Begins an episode in all environments, with the seeds of :meth:`seed` and the options of :meth:`set_options`."""
         seeds = None if all(s is None for s in self._seeds) else list(self._seeds)
         options = self._options[0]
         if any(o != options for o in self._options):
@@ -94,7 +94,7 @@ class RemoteSB3VecEnv(VecEnv):
         rows = self._rows(infos)
         dones = terminated | truncated
         for i in np.flatnonzero(dones).tolist():
-            # What came without "final" is of the episode that has just begun.
+            # Infos outside of "final" belong to the episode that has just begun.
             self.reset_infos[i] = rows[i]
             rows[i] = _row(infos["final_info"], i)
             rows[i]["terminal_observation"] = infos["final_obs"][i]
@@ -103,12 +103,12 @@ class RemoteSB3VecEnv(VecEnv):
         return obs, rewards.astype(np.float32), dones, rows
 
     def _rows(self, infos: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if infos.keys() <= _MASK_ONLY:  # as almost every step
+        if infos.keys() <= _MASK_ONLY:  # true for almost every step
             return [{} for _ in range(self.num_envs)]
         return [_row(infos, i) for i in range(self.num_envs)]
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Which actions are legal now, bool [num_envs, actions]. They came with the last step: asking costs nothing."""
+        """Which actions are legal now, bool [num_envs, actions]. They came with the last step, without a round trip."""
         return self._venv.action_masks()
 
     def _mask_of(self, i: int) -> npt.NDArray[np.bool_]:
@@ -116,7 +116,7 @@ class RemoteSB3VecEnv(VecEnv):
         return mask
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute of each environment: what :meth:`set_attr` has set, else what all of them share."""
+        """An attribute of each environment: the value from :meth:`set_attr`, else the one that all of them share."""
         return [self._attr(attr_name, i) for i in self._get_indices(indices)]
 
     def _attr(self, name: str, i: int) -> Any:
@@ -155,11 +155,11 @@ class RemoteSB3VecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[Any]:
-        """What each environment shows."""
+        """The picture of each environment."""
         return self.env_method("render")
 
     def close(self) -> None:
-        """Closes the environments. Harmless when done twice."""
+        """Closes the environments. Harmless if called twice."""
         self._venv.close()
 
 
@@ -173,12 +173,12 @@ _SHARED: dict[str, Callable[[RemoteVectorEnv], Any]] = {
 
 
 def _row(infos: Mapping[str, Any], i: int) -> dict[str, Any]:
-    """Environment i's part of a vector info, its numbers as Python has them."""
+    """Environment i's part of a vector info, with Python's own numbers."""
     row: dict[str, Any] = {}
     for key, values in infos.items():
         there = infos.get("_" + key)
         if there is None or key in _APART or not there[i]:
-            continue  # the first is a "_key" itself
+            continue  # the name is a "_key" itself
         if isinstance(values, Mapping):
             row[key] = _row(values, i)
         else:

@@ -1,4 +1,4 @@
-"""A server of one's own: ``gymctl serve`` as a child process, on a free port of the loopback interface."""
+"""A local server: ``gymctl serve`` as a child process, on a free port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find_gymctl() -> str:
     """The ``gymctl`` to start: ``$CLUSTERGYM_GYMCTL``, else the one inside this package, else the one on the PATH.
 
     Raises:
-        ServerNotFound: there is none; the message says where it was looked for.
+        ServerNotFound: there is none; the message lists the places searched.
     """
     name = "gymctl.exe" if os.name == "nt" else "gymctl"
     named = os.environ.get("CLUSTERGYM_GYMCTL")
@@ -46,13 +46,13 @@ def find_gymctl() -> str:
 class LocalServer:
     """A running ``gymctl serve``.
 
-    It ends with :meth:`close`, with this process however that ends (its standard input then ends too, and
-    ``--until-eof`` makes it look for that), and when it is collected.
+    It ends with :meth:`close`, when this object is garbage-collected, and with this process however that ends: its standard
+    input then ends too, for which ``--until-eof`` watches.
 
     Args:
         args: more arguments, as ``("--max-envs", "8192")``.
-        timeout: seconds until it has to say its address.
-        gymctl: the binary, None = :func:`find_gymctl`'s.
+        timeout: seconds until it must have printed its address.
+        gymctl: the binary, None = that of :func:`find_gymctl`.
 
     Attributes:
         url: its address, as ``"ws://127.0.0.1:40123"``.
@@ -60,15 +60,15 @@ class LocalServer:
 
     Raises:
         ServerNotFound: there is no binary.
-        ServerStartError: it ended at once or said nothing in time; the message has what it wrote.
+        ServerStartError: it ended at once or printed no address in time; the message has what it wrote.
     """
 
     def __init__(self, args: Sequence[str] = (), timeout: float = 30.0, gymctl: str | None = None) -> None:
         self._owner = os.getpid()
         command = [gymctl or find_gymctl(), "serve", "--addr", "127.0.0.1:0", "--json", "--until-eof"]
-        # It ends with its owner, whose sessions end too: there is nobody left to drain for.
+        # It ends with its owner, whose sessions end too, so draining has no purpose.
         command += ["--drain-timeout", "100ms", *args]
-        # What it logs goes to a file: nobody reads a pipe all the time, and a full one would stop it.
+        # It logs to a file: no thread reads a pipe all the time, and a full pipe would block the server.
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="clustergym-serve-")
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -76,7 +76,7 @@ class LocalServer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                # Ctrl-C in a terminal goes to the whole group; the server shall outlive it until its owner has ended.
+                # Ctrl-C in a terminal goes to the whole process group; the server must survive it until its owner has ended.
                 start_new_session=os.name != "nt",
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
@@ -104,7 +104,7 @@ class LocalServer:
         try:
             address = json.loads(lines[0])["addr"]
         except (ValueError, KeyError, TypeError, IndexError):
-            time.sleep(0.05)  # the last words may still be on their way to the log
+            time.sleep(0.05)  # its last output may not be in the log yet
             raise ServerStartError(f"gymctl serve did not start: {self.log() or lines!r}") from None
         return str(address)
 
@@ -129,7 +129,7 @@ class LocalServer:
         return self._process.poll() is None
 
     def close(self, timeout: float = 5.0) -> None:
-        """Ends it, gently first. In a child of the process that started it this only lets go of it."""
+        """Ends it, first by a signal to drain. In a child of the process that started it, only releases it."""
         process: subprocess.Popen[bytes] | None = getattr(self, "_process", None)
         if process is None:
             return

@@ -22,7 +22,7 @@ def _ints(value: Any, what: str) -> tuple[int, ...]:
 
 
 def _bound(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], infinite: float) -> Array:
-    """A bound as a full array; None, JSON's word for infinity, becomes the infinity of its side."""
+    """A bound as a full array. None, which is infinity in JSON, becomes the infinity of its side."""
     if value is None:
         value = infinite
     elif isinstance(value, (list, tuple)):
@@ -33,13 +33,13 @@ def _bound(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], infinite: f
 
 
 def parse_space(g: Any) -> spaces.Space[Any]:
-    """The Gymnasium space that the description g stands for.
+    """The Gymnasium space that g describes.
 
     Args:
         g: a map whose ``t`` names the kind: box, discrete, mdiscrete, mbinary, dict, tuple, text, graph or seq.
 
     Raises:
-        ProtocolError: g is no such description.
+        ProtocolError: g does not describe a space.
     """
     if not isinstance(g, Mapping):
         raise ProtocolError(f"space: {type(g).__name__}, want a map")
@@ -89,7 +89,7 @@ def _parse(g: Mapping[str, Any]) -> spaces.Space[Any]:
 
 
 def check_batch(space: spaces.Space[Any], value: Any, n: int, name: str = "obs") -> None:
-    """Holds a batch of n elements of space against it: structure, dtypes and shapes, not the values.
+    """Checks a batch of n elements of space: structure, dtypes and shapes, not the values.
 
     Raises:
         ProtocolError: it differs; the message names the part, what is wanted and what came.
@@ -118,9 +118,9 @@ def check_batch(space: spaces.Space[Any], value: Any, n: int, name: str = "obs")
 
 
 class Batch:
-    """Reads batches of n elements of one space: checked, in the space's order, as arrays of one's own.
+    """Reads batches of n elements of one space: checked, in the space's order, as arrays that the caller owns.
 
-    The frames' arrays are read-only views of bytes that nobody else has.
+    The arrays of a frame are read-only views of bytes that nothing else refers to.
 
     Args:
         space: the space of one element.
@@ -139,7 +139,7 @@ class Batch:
             self._parts = [(key, cast(Any, sub.dtype), (n, *cast(Any, sub.shape))) for key, sub in space.spaces.items()]
 
     def check(self, value: Any) -> None:
-        """Holds a batch against the space: structure, dtypes and shapes.
+        """Checks a batch: structure, dtypes and shapes.
 
         Raises:
             ProtocolError: it differs.
@@ -169,7 +169,7 @@ class Batch:
         return _batch(self.space, value, copy)
 
     def one(self, value: Any, row: int = 0, copy: bool = True) -> Any:
-        """One element of the batch, checked before by the caller; writable if copy."""
+        """One element of a batch that the caller has checked; writable if copy."""
         if self._parts is not None:
             if copy:
                 return {key: value[key][row].copy() for key, _, _ in self._parts}
@@ -208,7 +208,7 @@ def graphs(space: spaces.Graph, value: Mapping[str, Any]) -> tuple[spaces.GraphI
     Args:
         space: the space of one graph.
         value: ``nodes`` (n, maxN, F), ``n_nodes`` (n,), ``edges`` (n, maxE, F'), ``edge_links`` (n, maxE, 2) and
-            ``n_edges`` (n,); the last three only where the graphs have edges.
+            ``n_edges`` (n,); the last three only if the graphs have edges.
     """
     links, counts = value.get("edge_links"), value.get("n_edges")
     out = []

@@ -1,4 +1,4 @@
-"""Environments of a server as Tianshou has them: observations ``{"obs": …, "mask": …}``, which its policies look for.
+"""Environments of a server for Tianshou, with the observations ``{"obs": …, "mask": …}`` that its policies expect.
 
 ::
 
@@ -34,7 +34,7 @@ __all__ = ["RemoteTianshouEnv", "RemoteTianshouVecEnv"]
 
 
 def _space(observation: gym.Space[Any], action: gym.Space[Any]) -> gym.Space[Any]:
-    """Observations as they are where actions have no masks, else with the mask beside them."""
+    """The space of observations, with the mask beside them if actions have masks."""
     if isinstance(action, spaces.Discrete):
         actions = int(action.n)
     elif isinstance(action, spaces.MultiDiscrete):
@@ -47,7 +47,7 @@ def _space(observation: gym.Space[Any], action: gym.Space[Any]) -> gym.Space[Any
 class RemoteTianshouEnv(gym.Env[Any, Any]):
     """One environment whose observations are ``{"obs": …, "mask": …}``, for Tianshou's own vector environments.
 
-    Actions without masks, real numbers, leave the observations as they are.
+    If actions have no masks, because they are real numbers, the observations are unchanged.
 
     Args:
         env_id: as ``"JobSelect-v1"``.
@@ -78,19 +78,19 @@ class RemoteTianshouEnv(gym.Env[Any, Any]):
         return self._observe(obs), reward, terminated, truncated, _without_mask(info)
 
     def render(self) -> Any:
-        """The environment as text where render_mode is ``"ansi"``."""
+        """The environment as text if render_mode is ``"ansi"``."""
         return self.env.render()
 
     def close(self) -> None:
-        """Closes the environment. Harmless when done twice."""
+        """Closes the environment. Harmless if called twice."""
         self.env.close()
 
 
 class RemoteTianshouVecEnv(BaseVectorEnv):
     """n environments for Tianshou's collectors: any part of them steps in one round trip.
 
-    Observations are as those of :class:`RemoteTianshouEnv`. A collector resets finished environments itself. Seeds are
-    given to ``reset(seed=…)``: a number s, of which environment i gets s + i, or one for each environment asked.
+    Observations are like those of :class:`RemoteTianshouEnv`. A collector resets finished environments itself. Give seeds
+    to ``reset(seed=…)``: a number s, with which environment i gets s + i, or one for each environment named.
 
     Args:
         env_id: as ``"JobSelect-v1"``.
@@ -130,7 +130,7 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         return [self._shared[key] for _ in self._rows(id)]
 
     def set_env_attr(self, key: str, value: Any, id: int | Sequence[int] | npt.NDArray[Any] | None = None) -> None:
-        """Is refused: the environments are on the server."""
+        """Always raises: the environments are on the server."""
         raise AttributeError(f"{key!r} cannot be set: the environments are on a server")
 
     def _rows(self, id: int | Sequence[int] | npt.NDArray[Any] | None) -> npt.NDArray[np.int32]:
@@ -163,7 +163,7 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         self, action: Any, id: int | Sequence[int] | npt.NDArray[Any] | None = None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """Takes one action in each environment, or in those named; returns observations, rewards, terminations,
-        truncations and infos, in which ``env_id`` stands."""
+        truncations and infos, which have ``env_id``."""
         self._assert_is_not_closed()
         if action is None:
             raise ValueError("actions are None, but these environments do not step out of step")
@@ -177,7 +177,7 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         return obs, reply["r"].copy(), reply["te"].copy(), reply["tr"].copy(), infos
 
     def _observe(self, reply: Mapping[str, Any], n: int) -> npt.NDArray[Any]:
-        """An array of n observations; of dicts, where they are dicts, as Tianshou has them."""
+        """n observations as Tianshou expects them: an array, with dtype object if they are dicts."""
         batch = reply["obs"]
         if self._masked:
             batch = {"obs": batch, "mask": reply["info"]["action_mask"].astype(np.bool_)}
@@ -193,11 +193,11 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         return [None] * self.env_num
 
     def render(self, **kwargs: Any) -> list[Any]:
-        """What each environment shows."""
+        """The picture of each environment."""
         return list(self._venv.render() or [None] * self.env_num)
 
     def close(self) -> None:
-        """Closes the environments. Harmless when done twice."""
+        """Closes the environments. Harmless if called twice."""
         self._venv.close()
         self.is_closed = True
 

@@ -1,8 +1,8 @@
-"""One WebSocket connection: dialled by websocket-client, framed here.
+"""One WebSocket connection, dialled by websocket-client and framed here.
 
-websocket-client does what is easy to get wrong once per connection: proxies, TLS, the upgrade. Frames are read and written
-here, because that is what happens ten thousand times a second: a message costs one system call each way, and what has
-been read survives a timeout or an interrupt, so that waiting can be given up and taken up again.
+websocket-client does what happens once per connection and is easy to get wrong: proxies, TLS, the upgrade. Frames are read
+and written here, because that happens ten thousand times a second: a message costs one system call each way. Bytes that
+have been read survive a timeout or an interrupt, so that a wait can be continued later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIRST_BUFFER = 1 << 16
 
 
 class Lost(Exception):
-    """The connection broke without a word: the session may be resumed."""
+    """The connection broke without a close frame: the session may be resumed."""
 
 
 class Closed(Exception):
@@ -48,7 +48,7 @@ class Closed(Exception):
 
 
 def normalize_url(url: str) -> str:
-    """The WebSocket address that url stands for: ``host:port``, ``http(s)://…`` and ``ws(s)://…`` are understood.
+    """The WebSocket address of url, which may be ``host:port``, ``http(s)://…`` or ``ws(s)://…``.
 
     Raises:
         ValueError: it has another scheme, no host, or carries a user, password or query.
@@ -76,7 +76,7 @@ def _mask(payload: bytes, key: bytes) -> bytes:
 
 
 def _ready(fd: int, write: bool, seconds: float | None) -> bool:
-    """Waits until a descriptor can be read from (or written to); says whether it can."""
+    """Waits until a descriptor can be read (or written), and returns whether it can."""
     if hasattr(select, "poll"):  # select itself ends at descriptor 1023
         poller = select.poll()
         poller.register(fd, select.POLLOUT if write else select.POLLIN)
@@ -166,19 +166,19 @@ def dial(
         timeout: seconds for all of it.
         context: for ``wss``; None checks the server against the system's authorities.
         max_frame: bytes of the longest message that is accepted.
-        headers: more headers of the upgrade, as proxies may ask for them.
+        headers: more headers for the upgrade, which proxies may require.
 
     Raises:
         Unauthorized: the server refused the token.
         ReplyTimeout: no answer in time.
-        ProtocolError: what answers is no server of this kind.
+        ProtocolError: the other end is not a server of this protocol.
         Lost: refused or unreachable.
     """
     more = [f"{name}: {value}" for name, value in (headers or {}).items()]
     if token:
         more.append(f"Authorization: Bearer {token}")
     if url.startswith("wss:"):
-        # The context decides about names and authorities; the library must not second-guess it.
+        # The context alone decides about names and authorities.
         tls = context or ssl.create_default_context()
         sslopt: dict[str, Any] = {"context": tls, "check_hostname": tls.check_hostname, "cert_reqs": tls.verify_mode}
     else:
@@ -230,11 +230,11 @@ class Connection:
         self._sock.settimeout(_TICK)
         self._send = self._sock.send
         self._recv_into = self._sock.recv_into
-        # Asking without waiting needs a socket whose time limits are the kernel's: Python's own would wait first.
+        # Polling needs a socket with the kernel's time limits, because Python's own would wait first.
         self.patience = Patience(isinstance(self._sock, _TCP))
         self._ask = sock.recv_into
         self._wlock = threading.Lock()
-        self.rlock = threading.Lock()  # held by whoever reads
+        self.rlock = threading.Lock()  # held by the thread that reads
         self._keys, self._key_at = b"", 0
         self._max_frame = max_frame
         self._buf = bytearray(_FIRST_BUFFER)
@@ -245,8 +245,8 @@ class Connection:
         self.broken: Exception | None = None
         self.bytes_in = 0
         self.bytes_out = 0
-        self.heard = 0.0  # when bytes came last, as far as the present wait knows
-        self._probed = False  # whether that wait has sent a ping
+        self.heard = 0.0  # when bytes came last, as far as the current wait knows
+        self._probed = False  # whether the current wait has sent a ping
 
     def fileno(self) -> int:
         """The socket's descriptor, -1 once closed."""
@@ -258,8 +258,8 @@ class Connection:
         """Writes one message.
 
         Raises:
-            Lost: the connection is gone, or deadline (of time.monotonic) passed in the midst of the frame, which
-                makes the connection useless.
+            Lost: the connection is gone, or deadline (of time.monotonic) passed in the middle of the frame, which makes
+                the connection useless.
         """
         n = len(payload)
         with self._wlock:
@@ -289,7 +289,7 @@ class Connection:
             except OSError as e:
                 raise Lost(f"send: {e}") from e
             finally:
-                # Also after an interrupt: half a frame may be out, so nothing may follow it.
+                # Also after an interrupt: half a frame may have been sent, so nothing may follow it.
                 if not done:
                     self.broken = self.broken or Lost("a frame was cut short")
             self.bytes_out += len(frame)
@@ -301,7 +301,7 @@ class Connection:
             try:
                 rest = rest[self._send(rest) :]
             except (TimeoutError, BlockingIOError):
-                # A server that cannot get rid of its replies stops reading: take them off it, if nobody else does.
+                # A server that cannot send its replies stops reading, so read them here if no other thread does.
                 if self.rlock.acquire(False):
                     try:
                         while self._has_bytes():
@@ -320,12 +320,13 @@ class Connection:
 
         Args:
             deadline: when to give up, in time.monotonic's seconds.
-            probe: after so many seconds of silence a ping is sent; after as many again the connection is lost.
+            probe: seconds of silence after which a ping is sent; after as many again the connection is lost.
 
         Raises:
             TimeoutError: nothing came until deadline. What had come so far is kept.
-            Closed, Lost: as the names say.
-            ProtocolError: what came is no WebSocket frame, or longer than allowed.
+            Closed: the server closed the connection.
+            Lost: the connection broke.
+            ProtocolError: the server sent something other than a WebSocket frame, or more than is allowed.
         """
         message = self._next()
         if message is not None:
@@ -341,7 +342,7 @@ class Connection:
                 return message
 
     def _asked(self, until: float) -> bool:
-        """Asks for bytes again and again; whether some came before until, of time.perf_counter."""
+        """Polls for bytes until the time until, of time.perf_counter, and returns whether some came."""
         if self.broken is not None or self._end == len(self._buf):
             return False
         view = self._view[self._end :] if self._end else self._view
@@ -353,7 +354,7 @@ class Connection:
                     return False
                 continue
             except OSError:
-                return False  # whoever reads next finds it too
+                return False  # the next read raises it
             if n == 0:
                 return False
             self._end += n
@@ -393,7 +394,7 @@ class Connection:
                 if now >= deadline:
                     raise TimeoutError("timed out") from None
                 if first:
-                    self.heard = now - self._timeout  # silence before anyone listened does not count
+                    self.heard = now - self._timeout  # time without a reader does not count as silence
                     self._probed = first = False
                 self._probe(now, probe)
                 self._set_timeout(min(_TICK, deadline - now))
@@ -411,7 +412,7 @@ class Connection:
             return
 
     def wait_briefly(self, seconds: float) -> None:
-        """Lets the next read give up after so many seconds instead of a second."""
+        """Lets the next read time out after so many seconds instead of one second."""
         if seconds < _TICK:
             self._set_timeout(max(seconds, 0.001))
 
@@ -442,14 +443,14 @@ class Connection:
         if self._start >= len(self._buf) // 2:
             self._buf[:have] = self._buf[self._start : self._end]
         else:
-            # Grown as bytes arrive, never to what a header claims.
+            # It grows as bytes arrive, never to the size that a header claims.
             bigger = bytearray(2 * len(self._buf))
             bigger[:have] = self._view[self._start : self._end]
             self._buf, self._view = bigger, memoryview(bigger)
         self._start, self._end = 0, have
 
     def _next(self) -> memoryview | None:
-        """Takes the next whole message from the buffer; control frames are dealt with on the way."""
+        """Takes the next whole message from the buffer, and handles control frames before it."""
         while True:
             start, have = self._start, self._end - self._start
             if have < 2:
@@ -487,7 +488,7 @@ class Connection:
                 return whole
 
     def _slow(self, head: int, payload: memoryview) -> memoryview | None:
-        """Control frames and parts of messages."""
+        """Handles control frames and parts of messages. Returns a message if this was its last part."""
         opcode = head & 0x0F
         if head & 0x70:
             raise self._fault(f"reserved bits in a frame (first byte {head:#04x})")
@@ -498,7 +499,7 @@ class Connection:
                 try:
                     self.send(bytes(payload), time.monotonic() + 5, _PONG)
                 except Lost:
-                    pass  # reading goes on and will find out
+                    pass  # the next read fails too
             elif opcode == _CLOSE:
                 code = int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 1005
                 closed = Closed(code, bytes(payload[2:]).decode("utf-8", "replace"))
@@ -548,7 +549,7 @@ class Connection:
 
 
 def as_error(e: Exception, doing: str) -> Exception:
-    """What a caller sees of a connection's end."""
+    """The exception that a caller sees for the end of a connection."""
     if isinstance(e, Closed):
         return error_from_close(e.code, e.reason, doing)
     if isinstance(e, Lost):

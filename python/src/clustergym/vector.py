@@ -31,13 +31,12 @@ _MODES = {
 class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     """n environments on a server, stepped together.
 
-    Behaves as Gymnasium's own vector environments do, in all three autoreset modes and down to their infos: every
-    ``key`` comes with a ``_key``, in SAME_STEP the true last observation and info stand in ``final_obs`` and
-    ``final_info``, and ``options={"reset_mask": …}`` resets some of them. Environment i of ``reset(seed=s)`` runs on
-    seed s + i.
+    Behaves as Gymnasium's own vector environments do, in all three autoreset modes and in the infos: every ``key`` comes
+    with a ``_key``, in SAME_STEP the true last observation and info are in ``final_obs`` and ``final_info``, and
+    ``options={"reset_mask": …}`` resets some of the environments. Environment i of ``reset(seed=s)`` runs on seed s + i.
 
-    With ``recv="any"`` they need not keep step: :meth:`send` actions for some, :meth:`recv` the first ``batch`` that have
-    finished.
+    With ``recv="any"`` environments need not wait for each other: :meth:`send` actions for some, :meth:`recv` the first
+    ``batch`` that have finished.
 
     Args:
         env_id: as ``"JobSelect-v1"``.
@@ -45,8 +44,8 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         autoreset_mode: when an environment whose episode has ended begins the next one.
         recv: ``"all"``, or ``"any"`` for :meth:`send` and :meth:`recv`.
         batch: with ``recv="any"``: how many :meth:`recv` returns.
-        copy: False returns read-only arrays without copying. Where the server shares its memory, they change with the
-            next step or reset, as those of Gymnasium's vector environments do.
+        copy: False returns read-only arrays without copying. If the server shares its memory, they change with the next
+            step or reset, as those of Gymnasium's vector environments do.
 
     The other arguments, attributes and errors are those of :class:`~clustergym.RemoteEnv`.
     """
@@ -76,7 +75,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         client_options: Mapping[str, Any] | None = None,
         **env_kwargs: Any,
     ) -> None:
-        self.closed = True  # until it is open, so that a failure here leaves nothing to close
+        self.closed = True  # until it is open, so that a failed __init__ leaves nothing to close
         mode = autoreset_mode if isinstance(autoreset_mode, AutoresetMode) else AutoresetMode(autoreset_mode)
         fields = open_fields(obs, mask, invalid, penalty, info, _MODES[mode], kwargs, env_kwargs, render_mode)
         if recv != "all":
@@ -100,7 +99,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
-        self.autoreset_mode = mode  # where TorchRL looks, as Gymnasium's own vector environments have it
+        self.autoreset_mode = mode  # TorchRL looks for it here, as in Gymnasium's own vector environments
         self.render_mode = render_mode
         self.copy = copy
         self._batch = Batch(self.single_observation_space, num_envs)
@@ -108,7 +107,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._plain = isinstance(self.single_action_space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
         self._action_shape = (num_envs, *(self.single_action_space.shape or ()))
         self._same_step = mode is AutoresetMode.SAME_STEP
-        self._obs: Any = None  # the last observations as they came, read-only: a partial reset returns the others again
+        self._obs: Any = None  # the last observations, read-only; a partial reset returns them too
         self._mask: Array | None = None
         self._step_id: int | None = None
         self._sent: list[int] = []
@@ -274,7 +273,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         infos["final_info"] = spread_info(fin.get("info"), rows, n)
         infos["_final_info"] = mask.copy()
 
-    # Stepping out of step.
+    # Stepping asynchronously.
 
     def send(self, actions: Any, ids: Sequence[int] | Array | None = None) -> None:
         """Sends actions without waiting (``recv="any"``).
@@ -288,13 +287,13 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         n = self.num_envs if rows is None else len(rows)
         self._sent.append(self.handle.post_step(self._actions(actions, n), "send", rows))
         if len(self._sent) > 2:
-            # Acknowledgements are collected on the way; a refusal shows up here at the latest.
+            # Replies to sends are read on the way; a refusal is raised here at the latest.
             self.handle.wait(self._sent.pop(0))
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """The first ``batch`` environments that have finished a step, in the order in which they did.
 
-        ``infos["env_id"]`` (int [batch]) says which they are; all else has their order.
+        ``infos["env_id"]`` (int [batch]) names them; everything else is in their order.
         """
         self._check_open()
         rid = self.client.post("recv", None, self.handle)
@@ -309,7 +308,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         infos["env_id"] = ids.astype(np.int64)
         fin = reply.get("fin")
         if fin and self._same_step:
-            # The rows of fin are environments; here they stand where their environment does in this batch.
+            # fin names its rows by environment; here they get the positions of their environments in this batch.
             place = {int(env): i for i, env in enumerate(ids)}
             self._add_final(infos, {**fin, "ids": [place[int(env)] for env in fin["ids"]]}, n)
         result = (obs, *self._flags(reply, n), infos)
@@ -330,7 +329,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         return mask.astype(np.bool_)
 
     def render(self) -> tuple[Any, ...] | None:
-        """The environments as texts where render_mode is ``"ansi"``, None without one."""
+        """The environments as texts if render_mode is ``"ansi"``, else None."""
         self._check_open()
         if self.render_mode is None:
             gym.logger.warn('render() needs a render mode: make the environments with render_mode="ansi"')
@@ -367,7 +366,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         return self.handle.request("call", fields).get("ret")
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Closes the environments, and their session where they have one of their own."""
+        """Closes the environments, and their session if they have one of their own."""
         if self._own:
             self.client.close()
         else:
@@ -378,7 +377,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             raise ClusterGymError(f"{self._init['env_id']} is closed")
 
     def __del__(self) -> None:
-        # Without waiting: a client of its own says goodbye when it is collected itself.
+        # This must not wait. A client of its own ends its session when it is garbage-collected.
         self.closed = True
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+package ppo
+
+import (
+	"fmt"
+
+	"clustergym/env"
+	"clustergym/internal/rng"
+	"clustergym/nets/model"
+	"clustergym/nets/op"
+)
+
+// checkSpec returns why this algorithm cannot act in an environment, or nil if it can.
+func checkSpec(s env.Spec) error {
+	if len(s.Action.Sizes)+len(s.Action.Low) == 0 {
+		return fmt.Errorf("ppo: %s has no actions", s.ID)
+	}
+	if len(s.Action.Low) != len(s.Action.High) {
+		return fmt.Errorf("ppo: %s has %d lower and %d upper bounds of actions", s.ID, len(s.Action.Low), len(s.Action.High))
+	}
+	for i, k := range s.Action.Sizes {
+		if k < 1 {
+			return fmt.Errorf("ppo: %s has %d actions in factor %d, want at least 1", s.ID, k, i)
+		}
+	}
+	if s.ObsLen() == 0 {
+		return fmt.Errorf("ppo: %s has no observation", s.ID)
+	}
+	return nil
+}
+
+// distribution returns the form of a policy for an environment.
+func distribution(s env.Spec) op.Distribution {
+	return op.Distribution{Sizes: s.Action.Sizes, Dims: len(s.Action.Low)}
+}
+
+// input describes the observation to the network.
+func input(s env.Spec) model.Input {
+	in := make(model.Input, len(s.Obs))
+	for i, f := range s.Obs {
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape}
+	}
+	return in
+}
+
+// newNet builds the network; its initial weights follow from seed alone.
+func newNet(cfg Config, s env.Spec, seed uint64) (*model.ActorCritic, error) {
+	net, err := model.NewActorCriticOf(cfg.Network, input(s), distribution(s), cfg.LogStd, rng.Stream(seed, "ppo/init"))
+	if err != nil {
+		return nil, fmt.Errorf("ppo: network for %s: %w", s.ID, err)
+	}
+	return net, nil
+}

@@ -1,0 +1,65 @@
+package handle
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"clustergym/env"
+	"clustergym/env/bridge/wire"
+)
+
+// Factory makes environments by id. It must be safe for concurrent use.
+type Factory interface {
+	// List returns what /v1/envs shows and `open` accepts, sorted by id.
+	List() []Listing
+	// Make returns n independent environments of one Spec. It must not keep kwargs, whose byte slices and arrays are
+	// views of a buffer that is reused. A *wire.Error (unknown_env, bad_kwargs) is the client's mistake and is sent to
+	// it; any other error is the server's, and only the log has its text.
+	Make(ctx context.Context, id string, kwargs wire.Map, n int) (*Made, error)
+}
+
+// Listing describes one kind of environment that a Factory makes.
+type Listing struct {
+	ID     string
+	Spec   env.Spec // with default kwargs
+	Kwargs any      // a list of {name, type, default, doc}, in any form that encoding/json can write
+	SHA    string   // hash of the scenario with default kwargs, "" = none
+}
+
+// Made holds what a Factory has made.
+type Made struct {
+	Envs []env.Env // the server owns and closes them
+	SHA  string    // hash of everything that decides episodes: workload, cluster, configuration
+	Meta any       // added to the reply's `meta`; a map that wire.Writer.Value can write, nil = nothing
+}
+
+// Caller is an environment that answers more methods of `call` than those about tasks. It is an optional ability, looked
+// for once, at open. Call must not keep args; its result must be a value that wire.Writer.Value can write.
+type Caller interface {
+	Call(method string, args wire.Map) (any, error)
+}
+
+// Limits are the server's limits that concern handles.
+type Limits struct {
+	MaxEnvs                 int // of a handle
+	MaxFrameIn, MaxFrameOut int // bytes of a message
+	Workers                 int // goroutines that step a handle's environments; 0 = chosen by the handle
+}
+
+// Opening is a request to open a handle.
+type Opening struct {
+	Req     wire.Map // valid until Open returns, like the frame of which it has views
+	Re      uint32   // the request's id
+	H       uint32   // the handle's number, for the reply
+	Async   bool     // feature async was granted
+	Share   bool     // feature shm was granted
+	Foreign bool     // the session may restore snapshots that another server signed
+	Key     []byte   // the server's, signs snapshots
+	Log     *slog.Logger
+
+	Steppers *atomic.Int32 // counts the steps under way in the whole server; nil = they are not counted
+}
+
+// Stats holds counts for the metrics.
+type Stats struct{ Steps, Resets, Episodes uint64 }

@@ -1,0 +1,67 @@
+package gpupick
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sched"
+)
+
+// Rules returns the rules that pick GPUs, in the order in which tables show them: random play, and every placement that
+// places whatever fits. A placement chooses all GPUs of a job at its first pick; with idle it never idles.
+func Rules() []sched.Rule {
+	rules := []sched.Rule{sched.RandomRule()}
+	for _, name := range placements() {
+		rules = append(rules, sched.Rule{Name: name, About: "the GPUs that placement " + name + " chooses"})
+	}
+	return rules
+}
+
+// placements leaves out the placement random: it depends on the state alone, so it would place alike in every play.
+func placements() []string {
+	return slices.DeleteFunc(sched.Placements(), func(name string) bool { return name == "random" })
+}
+
+// NewRule returns an actor that plays one of Rules in e.
+func NewRule(name string, e *Env) (*sched.Actor, error) {
+	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
+		return nil, err
+	}
+	if name == "random" {
+		return sched.RandomActor(), nil
+	}
+	place, err := cluster.NewPlacement(name)
+	if err != nil {
+		return nil, err
+	}
+	return sched.NewActor(func([]bool, *rand.Rand) (int32, error) {
+		g, err := e.Pick(place)
+		return int32(g), err
+	}), nil
+}
+
+// Pick returns the GPU that rule picks next for the current job. rule must place every job that fits; it sees the cluster
+// as it was before the job's picks. If those picks were not its own, Pick returns the first legal GPU of its choice, or
+// else the first legal GPU.
+func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
+	n := e.view.Request(e.queue[e.head]).GPUs
+	if k := len(e.picked); k == 0 || len(e.last) != n || !slices.Equal(e.last[:k], e.picked) {
+		var ok bool
+		if e.last, ok = rule.Place(e.view.Cluster(), e.view.Request(e.queue[e.head]), e.last); !ok {
+			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", ID, rule.Name())
+		}
+	}
+	for _, g := range e.last {
+		if e.legal(g) {
+			return g, nil
+		}
+	}
+	for g := range e.taken {
+		if e.legal(cluster.GPU(g)) {
+			return cluster.GPU(g), nil
+		}
+	}
+	return 0, fmt.Errorf("%s: no GPU is legal", ID)
+}

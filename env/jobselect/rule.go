@@ -1,0 +1,69 @@
+package jobselect
+
+import (
+	"math/rand/v2"
+
+	"clustergym/env"
+	"clustergym/env/sched"
+)
+
+// order is a rule that starts the visible job of the least score that fits; ties go to the lower slot. It never waits
+// while a visible job fits.
+type order struct {
+	sched.Rule
+	score func(s *sched.State, slot int) float64
+}
+
+var orders = []order{
+	{sched.Rule{Name: "fifo", About: "the oldest visible job that fits"},
+		func(s *sched.State, i int) float64 { return float64(s.View.Pos(s.Slots[i])) }},
+	{sched.Rule{Name: "sjf", About: "the visible job that fits with the shortest estimated run time", Estimates: true},
+		func(s *sched.State, i int) float64 { return float64(s.Known[s.Slots[i]].Estimate) }},
+	{sched.Rule{Name: "smallest", About: "the visible job that fits with the fewest GPUs"},
+		func(s *sched.State, i int) float64 { return s.Known[s.Slots[i]].GPUs }},
+	{sched.Rule{Name: "area", About: "the visible job that fits with the least estimated run time × GPUs", Estimates: true},
+		func(s *sched.State, i int) float64 { return s.Known[s.Slots[i]].Area }},
+}
+
+// Rules returns the rules that act in the slots, in the order in which tables show them. Compared with the same order over
+// the whole queue (env/heuristic) they show what the restriction to the slots costs.
+func Rules() []sched.Rule {
+	rules := []sched.Rule{sched.RandomRule(), {Name: "random-start", About: "any visible job that fits, all equally likely", Random: true}}
+	for _, o := range orders {
+		rules = append(rules, o.Rule)
+	}
+	return rules
+}
+
+// NewRule returns an actor that plays one of Rules in e, an environment whose action i starts slot i and whose last
+// action waits.
+func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
+	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
+		return nil, err
+	}
+	for _, o := range orders {
+		if o.Name == name {
+			return sched.NewActor(func(mask []bool, _ *rand.Rand) (int32, error) { return o.choose(mask, e.State()), nil }), nil
+		}
+	}
+	if name == "random" {
+		return sched.RandomActor(), nil
+	}
+	return sched.NewActor(func(mask []bool, src *rand.Rand) (int32, error) {
+		return int32(env.Uniform(mask[:len(mask)-1], src)), nil
+	}), nil
+}
+
+func (o *order) choose(mask []bool, s *sched.State) int32 {
+	wait := len(mask) - 1
+	best, score := wait, 0.0
+	for i := range s.Slots {
+		if !mask[i] {
+			continue
+		}
+		if v := o.score(s, i); best == wait || v < score {
+			best, score = i, v
+		}
+	}
+	return int32(best)
+}

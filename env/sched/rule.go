@@ -1,0 +1,69 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"clustergym/env"
+)
+
+// Rule describes a simple policy that agents are compared with. It acts through the environment's action space and knows
+// what an agent can see, unless About says otherwise.
+type Rule struct {
+	Name, About string
+	Random      bool // it draws, so one play of an episode says little
+	Estimates   bool // it ranks by run times, so it needs estimates
+}
+
+// RandomRule returns the rule that every environment has.
+func RandomRule() Rule {
+	return Rule{Name: "random", About: "any legal action, all equally likely", Random: true}
+}
+
+// RuleNames returns the names of rules.
+func RuleNames(rules []Rule) []string {
+	names := make([]string, len(rules))
+	for i, r := range rules {
+		names[i] = r.Name
+	}
+	return names
+}
+
+// FindRule returns the rule of a name among those of the environment id.
+func FindRule(id, name string, rules []Rule) (Rule, error) {
+	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name }); i >= 0 {
+		return rules[i], nil
+	}
+	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", id, name, strings.Join(RuleNames(rules), ", "))
+}
+
+// Actor plays a rule in one environment whose action is one discrete number. It is an agents.Policy for batches of one row:
+// that environment's current time step. Not safe for concurrent use.
+type Actor struct {
+	choose func(mask []bool, src *rand.Rand) (int32, error)
+}
+
+// NewActor returns an actor that takes the actions that choose returns. choose receives the mask, in which at least one
+// action is legal, and the row's random source, which may be nil for rules that do not draw.
+func NewActor(choose func(mask []bool, src *rand.Rand) (int32, error)) *Actor { return &Actor{choose} }
+
+// RandomActor returns an actor that plays RandomRule.
+func RandomActor() *Actor {
+	return NewActor(func(mask []bool, src *rand.Rand) (int32, error) { return int32(env.Uniform(mask, src)), nil })
+}
+
+// Act implements agents.Policy.
+func (a *Actor) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) (err error) {
+	if b.N != 1 {
+		return fmt.Errorf("sched: a batch of %d rows for a rule of one environment", b.N)
+	}
+	var own *rand.Rand
+	if len(src) > 0 {
+		own = src[0]
+	}
+	dst.Disc[0], err = a.choose(b.Mask, own)
+	return err
+}

@@ -1,0 +1,67 @@
+package model_test
+
+import (
+	"slices"
+	"testing"
+
+	"clustergym/internal/rng"
+	"clustergym/nets/model"
+)
+
+// Every worker gets rows of a large network, however few there are, and none of a small one; results are the same bits.
+func TestWorkersShareALargeNetworksRows(t *testing.T) {
+	const in, actions = 64, 9
+	input := model.Input{{Name: "x", Shape: []int{in}}}
+	r := rng.Stream(1, "rows")
+	for _, c := range []struct {
+		hidden  []int
+		n, rows int
+	}{{[]int{256, 256}, 32, 11}, {[]int{256, 256}, 500, 64}, {[]int{16}, 32, 64}} {
+		cfg := model.DefaultConfig()
+		cfg.Hidden = c.hidden
+		ac, err := model.NewActorCritic(cfg, input, actions, rng.Stream(1, "ac"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := model.NewQNet(cfg, input, actions, true, rng.Stream(1, "q"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obs, mask := make([]float32, c.n*in), make([]bool, c.n*actions)
+		for i := range obs {
+			obs[i] = float32(r.NormFloat64())
+		}
+		for i := range mask {
+			mask[i] = i%3 != 0
+		}
+		run := func(workers int) (head, value, q3 []float32, rows [2]int) {
+			head, value, q3 = make([]float32, c.n*actions), make([]float32, c.n), make([]float32, c.n*actions)
+			acs, qs := ac.Batches(workers), q.Batches(workers)
+			if err := acs.Run(t.Context(), obs, c.n, head, value); err != nil {
+				t.Fatal(err)
+			}
+			if err := qs.Run(t.Context(), obs, mask, c.n, q3); err != nil {
+				t.Fatal(err)
+			}
+			return head, value, q3, [2]int{model.RowsOfPiece(acs), model.RowsOfPiece(qs)}
+		}
+		head1, value1, q1, _ := run(1)
+		head3, value3, q3, rows := run(3)
+		if rows != [2]int{c.rows, c.rows} {
+			t.Errorf("%v, %d rows: pieces of %d for three workers, want %d", c.hidden, c.n, rows, c.rows)
+		}
+		if !slices.Equal(head1, head3) || !slices.Equal(value1, value3) || !slices.Equal(q1, q3) {
+			t.Errorf("%v, %d rows: three workers compute something else", c.hidden, c.n)
+		}
+		whole, values := ac.Forward(c.n).Run(obs, c.n)
+		if !slices.Equal(head1, whole) || !slices.Equal(value1, values) {
+			t.Errorf("%v, %d rows: pieces compute something else than the whole batch", c.hidden, c.n)
+		}
+		if !slices.Equal(q1, q.Forward(c.n).Run(obs, mask, c.n)) {
+			t.Errorf("%v, %d rows: pieces compute other action values than the whole batch", c.hidden, c.n)
+		}
+		if err := ac.Batches(2).Run(t.Context(), obs, c.n, nil, value3); err != nil || !slices.Equal(value3, value1) {
+			t.Errorf("values without heads: %v", err)
+		}
+	}
+}
