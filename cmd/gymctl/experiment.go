@@ -43,7 +43,7 @@ func experimentListVerb(a *app) *cobra.Command {
 				Command string `json:"command"`
 			}
 			list, rows := []entry{}, [][]string{}
-			for _, s := range papers.Papers() {
+			for _, s := range papers.All() {
 				list = append(list, entry{s.Name, s.Title, s.Cite, s.Takes, "gymctl experiment run " + s.Name})
 				rows = append(rows, []string{s.Name, s.Title, s.Takes, s.Cite})
 			}
@@ -89,7 +89,7 @@ with every single number, and figures/*.svg.`,
 			}
 			opt.Commit, opt.Now = about().Commit, a.now
 			opt.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(a.stderr, format+"\n", args...) }
-			r, err := papers.RunPaper(c.Context(), names[0], opt)
+			r, err := papers.Run(c.Context(), names[0], opt)
 			if err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (a *app) studied(r *study.Report, asJSON bool) error {
 
 func paperNames() []string {
 	var names []string
-	for _, s := range papers.Papers() {
+	for _, s := range papers.All() {
 		names = append(names, s.Name)
 	}
 	return names

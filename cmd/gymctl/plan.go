@@ -68,7 +68,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 			}
 			var all []*plan.Result
 			planAll := func() error {
-				return plan.Graphs(c.Context(), cfg, hooks, func(r *plan.Result) error {
+				return plan.Run(c.Context(), cfg, hooks, func(r *plan.Result) error {
 					for _, n := range r.Notes {
 						a.notef("%s", n)
 					}

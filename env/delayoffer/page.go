@@ -52,25 +52,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("Σ n·work / (G·span) = load (%g; 0 = as recorded). The first observation is at the first offer of a rack or the network.\n", cfg.Load)
 	p("## End\n")
 	p("Terminated when all jobs have finished. Truncated after max_steps.\n")
-	b.WriteString(sched.InfoTable(s.Info) + "\n")
-	b.WriteString(sched.ArgumentTable([][3]string{
-		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
-		{"tau", fmt.Sprint(cfg.Tau), "a time"},
-		{"window", fmt.Sprint(cfg.Window), "W"},
-		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
-		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "larger jobs are left out of the workload and counted"},
-		{"comm", cfg.Comm, "ring, contention, tree, none"},
-		{"ideal", fmt.Sprint(cfg.Ideal), "true: with ring, run times are compute times; false: those at the best place"},
-		{"per_gpu", fmt.Sprint(cfg.PerGPU), "true: with ring, every GPU has links of its own; false: a machine's GPUs share its NIC"},
-		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
-		{"relative", fmt.Sprint(cfg.Relative), "true, false"},
-		{"max_steps", fmt.Sprint(cfg.MaxSteps), "0 = none"},
-		{"lease", fmt.Sprint(cfg.Lease), "a time"},
-		{"history", fmt.Sprint(cfg.History), "leases that the tuner of timers looks back"},
-		{"auto", fmt.Sprint(cfg.Auto), "true: the timers that are shown are tuned; false: rack_wait and nw_wait"},
-		{"rack_wait", fmt.Sprint(cfg.RackWait), "leases"},
-		{"nw_wait", fmt.Sprint(cfg.NetworkWait), "leases"},
-	}))
+	b.WriteString(sched.InfoTable(s.Info))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

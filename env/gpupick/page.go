@@ -51,19 +51,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("## End\n")
 	p("Terminated when the last job has its GPUs: after as many steps as the jobs have GPUs together. With idle: true, Truncated")
 	p("after max_steps.\n")
-	b.WriteString(sched.InfoTable(s.Info) + "\n")
-	b.WriteString(sched.ArgumentTable([][3]string{
-		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
-		{"window", fmt.Sprint(cfg.Window), "jobs of an episode"},
-		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
-		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "M; larger jobs are left out of the workload and counted"},
-		{"comm", cfg.Comm, "none, tree"},
-		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
-		{"idle", fmt.Sprint(cfg.Idle), "true, false"},
-		{"max_steps", fmt.Sprint(cfg.MaxSteps), "with idle; 0 = none"},
-		{"time_axis", cfg.TimeAxis, "log, linear (the precursor's: 50 rows are 1)"},
-		{"row", fmt.Sprint(cfg.Row), "length of a row of the linear axis"},
-	}))
+	b.WriteString(sched.InfoTable(s.Info))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

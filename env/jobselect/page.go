@@ -72,29 +72,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("contested: true draws training windows again where FIFO skip and SJF skip differ by less than 1 %%.\n")
 	p("## End\n")
 	p("Terminated when all counted jobs have finished. Truncated at horizon (simulated time) or after max_steps.\n")
-	b.WriteString(sched.InfoTable(s.Info) + "\n")
-	b.WriteString(sched.ArgumentTable([][3]string{
-		{"visible", fmt.Sprint(cfg.Visible), "K, even, from 2"},
-		{"slots", cfg.Slots, "mixed, oldest"},
-		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "M; larger jobs are left out of the workload and counted"},
-		{"placement", cfg.Placement, "first-fit, best-fit, worst-fit, pack, closest-a, closest-b, closest-c"},
-		{"comm", cfg.Comm, "none, tree"},
-		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA, none"},
-		{"reward", cfg.Reward, "as above"},
-		{"wait_cost", fmt.Sprint(cfg.WaitCost), "c of reward throughput"},
-		{"relative", fmt.Sprintf("%q", cfg.Relative), `"", fifo, sjf, smallest, auto`},
-		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
-		{"tau", fmt.Sprint(cfg.Tau), "a time"},
-		{"window", fmt.Sprint(cfg.Window), "W"},
-		{"warm", fmt.Sprint(cfg.Warm), "jobs; 0 = empty cluster"},
-		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
-		{"contested", fmt.Sprint(cfg.Contested), "true, false"},
-		{"horizon", fmt.Sprint(cfg.Horizon), "a time; 0s = none"},
-		{"max_steps", fmt.Sprint(cfg.MaxSteps), "0 = none"},
-		{"time_axis", cfg.TimeAxis, "log, linear"},
-		{"row", fmt.Sprint(cfg.Row), "length of a row of the linear axis"},
-		{"models", cfg.Models, "mix from which a job gets a model and batch size that its trace does not name"},
-	}))
+	b.WriteString(sched.InfoTable(s.Info))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

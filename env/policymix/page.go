@@ -45,25 +45,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("for tests; load %g, %d jobs before the window fill the cluster.\n", cfg.Load, cfg.Warm)
 	p("## End\n")
 	p("Terminated when all counted jobs have finished. Truncated at horizon (simulated time) or after max_steps.\n")
-	b.WriteString(sched.InfoTable(s.Info) + "\n")
-	b.WriteString(sched.ArgumentTable([][3]string{
-		{"hold", fmt.Sprint(cfg.Hold), "a time"},
-		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "larger jobs are left out of the workload and counted"},
-		{"placement", cfg.Placement, "first-fit, best-fit, worst-fit, pack, closest-a, closest-b, closest-c, …"},
-		{"comm", cfg.Comm, "none, tree"},
-		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA"},
-		{"reward", cfg.Reward, "as in JobSelect-v1"},
-		{"wait_cost", fmt.Sprint(cfg.WaitCost), "c of reward throughput"},
-		{"relative", fmt.Sprintf("%q", cfg.Relative), `"", fifo, sjf, smallest, auto (here sjf)`},
-		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
-		{"tau", fmt.Sprint(cfg.Tau), "a time"},
-		{"window", fmt.Sprint(cfg.Window), "W"},
-		{"warm", fmt.Sprint(cfg.Warm), "jobs; 0 = empty cluster"},
-		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
-		{"contested", fmt.Sprint(cfg.Contested), "true, false"},
-		{"horizon", fmt.Sprint(cfg.Horizon), "a time; 0s = none"},
-		{"max_steps", fmt.Sprint(cfg.MaxSteps), "0 = none"},
-	}))
+	b.WriteString(sched.InfoTable(s.Info))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

@@ -60,21 +60,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("filter: true training windows are drawn again whose S under SJF is not between 10 and 150.\n")
 	p("## End\n")
 	p("Terminated when the last job has started: after W steps, fewer with back-filling.\n")
-	b.WriteString(sched.InfoTable(s.Info) + "\n")
-	b.WriteString(sched.ArgumentTable([][3]string{
-		{"gamma", fmt.Sprint(cfg.Gamma), "above 0, up to 1"},
-		{"window", fmt.Sprint(cfg.Window), "W"},
-		{"load", fmt.Sprint(cfg.Load), "0 = as recorded"},
-		{"max_gpus", fmt.Sprint(cfg.MaxGPUs), "larger jobs are left out of the workload and counted"},
-		{"visible", fmt.Sprint(cfg.Visible), "jobs that the agent sees"},
-		{"placement", cfg.Placement, "first-fit, best-fit, …"},
-		{"backfill", cfg.Backfill, "none; easy, on counters"},
-		{"estimates", cfg.Estimates, "exact, trace, noisy:SIGMA"},
-		{"metric", cfg.Metric, strings.Join(Metrics(), ", ")},
-		{"reward", cfg.Reward, "relative, minus, dense"},
-		{"base", cfg.Base, strings.Join(bases(), ", ")},
-		{"filter", fmt.Sprint(cfg.Filter), "true, false"},
-	}))
+	b.WriteString(sched.InfoTable(s.Info))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

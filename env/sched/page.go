@@ -16,13 +16,3 @@ func InfoTable(info []env.Field) string {
 	}
 	return b.String()
 }
-
-// ArgumentTable returns the part that lists the arguments, as Markdown: key, current value, possible values.
-func ArgumentTable(args [][3]string) string {
-	var b strings.Builder
-	b.WriteString("## Arguments\n\n| key | here | values |\n|---|---|---|\n")
-	for _, a := range args {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", a[0], a[1], a[2])
-	}
-	return b.String()
-}

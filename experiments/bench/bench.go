@@ -8,35 +8,34 @@ import (
 	"time"
 
 	"clustergym/env/heuristic"
-	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/nets/kernel"
 )
 
-// BenchConfig says what Bench measures.
+// Config says what Run measures.
 type Config struct {
-	Groups []string // of BenchGroups; empty = all of them but the bridge, or with a trace the simulator
-	Quick  bool     // small workloads and short rounds: an impression within seconds
-	Long   bool     // also 11.5 million jobs, read from a file while they are simulated
-	// Trace, where it names a file, is what the simulator's rows play instead of generated workloads, on Cluster under
-	// Policies (as SimConfig has them; empty = a choice of them).
+	Groups []string // of Groups(); empty = all except the bridge, or only the simulator if Trace names a file
+	Quick  bool     // small workloads and short rounds, for an impression within seconds
+	Long   bool     // also 11.5 million jobs, read from a file during the simulation
+	// Trace, if it names a file, replaces the generated workloads of the simulator's rows. It runs on Cluster under Policies,
+	// which are as in simulate.Config; empty = a selection.
 	Trace    workload.TraceConfig
 	Cluster  string
 	Policies []string
-	Python   string // of the bridge: a Python in which the clustergym package is installed
+	Python   string // for the bridge: the command of a Python with the clustergym package
 }
 
-// BenchGroups are what can be measured. The bridge is measured only where it is named, for it needs a Python.
+// Groups returns the groups that can be measured. The bridge is measured only on request, because it needs a Python.
 func Groups() []string {
 	return []string{"simulator", "encoders", "envs", "training", "planning", "bridge"}
 }
 
-// Validate reports every fault. Files are not looked at.
+// Validate returns an error that names every fault of c, or nil. It does not look at files.
 func (c *Config) Validate() error {
 	var l fault.List
 	for _, g := range c.Groups {
-		l.Add(slices.Contains(Groups(), g), "groups", g, simulate.OneOf(Groups()))
+		l.Add(slices.Contains(Groups(), g), "groups", g, "one of "+strings.Join(Groups(), ", "))
 	}
 	l.Join("trace", c.Trace.Validate())
 	file := c.Trace.File != ""
@@ -56,7 +55,7 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// measures says whether group is among those to measure.
+// measures reports whether group is to be measured.
 func (c *Config) measures(group string) bool {
 	if len(c.Groups) == 0 {
 		return c.Trace.File == "" && group != "bridge" || group == "simulator"
@@ -64,35 +63,35 @@ func (c *Config) measures(group string) bool {
 	return slices.Contains(c.Groups, group)
 }
 
-// BenchHooks is what Bench needs from outside.
+// Hooks connects a measurement to its caller.
 type Hooks struct {
 	Now func() time.Time       // the clock; must not be nil
-	Row func(what string)      // what is going to be measured; nil = nobody asks
-	Dir func() (string, error) // a folder for large files, removed by the caller; needed for Long only
+	Row func(what string)      // called before each measurement with its name; may be nil
+	Dir func() (string, error) // returns a folder for large files, which the caller removes; needed only for Long
 }
 
-// BenchReport is what Bench measured. Its JSON form is a published document.
+// Report holds the measurements. Its JSON form is a published document.
 type Report struct {
 	Machine     Machine       `json:"machine"`
 	Quick       bool          `json:"quick,omitempty"`
-	Calibration []Row         `json:"calibration"` // what the machine gave at its best in this run
+	Calibration []Row         `json:"calibration"` // the best speed of the machine in this run
 	Rows        []Row         `json:"rows"`
-	Queues      []QueueTiming `json:"queues,omitempty"` // how cost grows with the number of jobs that wait
+	Queues      []QueueTiming `json:"queues,omitempty"` // growth of cost with the number of waiting jobs
 	Bridge      []BridgeRow   `json:"bridge,omitempty"`
-	Ratios      []BridgeRatio `json:"ratios,omitempty"` // between rows of the bridge
+	Ratios      []BridgeRatio `json:"ratios,omitempty"` // between rows of Bridge
 }
 
-// BenchMachine is where it was measured.
+// Machine describes the machine that was measured.
 type Machine struct {
 	OS         string `json:"os"`
 	Arch       string `json:"arch"`
-	CPU        string `json:"cpu,omitempty"` // "" where the system does not tell
-	Processors int    `json:"processors"`    // that Go uses
+	CPU        string `json:"cpu,omitempty"` // "" if the system does not report it
+	Processors int    `json:"processors"`    // used by Go
 	Go         string `json:"go"`
-	Kernels    string `json:"kernels"` // set of float32 kernels
+	Kernels    string `json:"kernels"` // the set of float32 kernels
 }
 
-// BenchRow is one measurement. A rate is units of work per second of wall time, that of the best of three rounds.
+// Row is one measurement: the best of three rounds. The rate is units of work per second of wall time.
 type Row struct {
 	Group    string  `json:"group"`
 	What     string  `json:"what"`
@@ -102,18 +101,18 @@ type Row struct {
 	Rate     float64 `json:"rate"`
 	Unit     string  `json:"unit"`
 	Allocs   float64 `json:"allocs_per_unit"`
-	Mark     float64 `json:"mark,omitempty"` // the rate that the project holds itself to, on one core of a server of 2020 or later
-	Runs     int     `json:"runs"`           // in the best round
+	Mark     float64 `json:"mark,omitempty"` // the project's target rate on one core of a server of 2020 or later
+	Runs     int     `json:"runs"`           // runs of the work in the best round
 	WallS    float64 `json:"wall_s"`         // of the best round
-	CPUShare float64 `json:"cpu_share"`      // processor time over wall time in it; 0 where the system does not tell
-	// Loop and Walk are what one unit of work costs in steps of the calibration rows, measured beside this row: figures
-	// of two machines, or of two moments, are compared by these.
+	CPUShare float64 `json:"cpu_share"`      // processor time over wall time of the best round; 0 if the system does not report it
+	// Loop and Walk are the cost of one unit of work in steps of the calibration rows, which are measured together with
+	// this row. They make measurements of different machines and times comparable.
 	Loop    float64 `json:"loop_steps"`
 	Walk    float64 `json:"walk_steps"`
-	PeakMiB float64 `json:"peak_mib,omitempty"` // of the process, where memory is what the row is about
+	PeakMiB float64 `json:"peak_mib,omitempty"` // of the process, in rows that measure memory
 }
 
-// bench is a Bench under way.
+// bench is the state of Run.
 type bench struct {
 	cfg    *Config
 	hooks  Hooks
@@ -121,8 +120,8 @@ type bench struct {
 	walk   []uint32 // see calibrate
 }
 
-// Bench measures. Faults in cfg and in the files it names are *InputErrors; ctx ends it between two runs of a
-// workload, or inside one between two events.
+// Run measures what cfg names. Faults in cfg and in its files are *workload.InputErrors. ctx ends it between two runs of a
+// workload, or within one between two events.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -131,7 +130,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 		Quick:   cfg.Quick,
 		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), Processors: runtime.GOMAXPROCS(0), Go: runtime.Version(), Kernels: kernel.Set()},
 	}}
-	if cfg.Long { // first: the peak of memory is that of the process
+	if cfg.Long { // first, because it reports the process's peak of memory
 		if err := b.streaming(ctx); err != nil {
 			return nil, err
 		}
@@ -153,14 +152,14 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	return b.report, nil
 }
 
-// say tells what is measured next.
+// say reports what is measured next.
 func (b *bench) say(what string) {
 	if b.hooks.Row != nil {
 		b.hooks.Row(what)
 	}
 }
 
-// size is n, or what quick makes of it.
+// size returns n, or a twentieth and at least 200 for a quick measurement.
 func (b *bench) size(n int) int {
 	if b.cfg.Quick {
 		return max(200, n/20)

@@ -19,8 +19,8 @@ import (
 	"clustergym/traces"
 )
 
-// ticking is a clock that goes on by 20 ms with every look at it, so that a quick round is over after one run of the
-// work: two looks for the rule, a third for the time.
+// ticking is a clock that advances by 20 ms with every reading, so that a quick round ends after one run of the work: two
+// readings to decide whether to continue, and a third for the time.
 func ticking() func() time.Time {
 	at := time.Unix(0, 0)
 	return func() time.Time { at = at.Add(20 * time.Millisecond); return at }
@@ -56,7 +56,7 @@ func TestBenchMeasuresWhatItSays(t *testing.T) {
 		if row.Unit == "" || row.Runs != 1 || math.Abs(row.WallS-.04) > 1e-9 && math.Abs(row.WallS-.02) > 1e-9 || row.Loop <= 0 || row.Walk <= 0 || row.Allocs < 0 {
 			t.Errorf("%+v", *row)
 		}
-		// Of the simulator a unit of work is a job, and each was simulated once.
+		// The simulator's unit of work is a job, and each job was simulated once.
 		if row.Group == "simulator" && math.Abs(row.Rate*row.WallS-float64(row.Jobs)) > 1e-6*float64(row.Jobs) {
 			t.Errorf("%s: %v units in a run of %d jobs", row.name(), row.Rate*row.WallS, row.Jobs)
 		}
@@ -220,7 +220,7 @@ func TestPodsAreMixedLikeOpenbs(t *testing.T) {
 	for i := range pods {
 		n := pods[i].GPUs * 10
 		if pods[i].Milli > 0 && pods[i].Milli < 1000 {
-			n = 5 // a part of one
+			n = 5 // a share of a GPU
 		}
 		share[n] += 1 / float64(len(pods))
 		asked += pods[i].GPUs * pods[i].Milli
@@ -235,7 +235,7 @@ func TestPodsAreMixedLikeOpenbs(t *testing.T) {
 	}
 }
 
-// The queue that a cost is stated for is the queue that there was.
+// The queue has the length for which its cost is reported.
 func TestQueuesHaveTheirLength(t *testing.T) {
 	b := &bench{cfg: &Config{Quick: true}, hooks: Hooks{Now: ticking()}, report: &Report{}}
 	for _, on := range []string{"pool:512", "64x8"} {

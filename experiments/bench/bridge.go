@@ -31,19 +31,19 @@ import (
 	"clustergym/internal/rng"
 )
 
-// BridgeRow is one measurement of environments stepped by a Python program: over the bridge, by Gymnasium's own vector
-// environments, or bare frames on the same transport. Rates are of the best of three rounds.
+// BridgeRow is one measurement of environments that a Python program steps over the bridge or with Gymnasium's own vector
+// environments, or of bare frames on the same transport. It is the best of three rounds.
 type BridgeRow struct {
 	What      string  `json:"what"`
 	Envs      int     `json:"envs"`
-	Rate      float64 `json:"rate"`        // env steps per second of wall time
-	Trips     float64 `json:"trips"`       // round trips, or calls of step, per second
-	P50       float64 `json:"p50_us"`      // of one round trip
+	Rate      float64 `json:"rate"`        // environment steps per second of wall time
+	Trips     float64 `json:"trips"`       // round trips or calls of step, per second
+	P50       float64 `json:"p50_us"`      // percentiles of one round trip
 	P90       float64 `json:"p90_us"`      //
 	P99       float64 `json:"p99_us"`      //
-	ClientCPU float64 `json:"client_us"`   // processor time of the Python program per env step, µs
-	ServerCPU float64 `json:"server_us"`   // processor time of the server per env step, µs; 0 where there is none
-	Bytes     float64 `json:"bytes"`       // both ways per env step; 0 where nothing is sent
+	ClientCPU float64 `json:"client_us"`   // processor time of the Python program per environment step, µs
+	ServerCPU float64 `json:"server_us"`   // processor time of the server per environment step, µs; 0 without a server
+	Bytes     float64 `json:"bytes"`       // both directions, per environment step; 0 if nothing is sent
 	Frame     int     `json:"frame_bytes"` // of one reply
 	Runs      int     `json:"runs"`        // round trips in the best round
 }
@@ -52,17 +52,17 @@ type BridgeRow struct {
 type BridgeRatio struct {
 	What string  `json:"what"`
 	Is   float64 `json:"is"`
-	Mark float64 `json:"mark"`           // what the project holds itself to
-	Most bool    `json:"most,omitempty"` // the mark is an upper bound
+	Mark float64 `json:"mark"`           // the project's target
+	Most bool    `json:"most,omitempty"` // Mark is an upper bound
 }
 
-// benchPython is what the Python program prints for each row.
-type benchPython struct {
+// pythonRow is one line of the Python program's output.
+type pythonRow struct {
 	BridgeRow
 	Error string `json:"error"`
 }
 
-// Trivial-v1 costs nothing to step: what is measured with it is the bridge.
+// Trivial-v1 costs nothing to step, so its measurements are those of the bridge.
 const (
 	trivialID     = "Trivial-v1"
 	trivialObs    = 64
@@ -71,7 +71,7 @@ const (
 
 var _ env.Env = (*trivial)(nil)
 
-// trivial is an environment of 64 numbers that change a little at every step.
+// trivial is Trivial-v1: 64 numbers, of which one changes at every step.
 type trivial struct {
 	obs           [trivialObs]float32
 	step          int
@@ -144,10 +144,10 @@ func (t *trivial) fill(ts *env.TimeStep, k env.Kind) {
 	}
 }
 
-// benchFactory serves Trivial-v1 beside everything else.
-type benchFactory struct{ server.Factory }
+// factory makes Trivial-v1 in addition to the environments of server.Factory.
+type factory struct{ server.Factory }
 
-func (f benchFactory) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
+func (f factory) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
 	if id != trivialID {
 		return f.Factory.Make(ctx, id, kwargs, n)
 	}
@@ -158,7 +158,7 @@ func (f benchFactory) Make(ctx context.Context, id string, kwargs wire.Map, n in
 	return m, nil
 }
 
-// bridge measures the bridge with a Python program, which it starts and which prints one JSON object a line.
+// bridge starts a server and a Python program, which measures the bridge and prints one JSON object per line.
 func (b *bench) bridge(ctx context.Context) error {
 	b.say("bridge: starting the server and " + b.cfg.Python)
 	ctx, stop := context.WithCancel(ctx)
@@ -167,7 +167,7 @@ func (b *bench) bridge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(server.DefaultConfig(), benchFactory{envs.NewFactory(registry)}, slog.New(slog.DiscardHandler))
+	srv, err := server.New(server.DefaultConfig(), factory{envs.NewFactory(registry)}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -203,14 +203,15 @@ func (b *bench) bridge(ctx context.Context) error {
 	return err
 }
 
-// serveBare answers every frame with one of as many bytes as its first four say: what the transport alone costs.
+// serveBare answers every frame with a frame whose size is the number in the first four bytes. It measures the transport
+// alone.
 func serveBare(w http.ResponseWriter, r *http.Request) {
 	up := websocket.Upgrader{ReadBufferSize: 64 << 10, WriteBufferSize: 1 << 20, Subprotocols: []string{wire.SubMsgpack}}
 	c, err := up.Upgrade(w, r, nil)
 	if err != nil {
 		return
 	}
-	defer c.Close() //nolint:errcheck // nothing is lost
+	defer c.Close() //nolint:errcheck // there is nothing left to lose
 	reply := make([]byte, 16<<20)
 	for {
 		_, p, err := c.ReadMessage()
@@ -224,7 +225,7 @@ func serveBare(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// python runs the Python side and collects its rows.
+// python runs the Python program and collects its rows.
 func (b *bench) python(ctx context.Context, url, bare string) error {
 	args := []string{"-m", "clustergym.bench", "--url", url, "--bare", bare}
 	if b.cfg.Quick {
@@ -243,7 +244,7 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 	lines := bufio.NewScanner(out)
 	var bad error
 	for lines.Scan() {
-		var row benchPython
+		var row pythonRow
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
 			bad = fmt.Errorf("%s printed %.200q, want JSON: %w", b.cfg.Python, lines.Text(), err)
 			break
@@ -255,7 +256,7 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 		b.say(fmt.Sprintf("bridge: %s, %s", row.What, workload.Plural(row.Envs, "environment", "environments")))
 		b.report.Bridge = append(b.report.Bridge, row.BridgeRow)
 	}
-	_, _ = io.Copy(io.Discard, out) // lets the program end
+	_, _ = io.Copy(io.Discard, out) // so that the program can end
 	err = cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
@@ -270,12 +271,13 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 	return nil
 }
 
+// lastLine returns the last line of s, without blanks around it.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return lines[len(lines)-1]
 }
 
-// The rows that ratios are made of; the Python side uses the same names.
+// The names of the rows from which ratios are computed. The Python program uses the same names.
 const (
 	rowTrivial   = trivialID + " over the bridge"
 	rowAlone     = trivialID + " over the bridge, request and reply alone"
@@ -305,11 +307,11 @@ func (b *bench) inProcess(ctx context.Context, f server.Factory) error {
 		return err
 	}
 	m, best := v.Spec().MaskLen(), BridgeRow{What: rowLocal, Envs: bridgeEnvs}
-	least := benchRound
+	least := fullRound
 	if b.cfg.Quick {
 		least = quickRound
 	}
-	for range benchRounds {
+	for range rounds {
 		begin, cpu, n := b.hooks.Now(), processorTime(), 0
 		for b.hooks.Now().Sub(begin) < least {
 			for i := range bridgeEnvs {
@@ -336,7 +338,7 @@ func (b *bench) inProcess(ctx context.Context, f server.Factory) error {
 	return v.Close()
 }
 
-// ratios compares rows, and says what the project holds itself to.
+// ratios compares rows with each other and with the project's targets.
 func (b *bench) ratios() error {
 	find := func(what string, envs int) *BridgeRow {
 		for i := range b.report.Bridge {
@@ -355,7 +357,7 @@ func (b *bench) ratios() error {
 			return errors.New("clustergym.bench did not measure everything that is compared: it is of another version than gymctl")
 		}
 	}
-	// A step is taken, and then its frames are carried: the one cannot begin before the other has ended.
+	// The frames of a step can be sent only after the step, so their times add up.
 	limit := 1 / (1/bare.Rate + 1/local.Rate)
 	b.report.Ratios = []BridgeRatio{
 		{What: "round trips per second, 1 environment", Is: one.Trips, Mark: 10_000},
@@ -369,7 +371,7 @@ func (b *bench) ratios() error {
 	return nil
 }
 
-// writeBridge prints the rows of the bridge and their ratios.
+// writeBridge writes the tables of the bridge's rows and ratios.
 func (r *Report) writeBridge(w io.Writer) error {
 	var rows [][]string
 	micro := func(v float64) string {

@@ -19,7 +19,7 @@ import (
 	"clustergym/traces"
 )
 
-// quickstart is the preset of that name, with a small workload where an impression will do.
+// quickstart returns the preset quickstart, with a smaller workload for a quick measurement.
 func (b *bench) quickstart() (*run.Config, error) {
 	cfg := run.DefaultConfig()
 	if err := configs.Decode(configs.Presets, "quickstart.yaml", &cfg); err != nil {
@@ -31,7 +31,7 @@ func (b *bench) quickstart() (*run.Config, error) {
 	return &cfg, nil
 }
 
-// world is the workload of the preset on its cluster.
+// world returns the world of the preset quickstart.
 func (b *bench) world() (*run.World, error) {
 	cfg, err := b.quickstart()
 	if err != nil {
@@ -40,7 +40,7 @@ func (b *bench) world() (*run.World, error) {
 	return run.NewWorld(cfg)
 }
 
-// encoders measures observations alone: the images of JobSelect-v1 in the middle of an episode.
+// encoders measures encoding alone: the images of JobSelect-v1 in the middle of an episode.
 func (b *bench) encoders(ctx context.Context) error {
 	w, err := b.world()
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *bench) encoders(ctx context.Context) error {
 			return err
 		}
 	}
-	for play.ts.Kind.Last() { // in the middle
+	for play.ts.Kind.Last() { // the state must be inside an episode
 		if err := play.step(ctx); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (b *bench) encoders(ctx context.Context) error {
 	return nil
 }
 
-// walk plays one episode after the other with legal actions drawn at random.
+// walk plays one episode after the other with random legal actions.
 type walk struct {
 	e    *sched.Env
 	ts   *env.TimeStep
@@ -108,7 +108,7 @@ func newWalk(e *sched.Env) *walk {
 	return w
 }
 
-// step is a step, and before an episode's first also its reset.
+// step takes one step. Before the first step of an episode it resets the environment.
 func (w *walk) step(ctx context.Context) error {
 	if w.ts.Kind.Last() {
 		if err := w.e.Reset(ctx, env.Episode{Seed: w.seed % 64, Window: -1}, w.ts); err != nil {
@@ -120,7 +120,7 @@ func (w *walk) step(ctx context.Context) error {
 	return w.e.Step(ctx, env.Action{Disc: w.disc[:]}, w.ts)
 }
 
-// legal draws a legal action.
+// legal draws a legal action of a discrete space.
 func legal(r *rand.Rand, mask []bool) int32 {
 	for {
 		if a := r.IntN(len(mask)); mask[a] {
@@ -129,7 +129,7 @@ func legal(r *rand.Rand, mask []bool) int32 {
 	}
 }
 
-// envs measures steps of environments, observations and resets included, under legal actions drawn at random.
+// envs measures environment steps with random legal actions, including observations and resets.
 func (b *bench) envs(ctx context.Context) error {
 	w, err := b.world()
 	if err != nil {
@@ -163,7 +163,7 @@ func (b *bench) envs(ctx context.Context) error {
 	return nil
 }
 
-// together measures rows environments stepped as one.
+// together measures rows environments that are stepped together.
 func (b *bench) together(ctx context.Context, w *run.World, rows, workers int) error {
 	v, err := vectorised(w, rows, workers)
 	if err != nil {
@@ -190,7 +190,7 @@ func (b *bench) together(ctx context.Context, w *run.World, rows, workers int) e
 	return errors.Join(err, v.Close())
 }
 
-// workerCounts are 1 and as many as there are processors.
+// workerCounts returns 1 and the number of processors.
 func workerCounts(processors int) []int {
 	if processors > 1 {
 		return []int{1, processors}
@@ -198,7 +198,7 @@ func workerCounts(processors int) []int {
 	return []int{1}
 }
 
-// vectorised is n training environments that are stepped together.
+// vectorised returns n training environments that are stepped together.
 func vectorised(w *run.World, n, workers int) (*vec.Vec, error) {
 	envs := make([]env.Env, n)
 	for i := range envs {

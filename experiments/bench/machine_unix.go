@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used of processors so far.
+// processorTime returns the processor time that the process has used so far.
 func processorTime() time.Duration {
 	u, err := usage()
 	if err != nil {
@@ -17,13 +17,13 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peakMemory is the most memory that the process has had at once, in MiB, 0 where the system does not tell.
+// peakMemory returns the process's peak of memory in MiB, 0 if the system does not report it.
 func peakMemory() float64 {
 	u, err := usage()
 	if err != nil {
 		return 0
 	}
-	unit := 1024. // of most systems
+	unit := 1024. // on most systems
 	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
 		unit = 1
 	}

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// A row's work is done once to warm up and then in rounds, in each as often as it takes to last this long; the best
-// round counts. Work that takes longer is a round by itself.
+// A row's work runs once to warm up, and then in rounds. In each round it runs again and again until this time has passed, at
+// least once. The best round counts.
 const (
-	benchRounds = 3
-	benchRound  = 500 * time.Millisecond
-	quickRound  = 10 * time.Millisecond
+	rounds     = 3
+	fullRound  = 500 * time.Millisecond
+	quickRound = 10 * time.Millisecond
 )
 
 // work does some units of work.
 type work func(ctx context.Context) (units int, err error)
 
-// measure adds row: how fast do goes.
+// measure measures the speed of do and adds row to the report.
 func (b *bench) measure(ctx context.Context, row Row, do work) error {
 	return b.measureAfter(ctx, row, nil, do)
 }
 
-// measureAfter is measure where something must be prepared before each do, which does not count.
+// measureAfter is measure with a preparation before each run of do, which does not count. prepare may be nil.
 func (b *bench) measureAfter(ctx context.Context, row Row, prepare func(ctx context.Context) error, do work) error {
 	b.say(row.name())
 	if prepare != nil {
@@ -33,11 +33,11 @@ func (b *bench) measureAfter(ctx context.Context, row Row, prepare func(ctx cont
 	if _, err := do(ctx); err != nil {
 		return err
 	}
-	least := benchRound
+	least := fullRound
 	if b.cfg.Quick {
 		least = quickRound
 	}
-	for range benchRounds {
+	for range rounds {
 		before := b.calibrate()
 		r, err := b.round(ctx, least, prepare, do)
 		if err != nil {
@@ -51,14 +51,14 @@ func (b *bench) measureAfter(ctx context.Context, row Row, prepare func(ctx cont
 	return nil
 }
 
-// round is what came of doing work again and again. Times are in seconds.
+// round is the outcome of running work again and again. Times are in seconds.
 type round struct {
 	units, runs int
-	wall, cpu   float64 // cpu is 0 where the system does not tell
+	wall, cpu   float64 // cpu is 0 if the system does not report it
 	allocs      float64
 }
 
-// round does do for least or longer, prepare, which may be nil, left out.
+// round runs do until it has taken least in total, without the time of prepare, which may be nil.
 func (b *bench) round(ctx context.Context, least time.Duration, prepare func(ctx context.Context) error, do work) (r round, err error) {
 	for r.runs == 0 || r.wall < least.Seconds() {
 		if prepare != nil {
@@ -90,7 +90,7 @@ func (b *bench) round(ctx context.Context, least time.Duration, prepare func(ctx
 	return r, nil
 }
 
-// fill takes over a round and what the machine gave before and after it.
+// fill sets the row's figures from a round and the calibrations before and after it.
 func (r *Row) fill(m round, before, after calibration) {
 	n := float64(m.units)
 	r.Rate, r.Allocs, r.Runs, r.WallS, r.CPUShare = n/m.wall, m.allocs/n, m.runs, m.wall, m.cpu/m.wall
@@ -102,17 +102,17 @@ func (r *Row) fill(m round, before, after calibration) {
 	r.Walk = spent / n * (before.walk + after.walk) / 2
 }
 
-// calibration is the speed of two loops in steps per second of processor time: the one lives in registers, the other
-// waits for memory.
+// calibration is the speed of two loops in steps per second of processor time. One works in registers, the other waits for
+// memory.
 type calibration struct{ loop, walk float64 }
 
 const (
-	walkLen   = 1 << 24 // places, 64 MiB: more than processors keep near
-	walkSteps = 1 << 14 // between two looks at the clock
+	walkLen   = 1 << 24 // places, together 64 MiB: more than a processor's caches hold
+	walkSteps = 1 << 14 // between two readings of the clock
 	loopSteps = 1 << 20
 )
 
-// prepare makes the walk and takes first figures.
+// prepare makes the walk and measures both loops a first time.
 func (b *bench) prepare() {
 	if b.walk != nil {
 		return
@@ -125,15 +125,15 @@ func (b *bench) prepare() {
 	b.calibrate()
 }
 
-// fillWalk makes a cycle through all places of walk, a power of 2 of them, by a linear congruential generator of full
-// period (Hull and Dobell, SIAM Review 4, 1962), which no processor foresees.
+// fillWalk makes a cycle through all places of walk, whose length is a power of 2. It uses a linear congruential generator of
+// full period (Hull and Dobell, SIAM Review 4, 1962), so that processors cannot predict the next place.
 func fillWalk(walk []uint32) {
 	for i := range walk {
 		walk[i] = (uint32(i)*1664525 + 1013904223) % uint32(len(walk))
 	}
 }
 
-// calibrate measures both loops, and keeps the best of the run.
+// calibrate measures both loops. The report keeps the best figures of the run.
 func (b *bench) calibrate() calibration {
 	return calibration{
 		loop: b.steps(&b.report.Calibration[0], loopSteps, loop),
@@ -141,7 +141,7 @@ func (b *bench) calibrate() calibration {
 	}
 }
 
-// steps does n steps several times and returns the best rate per second of processor time.
+// steps runs do(n) several times and returns the best rate in steps per second of processor time.
 func (b *bench) steps(row *Row, n int, do func(n int)) float64 {
 	best, times := 0.0, 4
 	if b.cfg.Quick {
@@ -152,7 +152,7 @@ func (b *bench) steps(row *Row, n int, do func(n int)) float64 {
 		do(n)
 		wall, spent := b.hooks.Now().Sub(begin).Seconds(), (processorTime() - cpu).Seconds()
 		if wall <= 0 {
-			continue // a clock that does not run
+			continue // the clock does not advance
 		}
 		if rate := float64(n) / wall; rate > row.Rate {
 			row.Rate, row.WallS, row.CPUShare = rate, wall, min(1, spent/wall)
@@ -165,10 +165,10 @@ func (b *bench) steps(row *Row, n int, do func(n int)) float64 {
 	return best
 }
 
-// kept keeps the compiler from leaving the loops out.
+// kept keeps the compiler from removing the loops.
 var kept uint64
 
-// loop is Marsaglia's xorshift64, each step of which needs the one before.
+// loop takes n steps of Marsaglia's xorshift64, each of which depends on the one before.
 func loop(n int) {
 	x := kept | 1
 	for range n {
@@ -179,6 +179,7 @@ func loop(n int) {
 	kept = x
 }
 
+// around takes n steps of the walk.
 func (b *bench) around(n int) {
 	at := uint32(kept % walkLen)
 	for range n {

@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// placing measures placements alone: the nodes with GPUs of the cluster openb-1523 are filled from empty with pods for
-// 130 % of the GPUs, as in the experiments of the paper on FGD (Weng et al., USENIX ATC 2023).
+// placing measures placements alone. As in the experiments of the paper on FGD (Weng et al., USENIX ATC 2023), pods for 130 %
+// of the GPUs fill the empty nodes with GPUs of the cluster openb-1523.
 func (b *bench) placing(ctx context.Context) error {
 	spec, err := workload.ClusterSpec("openb-1523")
 	if err != nil {
@@ -63,8 +63,8 @@ func (b *bench) placing(ctx context.Context) error {
 	return nil
 }
 
-// openbPods draws pods until they ask for share times c's GPUs. How many ask for how many GPUs is as in the paper's
-// Table 1; shares of a GPU and cores are made up in the same range, so that there are some hundred kinds of requests.
+// openbPods draws pods until they ask for share times c's GPUs. The numbers of GPUs are distributed as in the paper's Table 1.
+// Shares of a GPU and cores are made up in the same range, so that there are some hundred kinds of requests.
 func openbPods(c *cluster.Cluster, share float64) (pods []cluster.Request) {
 	r := rng.Stream(1, "bench/pods")
 	for milli := 0; ; {
@@ -93,7 +93,7 @@ func openbPods(c *cluster.Cluster, share float64) (pods []cluster.Request) {
 	}
 }
 
-// shareOf is a share of a GPU: many small ones, some of more than a half.
+// shareOf draws a share of a GPU in thousandths: two of three are below a half.
 func shareOf(r *rand.Rand) int {
 	if r.IntN(3) == 0 {
 		return 500 + 50*r.IntN(10)

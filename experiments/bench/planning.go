@@ -10,8 +10,8 @@ import (
 	"clustergym/internal/rng"
 )
 
-// planning measures planners of task graphs and the evaluation of plans: tasks in a second, on random graphs of mean
-// degree 3 and processors of different speeds.
+// planning measures planners of task graphs and the evaluation of plans in tasks per second, on random graphs of mean degree 3
+// and processors of different speeds.
 func (b *bench) planning(ctx context.Context) error {
 	for _, size := range [][2]int{{1000, 50}, {5000, 50}} {
 		n := b.size(size[0])

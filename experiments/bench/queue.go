@@ -15,12 +15,12 @@ import (
 	"clustergym/traces"
 )
 
-// QueueTiming is what one job costs, from arrival to end, while a number of others wait.
+// QueueTiming is the cost of one job, from arrival to end, while a number of other jobs wait.
 type QueueTiming struct {
 	Policy  string    `json:"policy"`
 	Cluster string    `json:"cluster"`
 	Waiting []int     `json:"waiting"`
-	JobS    []float64 `json:"job_s"` // processor time of one job, or wall time where the system does not tell, by Waiting
+	JobS    []float64 `json:"job_s"` // processor time of one job for each number in Waiting; wall time if the system does not report processor time
 }
 
 // queues measures how the cost of a job grows with the queue.
@@ -46,18 +46,19 @@ func (b *bench) queues(ctx context.Context) error {
 	return nil
 }
 
-// queue is what one of jobs jobs costs where about waiting others wait: the best of some rounds.
+// queue returns the cost of a job in seconds, averaged over jobs jobs while about waiting others wait. It is the best of some
+// rounds.
 func (b *bench) queue(ctx context.Context, on, policy string, waiting, jobs int) (float64, error) {
 	q, err := b.newQueue(on, policy, waiting)
 	if err != nil {
 		return 0, err
 	}
-	// The queue is filled and has found its shape before anything is measured.
+	// The queue fills and reaches its steady state before the measurement.
 	if err := q.until(ctx, waiting/8+jobs/4); err != nil {
 		return 0, err
 	}
 	best := 0.0
-	for range benchRounds {
+	for range rounds {
 		cpu, begin, before := processorTime(), b.hooks.Now(), q.ended
 		if err := q.until(ctx, before+jobs); err != nil {
 			return 0, err
@@ -73,7 +74,7 @@ func (b *bench) queue(ctx context.Context, on, policy string, waiting, jobs int)
 	return best, nil
 }
 
-// newQueue is a run, begun, in which so many jobs wait.
+// newQueue starts a run in which waiting jobs wait.
 func (b *bench) newQueue(on, policy string, waiting int) (*stepwise, error) {
 	spec, err := workload.ClusterSpec(on)
 	if err != nil {
@@ -99,7 +100,7 @@ func (b *bench) newQueue(on, policy string, waiting int) (*stepwise, error) {
 	return &stepwise{sim: s, policy: h, observer: new(metrics.Collector)}, nil
 }
 
-// stepwise is sim.Run piece by piece.
+// stepwise is sim.Run in pieces.
 type stepwise struct {
 	sim      *sim.Simulator
 	policy   heuristic.Policy
@@ -108,7 +109,7 @@ type stepwise struct {
 	ended    int
 }
 
-// until goes on until so many jobs have ended.
+// until continues until jobs jobs have ended in total.
 func (p *stepwise) until(ctx context.Context, jobs int) error {
 	v := p.sim.View()
 	for p.ended < jobs {
@@ -124,24 +125,15 @@ func (p *stepwise) until(ctx context.Context, jobs int) error {
 				p.ended++
 			}
 		}
-		for {
-			p.decision = sim.Decision{GPUs: p.decision.GPUs[:0]}
-			if err := p.policy.Decide(v, at, &p.decision); err != nil {
-				return err
-			}
-			if err := p.sim.Apply(&p.decision); err != nil {
-				return err
-			}
-			if p.decision.Op == sim.Wait {
-				break
-			}
+		if err := sim.Decide(p.sim, p.policy, at, &p.decision, nil); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// steady is an endless stream of jobs of 1 to 8 GPUs: so many at once as shall wait, then one after the other, a little
-// slower than the cluster can serve them, or much faster while too few wait.
+// steady is an endless stream of jobs of 1 to 8 GPUs. The jobs that are to wait arrive first, all at once. The others follow
+// one by one, slightly slower than the cluster can serve them, or much faster while too few wait.
 type steady struct {
 	view    *sim.View
 	waiting int
@@ -151,7 +143,7 @@ type steady struct {
 	at      float64
 }
 
-// meanArea is what a job of steady asks for on average, in GPU-seconds: 15/4 GPUs for 1000 s.
+// meanArea is the mean GPU-time of a job of steady in seconds: 15/4 GPUs for 1000 s.
 const meanArea = 15. / 4 * 1000
 
 // Next implements traces.Stream.
@@ -159,7 +151,7 @@ func (s *steady) Next(j *traces.Job) error {
 	if s.n >= s.waiting {
 		gap := s.gap * s.rng.ExpFloat64()
 		if len(s.view.Waiting()) < s.waiting {
-			gap *= 0.05 // also under orders that serve short jobs first and so need more of them
+			gap *= 0.05 // enough even for orders that serve short jobs first and so need more jobs
 		}
 		s.at += gap
 	}

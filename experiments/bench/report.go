@@ -12,7 +12,7 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// name is the row as it is told of while it is measured.
+// name returns the name of the row in messages of progress.
 func (r *Row) name() string {
 	parts := []string{r.Group + ": " + r.What}
 	for _, p := range []string{r.Cluster, r.Policy} {
@@ -23,7 +23,7 @@ func (r *Row) name() string {
 	return strings.Join(parts, ", ")
 }
 
-// WriteTable prints the measurements for people.
+// WriteTable writes the measurements as text tables.
 func (r *Report) WriteTable(w io.Writer) error {
 	m := &r.Machine
 	cpu := ""
@@ -43,9 +43,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if err := texttable.Write(w, header, rows, 3); err != nil {
 		return err
 	}
-	how := fmt.Sprintf("best of %d rounds of %v or one run, after a run to warm up", benchRounds, benchRound)
+	how := fmt.Sprintf("best of %d rounds of %v or one run, after a run to warm up", rounds, fullRound)
 	if r.Quick {
-		how = fmt.Sprintf("best of %d rounds of %v, small workloads: for an impression only", benchRounds, quickRound)
+		how = fmt.Sprintf("best of %d rounds of %v, small workloads: for an impression only", rounds, quickRound)
 	}
 	if _, err := fmt.Fprintf(w, `
 rate: units of work per second of wall time, %s.
@@ -69,6 +69,7 @@ measured beside it, by which figures of two machines or moments compare. CPU: pr
 	return r.writeBridge(w)
 }
 
+// cells returns the row as cells of WriteTable's table.
 func (r *Row) cells() []string {
 	jobs, mark, allocs, loop, walk, share := "", "", "", "", "", ""
 	if r.Jobs > 0 {
@@ -90,7 +91,7 @@ func (r *Row) cells() []string {
 	return []string{what, r.Cluster, r.Policy, jobs, thousands(r.Rate), r.Unit, mark, allocs, loop, walk, share}
 }
 
-// writeQueues prints what a job costs by the length of the queue.
+// writeQueues writes the table of the cost of a job by the length of the queue.
 func (r *Report) writeQueues(w io.Writer) error {
 	header := []string{"µs per job with so many waiting", "cluster"}
 	for _, n := range r.Queues[0].Waiting {
@@ -112,7 +113,7 @@ func (r *Report) writeQueues(w io.Writer) error {
 	return texttable.Write(w, header, rows, 2)
 }
 
-// thousands prints a rate: whole, in groups of three, or with three digits where it is small.
+// thousands formats a rate: from 1000 on as a whole number in groups of three digits, below with three digits.
 func thousands(v float64) string {
 	if v < 1000 {
 		return threeDigits(v)
@@ -124,7 +125,7 @@ func thousands(v float64) string {
 	return s
 }
 
-// threeDigits prints numbers up to a thousand with three digits, others whole.
+// threeDigits formats numbers below 100 with three digits, others as whole numbers.
 func threeDigits(v float64) string {
 	switch {
 	case v >= 100 || v == 0:
@@ -135,13 +136,13 @@ func threeDigits(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// processor is the name that the system gives to its processors, "" where it gives none that we can read.
+// processor returns the system's name of its processors, "" if it cannot be read.
 func processor() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return ""
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() //nolint:errcheck // open for reading only
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {

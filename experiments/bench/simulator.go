@@ -15,7 +15,7 @@ import (
 	"clustergym/traces/synth"
 )
 
-// simulator measures simulations of jobs in memory, metrics included.
+// simulator measures simulations of jobs in memory, including metrics.
 func (b *bench) simulator(ctx context.Context) error {
 	if b.cfg.Trace.File != "" {
 		return b.recorded(ctx)
@@ -25,18 +25,18 @@ func (b *bench) simulator(ctx context.Context) error {
 		what      string
 		estimates string
 		jobs      func(n int) ([]traces.Job, error)
-		rows      []benchCase
+		rows      []policyCase
 	}{
-		{"pool:256", "HPC jobs, load 0.6", "exact", hpcJobs(256, 0.6), []benchCase{
+		{"pool:256", "HPC jobs, load 0.6", "exact", hpcJobs(256, 0.6), []policyCase{
 			{"fifo+strict", "", 2_000_000}, {"sjf+strict", "", 2_000_000}, {"sjf+skip", "", 0}, {"fifo+commit", "", 0},
 		}},
-		{"64x8", "Philly jobs, load 0.8", "exact", phillyJobs(512, 0.8), []benchCase{
+		{"64x8", "Philly jobs, load 0.8", "exact", phillyJobs(512, 0.8), []policyCase{
 			{"fifo+strict", "best-fit", 500_000}, {"sjf+skip", "best-fit", 0}, {"srtf+skip", "best-fit", 100_000}, {"las+skip", "best-fit", 0},
 		}},
-		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", "trace", hpcJobs(100, 0.7), []benchCase{
+		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", "trace", hpcJobs(100, 0.7), []policyCase{
 			{"fifo+strict+easy", "", 100_000}, {"fifo+strict+conservative", "", 0},
 		}},
-		{"pool:8192", "HPC jobs like RICC's, load 0.85", "trace", hpcJobs(8192, 0.85), []benchCase{
+		{"pool:8192", "HPC jobs like RICC's, load 0.85", "trace", hpcJobs(8192, 0.85), []policyCase{
 			{"fifo+strict+easy", "", 100_000}, {"sjf+strict+easy", "", 0},
 		}},
 	} {
@@ -54,8 +54,8 @@ func (b *bench) simulator(ctx context.Context) error {
 	return b.queues(ctx)
 }
 
-// benchCase is one policy to measure.
-type benchCase struct {
+// policyCase is a policy to measure.
+type policyCase struct {
 	policy    string
 	placement string  // "" = first-fit
 	mark      float64 // jobs per second, 0 = none
@@ -95,15 +95,15 @@ func (b *bench) recorded(ctx context.Context) error {
 	if c.Pool() {
 		placement = ""
 	}
-	cases := make([]benchCase, len(policies))
+	cases := make([]policyCase, len(policies))
 	for i, p := range policies {
-		cases[i] = benchCase{policy: p, placement: placement}
+		cases[i] = policyCase{policy: p, placement: placement}
 	}
 	return b.play(ctx, b.cfg.Trace.File, b.cfg.Cluster, estimates, jobs, cases)
 }
 
 // play measures how fast jobs are simulated on one cluster under several policies.
-func (b *bench) play(ctx context.Context, what, on, estimates string, jobs []traces.Job, cases []benchCase) error {
+func (b *bench) play(ctx context.Context, what, on, estimates string, jobs []traces.Job, cases []policyCase) error {
 	spec, err := workload.ClusterSpec(on)
 	if err != nil {
 		return err
@@ -154,22 +154,22 @@ func (b *bench) play(ctx context.Context, what, on, estimates string, jobs []tra
 	return nil
 }
 
-// hpcJobs makes up the log of a batch system of procs processors that is so much loaded.
+// hpcJobs returns a generator of logs of a batch system with procs processors at the given load.
 func hpcJobs(procs int, load float64) func(n int) ([]traces.Job, error) {
 	cfg := synth.DefaultConfig()
 	cfg.Profile, cfg.Procs = "hpc", procs
 	return loaded(cfg, procs, load)
 }
 
-// phillyJobs makes up a workload of deep learning for gpus GPUs.
+// phillyJobs returns a generator of deep-learning workloads for gpus GPUs at the given load.
 func phillyJobs(gpus int, load float64) func(n int) ([]traces.Job, error) {
 	cfg := synth.DefaultConfig()
 	cfg.MaxGPUs = gpus
 	return loaded(cfg, gpus, load)
 }
 
-// loaded makes up n jobs of a profile that ask for a share of the GPUs' time until the last is submitted: the rate at
-// which jobs come is set by what they ask for at the profile's own.
+// loaded returns a generator of n jobs of a profile that ask for the share load of the GPUs' time until the last submit. It
+// generates jobs at the profile's rate and then stretches their submits.
 func loaded(cfg synth.Config, gpus int, load float64) func(n int) ([]traces.Job, error) {
 	return func(n int) ([]traces.Job, error) {
 		cfg.Jobs = n

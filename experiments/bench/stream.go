@@ -13,7 +13,7 @@ import (
 	"clustergym/traces/synth"
 )
 
-// The long row: as many jobs as the largest logs of this kind have, on 256 processors at a load of 0.87, within three
+// The long row has as many jobs as the largest logs of this kind, on 256 processors at a load of 0.87. The target is three
 // minutes and 2 GiB.
 const (
 	longJobs  = 11_500_000
@@ -21,15 +21,15 @@ const (
 	longMark  = longJobs / 180.
 )
 
-// streaming measures a log that is read from a packed file while it is simulated under FCFS with EASY. There is no
-// calibration before it, whose memory would be counted.
+// streaming measures the simulation of a log that is read from a compressed file meanwhile, under FCFS with EASY. There is no
+// calibration before it, because its memory would be counted.
 func (b *bench) streaming(ctx context.Context) error {
 	dir, err := b.hooks.Dir()
 	if err != nil {
 		return err
 	}
 	gen := synth.DefaultConfig()
-	// At the profile's own rate so many jobs would take longer than times can tell.
+	// At the profile's own rate the jobs would span more time than a time.Duration can hold.
 	gen.Profile, gen.Procs, gen.Jobs, gen.Rate, gen.Work = "hpc", longProcs, longJobs, 1.25, 0.8
 	if b.cfg.Quick {
 		gen.Jobs = 20_000
@@ -64,7 +64,7 @@ func (b *bench) streaming(ctx context.Context) error {
 	return nil
 }
 
-// writeLog writes a generated log, packed as its name says.
+// writeLog writes a generated log, compressed according to its name.
 func writeLog(ctx context.Context, path string, cfg synth.Config) error {
 	jobs, err := synth.NewHPC(cfg, 1)
 	if err != nil {
@@ -81,7 +81,7 @@ func writeLog(ctx context.Context, path string, cfg synth.Config) error {
 	return o.Commit()
 }
 
-// untilDone is a stream that ends with ctx.
+// untilDone is a stream that fails once ctx is done.
 type untilDone struct {
 	ctx  context.Context
 	jobs traces.Stream

@@ -17,9 +17,8 @@ import (
 	"clustergym/nets/model"
 )
 
-// training measures PPO and double DQN on JobSelect-v1: updates alone, by the samples that they learn from, and
-// everything together by the steps of the environments. One network is that of the preset quickstart, the other of
-// two dense layers of 64.
+// training measures PPO and double DQN on JobSelect-v1: updates alone in samples per second, and whole trainings in environment
+// steps per second. One network is that of the preset quickstart, the other has two dense layers of 64.
 func (b *bench) training(ctx context.Context) error {
 	for _, agent := range run.Agents() {
 		for _, net := range []string{"cnn", "mlp"} {
@@ -33,7 +32,7 @@ func (b *bench) training(ctx context.Context) error {
 				cfg.DDQN.Network = model.DefaultConfig()
 				cfg.DDQN.Network.Separate = false
 			}
-			cfg.Edit().(*jobselect.Config).Relative = "" // else every episode is played twice
+			cfg.Edit().(*jobselect.Config).Relative = "" // otherwise every episode is played twice
 			cfg.DDQN.Buffer, cfg.DDQN.LearningStarts = 20_000, 1_000
 			if b.cfg.Quick {
 				cfg.Train.Envs, cfg.PPO.Steps, cfg.DDQN.LearningStarts = 8, 16, 256
@@ -48,14 +47,14 @@ func (b *bench) training(ctx context.Context) error {
 	return nil
 }
 
-// trained measures one agent with one network; all is with acting and the environments.
+// trained measures one agent with one network: its updates, or if all is true the whole training.
 func (b *bench) trained(ctx context.Context, cfg *run.Config, net string, all bool) error {
 	if cfg.Agent == "ddqn" && !all {
 		cfg.DDQN.TrainEvery = 1 // several gradient steps in each update
 	} else {
 		cfg.DDQN.TrainEvery = 10
 	}
-	par.Linger(true) // as Train does
+	par.Linger(true) // as run.Train does
 	defer par.Linger(false)
 	p, err := newPractice(cfg, b.report.Machine.Processors)
 	if err != nil {
@@ -83,7 +82,7 @@ func (b *bench) trained(ctx context.Context, cfg *run.Config, net string, all bo
 	})
 }
 
-// practice is a training taken apart: collecting experience and learning from it.
+// practice is a training in two parts: collecting experience and learning from it.
 type practice struct {
 	cfg       *run.Config
 	agent     run.Learner
@@ -116,7 +115,7 @@ func newPractice(cfg *run.Config, workers int) (*practice, error) {
 	return p, v.Reset(context.Background(), nil, nil, p.cur)
 }
 
-// collect takes the steps that an update needs: a rollout, or for double DQN one of every environment.
+// collect takes the steps that an update needs: a rollout, or for double DQN one step of every environment.
 func (p *practice) collect(ctx context.Context) error {
 	until := p.steps + p.cfg.PPO.Steps*p.vec.Len()
 	if p.cfg.Agent == "ddqn" {
@@ -138,8 +137,7 @@ func (p *practice) collect(ctx context.Context) error {
 	return nil
 }
 
-// learn makes the updates that are due and returns from how many samples, those that several gradient steps learn
-// from counted as often.
+// learn makes the updates that are due. It returns the number of samples, counting a sample once for each gradient step.
 func (p *practice) learn(ctx context.Context) (samples int, err error) {
 	stats, err := p.agent.Learn(ctx)
 	if err != nil {
@@ -155,7 +153,7 @@ func (p *practice) learn(ctx context.Context) (samples int, err error) {
 	return samples, nil
 }
 
-// stat is one number of an update.
+// stat returns the statistic called name of an update, 0 if there is none.
 func stat(stats agents.Stats, name string) float64 {
 	for _, s := range stats {
 		if s.Name == name {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// CacheVar is the environment variable that names the cache in the place of the system's.
+// CacheVar is the environment variable that names a cache folder instead of the system's.
 const CacheVar = "CLUSTERGYM_CACHE"
 
-// Prefix begins a trace argument that names an entry instead of a file, as in get:philly-jobs.
+// Prefix marks an argument that names an entry instead of a file, as in get:philly-jobs.
 const Prefix = "get:"
 
-// CacheDir is the folder where fetched files are kept: $CLUSTERGYM_CACHE, else clustergym/traces in the user's folder
-// for caches. It is the one place below cmd that reads the environment: a configuration may name an entry, and it must
-// be found where gymctl put it. The folder need not exist.
+// CacheDir returns the folder of fetched files: $CLUSTERGYM_CACHE, or clustergym/traces in the user's folder for caches. The
+// folder need not exist. No other function outside cmd reads the environment; this one does because a configuration may name
+// an entry, which must be found where gymctl put it.
 func CacheDir() (string, error) {
 	if dir := os.Getenv(CacheVar); dir != "" {
 		return dir, nil
@@ -29,19 +29,20 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "clustergym", "traces"), nil
 }
 
-// MissingError says that an entry is not in the cache, or not whole.
+// MissingError is returned for an entry that is not in the cache, or not completely.
 type MissingError struct {
 	Name string
-	Path string // where it would stand
+	Path string // where it would be
 }
 
+// Error names the entry, its path, and the command that fetches it.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("public trace %s is not at hand (%s); gymctl trace get %s fetches it", e.Name, e.Path, e.Name)
 }
 
-// Path is where the entry called name stands in the cache; name may begin with Prefix. An entry that was not fetched
-// is a *MissingError, a name that the catalogue does not have an *UnknownError. Presence and sizes are looked at, not
-// the hashes.
+// Path returns the path of the entry called name in the cache. name may begin with Prefix. The error is a *MissingError for an
+// entry that was not fetched, and an *UnknownError for a name that the catalogue does not have. Path checks the files'
+// sizes but not their hashes.
 func Path(name string) (string, error) {
 	e, err := Public().Find(strings.TrimPrefix(name, Prefix))
 	if err != nil {
@@ -59,7 +60,7 @@ func Path(name string) (string, error) {
 	return e.Path(dir), nil
 }
 
-// In says whether all files of e stand in dir with their sizes; the hashes are not looked at.
+// In reports whether dir has all files of e with the right sizes. It does not check their hashes.
 func (e *Entry) In(dir string) (bool, error) {
 	for i := range e.Files {
 		st, err := os.Stat(e.target(dir, &e.Files[i]))
@@ -76,20 +77,21 @@ func (e *Entry) In(dir string) (bool, error) {
 	return true, nil
 }
 
-// FolderError says that a folder cannot be used.
+// FolderError is returned for a folder that cannot be used.
 type FolderError struct {
 	Dir string
 	Err error
 }
 
+// Error names the folder and the reason.
 func (e *FolderError) Error() string {
 	return fmt.Sprintf("folder %s cannot be used: %v", e.Dir, e.Err)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *FolderError) Unwrap() error { return e.Err }
 
-// reason leaves out of err the path, which the sentence around it says already.
+// reason returns err without its path, for messages that name the path already.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

@@ -18,16 +18,16 @@ import (
 
 // The kinds of entries.
 const (
-	KindTrace     = "trace"     // jobs; Format is that of gymctl's --format
+	KindTrace     = "trace"     // jobs; Format is a value of gymctl's --format
 	KindInventory = "inventory" // machines, or nodes of virtual clusters (traces/inventory)
 	KindProfiles  = "profiles"  // measured speeds of models (traces/profile)
-	KindSample    = "sample"    // figures that a policy is set by (traces/tiresias)
-	KindSeries    = "series"    // counts and means over time to compare with; nothing here reads them
+	KindSample    = "sample"    // figures that configure a policy (traces/tiresias)
+	KindSeries    = "series"    // counts and means over time, for comparisons; this program does not read them
 )
 
 var kinds = []string{KindTrace, KindInventory, KindProfiles, KindSample, KindSeries}
 
-// Catalog is a list of files and where they come from. The one that Public returns is shared and must not be changed.
+// Catalog is a list of entries and their sources. The one that Public returns is shared and must not be changed.
 type Catalog struct {
 	Sources []Source `yaml:"sources"`
 	Entries []Entry  `yaml:"entries"`
@@ -40,18 +40,18 @@ type Source struct {
 	Commit        string `yaml:"commit"`     // 40 hexadecimal digits
 	Licence       string `yaml:"licence"`
 	NonCommercial bool   `yaml:"noncommercial"` // the licence forbids commercial use
-	Cite          string `yaml:"cite"`          // the papers to name when results are published
+	Cite          string `yaml:"cite"`          // the papers to cite with published results
 }
 
-// Entry is what can be fetched by one name: a file, or a folder of files that are read together.
+// Entry can be fetched by its name. It is a file, or a folder of files that are read together.
 type Entry struct {
 	Name   string `yaml:"name"`
-	What   string `yaml:"what"` // one line
+	What   string `yaml:"what"` // one line that describes it
 	Kind   string `yaml:"kind"`
 	Format string `yaml:"format"` // the reader's name; "" for KindSeries
 	Source string `yaml:"source"` // name of a Source
-	// Profiles is the entry of KindProfiles from which the run times follow of a trace that has none itself, and Reference
-	// a GPU type of it; "" for others.
+	// Profiles is the name of the entry of KindProfiles that gives run times to a trace without any, and Reference is one of
+	// its GPU types. Both are "" for other entries.
 	Profiles  string `yaml:"profiles"`
 	Reference string `yaml:"reference"`
 	Folder    bool   `yaml:"folder"`
@@ -61,7 +61,7 @@ type Entry struct {
 // File is one file of an entry.
 type File struct {
 	Path   string `yaml:"path"`   // in the repository
-	To     string `yaml:"to"`     // name in the cache; in a folder, the path below it
+	To     string `yaml:"to"`     // name in the cache; for a folder entry, the path in its folder
 	Size   int64  `yaml:"size"`   // bytes
 	SHA256 string `yaml:"sha256"` // 64 hexadecimal digits, in lower case
 }
@@ -77,15 +77,16 @@ var public = sync.OnceValue(func() *Catalog {
 	return c
 })
 
-// Public is the catalogue that is built in. Safe for concurrent use.
+// Public returns the catalogue of this program. Safe for concurrent use.
 func Public() *Catalog { return public() }
 
-// UnknownError says that the catalogue has no entry of that name.
+// UnknownError is returned for a name that the catalogue does not have.
 type UnknownError struct {
 	Name string
-	Near string // what was probably meant, "" = nothing is near
+	Near string // the name that was probably meant, "" = none is near
 }
 
+// Error names the unknown entry and suggests another one, or the list.
 func (e *UnknownError) Error() string {
 	if e.Near != "" {
 		return fmt.Sprintf("public trace %q is unknown; did you mean %s?", e.Name, e.Near)
@@ -93,7 +94,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("public trace %q is unknown; gymctl trace get --list shows all", e.Name)
 }
 
-// Find is the entry called name, else an *UnknownError.
+// Find returns the entry called name, or an *UnknownError.
 func (c *Catalog) Find(name string) (*Entry, error) {
 	for i := range c.Entries {
 		if c.Entries[i].Name == name {
@@ -103,7 +104,7 @@ func (c *Catalog) Find(name string) (*Entry, error) {
 	return nil, &UnknownError{name, nearest.Name(name, c.Names())}
 }
 
-// Names are the names of all entries, in the catalogue's order.
+// Names returns the names of all entries, in the catalogue's order.
 func (c *Catalog) Names() []string {
 	names := make([]string, len(c.Entries))
 	for i := range c.Entries {
@@ -112,7 +113,7 @@ func (c *Catalog) Names() []string {
 	return names
 }
 
-// SourceOf is where e comes from. It panics when e names a source that the catalogue does not have.
+// SourceOf returns e's source. It panics if the catalogue does not have it.
 func (c *Catalog) SourceOf(e *Entry) *Source {
 	for i := range c.Sources {
 		if c.Sources[i].Name == e.Source {
@@ -122,7 +123,7 @@ func (c *Catalog) SourceOf(e *Entry) *Source {
 	panic(fmt.Sprintf("catalog: entry %s has the unknown source %q", e.Name, e.Source))
 }
 
-// Size is the number of bytes of all files together.
+// Size returns the total number of bytes of e's files.
 func (e *Entry) Size() (n int64) {
 	for _, f := range e.Files {
 		n += f.Size
@@ -130,7 +131,7 @@ func (e *Entry) Size() (n int64) {
 	return n
 }
 
-// Path is where e stands below dir: its file or its folder.
+// Path returns the path of e in dir: its file or its folder.
 func (e *Entry) Path(dir string) string {
 	if e.Folder {
 		return filepath.Join(dir, e.Name)
@@ -138,7 +139,7 @@ func (e *Entry) Path(dir string) string {
 	return e.target(dir, &e.Files[0])
 }
 
-// target is where f, a file of e, stands below dir.
+// target returns the path of f, a file of e, in dir.
 func (e *Entry) target(dir string, f *File) string {
 	if e.Folder {
 		dir = filepath.Join(dir, e.Name)
@@ -146,10 +147,10 @@ func (e *Entry) target(dir string, f *File) string {
 	return filepath.Join(dir, filepath.FromSlash(f.To))
 }
 
-// Publisher is the beginning of every address, without the last slash.
+// Publisher is the beginning of every file's address, without a slash at the end.
 const Publisher = "https://raw.githubusercontent.com"
 
-// URL is the address of f below base, which is Publisher or a mirror of it.
+// URL returns the address of f below base, which is Publisher or a mirror of it.
 func (s *Source) URL(base string, f *File) string {
 	parts := strings.Split(s.Repository+"/"+s.Commit+"/"+f.Path, "/")
 	for i, p := range parts {
@@ -165,7 +166,7 @@ var (
 	hashPattern   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate implements configs.Validator. It reports every fault.
+// Validate returns an error that names every fault of c, or nil.
 func (c *Catalog) Validate() error {
 	var l fault.List
 	var sources []string
@@ -197,7 +198,7 @@ func (c *Catalog) Validate() error {
 			at := fmt.Sprintf("%sfiles[%d].", key, j)
 			l.Add(f.Path != "" && f.Path == path.Clean(f.Path) && filepath.IsLocal(f.Path), at+"path", f.Path, "a path in the repository")
 			to := e.target("", &e.Files[j])
-			// What is below the folder of an entry must stay there, and what is not in a folder has no folder.
+			// A folder entry's files must stay in its folder, and a single file must not be in any folder.
 			l.Add(f.To == path.Clean(f.To) && filepath.IsLocal(f.To) && !strings.HasPrefix(f.To, ".") && (e.Folder || !strings.Contains(f.To, "/")), at+"to", f.To,
 				"a name, or in a folder a path below it")
 			l.Add(!targets[to], at+"to", f.To, "a name that no other file has")
@@ -209,7 +210,7 @@ func (c *Catalog) Validate() error {
 	return l.Err()
 }
 
-// FormatSize writes a number of bytes for people, in the decimal units of networks and disks.
+// FormatSize formats a number of bytes for people, in the decimal units of networks and disks.
 func FormatSize(n int64) string {
 	switch {
 	case n >= 1e6:
@@ -222,7 +223,7 @@ func FormatSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// CheckMirror says whether base can stand in the place of Publisher: an address with https, or with http on this
+// CheckMirror returns an error unless base can replace Publisher: it must be an https address, or an http address of this
 // machine.
 func CheckMirror(base string) error {
 	u, err := url.Parse(base)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestThePublicCatalogIsValid(t *testing.T) {
-	c := Public() // panics where it is not
+	c := Public() // panics if it is faulty
 	used := map[string]bool{}
 	for i := range c.Entries {
 		e := &c.Entries[i]
@@ -145,7 +145,7 @@ func TestPathFindsWhatWasFetched(t *testing.T) {
 			t.Errorf("%d bytes: %q, %v", c.size, path, err)
 		}
 	}
-	// A cache that is no folder is not a cache without files.
+	// A cache that is not a folder is an error, unlike an empty cache.
 	t.Setenv(CacheVar, e.Path(dir))
 	if _, err := Path(e.Name); err == nil || !strings.HasSuffix(err.Error(), "cannot be used: not a directory") {
 		t.Error(err)

@@ -14,31 +14,32 @@ import (
 
 // Options says how to fetch. The zero value fetches from the publishers.
 type Options struct {
-	// Mirror stands in the place of Publisher and keeps the paths below it; "" = Publisher. See CheckMirror.
+	// Mirror is an address with the same paths as Publisher, to fetch from instead; "" = Publisher. See CheckMirror.
 	Mirror string
-	// Progress is told how many of an entry's bytes have arrived; the number falls when a transfer begins anew.
+	// Progress is called with the number of an entry's bytes that have arrived. The number falls if a transfer restarts. May
+	// be nil.
 	Progress func(e *Entry, done, all int64)
-	// Note is told one line for people: what is waited for, what is tried again.
+	// Note is called with one line for people about waiting and new attempts. May be nil.
 	Note func(line string)
 }
 
-// Getter fetches entries into one folder. Several, in one process or in many, can work on one folder at once. Not safe
-// for concurrent use itself.
+// Getter fetches entries into one folder. Several Getters, in one process or in several, can use a folder at the same time. A
+// single Getter is not safe for concurrent use.
 type Getter struct {
 	dir      string
 	base     string
 	opt      Options
 	client   *http.Client
-	attempts int           // without a single byte more than before
-	pause    time.Duration // before the second attempt; doubled for each that follows
-	stall    time.Duration
-	write    func(p *part) // a test's hold on a part; nil = none
+	attempts int           // attempts in a row without a new byte
+	pause    time.Duration // before the second attempt; doubled before each further one
+	stall    time.Duration // longest time without a byte
+	write    func(p *part) // lets tests change a part; nil = none
 }
 
-// maxPause bounds the time between two attempts.
+// maxPause limits the time between two attempts.
 const maxPause = 8 * time.Second
 
-// NewGetter makes a Getter for dir, which need not exist.
+// NewGetter returns a Getter for dir, which need not exist.
 func NewGetter(dir string, opt Options) *Getter {
 	g := &Getter{dir: dir, base: Publisher, opt: opt, client: newClient(), attempts: 5, pause: time.Second / 2, stall: stallTime}
 	if opt.Mirror != "" {
@@ -53,13 +54,14 @@ func NewGetter(dir string, opt Options) *Getter {
 	return g
 }
 
-// StoppedError says that the context ended a transfer. It unwraps to the context's error.
+// StoppedError is returned if the context ends a transfer. It unwraps to the context's error.
 type StoppedError struct {
 	Entry      string
-	Done, Size int64 // bytes that are on disk, of those of all files
+	Done, Size int64 // bytes on disk, and bytes of all files
 	Err        error
 }
 
+// Error says how much has arrived and that the same command continues.
 func (e *StoppedError) Error() string {
 	if e.Done == 0 {
 		return fmt.Sprintf("nothing of %s has arrived yet; the same command begins again", e.Entry)
@@ -67,15 +69,15 @@ func (e *StoppedError) Error() string {
 	return fmt.Sprintf("%s of %s of %s have arrived and are kept; the same command goes on from there", FormatSize(e.Done), FormatSize(e.Size), e.Entry)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// Get sees to it that e, an entry from source s, stands in the folder, and says whether anything had to be fetched for
-// that. Files that are there with the right hash are left alone, and then nothing is asked of the net.
+// Get fetches the files of e, an entry from source s, that the folder does not have with the right hash. It reports whether it
+// fetched anything. If the folder has all files, Get does not use the network.
 //
-// What arrives is kept beside its place until it is whole, so that a broken transfer goes on where it ended, and takes
-// its place only when the hash is right; else it is a *HashError, and removed. When ctx ends: a *StoppedError. A folder
-// that cannot be written is a *FolderError.
+// An incomplete file is kept under another name, so that an interrupted transfer continues where it ended. A complete file
+// gets its name only if its hash is right; otherwise it is removed and the error is a *HashError. If ctx ends, the error is
+// a *StoppedError. For a folder that cannot be written it is a *FolderError.
 func (g *Getter) Get(ctx context.Context, s *Source, e *Entry) (fetched bool, err error) {
 	if right, err := e.right(g.dir); right || err != nil {
 		return false, err
@@ -92,7 +94,7 @@ func (g *Getter) Get(ctx context.Context, s *Source, e *Entry) (fetched bool, er
 	for i := range e.Files {
 		f := &e.Files[i]
 		target := e.target(g.dir, f)
-		right, err := isFile(target, f) // another process may have brought it meanwhile
+		right, err := isFile(target, f) // another process may have fetched it in the meantime
 		if err != nil {
 			return fetched, &FolderError{g.dir, reason(err)}
 		}
@@ -112,7 +114,7 @@ func (g *Getter) Get(ctx context.Context, s *Source, e *Entry) (fetched bool, er
 	return fetched, nil
 }
 
-// right says whether all files of e stand in dir with their hashes.
+// right reports whether dir has all files of e with the right hashes.
 func (e *Entry) right(dir string) (bool, error) {
 	for i := range e.Files {
 		right, err := isFile(e.target(dir, &e.Files[i]), &e.Files[i])
@@ -126,7 +128,7 @@ func (e *Entry) right(dir string) (bool, error) {
 	return true, nil
 }
 
-// isFile says whether f stands at path.
+// isFile reports whether the file at path has f's size and hash.
 func isFile(path string, f *File) (bool, error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +179,7 @@ func (g *Getter) file(ctx context.Context, address string, f *File, target strin
 			wrong.URL = address
 			return wrong
 		}
-		// The beginning came at another time, perhaps from another server: all of it from one is tried once.
+		// The beginning is from an earlier transfer, perhaps from another server. The whole file is fetched once from this one.
 		g.opt.Note(f.To + " does not fit together with what was kept of an earlier transfer; it is fetched anew")
 		if err := p.restart(""); err != nil {
 			p.close()
@@ -186,8 +188,8 @@ func (g *Getter) file(ctx context.Context, address string, f *File, target strin
 	}
 }
 
-// bytes brings p to its full length in as many attempts as it takes, but no more than g.attempts in a row of which none
-// got further.
+// bytes fetches the missing bytes of p in as many attempts as it takes. It gives up after g.attempts in a row without a new
+// byte.
 func (g *Getter) bytes(ctx context.Context, address string, f *File, p *part, tell func(n int64)) error {
 	most, pause := p.n, g.pause
 	for failed := 0; ; {
@@ -213,7 +215,7 @@ func (g *Getter) bytes(ctx context.Context, address string, f *File, p *part, te
 	}
 }
 
-// lock waits until no other process fetches e into the folder.
+// lock waits until no other process fetches e into the folder, and keeps others out until unlock is called.
 func (g *Getter) lock(ctx context.Context, e *Entry) (unlock func(), err error) {
 	path := filepath.Join(g.dir, "."+e.Name+".lock")
 	for told := false; ; {
@@ -236,8 +238,8 @@ func (g *Getter) lock(ctx context.Context, e *Entry) (unlock func(), err error) 
 	}
 }
 
-// Copy puts e, which stands in the folder from, also into the folder to. A file that is there and is another one is
-// left alone, and an error. It returns where e stands in to.
+// Copy copies e from the folder from to the folder to, and returns its path there. If to has another file of the same name,
+// Copy does not replace it and returns an error.
 func Copy(e *Entry, from, to string) (string, error) {
 	for i := range e.Files {
 		f := &e.Files[i]
@@ -259,13 +261,13 @@ func Copy(e *Entry, from, to string) (string, error) {
 	return e.Path(to), nil
 }
 
-// copyFile copies an ordinary file; the copy appears as a whole or not at all.
+// copyFile copies a regular file. The copy appears completely or not at all.
 func copyFile(source, target string) error {
 	in, err := os.Open(source)
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // only read
+	defer in.Close() //nolint:errcheck // open for reading only
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -288,7 +290,7 @@ func copyFile(source, target string) error {
 		err = os.Rename(out.Name(), target)
 	}
 	if err != nil {
-		_ = os.Remove(out.Name()) // the first fault is the one to tell
+		_ = os.Remove(out.Name()) // the first fault matters more
 	}
 	return err
 }

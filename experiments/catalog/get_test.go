@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// content is n bytes of which no two pieces are alike.
+// content returns n bytes in which no two pieces are equal.
 func content(n int) []byte {
 	var b []byte
 	for i := 0; len(b) < n; i++ {
@@ -37,13 +37,13 @@ func hexHash(b []byte) string {
 
 var source = &Source{Name: "s", Repository: "someone/data", Commit: strings.Repeat("ab", 20), Licence: "none stated", Cite: "a paper"}
 
-// entryOf is an entry of one file with content b.
+// entryOf returns an entry of one file with content b.
 func entryOf(b []byte) *Entry {
 	return &Entry{Name: "jobs", What: "jobs", Kind: KindTrace, Format: "csv", Source: "s",
 		Files: []File{{Path: "a folder/jobs.csv", To: "jobs.csv", Size: int64(len(b)), SHA256: hexHash(b)}}}
 }
 
-// server serves with handle, which is told how many requests there were before.
+// server serves with handle, whose first argument is the number of earlier requests.
 func server(t *testing.T, handle func(n int, w http.ResponseWriter, r *http.Request)) (url string, requests *atomic.Int64) {
 	t.Helper()
 	requests = new(atomic.Int64)
@@ -54,7 +54,7 @@ func server(t *testing.T, handle func(n int, w http.ResponseWriter, r *http.Requ
 	return s.URL, requests
 }
 
-// getter is a Getter for a new folder that loses no time between attempts.
+// getter returns a Getter for a new folder that does not wait between attempts.
 func getter(t *testing.T, mirror string) (g *Getter, dir string, notes *[]string) {
 	t.Helper()
 	notes = new([]string)
@@ -65,7 +65,7 @@ func getter(t *testing.T, mirror string) (g *Getter, dir string, notes *[]string
 	return g, dir, notes
 }
 
-// whole checks that dir holds e with content b, and nothing else.
+// whole checks that dir holds e with content b and no other files.
 func whole(t *testing.T, dir string, e *Entry, b []byte) {
 	t.Helper()
 	got, err := os.ReadFile(e.Path(dir))
@@ -75,7 +75,7 @@ func whole(t *testing.T, dir string, e *Entry, b []byte) {
 	only(t, dir, filepath.Base(e.Path(dir)))
 }
 
-// only checks which files a folder holds.
+// only checks that a folder holds these files and no others.
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -93,13 +93,13 @@ func only(t *testing.T, dir string, names ...string) {
 
 func partName(e *Entry) string { return "." + e.Files[0].To + "." + e.Files[0].SHA256[:12] + ".part" }
 
-// serve answers as a file server does, with ranges and a tag.
+// serve responds like a file server with ranges and an ETag.
 func serve(w http.ResponseWriter, r *http.Request, b []byte) {
 	w.Header().Set("ETag", `"one"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 }
 
-// cut ends the connection after n bytes of an answer that promised all of b from the byte asked for.
+// cut ends the connection after n bytes of a response that promised all of b from the requested byte on.
 func cut(w http.ResponseWriter, r *http.Request, b []byte, n int) {
 	from := 0
 	if s := r.Header.Get("Range"); s != "" {
@@ -144,7 +144,7 @@ func TestGetFetchesOnceAndThenLeavesTheNetAlone(t *testing.T) {
 	if fetched, err := g.Get(t.Context(), source, e); err != nil || fetched || requests.Load() != 1 {
 		t.Errorf("the second time: fetched %v, %v, %d requests in all; want none", fetched, err, requests.Load())
 	}
-	// What somebody has changed since is not the published file.
+	// A file that was changed since is not the published file.
 	if err := os.WriteFile(e.Path(dir), bytes.ToUpper(b), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestAFolderOfFilesIsFetchedFileByFile(t *testing.T) {
 	e.Files[0].To = "A100/one.csv"
 	e.Files = append(e.Files, File{Path: "two.csv", To: "T4/two.csv", Size: 3000, SHA256: hexHash(two)})
 	for round, want := range []int64{2, 2, 3} {
-		if round == 2 { // only what is missing
+		if round == 2 { // only the missing file
 			if err := os.Remove(filepath.Join(dir, "jobs", "A100", "one.csv")); err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +235,7 @@ func TestAnInterruptEndsAPauseAndAWait(t *testing.T) {
 	}
 	only(t, dir)
 	if runtime.GOOS == "windows" {
-		return // no locks
+		return // this system has no locks
 	}
 	unlock, err := tryLock(filepath.Join(dir, ".jobs.lock"))
 	if err != nil {
@@ -335,7 +335,7 @@ func TestAFolderThatCannotBeUsed(t *testing.T) {
 		device: partName(e) + " in it is no ordinary file", locked: "permission denied",
 	} {
 		if dir == locked && os.Geteuid() == 0 {
-			continue // who may do everything is not refused
+			continue // root may write everywhere
 		}
 		_, err := NewGetter(dir, Options{Mirror: url}).Get(t.Context(), source, e)
 		if f, ok := errors.AsType[*FolderError](err); !ok || !strings.HasSuffix(f.Error(), want) {

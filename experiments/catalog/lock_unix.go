@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock at path until unlock is called or the process ends, however it ends; unlock is nil while
-// another has it. Where the file system has no locks, everybody gets it: a hash keeps the result right.
+// tryLock takes the lock at path, until unlock is called or the process ends in any way. unlock is nil if another process has
+// the lock. On a file system without locks every process gets it; the check of the hash still keeps the result right.
 func tryLock(path string) (unlock func(), err error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // of the user's own cache
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // in the user's own cache
 		if err != nil {
 			return nil, err
 		}
@@ -21,16 +21,16 @@ func tryLock(path string) (unlock func(), err error) {
 		}
 		mine, err := f.Stat()
 		if err != nil {
-			_ = f.Close() // the first fault is the one to tell
+			_ = f.Close() // the first fault matters more
 			return nil, err
 		}
 		if now, err := os.Stat(path); err == nil && os.SameFile(mine, now) {
 			return func() {
-				_ = os.Remove(path) // before the lock is given up, so that nobody takes one without a name
+				_ = os.Remove(path) // before unlocking, so that no process locks a file that has lost its name
 				_ = f.Close()
 			}, nil
 		}
-		// Who had it before has removed the name meanwhile: this is a lock that nobody else can see.
+		// The previous owner has removed the name in the meantime, so no other process can see this lock.
 		if err := f.Close(); err != nil {
 			return nil, err
 		}

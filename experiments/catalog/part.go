@@ -13,19 +13,19 @@ import (
 	"syscall"
 )
 
-// part is a file on its way. What has arrived stays on disk under a name of its own, told by the hash that is wanted,
-// so that the next attempt, perhaps of another process on another day, goes on from there.
+// part is a file that is being fetched. The bytes that have arrived stay on disk under a name with the expected hash, so that
+// the next attempt, perhaps of another process on another day, continues from there.
 type part struct {
 	file *os.File
 	path string
-	n    int64 // bytes that have arrived
-	tag  string
-	old  bool // some of them in an earlier run or before a cut
-	// write is file.Write, but where a test has a disk that is full.
+	n    int64  // bytes that have arrived
+	tag  string // the server's ETag
+	old  bool   // some bytes are from an earlier run or from before an interruption
+	// write is file.Write, except in tests of a full disk.
 	write func(p []byte) (int, error)
 }
 
-// openPart begins or continues the download of f to target.
+// openPart starts or continues fetching f to target.
 func openPart(target string, f *File) (*part, error) {
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -35,25 +35,27 @@ func openPart(target string, f *File) (*part, error) {
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, &FolderError{dir, fmt.Errorf("%s in it is no ordinary file", filepath.Base(path))}
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // of the user's own cache
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // in the user's own cache
 	if err != nil {
 		return nil, &FolderError{dir, reason(err)}
 	}
 	n, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
-		_ = file.Close() // the first fault is the one to tell
+		_ = file.Close() // the first fault matters more
 		return nil, &FolderError{dir, reason(err)}
 	}
 	p := &part{file: file, path: path, n: n, old: n > 0, write: file.Write}
-	if tag, err := os.ReadFile(p.tagPath()); err == nil { // without a tag the hash alone tells in the end
+	if tag, err := os.ReadFile(p.tagPath()); err == nil { // without a tag only the hash decides in the end
 		p.tag = strings.TrimSpace(string(tag))
 	}
 	return p, nil
 }
 
+// tagPath returns the path of the file with the ETag.
 func (p *part) tagPath() string { return p.path + ".etag" }
 
-// restart forgets what has arrived. tag is the server's name of what comes now, "" = none that can be asked for again.
+// restart discards the bytes that have arrived. tag is the ETag of the transfer that follows, "" if it has none that can be
+// requested again.
 func (p *part) restart(tag string) error {
 	if err := p.file.Truncate(0); err != nil {
 		return err
@@ -68,10 +70,10 @@ func (p *part) restart(tag string) error {
 		}
 		return nil
 	}
-	return os.WriteFile(p.tagPath(), []byte(tag+"\n"), 0o644) //nolint:gosec // nothing secret
+	return os.WriteFile(p.tagPath(), []byte(tag+"\n"), 0o644) //nolint:gosec // the tag is not secret
 }
 
-// add appends b.
+// add appends b. A full disk gives an error that says how much is kept.
 func (p *part) add(b []byte) error {
 	n, err := p.write(b)
 	p.n += int64(n)
@@ -81,23 +83,22 @@ func (p *part) add(b []byte) error {
 	return err
 }
 
-// close leaves what has arrived for the next run; nothing at all is not left.
+// close keeps the bytes that have arrived for the next run. It removes an empty part.
 func (p *part) close() {
-	_ = p.file.Close() // what was not written will be asked for again
+	_ = p.file.Close() // unwritten bytes will be requested again
 	if p.n == 0 {
 		p.remove()
 	}
 }
 
-// remove gives up what has arrived.
+// remove removes the part.
 func (p *part) remove() {
 	_ = p.file.Close()
-	_ = os.Remove(p.path) // what stays is continued or begun anew, and its hash looked at
+	_ = os.Remove(p.path) // a remaining file is harmless: it is continued or restarted, and its hash checked
 	_ = os.Remove(p.tagPath())
 }
 
-// finish puts the part, which has its full length, under target, if its hash is right: on disk, and as a whole or not
-// at all.
+// finish checks the hash of a complete part, syncs it to disk and renames it to target. A wrong hash is a *HashError.
 func (p *part) finish(target string, f *File) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(p.file, 0, p.n)); err != nil {
@@ -115,13 +116,12 @@ func (p *part) finish(target string, f *File) error {
 	if err := os.Rename(p.path, target); err != nil {
 		return err
 	}
-	_ = os.Remove(p.tagPath()) // of no use any more, and harmless
+	_ = os.Remove(p.tagPath()) // no longer needed, and harmless
 	syncFolder(filepath.Dir(target))
 	return nil
 }
 
-// syncFolder puts the names in dir on disk. Not every system can; then a crash may lose the name, and the file is
-// fetched again.
+// syncFolder syncs the names in dir to disk. On a system that cannot, a crash may lose a name, and the file is fetched again.
 func syncFolder(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()
@@ -129,24 +129,25 @@ func syncFolder(dir string) {
 	}
 }
 
-// HashError says that what arrived is not what the catalogue knows.
+// HashError is returned for a fetched file whose hash is not the catalogue's.
 type HashError struct {
 	File      string
 	URL       string
 	Got, Want string
 }
 
+// Error names the file, its address and both hashes.
 func (e *HashError) Error() string {
 	return fmt.Sprintf("%s from %s has the SHA-256 %s, want %s: this is not the published file, and it was removed", e.File, e.URL, e.Got, e.Want)
 }
 
-// hashOf is the SHA-256 of the file at path.
+// hashOf returns the SHA-256 of the file at path.
 func hashOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() //nolint:errcheck // open for reading only
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err

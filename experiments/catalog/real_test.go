@@ -31,8 +31,8 @@ func TestEveryFormatHasAReader(t *testing.T) {
 	}
 }
 
-// copies finds files that are at hand with the hash that they have at their publishers', unpacked where they are packed
-// here and not there.
+// copies finds local files whose hash equals the published one. A file that is compressed here but not at its publisher is
+// decompressed.
 func copies(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "shared", "traces")
@@ -68,7 +68,7 @@ func copies(t *testing.T) map[string]string {
 	return at
 }
 
-// Every entry of which an unchanged copy is at hand is what its kind and format say.
+// Every entry with an unchanged local copy is what its kind and format say.
 func TestEntriesAreReadByTheirReaders(t *testing.T) {
 	at := copies(t)
 	c := catalog.Public()
@@ -84,7 +84,7 @@ func TestEntriesAreReadByTheirReaders(t *testing.T) {
 	seen := map[string]int{}
 	for i := range c.Entries {
 		e := &c.Entries[i]
-		for _, f := range e.Files { // all of a folder or nothing
+		for _, f := range e.Files { // all files of a folder, or none
 			if e.Folder && at[f.SHA256] == "" {
 				t.Errorf("%s: %s is not at hand, unlike its neighbours", e.Name, f.To)
 			}

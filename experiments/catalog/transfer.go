@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// How long a server may take. Files are a few megabytes, so none of it limits a slow line.
+// Limits on how long a server may take. Files are a few megabytes, and no limit applies to a whole file, so that a slow
+// connection is not cut off.
 const (
-	connectTime = 15 * time.Second // to a connection, and as long again for its encryption
-	headerTime  = 30 * time.Second // from the request to the head of the answer
+	connectTime = 15 * time.Second // until a connection exists, and again until it is encrypted
+	headerTime  = 30 * time.Second // from the request to the header of the response
 	stallTime   = 30 * time.Second // between two pieces of a file
 	maxHops     = 5                // redirections
 )
 
-// newClient makes the client that a Getter uses when it is given none.
+// newClient returns the HTTP client of a Getter.
 func newClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone() // with the user's proxy
 	t.DialContext = (&net.Dialer{Timeout: connectTime}).DialContext
@@ -31,14 +32,14 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: checkRedirect}
 }
 
-// isLoopback says whether u is an address of this machine.
+// isLoopback reports whether u is an address of this machine.
 func isLoopback(u *url.URL) bool {
 	host := u.Hostname()
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// allowed says whether u may be asked: with https, or, where local says so, on this machine.
+// allowed returns a *refusedError unless u is an https address, or an http address of this machine if local is true.
 func allowed(u *url.URL, local bool) error {
 	if u.Scheme == "https" || u.Scheme == "http" && local && isLoopback(u) {
 		return nil
@@ -46,7 +47,8 @@ func allowed(u *url.URL, local bool) error {
 	return &refusedError{fmt.Sprintf("%s://%s is not followed, only https is", u.Scheme, u.Host)}
 }
 
-// checkRedirect follows a few redirections, and none that leads from the net to this machine or out of https.
+// checkRedirect allows a few redirections to https addresses. If the first request went to this machine, it also allows http
+// addresses of this machine.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if len(via) > maxHops {
 		return &refusedError{fmt.Sprintf("redirected more than %d times", maxHops)}
@@ -54,12 +56,12 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return allowed(r.URL, isLoopback(via[0].URL))
 }
 
-// refusedError is an address that is not followed.
+// refusedError is the error for an address that must not be requested.
 type refusedError struct{ what string }
 
 func (e *refusedError) Error() string { return e.what }
 
-// passingError is a failure that may pass: the transfer is tried again, after wait if the server named a time.
+// passingError is a failure that may be temporary. The transfer is tried again, not before wait if the server set a time.
 type passingError struct {
 	err  error
 	wait time.Duration
@@ -68,14 +70,15 @@ type passingError struct {
 func (e *passingError) Error() string { return e.err.Error() }
 func (e *passingError) Unwrap() error { return e.err }
 
+// passing returns a *passingError.
 func passing(format string, args ...any) error {
 	return &passingError{err: fmt.Errorf(format, args...)}
 }
 
 var errStalled = errors.New("the server sends nothing more")
 
-// transfer asks once for what p lacks of f and adds what comes. It ends with nil when p has all bytes, whatever they
-// are, and with a *passingError where another attempt may go further.
+// transfer requests the bytes of f that p lacks once, and adds those that arrive. It returns nil if p has all bytes, right or
+// wrong, and a *passingError if another attempt may get further.
 func (g *Getter) transfer(ctx context.Context, address string, f *File, p *part, progress func()) error {
 	if p.n > f.Size {
 		if err := p.restart(""); err != nil {
@@ -95,7 +98,7 @@ func (g *Getter) transfer(ctx context.Context, address string, f *File, p *part,
 		return err
 	}
 	r.Header.Set("User-Agent", "clustergym")
-	r.Header.Set("Accept-Encoding", "identity") // the hash is of the file, not of a packing
+	r.Header.Set("Accept-Encoding", "identity") // the hash is that of the uncompressed file
 	if p.n > 0 {
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", p.n))
 		if p.tag != "" {
@@ -108,7 +111,7 @@ func (g *Getter) transfer(ctx context.Context, address string, f *File, p *part,
 	if err != nil {
 		return answerless(asked, err)
 	}
-	defer a.Body.Close() //nolint:errcheck // only read
+	defer a.Body.Close() //nolint:errcheck // reading is finished
 	if err := begin(a, f, p); err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func (g *Getter) transfer(ctx context.Context, address string, f *File, p *part,
 	buf := make([]byte, 32<<10)
 	for {
 		watch.Reset(g.stall)
-		n, err := a.Body.Read(buf[:min(int64(len(buf)), f.Size-p.n)]) // what a server adds is not looked at
+		n, err := a.Body.Read(buf[:min(int64(len(buf)), f.Size-p.n)]) // bytes beyond the size are ignored
 		if werr := p.add(buf[:n]); werr != nil {
 			return werr
 		}
@@ -132,16 +135,16 @@ func (g *Getter) transfer(ctx context.Context, address string, f *File, p *part,
 	}
 }
 
-// answerless sorts what a client says who got no answer, or not all of it.
+// answerless classifies the error of a request without a complete response.
 func answerless(ctx context.Context, err error) error {
-	if context.Cause(ctx) == errStalled { //nolint:errorlint // it is set as it is
+	if context.Cause(ctx) == errStalled { //nolint:errorlint // the cause is set unwrapped
 		return passing("%w", errStalled)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // the address stands in the sentence around it
+		err = u.Err // the caller's message has the address
 	}
 	if _, ok := errors.AsType[*refusedError](err); ok {
 		return err
@@ -155,17 +158,17 @@ func answerless(ctx context.Context, err error) error {
 	return &passingError{err: err}
 }
 
-// sizeError says that the server has something of another length.
+// sizeError is the error for a server whose file has another size.
 type sizeError struct{ got, want int64 }
 
 func (e *sizeError) Error() string {
 	return fmt.Sprintf("got a file of %d bytes, want %d: this is not the published file", e.got, e.want)
 }
 
-// begin reads the head of an answer and makes p ready for its body.
+// begin checks the header of a response and prepares p for its body.
 func begin(a *http.Response, f *File, p *part) error {
 	switch a.StatusCode {
-	case http.StatusOK: // all of it, also from a server that knows no ranges or has another file now
+	case http.StatusOK: // the whole file; also from a server without ranges, or whose file has changed
 		if a.ContentLength >= 0 && a.ContentLength != f.Size {
 			return &sizeError{a.ContentLength, f.Size}
 		}
@@ -199,7 +202,7 @@ func begin(a *http.Response, f *File, p *part) error {
 	return fmt.Errorf("the server answers %s", a.Status)
 }
 
-// strongTag is the answer's ETag where it can be asked for with If-Range: a weak one cannot (RFC 9110, 13.1.5).
+// strongTag returns the response's ETag if it can be used with If-Range, which a weak one cannot (RFC 9110, 13.1.5).
 func strongTag(a *http.Response) string {
 	if tag := a.Header.Get("ETag"); strings.HasPrefix(tag, `"`) {
 		return tag
@@ -207,7 +210,7 @@ func strongTag(a *http.Response) string {
 	return ""
 }
 
-// contentRange reads "bytes FROM-TO/TOTAL" (RFC 9110, 14.4); total is -1 for "*".
+// contentRange parses "bytes FROM-TO/TOTAL" (RFC 9110, 14.4). total is -1 for "*".
 func contentRange(s string) (from, total int64, ok bool) {
 	s, ok = strings.CutPrefix(s, "bytes ")
 	span, all, cut := strings.Cut(s, "/")
@@ -226,10 +229,10 @@ func contentRange(s string) (from, total int64, ok bool) {
 	return from, total, err == nil && total >= 0
 }
 
-// maxWait bounds what a server may ask for: somebody sits before the terminal.
+// maxWait limits the wait that a server can ask for, because a user may be waiting at the terminal.
 const maxWait = time.Minute
 
-// retryAfter is how many seconds the server asks to wait, 0 = it does not say.
+// retryAfter returns how long the server asks to wait, 0 if it does not say.
 func retryAfter(a *http.Response) time.Duration {
 	s, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	if err != nil || s < 0 {

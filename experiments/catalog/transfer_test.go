@@ -17,7 +17,7 @@ func TestACutConnectionGoesOnWhereItEnded(t *testing.T) {
 	var asked []string
 	url, _ := server(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Header.Get("Range")+r.Header.Get("If-Range"))
-		if n < 12 { // more often than attempts without gain are allowed
+		if n < 12 { // more often than attempts without a new byte are allowed
 			cut(w, r, b, 7001)
 		}
 		serve(w, r, b)
@@ -149,7 +149,7 @@ func TestWhatIsNotThePublishedFileIsRefused(t *testing.T) {
 			g, dir, _ := getter(t, url)
 			e := entryOf(b)
 			_, err := g.Get(t.Context(), source, e)
-			if c.want == "" { // what comes after the right bytes is not looked at
+			if c.want == "" { // bytes after the right ones are ignored
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -216,7 +216,7 @@ func TestOtherBytesThanAskedForAreNotMixedIn(t *testing.T) {
 		switch n {
 		case 0:
 			cut(w, r, b, 3000)
-		case 1: // from another place
+		case 1: // from another offset
 			w.Header().Set("Content-Range", "bytes 0-8999/9000")
 			w.WriteHeader(http.StatusPartialContent)
 			_, _ = w.Write(b)

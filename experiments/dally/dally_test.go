@@ -8,7 +8,7 @@ import (
 	"clustergym/experiments/study"
 )
 
-// inSmall keeps of a study's cells those whose keys begin with one of prefixes.
+// inSmall returns s with only the cells whose keys begin with one of prefixes.
 func inSmall(s study.Study, prefixes ...string) study.Study {
 	cells := s.Cells
 	s.Expected = nil
@@ -27,10 +27,10 @@ func inSmall(s study.Study, prefixes ...string) study.Study {
 	return s
 }
 
-// One draw of the workload on which places matter: waiting for near GPUs beats taking what there is, and this
-// simulator's Dally is near that of its authors' machine on the same jobs and network. Of those who answer offers the
-// timers beat him who accepts at once, and long gangs that give way beat the timers.
-func TestTheStudyDallyInSmall(t *testing.T) {
+// One draw of the workload on which placement matters: waiting for near GPUs beats accepting the first offer, and Dally's
+// completion times in this simulator are close to those on its authors' machine with the same jobs and network. Among the
+// acceptors, timers beat accepting at once, and long gangs that give way beat the timers.
+func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
@@ -50,16 +50,16 @@ func TestTheStudyDallyInSmall(t *testing.T) {
 	line := func(policy string) map[string]string {
 		return map[string]string{"workload": "dally-multi", "net": "slow", "policy": policy}
 	}
-	if auto, none := figure("schedulers", line(dallyAuto), "mean JCT (h)"), figure("schedulers", line(dallyAccept), "mean JCT (h)"); auto >= none {
+	if auto, none := figure("schedulers", line(tunedTimers), "mean JCT (h)"), figure("schedulers", line(acceptAtOnce), "mean JCT (h)"); auto >= none {
 		t.Errorf("mean JCT %.3g h with tuned timers, %.3g h with none", auto, none)
 	}
-	if d := figure("schedulers", line(dallyAuto), "communication vs Tiresias"); d >= 0 {
+	if d := figure("schedulers", line(tunedTimers), "communication vs Tiresias"); d >= 0 {
 		t.Errorf("communication %+.1f %% against Tiresias, want less", d)
 	}
 	on := func(machine string) float64 {
-		return figure("machines", map[string]string{"workload": "dally-multi", "policy": dallyAuto, "machine": machine}, "mean JCT (h)")
+		return figure("machines", map[string]string{"workload": "dally-multi", "policy": tunedTimers, "machine": machine}, "mean JCT (h)")
 	}
-	here, theirs, leaking := on(dallyMachines()[0]), on(dallyMachines()[1]), on(dallyMachines()[2])
+	here, theirs, leaking := on(machines()[0]), on(machines()[1]), on(machines()[2])
 	if here < .7*theirs || here > 1.4*theirs {
 		t.Errorf("mean JCT %.3g h here, %.3g h on the authors' machine", here, theirs)
 	}
@@ -69,25 +69,25 @@ func TestTheStudyDallyInSmall(t *testing.T) {
 	against := func(acceptor string) float64 {
 		return figure("acceptors", map[string]string{"acceptor": acceptor}, "JCT vs tuned timers")
 	}
-	if at, gives := against(dallyAccept), against(dallyGive); at <= 20 || gives >= -5 {
+	if at, gives := against(acceptAtOnce), against(longGiveWay); at <= 20 || gives >= -5 {
 		t.Errorf("mean JCT against the tuned timers: accepted at once %+.1f %%, want much more; where long gangs give way %+.1f %%, want less", at, gives)
 	}
 }
 
-// A short training of either kind is found again by who judges it, and every acceptor is judged on every window.
+// The judging cells find the weights of a short training of either kind, and every acceptor plays every window.
 func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("some seconds")
 	}
 	const windows = 2
 	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) {
-		return acceptorCells(dallySettings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows}), nil
-	}, Tables: dallyTables}
+		return acceptorCells(settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows}), nil
+	}, Tables: tables}
 	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, acceptor := range []string{dallyGreedy, dallyLearned, dallyBlind, dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom} {
+	for _, acceptor := range []string{learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers} {
 		v, _, ok := r.Results.Find("acceptors", map[string]string{"acceptor": acceptor}, "mean JCT (h)")
 		if !ok || v.Units != windows || !(v.Value > 0) {
 			t.Errorf("%s: mean JCT %v on %d windows, want it on %d", acceptor, v.Value, v.Units, windows)
@@ -95,11 +95,11 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 	}
 }
 
-func TestDallysDataFolder(t *testing.T) {
-	if _, err := dallyOwn(t.TempDir()); err == nil {
+func TestTheFolderOfData(t *testing.T) {
+	if _, err := findRecorded(t.TempDir()); err == nil {
 		t.Error("an empty folder has no workloads")
 	}
-	own, err := dallyOwn("")
+	own, err := findRecorded("")
 	if err != nil || own != nil {
 		t.Errorf("got %v, %v", own, err)
 	}

@@ -3,8 +3,6 @@ package envs
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
@@ -49,7 +47,7 @@ func Describe(id string, set func(args *Args) error) (*Info, error) {
 	}
 	defer e.Close() //nolint:errcheck // it holds nothing
 	info := &Info{Spec: e.Spec(), Kwargs: args.Kwargs()}
-	info.Page = d.Page(args.Settings, info.Spec) + workloadSection(info.Kwargs)
+	info.Page = d.page(args, info)
 	return info, nil
 }
 
@@ -63,23 +61,6 @@ func (noWorkload) At(traces.Part, uint64, int) (warm, counted []traces.Job, firs
 
 // Jobs implements Windows.
 func (noWorkload) Jobs(traces.Part) []traces.Job { return nil }
-
-// workloadSection is what a page says of the arguments that are not the environment's own.
-func workloadSection(kwargs []Kwarg) string {
-	if !slices.ContainsFunc(kwargs, func(k Kwarg) bool { return k.workload }) {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("\n## Workload, cluster and part\n\n")
-	b.WriteString("Arguments of gymctl serve's clients, beside those above. Where several environments have the same ones, they share\none workload.\n\n")
-	b.WriteString("| key | here | values | meaning |\n|---|---|---|---|\n")
-	for _, k := range kwargs {
-		if k.workload {
-			fmt.Fprintf(&b, "| %s | %v | %s | %s |\n", k.Name, k.Default, strings.ReplaceAll(k.Want, "|", "/"), k.Doc)
-		}
-	}
-	return b.String()
-}
 
 // RegistryConfig bounds what strangers can ask a Registry for.
 type RegistryConfig struct {

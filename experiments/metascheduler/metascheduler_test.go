@@ -11,18 +11,19 @@ import (
 	"clustergym/experiments/study"
 )
 
-func metaForm(t *testing.T, quick bool) MetaSettings {
+// settingsFor returns the settings of a form.
+func settingsFor(t *testing.T, quick bool) settings {
 	t.Helper()
-	s, err := study.Settings[MetaSettings]("meta-scheduler", metaSettingsFile, study.Plan{Quick: quick}, defaultMetaSettings())
+	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, study.Plan{Quick: quick}, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestMetaSettingsAreInOrder(t *testing.T) {
+func TestSettingsAreInOrder(t *testing.T) {
 	for _, quick := range []bool{false, true} {
-		s := metaForm(t, quick)
+		s := settingsFor(t, quick)
 		if s.Stream != "held-out" {
 			t.Errorf("quick %v: judged on workloads of stream %s", quick, s.Stream)
 		}
@@ -31,11 +32,11 @@ func TestMetaSettingsAreInOrder(t *testing.T) {
 				t.Errorf("%s: %v", m, err)
 			}
 		}
-		if !quick && (s.Seeds < 5 || !slices.Equal(s.Methods, metaMethods())) {
+		if !quick && (s.Seeds < 5 || !slices.Equal(s.Methods, methods())) {
 			t.Errorf("the full form has %d learners of each of %v", s.Seeds, s.Methods)
 		}
 	}
-	s := metaForm(t, false)
+	s := settingsFor(t, false)
 	held := s.windows()
 	s.Stream = "development"
 	for _, w := range s.windows() {
@@ -49,9 +50,9 @@ func TestMetaSettingsAreInOrder(t *testing.T) {
 	}
 }
 
-// smallMeta is the study in some seconds, of one learner of each of some methods.
-func smallMeta(t *testing.T) study.Study {
-	s := metaForm(t, true)
+// smallStudy returns a study of some seconds, with one learner of each of two methods.
+func smallStudy(t *testing.T) study.Study {
+	s := settingsFor(t, true)
 	s.Seeds, s.Windows, s.Jobs, s.Rounds, s.AfterRounds, s.FreeRounds, s.MetaSteps, s.Guide = 1, 5, 16, 1, 1, 2, 1, 10
 	s.Methods = []string{"mls", "ppo"}
 	small := Study()
@@ -60,15 +61,15 @@ func smallMeta(t *testing.T) study.Study {
 	return small
 }
 
-// A run in small, by one worker, and by two after an interruption: the same figures. What the learned speeds are worth shows even
-// here: the planner by them is ahead of a rule that does not know them, and more so after the change.
-func TestMetaInSmall(t *testing.T) {
+// A small study gives the same figures with one worker and with two after an interruption. The value of the learned speeds
+// shows even here: the planner that uses them beats a rule that does not know them, and by more after the change.
+func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("it trains")
 	}
 	var want string
 	for _, workers := range []int{1, 2} {
-		dir, s := t.TempDir(), smallMeta(t)
+		dir, s := t.TempDir(), smallStudy(t)
 		run := func(only string) *study.Report {
 			r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Only: only})
 			if err != nil {
@@ -78,13 +79,13 @@ func TestMetaInSmall(t *testing.T) {
 		}
 		if workers == 2 { // some of it first
 			run("learn/mls")
-			if len(metaKept(t, dir)) != 1 {
-				t.Errorf("kept after the first part: %v", metaKept(t, dir))
+			if len(keptCells(t, dir)) != 1 {
+				t.Errorf("kept after the first part: %v", keptCells(t, dir))
 			}
 		}
 		r := run("")
-		if len(metaKept(t, dir)) != 3 {
-			t.Errorf("kept at the end: %v", metaKept(t, dir))
+		if len(keptCells(t, dir)) != 3 {
+			t.Errorf("kept at the end: %v", keptCells(t, dir))
 		}
 		b, err := os.ReadFile(filepath.Join(dir, "rows.csv"))
 		if err != nil {
@@ -115,8 +116,8 @@ func TestMetaInSmall(t *testing.T) {
 	}
 }
 
-// metaKept are the cells that lie in a study's folder.
-func metaKept(t *testing.T, dir string) []string {
+// keptCells returns the files of the cells that a study's folder keeps.
+func keptCells(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "cells", "*", "*", "*.json"))
 	if err != nil {
@@ -129,7 +130,7 @@ func metaKept(t *testing.T, dir string) []string {
 	return append(files, more...)
 }
 
-// Imitation gave 2 hours; learning ends at 1, which is reached after 14 episodes and nearly so after 10.
+// Imitation reaches 2 hours. Learning ends at 1 hour, which it reaches after 14 episodes, and within 95 % after 10.
 func TestSamplesUntilLearnt(t *testing.T) {
 	got := map[string]float64{}
 	of := func(curve []mark, reference float64) {

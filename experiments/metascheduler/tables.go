@@ -9,8 +9,8 @@ import (
 	"clustergym/experiments/study"
 )
 
-// metaOrder is the order of lines.
-func metaOrder() []string {
+// lineOrder returns the order of methods and rules in tables.
+func lineOrder() []string {
 	order := []string{"mls", "random-exploration", "no-meta", "single-model", "mls-guided", "planner", "harmony-like", "ppo"}
 	for _, r := range workerplace.Rules() {
 		order = append(order, r.Name)
@@ -18,23 +18,25 @@ func metaOrder() []string {
 	return order
 }
 
+// Titles of the columns that compare with a method or rule.
 const (
 	vsFewest  = "vs least-interference"
-	vsWaits   = "vs " + metaBegins
+	vsWaits   = "vs " + imitated
 	vsHarmony = "vs harmony-like"
 	vsPPO     = "vs ppo"
 	vsWhole   = "vs mls"
 )
 
-func metaTables(study.Plan) []study.Table {
+// tables returns the tables of the report.
+func tables(study.Plan) []study.Table {
 	order := map[string][]string{
-		"method": metaOrder(), "stage": {"unaware", "0 inner steps", "1 inner steps", "3 inner steps", "final"},
+		"method": lineOrder(), "stage": {"unaware", "0 inner steps", "1 inner steps", "3 inner steps", "final"},
 	}
 	columns := func(line func(method string) map[string]string) []study.Column {
 		return []study.Column{
 			{Title: "mean JCT h", Metric: "jct_h"},
 			{Title: vsFewest, Metric: "jct_h", Stat: study.Percent, Versus: line("least-interference")},
-			{Title: vsWaits, Metric: "jct_h", Stat: study.Percent, Versus: line(metaBegins)},
+			{Title: vsWaits, Metric: "jct_h", Stat: study.Percent, Versus: line(imitated)},
 			{Title: vsHarmony, Metric: "jct_h", Stat: study.Percent, Versus: line("harmony-like")},
 			{Title: vsPPO, Metric: "jct_h", Stat: study.Percent, Versus: line("ppo")},
 			{Title: vsWhole, Metric: "jct_h", Stat: study.Percent, Versus: line("mls")},
@@ -64,13 +66,13 @@ func metaTables(study.Plan) []study.Table {
 			Columns: []study.Column{
 				{Title: "mean JCT h", Metric: "jct_h"},
 				{Title: vsFewest, Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"method": "least-interference", "stage": "final"}},
-				{Title: vsWaits, Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"method": metaBegins, "stage": "final"}},
+				{Title: vsWaits, Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"method": imitated, "stage": "final"}},
 			},
 			Notes: []string{"unaware = as it was before; inner steps come after some real episodes in the new workload and another fit of the models; final = after some rounds more."},
 		},
 		{
 			Name: "samples", Title: "Real episodes that learning takes", By: []string{"method"}, Order: order, Columns: took,
-			Notes: []string{"Performance is one by the mean completion time; final is the mean of the last two marks, below is than " + metaBegins +
+			Notes: []string{"Performance is one by the mean completion time; final is the mean of the last two marks, below is than " + imitated +
 				". The episodes that the first data come from count. Means are over the learners that got there, of which the shares tell."},
 		},
 		{
@@ -88,13 +90,14 @@ func metaTables(study.Plan) []study.Table {
 	}
 }
 
-func metaFigures(study.Plan) []study.Figure {
+// figures returns the drawings of the report.
+func figures(study.Plan) []study.Figure {
 	lines := func(table string) func(*study.Results) []study.Series {
 		return func(r *study.Results) []study.Series {
 			var all []study.Series
-			for _, m := range metaMethods() {
+			for _, m := range methods() {
 				if m == "ppo" && table == "curve" {
-					continue // its axis is another
+					continue // ppo needs many more episodes than this axis shows
 				}
 				s := study.Series{Name: m}
 				for _, l := range r.Lines(table) {
@@ -123,25 +126,27 @@ func metaFigures(study.Plan) []study.Figure {
 	}
 }
 
-func metaClaims(study.Plan) []study.Claim {
-	var claims []study.Claim
+// claims compares our figures with the paper's.
+func claims(study.Plan) []study.Claim {
+	var all []study.Claim
 	for _, m := range []string{"mls", "mls-guided", "planner"} {
 		line := map[string]string{"method": m}
 		for _, c := range []string{vsFewest, vsWaits, vsHarmony, vsPPO} {
-			claims = append(claims,
+			all = append(all,
 				study.Claim{What: m + ", mean JCT " + c, Paper: "−12.29 to −16.24 %", Table: "stationary", Line: line, Column: c},
 				study.Claim{What: m + ", mean JCT after the change, " + c, Paper: "−15.76 to −22.13 %", Table: "changed", Line: line, Column: c})
 		}
 	}
-	return claims
+	return all
 }
 
-func metaNotes(study.Plan) []string {
+// notes returns sentences on how to read the tables.
+func notes(study.Plan) []string {
 	return []string{
 		"mls is a reconstruction from the paper's abstract: closed loop, performance models, meta-learning, exploration where models are wrong. The paper's figures are against baselines that its abstract does not name, on a cluster and workloads that it does not name either.",
 		"mls-guided is ours: before its first meta-steps the policy imitates, in each of the models, the planner by that model.",
 		"planner places the shortest job that adds four tenths of its own speed to that of all, each worker where the models of mls believe that all jobs together are fastest, and waits where none does; it has no policy. oracle-waits does the same with the true speeds, which no scheduler knows, oracle so without waiting.",
 		"harmony-like learns in one model without meta-learning or exploration; ppo learns from real episodes alone, with more of them.",
-		"All learners begin by imitating " + metaBegins + " on the same few real episodes, and are judged by their likeliest actions on workloads that nobody learnt from.",
+		"All learners begin by imitating " + imitated + " on the same few real episodes, and are judged by their likeliest actions on workloads that nobody learnt from.",
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// Papers are the studies that reproduce a paper, in the order of gymctl experiment list.
-func Papers() []study.Study {
+// All returns the studies that reproduce a paper, in the order of gymctl experiment list.
+func All() []study.Study {
 	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study()}
 }
 
-// FindPaper is the study called name.
-func FindPaper(name string) (study.Study, error) {
+// find returns the study called name.
+func find(name string) (study.Study, error) {
 	var names []string
-	for _, s := range Papers() {
+	for _, s := range All() {
 		if s.Name == name {
 			return s, nil
 		}
@@ -34,9 +34,9 @@ func FindPaper(name string) (study.Study, error) {
 	return study.Study{}, workload.Mistake("experiment %q is unknown, want one of %s", name, strings.Join(names, ", "))
 }
 
-// RunPaper computes what is not kept yet of the study called name, and reports.
-func RunPaper(ctx context.Context, name string, opt run.PaperOptions) (*study.Report, error) {
-	s, err := FindPaper(name)
+// Run computes the cells of the study called name that opt.Dir does not keep yet, and returns the report.
+func Run(ctx context.Context, name string, opt run.PaperOptions) (*study.Report, error) {
+	s, err := find(name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package papers
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,16 +10,17 @@ import (
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
 	"clustergym/nets/kernel"
 )
 
-// The quick form of every experiment gives what its expected.csv says, to nine digits: with the kernels of that run
-// (AVX-512); with others trained networks differ in last bits, and figures need only be there.
+// The quick form of every experiment gives the figures of its expected.csv to nine digits with AVX-512, the kernels of the
+// recorded run. With other kernels trained networks differ in the last bits, and the figures need only exist.
 func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 	if os.Getenv("CLUSTERGYM_PAPERS") == "" {
 		t.Skip("takes minutes: make papers sets CLUSTERGYM_PAPERS")
 	}
-	for _, s := range Papers() {
+	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
 			r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: runtime.GOMAXPROCS(0)}, Dir: dir, Say: t.Logf})
@@ -39,5 +41,17 @@ func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAnUnknownExperimentIsNamedWithTheKnownOnes(t *testing.T) {
+	for name, want := range map[string]string{
+		"topdlr": `experiment "topdlr" is unknown; did you mean topdrl?`,
+		"x":      `experiment "x" is unknown, want one of worl-rtgs, topdrl, dally, meta-scheduler`,
+	} {
+		var input *workload.InputError
+		if _, err := Run(t.Context(), name, run.PaperOptions{}); !errors.As(err, &input) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
 	}
 }

@@ -1,3 +1,3 @@
-// Package plan is gymctl plan: it plans task graphs, recorded or generated, with list schedulers and with WORL-RTGS, and
-// holds the trained generator that WORL-RTGS uses.
+// Package plan is gymctl plan: it plans task graphs, recorded or generated, with list schedulers and whale optimisation
+// searches. It also trains the plan generator that the search worl-rtgs uses, and contains trained weights of it.
 package plan

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -11,20 +10,17 @@ import (
 	"clustergym/env/dag/synth"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
-	"clustergym/internal/rng"
 )
 
-// GenerateForm is the form that PlanConfig.Generate has.
+// GenerateForm is the form of Config.Generate: a family of synth.Families, the size, and optionally the number of the draw.
 const GenerateForm = "FAMILY:TASKSxGPUS or FAMILY:TASKSxGPUS:DRAW"
 
-// PlanFamilies are the families of generated graphs.
-func Families() []string { return FamilyNames() }
-
-// parseGenerate reads a GenerateForm. Without a draw it is 0, the first.
+// parseGenerate reads a text of GenerateForm. A text without a draw means draw 0, the first.
 func parseGenerate(text string) (family string, tasks, gpus, draw int, err error) {
-	wrong := fault.New("generate", text, GenerateForm+", 1 to 100000 tasks, 1 to 5000 GPUs, FAMILY one of "+strings.Join(Families(), ", "))
+	families := synth.Families()
+	wrong := fault.New("generate", text, GenerateForm+", 1 to 100000 tasks, 1 to 5000 GPUs, FAMILY one of "+strings.Join(families, ", "))
 	parts := strings.Split(text, ":")
-	if len(parts) < 2 || len(parts) > 3 || !slices.Contains(Families(), parts[0]) {
+	if len(parts) < 2 || len(parts) > 3 || !slices.Contains(families, parts[0]) {
 		return "", 0, 0, 0, wrong
 	}
 	count := func(s string, low, high int) int {
@@ -44,13 +40,13 @@ func parseGenerate(text string) (family string, tasks, gpus, draw int, err error
 	return parts[0], tasks, gpus, draw, nil
 }
 
-// generateGraph is the source of the one graph that text asks for.
+// generateGraph returns a source of the one graph that text, which has GenerateForm, describes.
 func generateGraph(text string) (*graphSource, error) {
 	family, tasks, gpus, draw, err := parseGenerate(text)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	q, err := Generate(family, tasks, gpus, draw, true)
+	q, err := synth.FamilyProblem(family, tasks, gpus, draw, true)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -65,46 +61,4 @@ func generateGraph(text string) (*graphSource, error) {
 			return g, own, text, nil
 		},
 	}, nil
-}
-
-// worlFamilies are the kinds of graphs of the study: what each draws, and on which machines.
-var worlFamilies = []struct {
-	name   string
-	graph  func(c *synth.Config)
-	speeds string
-}{
-	{"alibaba", func(c *synth.Config) { c.Kind, c.Degree = "instances", 1 }, "busy"},
-	{"degree-1", func(c *synth.Config) { c.Degree = 1 }, "idle"},
-	{"degree-3", func(c *synth.Config) { c.Degree = 3 }, "busy"},
-	{"degree-100", func(c *synth.Config) { c.Degree = 100 }, "idle"},
-	{"training", func(c *synth.Config) { c.Kind = "training" }, "busy"},
-}
-
-func FamilyNames() []string {
-	var names []string
-	for _, f := range worlFamilies {
-		names = append(names, f.name)
-	}
-	return names
-}
-
-// worlProblem draws graph k of a family.
-func Generate(family string, tasks, gpus, k int, transfers bool) (*dag.Problem, error) {
-	src := rng.Stream(uint64(k), fmt.Sprintf("worl-rtgs/%s/%d/%d", family, tasks, gpus))
-	c, p := synth.DefaultConfig(), synth.DefaultPlatformConfig()
-	for _, f := range worlFamilies {
-		if f.name == family {
-			f.graph(&c)
-			p.Speeds = f.speeds
-		}
-	}
-	c.Tasks, p.GPUs = tasks, gpus
-	if !transfers {
-		c.CCR = 0
-	}
-	platform, err := synth.Platform(p, src)
-	if err != nil {
-		return nil, err
-	}
-	return synth.Problem(c, platform, fmt.Sprintf("%s-%d-%d-%d", family, tasks, gpus, k), src)
 }

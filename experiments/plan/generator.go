@@ -19,17 +19,17 @@ import (
 	"clustergym/nets/model"
 )
 
-// GeneratorConfig says how the plan generator of WORL-RTGS is trained: double deep Q-learning in DAGPlace-v1.
+// GeneratorConfig says how the plan generator of WORL-RTGS is trained, by double deep Q-learning in DAGPlace-v1.
 type GeneratorConfig struct {
-	Steps   int             `yaml:"steps"` // tasks placed, over all environments
+	Steps   int             `yaml:"steps"` // tasks placed in all environments together
 	Envs    int             `yaml:"envs"`
-	Teach   float64         `yaml:"teach"`   // share of tasks that go where they end first, at first; falls to 0 over half of the steps
-	Judge   int             `yaml:"judge"`   // episodes by which weights are judged, ten times on the way; the best are kept
-	Place   dagplace.Config `yaml:"place"`   // what is learnt on
-	Learner ddqn.Config     `yaml:"learner"` // how
+	Teach   float64         `yaml:"teach"`   // initial share of tasks placed where they end first; falls to 0 over the first half of the steps
+	Judge   int             `yaml:"judge"`   // episodes that judge the weights, before training and ten times during it; the best weights are kept
+	Place   dagplace.Config `yaml:"place"`   // the environment
+	Learner ddqn.Config     `yaml:"learner"` // the algorithm
 }
 
-// DefaultGeneratorConfig is how the weights that gymctl carries were trained.
+// DefaultGeneratorConfig returns the configuration with which the weights in the program were trained.
 func DefaultGeneratorConfig() GeneratorConfig {
 	c := GeneratorConfig{Steps: 600_000, Envs: 16, Teach: 0.5, Judge: 64, Place: dagplace.DefaultConfig(), Learner: ddqn.DefaultConfig()}
 	c.Place.Vary, c.Place.Slots, c.Place.Scale = true, 16, "local"
@@ -48,7 +48,7 @@ func DefaultGeneratorConfig() GeneratorConfig {
 	return c
 }
 
-// Validate reports every fault.
+// Validate returns an error that names every fault of c, or nil.
 func (c GeneratorConfig) Validate() error {
 	var l fault.List
 	l.Add(c.Steps >= 1 && c.Steps <= 1<<40, "steps", c.Steps, "1 or more")
@@ -61,14 +61,15 @@ func (c GeneratorConfig) Validate() error {
 	return l.Err()
 }
 
-// TrainedGenerator is what training a generator ends with.
+// TrainedGenerator is the result of training a generator.
 type TrainedGenerator struct {
-	Weights []byte    // of the network, as safetensors
-	Ratios  []float64 // makespan over that of HEFT, geometric mean over the judged episodes, at the start and ten times on the way
-	Best    float64   // of the weights
+	Weights []byte    // the network's, as safetensors
+	Ratios  []float64 // makespan over HEFT's, geometric mean over the judging episodes; first before training, then ten times during it
+	Best    float64   // the smallest of Ratios, which Weights reached
 }
 
-// TrainGenerator trains from seed. workers changes nothing but speed; say may be nil.
+// TrainGenerator trains a generator. Equal configurations and seeds give equal results; workers affects only speed. If say
+// is not nil, it is called with each judgement: the number of steps so far and the ratio.
 func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers int, say func(step int, ratio float64)) (*TrainedGenerator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -85,7 +86,7 @@ func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers
 	if err != nil {
 		return nil, err
 	}
-	defer v.Close() //nolint:errcheck // it holds nothing
+	defer v.Close() //nolint:errcheck // the environments hold no resources
 	spec := envs[0].Spec()
 	agent, err := ddqn.New(c.Learner, spec, c.Envs, workers, seed)
 	if err != nil {
@@ -159,7 +160,7 @@ func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers
 	return t, nil
 }
 
-// earliestSlot is the slot in which the task of row i ends first.
+// earliestSlot returns the slot of row i in which the task ends first.
 func earliestSlot(s env.Spec, b *env.Batch, i int) int32 {
 	slots, features := s.Obs[0].Shape[0], s.Obs[0].Shape[1]
 	obs, mask := b.Obs[i*s.ObsLen():], b.Mask[i*s.MaskLen():]
@@ -172,7 +173,7 @@ func earliestSlot(s env.Spec, b *env.Batch, i int) int32 {
 	return int32(best)
 }
 
-// judgeGenerator plays the agent greedily over fixed episodes: the geometric mean of makespan over that of HEFT.
+// judgeGenerator plays fixed episodes greedily and returns the geometric mean of the makespan over HEFT's.
 func judgeGenerator(ctx context.Context, c *GeneratorConfig, a *ddqn.Agent, workers int) (float64, error) {
 	var weights bytes.Buffer
 	if _, err := a.Params().WriteTo(&weights); err != nil {
@@ -188,18 +189,12 @@ func judgeGenerator(ctx context.Context, c *GeneratorConfig, a *ddqn.Agent, work
 		if err != nil {
 			return err
 		}
-		ts, acts := env.NewTimeStep(e.Spec()), env.NewActions(e.Spec(), 1)
-		b := &env.Batch{N: 1, Kind: make([]env.Kind, 1), Obs: ts.Obs, Mask: ts.Mask}
-		err = e.Reset(ctx, env.Episode{Seed: rng.At(rng.Hash("generator/judge"), uint64(i)), Window: -1}, ts)
-		for err == nil && !ts.Kind.Last() {
-			if err = policy.Act(ctx, b, acts, nil); err == nil {
-				err = e.Step(ctx, acts.Row(0), ts)
-			}
-		}
-		if err != nil {
+		player := agents.NewPlayer(e, policy)
+		if _, _, err := player.Play(ctx, env.Episode{Seed: rng.At(rng.Hash("generator/judge"), uint64(i)), Window: -1}, nil); err != nil {
 			return err
 		}
-		logs[i] = math.Log(ts.Info[0] / ts.Info[1])
+		info := player.TimeStep().Info
+		logs[i] = math.Log(info[0] / info[1]) // makespan_s over leader_s
 		return nil
 	})
 	sum := 0.0

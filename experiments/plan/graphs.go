@@ -6,13 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"clustergym/env/dag"
 	daglibaba "clustergym/env/dag/alibaba"
 	"clustergym/env/dag/dagjson"
 	"clustergym/env/dag/wfformat"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 	"clustergym/traces/alibaba"
@@ -25,27 +23,28 @@ const (
 	formatAlibaba  = "alibaba"
 )
 
-// GraphFormats are the names of formats of task graphs.
+// GraphFormats returns the values that Config.Format takes.
 func GraphFormats() []string {
 	return []string{workload.FormatAuto, formatDAG, formatWorkflow, formatAlibaba}
 }
 
-// graphSource gives the graphs of a file one after the other. at is where a graph stands, for messages.
+// graphSource reads the graphs of a file one after the other. next returns io.EOF after the last one; own is nil if the
+// graph has no processors of its own, and at says in messages where the graph is.
 type graphSource struct {
 	io.Closer
 	next func() (g *dag.Graph, own *dag.Platform, at string, err error)
 }
 
-// headBytes is how much of a file is looked at to know its format. The first key of a graph in dag-json may be a long
-// list, so it need not be enough to tell the two kinds of JSON apart by what is in them; see sniffGraph.
+// headBytes is the size of the beginning of a file by which sniffGraph recognises its format. The first key of a dag-json
+// graph may be a list longer than that, so the beginning need not contain the keys that tell the two JSON formats apart.
 const headBytes = 1 << 16
 
-// openGraphs opens a file, packed or not.
+// openGraphs opens a file, compressed or not.
 func openGraphs(ctx context.Context, path, format string) (*graphSource, error) {
 	if err := existing("graph", path); err != nil {
 		return nil, err
 	}
-	f, err := traces.OpenFile(path) // it also unpacks
+	f, err := traces.OpenFile(path) // decompresses
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -108,8 +107,8 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 	return s, nil
 }
 
-// sniffGraph tells a format by the first bytes: a table's header has columns of Alibaba's; of JSON, a workflow has its
-// own keys. What is neither is taken for dag-json, whose reader says what it misses.
+// sniffGraph recognises a format by the first bytes of a file: an Alibaba table by a column of its header, a workflow by its
+// JSON keys. Everything else counts as dag-json, whose reader reports what is missing.
 func sniffGraph(head []byte) string {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	if len(head) > 0 && head[0] != '{' && head[0] != '[' && bytes.Contains(workload.FirstLine(head), []byte("task_name")) {
@@ -121,7 +120,7 @@ func sniffGraph(head []byte) string {
 	return formatDAG
 }
 
-// readPlatform reads the processors of --platform.
+// readPlatform reads the processors and bandwidths of the file that --platform names.
 func readPlatform(ctx context.Context, path string) (*dag.Platform, error) {
 	if err := existing("platform", path); err != nil {
 		return nil, err
@@ -132,70 +131,4 @@ func readPlatform(ctx context.Context, path string) (*dag.Platform, error) {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	return dagjson.ReadPlatform(workload.NewCtxReader(ctx, f), path)
-}
-
-// WritePlanTable prints results for people: a row for each, and where it is but one of a small graph, its placements.
-func WriteTable(w io.Writer, results []*Result) error {
-	var rows [][]string
-	for _, r := range results {
-		d := &r.Document
-		note := ""
-		if d.Proven {
-			note = "optimal"
-		}
-		rows = append(rows, []string{
-			d.Graph, d.Policy, note, fmt.Sprint(d.Tasks), fmt.Sprint(d.Edges), fmt.Sprint(d.Processors), fmt.Sprint(r.Plan.Used()),
-			fmt.Sprintf("%.6g", d.Makespan), fmt.Sprintf("%.3g", d.Makespan/bestOf(results, d.Graph)), wallText(d.Wall),
-		})
-	}
-	header := []string{"graph", "policy", "", "tasks", "edges", "GPUs", "used", "makespan s", "× best", "planning"}
-	if err := texttable.Write(w, header, rows, 3); err != nil {
-		return err
-	}
-	const shown = 40
-	if len(results) != 1 || results[0].Document.Tasks > shown {
-		return nil
-	}
-	places := slices.Clone(results[0].Document.Placements)
-	slices.SortStableFunc(places, func(a, b Placement) int {
-		switch {
-		case a.Start < b.Start:
-			return -1
-		case a.Start > b.Start:
-			return 1
-		}
-		return 0
-	})
-	rows = rows[:0]
-	for _, p := range places {
-		rows = append(rows, []string{p.Task, p.Processor, fmt.Sprintf("%.6g", p.Start), fmt.Sprintf("%.6g", p.Finish)})
-	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	return texttable.Write(w, []string{"task", "GPU", "start s", "finish s"}, rows, 2)
-}
-
-// bestOf is the least makespan among the results of one graph.
-func bestOf(results []*Result, graph string) float64 {
-	best := 0.0
-	for _, r := range results {
-		if d := &r.Document; d.Graph == graph && (best == 0 || d.Makespan < best) {
-			best = d.Makespan
-		}
-	}
-	if best == 0 {
-		return 1
-	}
-	return best
-}
-
-func wallText(s float64) string {
-	switch {
-	case s < 1e-3:
-		return fmt.Sprintf("%.0f µs", s*1e6)
-	case s < 1:
-		return fmt.Sprintf("%.1f ms", s*1e3)
-	}
-	return fmt.Sprintf("%.1f s", s)
 }

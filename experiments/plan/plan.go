@@ -19,37 +19,37 @@ import (
 	"clustergym/internal/rng"
 )
 
-// PlanConfig says which task graphs are planned and how.
+// Config says which task graphs are planned and how.
 type Config struct {
-	Graph    string   `yaml:"graph"`    // file
-	Generate string   `yaml:"generate"` // in place of a file: a graph as the study worl-rtgs draws them; see GenerateForm
-	Format   string   `yaml:"format"`   // one of GraphFormats
-	Platform string   `yaml:"platform"` // file with processors, for graphs that have none; "" = none
-	Policies []string `yaml:"policies"` // of PlanPolicies
-	RankMean string   `yaml:"rank_mean"`
-	Budget   string   `yaml:"budget"`    // see PlanBudgetForms
-	Start    string   `yaml:"start"`     // with what a search begins: heft or random
-	B        float64  `yaml:"b"`         // shape of the spiral of a search
-	Moves    int      `yaml:"moves"`     // of single tasks that a search tries in each iteration
-	Weights  string   `yaml:"generator"` // file of weights of the generator of worl-rtgs; "" = those that the program carries
+	Graph    string   `yaml:"graph"`     // path of a file of graphs
+	Generate string   `yaml:"generate"`  // instead of a file: a graph drawn as in the study worl-rtgs; see GenerateForm
+	Format   string   `yaml:"format"`    // one of GraphFormats
+	Platform string   `yaml:"platform"`  // path of a file of processors, for graphs without any; "" = none
+	Policies []string `yaml:"policies"`  // of Policies
+	RankMean string   `yaml:"rank_mean"` // mean communication cost in ranks: one of dag.RankMeans
+	Budget   string   `yaml:"budget"`    // see BudgetForms
+	Start    string   `yaml:"start"`     // what a search starts from: heft or random
+	B        float64  `yaml:"b"`         // shape of a search's spiral
+	Moves    int      `yaml:"moves"`     // single tasks of the best plan that a search tries to move in each iteration
+	Weights  string   `yaml:"generator"` // path of weights of worl-rtgs's generator; "" = those in the program
 	Seed     uint64   `yaml:"seed"`
-	Workers  int      `yaml:"workers"` // changes nothing but speed
+	Workers  int      `yaml:"workers"` // goroutines of a search; affects only speed
 }
 
-// PlanBudgetForms are the forms that PlanConfig.Budget can have.
+// BudgetForms describes the forms of Config.Budget.
 const BudgetForms = "auto, ITERATIONSxWHALES (woa, rtgs, worl-rtgs), or a number of nodes (optimum)"
 
-// DefaultPlanConfig plans by HEFT.
+// DefaultConfig returns a configuration that plans with HEFT. Graph or Generate is left to the caller.
 func DefaultConfig() Config {
 	return Config{
 		Format: workload.FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Start: "heft", B: 1, Seed: 1, Workers: 1,
 	}
 }
 
-// PlanPolicies are the names of planners.
+// Policies returns the names of all planners: those of listsched, then SearchPolicies.
 func Policies() []string { return append(listsched.Policies(), SearchPolicies...) }
 
-// Validate reports every fault that can be seen without the files.
+// Validate returns an error that names every fault of c that shows without reading the files, or nil.
 func (c *Config) Validate() error {
 	var l fault.List
 	if c.Generate == "" {
@@ -75,10 +75,11 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// planBudget is what a search may spend; what is 0 is up to the planner.
-type planBudget struct{ nodes, iterations, whales int }
+// budget limits a search. The planner chooses the fields that are 0.
+type budget struct{ nodes, iterations, whales int }
 
-func parseBudget(s string) (b planBudget, err error) {
+// parseBudget reads a text of one of BudgetForms.
+func parseBudget(s string) (b budget, err error) {
 	count := func(text string, most int) int {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > most || text[0] == '+' {
@@ -99,11 +100,10 @@ func parseBudget(s string) (b planBudget, err error) {
 			return b, nil
 		}
 	}
-	return planBudget{}, fault.New("budget", s, BudgetForms+"; whales are 2 to 10000")
+	return budget{}, fault.New("budget", s, BudgetForms+"; whales are 2 to 10000")
 }
 
-// PlanDocument is what gymctl plan --json prints of one graph under one policy. The keys are part of the program's
-// interface.
+// Document is what gymctl plan --json prints for one graph and policy. Its keys are part of the program's interface.
 type Document struct {
 	Graph      string      `json:"graph"`
 	Tasks      int         `json:"tasks"`
@@ -113,10 +113,10 @@ type Document struct {
 	Makespan   float64     `json:"makespan_s"`
 	Proven     bool        `json:"proven_optimal"`
 	Placements []Placement `json:"placements"`
-	Wall       float64     `json:"wall_s"` // of planning, the reading of files not counted
+	Wall       float64     `json:"wall_s"` // of planning, without reading files
 }
 
-// PlanPlacement is where and when one task runs. Placements stand in the order of the graph's tasks.
+// Placement says where and when one task runs. A document's placements are in the order of the graph's tasks.
 type Placement struct {
 	Task      string  `json:"task"`
 	Processor string  `json:"processor"`
@@ -124,24 +124,24 @@ type Placement struct {
 	Finish    float64 `json:"finish_s"`
 }
 
-// PlanResult is one plan with the problem that it is of.
+// Result is one plan and the problem that it solves.
 type Result struct {
 	Document Document
 	Problem  *dag.Problem
 	Plan     *dag.Plan
-	Notes    []string // for people: what the figure does not say
+	Notes    []string // sentences for people, on what the makespan does not show
 }
 
-// PlanHooks are what planning needs of its surroundings.
+// Hooks connects planning to its caller.
 type Hooks struct {
 	Now      func() time.Time                      // the wall clock
-	Graph    func(*dag.Problem) error              // every graph with its GPUs, before it is planned; nil = nobody asks
-	Progress func(graph, policy string, p float64) // share of a search that is done; nil = nobody asks
+	Graph    func(*dag.Problem) error              // called with every graph and its GPUs before planning; may be nil
+	Progress func(graph, policy string, p float64) // called with the share of a search that is done; may be nil
 }
 
-// PlanGraphs plans every graph of cfg's file under every policy, in this order, and gives each plan to emit as soon as it
-// is there. Every plan was checked. Mistakes in cfg and in files are *InputErrors; what was emitted before stands.
-func Graphs(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error) error {
+// Run plans every graph that cfg names with each of its policies, graph by graph, and passes each checked plan to emit as
+// soon as it is made. Mistakes in cfg and in files are *workload.InputErrors; plans emitted before an error remain valid.
+func Run(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error) error {
 	if err := cfg.Validate(); err != nil {
 		return &workload.InputError{Err: err}
 	}
@@ -200,7 +200,7 @@ func Graphs(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) err
 	}
 }
 
-// planOne plans and checks.
+// planOne plans q with one policy, checks the plan and fills the document.
 func planOne(ctx context.Context, q *dag.Problem, policy string, cfg *Config, hooks Hooks) (*Result, error) {
 	begin := hooks.Now()
 	r := &Result{Problem: q}
@@ -208,7 +208,7 @@ func planOne(ctx context.Context, q *dag.Problem, policy string, cfg *Config, ho
 		return nil, err
 	}
 	wall := hooks.Now().Sub(begin)
-	// eft-index is a rule of a model without transfers, and is held to that.
+	// eft-index assumes that transfers take no time, so its plans are checked without them.
 	if err := dag.Check(q, r.Plan, policy != "eft-index"); err != nil {
 		return nil, fmt.Errorf("%s of %s is no schedule: %w", policy, q.Graph.Name, err)
 	}
@@ -228,18 +228,18 @@ func planOne(ctx context.Context, q *dag.Problem, policy string, cfg *Config, ho
 	return r, nil
 }
 
-// plan is the one switch over planners.
+// plan sets r.Plan with the planner that policy names.
 func (r *Result) plan(ctx context.Context, policy string, cfg *Config, hooks Hooks) error {
 	o := listsched.Options{RankMean: dag.RankMean(cfg.RankMean)}
-	budget, err := parseBudget(cfg.Budget)
+	limit, err := parseBudget(cfg.Budget)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(SearchPolicies, policy) {
-		return r.search(ctx, policy, cfg, budget, hooks)
+		return r.search(ctx, policy, cfg, limit, hooks)
 	}
 	if policy == "optimum" {
-		x, err := listsched.Optimum(ctx, r.Problem, o, budget.nodes)
+		x, err := listsched.Optimum(ctx, r.Problem, o, limit.nodes)
 		if err != nil {
 			return err
 		}
@@ -258,7 +258,7 @@ func (r *Result) plan(ctx context.Context, policy string, cfg *Config, hooks Hoo
 	return err
 }
 
-// existing says in one sentence that a file that a flag names is not there, or is a folder.
+// existing returns a mistake if the path given to a flag does not exist or is a folder.
 func existing(flag, path string) error {
 	st, err := os.Stat(path)
 	switch {

@@ -15,16 +15,16 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// searchPolicies are the planners that spend a budget.
+// SearchPolicies are the names of the whale optimisation searches, which spend a budget of iterations and whales.
 var SearchPolicies = []string{"woa", "rtgs", "rtgs-released", "worl-rtgs"}
 
-// generatorWeights are those of TrainGenerator with DefaultGeneratorConfig and seed 1: gymctl plan --train-generator
-// writes the same file.
+// GeneratorWeights are the weights that TrainGenerator returns for DefaultGeneratorConfig and seed 1, as safetensors.
+// gymctl plan --train-generator writes the same bytes.
 //
 //go:embed generator.safetensors
 var GeneratorWeights []byte
 
-// searchConfig is the search that a policy's name stands for.
+// SearchConfig returns the configuration of the search that policy, one of SearchPolicies, names.
 func SearchConfig(policy string) woa.Config {
 	c := woa.DefaultConfig()
 	switch policy {
@@ -38,11 +38,12 @@ func SearchConfig(policy string) woa.Config {
 	return c
 }
 
-// autoBudget is the budget of a search over n tasks on m processors: 100 iterations of 30 whales on small graphs, and
-// on larger ones fewer of both, so that a plan takes some tens of seconds at most on two processors. It depends on
-// nothing else, so that a plan can be repeated.
+// AutoBudget returns the budget of a search over n tasks on m processors: 100 iterations of 30 whales for small graphs and
+// fewer of both for larger ones, so that a plan takes some tens of seconds at most on two processors. It depends only on its
+// arguments, so a plan can be repeated.
 func AutoBudget(policy string, n, m int) (iterations, whales int) {
-	// What one plan costs, in evaluations of a task on a processor; the policy's network costs as much as some hundreds.
+	// The cost of one plan, counted in evaluations of a task on a processor. The policy's network costs some hundreds of
+	// them for each task.
 	each := float64(n) * float64(m+20)
 	if policy == "worl-rtgs" {
 		each = float64(n) * float64(3*m+600)
@@ -56,14 +57,14 @@ func AutoBudget(policy string, n, m int) (iterations, whales int) {
 	return 3, 4
 }
 
-// search plans by whale optimisation.
-func (r *Result) search(ctx context.Context, policy string, cfg *Config, budget planBudget, hooks Hooks) error {
+// search plans with the whale optimisation search that policy names.
+func (r *Result) search(ctx context.Context, policy string, cfg *Config, limit budget, hooks Hooks) error {
 	q := r.Problem
 	c := SearchConfig(policy)
 	c.B, c.Moves = cfg.B, cfg.Moves
 	c.Iterations, c.Whales = AutoBudget(policy, q.Tasks(), q.Procs())
-	if budget.iterations > 0 {
-		c.Iterations, c.Whales = budget.iterations, budget.whales
+	if limit.iterations > 0 {
+		c.Iterations, c.Whales = limit.iterations, limit.whales
 	}
 	var seeds []*dag.Plan
 	if cfg.Start == "heft" {
@@ -97,7 +98,8 @@ func (r *Result) search(ctx context.Context, policy string, cfg *Config, budget 
 	return nil
 }
 
-// generatorPolicies makes policies of a generator's weights.
+// GeneratorPolicies returns a function that makes a new policy, for woa.Hooks.Policy, from the weights of a generator that
+// was trained with c. The function returns an error if the weights do not fit c's network.
 func GeneratorPolicies(c GeneratorConfig, weights []byte) func() (agents.Policy, error) {
 	return func() (agents.Policy, error) {
 		spec, err := woa.PolicySpec(c.Place.Slots)

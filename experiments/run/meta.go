@@ -370,7 +370,7 @@ func (f *families) judge(ctx context.Context, cfg Config, opt EvalOptions) (Comp
 		return nil, err
 	}
 	r.add(randomPolicy, 0, 0, random, random)
-	return r, nil
+	return r, f.rivals(ctx, &cfg, opt.Workers, random, r)
 }
 
 // random is uniform play on the test tasks.
@@ -451,6 +451,8 @@ type AdaptRow struct {
 	PerStep  float64          `json:"per_step"`      // greedy return by steps
 	Gain     float64          `json:"gain"`          // of the mean return over that without adaptation
 	Solved   *bool            `json:"solved"`
+	// OverRandom is the difference to random play on the same tasks, in a scheduling environment.
+	OverRandom *Difference `json:"over_random,omitempty"`
 }
 
 func (r *AdaptReport) add(name string, steps, seen int, out, without []maml.Outcome) {
@@ -475,6 +477,9 @@ func (r *AdaptReport) WriteTable(w io.Writer) error {
 	if r.Solved != nil {
 		header = append(header, "solved")
 	}
+	if r.Rows[0].OverRandom != nil {
+		header = append(header, "over random [95 %]")
+	}
 	var rows [][]string
 	for _, p := range r.Rows {
 		row := []string{
@@ -483,6 +488,9 @@ func (r *AdaptReport) WriteTable(w io.Writer) error {
 		}
 		if p.Solved != nil {
 			row = append(row, yesNo(*p.Solved))
+		}
+		if d := p.OverRandom; d != nil {
+			row = append(row, interval(d.Mean, d.CI95))
 		}
 		rows = append(rows, row)
 	}

@@ -2,5 +2,5 @@
 
 package safefile
 
-// Lock does nothing: here nobody is kept out of a folder.
+// Lock does nothing: on this system folders are not locked.
 func Lock(string) (unlock func(), err error) { return func() {}, nil }

@@ -8,16 +8,17 @@ import (
 	"syscall"
 )
 
-// Lock keeps other processes out of the folder dir, as far as they ask, until unlock is called or the process ends,
-// however it ends; ErrLocked where another is in it. Where the file system has no locks, nobody is kept out.
+// Lock locks the folder dir for this process, until unlock is called or the process ends in any way. It returns ErrLocked if
+// another process has the lock. The lock is advisory: it stops only processes that call Lock. On a file system without
+// locks it stops none.
 func Lock(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		_ = d.Close() // only read
+		_ = d.Close() // open for reading only
 		return nil, ErrLocked
 	}
-	return func() { _ = d.Close() }, nil // closing the last descriptor gives up the lock
+	return func() { _ = d.Close() }, nil // closing the last descriptor releases the lock
 }

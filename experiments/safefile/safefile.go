@@ -1,4 +1,5 @@
-// Package safefile writes files that a crash leaves old or new, never half, and keeps a folder for one process.
+// Package safefile replaces files atomically, so that a crash leaves the old or the new contents, and locks folders for one
+// process.
 package safefile
 
 import (
@@ -7,15 +8,16 @@ import (
 	"path/filepath"
 )
 
-// ErrLocked says that another process has the folder.
+// ErrLocked is returned by Lock if another process has locked the folder.
 var ErrLocked = errors.New("locked by another process")
 
-// Aside is where the new content of a file is written before it takes the file's place.
+// Aside returns the path at which Write writes the new contents of a file before they replace it.
 func Aside(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
 }
 
-// Write replaces a file by one written completely beside it, so that a crash leaves the old or the new.
+// Write replaces the contents of a file, or creates it. It writes a complete file at Aside(name), syncs it to disk and renames
+// it, so that a crash leaves the old or the new contents.
 func Write(name string, data []byte) (err error) {
 	tmp := Aside(name)
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
@@ -34,7 +36,7 @@ func Write(name string, data []byte) (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
-	// Its name must be on disk before what it replaces the last mention of is removed.
+	// The new name must be on disk before the caller removes anything that only the old contents mention.
 	d, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return err

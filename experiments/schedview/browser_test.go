@@ -18,10 +18,10 @@ import (
 	"clustergym/env/sim"
 )
 
-// browser names the environment variable with the path of a Chromium; make browser provides one.
+// browser is the environment variable with the path of a Chromium. make browser sets it.
 const browser = "CLUSTERGYM_CHROMIUM"
 
-// chromium shows page and returns what the browser printed: the document as it stands after some seconds.
+// chromium opens page and returns the browser's output: the document after some seconds.
 func chromium(t *testing.T, page []byte, address string, flags ...string) string {
 	t.Helper()
 	program := os.Getenv(browser)
@@ -32,7 +32,7 @@ func chromium(t *testing.T, page []byte, address string, flags ...string) string
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // the browser's children may still write there
+	defer os.RemoveAll(dir) //nolint:errcheck // child processes of the browser may still write there
 	file := filepath.Join(dir, "page.html")
 	if err := os.WriteFile(file, page, 0o600); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func chromium(t *testing.T, page []byte, address string, flags ...string) string
 	return string(out)
 }
 
-// attribute is what name says in the document.
+// attribute returns the value of the attribute name in the document.
 func attribute(t *testing.T, document, name string) string {
 	t.Helper()
 	m := regexp.MustCompile(` ` + name + `="([^"]*)"`).FindStringSubmatch(document)
@@ -104,7 +104,7 @@ func TestBrowserDrawsEveryStint(t *testing.T) {
 	}
 }
 
-// In the picture each of many jobs has its colour, and a dark page is dark.
+// Each of many jobs has its own colour in the picture, and a dark page is dark.
 func TestBrowserPictures(t *testing.T) {
 	page := written(t, twoRuns(t))
 	shot := func(flags ...string) image.Image {
@@ -144,10 +144,10 @@ func TestBrowserPictures(t *testing.T) {
 	}
 }
 
-// What a reader does moves the view, and texts of the trace never become elements.
+// A reader's actions move the view, and texts of the trace never become elements.
 func TestBrowserFollowsTheReader(t *testing.T) {
 	page := string(written(t, hostilePage(t)))
-	// The page lets no other program run, so this one takes that policy away.
+	// The page's policy lets no other program run, so the test removes the policy.
 	i := strings.Index(page, "<meta http-equiv")
 	j := i + strings.Index(page[i:], "\n")
 	page = page[:i] + page[j:]

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// ticks cuts time into at most so many buckets of one width, which doubles whenever they do not suffice.
+// ticks divides time into at most most buckets of equal width. The width doubles whenever they do not suffice.
 type ticks struct {
 	origin time.Duration
 	width  time.Duration
 	most   int
 }
 
-// firstWidth is where widths begin; finer things than this are not seen.
+// firstWidth is the initial width, and the finest resolution.
 const firstWidth = time.Millisecond
 
-// covers says whether the buckets reach to t.
+// covers reports whether the buckets reach t.
 func (k *ticks) covers(t time.Duration) bool {
 	return k.width > math.MaxInt64/time.Duration(k.most) || t-k.origin <= k.width*time.Duration(k.most)
 }
 
-// each calls do with every bucket that [from, to) touches and how long it does.
+// each calls do with every bucket that overlaps [from, to) and the length of the overlap.
 func (k *ticks) each(from, to time.Duration, do func(bucket int, d time.Duration)) {
 	from, to = from-k.origin, to-k.origin
 	for from < to {
@@ -32,23 +32,23 @@ func (k *ticks) each(from, to time.Duration, do func(bucket int, d time.Duration
 	}
 }
 
-// The variables of a run over time. After sizes come as many as there are size classes.
+// The variables of a run over time. From sizes on there is one for each size class.
 const (
 	used    = iota // GPUs held, in thousandths
-	queue          // jobs that wait
-	running        // jobs that run
+	queue          // waiting jobs
+	running        // running jobs
 	down           // GPUs of nodes that are down, in thousandths
 	sizes          // GPUs held by jobs of the first class, in thousandths
 	vars    = sizes + len(sizeNames)
 )
 
-// levels are the variables at one time.
+// levels holds the values of the variables at one time.
 type levels [vars]int64
 
-// series is the variables over time: every change where they are few, and buckets.
+// series holds the variables over time: buckets, and every change as long as there are few.
 type series struct {
-	most    int // changes, and buckets
-	exact   bool
+	most    int  // limit of changes, and of buckets
+	exact   bool // at and changes hold every change
 	at      []time.Duration
 	changes []levels
 
@@ -56,18 +56,19 @@ type series struct {
 	buckets []bucket
 }
 
-// bucket is what the variables were in one part of time.
+// bucket aggregates the variables over one part of time.
 type bucket struct {
 	sum      [vars]float64 // × nanoseconds
-	low, top levels        // of what lasted at all
+	low, top levels        // extremes of values that lasted for some time
 }
 
+// begin starts the series at t.
 func (s *series) begin(t time.Duration) {
 	s.exact = true
 	s.ticks = ticks{origin: t, width: firstWidth, most: s.most}
 }
 
-// hold adds that the variables were l from one time to a later one.
+// hold records that the variables had the values l from one time to a later one.
 func (s *series) hold(l *levels, from, to time.Duration) {
 	if n := len(s.changes); s.exact && (n == 0 || s.changes[n-1] != *l) {
 		if n == s.most {
@@ -80,7 +81,7 @@ func (s *series) hold(l *levels, from, to time.Duration) {
 		s.fold()
 	}
 	s.ticks.each(from, to, func(i int, d time.Duration) {
-		for len(s.buckets) <= i { // time is held without gaps, so these are the next
+		for len(s.buckets) <= i { // calls of hold leave no gaps, so this is the next bucket
 			s.buckets = append(s.buckets, bucket{low: *l, top: *l})
 		}
 		b := &s.buckets[i]
@@ -91,7 +92,7 @@ func (s *series) hold(l *levels, from, to time.Duration) {
 	})
 }
 
-// fold makes one bucket of each two.
+// fold merges buckets in pairs.
 func (s *series) fold() {
 	s.ticks.width *= 2
 	half := s.buckets[:0]
@@ -109,7 +110,7 @@ func (s *series) fold() {
 	s.buckets = half
 }
 
-// heat is how busy each row of nodes was in each part of time: GPU-thousandths × nanoseconds.
+// heat holds how busy each row of nodes was in each part of time, in GPU-thousandths × nanoseconds.
 type heat struct {
 	columns int
 	perRow  int // nodes
@@ -120,7 +121,8 @@ type heat struct {
 	area    []float64 // row by row
 }
 
-// begin divides nodes, the first GPU of each being in gpu0 and their end at its end, into at most so many rows.
+// begin starts the map at t and divides nodes into at most rows rows. gpu0 returns the first GPU of a node, and for the number
+// of nodes the number of GPUs.
 func (h *heat) begin(t time.Duration, nodes, rows int, gpu0 func(node int) int32) {
 	h.perRow = (nodes + rows - 1) / rows
 	n := (nodes + h.perRow - 1) / h.perRow
@@ -133,14 +135,14 @@ func (h *heat) begin(t time.Duration, nodes, rows int, gpu0 func(node int) int32
 	h.ticks = ticks{origin: t, width: firstWidth, most: h.columns}
 }
 
-// change adds by to what is held of node from now on.
+// change adds by to the GPU-thousandths in use on node from now on.
 func (h *heat) change(node int, by int64, now time.Duration) {
 	row := node / h.perRow
 	h.settle(row, now)
 	h.level[row] += by
 }
 
-// settle brings a row up to now.
+// settle accounts for the use of a row until now.
 func (h *heat) settle(row int, now time.Duration) {
 	for !h.ticks.covers(now) {
 		h.fold()
@@ -152,6 +154,7 @@ func (h *heat) settle(row int, now time.Duration) {
 	h.since[row] = now
 }
 
+// fold merges columns in pairs.
 func (h *heat) fold() {
 	h.ticks.width *= 2
 	for row := range h.level {

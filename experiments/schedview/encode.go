@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// encoder writes JSON: objects of columns, numbers as short as they are exact enough. Times are whole milliseconds
-// since the page's origin, the first submit.
+// encoder writes JSON: objects of columns, with numbers as short as precision allows. Times are whole milliseconds since the
+// page's origin, the first submit.
 type encoder struct {
 	b      []byte
 	origin time.Duration
 }
 
-// key begins the value called name; a comma goes before it where one is needed.
+// key starts the value called name, after a comma if one is needed.
 func (e *encoder) key(name string) {
 	e.comma()
 	e.b = append(e.b, '"')
@@ -40,7 +40,7 @@ func (e *encoder) ms(d time.Duration) { e.int(millis(d)) }
 // millis rounds to whole milliseconds.
 func millis(d time.Duration) int64 { return int64(d.Round(time.Millisecond) / time.Millisecond) }
 
-// number writes v with at most four significant digits after a thousandth's precision is left: enough for a pixel.
+// number writes v rounded to thousandths, or to tenths from 1000 on, which is precise enough for a pixel.
 func (e *encoder) number(v float64) {
 	if a := math.Abs(v); a >= 1000 {
 		v = math.Round(v*10) / 10
@@ -50,7 +50,7 @@ func (e *encoder) number(v float64) {
 	e.b = strconv.AppendFloat(e.b, v, 'f', -1, 64)
 }
 
-// column writes the list called name of n values.
+// column writes the list of n values called name.
 func (e *encoder) column(name string, n int, value func(i int)) {
 	e.key(name)
 	e.list(n, value)
@@ -67,7 +67,7 @@ func (e *encoder) list(n int, value func(i int)) {
 	e.close(']')
 }
 
-// encode is the page's data.
+// encode returns the page's data.
 func (p *Page) encode() []byte {
 	e := &encoder{}
 	end := time.Duration(0)
@@ -97,7 +97,7 @@ func (p *Page) encode() []byte {
 	e.column("sizes", len(sizeNames), func(i int) { e.string(sizeNames[i]) })
 	e.cluster(p)
 
-	// The jobs and stints are what could take too much room: they go as far as it reaches.
+	// Jobs and stints can take much room. They are written as long as the limit permits.
 	jobs := p.jobs.encode(e.origin)
 	left := p.limits.detail - len(jobs)
 	told := !p.jobs.over && left >= 0
@@ -120,7 +120,7 @@ func (p *Page) encode() []byte {
 	return e.b
 }
 
-// cluster writes what the first run was on; all have the same.
+// cluster writes the cluster of the first run. All runs have the same cluster.
 func (e *encoder) cluster(p *Page) {
 	for _, r := range p.runs {
 		if !r.begun {
@@ -150,7 +150,7 @@ func (e *encoder) cluster(p *Page) {
 	}
 }
 
-// run writes one run, with its stints where there is room for them.
+// run writes one run, with its stints unless they are nil.
 func (e *encoder) run(r *Run, stints []byte) {
 	e.open('{')
 	e.key("name")
@@ -187,7 +187,7 @@ func (e *encoder) run(r *Run, stints []byte) {
 	e.close('}')
 }
 
-// amount is a variable as the page shows it: GPUs or jobs.
+// amount returns a variable's value in the page's unit: GPUs or jobs.
 func amount(v int, x float64) float64 {
 	if v == queue || v == running {
 		return x
@@ -195,7 +195,7 @@ func amount(v int, x float64) float64 {
 	return x / 1000
 }
 
-// series writes every change or, where they are too many, buckets.
+// series writes every change, or buckets if there are too many changes.
 func (e *encoder) series(s *series, end time.Duration) {
 	e.key("series")
 	e.open('{')
@@ -226,10 +226,10 @@ func (e *encoder) series(s *series, end time.Duration) {
 	e.close('}')
 }
 
-// shades are the digits of a share in steps of 1/63.
+// shades are the digits for shares in steps of 1/63.
 const shades = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// heat writes the map of node × time: a text for each row, a digit for each column.
+// heat writes the map of node × time: a string for each row, with a digit for each column.
 func (e *encoder) heat(r *Run) {
 	h := &r.heat
 	columns := int((r.to - h.ticks.origin + h.ticks.width - 1) / h.ticks.width)
@@ -258,7 +258,7 @@ func (e *encoder) heat(r *Run) {
 	e.close('}')
 }
 
-// downs writes when nodes were down.
+// downs writes the times for which nodes were down.
 func (e *encoder) downs(r *Run) {
 	if r.downsInAll == 0 {
 		return
@@ -287,8 +287,8 @@ func (e *encoder) downs(r *Run) {
 	e.close('}')
 }
 
-// encodeStints writes the stints in order of their start, which is given as the difference to the one before. What
-// began and what ended a stint is one letter.
+// encodeStints returns the stints in order of their start, which is encoded as the difference from the previous start. One
+// letter encodes how a stint began and ended.
 func (r *Run) encodeStints(origin time.Duration) []byte {
 	e := &encoder{origin: origin}
 	e.open('{')
@@ -332,7 +332,7 @@ func (r *Run) encodeStints(origin time.Duration) []byte {
 	return e.b
 }
 
-// encode writes the jobs by position.
+// encode returns the jobs by position.
 func (t *jobTable) encode(origin time.Duration) []byte {
 	e := &encoder{origin: origin}
 	e.open('{')

@@ -17,7 +17,7 @@ import (
 
 const second = time.Second
 
-// script plays decisions by time: at each point those written for it.
+// script is a scheduler that makes prepared decisions by time.
 type script map[time.Duration][]sim.Decision
 
 func (script) Reset(*sim.View) {}
@@ -30,7 +30,7 @@ func (s script) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// read is a page's data as its program reads it.
+// read is the data of a page as the page's program reads it.
 type read struct {
 	Title string
 	Facts [][2]string
@@ -154,7 +154,7 @@ func simulate(t testing.TB, cfg sim.Config, spec cluster.Spec, jobs []traces.Job
 	}
 }
 
-// mixed is a workload of n jobs with many preemptions under srtf: big long jobs, and small short ones after them.
+// mixed returns a workload of n jobs with many preemptions under srtf: large long jobs, and small short ones after them.
 func mixed(n int) []traces.Job {
 	var jobs []traces.Job
 	for i := range n {

@@ -6,28 +6,28 @@ import (
 	"clustergym/traces"
 )
 
-// jobTable is what the trace says of the jobs, by position. All runs of a page share it.
+// jobTable holds the trace's facts about jobs, by position. All runs of a page share it.
 type jobTable struct {
-	over   bool // there are more than can be kept
+	over   bool // there are more jobs than can be kept
 	id     []string
 	submit []time.Duration
 	work   []time.Duration
 	gpus   []int32
 	milli  []int16
-	shares bool // some job asks for less than a whole GPU
+	shares bool // at least one job asks for less than a whole GPU
 	user   names
 	vc     names
 	model  names
 }
 
-// names are one column of a table of few different texts.
+// names is a column that has few different texts.
 type names struct {
 	of    []int32 // by job, into text
 	text  []string
-	index map[string]int32 // of text; only for looking up
+	index map[string]int32 // of text, by its contents
 }
 
-// add keeps the job at pos, unless an earlier run did.
+// add adds the job at pos, unless an earlier run has.
 func (t *jobTable) add(pos int, j *traces.Job, milli int, l *limits) {
 	if t.over || pos != len(t.id) {
 		return
@@ -47,6 +47,7 @@ func (t *jobTable) add(pos int, j *traces.Job, milli int, l *limits) {
 	t.model.add(j.Model, l)
 }
 
+// add appends s.
 func (n *names) add(s string, l *limits) {
 	s = shorten(s, l.text)
 	i, known := n.index[s]
@@ -61,10 +62,10 @@ func (n *names) add(s string, l *limits) {
 	n.of = append(n.of, i)
 }
 
-// told says whether the trace tells the jobs apart by this.
+// told reports whether the trace has values for this column.
 func (n *names) told() bool { return len(n.text) > 1 || len(n.text) == 1 && n.text[0] != "" }
 
-// shorten cuts s to so many runes.
+// shorten cuts s to at most runes runes.
 func shorten(s string, runes int) string {
 	if len(s) <= runes {
 		return s

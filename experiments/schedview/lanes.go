@@ -2,16 +2,17 @@ package schedview
 
 import "slices"
 
-// lanes are where stints are drawn. The GPUs of a counter have no identity, so its gangs are given the lowest gap
-// that holds them together, else the lowest free lanes; shares of one GPU are drawn beside each other.
+// lanes assigns the places at which stints are drawn. The GPUs of a pool have no identity. A gang gets the lowest gap that
+// holds it as a whole, or else the lowest free lanes. Shares of one GPU are drawn side by side.
 type lanes struct {
-	free   []bool    // of a counter, by lane
-	pieces [][]piece // by GPU or lane: the shares of it that are in use, by off
+	free   []bool    // only for a pool, by lane
+	pieces [][]piece // by GPU or lane: the shares in use, ordered by off
 }
 
-// piece is a part of a GPU in thousandths.
+// piece is a share of a GPU in thousandths.
 type piece struct{ off, milli int16 }
 
+// begin starts with n free lanes of a pool, unless on is false: then nothing is drawn.
 func (l *lanes) begin(n int, on bool) {
 	if !on {
 		return
@@ -20,12 +21,13 @@ func (l *lanes) begin(n int, on bool) {
 	l.beginShares(n)
 }
 
+// beginShares starts with n GPUs or lanes without shares.
 func (l *lanes) beginShares(n int) { l.pieces = make([][]piece, n) }
 
-// end stops keeping places.
+// end stops assigning places.
 func (l *lanes) end() { l.free, l.pieces = nil, nil }
 
-// take gives lanes to a gang of n GPUs of a counter; the list is empty where nothing is drawn.
+// take assigns lanes to a gang of n GPUs of a pool and appends them to dst. If nothing is drawn, it returns dst unchanged.
 func (l *lanes) take(n, milli int, dst []span) []span {
 	if l.free == nil || n == 0 {
 		return dst
@@ -66,7 +68,7 @@ func (l *lanes) take(n, milli int, dst []span) []span {
 	return dst
 }
 
-// gap is the first of n free lanes in a row.
+// gap returns the first of the lowest n consecutive free lanes.
 func (l *lanes) gap(n int) (from int32, ok bool) {
 	length := 0
 	for i, free := range l.free {
@@ -81,8 +83,8 @@ func (l *lanes) gap(n int) (from int32, ok bool) {
 	return 0, false
 }
 
-// sharedLane is the lowest lane in part use with room, else the lowest free one. A counter adds up what is free of
-// all its GPUs, so that room in one piece may be missing: then it is the lane with the most room.
+// sharedLane returns the lowest lane in shared use that has room, or else the lowest free lane. A pool counts free capacity
+// over all its GPUs, so that no single lane may have room; then it returns the lane with the most room.
 func (l *lanes) sharedLane(milli int16) int32 {
 	idle, best, most := -1, 0, int16(-1)
 	for i, ps := range l.pieces {
@@ -93,7 +95,7 @@ func (l *lanes) sharedLane(milli int16) int32 {
 			continue
 		}
 		if len(ps) == 0 {
-			continue // taken as a whole
+			continue // in use as a whole
 		}
 		room := int16(1000)
 		for _, p := range ps {
@@ -112,7 +114,7 @@ func (l *lanes) sharedLane(milli int16) int32 {
 	return int32(best)
 }
 
-// give takes the lanes of a gang back.
+// give frees the lanes of a gang.
 func (l *lanes) give(spans []span) {
 	if l.free == nil {
 		return
@@ -129,7 +131,7 @@ func (l *lanes) give(spans []span) {
 	}
 }
 
-// share finds where in its GPU s is drawn: the first gap that holds it, else at the far end, over others.
+// share decides where in its GPU s is drawn: in the first gap that holds it, or else at the end, on top of others.
 func (l *lanes) share(s *span) {
 	ps := l.pieces[s.gpu]
 	off, at := int16(0), len(ps)
@@ -150,6 +152,7 @@ func (l *lanes) share(s *span) {
 	l.pieces[s.gpu] = slices.Insert(ps, at, piece{off, s.milli})
 }
 
+// unshare frees the share s.
 func (l *lanes) unshare(s span) {
 	ps := l.pieces[s.gpu]
 	if i := slices.Index(ps, piece{s.off, s.milli}); i >= 0 {
@@ -157,7 +160,7 @@ func (l *lanes) unshare(s span) {
 	}
 }
 
-// merge appends gpus, in any order, as spans of consecutive ones; shares stay one by one.
+// merge sorts gpus and appends them to dst as spans of consecutive GPUs. Each share becomes a span of its own.
 func merge(gpus []int32, milli int16, dst []span) []span {
 	slices.Sort(gpus)
 	from := len(dst)

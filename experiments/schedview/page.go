@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Page is one workload under one or more schedulers. Not safe for concurrent use.
+// Page shows one workload under one or more schedulers. Not safe for concurrent use.
 type Page struct {
 	Title  string
-	Facts  [][2]string // what it is about: name and value
+	Facts  [][2]string // names and values that describe the workload
 	Header []string    // of the table of metrics; the first column names the run
 	Rows   [][]string  // one for each run, as long as Header
-	Notes  []string    // one sentence each
-	// Warmup and Tail are so many jobs at the beginning and at the end, by position, that do not count among
-	// completion times.
+	Notes  []string    // one sentence in each
+	// Warmup and Tail are the numbers of jobs at the beginning and at the end, by position, that the distributions of
+	// completion times leave out.
 	Warmup, Tail int
 
 	limits limits
@@ -22,22 +22,22 @@ type Page struct {
 	runs   []*Run
 }
 
-// limits bound what a page keeps.
+// limits bounds the contents of a page.
 type limits struct {
 	buckets int // of a run's time series
 	columns int // of a run's map of node × time
-	rows    int // of the same
-	stints  int // of a run that are drawn one by one
-	spans   int // of GPUs that these hold
+	rows    int // of that map
+	stints  int // of a run whose stints are drawn
+	spans   int // of GPUs that these stints hold
 	gpus    int // of a cluster on which stints are drawn
-	jobs    int // that are told by name
-	downs   int // of a run's nodes
+	jobs    int // with names and other facts
+	downs   int // outages of a run's nodes
 	curve   int // points of a distribution
 	detail  int // bytes of all jobs and stints
 	text    int // runes of a name
 }
 
-// New is an empty page for so many runs: the more there are, the less room each has.
+// New returns an empty page for the given number of runs. The more runs, the less room each has.
 func New(runs int) *Page {
 	n := max(1, runs)
 	share := func(all, least, most int) int { return min(max(all/n, least), most) }
@@ -56,7 +56,7 @@ func New(runs int) *Page {
 	}}
 }
 
-// Run adds a run, which is called name. It must be shown all of the run's points, from the first.
+// Run adds a run called name. The result must observe all points of the run, from the first on.
 func (p *Page) Run(name string) *Run {
 	r := &Run{page: p, name: name}
 	r.series.most, r.heat.columns = p.limits.buckets, p.limits.columns
@@ -64,20 +64,20 @@ func (p *Page) Run(name string) *Run {
 	return r
 }
 
-// curve is a distribution: of the jobs, share[i] took at[i] at most.
+// curve is a distribution: the share share[i] of the jobs took at most at[i].
 type curve struct {
 	at    []time.Duration
 	share []float64
 	jobs  int
 }
 
-// completion is how long a job took from its submit.
+// completion is the completion time of a job.
 type completion struct {
 	pos int32
 	jct time.Duration
 }
 
-// curve describes the jobs that count: each where they are few, else so many of them that lie evenly.
+// curve returns the distribution of the jobs that count: every job if they are few, otherwise evenly spaced ones.
 func (r *Run) curve() curve {
 	l := &r.page.limits
 	jct := make([]time.Duration, 0, len(r.done))

@@ -9,28 +9,28 @@ import (
 	"clustergym/env/sim"
 )
 
-// Run gathers one run. It is a sim.Observer.
+// Run collects one run of a page. It is a sim.Observer.
 type Run struct {
 	page  *Page
 	name  string
 	begun bool
 	last  int          // position of the last job that arrived
-	done  []completion // in order
+	done  []completion // in the order of events
 
 	cluster  *cluster.Cluster
 	from, to time.Duration
-	now      levels // from to on
+	now      levels // the values since to
 	series   series
 	heat     heat
 	live     []liveJob // by sim.Job
 	scratch  []int32
 
-	// Stints are kept while they can be drawn one by one.
+	// Stints are kept as long as they can all be drawn.
 	detail   bool
 	stints   []stint
 	spans    []span
 	lanes    lanes
-	coreJobs int // stints of jobs without GPUs, which have no place in the drawing
+	coreJobs int // stints of jobs without GPUs, which are not drawn
 	counts   [endings]int
 	started  int
 
@@ -41,28 +41,29 @@ type Run struct {
 
 var _ sim.Observer = (*Run)(nil)
 
-// stint is a time for which a job held the same GPUs.
+// stint is a period in which a job held the same GPUs.
 type stint struct {
 	job   int32 // position
 	start time.Duration
 	end   time.Duration
 	began beginning
 	ended ending
-	to    int32 // its spans end there, and begin where those of the one before end
+	to    int32 // end of its spans, which begin where those of the previous stint end
 }
 
-// span is consecutive GPUs, or a share of one: milli thousandths, drawn from off on.
+// span is a range of consecutive GPUs, or a share of one GPU of milli thousandths, drawn from off on.
 type span struct {
 	gpu, n     int32
 	off, milli int16
 }
 
-// outage is a time for which a node was down.
+// outage is a period in which a node was down.
 type outage struct {
 	node     int32
-	from, to time.Duration // to is -1 while it lasts
+	from, to time.Duration // to is -1 as long as it lasts
 }
 
+// beginning says how a stint began.
 type beginning uint8
 
 const (
@@ -72,6 +73,7 @@ const (
 	sized
 )
 
+// ending says how a stint ended.
 type ending uint8
 
 const (
@@ -84,21 +86,21 @@ const (
 	endings
 )
 
-// liveJob is a job that runs.
+// liveJob is the state of a job between its arrival and its end.
 type liveJob struct {
-	spans []span // its own
-	stint int32  // -1 = not kept
-	milli int64  // held
+	spans []span // of its current stint
+	stint int32  // index of its current stint, -1 = not kept
+	milli int64  // GPU-thousandths held
 	class int32
 	area  float64 // thousandths × nanoseconds of its earlier stints
 	since time.Duration
-	begun bool // it was started before
+	begun bool // it has been started before
 }
 
-// sizeNames are the classes of jobs by their GPUs.
+// sizeNames are the names of the size classes, by the number of GPUs.
 var sizeNames = [...]string{"a share", "1", "2", "3–4", "5–8", "9–16", "17–32", "33–64", "over 64"}
 
-// classOf is the class of a gang of n GPUs, so many thousandths of each.
+// classOf returns the size class of a gang with milli thousandths of each of n GPUs.
 func classOf(n, milli int) int {
 	if milli < 1000 {
 		return 0
@@ -106,6 +108,7 @@ func classOf(n, milli int) int {
 	return min(1+bits.Len(uint(max(1, n)-1)), len(sizeNames)-1)
 }
 
+// begin starts the run at the first event of its first point.
 func (r *Run) begin(v *sim.View, p *sim.Point) {
 	c := v.Cluster()
 	r.begun, r.cluster, r.from, r.to = true, c, p.Now, p.Now
@@ -135,7 +138,8 @@ func (r *Run) begin(v *sim.View, p *sim.Point) {
 	}
 }
 
-// Observe implements sim.Observer. Decisions of the last point come first in p and bear its time.
+// Observe implements sim.Observer. The decisions at the previous point are the first events of p and have the time of that
+// point.
 func (r *Run) Observe(v *sim.View, p *sim.Point) error {
 	if !r.begun {
 		r.begin(v, p)
@@ -149,7 +153,7 @@ func (r *Run) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// advance says that nothing changed up to t.
+// advance records that nothing changed until t.
 func (r *Run) advance(t time.Duration) {
 	if t > r.to {
 		r.series.hold(&r.now, r.to, t)
@@ -157,6 +161,7 @@ func (r *Run) advance(t time.Duration) {
 	}
 }
 
+// take records one event.
 func (r *Run) take(v *sim.View, p *sim.Point, e *sim.Event) {
 	switch e.Kind {
 	case sim.Submit:
@@ -202,7 +207,7 @@ func (r *Run) take(v *sim.View, p *sim.Point, e *sim.Event) {
 	}
 }
 
-// job is what is kept of j.
+// job returns the state of j.
 func (r *Run) job(j sim.Job) *liveJob {
 	for int(j) >= len(r.live) {
 		r.live = append(r.live, liveJob{stint: -1})
@@ -210,7 +215,7 @@ func (r *Run) job(j sim.Job) *liveJob {
 	return &r.live[j]
 }
 
-// open begins a stint of e.Job.
+// open starts a stint of e.Job.
 func (r *Run) open(v *sim.View, p *sim.Point, e *sim.Event, how beginning) {
 	l := r.job(e.Job)
 	milli := v.Request(e.Job).Milli
@@ -247,13 +252,15 @@ func (r *Run) open(v *sim.View, p *sim.Point, e *sim.Event, how beginning) {
 	})
 }
 
+// dropDetail discards the stints and stops keeping them.
 func (r *Run) dropDetail() {
 	r.detail, r.stints, r.spans = false, nil, nil
 	r.lanes.end()
 }
 
-// poolGang is how many GPUs of a counter the gang that e starts or resizes has. The event does not say, and by now
-// the request may be as asked for again: then the job held its GPUs from e on until now.
+// poolGang returns the number of GPUs of the gang that e starts or resizes on a pool. The event does not say. If the job no
+// longer runs, its request may have its original size again; then the number follows from the GPU-time since e, because the
+// job held its GPUs from e until now.
 func (r *Run) poolGang(v *sim.View, p *sim.Point, e *sim.Event, l *liveJob, milli int) int {
 	t := v.Trace(e.Job)
 	if v.State(e.Job) == sim.Running || t.MaxGPUs == 0 || p.Now <= e.At || milli == 0 {
@@ -263,12 +270,12 @@ func (r *Run) poolGang(v *sim.View, p *sim.Point, e *sim.Event, l *liveJob, mill
 	return int(math.Round(held / float64(milli)))
 }
 
-// gang sets l's spans to gpus and returns how many there are.
+// gang sets l's spans to gpus and returns the number of GPUs.
 func (r *Run) gang(gpus []cluster.GPU, milli int, l *liveJob) int {
 	l.spans = l.spans[:0]
 	r.scratch = r.scratch[:0]
 	for _, g := range gpus {
-		if g >= 0 { // else a job without GPUs
+		if g >= 0 { // a job without GPUs has a negative one
 			r.scratch = append(r.scratch, int32(g))
 		}
 	}
@@ -281,7 +288,7 @@ func (r *Run) gang(gpus []cluster.GPU, milli int, l *liveJob) int {
 	return len(r.scratch)
 }
 
-// heatSpan adds s to the map of node × time, or takes it out.
+// heatSpan adds s to the map of node × time if by is 1, and removes it if by is -1.
 func (r *Run) heatSpan(s span, by int64) {
 	for g, end := s.gpu, s.gpu+s.n; g < end; {
 		node := r.cluster.NodeOf(cluster.GPU(g))
@@ -292,7 +299,7 @@ func (r *Run) heatSpan(s span, by int64) {
 	}
 }
 
-// close ends j's stint now.
+// close ends j's current stint.
 func (r *Run) close(j sim.Job, how ending) {
 	l := r.job(j)
 	r.counts[how]++
@@ -316,6 +323,7 @@ func (r *Run) close(j sim.Job, how ending) {
 	l.spans, l.stint, l.milli = l.spans[:0], -1, 0
 }
 
+// fail records that a node goes down.
 func (r *Run) fail(node int) {
 	from, to := r.cluster.NodeGPUs(node)
 	r.now[down] += int64(to-from) * 1000
@@ -326,6 +334,7 @@ func (r *Run) fail(node int) {
 	}
 }
 
+// recover records that a node is up again.
 func (r *Run) recover(node int) {
 	from, to := r.cluster.NodeGPUs(node)
 	r.now[down] -= int64(to-from) * 1000
@@ -334,7 +343,7 @@ func (r *Run) recover(node int) {
 	}
 }
 
-// settle brings the map up to the end of the run.
+// settle completes the map of node × time until the end of the run.
 func (r *Run) settle() {
 	for row := range r.heat.level {
 		r.heat.settle(row, r.to)

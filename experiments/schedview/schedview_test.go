@@ -20,7 +20,7 @@ func plain(job int, from, to float64, gpus []int, began, ended int) string {
 	return fmt.Sprintf("job %d %.3f–%.3f on %v, %d to %d", job, from, to, gpus, began, ended)
 }
 
-// witness makes the list of stints in the plainest way.
+// witness makes the list of stints in the simplest way.
 type witness struct {
 	open map[int]func(to time.Duration, ended int) // by position
 	all  []string
@@ -80,7 +80,7 @@ func (w *witness) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// stintsOf lists what a page shows in the witness's way.
+// stintsOf returns the stints that a page shows in the form of the witness.
 func stintsOf(r *readRun) (all []string) {
 	s, t, at := r.Stints, int64(0), 0
 	for i := range s.Job {
@@ -114,7 +114,7 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// Every order of stints, with preemptions and failing nodes, is on the page as it happened.
+// The page shows all stints as they happened, in order, with preemptions and failing nodes.
 func TestPageShowsEveryStint(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Failures.MTBF, cfg.Failures.MTTR, cfg.Seed = 20*time.Minute, time.Minute, 3
@@ -141,7 +141,7 @@ func TestPageShowsEveryStint(t *testing.T) {
 	}
 }
 
-// checkArea holds panels and map against the GPU-time, in GPUs × seconds.
+// checkArea compares panels and map with the GPU-time in GPUs × seconds.
 func checkArea(t *testing.T, r *readRun, want float64, gpus int) {
 	t.Helper()
 	s, got, sizesSum := &r.Series, 0.0, 0.0
@@ -180,7 +180,7 @@ func checkArea(t *testing.T, r *readRun, want float64, gpus int) {
 	}
 }
 
-// Two nodes of two GPUs; A moves at 4, is stopped at 10 and goes on at 12; B is cut off by the horizon.
+// Two nodes of two GPUs. A moves at 4, stops at 10 and continues at 12. The horizon cuts B off.
 func TestStintsAndPanelsByHand(t *testing.T) {
 	jobs := []traces.Job{job("A", 5, 10, 2), job("B", 6, 100, 1)}
 	cfg := sim.DefaultConfig()
@@ -210,7 +210,7 @@ func TestStintsAndPanelsByHand(t *testing.T) {
 	}
 }
 
-// What decisions do at one time and undo before it passes is no part of the panels, yet each is a stint.
+// Decisions that are undone before time passes do not appear in the panels, but each makes a stint.
 func TestInstantsAreStints(t *testing.T) {
 	p := New(1)
 	simulate(t, sim.DefaultConfig(), short(t, "pool:2"), []traces.Job{job("none", 0, 0, 1), job("some", 0, 3, 2)}, policy(t, "fifo"), p.Run("fifo"))
@@ -221,7 +221,7 @@ func TestInstantsAreStints(t *testing.T) {
 	}
 }
 
-// On a counter every stint has lanes of its own, as many as the job holds, together where there is a gap.
+// On a pool every stint has lanes of its own, as many as the job holds, and consecutive ones if there is a gap.
 func TestLanesOfACounter(t *testing.T) {
 	p := New(1)
 	simulate(t, sim.DefaultConfig(), short(t, "pool:7"), mixed(200), policy(t, "srtf"), p.Run("srtf"))
@@ -254,8 +254,7 @@ func TestLanesOfACounter(t *testing.T) {
 	}
 }
 
-// Neither Start nor Resize of a counter says how many GPUs the gang has; the second stint even ends before anybody
-// could look.
+// On a pool neither Start nor Resize says how many GPUs the gang has. The second stint even ends before an observer sees it.
 func TestElasticGangsOnACounter(t *testing.T) {
 	j := job("elastic", 0, 30, 2)
 	j.MinGPUs, j.MaxGPUs = 1, 6
@@ -284,7 +283,7 @@ func TestElasticGangsOnACounter(t *testing.T) {
 	}
 }
 
-// Jobs that share a GPU are drawn beside each other; jobs without GPUs are counted and not drawn.
+// Jobs that share a GPU are drawn side by side. Jobs without GPUs are counted but not drawn.
 func TestSharesAndJobsWithoutGPUs(t *testing.T) {
 	for _, name := range []string{"1x2", "pool:2"} {
 		var jobs []traces.Job
@@ -320,7 +319,7 @@ func TestSharesAndJobsWithoutGPUs(t *testing.T) {
 	}
 }
 
-// Beyond the limits the page keeps to buckets and the map, which agree with what happened.
+// Beyond the limits the page shows buckets and the map, which agree with what happened.
 func TestLongRunsAreCutToBuckets(t *testing.T) {
 	for _, limit := range []string{"stints", "spans", "gpus", "jobs", "detail"} {
 		p := New(1)
@@ -374,7 +373,7 @@ func TestWarmupAndTailDoNotCount(t *testing.T) {
 
 const hostile = `</script><script>document.documentElement.dataset.owned=1</script><img src=x onerror=alert(1)>`
 
-// hostilePage is a small page in which every text is an attempt to become markup.
+// hostilePage returns a small page in which every text tries to become markup.
 func hostilePage(t testing.TB) *Page {
 	jobs := mixed(12)
 	for i := range jobs {
@@ -448,7 +447,7 @@ func TestAPageWithoutRunsOrEvents(t *testing.T) {
 	}
 }
 
-// A page is below 15 MB however much happens.
+// A page stays below 15 MB for any number of events.
 func TestPagesStaySmall(t *testing.T) {
 	const most = 15 << 20
 	jobs := mixed(40_000)
@@ -489,7 +488,7 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// A stint more costs no memory of its own once the lists have grown.
+// A further stint allocates nothing once the lists have grown.
 func BenchmarkObserve(b *testing.B) {
 	jobs := mixed(2000)
 	b.ReportAllocs()

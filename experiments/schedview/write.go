@@ -11,26 +11,28 @@ import (
 	"strings"
 )
 
-// The page's style and program. The program's parts are put together in the order of scripts.
+// assets holds the page's style and program.
 //
 //go:embed assets/*.css assets/*.js
 var assets embed.FS
 
+// scripts are the parts of the program, in the order in which they are joined.
 var scripts = []string{"format", "draw", "data", "axes", "curves", "charts", "gantt", "page"}
 
+// asset returns a file of assets.
 func asset(name string) string {
 	b, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		panic("schedview: " + err.Error()) // embedded
+		panic("schedview: " + err.Error()) // impossible for an embedded file
 	}
 	return string(b)
 }
 
-// Write writes the page. What w says of a failure is returned. It may be called again after more was observed.
+// Write writes the page and returns w's error. It may be called again after further observations.
 //
-// Nothing that comes from outside becomes markup: it stands in one block of JSON, in which <, > and & are escaped,
-// and the program sets it as text. A policy of the page's own forbids every script but that program, by its
-// digest, and every connection.
+// Texts from outside cannot become markup: they are in one block of JSON in which <, > and & are escaped, and the program
+// inserts them as text. The page's Content-Security-Policy forbids all connections, and all scripts except that program,
+// which it names by digest.
 func (p *Page) Write(w io.Writer) error {
 	var program strings.Builder
 	program.WriteString("\"use strict\";\n(function () {\n")
@@ -51,17 +53,17 @@ func (p *Page) Write(w io.Writer) error {
 	_, _ = b.WriteString("<main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">")
 	_, _ = b.Write(p.encode())
 	_, _ = b.WriteString("</script>\n<script>" + script + "</script>\n</body>\n</html>\n")
-	return b.Flush() // the writer keeps its first failure
+	return b.Flush() // returns the first error of all writes
 }
 
-// digest is how a Content-Security-Policy names an inline block.
+// digest returns the name of an inline block in a Content-Security-Policy.
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// text is s as JSON in which <, > and & are escaped.
+// text returns s as JSON with <, > and & escaped.
 func text(s string) []byte {
-	b, _ := json.Marshal(s) // strings have a JSON form
+	b, _ := json.Marshal(s) // encoding a string cannot fail
 	return b
 }

@@ -1,3 +1,3 @@
-// Package simulate is gymctl sim: it runs schedulers over a workload on a cluster and reports metrics as a table, a JSON
-// document, a stream of events or a page of schedules.
+// Package simulate is gymctl sim: it runs schedulers on a workload and a cluster, and reports metrics as a table or JSON
+// document, events as JSON lines, and schedules as an HTML page.
 package simulate

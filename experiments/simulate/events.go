@@ -14,9 +14,9 @@ import (
 //
 //	{"t_s":12.5,"event":"start","job":"17","gpus":[0,1]}
 //
-// in the order in which things happened. t_s is exact, in seconds since the trace's origin. gpus are the gang's,
-// by their number in the cluster; empty for submits, and on a counter, whose GPUs have no identity. What happens to
-// a node names it in place of job and GPUs:
+// in the order in which they happened. t_s is exact, in seconds since the trace's origin. gpus are the gang's GPUs by their
+// numbers in the cluster; the list is empty for submits, and on a pool, whose GPUs have no identity. An event of a node
+// names the node instead of job and GPUs:
 //
 //	{"t_s":12.5,"event":"node-fail","node":3}
 type eventLog struct {
@@ -39,7 +39,7 @@ func (l *eventLog) Observe(v *sim.View, p *sim.Point) error {
 		b = traces.AppendSeconds(b, e.At)
 		b = append(b, `,"event":"`...)
 		b = append(b, e.Kind.String()...)
-		if e.Job < 0 { // a node's
+		if e.Job < 0 { // an event of a node
 			b = append(b, `","node":`...)
 			b = strconv.AppendInt(b, int64(e.Node), 10)
 			l.row = append(b, "}\n"...)
@@ -67,11 +67,11 @@ func (l *eventLog) Observe(v *sim.View, p *sim.Point) error {
 
 func (l *eventLog) flush() error { return l.w.Flush() }
 
-// appendJSON appends s as a JSON string; the usual ids need no escapes.
+// appendJSON appends s as a JSON string. The loop is fast for usual IDs, which need no escapes.
 func appendJSON(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			q, _ := json.Marshal(s) // strings have a JSON form
+			q, _ := json.Marshal(s) // encoding a string cannot fail
 			return append(b, q...)
 		}
 	}

@@ -10,21 +10,21 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// SchedulePage shows what Simulate does as one HTML page that needs nothing beside itself: Observe goes into
-// SimHooks, and Write follows when Simulate is through.
+// SchedulePage draws the schedules of a Run as one HTML page without other files. The caller puts Observe into Hooks, and
+// calls Write after Run.
 type SchedulePage struct{ page *schedview.Page }
 
-// NewSchedulePage is the page of a Simulate with cfg.
+// NewSchedulePage returns a page for a Run with cfg.
 func NewSchedulePage(cfg Config) *SchedulePage {
 	p := schedview.New(len(cfg.Policies))
 	p.Warmup, p.Tail = cfg.Warmup, cfg.Tail
 	return &SchedulePage{page: p}
 }
 
-// Observe adds the run of policy.
+// Observe returns an observer that adds the run of policy to the page.
 func (p *SchedulePage) Observe(policy string) sim.Observer { return p.page.Run(policy) }
 
-// Write writes the page with the table that r prints.
+// Write writes the page, with r's table in it. Without runs it writes nothing.
 func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 	if len(r.Runs) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The page's table is the terminal's, its runs are called as there, and its curves are of the jobs that count.
+// The page has the terminal's table and names of runs, and its curves show the jobs that count.
 func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 200, 8, "2x8"

@@ -15,78 +15,11 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
-	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
-// PeerConfig is a peer's own machine, to run in place of the simulator. Name "" = the simulator.
-type PeerConfig struct {
-	Name string `yaml:"name"` // one of PeerNames
-	// Net is what communication costs: slow (rings of 600 GB/s in a machine, 25 in a rack, 10 between racks), one
-	// (nothing), or a network of the table Factors.
-	Net string `yaml:"net"`
-	// Factors is the path of a table of factors by network, model and shape; "" = none.
-	Factors string `yaml:"factors"`
-	// Timers are how long Dally's jobs decline a rack, and the network, in leases, as "5/10"; "auto" tunes both.
-	Timers      string        `yaml:"timers"`
-	Lease       time.Duration `yaml:"lease"`
-	Granularity int64         `yaml:"granularity"` // iterations of a block, for each GPU
-	History     int           `yaml:"history"`     // leases that the tuner looks back
-}
-
-// DefaultPeerConfig is the simulator; its other settings are those of Dally's authors' machine.
-func DefaultPeerConfig() PeerConfig {
-	return PeerConfig{Net: "slow", Timers: "auto", Lease: time.Hour, Granularity: 10000, History: 24}
-}
-
-// PeerNames are the machines that are rebuilt.
-func PeerNames() []string { return []string{"dally-waiting-only", "dally-published"} }
-
-// PeerPolicies are their schedulers.
-func PeerPolicies() []string { return dally.Policies() }
-
-// Validate reports every fault.
-func (c *PeerConfig) Validate() error {
-	var l fault.List
-	l.Add(c.Name == "" || slices.Contains(PeerNames(), c.Name), "name", c.Name, "one of "+strings.Join(PeerNames(), ", "))
-	l.Add(c.Net != "", "net", c.Net, "slow, one, or a network of the table of factors")
-	_, _, err := c.timers()
-	l.Add(err == nil, "timers", c.Timers, "auto, or two numbers of leases, the rack's and the network's, as 5/10")
-	l.Add(c.Lease >= time.Second, "lease", c.Lease, "a time of 1s or more")
-	l.Add(c.Granularity >= 1 && c.Granularity <= 1e12, "granularity", c.Granularity, "iterations, 1 or more")
-	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 or more")
-	return l.Err()
-}
-
-func (c *PeerConfig) timers() (rack, network float64, err error) {
-	if c.Timers == "auto" {
-		return dally.Auto, dally.Auto, nil
-	}
-	a, b, ok := strings.Cut(c.Timers, "/")
-	rack, e := strconv.ParseFloat(a, 64)
-	network, f := strconv.ParseFloat(b, 64)
-	if !ok || e != nil || f != nil || !(rack >= 0) || !(network >= 0) || rack > 1e9 || network > 1e9 {
-		return 0, 0, errors.New("no timers")
-	}
-	return rack, network, nil
-}
-
-// validatePeer checks what a peer's machine asks of the rest of the configuration.
-func (c *Config) validatePeer(l *fault.List) {
-	l.Join("peer", c.Peer.Validate())
-	if !slices.Contains(PeerNames(), c.Peer.Name) {
-		return
-	}
-	for i, p := range c.Policies {
-		l.Add(slices.Contains(PeerPolicies(), p), fmt.Sprintf("policies[%d]", i), p, "one of "+strings.Join(PeerPolicies(), ", ")+", which the machine "+c.Peer.Name+" knows")
-	}
-	l.Add(c.Horizon == 0, "horizon", c.Horizon, "0s: the machine "+c.Peer.Name+" runs until all jobs have ended")
-	l.Add(c.Warmup == 0, "warmup", c.Warmup, "0: the machine "+c.Peer.Name+" counts all jobs")
-	l.Add(c.Tail == 0, "tail", c.Tail, "0: the machine "+c.Peer.Name+" counts all jobs")
-	l.Add(c.Interference == "", "interference", c.Interference, "nothing: the machine "+c.Peer.Name+" knows none")
-}
-
-// SimPeer is what a peer's machine tells beside the metrics, in its own terms. Times are seconds, as it sums them up.
+// Peer holds what a peer's machine reports in addition to the metrics, in its own terms. Times are seconds, summed as the
+// machine sums them.
 type Peer struct {
 	Name     string     `json:"name"`
 	Net      string     `json:"net"`
@@ -94,7 +27,7 @@ type Peer struct {
 	LeaseS   float64    `json:"lease_s"`
 	Block    int64      `json:"granularity"`
 	History  int        `json:"history"`
-	Seed     uint64     `json:"seed,omitempty"` // of gandiva's shuffles
+	Seed     uint64     `json:"seed,omitempty"` // only gandiva, which shuffles
 	Makespan float64    `json:"makespan_s"`
 	MeanJCT  float64    `json:"mean_jct_s"`
 	Queue    float64    `json:"mean_queue_s"`
@@ -106,7 +39,7 @@ type Peer struct {
 	Passes   int64      `json:"passes"`
 }
 
-// SimPeerGrants count the gangs given to waiting jobs by where they lay, and those given to running ones.
+// PeerGrants counts the gangs granted to waiting jobs by the extent of their GPUs, and those granted to running jobs.
 type PeerGrants struct {
 	One          int `json:"one"`
 	Slot         int `json:"slot"`
@@ -116,7 +49,7 @@ type PeerGrants struct {
 	WhileRunning int `json:"while_running"`
 }
 
-// peerRun is a workload on a peer's machine under way.
+// peerRun is the state of runPeer.
 type peerRun struct {
 	cfg            *Config
 	hooks          Hooks
@@ -127,8 +60,8 @@ type peerRun struct {
 	report         *Report
 }
 
-// simulatePeer is Simulate on the machine of Dally's authors. cfg is valid.
-func simulatePeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
+// runPeer is Run on the machine of Dally's authors. cfg must be valid.
+func runPeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	r := &peerRun{cfg: &cfg, hooks: hooks, report: &Report{}}
 	var err error
 	if r.spec, err = workload.ClusterSpec(cfg.Cluster); err != nil {
@@ -151,7 +84,8 @@ func simulatePeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error)
 	return r.report, nil
 }
 
-// racksOfEight takes a cluster of equal racks of machines of eight GPUs apart.
+// racksOfEight returns the numbers of racks, and of machines in each, of a cluster of equal racks of machines with eight
+// GPUs. Any other cluster is a mistake.
 func racksOfEight(spec cluster.Spec) (racks, perRack int, err error) {
 	c, err := cluster.New(spec)
 	if err != nil {
@@ -178,7 +112,7 @@ func racksOfEight(spec cluster.Spec) (racks, perRack int, err error) {
 	return c.Racks(), perRack, nil
 }
 
-// peerFactors finds what a network costs.
+// peerFactors returns the communication costs of cfg's network.
 func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	built := map[string]dally.Factors{"one": dally.One{}, "slow": dally.Slow()}
 	own, known := built[cfg.Net]
@@ -194,7 +128,7 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	} else if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() //nolint:errcheck // open for reading only
 	table, nets, err := dally.ReadFactors(f, cfg.Factors, cfg.Net)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -207,7 +141,7 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	return table, nil
 }
 
-// load reads the workload: of Dally's own files every digit, of others what the simulator would have.
+// load reads the workload: Dally's own files with all their digits, other traces as the simulator reads them.
 func (r *peerRun) load(ctx context.Context) error {
 	all, info, err := workload.LoadTraceContext(ctx, r.cfg.Trace)
 	if err != nil {
@@ -223,7 +157,7 @@ func (r *peerRun) load(ctx context.Context) error {
 		if err != nil {
 			return &workload.InputError{Err: err}
 		}
-		defer f.Close() //nolint:errcheck // only read
+		defer f.Close() //nolint:errcheck // open for reading only
 		if r.jobs, err = dally.ReadJobs(workload.NewCtxReader(ctx, f), r.cfg.Trace.File); err != nil {
 			return &workload.InputError{Err: err}
 		}
@@ -233,8 +167,9 @@ func (r *peerRun) load(ctx context.Context) error {
 	return r.refuse()
 }
 
-// peerJobs makes that machine's jobs of the simulator's. Iterations and their time are the trace's, or follow from
-// the profile's compute time; communication is reckoned with the profile.
+// PeerJobs converts the simulator's jobs to the machine's. The number of iterations and their time come from the trace, or
+// from the profile's compute time; communication follows from the profile. A job without whole GPUs or without a run time
+// is a mistake.
 func PeerJobs(all []traces.Job) ([]dally.Job, error) {
 	jobs := make([]dally.Job, 0, len(all))
 	for i := range all {
@@ -264,7 +199,8 @@ func PeerJobs(all []traces.Job) ([]dally.Job, error) {
 	return jobs, nil
 }
 
-// refuse takes out what the cluster can never hold.
+// refuse removes the jobs that the cluster can never hold and notes them. It returns a mistake if no job remains, or if the
+// configuration wants one.
 func (r *peerRun) refuse() error {
 	all := r.racks * r.perRack * 8
 	var never []string
@@ -289,7 +225,7 @@ func (r *peerRun) refuse() error {
 	return nil
 }
 
-// run is one policy.
+// run runs one policy and adds its result to the report.
 func (r *peerRun) run(ctx context.Context, policy string) error {
 	p := r.cfg.Peer
 	cfg := dally.DefaultConfig()
@@ -334,7 +270,7 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 		Metrics: peerMetrics(r.jobs, found, r.racks*r.perRack*8), Events: log.n, Peer: peer,
 	}
 	run.Trace.RefusedIDs = r.report.refused[:min(namedJobs, len(r.report.refused))]
-	// What is summed up in floats there is given as there.
+	// The machine sums these in floats, and the result keeps its sums.
 	run.Metrics.Makespan, run.Metrics.JCT.Mean = t.Makespan, t.MeanJCT
 	run.Metrics.Preemptions, run.Metrics.Migrations = log.preempts, log.moves
 	if r.hooks.Now != nil {
@@ -354,8 +290,8 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 	return nil
 }
 
-// peerMetrics counts that machine's jobs as the simulator's are counted: times to the nearest nanosecond, a job's
-// work its compute time, its time on GPUs that of its blocks.
+// peerMetrics returns the metrics of the machine's jobs as if the simulator had run them. Times are rounded to nanoseconds, a
+// job's work is its compute time, and its time on GPUs is that of its blocks.
 func peerMetrics(jobs []dally.Job, found *dally.Report, gpus int) metrics.Summary {
 	at := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 	list := make([]metrics.Job, len(jobs))

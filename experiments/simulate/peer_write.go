@@ -8,8 +8,8 @@ import (
 	"clustergym/env/peer/dally"
 )
 
-// peerLog counts the events of a peer's machine, and writes them where they are asked for, as eventLog writes the
-// simulator's; second-gang is a grant to a job that runs.
+// peerLog counts the events of a peer's machine. If w is not nil, it also writes them like eventLog. The event second-gang is
+// a grant to a running job.
 type peerLog struct {
 	jobs               []dally.Job
 	w                  *eventLog
@@ -17,6 +17,7 @@ type peerLog struct {
 	err                error
 }
 
+// observe counts and writes one event.
 func (l *peerLog) observe(e *dally.Event) {
 	l.n++
 	switch e.Kind {
@@ -45,10 +46,10 @@ func (l *peerLog) observe(e *dally.Event) {
 	_, l.err = l.w.w.Write(l.w.row)
 }
 
-// writePeerJobs writes a row for each job with every digit, under the names that the recorded runs have.
+// writePeerJobs writes a CSV row for each job, with all digits. The columns are named as in the recorded runs.
 func writePeerJobs(w io.Writer, jobs []dally.Job, found *dally.Report) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	b.WriteString("job,first_start,end,queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n") //nolint:errcheck // kept by the writer
+	b.WriteString("job,first_start,end,queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n") //nolint:errcheck // Flush returns the error
 	var row []byte
 	for i := range jobs {
 		f := &found.Jobs[i]
@@ -60,7 +61,7 @@ func writePeerJobs(w io.Writer, jobs []dally.Job, found *dally.Report) error {
 			row = strconv.AppendInt(append(row, ','), int64(n), 10)
 		}
 		row = strconv.AppendInt(append(row, ','), int64(f.WhileRunning), 10)
-		b.Write(append(row, '\n')) //nolint:errcheck // kept by the writer
+		b.Write(append(row, '\n')) //nolint:errcheck // Flush returns the error
 	}
 	return b.Flush()
 }

@@ -9,8 +9,8 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// Two jobs on one GPU: A of 10 h at 0, B of 1 h at 1 h. A sample in which jobs that have had an hour are nearly always
-// about to end keeps A; one in which they go on for ever lets B go first.
+// Two jobs on one GPU: A takes 10 h from 0, and B takes 1 h from 1 h. With a sample in which jobs that have run for an hour
+// nearly always end soon, A continues. With one in which they never end, B runs first.
 func TestGittinsKnowsTheSampleItIsGiven(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Trace.File = file(t, "two.csv", "job_id,submit_time,duration,num_gpu\nA,0,36000,1\nB,3600,3600,1\n")

@@ -33,8 +33,8 @@ func ground(t *testing.T, name string) string {
 	return path
 }
 
-// Simulators written apart agree on these means of 422 jobs on a counter of 48 GPUs; every digit that they print
-// must be ours.
+// Independently written simulators agree on these means of 422 jobs on a pool of 48 GPUs. Ours must equal every digit that
+// they print.
 func TestPublishedMeansToTheLastDigit(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Trace.File = ground(t, "philly_2869ce_all.csv.gz")
@@ -70,7 +70,7 @@ func TestPublishedMeansToTheLastDigit(t *testing.T) {
 			"jct_avg": m.JCT.Mean, "jct_median": m.JCT.P50, "wait_avg": m.Wait.Mean, "first_wait_avg": m.FirstWait.Mean,
 			"bsld10_avg": m.BoundedSlowdown.Mean, "last_end": m.Makespan,
 		} {
-			// As many decimals as the file could show, without the zeros that it leaves out.
+			// Formatted with as many decimals as the file can have, without the trailing zeros that it omits.
 			shown := strconv.FormatFloat(got, 'f', 6, 64)
 			shown = strings.TrimRight(strings.TrimRight(shown, "0"), ".")
 			if shown != r[col[name]] {
@@ -186,7 +186,7 @@ func TestEventsTellTheWholeStory(t *testing.T) {
 	}
 }
 
-// The events alone must give the metrics that the report states.
+// The report's metrics must follow from the events alone.
 func TestEventsAgreeWithMetrics(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 400, 8, "4x8"
@@ -290,7 +290,7 @@ func TestJobsThatNeverFitAreRefusedByCountAndName(t *testing.T) {
 	}
 }
 
-// A refused job is told by its type where the number of GPUs is not the reason.
+// The message names the type of GPU if the number of GPUs is not why a job is refused.
 func TestRefusalsNameTheReason(t *testing.T) {
 	cfg := smallConfig(t)
 	cfg.Trace.File = file(t, "typed.csv", "job_id,submit_time,duration,num_gpu,gpu_type\na,0,10,1,H100\n")

@@ -12,10 +12,11 @@ import (
 	"clustergym/traces"
 )
 
-// streamBytes is the size from which a trace file is streamed: packed, some millions of jobs.
+// streamBytes is the size from which trace files are streamed by default. A compressed file of this size has some millions of
+// jobs.
 const streamBytes = 64 << 20
 
-// streams says whether the workload is read while it is simulated.
+// streams reports whether the workload is read during the simulation.
 func (c *Config) streams() bool {
 	switch {
 	case c.Stream == "off" || c.Trace.File == "" || c.Trace.Sort:
@@ -25,19 +26,19 @@ func (c *Config) streams() bool {
 	}
 	path, err := workload.Located(c.Trace.File)
 	if err != nil {
-		return false // what opens the trace says why
+		return false // opening the trace will report the error
 	}
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular() && st.Size() >= streamBytes
 }
 
-// streamed is a trace that is read while it is simulated. Like LoadTrace it gives jobs of swf logs without a
+// streamed is a trace that is read during the simulation. Like workload.LoadTrace it gives jobs of SWF logs without a
 // requested time their run time as estimate.
 type streamed struct {
 	*workload.Trace
 	ahead   traces.Job // read by firstSubmit
-	pending bool
-	assumed int
+	pending bool       // ahead is still to be returned
+	assumed int        // estimates set to the run time
 }
 
 func openStreamed(ctx context.Context, cfg workload.TraceConfig) (*streamed, error) {
@@ -64,7 +65,7 @@ func (s *streamed) Next(j *traces.Job) error {
 	return nil
 }
 
-// firstSubmit is when the first job of s is submitted; s gives that job again.
+// firstSubmit returns when the first job of s is submitted. The next call of s.Next returns that job again.
 func firstSubmit(s traces.Stream) (time.Duration, error) {
 	switch s := s.(type) {
 	case *traces.Slice:
@@ -81,9 +82,9 @@ func firstSubmit(s traces.Stream) (time.Duration, error) {
 	return 0, nil
 }
 
-// count takes over what is known of a streamed trace once it has been read.
-func (r *simulation) Count(file *streamed, s *sim.Simulator) error {
-	// What the horizon left unread counts too.
+// count reads the rest of a streamed trace and takes its counts into the report.
+func (r *simulation) count(file *streamed, s *sim.Simulator) error {
+	// Jobs after the horizon count too.
 	for {
 		var j traces.Job
 		err := file.Next(&j)
@@ -99,7 +100,7 @@ func (r *simulation) Count(file *streamed, s *sim.Simulator) error {
 	r.report.Info.Assumed = file.assumed
 	r.read = r.report.Info.Jobs
 	never := s.Refused()
-	r.never = refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs}
+	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs}
 	if r.read == 0 {
 		return workload.Mistake("trace %s: there are no jobs to read%s", r.report.Info.File, workload.AfterSkip(r.cfg.Trace.Skip))
 	}

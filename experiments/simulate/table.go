@@ -12,7 +12,7 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// WriteTable prints the runs for people: one row for each policy with its admission, times in one unit for each
+// WriteTable writes the runs as a text table: one row for each policy with its admission, with one unit of time in each
 // column.
 func (r *Report) WriteTable(w io.Writer) error {
 	if len(r.Runs) == 0 {
@@ -34,7 +34,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return texttable.Write(w, header, rows, 1)
 }
 
-// table is the metrics as WriteTable prints them: a row for each run, its name first.
+// table returns the cells of WriteTable's table: a row for each run, its name first.
 func (r *Report) table() (header []string, rows [][]string) {
 	header, rows = []string{"policy"}, make([][]string, len(r.Runs))
 	for i := range r.Runs {
@@ -74,7 +74,7 @@ func (r *Report) table() (header []string, rows [][]string) {
 		}
 		return false
 	}
-	// What most runs have none of is shown where one has.
+	// Columns that are usually zero appear if one run has another value.
 	for _, c := range []struct {
 		name   string
 		format func([]float64) (string, []string)
@@ -102,8 +102,7 @@ func (r *Report) table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// timeCells prints seconds in the largest unit in which the smallest value that is not 0 still has a digit before
-// the point.
+// timeCells formats seconds in the largest unit in which the smallest positive value is at least 2.
 func timeCells(seconds []float64) (unit string, cells []string) {
 	least := math.Inf(1)
 	for _, v := range seconds {
@@ -128,7 +127,7 @@ func timeCells(seconds []float64) (unit string, cells []string) {
 	return unit, cells
 }
 
-// numberCells prints with as many decimals as the smallest value that is not 0 needs for three digits, three at most.
+// numberCells formats numbers with as many decimals as the smallest nonzero value needs for three digits, at most three.
 func numberCells(vs []float64) (unit string, cells []string) {
 	least := math.Inf(1)
 	for _, v := range vs {
@@ -151,6 +150,7 @@ func numberCells(vs []float64) (unit string, cells []string) {
 	return "", cells
 }
 
+// percentCells formats shares in percent.
 func percentCells(vs []float64) (unit string, cells []string) {
 	for _, v := range vs {
 		cells = append(cells, strconv.FormatFloat(100*v, 'f', 1, 64)+" %")
@@ -158,6 +158,7 @@ func percentCells(vs []float64) (unit string, cells []string) {
 	return "", cells
 }
 
+// countCells formats whole numbers.
 func countCells(vs []float64) (unit string, cells []string) {
 	for _, v := range vs {
 		cells = append(cells, strconv.FormatFloat(v, 'f', 0, 64))
@@ -165,7 +166,7 @@ func countCells(vs []float64) (unit string, cells []string) {
 	return "", cells
 }
 
-// gap shows how far each mean JCT is above that of exact, where exact is among the runs.
+// gap calls show with how far each mean JCT is above that of a run which searched for the optimum, if there is such a run.
 func (r *Report) gap(show func(cells []string)) {
 	for i := range r.Runs {
 		best := &r.Runs[i]

@@ -6,10 +6,10 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Sample is one metric of one policy: [seed][window].
+// Sample holds one metric of one policy as [seed][window].
 type Sample [][]float64
 
-// at is the value that d stands for. salt keeps two policies' choices of seed apart.
+// at returns the value that d draws. salt makes two policies choose their seeds independently.
 func (s Sample) at(d Draw, salt uint64) float64 {
 	if len(s) == 1 {
 		return s[0][d.Unit]
@@ -17,7 +17,7 @@ func (s Sample) at(d Draw, salt uint64) float64 {
 	return s[rng.At(d.Seed, salt)%uint64(len(s))][d.Unit]
 }
 
-// perWindow is the mean over seeds.
+// perWindow returns the mean over seeds for each window.
 func (s Sample) perWindow() []float64 {
 	out := make([]float64, len(s[0]))
 	for _, row := range s {
@@ -28,7 +28,7 @@ func (s Sample) perWindow() []float64 {
 	return out
 }
 
-// Statistic describes one metric of one policy over the windows.
+// Statistic describes one metric of one policy over windows.
 type Statistic struct {
 	IQM       float64    `json:"iqm"`
 	Mean      float64    `json:"mean"`
@@ -36,6 +36,7 @@ type Statistic struct {
 	PerWindow []float64  `json:"per_window"`
 }
 
+// Describe returns the statistics of s. seed is the seed of the interval.
 func Describe(seed uint64, s Sample) Statistic {
 	per := s.perWindow()
 	scratch := make([]float64, len(per))
@@ -51,8 +52,8 @@ func Describe(seed uint64, s Sample) Statistic {
 	}
 }
 
-// Paired compares policy A with B on the same windows; negative differences mean that A is lower. Lower is
-// better for every metric but utilisations.
+// Paired compares policy A with B on the same windows. A negative difference means that A is lower, which is better for every
+// metric except utilisations.
 type Paired struct {
 	A          string     `json:"a"`
 	B          string     `json:"b"`
@@ -64,6 +65,8 @@ type Paired struct {
 	Ties       int        `json:"ties"`
 }
 
+// Compare returns the comparison of policies a and b, whose samples have the same windows. seed is the seed of the interval.
+// Of two values in a window the lower one wins, or the higher one if higherIsBetter is true.
 func Compare(seed uint64, nameA, nameB, metric string, a, b Sample, higherIsBetter bool) Paired {
 	p := Paired{A: nameA, B: nameB, Metric: metric}
 	perA, perB := a.perWindow(), b.perWindow()

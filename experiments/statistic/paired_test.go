@@ -21,7 +21,7 @@ func TestPairedDifference(t *testing.T) {
 	if q := Compare(1, "a", "b", "jct_s", a, b, false); q != p {
 		t.Error("two comparisons of the same numbers differ")
 	}
-	// A policy that is the same share faster everywhere has an interval without width.
+	// A policy that is faster by the same share in all windows has an interval without width.
 	p = Compare(1, "a", "b", "jct_s", Sample{{9, 18, 27}}, Sample{{10, 20, 30}}, false)
 	if math.Abs(p.CI95[0]+10) > 1e-9 || math.Abs(p.CI95[1]+10) > 1e-9 {
 		t.Errorf("interval %v, want [-10, -10]", p.CI95)

@@ -1,7 +1,7 @@
-// Package statistic has the statistics of all reports: means that outliers cannot rule, and percentile intervals of the
-// bootstrap whose draws come from named streams, so that tables repeat and comparisons are paired.
+// Package statistic computes the statistics of all reports: means that are robust to outliers, and bootstrap percentile
+// intervals. Draws come from named streams, so that tables repeat and comparisons are paired.
 //
-// It knows numbers and nothing of where they come from.
+// It works on plain numbers, whatever they measure.
 package statistic
 
 import (
@@ -12,12 +12,11 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Draws is the number of resamples behind every interval.
+// Draws is the number of resamples of every interval.
 const Draws = 10_000
 
-// IQM is the interquartile mean: the mean of what is left when the lowest and highest quarter are cut off
-// (Agarwal et al., NeurIPS 2021). Where a quarter is not a whole number of values, the values at its edge count
-// in part. It is NaN of nothing.
+// IQM returns the interquartile mean: the mean without the lowest and the highest quarter of values (Agarwal et al., NeurIPS
+// 2021). If a quarter is not a whole number of values, the values at its edge count in part. It returns NaN without values.
 func IQM(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -27,7 +26,7 @@ func IQM(values []float64) float64 {
 	return SortedIQM(v)
 }
 
-// SortedIQM is IQM of sorted values, at least one.
+// SortedIQM is IQM for sorted values, of which there must be at least one.
 func SortedIQM(v []float64) float64 {
 	n := float64(len(v))
 	cut := n / 4
@@ -41,7 +40,7 @@ func SortedIQM(v []float64) float64 {
 	return sum / (n - 2*cut)
 }
 
-// Mean is the arithmetic mean, NaN of nothing.
+// Mean returns the arithmetic mean, NaN without values.
 func Mean(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
@@ -53,7 +52,7 @@ func Mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// GeometricMean is the exponential of the mean logarithm; every value must be above 0. It is NaN of nothing.
+// GeometricMean returns the exponential of the mean logarithm. Every value must be above 0. It returns NaN without values.
 func GeometricMean(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
@@ -65,7 +64,8 @@ func GeometricMean(v []float64) float64 {
 	return math.Exp(sum / float64(len(v)))
 }
 
-// Quantile interpolates linearly between the order statistics of sorted values, at least one.
+// Quantile returns the quantile q of sorted values, of which there must be at least one. It interpolates linearly between
+// order statistics.
 func Quantile(v []float64, q float64) float64 {
 	x := q * float64(len(v)-1)
 	i := int(x)
@@ -75,16 +75,15 @@ func Quantile(v []float64, q float64) float64 {
 	return v[i] + (x-float64(i))*(v[i+1]-v[i])
 }
 
-// Draw is one unit of a resample, such as a window of the workload, and what chooses among the seeds of a policy
-// that has several.
+// Draw is one unit of a resample, such as a window of the workload. Seed chooses among the seeds of a policy with several.
 type Draw struct {
 	Unit int
 	Seed uint64
 }
 
-// Bootstrap is the 95 % percentile interval of stat over resamples of the units. For each resample, drawn[i]
-// gives the unit in place i and a number for choosing among seeds; numbers come from the stream called name,
-// so that two calls with the same seed, name and units resample alike.
+// Bootstrap returns the 95 % percentile interval of stat over resamples of the units. In each resample, drawn[i] holds the
+// unit at place i and a number for choosing among seeds. The numbers come from the stream called name, so that two calls
+// with equal seed, name and units resample alike.
 func Bootstrap(seed uint64, name string, units int, stat func(drawn []Draw) float64) [2]float64 {
 	r := rand.New(rng.Source(seed, "bootstrap/"+name))
 	drawn := make([]Draw, units)

@@ -11,7 +11,7 @@ func TestIQMCutsAQuarterOnEachSide(t *testing.T) {
 		want   float64
 	}{
 		{[]float64{1, 2, 3, 4}, 2.5},
-		{[]float64{100, 3, 1, 2}, 2.5},              // 2 and 3 are left of 1, 2, 3, 100
+		{[]float64{100, 3, 1, 2}, 2.5},              // 2 and 3 remain of 1, 2, 3, 100
 		{[]float64{1, 2, 3, 4, 5, 6, 7, 1000}, 4.5}, // 3, 4, 5, 6
 		{[]float64{7}, 7},
 		// Of five values 1.25 are cut on each side: (0.75·2 + 3 + 0.75·4) / 2.5.

@@ -11,14 +11,14 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Results are all rows of an experiment and the tables made of them.
+// Results holds all rows of an experiment and the tables made from them.
 type Results struct {
 	Rows   []Row
 	tables []Table
 	lines  map[string][]Line // by table
 }
 
-// Table is the table called name, nil where there is none.
+// Table returns the table called name, nil if there is none.
 func (r *Results) Table(name string) *Table {
 	for i := range r.tables {
 		if r.tables[i].Name == name {
@@ -28,10 +28,11 @@ func (r *Results) Table(name string) *Table {
 	return nil
 }
 
-// Lines are those of the table called name.
+// Lines returns the lines of the table called name.
 func (r *Results) Lines(name string) []Line { return r.lines[name] }
 
-// Find is a figure: of the line of a table with these labels, in the column of this title.
+// Find returns one figure and its column: in the line of a table with these labels, and the column with this title. ok is
+// false if there is no such figure.
 func (r *Results) Find(table string, labels map[string]string, column string) (v Value, c *Column, ok bool) {
 	t := r.Table(table)
 	if t == nil {
@@ -49,7 +50,7 @@ func (r *Results) Find(table string, labels map[string]string, column string) (v
 	return v, nil, false
 }
 
-// aggregate makes the tables' lines.
+// aggregate makes the lines of all tables.
 func aggregate(rows []Row, tables []Table) (*Results, error) {
 	r := &Results{Rows: rows, tables: tables, lines: map[string][]Line{}}
 	for i := range tables {
@@ -74,6 +75,7 @@ type group struct {
 	vals  [][]float64
 }
 
+// add adds a value. A unit and run must not occur twice.
 func (g *group) add(unit, run string, v float64) error {
 	i, ok := g.at[unit]
 	if !ok {
@@ -88,7 +90,7 @@ func (g *group) add(unit, run string, v float64) error {
 	return nil
 }
 
-// values are by unit, then by run. Where there is one unit only, its runs are the units.
+// values returns the values by unit, then by run. If there is only one unit, its runs become units.
 func (g *group) values() [][]float64 {
 	if g == nil {
 		return nil
@@ -103,8 +105,8 @@ func (g *group) values() [][]float64 {
 	return out
 }
 
-// pair leaves the units that both have, in a's order. Where each has but one, and the runs have the same names, the
-// runs are the units.
+// pair returns the values of the units that a and b have in common, in a's order. If both have only one unit, and it is the
+// same one with several runs, the runs that they have in common become units.
 func pair(a, b *group) (x, y [][]float64) {
 	if a == nil || b == nil {
 		return nil, nil
@@ -213,6 +215,7 @@ func (t *Table) lines(rows []Row) ([]Line, error) {
 	return lines, nil
 }
 
+// has reports whether labels contains all of where.
 func has(labels, where map[string]string) bool {
 	for k, v := range where {
 		if labels[k] != v {
@@ -222,12 +225,13 @@ func has(labels, where map[string]string) bool {
 	return true
 }
 
+// noValue is a figure without a value.
 var noValue = Value{Value: math.NaN(), Low: math.NaN(), High: math.NaN()}
 
-// intervalSeed is the seed of all intervals, so that a table is the same whenever it is made.
+// intervalSeed is the seed of all intervals. It is fixed, so that equal rows give equal tables.
 const intervalSeed = 1
 
-// describe aggregates the means of units over their runs.
+// describe applies stat to the units' means over runs.
 func describe(stat Stat, vals [][]float64) Value {
 	if len(vals) == 0 {
 		return noValue
@@ -246,7 +250,7 @@ func describe(stat Stat, vals [][]float64) Value {
 	return v
 }
 
-// compare compares a with b on common units. A line compared with itself has no figure.
+// compare compares a with b on their common units. A line compared with itself has no value.
 func compare(col *Column, a, b *group, itself bool) Value {
 	x, y := pair(a, b)
 	if len(x) == 0 || itself {
@@ -284,6 +288,7 @@ func compare(col *Column, a, b *group, itself bool) Value {
 	return v
 }
 
+// size returns a Value without a value whose Units and Runs count vals.
 func size(vals [][]float64) Value {
 	v := noValue
 	v.Units = len(vals)
@@ -293,6 +298,7 @@ func size(vals [][]float64) Value {
 	return v
 }
 
+// hasNaN reports whether a value is NaN.
 func hasNaN(vals [][]float64) bool {
 	for _, u := range vals {
 		if slices.ContainsFunc(u, math.IsNaN) {
@@ -302,6 +308,7 @@ func hasNaN(vals [][]float64) bool {
 	return false
 }
 
+// unitMeans returns the mean of each unit.
 func unitMeans(vals [][]float64) []float64 {
 	out := make([]float64, len(vals))
 	for i, u := range vals {
@@ -310,8 +317,8 @@ func unitMeans(vals [][]float64) []float64 {
 	return out
 }
 
-// resample is the interval of stat over draws of units and, crossed with them, of runs: whoever was trained five
-// times is drawn as five trainings, each with all its units.
+// resample returns the interval of stat over draws of units and, crossed with them, of runs: five trainings of an agent are
+// drawn as five trainings, each with all its units.
 func resample(name string, x, y [][]float64, stat func(a, b []float64) float64) [2]float64 {
 	a, b := make([]float64, len(x)), make([]float64, len(y))
 	most := size(x).Runs
@@ -333,7 +340,7 @@ func resample(name string, x, y [][]float64, stat func(a, b []float64) float64) 
 	})
 }
 
-// drawnMean is the mean over as many draws of runs as there are.
+// drawnMean returns the mean of the drawn runs of a unit, which are as many as it has values.
 func drawnMean(vals []float64, runs []uint64) float64 {
 	if len(vals) == 1 {
 		return vals[0]
@@ -345,7 +352,7 @@ func drawnMean(vals []float64, runs []uint64) float64 {
 	return sum / float64(len(vals))
 }
 
-// of is the statistic of values, which it may sort.
+// of returns the statistic of v. It may sort v.
 func (s Stat) of(v []float64) float64 {
 	switch s {
 	case Mean:

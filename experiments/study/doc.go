@@ -1,19 +1,18 @@
-// Package study says what an experiment is and how it is run, kept, resumed and reported.
+// Package study defines what an experiment is, and runs, keeps, resumes and reports it.
 //
-// A Study is a list of cells, each computed once and kept in a file of its own, and tables and figures made from
-// their rows. Cells run side by side; what they compute depends on their input alone, so the number of workers
-// changes nothing but speed, and an experiment that was interrupted goes on where it stopped. Wall-clock figures
-// (rows of a metric or label named timing…) are reported, but stand in a file of their own and belong to no
-// comparison of bytes.
+// A Study is a list of cells, each computed once and kept in a file of its own, and of tables and figures made from
+// their rows. Cells run in parallel. What a cell computes depends only on its input, so the number of workers affects
+// only speed, and an interrupted experiment continues where it stopped. Wall-clock figures (rows of a metric or label
+// named timing…) are reported, but they are in a file of their own and excluded from comparisons of bytes.
 //
 // The folder of an experiment:
 //
 //	cells/KEY.json    the rows of a cell, with its input and its digest
 //	work/KEY/         files of a cell, such as the run directory of a training
-//	table.txt         what is printed at the end; index.html is the same as a page, with the figures
-//	results.csv       every aggregated figure, with interval and the paper's figure
-//	rows.csv          every row of every cell; timing.csv those that measure the machine
+//	table.txt         the tables printed at the end; index.html is the same as a page, with the figures
+//	results.csv       every aggregated figure, with its interval and the paper's figure
+//	rows.csv          the rows of all cells; timing.csv has those that measure the machine
 //	figures/*.svg     the figures
 //
-// It knows no paper, no scheduler and no learner: package experiments holds the studies.
+// The package knows no paper, scheduler or learner. The studies are in the packages that package papers lists.
 package study

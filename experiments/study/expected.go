@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Deviation is how the figures of a run differ from those that were written down in expected.csv.
+// Deviation describes how the figures of a run differ from those recorded in expected.csv.
 type Deviation struct {
-	Commit  string      `json:"commit"` // of the program that made them
-	Figures int         `json:"figures"`
-	Equal   int         `json:"equal"`  // to nine digits
-	Inside  int         `json:"inside"` // others, inside the interval that was written down
-	Missing []string    `json:"missing,omitempty"`
-	Others  []Deviating `json:"others,omitempty"` // the rest, the farthest first
-	Skipped string      `json:"skipped,omitempty"`
+	Commit  string      `json:"commit"`            // of the program that made the recorded figures
+	Figures int         `json:"figures"`           // number of figures compared
+	Equal   int         `json:"equal"`             // equal to nine digits
+	Inside  int         `json:"inside"`            // not equal, but inside the recorded interval
+	Missing []string    `json:"missing,omitempty"` // recorded figures that the run does not have
+	Others  []Deviating `json:"others,omitempty"`  // outside, the farthest first
+	Skipped string      `json:"skipped,omitempty"` // why nothing was compared
 }
 
-// Deviating is a figure that is outside of the interval that was written down for it.
+// Deviating is a figure outside its recorded interval.
 type Deviating struct {
 	Figure   string  `json:"figure"`
 	Value    float64 `json:"value"`
@@ -30,10 +30,10 @@ type Deviating struct {
 	High     float64 `json:"high"`
 }
 
-// nine is the relative difference below which figures are equal.
+// nine is the relative difference up to which figures count as equal.
 const nine = 1e-9
 
-// deviate compares with expected.csv; nil where there is none.
+// deviate compares the report with expected.csv. It returns nil if the study has none.
 func (r *Report) deviate() (*Deviation, error) {
 	if len(bytes.TrimSpace(r.Study.Expected)) == 0 {
 		return nil, nil
@@ -95,11 +95,12 @@ func (r *Report) deviate() (*Deviation, error) {
 	return d, nil
 }
 
-// far is how far a figure is off, as a part of what was expected.
+// far returns the distance from the expected value as a share of it.
 func (d *Deviating) far() float64 {
 	return math.Abs(d.Value-d.Expected) / math.Max(math.Abs(d.Expected), 1e-9)
 }
 
+// number0 returns the number s, or or if s is not a number.
 func number0(s string, or float64) float64 {
 	if v, err := strconv.ParseFloat(s, 64); err == nil {
 		return v
@@ -107,7 +108,7 @@ func number0(s string, or float64) float64 {
 	return or
 }
 
-// String says it to people; "" where there is nothing to say.
+// String describes the deviation in words. It returns "" for nil, and if there was nothing to compare.
 func (d *Deviation) String() string {
 	if d == nil {
 		return ""

@@ -16,10 +16,10 @@ import (
 	"clustergym/experiments/safefile"
 )
 
-// cellFormat is the version of the files of cells.
+// cellFormat is the version of the format of cells' files.
 const cellFormat = 1
 
-// number is a float that JSON can hold whatever it is.
+// number is a float that JSON can represent even if it is NaN or infinite.
 type number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -47,7 +47,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// keptRow is a Row in a file.
+// keptRow is a Row as JSON.
 type keptRow struct {
 	Table  string            `json:"table"`
 	Labels map[string]string `json:"labels,omitempty"`
@@ -55,14 +55,14 @@ type keptRow struct {
 	Value  number            `json:"value"`
 }
 
-// kept is the file of a cell.
+// kept is the contents of a cell's file.
 type kept struct {
 	Format int             `json:"format"`
 	Study  string          `json:"study"`
 	Key    string          `json:"key"`
-	Digest string          `json:"input_sha256"` // of the input and of all that it reads
+	Digest string          `json:"input_sha256"` // of its input and of the digests of the cells that it reads
 	Input  json.RawMessage `json:"input"`
-	Files  bool            `json:"files"` // whether it left files
+	Files  bool            `json:"files"` // whether the cell left files in its folder
 	Rows   json.RawMessage `json:"rows"`
 	Sum    string          `json:"rows_sha256"`
 	Timing struct {
@@ -70,20 +70,21 @@ type kept struct {
 	} `json:"timing"`
 }
 
-// place is where a cell is kept.
+// place says where a cell is kept, and holds its input.
 type place struct {
 	study, key    string
 	file, work    string
 	input         json.RawMessage
-	digest, stamp string // stamp is the file in work that says whose it is
+	digest, stamp string // stamp is the path of the file in work that holds the digest
 }
 
+// sum returns the SHA-256 of b in hexadecimal.
 func sum(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:])
 }
 
-// places finds the cells' files and digests; the digest of a cell covers those of all cells that it reads.
+// places returns the files and digests of cells. The digest of a cell covers those of all cells that it reads.
 func places(study, dir string, cells []Cell) ([]place, error) {
 	out := make([]place, len(cells))
 	digests := map[string]string{}
@@ -111,8 +112,8 @@ func places(study, dir string, cells []Cell) ([]place, error) {
 	return out, nil
 }
 
-// read gives the rows that are kept; ok is false where there are none, or those of another input. A file that is
-// damaged is an error.
+// read returns the kept rows, and whether the cell left files. ok is false if no rows are kept, or rows of another input. A
+// damaged file is an error.
 func (p *place) read() (rows []Row, files, ok bool, err error) {
 	b, err := os.ReadFile(p.file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,6 +147,7 @@ func (p *place) read() (rows []Row, files, ok bool, err error) {
 	return rows, k.Files, true, nil
 }
 
+// encodeRows encodes rows as JSON.
 func encodeRows(rows []Row) ([]byte, error) {
 	list := make([]keptRow, len(rows))
 	for i, r := range rows {
@@ -154,8 +156,8 @@ func encodeRows(rows []Row) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// begin makes the cell's folder. One that was made for another input is emptied; what an interrupted run of the same
-// input left in it stays.
+// begin makes the cell's folder. It empties a folder that was made for another input, and keeps what an interrupted run of
+// the same input left.
 func (p *place) begin() error {
 	if b, err := os.ReadFile(p.stamp); err != nil || string(b) != p.digest {
 		if err := os.RemoveAll(p.work); err != nil {
@@ -168,7 +170,7 @@ func (p *place) begin() error {
 	return safefile.Write(p.stamp, []byte(p.digest))
 }
 
-// end keeps the rows. A folder with nothing in it is removed.
+// end writes the rows to the cell's file. It removes the cell's folder if it holds no files.
 func (p *place) end(rows []Row, wall time.Duration) error {
 	encoded, err := encodeRows(rows)
 	if err != nil {
@@ -195,7 +197,7 @@ func (p *place) end(rows []Row, wall time.Duration) error {
 	return safefile.Write(p.file, append(b, '\n'))
 }
 
-// left says whether the cell's folder holds files beside the stamp.
+// left reports whether the cell's folder holds files other than the stamp.
 func (p *place) left() (bool, error) {
 	entries, err := os.ReadDir(p.work)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,11 +13,11 @@ import (
 //go:embed page.css
 var style string
 
-// writePage writes index.html, which needs nothing beside itself and has no program in it. Nothing that comes from
-// outside becomes markup.
+// writePage writes index.html, which needs no other files and contains no scripts. Everything that comes from outside is
+// escaped.
 func (r *Report) writePage(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(b, format, args...) } // the writer keeps its first failure
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(b, format, args...) } // Flush returns the first error
 	sum := sha256.Sum256([]byte(style))
 	p("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
 	p("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">\n", base64.StdEncoding.EncodeToString(sum[:]))
@@ -61,7 +61,7 @@ func (r *Report) writePage(w io.Writer) error {
 	return b.Flush()
 }
 
-// writeGrid writes a table; its first left columns begin at the left.
+// writeGrid writes a table whose first left columns are aligned left.
 func writeGrid(p func(string, ...any), header []string, lines [][]string, left int) {
 	row := func(tag string, words []string) {
 		p("<tr>")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind is how a figure draws its points.
+// Kind says how a figure draws its points.
 type Kind uint8
 
 // The kinds: points joined by lines, points alone, and one row for each point with its interval.
@@ -20,11 +20,11 @@ const (
 
 // Figure is a drawing of the results.
 type Figure struct {
-	Name, Title string // Name is that of its file
-	X, Y        string // what the axes show; Bars have no Y
+	Name, Title string // Name is the file's name without .svg
+	X, Y        string // titles of the axes; Bars have no Y
 	LogX, LogY  bool
 	Kind        Kind
-	Zero        bool // the axis of values begins at 0, or shows it
+	Zero        bool // the axis of values includes 0
 	Series      func(*Results) []Series
 }
 
@@ -34,13 +34,13 @@ type Series struct {
 	Points []Point
 }
 
-// Point is a place with its interval: along y, of Bars along x. Low and High are NaN where there is none.
+// Point is a point with its interval, along y, or along x in Bars. Low and High are NaN if there is no interval.
 type Point struct {
 	X, Y, Low, High float64
-	Label           string // of Bars
+	Label           string // only of Bars
 }
 
-// Bars are a column of a table, a point for each line. Lines that keep says nothing of are left out; nil keeps all.
+// Bars returns a column of a table as one series, with a point for each line for which keep returns true; nil keeps all lines.
 func (r *Results) Bars(table, column string, keep func(line map[string]string) bool) []Series {
 	t := r.Table(table)
 	if t == nil {
@@ -58,7 +58,8 @@ func (r *Results) Bars(table, column string, keep func(line map[string]string) b
 	return []Series{s}
 }
 
-// Curves are a column of a table over a label with numbers, a series for each combination of the others.
+// Curves returns a column of a table over the label x, whose values are numbers, with a series for each combination of the
+// other labels.
 func (r *Results) Curves(table, column, x string) []Series {
 	t := r.Table(table)
 	if t == nil {
@@ -90,7 +91,8 @@ func (r *Results) Curves(table, column, x string) []Series {
 	return out
 }
 
-// palette is Okabe and Ito's, which people see apart whatever their eyes; its yellow is too pale for lines.
+// palette starts with Okabe and Ito's colours, which people with colour blindness can distinguish, without their yellow, which
+// is too pale for lines.
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555", "#8c510a", "#7b3294", "#1b7837"}
 
 const font = `font-family="system-ui, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"`
@@ -106,7 +108,7 @@ func (c *canvas) text(x, y float64, anchor, color string, size int, s string) {
 	fmt.Fprintf(&c.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`+"\n", x, y, anchor, color, size, html.EscapeString(s))
 }
 
-// mark draws a point in one of six shapes, so that series differ without colour, too.
+// mark draws a point in one of six shapes, so that series also differ without colour.
 func (c *canvas) mark(x, y float64, shape int, color string) {
 	switch shape % 6 {
 	case 0:
@@ -130,7 +132,7 @@ const (
 	rule = "#e3e6ea"
 )
 
-// SVG draws the figure; "" where there is nothing to draw.
+// SVG returns the figure as an SVG document, "" if there is nothing to draw.
 func (f *Figure) SVG(r *Results) string {
 	var series []Series
 	for _, s := range f.Series(r) {
@@ -147,6 +149,7 @@ func (f *Figure) SVG(r *Results) string {
 	return f.curves(series)
 }
 
+// open starts a drawing with a title and a white background.
 func open(width, height float64, title string) *canvas {
 	c := new(canvas)
 	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" %s>`+"\n", width, height, width, height, font)
@@ -155,14 +158,15 @@ func open(width, height float64, title string) *canvas {
 	return c
 }
 
-// axis maps values to places.
+// axis maps values to coordinates.
 type axis struct {
-	low, high  float64 // of values, as logarithms where log
-	from, till float64 // of places
+	low, high  float64 // range of values, as logarithms if log is true
+	from, till float64 // range of coordinates
 	log        bool
 	ticks      []float64
 }
 
+// newAxis returns an axis that shows all values, and 0 if zero is true.
 func newAxis(values []float64, log, zero bool, from, till float64) axis {
 	a := axis{low: math.Inf(1), high: math.Inf(-1), from: from, till: till, log: log}
 	for _, v := range values {
@@ -193,7 +197,7 @@ func newAxis(values []float64, log, zero bool, from, till float64) axis {
 	return a
 }
 
-// logTicks are powers of ten, with 2 and 5 times them where there are few.
+// logTicks sets the ticks to powers of ten, with their multiples by 2 and 5 if there are few.
 func (a *axis) logTicks() {
 	for _, fine := range []bool{false, true} {
 		a.ticks = a.ticks[:0]
@@ -215,7 +219,7 @@ func (a *axis) logTicks() {
 	}
 }
 
-// roundTicks are about five round values from low to high.
+// roundTicks returns about five round values from low to high.
 func roundTicks(low, high float64) (ticks []float64) {
 	step := niceStep((high - low) / 5)
 	for t := math.Ceil(low/step) * step; t <= high+step*1e-9; t += step {
@@ -224,7 +228,7 @@ func roundTicks(low, high float64) (ticks []float64) {
 	return ticks
 }
 
-// niceStep is 1, 2 or 5 times a power of ten, at least x.
+// niceStep returns the smallest of 1, 2 and 5 times the powers of ten that is at least x.
 func niceStep(x float64) float64 {
 	p := math.Pow(10, math.Floor(math.Log10(x)))
 	for _, m := range []float64{1, 2, 5, 10} {
@@ -235,6 +239,7 @@ func niceStep(x float64) float64 {
 	return 10 * p
 }
 
+// scale returns v, or its logarithm on a logarithmic axis.
 func (a *axis) scale(v float64) float64 {
 	if a.log {
 		return math.Log10(v)
@@ -242,16 +247,17 @@ func (a *axis) scale(v float64) float64 {
 	return v
 }
 
+// at returns the coordinate of v.
 func (a *axis) at(v float64) float64 {
 	return a.from + (a.scale(v)-a.low)/(a.high-a.low)*(a.till-a.from)
 }
 
-// tick shows the value of a tick.
+// tick formats the value of a tick.
 func tick(v float64) string {
 	if a := math.Abs(v); a >= 1e6 || a > 0 && a < 1e-4 {
 		return strconv.FormatFloat(v, 'e', 0, 64)
 	}
-	return strconv.FormatFloat(math.Round(v*1e9)/1e9+0, 'f', -1, 64) // + 0: no minus before 0
+	return strconv.FormatFloat(math.Round(v*1e9)/1e9+0, 'f', -1, 64) // + 0 turns −0 into 0
 }
 
 // curves draws Lines and Dots.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wellFormed reads all of an SVG document.
+// wellFormed fails the test unless svg is well-formed XML.
 func wellFormed(t *testing.T, svg string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(svg))

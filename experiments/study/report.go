@@ -18,7 +18,7 @@ import (
 	"clustergym/experiments/texttable"
 )
 
-// Report is what an experiment ends with.
+// Report is the outcome of an experiment.
 type Report struct {
 	Results *Results
 	Study   *Study
@@ -26,7 +26,7 @@ type Report struct {
 	Dir     string
 	Commit  string
 	Cells   int
-	Missing int // cells that are not computed, because others were asked for
+	Missing int // cells that are not computed because Options.Only excludes them
 
 	claims    []Claim
 	notes     []string
@@ -34,13 +34,13 @@ type Report struct {
 	deviation *Deviation
 }
 
-// Deviation is how the figures differ from those that were written down; nil where none were.
+// Deviation returns how the figures differ from the recorded ones, nil if none are recorded.
 func (r *Report) Deviation() *Deviation { return r.deviation }
 
-// drawn is a figure as it is shown.
+// drawn is a finished figure.
 type drawn struct{ name, title, svg string }
 
-// report makes the tables and figures and writes them.
+// report makes the tables and figures and writes the folder's files.
 func report(s *Study, opt *Options, rows []Row, cells, missing int) (*Report, error) {
 	res, err := aggregate(rows, s.Tables(opt.Plan))
 	if err != nil {
@@ -66,7 +66,7 @@ func report(s *Study, opt *Options, rows []Row, cells, missing int) (*Report, er
 	return r, r.write()
 }
 
-// write fills the folder.
+// write writes the folder's files.
 func (r *Report) write() error {
 	var text, page bytes.Buffer
 	if err := r.WriteTable(&text); err != nil {
@@ -102,7 +102,7 @@ func (r *Report) write() error {
 	return nil
 }
 
-// grid is a table as words: a header and lines.
+// grid returns a table as text: a header, the lines, and the number of columns with labels.
 func (r *Report) grid(t *Table) (header []string, lines [][]string, left int) {
 	header = slices.Clone(t.By)
 	paper := make([]bool, len(t.Columns))
@@ -131,7 +131,7 @@ func (r *Report) grid(t *Table) (header []string, lines [][]string, left int) {
 	return header, lines, len(t.By)
 }
 
-// claimed is the grid of the paper's figures beside ours.
+// claimed returns the table of the paper's figures beside ours as text.
 func (r *Report) claimed() (header []string, lines [][]string) {
 	for _, c := range r.claims {
 		ours := "–"
@@ -143,7 +143,7 @@ func (r *Report) claimed() (header []string, lines [][]string) {
 	return []string{"effect", "paper", "here"}, lines
 }
 
-// facts say what was run.
+// facts returns keys and values that say what was run.
 func (r *Report) facts() [][2]string {
 	facts := [][2]string{{"source", r.Study.Cite}, {"mode", r.Plan.Mode()}}
 	if r.Plan.Data != "" {
@@ -158,7 +158,7 @@ func (r *Report) facts() [][2]string {
 	return facts
 }
 
-// WriteTable prints everything for people.
+// WriteTable writes the whole report as text: facts, the paper's figures and ours, tables, notes and the deviation.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", r.Study.Title)
@@ -199,9 +199,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
+// float formats v with all its digits.
 func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// interval is a bound as CSV has it, nothing where there is none.
+// bound formats a bound of an interval for CSV, as "" if there is none.
 func bound(v float64) string {
 	if math.IsNaN(v) {
 		return ""
@@ -209,14 +210,14 @@ func bound(v float64) string {
 	return float(v)
 }
 
-// resultsHeader is that of results.csv, and of expected.csv.
+// resultsHeader is the header of results.csv and of expected.csv.
 var resultsHeader = []string{"mode", "table", "line", "column", "metric", "stat", "value", "low", "high", "units", "runs", "paper", "commit"}
 
-// resultsCSV is every aggregated figure that does not measure the machine.
+// resultsCSV returns every aggregated figure that does not measure the machine.
 func (r *Report) resultsCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write(resultsHeader) // a buffer takes everything
+	_ = w.Write(resultsHeader) // w.Error returns the error
 	r.each(func(t *Table, l *Line, c *Column, v Value) {
 		_ = w.Write([]string{
 			r.Plan.Mode(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
@@ -227,7 +228,7 @@ func (r *Report) resultsCSV() ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// each visits every figure that does not measure the machine and has a value.
+// each calls fn with every figure that has a value and does not measure the machine.
 func (r *Report) each(fn func(t *Table, l *Line, c *Column, v Value)) {
 	for i := range r.Results.tables {
 		t := &r.Results.tables[i]
@@ -245,11 +246,11 @@ func (r *Report) each(fn func(t *Table, l *Line, c *Column, v Value)) {
 	}
 }
 
-// rowsCSV is all rows, either those that measure the machine or the others.
+// rowsCSV returns all rows that measure the machine, or all others.
 func rowsCSV(rows []Row, timing bool) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write([]string{"table", "labels", "metric", "value"}) // a buffer takes everything
+	_ = w.Write([]string{"table", "labels", "metric", "value"}) // w.Error returns the error
 	for i := range rows {
 		r := &rows[i]
 		if r.Timing() != timing {
@@ -265,7 +266,7 @@ func rowsCSV(rows []Row, timing bool) ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// MarshalJSON is the document of the command line.
+// MarshalJSON returns the document that gymctl experiment run --json prints.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	type figure struct {
 		Column string     `json:"column"`

@@ -14,24 +14,24 @@ import (
 	"clustergym/experiments/safefile"
 )
 
-// ErrInterrupted ends a Run whose context was cancelled, after all that was finished is kept.
+// ErrInterrupted is returned by a Run whose context was cancelled. All finished cells are kept.
 var ErrInterrupted = errors.New("interrupted")
 
-// Options are what does not belong to a study.
+// Options says where and how Run runs a study.
 type Options struct {
-	Dir    string // of the experiment; made where it is not there
+	Dir    string // folder of the experiment; made if it does not exist
 	Plan   Plan
-	Only   string // prefix of the keys of cells to compute, with those that they read; "" = all
-	Commit string // of the program, for the record; may be ""
-	Now    func() time.Time
-	Say    func(format string, args ...any) // one line for people, from any goroutine; nil = silent
+	Only   string                           // compute only cells whose keys have this prefix, and the cells that they read; "" = all
+	Commit string                           // of the program, recorded in the report; may be ""
+	Now    func() time.Time                 // nil = time.Now
+	Say    func(format string, args ...any) // called with one line for people, from any goroutine; nil = silent
 }
 
-// studyFile says whose folder it is.
+// studyFile is the file in the folder that holds the study's name.
 const studyFile = "study.txt"
 
-// Run computes what is not kept of a study yet, and reports. A cancelled ctx ends it with ErrInterrupted; the same
-// call goes on.
+// Run computes the cells of a study that are not kept yet, and reports. If ctx is cancelled, it returns ErrInterrupted; the
+// same call then continues.
 func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	if opt.Say == nil {
 		opt.Say = func(string, ...any) {}
@@ -84,7 +84,7 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	return report(&s, &opt, rows, len(cells), missing)
 }
 
-// enter makes and locks the folder. One that holds something else is the user's mistake.
+// enter makes and locks the folder. A folder with other contents is the user's mistake.
 func enter(name, dir string) (unlock func(), err error) {
 	if i, err := os.Stat(dir); err == nil && !i.IsDir() {
 		return nil, mistake("folder %s: there is a file of that name", dir)
@@ -124,17 +124,17 @@ func enter(name, dir string) (unlock func(), err error) {
 	return free, nil
 }
 
-// state is how far a cell is.
+// state is the progress of a cell.
 type state uint8
 
 const (
 	waiting state = iota
 	running
 	done
-	left // not asked for
+	left // not wanted
 )
 
-// run is a Run under way.
+// run is the state of Run.
 type run struct {
 	study *Study
 	opt   Options
@@ -144,13 +144,13 @@ type run struct {
 	state []state
 	index map[string]int
 
-	mu    sync.Mutex // of what follows: cells tell their progress
+	mu    sync.Mutex // guards the fields below
 	begun time.Time
 	ended int
 	all   int
 }
 
-// load takes over what is kept, and finds out what has to be computed.
+// load reads the kept cells and decides which cells are to be computed.
 func (r *run) load() error {
 	files := make([]bool, len(r.cells))
 	for i := range r.cells {
@@ -162,7 +162,7 @@ func (r *run) load() error {
 			r.rows[i], r.state[i], files[i] = rows, done, left
 		}
 	}
-	// A cell that is wanted needs those before it, with their files.
+	// A wanted cell needs the cells that it reads, with their files.
 	wanted := make([]bool, len(r.cells))
 	for i := len(r.cells) - 1; i >= 0; i-- {
 		if strings.HasPrefix(r.cells[i].Key, r.opt.Only) && r.state[i] != done {
@@ -200,7 +200,7 @@ func (r *run) load() error {
 	return nil
 }
 
-// finished is what a cell ended with.
+// finished is the outcome of a cell.
 type finished struct {
 	i, workers int
 	rows       []Row
@@ -208,7 +208,7 @@ type finished struct {
 	wall       time.Duration
 }
 
-// compute runs the cells that wait, as many side by side as there are workers.
+// compute runs the waiting cells in parallel, at most one for each worker.
 func (r *run) compute(ctx context.Context) error {
 	r.begun = r.opt.Now()
 	ends := make(chan finished)
@@ -220,7 +220,7 @@ func (r *run) compute(ctx context.Context) error {
 			if i < 0 {
 				break
 			}
-			// Workers for which there is no cell help those that there are.
+			// If there are more workers than cells that can run, a cell gets several.
 			n := max(1, free/ready)
 			if r.cells[i].Alone {
 				n = free
@@ -262,7 +262,7 @@ func (r *run) compute(ctx context.Context) error {
 	return nil
 }
 
-// next is the first cell that can run beside busy others, and how many can; -1 where none can.
+// next returns the first cell that can run beside busy others, and how many cells can. It returns -1 if none can.
 func (r *run) next(busy int) (first, ready int) {
 	first = -1
 	for i, st := range r.state {
@@ -290,6 +290,7 @@ func (r *run) next(busy int) (first, ready int) {
 	return first, ready
 }
 
+// count returns the number of cells in a state.
 func (r *run) count(st state) (n int) {
 	for _, s := range r.state {
 		if s == st {
@@ -307,12 +308,12 @@ func (r *run) cell(ctx context.Context, i, workers int) ([]Row, error) {
 	b := &Bench{Dir: r.opt.Dir, Workers: workers, run: r, cell: i, told: r.opt.Now()}
 	rows, err := r.cells[i].Run(ctx, b)
 	if err == nil && ctx.Err() != nil {
-		err = ctx.Err() // it may have stopped half way
+		err = ctx.Err() // the cell may have stopped early without an error
 	}
 	return rows, err
 }
 
-// told says that a cell is through, and when all will be.
+// told reports that a cell is finished, and estimates when all will be.
 func (r *run) told(f finished) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -325,10 +326,11 @@ func (r *run) told(f finished) {
 	r.opt.Say("[%d/%d] %s  %s%s", r.ended, r.all, r.cells[f.i].Key, f.wall.Round(time.Millisecond), eta)
 }
 
-// Bench is what a cell works with. It belongs to the cell's goroutine, but for Progress and Log. One that no Run made
-// has its fields alone, and is silent.
+// Bench gives a running cell its folder, its workers, and the results of the cells that it reads. It belongs to the cell's
+// goroutine, except Progress and Log. A Bench that no Run made, as in tests, has only its fields, and Progress and Log do
+// nothing.
 type Bench struct {
-	Dir     string // of the experiment
+	Dir     string // folder of the experiment
 	Workers int    // goroutines that the cell may use at once; they must not influence its rows
 
 	run  *run
@@ -337,16 +339,17 @@ type Bench struct {
 	told time.Time
 }
 
-// Work is the cell's own folder, for files that cells after it read, or from which it goes on when it was
-// interrupted. It is there; what stands in it was written by a run with the same input.
+// Work returns the cell's own folder, for files that later cells read or from which an interrupted cell continues. The folder
+// exists, and its files were written by a run with the same input.
 func (b *Bench) Work() string { return b.run.at[b.cell].work }
 
-// WorkOf is the folder of a cell that this one comes after.
+// WorkOf returns the folder of a cell that After names.
 func (b *Bench) WorkOf(key string) string { return b.run.at[b.before(key)].work }
 
-// Rows are those of a cell that this one comes after.
+// Rows returns the rows of a cell that After names.
 func (b *Bench) Rows(key string) []Row { return b.run.rows[b.before(key)] }
 
+// before returns the index of a cell that After names. For any other key it panics.
 func (b *Bench) before(key string) int {
 	if !slices.Contains(b.run.cells[b.cell].After, key) {
 		panic(fmt.Sprintf("study %s: cell %s reads %q without coming after it", b.run.study.Name, b.run.cells[b.cell].Key, key))
@@ -354,7 +357,7 @@ func (b *Bench) before(key string) int {
 	return b.run.index[key]
 }
 
-// Log tells people one line. It may be called from any goroutine.
+// Log reports one line to people. It may be called from any goroutine.
 func (b *Bench) Log(format string, args ...any) {
 	if b.run == nil {
 		return
@@ -362,8 +365,8 @@ func (b *Bench) Log(format string, args ...any) {
 	b.run.opt.Say("%s: "+format, append([]any{b.run.cells[b.cell].Key}, args...)...)
 }
 
-// Progress tells people how far the cell is, at most every ten seconds. It may be called from any goroutine, and
-// often.
+// Progress reports the progress of the cell to people, at most every ten seconds. It may be called often and from any
+// goroutine.
 func (b *Bench) Progress(done, all int64) {
 	if b.run == nil {
 		return

@@ -6,9 +6,9 @@ import (
 	"clustergym/configs"
 )
 
-// Settings reads an experiment.yaml, in which the sections "quick" and "full" hold the settings of a study's two
-// forms, and gives those of the plan. T is a plain struct whose pointer is a configs.Validator; what a section does
-// not name is as in defaults.
+// Settings returns the settings of p's form from an experiment.yaml, whose sections "quick" and "full" hold the settings of a
+// study's two forms. T is a plain struct whose pointer implements configs.Validator. Keys that a section leaves out have the
+// values of defaults.
 func Settings[T any, P interface {
 	*T
 	configs.Validator
@@ -23,7 +23,7 @@ func Settings[T any, P interface {
 	return both.Full, nil
 }
 
-// sections are the two forms of a study.
+// sections holds the settings of the two forms of a study.
 type sections[T any, P interface {
 	*T
 	configs.Validator

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Plan is how an experiment is to be run.
+// Plan says how an experiment is to be run.
 type Plan struct {
 	Quick   bool   // the short form, which shows the direction within two minutes
-	Data    string // folder of real workloads; "" = generated ones only
-	Seeds   int    // in place of the study's own number; 0 = that
-	Workers int    // goroutines in all; it must not influence results
+	Data    string // folder of recorded workloads; "" = only generated ones
+	Seeds   int    // number of seeds; 0 = the study's own
+	Workers int    // total number of goroutines; must not influence results
 }
 
-// Mode is "quick" or "full".
+// Mode returns "quick" or "full".
 func (p Plan) Mode() string {
 	if p.Quick {
 		return "quick"
@@ -23,7 +23,7 @@ func (p Plan) Mode() string {
 	return "full"
 }
 
-// SeedsOr is the number of seeds: the plan's, or the study's own.
+// SeedsOr returns the plan's number of seeds, or own if the plan has none.
 func (p Plan) SeedsOr(own int) int {
 	if p.Seeds > 0 {
 		return p.Seeds
@@ -31,33 +31,32 @@ func (p Plan) SeedsOr(own int) int {
 	return own
 }
 
-// Study is one experiment: cells that are computed once each and kept, and tables made from their rows.
+// Study is one experiment: cells, each of which is computed once and kept, and tables made from their rows.
 type Study struct {
 	Name, Title, Cite string
 	Takes             string // how long quick and full take, for people
 
-	// Cells are the pieces of work. A cell comes after those that it reads.
+	// Cells returns the units of work. A cell must follow those that it reads.
 	Cells  func(Plan) ([]Cell, error)
 	Tables func(Plan) []Table
-	// What follows may be nil.
+	// The fields below may be nil.
 	Figures  func(Plan) []Figure
-	Claims   func(Plan) []Claim  // the paper's figures, and where ours stand
+	Claims   func(Plan) []Claim  // the paper's figures, and where ours are
 	Notes    func(Plan) []string // how to read the tables
-	Expected []byte              // expected.csv: what the figures were when they were written down
+	Expected []byte              // expected.csv: the recorded figures
 }
 
-// Cell is a unit of work. Its rows are kept in the file that Key names, and computed again only when Input, or that
-// of a cell which it reads, is another.
+// Cell is a unit of work. Its rows are kept in the file that Key names. They are computed again only if Input has changed, or
+// the input of a cell that this one reads.
 type Cell struct {
-	Key   string   // stable; words of letters, digits and ".,_+=@-", parted by "/"
-	Input any      // as JSON: everything on which the result depends, a version of the method included
-	After []string // keys of the cells whose rows or files this one reads; they stand before it
-	Alone bool     // nothing runs beside it: it measures time
+	Key   string   // stable; words of letters, digits and ".,_+=@-", separated by "/"
+	Input any      // encoded as JSON: everything on which the result depends, including a version of the method
+	After []string // keys of the cells whose rows or files this one reads; they must precede it
+	Alone bool     // no other cell runs at the same time, because this one measures time
 	Run   func(ctx context.Context, b *Bench) ([]Row, error)
 }
 
-// Row is one number. What tells rows of a table apart are the labels: policies and settings, but seeds, graphs and
-// windows as well.
+// Row is one number. Labels distinguish the rows of a table: policies and settings, but also seeds, graphs and windows.
 type Row struct {
 	Table  string
 	Labels map[string]string
@@ -65,8 +64,7 @@ type Row struct {
 	Value  float64
 }
 
-// Timing says whether the row measures the machine, which is so when its metric or one of its labels is called
-// timing or begins with "timing_".
+// Timing reports whether the row measures the machine: its metric or one of its labels is "timing" or begins with "timing_".
 func (r *Row) Timing() bool {
 	if isTiming(r.Metric) {
 		return true
@@ -79,31 +77,34 @@ func (r *Row) Timing() bool {
 	return false
 }
 
+// isTiming reports whether name names a measurement of the machine.
 func isTiming(name string) bool { return name == "timing" || strings.HasPrefix(name, "timing_") }
 
-// Claim is a figure of the paper beside ours.
+// Claim is a figure of the paper, to be shown beside ours.
 type Claim struct {
 	What   string            // the effect in words
-	Paper  string            // as published; "–" where the paper has none
-	Table  string            // where ours stands,
-	Line   map[string]string // in which line
-	Column string            // and under which title
+	Paper  string            // as published; "–" if the paper has none
+	Table  string            // the table of our figure
+	Line   map[string]string // the labels of its line
+	Column string            // the title of its column
 }
 
-// InputError is a mistake of the user's: a key, a folder, a file.
+// InputError marks an error as the user's mistake: a wrong key, folder or file.
 type InputError struct{ Err error }
 
+// Error returns the text of Err.
 func (e *InputError) Error() string { return e.Err.Error() }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *InputError) Unwrap() error { return e.Err }
 
+// mistake returns an *InputError.
 func mistake(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
 
-// keys are words that are good names of files everywhere.
+// keys matches keys whose words are valid file names on all systems.
 var keys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.,_+=@-]*(/[A-Za-z0-9][A-Za-z0-9.,_+=@-]*)*$`)
 
-// check panics where a study is not well made: that is nobody's mistake but the program's.
+// check panics if the cells are inconsistent, which is an error of the program.
 func (s *Study) check(cells []Cell) {
 	seen := map[string]bool{}
 	for _, c := range cells {
@@ -122,7 +123,7 @@ func (s *Study) check(cells []Cell) {
 		}
 		seen[c.Key] = true
 	}
-	// One cell's file must not be another's folder.
+	// A cell must not have the name of a folder of other cells.
 	for key := range seen {
 		for at := strings.LastIndexByte(key, '/'); at > 0; at = strings.LastIndexByte(key[:at], '/') {
 			if seen[key[:at]] {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// toy is a study of noisy policies on graphs, whose cells count how often they are computed.
+// toy is a study of noisy policies on graphs. Its cells count how often they are computed.
 type toy struct {
 	scale    float64
 	computed sync.Map // key -> *atomic.Int32
@@ -95,7 +95,7 @@ func (y *toy) study() Study {
 	}
 }
 
-// results are the bytes that must not depend on how they were made.
+// results returns the bytes that must not depend on how they were computed.
 func results(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
@@ -144,7 +144,7 @@ func TestWorkersChangeNothing(t *testing.T) {
 	}
 }
 
-// Worked by hand: learned is 2 s faster on makespans of 10 to 40 s and 0.2 s, the mean over the three trainings.
+// Computed by hand: learned is 2 s faster on makespans of 10 to 40 s and 0.2 s, the mean over the three trainings.
 func TestTheTableSaysWhatTheRowsSay(t *testing.T) {
 	r := mustRun(t, &toy{scale: 1}, t.TempDir(), 2)
 	v, _, ok := r.Results.Find("makespan", map[string]string{"policy": "learned"}, "makespan")
@@ -161,7 +161,7 @@ func TestTheTableSaysWhatTheRowsSay(t *testing.T) {
 	if v, _, ok = r.Results.Find("makespan", map[string]string{"policy": "random"}, "vs random"); !ok || !math.IsNaN(v.Value) {
 		t.Errorf("random against itself: %+v, want no figure", v)
 	}
-	// Random is 2 of 25.2 s slower: the same comparison the other way round.
+	// Random is 2 s of 25.2 s slower: the same comparison in the other direction.
 	if v, _, ok = r.Results.Find("makespan", map[string]string{"policy": "random"}, "learned vs it"); !ok || math.Abs(v.Value-100*-2/27.2) > 1e-12 {
 		t.Errorf("turned: %+v", v)
 	}

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Table groups rows by some of their labels; over the other labels it aggregates. Each combination of those, but for
-// the label of repeated runs, is a unit: a window, a graph. Intervals are 95 % percentile intervals of a bootstrap
-// that draws units and, where there are several, runs.
+// Table groups rows into lines by the labels in By, and aggregates over the other labels. Each combination of other labels
+// except that of repeated runs is a unit, such as a window or a graph. Intervals are 95 % percentile intervals of a
+// bootstrap that draws units and, if there are several, runs.
 type Table struct {
 	Name, Title string
-	From        string                            // of the rows; "" = Name
-	Where       map[string]string                 // takes only rows with these labels
-	Keep        func(line map[string]string) bool // shows only these lines; nil = all. Others can be compared with
+	From        string                            // table of the rows; "" = Name
+	Where       map[string]string                 // use only rows with these labels
+	Keep        func(line map[string]string) bool // show only these lines; nil = all. Hidden lines can still be compared with
 	By          []string                          // the labels that name a line
-	Order       map[string][]string               // of a label's values; values that are not named follow as they appear
-	Runs        string                            // the label that tells repeated runs of one thing apart; "" = "seed"
+	Order       map[string][]string               // of a label's values; other values follow in order of appearance
+	Runs        string                            // the label of repeated runs; "" = "seed"
 	Columns     []Column
 	Notes       []string
 }
@@ -26,9 +26,9 @@ type Table struct {
 // Stat is how a column aggregates.
 type Stat string
 
-// The statistics. The lower four compare a line with another on the units that both have: the difference of sums in
-// percent, the mean over units of each unit's difference in percent, the mean difference, and the share of units in
-// which the line is better, ties half.
+// The statistics. The last four compare a line with another one on the units that both have: the difference of sums in
+// percent, the mean over units of each unit's difference in percent, the mean difference, and the share of units in which
+// the line is better, where ties count half.
 const (
 	Mean          Stat = "mean"
 	IQM           Stat = "iqm"
@@ -37,48 +37,47 @@ const (
 	Maximum       Stat = "max"
 	Sum           Stat = "sum"
 	GeometricMean Stat = "geomean"
-	Standard      Stat = "std" // between units, n−1
+	Standard      Stat = "std" // standard deviation between units, with n−1
 	Percent       Stat = "percent"
 	PercentEach   Stat = "percent-each"
 	Difference    Stat = "difference"
 	Wins          Stat = "wins"
 )
 
+// paired reports whether s compares two lines.
 func (s Stat) paired() bool {
 	return s == Percent || s == PercentEach || s == Difference || s == Wins
 }
 
-// Column is one figure of every line.
+// Column is one figure in every line of a table.
 type Column struct {
 	Title  string            // unique in its table
 	Metric string            // of the rows
 	Stat   Stat              // "" = Mean
-	Versus map[string]string // of a paired statistic: labels of the line that this one is compared with
-	Turned bool              // the other line is compared with this one
-	Higher bool              // higher values are better: for Wins
-	Bare   bool              // shown without its interval
-	// Format shows a value; nil = four digits, or a signed percentage where the statistic is one.
+	Versus map[string]string // for paired statistics: labels in which the line to compare with differs from this line
+	Turned bool              // compare the other line with this one instead
+	Higher bool              // for Wins: higher values are better
+	Bare   bool              // show values without intervals
+	// Format formats a value; nil = four digits, or percent if the statistic is one.
 	Format func(v float64) string
-	// Paper is the published figure of a line, shown in a column of its own; "" where it has none.
+	// Paper returns the published figure of a line, which is shown in a column of its own; "" if there is none.
 	Paper func(line map[string]string) string
 }
 
-// Figures of a table.
-
-// Line is what the rows with the same values of Table.By come to.
+// Line aggregates the rows with equal values of the labels in Table.By.
 type Line struct {
 	Labels map[string]string
 	Cells  []Value // by column
 }
 
-// Value is one aggregated figure. Low and High are NaN where there is no interval.
+// Value is one aggregated figure. Low and High are NaN if there is no interval.
 type Value struct {
 	Value, Low, High float64
-	Units, Runs      int    // how many values stand behind it
+	Units, Runs      int    // numbers of aggregated units, and of runs in a unit at most
 	Paper            string // the published figure
 }
 
-// Interval says whether there is one.
+// Interval reports whether v has an interval.
 func (v Value) Interval() bool { return !math.IsNaN(v.Low) && !math.IsNaN(v.High) }
 
 // label joins the values of a line's labels.
@@ -90,6 +89,7 @@ func (t *Table) label(labels map[string]string) string {
 	return strings.Join(words, " / ")
 }
 
+// stat returns the statistic of the column.
 func (c *Column) stat() Stat {
 	if c.Stat == "" {
 		return Mean
@@ -97,7 +97,7 @@ func (c *Column) stat() Stat {
 	return c.Stat
 }
 
-// Show is the value as the column shows it.
+// Show formats a value of the column, with its interval.
 func (c *Column) Show(v Value) string {
 	if math.IsNaN(v.Value) {
 		return "–"
@@ -119,7 +119,7 @@ func (c *Column) Show(v Value) string {
 	return fmt.Sprintf("%s [%s, %s]", f(v.Value), f(v.Low), f(v.High))
 }
 
-// Digits shows four digits.
+// Digits formats a number with four digits, or as a whole number.
 func Digits(v float64) string {
 	switch a := math.Abs(v); {
 	case a == math.Trunc(a) && a < 1e6:
@@ -136,18 +136,18 @@ func Digits(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// Fixed shows so many places.
+// Fixed returns a function that formats numbers with the given number of decimal places.
 func Fixed(places int) func(v float64) string {
 	return func(v float64) string { return strconv.FormatFloat(v, 'f', places, 64) }
 }
 
-// SignedPercent shows a difference in percent.
+// SignedPercent formats a difference in percent, with its sign.
 func SignedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", v) }
 
-// Share shows a part of one in percent.
+// Share formats a share of one in percent.
 func Share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 
-// rank orders values of a label: those that are named first, in that order.
+// rank returns the place of a label's value: values in order come first, others follow by seen.
 func rank(order []string, value string, seen int) int {
 	if i := slices.Index(order, value); i >= 0 {
 		return i

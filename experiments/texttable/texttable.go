@@ -1,4 +1,4 @@
-// Package texttable prints tables in plain text.
+// Package texttable writes tables as plain text.
 package texttable
 
 import (
@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Write prints rows under header, columns two blanks apart: the first left columns begin at the left, the
-// others end at the right. Every row has as many cells as header. It is plain text, right for terminals and
-// pipes alike.
+// Write writes rows below header, with two blanks between columns. The first left columns are aligned left, the others right.
+// Every row must have as many cells as header. The output is plain text, for terminals and pipes alike.
 func Write(w io.Writer, header []string, rows [][]string, left int) error {
 	width := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Span prints a time and its interval in one unit.
+// Span formats a time and its interval, both in seconds, in one unit.
 func Span(seconds float64, ci [2]float64) string {
 	value, unit, _ := strings.Cut(Hours(seconds), " ")
 	size := map[string]float64{"s": 1, "min": 60, "h": 3600, "d": 86400}[unit]
@@ -17,7 +17,7 @@ func Span(seconds float64, ci [2]float64) string {
 	return fmt.Sprintf("%s [%.*f, %.*f] %s", value, len(places), ci[0]/size, len(places), ci[1]/size, unit)
 }
 
-// Hours prints seconds as people read them: "52 s", "14.3 min", "6.02 h", "3.1 d".
+// Hours formats seconds in a unit of their size: "52 s", "14.3 min", "6.02 h", "3.1 d".
 func Hours(seconds float64) string {
 	switch a := math.Abs(seconds); {
 	case math.IsNaN(seconds):

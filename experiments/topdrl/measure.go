@@ -9,35 +9,36 @@ import (
 	"clustergym/experiments/study"
 )
 
-// topdrlMeasure gathers what TopDRL and its precursor are judged by, of the counted jobs of one window.
-type topdrlMeasure struct {
+// measure collects the figures by which TopDRL and its precursor are judged, over the counted jobs of one window.
+type measure struct {
 	metrics.Collector
 	win  *sched.Window
 	last time.Duration // submit of the last counted job
 
-	finished int     // by then
-	work     float64 // of those, in GPU-seconds
+	finished int     // jobs until last
+	work     float64 // of the finished jobs, in GPU-seconds
 	running  int
 	since    time.Duration
-	held     float64 // Σ of running jobs over time, in seconds
+	held     float64 // integral of the running jobs over time, in seconds
 	starts   int
 	cost     float64 // Σ of communication costs
 	close    float64 // Σ of closeness, of gangs of more than one GPU
 	gangs    int
 }
 
-// begin forgets the last window. The window is read from e when the first event comes: only then it is the new one.
-func (m *topdrlMeasure) begin(e *sched.Env) {
+// begin starts the measurement of e's next window. Observe reads the window's times at its first event, because e.Window
+// describes the new window only from then on.
+func (m *measure) begin(e *sched.Env) {
 	m.Collector.Reset()
-	*m = topdrlMeasure{Collector: m.Collector, win: e.Window()}
+	*m = measure{Collector: m.Collector, win: e.Window()}
 	m.Keep = func(pos int) bool { return pos >= m.win.First }
 }
 
-// Reset implements what sched.Env calls as an episode begins.
-func (m *topdrlMeasure) Reset() {}
+// Reset implements the observer that sched.Env resets when an episode begins. It does nothing: begin starts a window.
+func (m *measure) Reset() {}
 
 // Observe implements sim.Observer.
-func (m *topdrlMeasure) Observe(v *sim.View, p *sim.Point) error {
+func (m *measure) Observe(v *sim.View, p *sim.Point) error {
 	if m.last == 0 {
 		m.last, m.since = m.win.Traced[len(m.win.Traced)-1].Submit, m.win.Begin
 	}
@@ -76,16 +77,16 @@ func (m *topdrlMeasure) Observe(v *sim.View, p *sim.Point) error {
 	return m.Collector.Observe(v, p)
 }
 
-// pass lets the running jobs run up to now.
-func (m *topdrlMeasure) pass(now time.Duration) {
+// pass adds the time from the last event until now to held.
+func (m *measure) pass(now time.Duration) {
 	if now > m.since {
 		m.held += float64(m.running) * (now - m.since).Seconds()
 		m.since = now
 	}
 }
 
-// rows are the window's figures.
-func (m *topdrlMeasure) rows(labels map[string]string) []study.Row {
+// rows returns the window's figures.
+func (m *measure) rows(labels map[string]string) []study.Row {
 	s := m.Summary(0, 0)
 	span := (m.last - m.win.Begin).Seconds()
 	var rows []study.Row

@@ -7,33 +7,34 @@ import (
 	"clustergym/experiments/study"
 )
 
-// topdrlHeadline is the paper's figure, the only one that is published.
-const topdrlHeadline = "up to +47 %"
+// headline is the only figure that the paper publishes.
+const headline = "up to +47 %"
 
-// versus is a column in which an agent is compared with the line's policy.
+// versus returns a column that compares an agent with the line's policy.
 func versus(agent, metric, what string, higher bool) study.Column {
 	return study.Column{Title: agent + " vs it, " + what, Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": "topdrl-" + agent}, Turned: true, Higher: higher}
 }
 
-// topdrlOrder is that of the lines.
-func topdrlOrder(s *topdrlSettings) map[string][]string {
+// lineOrder returns the order of stages and policies in tables.
+func lineOrder(s *settings) map[string][]string {
 	var stages, policies []string
 	for _, st := range s.Stages {
 		stages = append(stages, st.Name)
 	}
 	policies = append(policies, "topdrl-ppo", "topdrl-ddqn")
 	for _, admission := range []string{"strict", "skip"} {
-		for _, sel := range topdrlSelectors {
-			for _, pl := range topdrlPlacements {
-				policies = append(policies, newTopdrlRule(sel.name, sel.order, admission, pl).name)
+		for _, sel := range selectors {
+			for _, pl := range placements {
+				policies = append(policies, newRule(sel.name, sel.order, admission, pl).name)
 			}
 		}
 	}
 	return map[string][]string{"stage": stages, "policy": policies}
 }
 
-func (s *topdrlSettings) tables() []study.Table {
-	order := topdrlOrder(s)
+// tables returns the tables of the report.
+func (s *settings) tables() []study.Table {
+	order := lineOrder(s)
 	main := func(l map[string]string) bool {
 		return !strings.HasPrefix(l["policy"], "topdrl-") || !strings.Contains(l["policy"], " + ")
 	}
@@ -86,7 +87,7 @@ func (s *topdrlSettings) tables() []study.Table {
 			},
 		},
 		{
-			Name: "pick", By: []string{"policy"}, Order: map[string][]string{"policy": slices.Concat([]string{"gpupick-ppo", "optimal"}, topdrlGapPlacements)},
+			Name: "pick", By: []string{"policy"}, Order: map[string][]string{"policy": slices.Concat([]string{"gpupick-ppo", "optimal"}, gapPlacements)},
 			Title: "GPUPick-v1: PPO picks the GPUs one by one, jobs start in order of submit",
 			Columns: []study.Column{
 				{Title: "closeness", Metric: "closeness", Format: three}, {Title: "comm. cost", Metric: "comm_cost", Format: three},
@@ -100,32 +101,34 @@ func (s *topdrlSettings) tables() []study.Table {
 	}
 }
 
-func (s *topdrlSettings) claims() []study.Claim {
-	var claims []study.Claim
+// claims compares each agent with the six baselines, and with the best of the rules that skip.
+func (s *settings) claims() []study.Claim {
+	var all []study.Claim
 	for i, st := range s.Stages {
-		for _, r := range topdrlSix("strict") {
+		for _, r := range sixBaselines("strict") {
 			if i > 0 && r.placement != "first-available" {
 				continue
 			}
 			for _, agent := range st.agents() {
-				claims = append(claims, study.Claim{
-					What: "throughput, topdrl-" + agent + " against " + r.name + " (" + st.Name + ")", Paper: topdrlHeadline,
+				all = append(all, study.Claim{
+					What: "throughput, topdrl-" + agent + " against " + r.name + " (" + st.Name + ")", Paper: headline,
 					Table: "throughput", Line: map[string]string{"stage": st.Name, "policy": r.name}, Column: agent + " vs it, throughput",
 				})
 			}
 		}
-		hard := newTopdrlRule("sjf", "sjf", "skip", "closest-b")
+		hard := newRule("sjf", "sjf", "skip", "closest-b")
 		for _, agent := range st.agents() {
-			claims = append(claims, study.Claim{
+			all = append(all, study.Claim{
 				What: "throughput, topdrl-" + agent + " against " + hard.name + " (" + st.Name + ")", Paper: "–",
 				Table: "throughput", Line: map[string]string{"stage": st.Name, "policy": hard.name}, Column: agent + " vs it, throughput",
 			})
 		}
 	}
-	return claims
+	return all
 }
 
-func topdrlNotes(study.Plan) []string {
+// notes returns sentences on how to read the tables.
+func notes(study.Plan) []string {
 	return []string{
 		"SELECTOR + PLACEMENT takes the job of its choice and lets all wait for it if it does not fit, as the precursor's do;",
 		"SELECTOR+skip passes over what does not fit. topdrl-ppo and topdrl-ddqn place with closest-b. A difference is that of",
@@ -134,12 +137,13 @@ func topdrlNotes(study.Plan) []string {
 	}
 }
 
-func (s *topdrlSettings) figures() []study.Figure {
-	var figures []study.Figure
+// figures returns the drawings of the report.
+func (s *settings) figures() []study.Figure {
+	var all []study.Figure
 	for _, st := range s.Stages {
 		here := func(l map[string]string) bool { return l["stage"] == st.Name }
 		for _, agent := range st.agents() {
-			figures = append(figures, study.Figure{
+			all = append(all, study.Figure{
 				Name: "throughput-" + st.Name + "-" + agent, Title: "Throughput of topdrl-" + agent + " against each schedule: " + st.Name,
 				X: "difference in %, 95 % interval", Kind: study.Bars, Zero: true,
 				Series: func(r *study.Results) []study.Series {
@@ -153,7 +157,7 @@ func (s *topdrlSettings) figures() []study.Figure {
 				},
 			})
 		}
-		figures = append(figures, study.Figure{
+		all = append(all, study.Figure{
 			Name: "cost-" + st.Name, Title: "Communication cost and JCT: " + st.Name, X: "mean communication cost", Y: "mean JCT (h)", Kind: study.Dots,
 			Series: func(r *study.Results) []study.Series {
 				groups := []study.Series{{Name: "topdrl"}, {Name: "strict"}, {Name: "skip"}}
@@ -176,7 +180,7 @@ func (s *topdrlSettings) figures() []study.Figure {
 			},
 		})
 	}
-	return append(figures, study.Figure{
+	return append(all, study.Figure{
 		Name: "gap", Title: "Placements against the best one", X: "excess communication cost in %", Kind: study.Bars, Zero: true,
 		Series: func(r *study.Results) []study.Series { return r.Bars("gap", "excess (%)", nil) },
 	}, study.Figure{

@@ -13,9 +13,9 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// smallTopdrl is the study in half a minute.
-func smallTopdrl(p study.Plan) (*topdrlSettings, error) {
-	s, err := topdrlPlanned(study.Plan{Quick: true})
+// smallSettings makes a study that takes half a minute.
+func smallSettings(p study.Plan) (*settings, error) {
+	s, err := settingsOf(study.Plan{Quick: true})
 	if err != nil {
 		return nil, err
 	}
@@ -27,9 +27,9 @@ func smallTopdrl(p study.Plan) (*topdrlSettings, error) {
 	return s, nil
 }
 
-func TestTopdrlSettingsAreInOrder(t *testing.T) {
+func TestSettingsAreInOrder(t *testing.T) {
 	for _, quick := range []bool{false, true} {
-		s, err := topdrlPlanned(study.Plan{Quick: quick})
+		s, err := settingsOf(study.Plan{Quick: quick})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,23 +50,23 @@ func TestTopdrlSettingsAreInOrder(t *testing.T) {
 			t.Errorf("quick %v: %d trainings", quick, agents)
 		}
 	}
-	_, err := topdrlPlanned(study.Plan{Data: t.TempDir()})
+	_, err := settingsOf(study.Plan{Data: t.TempDir()})
 	var input *workload.InputError
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), "philly_jobs.csv.gz") {
 		t.Errorf("a folder without the data: %v", err)
 	}
 }
 
-// A run in small, by one worker and by three: the same figures, and the agent, hardly trained, beats the weakest of
-// the six, whose gap is wide.
-func TestTopdrlInSmall(t *testing.T) {
+// A small study with one worker and with three: the figures are the same, and the agent, though hardly trained, beats the
+// weakest of the six by a wide margin.
+func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("it trains")
 	}
 	var want string
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
-		r, err := run.RunStudy(t.Context(), topdrlWith(smallTopdrl), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := run.RunStudy(t.Context(), studyWith(smallSettings), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,9 +97,9 @@ func TestTopdrlInSmall(t *testing.T) {
 	}
 }
 
-// What a window's figures are made of, against what the collector of every report says.
-func TestTopdrlMeasuresAWindow(t *testing.T) {
-	s, err := smallTopdrl(study.Plan{})
+// The figures of a window are plausible, and gangs on closer GPUs cost less.
+func TestAWindowIsMeasured(t *testing.T) {
+	s, err := smallSettings(study.Plan{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestTopdrlMeasuresAWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.playRules(t.Context(), &study.Bench{Workers: 2}, w, &topdrlStage{Name: st.Name, Cluster: st.Cluster, PPO: 1})
+	rows, err := s.playRules(t.Context(), &study.Bench{Workers: 2}, w, &stage{Name: st.Name, Cluster: st.Cluster, PPO: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestTopdrlMeasuresAWindow(t *testing.T) {
 		}
 		got[p][r.Metric] = r.Value
 	}
-	// The six twice, and the closest GPUs with skip.
+	// The six with two admissions each, and closest-b with skip for two selectors.
 	if len(got) != 14 {
 		t.Errorf("%d schedules, want 14: %v", len(got), got)
 	}
@@ -139,7 +139,7 @@ func TestTopdrlMeasuresAWindow(t *testing.T) {
 			t.Errorf("%s: %v", p, m)
 		}
 	}
-	// Gangs that lie closer cost less.
+	// Gangs on closer GPUs cost less.
 	if a, b := got["sjf+skip + closest-b"], got["sjf+skip + random"]; !(a["comm_cost"] < b["comm_cost"] && a["closeness"] > b["closeness"] && a["jct_h"] < b["jct_h"]) {
 		t.Errorf("closest GPUs %v, random ones %v", a, b)
 	}

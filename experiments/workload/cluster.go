@@ -17,27 +17,16 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// InputError marks an error as the user's mistake: a name, a value or a file that somebody chose and can put
-// right. The command line answers it with exit code 2. The text is that of Err.
-type InputError struct{ Err error }
-
-func (e *InputError) Error() string { return e.Err.Error() }
-
-// Unwrap gives Err.
-func (e *InputError) Unwrap() error { return e.Err }
-
-func Mistake(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
-
-// clusterDir is where the embedded clusters lie in configs.Presets.
+// ClusterDir is the folder of the embedded clusters in configs.Presets.
 const ClusterDir = "clusters"
 
-// DefaultCluster is the cluster of a run that names none: 32 GPUs of two racks.
+// DefaultCluster is the cluster of a run that names none: 32 GPUs in two racks.
 const DefaultCluster = "topdrl-2x4x4"
 
-// ClusterForms says in words how a cluster can be named.
+// ClusterForms describes the forms in which ClusterSpec takes a cluster.
 const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes of G GPUs) or dally:RxM (R racks of M nodes of 8 GPUs)"
 
-// ClusterPresets are the names of the embedded clusters, sorted.
+// ClusterPresets returns the names of the embedded clusters, sorted.
 func ClusterPresets() []string {
 	entries, err := fs.ReadDir(configs.Presets, ClusterDir)
 	if err != nil {
@@ -52,10 +41,10 @@ func ClusterPresets() []string {
 	return names
 }
 
-// ClusterSpec finds the cluster that a user names: a short form ("pool:256", "swf-256", "6x8", "dally:4x2"), an
-// embedded preset ("philly-192") or the path of a file, in this order; a name with a slash or with .yaml at its end
-// is always a path. A file is a published list of machines (package inventory), told by its header, or YAML. What
-// cannot be found or is faulty is an *InputError; of a faulty YAML file it lists all faults, with their lines.
+// ClusterSpec returns the cluster that a user names. It tries in this order: a short form ("pool:256", "swf-256", "6x8",
+// "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that contains a slash or ends in .yaml is
+// always a path. A file is YAML or a published list of machines (package inventory), which its header reveals. An unknown or
+// faulty cluster is an *InputError; for YAML it lists all faults with their lines.
 func ClusterSpec(name string) (cluster.Spec, error) {
 	if name == "" {
 		return cluster.Spec{}, Mistake("no cluster is named; want %s", ClusterForms)
@@ -96,8 +85,8 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	return decodeCluster(os.DirFS(dir), base, name)
 }
 
-// asWritten puts the number of GPUs as it stands in a short form for the largest int, which is what a number that no
-// int can hold was read as. In every short form it stands last.
+// asWritten corrects faults of a short form whose number of GPUs is too large for an int. Such a number was read as the
+// largest int; asWritten puts the number of the form in its place. Every short form ends with it.
 func asWritten(name string, err error) error {
 	var l fault.List
 	found := false
@@ -115,7 +104,7 @@ func asWritten(name string, err error) error {
 	return fmt.Errorf("cluster %q: %w", name, l.Err())
 }
 
-// decodeCluster reads one specification; a file that gives no name is called by its own.
+// decodeCluster reads a YAML specification. If it has no name, it gets the file's.
 func decodeCluster(fsys fs.FS, file, shown string) (cluster.Spec, error) {
 	data, err := fs.ReadFile(fsys, file)
 	if err != nil {
@@ -131,14 +120,7 @@ func decodeCluster(fsys fs.FS, file, shown string) (cluster.Spec, error) {
 	return spec, nil
 }
 
-// reason drops operation and path from a file error, because the message names the path already.
-func Reason(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
-}
-
+// unknownCluster returns the mistake that there is no cluster called name, with the nearest preset if one is near.
 func unknownCluster(name string) error {
 	presets := ClusterPresets()
 	if near := nearest.Name(name, presets); near != "" {

@@ -13,7 +13,7 @@ import (
 	"clustergym/env/cluster"
 )
 
-// docs/clusters.md names every key and every preset with its totals, and its example is a cluster.
+// docs/clusters.md names every key and every preset with its totals, and its example is a valid cluster.
 func TestThePageOfClustersIsComplete(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "clusters.md"))
 	if err != nil {

@@ -27,23 +27,23 @@ import (
 	"clustergym/traces/tpch"
 )
 
-// The names of formats that others need to know.
+// The names of some formats.
 const (
-	FormatAuto   = "auto"
+	FormatAuto   = "auto" // recognise the format by content
 	FormatCSV    = "csv"
 	FormatSWF    = "swf"
-	FormatPhilly = "philly"
-	FormatSynth  = "synth" // of a generated workload; no file has it
+	formatPhilly = "philly"
+	FormatSynth  = "synth" // generated workloads; no file has this format
 )
 
-// Format is one trace format that can be read.
+// Format describes one trace format that can be read.
 type Format struct {
 	Name    string `json:"name"`
-	What    string `json:"what"`     // one line
+	What    string `json:"what"`     // one line on its contents
 	KnownBy string `json:"known_by"` // how auto recognises it
-	Sorted  bool   `json:"sorted"`   // rows must be in order of submit, unless --sort
-	Columns string `json:"columns"`
-	// Profiles says that run times are not in the file but follow from a throughput table.
+	Sorted  bool   `json:"sorted"`   // rows must be in order of submit, unless --sort is given
+	Columns string `json:"columns"`  // what they contain, in words
+	// Profiles is true if the file has no run times, and they follow from a throughput table.
 	Profiles bool `json:"needs_profiles"`
 	Writes   bool `json:"writes"` // gymctl trace convert can write it
 
@@ -51,8 +51,8 @@ type Format struct {
 	open  func(r io.Reader, c *TraceConfig) (traces.Stream, error)
 }
 
-// formats is what Formats returns. Its order is that in which auto asks: formats whose header is told exactly stand
-// before the native one and Philly's, which put up with columns that are missing, so that their readers can name them.
+// formats are the formats in the order in which auto tries them. Formats with an exact header come first. The native format
+// and Philly's come last, because they accept headers with missing columns, so that their readers can name the columns.
 var formats = []Format{
 	{
 		Name: FormatSWF, What: "Standard Workload Format 2.2 of the Parallel Workloads Archive; processors are counted where GPUs are",
@@ -178,7 +178,7 @@ var formats = []Format{
 		},
 	},
 	{
-		Name: FormatPhilly, What: "the job table of Microsoft's Philly trace (ATC 2019)",
+		Name: formatPhilly, What: "the job table of Microsoft's Philly trace (ATC 2019)",
 		KnownBy: "a header with timestamp, duration, num_gpus and cluster",
 		Columns: "timestamp (as 2017-10-09 07:01:55), duration (seconds), num_gpus, gpu_time, cluster; any order of rows",
 		sniff: func(head []byte) bool {
@@ -189,7 +189,7 @@ var formats = []Format{
 	},
 }
 
-// Formats are the trace formats that can be read, the native one first, then by name.
+// Formats returns the trace formats that can be read, the native one first and the others by name.
 func Formats() []Format {
 	list := slices.Clone(formats)
 	rank := func(f Format) string {
@@ -202,7 +202,7 @@ func Formats() []Format {
 	return list
 }
 
-// FormatNames are the values of TraceConfig.Format.
+// FormatNames returns the values that TraceConfig.Format takes.
 func FormatNames() []string {
 	names := []string{FormatAuto}
 	for _, f := range Formats() {
@@ -213,7 +213,7 @@ func FormatNames() []string {
 
 func knownFormat(name string) bool { return slices.Contains(FormatNames(), name) }
 
-// format is the one of that name, nil where there is none.
+// format returns the format called name, nil if there is none.
 func format(name string) *Format {
 	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name })
 	if i < 0 {
@@ -222,11 +222,11 @@ func format(name string) *Format {
 	return &formats[i]
 }
 
-// sniffed is how many bytes from the beginning of a file may tell its format.
+// sniffed is the size of the beginning of a file by which its format is recognised.
 const sniffed = 1 << 16
 
-// sniff tells the format of a file by its beginning, "" where it is none that is known. A header with only some of the
-// columns of the native format or of Philly's counts for it, and its reader then names what is missing.
+// sniff returns the format of a file with this beginning, "" if it is unknown. A header with only some columns of the
+// native format or of Philly's counts as that format; its reader then names the missing columns.
 func sniff(head []byte) string {
 	for i := range formats {
 		if formats[i].sniff(head) {
@@ -245,7 +245,7 @@ func sniffSWF(head []byte) bool {
 	return len(f) >= 18 && allNumbers(f[:18])
 }
 
-// headerCounts is how many of the columns that are needed the first line has, of the native format and of Philly's.
+// headerCounts returns how many of the required columns of the native format and of Philly's the first line has.
 func headerCounts(head []byte) (native, table int) {
 	has := map[string]bool{}
 	for c := range bytes.SplitSeq(FirstLine(head), []byte{','}) {
@@ -262,7 +262,7 @@ func headerCounts(head []byte) (native, table int) {
 	return count("submit_time", "duration", "num_gpu"), count("timestamp", "duration", "num_gpus", "cluster")
 }
 
-// firstLine is the first line that is not blank, without a byte order mark and blanks around it.
+// FirstLine returns the first line of head that is not blank, without a byte order mark and surrounding blanks.
 func FirstLine(head []byte) []byte {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	for len(head) > 0 {
@@ -284,7 +284,8 @@ func allNumbers(fields [][]byte) bool {
 	return true
 }
 
-// unknownFormat says why a file is no trace; what lies beside traces is called by its name.
+// unknownFormat returns the error for a file of no trace format. It recognises other kinds of files that are published with
+// traces.
 func unknownFormat(file string, head []byte) error {
 	line := FirstLine(head)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// rows holds a few made-up rows of every format, and what is in them.
+// rows holds a few made-up rows of every format, and the jobs in them.
 var rows = []struct {
 	format, text     string
 	jobs, left       int
@@ -21,7 +21,7 @@ var rows = []struct {
 }{
 	{format: FormatCSV, text: native, jobs: 3, sorted: true},
 	{format: FormatSWF, text: workload, jobs: 2, left: 1, sorted: true},
-	{format: FormatPhilly, text: table, jobs: 3},
+	{format: formatPhilly, text: table, jobs: 3},
 	{format: "philly-attempts", text: "job_id,vc,num_gpus,submitted_time,attempt,start_time,end_time\n" +
 		"a,x,4,2017-10-09 07:00:55,0,2017-10-09 07:01:55,2017-10-09 08:01:55\n", jobs: 1},
 	{format: "openb", text: "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n" +
@@ -53,7 +53,7 @@ func TestEveryFormatIsFoundAndRead(t *testing.T) {
 	for _, c := range rows {
 		seen[c.format] = true
 		for _, f := range formats {
-			lenient := f.Name == FormatCSV || f.Name == FormatPhilly // they stand last
+			lenient := f.Name == FormatCSV || f.Name == formatPhilly // they are tried last
 			if f.sniff([]byte(c.text)) != (f.Name == c.format) && !lenient {
 				t.Errorf("%s: taken for %s: %v", c.format, f.Name, f.Name != c.format)
 			}
@@ -127,7 +127,7 @@ func TestWhatLiesBesideTracesIsCalledByItsName(t *testing.T) {
 	}
 }
 
-// throughputs is a table in Gavel's shape: two types of GPUs, one model on one and two of them.
+// throughputs is a table in Gavel's format: two types of GPUs, and one model on one and two of them.
 const throughputs = `{"v100": {"('ResNet-18 (batch size 64)', 1)": {"null": 10.0}, "('ResNet-18 (batch size 64)', 2)": {"null": 16.0}},
  "k80": {"('ResNet-18 (batch size 64)', 1)": {"null": 2.5}, "('ResNet-18 (batch size 64)', 2)": {"null": 4.0}}}`
 
@@ -183,12 +183,12 @@ func TestAMixGivesJobsTheirModels(t *testing.T) {
 	}
 }
 
-// published says of each published file what it is: the format that must be found, "" for what is no trace.
+// published maps each published file to the format that must be found, "" if it is not a trace.
 func published(path string) string {
 	dir, name := filepath.Split(path)
 	for _, c := range []struct{ dir, name, format string }{
 		{"acme", "kalos", "acme"}, {"alibaba-dag-2018", "dag_", "alibaba-dag"}, {"alibaba-dlrm-2025", "", "dlrm"}, {"alibaba-gpu-2023", "openb_pod", "openb"},
-		{"alibaba-pai-2020", "hydra", "pai"}, {"gavel-physical", "", "gavel"}, {"philly-gavel", "", "gavel"}, {"philly", "philly_jobs", FormatPhilly},
+		{"alibaba-pai-2020", "hydra", "pai"}, {"gavel-physical", "", "gavel"}, {"philly-gavel", "", "gavel"}, {"philly", "philly_jobs", formatPhilly},
 		{"philly", "philly_multigpu", "philly-attempts"}, {"philly-chronus", "", "chronus"}, {"philly-elasticflow", "", "elasticflow"}, {"philly-muri", "", "muri"},
 		{"sia-workloads", "workload", "sia"}, {"swf", "", FormatSWF}, {"tiresias", "60_job", "tiresias"}, {"tpch-decima", "", "tpch"},
 	} {
@@ -244,7 +244,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != len(formats)-2 { // nothing there is in the native format, or in Dally's
+	if len(found) != len(formats)-2 { // no published file is in the native format or in Dally's
 		t.Errorf("%d files, by format %v", files, found)
 	}
 }

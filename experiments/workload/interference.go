@@ -8,10 +8,10 @@ import (
 	"clustergym/traces/profile"
 )
 
-// InterferenceForms says what SimConfig.Interference can be.
+// InterferenceForms describes the forms of simulate.Config.Interference.
 const InterferenceForms = "seeded:N (random, as DeepShare measured), or a FILE: model,other,kept with a header, or a table of co-location"
 
-// loadInterference reads an interference table.
+// LoadInterference returns the interference table that spec, one of InterferenceForms, names.
 func LoadInterference(spec string) (sim.Interference, error) {
 	from, err := Located(spec)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"clustergym/experiments/catalog"
 )
 
-// located is where the file that a user names stands: "get:NAME" is a public trace in the user's cache, anything
-// else a path.
+// Located returns the path of the file that a user names: "get:NAME" is a public trace in the user's cache, and anything else
+// is a path already. A public trace that is not in the cache is an *InputError.
 func Located(name string) (string, error) {
 	if !strings.HasPrefix(name, catalog.Prefix) {
 		return name, nil

@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/catalog"
 )
 
-// A public trace is named by get: wherever a file is; before it was fetched the message says how to fetch it.
+// get:NAME names a public trace wherever a file can be named. Before the trace is fetched, the message says how to fetch it.
 func TestPublicTracesAreFoundInTheCache(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("CLUSTERGYM_CACHE", cache)
@@ -36,7 +36,7 @@ func TestPublicTracesAreFoundInTheCache(t *testing.T) {
 		t.Errorf("unknown name: %v", err)
 	}
 
-	// What stands in the cache is read. (Its size is looked at there, its hash when it is fetched.)
+	// A file in the cache is read. Its size is checked here; its hash was checked when it was fetched.
 	e, err := catalog.Public().Find("lublin-256")
 	if err != nil {
 		t.Fatal(err)

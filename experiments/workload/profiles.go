@@ -10,20 +10,20 @@ import (
 	"clustergym/traces/profile"
 )
 
-// noRunTime is why jobs of traces that count steps are left out.
+// noRunTime is the reason for which jobs of traces that count steps are left out.
 const noRunTime = "no run time: the throughput table does not have the model on so many GPUs"
 
-// profiled gives jobs what a throughput table and a mix of models know.
+// profiled completes jobs from a throughput table and a mix of models.
 type profiled struct {
 	table     *profile.Table // nil = none
 	reference string
 	mix       *profile.Mix // nil = none
 	seed      uint64
 	needs     bool // jobs without run time are left out
-	unknown   int  // of them left out
+	unknown   int  // jobs left out for noRunTime
 }
 
-// profile puts the table and the mix of cfg over the stream.
+// profile makes the stream complete jobs from the table and the mix of cfg.
 func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 	if cfg.Profiles == "" && cfg.Mix == "" {
 		if f := format(t.info.Format); f != nil && f.Profiles {
@@ -69,7 +69,7 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 	return nil
 }
 
-// complete gives j its profile and, where it has none, its run time. keep is false for a job to be left out.
+// complete gives j its profile, and its run time if it has none. keep is false if the job is to be left out.
 func (p *profiled) complete(j *traces.Job) (keep bool) {
 	if p.table != nil {
 		p.table.Assign(j, p.reference)

@@ -8,7 +8,7 @@ import (
 	"clustergym/traces/tiresias"
 )
 
-// serviceOf are the GPU-times of jobs, sorted.
+// ServiceOf returns the GPU-times of jobs, sorted: run time × GPUs, with shares of a GPU counted as such.
 func ServiceOf(jobs []traces.Job) []time.Duration {
 	times := make([]time.Duration, 0, len(jobs))
 	for i := range jobs {
@@ -18,7 +18,8 @@ func ServiceOf(jobs []traces.Job) []time.Duration {
 	return times
 }
 
-// readService reads a sample of GPU-times, sorted; nil where no file is named.
+// ReadService reads a sample of GPU-times from a file and sorts it. It returns nil if name is "" or "workload", which name
+// no file.
 func ReadService(name string) ([]time.Duration, error) {
 	if name == "" || name == "workload" {
 		return nil, nil
@@ -31,7 +32,7 @@ func ReadService(name string) ([]time.Duration, error) {
 	if err != nil {
 		return nil, &InputError{err}
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() //nolint:errcheck // open for reading only
 	seconds, err := tiresias.ReadSample(f, path)
 	if err != nil {
 		return nil, &InputError{err}

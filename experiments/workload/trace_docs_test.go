@@ -47,8 +47,8 @@ func pagesOfFormats(t *testing.T) map[string]string {
 	return pages
 }
 
-// docs/traces has a page for every format, and no other. It gives what the format is known by, its columns, and the
-// reasons for which rows are left out. docs/traces.md has a table that links to all of them.
+// docs/traces has one page for every format and no other page. A page says how the format is recognised, its columns, and the
+// reasons for which rows are left out. docs/traces.md has a table with links to all pages.
 func TestEveryFormatHasAPage(t *testing.T) {
 	page, pages := document(t, "docs", "traces.md"), pagesOfFormats(t)
 	for name, text := range pages {
@@ -115,7 +115,7 @@ func TestEveryFormatHasAPage(t *testing.T) {
 	}
 }
 
-// columnsOf are the names in the header of a table, without those of GPU types, or the keys of a document.
+// columnsOf returns the names in the header of a table, without those of GPU types, or the keys of a document.
 func columnsOf(name, text string) []string {
 	header, _, _ := strings.Cut(text, "\n")
 	switch name {
@@ -138,8 +138,8 @@ var (
 	getName = regexp.MustCompile(`get:([a-z][a-z0-9-]*)`)
 )
 
-// Every public trace that the pages on traces name exists. A format's page fetches one of that format, with the
-// throughput table that it needs.
+// Every public trace that the pages on traces name exists. A format's page fetches a trace of that format, with the throughput
+// table that it needs.
 func TestThePagesOfTracesNamePublicTraces(t *testing.T) {
 	public := catalog.Public()
 	pages, models := pagesOfFormats(t), document(t, "docs", "models.md")
@@ -193,7 +193,7 @@ func TestThePagesOfTracesNamePublicTraces(t *testing.T) {
 	}
 }
 
-// docs/models.md has the figures that mixes draw from.
+// docs/models.md has the figures from which mixes draw.
 func TestThePageOfModelsHasTheFiguresOfMixes(t *testing.T) {
 	page, rows := document(t, "docs", "models.md"), 0
 	for _, name := range profile.Names() {
@@ -239,7 +239,7 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 )
 
-// Every document that counts the formats counts those that gymctl trace formats lists.
+// Every document that states the number of formats states the number that gymctl trace formats lists.
 func TestDocumentsAgreeOnTheNumberOfFormats(t *testing.T) {
 	_, unreleased, ok := strings.Cut(document(t, "CHANGELOG.md"), "\n## ")
 	if !ok {

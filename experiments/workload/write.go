@@ -13,19 +13,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// OutFile is a file that is being written. A file that stands under its name is replaced as a whole by Commit,
-// and left as it is by Discard and by a crash. Not safe for concurrent use.
+// OutFile is a file being written. Commit replaces an existing file of the same name as a whole; Discard and a crash leave it
+// unchanged. Not safe for concurrent use.
 type OutFile struct {
 	io.Writer
-	layers []io.Closer // to be closed in this order
+	layers []io.Closer // closed in this order
 	file   *os.File
 	final  string // "" = written in place
 	done   bool
 }
 
-// CreateFile begins to write path; what ends in .gz or .zst is packed. Something that is no ordinary file, such
-// as a pipe or a terminal, is written in place. A path that cannot be written is an *InputError. The caller ends
-// with Commit, and calls Discard in any case.
+// CreateFile starts to write path. A name that ends in .gz or .zst compresses the contents. Anything but a regular file, such
+// as a pipe or a terminal, is written in place. A path that cannot be written is an *InputError. The caller finishes with
+// Commit, and calls Discard in any case.
 func CreateFile(path string) (*OutFile, error) {
 	final, err := filepath.EvalSymlinks(path) // a link stays, its target is replaced
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func CreateFile(path string) (*OutFile, error) {
 	o.Writer, o.layers = b, []io.Closer{flusher{b}}
 	switch {
 	case strings.HasSuffix(path, ".gz"):
-		z := gzip.NewWriter(b) // its header carries neither name nor time: equal content, equal bytes
+		z := gzip.NewWriter(b) // the header has neither name nor time, so equal contents give equal bytes
 		o.Writer, o.layers = z, append([]io.Closer{z}, o.layers...)
 	case strings.HasSuffix(path, ".zst"):
 		z, err := zstd.NewWriter(b, zstd.WithEncoderConcurrency(1))
@@ -78,12 +78,12 @@ func CreateFile(path string) (*OutFile, error) {
 	return o, nil
 }
 
+// flusher closes a bufio.Writer by flushing it.
 type flusher struct{ b *bufio.Writer }
 
 func (f flusher) Close() error { return f.b.Flush() }
 
-// Commit finishes the file: what was written is on disk and stands under its name. After an error the old file
-// is still there.
+// Commit syncs the file to disk and gives it its name. After an error an existing file is unchanged.
 func (o *OutFile) Commit() error {
 	if o.done {
 		return nil
@@ -110,13 +110,13 @@ func (o *OutFile) Commit() error {
 	return nil
 }
 
-// Discard gives up what was not committed. It is harmless after Commit.
+// Discard removes the file if it was not committed. After Commit it does nothing.
 func (o *OutFile) Discard() {
 	if o.done || o.file == nil {
 		return
 	}
 	o.done = true
-	_ = o.file.Close() // it goes away
+	_ = o.file.Close() // the file is removed
 	if o.final != "" {
 		_ = os.Remove(o.file.Name())
 	}

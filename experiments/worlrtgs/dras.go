@@ -20,14 +20,14 @@ import (
 	"clustergym/nets/model"
 )
 
-// The DRAS-like baseline: a policy for dagplace.Queue, by name and by the cell that trains it.
+// The DRAS-like baseline is a policy for dagplace.Queue: its name, and the key of the cell that trains it.
 const (
 	drasPolicy = "dras-like"
 	drasKey    = "dras/seed=1"
 )
 
-// drasConfig is how it learns: DRAS's discount, the same learner as the generator's, one network for every task of the
-// window.
+// drasConfig returns the configuration of its learner: the generator's learner with DRAS's discount and one network that
+// scores every task of the window.
 func drasConfig() ddqn.Config {
 	l := plan.DefaultGeneratorConfig().Learner
 	l.Gamma, l.RewardFactor = 0.95, 1
@@ -38,7 +38,8 @@ func drasConfig() ddqn.Config {
 	return l
 }
 
-// trainDRAS trains for so many steps on the graphs that the generator is trained on, and keeps the weights.
+// trainDRAS trains the baseline for steps steps on the graphs that the generator is trained on, and writes the weights to
+// the cell's folder.
 func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, error) {
 	const rows = 16
 	envs := make([]env.Env, rows)
@@ -53,7 +54,7 @@ func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, err
 	if err != nil {
 		return nil, err
 	}
-	defer v.Close() //nolint:errcheck // it holds nothing
+	defer v.Close() //nolint:errcheck // the environments hold no resources
 	spec := v.Spec()
 	agent, err := ddqn.New(drasConfig(), spec, rows, b.Workers, 1)
 	if err != nil {
@@ -94,7 +95,7 @@ func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, err
 	return nil, os.WriteFile(filepath.Join(b.Work(), "dras.safetensors"), w.Bytes(), 0o600)
 }
 
-// playDRAS plans q by the policy of these weights.
+// playDRAS plans q with the policy that has these weights.
 func playDRAS(ctx context.Context, q *dag.Problem, weights []byte) (*dag.Plan, error) {
 	e, err := dagplace.NewQueue(dagplace.DefaultConfig())
 	if err != nil {

@@ -5,44 +5,44 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/plan"
+	"clustergym/env/dag/synth"
 	"clustergym/experiments/run"
 	"clustergym/internal/fault"
 )
 
-// worlSettings are those of the study worl-rtgs.
-type worlSettings struct {
-	Graphs       int        `yaml:"graphs"` // for each correlation and each value of b
-	Seeds        int        `yaml:"seeds"`
-	Families     []string   `yaml:"families,flow"`
-	Sizes        []worlSize `yaml:"sizes"`
-	Iterations   int        `yaml:"iterations"` // of a search at most; it gets fewer where gymctl plan's own budget is less
-	Whales       int        `yaml:"whales"`
-	Generators   int        `yaml:"generators"` // trained here, one for each seed; 0 = the weights in the program
-	DRAS         int        `yaml:"dras"`       // steps of training of the DRAS-like queue scheduler
-	Tiny         int        `yaml:"tiny"`       // graphs of at most 12 tasks
-	Plans        int        `yaml:"plans"`      // random plans of a correlation
-	Correlations [][2]int   `yaml:"correlations,flow"`
-	Shapes       []float64  `yaml:"shapes,flow"` // values of b
-	Times        [][2]int   `yaml:"times,flow"`
-	Real         int        `yaml:"real"` // graphs of each kind of recorded jobs, with --data
+// settings are the keys of experiment.yaml.
+type settings struct {
+	Graphs       int         `yaml:"graphs"` // drawn for each correlation and each value of b
+	Seeds        int         `yaml:"seeds"`
+	Families     []string    `yaml:"families,flow"`
+	Sizes        []graphSize `yaml:"sizes"`
+	Iterations   int         `yaml:"iterations"` // of a search, at most; fewer where the automatic budget of gymctl plan is smaller. 0 = the automatic budget
+	Whales       int         `yaml:"whales"`
+	Generators   int         `yaml:"generators"` // trained in the study, used by the seeds in turn; 0 = the weights in the program
+	DRAS         int         `yaml:"dras"`       // training steps of the DRAS-like queue scheduler
+	Tiny         int         `yaml:"tiny"`       // graphs of at most 12 tasks, compared with the optimum
+	Plans        int         `yaml:"plans"`      // random plans for each correlation
+	Correlations [][2]int    `yaml:"correlations,flow"`
+	Shapes       []float64   `yaml:"shapes,flow"` // values of b
+	Times        [][2]int    `yaml:"times,flow"`  // [tasks, GPUs], as Correlations
+	Real         int         `yaml:"real"`        // graphs of each kind of recorded jobs; needs --data
 }
 
-// worlSize is a size of graphs of every family.
-type worlSize struct {
+// graphSize is a size at which graphs of every family are planned. Its JSON is part of cell keys.
+type graphSize struct {
 	Tasks   int      `yaml:"tasks"`
 	GPUs    int      `yaml:"gpus"`
 	Graphs  int      `yaml:"graphs"`       // of each family
-	Without []string `yaml:"without,flow"` // planners that are left out
+	Without []string `yaml:"without,flow"` // planners that do not plan this size
 }
 
-// planners are those that plan the graphs of the size.
-func (z *worlSize) planners() []worlPlanner {
-	return slices.DeleteFunc(slices.Clone(worlPlanners), func(p worlPlanner) bool { return slices.Contains(z.Without, p.name) })
+// planners returns the planners that plan graphs of this size.
+func (z *graphSize) planners() []planner {
+	return slices.DeleteFunc(slices.Clone(allPlanners), func(p planner) bool { return slices.Contains(z.Without, p.name) })
 }
 
-// class is the paper's word for a number of tasks.
-func (z *worlSize) class() string {
+// class returns the paper's word for the number of tasks.
+func (z *graphSize) class() string {
 	switch {
 	case z.Tasks <= 1000:
 		return "small"
@@ -52,8 +52,8 @@ func (z *worlSize) class() string {
 	return "large"
 }
 
-// Validate reports every fault.
-func (s *worlSettings) Validate() error {
+// Validate returns an error that names every fault of s, or nil.
+func (s *settings) Validate() error {
 	var l fault.List
 	count := func(key string, v, low, high int) {
 		l.Add(v >= low && v <= high, key, v, fmt.Sprintf("%d to %d", low, high))
@@ -61,14 +61,14 @@ func (s *worlSettings) Validate() error {
 	count("graphs", s.Graphs, 1, 1000)
 	count("seeds", s.Seeds, 1, run.MaxSeeds)
 	for _, f := range s.Families {
-		l.Add(slices.Contains(plan.FamilyNames(), f), "families", f, "some of "+strings.Join(plan.FamilyNames(), ", "))
+		l.Add(slices.Contains(synth.Families(), f), "families", f, "some of "+strings.Join(synth.Families(), ", "))
 	}
 	for _, z := range s.Sizes {
 		l.Add(z.Tasks >= 1 && z.Tasks <= 100_000 && z.GPUs >= 1 && z.GPUs <= 5_000, "sizes", fmt.Sprintf("%dx%d", z.Tasks, z.GPUs), "1 to 100000 tasks, 1 to 5000 GPUs")
 		l.Add(z.Graphs >= 1 && z.Graphs <= 1000, "sizes", z.Graphs, "1 to 1000 graphs")
 		for _, p := range z.Without {
-			known := slices.Contains(worlPlannerNames(), p) && !slices.Contains(worlSix, p)
-			l.Add(known, "sizes", p, "some of "+strings.Join(worlPlannerNames(), ", ")+"; not "+strings.Join(worlSix, ", "))
+			known := slices.Contains(plannerNames(), p) && !slices.Contains(sixPlanners, p)
+			l.Add(known, "sizes", p, "some of "+strings.Join(plannerNames(), ", ")+"; not "+strings.Join(sixPlanners, ", "))
 		}
 	}
 	for key, sizes := range map[string][][2]int{"correlations": s.Correlations, "times": s.Times} {

@@ -1,108 +1,20 @@
 package worlrtgs
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
-	"clustergym/env/dag"
-	"clustergym/experiments/plan"
+	"clustergym/env/dag/synth"
 	"clustergym/experiments/study"
-	"clustergym/internal/rng"
 )
 
-// worlTimes measures how long planning takes, and how many plans are evaluated in a second.
-func worlTimes(ctx context.Context, b *study.Bench, size [2]int) ([]study.Row, error) {
-	q, err := plan.Generate("degree-3", size[0], size[1], 0, true)
-	if err != nil {
-		return nil, err
-	}
-	var rows []study.Row
-	labels := map[string]string{"tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1])}
-	row := func(metric string, v float64) {
-		rows = append(rows, study.Row{Table: "times", Labels: labels, Metric: "timing_" + metric, Value: v})
-	}
-	auto := worlSettings{}
-	for _, p := range worlPlanners {
-		if p.name != "heft" && p.name != "woa" && p.name != "rtgs" && p.name != "worl-rtgs" {
-			continue
-		}
-		begin := time.Now()
-		if _, _, err := p.run(ctx, q, &auto, 1, 1, worlLearnt{generator: plan.GeneratorWeights}, b.Workers); err != nil {
-			return nil, err
-		}
-		row(p.name, time.Since(begin).Seconds())
-	}
-	src := rng.Stream(1, "worl-rtgs/times")
-	proc := make([]int32, q.Tasks())
-	for i := range proc {
-		proc[i] = int32(src.IntN(q.Procs()))
-	}
-	e := dag.NewEvaluator(q, nil)
-	row("evaluations", perSecond(func() { e.Makespan(proc) }))
-	plain := newPlainLoop(q)
-	if got, want := plain.makespan(proc), e.Makespan(proc); math.Abs(got-want) > 1e-9*want {
-		return nil, fmt.Errorf("the plain loop finds %v, the evaluator %v", got, want)
-	}
-	row("plain", perSecond(func() { plain.makespan(proc) }))
-	e.Makespan(proc)
-	row("moves", perSecond(func() { e.Move(int32(src.IntN(q.Tasks())), int32(src.IntN(q.Procs()))) }))
-	return rows, nil
-}
-
-// perSecond is how often fn is done in a second, over about a fifth of one.
-func perSecond(fn func()) float64 {
-	for n := 1; ; n *= 2 {
-		begin := time.Now()
-		for range n {
-			fn()
-		}
-		if d := time.Since(begin); d > 200*time.Millisecond {
-			return float64(n) / d.Seconds()
-		}
-	}
-}
-
-// plainLoop evaluates plans as one would write it down first, with maps of tasks: what the evaluator is measured
-// against.
-type plainLoop struct {
-	q       *dag.Problem
-	parents map[int][]dag.Link
-	order   []int
-}
-
-func newPlainLoop(q *dag.Problem) *plainLoop {
-	l := &plainLoop{q: q, parents: map[int][]dag.Link{}}
-	for _, i := range q.Graph.Order() {
-		l.order = append(l.order, int(i))
-		l.parents[int(i)] = q.Graph.Preds(i)
-	}
-	return l
-}
-
-func (l *plainLoop) makespan(proc []int32) float64 {
-	finish, avail := map[int]float64{}, map[int32]float64{}
-	makespan := 0.0
-	for _, i := range l.order {
-		start := avail[proc[i]]
-		for _, p := range l.parents[i] {
-			start = max(start, finish[int(p.Task)]+p.Bytes/l.q.Platform.Bandwidth(int(proc[p.Task]), int(proc[i])))
-		}
-		finish[i] = start + l.q.Exec(int32(i), proc[i])
-		avail[proc[i]] = finish[i]
-		makespan = max(makespan, finish[i])
-	}
-	return makespan
-}
-
-// worlTables are what the rows come to.
-func worlTables(p study.Plan) []study.Table {
+// tables returns the tables of the report. Those of recorded jobs appear only with --data.
+func tables(p study.Plan) []study.Table {
 	heft, three := map[string]string{"policy": "heft"}, study.Fixed(3)
 	order := map[string][]string{
-		"policy": worlPlannerNames(), "family": plan.FamilyNames(), "class": {"small", "medium", "large"}, "kind": worlRealKinds,
+		"policy": plannerNames(), "family": synth.Families(), "class": {"small", "medium", "large"}, "kind": recordedKinds,
 	}
 	versus := func(policy string) study.Column {
 		return study.Column{Title: "vs " + policy, Metric: "makespan_s", Stat: study.PercentEach, Versus: map[string]string{"policy": policy}}
@@ -117,9 +29,9 @@ func worlTables(p study.Plan) []study.Table {
 		return map[string]string{"worl-rtgs": "1.485", "dras-like": "1.98"}[l["policy"]]
 	}
 	whole := func(l map[string]string) bool {
-		return !slices.ContainsFunc(worlPlanners, func(p worlPlanner) bool { return p.part && p.name == l["policy"] })
+		return !slices.ContainsFunc(allPlanners, func(p planner) bool { return p.part && p.name == l["policy"] })
 	}
-	tables := []study.Table{
+	all := []study.Table{
 		{
 			Name: "all", Title: "Makespan over that of HEFT with insertion, all graphs", From: "plans", By: []string{"policy"}, Order: order, Keep: whole,
 			Columns: []study.Column{
@@ -204,9 +116,9 @@ func worlTables(p study.Plan) []study.Table {
 		},
 	}
 	if p.Data == "" {
-		return tables
+		return all
 	}
-	return append(tables, study.Table{
+	return append(all, study.Table{
 		Name: "real", Title: "Recorded jobs of Alibaba's cluster-trace-v2018 on 50 GPUs", From: "real", By: []string{"kind", "policy"}, Order: order,
 		Columns: []study.Column{ratio, versus("heft"), versus("woa"), versus("rtgs"), {Title: "makespan s", Metric: "makespan_s", Bare: true}},
 		Notes:   []string{"job = a job of the most tasks as it is; instances = the same with up to 8 instances of a task as tasks; merged = jobs submitted one after the other, 300 tasks or more as one graph. What tasks send is drawn: the trace does not say."},
@@ -222,18 +134,18 @@ func worlTables(p study.Plan) []study.Table {
 	})
 }
 
-// studentized are the upper 5 % points of the studentized range over √2, by number of methods from 2 (Demšar, JMLR 7,
-// 2006, table 5, and on).
+// studentized holds the upper 5 % points of the studentized range divided by √2 for 2, 3, … methods: Demšar, JMLR 7, 2006,
+// table 5, continued.
 var studentized = []float64{1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164, 3.219, 3.268, 3.313, 3.354, 3.391, 3.426, 3.458, 3.489}
 
-// nemenyi is the critical difference of average ranks of k methods on n graphs at 5 %.
+// nemenyi returns the critical difference between average ranks of k methods on n graphs, at 5 %.
 func nemenyi(k, n int) float64 {
 	return studentized[k-2] * math.Sqrt(float64(k*(k+1))/float64(6*n))
 }
 
-// worlNotes say how to read the tables.
-func worlNotes(p study.Plan) []string {
-	s, err := worlSettingsOf(p)
+// notes returns sentences on how to read the tables.
+func notes(p study.Plan) []string {
+	s, err := settingsOf(p)
 	if err != nil {
 		return nil
 	}
@@ -249,19 +161,19 @@ func worlNotes(p study.Plan) []string {
 	var parts []string
 	for _, class := range []string{"small", "medium", "large"} {
 		if n := classes[class]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%.2f (%s, %d)", nemenyi(len(worlSix), n), class, n))
+			parts = append(parts, fmt.Sprintf("%.2f (%s, %d)", nemenyi(len(sixPlanners), n), class, n))
 		}
 	}
 	return []string{
 		fmt.Sprintf("Ranks: by the Nemenyi test at 5 %%, two of the six planners differ if their average ranks are more than %.2f apart on all %d graphs, %s; of all %d planners, %.2f on %d graphs.",
-			nemenyi(len(worlSix), all), all, strings.Join(parts, ", "), len(worlPlanners), nemenyi(len(worlPlanners), every), every),
+			nemenyi(len(sixPlanners), all), all, strings.Join(parts, ", "), len(allPlanners), nemenyi(len(allPlanners), every), every),
 		"The paper's baselines are queue schedulers adapted in ways that are not published, and the data behind its makespans is not public: its figures stand beside ours for their direction only.",
 		"eft-index: processors by a rule that knows of no transfers, timed with them.",
 	}
 }
 
-// worlClaims are the paper's figures.
-func worlClaims(study.Plan) []study.Claim {
+// claims returns the paper's figures, each with the place of ours.
+func claims(study.Plan) []study.Claim {
 	line := func(policy string) map[string]string { return map[string]string{"policy": policy} }
 	return []study.Claim{
 		{What: "WORL-RTGS-like against HEFT with insertion, without HEFT's plan", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft"},
@@ -276,8 +188,8 @@ func worlClaims(study.Plan) []study.Claim {
 	}
 }
 
-// worlFigures are the drawings.
-func worlFigures(study.Plan) []study.Figure {
+// figures returns the drawings of the report.
+func figures(study.Plan) []study.Figure {
 	return []study.Figure{
 		{Name: "makespan", Title: "Makespan over that of HEFT", X: "× HEFT", Kind: study.Bars, Series: func(r *study.Results) []study.Series {
 			return r.Bars("all", "× HEFT", func(l map[string]string) bool { return l["policy"] != "random" })

@@ -13,6 +13,7 @@ import (
 
 	"clustergym/env/dag"
 	"clustergym/env/dag/listsched"
+	"clustergym/env/dag/synth"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/traces"
@@ -35,22 +36,22 @@ func TestPearsonByHand(t *testing.T) {
 	}
 }
 
-// What the study is about, on a few graphs and with a small budget: the trained generator makes shorter plans than plain
-// whale optimisation and the greedy generator, and beginning with HEFT it is never worse than that.
+// The study's subject on a few graphs with a small budget: the trained generator makes shorter plans than plain whale
+// optimisation and than the greedy generator, and a search that starts from HEFT's plan is never worse than HEFT.
 func TestWORLRTGSBeatsItsKin(t *testing.T) {
-	s := worlSettings{Iterations: 5, Whales: 6}
+	s := settings{Iterations: 5, Whales: 6}
 	sum := map[string]float64{}
 	for k := range 3 {
-		q, err := plan.Generate("degree-3", 60, 20, k, true)
+		q, err := synth.FamilyProblem("degree-3", 60, 20, k, true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		heft := listsched.New(q, listsched.Options{}).HEFT(true).Makespan
-		for _, p := range worlPlanners {
+		for _, p := range allPlanners {
 			if p.name != "woa" && p.name != "rtgs" && p.name != "worl-rtgs" && p.name != "worl-rtgs+heft" {
 				continue
 			}
-			plan, _, err := p.run(context.Background(), q, &s, 1, 1, worlLearnt{generator: plan.GeneratorWeights}, 2)
+			plan, err := p.run(context.Background(), q, &s, 1, 1, trained{generator: plan.GeneratorWeights}, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,61 +73,23 @@ func TestWORLRTGSBeatsItsKin(t *testing.T) {
 func TestBothFormsOfTheStudyAreWellMade(t *testing.T) {
 	for _, quick := range []bool{true, false} {
 		p := study.Plan{Quick: quick, Workers: 1}
-		cells, err := worlCells(p)
-		if err != nil || len(cells) < 40 || len(worlNotes(p)) == 0 {
-			t.Errorf("quick %v: %d cells, %v", quick, len(cells), err)
+		all, err := cells(p)
+		if err != nil || len(all) < 40 || len(notes(p)) == 0 {
+			t.Errorf("quick %v: %d cells, %v", quick, len(all), err)
 		}
 	}
 }
 
-// The weights in the program are of the network that the configuration says.
-func TestTheProgramCarriesAGenerator(t *testing.T) {
-	if _, err := plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), plan.GeneratorWeights)(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), plan.GeneratorWeights[:200])(); err == nil {
-		t.Error("half a file of weights is taken")
-	}
-}
-
-func TestTrainingAGeneratorRepeatsForAnyNumberOfWorkers(t *testing.T) {
-	c := plan.DefaultGeneratorConfig()
-	c.Steps, c.Judge, c.Place.Tasks, c.Place.GPUs, c.Learner.LearningStarts = 1500, 4, 20, 10, 500
-	var first *plan.TrainedGenerator
-	for _, workers := range []int{1, 3} {
-		g, err := plan.TrainGenerator(context.Background(), c, 3, workers, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == nil {
-			first = g
-		} else if !slices.Equal(g.Weights, first.Weights) || !slices.Equal(g.Ratios, first.Ratios) {
-			t.Errorf("%d workers learn something else: %v, want %v", workers, g.Ratios, first.Ratios)
-		}
-	}
-}
-
-func TestBudgetsShrinkWithSize(t *testing.T) {
-	last := math.MaxInt
-	for _, n := range []int{10, 100, 1000, 3000, 10_000, 100_000} {
-		i, w := plan.AutoBudget("worl-rtgs", n, 500)
-		if i*w > last || i < 1 || w < 2 {
-			t.Errorf("%d tasks: %dx%d", n, i, w)
-		}
-		last = i * w
-	}
-}
-
-// The paper has a critical difference of 1.260 for six methods, which is that of 36 graphs.
+// The paper gives a critical difference of 1.260 for six methods, which corresponds to 36 graphs.
 func TestTheCriticalDifferenceIsThePapers(t *testing.T) {
 	if got := nemenyi(6, 36); math.Abs(got-1.260) > 0.005 {
 		t.Errorf("%v", got)
 	}
 }
 
-// All searches of a graph make as many plans, at most those of the budget by size of the dearest one.
-func TestSearchesOfAGraphMakeAsManyPlans(t *testing.T) {
-	s := worlSettings{Iterations: 20, Whales: 10}
+// All searches of a graph make equally many plans, at most as many as the automatic budget of the most expensive one.
+func TestSearchesOfAGraphMakeEquallyManyPlans(t *testing.T) {
+	s := settings{Iterations: 20, Whales: 10}
 	for _, c := range []struct {
 		tasks, gpus, iterations, whales int
 	}{{100, 50, 20, 10}, {1000, 500, 20, 10}, {10_000, 500, 10, 8}} {
@@ -142,7 +105,7 @@ func TestSearchesOfAGraphMakeAsManyPlans(t *testing.T) {
 	}
 }
 
-func worlTestJobs() []traces.Job {
+func testJobs() []traces.Job {
 	job := func(id string, tasks int) traces.Job {
 		j := traces.Job{ID: id, Graph: &traces.Graph{}}
 		for k := range tasks {
@@ -161,7 +124,7 @@ func worlTestJobs() []traces.Job {
 }
 
 func TestGraphsOfRecordedJobs(t *testing.T) {
-	jobs := worlTestJobs()
+	jobs := testJobs()
 	for _, c := range []struct {
 		kind         string
 		k            int
@@ -169,24 +132,24 @@ func TestGraphsOfRecordedJobs(t *testing.T) {
 		tasks, edges int
 	}{
 		{"job", 0, "d", 6, 5}, {"job", 1, "b", 5, 4}, {"instances", 1, "b", 15, 36},
-		// 64 jobs in two parts: the second begins with the 33rd, and there are not 300 tasks from there on.
+		// 64 jobs in two parts: the second starts with the 33rd, from which fewer than 300 tasks remain.
 		{"merged", 1, "29 and 31 more", 130, 98},
 	} {
-		q, err := worlRealProblem(jobs, c.kind, c.k, 2)
+		q, err := recordedProblem(jobs, c.kind, c.k, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q.Graph.Name != c.name || q.Tasks() != c.tasks || q.Graph.Edges() != c.edges || q.Procs() != worlRealGPUs {
+		if q.Graph.Name != c.name || q.Tasks() != c.tasks || q.Graph.Edges() != c.edges || q.Procs() != recordedGPUs {
 			t.Errorf("%s %d: %q, %d tasks, %d edges, %d GPUs", c.kind, c.k, q.Graph.Name, q.Tasks(), q.Graph.Edges(), q.Procs())
 		}
 		for i := range int32(q.Tasks()) {
-			if q.Graph.Task(i).Work < worlRealWork {
+			if q.Graph.Task(i).Work < leastWork {
 				t.Errorf("%s: task %d takes %v", c.kind, i, q.Graph.Task(i).Work)
 			}
 		}
 	}
-	// Transfers take what the generated graphs' take: half a mean run time on average.
-	q, err := worlRealProblem(jobs, "merged", 0, 2)
+	// Transfers take as long as in the generated graphs: half a mean run time on average.
+	q, err := recordedProblem(jobs, "merged", 0, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,34 +161,34 @@ func TestGraphsOfRecordedJobs(t *testing.T) {
 	if ratio := sent / run; ratio < 0.35 || ratio > 0.65 {
 		t.Errorf("transfers take %v of a run time", ratio)
 	}
-	if _, err := worlRealProblem(jobs, "job", len(jobs), 100); err == nil {
+	if _, err := recordedProblem(jobs, "job", len(jobs), 100); err == nil {
 		t.Error("more jobs than there are")
 	}
 }
 
-func TestWORLsDataFolder(t *testing.T) {
+func TestTheFolderOfData(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := worlCells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
+	if _, err := cells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
 		t.Errorf("%v", err)
 	}
 	data := filepath.Join("..", "..", "..", "shared", "traces")
 	if _, err := os.Stat(data); err != nil {
 		t.Skip("no recorded data")
 	}
-	plain, err := worlCells(study.Plan{Quick: true})
+	plain, err := cells(study.Plan{Quick: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := worlCells(study.Plan{Quick: true, Data: data})
+	more, err := cells(study.Plan{Quick: true, Data: data})
 	if err != nil || len(more) != len(plain)+6 {
 		t.Fatalf("%d cells beside %d, %v", len(more), len(plain), err)
 	}
-	jobs, err := worlJobs(filepath.Join(data, "alibaba-dag-2018", "dag_sample_part1.csv.gz"))
+	jobs, err := readJobs(filepath.Join(data, "alibaba-dag-2018", "dag_sample_part1.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range worlRealKinds {
-		q, err := worlRealProblem(jobs, kind, 1, 2)
+	for _, kind := range recordedKinds {
+		q, err := recordedProblem(jobs, kind, 1, 2)
 		if err != nil || q.Tasks() < 44 {
 			t.Errorf("%s: %v", kind, err)
 		}

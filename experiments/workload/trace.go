@@ -3,13 +3,10 @@ package workload
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -20,32 +17,32 @@ import (
 	"clustergym/traces/synth"
 )
 
-// TraceConfig says where jobs come from: a file in one of Formats, or, without a file, a generator.
+// TraceConfig says where jobs come from: a file in one of Formats or, without a file, a generator.
 type TraceConfig struct {
-	File   string `yaml:"file"`   // plain, gzip or zstd; "" = generate jobs as synth says
-	Format string `yaml:"format"` // auto (by content) or one of Formats
-	Sort   bool   `yaml:"sort"`   // put jobs in order of submit, instead of refusing a file of a sorted format that is not
-	Skip   int    `yaml:"skip"`   // leave out the first jobs, counted after what the reader itself drops
-	Jobs   int    `yaml:"jobs"`   // take so many jobs; 0 = all
-	// Seed is of the generator. It is apart from the seed of a training run, so that runs with several seeds
-	// see one workload.
+	File   string `yaml:"file"`   // plain, gzip or zstd; "" = generate jobs according to Synth
+	Format string `yaml:"format"` // auto (recognised by content) or one of Formats
+	Sort   bool   `yaml:"sort"`   // put jobs in order of submit; without it an unsorted file of a sorted format is refused
+	Skip   int    `yaml:"skip"`   // leave out this many first jobs, not counting those that the reader drops
+	Jobs   int    `yaml:"jobs"`   // take at most this many jobs; 0 = all
+	// Seed is the generator's. It is separate from the seed of a training run, so that runs with different seeds see
+	// the same workload.
 	Seed  uint64       `yaml:"seed"`
 	Synth synth.Config `yaml:"synth"` // the generator
-	// Profiles is the path of a throughput table (profile.Load): it gives jobs their profiles, and run times to those
-	// of traces that count steps. Reference is the type of GPU whose run time is Job.Work, for the table and for traces
-	// that know several; "" where there is only one. Mix names a mix of models (profile.Named), which gives a profile
-	// to each job that then still has none, drawn from Seed.
+	// Profiles is the path of a throughput table (profile.Load). It gives jobs their profiles, and run times to jobs of
+	// traces that count steps. Reference is the type of GPU whose run time becomes Job.Work, for tables and traces with
+	// several types; "" if there is only one. Mix names a mix of models (profile.Named). Each job that still has no
+	// profile gets one from the mix, drawn from Seed.
 	Profiles  string `yaml:"profiles"`
 	Reference string `yaml:"reference"`
 	Mix       string `yaml:"mix"`
 }
 
-// DefaultTraceConfig is the generator's default workload.
+// DefaultTraceConfig returns the configuration of the generator's default workload.
 func DefaultTraceConfig() TraceConfig {
 	return TraceConfig{Format: FormatAuto, Seed: 1, Synth: synth.DefaultConfig()}
 }
 
-// Validate reports every fault. Whether the file is there is not looked at.
+// Validate returns an error that names every fault of c, or nil. It does not look for the file.
 func (c *TraceConfig) Validate() error {
 	var l fault.List
 	l.Add(knownFormat(c.Format), "format", c.Format, "one of "+strings.Join(FormatNames(), ", "))
@@ -56,28 +53,28 @@ func (c *TraceConfig) Validate() error {
 	return l.Err()
 }
 
-// Info says what a workload is, for the record of a result.
+// Info describes a workload in the record of a result.
 type Info struct {
-	File      string `json:"file"`              // as the user named it; "synth:PROFILE" where jobs were generated
-	Format    string `json:"format"`            // as found; FormatSynth where jobs were generated
-	Read      int    `json:"read"`              // read so far: Jobs, Passed and Dropped together
-	Jobs      int    `json:"jobs"`              // given so far: after Skip and up to Jobs of the configuration
-	Passed    int    `json:"passed,omitempty"`  // over by Skip of the configuration
-	Dropped   int    `json:"dropped"`           // left out, as Skipped says
-	Skipped   []Skip `json:"skipped,omitempty"` // by reason
-	Moved     int    `json:"moved"`             // jobs that stood after one of later submit and were put in order
-	Repeated  int    `json:"repeated"`
-	Assumed   int    `json:"assumed"`             // estimates that the log does not give and that were set to the run time (LoadTrace, swf)
-	Timeless  bool   `json:"timeless,omitempty"`  // run times are not in the file: 0 for want of a table, or assumed by the reader
-	Procs     int    `json:"procs,omitempty"`     // size of the machine according to the file's header, 0 = not said
-	SHA256    string `json:"sha256,omitempty"`    // of the file as it lies on disk; "" for what is no ordinary file
-	Seed      uint64 `json:"seed,omitempty"`      // of the generator, and of a mix
-	Profiles  string `json:"profiles,omitempty"`  // the throughput table
-	Reference string `json:"reference,omitempty"` // its type of GPU
+	File      string `json:"file"`                // as the user named it; "synth:PROFILE" for generated jobs
+	Format    string `json:"format"`              // the format found; FormatSynth for generated jobs
+	Read      int    `json:"read"`                // jobs read so far: the sum of Jobs, Passed and Dropped
+	Jobs      int    `json:"jobs"`                // jobs returned so far: after the configuration's Skip, and at most its Jobs
+	Passed    int    `json:"passed,omitempty"`    // jobs passed over by the configuration's Skip
+	Dropped   int    `json:"dropped"`             // left out for the reasons in Skipped
+	Skipped   []Skip `json:"skipped,omitempty"`   // counts by reason
+	Moved     int    `json:"moved"`               // jobs that followed one with a later submit and were put in order
+	Repeated  int    `json:"repeated"`            // jobs that the file repeats, kept
+	Assumed   int    `json:"assumed"`             // missing estimates that were set to the run time (LoadTrace, swf)
+	Timeless  bool   `json:"timeless,omitempty"`  // the file has no run times: they are 0 without a throughput table, or assumed by the reader
+	Procs     int    `json:"procs,omitempty"`     // size of the machine according to the file's header, 0 = unknown
+	SHA256    string `json:"sha256,omitempty"`    // of the file as stored; "" if it is not a regular file
+	Seed      uint64 `json:"seed,omitempty"`      // of the generator or of a mix
+	Profiles  string `json:"profiles,omitempty"`  // path of the throughput table
+	Reference string `json:"reference,omitempty"` // the table's type of GPU
 	Mix       string `json:"mix,omitempty"`
 }
 
-// Skip counts what was left out for one reason.
+// Skip counts the jobs left out for one reason.
 type Skip struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
@@ -123,43 +120,36 @@ func (i Info) String() string {
 	return b.String()
 }
 
-func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// Trace is an open workload: a traces.Stream that counts. Not safe for concurrent use.
+// Trace is an open workload: a traces.Stream that counts what it reads. Not safe for concurrent use.
 type Trace struct {
 	stream   traces.Stream
-	file     io.Closer // nil when nothing is open
+	file     io.Closer // nil if no file is open
 	info     Info
-	source   any // the format's reader, which knows what it dropped or moved
+	source   any // the format's reader, which counts what it dropped or moved
 	profiled *profiled
-	passing  int // jobs still to be passed over
-	left     int // jobs still to be given, -1 = no limit
+	passing  int // jobs still to pass over
+	left     int // jobs still to return, -1 = no limit
 }
 
 var _ traces.Stream = (*Trace)(nil)
 
-// OpenTrace opens a workload for one reading. A file that is missing, damaged or of no known format, one whose run
-// times need a throughput table that is not given, and a fault in the configuration, are *InputErrors. ctx ends the
-// reading, now and later. The caller closes the result.
+// OpenTrace opens a workload to be read once. It returns an *InputError for a faulty configuration, for a file that is
+// missing, damaged or of no known format, and for a format whose run times need a throughput table that cfg does not name.
+// When ctx is done, this and later reading fails. The caller closes the result.
 func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	t, err := OpenUntimed(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	if f := format(t.info.Format); f != nil && f.Profiles && cfg.Profiles == "" {
-		_ = t.Close() // the mistake is the one to tell
+		_ = t.Close() // the mistake matters more
 		return nil, Mistake("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
 	}
 	return t, nil
 }
 
-// OpenUntimed is OpenTrace for those who look at jobs and do not run them: where a throughput table would be needed
-// and is not given, jobs have a run time of 0 and Info.Timeless is set.
+// OpenUntimed is like OpenTrace, for callers that inspect jobs without running them. If a throughput table is needed and
+// cfg names none, jobs have a run time of 0 and Info.Timeless is true.
 func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
@@ -192,11 +182,11 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 		return nil, &InputError{err}
 	}
 	t.file, t.info.File = f, named
-	if err = t.Open(&ctxReader{ctx, f}, cfg); err == nil {
+	if err = t.open(&ctxReader{ctx, f}, cfg); err == nil {
 		err = t.profile(ctx, cfg)
 	}
 	if err != nil {
-		_ = f.Close() // the first fault is the one to tell
+		_ = f.Close() // the first fault matters more
 		return nil, &InputError{err}
 	}
 	if t.info.SHA256, err = HashFile(ctx, cfg.File); err != nil {
@@ -206,8 +196,8 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	return t, nil
 }
 
-// open finds the format and puts its reader over r.
-func (t *Trace) Open(r io.Reader, cfg TraceConfig) error {
+// open finds the format of r and makes its reader the stream of t.
+func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 	b := bufio.NewReaderSize(r, sniffed)
 	t.info.Format = cfg.Format
 	if cfg.Format == FormatAuto {
@@ -245,7 +235,7 @@ func (t *Trace) Open(r io.Reader, cfg TraceConfig) error {
 	return nil
 }
 
-// Next implements traces.Stream. A broken row is an *InputError around a *traces.RowError.
+// Next implements traces.Stream. For a broken row it returns an *InputError that wraps a *traces.RowError.
 func (t *Trace) Next(j *traces.Job) error {
 	for t.left != 0 {
 		if err := t.stream.Next(j); err == io.EOF {
@@ -268,7 +258,7 @@ func (t *Trace) Next(j *traces.Job) error {
 	return io.EOF
 }
 
-// Info says what the workload is; counts are as of the jobs given so far.
+// Info returns a description of the workload. Its counts cover the jobs read so far.
 func (t *Trace) Info() Info {
 	var skips traces.Skips
 	if d, ok := t.source.(interface{ Skipped() []traces.Skip }); ok {
@@ -291,7 +281,7 @@ func (t *Trace) Info() Info {
 	return i
 }
 
-// Header is what an SWF log says before its jobs, nil for other formats. The caller must not change it.
+// Header returns the header of an SWF log, nil for other formats. The caller must not change it.
 func (t *Trace) Header() swf.Header {
 	if d, ok := t.source.(*swf.Reader); ok {
 		return d.Header()
@@ -309,13 +299,14 @@ func (t *Trace) Close() error {
 	return err
 }
 
-// LoadTrace reads a workload into memory, in order of submit. Unlike the stream of OpenTrace it completes swf
-// logs: a job whose requested time is unknown (-1) gets its run time as estimate, as is customary with these
-// logs, and Info.Assumed counts it. A workload without jobs is an *InputError.
+// LoadTrace reads a workload into memory, in order of submit. Unlike OpenTrace's stream it completes SWF logs: a job whose
+// requested time is unknown (-1) gets its run time as estimate, as is customary with these logs, and Info.Assumed counts
+// it. A workload without jobs is an *InputError.
 func LoadTrace(cfg TraceConfig) ([]traces.Job, Info, error) {
 	return LoadTraceContext(context.Background(), cfg)
 }
 
+// LoadTraceContext is LoadTrace with a context that ends the reading.
 func LoadTraceContext(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error) {
 	t, err := OpenTrace(ctx, cfg)
 	if err != nil {
@@ -324,7 +315,7 @@ func LoadTraceContext(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info,
 	return t.load(cfg)
 }
 
-// LoadUntimed is LoadTrace for those who know run times from elsewhere, as OpenUntimed is OpenTrace.
+// LoadUntimed is like LoadTraceContext, for callers that get run times from elsewhere: it reads the stream of OpenUntimed.
 func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error) {
 	t, err := OpenUntimed(ctx, cfg)
 	if err != nil {
@@ -333,7 +324,7 @@ func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, erro
 	return t.load(cfg)
 }
 
-// load reads the whole workload and closes it.
+// load reads the whole workload and closes it. A workload without jobs is an *InputError.
 func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	jobs, err := traces.ReadAll(t)
 	if cerr := t.Close(); err == nil && cerr != nil {
@@ -357,6 +348,7 @@ func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	return jobs, info, nil
 }
 
+// AfterSkip returns words for messages on an empty workload: " after the first N" if jobs were skipped, otherwise "".
 func AfterSkip(skip int) string {
 	if skip > 0 {
 		return fmt.Sprintf(" after the first %d", skip)
@@ -364,44 +356,11 @@ func AfterSkip(skip int) string {
 	return ""
 }
 
-// leftOut says what was left out, where that may be why there is nothing.
+// leftOut returns words for the jobs that were left out, for messages on an empty workload.
 func leftOut(skipped []Skip) string {
 	var b strings.Builder
 	for _, k := range skipped {
 		fmt.Fprintf(&b, "; %d left out (%s)", k.Count, k.Reason)
 	}
 	return b.String()
-}
-
-// NewCtxReader returns a reader of r that fails with ctx's error once ctx is done.
-func NewCtxReader(ctx context.Context, r io.Reader) io.Reader { return &ctxReader{ctx, r} }
-
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *ctxReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
-}
-
-// hashFile is the SHA-256 of an ordinary file, "" of anything else (a pipe can be read only once).
-func HashFile(ctx context.Context, path string) (string, error) {
-	st, err := os.Stat(path)
-	if err != nil || !st.Mode().IsRegular() {
-		return "", err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	h := sha256.New()
-	if _, err := io.Copy(h, &ctxReader{ctx, f}); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

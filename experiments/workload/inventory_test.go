@@ -21,10 +21,10 @@ func TestListsOfMachinesAreClusters(t *testing.T) {
 		text string
 		want cluster.Spec
 	}{
-		// Equal neighbours are one entry; the third a is not a neighbour. The node without GPUs stays.
+		// Equal neighbours become one entry. The third a is not a neighbour of the others. The node without GPUs stays.
 		"openb.csv": {"sn,cpu_milli,memory_mib,gpu,model\nn0,8000,30720,2,A\nn1,8000,30720,2,A\nn2,32500,262144,0,\nn3,8000,30720,2,A\n",
 			cluster.Spec{Name: "openb", Racks: []cluster.RackSpec{{Count: 1, Nodes: []cluster.NodeSpec{node(2, 2, "A", 8, 30), node(1, 0, "", 32.5, 256), node(1, 2, "A", 8, 30)}}}}},
-		// Two racks, then one of another size; hosts of one rack need not be neighbours.
+		// Two equal racks, then one of another size. Hosts of a rack need not be neighbours in the list.
 		"topo.list.csv": {"ip,DSW,PSW,ASW\na,G,P,S1\nb,G,P,S2\nc,G,P,S1\nd,G,P,S2\ne,G,P,S0\n",
 			cluster.Spec{Name: "topo", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{node(2, 8, "", 0, 0)}}, {Count: 1, Nodes: []cluster.NodeSpec{node(1, 8, "", 0, 0)}}}}},
 		"vcs": {",num\nvcA,9\nvcNone,0\nvcB,2\n",
@@ -41,7 +41,7 @@ func TestListsOfMachinesAreClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		z := gzip.NewWriter(f)
-		_, _ = z.Write([]byte(x.text)) // a failure of the disk shows in what is read
+		_, _ = z.Write([]byte(x.text)) // a disk failure shows when the file is read
 		if err := errors.Join(z.Close(), f.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestFaultyListsOfMachinesAreTheUsersMistake(t *testing.T) {
 	}
 }
 
-// The presets made of published lists have what the lists have; the lists are not part of the repository.
+// The presets made from published lists have the machines of the lists, which are not part of the repository.
 func TestPublishedListsOfMachinesAreTheirPresets(t *testing.T) {
 	for file, preset := range map[string]string{
 		"alibaba-gpu-2023/openb_node_list_all_node.csv": "openb-1523",
@@ -101,7 +101,7 @@ func TestPublishedListsOfMachinesAreTheirPresets(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, b := nodeKinds(got), nodeKinds(want)
-		for k := range b { // which presets may state beside what the lists say
+		for k := range b { // presets may state these, and the lists do not
 			k2 := k
 			k2.GPUMemGB = 0
 			if k2 != k {

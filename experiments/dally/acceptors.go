@@ -22,36 +22,39 @@ import (
 	"clustergym/traces/profile"
 )
 
+// The acceptors that are not policies, by their names in the tables.
 const (
-	dallyLearned = "learned, drawing"
-	dallyGreedy  = "learned, greedy"
-	dallyBlind   = "learned without run times, greedy"
-	dallyRandom  = "random"
+	learnedDrawing = "learned, drawing"
+	learnedGreedy  = "learned, greedy"
+	learnedBlind   = "learned without run times, greedy"
+	randomAnswers  = "random"
 )
 
-// dallyMix is how often the six models come.
-func dallyMix() (profile.Mix, error) { return profile.Named("dally") }
+// modelMix returns the mix of the six models.
+func modelMix() (profile.Mix, error) { return profile.Named("dally") }
 
-// acceptorConfig is the training of an acceptor; one that is blind knows nothing of run times, as the timers do.
-func acceptorConfig(s dallySettings, seed int, blind bool) (run.Config, error) {
+// acceptorConfig returns the run that trains an acceptor. A blind acceptor sees no run times; the timers see none either.
+func acceptorConfig(s settings, seed int, blind bool) (run.Config, error) {
 	c, err := run.DecodeConfig("acceptor.yaml", acceptorYAML)
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
+	c.Eval.Policies = nil // the study compares acceptors itself, and some default policies rank by run times, which blind ones lack
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
-	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // a validation of who declines everything takes long
+	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // validating an agent that declines every offer takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
 	return c, err
 }
 
-// acceptorCells train acceptors for DelayOffer-v1, and judge them and others on the same test episodes.
-func acceptorCells(s dallySettings) []study.Cell {
-	// Another preset makes other cells.
+// acceptorCells returns the cells that train acceptors for DelayOffer-v1, and those that play all acceptors on the same test
+// episodes.
+func acceptorCells(s settings) []study.Cell {
+	// The cells' inputs contain the whole configuration, so a changed acceptor.yaml computes them again.
 	about := func(seed int, blind bool) string {
 		c, err := acceptorConfig(s, seed, blind)
 		if err != nil {
-			return err.Error() // the cell's own run says it too
+			return err.Error() // the cell reports it when it runs
 		}
 		text, err := configs.Encode(&c)
 		if err != nil {
@@ -59,11 +62,11 @@ func acceptorCells(s dallySettings) []study.Cell {
 		}
 		return string(text)
 	}
-	var cells []study.Cell
-	for _, name := range []string{dallyAuto, dallyFixed, dallyNever, dallyGive, dallyAccept, dallyRandom} {
-		key := map[string]string{dallyAuto: "tuned", dallyFixed: "fixed", dallyNever: "never", dallyGive: "give-way", dallyAccept: "at-once", dallyRandom: "random"}[name]
-		cells = append(cells, study.Cell{
-			Key: "acceptors/" + key, Input: []any{dallyMethod, name, s.Windows, about(0, false)},
+	var all []study.Cell
+	for _, name := range []string{tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers} {
+		key := map[string]string{tunedTimers: "tuned", fixedTimers: "fixed", waitForNearest: "never", longGiveWay: "give-way", acceptAtOnce: "at-once", randomAnswers: "random"}[name]
+		all = append(all, study.Cell{
+			Key: "acceptors/" + key, Input: []any{method, name, s.Windows, about(0, false)},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 				c, err := acceptorConfig(s, 1, false)
 				if err != nil {
@@ -71,21 +74,21 @@ func acceptorCells(s dallySettings) []study.Cell {
 				}
 				var sets []string
 				switch name {
-				case dallyFixed:
+				case fixedTimers:
 					sets = []string{"auto=false", "rack_wait=5", "nw_wait=10"}
-				case dallyNever, dallyGive:
+				case waitForNearest, longGiveWay:
 					sets = []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
-				case dallyAccept:
+				case acceptAtOnce:
 					sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
 				}
 				return judgeAcceptor(ctx, b, &c, sets, s.Windows, name, "", func(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
-					if name == dallyRandom {
+					if name == randomAnswers {
 						if ts.Mask[delayoffer.Decline] {
 							return int32(r.IntN(2)), nil
 						}
 						return delayoffer.Accept, nil
 					}
-					if name == dallyGive && givesWay(e, ts) {
+					if name == longGiveWay && givesWay(e, ts) {
 						return delayoffer.Decline, nil
 					}
 					return e.Timely(), nil
@@ -100,8 +103,8 @@ func acceptorCells(s dallySettings) []study.Cell {
 			if blind {
 				key, judged = fmt.Sprintf("train-blind/%d", seed), fmt.Sprintf("acceptors/blind-%d", seed)
 			}
-			cells = append(cells, study.Cell{
-				Key: key, Input: []any{dallyMethod, about(seed, blind)},
+			all = append(all, study.Cell{
+				Key: key, Input: []any{method, about(seed, blind)},
 				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 					c, err := acceptorConfig(s, seed, blind)
 					if err != nil {
@@ -110,7 +113,7 @@ func acceptorCells(s dallySettings) []study.Cell {
 					return nil, trainAcceptor(ctx, b, c)
 				},
 			}, study.Cell{
-				Key: judged, After: []string{key}, Input: []any{dallyMethod, s.Windows},
+				Key: judged, After: []string{key}, Input: []any{method, s.Windows},
 				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 					c, err := acceptorConfig(s, seed, blind)
 					if err != nil {
@@ -121,14 +124,14 @@ func acceptorCells(s dallySettings) []study.Cell {
 			})
 		}
 	}
-	return cells
+	return all
 }
 
-// short is how much of its own remaining time another job may have left for a gang to give way to it: the best of a
-// half, a fifth, a tenth, a twentieth and a fortieth on the validation windows.
+// short bounds the jobs that a long gang gives way to: their remaining time is below this share of the gang's. It is the best
+// of a half, a fifth, a tenth, a twentieth and a fortieth on the validation windows.
 const short = 1. / 5
 
-// givesWay says whether a gang larger than a machine is asked while a job waits that has much less left.
+// givesWay reports whether the offer is to a gang larger than a machine while another waiting job has much less time left.
 func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 	o, v := e.Offer(), e.View()
 	if v.Request(o.Job).GPUs <= v.Cluster().MaxNode() || !ts.Mask[delayoffer.Decline] {
@@ -142,7 +145,7 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 	return false
 }
 
-// trainAcceptor trains in the cell's folder, or goes on there.
+// trainAcceptor trains in the cell's folder. A training that was interrupted there continues.
 func trainAcceptor(ctx context.Context, b *study.Bench, c run.Config) error {
 	dir := filepath.Join(b.Work(), "run")
 	_, err := os.Stat(filepath.Join(dir, run.ConfigFile))
@@ -156,8 +159,8 @@ func trainAcceptor(ctx context.Context, b *study.Bench, c run.Config) error {
 	return err
 }
 
-// judgeLearned judges what was trained in the folder trained: the best of its validations, played greedily, and, where it
-// is not blind, what it was at the end, drawing as it was trained.
+// judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and
+// if it is not blind also the last weights, which draw their answers as in training.
 func judgeLearned(ctx context.Context, b *study.Bench, c *run.Config, trained string, windows, seed int, blind bool) ([]study.Row, error) {
 	p, err := run.NewProblem(c)
 	if err != nil {
@@ -167,9 +170,9 @@ func judgeLearned(ctx context.Context, b *study.Bench, c *run.Config, trained st
 	if err != nil {
 		return nil, err
 	}
-	plays := []struct{ name, dir string }{{dallyLearned, last}, {dallyGreedy, trained}}
+	plays := []struct{ name, dir string }{{learnedDrawing, last}, {learnedGreedy, trained}}
 	if blind {
-		plays = []struct{ name, dir string }{{dallyBlind, trained}}
+		plays = []struct{ name, dir string }{{learnedBlind, trained}}
 	}
 	var rows []study.Row
 	for _, of := range plays {
@@ -181,7 +184,7 @@ func judgeLearned(ctx context.Context, b *study.Bench, c *run.Config, trained st
 		if err != nil {
 			return nil, err
 		}
-		if d, ok := policy.(*ppo.Policy); ok && of.name == dallyLearned {
+		if d, ok := policy.(*ppo.Policy); ok && of.name == learnedDrawing {
 			policy = d.Sampling()
 		}
 		got, err := judgeAcceptor(ctx, b, c, nil, windows, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.About))
@@ -193,7 +196,7 @@ func judgeLearned(ctx context.Context, b *study.Bench, c *run.Config, trained st
 	return rows, nil
 }
 
-// learnedAnswer is a trained policy's answer.
+// learnedAnswer returns a function that answers offers with a trained policy.
 func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error) {
 	batch, act := env.NewBatch(about, 1), env.NewActions(about, 1)
 	return func(_ *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
@@ -207,7 +210,8 @@ func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) fu
 	}
 }
 
-// judgeAcceptor plays the test windows and counts.
+// judgeAcceptor plays the test windows with the answers that answer returns, and reports completion times, communication and
+// the share of accepted offers.
 func judgeAcceptor(ctx context.Context, b *study.Bench, c *run.Config, sets []string, windows int, name, seed string,
 	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
 ) ([]study.Row, error) {
@@ -221,7 +225,7 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *run.Config, sets []st
 	if err != nil {
 		return nil, err
 	}
-	defer opened.Close() //nolint:errcheck // it holds nothing
+	defer opened.Close() //nolint:errcheck // the environment holds no resources
 	e, ok := opened.(*delayoffer.Env)
 	if !ok {
 		return nil, fmt.Errorf("%s is a %T", c.Env.ID, opened)
@@ -229,29 +233,29 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *run.Config, sets []st
 	ts := env.NewTimeStep(e.Spec())
 	var rows []study.Row
 	for w := range windows {
-		if err := e.Reset(ctx, env.Episode{Seed: env.EpisodeSeed(1, w), Window: w, Split: env.SplitTest}, ts); err != nil {
-			return nil, err
-		}
 		r := rng.Stream(uint64(w), "dally/answers")
 		offers, accepted := 0, 0
-		for !ts.Kind.Last() {
+		ep := env.Episode{Seed: env.EpisodeSeed(1, w), Window: w, Split: env.SplitTest}
+		_, _, err := env.Play(ctx, e, ep, ts, func(ts *env.TimeStep, act env.Action) error {
+			if offers%4096 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if offers > 5_000_000 {
+				return fmt.Errorf("%s answers five million offers of one window", name)
+			}
 			a, err := answer(e, ts, r)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			offers++
 			if a == delayoffer.Accept {
 				accepted++
 			}
-			if err := e.Step(ctx, env.Action{Disc: []int32{a}}, ts); err != nil {
-				return nil, err
-			}
-			if offers%4096 == 0 && ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			if offers > 5_000_000 {
-				return nil, fmt.Errorf("%s answers five million offers of one window", name)
-			}
+			act.Disc[0] = a
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 		labels := map[string]string{"acceptor": name, "window": fmt.Sprint(w)}
 		if seed != "" {

@@ -13,15 +13,15 @@ import (
 	"clustergym/traces/inventory"
 )
 
-// usualGPUs is how many GPUs a node has where a list of machines does not say: 8 in every published cluster whose
-// list does not.
+// usualGPUs is the number of GPUs of a node if the list of machines has none. It is 8 in every published cluster whose list
+// has none.
 const usualGPUs = 8
 
-// listHead is how much of a file is read to tell an inventory from a YAML file.
+// listHead is the size of the beginning of a file that decides whether it is an inventory or YAML.
 const listHead = 64 << 10
 
-// readInventory reads the list of machines at path, packed or not. ok is false where the file is none, or cannot be
-// read at all, which whoever reads it as YAML will say; or where it can be read only once, as a pipe.
+// readInventory reads the list of machines at path, compressed or not. ok is false if the file is no such list, if it can be
+// read only once, as a pipe, or if it cannot be read at all; reading it as YAML then reports the error.
 func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return spec, false, nil
@@ -30,7 +30,7 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	if err != nil {
 		return spec, false, nil
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() //nolint:errcheck // open for reading only
 	head := make([]byte, listHead)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !inventory.Sniff(head[:n]) {
@@ -49,10 +49,10 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	return spec, true, nil
 }
 
-// inventorySpec makes a cluster of a list of machines. Racks stand in the order in which the list first names them,
-// and nodes within a rack in that of the list; equal neighbours become one entry with a count. Nodes without GPUs stay.
-// A list of virtual clusters becomes one rack of the nodes that they own; one without nodes is left out, for its jobs
-// could never run. Nodes of lists that tell nothing of GPUs have usualGPUs.
+// inventorySpec makes a cluster of a list of machines. Racks are in the order in which the list first names them, and nodes
+// within a rack in the order of the list. Equal neighbours become one entry with a count. Nodes without GPUs stay. A list of
+// virtual clusters becomes one rack of the nodes that they own; a virtual cluster without nodes is left out, because its
+// jobs could never run. If the list does not mention GPUs, every node has usualGPUs.
 func inventorySpec(inv inventory.Inventory) cluster.Spec {
 	var s cluster.Spec
 	nodes := 0
@@ -84,7 +84,7 @@ func inventorySpec(inv inventory.Inventory) cluster.Spec {
 	return s
 }
 
-// addNode appends n to nodes, or counts it with the last where they are equal.
+// addNode appends n to nodes, or increases the count of the last node if it is equal.
 func addNode(nodes []cluster.NodeSpec, n cluster.NodeSpec) []cluster.NodeSpec {
 	if len(nodes) > 0 {
 		last := &nodes[len(nodes)-1]
@@ -98,7 +98,7 @@ func addNode(nodes []cluster.NodeSpec, n cluster.NodeSpec) []cluster.NodeSpec {
 	return append(nodes, n)
 }
 
-// foldRacks counts equal neighbours together.
+// foldRacks replaces equal neighbours by one rack with a count.
 func foldRacks(racks []cluster.RackSpec) []cluster.RackSpec {
 	var folded []cluster.RackSpec
 	for _, r := range racks {

@@ -58,8 +58,8 @@ func TestFormatsAreFoundByContent(t *testing.T) {
 		{"native", native, FormatCSV},
 		{"native with mark, CR LF and quotes", "\xef\xbb\xbf\"submit_time\", duration ,num_gpu\r\n0,1,1\r\n", FormatCSV},
 		{"native with a column missing", "submit_time,duration\n0,1\n", FormatCSV},
-		{"philly", table, FormatPhilly},
-		{"philly with columns in another order", "cluster,timestamp,num_gpus,duration\n", FormatPhilly},
+		{"philly", table, formatPhilly},
+		{"philly with columns in another order", "cluster,timestamp,num_gpus,duration\n", formatPhilly},
 		{"log with comments", workload, FormatSWF},
 		{"log without comments", workload[strings.Index(workload, "1 0"):], FormatSWF},
 		{"blank lines first", "\n \n" + workload, FormatSWF},
@@ -89,7 +89,7 @@ func TestOpenTraceReadsWhatItSays(t *testing.T) {
 		{"packed.csv", packed(t, native), TraceConfig{}, "a b c", Info{Format: FormatCSV, Read: 3, Jobs: 3}},
 		{"part.csv", native, TraceConfig{Skip: 1, Jobs: 1}, "b", Info{Format: FormatCSV, Read: 2, Jobs: 1, Passed: 1}},
 		{"unsorted.csv", unsorted, TraceConfig{Sort: true}, "b c a", Info{Format: FormatCSV, Read: 3, Jobs: 3, Moved: 2}},
-		{"philly.csv", table, TraceConfig{}, "1 2 0", Info{Format: FormatPhilly, Read: 3, Jobs: 3, Moved: 2, Repeated: 1}},
+		{"philly.csv", table, TraceConfig{}, "1 2 0", Info{Format: formatPhilly, Read: 3, Jobs: 3, Moved: 2, Repeated: 1}},
 		{"log.swf", workload, TraceConfig{}, "1 3", Info{Format: FormatSWF, Read: 3, Jobs: 2, Dropped: 1, Skipped: idle, Procs: 64}},
 		{"skip counts after drops", workload, TraceConfig{Skip: 1}, "3", Info{Format: FormatSWF, Read: 3, Jobs: 1, Passed: 1, Dropped: 1, Skipped: idle, Procs: 64}},
 		{"log sorted", workload, TraceConfig{Sort: true, Format: FormatSWF}, "1 3", Info{Format: FormatSWF, Read: 3, Jobs: 2, Dropped: 1, Skipped: idle, Procs: 64}},
@@ -223,123 +223,5 @@ func TestReadingStopsWhenTheContextDoes(t *testing.T) {
 	}
 	if _, err := OpenTrace(ctx, cfg); !errors.Is(err, context.Canceled) {
 		t.Errorf("opening gave %v, want context.Canceled", err)
-	}
-}
-
-func TestCreateFileReplacesAsAWhole(t *testing.T) {
-	dir := t.TempDir()
-	read := func(path string) string {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	left := func() int {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(entries)
-	}
-	path := filepath.Join(dir, "out.txt")
-	if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	o, err := CreateFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(o, "new"); err != nil {
-		t.Fatal(err)
-	}
-	o.Discard()
-	o.Discard()
-	if read(path) != "old" || left() != 1 {
-		t.Errorf("after Discard: %q and %d files, want the old one alone", read(path), left())
-	}
-	if o, err = CreateFile(path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(o, "new"); err != nil {
-		t.Fatal(err)
-	}
-	if read(path) != "old" {
-		t.Error("the file changed before Commit")
-	}
-	if err := o.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	o.Discard()
-	st, err := os.Stat(path)
-	if err != nil || read(path) != "new" || left() != 1 || st.Mode().Perm() != 0o640 {
-		t.Errorf("after Commit: %q, %d files, mode %v (%v); want the new content with the old mode", read(path), left(), st.Mode(), err)
-	}
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
-	if o, err = CreateFile(link); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(o, "through"); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if st, err := os.Lstat(link); err != nil || st.Mode()&os.ModeSymlink == 0 || read(path) != "through" {
-		t.Errorf("a link was replaced instead of its target (%v)", err)
-	}
-	for _, bad := range []string{dir, filepath.Join(dir, "no", "where")} {
-		_, err := CreateFile(bad)
-		if _, ok := errors.AsType[*InputError](err); !ok {
-			t.Errorf("CreateFile(%s): %v, want an InputError", bad, err)
-		}
-	}
-	if o, err = CreateFile(os.DevNull); err != nil {
-		t.Fatal(err)
-	} else if err := o.Commit(); err != nil {
-		t.Errorf("a device: %v", err)
-	}
-}
-
-func TestPackedFilesAreReadBackAndRepeat(t *testing.T) {
-	for _, ext := range []string{".gz", ".zst", ""} {
-		path := filepath.Join(t.TempDir(), "jobs.csv"+ext)
-		var first []byte
-		for range 2 {
-			o, err := CreateFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.WriteString(o, native); err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Commit(); err != nil {
-				t.Fatal(err)
-			}
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if first != nil && !bytes.Equal(first, b) {
-				t.Errorf("%q: equal content gave other bytes", ext)
-			}
-			first = b
-		}
-		if packed := string(first) != native; packed != (ext != "") {
-			t.Errorf("%q: packed is %v", ext, packed)
-		}
-		f, err := traces.OpenFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := io.ReadAll(f); err != nil || string(b) != native {
-			t.Errorf("%q: read back %q (%v)", ext, b, err)
-		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

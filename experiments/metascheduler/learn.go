@@ -3,18 +3,16 @@ package metascheduler
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 
 	"clustergym/agents/mbmpo"
-	"clustergym/env"
 	"clustergym/env/workerplace"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 )
 
-// jctRows are a method's outcomes in a world, window by window.
-func (s *MetaSettings) jctRows(method, world, stage, seed string, out []mbmpo.Outcome) []study.Row {
+// jctRows returns a method's outcomes in a world as rows, window by window.
+func (s *settings) jctRows(method, world, stage, seed string, out []mbmpo.Outcome) []study.Row {
 	var rows []study.Row
 	hours := workerplace.DefaultConfig().Interval / 3600
 	for i, o := range out {
@@ -32,48 +30,7 @@ func (s *MetaSettings) jctRows(method, world, stage, seed string, out []mbmpo.Ou
 	return rows
 }
 
-// rules plays every placement rule in both worlds.
-func (s *MetaSettings) rules(ctx context.Context) ([]study.Row, error) {
-	var rows []study.Row
-	for _, world := range []string{"stationary", "changed"} {
-		r := s.worlds()[world]
-		for _, rule := range workerplace.Rules() {
-			out, err := s.play(ctx, r, rule)
-			if err != nil {
-				return nil, err
-			}
-			rows = append(rows, s.jctRows(rule.Name, world, "final", "", out)...)
-		}
-	}
-	return rows, nil
-}
-
-// play is a rule's outcomes.
-func (s *MetaSettings) play(ctx context.Context, r mbmpo.Real, rule workerplace.Rule) ([]mbmpo.Outcome, error) {
-	e, err := r.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer e.Close() //nolint:errcheck // it holds nothing
-	var out []mbmpo.Outcome
-	ts, act := env.NewTimeStep(e.Spec()), []int32{0}
-	for _, seed := range s.windows() {
-		src, ret := rng.Stream(seed, "rule"), 0.0
-		if err := e.Reset(ctx, env.Episode{Seed: seed, Window: -1, Task: r.Values}, ts); err != nil {
-			return nil, err
-		}
-		for !ts.Kind.Last() {
-			act[0] = rule.Choose(e, src)
-			if err := e.Step(ctx, env.Action{Disc: act}, ts); err != nil {
-				return nil, err
-			}
-			ret += ts.Reward
-		}
-		out = append(out, mbmpo.OutcomeOf(e, ret))
-	}
-	return out, nil
-}
-
+// meanJCT returns the mean of the outcomes' completion times, in intervals.
 func meanJCT(out []mbmpo.Outcome) float64 {
 	sum := 0.0
 	for _, o := range out {
@@ -82,19 +39,20 @@ func meanJCT(out []mbmpo.Outcome) float64 {
 	return sum
 }
 
-// learn is one learner: the stationary world, then the change.
-func (s *MetaSettings) learn(ctx context.Context, b *study.Bench, method string, cfg mbmpo.Config, seed int) ([]study.Row, error) {
+// learn trains one learner of a method in the stationary world, changes the world, lets the learner adapt, and returns the
+// outcomes on the way.
+func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg mbmpo.Config, seed int) ([]study.Row, error) {
 	worlds, windows, name := s.worlds(), s.windows(), strconv.Itoa(seed)
 	usual, changed := worlds["stationary"], worlds["changed"]
 	newPolicy, err := s.policy(usual, rng.At(uint64(seed), rng.Hash("policy")))
 	if err != nil {
 		return nil, err
 	}
-	l, err := mbmpo.New(cfg, usual, newPolicy, 1, uint64(seed)) // cells run side by side
+	l, err := mbmpo.New(cfg, usual, newPolicy, 1, uint64(seed)) // one worker, because cells run in parallel
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close() //nolint:errcheck // memory only
+	defer l.Close() //nolint:errcheck // the learner holds only memory
 	best, err := s.reference(ctx, usual)
 	if err != nil {
 		return nil, err
@@ -112,7 +70,7 @@ func (s *MetaSettings) learn(ctx context.Context, b *study.Bench, method string,
 		return m
 	}
 	hours := workerplace.DefaultConfig().Interval / 3600
-	// at is what the method would place jobs with now: adapted, where it adapts.
+	// at returns the parameters that the method would act with now: adapted in steps inner steps, if the method adapts.
 	at := func(steps int) ([]float32, error) {
 		if cfg.Maml.Method == "joint" || steps == 0 {
 			return append([]float32(nil), l.Params()...), nil
@@ -162,7 +120,7 @@ func (s *MetaSettings) learn(ctx context.Context, b *study.Bench, method string,
 	}
 	rows = append(rows, s.jctRows(method, "stationary", "final", name, out)...)
 	rows = append(rows, samples("samples", labels(), curves["curve"], best*hours)...)
-	if method == "mls" { // what its models give without a policy
+	if method == "mls" { // its models also plan without a policy
 		plan, err := l.Plan(ctx, usual, windows)
 		if err != nil {
 			return nil, err
@@ -170,7 +128,7 @@ func (s *MetaSettings) learn(ctx context.Context, b *study.Bench, method string,
 		rows = append(rows, s.jctRows("planner", "stationary", "final", name, plan)...)
 	}
 
-	// The change. First as if nobody had noticed.
+	// The world changes. First the policy acts as before the change.
 	x, err := at(cfg.Maml.InnerSteps)
 	if err != nil {
 		return nil, err
@@ -222,51 +180,4 @@ func (s *MetaSettings) learn(ctx context.Context, b *study.Bench, method string,
 		rows = append(rows, s.jctRows("planner", "changed", "final", name, plan)...)
 	}
 	return rows, nil
-}
-
-// mark is a point of a learner's curve.
-type mark struct {
-	episodes int
-	jct      float64
-}
-
-// reference is the mean completion time of the rule that is best of those which know what an agent knows, in intervals.
-func (s *MetaSettings) reference(ctx context.Context, r mbmpo.Real) (float64, error) {
-	rule, err := workerplace.RuleOf(metaBegins)
-	if err != nil {
-		return 0, err
-	}
-	out, err := s.play(ctx, r, rule)
-	return meanJCT(out), err
-}
-
-// samples are how many real episodes a learner took until its performance, one by the completion time, was 95 % of its final one,
-// the mean of its last two marks; until 95 % of what it gained from its first mark to the final one; and to a completion time 5 %
-// below the reference's. A learner that did not gain, or never got there, has no such number; what share did is counted.
-func samples(table string, labels map[string]string, curve []mark, reference float64) []study.Row {
-	n := len(curve)
-	end := (curve[n-1].jct + curve[max(n-2, 0)].jct) / 2
-	start := curve[0].jct
-	row := func(metric string, v float64) study.Row {
-		return study.Row{Table: table, Labels: labels, Metric: metric, Value: v}
-	}
-	first := func(limit float64) float64 {
-		for _, m := range curve {
-			if m.jct <= limit {
-				return float64(m.episodes)
-			}
-		}
-		return math.NaN()
-	}
-	rows := []study.Row{row("final95", first(end/0.95))}
-	gained, hit := 0.0, 0.0
-	if at := first(start - 0.95*(start-end)); end < start && !math.IsNaN(at) {
-		gained = 1
-		rows = append(rows, row("own95", at))
-	}
-	if at := first(0.95 * reference); !math.IsNaN(at) {
-		hit = 1
-		rows = append(rows, row("target", at))
-	}
-	return append(rows, row("gained", gained), row("hit", hit), row("end_jct_h", end))
 }

@@ -21,20 +21,20 @@ import (
 	"clustergym/traces/alibaba"
 )
 
-// The graphs that are made of recorded jobs: a large job as it is, the same with instances for tasks, and jobs that were
-// submitted one after the other, as one graph.
-var worlRealKinds = []string{"job", "instances", "merged"}
+// recordedKinds are the kinds of graphs made of recorded jobs: a large job as it is; the same with a task for each instance;
+// and jobs that were submitted one after the other, together as one graph.
+var recordedKinds = []string{"job", "instances", "merged"}
 
 const (
-	worlRealGPUs      = 50
-	worlRealInstances = 8   // of a task at most, as tasks of their own
-	worlRealMerged    = 300 // tasks of jobs together, at least
-	worlRealWork      = 0.5 // seconds of a task at least: the trace's clock ticks in seconds
-	worlRealCCR       = 0.5 // mean transfer over mean run time, as in the generated graphs
+	recordedGPUs      = 50
+	recordedInstances = 8   // at most this many instances of a task become tasks
+	mergedTasks       = 300 // a merged graph has at least this many tasks, if there are enough jobs
+	leastWork         = 0.5 // seconds that a task takes at least, because the trace's clock has whole seconds
+	recordedCCR       = 0.5 // mean transfer time over mean run time, as in the generated graphs
 )
 
-// worlRecorded finds the file of jobs in the folder of --data, and its digest.
-func worlRecorded(dir string) (file, digest string, err error) {
+// recordedFile returns the path of the file of jobs in dir, the folder of --data, and the file's SHA-256.
+func recordedFile(dir string) (file, digest string, err error) {
 	file = filepath.Join(dir, "alibaba-dag-2018", "dag_sample_part1.csv.gz")
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -43,13 +43,13 @@ func worlRecorded(dir string) (file, digest string, err error) {
 	return file, fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
 
-// worlJobs are all jobs of a file that are task graphs.
-func worlJobs(file string) ([]traces.Job, error) {
+// readJobs returns all jobs of a file that have a task graph.
+func readJobs(file string) ([]traces.Job, error) {
 	f, err := traces.OpenFile(file)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // open for reading only
 	d, err := alibaba.NewReader(f, file, alibaba.Options{})
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -68,18 +68,18 @@ func worlJobs(file string) ([]traces.Job, error) {
 	}
 }
 
-// worlReal plans graph k of a kind.
-func worlReal(ctx context.Context, b *study.Bench, s *worlSettings, file, kind string, k int) ([]study.Row, error) {
-	jobs, err := worlJobs(file)
+// planRecorded plans graph k of a kind with every planner that is not only a part of another one.
+func planRecorded(ctx context.Context, b *study.Bench, s *settings, file, kind string, k int) ([]study.Row, error) {
+	jobs, err := readJobs(file)
 	if err != nil {
 		return nil, err
 	}
-	q, err := worlRealProblem(jobs, kind, k, s.Real)
+	q, err := recordedProblem(jobs, kind, k, s.Real)
 	if err != nil {
 		return nil, err
 	}
-	planners := slices.DeleteFunc(slices.Clone(worlPlanners), func(p worlPlanner) bool { return p.part })
-	rows, err := worlPlans(ctx, b, s, "real", q, planners, map[string]string{"kind": kind, "graph": fmt.Sprint(k)})
+	planners := slices.DeleteFunc(slices.Clone(allPlanners), func(p planner) bool { return p.part })
+	rows, err := comparePlans(ctx, b, s, "real", q, planners, map[string]string{"kind": kind, "graph": fmt.Sprint(k)})
 	if err != nil {
 		return nil, err
 	}
@@ -89,21 +89,21 @@ func worlReal(ctx context.Context, b *study.Bench, s *worlSettings, file, kind s
 	return rows, nil
 }
 
-// worlRealProblem is graph k of a kind, of so many, on busy GPUs.
-func worlRealProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Problem, error) {
+// recordedProblem returns graph k of the graphs of a kind, on busy GPUs.
+func recordedProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Problem, error) {
 	src := rng.Stream(uint64(k), "worl-rtgs/real/"+kind)
 	c := synth.DefaultPlatformConfig()
-	c.GPUs = worlRealGPUs
+	c.GPUs = recordedGPUs
 	platform, err := synth.Platform(c, src)
 	if err != nil {
 		return nil, err
 	}
 	var own []traces.Job
-	o := daglibaba.Options{Work: worlRealWork}
+	o := daglibaba.Options{Work: leastWork}
 	switch kind {
 	case "merged":
-		// Begins evenly spread over the file.
-		for i, tasks := k*len(jobs)/graphs, 0; i < len(jobs) && tasks < worlRealMerged; i++ {
+		// The first jobs of the graphs are spread evenly over the file.
+		for i, tasks := k*len(jobs)/graphs, 0; i < len(jobs) && tasks < mergedTasks; i++ {
 			own = append(own, jobs[i])
 			tasks += len(jobs[i].Graph.Tasks)
 		}
@@ -115,10 +115,11 @@ func worlRealProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Proble
 		}
 		own = large[k : k+1]
 		if kind == "instances" {
-			o.Instances = worlRealInstances
+			o.Instances = recordedInstances
 		}
 	}
-	// The trace does not say what tasks send: the mean transfer is scaled to their mean run time.
+	// The trace does not record what tasks send. Bytes are drawn, with a mean that makes the mean transfer time
+	// recordedCCR times the mean run time.
 	work, tasks, inverse := 0.0, 0, 0.0
 	for i := range own {
 		g, err := daglibaba.Graph(&own[i], o)
@@ -133,7 +134,7 @@ func worlRealProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Proble
 	for g := range platform.Len() {
 		inverse += 1 / platform.Processor(g).Speed / float64(platform.Len())
 	}
-	o.Bytes = daglibaba.Exponential(worlRealCCR*work/float64(tasks)*inverse/platform.MeanCost(dag.Pairs).Of(1), src)
+	o.Bytes = daglibaba.Exponential(recordedCCR*work/float64(tasks)*inverse/platform.MeanCost(dag.Pairs).Of(1), src)
 	g, err := mergeJobs(own, o)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func worlRealProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Proble
 	return dag.NewProblem(g, platform)
 }
 
-// mergeJobs is one graph of jobs, without edges between them.
+// mergeJobs returns one graph of all jobs, without edges between jobs.
 func mergeJobs(jobs []traces.Job, o daglibaba.Options) (*dag.Graph, error) {
 	var name bytes.Buffer
 	var tasks []dag.Task

@@ -1,0 +1,62 @@
+package dally
+
+import (
+	"slices"
+	"strings"
+
+	"clustergym/experiments/study"
+	"clustergym/internal/fault"
+)
+
+// settings are the keys of experiment.yaml.
+type settings struct {
+	Jobs            int       `yaml:"jobs"`  // of a workload
+	Draws           int       `yaml:"draws"` // workloads of each kind
+	Nets            []string  `yaml:"nets"`
+	Workloads       []string  `yaml:"workloads"`
+	Congestion      []float64 `yaml:"congestion"`       // shares of the bandwidth between machines that others take
+	CongestionAt    []string  `yaml:"congestion_at"`    // WORKLOAD/NET
+	CongestionDraws int       `yaml:"congestion_draws"` // workloads for each share
+	PeerJobs        int       `yaml:"peer_jobs"`        // of a workload for the authors' machine
+	PeerDraws       int       `yaml:"peer_draws"`       // workloads for the authors' machine
+	TrainSteps      int64     `yaml:"train_steps"`      // of each acceptor
+	TrainSeeds      int       `yaml:"train_seeds"`      // acceptors of each kind
+	Windows         int       `yaml:"windows"`          // test episodes of the acceptors
+}
+
+// Validate returns an error that names every fault of s, or nil.
+func (s *settings) Validate() error {
+	var l fault.List
+	for _, n := range []struct {
+		key string
+		n   int
+	}{
+		{"jobs", s.Jobs}, {"draws", s.Draws}, {"congestion_draws", s.CongestionDraws}, {"peer_jobs", s.PeerJobs},
+		{"peer_draws", s.PeerDraws}, {"train_steps", int(s.TrainSteps)}, {"train_seeds", s.TrainSeeds}, {"windows", s.Windows},
+	} {
+		l.Add(n.n >= 1, n.key, n.n, "1 or more")
+	}
+	for _, n := range s.Nets {
+		l.Add(slices.Contains(nets(), n), "nets", n, "one of "+strings.Join(nets(), ", "))
+	}
+	for _, w := range s.Workloads {
+		l.Add(slices.Contains(workloads(), w), "workloads", w, "one of "+strings.Join(workloads(), ", "))
+	}
+	for _, at := range s.CongestionAt {
+		workload, net, ok := strings.Cut(at, "/")
+		l.Add(ok && slices.Contains(workloads(), workload) && slices.Contains(nets(), net), "congestion_at", at, "WORKLOAD/NET")
+	}
+	for _, c := range s.Congestion {
+		l.Add(c >= 0 && c < 1, "congestion", c, "a share from 0 up to below 1")
+	}
+	return l.Err()
+}
+
+// settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
+func settingsOf(p study.Plan) (settings, error) {
+	s, err := study.Settings[settings]("dally", settingsYAML, p, settings{})
+	if p.Seeds > 0 {
+		s.Draws, s.CongestionDraws, s.PeerDraws, s.TrainSeeds = p.Seeds, p.Seeds, p.Seeds, p.Seeds
+	}
+	return s, err
+}

@@ -1,0 +1,115 @@
+package dally
+
+import (
+	"fmt"
+	"slices"
+
+	"clustergym/experiments/study"
+)
+
+// shareText formats a share of congestion for labels.
+func shareText(c float64) string { return fmt.Sprintf("%g %%", 100*c) }
+
+// congestedLine returns the labels of the line of the table congestion with which the paper's figures are compared.
+func congestedLine(share, policy string) map[string]string {
+	return map[string]string{"workload": "dally-multi", "net": "slow", "congestion": share, "policy": policy}
+}
+
+// tables returns the tables of the report.
+func tables(p study.Plan) []study.Table {
+	s, _ := settingsOf(p)
+	var shares []string
+	for _, c := range s.Congestion {
+		shares = append(shares, shareText(c))
+	}
+	policies := []string{tunedTimers, fixedTimers, acceptAtOnce, waitForNearest, tiresiasLease, tiresiasLAS, gandiva}
+	against := func(title, metric string) []study.Column {
+		return []study.Column{
+			{Title: title + " vs Tiresias", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": tiresiasLease}},
+			{Title: title + " vs Gandiva", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": gandiva}},
+			{Title: title + " vs las-2d", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": tiresiasLAS}},
+		}
+	}
+	figures := []study.Column{
+		{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "makespan (h)", Metric: "makespan_h"}, {Title: "communication (h)", Metric: "comm_h"},
+	}
+	effects := slices.Concat(against("JCT", "jct_h"), against("makespan", "makespan_h"), against("communication", "comm_h"))
+	return []study.Table{
+		{
+			Name: "schedulers", Title: "Schedulers by workload and network, in this simulator",
+			By: []string{"workload", "net", "policy"}, Order: map[string][]string{"policy": policies, "net": nets(), "workload": workloads()},
+			Columns: slices.Concat(figures, effects),
+		},
+		{
+			Name: "congestion", Title: "Dally against Tiresias and Gandiva as others take bandwidth between machines",
+			By:      []string{"workload", "net", "congestion", "policy"},
+			Order:   map[string][]string{"policy": policies, "congestion": shares, "net": nets(), "workload": workloads()},
+			Columns: slices.Concat(figures, effects),
+		},
+		{
+			Name: "timers", Title: "The timers: tuned against fixed, and against none",
+			By: []string{"workload", "net", "policy"}, Order: map[string][]string{"policy": policies, "net": nets(), "workload": workloads()},
+			Columns: []study.Column{
+				{Title: "JCT vs timers 5/10", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": fixedTimers}},
+				{Title: "JCT vs accept at once", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": acceptAtOnce}},
+				{Title: "communication vs timers 5/10", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": fixedTimers}},
+			},
+		},
+		{
+			Name: "machines", Title: "The machine of Dally's authors beside this simulator, the same jobs (network slow)",
+			By: []string{"workload", "policy", "machine"}, Order: map[string][]string{"machine": machines(), "policy": {"Dally, tuned timers", "Dally, timers 5/10", "Tiresias", "Gandiva"}},
+			Columns: figures,
+		},
+		{
+			Name: "effects", Title: "Dally against the others on each machine", From: "machines",
+			By: []string{"workload", "machine", "policy"}, Order: map[string][]string{"machine": machines(), "policy": {"Dally, tuned timers", "Dally, timers 5/10"}},
+			Columns: []study.Column{
+				{Title: "JCT vs Tiresias", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
+				{Title: "JCT vs Gandiva", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
+				{Title: "makespan vs Tiresias", Metric: "makespan_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
+				{Title: "makespan vs Gandiva", Metric: "makespan_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
+				{Title: "communication vs Tiresias", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Tiresias"}},
+				{Title: "communication vs Gandiva", Metric: "comm_h", Stat: study.Percent, Versus: map[string]string{"policy": "Gandiva"}},
+			},
+		},
+		{
+			Name: "acceptors", Title: "DelayOffer-v1: who answers the offers (test windows of dally-multi, network slow)",
+			By: []string{"acceptor"}, Order: map[string][]string{"acceptor": {learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers}},
+			Columns: []study.Column{
+				{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "communication (h)", Metric: "comm_h"},
+				{Title: "JCT vs tuned timers", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": tunedTimers}},
+				{Title: "JCT vs timers 5/10", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": fixedTimers}},
+				{Title: "JCT vs giving way", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": longGiveWay}},
+				{Title: "windows won against tuned timers", Metric: "jct_h", Stat: study.Wins, Versus: map[string]string{"acceptor": tunedTimers}},
+				{Title: "offers accepted", Metric: "accepted", Format: study.Share, Bare: true},
+			},
+		},
+	}
+}
+
+// figures returns the drawings of the report.
+func figures(p study.Plan) []study.Figure {
+	s, err := settingsOf(p)
+	if err != nil {
+		return nil
+	}
+	lines := func(column string) func(r *study.Results) []study.Series {
+		return func(r *study.Results) []study.Series {
+			var all []study.Series
+			for _, policy := range []string{tunedTimers, waitForNearest, tiresiasLease, tiresiasLAS, gandiva} {
+				one := study.Series{Name: policy}
+				for _, c := range s.Congestion {
+					if v, _, ok := r.Find("congestion", congestedLine(shareText(c), policy), column); ok {
+						one.Points = append(one.Points, study.Point{X: 1 / (1 - c), Y: v.Value, Low: v.Low, High: v.High})
+					}
+				}
+				all = append(all, one)
+			}
+			return all
+		}
+	}
+	return []study.Figure{
+		{Name: "jct", Title: "Mean JCT as bandwidth between machines becomes scarce", X: "times less bandwidth (dally-multi, network slow)", Y: "mean JCT (h)", LogX: true, LogY: true, Series: lines("mean JCT (h)")},
+		{Name: "communication", Title: "Communication as bandwidth between machines becomes scarce", X: "times less bandwidth (dally-multi, network slow)", Y: "communication (h)", LogX: true, LogY: true, Series: lines("communication (h)")},
+	}
+}

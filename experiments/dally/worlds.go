@@ -1,0 +1,64 @@
+package dally
+
+import (
+	"time"
+
+	"clustergym/env/cluster"
+	"clustergym/traces"
+	authors "clustergym/traces/dally"
+	"clustergym/traces/synth"
+)
+
+// nets returns the names of the networks, from the fastest to the slowest.
+func nets() []string { return []string{"published", "older", "slow", "ethernet"} }
+
+// workloads returns the profiles of the generated workloads.
+func workloads() []string { return []string{"dally", "dally-batch", "dally-multi", "helios"} }
+
+// clusterOn returns a cluster of four racks of four machines of eight GPUs on a network. congestion is the share of the
+// bandwidth between machines, and between racks, that others take.
+func clusterOn(net string, congestion float64) (cluster.Spec, error) {
+	spec, _, err := cluster.Parse("dally:4x4")
+	if err != nil {
+		return spec, err
+	}
+	up, nic := &spec.Racks[0].Uplink, &spec.Racks[0].Nodes[0].NIC
+	switch net {
+	case "older": // as in the authors' program: 12 GB/s and 50 ms between racks
+		up.Gbps, up.Latency = 96, 50*time.Millisecond
+	case "slow":
+		nic.Gbps, up.Gbps = 200, 80
+	case "ethernet": // 25 Gbit/s to each machine; four machines share an uplink of 100 Gbit/s
+		nic.Gbps, nic.Latency, up.Gbps = 25, 50*time.Microsecond, 100
+	}
+	nic.Gbps *= 1 - congestion
+	up.Gbps *= 1 - congestion
+	spec.Name = net
+	return spec, nil
+}
+
+// drawJobs returns the jobs of one draw of a workload.
+func drawJobs(workload string, jobs, draw int) ([]traces.Job, error) {
+	c := synth.DefaultConfig()
+	c.Profile, c.Jobs, c.MaxGPUs = workload, jobs, 128
+	list, err := synth.Generate(c, uint64(1000+draw))
+	if err != nil {
+		return nil, err
+	}
+	return modelled(list, uint64(draw))
+}
+
+// modelled gives every job without a profile one of the six models, with their frequencies in the authors' workloads.
+func modelled(jobs []traces.Job, seed uint64) ([]traces.Job, error) {
+	mix, err := modelMix()
+	if err != nil {
+		return nil, err
+	}
+	for i := range jobs {
+		if jobs[i].Profile == nil {
+			m, _ := mix.Draw(seed, jobs[i].ID)
+			jobs[i].Model, jobs[i].Profile = m.Name, authors.Profile(m.Name)
+		}
+	}
+	return jobs, nil
+}

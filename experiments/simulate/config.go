@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
+)
+
+// Config describes the simulation of one workload on one cluster under one or more policies.
+type Config struct {
+	Trace   workload.TraceConfig `yaml:"trace"`
+	Cluster string               `yaml:"cluster"` // see workload.ClusterSpec
+	// Policies are names of package heuristic: an order or other policy, with its admission and back-filling after it if
+	// they are not those below: "sjf", "sjf+skip", "fifo+strict+easy".
+	Policies  []string `yaml:"policies"`
+	Admission string   `yaml:"admission"` // of policies that name none: strict, skip, commit, or "" = skip for policies that preempt, strict for others
+	Backfill  string   `yaml:"backfill"`  // of policies that name none: none, easy or conservative
+	// Policy holds everything else that applies to all policies: placement, estimates, limits, …. Its order, admission,
+	// back-filling and seed are ignored.
+	Policy    heuristic.Config `yaml:"policy"`
+	Simulator sim.Config       `yaml:"simulator"` // its seed is ignored, and its horizon must be 0: use Horizon
+	// Interference says how jobs that share hardware slow each other down: one of workload.InterferenceForms, "" = not at all.
+	Interference string `yaml:"interference"`
+	// Service is the distribution of the jobs' GPU-times that gittins-2d assumes: a file of times, such as Tiresias' sample;
+	// "workload" = the times of the workload itself, known beforehand; "" = the times of the jobs that have finished.
+	Service string `yaml:"service"`
+	Seed    uint64 `yaml:"seed"` // of random orders, noisy estimates, failures and model mixes
+
+	Horizon time.Duration `yaml:"horizon"` // end the run this long after the first submit; 0 = never
+	Warmup  int           `yaml:"warmup"`  // jobs at the beginning that run but are not counted
+	Tail    int           `yaml:"tail"`    // jobs at the end that run but are not counted
+	// FailRefused makes jobs that can never fit the cluster a mistake. Otherwise they are left out, counted and named.
+	FailRefused bool `yaml:"fail_refused"`
+	// Stream says whether the trace is read during the simulation, once for each policy, instead of being held in memory:
+	// "auto" (for large files), "on" or "off".
+	Stream string `yaml:"stream"`
+	// Peer runs the workload on a peer's own machine instead of the simulator. Of the other keys it then uses trace,
+	// cluster, policies, seed and fail_refused; horizon, warmup, tail and interference must have no value.
+	Peer PeerConfig `yaml:"peer"`
+}
+
+// DefaultConfig returns a configuration of FIFO, strict, with first-fit, for a generated workload on the cluster philly-192.
+func DefaultConfig() Config {
+	h := heuristic.DefaultConfig()
+	return Config{
+		Trace: workload.DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
+		Policy: h, Simulator: sim.DefaultConfig(), Seed: 1, Stream: "auto", Peer: defaultPeerConfig(),
+	}
+}
+
+// Validate returns an error that names every fault of c, or nil. It does not look at files.
+func (c *Config) Validate() error {
+	var l fault.List
+	l.Join("trace", c.Trace.Validate())
+	l.Add(c.Cluster != "", "cluster", c.Cluster, workload.ClusterForms)
+	l.Add(len(c.Policies) > 0, "policies", "none", "one or more of "+strings.Join(heuristic.Orders(), ", "))
+	if c.Peer.Name != "" {
+		c.validatePeer(&l)
+		return l.Err()
+	}
+	admission := c.Admission == "" || slices.Contains(heuristic.Admissions(), c.Admission)
+	l.Add(admission, "admission", c.Admission, oneOf(heuristic.Admissions()))
+	backfill := c.Backfill == "" || slices.Contains(heuristic.Backfills(), c.Backfill)
+	l.Add(backfill, "backfill", c.Backfill, oneOf(heuristic.Backfills()))
+	for i, p := range c.Policies {
+		key := fmt.Sprintf("policies[%d]", i)
+		order, own, filled, ok := heuristic.SplitName(p)
+		if !ok || !slices.Contains(heuristic.Orders(), order) {
+			want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where wanted"
+			if near := nearest.Name(order, heuristic.Orders()); near != "" && near != order {
+				want += "; did you mean " + near + "?"
+			}
+			l.Add(false, key, p, want)
+			continue
+		}
+		if !admission || !backfill {
+			continue
+		}
+		// Faults of this policy's admission and back-filling are reported at the key that set them.
+		h := heuristic.DefaultConfig()
+		h.Order, h.Admission, h.Backfill = order, c.Admission, c.Backfill
+		if own != "" {
+			h.Admission = own
+		}
+		if filled != "" {
+			h.Backfill = filled
+		}
+		for _, f := range fault.All(h.Validate()) {
+			g := *f
+			if own != "" && f.Key == "admission" || filled != "" && f.Key == "backfill" {
+				g.Key, g.Value = key, p
+			}
+			l.Join("", &g)
+		}
+	}
+	// The rest of the policies' configuration, with an order and an admission that are valid.
+	h := c.Policy
+	d := heuristic.DefaultConfig()
+	h.Order, h.Admission, h.Backfill = d.Order, "", d.Backfill
+	l.Join("policy", h.Validate())
+	l.Join("simulator", c.Simulator.Validate())
+	l.Add(c.Simulator.Horizon == 0, "simulator.horizon", c.Simulator.Horizon, "nothing here; horizon counts from the first submit")
+	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
+	l.Add(c.Warmup >= 0, "warmup", c.Warmup, "a number of jobs, 0 or more")
+	l.Add(c.Tail >= 0, "tail", c.Tail, "a number of jobs, 0 or more")
+	l.Add(slices.Contains([]string{"", "auto", "on", "off"}, c.Stream), "stream", c.Stream, "auto, on or off")
+	return l.Err()
+}
+
+// oneOf returns "one of" and the names, for messages.
+func oneOf(names []string) string { return "one of " + strings.Join(names, ", ") }
+
+// Heuristic returns the configuration of the scheduler that name, one of c.Policies, stands for.
+func (c *Config) Heuristic(name string) heuristic.Config {
+	h := c.Policy
+	h.Seed = c.Seed
+	h.Order, h.Admission, h.Backfill, _ = heuristic.SplitName(name)
+	if h.Admission == "" {
+		h.Admission = c.Admission
+	}
+	if h.Backfill == "" {
+		h.Backfill = c.Backfill
+	}
+	if h.Backfill == "" {
+		h.Backfill = "none"
+	}
+	if h.Admission == "" { // the default of the order, which is in its full name
+		_, h.Admission, _, _ = heuristic.SplitName(h.Name())
+	}
+	return h
+}

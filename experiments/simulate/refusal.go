@@ -1,0 +1,88 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+
+	"clustergym/env/cluster"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// WithoutEstimate returns the number of jobs without an estimate and the ID of the first.
+func WithoutEstimate(jobs []traces.Job) (n int, first string) {
+	for i := range jobs {
+		if jobs[i].Estimate > 0 {
+			continue
+		}
+		if n++; n == 1 {
+			first = jobs[i].ID
+		}
+	}
+	return n, first
+}
+
+// namedJobs is the number of jobs that a message names at most.
+const namedJobs = 10
+
+// listIDs joins ids, the first of a number of jobs, and says how many more there are.
+func listIDs(ids []string, of int) string {
+	s := strings.Join(ids, ", ")
+	if more := of - len(ids); more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}
+
+// Refusal describes the jobs that can never fit a cluster.
+type Refusal struct {
+	count   int
+	ids     []string // of the first jobs
+	largest int      // largest gang
+	noGPU   int      // jobs that ask for no GPU
+}
+
+// Fitting returns the jobs that c can hold when it is empty, and describes the others. If all fit, it returns jobs itself.
+func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
+	var never Refusal
+	kept := jobs
+	for i := range jobs {
+		if _, ok := c.Request(&jobs[i]); ok {
+			if never.count > 0 {
+				kept = append(kept, jobs[i])
+			}
+			continue
+		}
+		if never.count == 0 {
+			kept = append(make([]traces.Job, 0, len(jobs)), jobs[:i]...)
+		}
+		if never.count++; len(never.ids) < namedJobs {
+			never.ids = append(never.ids, jobs[i].ID)
+		}
+		never.largest = max(never.largest, jobs[i].GPUs)
+		if jobs[i].GPUs < 1 {
+			never.noGPU++
+		}
+	}
+	return kept, never
+}
+
+// Mistake returns a *workload.InputError that says why r's jobs, of the given number, can never fit cluster c, whose name is
+// name, and what to change. asked is true if the user wanted refused jobs to be a mistake.
+func (r *Refusal) Mistake(of int, name string, c *cluster.Cluster, asked bool) error {
+	var why []string
+	if r.largest > c.GPUs() {
+		why = append(why, fmt.Sprintf("the largest asks for %s", workload.Plural(r.largest, "GPU", "GPUs")))
+	} else if r.noGPU < r.count {
+		why = append(why, "there is never enough of the GPU types, cores or memory they ask for")
+	}
+	if r.noGPU > 0 {
+		why = append(why, fmt.Sprintf("%s for no GPU", workload.Plural(r.noGPU, "asks", "ask")))
+	}
+	want := "want a cluster that holds one of them at least"
+	if asked {
+		want = "want a cluster that holds them, or no --fail-refused, to run without them"
+	}
+	return workload.Mistake("%d of %s can never fit cluster %s (%s): %s; %s; %s",
+		r.count, workload.Plural(of, "job", "jobs"), name, workload.Plural(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "), want)
+}

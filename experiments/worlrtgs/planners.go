@@ -1,0 +1,125 @@
+package worlrtgs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"clustergym/agents/woa"
+	"clustergym/env/dag"
+	"clustergym/env/dag/listsched"
+	"clustergym/experiments/plan"
+	"clustergym/experiments/study"
+	"clustergym/internal/rng"
+)
+
+// planner is one planner of the study.
+type planner struct {
+	name   string
+	drawn  bool   // its plans depend on the seed
+	policy string // of plan.Policies, or drasPolicy
+	start  string // of a search, as plan.Config.Start
+	moves  int    // of a search, as plan.Config.Moves
+	still  bool   // places no task at random, so that plans differ by their hopes alone
+	part   bool   // shows the effect of one part of another planner; not run on recorded jobs and small graphs
+}
+
+// allPlanners are in the order of the tables.
+var allPlanners = []planner{
+	{name: "random", drawn: true, policy: "random"},
+	{name: "eft-index", policy: "eft-index"},
+	{name: "heft", policy: "heft"},
+	{name: "heft-noinsert", policy: "heft-noinsert"},
+	{name: "cpop", policy: "cpop"},
+	{name: "peft", policy: "peft"},
+	{name: "dras-like", policy: drasPolicy},
+	{name: "woa", drawn: true, policy: "woa", start: "random"},
+	{name: "rtgs-released", drawn: true, policy: "rtgs-released", start: "random"},
+	{name: "rtgs", drawn: true, policy: "rtgs", start: "random"},
+	{name: "worl-rtgs", drawn: true, policy: "worl-rtgs", start: "random"},
+	{name: "worl-rtgs-hopes", drawn: true, policy: "worl-rtgs", start: "random", still: true, part: true},
+	{name: "woa+heft", drawn: true, policy: "woa", start: "heft"},
+	{name: "rtgs+heft", drawn: true, policy: "rtgs", start: "heft"},
+	{name: "worl-rtgs+heft", drawn: true, policy: "worl-rtgs", start: "heft"},
+	{name: "woa+heft+moves", drawn: true, policy: "woa", start: "heft", moves: 100, part: true},
+	{name: "worl-rtgs+heft+moves", drawn: true, policy: "worl-rtgs", start: "heft", moves: 100, part: true},
+}
+
+// sixPlanners are ranked among each other on all graphs, as the paper ranks six methods.
+var sixPlanners = []string{"heft", "cpop", "dras-like", "woa", "rtgs", "worl-rtgs"}
+
+func plannerNames() []string {
+	var names []string
+	for _, p := range allPlanners {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// run plans q. b is the shape of a search's spiral, and learnt holds the weights for the seed.
+func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float64, seed uint64, learnt trained, workers int) (*dag.Plan, error) {
+	l := listsched.New(q, listsched.Options{})
+	if p.policy == drasPolicy {
+		return playDRAS(ctx, q, learnt.dras)
+	}
+	if !slices.Contains(plan.SearchPolicies, p.policy) {
+		plan, err := l.Plan(ctx, p.policy, rng.Stream(seed, "worl-rtgs/random"))
+		if err == nil && p.policy == "eft-index" {
+			// Its rule ignores transfers. Its processors are kept and get times that count transfers.
+			e := dag.NewEvaluator(q, nil)
+			e.Makespan(plan.Proc)
+			e.Plan(plan)
+		}
+		return plan, err
+	}
+	c := plan.SearchConfig(p.policy)
+	c.B, c.Moves = b, p.moves
+	if p.still {
+		c.Explore = 0
+	}
+	c.Iterations, c.Whales = s.budget(p.policy, q.Tasks(), q.Procs())
+	var seeds []*dag.Plan
+	if p.start == "heft" {
+		seeds = append(seeds, l.HEFT(true).Clone())
+	}
+	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), learnt.generator)})
+	if err != nil {
+		return nil, err
+	}
+	return r.Plan, nil
+}
+
+// budget returns the budget of a search over n tasks on m processors. The study's own budget applies to all searches alike,
+// unless the automatic budget of worl-rtgs is smaller: then that one does, so that all searches of a graph make equally
+// many plans.
+func (s *settings) budget(policy string, n, m int) (iterations, whales int) {
+	if s.Iterations == 0 {
+		return plan.AutoBudget(policy, n, m)
+	}
+	iterations, whales = plan.AutoBudget("worl-rtgs", n, m)
+	if s.Iterations*s.Whales < iterations*whales {
+		return s.Iterations, s.Whales
+	}
+	return iterations, whales
+}
+
+// trained holds the weights of the two networks.
+type trained struct{ generator, dras []byte }
+
+// weightsFor returns the weights for a seed: those that the study trained, or the program's generator if the study trains
+// none.
+func weightsFor(b *study.Bench, s *settings, seed int) (l trained, err error) {
+	if l.dras, err = os.ReadFile(filepath.Join(b.WorkOf(drasKey), "dras.safetensors")); err != nil {
+		return l, err
+	}
+	l.generator = plan.GeneratorWeights
+	if s.Generators > 0 {
+		l.generator, err = os.ReadFile(filepath.Join(b.WorkOf(generatorKey(seed%s.Generators)), "generator.safetensors"))
+	}
+	return l, err
+}
+
+// generatorKey returns the key of the cell that trains generator k.
+func generatorKey(k int) string { return fmt.Sprintf("generator/seed=%d", k+1) }
