@@ -56,7 +56,9 @@ type Config struct {
 	// slots of a queue and are scored by one small network with shared weights, the last action ("wait") by the
 	// trunk. The order of slots then cannot matter beyond what they contain. "each" is like slots, but every action
 	// stands for a slot and the trunk does not see the slots at all: an action's value depends on its slot and on the
-	// other fields alone, and the number of weights on neither the number of slots nor that of actions.
+	// other fields alone, and the number of weights on neither the number of slots nor that of actions. If there is no
+	// other field, each action is scored from its slot alone (RLScheduler's kernel network), and the trunk, which sees
+	// the mean and maximum over the slots, only gives the state's value.
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
