@@ -59,13 +59,13 @@ func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 	if cfg.Separate {
 		actor, critic = "actor.", "critic."
 	}
-	y := b.body(actor)
+	y := b.body(actor, !cfg.Separate)
 	if err := b.faults.Err(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	logits := b.actionHead(actor+"policy", y, layer.GainPolicy)
 	if cfg.Separate {
-		y = b.body(critic)
+		y = b.body(critic, true)
 	}
 	value := b.dense(critic+"value", y.trunk, 1, 1, layer.GainValue, true, op.Identity)
 	b.out = []int{logits, value}

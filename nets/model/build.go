@@ -11,9 +11,10 @@ import (
 
 // body is the part of a network below the heads.
 type body struct {
-	trunk    int // value, one row for each observation
-	slots    int // value with one row for each slot; -1 = none
-	slotSize int // channels of a slot
+	trunk    int  // value, one row for each observation
+	slots    int  // value with one row for each slot, or -1
+	slotSize int  // channels of a slot
+	alone    bool // actions are scored from their slots alone, without the trunk
 }
 
 // builder adds bodies and heads to a plan.
@@ -108,8 +109,9 @@ func (b *builder) concat(rows int, vs []int) int {
 	return b.value(w, func(out int) layerOf { return &concat{in: vs, out: out, rows: rows} })
 }
 
-// body adds everything below the heads. Parameter names are prefix + name.
-func (b *builder) body(prefix string) body {
+// body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs the
+// trunk: without it there is no trunk if actions do not see one.
+func (b *builder) body(prefix string, valued bool) body {
 	act := b.cfg.act()
 	r := body{slots: -1}
 	var trunk, slots []int
@@ -138,14 +140,18 @@ func (b *builder) body(prefix string) body {
 		}
 	}
 	if k := b.slots(); len(slots) > 0 && b.faults.Err() == nil {
-		// With head slots the trunk sees only the mean and the maximum over slots. Neither the critic nor a slot's
-		// context then depends on the order of slots, and the number of weights does not depend on the number of
-		// slots.
+		// With head slots the trunk sees only the mean and the maximum over slots. Neither the critic nor a slot's context
+		// then depends on the order of slots, and the number of weights does not depend on the number of slots. With head
+		// each it sees them for the value alone, and only if there is nothing else to see.
 		r.slots = b.concat(k, slots)
 		h := b.width[r.slots] / k
 		r.slotSize = h
+		r.alone = b.cfg.Head == "each" && len(trunk) == 0
+		if r.alone && !valued {
+			return r
+		}
 		for _, max := range []bool{false, true} {
-			if b.cfg.Head == "each" {
+			if b.cfg.Head == "each" && !r.alone {
 				break
 			}
 			trunk = append(trunk, b.value(h, func(out int) layerOf {
@@ -154,7 +160,6 @@ func (b *builder) body(prefix string) body {
 		}
 	}
 	if len(trunk) == 0 {
-		b.faults.Add(b.cfg.Head != "each" || b.faults.Err() != nil, "head", b.cfg.Head, "a field beside the slots, or another head")
 		return r // only after a fault
 	}
 	x := b.concat(1, trunk)
@@ -255,6 +260,11 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 		return b.dense(name, y.trunk, 1, b.actions, gain, true, op.Identity)
 	}
 	k, h, act := b.slots(), b.cfg.SlotHidden, b.cfg.act()
+	if y.alone {
+		hidden := b.dense(name+".slot", y.slots, k, h, layer.GainHidden, true, act)
+		each := b.dense(name+".each", hidden, k, 1, gain, true, op.Identity)
+		return b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
+	}
 	// slot·W1 + context·W2 is one layer with two inputs: with gain 1 each the sum has the variance of gain sqrt 2.
 	s := b.dense(name+".slot", y.slots, k, h, 1, false, op.Identity)
 	c := b.dense(name+".context", y.trunk, 1, h, 1, true, op.Identity)

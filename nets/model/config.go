@@ -59,7 +59,8 @@ type Config struct {
 	// ("wait") is scored by the trunk. The order of slots then matters only through what they contain. "each" is like
 	// slots, but every action represents a slot and the trunk does not see the slots: an action's value depends only
 	// on its slot and the other fields, and the number of weights depends neither on the number of slots nor on that
-	// of actions.
+	// of actions. Without other fields each action is scored from its slot alone (RLScheduler's kernel network), and the
+	// trunk, which sees the mean and maximum over the slots, gives the state's value only.
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`

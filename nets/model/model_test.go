@@ -62,7 +62,11 @@ func netCases() []netCase {
 	oddDense.Head = "dense"
 	flat := Input{{"obs", []int{9}}}
 	each := Config{Kind: "cnn", Hidden: []int{10}, Activation: "relu", Head: "each", SlotHidden: 7, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
+	kernels := each
+	kernels.Separate = true
+	rows := Input{{"table", []int{4, 5}}}
 	return []netCase{
+		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
 		{"each", each, Input{{"extra", []int{3}}, {"table", []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
@@ -442,7 +446,50 @@ func TestHeadEachScoresEverySlotForItself(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewQNet(cfg, Input{{"table", []int{3, 5}}}, 3, false, r); err == nil || !strings.Contains(err.Error(), "a field beside the slots") {
-		t.Errorf("without any other field: %v", err)
+}
+
+// With head each and nothing but the slots, an action's logit depends on its slot alone, and the value on all slots but not
+// on their order.
+func TestHeadEachOverSlotsAlone(t *testing.T) {
+	const slots, width = 4, 5
+	for _, separate := range []bool{false, true} {
+		cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8, Separate: separate,
+			Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
+		r := rng.Stream(4, "each alone")
+		ac, err := NewActorCritic(cfg, Input{{"table", []int{slots, width}}}, slots, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		perturb(ac.Params().Data, r) // the policy's head begins near 0
+		obs := noise(r, slots*width)
+		run := func(obs []float32) ([]float32, float32) {
+			logits, value := ac.Forward(1).Run(obs, 1)
+			return slices.Clone(logits), value[0]
+		}
+		logits, value := run(obs)
+		other := slices.Clone(obs)
+		for i := range width {
+			other[i] += 2 // another job in slot 0
+		}
+		changed, changedValue := run(other)
+		if changedValue == value || changed[0] == logits[0] {
+			t.Errorf("separate %v: with another job in slot 0 the value is %v and was %v, its logit is %v and was %v", separate, changedValue, value, changed[0], logits[0])
+		}
+		sameBits(t, "logits of the other slots", changed[1:], logits[1:])
+		turned := append(slices.Clone(obs[width:]), obs[:width]...) // every slot moves up by one
+		moved, movedValue := run(turned)
+		if math.Abs(float64(movedValue-value)) > 1e-5 {
+			t.Errorf("separate %v: value %v, and %v in another order", separate, value, movedValue)
+		}
+		sameBits(t, "logits in another order", moved, append(slices.Clone(logits[1:]), logits[0]))
+	}
+	// Action values without a duelling head need no trunk at all: the kernel's three layers are all there is.
+	q, err := NewQNet(Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8,
+		Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}, Input{{"table", []int{slots, width}}}, slots, false, rng.Stream(5, "each alone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(q.Params().Views), []string{"table.dense.0.weight", "table.dense.0.bias", "q.slot.weight", "q.slot.bias", "q.each.weight", "q.each.bias"}; !slices.Equal(got, want) {
+		t.Errorf("parameters %v, want %v", got, want)
 	}
 }

@@ -38,7 +38,7 @@ func planQNet(cfg Config, in Input, actions int, duelling bool) (*builder, error
 	if err != nil {
 		return nil, err
 	}
-	y := b.body("")
+	y := b.body("", duelling)
 	if err := b.faults.Err(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
