@@ -107,7 +107,7 @@ func TestExplainedFramesAreTheGoldenFrames(t *testing.T) {
 			t.Errorf("%s explains no frame that this test knows", f.Name())
 		}
 	}
-	named := regexp.MustCompile("frames/([a-z0-9_.-]+\\.txt)").FindAllStringSubmatch(string(text), -1)
+	named := regexp.MustCompile(`frames/([a-z0-9_.-]+\.txt)`).FindAllStringSubmatch(string(text), -1)
 	for _, m := range named {
 		if !known[m[1]] {
 			t.Errorf("the page names %s, which is not there", m[1])
