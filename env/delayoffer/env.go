@@ -11,6 +11,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
+	"clustergym/internal/rng"
 	"clustergym/traces"
 )
 
@@ -147,43 +148,61 @@ func (e *Env) First() int { return 0 }
 // Close implements env.Env.
 func (e *Env) Close() error { return e.shell.Close() }
 
-// Reset implements env.Env.
+// Reset implements env.Env. If the agent has nothing to decide in a window that the seed chooses, Reset draws another. A
+// window with a number is played to its end in that case, and Reset returns sched.ErrUndecided.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
 	}
+	asked := ep
+	for try := uint64(1); ; try++ {
+		named, err := e.begin(ctx, asked)
+		if err != nil {
+			return err
+		}
+		if e.offer != nil {
+			named.Seed = ep.Seed
+			e.carry = e.earned
+			e.shell.Begin(named)
+			e.fill(ts, 0, 0, env.First)
+			return nil
+		}
+		if ep.Window >= 0 || try == maxTries {
+			return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", sched.ErrUndecided, ID, e.session.At())
+		}
+		asked.Seed = rng.At(ep.Seed, rng.Hash("delayoffer/redraw"), try)
+	}
+}
+
+// maxTries is how many windows Reset draws until one has an offer to answer.
+const maxTries = 100
+
+// begin runs the window of ep until there is an offer to answer, or until all jobs have finished: then e.offer is nil. It
+// returns ep with its Split filled in.
+func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	named, err := e.session.Draw(ep)
 	if err != nil {
-		return err
+		return ep, err
 	}
 	e.est.Seed = ep.Seed
 	if err := e.session.Start(); err != nil {
-		return err
+		return ep, err
 	}
 	if r := e.sim.Refused(); r.Count > 0 {
-		return fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
+		return ep, fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
 	}
 	if e.base != nil {
 		if err := e.base.play(ctx, e.session.Jobs()); err != nil {
-			return err
+			return ep, err
 		}
 	}
 	e.rule.Reset(e.view)
 	e.done, e.jct, e.wait, e.comm, e.end = 0, 0, 0, 0, 0
 	e.from, e.cursor, e.earned, e.offer = 0, 0, 0, nil
 	if err := e.advance(ctx); err != nil {
-		return err
+		return ep, err
 	}
-	if err := e.run(ctx); err != nil {
-		return err
-	}
-	if e.offer == nil {
-		return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", env.ErrEpisode, ID, e.session.At())
-	}
-	e.carry = e.earned
-	e.shell.Begin(named)
-	e.fill(ts, 0, 0, env.First)
-	return nil
+	return named, e.run(ctx)
 }
 
 // run runs until there is an offer to answer, or all jobs have finished.

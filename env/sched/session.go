@@ -11,6 +11,10 @@ import (
 	"clustergym/traces"
 )
 
+// ErrUndecided is the env.ErrEpisode that Reset returns for a window in which the agent has nothing to decide. The window
+// has been played to its end then, and a watcher has seen all of it.
+var ErrUndecided = fmt.Errorf("%w", env.ErrEpisode)
+
 // Session runs the episodes of an environment that is not assembled from Parts. It chooses an episode's jobs, feeds them to
 // the simulator and shows the points to the watcher. The jobs are a window of the workload on an empty cluster; their
 // submit times count from the first one's and are stretched to a load. Not safe for concurrent use.

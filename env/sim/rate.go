@@ -120,24 +120,30 @@ func (s *Simulator) speedsOf(j Job) []float64 {
 	return own
 }
 
-// checkProfile returns what is missing from the model of the job read ahead, if its gang can have more than one GPU:
-// without the model the communication between the GPUs is unknown.
-func (s *Simulator) checkProfile() error {
-	t := &s.next
-	if max(t.GPUs, t.MaxGPUs) < 2 {
-		return nil
-	}
-	p, what := t.Profile, ""
+// LacksModel returns what is missing from the model of job j under the communication model called comm, "" if nothing is.
+// The models ring and contention need the compute time and the gradient bytes of every job that can have more than one GPU:
+// without them the communication between the GPUs is unknown.
+func LacksModel(comm string, j *traces.Job) string {
+	p := j.Profile
 	switch {
+	case comm != "ring" && comm != "contention" || max(j.GPUs, j.MaxGPUs) < 2:
+		return ""
 	case p == nil:
-		what = "no profile of its model"
+		return "no profile of its model"
 	case p.Compute <= 0:
-		what = fmt.Sprintf("a profile (%s) with a compute time of %v for an iteration", p.Name, p.Compute)
+		return fmt.Sprintf("a profile (%s) with a compute time of %v for an iteration", p.Name, p.Compute)
 	case p.GradientBytes < 0:
-		what = fmt.Sprintf("a profile (%s) with %d bytes of gradients", p.Name, p.GradientBytes)
-	default:
+		return fmt.Sprintf("a profile (%s) with %d bytes of gradients", p.Name, p.GradientBytes)
+	}
+	return ""
+}
+
+// checkProfile returns an error if the model of the job read ahead lacks what the communication model needs.
+func (s *Simulator) checkProfile() error {
+	what := LacksModel(s.cfg.Comm, &s.next)
+	if what == "" {
 		return nil
 	}
 	return fmt.Errorf("sim: job %d (%s) wants %d GPUs and has %s: comm %s needs compute time and gradient bytes of every gang's model, "+
-		"from the trace or from a mix of models (--mix)", s.read-1, t.ID, t.GPUs, what, s.cfg.Comm)
+		"from the trace or from a mix of models (--mix)", s.read-1, s.next.ID, s.next.GPUs, what, s.cfg.Comm)
 }

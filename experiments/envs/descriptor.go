@@ -57,6 +57,8 @@ type Descriptor struct {
 	Metric Metric
 	// Whole says that comparisons end with one run over the whole test part unless a run says otherwise.
 	Whole bool
+	// lacks returns what the settings require of a job's model and the job does not have, "" for nothing.
+	lacks func(s Settings, j *traces.Job) string
 	// placement is the placement rule that the settings name.
 	placement func(s Settings) string
 	// memory is roughly how many bytes one environment takes apart from its time steps.

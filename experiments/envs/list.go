@@ -18,6 +18,7 @@ import (
 	"clustergym/env/queuerank"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/env/workerplace"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -99,6 +100,7 @@ var scheduling = []*Descriptor{
 			c.Relative = false
 			return &c
 		},
+		lacks:  func(s Settings, j *traces.Job) string { return sim.LacksModel(s.(*delayoffer.Config).Comm, j) },
 		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
 		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
 		Metric: JCT,

@@ -54,7 +54,28 @@ func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName strin
 			return nil, err
 		}
 	}
-	return d.load(ctx, s, spec, t, t)
+	w, err := d.load(ctx, s, spec, t, t)
+	if err == nil {
+		err = d.check(s, w)
+	}
+	return w, err
+}
+
+// check reports the first job of w that lacks what the settings require of its model. It looks at every job, so that a
+// training does not find out in the middle.
+func (d *Descriptor) check(s Settings, w *World) error {
+	if d.lacks == nil {
+		return nil
+	}
+	for part := range SplitNames {
+		for _, j := range w.Workload.Windows.Jobs(traces.Part(part)) {
+			if what := d.lacks(s, &j); what != "" {
+				return workload.Mistake("%s: job %s wants %d GPUs and has %s; %s needs the compute time and gradient bytes of every job with several GPUs: set trace.mix to a mix of models (%s), or env.comm to tree or none",
+					w.Info.File, j.ID, max(j.GPUs, j.MaxGPUs), what, d.ID, strings.Join(profile.Names(), ", "))
+			}
+		}
+	}
+	return nil
 }
 
 // load makes the world of an environment. t names files by where they lie, shown as they are called in messages.
@@ -247,6 +268,9 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 		}
 		return w, nil
 	})
+	if err == nil && d.lacks != nil {
+		err = d.check(args.Settings, w)
+	}
 	var input *workload.InputError
 	if errors.As(err, &input) {
 		return nil, badKwargs(shown(err, &t, &args.Trace))

@@ -57,7 +57,7 @@ func (r *AdaptReport) WriteTable(w io.Writer) error {
 	if err := texttable.Write(w, header, rows, 1); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's. Every inner step learns from new episodes of the task;\nreturns are of others. IQM over the tasks with its 95 %% bootstrap interval.\n",
+	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for every policy and not used in training. Every inner step learns from new\nepisodes of the task; returns are those of other episodes. IQM over the tasks with its 95 %% bootstrap interval.\n",
 		r.Env, workload.Plural(r.Tasks, "task", "tasks"), r.Seed)
 	if err == nil && r.Solved != nil {
 		_, err = fmt.Fprintf(w, "Solved: a mean return of at least %g after adaptation.\n", *r.Solved)

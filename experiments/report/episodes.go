@@ -25,6 +25,8 @@ type EpisodeReport struct {
 	// checkpoint by it with every other policy, on the same episodes.
 	Metric string             `json:"metric,omitempty"`
 	Paired []statistic.Paired `json:"paired,omitempty"`
+
+	File string `json:"-"` // that the episodes are recorded in, "" = they are generated
 }
 
 // EpisodePolicy is the result of one policy.
@@ -117,7 +119,7 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 	if err := texttable.Write(w, header, rows, 1); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's; IQM with its 95 %% bootstrap interval.\n%s",
+	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
 		r.Env, workload.Plural(r.Episodes, "episode", "episodes"), r.Seed, r.threshold())
 	return err
 }
@@ -150,8 +152,21 @@ func (r *EpisodeReport) writeScores(w io.Writer) error {
 	if err := texttable.Write(w, header, rows, 1); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for all and none of the training's; means over episodes, IQM with its 95 %%\nbootstrap interval. RULE@slots acts through the agent's action space.\n",
-		r.Env, workload.Plural(r.Episodes, "episode", "episodes"), r.Seed); err != nil {
+	from := fmt.Sprintf("from seed %d", r.Seed)
+	if r.File != "" {
+		from = "of " + r.File
+	}
+	planners, rules := "", ""
+	for _, p := range r.Policies {
+		switch p.Kind {
+		case "planner":
+			planners = "\nPLANNER decides with the whole graph in sight."
+		case "slots":
+			rules = "\nRULE@slots acts through the agent's actions."
+		}
+	}
+	if _, err := fmt.Fprintf(w, "\n%s: %s %s, the same for every policy and not used in training:\nmeans over episodes, IQM with its 95 %% bootstrap interval.%s%s\n",
+		r.Env, workload.Plural(r.Episodes, "test episode", "test episodes"), from, planners, rules); err != nil {
 		return err
 	}
 	if reference == "" {

@@ -17,8 +17,12 @@ import (
 func (r *Report) WriteTable(w io.Writer) error {
 	metric := r.Counts()
 	header := []string{"policy", "mean JCT", "IQM [95 %]", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}
-	if r.HasScores() {
-		header = append([]string{"policy", metric.Title, "its IQM [95 %]"}, header[1:]...)
+	if metric.Key != envs.JCT.Key {
+		header = []string{"policy", metric.Title, "IQM [95 %]", "mean JCT", "p99 JCT", "mean wait"}
+		if r.HasScores() {
+			header = append(header, "bounded slowdown")
+		}
+		header = append(header, "GPUs used")
 	}
 	versus := map[string]statistic.Paired{}
 	reference := r.reference()
@@ -43,17 +47,19 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if m.Unfinished > 0 {
 			name = fmt.Sprintf("%s (%d unfinished)", name, m.Unfinished)
 		}
-		row := []string{
-			name, texttable.Hours(m.JCT.Mean), texttable.Span(m.JCT.IQM, m.JCT.CI95),
-			texttable.Hours(m.JCT99.Mean), texttable.Hours(m.Wait.Mean), fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization.Mean),
+		row := []string{name, "–", ""}
+		if m.Score != nil || !r.HasScores() {
+			score := r.Statistic(&p)
+			row = []string{name, metric.Show(score.Mean), metric.Span(score.IQM, score.CI95)}
 		}
-		if r.HasScores() {
-			score := []string{name, "–", ""}
-			if m.Score != nil {
-				score = []string{name, metric.Show(m.Score.Mean), metric.Span(m.Score.IQM, m.Score.CI95)}
-			}
-			row = append(score, row[1:]...)
+		if metric.Key != envs.JCT.Key {
+			row = append(row, texttable.Hours(m.JCT.Mean))
 		}
+		row = append(row, texttable.Hours(m.JCT99.Mean), texttable.Hours(m.Wait.Mean))
+		if metric.Key != "bounded_slowdown" {
+			row = append(row, fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean))
+		}
+		row = append(row, fmt.Sprintf("%.0f %%", 100*m.Utilization.Mean))
 		if reference != "" {
 			row = append(row, difference(versus, p.Name), wins(versus, p.Name, len(r.Windows)))
 		}
@@ -64,7 +70,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", workload.Plural(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
-	fmt.Fprintf(&b, "interval. ORDER+ADMISSION sees the whole queue; RULE@slots acts through the agent's slots.\n")
+	fmt.Fprintf(&b, "interval.%s\n", r.forms())
 	if reference != "" {
 		word := "faster"
 		if metric.Key != envs.JCT.Key {
@@ -87,6 +93,28 @@ func (r *Report) WriteTable(w io.Writer) error {
 		})
 	}
 	return texttable.Write(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1)
+}
+
+// forms returns the sentence about the names of policies in the table, "" if they are all agents.
+func (r *Report) forms() string {
+	has := func(kind string) bool {
+		return slices.ContainsFunc(r.Policies, func(p PolicyReport) bool { return p.Kind == kind })
+	}
+	through := "the agent's slots"
+	if r.Env != "" { // JobSelect-v1 is the one whose actions are slots
+		through = "the agent's actions"
+	}
+	var parts []string
+	if has("heuristic") {
+		parts = append(parts, "ORDER+ADMISSION sees the whole queue")
+	}
+	if has("slots") {
+		parts = append(parts, "RULE@slots acts through "+through)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " " + strings.Join(parts, "; ") + "."
 }
 
 // Counts returns the metric of the comparison.

@@ -194,7 +194,7 @@ func scored(m envs.Metric, values []float64, v *validation) *validation {
 	if slices.Min(values) > 0 {
 		mean, v.Mean = statistic.GeometricMean(values), "geometric mean"
 	}
-	v.Score, v.Metric, v.higher = &mean, m.Key, m.Higher
+	v.Score, v.Metric, v.counts = &mean, m.Key, m
 	return v
 }
 

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/metrics"
+	"clustergym/env/sched"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
 	"clustergym/experiments/workload"
@@ -286,15 +287,21 @@ func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) e
 	if ep.Split != "" || ep.Window > 0 {
 		return fmt.Errorf("%w: an evaluation chooses its windows itself; want neither split nor window", env.ErrEpisode)
 	}
-	window := e.x.take(e.policy)
-	own := e.x.v.episode(window)
-	own.Task = ep.Task // there are none, as the environment says
-	if err := e.inner.Reset(ctx, own, ts); err != nil {
-		e.x.giveUp(e.policy, window)
-		return err
+	for undecided := 0; ; undecided++ {
+		window := e.x.take(e.policy)
+		own := e.x.v.episode(window)
+		own.Task = ep.Task // there are none, as the environment says
+		err := e.inner.Reset(ctx, own, ts)
+		if err == nil {
+			e.window = window
+			return nil
+		}
+		if !errors.Is(err, sched.ErrUndecided) || undecided == len(e.policy.done) {
+			e.x.giveUp(e.policy, window)
+			return err
+		}
+		e.x.finish(e.policy, window, e.inner.Metrics()) // the window was played to its end without the policy
 	}
-	e.window = window
-	return nil
 }
 
 // leave gives a window that was begun back.

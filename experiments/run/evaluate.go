@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -72,7 +73,10 @@ func policyPlayer(e sched.Arena, p agents.Policy) player {
 	return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
 		e.Watch(c)
 		defer e.Watch(nil)
-		if _, _, err := play.Play(ctx, ep, rng.Stream(seed, "eval/act")); err != nil {
+		switch _, _, err := play.Play(ctx, ep, rng.Stream(seed, "eval/act")); {
+		case errors.Is(err, sched.ErrUndecided): // c has seen the window, which is the same for every policy
+			return nil, nil
+		case err != nil:
 			return nil, err
 		}
 		ts := play.TimeStep()

@@ -193,8 +193,8 @@ func (f *families) describe(cfg *config.Config, say func(format string, args ...
 	say("env       %s, a family of tasks", f.About.ID)
 	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, workload.Plural(c.Before, "episode", "episodes"), c.After,
 		workload.Plural(c.InnerSteps, "step", "steps"))
-	say("          best of validations on %s, then %s, on seeds apart from the training's",
-		workload.Plural(cfg.Eval.Validation, "task", "tasks"), workload.Plural(cfg.Eval.Episodes, "test task", "test tasks"))
+	say("          best checkpoint by %s, judged on %s; training uses neither",
+		workload.Plural(cfg.Eval.Validation, "validation task", "validation tasks"), workload.Plural(cfg.Eval.Episodes, "test task", "test tasks"))
 }
 
 func (f *families) validate(t *training) (*validation, error) {

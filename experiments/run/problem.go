@@ -90,8 +90,8 @@ func (p *Problem) describe(cfg *config.Config, say func(format string, args ...a
 		solved = fmt.Sprintf(", solved at a mean return of %g", p.About.Solved)
 	}
 	say("env       %s%s%s", p.About.ID, limit, solved)
-	say("          best of validations on %s, then %s, on seeds apart from the training's",
-		workload.Plural(cfg.Eval.Validation, "episode", "episodes"), workload.Plural(cfg.Eval.Episodes, "test episode", "test episodes"))
+	say("          best checkpoint by %s, judged on %s; training uses neither",
+		workload.Plural(p.episodes(validationEpisodes, cfg.Eval.Validation), "validation episode", "validation episodes"), workload.Plural(p.episodes(testEpisodes, cfg.Eval.Episodes), "test episode", "test episodes"))
 }
 
 func (p *Problem) origin() map[string]string {
@@ -299,6 +299,9 @@ func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOpti
 	}
 	tick := counted(total, opt.Game)
 	r := newEpisodeReport(p.About, cfg, n)
+	if p.world.Recorded() {
+		r.File = p.world.Trace.File
+	}
 	scores := make([]statistic.Sample, len(all))
 	for i := range all {
 		var played games

@@ -18,6 +18,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/internal/tfevents"
@@ -41,15 +42,26 @@ const BestReturn = "validation/return mean"
 
 // HigherIsBetter returns whether higher values of a metric of best.json are better.
 func HigherIsBetter(metric string) bool {
-	if metric == BestReturn {
-		return true
+	m, ok := scoreMetric(metric)
+	return metric == BestReturn || ok && m.Higher
+}
+
+// ShowScore returns a value of a metric of best.json as tables show it.
+func ShowScore(metric string, v float64) string {
+	if m, ok := scoreMetric(metric); ok {
+		return m.Show(v)
 	}
+	return report.Decimals(v)
+}
+
+// scoreMetric returns the environment's metric that a metric of best.json is a mean of; ok is false for a return.
+func scoreMetric(metric string) (m envs.Metric, ok bool) {
 	for _, id := range envs.IDs() {
-		if m := envs.Find(id).Metric; m.Higher && strings.HasPrefix(metric, "validation/"+m.Key+" ") {
-			return true
+		if m := envs.Find(id).Metric; m.Of != nil && strings.HasPrefix(metric, "validation/"+m.Key+" ") {
+			return m, true
 		}
 	}
-	return false
+	return m, false
 }
 
 // BestCheckpoint names the best checkpoint so far.

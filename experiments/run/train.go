@@ -20,7 +20,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/experiments/config"
-	"clustergym/experiments/report"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -109,7 +109,7 @@ type validation struct {
 	Mean     string   `json:"mean,omitempty"`        // the mean that Score is
 	Best     bool     `json:"best"`
 
-	higher bool // scores are better
+	counts envs.Metric // that Score is of
 }
 
 // metric and value are those of best.json.
@@ -139,7 +139,7 @@ func (v *validation) beats(b BestCheckpoint) bool {
 	if v.Return != nil {
 		return v.value() >= b.Value
 	}
-	if v.higher {
+	if v.counts.Higher {
 		return v.value() > b.Value
 	}
 	return v.value() < b.Value
@@ -154,7 +154,11 @@ func (v *validation) words() string {
 		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, workload.Plural(v.Episodes, "episode", "episodes"))
 	}
 	if v.Score != nil {
-		return fmt.Sprintf("validation: %s %s of %s", v.Metric, report.Decimals(*v.Score), workload.Plural(max(v.Windows, v.Episodes), "episode", "episodes"))
+		on := workload.Plural(v.Episodes, "episode", "episodes")
+		if v.Windows > 0 {
+			on = workload.Plural(v.Windows, "window", "windows")
+		}
+		return fmt.Sprintf("validation: %s %s on %s", v.counts.Title, v.counts.Show(*v.Score), on)
 	}
 	return "validation windows: typical JCT " + texttable.Hours(v.JCT)
 }

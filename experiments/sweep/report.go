@@ -7,19 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
-
-// scoreText returns a score as tables show it.
-func scoreText(metric string, v float64) string {
-	if metric == run.BestMetric {
-		return texttable.Hours(v)
-	}
-	return report.Decimals(v)
-}
 
 // WriteTable prints a row for each trial, best first, and the run directories of the best trial.
 func (r *Report) WriteTable(w io.Writer) error {
@@ -29,7 +20,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, t := range r.Trials {
 		score := "failed"
 		if t.Score != nil {
-			score = scoreText(t.Metric, *t.Score)
+			score = run.ShowScore(t.Metric, *t.Score)
 		}
 		row := []string{fmt.Sprint(t.Trial), fmt.Sprint(t.Steps), score}
 		for _, k := range keys {

@@ -310,7 +310,7 @@ func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
 		} else {
 			score := statistic.IQM(st.scores)
 			l.Metric, l.Scores, l.Score = st.metric, st.scores, &score
-			s.opt.Say("trial %3d  %8d steps  score %s  %s", l.Trial, l.Steps, scoreText(l.Metric, score), jsonOf(l.Set))
+			s.opt.Say("trial %3d  %8d steps  score %s  %s", l.Trial, l.Steps, run.ShowScore(l.Metric, score), jsonOf(l.Set))
 		}
 		return s.write(l)
 	})
