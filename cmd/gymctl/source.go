@@ -123,7 +123,11 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 			return mistake("--%s: %s has no workload", name, d.ID)
 		}
 		if s.changed(c, "cluster") != "" && !d.Takes.Cluster {
-			return mistake("--cluster: %s has no cluster", d.ID)
+			what := ""
+			if d.Scheduling() {
+				what = "; its settings say what runs where"
+			}
+			return mistake("--cluster: %s has no cluster%s", d.ID, what)
 		}
 	}
 	if s.changed(c, "trace") != "" {

@@ -192,9 +192,9 @@ func (w *Workload) check(j *traces.Job, room int) error {
 	case j.GPUs > room:
 		return fmt.Errorf("it asks for %d GPUs, and the servers hold %d workers; leave out larger jobs (max_gpus), or take more servers", j.GPUs, room)
 	case j.Model == "" && w.options.Mix == nil:
-		return fmt.Errorf("it names no model; want jobs that name one of %s, or a mix that draws models (mix: dl2)", w.who())
+		return fmt.Errorf("it names no model; want jobs that name one of %s, or a mix that draws models (trace.mix=dl2)", w.who())
 	case !ok && w.options.Mix == nil:
-		return fmt.Errorf("it names model %q, of which no speed is known (known are %s); want a table of speeds that has it, or a mix that draws models (mix: dl2)", j.Model, w.who())
+		return fmt.Errorf("it names model %q, of which no speed is known (known are %s); want a table of speeds that has it, or a mix that draws models (trace.mix=dl2)", j.Model, w.who())
 	case j.Work > 0:
 		return nil
 	case j.Iterations <= 0 || w.dl2:

@@ -387,7 +387,7 @@ func TestJobsThatCannotBeTakenAreNamed(t *testing.T) {
 		o    WorkloadOptions
 		want string
 	}{
-		{jobs(100, ""), own, `WorkerPlace-v1: job "j0": it names no model; want jobs that name one of bert, ncf, or a mix that draws models (mix: dl2)`},
+		{jobs(100, ""), own, `WorkerPlace-v1: job "j0": it names no model; want jobs that name one of bert, ncf, or a mix that draws models (trace.mix=dl2)`},
 		{jobs(100, ""), WorkloadOptions{}, `WorkerPlace-v1: job "j0": it names no model; want jobs that name one of resnet-50, vgg-16,`},
 		{change(func(j *traces.Job) { j.Model = "gpt" }), own, `WorkerPlace-v1: job "j95": it names model "gpt", of which no speed is known (known are bert, ncf); want a table of speeds that has it, or a mix`},
 		{change(func(j *traces.Job) { j.GPUs = 49 }), own, `WorkerPlace-v1: job "j95": it asks for 49 GPUs, and the servers hold 48 workers; leave out larger jobs (max_gpus), or take more servers`},

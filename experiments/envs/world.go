@@ -136,7 +136,10 @@ func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, 
 		return err
 	}
 	set, err := graphs.Load(ctx, path, graphs.Options{For: id})
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return workload.Mistake("task graphs %s: there is no such file or folder", shown.File)
+	case err != nil:
 		return &workload.InputError{Err: err}
 	}
 	if w.Source.Graphs, err = dagplace.NewWorkload(cfg, nil, set); err != nil {

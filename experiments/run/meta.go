@@ -225,6 +225,9 @@ func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
+	if len(opt.Checkpoints) == 0 && f.world.About.Scheduling() { // rules do not adapt, so one game of each task says it all
+		return f.Problem.judge(ctx, cfg, opt)
+	}
 	if len(opt.Checkpoints) == 0 {
 		return nil, workload.Mistake("nothing to evaluate: name checkpoints of agent %s", cfg.Agent)
 	}
