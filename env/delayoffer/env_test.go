@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"clustergym/env/delayoffer"
 	"clustergym/env/envtest"
 	"clustergym/env/heuristic"
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/traces"
@@ -351,5 +354,59 @@ func BenchmarkStep(b *testing.B) {
 		if err := e.Step(ctx, env.Action{Disc: []int32{delayoffer.Accept}}, ts); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// late are windows of which only those at odd seeds have an offer; the window with number 0 has none.
+type late struct{ with, without []traces.Job }
+
+func (w late) At(_ traces.Part, seed uint64, window int) (warm, counted []traces.Job, first int, err error) {
+	if window < 0 && seed%2 == 1 {
+		return nil, w.with, 1, nil
+	}
+	return nil, w.without, 0, nil
+}
+
+// A window in which the agent has nothing to decide is drawn again if the seed chose it. If its number did, it is played
+// to its end, and the watcher sees what a scheduler in the agent's place would have done.
+func TestWindowsWithoutAnOfferAreDrawnAgain(t *testing.T) {
+	single := []traces.Job{job("a", 0, 3*time.Second, 1), job("b", time.Second, 5*time.Second, 1)}
+	e, err := delayoffer.New(delayoffer.DefaultConfig(), pairs(), late{offered(), single}, traces.Training)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts := env.NewTimeStep(e.Spec())
+	for seed := range uint64(20) {
+		if err := e.Reset(ctx, env.Episode{Seed: seed, Window: -1}, ts); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if e.Offer() == nil || len(e.View().Cluster().Types()) == 0 {
+			t.Fatalf("seed %d: an episode without an offer", seed)
+		}
+		first := append([]float32(nil), ts.Obs...)
+		if err := e.Reset(ctx, env.Episode{Seed: seed, Window: -1}, ts); err != nil || !slices.Equal(first, ts.Obs) {
+			t.Errorf("seed %d: begun again, the episode is another (%v)", seed, err)
+		}
+	}
+
+	var c metrics.Collector
+	e.Watch(&c)
+	err = e.Reset(ctx, env.Episode{Seed: 1, Window: 0}, ts)
+	if !errors.Is(err, sched.ErrUndecided) || !errors.Is(err, env.ErrEpisode) || !strings.Contains(err.Error(), "no job of the window starting at job 0 is ever offered more than a node") {
+		t.Fatalf("%v, want ErrUndecided", err)
+	}
+	if s := c.Summary(0, 0); s.JCT.Mean != 4 || s.Unfinished != 0 { // 3 s and 5 s
+		t.Errorf("the watcher saw %+v, want a mean JCT of 4 s", s)
+	}
+	if err := e.Step(ctx, env.Action{Disc: []int32{1}}, ts); !errors.Is(err, env.ErrResetNeeded) {
+		t.Errorf("a step in a window without an episode: %v", err)
+	}
+
+	never, err := delayoffer.New(delayoffer.DefaultConfig(), pairs(), windows(single), traces.Training)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := never.Reset(ctx, env.Episode{Seed: 1, Window: -1}, ts); !errors.Is(err, sched.ErrUndecided) {
+		t.Errorf("no window has an offer: %v, want ErrUndecided", err)
 	}
 }
