@@ -17,8 +17,8 @@ import (
 	"clustergym/traces"
 )
 
-// Comparison is what an evaluation ends with: a *Report over windows of a workload, or an *EpisodeReport. As JSON it
-// is the document of gymctl eval --json.
+// Comparison is the result of an evaluation: a *report.Report over windows of a workload, a *report.EpisodeReport or a
+// *report.AdaptReport. As JSON it is the document of gymctl eval --json.
 type Comparison interface {
 	WriteTable(w io.Writer) error
 }
@@ -28,7 +28,8 @@ var (
 	_ Comparison = (*report.EpisodeReport)(nil)
 )
 
-// Compare is Evaluate for any environment: windows where there is a workload, else episodes.
+// Compare evaluates the checkpoints of opt and the policies of cfg in any environment: on windows of a workload on the
+// simulator, else on episodes.
 func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -47,13 +48,14 @@ func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Compariso
 	return a.judge(ctx, cfg, opt)
 }
 
-// arena is where agents are trained and judged: a workload on a cluster, or a problem without either.
+// arena trains and judges agents: a workload on a cluster, or an environment without a simulator.
 type arena interface {
-	// spec is that of one environment, and says what is missing for training.
+	// spec returns the specification of one environment, or an error that says what training lacks.
 	spec(cfg *config.Config) (env.Spec, error)
 	NewVec(cfg *config.Config, workers int) (*vec.Vec, error)
 	describe(cfg *config.Config, say func(format string, args ...any))
-	// origin is what a checkpoint says of where it comes from; same says why a run with that origin cannot go on here.
+	// origin returns what checkpoints record about their workload; same returns an error if a run with that origin cannot
+	// continue here.
 	origin() map[string]string
 	same(origin map[string]string, dir string) error
 	// validate plays the agent of t greedily.
@@ -67,7 +69,7 @@ var (
 	_ arena = (*Problem)(nil)
 )
 
-// newArena is the arena of cfg, which is valid and folded. w is its world where that is at hand.
+// newArena returns the arena of cfg, which must be valid and folded. w is its world, nil = load it.
 func newArena(cfg *config.Config, w *World) (arena, error) {
 	if w == nil {
 		var err error
@@ -114,7 +116,7 @@ func (w *World) describe(cfg *config.Config, say func(format string, args ...any
 	say("env       %s: %s; estimates %s", cfg.Env.ID, w.About.About, w.About.Cut(w.Settings).Estimates)
 }
 
-// extraSHA256 is the key of the trace's hash in what a checkpoint says of itself.
+// extraSHA256 is the key of the trace's hash in a checkpoint's manifest.
 const extraSHA256 = "trace_sha256"
 
 func (w *World) origin() map[string]string {
@@ -128,10 +130,10 @@ func (w *World) same(origin map[string]string, dir string) error {
 	return nil
 }
 
-// weightsFile is the part of a checkpoint that is all a policy needs.
+// weightsFile is the part of a checkpoint that is enough to play.
 const weightsFile = "weights.safetensors"
 
-// weights are the agent's as it stands, for policies that play beside each other.
+// weights returns the agent's current weights, for policies that play in parallel.
 func (t *training) weights() ([]byte, error) {
 	for _, p := range t.agent.Parts() {
 		if p.Name() == weightsFile {
@@ -143,7 +145,7 @@ func (t *training) weights() ([]byte, error) {
 	panic("experiments: an agent without " + weightsFile)
 }
 
-// greedy is the agent with these weights.
+// greedy returns the agent with these weights as a contestant that plays greedily.
 func (t *training) greedy(weights []byte) contestant {
 	return contestant{name: "agent", kind: "checkpoint", player: func(e sched.Arena) (player, error) {
 		p, err := NewPolicy(t.cfg, e.Spec(), bytes.NewReader(weights))
@@ -185,9 +187,9 @@ func (w *World) validate(t *training) (*validation, error) {
 	return scored(w.About.Metric, values, &validation{Windows: n}), nil
 }
 
-// scored puts the mean of the environment's own metric over windows or episodes into v. It is the geometric one where
-// values allow it: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would choose by the
-// one or two that are crowded most.
+// scored sets v to the mean of the environment's metric over windows or episodes. It is the geometric mean if all values
+// are positive: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would depend on the one
+// or two most crowded ones.
 func scored(m envs.Metric, values []float64, v *validation) *validation {
 	mean := statistic.Mean(values)
 	v.Mean = "mean"

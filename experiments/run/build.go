@@ -19,8 +19,8 @@ import (
 	"clustergym/traces"
 )
 
-// World is what the episodes of a configuration are drawn from, with the settings of its environment. It is immutable and
-// can be shared.
+// World is the workload or other source of the episodes of a configuration, with the settings of its environment. It is
+// immutable and can be shared.
 type World struct {
 	*envs.World
 	About    *envs.Descriptor
@@ -28,10 +28,10 @@ type World struct {
 	Trace    workload.Info
 }
 
-// NewWorld loads what cfg names.
+// NewWorld loads the workload and cluster that cfg names.
 func NewWorld(cfg *config.Config) (*World, error) { return NewWorldContext(context.Background(), cfg) }
 
-// NewWorldContext is NewWorld, and ends when ctx does.
+// NewWorldContext is NewWorld with a context that can cancel loading.
 func NewWorldContext(ctx context.Context, cfg *config.Config) (*World, error) {
 	c, err := cfg.Fold()
 	if err != nil {
@@ -45,12 +45,12 @@ func NewWorldContext(ctx context.Context, cfg *config.Config) (*World, error) {
 	return &World{World: w, About: d, Settings: c.Env.Settings, Trace: w.Info}, nil
 }
 
-// Cluster is the cluster of a simulated world.
+// Cluster returns the cluster of a simulated world.
 func (w *World) Cluster() cluster.Spec { return w.Source.Cluster }
 
-// NewEnv returns an environment over one part of the workload. gamma replaces the configured one where the environment
-// counts time. What makes training easier is for training only, see envs.Descriptor.Judged: validation and test windows
-// are played until their last job ends, as heuristics play them.
+// NewEnv returns an environment over one part of the workload. If the environment discounts by time, gamma replaces the
+// configured discount. Settings that make training easier apply to the training part only, see envs.Descriptor.Judged:
+// validation and test windows are played until their last job ends, as heuristics play them.
 func (w *World) NewEnv(part traces.Part, gamma float64) (sched.Arena, error) {
 	e, err := w.open(w.settings(part, gamma), w.Source, part)
 	if err != nil {
@@ -76,7 +76,7 @@ func (w *World) open(s envs.Settings, src *envs.Source, part traces.Part) (env.E
 	return e, nil
 }
 
-// settings are those of environments over part.
+// settings returns the settings of environments over part.
 func (w *World) settings(part traces.Part, gamma float64) envs.Settings {
 	s := w.Settings
 	if part != traces.Training {
@@ -88,7 +88,7 @@ func (w *World) settings(part traces.Part, gamma float64) envs.Settings {
 	return s
 }
 
-// judged are the settings of evaluations.
+// judged returns the settings of evaluations.
 func (w *World) judged() envs.Settings {
 	if w.About.Judged != nil {
 		return w.About.Judged(w.Settings)

@@ -18,7 +18,7 @@ import (
 	"clustergym/traces"
 )
 
-// EvalOptions are what an evaluation compares, beside Config.Eval.
+// EvalOptions are the arguments of an evaluation that its configuration does not contain.
 type EvalOptions struct {
 	Checkpoints []string // checkpoints or run directories; each is played as its own run's configuration says
 	Workers     int
@@ -27,8 +27,8 @@ type EvalOptions struct {
 	Game        func(done, all int)
 }
 
-// Evaluate plays checkpoints and the policies of cfg.Eval on the test windows of cfg's workload, all on the same
-// ones, and compares them. A checkpoint of another environment or network is an *InputError.
+// Evaluate plays checkpoints and the policies of cfg.Eval on the same test windows of cfg's workload, and compares them. A
+// checkpoint of another environment or network is an *InputError.
 func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -115,7 +115,7 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 	return r, nil
 }
 
-// games is how many games cs play in all.
+// games returns how many games cs play in total.
 func (v *evaluation) games(cs []contestant) int {
 	all := 0
 	for _, c := range cs {
@@ -131,7 +131,7 @@ func (v *evaluation) games(cs []contestant) int {
 	return all
 }
 
-// counted returns a function that any worker calls as a game ends, and that tells fn how many have.
+// counted returns a function that any worker calls when a game ends; it passes the number of ended games to fn.
 func counted(all int, fn func(done, all int)) func() {
 	var mu sync.Mutex
 	played := 0
@@ -145,8 +145,8 @@ func counted(all int, fn func(done, all int)) func() {
 	}
 }
 
-// distinct gives checkpoints of runs whose folders have the same name their whole paths, and refuses what is still
-// named twice. dirs are where the first contestants come from.
+// distinct makes the names of contestants unique: checkpoints of runs whose folders have the same name are named by their
+// full paths, and remaining duplicates are refused. dirs are the paths of the first contestants.
 func distinct(cs []contestant, dirs []string) error {
 	count := map[string]int{}
 	for _, c := range cs {
@@ -168,15 +168,15 @@ func distinct(cs []contestant, dirs []string) error {
 	return nil
 }
 
-// opened is a checkpoint that plays.
+// opened is a checkpoint that can play.
 type opened struct {
 	name    string
 	Cfg     config.Config // of its run
 	Weights []byte
 }
 
-// OpenCheckpoint reads a checkpoint, or that of a run, for environments of spec. One of another environment or network
-// is an *InputError.
+// OpenCheckpoint reads a checkpoint, or the checkpoint of a run, for environments with specification spec. A checkpoint of
+// another environment or network is an *InputError.
 func OpenCheckpoint(dir string, spec env.Spec) (*opened, error) {
 	ckpt, run, err := CheckpointDir(dir)
 	if err != nil {
@@ -206,7 +206,7 @@ func OpenCheckpoint(dir string, spec env.Spec) (*opened, error) {
 	return &opened{checkpointName(cfg.Agent, run, meta.Step), cfg, weights}, nil
 }
 
-// checkpointContestant plays a checkpoint greedily, with its own run's agent.
+// checkpointContestant returns a contestant that plays a checkpoint greedily, with the agent of its own run.
 func checkpointContestant(dir string, probe sched.Arena) (contestant, error) {
 	c, err := OpenCheckpoint(dir, probe.Spec())
 	if err != nil {

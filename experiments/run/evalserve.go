@@ -22,14 +22,14 @@ import (
 	"clustergym/internal/fault"
 )
 
-// EvalEnv is the id under which an evaluation offers its windows to policies outside this process.
+// EvalEnv is the id of the environment through which policies in other programs play the windows of an evaluation.
 const EvalEnv = "eval"
 
-// External are policies outside this process that play the windows of an evaluation over the bridge.
+// External describes policies in other programs that play the windows of an evaluation over the bridge.
 type External struct {
 	Names   []string      // what they call themselves: the argument policy of env "eval"
-	Timeout time.Duration // they are given up when none of them has finished a window for so long
-	// Serve serves f until ctx is done, and returns when all that it started has ended.
+	Timeout time.Duration // the evaluation stops waiting when none of them has finished a window for this long
+	// Serve serves f until ctx is done, and returns when everything it started has ended.
 	Serve func(ctx context.Context, f server.Factory) error
 }
 
@@ -45,7 +45,7 @@ func (x *External) Validate() error {
 	return l.Err()
 }
 
-// externals hands out the windows and gathers what becomes of them. Safe for concurrent use.
+// externals assigns windows to external policies and collects the results. Safe for concurrent use.
 type externals struct {
 	v      *evaluation
 	opt    *External
@@ -58,9 +58,9 @@ type externals struct {
 	progress chan struct{} // holds one token after a window was finished
 }
 
-// externalPolicy is what one policy has played.
+// externalPolicy holds the results of one policy.
 type externalPolicy struct {
-	players []int // by window: who plays it now
+	players []int // by window: how many players play it now
 	done    []*metrics.Summary
 	left    int
 }
@@ -84,7 +84,7 @@ func newExternals(v *evaluation, opt *External, tick func()) (*externals, error)
 	return x, errors.Join(err, e.Close())
 }
 
-// sha names everything that decides the evaluation's episodes.
+// sha returns a hash of everything that decides the evaluation's episodes.
 func (v *evaluation) sha() (string, error) {
 	args := v.world.About.Args()
 	args.Settings, args.Split = v.world.judged(), envs.SplitNames[v.part]
@@ -143,8 +143,8 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 	return m, nil
 }
 
-// take gives a player of p its next window: the first that nobody plays, else the first that nobody has finished.
-// Where all are finished it is window 0 again, which then does not count.
+// take returns the next window for a player of p: the first that no player plays, else the first unfinished one. If all are
+// finished it returns window 0, which then does not count.
 func (x *externals) take(p *externalPolicy) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -159,14 +159,14 @@ func (x *externals) take(p *externalPolicy) int {
 	return window
 }
 
-// giveUp takes back a window that was not played to its end.
+// giveUp returns a window that was not played to its end.
 func (x *externals) giveUp(p *externalPolicy, window int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p.players[window]--
 }
 
-// finish counts a window. Of several players of one window the first counts.
+// finish records a window. If several players play one window, the first result counts.
 func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,11 +185,11 @@ func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary) {
 	x.tick()
 }
 
-// errServed ends a server that is not needed any more.
+// errServed ends a server that is no longer needed.
 var errServed = errors.New("all external policies have played")
 
-// run serves while other, the rest of the evaluation, plays, and until the external policies have finished too or are
-// given up.
+// run serves while other, the rest of the evaluation, plays, and until the external policies have finished or have timed
+// out.
 func (x *externals) run(ctx context.Context, other func(context.Context) error) error {
 	serving, stop := context.WithCancelCause(ctx)
 	playing, giveUp := context.WithCancel(ctx)
@@ -218,7 +218,7 @@ func (x *externals) run(ctx context.Context, other func(context.Context) error) 
 	return err
 }
 
-// wait waits until every policy has finished, or none has finished a window for the time that is allowed.
+// wait returns when every policy has finished, or when none has finished a window within the timeout.
 func (x *externals) wait(ctx context.Context) error {
 	patience := time.NewTimer(x.opt.Timeout)
 	defer patience.Stop()
@@ -233,15 +233,14 @@ func (x *externals) wait(ctx context.Context) error {
 		case <-x.progress:
 			patience.Reset(x.opt.Timeout)
 		case <-patience.C:
-			return nil // who has not finished is missing
+			return nil // the policies that have not finished are missing
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// report puts what the external policies among cs have played into played, and says of those that did not finish how
-// far they came.
+// report copies the results of the external policies among cs into played, and records how far the unfinished ones came.
 func (x *externals) report(cs []contestant, played [][][]result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -262,13 +261,13 @@ func (x *externals) report(cs []contestant, played [][][]result) {
 	}
 }
 
-// evalEnv plays the windows of an evaluation: each reset begins the next one. It has no snapshots, for a window is
+// evalEnv plays the windows of an evaluation: each reset begins the next one. It has no snapshots, because a window is
 // played once.
 type evalEnv struct {
 	x      *externals
 	policy *externalPolicy
 	inner  *envs.ServedEnv
-	window int // that is being played, -1 = none
+	window int // the window being played, -1 = none
 }
 
 var (
@@ -281,7 +280,7 @@ var (
 // Spec implements env.Env.
 func (e *evalEnv) Spec() env.Spec { return e.inner.Spec() }
 
-// Reset implements env.Env. The episode's seed is ignored, as every player gets the same.
+// Reset implements env.Env. It ignores the seed of the episode, because every player gets the same windows.
 func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	e.leave()
 	if ep.Split != "" || ep.Window > 0 {
@@ -290,7 +289,7 @@ func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) e
 	for undecided := 0; ; undecided++ {
 		window := e.x.take(e.policy)
 		own := e.x.v.episode(window)
-		own.Task = ep.Task // there are none, as the environment says
+		own.Task = ep.Task // the environment refuses tasks
 		err := e.inner.Reset(ctx, own, ts)
 		if err == nil {
 			e.window = window
@@ -304,7 +303,7 @@ func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) e
 	}
 }
 
-// leave gives a window that was begun back.
+// leave returns the current window unfinished.
 func (e *evalEnv) leave() {
 	if e.window >= 0 {
 		e.x.giveUp(e.policy, e.window)

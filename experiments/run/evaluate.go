@@ -22,25 +22,26 @@ import (
 	"clustergym/traces"
 )
 
-// contestant is one policy in a comparison. random ones are played once for each seed.
+// contestant is one policy in a comparison. Random ones are played once for each seed.
 type contestant struct {
 	name, kind string
 	random     bool
-	missing    string // why there is nothing to report of it
-	// player makes an instance that plays on e; every worker has its own. Who plays elsewhere has none.
+	missing    string // why it has no results
+	// player makes an instance that plays on e; every worker has its own. It is nil for external policies.
 	player func(e sched.Arena) (player, error)
 }
 
-// agent says whether c is what a comparison is about.
+// agent returns whether the comparison is about c.
 func (c *contestant) agent() bool {
 	return c.missing == "" && (c.kind == report.KindCheckpoint || c.kind == report.KindExternal)
 }
 
-// player plays one episode from beginning to end and gathers its jobs. info is that of the last time step, nil for a
-// scheduler that plays in the environment's place; it is valid until the next episode.
+// player plays one episode to its end and collects its jobs in c. info is that of the last time step, nil for a scheduler
+// that replaces the agent; it is valid until the next episode.
 type player func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) (info []float64, err error)
 
-// newContestant plays a rival: a rule inside the action space, or a heuristic straight on the simulator.
+// newContestant returns a contestant that plays a rival: a rule through the action space, or a heuristic directly on the
+// simulator.
 func newContestant(p config.Rival) contestant {
 	if p.Rule != nil {
 		return contestant{name: p.Name, kind: "slots", random: p.Rule.Draws, player: func(e sched.Arena) (player, error) {
@@ -57,7 +58,7 @@ func newContestant(p config.Rival) contestant {
 			return nil, err
 		}
 		return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
-			// Estimates are the episode's, whoever asks; only a random order has draws of its own.
+			// Every policy sees the same estimates of an episode; only a random order draws from the seed.
 			h.Reseed(ep.Seed)
 			if p.Sched.Order == "random" {
 				h.Reseed(seed)
@@ -67,20 +68,20 @@ func newContestant(p config.Rival) contestant {
 	}}
 }
 
-// policyPlayer plays a policy through its environment.
+// policyPlayer returns a player of a policy that acts through its environment.
 func policyPlayer(e sched.Arena, p agents.Policy) player {
 	play := agents.NewPlayer(e, p)
 	return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
 		e.Watch(c)
 		defer e.Watch(nil)
 		switch _, _, err := play.Play(ctx, ep, rng.Stream(seed, "eval/act")); {
-		case errors.Is(err, sched.ErrUndecided): // c has seen the window, which is the same for every policy
+		case errors.Is(err, sched.ErrUndecided): // c has collected the window, which has the same result for every policy
 			return nil, nil
 		case err != nil:
 			return nil, err
 		}
 		ts := play.TimeStep()
-		if view := e.View(); ts.Kind == env.Truncated && !view.Over() { // else c has seen the end itself
+		if view := e.View(); ts.Kind == env.Truncated && !view.Over() { // otherwise c has seen the end itself
 			c.End(view)
 		}
 		return ts.Info, nil
@@ -97,7 +98,7 @@ type evaluation struct {
 	workers int
 }
 
-// count is how many windows there are to play, at most n; none is the user's mistake.
+// count returns how many windows to play, at most n; if there is none, the error is the user's mistake.
 func (w *World) count(part traces.Part, n int) (int, error) {
 	have := w.Workload.Windows.Count(part)
 	if have == 0 {
@@ -107,19 +108,19 @@ func (w *World) count(part traces.Part, n int) (int, error) {
 	return min(n, have), nil
 }
 
-// episode is window i of the part; its seed decides models and noise, for all policies alike.
+// episode returns window i of the part; its seed decides models and noise equally for all policies.
 func (v *evaluation) episode(i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.At(v.cfg.Seed, rng.Hash("eval windows")), i), Window: i}
 }
 
-// result is what one policy did on one window: the summary of its jobs and the environment's own metric.
+// result is the result of one policy on one window: the summary of its jobs and the environment's metric.
 type result struct {
 	metrics.Summary
 	score float64
 }
 
-// play returns the results [seed][window] of each contestant, none of those who play elsewhere. tick is called, by any
-// worker, as games end.
+// play returns the results [seed][window] of each contestant; external ones have none. Any worker calls tick when a game
+// ends.
 func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([][][]result, error) {
 	type game struct{ contestant, seed, window int }
 	var games []game
@@ -180,7 +181,7 @@ func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([]
 	return out, err
 }
 
-// report turns summaries into statistics. Agents are compared with everything else.
+// report computes statistics of the results. Agents are compared with every other policy.
 func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Report, error) {
 	r := &report.Report{}
 	if v.world.About.ID != jobselect.ID {
@@ -205,7 +206,7 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Repor
 	jct := func(s *result) float64 { return s.JCT.Mean }
 	bounded := func(s *result) float64 { return s.BoundedSlowdown.Mean }
 	score := func(s *result) float64 { return s.score }
-	// scored says whether contestant c has a metric that is none of the simulator's.
+	// scored returns whether contestant c has a metric that is not one of the simulator's.
 	scored := func(c int) bool { return r.HasScores() && !math.IsNaN(played[c][0][0].score) }
 	for c := range cs {
 		if cs[c].missing != "" {
@@ -257,7 +258,7 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Repor
 	return r, nil
 }
 
-// whole is all of one part as a single window.
+// whole is a whole part as a single window.
 type whole struct {
 	jobs  []traces.Job
 	warm  int
@@ -272,7 +273,7 @@ func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 // Jobs implements envs.Windows.
 func (w *whole) Jobs(traces.Part) []traces.Job { return w.jobs }
 
-// playWhole runs every contestant once over the whole part, but those who play elsewhere.
+// playWhole runs every contestant but the external ones once over the whole part.
 func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*report.WholeReport, error) {
 	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return c.player == nil })
 	jobs := v.world.Workload.Windows.Jobs(v.part)

@@ -24,20 +24,20 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// trainee is what a run trains.
+// trainee is the object of a training: an agent or a meta-learner.
 type trainee interface {
 	Parts() []agents.Part
 	Params() *nets.Params
 }
 
-// runner trains it.
+// runner runs the training.
 type runner interface {
 	Step() int64
 	Run(ctx context.Context, h train.Hooks) error
 	Parts() []agents.Part
 }
 
-// newLearner is the meta-learner of cfg in the environments that open opens.
+// newLearner returns the meta-learner of cfg in the environments that open opens.
 func newLearner(cfg *config.Config, open func() (env.Env, error), workers int) (*maml.Learner, error) {
 	f, err := maml.NewFamily(open)
 	if err != nil {
@@ -54,7 +54,7 @@ func newLearner(cfg *config.Config, open func() (env.Env, error), workers int) (
 	return maml.New(cfg.MAML.Config, f, func() (maml.Model, error) { return ppo.NewModel(cfg.MAML.ModelConfig, spec, cfg.Seed) }, workers, cfg.Seed)
 }
 
-// metaTrainer lets a meta-learner run until it has seen so many steps. It implements runner.
+// metaTrainer runs a meta-learner for a number of steps. It implements runner.
 type metaTrainer struct {
 	cfg     train.Config
 	learner *maml.Learner
@@ -64,7 +64,7 @@ type metaTrainer struct {
 	last     float64 // return after adaptation in the last iteration
 	length   float64
 	learn    []agents.Stat // sums since the last record
-	updates  int64         // …over so many
+	updates  int64         // number of updates in learn
 }
 
 func newMetaTrainer(cfg *config.Config, l *maml.Learner) *metaTrainer {
@@ -79,7 +79,7 @@ func newMetaTrainer(cfg *config.Config, l *maml.Learner) *metaTrainer {
 // Step implements runner.
 func (t *metaTrainer) Step() int64 { return t.learner.Steps() }
 
-// Run implements runner: it honours ctx between two iterations.
+// Run implements runner. It checks ctx between iterations.
 func (t *metaTrainer) Run(ctx context.Context, h train.Hooks) error {
 	for t.Step() < t.cfg.Steps {
 		if err := ctx.Err(); err != nil {
@@ -118,7 +118,7 @@ func (t *metaTrainer) Run(ctx context.Context, h train.Hooks) error {
 	return nil
 }
 
-// note counts an iteration.
+// note adds an iteration to the statistics.
 func (t *metaTrainer) note(stats agents.Stats) {
 	t.episodes += t.perBatch
 	t.updates++
@@ -137,7 +137,7 @@ func (t *metaTrainer) note(stats agents.Stats) {
 	}
 }
 
-// record makes a report and begins the next one's means.
+// record returns the statistics since the last record and resets them.
 func (t *metaTrainer) record() train.Record {
 	r := train.Record{Step: t.Step(), Episodes: t.episodes, Updates: t.learner.Iteration(), Return: t.last, Length: t.length}
 	for _, s := range t.learn {
@@ -147,14 +147,14 @@ func (t *metaTrainer) record() train.Record {
 	return r
 }
 
-// metaState is trainer.json of a meta-learner. Floats are kept as bits: JSON has no NaN.
+// metaState is trainer.json of a meta-learner. Floats are stored as bits because JSON has no NaN.
 type metaState struct {
 	Kernels  string          `json:"kernels,omitempty"`
 	Step     int64           `json:"step"`
 	Episodes int64           `json:"episodes"`
 	Last     uint64          `json:"return_bits"`
 	Length   uint64          `json:"length_bits"`
-	Updates  int64           `json:"updates"` // in the record under way
+	Updates  int64           `json:"updates"` // since the last record
 	Learn    []metaStatState `json:"learn"`
 }
 
@@ -183,7 +183,7 @@ func (t *metaTrainer) Parts() []agents.Part {
 	})}
 }
 
-// families is the arena of meta-learners: environments without a workload whose tasks are drawn.
+// families is the arena of meta-learners: environments without a simulator that draw tasks.
 type families struct{ *Problem }
 
 var _ arena = (*families)(nil)
@@ -220,12 +220,12 @@ func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
 	return v
 }
 
-// judge adapts every checkpoint, and the policy that it began with, to the same test tasks.
+// judge adapts every checkpoint, and the initial weights, to the same test tasks.
 func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
-	if len(opt.Checkpoints) == 0 && f.world.About.Scheduling() { // rules do not adapt, so one game of each task says it all
+	if len(opt.Checkpoints) == 0 && f.world.About.Scheduling() { // rules do not adapt: they are compared on episodes
 		return f.Problem.judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {
@@ -234,7 +234,7 @@ func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	type entrant struct {
 		name string
 		cfg  config.Config
-		from []byte // nil = the weights that it began with
+		from []byte // nil = the initial weights
 	}
 	var all []entrant
 	for _, dir := range opt.Checkpoints {
@@ -286,7 +286,7 @@ func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	return r, f.rivals(ctx, &cfg, opt.Workers, random, r)
 }
 
-// random is uniform play on the test tasks.
+// random plays uniformly at random on the test tasks.
 func (f *families) random(ctx context.Context, cfg *config.Config, c *config.MAML, workers int) ([]maml.Outcome, error) {
 	family, err := maml.NewFamily(f.Open)
 	if err != nil {
@@ -324,7 +324,7 @@ func (f *families) random(ctx context.Context, cfg *config.Config, c *config.MAM
 	return out, nil
 }
 
-// uniform draws one of the legal actions.
+// uniform sets a to a random legal action.
 func uniform(s env.Spec, ts *env.TimeStep, a env.Action, src *rand.Rand) {
 	at := 0
 	for i, n := range s.Action.Sizes {

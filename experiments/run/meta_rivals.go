@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/rng"
 )
 
-// rivals plays the rules that cfg compares with on the test tasks, beside random play, whose outcomes are random.
+// rivals plays the rules of cfg on the test tasks and adds them to r. random are the outcomes of random play.
 func (f *families) rivals(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *report.AdaptReport) error {
 	d := f.world.About
 	if !d.Scheduling() {

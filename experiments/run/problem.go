@@ -21,14 +21,14 @@ import (
 	"clustergym/traces"
 )
 
-// Problem is an environment whose episodes are trained and judged through it alone, without a simulator that other
-// schedulers could play in. It is immutable and can be shared.
+// Problem is an environment in which policies are trained and judged through its actions only, without a simulator on which
+// other schedulers could play. It is immutable and can be shared.
 type Problem struct {
 	About env.Spec
 	world *World
 }
 
-// NewProblem loads what cfg names.
+// NewProblem loads the environment of cfg.
 func NewProblem(cfg *config.Config) (*Problem, error) {
 	w, err := NewWorld(cfg)
 	if err != nil {
@@ -37,7 +37,7 @@ func NewProblem(cfg *config.Config) (*Problem, error) {
 	return w.problem()
 }
 
-// problem is the world as a problem.
+// problem returns the world as a Problem.
 func (w *World) problem() (*Problem, error) {
 	p := &Problem{world: w}
 	e, err := p.Open()
@@ -49,12 +49,12 @@ func (w *World) problem() (*Problem, error) {
 	return p, nil
 }
 
-// Open makes an environment of the training part.
+// Open returns an environment over the training part.
 func (p *Problem) Open() (env.Env, error) {
 	return p.world.open(p.world.Settings, p.world.Source, traces.Training)
 }
 
-// splits says whether there are parts to train on, to choose by and to judge by.
+// splits returns whether episodes belong to a training, a validation or a test part.
 func (p *Problem) splits() bool { return p.world.About.Simulated() || p.world.Recorded() }
 
 func (p *Problem) spec(*config.Config) (env.Spec, error) { return p.About, nil }
@@ -72,8 +72,8 @@ func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 	return vec.New(vec.Config{Workers: max(1, min(workers, len(all)/worthwhile)), Autoreset: vec.SameStep}, all...)
 }
 
-// worthwhile is the number of environments from which on a goroutine of their own pays: a step of a problem takes some
-// hundred nanoseconds, and to wake a goroutine for it some microseconds.
+// worthwhile is the smallest number of environments for which a goroutine of their own pays off: a step of a problem takes
+// some hundred nanoseconds, and waking a goroutine takes some microseconds.
 const worthwhile = 128
 
 func (p *Problem) describe(cfg *config.Config, say func(format string, args ...any)) {
@@ -108,14 +108,14 @@ func (p *Problem) same(origin map[string]string, dir string) error {
 	return nil
 }
 
-// The streams of seeds from which episodes are drawn when agents are judged; training's come from another one.
+// The streams of seeds of validation and test episodes. Training uses another stream.
 const (
 	validationEpisodes = "validation episodes"
 	testEpisodes       = "test episodes"
 )
 
-// episode is episode i of the stream called name, whose first seed is first: a window of recorded graphs or workers, else
-// one that is drawn.
+// episode returns episode i of the stream called name, whose first seed is first: a recorded window, or else a generated
+// episode.
 func (p *Problem) episode(name string, first uint64, i int) env.Episode {
 	ep := env.Episode{Seed: env.EpisodeSeed(first, i), Window: -1}
 	if !p.splits() {
@@ -130,7 +130,7 @@ func (p *Problem) episode(name string, first uint64, i int) env.Episode {
 	return ep
 }
 
-// episodes is how many episodes of the stream called name there are to play, at most n.
+// episodes returns how many episodes of the stream called name to play, at most n.
 func (p *Problem) episodes(name string, n int) int {
 	part := traces.Validation
 	if name == testEpisodes {
@@ -142,7 +142,7 @@ func (p *Problem) episodes(name string, n int) int {
 	return n
 }
 
-// games are the episodes of one policy: returns, lengths, and what the environment's metric says of them.
+// games are the episodes of one policy: returns, lengths, and values of the environment's metric.
 type games struct{ returns, lengths, scores []float64 }
 
 // entrant is one policy in a comparison.
@@ -154,7 +154,7 @@ type entrant struct {
 }
 
 // play plays n episodes of the stream called name on workers goroutines, for a policy that draws with the seed k of
-// eval.seeds. tick is called, by any of them, as episodes end.
+// eval.seeds. Any goroutine calls tick when an episode ends.
 func (p *Problem) play(ctx context.Context, workers, n int, seed uint64, name string, k int, who *entrant, tick func()) (games, error) {
 	g := games{make([]float64, n), make([]float64, n), make([]float64, n)}
 	first := rng.At(seed, rng.Hash(name))
@@ -186,7 +186,7 @@ func (p *Problem) play(ctx context.Context, workers, n int, seed uint64, name st
 			g.returns[i], g.lengths[i] = math.NaN(), math.NaN()
 			g.scores[i], err = who.planner.Score(ctx, h.env, ep)
 		} else {
-			// What the policy draws comes from the episode's seed too.
+			// The policy's random draws come from the episode's seed too.
 			src, steps := ep.Seed, 0
 			if k > 0 {
 				src = rng.At(ep.Seed, uint64(k))
@@ -238,7 +238,7 @@ func (p *Problem) judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 	return r, nil
 }
 
-// entrants are the checkpoints of opt and the policies of cfg.
+// entrants returns the checkpoints of opt and the policies of cfg.
 func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, error) {
 	var all []entrant
 	for _, dir := range opt.Checkpoints {

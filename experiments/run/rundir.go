@@ -33,11 +33,11 @@ const (
 	Checkpoints  = "checkpoints"
 )
 
-// BestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor
-// of a hundred, so an arithmetic mean over a few of them would choose by the one or two that are crowded most.
+// BestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor of a
+// hundred, so an arithmetic mean over a few of them would depend on the one or two most crowded ones.
 const BestMetric = "validation/jct_s geometric mean"
 
-// BestReturn is the mean return over the validation episodes of environments without a workload.
+// BestReturn is the mean return over the validation episodes of a problem with a known answer.
 const BestReturn = "validation/return mean"
 
 // HigherIsBetter returns whether higher values of a metric of best.json are better.
@@ -71,7 +71,7 @@ type BestCheckpoint struct {
 	Value  float64 `json:"value"`
 }
 
-// runDir is a run directory that is being written.
+// runDir is a run directory open for writing.
 type runDir struct {
 	path     string
 	progress *os.File
@@ -84,10 +84,10 @@ type runDir struct {
 	validated int64
 }
 
-// createRun makes a new run directory with the effective configuration and locks it. A directory that holds a run
-// already, or what is left of one, is the user's mistake.
+// createRun makes a new run directory with the effective configuration and locks it. If the directory already holds a run,
+// or parts of one, the error is the user's mistake.
 func createRun(path string, cfg *config.Config) (unlock func(), err error) {
-	// Checked before anything is made, and again when nobody else can make it.
+	// Checked before anything is made, and again under the lock.
 	if err := vacant(path); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func createRun(path string, cfg *config.Config) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// vacant says why a new run cannot begin in path.
+// vacant returns an error if a new run cannot begin in path.
 func vacant(path string) error {
 	if i, err := os.Stat(path); err == nil && !i.IsDir() {
 		return workload.Mistake("run directory %s: there is a file of that name", path)
@@ -134,7 +134,7 @@ func writeConfig(path string, cfg *config.Config) error {
 	return safefile.Write(filepath.Join(path, ConfigFile), b)
 }
 
-// ReadRunConfig is the configuration of the run in dir.
+// ReadRunConfig returns the configuration of the run in dir, with env.args folded.
 func ReadRunConfig(dir string) (config.Config, error) {
 	cfg := config.Default()
 	if i, err := os.Stat(dir); err != nil {
@@ -158,16 +158,16 @@ func ReadRunConfig(dir string) (config.Config, error) {
 	return cfg, nil
 }
 
-// openRun opens a run directory for writing from step on. Of a resumed run, what progress.jsonl says of later steps
-// is cut off and TensorBoard is told to forget it, best.json is made to agree with what is left, and what a crash
-// left behind of files that were being replaced is removed.
+// openRun opens a run directory for writing from step on. For a resumed run it cuts later steps off progress.jsonl and
+// tells TensorBoard to forget them, makes best.json agree with the remaining lines, and removes temporary files that a
+// crash left behind.
 func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir *runDir, err error) {
 	r := &runDir{path: path, now: now, tags: tags, validated: -1}
 	defer func() {
 		if err != nil {
 			for _, f := range []*os.File{r.progress, r.eventsAt} {
 				if f != nil {
-					_ = f.Close() // the first fault is the one to tell
+					_ = f.Close() // report the first fault only
 				}
 			}
 		}
@@ -200,14 +200,14 @@ func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir
 	}
 	purge := int64(0)
 	if resumed {
-		purge = step + 1 // what step itself reported stands
+		purge = step + 1 // keep what step itself reported
 	}
 	r.events, err = tfevents.New(r.eventsAt, now(), purge)
 	return r, err
 }
 
-// createEvents makes the next event file. TensorBoard reads them in the order of their names, so the new one's must
-// come after all others, even when the clock was set back.
+// createEvents makes the next event file. TensorBoard reads event files in the order of their names, so the new name must
+// sort after all others, even if the clock was set back.
 func createEvents(path string, now time.Time) (*os.File, error) {
 	const prefix = "events.out.tfevents."
 	host, err := os.Hostname()
@@ -240,7 +240,7 @@ func createEvents(path string, now time.Time) (*os.File, error) {
 	}
 }
 
-// cutProgress leaves out the lines of later steps, and half a line at the end, and returns the others.
+// cutProgress removes the lines of later steps and an incomplete last line, and returns the others.
 func cutProgress(name string, step int64) (kept []line, err error) {
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,8 +264,9 @@ func cutProgress(name string, step int64) (kept []line, err error) {
 	return kept, safefile.Write(name, b[:size])
 }
 
-// wholeCheckpoints refuses a run in which a checkpoint lacks its manifest. No crash leaves one behind (they are written
-// aside and renamed), so somebody has to look; to go on from an earlier one silently would overwrite the rest.
+// wholeCheckpoints refuses a run in which a checkpoint lacks its manifest. A crash cannot cause that, because checkpoints
+// are written elsewhere and renamed, so a person has to look: continuing from an earlier checkpoint would overwrite the
+// later ones silently.
 func wholeCheckpoints(root string) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -286,8 +287,8 @@ func wholeCheckpoints(root string) error {
 	return nil
 }
 
-// reported refuses a run whose progress.jsonl has lost what best.json says of a validation up to step: continuing
-// would forget which checkpoint was the best.
+// reported refuses a run whose progress.jsonl lacks the validation that best.json names: continuing would forget which
+// checkpoint was the best.
 func reported(path string, step int64) error {
 	b, ok, err := readBest(path)
 	if err != nil {
@@ -310,8 +311,8 @@ func reported(path string, step int64) error {
 		path, progressFile, b.Step, bestFile, bestFile)
 }
 
-// restoreBest makes best.json agree with the validations of a resumed run: a crash can come between the line of
-// progress.jsonl, the checkpoint and the file that names it.
+// restoreBest makes best.json agree with the validations of a resumed run: a crash can happen between the writes of
+// progress.jsonl, the checkpoint and best.json.
 func restoreBest(path string, kept []line) error {
 	var b BestCheckpoint
 	found := false
@@ -344,31 +345,30 @@ func (r *runDir) line(v any) error {
 	return err
 }
 
-// scalars writes to TensorBoard's event file.
+// scalars writes numbers to TensorBoard's event file.
 func (r *runDir) scalars(step int64, s []tfevents.Scalar) error {
 	return r.events.Write(r.now(), step, s...)
 }
 
-// text writes words there.
+// text writes text to it.
 func (r *runDir) text(step int64, tag, words string) error {
 	return r.events.Text(r.now(), step, tag, words)
 }
 
-// saveCheckpoint writes one checkpoint, unless it is there already.
+// saveCheckpoint writes a checkpoint unless it exists.
 func (r *runDir) saveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	dir := checkpoint.Dir(filepath.Join(r.path, Checkpoints), m.Step)
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
 		return nil
 	}
-	// What was reported up to here must survive whatever the checkpoint survives: a resumed run does not report it
-	// again.
+	// Reports up to this step must be as durable as the checkpoint, because a resumed run does not repeat them.
 	if err := r.progress.Sync(); err != nil {
 		return err
 	}
 	return checkpoint.Save(dir, m, parts...)
 }
 
-// prune leaves the newest checkpoints and the best one.
+// prune removes all checkpoints but the newest ones and the best one.
 func (r *runDir) prune(keep int) error {
 	if keep == 0 {
 		return nil
@@ -405,7 +405,7 @@ func writeBest(dir string, b BestCheckpoint) error {
 	return safefile.Write(filepath.Join(dir, bestFile), append(data, '\n'))
 }
 
-// aside is where the new content of a file is written before it takes the file's place.
+// aside returns the name of the temporary file that replaces name.
 func aside(name string) string { return safefile.Aside(name) }
 
 // LockRun keeps other processes from training in the run directory at path until unlock is called or the process
@@ -421,8 +421,8 @@ func LockRun(path string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// CheckpointDir finds a checkpoint: dir itself, or of a run directory the best one, else the newest. run is the
-// run directory it belongs to.
+// CheckpointDir finds a checkpoint: dir itself, or in a run directory the best one, else the newest. run is the run
+// directory of the checkpoint.
 func CheckpointDir(dir string) (ckpt, run string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
 		abs, err := filepath.Abs(dir)
@@ -443,12 +443,12 @@ func CheckpointDir(dir string) (ckpt, run string, err error) {
 	return ckpt, dir, nil
 }
 
-// DefaultRunDir is where a run goes that is not told: runs/NAME-TIME.
+// DefaultRunDir returns the default run directory: runs/NAME-TIME.
 func DefaultRunDir(name string, now time.Time) string {
 	return filepath.Join("runs", name+"-"+now.Format("20060102-150405"))
 }
 
-// number leaves what JSON cannot hold out.
+// number returns nil for NaN and infinities, which JSON cannot represent.
 func number(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -456,8 +456,8 @@ func number(v float64) *float64 {
 	return &v
 }
 
-// tag is the name under which TensorBoard shows a statistic, in the manner of Stable-Baselines3 or CleanRL. A name with
-// a group of its own keeps it.
+// tag returns the name of a statistic in TensorBoard, in the style of Stable-Baselines3 or CleanRL. A name that contains a
+// group keeps it.
 func tag(family, group, name string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -480,5 +480,5 @@ func tag(family, group, name string) string {
 	return group + "/" + name
 }
 
-// Clock tells the wall time; tests replace it.
+// Clock returns the wall time; tests replace it.
 type Clock func() time.Time

@@ -25,7 +25,7 @@ const (
 	seedsReport = "eval/seeds.json"
 )
 
-// seedPlan is seeds.json: what makes a folder one of several seeds.
+// seedPlan is seeds.json, which marks a folder of several seeds.
 type seedPlan struct {
 	First uint64 `json:"first"`
 	Seeds int    `json:"seeds"`
@@ -37,7 +37,7 @@ const MaxSeeds = 1000
 // SeedDir returns the run directory of one seed.
 func SeedDir(dir string, seed uint64) string { return filepath.Join(dir, fmt.Sprintf("seed-%d", seed)) }
 
-// readSeeds is the plan of the folder dir; ok is false where it is none of several seeds.
+// readSeeds returns the plan of the folder dir; ok is false if it is not a folder of several seeds.
 func readSeeds(dir string) (p seedPlan, ok bool, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, seedsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,13 +52,13 @@ func readSeeds(dir string) (p seedPlan, ok bool, err error) {
 	return p, true, nil
 }
 
-// SeedsOf is the number of seeds in a folder that TrainSeeds made, 0 where dir is something else.
+// SeedsOf returns the number of seeds in a folder that TrainSeeds made, 0 for any other folder.
 func SeedsOf(dir string) (int, error) {
 	p, _, err := readSeeds(dir)
 	return p.Seeds, err
 }
 
-// RunsOf are the run directories of a folder that TrainSeeds made, else dir itself.
+// RunsOf returns the run directories in a folder that TrainSeeds made, else dir itself.
 func RunsOf(dir string) ([]string, error) {
 	p, ok, err := readSeeds(dir)
 	if err != nil || !ok {
@@ -71,11 +71,12 @@ func RunsOf(dir string) ([]string, error) {
 	return runs, nil
 }
 
-// TrainSeeds trains as cfg says on so many seeds, cfg.Seed and those that follow, side by side on opt.Workers
-// goroutines in all, and puts the results together. opt.RunDir is the folder of all; every seed has a run directory in
-// it, equal to that of Train with this seed where that can be repeated. Resumed, what is finished is left alone, and the others go on.
+// TrainSeeds trains cfg with several consecutive seeds from cfg.Seed on, in parallel on opt.Workers goroutines in total,
+// and combines the results. opt.RunDir is the folder of all runs; each run directory in it is equal to that of Train with
+// the same seed if the run can be repeated. On resume, finished runs stay as they are and the others continue.
 //
-// opt.Tick gets the sums of all steps, opt.Say one line for whatever opt.Log and opt.Best would be told.
+// opt.Tick receives the total steps of all seeds; opt.Say receives one line for each event that opt.Log or opt.Best would
+// receive.
 func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOptions) (*SeedsReport, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -102,7 +103,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 	}
 	side := min(max(1, opt.Workers), seeds)
 	err = par.For(ctx, side, seeds, func(worker, i int) error {
-		// What is left over of the workers goes to the first.
+		// The first seeds get the remaining workers.
 		workers := opt.Workers / side
 		if worker < opt.Workers%side {
 			workers++
@@ -122,13 +123,13 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 	return r, writeJSON(filepath.Join(opt.RunDir, filepath.FromSlash(seedsReport)), r)
 }
 
-// enterSeeds makes and locks the folder, or locks one that is there and fits.
+// enterSeeds makes and locks the folder, or locks an existing one with the same plan.
 func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func(), err error) {
 	if !opt.Resume {
 		if err := vacant(opt.RunDir); err != nil {
 			return nil, err
 		}
-		if opt.World, err = NewWorld(cfg); err != nil { // a trace that cannot be read leaves no folder behind
+		if opt.World, err = NewWorld(cfg); err != nil { // an unreadable trace must not leave a folder behind
 			return nil, err
 		}
 		if unlock, err = createRun(opt.RunDir, cfg); err != nil {
@@ -163,13 +164,13 @@ func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func()
 	return unlock, nil
 }
 
-// seedRuns are the runs under way.
+// seedRuns are the running trainings.
 type seedRuns struct {
 	cfg   config.Config
 	opt   TrainOptions
 	seeds int
 
-	mu      sync.Mutex       // of what follows, and of calls of opt's hooks
+	mu      sync.Mutex       // protects the fields below and calls of opt's hooks
 	at      []train.Progress // by seed
 	results []TrainResult
 }
@@ -182,7 +183,7 @@ func (s *seedRuns) say(format string, args ...any) {
 	}
 }
 
-// run trains the seed of place i, or takes over what it ended with before.
+// run trains seed number i, or returns the result of a finished run.
 func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	cfg, opt := s.cfg, s.opt
 	cfg.Seed += uint64(i)
@@ -225,7 +226,7 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	return writeJSON(stored, r)
 }
 
-// tick tells the steps of all seeds together, and the mean of their returns.
+// tick reports the steps of all seeds together and the mean of their returns.
 func (s *seedRuns) tick(i int, p train.Progress) {
 	if s.opt.Tick == nil {
 		return
@@ -245,7 +246,7 @@ func (s *seedRuns) tick(i int, p train.Progress) {
 	s.opt.Tick(sum)
 }
 
-// readResult is what a run ended with, nil where it has not.
+// readResult returns the result of a run, nil if it has not ended.
 func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +275,7 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 	return &r.TrainResult, nil
 }
 
-// writeJSON replaces a file, in a folder that may have to be made.
+// writeJSON replaces a file and makes its folder if necessary.
 func writeJSON(name string, v any) error {
 	b, err := json.MarshalIndent(v, "", " ")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// SeedsReport puts the runs of several seeds together. As JSON it is the document of gymctl train --seeds --json.
+// SeedsReport combines the runs of several seeds. As JSON it is the document of gymctl train --seeds --json.
 type SeedsReport struct {
 	Env     string    `json:"env"`
 	Agent   string    `json:"agent"`
@@ -33,16 +33,16 @@ type SeedsReport struct {
 	SolvedRuns *int        `json:"solved"`    // seeds that reach it
 }
 
-// SeedRun is what one seed ended with.
+// SeedRun is the result of one seed.
 type SeedRun struct {
 	Seed uint64 `json:"seed"`
 	TrainResult
 }
 
-// scores are the numbers by which runs are compared, one for each episode or window, and what they are.
+// scores returns the values by which runs are compared, one for each episode or window, and their metric.
 func (r *TrainResult) scores() (metric string, values []float64) {
 	switch e := r.Eval.(type) {
-	case *report.EpisodeReport: // the checkpoint stands first
+	case *report.EpisodeReport: // the checkpoint comes first
 		if e.Metric != "" {
 			return e.Metric, e.Policies[0].Score.PerWindow
 		}
@@ -87,8 +87,8 @@ func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *Seed
 	return r
 }
 
-// bootstrapSeeds is the 95 % percentile interval of the IQM over [seed][episode]: each resample draws seeds with
-// replacement and, within each of them, its episodes. So it covers what another set of seeds might have given.
+// bootstrapSeeds returns the 95 % percentile interval of the IQM over [seed][episode]: each resample draws seeds with
+// replacement and, within each seed, its episodes. So it includes the variation between sets of seeds.
 func bootstrapSeeds(seed uint64, values [][]float64) [2]float64 {
 	r := rand.New(rng.Source(seed, "bootstrap/seeds"))
 	var drawn []float64
@@ -142,7 +142,7 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 	return err
 }
 
-// scoresOf are the policies of a comparison, the checkpoint first, by what the environment counts.
+// scoresOf returns the policies of a comparison, the checkpoint first, with the metric of the environment.
 func scoresOf(c Comparison) (names []string, of []statistic.Statistic) {
 	switch r := c.(type) {
 	case *report.Report:
@@ -193,7 +193,7 @@ func (r *SeedsReport) writeReturns(w io.Writer) error {
 	return err
 }
 
-// meanReturn prints a return, a dash until an episode has ended.
+// meanReturn returns a return as text, a dash before the first episode has ended.
 func meanReturn(v float64) string {
 	if math.IsNaN(v) {
 		return "-"

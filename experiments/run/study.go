@@ -12,7 +12,7 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// PaperOptions are what gymctl experiment run is told beside a study's name.
+// PaperOptions are the arguments of gymctl experiment run besides the study's name.
 type PaperOptions struct {
 	Plan   study.Plan
 	Dir    string // "" = runs/NAME, or runs/NAME-quick
@@ -22,7 +22,7 @@ type PaperOptions struct {
 	Say    func(format string, args ...any)
 }
 
-// RunStudy is RunPaper for a study at hand.
+// RunStudy runs a study of a paper.
 func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Report, error) {
 	if opt.Plan.Workers < 1 {
 		return nil, workload.Mistake("workers: got %d, want 1 or more", opt.Plan.Workers)
@@ -54,7 +54,7 @@ func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Repo
 	return r, err
 }
 
-// PaperDir is where an experiment's folder is unless it is told: always the same, so that the same command goes on.
+// PaperDir returns the default folder of an experiment. It is always the same, so that the same command continues it.
 func PaperDir(name string, quick bool) string {
 	if quick {
 		name += "-quick"

@@ -29,10 +29,10 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// ErrInterrupted is returned by Train when its context was cancelled: everything up to then is saved.
+// ErrInterrupted is returned by Train when its context was cancelled. The run is saved up to then.
 var ErrInterrupted = errors.New("interrupted")
 
-// TrainOptions are what does not belong to a configuration, because it changes nothing but speed and looks.
+// TrainOptions are the arguments of a training that do not affect its results.
 type TrainOptions struct {
 	RunDir  string
 	Resume  bool   // continue the run in RunDir
@@ -40,8 +40,8 @@ type TrainOptions struct {
 	World   *World // of a scheduling environment; nil = made from the configuration
 	Tags    string // names in TensorBoard: sb3 or cleanrl
 	NoEval  bool   // leave out the evaluation at the end
-	// Until, where it is not 0, is the step from which on the run pauses, to be resumed: it is validated and saved
-	// there, and there is no evaluation. Config.Train.Steps stays what schedules refer to.
+	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved there
+	// and not evaluated. Schedules still refer to Config.Train.Steps.
 	Until int64
 	Now   Clock // nil = the machine's
 
@@ -52,7 +52,7 @@ type TrainOptions struct {
 	Game func(done, all int)                       // as games of the final evaluation end
 }
 
-// TrainResult is what a run ends with: the document of gymctl train --json.
+// TrainResult is the result of a training: the document of gymctl train --json.
 type TrainResult struct {
 	Step       int64      `json:"step"`
 	Episodes   int64      `json:"episodes"`
@@ -65,9 +65,9 @@ type TrainResult struct {
 	Best BestCheckpoint `json:"-"` // set if Until is: the best validation so far
 }
 
-// line is one record of progress.jsonl, or the line of a validation, which has Step and Eval alone. What measures
-// the machine stands under Timing: everything else is the same for the same seed, whatever the machine does and
-// however many workers there are, unless Note says otherwise.
+// line is one record of progress.jsonl, or the line of a validation, which has only Step and Eval. Timing contains
+// everything that depends on the machine: all other fields are the same for the same seed on any machine and with any
+// number of workers, unless Note says otherwise.
 type line struct {
 	Step     int64              `json:"step"`
 	Episodes int64              `json:"episodes"`
@@ -82,7 +82,7 @@ type line struct {
 	Timing   *timing            `json:"timing,omitempty"`
 }
 
-// result is what a run that ends with l ends with.
+// result returns the result of a run whose last record is l.
 func (l *line) result() TrainResult {
 	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return, Kernels: l.Kernels}
 	if l.Timing != nil {
@@ -97,7 +97,7 @@ type evalLine struct {
 	Eval *validation `json:"eval"`
 }
 
-// validation is what the validation windows or episodes told.
+// validation is the result of a validation.
 type validation struct {
 	Windows  int      `json:"windows,omitempty"`
 	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
@@ -112,7 +112,7 @@ type validation struct {
 	counts envs.Metric // that Score is of
 }
 
-// metric and value are those of best.json.
+// metric returns the metric in best.json, and value its value.
 func (v *validation) metric() string {
 	switch {
 	case v.Return != nil:
@@ -133,8 +133,8 @@ func (v *validation) value() float64 {
 	return v.JCT
 }
 
-// beats says whether v takes the place of the best so far. A lower JCT does, and a return that is not lower: many
-// problems have a highest return, and of those that reach it the latest has learnt longest.
+// beats returns whether v replaces the best so far. A lower JCT does, and so does a return that is not lower: many problems
+// have a highest return, and of the checkpoints that reach it the latest has learned longest.
 func (v *validation) beats(b BestCheckpoint) bool {
 	if v.Return != nil {
 		return v.value() >= b.Value
@@ -145,7 +145,7 @@ func (v *validation) beats(b BestCheckpoint) bool {
 	return v.value() < b.Value
 }
 
-// words are the score for people.
+// words returns the score as text.
 func (v *validation) words() string {
 	if v.Tasks > 0 {
 		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, workload.Plural(v.Tasks, "task", "tasks"))
@@ -168,7 +168,7 @@ type timing struct {
 	Wall      float64 `json:"wall_s"`
 }
 
-// training is one run under way.
+// training is a running training.
 type training struct {
 	cfg       *config.Config
 	opt       *TrainOptions
@@ -188,8 +188,8 @@ type training struct {
 	result   TrainResult
 }
 
-// Train trains an agent as cfg says and evaluates it. A cancelled ctx ends it between two updates with
-// ErrInterrupted, after a checkpoint.
+// Train trains an agent as cfg says and evaluates it. If ctx is cancelled, Train stops between two updates, saves a
+// checkpoint and returns ErrInterrupted.
 func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -240,7 +240,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	}
 	t.result, t.validated = t.dir.last.result(), t.dir.validated
 	if t.best, t.hasBest, err = readBest(opt.RunDir); err == nil && opt.Resume {
-		err = t.dir.prune(cfg.Train.Keep) // a crash can come between a checkpoint and the removal of an old one
+		err = t.dir.prune(cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.dir.Close())
@@ -271,7 +271,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	return t.finish(ctx)
 }
 
-// make makes the agent, its environments and what trains it. release gives their memory back.
+// make makes the agent, its environments and its trainer. release frees their memory.
 func (t *training) make() (release func(), err error) {
 	if f, ok := t.arena.(*families); ok {
 		l, err := newLearner(t.cfg, f.Open, t.opt.Workers)
@@ -301,7 +301,7 @@ func (t *training) make() (release func(), err error) {
 	return release, nil
 }
 
-// paused validates and saves the run where it stands.
+// paused validates and saves the run at its current step.
 func (t *training) paused() (*TrainResult, error) {
 	step := t.trainer.Step()
 	var err error
@@ -319,8 +319,8 @@ func (t *training) paused() (*TrainResult, error) {
 	return &t.result, err
 }
 
-// enter makes and locks the run directory, or locks one that is there and loads its newest checkpoint, which from
-// describes. Nothing is written before everything was found to fit.
+// enter makes and locks the run directory, or locks an existing one and loads its newest checkpoint, which from describes.
+// It writes nothing until everything fits.
 func (t *training) enter() (unlock func(), from string, err error) {
 	dir := t.opt.RunDir
 	if !t.opt.Resume {
@@ -331,7 +331,7 @@ func (t *training) enter() (unlock func(), from string, err error) {
 		return nil, "", err
 	}
 	if from, err = t.resume(); err == nil {
-		err = writeConfig(dir, t.cfg) // what of it may change may have changed
+		err = writeConfig(dir, t.cfg) // some keys may have changed
 	}
 	if err != nil {
 		unlock()
@@ -340,7 +340,7 @@ func (t *training) enter() (unlock func(), from string, err error) {
 	return unlock, from, nil
 }
 
-// sameRun says why a run cannot go on under cfg: what its checkpoints are made of has changed.
+// sameRun returns an error if a run cannot continue under cfg because a key that its checkpoints depend on has changed.
 func sameRun(dir string, cfg *config.Config) error {
 	old, err := ReadRunConfig(dir)
 	if err != nil {
@@ -377,7 +377,7 @@ func sameRun(dir string, cfg *config.Config) error {
 	return nil
 }
 
-// describe says what is being trained on.
+// describe prints what the run trains on.
 func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.describe(t.cfg, t.opt.Say)
@@ -396,7 +396,7 @@ func (t *training) describe(from string) {
 
 func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trainer.Parts()...) }
 
-// meta says what a checkpoint belongs to.
+// meta returns the description of a checkpoint.
 func (t *training) meta(step int64) checkpoint.Meta {
 	return checkpoint.Meta{
 		Step: step, Env: t.spec.ID, Agent: t.cfg.Agent, Network: fingerprint(t.agent.Params()), Kernels: kernel.Set(), Seed: t.cfg.Seed,
@@ -404,7 +404,7 @@ func (t *training) meta(step int64) checkpoint.Meta {
 	}
 }
 
-// fingerprint tells networks of other names or shapes apart.
+// fingerprint returns a text that differs between networks with different names or shapes.
 func fingerprint(p *nets.Params) string {
 	h := sha256.New()
 	for _, v := range p.Views {
@@ -413,7 +413,7 @@ func fingerprint(p *nets.Params) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// resume loads the newest checkpoint of the run directory and says what it loaded.
+// resume loads the newest checkpoint of the run directory and returns a description of it.
 func (t *training) resume() (from string, err error) {
 	if err := wholeCheckpoints(filepath.Join(t.opt.RunDir, Checkpoints)); err != nil {
 		return "", err
@@ -524,7 +524,7 @@ func stats(list []agents.Stat) map[string]float64 {
 	return m
 }
 
-// validate judges the agent as it stands and keeps the checkpoint if it is the best so far.
+// validate judges the current agent and keeps the checkpoint if it is the best so far.
 func (t *training) validate(step int64) error {
 	v, err := t.arena.validate(t)
 	if err != nil {
@@ -594,7 +594,7 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	return &t.result, safefile.Write(name, append(b, '\n'))
 }
 
-// checkpointName is how a table calls a checkpoint: agent, run and step.
+// checkpointName returns the name of a checkpoint in tables: agent, run and step.
 func checkpointName(agent, run string, step int64) string {
 	return agent + ":" + filepath.Base(run) + "@" + strconv.FormatInt(step, 10)
 }
