@@ -22,18 +22,18 @@ import (
 	"clustergym/traces"
 )
 
-// Args are the arguments of an environment: its settings, and what its episodes are drawn from as far as it takes it.
+// Args are the arguments of an environment: its settings, and the workload and cluster as far as it takes them.
 type Args struct {
 	Settings Settings             `yaml:",inline"`
 	Cluster  string               `yaml:"cluster"` // see workload.ClusterForms
 	Trace    workload.TraceConfig `yaml:"trace"`
-	Split    string               `yaml:"split"`            // the part that episodes are of: a value of env.Episode.Split
-	Preset   string               `yaml:"preset,omitempty"` // an embedded run whose trace, cluster and settings take the place of the defaults; "" = none
+	Split    string               `yaml:"split"`            // the part of the workload that episodes are drawn from: a value of env.Episode.Split
+	Preset   string               `yaml:"preset,omitempty"` // an embedded run whose trace, cluster and settings replace the defaults; "" = none
 
 	d *Descriptor
 }
 
-// SplitNames are the parts as environments call them, by traces.Part.
+// SplitNames are the names of the parts in env.Episode.Split, by traces.Part.
 var SplitNames = [...]string{traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation, traces.Test: env.SplitTest}
 
 // Args returns the default arguments.
@@ -51,7 +51,7 @@ func (d *Descriptor) Args() *Args {
 	return a
 }
 
-// Validate reports every fault. Whether files are there is not looked at.
+// Validate reports every fault. It does not check whether files exist.
 func (a *Args) Validate() error {
 	var l fault.List
 	if a.Settings != nil {
@@ -77,7 +77,7 @@ func (a *Args) Validate() error {
 	return l.Err()
 }
 
-// TakesKey says whether the environment takes the key of a workload: cluster, split or trace.….
+// TakesKey returns whether the environment takes a key of the workload: cluster, split or a key below trace.
 func (d *Descriptor) TakesKey(key string) bool {
 	t := d.Takes
 	switch {
@@ -93,8 +93,8 @@ func (d *Descriptor) TakesKey(key string) bool {
 	return t.Jobs
 }
 
-// Foreign calls found for every key of a workload and a cluster that has a value other than its default and that the
-// environment does not take, with what to say.
+// Foreign calls found for every key of the workload and the cluster that the environment does not take and that differs
+// from its default. want says why it is refused.
 func (d *Descriptor) Foreign(trace workload.TraceConfig, cluster string, found func(key string, v any, want string)) {
 	if cluster != workload.DefaultCluster && !d.Takes.Cluster {
 		want := "nothing: " + d.ID + " has no cluster"
@@ -121,11 +121,11 @@ func (d *Descriptor) Foreign(trace workload.TraceConfig, cluster string, found f
 	})
 }
 
-// part is Split as the workload calls it.
+// part returns Split as a traces.Part.
 func (a *Args) part() traces.Part { return traces.Part(slices.Index(SplitNames[:], a.Split)) }
 
-// SHA names everything that decides the episodes over w: the settings, the cluster, the part and the jobs, wherever these
-// come from.
+// SHA returns a hash of everything that decides the episodes over w: the settings, the cluster, the part and the jobs, but
+// not the names of files.
 func (a *Args) SHA(w *World) (string, error) {
 	text, jobs := "", []byte(nil)
 	var err error
@@ -147,7 +147,8 @@ func (a *Args) SHA(w *World) (string, error) {
 	return ScenarioSHA(a.d.ID, text, jobs), err
 }
 
-// text names all but the jobs that decides the episodes: wherever these come from, the trace's settings do not.
+// text returns everything but the jobs that decides the episodes. The settings of the trace are left out, because the jobs
+// themselves are hashed.
 func (a *Args) text(spec cluster.Spec) (string, error) {
 	spec.Name = "" // it decides nothing
 	text, err := configs.Encode(&Args{Settings: a.Settings, Split: a.Split, d: a.d})
@@ -158,7 +159,7 @@ func (a *Args) text(spec cluster.Spec) (string, error) {
 	return string(text) + string(hardware), err
 }
 
-// jobSelectSHA is the text for JobSelect-v1, which was the first and has a form of its own.
+// jobSelectSHA returns the text for JobSelect-v1, which has an older form of its own.
 func jobSelectSHA(a *Args, spec cluster.Spec) (string, error) {
 	spec.Name = "" // it decides nothing
 	text, err := configs.Encode(struct {
@@ -169,7 +170,7 @@ func jobSelectSHA(a *Args, spec cluster.Spec) (string, error) {
 	return string(text), err
 }
 
-// ScenarioSHA is the hash of a scenario: an environment, a text that says how it is configured, and its jobs.
+// ScenarioSHA returns the hash of a scenario: an environment, a text of its configuration, and its jobs.
 func ScenarioSHA(id, config string, jobs []byte) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "clustergym scenario 1\n%s\n%d\n%s", id, len(config), config)
@@ -177,8 +178,8 @@ func ScenarioSHA(id, config string, jobs []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// decodeArgs reads the arguments of an environment as a client sends them: keys with dots and nested maps alike; nil
-// leaves a default. What is wrong is a *wire.Error of code bad_kwargs.
+// decodeArgs reads the arguments of an environment from a client: keys with dots and nested maps alike; nil keeps a
+// default. Errors are *wire.Errors of code bad_kwargs.
 func decodeArgs(d *Descriptor, kwargs wire.Map) (*Args, error) {
 	args := d.Args()
 	if name, ok := kwargs.Get("preset").(string); ok && slices.Contains(d.Presets(), name) {
@@ -189,7 +190,7 @@ func decodeArgs(d *Descriptor, kwargs wire.Map) (*Args, error) {
 	return args, graftArgs(kwargs, args)
 }
 
-// graftArgs puts arguments as a client sends them over args.
+// graftArgs sets args to a client's arguments.
 func graftArgs(kwargs wire.Map, args *Args) error {
 	tree := map[string]any{}
 	for _, p := range kwargs {
@@ -204,7 +205,7 @@ func graftArgs(kwargs wire.Map, args *Args) error {
 	return badKwargs(configs.DecodeBytes("", text, args))
 }
 
-// Kwargs describes the arguments with a's values as defaults, in order of declaration.
+// Kwargs describes the arguments with the values of a as defaults, in order of declaration.
 func (a *Args) Kwargs() []Kwarg {
 	all := []Kwarg{}
 	if !a.d.HasSettings() {
@@ -226,7 +227,7 @@ func (a *Args) Kwargs() []Kwarg {
 	return all
 }
 
-// words are what the key at path can be and what it means.
+// words returns the allowed values and the meaning of the key at path.
 func (d *Descriptor) words(path string) [2]string {
 	if w, ok := d.Keys[path]; ok {
 		return w
@@ -234,7 +235,7 @@ func (d *Descriptor) words(path string) [2]string {
 	return commonKeys[path]
 }
 
-// presetConfig is what an embedded run says of its workload, cluster and environment.
+// presetConfig is the workload, cluster and environment of an embedded run.
 type presetConfig struct {
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"`
@@ -245,10 +246,10 @@ type presetConfig struct {
 	} `yaml:"env"`
 }
 
-// Validate implements configs.Validator; the whole configuration is validated where it is run.
+// Validate implements configs.Validator. The whole configuration is validated when it is run.
 func (*presetConfig) Validate() error { return nil }
 
-// preset puts the embedded run called name over a.
+// preset replaces the arguments with those of the embedded run called name.
 func (a *Args) preset(name string) error {
 	c := presetConfig{Trace: a.Trace, Cluster: a.Cluster}
 	c.Env.ID, c.Env.Settings = a.d.ID, a.Settings
@@ -259,13 +260,13 @@ func (a *Args) preset(name string) error {
 	return nil
 }
 
-// presetIDs are the environments of the embedded runs, by name.
+// presetIDs returns the environments of the embedded runs, by name.
 var presetIDs = sync.OnceValue(func() map[string]string {
 	ids := map[string]string{}
 	for _, name := range configs.Runs() {
 		id, err := configs.Text(configs.Presets, name+".yaml", "env", "id")
 		if err != nil {
-			panic(fmt.Sprintf("envs: embedded preset %s: %v", name, err)) // tests hold every preset to its form
+			panic(fmt.Sprintf("envs: embedded preset %s: %v", name, err)) // tests check every preset
 		}
 		if id == "" {
 			id = jobselect.ID
@@ -275,8 +276,8 @@ var presetIDs = sync.OnceValue(func() map[string]string {
 	return ids
 })
 
-// Presets returns the embedded runs of the environment whose workload and settings clients can name, sorted: none where
-// it takes no workload.
+// Presets returns the sorted names of the embedded runs of the environment, whose workload and settings clients can name.
+// There are none if it takes no workload.
 func (d *Descriptor) Presets() []string {
 	if d.Takes.Trace() == "" {
 		return nil
@@ -284,10 +285,10 @@ func (d *Descriptor) Presets() []string {
 	return slices.DeleteFunc(configs.Runs(), func(name string) bool { return presetIDs()[name] != d.ID })
 }
 
-// maxArgDepth bounds how deep arguments are nested; none is deeper than three.
+// maxArgDepth is the maximum depth of nested arguments; the deepest argument has three levels.
 const maxArgDepth = 8
 
-// graft puts the value at key, which may have dots, into tree. path is where tree stands.
+// graft sets the value at key, which may have dots, in tree. path is the key of tree.
 func graft(tree map[string]any, path, key string, v any) error {
 	whole := path + key
 	if strings.Count(whole, ".") >= maxArgDepth {
@@ -334,8 +335,8 @@ func graft(tree map[string]any, path, key string, v any) error {
 	return nil
 }
 
-// plainValue is a single value of a message as a configuration has it. A whole number is one however it travelled:
-// JSON does not tell 3 from 3.0.
+// plainValue returns a message's single value as a configuration has it. A whole number is an integer in either format,
+// because JSON does not distinguish 3 from 3.0.
 func plainValue(v any) (any, error) {
 	switch v := v.(type) {
 	case bool, int64, uint64, string:
@@ -362,7 +363,7 @@ func plainValue(v any) (any, error) {
 	return nil, errors.New("got bytes, want a single value")
 }
 
-// badKwargs is err as the client's mistake.
+// badKwargs returns err as the client's mistake.
 func badKwargs(err error) error {
 	var e *wire.Error
 	if err == nil || errors.As(err, &e) {
@@ -383,7 +384,7 @@ type Kwarg struct {
 	Want    string `json:"want"` // bounds or values
 	Doc     string `json:"doc"`
 
-	workload bool // not of the environment's own configuration
+	workload bool // false = a setting of the environment
 }
 
 // kwargOf describes one argument.
@@ -408,7 +409,7 @@ func kwargOf(path string, v reflect.Value, words [2]string) Kwarg {
 	return k
 }
 
-// walkKeys calls fn for every single value of a configuration, by its path.
+// walkKeys calls fn for every single value of a configuration with its path.
 func walkKeys(v reflect.Value, prefix string, fn func(path string, v reflect.Value)) {
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")

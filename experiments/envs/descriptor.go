@@ -18,56 +18,57 @@ import (
 	"clustergym/traces"
 )
 
-// Settings are the configuration of one environment: a pointer to a plain struct with yaml tags. What is said of a key,
-// a fault or a default holds for the command line, run directories and the bridge alike.
+// Settings are the configuration of one environment: a pointer to a plain struct with yaml tags. The command line, run
+// directories and the bridge use the same keys, defaults and faults.
 type Settings = configs.Validator
 
-// Descriptor is everything that the rest of the program knows of an environment. From it follow the page (gymctl envs ID),
-// the arguments of clients, --env and --set env.KEY, memory bounds, scenario hashes, windows to train on and to be judged
-// on, and the table at the end.
+// Descriptor is everything that the rest of the program knows of an environment: its page (gymctl envs ID), the arguments
+// of clients, --env and --set env.KEY, memory bounds, scenario hashes, windows for training and evaluation, and the table
+// at the end follow from it.
 type Descriptor struct {
 	ID     string
 	About  string // what the agent decides, in one sentence
 	Preset string // the embedded run in which an agent learns it; "" = none
 	Takes  Takes
-	// Cluster and Trace are the defaults of those keys for an environment that takes them.
+	// Cluster and Trace are the defaults of those keys if the environment takes them.
 	Cluster string
 	Trace   func() workload.TraceConfig
 	// Settings returns the defaults, nil for an environment without settings.
 	Settings func() Settings
-	// Keys says of every setting what it can be and what it means. Keys of several environments stand in commonKeys.
+	// Keys gives the allowed values and the meaning of every setting. commonKeys has the keys that several environments
+	// share.
 	Keys map[string][2]string
-	// Cut is what the environment takes of a workload of jobs.
+	// Cut returns which jobs of a workload the environment takes.
 	Cut func(s Settings) sched.Taken
-	// Open makes an environment over part of src.
+	// Open returns an environment over one part of src.
 	Open func(s Settings, src *Source, part traces.Part) (env.Env, error)
-	// Page is the environment's page in Markdown, but for the arguments.
+	// Page returns the environment's page in Markdown, without the arguments.
 	Page func(s Settings, spec env.Spec) string
-	// Training returns the settings under which an agent with discount gamma trains, and Judged those under which policies
-	// are compared; nil = as they are. They return a copy.
+	// Training returns a copy of the settings for training an agent with discount gamma, and Judged a copy for comparisons
+	// of policies; nil = the settings as they are.
 	Training func(s Settings, gamma float64) Settings
 	Judged   func(s Settings) Settings
 	// Rules act through the action space: RULE@slots. Random play is one of them.
 	Rules []Rule
-	// Planners decide with the whole instance in sight, for environments without a simulator's queue: PLANNER.
+	// Planners see the whole instance when they decide; for environments without a queue of the simulator: PLANNER.
 	Planners []Planner
-	// Rivals are the policies with which agents are compared unless a run names others.
+	// Rivals are the policies that agents are compared with by default.
 	Rivals []string
-	// Metric is what comparisons count.
+	// Metric is the quantity that comparisons use.
 	Metric Metric
-	// Whole says that comparisons end with one run over the whole test part unless a run says otherwise.
+	// Whole is whether comparisons end with one run over the whole test part by default.
 	Whole bool
-	// lacks returns what the settings require of a job's model and the job does not have, "" for nothing.
+	// lacks returns what a job's model lacks under the settings, "" for nothing.
 	lacks func(s Settings, j *traces.Job) string
-	// placement is the placement rule that the settings name.
+	// placement returns the placement rule in the settings.
 	placement func(s Settings) string
-	// memory is roughly how many bytes one environment takes apart from its time steps.
+	// memory returns roughly how many bytes one environment takes, without its time steps.
 	memory func(s Settings, gpus int) float64
-	// sha names everything but the jobs that decides episodes, where it is not the usual form.
+	// sha returns the text of everything but the jobs that decides episodes, if its form is not the usual one.
 	sha func(a *Args, spec cluster.Spec) (string, error)
 }
 
-// Takes says what an environment takes of what a user has.
+// Takes says which inputs of a user the environment takes.
 type Takes struct {
 	Jobs    bool // --trace: jobs with submit times and run times
 	Cluster bool // --cluster
@@ -75,7 +76,7 @@ type Takes struct {
 	Models  bool // jobs must name models; --set trace.mix draws them
 }
 
-// Trace says what --trace can be, "" = nothing.
+// Trace returns what --trace can be, "" for nothing.
 func (t Takes) Trace() string {
 	switch {
 	case t.Graphs:
@@ -88,7 +89,7 @@ func (t Takes) Trace() string {
 	return ""
 }
 
-// Source is what an environment draws its episodes from, as far as it takes it. It is immutable and can be shared.
+// Source is where an environment draws its episodes from. It is immutable and can be shared.
 type Source struct {
 	Cluster cluster.Spec
 	Windows Windows
@@ -96,7 +97,7 @@ type Source struct {
 	Workers *workerplace.Workload // nil = generated
 }
 
-// Windows is a workload of jobs in windows; *traces.Windows is the usual one.
+// Windows is a workload of jobs cut into windows, usually a *traces.Windows.
 type Windows interface {
 	sched.Windows
 	Jobs(p traces.Part) []traces.Job
@@ -107,7 +108,7 @@ type Rule struct {
 	Name, About string
 	Draws       bool // at random: it is played once for each of eval.seeds
 	Estimates   bool // it ranks by run times, which estimates: none hides
-	// Policy returns the rule for e alone; batches must have one row, e's current time step.
+	// Policy returns the rule for e alone; batches must have one row, the current time step of e.
 	Policy func(e env.Env) (agents.Policy, error)
 }
 
@@ -115,25 +116,25 @@ type Rule struct {
 type Planner struct {
 	Name  string
 	Draws bool // at random
-	// Score is the descriptor's metric for episode ep of e.
+	// Score returns the descriptor's metric for episode ep of e.
 	Score func(ctx context.Context, e env.Env, ep env.Episode) (float64, error)
 }
 
-// Metric is what comparisons in an environment count.
+// Metric is the quantity that comparisons in an environment use.
 type Metric struct {
 	Key    string // in JSON and best.json: "jct_s"
 	Title  string // in tables: "mean JCT"
 	Unit   string // "s" = seconds, shown as minutes, hours or days; "" = a number
-	Higher bool   // is better
-	// Of is the metric of one episode: from the summary of its jobs where a simulator was watched, else nil, and from the
-	// info of the last time step where a policy acted through the environment, else nil. NaN = it does not apply.
+	Higher bool   // higher values are better
+	// Of returns the metric of one episode. s is the summary of its jobs, nil without a simulator; info is that of the last
+	// time step, nil if no policy acted through the environment. NaN = the metric does not apply.
 	Of func(s *metrics.Summary, info []float64) float64
 }
 
 // JCT is the mean job completion time of a simulated window.
 var JCT = Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(s *metrics.Summary, _ []float64) float64 { return s.JCT.Mean }}
 
-// descriptors are all that are registered, in the order of gymctl envs.
+// descriptors are all registered environments in the order of gymctl envs.
 var descriptors = slices.Concat(scheduling, planning, problems())
 
 // IDs returns the ids of the registered environments: those over jobs, those over task graphs and workers, then the
@@ -154,7 +155,7 @@ func Find(id string) *Descriptor {
 	return nil
 }
 
-// Lookup is Find; an unknown id is an *InputError.
+// Lookup is Find, but an unknown id is an *InputError.
 func Lookup(id string) (*Descriptor, error) {
 	if d := Find(id); d != nil {
 		return d, nil
@@ -169,17 +170,17 @@ func unknownEnv(id string) error {
 	return workload.Mistake("environment %q is unknown; there are %s", id, strings.Join(IDs(), ", "))
 }
 
-// Simulated says whether episodes run on the cluster simulator: then whole-queue schedulers can play them too.
+// Simulated returns whether episodes run on the cluster simulator, so that whole-queue schedulers can play them too.
 func (d *Descriptor) Simulated() bool { return d.Cut != nil }
 
-// Scheduling says whether the environment is one of scheduling, with rivals and a metric of its own, and not a problem
-// with a known answer.
+// Scheduling returns whether the environment is a scheduling problem, with rivals and a metric, and not a problem with a
+// known answer.
 func (d *Descriptor) Scheduling() bool { return d.Metric.Of != nil }
 
-// HasSettings says whether the environment can be configured.
+// HasSettings returns whether the environment can be configured.
 func (d *Descriptor) HasSettings() bool { return d.Settings != nil }
 
-// Placement returns the placement rule that the settings name, "" where the environment has none to name.
+// Placement returns the placement rule in the settings, "" if they have none.
 func (d *Descriptor) Placement(s Settings) string {
 	if d.placement == nil {
 		return ""
@@ -187,8 +188,7 @@ func (d *Descriptor) Placement(s Settings) string {
 	return d.placement(s)
 }
 
-// TraceKeys returns what of t the environment takes, to be written to config.yaml: nil where that is nothing or t names
-// no file.
+// TraceKeys returns the keys of t that the environment takes, for config.yaml; nil if it takes none or t names no file.
 func (d *Descriptor) TraceKeys(t workload.TraceConfig) any {
 	switch {
 	case t.File == "":
@@ -230,7 +230,7 @@ func (d *Descriptor) RuleNames() []string {
 	return names
 }
 
-// Memory is roughly how many bytes one environment takes, with gpus GPUs in its cluster, apart from its time steps.
+// Memory returns roughly how many bytes one environment takes in a cluster with gpus GPUs, without its time steps.
 func (d *Descriptor) Memory(s Settings, gpus int) float64 {
 	const little = 16 << 10
 	if d.memory == nil {
@@ -239,11 +239,11 @@ func (d *Descriptor) Memory(s Settings, gpus int) float64 {
 	return d.memory(s, gpus) + little
 }
 
-// StepBytes is the memory that the time steps of one environment in a vector take: the batch before a step and the one
-// after it, final observations, and the environment's own.
+// StepBytes returns the bytes of the time steps of one environment in a vector: the batches before and after a step, final
+// observations, and the environment's own.
 func StepBytes(spec env.Spec) float64 {
 	return 6 * (4*float64(spec.ObsLen()) + float64(spec.MaskLen()))
 }
 
-// windowBytes is the memory of a simulator with so many jobs in a window and GPUs in its cluster.
+// windowBytes returns the bytes of a simulator with the given numbers of jobs in a window and GPUs in its cluster.
 func windowBytes(jobs, gpus int) float64 { return 450*float64(jobs) + 400*float64(gpus) }

@@ -8,7 +8,7 @@ import (
 	"clustergym/traces/synth"
 )
 
-// commonKeys say of the keys that several environments have what they can be and what they mean.
+// commonKeys gives the allowed values and the meaning of keys that several environments share.
 var commonKeys = map[string][2]string{
 	"gamma":     {"above 0, up to 1", "discount per tau of simulated time"},
 	"tau":       {"a time above 0s", "simulated time over which gamma applies once"},

@@ -263,7 +263,7 @@ var planning = []*Descriptor{
 	},
 }
 
-// problems are the environments with known answers. They have no settings and no rivals but random play.
+// problems returns the environments with known answers. They have no settings, and random play is their only rival.
 func problems() []*Descriptor {
 	var all []*Descriptor
 	for _, id := range control.IDs() {
@@ -278,20 +278,20 @@ func problems() []*Descriptor {
 	return all
 }
 
-// judged is the configuration without what makes training easier: contested windows, relative rewards, and limits at
-// which episodes are cut off. Windows are judged until their last job ends, as heuristics play them, and undiscounted.
+// judged returns the configuration without the settings that make training easier: contested windows, relative rewards, and
+// limits on episodes. Comparisons are undiscounted and play windows until their last job ends, as heuristics do.
 func judged(c sched.Config) sched.Config {
 	c.Gamma, c.Contested, c.Relative, c.Horizon, c.MaxSteps = 1, false, "", 0, 0
 	return c
 }
 
-// random is uniform play over the legal actions, the one policy that any environment can be compared with.
+// random is uniform play over the legal actions, the one policy that every environment has.
 var random = Rule{
 	Name: "random", About: "uniform over the legal actions", Draws: true,
 	Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewRandom(e.Spec()), nil },
 }
 
-// rules are the rules of one environment's package; E is its environment.
+// rules returns the rules of one environment's package; E is its environment.
 func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Actor, error)) []Rule {
 	var out []Rule
 	for _, r := range all {
@@ -303,7 +303,7 @@ func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Act
 	return out
 }
 
-// slots are the names of rules as policies.
+// slots returns the names of rules as policies.
 func slots(rules []sched.Rule) []string {
 	var names []string
 	for _, r := range rules {
@@ -344,7 +344,7 @@ func workerRuleNames() []string {
 	return names
 }
 
-// dagPlanners are the planners of whole graphs.
+// dagPlanners returns the planners of whole graphs.
 func dagPlanners() []Planner {
 	var all []Planner
 	for _, name := range dagplace.Planners() {

@@ -7,7 +7,7 @@ import (
 	"clustergym/experiments/texttable"
 )
 
-// Show prints a value of the metric.
+// Show returns a value of the metric as text.
 func (m *Metric) Show(v float64) string {
 	if m.Unit == "s" {
 		return texttable.Hours(v)
@@ -21,7 +21,7 @@ func (m *Metric) Show(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
-// Span prints a value with its interval, in one unit.
+// Span returns a value and its interval as text, in one unit.
 func (m *Metric) Span(v float64, ci [2]float64) string {
 	if m.Unit == "s" {
 		return texttable.Span(v, ci)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// page is the environment's own page, with what follows from its descriptor before its versions: arguments, workload, and
-// the policies with which agents are compared.
+// page returns the environment's own page, with the sections that follow from its descriptor before its versions:
+// arguments, workload and rivals.
 func (d *Descriptor) page(args *Args, info *Info) string {
 	own := d.Page(args.Settings, info.Spec)
 	before, after, ok := strings.Cut(own, "\n## Versions\n")
@@ -17,7 +17,7 @@ func (d *Descriptor) page(args *Args, info *Info) string {
 	return strings.TrimRight(before, "\n") + "\n" + more + "\n## Versions\n" + after
 }
 
-// cell is text in a table of Markdown.
+// cell returns text for a cell of a Markdown table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", "/") }
 
 func kwargTable(b *strings.Builder, kwargs []Kwarg, workload bool) {
@@ -46,7 +46,7 @@ func (d *Descriptor) argumentSection(kwargs []Kwarg) string {
 	return b.String()
 }
 
-// workloadSection says what episodes are drawn from.
+// workloadSection describes the workload.
 func (d *Descriptor) workloadSection(kwargs []Kwarg) string {
 	if d.Takes.Trace() == "" {
 		return ""

@@ -12,11 +12,11 @@ import (
 	"clustergym/traces"
 )
 
-// Info is what is known of an environment without making one that plays.
+// Info describes an environment.
 type Info struct {
 	Spec   env.Spec
 	Page   string  // Markdown
-	Kwargs []Kwarg // what it can be asked for with; empty = nothing
+	Kwargs []Kwarg // its arguments; empty = none
 }
 
 // Describe describes the environment called id. set may change its arguments from their defaults; nil changes nothing. An
@@ -51,7 +51,7 @@ func Describe(id string, set func(args *Args) error) (*Info, error) {
 	return info, nil
 }
 
-// noWorkload stands where an environment that is only asked for its spaces wants a workload.
+// noWorkload is the workload of an environment that is made only to read its specification.
 type noWorkload struct{}
 
 // At implements sched.Windows.
@@ -62,23 +62,23 @@ func (noWorkload) At(traces.Part, uint64, int) (warm, counted []traces.Job, firs
 // Jobs implements Windows.
 func (noWorkload) Jobs(traces.Part) []traces.Job { return nil }
 
-// RegistryConfig bounds what strangers can ask a Registry for.
+// RegistryConfig bounds what clients can ask a Registry for.
 type RegistryConfig struct {
-	// TraceRoot is the folder below which the files lie that a client may name as trace.file and trace.profiles; ""
-	// = none. Public traces in the cache ("get:NAME") can always be named.
+	// TraceRoot is the folder with the files that a client may name as trace.file and trace.profiles; "" = none. Clients
+	// can always name public traces in the cache ("get:NAME").
 	TraceRoot  string
-	CacheBytes int64 // of the workloads kept for later, roughly; those in use are kept by their environments
+	CacheBytes int64 // of the cached workloads, roughly; those in use belong to their environments
 	MaxJobs    int   // of one workload
 	MaxGPUs    int   // of one cluster
 	OpenBytes  int64 // of the environments of one Make, roughly
 }
 
-// DefaultRegistryConfig takes no files, workloads of a million jobs and clusters of 131,072 GPUs.
+// DefaultRegistryConfig returns bounds of a million jobs and 131,072 GPUs, without files.
 func DefaultRegistryConfig() RegistryConfig {
 	return RegistryConfig{CacheBytes: 1 << 30, MaxJobs: 1_000_000, MaxGPUs: 1 << 17, OpenBytes: 4 << 30}
 }
 
-// Validate reports every fault but those of TraceRoot, which NewRegistry finds.
+// Validate reports every fault but those of TraceRoot, which NewRegistry reports.
 func (c *RegistryConfig) Validate() error {
 	var l fault.List
 	l.Add(c.CacheBytes >= 0, "cache_bytes", c.CacheBytes, "a number of bytes, 0 or more")
@@ -88,15 +88,15 @@ func (c *RegistryConfig) Validate() error {
 	return l.Err()
 }
 
-// Registry makes environments by id, for people who may be strangers: what they can name and how much they can ask
-// for is bounded. Environments of one workload share it. Safe for concurrent use.
+// Registry makes environments by id for untrusted clients: it bounds the files they can name and the resources they can
+// use. Environments of one workload share it. Safe for concurrent use.
 type Registry struct {
 	cfg    RegistryConfig
 	root   string // TraceRoot without links, "" = none
 	worlds *worldCache
 }
 
-// NewRegistry returns a registry with nothing in memory yet.
+// NewRegistry returns a registry without cached workloads.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -112,10 +112,10 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 type Made struct {
 	Envs []env.Env
 	SHA  string         // of everything that decides episodes, in hexadecimal
-	Meta map[string]any // for people: where the episodes come from
+	Meta map[string]any // describes the source of the episodes for people
 }
 
-// Make returns n environments called id. What is wrong with id or kwargs is a *wire.Error that says so.
+// Make returns n environments called id. Faults of id or kwargs are *wire.Errors.
 func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*Made, error) {
 	if n < 1 {
 		return nil, wire.Errorf(wire.BadRequest, "%d environments, want 1 or more", n)
@@ -160,7 +160,7 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	return m, nil
 }
 
-// smaller says how to ask for environments that take less memory.
+// smaller says which arguments reduce the memory of environments.
 func (d *Descriptor) smaller() string {
 	if d.Simulated() {
 		return "fewer, or with a smaller cluster or window"
@@ -168,7 +168,7 @@ func (d *Descriptor) smaller() string {
 	return "fewer, or smaller ones"
 }
 
-// served is e for remote players.
+// served returns e for remote players.
 func (d *Descriptor) served(e env.Env, args *Args) env.Env {
 	if a, ok := e.(sched.Arena); ok {
 		return NewServedEnv(d, args.Settings, a)
@@ -176,7 +176,7 @@ func (d *Descriptor) served(e env.Env, args *Args) env.Env {
 	return e
 }
 
-// meta says, for people, where episodes come from.
+// meta describes the source of the episodes for people.
 func (w *World) meta(args *Args) map[string]any {
 	windows := map[string]any{}
 	for part, name := range SplitNames {

@@ -23,7 +23,7 @@ type factory struct {
 	list     func() []server.Listing
 }
 
-// NewFactory lets a server serve what r makes.
+// NewFactory returns a factory with which a server serves the environments of r.
 func NewFactory(r *Registry) server.Factory {
 	f := &factory{registry: r}
 	f.list = sync.OnceValue(f.describe)
@@ -33,13 +33,13 @@ func NewFactory(r *Registry) server.Factory {
 // List implements server.Factory.
 func (f *factory) List() []server.Listing { return slices.Clone(f.list()) }
 
-// describe lists all environments. The hash of a scenario wants its workload, which most clients play anyway.
+// describe lists all environments. The hash of a scenario requires loading its workload, which most clients play anyway.
 func (f *factory) describe() []server.Listing {
 	var all []server.Listing
 	for _, id := range IDs() {
 		info, err := Describe(id, nil)
 		if err != nil {
-			panic(fmt.Sprintf("experiments: %s with its defaults: %v", id, err)) // tests hold every environment to its defaults
+			panic(fmt.Sprintf("experiments: %s with its defaults: %v", id, err)) // tests check the defaults of every environment
 		}
 		l := server.Listing{ID: id, Spec: info.Spec, Kwargs: info.Kwargs}
 		if m, err := f.registry.Make(context.Background(), id, nil, 1); err == nil {
@@ -61,11 +61,11 @@ func (f *factory) Make(ctx context.Context, id string, kwargs wire.Map, n int) (
 	return &server.Made{Envs: m.Envs, SHA: m.SHA, Meta: m.Meta}, nil
 }
 
-// mostTokenBytes bounds a token file: what is larger is another file.
+// mostTokenBytes is the maximum size of a token file; a larger file is something else.
 const mostTokenBytes = 1 << 20
 
-// ReadTokens reads a token file: one `ROLE TOKEN` a line, where ROLE is read, env or admin; empty lines and those that
-// begin with # are passed over. Faults are *InputErrors with file and line, and never show a token.
+// ReadTokens reads a token file: one `ROLE TOKEN` per line, where ROLE is read, env or admin. Empty lines and lines that
+// begin with # are skipped. Faults are *InputErrors with file and line, and never show a token.
 func ReadTokens(path string) ([]server.Token, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"clustergym/env/sched"
 )
 
-// simulated is an environment over the cluster simulator, with the abilities that all of them have.
+// simulated is an environment over the cluster simulator with all its optional interfaces.
 type simulated interface {
 	sched.Arena
 	env.Snapshotter
 	env.Renderer
 }
 
-// ServedEnv is an environment over the cluster simulator for remote players, who cannot look into it: it tells the metrics
-// of the episode and what a rule would do.
+// ServedEnv is an environment over the cluster simulator for remote players, who cannot read its state: it reports the
+// metrics of the episode and the actions of rules.
 type ServedEnv struct {
 	simulated
 	d       *Descriptor
@@ -31,14 +31,14 @@ type ServedEnv struct {
 	metrics episodeMetrics
 	rules   map[string]agents.Policy
 
-	// The current time step, as far as rules want it.
+	// The parts of the current time step that rules use.
 	batch  *env.Batch
 	action *env.Actions
 	kind   env.Kind
 	begun  bool
 }
 
-// episodeMetrics gathers the metrics of one episode.
+// episodeMetrics collects the metrics of one episode.
 type episodeMetrics struct {
 	metrics.Collector
 	ended bool // the jobs that the episode left unfinished are counted
@@ -56,7 +56,7 @@ var (
 	_ env.Renderer    = (*ServedEnv)(nil)
 )
 
-// NewServedEnv returns e, an environment of d with settings s, for remote players. e belongs to it afterwards.
+// NewServedEnv returns e, an environment of d with settings s, for remote players. It takes ownership of e.
 func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
 	x := &ServedEnv{
 		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates == "none", rules: map[string]agents.Policy{},
@@ -87,8 +87,8 @@ func (s *ServedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) er
 	return nil
 }
 
-// RestoreSnapshot implements env.Snapshotter. A snapshot that is refused leaves the metrics as they were: the
-// environment plays up to here again, and they with it.
+// RestoreSnapshot implements env.Snapshotter. A refused snapshot leaves the metrics unchanged, because the environment then
+// replays its episode, and the metrics with it.
 func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	err := s.simulated.RestoreSnapshot(src, ts)
 	if err == nil {
@@ -99,7 +99,7 @@ func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	return err
 }
 
-// follow keeps what rules want of ts.
+// follow stores what rules use of ts.
 func (s *ServedEnv) follow(ts *env.TimeStep) {
 	copy(s.batch.Mask, ts.Mask)
 	s.kind, s.begun = ts.Kind, true
@@ -108,7 +108,7 @@ func (s *ServedEnv) follow(ts *env.TimeStep) {
 	}
 }
 
-// end counts the jobs that an episode leaves unfinished, which the metrics do not learn from events.
+// end counts the jobs that an episode leaves unfinished, for which there are no events.
 func (s *ServedEnv) end() {
 	if v := s.View(); !v.Over() && !s.metrics.ended {
 		s.metrics.End(v)
@@ -116,9 +116,9 @@ func (s *ServedEnv) end() {
 	}
 }
 
-// Call answers "metrics", the summary of the counted jobs that have finished so far (of all of them once the episode
-// has ended), by the names of gymctl sim --json; and "heuristic" with {"rule": NAME}, the action that the rule NAME of
-// NAME@slots takes now.
+// Call answers two methods. "metrics" returns the summary of the counted jobs that have finished so far (all of them after
+// the episode) with the names of gymctl sim --json; "heuristic" with {"rule": NAME} returns the action of the rule NAME of
+// NAME@slots at the current time step.
 func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 	switch method {
 	case "metrics":
@@ -149,7 +149,7 @@ func (d *Descriptor) certainRules() []string {
 	return names
 }
 
-// Heuristic answers the call of that name.
+// Heuristic answers the call "heuristic".
 func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	name, e := args.Str("rule", "")
 	if e != nil {
@@ -180,7 +180,7 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	return int64(s.action.Disc[0]), nil
 }
 
-// plainSummary is a struct of numbers as a message carries it, by the names that it has in JSON.
+// plainSummary returns a struct of numbers as a message, with its JSON names.
 func plainSummary(v any) map[string]any {
 	out := map[string]any{}
 	r := reflect.ValueOf(v)

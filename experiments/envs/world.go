@@ -30,22 +30,22 @@ import (
 	"clustergym/traces/profile"
 )
 
-// World is what the episodes of an environment are drawn from: jobs on a cluster, task graphs or workers. It is immutable
-// and can be shared by any number of environments.
+// World is the source of the episodes of an environment: jobs on a cluster, task graphs or workers. It is immutable and any
+// number of environments can share it.
 type World struct {
 	Source *Source
 	GPUs   int // of the cluster
 	Info   workload.Info
-	// Workload is the jobs as they were cut, nil for an environment that runs no simulator.
+	// Workload is the jobs cut into windows, nil for an environment that does not use the cluster simulator.
 	Workload *sched.Workload
 	Jobs     [sha256.Size]byte // hash of the jobs' contents
 
-	sha   string // of recorded graphs or workers, "" where they are generated
+	sha   string // of recorded graphs or workers, "" if they are generated
 	bytes int64
 }
 
-// LoadWorld loads what cluster, trace and the settings s name for the environment of d. Files are read as the user may
-// read them. A fault is an *InputError.
+// LoadWorld loads the cluster and trace for the environment of d with settings s. It reads files with the user's rights.
+// Faults are *InputErrors.
 func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName string, t workload.TraceConfig) (*World, error) {
 	var spec cluster.Spec
 	if d.Takes.Cluster {
@@ -61,8 +61,8 @@ func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName strin
 	return w, err
 }
 
-// check reports the first job of w that lacks what the settings require of its model. It looks at every job, so that a
-// training does not find out in the middle.
+// check reports the first job of w whose model lacks what the settings require. It checks every job, so that a training
+// does not fail later.
 func (d *Descriptor) check(s Settings, w *World) error {
 	if d.lacks == nil {
 		return nil
@@ -78,7 +78,7 @@ func (d *Descriptor) check(s Settings, w *World) error {
 	return nil
 }
 
-// load makes the world of an environment. t names files by where they lie, shown as they are called in messages.
+// load makes the world of an environment. t has the paths of files, shown their names in messages.
 func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig) (*World, error) {
 	w := &World{Source: &Source{Cluster: spec}}
 	w.GPUs, _ = sizeOf(&spec)
@@ -109,7 +109,7 @@ func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload
 	return nil
 }
 
-// named is info with files as they are called in messages.
+// named returns info with the names of files for messages.
 func named(info workload.Info, shown *workload.TraceConfig) workload.Info {
 	if shown.File != "" {
 		info.File = shown.File
@@ -155,7 +155,7 @@ func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, 
 	return nil
 }
 
-// loadWorkers reads recorded jobs with their models and the speeds of these.
+// loadWorkers reads recorded jobs with their models and the speeds of the models.
 func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, shown workload.TraceConfig) error {
 	var o workerplace.WorkloadOptions
 	if t.Profiles != "" {
@@ -190,7 +190,7 @@ func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, show
 	}
 	windows, err := traces.NewWindows(kept, cfg.Jobs, 0)
 	if err == nil && windows.Count(traces.Test) == 0 {
-		_, _, _, err = windows.At(traces.Test, 0, 0) // it says how many jobs would do
+		_, _, _, err = windows.At(traces.Test, 0, 0) // its error says how many jobs are enough
 	}
 	if err == nil {
 		w.Source.Workers, err = workerplace.NewWorkload(cfg, windows, o)
@@ -203,10 +203,10 @@ func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, show
 	return nil
 }
 
-// Recorded says whether the episodes of an environment without a simulator come from a file.
+// Recorded returns whether the episodes of an environment without a simulator come from a file.
 func (w *World) Recorded() bool { return w.sha != "" }
 
-// Count returns the number of windows of part p that can be named, 0 where episodes are generated.
+// Count returns the number of windows of part p that can be named, 0 if episodes are generated.
 func (w *World) Count(p traces.Part) int {
 	switch {
 	case w.Workload != nil:
@@ -219,7 +219,7 @@ func (w *World) Count(p traces.Part) int {
 	return 0
 }
 
-// world is the one that args name: made now, or at hand from before. What is wrong with args is a *wire.Error.
+// world returns the world that args name, from the cache or new. Faults of args are *wire.Errors.
 func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 	d := args.d
 	var spec cluster.Spec
@@ -240,7 +240,7 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 	if err != nil {
 		return nil, badKwargs(err)
 	}
-	// All that a world depends on; of files, also when they were written.
+	// Everything that a world depends on, including the modification times of files.
 	of := struct {
 		ID      string
 		Trace   workload.TraceConfig `yaml:"trace"`
@@ -281,7 +281,7 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 	return w, err
 }
 
-// sizeOf is the number of GPUs and nodes of a cluster that was not built yet.
+// sizeOf returns the numbers of GPUs and nodes of a cluster without building it.
 func sizeOf(s *cluster.Spec) (gpus, nodes int) {
 	gpus = s.Pool
 	for _, r := range s.Racks {
@@ -293,7 +293,7 @@ func sizeOf(s *cluster.Spec) (gpus, nodes int) {
 	return gpus, nodes
 }
 
-// shown is err with files as the client named them: where they lie is the server's own affair.
+// shown returns err with the client's names of files, because clients must not see the paths.
 func shown(err error, here, named *workload.TraceConfig) error {
 	text := err.Error()
 	for _, f := range [][2]string{{here.File, named.File}, {here.Profiles, named.Profiles}} {
@@ -304,7 +304,7 @@ func shown(err error, here, named *workload.TraceConfig) error {
 	return errors.New(text)
 }
 
-// strangersCluster is ClusterSpec for those who must not read files.
+// strangersCluster is workload.ClusterSpec without files, for untrusted clients.
 func strangersCluster(name string) (cluster.Spec, error) {
 	_, short, _ := cluster.Parse(name)
 	_, err := fs.Stat(configs.Presets, path.Join(workload.ClusterDir, name+".yaml"))
@@ -321,7 +321,7 @@ func strangersCluster(name string) (cluster.Spec, error) {
 	return spec, err
 }
 
-// traceRoot is dir without links, "" for "".
+// traceRoot returns dir with links resolved, "" for "".
 func traceRoot(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -339,8 +339,8 @@ func traceRoot(dir string) (string, error) {
 	return root, nil
 }
 
-// Open replaces the files that t names by where they stand, and refuses those that a client may not name. stamps says
-// of each how large it is and when it was written.
+// Open replaces the names of files in t by their paths, and refuses files that a client may not name. stamps contains their
+// sizes and modification times.
 func (r *Registry) Open(t *workload.TraceConfig, folder bool) (stamps string, err error) {
 	switch most := fmt.Sprintf("at most %d jobs on this server", r.cfg.MaxJobs); {
 	case t.Jobs > r.cfg.MaxJobs:
@@ -348,7 +348,7 @@ func (r *Registry) Open(t *workload.TraceConfig, folder bool) (stamps string, er
 	case t.File == "" && t.Jobs == 0 && t.Synth.Jobs > r.cfg.MaxJobs:
 		return "", fault.New("trace.synth.jobs", t.Synth.Jobs, most)
 	case t.File != "" && t.Jobs == 0 && !folder:
-		t.Jobs = r.cfg.MaxJobs + 1 // so that a file with too many is refused when it is read, not cut
+		t.Jobs = r.cfg.MaxJobs + 1 // so that a file with too many jobs is refused and not cut
 	}
 	for _, f := range []struct {
 		key    string
@@ -372,8 +372,8 @@ func (r *Registry) Open(t *workload.TraceConfig, folder bool) (stamps string, er
 	return stamps, nil
 }
 
-// allowed is where the file stands that a client names: a public trace in the cache, or one below the trace root,
-// links looked through.
+// allowed returns the path of a file that a client names: a public trace in the cache, or a file below the trace root after
+// links are resolved.
 func (r *Registry) allowed(key, name string) (string, error) {
 	if strings.HasPrefix(name, catalog.Prefix) {
 		at, err := catalog.Path(name)
@@ -416,7 +416,7 @@ func JobsHash(w *traces.Windows) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// hashJobs adds everything that jobs say to h.
+// hashJobs adds every field of jobs to h.
 func hashJobs(h hash.Hash, jobs []traces.Job) {
 	var b []byte
 	text := func(s string) {
@@ -456,19 +456,19 @@ func hashJobs(h hash.Hash, jobs []traces.Job) {
 	}
 }
 
-// inJSON is v, which is made of numbers, texts, lists and maps, in JSON, which sorts the maps' keys.
+// inJSON returns v, which consists of numbers, texts, lists and maps, as JSON with sorted keys.
 func inJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return []byte(fmt.Sprintf("%+v", v)) // not a number: as good a description
+		return []byte(fmt.Sprintf("%+v", v)) // v contains NaN: this text describes it as well
 	}
 	return b
 }
 
-// loadsAtOnce bounds how many workloads are made at the same time: each takes a core and its memory.
+// loadsAtOnce is the maximum number of workloads loading at the same time: each takes a core and its memory.
 const loadsAtOnce = 2
 
-// worldCache keeps the worlds used last, up to so many bytes, and makes each once, however many ask for it.
+// worldCache keeps the most recently used worlds up to a number of bytes, and loads each once for all concurrent requests.
 type worldCache struct {
 	limit int64
 	loads chan struct{}
@@ -489,7 +489,7 @@ func newWorldCache(limit int64) *worldCache {
 	return &worldCache{limit: limit, loads: make(chan struct{}, loadsAtOnce), entries: map[string]*worldEntry{}}
 }
 
-// get returns the world called key, and makes it where it is not at hand. Failures are not kept.
+// get returns the world called key, and loads it if it is not in the cache. Failures are not cached.
 func (c *worldCache) get(ctx context.Context, key string, load func(context.Context) (*World, error)) (*World, error) {
 	for {
 		c.mu.Lock()
@@ -509,16 +509,16 @@ func (c *worldCache) get(ctx context.Context, key string, load func(context.Cont
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		// Who made it may have been called off; whoever waited tries again.
+		// If the request that loaded it was cancelled, a waiting request tries again.
 		if e.err == nil || !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, context.DeadlineExceeded) {
 			return e.w, e.err
 		}
 	}
 }
 
-// load makes the world of e.
+// load loads the world of e.
 func (c *worldCache) load(ctx context.Context, key string, e *worldEntry, load func(context.Context) (*World, error)) (w *World, err error) {
-	err = errors.New("the workload could not be made") // should load panic
+	err = errors.New("the workload could not be made") // in case load panics
 	defer func() {
 		c.mu.Lock()
 		e.w, e.err = w, err
@@ -538,8 +538,7 @@ func (c *worldCache) load(ctx context.Context, key string, e *worldEntry, load f
 	return load(ctx)
 }
 
-// evict drops the worlds that were not used for longest until the others and fresh fit. Those that are being made do
-// not count yet.
+// evict drops the least recently used worlds until the others and fresh fit. Worlds that are still loading do not count.
 func (c *worldCache) evict(fresh *worldEntry) {
 	total := int64(0)
 	var keys []string
