@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The pages in docs/environments are those that gymctl envs prints; -update writes them.
+// The pages in docs/environments are the output of gymctl envs; -update writes them.
 func TestDocsHaveTheEnvironmentsPages(t *testing.T) {
 	dir := filepath.Join("..", "..", "docs", "environments")
 	want := map[string]string{}

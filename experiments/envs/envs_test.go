@@ -38,7 +38,7 @@ func registry(t *testing.T, change func(c *RegistryConfig)) *Registry {
 	return r
 }
 
-// smallKwargs are arguments of a workload that is made at once.
+// smallKwargs returns arguments of a workload that loads quickly.
 func smallKwargs(more ...wire.Pair) wire.Map {
 	return append(wire.Map{
 		{Key: "window", Value: int64(12)}, {Key: "warm", Value: int64(8)}, {Key: "visible", Value: int64(4)},
@@ -102,7 +102,7 @@ func TestWhatIsDescribedIsWhatIsMade(t *testing.T) {
 	}
 }
 
-// Every argument has its words, and giving it its default changes nothing.
+// Every argument is described, and setting it to its default changes nothing.
 func TestEveryArgumentIsDescribed(t *testing.T) {
 	names := map[string]bool{}
 	for _, d := range descriptors {
@@ -249,7 +249,7 @@ func TestBadArgumentsAreToldByKeyValueAndWish(t *testing.T) {
 	}
 }
 
-// Files are read below the trace root and nowhere else, whatever links say, and errors do not tell where it lies.
+// Files are read only below the trace root, even through links, and errors do not reveal its path.
 func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 	t.Setenv("CLUSTERGYM_CACHE", t.TempDir())
 	dir := t.TempDir()
@@ -327,7 +327,7 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 	}
 }
 
-// The hash names what decides episodes, and nothing else.
+// The hash depends on exactly the arguments that decide episodes.
 func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 	r := registry(t, nil)
 	base := makeEnvs(t, r, jobselect.ID, smallKwargs(), 1).SHA
@@ -367,7 +367,7 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 	}
 }
 
-// Every field of a job counts in the workload's hash; one that is added must, too.
+// Every field of a job is part of the workload's hash. A new field must be added to it.
 func TestEveryFieldOfAJobIsHashed(t *testing.T) {
 	sum := func(j traces.Job) string {
 		var b bytes.Buffer
@@ -410,7 +410,7 @@ func TestEveryFieldOfAJobIsHashed(t *testing.T) {
 	}
 }
 
-// buffered is a hash that keeps everything.
+// buffered is a hash that stores its input.
 type buffered struct{ *bytes.Buffer }
 
 func (b *buffered) Sum(p []byte) []byte { return append(p, b.Bytes()...) }

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// golden holds lines against testdata/name; -update rewrites it.
+// golden compares lines with testdata/name; -update rewrites the file.
 func golden(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -51,13 +51,8 @@ func golden(t *testing.T, name string, lines []string) {
 	}
 }
 
-func digest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
-// Scenario hashes decide which episodes of remote and resumed runs are the same: they never change for equal arguments.
-// Spaces, episodes, rewards and snapshots are part of what an id promises.
+// Scenario hashes decide whether remote and resumed runs have the same episodes, so they never change for equal arguments.
+// Spaces, episodes, rewards and snapshots do not change under one id either.
 func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 	small := wire.Map{
 		{Key: "window", Value: int64(16)}, {Key: "cluster", Value: "2x4"},
@@ -104,7 +99,7 @@ func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 	golden(t, "golden_scenarios.txt", lines)
 }
 
-// episodeDigest is a hash of the spaces and of one episode under random play, with a snapshot in the middle of it.
+// episodeDigest returns a hash of the spaces and of one episode under random play, with a snapshot in its middle.
 func episodeDigest(t *testing.T, e env.Env) string {
 	t.Helper()
 	h := sha256.New()

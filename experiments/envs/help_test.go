@@ -9,7 +9,7 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// refused fails the test unless err is the user's mistake, said in one sentence with all of want in it.
+// refused fails the test unless err is the user's mistake: one sentence that contains all of want.
 func refused(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
 	var input *workload.InputError

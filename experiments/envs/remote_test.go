@@ -23,7 +23,7 @@ import (
 	"clustergym/internal/rng"
 )
 
-// serveRegistry serves what r makes until the test ends, and returns the URL.
+// serveRegistry serves the environments of r until the test ends, and returns the URL.
 func serveRegistry(t *testing.T, r *Registry) string {
 	t.Helper()
 	cfg := server.DefaultConfig()
@@ -52,7 +52,7 @@ func serveRegistry(t *testing.T, r *Registry) string {
 	return "ws://" + l.Addr().String()
 }
 
-// asMap is what a client writes for small kwargs.
+// asMap returns kwargs in the form of a client.
 func asMap(m wire.Map) map[string]any {
 	out := map[string]any{}
 	for _, p := range m {
@@ -61,7 +61,7 @@ func asMap(m wire.Map) map[string]any {
 	return out
 }
 
-// The scheduling environment keeps the contract at the other end of a wire too, and its bits.
+// Over a connection, the scheduling environment has the same contract and the same bits.
 func TestRemoteJobSelectIsTheOneAtHome(t *testing.T) {
 	r := registry(t, nil)
 	c, err := client.Dial(t.Context(), client.Config{URL: serveRegistry(t, r), Timeout: 20 * time.Second})
@@ -122,7 +122,7 @@ func TestRemoteJobSelectIsTheOneAtHome(t *testing.T) {
 	}
 }
 
-// bitsOf is a time step in a form in which NaN equals itself.
+// bitsOf returns a time step as text in which NaN equals itself.
 func bitsOf(ts *env.TimeStep) string {
 	info := make([]uint64, len(ts.Info))
 	for i, v := range ts.Info {
@@ -133,7 +133,7 @@ func bitsOf(ts *env.TimeStep) string {
 	return fmt.Sprintf("%v %x %d %x %v %x", ts.Kind, math.Float64bits(ts.Reward), ts.Elapsed, ts.Obs, ts.Mask, info)
 }
 
-// A server of the registry keeps the protocol, with an environment that knows what a job is.
+// A server of the registry obeys the protocol with a scheduling environment.
 func TestTheServedRegistryKeepsTheProtocol(t *testing.T) {
 	conformance.Run(t, conformance.Target{URL: serveRegistry(t, registry(t, nil)), Env: jobselect.ID, Kwargs: asMap(smallKwargs())})
 }

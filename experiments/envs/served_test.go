@@ -31,7 +31,7 @@ func call(t *testing.T, s *ServedEnv, method string, args ...wire.Pair) any {
 	return v
 }
 
-// summaryOf is what metrics answers, as a summary again.
+// summaryOf returns the answer to metrics as a summary.
 func summaryOf(t *testing.T, s *ServedEnv) metrics.Summary {
 	t.Helper()
 	b, err := json.Marshal(call(t, s, "metrics"))
@@ -47,7 +47,7 @@ func summaryOf(t *testing.T, s *ServedEnv) metrics.Summary {
 	return sum
 }
 
-// byRule plays what the remote heuristic says to the end.
+// byRule plays the actions of the remote heuristic to the end of the episode.
 func byRule(t *testing.T, s *ServedEnv, rule string, ts *env.TimeStep) {
 	t.Helper()
 	for !ts.Kind.Last() {
@@ -58,7 +58,7 @@ func byRule(t *testing.T, s *ServedEnv, rule string, ts *env.TimeStep) {
 	}
 }
 
-// playSlots plays an episode by a rule inside the action space, and shows it to c.
+// playSlots plays an episode with a rule through the action space while c collects its metrics.
 func playSlots(t *testing.T, e *sched.Env, rule string, ep env.Episode, c *metrics.Collector) {
 	t.Helper()
 	p, err := jobselect.NewRule(rule, e)
@@ -80,7 +80,7 @@ func playSlots(t *testing.T, e *sched.Env, rule string, ep env.Episode, c *metri
 	}
 }
 
-// Whoever does what a rule says gets what the rule gets in an evaluation, on every metric.
+// A player that takes a rule's actions gets the result of the rule in an evaluation, on every metric.
 func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 	load := wire.Pair{Key: "load", Value: 20.0}
 	s := served(t, wire.Pair{Key: "split", Value: "test"}, load)
@@ -116,7 +116,7 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 	}
 }
 
-// freshEnv is the plain environment of args over its test part.
+// freshEnv returns the plain environment of args over its test part.
 func freshEnv(t *testing.T, args *Args) *sched.Env {
 	t.Helper()
 	w, err := registry(t, nil).world(t.Context(), args)
@@ -130,7 +130,7 @@ func freshEnv(t *testing.T, args *Args) *sched.Env {
 	return e.(*sched.Env)
 }
 
-// Metrics follow the episode: they begin with it, grow with it, and go back with a snapshot.
+// Metrics belong to the episode: they start with it, grow with it, and return to the state of a restored snapshot.
 func TestMetricsAreOfTheEpisodeSoFar(t *testing.T) {
 	s := served(t)
 	ts := env.NewTimeStep(s.Spec())
@@ -187,7 +187,7 @@ func TestMetricsAreOfTheEpisodeSoFar(t *testing.T) {
 	}
 }
 
-// An episode that is cut off leaves jobs, which count as unfinished, once.
+// Jobs that an episode leaves unfinished count as unfinished once.
 func TestMetricsCountUnfinishedJobsOnce(t *testing.T) {
 	s := served(t, wire.Pair{Key: "max_steps", Value: int64(6)})
 	ts := env.NewTimeStep(s.Spec())

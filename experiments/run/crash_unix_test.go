@@ -20,7 +20,7 @@ import (
 	"clustergym/experiments/config"
 )
 
-// These tell the child process of the test below what to do.
+// Environment variables for the child process of the test below.
 const (
 	crashDir   = "CLUSTERGYM_TEST_CRASH_DIR"
 	crashAgent = "CLUSTERGYM_TEST_CRASH_AGENT"
@@ -32,7 +32,7 @@ func crashing(agent string) config.Config {
 	return cfg
 }
 
-// TestChildOfTheCrashTest trains in the directory it is told until it is killed, and says how far it has come.
+// TestChildOfTheCrashTest trains in the given directory until it is killed, and prints its progress.
 func TestChildOfTheCrashTest(t *testing.T) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
@@ -47,8 +47,8 @@ func TestChildOfTheCrashTest(t *testing.T) {
 	})
 }
 
-// Whenever a run is killed, while it steps, while it writes a checkpoint or best.json, while it compares, and
-// however often: in the end its files are those of a run that was left alone.
+// A run may be killed at any time and any number of times, while it steps, writes a checkpoint or best.json, or compares:
+// in the end its files are those of an uninterrupted run.
 func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 	for _, agent := range config.Agents() {
 		if raced && agent != "ppo" {
@@ -81,8 +81,8 @@ func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 	}
 }
 
-// killedAt trains in dir in another process and kills it some time after it has said that it is at step at. It
-// reports whether the process was still at work.
+// killedAt trains in dir in another process and kills it some time after it has reported step at. It returns whether the
+// process was still running.
 func killedAt(t *testing.T, dir, agent string, at int64, after time.Duration) bool {
 	t.Helper()
 	self, err := os.Executable()

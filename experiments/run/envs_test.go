@@ -17,7 +17,7 @@ import (
 	"clustergym/experiments/report"
 )
 
-// tinyIn is a run of a moment in the environment called id, with the given keys changed.
+// tinyIn returns a very short run in the environment called id, with the given keys changed.
 func tinyIn(t *testing.T, id string, sets ...string) config.Config {
 	t.Helper()
 	c := config.For(id)
@@ -53,7 +53,7 @@ func tableOf(t *testing.T, c Comparison) (table, header string) {
 	return b.String(), header
 }
 
-// interrupted trains cfg in dir/tiny until step cut, where it is interrupted.
+// interrupted trains cfg in dir/tiny and interrupts it at step cut.
 func interrupted(t *testing.T, cfg config.Config, dir string, cut int64) {
 	t.Helper()
 	ctx, cancel := cancelled(t)
@@ -89,8 +89,8 @@ func seedsTable(t *testing.T, cfg config.Config) {
 	}
 }
 
-// A short training in every environment on the simulator: the comparison counts the environment's metric against its
-// rivals, and is the same for another number of workers and after an interruption.
+// A short training in every environment on the simulator: the comparison uses the environment's metric and its rivals, and
+// is the same with another number of workers and after an interruption.
 func TestEveryEnvironmentOnTheSimulatorIsTrainedAndCompared(t *testing.T) {
 	for _, c := range []struct {
 		id   string
@@ -244,7 +244,7 @@ func TestGraphsAndWorkersAreTrainedAndCompared(t *testing.T) {
 	}
 }
 
-// A meta-learner's configuration compares the rules of its environment where no checkpoint is named.
+// Without checkpoints, a meta-learner's configuration compares the rules of its environment.
 func TestRulesAreComparedUnderAMetaLearnersConfiguration(t *testing.T) {
 	cfg := tinyIn(t, "WorkerPlace-v1", "env.jobs=4", "agent=maml", "eval.policies=[random@slots, sjf-waits@slots]")
 	cfg.Train.Envs = config.For("WorkerPlace-v1").Train.Envs
@@ -259,7 +259,7 @@ func TestRulesAreComparedUnderAMetaLearnersConfiguration(t *testing.T) {
 	refused(t, "a problem without checkpoints", err, "nothing to evaluate: name checkpoints of agent maml")
 }
 
-// Older versions wrote the settings of DelayOffer-v1 as env.args. Such a run goes on, and ends as one with keys does.
+// Older versions wrote the settings of DelayOffer-v1 as env.args. Such a run can be resumed and ends like one with keys.
 func TestARunWithArgumentsGoesOn(t *testing.T) {
 	keys := tinyIn(t, "DelayOffer-v1", "env.lease=5m", "env.load=2")
 	want := trainTo(t, keys, t.TempDir(), TrainOptions{})
@@ -291,8 +291,8 @@ func TestARunWithArgumentsGoesOn(t *testing.T) {
 	}
 }
 
-// Of jobs that always fit one node, no window has an offer to answer: the agent and every rule get the same numbers, and
-// there is nothing to train.
+// If every job of a window fits one node, there is no offer to answer: the agent and every rule have the same result.
+// Training draws such windows again.
 func TestWindowsWithoutAnOfferAreTheSameForEveryPolicy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "jobs.csv")
 	var b strings.Builder

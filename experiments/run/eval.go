@@ -168,8 +168,8 @@ func distinct(cs []contestant, dirs []string) error {
 	return nil
 }
 
-// opened is a checkpoint that can play.
-type opened struct {
+// Opened is a checkpoint that can play.
+type Opened struct {
 	name    string
 	Cfg     config.Config // of its run
 	Weights []byte
@@ -177,7 +177,7 @@ type opened struct {
 
 // OpenCheckpoint reads a checkpoint, or the checkpoint of a run, for environments with specification spec. A checkpoint of
 // another environment or network is an *InputError.
-func OpenCheckpoint(dir string, spec env.Spec) (*opened, error) {
+func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	ckpt, run, err := CheckpointDir(dir)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func OpenCheckpoint(dir string, spec env.Spec) (*opened, error) {
 	if _, err := NewPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
 		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
 	}
-	return &opened{checkpointName(cfg.Agent, run, meta.Step), cfg, weights}, nil
+	return &Opened{checkpointName(cfg.Agent, run, meta.Step), cfg, weights}, nil
 }
 
 // checkpointContestant returns a contestant that plays a checkpoint greedily, with the agent of its own run.

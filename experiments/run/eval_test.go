@@ -44,7 +44,7 @@ func evaluate(t *testing.T, cfg config.Config, opt EvalOptions) (*report.Report,
 	return r, string(b)
 }
 
-// trained is the directory of a run of so many steps.
+// trained trains for a number of steps and returns the run directory.
 func trained(t *testing.T, cfg config.Config, steps int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,9 +86,8 @@ func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// What an evaluation says of a heuristic is what a simulation of the window's jobs says, written down here without
-// the environment: FIFO skip on the jobs before the window, then what waits of them leaves and the heuristic takes
-// over.
+// The metrics of a heuristic in an evaluation are those of a direct simulation of the window, written here without the
+// environment: FIFO skip on the jobs before the window, then the waiting ones are removed and the heuristic takes over.
 func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Eval.Policies, cfg.Eval.Windows, jobSelect(&cfg).Load = []string{"fifo+strict", "sjf+skip", "srtf", "las"}, 8, 6
@@ -196,8 +195,8 @@ func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job,
 	}
 }
 
-// A rule that acts through slots is the heuristic where everything that waits has a slot, on every metric of every
-// window and under any estimates, and another policy where it does not.
+// A rule that acts through slots equals the heuristic if every waiting job has a slot, on every metric of every window and
+// under any estimates, and differs from it otherwise.
 func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
 	for _, estimates := range []string{"exact", "noisy:1"} {
 		cfg := tinyRun("ppo")
@@ -224,7 +223,7 @@ func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
 	}
 }
 
-// The same weights under two names: no difference, all ties.
+// The same weights under two names have no difference and only ties.
 func TestAPolicyComparedWithItselfTies(t *testing.T) {
 	cfg := tinyRun("ppo")
 	run := trained(t, cfg, 300)
@@ -247,7 +246,7 @@ func TestAPolicyComparedWithItselfTies(t *testing.T) {
 	}
 }
 
-// What is said of a against b must agree with what is said of b against a.
+// The comparison of a with b must agree with that of b with a.
 func TestPairsAreSymmetric(t *testing.T) {
 	cfg := tinyRun("ppo")
 	names := []string{"fifo+strict", "sjf+skip", "random-start@slots", "las"}
@@ -286,7 +285,7 @@ func TestPairsAreSymmetric(t *testing.T) {
 	}
 }
 
-// keysOf lists the keys of a JSON value with their paths, sorted; lists add nothing to a path.
+// keysOf returns the sorted paths of the keys of a JSON value; lists add nothing to a path.
 func keysOf(t *testing.T, text string) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -451,7 +450,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-// remake rewrites what a checkpoint says of itself.
+// remake changes the description in a checkpoint.
 func remake(t *testing.T, dir string, change func(m *checkpoint.Meta)) {
 	t.Helper()
 	path := filepath.Join(dir, checkpoint.ManifestName)
@@ -529,7 +528,7 @@ func errOf(err error) error {
 	return &workload.InputError{Err: err}
 }
 
-// Limits at which episodes are cut off are for training: windows are judged by all their jobs.
+// Limits on episodes are for training only: windows are judged by all their jobs.
 func TestEvaluationsPlayToTheLastJob(t *testing.T) {
 	cfg := tinyRun("ppo")
 	run := trained(t, cfg, 300)
@@ -548,7 +547,7 @@ func TestEvaluationsPlayToTheLastJob(t *testing.T) {
 	}
 }
 
-// Every fault at once, each by its key.
+// All faults are reported at once, each with its key.
 func TestConfigReportsAllFaults(t *testing.T) {
 	cfg := config.Default()
 	cfg.Name, cfg.Cluster, cfg.Agent, cfg.Env.ID = "a b", "", "sac", "JobSelect-v0"
@@ -589,7 +588,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 	}
 }
 
-// Every preset can be read, and what it comes to can be written and read again.
+// Every preset can be read, written and read again.
 func TestPresetsAreRuns(t *testing.T) {
 	if !slices.Contains(configs.Runs(), "quickstart") {
 		t.Fatalf("presets are %v", configs.Runs())

@@ -22,7 +22,7 @@ import (
 	"clustergym/internal/fault"
 )
 
-// atHome is an evaluation whose external policies are played by fn in this process, without a server.
+// atHome returns the result of an evaluation whose external policies fn plays in this process, without a server.
 func atHome(timeout time.Duration, fn func(ctx context.Context, f server.Factory) error, names ...string) *External {
 	return &External{Names: names, Timeout: timeout, Serve: func(ctx context.Context, f server.Factory) error {
 		// As a server's clients, the policies may play on for a while after the last window.
@@ -45,7 +45,7 @@ func open(ctx context.Context, f server.Factory, policy string, n int) (*server.
 	return f.Make(ctx, EvalEnv, wire.Map{{Key: "policy", Value: policy}}, n)
 }
 
-// playRule plays so many episodes as rule says.
+// playRule plays n episodes with the actions of rule.
 func playRule(ctx context.Context, e env.Env, rule string, episodes int) error {
 	ts := env.NewTimeStep(e.Spec())
 	for range episodes {
@@ -59,7 +59,7 @@ func playRule(ctx context.Context, e env.Env, rule string, episodes int) error {
 	return nil
 }
 
-// playOn plays n steps, or to the end where n is negative.
+// playOn plays n steps, or to the end if n is negative.
 func playOn(ctx context.Context, e env.Env, rule string, ts *env.TimeStep, n int) error {
 	for ; n != 0 && !ts.Kind.Last(); n-- {
 		a, err := e.(server.Caller).Call("heuristic", wire.Map{{Key: "rule", Value: rule}})
@@ -92,7 +92,7 @@ func row(t *testing.T, r *report.Report, name string) *report.PolicyReport {
 	return nil
 }
 
-// sameRow holds the row called name against the one of sjf@slots.
+// sameRow compares the row called name with that of sjf@slots.
 func sameRow(t *testing.T, r *report.Report, name string) {
 	t.Helper()
 	got, want := row(t, r, name), row(t, r, "sjf@slots")
@@ -101,7 +101,7 @@ func sameRow(t *testing.T, r *report.Report, name string) {
 	}
 }
 
-// A client that plays SJF over a connection gets exactly what SJF in the same slots gets here.
+// A client that plays SJF over a connection gets exactly the result of sjf@slots.
 func TestAnExternalPolicyGetsTheRowOfItsEqual(t *testing.T) {
 	addr := make(chan string, 1)
 	cfg := evalRun()
@@ -198,8 +198,8 @@ func playRemotely(ctx context.Context, addr <-chan string, policy string, window
 	return e.Close()
 }
 
-// However a policy goes through the windows, each counts once: begun again, left and taken up by another client, in
-// several rows at once, with rows that go on after the last window.
+// Every window counts once in any order of play: begun again, left and continued by another client, in several rows at
+// once, with rows that continue after the last window.
 func TestEveryWindowCountsOnceHoweverItIsPlayed(t *testing.T) {
 	for name, play := range map[string]func(ctx context.Context, f server.Factory) error{
 		"a window is begun again": func(ctx context.Context, f server.Factory) error {
@@ -264,7 +264,7 @@ func TestEveryWindowCountsOnceHoweverItIsPlayed(t *testing.T) {
 	}
 }
 
-// playRows plays vectorised, where each episode's end begins the next one, until eight episodes have ended.
+// playRows plays several rows until eight episodes have ended; the end of each episode begins the next one.
 func playRows(ctx context.Context, envs []env.Env) error {
 	v, err := vec.New(vec.Config{Autoreset: vec.SameStep}, envs...)
 	if err != nil {
@@ -289,7 +289,7 @@ func playRows(ctx context.Context, envs []env.Env) error {
 	return v.Close()
 }
 
-// Who does not finish is a row without numbers; the others are compared as if it had not been there.
+// An unfinished policy gets a row without numbers; the others are compared as if it did not exist.
 func TestAPolicyThatDoesNotFinishIsMissing(t *testing.T) {
 	cfg := evalRun()
 	play := func(ctx context.Context, f server.Factory) error {

@@ -16,7 +16,7 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// golden holds lines against testdata/name; -update rewrites it.
+// golden compares lines with testdata/name; -update rewrites the file.
 func golden(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -48,8 +48,8 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Run directories keep their bytes: a run that was begun with an older program goes on and ends the same. The portable
-// kernels give the same bits on all of amd64.
+// Run directories keep their bytes, so that a run from an older version continues and ends the same. The portable kernels
+// give the same bits on every amd64 machine.
 var update = flag.Bool("update", false, "rewrite testdata")
 
 func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
@@ -98,7 +98,7 @@ func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
 	golden(t, "golden_runs.txt", lines)
 }
 
-// Equal presets are equal runs: what a preset says, written out as config.yaml has it.
+// Equal presets are equal runs: this is the text of each preset as config.yaml.
 func TestPresetsKeepTheirBytes(t *testing.T) {
 	var lines []string
 	for _, name := range configs.Runs() {

@@ -10,8 +10,8 @@ import (
 	"clustergym/experiments/statistic"
 )
 
-// The comparison with other libraries (experiments/learning) has its statistics in Python; both sides hold their own
-// against the same example.
+// The statistics of the comparison with other libraries (experiments/learning) are written in Python; both sides are
+// checked with the same example.
 func TestStatisticsOfTheComparisonAreOurs(t *testing.T) {
 	b, err := os.ReadFile("../learning/testdata/statistics.json")
 	if err != nil {

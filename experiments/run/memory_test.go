@@ -14,7 +14,7 @@ import (
 	"clustergym/traces"
 )
 
-// specOf is the spec of the environment of cfg.
+// specOf returns the specification of the environment of cfg.
 func specOf(t *testing.T, cfg *config.Config) env.Spec {
 	t.Helper()
 	w, err := NewWorld(cfg)
@@ -124,7 +124,7 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 	}
 }
 
-// allocated is the bytes alive.
+// allocated returns the number of live bytes.
 func allocated() float64 {
 	var m runtime.MemStats
 	runtime.GC()

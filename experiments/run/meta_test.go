@@ -14,7 +14,7 @@ import (
 	"clustergym/internal/fault"
 )
 
-// tinyMeta learns to adapt in fractions of a second.
+// tinyMeta returns a run that learns to adapt in a fraction of a second.
 func tinyMeta(env string) config.Config {
 	c := config.Default()
 	inEnv(&c, env)
@@ -27,8 +27,8 @@ func tinyMeta(env string) config.Config {
 	return c
 }
 
-// The same bytes for any number of workers, and when cut and resumed; the comparison has every number of inner steps of the
-// checkpoint and of the parameters that it began with, and random play.
+// A run has the same bytes with any number of workers and after an interruption. The comparison has a row for every number
+// of inner steps of the checkpoint and of the initial parameters, and for random play.
 func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 	if raced {
 		t.Skip("takes minutes under the race detector; agents/maml has a small form")

@@ -16,8 +16,8 @@ import (
 	"clustergym/internal/fault"
 )
 
-// A run whose replicas are cut short by the clock says that it cannot be repeated wherever somebody may look: at its
-// beginning, in every record, in TensorBoard and when it goes on. It is interrupted in the middle and ends all the same.
+// A run whose replicas are cut short by the clock says that it cannot be repeated: at its beginning, in every record, in
+// TensorBoard and on resume. The test interrupts it in the middle; it still ends.
 func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
 	for name, cfg := range map[string]config.Config{"problem": tinyProblem("ppo"), "workload": tinyRun("ppo")} {
 		cfg.PPO.Replicas, cfg.PPO.PreemptShare = 4, 0.5
@@ -102,8 +102,7 @@ func TestSeveralPreemptedSeedsSaySoToo(t *testing.T) {
 	}
 }
 
-// A share that comes to all replicas cuts nobody short, and its runs are repeated byte for byte, with any number of
-// workers.
+// A share of all replicas cuts none short, and such runs are repeated byte for byte with any number of workers.
 func TestRunsThatWaitForAllReplicasCanBeRepeated(t *testing.T) {
 	var want map[string]string
 	for _, workers := range []int{1, 4} {

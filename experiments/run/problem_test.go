@@ -25,7 +25,7 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// tinyProblem is a run of a moment on CartPole.
+// tinyProblem returns a very short run on CartPole.
 func tinyProblem(agent string) config.Config {
 	c := config.For("CartPole-v1")
 	c.Name, c.Agent = "tiny", agent
@@ -93,7 +93,7 @@ func TestEveryRegisteredEnvironmentCanBeConfigured(t *testing.T) {
 	}
 }
 
-// What an environment does not have is not in its config.yaml either, and what is there reads as the same run.
+// config.yaml leaves out the keys that an environment does not take, and reads as the same run.
 func TestConfigOfAProblemShowsWhatItHas(t *testing.T) {
 	cfg := tinyProblem("ddqn")
 	text, err := configs.Encode(&cfg)
@@ -119,8 +119,8 @@ func TestConfigOfAProblemShowsWhatItHas(t *testing.T) {
 	}
 }
 
-// Training, validations and the comparison at the end: the same bytes for any number of workers, and when cut and
-// resumed.
+// Training, validations and the comparison at the end have the same bytes with any number of workers and after
+// interruptions.
 func TestProblemsTrainAndResumeByteForByte(t *testing.T) {
 	for _, agent := range config.Agents() {
 		cfg, straight := tinyProblem(agent), t.TempDir()
@@ -178,7 +178,7 @@ func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
 	}
 }
 
-// Returns worked out by hand: what a policy did, and whether that counts as solved.
+// Statistics of returns calculated by hand, and whether they count as solved.
 func TestEpisodeReportByHand(t *testing.T) {
 	cfg := tinyProblem("ppo")
 	cfg.Eval.Episodes = 4
@@ -240,7 +240,7 @@ func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 	refused(t, "windows", err, "InvalidAction-v1 has no windows")
 }
 
-// The seeds of validation and test episodes are apart from each other and from those that training draws.
+// The seeds of validation, test and training episodes are disjoint.
 func TestEpisodesOfTrainingValidationAndTestAreApart(t *testing.T) {
 	seen := map[uint64]string{}
 	add := func(what string, first uint64) {
@@ -269,7 +269,7 @@ func TestCheckpointOfAnotherEnvironmentIsRefused(t *testing.T) {
 	refused(t, "another environment", err, "CartPole-v1", "Acrobot-v1")
 }
 
-// Masks: 80 actions of which 20 are legal are learnt within three rollouts.
+// 80 actions of which 20 are legal are learned within three rollouts.
 func TestPresetInvalidActionLearns(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("seconds of training")
@@ -328,7 +328,7 @@ func TestKernelSetIsKeptAndAnotherOneIsTold(t *testing.T) {
 	refused(t, "sse", config.UseKernels("sse"), `kernels: got "sse"`, "portable")
 }
 
-// What a validation judges is what its checkpoint plays: scaled observations and real-valued actions included.
+// A validation judges the policy that the checkpoint plays, including scaled observations and real-valued actions.
 func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
 	for _, id := range []string{"CartPole-v1", "Nav2D-v1"} {
 		cfg, dir := tinyProblem("ppo"), t.TempDir()

@@ -26,7 +26,7 @@ func trainSeeds(t *testing.T, cfg config.Config, n int, opt TrainOptions) *Seeds
 	return r
 }
 
-// Side by side or one after the other, interrupted or straight through, every seed's run is the one that it is alone.
+// In parallel or one after the other, interrupted or not, every seed has the run that it has alone.
 func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 	cfg := tinyProblem("ppo")
 	cfg.Seed = 3
@@ -155,8 +155,8 @@ func TestFoldersOfSeedsAreToldFromRuns(t *testing.T) {
 	refused(t, "a broken list", err, seedsFile)
 }
 
-// Two seeds that are certain by themselves and differ: resamples hold the one, the other or both, so the interval
-// spans them. An interval over episodes alone would not tell.
+// Two seeds with certain but different results: resamples contain one, the other or both, so the interval includes both
+// results. An interval over episodes alone would not.
 func TestIntervalOverSeedsTellsTheirDifference(t *testing.T) {
 	ones, threes := make([]float64, 20), make([]float64, 20)
 	for i := range ones {

@@ -13,11 +13,11 @@ import (
 	"clustergym/agents/checkpoint"
 )
 
-// tensorBoardPython names the environment variable with the Python interpreter that can import tensorboard; make
-// tensorboard provides one.
+// tensorBoardPython is the environment variable with the Python interpreter that can import tensorboard; make tensorboard
+// provides one.
 const tensorBoardPython = "CLUSTERGYM_TENSORBOARD_PYTHON"
 
-// readEvents prints what TensorBoard finds in a run directory: {tag: [[step, value], …]}.
+// readEvents prints the contents of a run directory in TensorBoard: {tag: [[step, value], …]}.
 const readEvents = `
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -26,8 +26,8 @@ a.Reload()
 json.dump({t: [[e.step, e.value] for e in a.Scalars(t)] for t in a.Tags()["scalars"]}, sys.stdout)
 `
 
-// TensorBoard itself reads what runs write: every tag, step and value, and of a run that was resumed from an earlier
-// checkpoint nothing that is no longer in progress.jsonl.
+// TensorBoard reads every tag, step and value that runs write, and of a run that was resumed from an earlier checkpoint
+// nothing that progress.jsonl no longer has.
 func TestTensorBoardReadsRuns(t *testing.T) {
 	python := os.Getenv(tensorBoardPython)
 	if python == "" {

@@ -17,7 +17,7 @@ import (
 	"clustergym/experiments/config"
 )
 
-// tinyRun trains for a second on small windows that are crowded enough for policies to differ.
+// tinyRun returns a run of a second on small windows that are crowded enough for policies to differ.
 func tinyRun(agent string) config.Config {
 	c := config.Default()
 	c.Name, c.Agent = "tiny", agent
@@ -34,7 +34,7 @@ func tinyRun(agent string) config.Config {
 	return c
 }
 
-// trainTo trains in dir/tiny, where equal runs are called equal names.
+// trainTo trains in dir/tiny, so that equal runs have equal names.
 func trainTo(t *testing.T, cfg config.Config, dir string, opt TrainOptions) *TrainResult {
 	t.Helper()
 	opt.RunDir = filepath.Join(dir, "tiny")
@@ -48,8 +48,8 @@ func trainTo(t *testing.T, cfg config.Config, dir string, opt TrainOptions) *Tra
 	return r
 }
 
-// contents are the files under dir whose bytes must repeat, by path: all but the event files, which tell the time,
-// and of progress.jsonl all but the timing.
+// contents returns the files under dir whose bytes must repeat, by path: all but the event files, which contain times, and
+// progress.jsonl without the timing.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -118,7 +118,7 @@ func steps(t *testing.T, run string) []int64 {
 	return s
 }
 
-// progressOf are the lines of progress.jsonl: records and validations.
+// progressOf returns the lines of progress.jsonl: records and validations.
 func progressOf(t *testing.T, run string) (records, validations []line) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(run, progressFile))
@@ -141,7 +141,7 @@ func progressOf(t *testing.T, run string) (records, validations []line) {
 	return records, validations
 }
 
-// cancelled is a context and what cancels it.
+// cancelled returns a context and the function that cancels it.
 func cancelled(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,10 +149,10 @@ func cancelled(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// jobSelect are the settings of JobSelect-v1 in c, to be changed.
+// jobSelect returns the settings of JobSelect-v1 in c, for changes.
 func jobSelect(c *config.Config) *jobselect.Config { return c.Edit().(*jobselect.Config) }
 
-// inEnv makes id the environment of c.
+// inEnv changes the environment of c to id.
 func inEnv(c *config.Config, id string) {
 	if err := c.SetEnv(id); err != nil {
 		panic(err)

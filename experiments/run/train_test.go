@@ -71,8 +71,8 @@ func TestSeedsGiveOtherRuns(t *testing.T) {
 	}
 }
 
-// A run that is interrupted, once or again and again, and goes on with other numbers of workers, ends with the
-// files of one that was not.
+// A run that is interrupted once or several times and resumed with other numbers of workers ends with the files of an
+// uninterrupted run.
 func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 	for _, agent := range config.Agents() {
 		if raced && agent != "ppo" {
@@ -121,7 +121,7 @@ func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 	}
 }
 
-// Training is saved when the comparison at the end is interrupted, and a resumed run only compares.
+// Training is saved if the comparison at the end is interrupted, and the resumed run only compares.
 func TestInterruptedComparisonIsMadeUpFor(t *testing.T) {
 	cfg, straight, dir := tinyRun("ppo"), t.TempDir(), t.TempDir()
 	cfg.Train.Steps = 600
@@ -150,7 +150,7 @@ func TestInterruptedComparisonIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// A resumed run may be longer than it was planned, and its config.yaml says so.
+// A resumed run may have more steps than before, and its config.yaml says so.
 func TestResumedRunMayBeMadeLonger(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps = 400
@@ -191,7 +191,7 @@ func TestWhatARunIsMadeOfCannotChangeOnResume(t *testing.T) {
 	sameFiles(t, "refused", contents(t, run), want, false)
 }
 
-// No crash loses these files; what somebody removed by hand is not papered over.
+// A crash cannot lose these files; a run without files that a person removed is refused.
 func TestRunThatHasLostAFileIsRefusedUntouched(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Train.Steps, cfg.Train.EvalEvery = 200, 100
@@ -213,7 +213,7 @@ func TestRunThatHasLostAFileIsRefusedUntouched(t *testing.T) {
 	}
 }
 
-// refused fails the test unless err is the user's mistake, said in one sentence with all of want in it.
+// refused fails the test unless err is the user's mistake: one sentence that contains all of want.
 func refused(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
 	var input *workload.InputError
@@ -314,7 +314,7 @@ func put(t *testing.T, dir, name string) {
 	}
 }
 
-// contentsRaw are the files under dir as they are.
+// contentsRaw returns the files under dir unchanged.
 func contentsRaw(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -345,7 +345,7 @@ func contentsRaw(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// best.json names the checkpoint of the least validation, which is kept though it is not among the newest.
+// best.json names the checkpoint of the lowest validation, which is kept even if it is not among the newest.
 func TestBestCheckpointIsKept(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps, cfg.Train.EvalEvery, cfg.Train.CheckpointEvery, cfg.Train.Keep = 2000, 100, 100, 1
@@ -396,7 +396,7 @@ func TestBestCheckpointIsKept(t *testing.T) {
 	}
 }
 
-// A crash between a checkpoint and the removal of an old one leaves one too many, until the run is resumed.
+// A crash between writing a checkpoint and removing an old one leaves one too many until the run is resumed.
 func TestResumedRunRemovesCheckpointsThatACrashLeft(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true}) // keeps all
@@ -412,7 +412,7 @@ func TestResumedRunRemovesCheckpointsThatACrashLeft(t *testing.T) {
 	}
 }
 
-// Without validations there is no best checkpoint, and the newest counts.
+// Without validations there is no best checkpoint, and the newest one is evaluated.
 func TestWithoutValidationsTheNewestCheckpointCounts(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps, cfg.Train.EvalEvery = 600, 0
@@ -438,7 +438,7 @@ func TestConfigOfARunIsReadAgainAsItWas(t *testing.T) {
 	}
 }
 
-// A clock that says nothing of the machine makes even the timing repeat.
+// With a clock that does not depend on the machine, even the timing repeats.
 func TestProgressHasItsKeys(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps = 1000
@@ -490,7 +490,7 @@ func TestTooFewJobsForTheWindows(t *testing.T) {
 	refused(t, "evaluation", err, "too few jobs", "test")
 }
 
-// Whatever cannot be opened or replaced in a run directory is an error that names it, and frees the directory.
+// If a file in a run directory cannot be opened or replaced, the error names it and the directory is unlocked.
 func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Train.Steps, cfg.Train.EvalEvery = 200, 100
@@ -526,7 +526,7 @@ func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A hook of the trainer that cannot write ends the run with that error.
+// If a hook of the trainer cannot write, the run ends with its error.
 func TestProgressThatCannotBeWrittenEndsTheRun(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	run := filepath.Join(dir, "tiny")
