@@ -213,8 +213,8 @@ func TestAnInterruptedRunGoesOn(t *testing.T) {
 		if got, want := results(t, dir), results(t, straight); got != want {
 			t.Errorf("%d workers: interrupted and continued:\n%s\nstraight through:\n%s", workers, got, want)
 		}
-		if y.times("train/seed-0") != 1 || y.times("eval/seed-1") != 2 {
-			t.Errorf("%d workers: what was finished was computed %d times, what was not %d times", workers, y.times("train/seed-0"), y.times("eval/seed-1"))
+		if y.times("train/seed-1") != 1 || y.times("eval/seed-1") != 2 {
+			t.Errorf("%d workers: what was finished was computed %d times, what was not %d times", workers, y.times("train/seed-1"), y.times("eval/seed-1"))
 		}
 	}
 }
