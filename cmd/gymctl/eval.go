@@ -40,10 +40,11 @@ Workload, cluster and environment are those of the first checkpoint's run, or of
 quickstart); --trace and --cluster replace them. --checkpoint takes a run directory (its best checkpoint, else its
 newest) or a checkpoint.
 
-Environments without a workload, such as CartPole-v1, are played for --episodes episodes instead, and the only policy
-to compare with is random. A folder of train --seeds counts as all runs in it.
+Environments without the cluster simulator are played for --episodes episodes instead. DAGPlace-v1 and WorkerPlace-v1
+have planners and rules of their own (gymctl envs ID); for problems such as CartPole-v1 the only policy to compare with
+is random. A folder of train --seeds counts as all runs in it.
 
-Policies are ` + config.PolicyForms + `.
+Policies on windows are ` + config.PolicyForms + `.
 An order without an admission uses strict, or skip if it preempts.
 
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external

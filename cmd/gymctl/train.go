@@ -46,7 +46,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 		Example: `  gymctl train
   gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
-  gymctl train --env QueueRank-v1 --trace jobs.csv --cluster pool:64 --set env.window=64
+  gymctl train --env QueueRank-v1 --trace jobs.csv --cluster pool:64 --set env.estimates=exact
   gymctl train --resume runs/mine
   gymctl train -c cartpole-ppo --seeds 5`,
 		Args: args(0, 0, "flags only"),
