@@ -31,7 +31,12 @@ func SplitName(name string) (order, admission, backfill string, ok bool) {
 	return order, admission, backfill, true
 }
 
-// Hidden is the error for an order that ranks by run time where estimates: none hides run times.
-func Hidden(order string) error {
-	return fmt.Errorf("%s ranks by run time, which estimates: none hides", order)
+// HiddenError says that an order ranks by run time where estimates: none hides run times.
+type HiddenError struct{ Order string }
+
+func (e *HiddenError) Error() string {
+	return fmt.Sprintf("%s ranks by run time, which estimates: none hides", e.Order)
 }
+
+// Hidden returns the *HiddenError of an order.
+func Hidden(order string) error { return &HiddenError{order} }

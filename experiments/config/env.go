@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"clustergym/agents/ddqn"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
+	"clustergym/env/heuristic"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -24,12 +26,30 @@ func wantEnv(id string) string {
 }
 
 // Policies returns the policies to compare with. In another environment, JobSelect-v1's default list means the
-// environment's own rivals, because configurations that older versions wrote contain that list.
+// environment's own rivals, because configurations that older versions wrote contain that list. Under estimates: none the
+// default list means those rivals that do not rank by run time.
 func (c *Config) Policies() []string {
-	if d := c.Descriptor(); d != nil && d.ID != Default().Env.ID && slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
-		return d.Rivals
+	d := c.Descriptor()
+	if d == nil {
+		return c.Eval.Policies
 	}
-	return c.Eval.Policies
+	list := c.Eval.Policies
+	if slices.Equal(list, Default().Eval.Policies) {
+		list = d.Rivals
+	}
+	if !slices.Equal(list, d.Rivals) || !d.Simulated() || !c.ownSettings(d) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool {
+		_, err := ParseRival(name, d, c.Env.Settings)
+		_, hidden := errors.AsType[*heuristic.HiddenError](err)
+		return hidden
+	})
+}
+
+// ownSettings reports whether the settings are of the type of the environment's.
+func (c *Config) ownSettings(d *envs.Descriptor) bool {
+	return c.Env.Settings != nil && d.HasSettings() && reflect.TypeOf(d.Settings()) == reflect.TypeOf(c.Env.Settings)
 }
 
 // validateEnv adds the faults of the workload, the cluster, the environment and the comparison. A key that the

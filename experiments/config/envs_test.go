@@ -241,3 +241,29 @@ func TestSettingsAreCopiedBeforeTheyChange(t *testing.T) {
 		t.Error("Edit did not copy the settings")
 	}
 }
+
+// With run times hidden, the default list of rivals leaves out those that rank by them; a rival that is named is refused.
+func TestHiddenRunTimesLeaveRivalsThatAskForNone(t *testing.T) {
+	for _, d := range []string{"JobSelect-v1", "DelayOffer-v1", "GPUPick-v1"} {
+		c := For(d)
+		all := len(c.Policies())
+		if err := c.Set("env.estimates=none"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s without estimates: %v", d, err)
+		}
+		for _, p := range c.Policies() {
+			if strings.HasPrefix(p, "sjf") || strings.HasPrefix(p, "srtf") || strings.HasPrefix(p, "area") {
+				t.Errorf("%s without estimates is compared with %s", d, p)
+			}
+		}
+		if n := len(c.Policies()); n == 0 || d != "GPUPick-v1" && n >= all {
+			t.Errorf("%s: %d of %d rivals are left", d, n, all)
+		}
+		c.Eval.Policies = []string{"sjf+skip"}
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "estimates: none hides") {
+			t.Errorf("%s: a rival that is named: %v", d, err)
+		}
+	}
+}
