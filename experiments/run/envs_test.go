@@ -92,6 +92,9 @@ func seedsTable(t *testing.T, cfg config.Config) {
 // A short training in every environment on the simulator: the comparison uses the environment's metric and its rivals, and
 // is the same with another number of workers and after an interruption.
 func TestEveryEnvironmentOnTheSimulatorIsTrainedAndCompared(t *testing.T) {
+	if raced {
+		t.Skip("trains; without the race detector this test runs in make unit")
+	}
 	for _, c := range []struct {
 		id   string
 		sets []string
@@ -186,6 +189,9 @@ func recordings(t *testing.T) (graphs, jobs string) {
 
 // The environments over graphs and workers are compared by their metric too, on generated episodes and on recorded ones.
 func TestGraphsAndWorkersAreTrainedAndCompared(t *testing.T) {
+	if raced {
+		t.Skip("trains; without the race detector this test runs in make unit")
+	}
 	graphs, jobs := recordings(t)
 	for _, c := range []struct {
 		name, id, agent, file string
