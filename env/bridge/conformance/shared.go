@@ -47,8 +47,8 @@ func (s *suite) sharer(n int) (*player, error) {
 	return p, nil
 }
 
-// readShared reads a file of the size that the server has told. The path comes from the server, so whatever is no
-// regular file is refused: a pipe would block, and a device may have no end.
+// readShared reads a file of the size that the server announced. The path comes from the server, so only regular files
+// are read: a pipe would block, and a device may have no end.
 func readShared(path string, size int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
