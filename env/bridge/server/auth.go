@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"clustergym/env/bridge/wire"
 )
 
 // digest is the hash of a token. All digests have the same length, so comparing takes the same time for every token.
@@ -27,14 +29,15 @@ const everyone = RoleRead | RoleEnv
 
 // roleOf returns what the holder of secret may do, 0 if it is not a token.
 func (s *Server) roleOf(secret string) Role {
-	if len(s.tokens) == 0 {
+	tokens := s.secrets.Load().tokens
+	if len(tokens) == 0 {
 		return everyone
 	}
 	sum := sha256.Sum256([]byte(secret))
 	var role Role
-	for i := range s.tokens {
-		if subtle.ConstantTimeCompare(sum[:], s.tokens[i].sum[:]) == 1 {
-			role |= s.tokens[i].role
+	for i := range tokens {
+		if subtle.ConstantTimeCompare(sum[:], tokens[i].sum[:]) == 1 {
+			role |= tokens[i].role
 		}
 	}
 	if role&RoleAdmin != 0 {
@@ -62,15 +65,30 @@ func (s *Server) needs(role Role, h http.HandlerFunc) http.HandlerFunc {
 		token, _ := bearer(r)
 		got := s.roleOf(token)
 		if got == 0 {
-			unauthorized(w)
+			s.refuse(w, r)
 			return
 		}
 		if got&role == 0 {
 			http.Error(w, "this needs a token of role "+role.String()+", yours is "+got.String(), http.StatusForbidden)
 			return
 		}
+		if s.vouched(r, token != "") {
+			placeOf(r).vouch()
+		}
 		h(w, r)
 	}
+}
+
+// vouched reports whether a client is known to this server: by a valid token, if it has shown one, or by a certificate.
+func (s *Server) vouched(r *http.Request, token bool) bool {
+	return token && len(s.cfg.Tokens) > 0 || r.TLS != nil && len(r.TLS.VerifiedChains) > 0
+}
+
+// refuse answers a missing or wrong token, and counts and logs it.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
+	s.met.failed(wire.Unauthorized)
+	s.warn(warnToken, "client", r.RemoteAddr, "path", r.URL.Path)
+	unauthorized(w)
 }
 
 // unauthorized answers a missing and any wrong token in the same words.

@@ -40,6 +40,8 @@ type conn struct {
 	role Role // by the token on the upgrade, 0 = none was shown
 	log  *slog.Logger
 
+	place *place // in the hall
+
 	// Owned by the reader.
 	enc    wire.Encoding
 	dec    *wire.Decoder
@@ -54,8 +56,9 @@ type conn struct {
 	wmu    sync.Mutex // held while a message is written
 	broken bool       // under wmu: writing has failed, and no more is written
 
-	heard   atomic.Int64 // when the last bytes were received
-	greeted atomic.Bool  // hello has been answered
+	heard    atomic.Int64 // when the last bytes were received
+	greeted  atomic.Bool  // hello has been answered
+	expelled atomic.Bool  // its place was needed: there is no time for a farewell
 
 	shutOnce sync.Once
 	code     int // why the server shut it; valid once quit is closed
@@ -65,9 +68,9 @@ type conn struct {
 	watched  chan struct{} // closed when watch has ended
 }
 
-func newConn(s *Server, ws *websocket.Conn, role Role) *conn {
+func newConn(s *Server, ws *websocket.Conn, role Role, p *place) *conn {
 	c := &conn{
-		srv: s, ws: ws, raw: ws.NetConn(), kind: websocket.BinaryMessage, role: role,
+		srv: s, ws: ws, raw: ws.NetConn(), kind: websocket.BinaryMessage, role: role, place: p,
 		log: s.log.With("client", ws.RemoteAddr().String()), enc: wire.Ext,
 		quit: make(chan struct{}), over: make(chan struct{}), watched: make(chan struct{}),
 	}
@@ -279,7 +282,7 @@ func (c *conn) farewell() {
 // leave closes the socket. If the server ended the connection, leave first reads for a moment what the client is still
 // sending: closing at once would make the client's system discard the close frame unread.
 func (c *conn) leave(err error) {
-	if errors.Is(err, errShut) || breach(err) {
+	if (errors.Is(err, errShut) || breach(err)) && !c.expelled.Load() {
 		if half, ok := c.raw.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -345,21 +344,6 @@ func TestRepliesAboveTheLimitAreErrors(t *testing.T) {
 	p.fails(wire.TooLarge, "open", "env", "Walk-v1", "n", 1000)
 	hd := p.open(1)
 	p.must("step", "h", hd, "a", act(0, 1))
-}
-
-func TestStrangersAreLimited(t *testing.T) {
-	t.Parallel()
-	cfg := quick()
-	cfg.MaxSessions, cfg.HelloTimeout = 1, patience
-	h := serve(t, cfg)
-	p := h.client()
-	for range maxStrangers {
-		h.connect()
-	}
-	if _, resp, err := h.dial(wire.SubMsgpack, nil); err == nil || resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("one more: %v, %v, want 503", resp, err)
-	}
-	p.must("ping")
 }
 
 func TestManySessionsAtOnce(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"clustergym/env/bridge/wire"
+	"clustergym/internal/logging"
 )
 
 const serverName = "clustergym"
@@ -64,11 +65,22 @@ func (c *conn) hello(b []byte) (*session, error) {
 			return nil, c.shut(wire.CloseCapacity, full)
 		}
 	}
+	c.place.settle()
 	c.greeted.Store(true)
 	c.own = c.log.With("session", s.id)
-	name, _ := m.Get("client").(wire.Map)
-	c.own.Info("session", "resumed", g.resume != nil, "client_name", name.Get("name"), "client_version", name.Get("version"), "enc", c.enc.String())
+	client, _ := m.Get("client").(wire.Map)
+	c.own.Info("session", "resumed", g.resume != nil, "client_name", named(client, "name"), "client_version", named(client, "version"),
+		"client_lang", named(client, "lang"), "enc", c.enc.String())
 	return s, nil
+}
+
+// mostName is the length at which what a client says about itself is cut.
+const mostName = 64
+
+// named returns a string that a client says about itself, for the log.
+func named(client wire.Map, key string) string {
+	s, _ := client.Get(key).(string)
+	return logging.Clip(s, mostName)
 }
 
 // greet reads hello. It shuts the connection if anything is wrong with it.
@@ -96,6 +108,7 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 		switch g.role = c.srv.roleOf(token); {
 		case g.role == 0:
 			c.srv.met.failed(wire.Unauthorized)
+			c.srv.warn(warnToken, "client", c.ws.RemoteAddr().String(), "path", "hello")
 			return nil, c.shut(wire.CloseUnauthorized, unauthorised)
 		case g.role&RoleEnv == 0:
 			return nil, c.shut(wire.CloseUnauthorized, "sessions need a token of role env, yours is "+g.role.String())

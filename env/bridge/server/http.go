@@ -100,14 +100,15 @@ func writeJSON(w http.ResponseWriter, v any) {
 // websocket accepts a client's connection, which goroutines of its own then serve.
 func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 	if !s.originAllowed(r) {
+		s.warn(warnOrigin, "client", r.RemoteAddr, "origin", r.Header.Get("Origin"))
 		http.Error(w, "pages of this origin may not connect; the server can be told to allow it", http.StatusForbidden)
 		return
 	}
 	var role Role
-	if token, there := bearer(r); there || len(s.tokens) == 0 {
+	token, there := bearer(r)
+	if there || len(s.cfg.Tokens) == 0 {
 		if role = s.roleOf(token); role == 0 {
-			s.met.failed(wire.Unauthorized)
-			unauthorized(w)
+			s.refuse(w, r)
 			return
 		}
 		if role&RoleEnv == 0 {
@@ -120,44 +121,40 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.admit() {
-		http.Error(w, "too many connections, or the server is ending: connect again in a while", http.StatusServiceUnavailable)
+		http.Error(w, "the server is ending: connect again in a while, or to another one", http.StatusServiceUnavailable)
 		return
+	}
+	p := placeOf(r)
+	if s.vouched(r, there) {
+		p.vouch()
 	}
 	ws, err := s.up.Upgrade(w, r, nil)
 	if err != nil {
+		p.vacate()
 		s.dismiss()
 		return // Upgrade has answered
 	}
-	c := newConn(s, ws, role)
+	c := newConn(s, ws, role, p)
+	p.upgraded(c)
 	s.enter(c)
 	go c.serve() // undoes enter and admit at its end
 }
 
 func spoken(sub string) bool { return slices.Contains(subprotocols, sub) }
 
-// maxStrangers is how many connections there may be in addition to those of sessions: they have not said hello yet, or
-// are being closed.
-const maxStrangers = 256
-
-// admit counts a new connection. It returns false if there are too many, or if the server accepts no more.
+// admit counts a new connection. It returns false if the server accepts no more.
 func (s *Server) admit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.admitted >= s.cfg.MaxSessions+maxStrangers {
+	if s.closed {
 		return false
 	}
-	s.admitted++
 	s.wg.Add(1)
 	return true
 }
 
 // dismiss undoes admit.
-func (s *Server) dismiss() {
-	s.mu.Lock()
-	s.admitted--
-	s.mu.Unlock()
-	s.wg.Done()
-}
+func (s *Server) dismiss() { s.wg.Done() }
 
 func (s *Server) enter(c *conn) {
 	s.mu.Lock()

@@ -19,6 +19,7 @@ type metrics struct {
 	steps, resets, episodes atomic.Uint64
 	bytesIn, bytesOut       atomic.Uint64
 	reaped, resumes         atomic.Uint64
+	dropped, refused        atomic.Uint64
 	errors                  *prometheus.CounterVec
 	stepSeconds, batchEnvs  prometheus.Histogram
 }
@@ -71,6 +72,8 @@ func newMetrics(s *Server) *metrics {
 	counter("bytes_total", "Bytes of messages.", prometheus.Labels{"direction": "in"}, &m.bytesIn)
 	counter("bytes_total", "Bytes of messages.", prometheus.Labels{"direction": "out"}, &m.bytesOut)
 	counter("sessions_reaped_total", "Connections closed because nothing was received for the idle time.", nil, &m.reaped)
+	counter("connections_dropped_total", "Connections without a session that were closed to make room for others.", nil, &m.dropped)
+	counter("accept_errors_total", "Errors of the system when a connection came in.", nil, &m.refused)
 	counter("resumes_total", "Sessions that were taken over by another connection.", nil, &m.resumes)
 	m.registry.MustRegister(m.errors, m.stepSeconds, m.batchEnvs, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -148,9 +148,11 @@ func (c *conn) finish(err error) {
 	if c.sess != nil {
 		c.sess.drop(c, clean(err), errors.Is(err, errShut) && c.takenOver())
 	}
+	c.place.depart()
 	close(c.over)
 	<-c.watched
 	c.leave(err)
+	c.place.vacate()
 	c.srv.leave(c)
 	c.srv.dismiss()
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"clustergym/env/bridge/handle"
+	"clustergym/internal/logging"
 )
 
 // Server serves the environments of one Factory. Its methods are safe for concurrent use.
@@ -23,16 +25,18 @@ type Server struct {
 	cfg     Config
 	factory Factory
 	log     *slog.Logger
-	tls     *tls.Config // nil = none
-	tokens  []digest
 	key     []byte // signs snapshots
 	met     *metrics
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
+	hall    *hall
 	frames  sync.Pool // holds *frame
 	probe   handle.Probe
 
 	steppers atomic.Int32 // steps under way
+
+	secrets   atomic.Pointer[secrets]
+	throttles [warnings]logging.Throttle
 
 	serving  atomic.Bool
 	draining atomic.Bool
@@ -42,30 +46,30 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[string]*session
 	conns    map[*conn]struct{}
-	admitted int           // connections, including those not yet in conns
 	closed   bool          // no connection is accepted any more
 	changed  chan struct{} // holds one token when sessions or conns became fewer
 	wg       sync.WaitGroup
 }
 
 // New returns a server that is not yet serving. It returns an error for faults of cfg and for files that cannot be read.
-func New(cfg Config, f Factory, log *slog.Logger) (*Server, error) {
+func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, factory: f, log: log, start: time.Now(), key: make([]byte, 32),
+		cfg: cfg, factory: f, log: slog.New(logging.Bounded(logger.Handler())), start: time.Now(), key: make([]byte, 32),
 		drain: make(chan struct{}), changed: make(chan struct{}, 1),
 		sessions: map[string]*session{}, conns: map[*conn]struct{}{},
 	}
 	if _, err := rand.Read(s.key); err != nil {
 		return nil, fmt.Errorf("server: no random bytes for a key: %w", err)
 	}
-	var err error
-	if s.tls, err = loadTLS(&cfg); err != nil {
+	first, err := loadSecrets(&cfg)
+	if err != nil {
 		return nil, err
 	}
-	s.tokens = digests(cfg.Tokens)
+	s.secrets.Store(first)
+	s.hall = newHall(placesFor(cfg.MaxSessions, mayOpen()), s.dropped)
 	s.met = newMetrics(s)
 	s.up = websocket.Upgrader{
 		HandshakeTimeout: headerTimeout,
@@ -101,20 +105,31 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		TLSConfig:         s.tls,
+		TLSConfig:         s.listenTLS(),
+		ConnContext:       s.hall.enter,
+		ConnState:         s.hall.state,
 		// Websockets need HTTP/1.1.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:     log.New(httpLog{s}, "", 0),
 	}
+	files := mayOpen()
+	door := &accepting{Listener: l, srv: s, reserve: reserve{size: reserved(files)}}
+	door.reserve.fill()
+	defer door.reserve.close()
+	s.hall.left = door.reserve.fill
 	failed := make(chan error, 1)
 	go func() {
-		if s.tls != nil {
-			failed <- hs.ServeTLS(l, "", "")
+		if hs.TLSConfig != nil {
+			failed <- hs.ServeTLS(door, "", "")
 		} else {
-			failed <- hs.Serve(l)
+			failed <- hs.Serve(door)
 		}
 	}()
-	s.log.Info("serving", "addr", l.Addr().String(), "tls", s.tls != nil, "tokens", len(s.tokens))
+	s.log.Info("serving", "addr", l.Addr().String(), "tls", hs.TLSConfig != nil, "tokens", len(s.cfg.Tokens))
+	if need := s.cfg.MaxSessions + 2*s.hall.limit + files/8; need > files {
+		s.log.Warn("the limit of open files is low: raise it (ulimit -n) or allow fewer sessions", "files", files, "want", need, "max_sessions", s.cfg.MaxSessions)
+	}
+	defer s.rest()
 	accepting := true
 	var failure error
 	select {
@@ -150,7 +165,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // mayListen refuses an address beyond this machine without tokens and client certificates.
 func (s *Server) mayListen(addr net.Addr) error {
 	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || tcp.IP.IsLoopback() || len(s.tokens) > 0 || s.cfg.ClientCA != "" || s.cfg.Insecure {
+	if !ok || tcp.IP.IsLoopback() || len(s.cfg.Tokens) > 0 || s.cfg.ClientCA != "" || s.cfg.Insecure {
 		return nil
 	}
 	return fmt.Errorf("server: %s can be reached from other machines: give a token file or a client CA, or say insecure", addr)

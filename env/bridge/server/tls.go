@@ -29,5 +29,6 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 		return nil, fmt.Errorf("server: client CA %s holds no certificate in PEM", cfg.ClientCA)
 	}
 	t.ClientAuth = tls.RequireAndVerifyClientCert
+	t.SessionTicketsDisabled = true // a ticket would outlive the authority that the client's certificate needs
 	return t, nil
 }

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// accepting is a listener that goes on when the system cannot give it a connection, be it for lack of descriptors or of
+// memory. It then closes a descriptor that it holds in reserve, or else the oldest connection without a session, so that a
+// few new connections can always be served: probes must be answered, and a client with a token may want to resume.
+type accepting struct {
+	net.Listener
+	srv     *Server
+	reserve reserve
+}
+
+// passing are errors of accept that concern one connection or a shortage, and not the listener.
+var passing = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+
+const (
+	leastPause = time.Millisecond
+	mostPause  = 250 * time.Millisecond
+)
+
+// Accept implements net.Listener.
+func (a *accepting) Accept() (net.Conn, error) {
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		c, err := a.Listener.Accept()
+		if err == nil || !slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) }) {
+			return c, err
+		}
+		a.srv.met.refused.Add(1)
+		a.srv.warn(warnAccept, "error", err, "files", mayOpen())
+		if errors.Is(err, syscall.EMFILE) && (a.reserve.give() || a.srv.hall.shed()) {
+			continue
+		}
+		time.Sleep(pause)
+	}
+}
+
+// reserve holds open files, to be closed when descriptors are short.
+type reserve struct {
+	mu     sync.Mutex
+	size   int
+	files  []*os.File
+	closed bool
+}
+
+// reserved returns how many descriptors are held in reserve by a process that may open so many files.
+func reserved(files int) int { return max(2, min(files/64, 16)) }
+
+// fill opens what is missing, as far as that is possible.
+func (r *reserve) fill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.closed && len(r.files) < r.size {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return
+		}
+		r.files = append(r.files, f)
+	}
+}
+
+// give closes one, and reports whether there was one.
+func (r *reserve) give() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.files)
+	if n == 0 {
+		return false
+	}
+	_ = r.files[n-1].Close() // it was only held
+	r.files = r.files[:n-1]
+	return true
+}
+
+func (r *reserve) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	for r.give() {
+	}
+}

@@ -1,0 +1,303 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"clustergym/env/bridge/wire"
+)
+
+// The hall holds the connections that belong to no session: they have sent no request yet, wait between plain requests,
+// have not said hello, or are being closed. Their number is limited, so that strangers cannot use up the descriptors and the
+// memory of the server. The server never refuses a new connection for lack of room. It closes the oldest one instead, since
+// a client that means well stays in the hall only for a moment. Who has shown a token or a certificate is not among the
+// strangers any more, and competes only with others who have.
+
+const (
+	maxStrangers = 256  // places for strangers, or as many as there may be sessions, ...
+	mostPlaces   = 1024 // ... at most this many, ...
+	fewestPlaces = 16   // ... and at least this many, even if the process may open few files
+	// grace is how long a connection may stay in any case. Without it, many clients that connect at the same moment would
+	// push each other out before the server has read what they sent.
+	grace = 50 * time.Millisecond
+	// mostLeaving is how many connections at once are told why they are closed. More are just closed.
+	mostLeaving = 64
+)
+
+const crowded = "too many connections that have not said hello: connect again in a while, with a token in the header if there is one"
+
+// placesFor returns how many places there are for strangers, and as many for clients that have shown a token. files is the
+// number of files that the process may open. An eighth is left for files other than connections.
+func placesFor(sessions, files int) int {
+	left := (files - files/8 - sessions) / 2
+	return max(min(max(maxStrangers, sessions), mostPlaces, left), fewestPlaces)
+}
+
+// standing says where a connection is counted.
+type standing uint8
+
+const (
+	nowhere  standing = iota // it has a session, or it is gone
+	stranger                 // it has shown nothing
+	known                    // it has shown a token or a certificate, and has no session
+)
+
+// place is a connection's place in the hall.
+type place struct {
+	hall  *hall
+	raw   net.Conn // below TLS
+	from  netip.Addr
+	since time.Time
+
+	// Under the hall's lock.
+	at       standing
+	ws       *conn // nil until the upgrade
+	hijacked bool  // the HTTP server has given the connection away
+	gone     bool
+	leaving  bool // told why it is closed
+}
+
+// hall holds places. Its methods are safe for concurrent use.
+type hall struct {
+	limit   int // of each standing
+	dropped func(from net.Addr, upgraded bool)
+	left    func() // called when a connection has ended; may be nil
+
+	mu      sync.Mutex
+	places  [known + 1]map[*place]struct{}
+	byConn  map[net.Conn]*place // those that the HTTP server has
+	leaving int
+}
+
+func newHall(limit int, dropped func(from net.Addr, upgraded bool)) *hall {
+	return &hall{
+		limit: limit, dropped: dropped, byConn: map[net.Conn]*place{},
+		places: [known + 1]map[*place]struct{}{stranger: {}, known: {}},
+	}
+}
+
+// neighbourhood returns what counts as one address: an IPv6 subscriber has a whole subnet. Addresses without an IP are one.
+func neighbourhood(a net.Addr) netip.Addr {
+	p, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	ip := p.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		if net, err := ip.Prefix(64); err == nil {
+			return net.Addr()
+		}
+	}
+	return ip
+}
+
+// placeKey is the key of a connection's place in the context of its requests.
+type placeKey struct{}
+
+func placeOf(r *http.Request) *place {
+	p, _ := r.Context().Value(placeKey{}).(*place)
+	return p
+}
+
+// enter gives a new connection a place. It runs in the goroutine that accepts connections, and makes room first.
+func (h *hall) enter(ctx context.Context, c net.Conn) context.Context {
+	p := &place{hall: h, raw: c, from: neighbourhood(c.RemoteAddr()), since: time.Now()}
+	if t, ok := c.(*tls.Conn); ok {
+		p.raw = t.NetConn()
+	}
+	h.makeRoom(stranger)
+	h.mu.Lock()
+	h.byConn[c] = p
+	h.put(p, stranger)
+	h.mu.Unlock()
+	return context.WithValue(ctx, placeKey{}, p)
+}
+
+// makeRoom closes connections until there is room for one more with this standing. It waits for those that are very young.
+func (h *hall) makeRoom(at standing) {
+	for {
+		h.mu.Lock()
+		if len(h.places[at]) < h.limit {
+			h.mu.Unlock()
+			return
+		}
+		p := h.oldest(at)
+		if wait := grace - time.Since(p.since); wait > 0 {
+			h.mu.Unlock()
+			time.Sleep(min(wait, time.Millisecond)) // meanwhile another may leave
+			continue
+		}
+		h.expel(p, true)
+	}
+}
+
+// shed closes the oldest stranger, and reports whether there was one.
+func (h *hall) shed() bool {
+	h.mu.Lock()
+	p := h.oldest(stranger)
+	if p == nil {
+		h.mu.Unlock()
+		return false
+	}
+	h.expel(p, false) // its descriptor is needed now
+	return true
+}
+
+// oldest returns the oldest connection of the address that has the most places, nil if there is no connection. The caller
+// holds the lock.
+func (h *hall) oldest(at standing) (p *place) {
+	count := map[netip.Addr]int{}
+	most := 0
+	for q := range h.places[at] {
+		count[q.from]++
+		most = max(most, count[q.from])
+	}
+	for q := range h.places[at] {
+		if count[q.from] == most && (p == nil || q.since.Before(p.since)) {
+			p = q
+		}
+	}
+	return p
+}
+
+// put counts p where it belongs. The caller holds the lock.
+func (h *hall) put(p *place, at standing) {
+	if p.at != nowhere {
+		delete(h.places[p.at], p)
+	}
+	if p.at = at; at != nowhere {
+		h.places[at][p] = struct{}{}
+	}
+}
+
+// expel closes the connection of p. If tell, a websocket is told why, unless it is being closed already or too many are. The
+// caller holds the lock, and expel releases it.
+func (h *hall) expel(p *place, tell bool) {
+	h.put(p, nowhere)
+	c := p.ws
+	tell = tell && c != nil && !p.leaving && h.leaving < mostLeaving
+	if tell {
+		p.leaving = true
+		h.leaving++
+	}
+	h.mu.Unlock()
+	h.dropped(p.raw.RemoteAddr(), c != nil)
+	if !tell || !c.expel() {
+		_ = p.raw.Close() // whoever reads it notices
+	}
+}
+
+// state follows the connections of the HTTP server.
+func (h *hall) state(c net.Conn, s http.ConnState) {
+	if s != http.StateIdle && s != http.StateHijacked && s != http.StateClosed {
+		return
+	}
+	h.mu.Lock()
+	p := h.byConn[c]
+	if p == nil {
+		h.mu.Unlock()
+		return
+	}
+	switch s {
+	case http.StateIdle: // what it showed counted for one request
+		if p.at == known {
+			h.put(p, stranger)
+		}
+	case http.StateHijacked:
+		p.hijacked = true
+		delete(h.byConn, c)
+	case http.StateClosed:
+		delete(h.byConn, c)
+		h.put(p, nowhere)
+		p.gone = true
+	}
+	h.mu.Unlock()
+	if s == http.StateClosed {
+		h.freed()
+	}
+}
+
+// freed is called when a descriptor has become free.
+func (h *hall) freed() {
+	if h.left != nil {
+		h.left()
+	}
+}
+
+// vouch takes p from the strangers, because its client has shown a token or a certificate. A closed hall lets it stay.
+func (p *place) vouch() {
+	if p == nil {
+		return
+	}
+	p.hall.makeRoom(known)
+	p.hall.mu.Lock()
+	defer p.hall.mu.Unlock()
+	if p.at == stranger {
+		p.hall.put(p, known)
+	}
+}
+
+// upgraded notes that the connection is the websocket c now.
+func (p *place) upgraded(c *conn) {
+	p.hall.mu.Lock()
+	defer p.hall.mu.Unlock()
+	p.ws = c
+}
+
+// settle takes p from the hall, because its connection has a session.
+func (p *place) settle() {
+	p.hall.mu.Lock()
+	defer p.hall.mu.Unlock()
+	p.hall.put(p, nowhere)
+}
+
+// depart puts p back into the hall, because its connection is being closed. It is among the first to make room.
+func (p *place) depart() {
+	p.hall.mu.Lock()
+	defer p.hall.mu.Unlock()
+	if p.at == nowhere && !p.leaving && !p.gone {
+		p.hall.put(p, stranger)
+	}
+}
+
+// vacate takes p from the hall for good, unless the HTTP server still has its connection.
+func (p *place) vacate() {
+	if p == nil {
+		return
+	}
+	h := p.hall
+	h.mu.Lock()
+	if p.gone || !p.hijacked {
+		h.mu.Unlock()
+		return
+	}
+	p.gone = true
+	h.put(p, nowhere)
+	if p.leaving {
+		h.leaving--
+	}
+	h.mu.Unlock()
+	h.freed()
+}
+
+// expel shuts the connection because its place is needed, without waiting for the client to read that. It returns false if
+// the connection is being closed already.
+func (c *conn) expel() bool {
+	c.expelled.Store(true)
+	select {
+	case <-c.quit:
+		return false
+	default:
+	}
+	_ = c.shut(wire.CloseCapacity, crowded)
+	return true
+}
+
+// unlimited is the number of files that a process may open where there is no limit.
+const unlimited = math.MaxInt32
