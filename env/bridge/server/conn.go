@@ -25,7 +25,7 @@ const (
 	lingerBytes = 64 << 20         // how much it may still send meanwhile
 	maxReason   = 123              // bytes of the text of a close frame
 	keptFrame   = 1 << 20          // larger buffers are not reused
-	controlWait = 30 * time.Second // time limit of writing a ping or a pong
+	controlWait = 30 * time.Second // time limit of writing a ping or a pong, as of a message
 )
 
 // frame is the buffer of a received message.
@@ -260,7 +260,8 @@ func (c *conn) watch() {
 		}
 		if cfg.PingInterval > 0 {
 			if now >= ping {
-				// A failed ping does not end the connection: writing a reply will show whether it is broken.
+				// Whether a pong comes does not matter. If the client reads so little that the ping cannot be written, the
+				// next message will show it.
 				_ = c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(controlWait))
 				ping = c.srv.moment() + cfg.PingInterval
 			}

@@ -159,7 +159,19 @@ func serve(t *testing.T, cfg Config) *host {
 	return serveLogging(t, cfg, log, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
+// serveOn is serve with a listener of the test's own making.
+func serveOn(t *testing.T, cfg Config, through func(net.Listener) net.Listener) *host {
+	t.Helper()
+	log := &bytes.Buffer{}
+	return serveThrough(t, cfg, log, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), through)
+}
+
 func serveLogging(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger) *host {
+	t.Helper()
+	return serveThrough(t, cfg, text, log, func(l net.Listener) net.Listener { return l })
+}
+
+func serveThrough(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger, through func(net.Listener) net.Listener) *host {
 	t.Helper()
 	h := &host{t: t, hooks: &hooks{}, done: make(chan struct{}), log: text}
 	s, err := New(cfg, walks{h.hooks}, log)
@@ -175,7 +187,7 @@ func serveLogging(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger
 	h.Server, h.addr = s, l.Addr().String()
 	go func() {
 		defer close(h.done)
-		h.err = s.Serve(ctx, l)
+		h.err = s.Serve(ctx, through(l))
 	}()
 	t.Cleanup(func() {
 		h.stop()

@@ -433,3 +433,27 @@ func TestTheServerPingsAndAnswersPings(t *testing.T) {
 		t.Errorf("%d pings and %d pongs", pings, pongs)
 	}
 }
+
+// A client that answers no ping, because it learns for a while or has a poor library, is alive as long as it sends
+// anything within the idle time.
+func TestAMissingPongEndsNothing(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.PingInterval, cfg.IdleTimeout = time.Millisecond, patience
+	h := serve(t, cfg)
+	p := h.client("feat", []any{})
+	hd := p.open(1)
+	pings := 0
+	p.ws.SetPingHandler(func(string) error { pings++; return nil })
+	for i := 0; pings < 100; i++ {
+		time.Sleep(20 * time.Millisecond) // it reads nothing
+		p.must("reset", "h", hd)
+		p.must("step", "h", hd, "a", act(0, 1))
+		if i > 2000 {
+			t.Fatalf("%d pings", pings)
+		}
+	}
+	if got := h.metric("clustergym_sessions_reaped_total", ""); got != "0" {
+		t.Errorf("%s reaped", got)
+	}
+}
