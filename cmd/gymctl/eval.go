@@ -138,11 +138,13 @@ func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.Ev
 	if err := external.Validate(); err != nil {
 		return flagFaults(err, nil)
 	}
+	a.unblock()
 	external.Serve = func(ctx context.Context, f server.Factory) error {
 		s, l, err := d.open(a, f)
 		if err != nil {
 			return err
 		}
+		defer d.reloads(s)()
 		a.notef("%s can connect to %s", strings.Join(external.Names, ", "), l.Addr())
 		return s.Serve(ctx, l)
 	}

@@ -20,6 +20,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/logging"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
@@ -53,6 +54,7 @@ type app struct {
 	stdout *output   // results, and nothing else
 	stderr io.Writer // notes, progress, errors
 	now    func() time.Time
+	queue  *logging.Writer // what stderr is after unblock; nil before
 }
 
 // execute is the program: it carries out args and returns the exit code. It writes results to stdout and everything
@@ -61,6 +63,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: &output{w: stdout}, stderr: &locked{w: stderr}, now: time.Now}
 	root := newRoot(a)
 	root.SetArgs(args)
+	defer a.flush()
 	err := root.ExecuteContext(ctx)
 	switch {
 	case errors.Is(a.stdout.err, syscall.EPIPE):
@@ -71,7 +74,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, run.ErrInterrupted): // the error says what is saved and how to continue
-		fmt.Fprintf(stderr, "gymctl: %v\n", err)
+		fmt.Fprintf(a.stderr, "gymctl: %v\n", err)
 		return exitInterrupted
 	case errors.Is(err, context.Canceled):
 		a.notef("interrupted")

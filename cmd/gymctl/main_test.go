@@ -25,6 +25,7 @@ const asProgram = "GYMCTL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
+		lowerFiles()
 		main()
 	}
 	os.Exit(m.Run())

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/logging"
 )
 
 // output is standard output. It keeps the first error, and writes nothing after it.
@@ -47,11 +50,46 @@ func isTerminal(w io.Writer) bool {
 	switch o := w.(type) {
 	case *output:
 		w = o.w
+	case *logging.Writer:
+		return isTerminal(o.Unwrap())
 	case *locked:
 		w = o.w
 	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// unblock makes standard error a queue, for a verb that must go on if nobody reads it. It is called before anything else
+// uses standard error.
+func (a *app) unblock() {
+	if a.queue == nil {
+		a.queue = logging.NewWriter(a.stderr)
+		a.stderr = a.queue
+	}
+}
+
+// flushTime is how long the end of the program waits for somebody to read standard error.
+const flushTime = time.Second
+
+func (a *app) flush() {
+	if a.queue != nil {
+		a.queue.Close(flushTime)
+	}
+}
+
+// announce lets write print to standard output. If that blocks until ctx ends, since nobody reads, announce returns
+// without having printed.
+func (a *app) announce(ctx context.Context, write func(*app) error) error {
+	b := &app{stdout: &output{w: a.stdout.w}} // its own, so that nobody else looks at what a blocked goroutine has
+	done := make(chan error, 1)
+	go func() { done <- write(b) }()
+	select {
+	case err := <-done:
+		a.stdout.err = b.stdout.err
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // printf writes to standard output, which keeps its first error until the end.

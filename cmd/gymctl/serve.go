@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 
@@ -35,13 +36,15 @@ standard output is the address in use. Other pages are /healthz and /readyz for 
 
 Without --token-file everyone who can reach the address may play; serve refuses that for addresses beyond this machine
 unless --client-ca or --insecure is given. A token file has one "ROLE TOKEN" per line: env may play, read may see
-metrics, admin may do everything.
+metrics, admin may do everything. A token has at least 16 characters. The file must not be writable for everybody.
 
 Clients use generated workloads by default. --trace-root lets them name files below one folder, and no others; public
 traces that gymctl trace get has fetched can always be named, as get:NAME.
 
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
-the last one has left, or after --drain-timeout. A second signal ends it at once. Logs go to standard error.`,
+the last one has left, or after --drain-timeout. A second signal ends it at once. SIGHUP reads the token file and the
+certificates again, for new connections; if one of them is bad, all stays as it was. Logs go to standard error, and
+nothing waits for somebody to read them.`,
 		Example: `  gymctl serve
   gymctl serve --addr 127.0.0.1:0 --json
   gymctl serve --addr 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --tls-key key.pem
@@ -52,25 +55,32 @@ the last one has left, or after --drain-timeout. A second signal ends it at once
 			if err != nil {
 				return flagFaults(err, nil)
 			}
+			a.unblock()
 			s, l, err := door.open(a, envs.NewFactory(r))
 			if err != nil {
 				return err
 			}
+			defer door.reloads(s)()
 			ctx := c.Context()
 			if untilEOF {
 				var stop context.CancelFunc
 				ctx, stop = untilEnd(ctx, os.Stdin)
 				defer stop()
 			}
-			if asJSON {
-				err = a.json(struct {
-					Addr string `json:"addr"`
-				}{l.Addr().String()})
-			} else {
-				_, err = fmt.Fprintln(a.stdout, l.Addr())
-			}
+			err = a.announce(ctx, func(a *app) error {
+				if asJSON {
+					return a.json(struct {
+						Addr string `json:"addr"`
+					}{l.Addr().String()})
+				}
+				_, err := fmt.Fprintln(a.stdout, l.Addr())
+				return err
+			})
 			if err != nil {
 				_ = l.Close() // no client knows the address yet
+				if ctx.Err() != nil {
+					return nil // told to end, while nobody read the address
+				}
 				return err
 			}
 			return s.Serve(ctx, l)
@@ -105,6 +115,7 @@ type door struct {
 	tokenFile string
 	logLevel  string
 	cfg       server.Config
+	log       *slog.Logger // from open on
 }
 
 func newDoor(addr string) *door {
@@ -139,13 +150,12 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
 		return nil, nil, mistake("--log-level: got %q, want debug, info, warn or error", d.logLevel)
 	}
-	if d.tokenFile != "" {
-		var err error
-		if d.cfg.Tokens, err = envs.ReadTokens(d.tokenFile); err != nil {
-			return nil, nil, err
-		}
+	d.log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+	var err error
+	if d.cfg.Tokens, err = d.tokens(); err != nil {
+		return nil, nil, err
 	}
-	s, err := server.New(d.cfg, f, slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})))
+	s, err := server.New(d.cfg, f, d.log)
 	if err != nil {
 		if len(fault.All(err)) == 0 {
 			return nil, nil, &workload.InputError{Err: err} // for example, a certificate that cannot be read
@@ -162,6 +172,45 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 		return nil, nil, mistake("%s can be reached from other machines, and nothing is asked of clients; want --token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted", d.addr)
 	}
 	return s, l, nil
+}
+
+// tokens reads the token file, if there is one.
+func (d *door) tokens() ([]server.Token, error) {
+	if d.tokenFile == "" {
+		return nil, nil
+	}
+	tokens, warning, err := envs.ReadTokens(d.tokenFile)
+	if warning != "" {
+		d.log.Warn(warning)
+	}
+	return tokens, err
+}
+
+// reloads reads tokens and certificates again at every SIGHUP, until the function that it returns is called. Systems
+// without that signal never send it.
+func (d *door) reloads(s *server.Server) (stop func()) {
+	hangup, end := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangup, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-hangup:
+			case <-end:
+				return
+			}
+			tokens, err := d.tokens()
+			if err == nil {
+				err = s.Reload(tokens)
+			}
+			if err != nil {
+				d.log.Error("nothing was reloaded: tokens and certificates stay as they were", "error", err)
+			}
+		}
+	}() // it does not hold up the end of the program, even if the token file is a pipe that nobody writes
+	return func() {
+		signal.Stop(hangup)
+		close(end)
+	}
 }
 
 // notListening distinguishes an invalid address from one that is in use.

@@ -104,7 +104,7 @@ func (k *check) token() (string, error) {
 	if k.door.tokenFile == "" {
 		return "", nil
 	}
-	tokens, err := envs.ReadTokens(k.door.tokenFile)
+	tokens, _, err := envs.ReadTokens(k.door.tokenFile)
 	if err != nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ func TestServeCheckPassesTheProgramsOwnServer(t *testing.T) {
 func TestServeCheckShowsATokenAndTrustsAnAuthority(t *testing.T) {
 	t.Chdir(t.TempDir())
 	certificate(t)
-	write(t, "tokens", "read other\nadmin most\nenv s3cret\n")
+	write(t, "tokens", "read what-others-have\nadmin who-may-do-it-all\nenv s3cret-of-players\n")
 	s := serve(t, strings.Fields("--token-file tokens --tls-cert cert.pem --tls-key key.pem --client-ca cert.pem --hello-timeout 200ms --max-sessions 12")...)
 	var d struct {
 		URL, Env                string
@@ -77,7 +77,7 @@ func TestServeCheckShowsATokenAndTrustsAnAuthority(t *testing.T) {
 			t.Errorf("%s: exit code %d, printed %q, said %q", c.args, code, out, said)
 		}
 	}
-	write(t, "tokens", "env wrong\n")
+	write(t, "tokens", "env a-wrong-one-of-16\n")
 	code, _, said := gymctl(t, "serve", "--check", at, "--token-file", "tokens", "--ca", "cert.pem", "--tls-cert", "cert.pem", "--tls-key", "key.pem")
 	if code != exitFailed || !strings.Contains(said, "HTTP 401") {
 		t.Errorf("a wrong token: exit code %d, said %q", code, said)
@@ -150,7 +150,7 @@ func TestServeCheckFindsALyingServer(t *testing.T) {
 func TestServeCheckRefusesBadInputInOneSentence(t *testing.T) {
 	t.Chdir(t.TempDir())
 	certificate(t)
-	write(t, "tokens", "read s3cret\n")
+	write(t, "tokens", "read s3cret-of-readers\n")
 	write(t, "empty", "")
 	for _, c := range []struct{ args, want string }{
 		{"--check 127.0.0.1:8765", `URL "127.0.0.1:8765", want ws://host:port or wss://host:port`},

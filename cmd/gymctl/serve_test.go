@@ -184,7 +184,7 @@ func certificate(t *testing.T) *http.Client {
 func TestServeExamplesServe(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := certificate(t)
-	write(t, "tokens", "read s3cret\nenv other\n")
+	write(t, "tokens", "read s3cret-of-readers\nenv what-others-have\n")
 	if err := os.Mkdir("traces", 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -209,11 +209,11 @@ func TestServeExamplesServe(t *testing.T) {
 			}
 			scheme, token := "http", ""
 			if strings.Contains(args, "--tls-cert") {
-				scheme, token = "https", "s3cret"
+				scheme, token = "https", "s3cret-of-readers"
 				if code := get(t, c, "https://127.0.0.1:"+port+"/metrics", ""); code != http.StatusUnauthorized {
 					t.Errorf("without a token: %d", code)
 				}
-				if code := get(t, c, "https://127.0.0.1:"+port+"/metrics", "other"); code != http.StatusForbidden {
+				if code := get(t, c, "https://127.0.0.1:"+port+"/metrics", "what-others-have"); code != http.StatusForbidden {
 					t.Errorf("with a token of another role: %d", code)
 				}
 			}
@@ -235,8 +235,13 @@ func TestServeExamplesServe(t *testing.T) {
 func TestServeRefusesBadInputInOneSentence(t *testing.T) {
 	t.Chdir(t.TempDir())
 	certificate(t)
-	write(t, "tokens", "# none\nenv s3cret\nroot s3cret\n")
+	write(t, "tokens", "# none\nenv s3cret-of-players\nroot s3cret\n")
 	write(t, "empty", "")
+	write(t, "short", "env s3cret-of-players\nread s3cret\n")
+	write(t, "shared", "env s3cret-of-players\n")
+	if err := os.Chmod("shared", 0o666); err != nil { //nolint:gosec // this is what must be refused
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, want string }{
 		{"--addr 0.0.0.0:0", "0.0.0.0:0 can be reached from other machines|--token-file FILE|--insecure"},
 		{"--addr :0", "can be reached from other machines"},
@@ -245,6 +250,8 @@ func TestServeRefusesBadInputInOneSentence(t *testing.T) {
 		{"--addr 127.0.0.1:http+", "HOST:PORT"},
 		{"--addr 127.0.0.1:99999", "HOST:PORT"},
 		{"--addr 127.0.0.1:0 --token-file tokens", "tokens:3: got another first word, want the role read, env or admin"},
+		{"--addr 127.0.0.1:0 --token-file short", "short:2: the token has 6 characters, want at least 16"},
+		{"--addr 127.0.0.1:0 --token-file shared", "shared: everybody on this machine may write it (mode 0666)|want mode 0600"},
 		{"--addr 127.0.0.1:0 --token-file empty", "empty: there is no token"},
 		{"--addr 127.0.0.1:0 --token-file nowhere", "nowhere"},
 		{"--addr 127.0.0.1:0 --tls-cert cert.pem", "--tls-cert|key"},
@@ -362,7 +369,7 @@ func TestASignalDrainsAndASecondEndsAtOnce(t *testing.T) {
 // A client that plays a rule through gymctl eval --serve gets the row of that rule.
 func TestEvalServesExternalPolicies(t *testing.T) {
 	inRoom(t, false)
-	write(t, "tokens", "env s3cret\n")
+	write(t, "tokens", "env s3cret-of-players\n")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	r, w := io.Pipe()
@@ -409,7 +416,7 @@ func playMine(ctx context.Context, addr string) error {
 	if _, err := client.Dial(ctx, client.Config{URL: "ws://" + addr, Token: "wrong"}); err == nil {
 		return fmt.Errorf("a wrong token lets in")
 	}
-	c, err := client.Dial(ctx, client.Config{URL: "ws://" + addr, Token: "s3cret"})
+	c, err := client.Dial(ctx, client.Config{URL: "ws://" + addr, Token: "s3cret-of-players"})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -61,22 +62,46 @@ func (f *factory) Make(ctx context.Context, id string, kwargs wire.Map, n int) (
 	return &server.Made{Envs: m.Envs, SHA: m.SHA, Meta: m.Meta}, nil
 }
 
-// mostTokenBytes is the maximum size of a token file; a larger file is something else.
-const mostTokenBytes = 1 << 20
+const (
+	mostTokenBytes = 1 << 20 // a larger file is something else
+	leastToken     = 16      // characters: 8 random bytes in hexadecimal, which nobody guesses over a network
+)
 
 // ReadTokens reads a token file: one `ROLE TOKEN` per line, where ROLE is read, env or admin. Empty lines and lines that
-// begin with # are skipped. Faults are *InputErrors with file and line, and never show a token.
-func ReadTokens(path string) ([]server.Token, error) {
+// begin with # are skipped. A file that everybody may write is refused, and so are short tokens. Faults are *InputErrors
+// with file and line, and never show a token. warning says that more people than needed may read or write the file, ""
+// means that all is well.
+func ReadTokens(path string) (tokens []server.Token, warning string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("token file: %w", err)}
+		return nil, "", &workload.InputError{Err: fmt.Errorf("token file: %w", err)}
 	}
 	defer f.Close() //nolint:errcheck // only read
-	tokens, err := parseTokens(path, io.LimitReader(f, mostTokenBytes+1))
-	if err != nil {
-		return nil, &workload.InputError{Err: err}
+	if warning, err = keptSafe(f); err == nil {
+		tokens, err = parseTokens(path, io.LimitReader(f, mostTokenBytes+1))
 	}
-	return tokens, nil
+	if err != nil {
+		return nil, "", &workload.InputError{Err: err}
+	}
+	return tokens, warning, nil
+}
+
+// keptSafe looks at who may read and write a token file. Windows has no such bits, and a pipe has no readers but this one.
+func keptSafe(f *os.File) (warning string, err error) {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
+		return "", err
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case mode&0o002 != 0:
+		return "", fmt.Errorf("%s: everybody on this machine may write it (mode %04o), and so give themselves a token; want mode 0600 (chmod 600)", f.Name(), mode)
+	case mode&0o004 != 0:
+		return fmt.Sprintf("token file %s: everybody on this machine may read it (mode %04o); want mode 0600 or 0640", f.Name(), mode), nil
+	case mode&0o020 != 0:
+		return fmt.Sprintf("token file %s: its group may write it (mode %04o); want mode 0600 or 0640", f.Name(), mode), nil
+	}
+	return "", nil
 }
 
 func parseTokens(name string, r io.Reader) ([]server.Token, error) {
@@ -101,6 +126,8 @@ func parseTokens(name string, r io.Reader) ([]server.Token, error) {
 			wrong("got another first word, want the role read, env or admin before the token")
 		case strings.ContainsFunc(words[1], func(r rune) bool { return r <= ' ' || r > '~' }):
 			wrong("the token has a character that no HTTP header takes; want letters, digits and signs of ASCII")
+		case len(words[1]) < leastToken:
+			wrong("the token has %s, want at least %d, as of openssl rand -hex 32", workload.Plural(len(words[1]), "character", "characters"), leastToken)
 		default:
 			tokens = append(tokens, server.Token{Role: role, Secret: words[1]})
 		}

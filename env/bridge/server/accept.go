@@ -11,12 +11,11 @@ import (
 )
 
 // accepting is a listener that goes on when the system cannot give it a connection, be it for lack of descriptors or of
-// memory. It then closes a descriptor that it holds in reserve, or else the oldest connection without a session, so that a
-// few new connections can always be served: probes must be answered, and a client with a token may want to resume.
+// memory. It then closes a descriptor that the server holds in reserve, or else the oldest connection without a session, so
+// that a few new connections can always be served: probes must be answered, and a client may want to resume.
 type accepting struct {
 	net.Listener
-	srv     *Server
-	reserve reserve
+	srv *Server
 }
 
 // passing are errors of accept that concern one connection or a shortage, and not the listener.
@@ -36,7 +35,9 @@ func (a *accepting) Accept() (net.Conn, error) {
 		}
 		a.srv.met.refused.Add(1)
 		a.srv.warn(warnAccept, "error", err, "files", mayOpen())
-		if errors.Is(err, syscall.EMFILE) && (a.reserve.give() || a.srv.hall.shed()) {
+		// Linux asks for a descriptor before it looks for a connection. So the youngest stranger stays: perhaps nobody
+		// else is waiting.
+		if errors.Is(err, syscall.EMFILE) && (a.srv.reserve.give() || a.srv.hall.shed(2)) {
 			continue
 		}
 		time.Sleep(pause)
@@ -52,19 +53,36 @@ type reserve struct {
 }
 
 // reserved returns how many descriptors are held in reserve by a process that may open so many files.
-func reserved(files int) int { return max(2, min(files/64, 16)) }
+func reserved(files int) int {
+	if files == unlimited {
+		return 0
+	}
+	return max(4, min(files/64, 16))
+}
 
-// fill opens what is missing, as far as that is possible.
-func (r *reserve) fill() {
+// fill opens what is missing, and reports whether nothing is missing any more.
+func (r *reserve) fill() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.closed && len(r.files) < r.size {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
-			return
+			return false
 		}
 		r.files = append(r.files, f)
 	}
+	return true
+}
+
+// spare reports whether there are descriptors for another session. If not, strangers lose theirs. The reserve is not for
+// sessions, which keep what they get.
+func (s *Server) spare() bool {
+	for !s.reserve.fill() {
+		if !s.hall.shed(1) {
+			return false
+		}
+	}
+	return true
 }
 
 // give closes one, and reports whether there was one.

@@ -67,7 +67,7 @@ type place struct {
 type hall struct {
 	limit   int // of each standing
 	dropped func(from net.Addr, upgraded bool)
-	left    func() // called when a connection has ended; may be nil
+	left    func() bool // called when a connection has ended
 
 	mu      sync.Mutex
 	places  [known + 1]map[*place]struct{}
@@ -75,9 +75,9 @@ type hall struct {
 	leaving int
 }
 
-func newHall(limit int, dropped func(from net.Addr, upgraded bool)) *hall {
+func newHall(limit int, dropped func(from net.Addr, upgraded bool), left func() bool) *hall {
 	return &hall{
-		limit: limit, dropped: dropped, byConn: map[net.Conn]*place{},
+		limit: limit, dropped: dropped, left: left, byConn: map[net.Conn]*place{},
 		places: [known + 1]map[*place]struct{}{stranger: {}, known: {}},
 	}
 }
@@ -137,14 +137,14 @@ func (h *hall) makeRoom(at standing) {
 	}
 }
 
-// shed closes the oldest stranger, and reports whether there was one.
-func (h *hall) shed() bool {
+// shed closes the oldest stranger if there are at least so many, and reports whether it has.
+func (h *hall) shed(least int) bool {
 	h.mu.Lock()
-	p := h.oldest(stranger)
-	if p == nil {
+	if len(h.places[stranger]) < least {
 		h.mu.Unlock()
 		return false
 	}
+	p := h.oldest(stranger)
 	h.expel(p, false) // its descriptor is needed now
 	return true
 }
@@ -219,13 +219,6 @@ func (h *hall) state(c net.Conn, s http.ConnState) {
 	}
 	h.mu.Unlock()
 	if s == http.StateClosed {
-		h.freed()
-	}
-}
-
-// freed is called when a descriptor has become free.
-func (h *hall) freed() {
-	if h.left != nil {
 		h.left()
 	}
 }
@@ -283,7 +276,7 @@ func (p *place) vacate() {
 		h.leaving--
 	}
 	h.mu.Unlock()
-	h.freed()
+	h.left()
 }
 
 // expel shuts the connection because its place is needed, without waiting for the client to read that. It returns false if

@@ -51,6 +51,7 @@ func (c *conn) hello(b []byte) (*session, error) {
 	if c.srv.draining.Load() {
 		return nil, c.shut(wire.CloseNotNow, notNow)
 	}
+	c.place.settle()
 	var s *session
 	if g.resume != nil {
 		if s, err = c.srv.resume(c, g); err != nil {
@@ -65,7 +66,6 @@ func (c *conn) hello(b []byte) (*session, error) {
 			return nil, c.shut(wire.CloseCapacity, full)
 		}
 	}
-	c.place.settle()
 	c.greeted.Store(true)
 	c.own = c.log.With("session", s.id)
 	client, _ := m.Get("client").(wire.Map)

@@ -30,6 +30,7 @@ type Server struct {
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
 	hall    *hall
+	reserve reserve
 	frames  sync.Pool // holds *frame
 	probe   handle.Probe
 
@@ -69,7 +70,8 @@ func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s.secrets.Store(first)
-	s.hall = newHall(placesFor(cfg.MaxSessions, mayOpen()), s.dropped)
+	s.reserve.size = reserved(mayOpen())
+	s.hall = newHall(placesFor(cfg.MaxSessions, mayOpen()), s.dropped, s.reserve.fill)
 	s.met = newMetrics(s)
 	s.up = websocket.Upgrader{
 		HandshakeTimeout: headerTimeout,
@@ -113,10 +115,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:     log.New(httpLog{s}, "", 0),
 	}
 	files := mayOpen()
-	door := &accepting{Listener: l, srv: s, reserve: reserve{size: reserved(files)}}
-	door.reserve.fill()
-	defer door.reserve.close()
-	s.hall.left = door.reserve.fill
+	s.reserve.fill()
+	defer s.reserve.close()
+	door := &accepting{Listener: l, srv: s}
 	failed := make(chan error, 1)
 	go func() {
 		if hs.TLSConfig != nil {

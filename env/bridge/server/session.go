@@ -57,6 +57,9 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 		lanes: map[uint32]*lane{},
 	}
 	n.log = s.log.With("session", n.id)
+	if !s.spare() {
+		return nil
+	}
 	// The welcome must be the first message.
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
