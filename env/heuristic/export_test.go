@@ -4,7 +4,7 @@ import "clustergym/env/sim"
 
 // KeyOf returns the rank that p's order gives to j now, least first.
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
-	s := p.(*Scheduler)
+	s := Undivided(p).(*Scheduler)
 	if s.rule.prepare != nil {
 		s.rule.prepare(s, v)
 	}
@@ -30,4 +30,12 @@ func Remembers(name string) bool {
 }
 
 // PlanExactly makes p, which preempts, plan exactly even if counting GPUs is enough.
-func PlanExactly(p Policy) { p.(*Scheduler).picky = true }
+func PlanExactly(p Policy) { Undivided(p).(*Scheduler).picky = true }
+
+// Undivided returns the policy that decides on a cluster in which no virtual cluster owns nodes.
+func Undivided(p Policy) Policy {
+	if d, ok := p.(*divided); ok {
+		return d.Policy
+	}
+	return p
+}

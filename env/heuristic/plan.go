@@ -43,11 +43,7 @@ func copyOf(c, dst *cluster.Cluster, same bool) *cluster.Cluster {
 	if same && dst != nil {
 		return dst
 	}
-	k, err := cluster.New(c.Spec())
-	if err != nil {
-		panic(fmt.Sprintf("heuristic: a cluster cannot be built twice: %v", err))
-	}
-	return k
+	return c.Twin()
 }
 
 // make turns the choice of the counted walk into one that can be placed.
