@@ -51,6 +51,7 @@ type Scheduler struct {
 type lane struct {
 	waitQueue
 	over  bool // no more of them start in this pass
+	room  int  // thousandths that its quota still allows in the plan; MaxInt = without a quota
 	stuck int  // position of the first job, which did not fit; valid while nothing is given back. −1 = unknown
 }
 
