@@ -40,12 +40,13 @@ func (u *usage) measure(c *cluster.Cluster) {
 		for range r.Count.N() {
 			for _, n := range r.Nodes {
 				for range n.Count.N() {
+					has := [2]float64{n.CPUs * 1000, n.MemGB * (1 << 30)}
 					if !c.Has(len(u.nodes)) {
-						n.CPUs, n.MemGB = 0, 0
+						has = [2]float64{}
 					}
-					u.nodes = append(u.nodes, [2]float64{n.CPUs * 1000, n.MemGB * (1 << 30)})
-					u.total[1] += n.CPUs * 1000
-					u.total[2] += n.MemGB * (1 << 30)
+					u.nodes = append(u.nodes, has)
+					u.total[1] += has[0]
+					u.total[2] += has[1]
 				}
 			}
 		}
