@@ -33,6 +33,7 @@ type wants struct {
 	rate1   bool          // the same, but starts may cost time
 	alike   bool          // a counter or nodes of equal GPUs, no virtual clusters, jobs for whole GPUs and nothing else
 	worked  bool          // every job has some work
+	shared  bool          // virtual clusters share all nodes, within quotas
 	owned   bool          // the nodes are divided among virtual clusters, of which at least one owns some
 	patient bool          // no job outlives its estimate in the trace
 	unit    time.Duration // of all times, 0 = a second
@@ -70,6 +71,17 @@ func yes(t *rapid.T, what string) bool { return rapid.Bool().Draw(t, what) }
 func drawCluster(t *rapid.T, s *cluster.Spec, w wants) {
 	nodes := 0
 	switch kind := one(t, []string{"counter", "like nodes", "nodes"}, "cluster"); {
+	case w.shared:
+		nodes = drawNodes(t, s, w)
+		defer func() {
+			for i := range s.VCs {
+				s.VCs[i].Nodes = 0
+			}
+			if len(s.VCs) == 0 {
+				s.VCs = append(s.VCs, cluster.VCSpec{Name: "vc0"})
+			}
+			s.VCs[0].Quota = number(t, 1, 4, "quota")
+		}()
 	case w.owned:
 		nodes = drawNodes(t, s, w)
 		if nodes == 1 {

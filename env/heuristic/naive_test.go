@@ -33,7 +33,7 @@ type naive struct {
 	lists [][]sim.Job // for las: by queue, all its jobs in order
 	left  map[int]bool
 
-	stopped []sim.Job
+	displaced []sim.Job // stopped because others take their GPUs
 
 	of, scratch *cluster.Cluster
 }
@@ -103,7 +103,7 @@ func (n *naive) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	}
 	*d = sim.Decision{}
 	n.finish(v)
-	for _, j := range n.stopped {
+	for _, j := range n.displaced {
 		if c := v.Cluster(); len(c.VCs()) > 0 && c.Owner() == 0 && v.State(j) == sim.Waiting {
 			if _, ok := n.place.Place(c, v.Request(j), nil); ok {
 				n.until = v.Now() + 1
@@ -158,6 +158,7 @@ func (n *naive) rerank(v *sim.View, p *sim.Point) {
 	} else {
 		order = n.ranked(v, slices.Concat(v.Waiting(), v.Running())...)
 	}
+	n.displaced = nil
 	keep, stops, starts := n.count(v, order)
 	if c := v.Cluster(); !c.Pool() {
 		for _, j := range order {
@@ -166,10 +167,6 @@ func (n *naive) rerank(v *sim.View, p *sim.Point) {
 				break
 			}
 		}
-	}
-	n.stopped = n.stopped[:0]
-	for _, d := range stops {
-		n.stopped = append(n.stopped, d.Job)
 	}
 	n.plan = append(stops, starts...)
 }
@@ -247,6 +244,9 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 				high = append(high, held{r, v.GPUs(j)})
 			} else {
 				stops = append(stops, sim.Decision{Op: sim.PreemptJob, Job: j})
+				if !over[r.VC] {
+					n.displaced = append(n.displaced, j)
+				}
 				over[r.VC] = over[r.VC] || !n.skip
 			}
 			continue

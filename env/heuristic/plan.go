@@ -29,6 +29,7 @@ type exactPlan struct {
 	run              []runner      // by place in Scheduler.running
 	spans            []span        // by place in Scheduler.chosen; empty if the count was enough
 	spots            []cluster.GPU // GPUs of the jobs that start
+	displaced        []entry       // jobs that stop because others take their GPUs
 	beside           []entry       // scratch: running jobs that may stay
 	dst, other       []cluster.GPU // scratch
 }
@@ -68,6 +69,9 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 				continue
 			}
 			s.stopped = append(s.stopped, e)
+			if !own.over {
+				x.displaced = append(x.displaced, e)
+			}
 			own.over = own.over || s.strict
 			if n := &x.run[r-1]; n.kept || n.full {
 				x.rebuild(s, v, r)

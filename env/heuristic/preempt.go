@@ -48,7 +48,7 @@ func (s *Scheduler) makePlan(v *sim.View) {
 		}
 	}
 	s.countedPlan(v)
-	s.exact.spans = s.exact.spans[:0]
+	s.exact.spans, s.exact.displaced = s.exact.spans[:0], s.exact.displaced[:0]
 	counted := v.Cluster().Pool() || !s.picky && s.odd == 0
 	if !counted {
 		s.exact.make(s, v)
@@ -195,10 +195,11 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	return true
 }
 
-// goesOn reports whether a job of a virtual cluster that shares its nodes was stopped, because another needed its GPUs,
-// and still has a place. It starts there a nanosecond later, because a job can be changed only once at any time.
+// goesOn reports whether a job of a virtual cluster that shares its nodes was stopped only because another needed its
+// GPUs, and has a place elsewhere. It starts there a nanosecond later, because a job can be changed only once at any
+// time.
 func (s *Scheduler) goesOn(v *sim.View) bool {
-	return len(s.lanes) > 1 && slices.ContainsFunc(s.stopped, func(e entry) bool {
+	return len(s.lanes) > 1 && slices.ContainsFunc(s.exact.displaced, func(e entry) bool {
 		if v.State(e.job) != sim.Waiting || !v.Fits(e.job) {
 			return false
 		}

@@ -215,3 +215,75 @@ func TestAQuotaStopsOnlyItsOwnJobs(t *testing.T) {
 		check(t, shape+", planned exactly", events(t, spec, jobs, h), want)
 	}
 }
+
+// conserving checks a policy at the end of every point: no job that was stopped waits although it has a place, unless it
+// was stopped at this very point and the policy asks to be called a nanosecond later.
+type conserving struct {
+	heuristic.Policy
+	t       fatal
+	x       *world
+	place   cluster.Placement
+	stopped map[int]bool // positions
+	count   int
+	late    int
+}
+
+func (c *conserving) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+	if err := c.Policy.Decide(v, p, d); err != nil {
+		return err
+	}
+	switch d.Op {
+	case sim.PreemptJob:
+		c.stopped[v.Pos(d.Job)] = true
+		c.count++
+	case sim.Wait:
+		for _, j := range v.Waiting() {
+			if v.Preemptions(j) == 0 {
+				continue
+			}
+			if _, ok := c.place.Place(v.Cluster(), v.Request(j), nil); !ok {
+				continue
+			}
+			if c.late++; !c.stopped[v.Pos(j)] || d.Until != v.Now()+1 {
+				c.t.Fatalf("at %v %s was stopped, has a place and waits until %v\n%s", v.Now(), v.Trace(j).ID, d.Until, c.x)
+			}
+		}
+		clear(c.stopped)
+	}
+	return nil
+}
+
+// Where virtual clusters share nodes within quotas, a job that was stopped and still fits its quota and the free GPUs
+// goes on at once: nobody is stopped for the sake of a job that may not use what it leaves.
+func TestAStoppedJobThatFitsItsQuotaGoesOn(t *testing.T) {
+	count, late := 0, 0
+	for _, order := range heuristic.Orders() {
+		if !heuristic.IsOrder(order) || !heuristic.Preemptive(order) {
+			continue // policies in rounds have a time of their own
+		}
+		t.Run(order, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				x := drawWorld(t, wants{order: order, way: &how{"skip", "none"}, shared: true, most: 24})
+				if x.policy.Placement == "random" || strings.HasPrefix(x.policy.Placement, "l") || x.policy.Placement == "fgd" {
+					x.policy.Placement = "first-fit" // the check has no view of the run to give them
+				}
+				x.cfg.Serial = false
+				place, err := cluster.NewPlacement(x.policy.Placement)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, h := x.machine(t)
+				if yes(t, "planned exactly") {
+					heuristic.PlanExactly(h)
+				}
+				c := &conserving{Policy: h, t: t, x: x, place: place, stopped: map[int]bool{}}
+				x.playOn(t, s, c, &history{})
+				count, late = count+c.count, late+c.late
+			})
+		})
+	}
+	if (count < 500 || late == 0) && !testing.Short() && !raced {
+		t.Errorf("%d jobs were stopped, %d went on a nanosecond later: this tests too little", count, late)
+	}
+	t.Log(count, late)
+}
