@@ -202,6 +202,11 @@ func (d *divided) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 	return nil
 }
 
+// decided reports whether events of this kind are decisions of the last point.
+func decided(k sim.EventKind) bool {
+	return k == sim.Start || k == sim.Preempt || k == sim.Migrate || k == sim.Resize || k == sim.Drop
+}
+
 // observe gives each part its events, and asks those to which something happens now or that wanted to be asked by now.
 // A part that is not asked gets to know later of what was decided before.
 func (d *divided) observe(v *sim.View, p *sim.Point) {
@@ -218,18 +223,24 @@ func (d *divided) observe(v *sim.View, p *sim.Point) {
 			d.parts[n].fresh = false
 		default:
 			n = d.partOf[v.Request(e.Job).VC]
-			d.list(v, e.Job).fresh = false
 		}
 		k := d.parts[n]
-		switch e.Kind {
-		case sim.Start, sim.Preempt, sim.Migrate, sim.Resize, sim.Drop: // decided at the last point
+		if decided(e.Kind) {
 			from := len(k.gpus)
 			k.gpus = append(k.gpus, e.GPUs...)
 			e.GPUs = k.gpus[from:]
-		default:
+		} else {
 			k.asked = true
+			if e.Job >= 0 {
+				d.list(v, e.Job).fresh = false
+			}
 		}
 		k.point.Events = append(k.point.Events, e)
+	}
+	for i := range p.Events { // by other code; after what happens, so that the lists have the order of the simulator's
+		if e := &p.Events[i]; decided(e.Kind) {
+			d.list(v, e.Job).fresh = false
+		}
 	}
 	waiting, running := 0, 0
 	for _, k := range d.parts {
