@@ -130,7 +130,7 @@ func (n *naive) las() bool { return n.cfg.Order == "las" || n.cfg.Order == "las-
 // got returns what counts towards the limits.
 func (n *naive) got(v *sim.View, j sim.Job) time.Duration {
 	if n.cfg.Order == "las-2d-prompt" {
-		return v.Ran(j) * time.Duration(v.Request(j).GPUs)
+		return v.Ran(j) * time.Duration(v.Request(j).GPUs*v.Request(j).Milli) / 1000
 	}
 	return v.Ran(j)
 }
@@ -322,13 +322,13 @@ func (n *naive) finish(v *sim.View) {
 		}
 		for _, j := range list {
 			if v.State(j) == sim.Running {
-				per := time.Duration(1)
+				per := time.Duration(1000)
 				if n.cfg.Order == "las-2d-prompt" {
-					if per = time.Duration(v.Request(j).GPUs); per == 0 {
+					if per = time.Duration(v.Request(j).GPUs * v.Request(j).Milli); per == 0 {
 						continue
 					}
 				}
-				wait := n.cfg.Limits[q] - n.got(v, j)
+				wait := n.cfg.Limits[q]*1000 - v.Ran(j)*per
 				at := v.Now() + wait/per
 				if wait%per > 0 {
 					at++
