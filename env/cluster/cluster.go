@@ -34,6 +34,9 @@ type Cluster struct {
 	oneSpeed bool      // every type has speed 1
 	wires    wires
 	vcs      vcs
+	part     bool  // it has the nodes of one domain only; see Part
+	domain   int32 // which, if it is a part
+	outside  int   // GPUs of the other nodes
 
 	// Free capacity. A node that is down has 0 free thousandths, and -1 cores and bytes.
 	gpuFree  []int32 // thousandths, by GPU
@@ -153,14 +156,24 @@ func (c *Cluster) Reset() {
 	for b := range c.blocks {
 		c.blocks[b].stale = true
 	}
+	if c.part {
+		c.leave()
+	}
 	c.version++
 }
 
 // CopyFrom copies the free state of src to c: what is allocated, and which nodes are down. Both must have been built
-// from the same Spec. It does not allocate, so a copy can be used for planning.
+// from the same Spec; src must be whole, or a part like c. It does not allocate, so a copy can be used for planning.
 func (c *Cluster) CopyFrom(src *Cluster) {
 	if c.pool != src.pool || c.total != src.total || len(c.rackOf) != len(src.rackOf) || len(c.vcs.used) != len(src.vcs.used) {
 		panic(fmt.Sprintf("cluster: a copy of %d GPUs on %d nodes was asked of %d on %d", src.total, src.Nodes(), c.total, c.Nodes()))
+	}
+	if src.part && (!c.part || c.domain != src.domain) {
+		panic(fmt.Sprintf("cluster: a copy of part %d was asked of another part, or of the whole cluster", src.domain))
+	}
+	if c.part {
+		c.copyPart(src)
+		return
 	}
 	copy(c.gpuFree, src.gpuFree)
 	copy(c.nodeFree, src.nodeFree)

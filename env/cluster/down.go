@@ -12,6 +12,10 @@ func (c *Cluster) SetDown(node int, down bool) error {
 		return fmt.Errorf("cluster: node %d does not exist, want 0 to %d", node, len(c.rackOf)-1)
 	case c.down[node] == down:
 		return nil
+	case !c.Has(node):
+		if !down {
+			return fmt.Errorf("cluster: node %d cannot come up: it belongs to another part of the cluster", node)
+		}
 	}
 	n := c.gpu0[node+1] - c.gpu0[node]
 	if down {

@@ -37,10 +37,10 @@ type deadline struct {
 	at  time.Duration
 }
 
-func newPromise(x *world) *promise {
+func newPromise(x *world, seen map[string]int) *promise {
 	c := &x.policy
 	p := &promise{x: x, order: heuristic.IsOrder(c.Order), stops: heuristic.Preemptive(c.Order), way: how{c.Admission, c.Backfill},
-		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: map[string]int{}}
+		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: seen}
 	p.est, _ = traces.ParseEstimates(c.Estimates)
 	p.est.Seed = c.Seed
 	if r, err := cluster.NewPlacement(c.Placement); err == nil && cluster.Constrained(r) {
@@ -57,7 +57,7 @@ func newPromise(x *world) *promise {
 }
 
 // see begins a point.
-func (p *promise) see(*sim.View, *sim.Point) { clear(p.stopped) }
+func (p *promise) see() { clear(p.stopped) }
 
 func (p *promise) key(v *sim.View, j sim.Job) float64 { return heuristic.KeyOf(p.keys, v, j) }
 
@@ -245,10 +245,7 @@ func (p *promise) expected(v *sim.View, j sim.Job) time.Duration {
 
 // shadow returns when j fits if no other job starts and all end as expected.
 func (p *promise) shadow(v *sim.View, j sim.Job) time.Duration {
-	c, err := cluster.New(p.x.spec)
-	if err != nil {
-		panic(err)
-	}
+	c := v.Cluster().Twin()
 	c.CopyFrom(v.Cluster())
 	run := slices.Clone(v.Running())
 	slices.SortFunc(run, func(a, b sim.Job) int { return cmp.Compare(p.expected(v, a), p.expected(v, b)) })
@@ -385,6 +382,3 @@ func (p *promise) holdPreemptive(v *sim.View, d *sim.Decision) error {
 	}
 	return nil
 }
-
-// end is called when the run is over.
-func (*promise) end(*sim.View) {}

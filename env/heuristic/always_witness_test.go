@@ -11,14 +11,14 @@ import (
 	"clustergym/traces"
 )
 
-// witness wraps a policy. It keeps its own books from events alone, checks the decisions against the policy's
-// promise, and remembers the first fault.
+// witness wraps a policy. It keeps its own books from events alone, and remembers the first fault. Each policy that
+// decides, the whole one or that of a part, has its promise checked.
 type witness struct {
 	heuristic.Policy
-	x       *world
-	s       *sim.Simulator
-	promise *promise
-	err     error
+	x    *world
+	s    *sim.Simulator
+	seen map[string]int // how often each promise was checked
+	err  error
 
 	nodes []site
 	gpus  []int // thousandths held, by GPU; of a counter the first is the sum
@@ -59,8 +59,10 @@ type life struct {
 }
 
 func newWitness(x *world, s *sim.Simulator, h heuristic.Policy) *witness {
-	w := &witness{Policy: h, x: x, s: s, lives: map[int]*life{}, quota: map[string]int{}}
-	w.promise = newPromise(x)
+	w := &witness{x: x, s: s, lives: map[int]*life{}, quota: map[string]int{}, seen: map[string]int{}}
+	w.Policy = heuristic.Watch(h, func(p heuristic.Policy) heuristic.Policy {
+		return &bound{Policy: p, w: w, promise: newPromise(x, w.seen)}
+	})
 	for _, v := range x.spec.VCs {
 		w.quota[v.Name] = math.MaxInt
 		if v.Quota > 0 {
@@ -106,16 +108,34 @@ func (w *witness) fail(format string, args ...any) {
 	}
 }
 
+// bound is a policy with its promise.
+type bound struct {
+	heuristic.Policy
+	w       *witness
+	promise *promise
+	open    bool
+}
+
+// Reset implements sim.Scheduler.
+func (b *bound) Reset(v *sim.View) {
+	b.open = false
+	b.Policy.Reset(v)
+}
+
 // Decide implements sim.Scheduler.
-func (w *witness) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
-	if err := w.Policy.Decide(v, p, d); err != nil {
+func (b *bound) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+	if !b.open {
+		b.promise.see()
+	}
+	if err := b.Policy.Decide(v, p, d); err != nil {
 		return err
 	}
-	w.decisions++
-	if err := w.promise.hold(v, d); err != nil {
-		w.fail("at %v: %w", v.Now(), err)
+	b.open = d.Op != sim.Wait
+	b.w.decisions++
+	if err := b.promise.hold(v, d); err != nil {
+		b.w.fail("at %v: %w", v.Now(), err)
 	}
-	return w.err
+	return b.w.err
 }
 
 // Observe implements sim.Observer.
@@ -142,7 +162,6 @@ func (w *witness) Observe(v *sim.View, p *sim.Point) error {
 		w.take(v, e)
 	}
 	w.pass(p.Now)
-	w.promise.see(v, p)
 	return w.err
 }
 
@@ -317,7 +336,6 @@ func (w *witness) hold(l *life, sign int) {
 // end returns the faults after the run.
 func (w *witness) end() error {
 	v := w.s.View()
-	w.promise.end(v)
 	var jct, ran, waits int64
 	ended := 0
 	for _, l := range w.lives {
@@ -376,7 +394,7 @@ func (w *witness) count(sum map[string]int) {
 	} else {
 		sum["cut off"]++
 	}
-	for what, n := range w.promise.seen {
+	for what, n := range w.seen {
 		sum[what] += n
 	}
 }

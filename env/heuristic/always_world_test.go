@@ -33,6 +33,8 @@ type wants struct {
 	rate1   bool          // the same, but starts may cost time
 	alike   bool          // a counter or nodes of equal GPUs, no virtual clusters, jobs for whole GPUs and nothing else
 	worked  bool          // every job has some work
+	shared  bool          // virtual clusters share all nodes, within quotas
+	owned   bool          // the nodes are divided among virtual clusters, of which at least one owns some
 	patient bool          // no job outlives its estimate in the trace
 	unit    time.Duration // of all times, 0 = a second
 	most    int           // jobs, 0 = 10
@@ -69,6 +71,23 @@ func yes(t *rapid.T, what string) bool { return rapid.Bool().Draw(t, what) }
 func drawCluster(t *rapid.T, s *cluster.Spec, w wants) {
 	nodes := 0
 	switch kind := one(t, []string{"counter", "like nodes", "nodes"}, "cluster"); {
+	case w.shared:
+		nodes = drawNodes(t, s, w)
+		defer func() {
+			for i := range s.VCs {
+				s.VCs[i].Nodes = 0
+			}
+			if len(s.VCs) == 0 {
+				s.VCs = append(s.VCs, cluster.VCSpec{Name: "vc0"})
+			}
+			s.VCs[0].Quota = number(t, 1, 4, "quota")
+		}()
+	case w.owned:
+		nodes = drawNodes(t, s, w)
+		if nodes == 1 {
+			s.Racks = append(s.Racks, cluster.RackSpec{Nodes: []cluster.NodeSpec{{GPUs: 2}}})
+			nodes++
+		}
 	case kind == "counter":
 		s.Pool = number(t, 1, 8, "GPUs")
 	case kind == "like nodes" || w.alike:
@@ -79,13 +98,17 @@ func drawCluster(t *rapid.T, s *cluster.Spec, w wants) {
 	default:
 		nodes = drawNodes(t, s, w)
 	}
-	if w.alike || !yes(t, "virtual clusters") {
+	if w.alike || !w.owned && !yes(t, "virtual clusters") {
 		return
 	}
 	for i := range number(t, 1, 3, "number of virtual clusters") {
 		v := cluster.VCSpec{Name: fmt.Sprint("vc", i)}
 		if nodes > 1 {
-			v.Nodes = number(t, 0, nodes-1, "nodes of a VC") // one node is left for jobs without
+			least := 0
+			if w.owned && i == 0 {
+				least = 1
+			}
+			v.Nodes = number(t, least, nodes-1, "nodes of a VC") // one node is left for jobs without
 			nodes -= v.Nodes
 		}
 		if v.Nodes == 0 {

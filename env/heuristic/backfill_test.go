@@ -89,10 +89,7 @@ func (b *textbook) running(v *sim.View) []gang {
 
 // built returns the cluster with gangs placed on it.
 func built(v *sim.View, gangs []gang) *cluster.Cluster {
-	c, err := cluster.New(v.Cluster().Spec())
-	if err != nil {
-		panic(err)
-	}
+	c := v.Cluster().Twin()
 	for _, g := range gangs {
 		if err := c.Allocate(g.req, g.gpus); err != nil {
 			panic(err)
@@ -353,7 +350,8 @@ func TestBackfillingAgreesWithTheTextbook(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					want := simulate(t, sim.DefaultConfig(), spec, jobs, newTextbook(t, cfg))
+					want := simulate(t, sim.DefaultConfig(), spec, jobs,
+						heuristic.OnParts(func() sim.Scheduler { return newTextbook(t, cfg) }))
 					for range 2 { // the second time with the state that the first left
 						if got := simulate(t, sim.DefaultConfig(), spec, jobs, h); got != want {
 							t.Fatalf("%+v on %+v:\n%s", cfg, spec, diff(got, want))

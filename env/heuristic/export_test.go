@@ -4,7 +4,7 @@ import "clustergym/env/sim"
 
 // KeyOf returns the rank that p's order gives to j now, least first.
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
-	s := p.(*Scheduler)
+	s := Undivided(p).(*Scheduler)
 	if s.rule.prepare != nil {
 		s.rule.prepare(s, v)
 	}
@@ -30,4 +30,38 @@ func Remembers(name string) bool {
 }
 
 // PlanExactly makes p, which preempts, plan exactly even if counting GPUs is enough.
-func PlanExactly(p Policy) { p.(*Scheduler).picky = true }
+func PlanExactly(p Policy) { Undivided(p).(*Scheduler).picky = true }
+
+// OnParts returns a policy that plays one scheduler made by make on each part of a cluster whose nodes are divided among
+// virtual clusters, and one on any other cluster.
+func OnParts(make func() sim.Scheduler) Policy {
+	return &divided{Policy: nameless{make()}, make: func(Config) (Policy, error) { return nameless{make()}, nil }}
+}
+
+type nameless struct{ sim.Scheduler }
+
+func (nameless) Name() string  { return "" }
+func (nameless) Reseed(uint64) {}
+
+// Watch makes p ask wrap(q) instead of each policy q that decides for it.
+func Watch(p Policy, wrap func(q Policy) Policy) Policy {
+	d, ok := p.(*divided)
+	if !ok {
+		return wrap(p)
+	}
+	make := d.make
+	d.Policy = wrap(d.Policy)
+	d.make = func(cfg Config) (Policy, error) {
+		q, err := make(cfg)
+		return wrap(q), err
+	}
+	return d
+}
+
+// Undivided returns the policy that decides on a cluster in which no virtual cluster owns nodes.
+func Undivided(p Policy) Policy {
+	if d, ok := p.(*divided); ok {
+		return d.Policy
+	}
+	return p
+}

@@ -29,8 +29,8 @@ import (
 //
 // Deliberate differences: there is one queue of (job, type) for all types (an option in the original), not one type
 // after the other. Jobs with equal speeds, sizes and weights are one row of the program. Of its optima, the one found
-// by progressive filling is taken (see fair). Weight is the trace's Priority if that is above 0. GPUs of one type
-// count as one pool even if they belong to different virtual clusters; the placement keeps each job within its own.
+// by progressive filling is taken (see fair). Weight is the trace's Priority if that is above 0. The program does not
+// know of quotas; the rounds keep them.
 type gavel struct {
 	*rounds
 	ftf    bool
@@ -39,6 +39,7 @@ type gavel struct {
 	since  int64 // when the shares were computed, −1 = never
 	stale  bool  // jobs have come or gone
 	types  int
+	first  int              // the type of the first node; the time of gangs of mixed types counts as had of it
 	sample []cluster.GPU    // one of each type
 	idle   *cluster.Cluster // the cluster as if nothing ran
 	like   *cluster.Cluster // the cluster that idle copies
@@ -119,7 +120,11 @@ func (g *gavel) reset(v *sim.View) {
 	g.sample = append(g.sample[:0], make([]cluster.GPU, g.types)...)
 	g.idle, g.like = copyOf(c, g.idle, g.like == c), c
 	g.idle.Reset()
+	g.first = 0
 	for n := c.Nodes() - 1; n >= 0 && !c.Pool(); n-- {
+		if c.Has(n) {
+			g.first = c.TypeOf(n)
+		}
 		if from, to := c.NodeGPUs(n); from < to {
 			g.sample[c.TypeOf(n)] = from
 		}
@@ -157,7 +162,10 @@ func (g *gavel) account(v *sim.View, j sim.Job) {
 	d := float64(int64(v.Ran(j)) - m.seen)
 	m.seen = int64(v.Ran(j))
 	if d > 0 {
-		t := max(0, kindOf(v, j))
+		t := kindOf(v, j)
+		if t == mixed {
+			t = g.first
+		}
 		g.of(rowGot, j)[t] += d
 		g.time[t] += d
 	}

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -97,23 +98,23 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 		if p.queue == len(q.limits) {
 			continue
 		}
-		ran, per := q.attained(v, e.job)
-		if ran*per >= q.limits[p.queue] {
+		ran, gpus := q.attained(v, e.job)
+		if ran >= reaches(q.limits[p.queue], gpus) {
 			q.falling = append(q.falling, e)
 		} else {
-			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per))
+			until = earlier(until, now, q.fallsAt(now, p.queue, ran, gpus))
 		}
 	}
 	slices.SortFunc(q.falling, func(a, b entry) int { return a.pos - b.pos })
 	for _, e := range q.falling {
 		p := &q.at[e.job]
-		ran, per := q.attained(v, e.job)
-		for p.queue < len(q.limits) && ran*per >= q.limits[p.queue] {
+		ran, gpus := q.attained(v, e.job)
+		for p.queue < len(q.limits) && ran >= reaches(q.limits[p.queue], gpus) {
 			p.queue++
 			p.rank = q.back(p.queue)
 		}
 		if p.queue < len(q.limits) {
-			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per))
+			until = earlier(until, now, q.fallsAt(now, p.queue, ran, gpus))
 		}
 	}
 	if q.promote > 0 {
@@ -124,26 +125,47 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 	return until
 }
 
-// attained returns how long j, which runs, has run as far as that counts, and how much service that is per unit of
-// time. The rate is 0 for a job without GPUs if GPU-time counts, so such a job never falls.
-func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64) {
-	ran, per = int64(v.Ran(j))-q.at[j].ran, 1
+// attained returns how long j, which runs, has run as far as that counts, and how many thousandths of a GPU that is
+// multiplied by: 1000 if time counts, and 0 for a job without GPUs if GPU-time counts.
+func (q *queues) attained(v *sim.View, j sim.Job) (ran int64, gpus int) {
+	ran, gpus = int64(v.Ran(j))-q.at[j].ran, 1000
 	if q.byGPU {
-		per = int64(v.Request(j).GPUs)
+		gpus = milli(v, j)
 	}
-	return ran, per
+	return ran, gpus
 }
 
-// fallsAt returns when a running job reaches the limit of its queue, 0 if never.
-func (q *queues) fallsAt(now int64, queue int, ran, per int64) int64 {
-	switch {
-	case per == 0:
-		return 0
-	case q.late:
-		const second = int64(time.Second)
-		return now + (q.limits[queue]-ran)/(per*second)*second
+// reaches returns after which run time on that many thousandths of a GPU a job has attained limit, never if it has no
+// GPUs.
+func reaches(limit int64, gpus int) int64 {
+	if gpus == 1000 { // most jobs
+		return limit
 	}
-	return now + (q.limits[queue]-ran*per+per-1)/per
+	hi, lo := bits.Mul64(uint64(limit), 1000)
+	if hi >= uint64(gpus) {
+		return never
+	}
+	t, rest := bits.Div64(hi, lo, uint64(gpus))
+	if rest > 0 {
+		t++
+	}
+	return int64(min(t, never))
+}
+
+// fallsAt returns when a running job reaches the limit of its queue, 0 if never. The late time, of which Tiresias'
+// simulator has no form for less than one GPU, is the right one there.
+func (q *queues) fallsAt(now int64, queue int, ran int64, gpus int) int64 {
+	limit := q.limits[queue]
+	if q.late && gpus >= 1000 {
+		const second = uint64(time.Second)
+		hi, lo := bits.Mul64(uint64(limit-ran), 1000)
+		t, _ := bits.Div64(hi, lo, uint64(gpus)*second)
+		return now + int64(t*second)
+	}
+	if t := reaches(limit, gpus); t < never-now {
+		return now + t - ran
+	}
+	return 0
 }
 
 // earlier returns the earlier of until (0 = never) and t, which counts only if it is after now.

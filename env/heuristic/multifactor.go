@@ -6,5 +6,5 @@ import "clustergym/env/sim"
 // documentation, priority/multifactor): 1000·wait/12 h + 1000·(1 − n/N), highest first, where the job asks for n of
 // the cluster's N GPUs. All waits grow at the same rate, so the order between two jobs never changes.
 var multifactor = rule{name: "multifactor", key: func(_ *Scheduler, v *sim.View, j sim.Job) float64 {
-	return 1000*v.Trace(j).Submit.Hours()/12 + 1000*processors(v, j)/float64(v.Cluster().GPUs())
+	return 1000*v.Trace(j).Submit.Hours()/12 + 1000*processors(v, j)/float64(v.Cluster().Own())
 }}

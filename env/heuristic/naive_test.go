@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -31,6 +32,8 @@ type naive struct {
 	until time.Duration
 	lists [][]sim.Job // for las: by queue, all its jobs in order
 	left  map[int]bool
+
+	displaced []sim.Job // stopped because others take their GPUs
 
 	of, scratch *cluster.Cluster
 }
@@ -100,6 +103,13 @@ func (n *naive) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	}
 	*d = sim.Decision{}
 	n.finish(v)
+	for _, j := range n.displaced {
+		if c := v.Cluster(); len(c.VCs()) > 0 && c.Owner() == 0 && v.State(j) == sim.Waiting {
+			if _, ok := n.place.Place(c, v.Request(j), nil); ok {
+				n.until = v.Now() + 1
+			}
+		}
+	}
 	n.open, d.Until = false, n.until
 	return nil
 }
@@ -120,7 +130,7 @@ func (n *naive) las() bool { return n.cfg.Order == "las" || n.cfg.Order == "las-
 // got returns what counts towards the limits.
 func (n *naive) got(v *sim.View, j sim.Job) time.Duration {
 	if n.cfg.Order == "las-2d-prompt" {
-		return v.Ran(j) * time.Duration(v.Request(j).GPUs)
+		return v.Ran(j) * time.Duration(v.Request(j).GPUs*v.Request(j).Milli) / 1000
 	}
 	return v.Ran(j)
 }
@@ -148,10 +158,11 @@ func (n *naive) rerank(v *sim.View, p *sim.Point) {
 	} else {
 		order = n.ranked(v, slices.Concat(v.Waiting(), v.Running())...)
 	}
+	n.displaced = nil
 	keep, stops, starts := n.count(v, order)
-	if c := v.Cluster(); !c.Pool() || len(c.VCs()) > 0 {
+	if c := v.Cluster(); !c.Pool() {
 		for _, j := range order {
-			if r := v.Request(j); r.Milli != 1000 || r.Types != 0 || r.VC != 0 || r.CPUMilli != 0 || r.MemBytes != 0 || cluster.Constrained(n.place) {
+			if r := v.Request(j); r.Milli != 1000 || r.Types != 0 || r.CPUMilli != 0 || r.MemBytes != 0 || cluster.Constrained(n.place) {
 				stops, starts = n.place1by1(v, order, keep)
 				break
 			}
@@ -164,11 +175,18 @@ func (n *naive) rerank(v *sim.View, p *sim.Point) {
 func (n *naive) count(v *sim.View, order []sim.Job) (keep map[sim.Job]bool, stops, starts []sim.Decision) {
 	c := v.Cluster()
 	left, full := (c.GPUs()-c.DownGPUs())*1000, map[int32]bool{}
+	quota := map[int32]int{} // what is left of them
+	for i, vc := range c.Spec().VCs {
+		if quota[int32(i+1)] = vc.Quota * 1000; vc.Quota == 0 {
+			quota[int32(i+1)] = math.MaxInt
+		}
+	}
 	keep = map[sim.Job]bool{}
 	for _, j := range order {
 		r := v.Request(j)
-		if need := r.GPUs * r.Milli; !full[r.VC] && need <= left {
+		if need := r.GPUs * r.Milli; !full[r.VC] && need <= left && (r.VC == 0 || need <= quota[r.VC]) {
 			left -= need
+			quota[r.VC] -= need
 			if v.State(j) == sim.Waiting {
 				starts = append(starts, sim.Decision{Op: sim.StartJob, Job: j})
 			} else {
@@ -192,10 +210,7 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 	}
 	if n.of != v.Cluster() {
 		n.of = v.Cluster()
-		var err error
-		if n.scratch, err = cluster.New(n.of.Spec()); err != nil {
-			panic(err)
-		}
+		n.scratch = n.of.Twin()
 	}
 	var high []held
 	over := map[int32]bool{}
@@ -229,6 +244,9 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 				high = append(high, held{r, v.GPUs(j)})
 			} else {
 				stops = append(stops, sim.Decision{Op: sim.PreemptJob, Job: j})
+				if !over[r.VC] {
+					n.displaced = append(n.displaced, j)
+				}
 				over[r.VC] = over[r.VC] || !n.skip
 			}
 			continue
@@ -247,13 +265,25 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 		placed := try(build(rest, func(sim.Job) bool { return true })) || try(build(rest, func(j sim.Job) bool { return keep[j] }))
 		if !placed {
 			var lower []sim.Job
+			gaveWay := 0
+			room := build(nil, nil).VCRoom(r.VC)
+			limited := room != math.MaxInt
+			room -= r.GPUs * r.Milli
 			for _, k := range rest {
-				if v.State(k) == sim.Running {
-					lower = append(lower, k)
+				if v.State(k) != sim.Running {
+					continue
 				}
+				if q := v.Request(k); limited && q.VC == r.VC {
+					if q.GPUs*q.Milli > room {
+						gaveWay++
+						continue
+					}
+					room -= q.GPUs * q.Milli
+				}
+				lower = append(lower, k)
 			}
 			beside := func(k int) *cluster.Cluster { return build(lower[:k], func(sim.Job) bool { return true }) }
-			some, none := 0, len(lower)
+			some, none := 0, len(lower)+min(1, gaveWay)
 			for none-some > 1 {
 				mid := (some + none) / 2
 				if _, ok := n.place.Place(beside(mid), r, nil); ok {
@@ -292,13 +322,13 @@ func (n *naive) finish(v *sim.View) {
 		}
 		for _, j := range list {
 			if v.State(j) == sim.Running {
-				per := time.Duration(1)
+				per := time.Duration(1000)
 				if n.cfg.Order == "las-2d-prompt" {
-					if per = time.Duration(v.Request(j).GPUs); per == 0 {
+					if per = time.Duration(v.Request(j).GPUs * v.Request(j).Milli); per == 0 {
 						continue
 					}
 				}
-				wait := n.cfg.Limits[q] - n.got(v, j)
+				wait := n.cfg.Limits[q]*1000 - v.Ran(j)*per
 				at := v.Now() + wait/per
 				if wait%per > 0 {
 					at++
@@ -422,7 +452,7 @@ func TestHeapsAgreeWithRankingAnew(t *testing.T) {
 						t.Fatal(err)
 					}
 					got := simulate(t, run, spec, jobs, h)
-					want := simulate(t, run, spec, jobs, newNaive(t, cfg))
+					want := simulate(t, run, spec, jobs, heuristic.OnParts(func() sim.Scheduler { return newNaive(t, cfg) }))
 					if got != want {
 						t.Fatalf("%+v on %+v:\n%s", cfg, spec, diff(got, want))
 					}

@@ -2,13 +2,14 @@ package heuristic
 
 import (
 	"fmt"
+	"math"
 
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
 )
 
-// exactPlan is a preemptive pass for cases where counting GPUs is not enough: shares, types, cores, memory, virtual
-// clusters, and placements that refuse what fits. It walks down the merged ranks over three copies of the cluster:
+// exactPlan is a preemptive pass for cases where counting GPUs is not enough: shares, types, cores, memory, and
+// placements that refuse what fits. It walks down the merged ranks over three copies of the cluster:
 //
 //	high  what the chosen hold that have been met so far, all of them of higher rank; everything else is free
 //	kept  the same and, as far as there is room, the running jobs still to come that a plain count would keep
@@ -16,7 +17,8 @@ import (
 //
 // A running job keeps its place if its GPUs are still free in high; otherwise it is stopped. A waiting job is placed
 // on full, where no job has to be stopped for it; else on kept; else on high beside as many running jobs as leave it
-// a place, with the last in rank giving way first. If it has no place, strict ends the pass of its virtual cluster
+// a place. Of these, the jobs of its own virtual cluster for which it leaves no quota give way first, then the last in
+// rank. If it has no place, strict ends the pass of its virtual cluster
 // and stops every job with a lower rank that runs there; skip steps over it. Under skip, therefore, a job is stopped
 // only for one that starts in its place. If counting is enough, the choice equals that of the count, because what the
 // count keeps has room beside what it lets start.
@@ -27,6 +29,8 @@ type exactPlan struct {
 	run              []runner      // by place in Scheduler.running
 	spans            []span        // by place in Scheduler.chosen; empty if the count was enough
 	spots            []cluster.GPU // GPUs of the jobs that start
+	displaced        []entry       // jobs that stop because others take their GPUs
+	beside           []entry       // scratch: running jobs that may stay
 	dst, other       []cluster.GPU // scratch
 }
 
@@ -43,11 +47,7 @@ func copyOf(c, dst *cluster.Cluster, same bool) *cluster.Cluster {
 	if same && dst != nil {
 		return dst
 	}
-	k, err := cluster.New(c.Spec())
-	if err != nil {
-		panic(fmt.Sprintf("heuristic: a cluster cannot be built twice: %v", err))
-	}
-	return k
+	return c.Twin()
 }
 
 // make turns the choice of the counted walk into one that can be placed.
@@ -69,6 +69,9 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 				continue
 			}
 			s.stopped = append(s.stopped, e)
+			if !own.over {
+				x.displaced = append(x.displaced, e)
+			}
 			own.over = own.over || s.strict
 			if n := &x.run[r-1]; n.kept || n.full {
 				x.rebuild(s, v, r)
@@ -157,14 +160,34 @@ func (x *exactPlan) placed(s *Scheduler, v *sim.View, r int, j sim.Job) bool {
 }
 
 // spare places j, which has a place on high but not beside all running jobs from r on. It keeps as many of these, in
-// rank order, as bisection finds to leave j a place.
+// rank order, as bisection finds to leave j a place. Those that its quota has no room for beside j are out of the
+// question whatever the others do, so others are not given up for them.
 func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
-	some, none := 0, len(s.running)-r // j has a place beside the first some of them, and none beside the first none
+	vc := v.Request(j).VC
+	room := x.high.VCRoom(vc)
+	if room != math.MaxInt {
+		room -= milli(v, j)
+	}
+	x.beside = x.beside[:0]
+	for _, e := range s.running[r:] {
+		if n := milli(v, e.job); room != math.MaxInt && v.Request(e.job).VC == vc {
+			if n > room {
+				continue
+			}
+			room -= n
+		}
+		x.beside = append(x.beside, e)
+	}
+	// j has a place beside the first some of them. It has none beside the first none, or none is one past all.
+	some, none := 0, len(x.beside)
+	if len(x.beside) < len(s.running)-r {
+		none++
+	}
 	for none-some > 1 {
 		mid := (some + none) / 2
 		x.full.CopyFrom(x.high)
-		for i := r; i < r+mid; i++ {
-			take(x.full, v.Request(s.running[i].job), v.GPUs(s.running[i].job))
+		for _, e := range x.beside[:mid] {
+			take(x.full, v.Request(e.job), v.GPUs(e.job))
 		}
 		gpus, ok := s.place.Place(v, j, x.full, x.other)
 		if x.other = gpus; !ok {

@@ -40,17 +40,22 @@ func policies() []policy {
 	}
 }
 
-// New returns the policy that cfg names.
+// New returns the policy that cfg names. It treats each virtual cluster that owns nodes as a cluster of its own.
 func New(cfg Config) (Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	make := newScheduler
 	for _, p := range policies() {
 		if p.name == cfg.Order {
-			return p.make(cfg)
+			make = p.make
 		}
 	}
-	return newScheduler(cfg)
+	p, err := make(cfg)
+	if _, whole := p.(*exact); whole || err != nil { // exact plans no virtual clusters
+		return p, err
+	}
+	return &divided{Policy: p, cfg: cfg, make: make}, nil
 }
 
 // Orders returns the orders and other policies that New knows, the most important to readers first.

@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"math"
 	"slices"
 
 	"clustergym/env/sim"
@@ -17,8 +18,8 @@ type step struct {
 // makePlan ranks running and waiting jobs together and gives the GPUs to the first in line.
 //
 // Counting is enough on counters, and where every job asks for whole GPUs only and the placement accepts whatever
-// fits: one walk down the merged ranks with a count of what is left. Elsewhere that walk is a guess that exactPlan
-// corrects.
+// fits: one walk down the merged ranks with a count of what is left of the cluster and of each quota. Elsewhere that
+// walk is a guess that exactPlan corrects.
 func (s *Scheduler) makePlan(v *sim.View) {
 	s.plan, s.next, s.chosen, s.fresh, s.stopped = s.plan[:0], 0, s.chosen[:0], s.fresh[:0], s.stopped[:0]
 	s.takeStock(v)
@@ -47,8 +48,8 @@ func (s *Scheduler) makePlan(v *sim.View) {
 		}
 	}
 	s.countedPlan(v)
-	s.exact.spans = s.exact.spans[:0]
-	counted := len(s.lanes) == 1 && (v.Cluster().Pool() || !s.picky && s.odd == 0)
+	s.exact.spans, s.exact.displaced = s.exact.spans[:0], s.exact.displaced[:0]
+	counted := v.Cluster().Pool() || !s.picky && s.odd == 0
 	if !counted {
 		s.exact.make(s, v)
 	}
@@ -68,20 +69,26 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	}
 }
 
-// countedPlan walks down the merged ranks with a count of what is left. A running job that no longer has room is
-// stopped. Under strict, so are all jobs behind the first that has none.
+// countedPlan walks down the merged ranks with a count of what is left. A running job that no longer has room, because
+// the cluster or its quota is spent, is stopped. Under strict, so are all jobs of its virtual cluster behind the first
+// that has none.
 func (s *Scheduler) countedPlan(v *sim.View) {
 	left := v.Cluster().FreeMilli()
+	for i := range s.lanes {
+		s.lanes[i].room = v.Cluster().VCRoom(int32(i))
+	}
 	for _, e := range s.running {
-		left += milli(v, e.job)
+		n := milli(v, e.job)
+		left += n
+		s.lanes[s.laneOf(v, e.job)].spend(-n)
 	}
 	r := 0
 	var l *lane
 	w, known := none, false // w is the first waiting job that has room, or that ends the pass
 	for {
 		for !known {
-			l, w = s.bestOf(v, left/1000)
-			if known = w == none || s.strict || milli(v, l.top(w).job) <= left; !known {
+			l, w = s.bestOf(v, left)
+			if known = w == none || s.strict || milli(v, l.top(w).job) <= min(left, l.room); !known {
 				l.close(w)
 			}
 		}
@@ -89,24 +96,26 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
 			e := s.running[r]
 			r++
-			if n := milli(v, e.job); !s.lanes[s.laneOf(v, e.job)].over && n <= left {
+			its := &s.lanes[s.laneOf(v, e.job)]
+			if n := milli(v, e.job); !its.over && n <= min(left, its.room) {
 				left -= n
+				its.spend(n)
 				s.chosen = append(s.chosen, e)
 				// The first stays the first while it has room.
-				known = w == none || s.strict || milli(v, l.top(w).job) <= left
+				known = w == none || s.strict || milli(v, l.top(w).job) <= min(left, l.room)
 			} else {
-				its := &s.lanes[s.laneOf(v, e.job)]
 				its.over = its.over || s.strict
 				s.stopped = append(s.stopped, e)
 				known = !s.strict
 			}
 		case w == none:
 			return
-		case milli(v, l.top(w).job) > left:
+		case milli(v, l.top(w).job) > min(left, l.room):
 			l.over, known = true, false // strict
 		default:
 			e := s.pop(l, w)
 			left -= milli(v, e.job)
+			l.spend(milli(v, e.job))
 			s.fresh = append(s.fresh, len(s.chosen))
 			s.chosen = append(s.chosen, e)
 			known = false
@@ -114,10 +123,17 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 	}
 }
 
-// bestOf is best with a count of free GPUs instead of a cluster.
+// spend takes milli thousandths from the lane's quota, if it has one.
+func (l *lane) spend(milli int) {
+	if l.room != math.MaxInt {
+		l.room -= milli
+	}
+}
+
+// bestOf is best with a count of free thousandths instead of a cluster.
 func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
 	if len(s.lanes) == 1 && !s.lanes[0].over {
-		return &s.lanes[0], s.lanes[0].best(v, s.limit(free))
+		return &s.lanes[0], s.lanes[0].best(v, s.limit(free/1000))
 	}
 	at = none
 	for i := range s.lanes {
@@ -125,7 +141,7 @@ func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
 		if k.over {
 			continue
 		}
-		if w := k.best(v, s.limit(free)); w != none && (at == none || k.top(w).before(l.top(at))) {
+		if w := k.best(v, s.limit(min(free, k.room)/1000)); w != none && (at == none || k.top(w).before(l.top(at))) {
 			l, at = k, w
 		}
 	}
@@ -161,6 +177,7 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 		s.chosen = slices.DeleteFunc(s.chosen, func(e entry) bool { return v.State(e.job) != sim.Running })
 		s.state.after(v, s.chosen, s.stopped)
 	}
+	again := s.goesOn(v)
 	// Stopped jobs wait from now on; their keys are computed at this time.
 	for _, e := range s.stopped {
 		s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})
@@ -172,7 +189,24 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	if s.state != nil {
 		s.until = s.state.before(v, s.running)
 	}
+	if again {
+		s.until = int64(v.Now()) + 1
+	}
 	return true
+}
+
+// goesOn reports whether a job of a virtual cluster that shares its nodes was stopped only because another needed its
+// GPUs, and has a place elsewhere. It starts there a nanosecond later, because a job can be changed only once at any
+// time.
+func (s *Scheduler) goesOn(v *sim.View) bool {
+	return len(s.lanes) > 1 && slices.ContainsFunc(s.exact.displaced, func(e entry) bool {
+		if v.State(e.job) != sim.Waiting || !v.Fits(e.job) {
+			return false
+		}
+		var ok bool
+		s.exact.dst, ok = s.place.Place(v, e.job, v.Cluster(), s.exact.dst)
+		return ok
+	})
 }
 
 // takeStock updates the list of running jobs to what happened since the last pass.

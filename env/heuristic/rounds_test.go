@@ -297,7 +297,7 @@ func TestGavelSharesGPUTimeEqually(t *testing.T) {
 			t.Errorf("%s of %d GPUs has had %.0f GPU-seconds, an equal part is %.0f", v.Trace(j).ID, v.Asked(j), got, want)
 		}
 	}
-	if n, unproved := h.(interface{ Solved() (int, int) }).Solved(); n != 1 || unproved != 0 {
+	if n, unproved := heuristic.Undivided(h).(interface{ Solved() (int, int) }).Solved(); n != 1 || unproved != 0 {
 		t.Errorf("%d programs, %d levels without proof, want 1 and 0", n, unproved)
 	}
 }
@@ -520,7 +520,7 @@ func BenchmarkRounds(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			if g, ok := h.(interface{ Solved() (int, int) }); ok {
+			if g, ok := heuristic.Undivided(h).(interface{ Solved() (int, int) }); ok {
 				n, unproved := g.Solved()
 				b.ReportMetric(float64(n), "programs")
 				b.ReportMetric(float64(unproved), "unproved")

@@ -22,7 +22,7 @@ type Scheduler struct {
 	asks   bool     // it needs estimates
 	state  stateful // of stateful orders
 
-	lanes []lane     // by virtual cluster; one if there are none
+	lanes []lane     // by virtual cluster; one if there are none, or one owns the whole cluster
 	fill  backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
 	jobs  []jobMark  // by job
 	odd   int        // jobs in the system for which counting GPUs is not enough
@@ -51,6 +51,7 @@ type Scheduler struct {
 type lane struct {
 	waitQueue
 	over  bool // no more of them start in this pass
+	room  int  // thousandths that its quota still allows in the plan; MaxInt = without a quota
 	stuck int  // position of the first job, which did not fit; valid while nothing is given back. −1 = unknown
 }
 
@@ -85,7 +86,7 @@ type backfiller interface {
 
 var _ Policy = (*Scheduler)(nil)
 
-func newScheduler(cfg Config) (*Scheduler, error) {
+func newScheduler(cfg Config) (Policy, error) {
 	s := &Scheduler{cfg: cfg, strict: cfg.admission() != "skip", asks: cfg.Estimating()}
 	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
 	var err error
@@ -122,7 +123,7 @@ func (s *Scheduler) Reseed(seed uint64) {
 // Reset implements sim.Scheduler. Jobs that already wait are queued.
 func (s *Scheduler) Reset(v *sim.View) {
 	n := 1
-	if vcs := len(v.Cluster().VCs()); vcs > 0 {
+	if vcs := len(v.Cluster().VCs()); vcs > 0 && v.Cluster().Owner() == 0 {
 		n = vcs + 1 // lane 0 stays empty
 	}
 	for len(s.lanes) < n {
@@ -188,7 +189,7 @@ func (s *Scheduler) forgetOdd(j sim.Job) {
 
 // plain requests are for whole GPUs and nothing else.
 func plain(r *cluster.Request) bool {
-	return r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0
+	return r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0
 }
 
 func (s *Scheduler) submit(v *sim.View, j sim.Job) error {

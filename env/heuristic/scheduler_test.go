@@ -57,6 +57,25 @@ func TestLASByHand(t *testing.T) {
 	}
 }
 
+// A holds half of each of two GPUs, together one, so it has 10 GPU-seconds at 10 s, not at 5 s; then B goes first, which
+// wants both and has waited since 1 s. B's half of two GPUs counts as one too: it has done its 6 s before it falls.
+func TestLASCountsSharesOfGPUs(t *testing.T) {
+	jobs := []traces.Job{whole("A", 0, 30*second, 2), whole("B", second, 6*second, 2)}
+	jobs[0].GPUMilli, jobs[1].GPUMilli = 500, 1000
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2}}}}}
+	for order, limit := range map[string]time.Duration{"las-2d-prompt": 10 * second, "las-2d": 10 * second} {
+		h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Limits = order, []time.Duration{limit, 100 * second} })
+		check(t, order, events(t, spec, jobs, h), "0s start A, 10s preempt A, 10s start B, 15s preempt B, 15s start A, 35s finish A, 35s start B, 36s finish B")
+	}
+	// A quarter of a GPU needs four times the limit.
+	jobs = []traces.Job{whole("A", 0, 60*second, 1), whole("B", second, 6*second, 1)}
+	jobs[0].GPUMilli = 250
+	for _, order := range []string{"las-2d-prompt", "las-2d"} {
+		h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Limits = order, []time.Duration{10 * second} })
+		check(t, order, events(t, cluster.Spec{Pool: 1}, jobs, h), "0s start A, 40s preempt A, 40s start B, 46s finish B, 46s start A, 1m6s finish A")
+	}
+}
+
 // A job that falls in the pass that stops it goes behind the jobs that wait in its new queue.
 func TestLASFallenAndStoppedGoesToTheBack(t *testing.T) {
 	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Limits = "las", []time.Duration{10 * second} })

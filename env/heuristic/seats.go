@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"clustergym/env/cluster"
@@ -31,6 +32,7 @@ type seats struct {
 	dst    []cluster.GPU
 	req    cluster.Request
 	room   []int // by GPU type: thousandths that no job is counted on
+	quota  []int // by virtual cluster: thousandths that its quota allows beyond the jobs counted
 
 	steps []move
 	next  int
@@ -191,10 +193,14 @@ func (s *seats) seatAll(v *sim.View, order []ask) {
 	for _, a := range order {
 		t := s.of1(a.job)
 		need := a.n * v.Request(a.job).Milli
-		if t.taken || t.n > 0 || need > left || a.kind != anyKind && need > s.room[a.kind] {
+		q := &s.quota[v.Request(a.job).VC]
+		if t.taken || t.n > 0 || need > min(left, *q) || a.kind != anyKind && need > s.room[a.kind] {
 			continue
 		}
 		left -= need
+		if *q != math.MaxInt {
+			*q -= need
+		}
 		if a.kind != anyKind {
 			s.room[a.kind] -= need
 		}
@@ -223,8 +229,12 @@ func (s *seats) seatAll(v *sim.View, order []ask) {
 	}
 }
 
-// countRoom counts the free GPUs of the plan, by type in room and in total.
+// countRoom counts the free GPUs of the plan, by type in room and in total, and what quotas allow.
 func (s *seats) countRoom() int {
+	s.quota = s.quota[:0]
+	for vc := range len(s.plan.VCs()) + 1 {
+		s.quota = append(s.quota, s.plan.VCRoom(int32(vc)))
+	}
 	k := kinds(s.plan)
 	s.room = append(s.room[:0], make([]int, k)...)
 	if k == 1 {

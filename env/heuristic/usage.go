@@ -35,14 +35,18 @@ func (u *usage) measure(c *cluster.Cluster) {
 	if u.of == c {
 		return
 	}
-	u.of, u.total, u.nodes = c, demand{float64(c.GPUs())}, nil
+	u.of, u.total, u.nodes = c, demand{float64(c.Own())}, nil
 	for _, r := range c.Spec().Racks {
 		for range r.Count.N() {
 			for _, n := range r.Nodes {
 				for range n.Count.N() {
-					u.nodes = append(u.nodes, [2]float64{n.CPUs * 1000, n.MemGB * (1 << 30)})
-					u.total[1] += n.CPUs * 1000
-					u.total[2] += n.MemGB * (1 << 30)
+					has := [2]float64{n.CPUs * 1000, n.MemGB * (1 << 30)}
+					if !c.Has(len(u.nodes)) {
+						has = [2]float64{}
+					}
+					u.nodes = append(u.nodes, has)
+					u.total[1] += has[0]
+					u.total[2] += has[1]
 				}
 			}
 		}

@@ -129,6 +129,6 @@ func (s *Simulator) RestoreSnapshot(src []byte, jobs traces.Stream) error {
 		return fmt.Errorf("%w: %v", ErrSnapshot, err)
 	}
 	*s = *n
-	s.view.s = s
+	s.look()
 	return nil
 }

@@ -151,7 +151,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 		return nil, err
 	}
 	s := &Simulator{cfg: cfg, cluster: c, stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
-	s.view.s = s
+	s.look()
 	if c.Pool() {
 		if cfg.Failures.MTBF > 0 {
 			return nil, fault.New("failures.mtbf", cfg.Failures.MTBF, "0s on a counter, which has no nodes that could fail")
@@ -230,6 +230,9 @@ func (s *Simulator) readNext() error {
 
 // Refused returns which of the jobs read so far can never fit the cluster.
 func (s *Simulator) Refused() Refused { return s.refused }
+
+// look makes the view one of s.
+func (s *Simulator) look() { s.view = View{s, s.cluster, &s.waiting, &s.running} }
 
 // View returns the read-only view of the simulator. Every call returns the same View.
 func (s *Simulator) View() *View { return &s.view }

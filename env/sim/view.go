@@ -10,20 +10,31 @@ import (
 
 // View is the read-only interface to a run for policies, encoders, rewards and metrics; it copies nothing. Job numbers
 // must come from events and lists; any other number is a bug of the caller.
-type View struct{ s *Simulator }
+type View struct {
+	s                *Simulator
+	cluster          *cluster.Cluster
+	waiting, running *[]Job
+}
+
+// Within returns a View of the same run that shows part as its cluster, and the jobs of the two lists as all that wait
+// and run: for a policy that is to see a virtual cluster as a cluster of its own. The caller keeps part and the lists
+// up to date. All else, also the numbers of jobs that have arrived and ended, is that of the whole run.
+func (v *View) Within(part *cluster.Cluster, waiting, running *[]Job) View {
+	return View{v.s, part, waiting, running}
+}
 
 // Now returns the current simulated time.
 func (v *View) Now() time.Duration { return time.Duration(v.s.now) }
 
 // Cluster returns the hardware; callers must not change it.
-func (v *View) Cluster() *cluster.Cluster { return v.s.cluster }
+func (v *View) Cluster() *cluster.Cluster { return v.cluster }
 
 // Waiting returns the waiting jobs in no particular order (items are removed by moving the last one into the gap);
 // sort by Pos for the order of the trace. It is valid until the next decision.
-func (v *View) Waiting() []Job { return v.s.waiting }
+func (v *View) Waiting() []Job { return *v.waiting }
 
 // Running returns the running jobs, in no particular order. It is valid until the next decision.
-func (v *View) Running() []Job { return v.s.running }
+func (v *View) Running() []Job { return *v.running }
 
 // Arriving reports whether more jobs will arrive.
 func (v *View) Arriving() bool { return v.s.coming }
