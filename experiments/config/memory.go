@@ -93,7 +93,7 @@ const (
 // envBytes returns the memory of one environment with its row in the batches: its own observation twice, the batches
 // before and after a step, and final observations there and in the agent.
 func envBytes(cfg *Config, spec env.Spec) float64 {
-	return envs.StepBytes(spec) + cfg.Descriptor().Memory(cfg.Env.Settings, 0)
+	return envs.StepBytes(spec) + cfg.Descriptor().Memory(cfg.Env.Settings, envs.Extent{})
 }
 
 // observation returns the bytes of one observation with its mask.

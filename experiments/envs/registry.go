@@ -144,7 +144,7 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 		if err != nil {
 			return nil, badKwargs(err)
 		}
-		if size := float64(n) * (d.Memory(args.Settings, w.GPUs) + StepBytes(e.Spec())); m.Envs == nil && size > float64(r.cfg.OpenBytes) {
+		if size := float64(n) * (d.Memory(args.Settings, w.Extent()) + StepBytes(e.Spec())); m.Envs == nil && size > float64(r.cfg.OpenBytes) {
 			return nil, &wire.Error{Code: wire.TooLarge, Msg: "environments of this size",
 				Got:  fmt.Sprintf("%d that take about %.0f MiB", n, size/(1<<20)),
 				Want: fmt.Sprintf("at most %d MiB; %s", r.cfg.OpenBytes>>20, d.smaller())}
