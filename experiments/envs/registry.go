@@ -151,13 +151,19 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 		return nil, err
 	}
 	m := &Made{Meta: map[string]any{}, Account: r.budget.Account(), leave: leave}
-	if err := m.fill(ctx, d, args, w, n); err != nil {
-		for _, e := range m.Envs {
-			_ = e.Close() // the error to report is the first
+	whole := false
+	defer func() { // of a panic too
+		if !whole {
+			for _, e := range m.Envs {
+				_ = e.Close() // the error to report is the first
+			}
+			m.Release()
 		}
-		m.Release()
+	}()
+	if err := m.fill(ctx, d, args, w, n); err != nil {
 		return nil, err
 	}
+	whole = true
 	return m, nil
 }
 

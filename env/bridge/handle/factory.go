@@ -71,7 +71,8 @@ type Opening struct {
 	Key     []byte   // the server's, signs snapshots
 	Log     *slog.Logger
 
-	Steppers *atomic.Int32 // counts the steps under way in the whole server; nil = they are not counted
+	Budget   *budget.Budget // from which the handle's memory is reserved; nil = there is no limit
+	Steppers *atomic.Int32  // counts the steps under way in the whole server; nil = they are not counted
 }
 
 // Stats holds counts for the metrics.

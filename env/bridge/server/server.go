@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/handle"
 )
 
@@ -32,7 +33,8 @@ type Server struct {
 	frames  sync.Pool // holds *frame
 	probe   handle.Probe
 
-	steppers atomic.Int32 // steps under way
+	steppers atomic.Int32   // steps under way
+	budget   *budget.Budget // of memory
 
 	serving  atomic.Bool
 	draining atomic.Bool
@@ -66,6 +68,13 @@ func New(cfg Config, f Factory, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s.tokens = digests(cfg.Tokens)
+	if cfg.Memory == 0 {
+		s.cfg.Memory = budget.Default()
+	}
+	s.budget = budget.New(s.cfg.Memory)
+	if f, ok := f.(Budgeted); ok {
+		f.UseBudget(s.budget)
+	}
 	s.met = newMetrics(s)
 	s.up = websocket.Upgrader{
 		HandshakeTimeout: headerTimeout,
@@ -75,6 +84,9 @@ func New(cfg Config, f Factory, log *slog.Logger) (*Server, error) {
 	s.frames.New = func() any { return new(frame) }
 	return s, nil
 }
+
+// Memory returns the bytes of the server's budget.
+func (s *Server) Memory() int64 { return s.budget.Total() }
 
 // moment returns the time since the server was made. As an integer it can be kept in atomics.
 func (s *Server) moment() time.Duration { return time.Since(s.start) }
