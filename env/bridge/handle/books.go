@@ -51,14 +51,14 @@ func discard(made *Made) {
 const perEnv = 1 << 10
 
 // reserve reserves what the handle keeps for its n environments, of which e is one.
-func (h *Handle) reserve(e env.Env, n int, async bool) error {
+func (h *Handle) reserve(e env.Env, n int, o *Opening) error {
 	s := &h.spec
 	row := 4*s.ObsLen() + s.MaskLen() + 8*len(s.Info) + 3*8 // of one time step
 	rows := 2                                               // a batch has final rows too
 	if h.mode == vec.SameStep {
 		rows++ // final time steps, until they are gathered
 	}
-	if async {
+	if o.Async {
 		rows += 2 // the batch that is stepped in the background
 	}
 	if _, ok := e.(env.Snapshotter); ok {
@@ -69,7 +69,7 @@ func (h *Handle) reserve(e env.Env, n int, async bool) error {
 	if h.books.account.Reserve(budget.Environments, need) {
 		return nil
 	}
-	return h.Refuse(need)
+	return h.Refuse(need + int64(o.Replies)*int64(h.replyBytes(n)) + int64(o.Requests)*int64(h.requestBytes(n)))
 }
 
 // Refuse returns the error of an open for which need more bytes could not be reserved.
@@ -77,12 +77,18 @@ func (h *Handle) Refuse(need int64) *wire.Error {
 	return h.books.account.Refuse(fmt.Sprintf("%s of %.80s", plural(h.books.n, "environment", "environments"), h.id), need)
 }
 
-// LargestReply bounds the bytes of a reply to a step or a reset.
-func (h *Handle) LargestReply() int { return h.largestReply(len(h.rows), h.encoding) }
+// ReplyBytes bounds the bytes of a buffer for replies to steps and resets.
+func (h *Handle) ReplyBytes() int { return h.replyBytes(len(h.rows)) }
 
-// LargestRequest bounds the bytes of a step or reset in memory, decoded, with every field that one usually has. Snapshots
-// to restore and lists of tasks can take more.
-func (h *Handle) LargestRequest() int {
+// RequestBytes bounds the bytes of a step or reset in memory, decoded, with every field that one usually has. Snapshots to
+// restore and lists of tasks can take more.
+func (h *Handle) RequestBytes() int { return h.requestBytes(len(h.rows)) }
+
+func (h *Handle) replyBytes(n int) int {
+	return max(h.largestReply(n, h.encoding)*5/4, 4<<10) // buffers grow by a quarter at a time
+}
+
+func (h *Handle) requestBytes(n int) int {
 	// An entry of a list is an interface with a number, and at most some twenty digits. Options are a map for each row.
-	return 4<<10 + len(h.rows)*(256+48*(len(h.spec.Action.Sizes)+len(h.spec.Action.Low)))
+	return 4<<10 + n*(256+48*(len(h.spec.Action.Sizes)+len(h.spec.Action.Low)))
 }

@@ -72,6 +72,8 @@ type Opening struct {
 	Log     *slog.Logger
 
 	Budget   *budget.Budget // from which the handle's memory is reserved; nil = there is no limit
+	Replies  int            // buffers of replies, and of requests, for which the server reserves memory when the handle is
+	Requests int            // open; an open for which there is no memory says how much is needed with them
 	Steppers *atomic.Int32  // counts the steps under way in the whole server; nil = they are not counted
 }
 

@@ -249,7 +249,7 @@ func (h *Handle) assemble(made *Made, kwargs wire.Map, o *Opening, enc wire.Enco
 		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("a reply for %d environments may take %d bytes", n, most),
 			Want: fmt.Sprintf("at most %d: open fewer environments, or several handles", h.lim.MaxFrameOut)}
 	}
-	if err := h.reserve(made.Envs[0], n, o.Async); err != nil {
+	if err := h.reserve(made.Envs[0], n, o); err != nil {
 		return err
 	}
 	wrapped := make([]env.Env, n)

@@ -257,7 +257,8 @@ func (l *lane) do(ctx context.Context, old *handle.Handle, r *request, w *wire.W
 	case wire.OpOpen:
 		opened, err := l.open(ctx, &handle.Opening{
 			Req: r.m, Re: r.id, H: l.h, Async: s.feat&featAsync != 0, Share: s.feat&featShm != 0, Foreign: s.role&RoleAdmin != 0,
-			Key: s.srv.key, Log: s.log.With("handle", l.h), Budget: s.srv.budget, Steppers: &s.srv.steppers,
+			Key: s.srv.key, Log: s.log.With("handle", l.h), Budget: s.srv.budget, Replies: l.replies(), Requests: l.requests(),
+			Steppers: &s.srv.steppers,
 		}, w)
 		if err != nil {
 			return nil, err

@@ -201,14 +201,18 @@ type replyRoom struct {
 	dropped  bool // the session does not keep its replies
 }
 
+// replies returns how many buffers of replies there are: for those that are kept, the one being written, and one that an
+// abandoned call still writes to.
+func (l *lane) replies() int { return len(l.kept.slots) + 1 }
+
+// requests returns how many requests there are: those that are not answered, and the one being read.
+func (l *lane) requests() int { return l.s.srv.cfg.MaxInflight + 1 }
+
 // reserve reserves the memory of replies and requests of a handle that has just been opened. w has the reply to open.
 func (l *lane) reserve(hd *handle.Handle) error {
 	s := l.s
-	// Bytes of a buffer that grows by a quarter at a time, for every reply that is kept, the one being written, and one that
-	// an abandoned call still writes.
-	each := max(hd.LargestReply()*5/4, leastReply)
-	replies := int64(each) * int64(len(l.kept.slots)+1)
-	frames := int64(hd.LargestRequest()) * int64(s.srv.cfg.MaxInflight+1)
+	each := hd.ReplyBytes()
+	replies, frames := int64(each)*int64(l.replies()), int64(hd.RequestBytes())*int64(l.requests())
 	b := s.srv.budget
 	try := func() bool {
 		if !b.Reserve(budget.Replies, replies) {
