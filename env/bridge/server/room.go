@@ -13,13 +13,13 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// The server's memory is one budget. A session reserves a little when it begins, and a handle everything that it can take
-// when it is opened: environments, the buffers of replies, and requests of the usual size. So who is in never meets a lack
-// of memory in a step or a reset. What a client does beyond that is reserved when it happens: large messages are read when
+// The server's memory is one budget. A handle reserves everything that it can take when it is opened: environments, the
+// buffers of replies, and requests of the usual size. So who is in never meets a lack of memory in a step or a reset. What a client does beyond that is reserved when it happens: large messages are read when
 // there is room, and large replies to snapshot, render and call are refused as `capacity`.
 
 const (
-	// sessionFrames is the memory of messages that every session may have before it opens anything.
+	// sessionFrames is the memory of messages that every session may have without reserving any, as connections may before
+	// they say hello. The number of sessions bounds it.
 	sessionFrames = 64 << 10
 	// leastReply is the memory of a reply buffer, however small the replies to steps are.
 	leastReply = 4 << 10
@@ -31,7 +31,7 @@ const (
 type frameRoom struct {
 	budget *budget.Budget
 	held   atomic.Int64 // in use
-	own    atomic.Int64 // reserved for good: by the session, and by its handles
+	own    atomic.Int64 // reserved for good by its handles, and sessionFrames
 
 	mu    sync.Mutex
 	extra atomic.Int64 // reserved beyond that; changed under mu

@@ -60,9 +60,7 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 	}
 	n.log = s.log.With("session", n.id)
 	n.room.budget = s.budget
-	if !n.room.grow(sessionFrames) {
-		return nil
-	}
+	n.room.own.Store(sessionFrames)
 	// The welcome must be the first message.
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
@@ -70,7 +68,6 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 		s.mu.Lock()
 		if s.draining.Load() {
 			s.mu.Unlock()
-			n.room.shrink(sessionFrames)
 			return nil
 		}
 		if len(s.sessions) < s.cfg.MaxSessions {
@@ -81,7 +78,6 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 		}
 		s.mu.Unlock()
 		if !s.evict() {
-			n.room.shrink(sessionFrames)
 			return nil
 		}
 	}
@@ -225,7 +221,6 @@ func (s *session) end(parked bool) bool {
 		s.srv.budget.Release(budget.Replies, int64(len(r.b)))
 	}
 	s.lanes, s.tombs, s.loose = nil, nil, nil
-	s.room.shrink(sessionFrames)
 	s.mu.Unlock()
 	s.cancel()
 	s.srv.mu.Lock()
