@@ -48,7 +48,7 @@ func discard(made *Made) {
 }
 
 // perEnv bounds what a handle keeps for an environment besides its time steps: its guard, its row's state, its task.
-const perEnv = 1 << 10
+const perEnv = 3 << 9
 
 // reserve reserves what the handle keeps for its n environments, of which e is one.
 func (h *Handle) reserve(e env.Env, n int, o *Opening) error {

@@ -111,6 +111,9 @@ var errShut = errors.New("server: the connection was shut")
 
 // clean reports whether a connection ended in a way that also ends its session, unless it was taken over.
 func clean(err error) bool {
+	if errors.Is(err, errCrowded) {
+		return false
+	}
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) {
 		switch closed.Code {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -102,6 +103,10 @@ func (r *frameRoom) free(n int64) {
 // crowded is the reason of a close frame for a message that there was no memory for.
 const crowded = "no memory is left for a message of this size: connect again in a while, or send smaller ones"
 
+// errCrowded ends the reader that found no memory for a message. The session is parked: its client can resume it, and send
+// the message again.
+var errCrowded = fmt.Errorf("%w: no memory for a message", errShut)
+
 // charge counts n more bytes for the message f, and waits until there is room for them. That it has to wait says that the
 // client sent more than its handles have reserved for; only this client waits. Without a session it counts nothing.
 func (c *conn) charge(f *frame, n int64) error {
@@ -160,7 +165,8 @@ func (c *conn) crowd(room *frameRoom, n int64) error {
 			return errShut
 		case <-limit.C:
 			c.srv.met.failed(wire.Capacity)
-			return c.shut(wire.CloseCapacity, crowded)
+			_ = c.shut(wire.CloseCapacity, crowded)
+			return errCrowded
 		}
 	}
 }

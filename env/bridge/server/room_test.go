@@ -142,7 +142,8 @@ func TestLargeMessagesTakeWhatIsLeft(t *testing.T) {
 	cfg := tight(16 << 20)
 	cfg.StepTimeout = 300 * time.Millisecond
 	h := serve(t, cfg)
-	p := h.client()
+	p := h.connect()
+	k := ticketOf(p.hello())
 	shows := p.must("open", "env", "Show-v1").Get("h").(int64)
 	p.must("reset", "h", shows, "seed", 1)
 	big := make([]byte, 2<<20)
@@ -160,19 +161,17 @@ func TestLargeMessagesTakeWhatIsLeft(t *testing.T) {
 	if reason := p.closedWith(wire.CloseCapacity); reason != crowded {
 		t.Errorf("closed because %q", reason)
 	}
-	h.budget.Release(budget.Environments, hog)
-	h.nothingReserved()
-	q := h.client()
-	hog = h.budget.Free() - 256<<10
-	if !h.budget.Reserve(budget.Environments, hog) {
-		t.Fatal("the rest is not free")
-	}
+	q := h.back(k, p.next, shows, p.next-2) // the session is parked
+	q.must("step", "h", shows, "a", act(0, 1))
 	id := q.ask("ping", "t", big)
 	time.Sleep(20 * time.Millisecond)
 	h.budget.Release(budget.Environments, hog)
 	if v := q.recv(); v.Get("re") != int64(id) || v.Get("op") != "ping" {
 		t.Errorf("a message that waited is answered by %v", v)
 	}
+	q.must("bye")
+	q.closedWith(wire.CloseBye)
+	h.nothingReserved()
 }
 
 // Requests that wait for a slow environment count, and are free when they are answered.
