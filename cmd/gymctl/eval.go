@@ -125,7 +125,7 @@ const evalDrain = 5 * time.Second
 func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.EvalOptions) error {
 	serve := c.Flags().Changed("serve")
 	if !serve {
-		for _, name := range []string{"external", "external-timeout", "token-file", "tls-cert", "tls-key", "client-ca", "allow-origin", "insecure", "log-level"} {
+		for _, name := range []string{"external", "external-timeout", "token-file", "tls-cert", "tls-key", "client-ca", "allow-origin", "insecure", "log-level", "memory"} {
 			if c.Flags().Changed(name) {
 				return mistake("--%s goes with --serve HOST:PORT", name)
 			}

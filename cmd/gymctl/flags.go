@@ -73,6 +73,8 @@ func wantOf(f *pflag.Flag) string {
 		return "true or false"
 	case "duration":
 		return "a time such as 90s, 40m or 72h"
+	case "size":
+		return "a size such as 4GiB, 500MB or 1073741824"
 	}
 	if name, _ := pflag.UnquoteUsage(f); name != "" && name != "string" && name != "stringArray" {
 		return name

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
@@ -41,6 +42,12 @@ metrics, admin may do everything. A token has at least 16 characters. The file m
 Clients use generated workloads by default. --trace-root lets them name files below one folder, and no others; public
 traces that gymctl trace get has fetched can always be named, as get:NAME.
 
+--memory is the budget of everything that clients make the server hold: environments, workloads, replies, requests. An
+open that does not fit is refused, so those who are in are not harmed. By default it is 60 % of the memory that the
+process may have: the least of the limits of its control groups (containers) and of the machine's memory, or two thirds
+of GOMEMLIMIT if that is less; 2GiB where the machine does not tell. The process takes up to half as much more than the
+budget, and 64 MiB; without GOMEMLIMIT serve sets the limit of the Go runtime to that.
+
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
 the last one has left, or after --drain-timeout. A second signal ends it at once. SIGHUP reads the token file and the
 certificates again, for new connections; if one of them is bad, all stays as it was. Logs go to standard error, and
@@ -48,7 +55,7 @@ nothing waits for somebody to read them.`,
 		Example: `  gymctl serve
   gymctl serve --addr 127.0.0.1:0 --json
   gymctl serve --addr 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --tls-key key.pem
-  gymctl serve --trace-root /srv/traces --max-sessions 16`,
+  gymctl serve --trace-root /srv/traces --max-sessions 16 --memory 4GiB`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := envs.NewRegistry(reg)
@@ -61,6 +68,7 @@ nothing waits for somebody to read them.`,
 				return err
 			}
 			defer door.reloads(s)()
+			defer budget.Limit(s.Memory())()
 			ctx := c.Context()
 			if untilEOF {
 				var stop context.CancelFunc
@@ -139,6 +147,7 @@ func (d *door) flags(c *cobra.Command) {
 	f.StringVar(&d.cfg.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")
 	f.StringVar(&d.cfg.ClientCA, "client-ca", "", "PEM `FILE` of the authorities that must have signed the clients' certificates")
 	f.StringArrayVar(&d.cfg.AllowOrigin, "allow-origin", nil, "`ORIGIN` of web pages that may connect, as https://example.org (repeatable)")
+	f.Var(sizeFlag{&d.cfg.Memory}, "memory", "`SIZE` of the memory that clients can take together, as 4GiB; by default a share of what there is")
 	f.BoolVar(&d.cfg.Insecure, "insecure", false, "listen beyond this machine without authenticating clients")
 	f.StringVar(&d.logLevel, "log-level", d.logLevel, "lowest `LEVEL` that is logged to standard error: debug, info, warn or error")
 	complete(c, "log-level", "debug", "info", "warn", "error")

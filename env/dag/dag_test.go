@@ -430,3 +430,88 @@ func TestBytesCanBeReplaced(t *testing.T) {
 		t.Errorf("parents %v, children %v", p, h.Succs(0))
 	}
 }
+
+// A tiered platform is a linked one that takes no memory for pairs: every result is the same to the last bit.
+func TestTiersAreTheMatrixTheyStandFor(t *testing.T) {
+	src := rand.New(rand.NewPCG(7, 8))
+	for trial := range 200 {
+		m := 1 + src.IntN(40)
+		tiers := []Tier{{Size: 1 + src.IntN(4), Bandwidth: 0.1 + src.Float64()}, {Bandwidth: 0.1 + src.Float64()}}
+		if trial%2 == 0 {
+			tiers = slices.Insert(tiers, 1, Tier{Size: tiers[0].Size * (1 + src.IntN(4)), Bandwidth: 0.1 + src.Float64()})
+		}
+		ps, rows := make([]Processor, m), make([][]float64, m)
+		for g := range ps {
+			ps[g] = Processor{ID: strconv.Itoa(g), Speed: 1 + src.Float64()}
+			for h := range m {
+				k := slices.IndexFunc(tiers, func(t Tier) bool { return t.Size == 0 || g/t.Size == h/t.Size })
+				rows[g] = append(rows[g], tiers[k].Bandwidth)
+			}
+		}
+		tiered, err := NewTieredPlatform(ps, tiers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		linked, err := NewLinkedPlatform(ps, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parents := src.IntN(20)
+		tasks, edges := make([]Task, parents+1), make([]Edge, parents)
+		finish, proc := make([]float64, parents+1), make([]int32, parents+1)
+		for k := range tasks {
+			tasks[k] = Task{ID: strconv.Itoa(k), Work: 1 + src.Float64()}
+		}
+		for k := range edges {
+			edges[k] = Edge{From: int32(k), To: int32(parents), Bytes: float64(src.IntN(4)) * src.Float64()}
+			finish[k], proc[k] = 3*src.Float64(), int32(src.IntN(m))
+		}
+		g, err := NewGraph("", tasks, edges)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want [3][]float64
+		for k, p := range []*Platform{tiered, linked} {
+			q, err := NewProblem(g, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			into := [...]*[3][]float64{&got, &want}[k]
+			into[0] = q.UpwardRanks(someMean(trial), nil)
+			into[1] = make([]float64, m)
+			q.Arrivals(into[1], int32(parents), proc, finish)
+			for a := range m {
+				slow, fast := p.extremes(int32(a))
+				into[2] = append(into[2], slow, fast)
+				for b := range m {
+					into[2] = append(into[2], p.Bandwidth(a, b), q.Comm(3, int32(a), int32(b)))
+				}
+			}
+		}
+		for k := range got {
+			if !slices.Equal(got[k], want[k]) {
+				t.Fatalf("trial %d, %d processors in tiers %v, result %d: %v, want %v", trial, m, tiers, k, got[k], want[k])
+			}
+		}
+	}
+}
+
+// someMean returns one of the means, in turn.
+func someMean(trial int) RankMean { return RankMean(RankMeans()[trial%len(RankMeans())]) }
+
+func TestTiersMustNest(t *testing.T) {
+	for _, c := range []struct {
+		tiers []Tier
+		want  string
+	}{
+		{nil, "tiers: got none"},
+		{[]Tier{{Size: 2, Bandwidth: 1}}, "tiers[0].size: got 2, want 0 at the last tier"},
+		{[]Tier{{Bandwidth: 1}, {Bandwidth: 1}}, "tiers[0].size: got 0"},
+		{[]Tier{{Size: 2, Bandwidth: 1}, {Size: 3, Bandwidth: 1}, {Bandwidth: 1}}, "tiers[1].size: got 3, want a multiple"},
+		{[]Tier{{Bandwidth: -1}}, "tiers[0].bandwidth: got -1"},
+	} {
+		if _, err := NewTieredPlatform(procs(1, 1), c.tiers); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.tiers, err, c.want)
+		}
+	}
+}

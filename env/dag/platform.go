@@ -3,6 +3,7 @@ package dag
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Processor is one place where a task can run: a GPU.
@@ -16,11 +17,19 @@ type Processor struct {
 // concurrent use.
 type Platform struct {
 	procs  []Processor
-	scalar float64   // bytes per second between any two, 0 = see matrix
-	matrix []float64 // nil if scalar applies, or if no bandwidth is known
+	scalar float64   // bytes per second between any two, 0 = see matrix and tiers
+	matrix []float64 // nil if scalar or tiers apply, or if no bandwidth is known
+	tiers  []Tier    // nil if scalar or matrix apply, or if no bandwidth is known
 	row    int
 
-	slowest, fastest []float64 // extreme bandwidths of each sender to other processors, if there is a matrix
+	slowest, fastest []float64 // extreme bandwidths of each sender to other processors, if there is a matrix or are tiers
+}
+
+// Tier is one level of a platform whose processors stand in groups within groups, as GPUs in machines and machines in
+// racks. Group k of a tier holds the processors k·Size to (k+1)·Size−1.
+type Tier struct {
+	Size      int     // processors of a group; 0 = all processors, only at the last tier
+	Bandwidth float64 // bytes per second between two processors of a group that share no group of an earlier tier
 }
 
 // NewPlatform checks the processors and returns the platform. bandwidth is the bytes per second between any two
@@ -42,16 +51,27 @@ func NewPlatform(procs []Processor, bandwidth float64) (*Platform, error) {
 // NewLinkedPlatform returns a platform with its own bandwidth for every ordered pair: row = sender, column =
 // receiver. The diagonal is ignored. NaN elsewhere means that a bandwidth is missing, which is an error.
 func NewLinkedPlatform(procs []Processor, matrix [][]float64) (*Platform, error) {
+	if len(procs) > 0 && len(matrix) != len(procs) {
+		p := &Platform{procs: procs}
+		if err := p.checkProcs(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("bandwidth: got %d rows, want one for each of %d processors", len(matrix), len(procs))
+	}
+	return NewPlatformOfRows(procs, func(g int) []float64 { return matrix[g] })
+}
+
+// NewPlatformOfRows is NewLinkedPlatform for a matrix of which only one row at a time exists elsewhere: rowOf returns the
+// bandwidths from sender g and is called once for every sender, in order. The platform copies them.
+func NewPlatformOfRows(procs []Processor, rowOf func(g int) []float64) (*Platform, error) {
 	m := len(procs)
 	p := &Platform{procs: procs, row: m}
 	if err := p.checkProcs(); err != nil {
 		return nil, err
 	}
-	if len(matrix) != m {
-		return nil, fmt.Errorf("bandwidth: got %d rows, want one for each of %d processors", len(matrix), m)
-	}
 	p.matrix, p.slowest, p.fastest = make([]float64, m*m), make([]float64, m), make([]float64, m)
-	for g, row := range matrix {
+	for g := range m {
+		row := rowOf(g)
 		p.slowest[g] = math.Inf(1)
 		if len(row) != m {
 			return nil, fmt.Errorf("bandwidth[%d]: got %d numbers, want one for each of %d processors", g, len(row), m)
@@ -72,6 +92,60 @@ func NewLinkedPlatform(procs []Processor, matrix [][]float64) (*Platform, error)
 		}
 	}
 	return p, nil
+}
+
+// NewTieredPlatform returns a platform whose bandwidths depend only on the smallest group that two processors share. Sizes
+// grow from tier to tier, each a multiple of the one before, and the last tier holds all processors. It equals the linked
+// platform with the same bandwidths, but takes no memory for pairs.
+func NewTieredPlatform(procs []Processor, tiers []Tier) (*Platform, error) {
+	m := len(procs)
+	p := &Platform{procs: procs, row: m, tiers: slices.Clone(tiers)}
+	if err := p.checkProcs(); err != nil {
+		return nil, err
+	}
+	if len(tiers) == 0 {
+		return nil, fmt.Errorf("tiers: got none, want at least the one of all processors")
+	}
+	for k, t := range tiers {
+		switch last := k == len(tiers)-1; {
+		case !(t.Bandwidth > 0) || math.IsInf(t.Bandwidth, 0):
+			return nil, fmt.Errorf("tiers[%d].bandwidth: got %v, want a number of bytes per second above 0", k, t.Bandwidth)
+		case last != (t.Size == 0):
+			return nil, fmt.Errorf("tiers[%d].size: got %d, want 0 at the last tier, and only there", k, t.Size)
+		case !last && (t.Size < 1 || k > 0 && t.Size%tiers[k-1].Size != 0):
+			return nil, fmt.Errorf("tiers[%d].size: got %d, want a multiple of the size of the tier before", k, t.Size)
+		}
+	}
+	p.tiers[len(tiers)-1].Size = m
+	p.slowest, p.fastest = make([]float64, m), make([]float64, m)
+	for g := range m {
+		p.slowest[g] = math.Inf(1)
+		inner := 1
+		for _, t := range p.tiers {
+			from, to := p.group(g, t.Size)
+			if to-from > inner { // it holds processors that no earlier group of g holds
+				p.slowest[g], p.fastest[g] = min(p.slowest[g], t.Bandwidth), max(p.fastest[g], t.Bandwidth)
+			}
+			inner = to - from
+		}
+	}
+	return p, nil
+}
+
+// group returns the processors from, …, to−1 of g's group of the given size.
+func (p *Platform) group(g, size int) (from, to int) {
+	from = g / size * size
+	return from, min(from+size, p.row)
+}
+
+// tier returns the bandwidth between different processors g and h.
+func (p *Platform) tier(g, h int) float64 {
+	for _, t := range p.tiers {
+		if g/t.Size == h/t.Size {
+			return t.Bandwidth
+		}
+	}
+	return 0 // the last tier holds all
 }
 
 func (p *Platform) checkProcs() error {
@@ -98,10 +172,10 @@ func (p *Platform) Len() int { return len(p.procs) }
 func (p *Platform) Processor(g int) *Processor { return &p.procs[g] }
 
 // Linked reports whether pairs have their own bandwidths.
-func (p *Platform) Linked() bool { return p.matrix != nil }
+func (p *Platform) Linked() bool { return p.matrix != nil || p.tiers != nil }
 
 // known reports whether bandwidths are known.
-func (p *Platform) known() bool { return p.row == 1 || p.scalar > 0 || p.matrix != nil }
+func (p *Platform) known() bool { return p.row == 1 || p.scalar > 0 || p.Linked() }
 
 // Bandwidth returns the bytes per second from processor g to h; infinity if they are the same or no bandwidth is
 // known.
@@ -111,13 +185,25 @@ func (p *Platform) Bandwidth(g, h int) float64 {
 		return math.Inf(1)
 	case p.matrix != nil:
 		return p.matrix[g*p.row+h]
+	case p.tiers != nil:
+		return p.tier(g, h)
 	}
 	return p.scalar
 }
 
+// fill fills row with the bandwidths from processor g to the others, if there are tiers.
+func (p *Platform) fill(row []float64, g int) {
+	for _, t := range slices.Backward(p.tiers) { // from the outside in
+		from, to := p.group(g, t.Size)
+		for h := from; h < to; h++ {
+			row[h] = t.Bandwidth
+		}
+	}
+}
+
 // extremes returns the lowest and the highest bandwidth from processor g to another one.
 func (p *Platform) extremes(g int32) (slowest, fastest float64) {
-	if p.matrix != nil {
+	if p.Linked() {
 		return p.slowest[g], p.fastest[g]
 	}
 	return p.scalar, p.scalar
@@ -150,12 +236,26 @@ func (p *Platform) MeanCost(mean RankMean) MeanCost {
 		return MeanCost{0, 1}
 	}
 	inverse, sum := 0.0, 0.0
+	var row []float64 // of tiers
+	if p.tiers != nil {
+		row = make([]float64, m)
+	}
 	for g := range m {
+		if p.matrix != nil {
+			row = p.matrix[g*m : (g+1)*m]
+		} else {
+			p.fill(row, g)
+		}
 		for h := range m {
-			if g != h {
-				inverse += 1 / p.Bandwidth(g, h)
-				sum += p.Bandwidth(g, h)
+			if g == h {
+				continue
 			}
+			b := p.scalar
+			if row != nil {
+				b = row[h]
+			}
+			inverse += 1 / b
+			sum += b
 		}
 	}
 	pairs := float64(m) * float64(m-1)

@@ -62,12 +62,10 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 		}
 	}
 	slowest := math.Inf(1)
-	for k := range m {
-		for h := range m {
-			slowest = min(slowest, p.Bandwidth(k, h))
-		}
-		if !p.Linked() && k == 1 {
-			break
+	if m > 1 && p.known() {
+		for k := range m {
+			low, _ := p.extremes(int32(k))
+			slowest = min(slowest, low)
 		}
 	}
 	if longest += g.Bytes() / slowest; !(longest < 1e300) {
@@ -117,6 +115,8 @@ func (q *Problem) Comm(bytes float64, g, h int32) float64 {
 		return 0
 	case q.Platform.matrix != nil:
 		return bytes / q.Platform.matrix[int(g)*q.m+int(h)]
+	case q.Platform.tiers != nil:
+		return bytes / q.Platform.tier(int(g), int(h))
 	}
 	return bytes / q.Platform.scalar
 }
@@ -136,12 +136,16 @@ func (q *Problem) Arrivals(ready []float64, i int32, proc []int32, finish []floa
 		if e.Bytes == 0 || q.m == 1 || f+e.Bytes/slowest <= floor {
 			continue
 		}
-		if links := q.Links(h); links != nil {
+		if links := q.links(h); links != nil {
 			for k, b := range links { // infinite for h itself
 				if t := f + e.Bytes/b; t > ready[k] {
 					ready[k] = t
 				}
 			}
+			continue
+		}
+		if q.Platform.tiers != nil {
+			q.arriveByTiers(ready, int(h), f, e.Bytes)
 			continue
 		}
 		far, own := f+e.Bytes/q.Platform.scalar, ready[h]
@@ -151,6 +155,24 @@ func (q *Problem) Arrivals(ready []float64, i int32, proc []int32, finish []floa
 			}
 		}
 		ready[h] = own
+	}
+}
+
+// arriveByTiers raises ready to the times at which bytes that are on processor h from time f on reach the others.
+func (q *Problem) arriveByTiers(ready []float64, h int, f, bytes float64) {
+	ready[h] = max(ready[h], f)
+	from, to := h, h+1 // the processors that are done
+	for _, t := range q.Platform.tiers {
+		at := f + bytes/t.Bandwidth
+		first, last := q.Platform.group(h, t.Size)
+		for _, part := range [][]float64{ready[first:from], ready[to:last]} {
+			for k, r := range part {
+				if at > r {
+					part[k] = at
+				}
+			}
+		}
+		from, to = first, last
 	}
 }
 
@@ -179,9 +201,8 @@ func (q *Problem) floor(preds []Link, proc []int32, finish []float64) float64 {
 	return max(last, second)
 }
 
-// Links returns the bandwidth matrix's row of sender g, with +Inf for g itself; nil if all pairs have the same
-// bandwidth.
-func (q *Problem) Links(g int32) []float64 {
+// links returns the bandwidth matrix's row of sender g, with +Inf for g itself; nil if there is no matrix.
+func (q *Problem) links(g int32) []float64 {
 	if q.Platform.matrix == nil {
 		return nil
 	}

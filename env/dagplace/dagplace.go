@@ -105,6 +105,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err != nil {
 		return err
 	}
+	e.ep = nil // its matrices can be large, and need not exist beside those of the next episode
 	p, err := e.begin(ep)
 	if err != nil {
 		return err

@@ -91,9 +91,10 @@ const (
 )
 
 // envBytes returns the memory of one environment with its row in the batches: its own observation twice, the batches
-// before and after a step, and final observations there and in the agent.
+// before and after a step, and final observations there and in the agent. What a server reserves for an environment is an
+// upper bound that includes metrics for remote players; training takes about half of it.
 func envBytes(cfg *Config, spec env.Spec) float64 {
-	return envs.StepBytes(spec) + cfg.Descriptor().Memory(cfg.Env.Settings, 0)
+	return envs.StepBytes(spec) + cfg.Descriptor().Memory(cfg.Env.Settings, envs.Extent{})/2
 }
 
 // observation returns the bytes of one observation with its mask.

@@ -62,8 +62,8 @@ type Descriptor struct {
 	lacks func(s Settings, j *traces.Job) string
 	// placement returns the placement rule in the settings.
 	placement func(s Settings) string
-	// memory returns roughly how many bytes one environment takes, without its time steps.
-	memory func(s Settings, gpus int) float64
+	// memory returns an upper bound on the bytes that one environment takes, without its time steps (memory.go).
+	memory func(s Settings, x Extent) float64
 	// sha returns the text of everything but the jobs that decides episodes, if its form is not the usual one.
 	sha func(a *Args, spec cluster.Spec) (string, error)
 }
@@ -229,21 +229,3 @@ func (d *Descriptor) RuleNames() []string {
 	}
 	return names
 }
-
-// Memory returns roughly how many bytes one environment takes in a cluster with gpus GPUs, without its time steps.
-func (d *Descriptor) Memory(s Settings, gpus int) float64 {
-	const little = 16 << 10
-	if d.memory == nil {
-		return little
-	}
-	return d.memory(s, gpus) + little
-}
-
-// StepBytes returns the bytes of the time steps of one environment in a vector: the batches before and after a step, final
-// observations, and the environment's own.
-func StepBytes(spec env.Spec) float64 {
-	return 6 * (4*float64(spec.ObsLen()) + float64(spec.MaskLen()))
-}
-
-// windowBytes returns the bytes of a simulator with the given numbers of jobs in a window and GPUs in its cluster.
-func windowBytes(jobs, gpus int) float64 { return 450*float64(jobs) + 400*float64(gpus) }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"clustergym/env"
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/delayoffer"
 	"clustergym/env/envtest"
@@ -192,7 +193,8 @@ func TestPresetsStandInThePlaceOfDefaults(t *testing.T) {
 }
 
 func TestBadArgumentsAreToldByKeyValueAndWish(t *testing.T) {
-	r := registry(t, func(c *RegistryConfig) { c.MaxJobs, c.MaxGPUs, c.OpenBytes = 5000, 1000, 1<<20 })
+	r := registry(t, func(c *RegistryConfig) { c.MaxJobs, c.MaxGPUs = 5000, 1000 })
+	r.UseBudget(budget.New(16 << 20))
 	for _, c := range []struct {
 		id     string
 		kwargs wire.Map
@@ -321,7 +323,7 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 		t.Errorf("a file of 451 jobs: %v", err)
 	}
 	for _, bad := range []string{filepath.Join(dir, "nowhere"), path} {
-		if _, err := NewRegistry(RegistryConfig{TraceRoot: bad, MaxJobs: 1, MaxGPUs: 1, OpenBytes: 1}); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := NewRegistry(RegistryConfig{TraceRoot: bad, MaxJobs: 1, MaxGPUs: 1}); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("root %s: %v", bad, err)
 		}
 	}
@@ -438,11 +440,29 @@ func TestEnvironmentsOfOneScenarioShareItsWorkload(t *testing.T) {
 	}
 }
 
+// world returns a world that nobody uses after it.
+func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
+	w, leave, err := r.borrow(ctx, args)
+	if err == nil {
+		leave()
+	}
+	return w, err
+}
+
+// getWorld returns a world of c that nobody uses after it.
+func getWorld(c *worldCache, ctx context.Context, key string, load func(context.Context) (*World, error)) (*World, error) {
+	w, leave, err := c.use(ctx, key, func(ctx context.Context, _ *budget.Account) (*World, error) { return load(ctx) })
+	if err == nil {
+		leave()
+	}
+	return w, err
+}
+
 func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
 	c := newWorldCache(250)
 	var made atomic.Int32
 	get := func(key string) *World {
-		w, err := c.get(context.Background(), key, func(context.Context) (*World, error) {
+		w, err := getWorld(c, context.Background(), key, func(context.Context) (*World, error) {
 			made.Add(1)
 			time.Sleep(5 * time.Millisecond)
 			return &World{bytes: 100}, nil
@@ -472,7 +492,7 @@ func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
 	// One that is larger than all the room is kept until the next one comes.
 	huge := newWorldCache(0)
 	for range 2 {
-		if _, err := huge.get(context.Background(), "x", func(context.Context) (*World, error) { return &World{bytes: 1}, nil }); err != nil {
+		if _, err := getWorld(huge, context.Background(), "x", func(context.Context) (*World, error) { return &World{bytes: 1}, nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -485,7 +505,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	c := newWorldCache(1000)
 	boom := errors.New("boom")
 	for range 2 {
-		if _, err := c.get(context.Background(), "a", func(context.Context) (*World, error) { return nil, boom }); !errors.Is(err, boom) {
+		if _, err := getWorld(c, context.Background(), "a", func(context.Context) (*World, error) { return nil, boom }); !errors.Is(err, boom) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -494,7 +514,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	begun := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := c.get(ctx, "a", func(ctx context.Context) (*World, error) {
+		_, err := getWorld(c, ctx, "a", func(ctx context.Context) (*World, error) {
 			close(begun)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -505,7 +525,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	})
 	<-begun
 	wg.Go(func() {
-		w, err := c.get(context.Background(), "a", func(context.Context) (*World, error) { return &World{bytes: 7}, nil })
+		w, err := getWorld(c, context.Background(), "a", func(context.Context) (*World, error) { return &World{bytes: 7}, nil })
 		if err != nil || w.bytes != 7 {
 			t.Errorf("the second: %v, %v", w, err)
 		}
@@ -518,7 +538,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	if _, err := r.Make(gone, jobselect.ID, smallKwargs(), 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled Make: %v", err)
 	}
-	if err := (&RegistryConfig{}).Validate(); len(fault.All(err)) != 3 {
+	if err := (&RegistryConfig{}).Validate(); len(fault.All(err)) != 2 {
 		t.Errorf("the zero configuration: %v", err)
 	}
 }

@@ -58,11 +58,8 @@ var scheduling = []*Descriptor{
 			"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
 		},
 		Metric: JCT, Whole: true,
-		memory: func(s Settings, gpus int) float64 {
-			c := s.(*jobselect.Config)
-			return windowBytes(c.Window+c.Warm, gpus)
-		},
-		sha: jobSelectSHA,
+		memory: jobSelectBytes,
+		sha:    jobSelectSHA,
 	},
 	{
 		ID: delayoffer.ID, Preset: "delayoffer-ppo",
@@ -104,7 +101,14 @@ var scheduling = []*Descriptor{
 		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
 		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
 		Metric: JCT,
-		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*delayoffer.Config).Window, gpus) },
+		memory: func(s Settings, x Extent) float64 {
+			c := s.(*delayoffer.Config)
+			bytes := 32<<10 + 1100*float64(c.Window) + clusterBytes(x)
+			if c.Relative {
+				bytes *= 2 // the timers play the same jobs
+			}
+			return bytes
+		},
 	},
 	{
 		ID: gpupick.ID, Preset: "gpupick-ppo",
@@ -133,7 +137,9 @@ var scheduling = []*Descriptor{
 			}
 			return info[gpupick.InfoCost]
 		}},
-		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*gpupick.Config).Window, gpus) },
+		memory: func(s Settings, x Extent) float64 {
+			return 24<<10 + 850*float64(s.(*gpupick.Config).Window) + 0.3*clusterBytes(x)
+		},
 	},
 	{
 		ID: policymix.ID, Preset: "policymix-ppo",
@@ -169,10 +175,7 @@ var scheduling = []*Descriptor{
 		Rules:  rules(policymix.Rules(), policymix.NewRule),
 		Rivals: append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
 		Metric: JCT,
-		memory: func(s Settings, gpus int) float64 {
-			c := s.(*policymix.Config)
-			return windowBytes(c.Window+c.Warm, gpus)
-		},
+		memory: policyMixBytes,
 	},
 	{
 		ID: queuerank.ID, Preset: "queuerank-ppo",
@@ -214,7 +217,10 @@ var scheduling = []*Descriptor{
 		Rules:  rules(queuerank.Rules(), queuerank.NewRule),
 		Rivals: append([]string{"fifo+strict", "sjf+strict", "f1+strict", "sjf+skip", "las+skip", "srtf+skip"}, slots(queuerank.Rules())...),
 		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
-		memory: func(s Settings, gpus int) float64 { return windowBytes(s.(*queuerank.Config).Window, gpus) },
+		memory: func(s Settings, x Extent) float64 {
+			c := s.(*queuerank.Config)
+			return 64<<10 + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x)
+		},
 	},
 }
 
@@ -236,11 +242,7 @@ var planning = []*Descriptor{
 		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's", Of: func(_ *metrics.Summary, info []float64) float64 {
 			return info[dagplace.InfoMakespan] / info[dagplace.InfoLeader]
 		}},
-		memory: func(s Settings, _ int) float64 {
-			c := s.(*dagplace.Config)
-			n, m := float64(c.Tasks), float64(c.GPUs)
-			return 8*n*m + 16*m*m + 200*n*max(1, min(c.Degree, n))
-		},
+		memory: dagPlaceBytes,
 	},
 	{
 		ID: workerplace.ID, Preset: "workerplace-maml",
@@ -256,10 +258,7 @@ var planning = []*Descriptor{
 		Rules:  workerPlaceRules(),
 		Rivals: append([]string{"random@slots"}, workerRuleNames()...),
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
-		memory: func(s Settings, _ int) float64 {
-			c := s.(*workerplace.Config)
-			return float64(c.Jobs)*(200+4*float64(c.Servers)) + 100*float64(c.Servers)
-		},
+		memory: workerPlaceBytes,
 	},
 }
 

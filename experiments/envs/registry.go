@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"clustergym/env"
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"
@@ -67,15 +68,14 @@ type RegistryConfig struct {
 	// TraceRoot is the folder with the files that a client may name as trace.file and trace.profiles; "" = none. Clients
 	// can always name public traces in the cache ("get:NAME").
 	TraceRoot  string
-	CacheBytes int64 // of the cached workloads, roughly; those in use belong to their environments
+	CacheBytes int64 // of the cached workloads, roughly; those that environments use are kept in any case
 	MaxJobs    int   // of one workload
 	MaxGPUs    int   // of one cluster
-	OpenBytes  int64 // of the environments of one Make, roughly
 }
 
 // DefaultRegistryConfig returns bounds of a million jobs and 131,072 GPUs, without files.
 func DefaultRegistryConfig() RegistryConfig {
-	return RegistryConfig{CacheBytes: 1 << 30, MaxJobs: 1_000_000, MaxGPUs: 1 << 17, OpenBytes: 4 << 30}
+	return RegistryConfig{CacheBytes: 1 << 30, MaxJobs: 1_000_000, MaxGPUs: 1 << 17}
 }
 
 // Validate reports every fault but those of TraceRoot, which NewRegistry reports.
@@ -84,7 +84,6 @@ func (c *RegistryConfig) Validate() error {
 	l.Add(c.CacheBytes >= 0, "cache_bytes", c.CacheBytes, "a number of bytes, 0 or more")
 	l.Add(c.MaxJobs >= 1, "max_jobs", c.MaxJobs, "1 or more")
 	l.Add(c.MaxGPUs >= 1, "max_gpus", c.MaxGPUs, "1 or more")
-	l.Add(c.OpenBytes >= 1, "open_bytes", c.OpenBytes, "1 or more")
 	return l.Err()
 }
 
@@ -94,6 +93,7 @@ type Registry struct {
 	cfg    RegistryConfig
 	root   string // TraceRoot without links, "" = none
 	worlds *worldCache
+	budget *budget.Budget // nil = no limit
 }
 
 // NewRegistry returns a registry without cached workloads.
@@ -108,14 +108,29 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	return &Registry{cfg: cfg, root: root, worlds: newWorldCache(cfg.CacheBytes)}, nil
 }
 
+// UseBudget makes r reserve the memory of environments and of workloads in b. It is called before anything is made.
+func (r *Registry) UseBudget(b *budget.Budget) {
+	r.budget, r.worlds.budget = b, b
+	b.Reclaim(r.worlds.free)
+}
+
 // Made is a set of equal, independent environments. They belong to the caller.
 type Made struct {
 	Envs []env.Env
 	SHA  string         // of everything that decides episodes, in hexadecimal
 	Meta map[string]any // describes the source of the episodes for people
+
+	Account *budget.Account // what is reserved for the environments
+	leave   func()          // of their workload
 }
 
-// Make returns n environments called id. Faults of id or kwargs are *wire.Errors.
+// Release gives back the memory of the environments, which must be closed. Releasing twice is harmless.
+func (m *Made) Release() {
+	m.Account.Release()
+	m.leave()
+}
+
+// Make returns n environments called id. Faults of id or kwargs are *wire.Errors, and so is a lack of memory.
 func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*Made, error) {
 	if n < 1 {
 		return nil, wire.Errorf(wire.BadRequest, "%d environments, want 1 or more", n)
@@ -131,41 +146,64 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.world(ctx, args)
+	w, leave, err := r.borrow(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	m := &Made{Meta: map[string]any{}}
-	for range n {
+	m := &Made{Meta: map[string]any{}, Account: r.budget.Account(), leave: leave}
+	whole := false
+	defer func() { // of a panic too
+		if !whole {
+			for _, e := range m.Envs {
+				_ = e.Close() // the error to report is the first
+			}
+			m.Release()
+		}
+	}()
+	if err := m.fill(ctx, d, args, w, n); err != nil {
+		return nil, err
+	}
+	whole = true
+	return m, nil
+}
+
+// fill makes n environments. Their memory is reserved first.
+func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n int) error {
+	if err := ReserveEnvs(m.Account, d.ID, n, d.Memory(args.Settings, w.Extent())); err != nil {
+		return err
+	}
+	for i := range n {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		e, err := d.Open(args.Settings, w.Source, args.part())
 		if err != nil {
-			return nil, badKwargs(err)
-		}
-		if size := float64(n) * (d.Memory(args.Settings, w.GPUs) + StepBytes(e.Spec())); m.Envs == nil && size > float64(r.cfg.OpenBytes) {
-			return nil, &wire.Error{Code: wire.TooLarge, Msg: "environments of this size",
-				Got:  fmt.Sprintf("%d that take about %.0f MiB", n, size/(1<<20)),
-				Want: fmt.Sprintf("at most %d MiB; %s", r.cfg.OpenBytes>>20, d.smaller())}
+			return badKwargs(err)
 		}
 		m.Envs = append(m.Envs, d.served(e, args))
+		if i == 0 { // only an environment tells how long its time steps are
+			if err := ReserveEnvs(m.Account, d.ID, n, d.ownSteps(e.Spec())); err != nil {
+				return err
+			}
+		}
 	}
+	var err error
 	if m.SHA, err = args.SHA(w); err != nil {
-		return nil, err
+		return err
 	}
 	if d.Simulated() || w.Recorded() {
 		m.Meta = w.meta(args)
 	}
-	return m, nil
+	return nil
 }
 
-// smaller says which arguments reduce the memory of environments.
-func (d *Descriptor) smaller() string {
-	if d.Simulated() {
-		return "fewer, or with a smaller cluster or window"
+// ReserveEnvs reserves the memory of n environments of so many bytes each.
+func ReserveEnvs(a *budget.Account, id string, n int, each float64) error {
+	bytes := int64(min(float64(n)*each, 1<<60))
+	if a.Reserve(budget.Environments, bytes) {
+		return nil
 	}
-	return "fewer, or smaller ones"
+	return a.Refuse(fmt.Sprintf("%s of %s", workload.Plural(n, "environment", "environments"), id), bytes)
 }
 
 // served returns e for remote players.

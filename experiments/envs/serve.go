@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"clustergym/configs"
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/experiments/workload"
@@ -21,22 +22,35 @@ import (
 // factory makes a server's environments from a registry.
 type factory struct {
 	registry *Registry
-	list     func() []server.Listing
+
+	mu   sync.Mutex
+	list []server.Listing // nil = not known yet
 }
 
 // NewFactory returns a factory with which a server serves the environments of r.
-func NewFactory(r *Registry) server.Factory {
-	f := &factory{registry: r}
-	f.list = sync.OnceValue(f.describe)
-	return f
-}
+func NewFactory(r *Registry) server.Factory { return &factory{registry: r} }
+
+// UseBudget implements server.Budgeted.
+func (f *factory) UseBudget(b *budget.Budget) { f.registry.UseBudget(b) }
 
 // List implements server.Factory.
-func (f *factory) List() []server.Listing { return slices.Clone(f.list()) }
+func (f *factory) List() []server.Listing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.list != nil {
+		return slices.Clone(f.list)
+	}
+	list, complete := f.describe()
+	if complete {
+		f.list = list
+	}
+	return slices.Clone(list)
+}
 
-// describe lists all environments. The hash of a scenario requires loading its workload, which most clients play anyway.
-func (f *factory) describe() []server.Listing {
-	var all []server.Listing
+// describe lists all environments. The hash of a scenario requires loading its workload, which most clients play anyway. If
+// there is no memory for that at present, the list is not complete.
+func (f *factory) describe() (all []server.Listing, complete bool) {
+	complete = true
 	for _, id := range IDs() {
 		info, err := Describe(id, nil)
 		if err != nil {
@@ -46,11 +60,14 @@ func (f *factory) describe() []server.Listing {
 		if m, err := f.registry.Make(context.Background(), id, nil, 1); err == nil {
 			l.SHA = m.SHA
 			_ = m.Envs[0].Close() // it holds nothing
+			m.Release()
+		} else {
+			complete = false
 		}
 		all = append(all, l)
 	}
 	slices.SortFunc(all, func(a, b server.Listing) int { return strings.Compare(a.ID, b.ID) })
-	return all
+	return all, complete
 }
 
 // Make implements server.Factory.
@@ -59,7 +76,7 @@ func (f *factory) Make(ctx context.Context, id string, kwargs wire.Map, n int) (
 	if err != nil {
 		return nil, err
 	}
-	return &server.Made{Envs: m.Envs, SHA: m.SHA, Meta: m.Meta}, nil
+	return &server.Made{Envs: m.Envs, SHA: m.SHA, Meta: m.Meta, Account: m.Account, Leave: m.leave}, nil
 }
 
 const (

@@ -13,11 +13,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"clustergym/configs"
+	"clustergym/env/bridge/budget"
 	"clustergym/env/cluster"
 	"clustergym/env/dag/graphs"
 	"clustergym/env/dagplace"
@@ -124,7 +123,7 @@ func named(info workload.Info, shown *workload.TraceConfig) workload.Info {
 func (w *World) weigh(jobs *traces.Windows) {
 	for part := range SplitNames {
 		for _, j := range jobs.Jobs(traces.Part(part)) {
-			w.bytes += 256 + int64(len(j.ID)) // a job is 224 bytes; strings but the ID are mostly shared
+			w.bytes += 320 + int64(len(j.ID)) // a job is 224 bytes, and a slice that grew has some left; strings but the ID are mostly shared
 		}
 	}
 }
@@ -219,26 +218,27 @@ func (w *World) Count(p traces.Part) int {
 	return 0
 }
 
-// world returns the world that args name, from the cache or new. Faults of args are *wire.Errors.
-func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
+// borrow returns the world that args name, from the cache or new. Its memory stays reserved until leave is called. Faults of
+// args are *wire.Errors.
+func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func(), err error) {
 	d := args.d
 	var spec cluster.Spec
 	if d.Takes.Cluster {
-		var err error
 		if spec, err = strangersCluster(args.Cluster); err != nil {
-			return nil, badKwargs(err)
+			return nil, nil, badKwargs(err)
 		}
 		if gpus, nodes := sizeOf(&spec); max(gpus, nodes) > r.cfg.MaxGPUs {
-			return nil, badKwargs(fault.New("cluster", args.Cluster, fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
+			return nil, nil, badKwargs(fault.New("cluster", args.Cluster, fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
 		}
 	}
 	if !d.Simulated() && args.Trace.File == "" {
-		return d.load(ctx, args.Settings, spec, args.Trace, args.Trace)
+		w, err = d.load(ctx, args.Settings, spec, args.Trace, args.Trace)
+		return w, func() {}, err
 	}
 	t := args.Trace
 	files, err := r.Open(&t, d.Takes.Graphs)
 	if err != nil {
-		return nil, badKwargs(err)
+		return nil, nil, badKwargs(err)
 	}
 	// Everything that a world depends on, including the modification times of files.
 	of := struct {
@@ -259,9 +259,13 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 	}
 	key, err := configs.Encode(of)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w, err := r.worlds.get(ctx, string(key), func(ctx context.Context) (*World, error) {
+	w, leave, err = r.worlds.use(ctx, string(key), func(ctx context.Context, room *budget.Account) (*World, error) {
+		ctx, err := inRoom(ctx, room, &t)
+		if err != nil {
+			return nil, err
+		}
 		w, err := d.load(ctx, args.Settings, spec, t, args.Trace)
 		if err != nil {
 			return nil, err
@@ -272,13 +276,15 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 		return w, nil
 	})
 	if err == nil && d.lacks != nil {
-		err = d.check(args.Settings, w)
+		if err = d.check(args.Settings, w); err != nil {
+			leave()
+		}
 	}
 	var input *workload.InputError
 	if errors.As(err, &input) {
-		return nil, badKwargs(shown(err, &t, &args.Trace))
+		return nil, nil, badKwargs(shown(err, &t, &args.Trace))
 	}
-	return w, err
+	return w, leave, err
 }
 
 // sizeOf returns the numbers of GPUs and nodes of a cluster without building it.
@@ -463,100 +469,4 @@ func inJSON(v any) []byte {
 		return []byte(fmt.Sprintf("%+v", v)) // v contains NaN: this text describes it as well
 	}
 	return b
-}
-
-// loadsAtOnce is the maximum number of workloads loading at the same time: each takes a core and its memory.
-const loadsAtOnce = 2
-
-// worldCache keeps the most recently used worlds up to a number of bytes, and loads each once for all concurrent requests.
-type worldCache struct {
-	limit int64
-	loads chan struct{}
-
-	mu      sync.Mutex
-	entries map[string]*worldEntry
-	clock   int
-}
-
-type worldEntry struct {
-	ready chan struct{} // closed when w or err is there
-	w     *World
-	err   error
-	used  int // clock of the last use
-}
-
-func newWorldCache(limit int64) *worldCache {
-	return &worldCache{limit: limit, loads: make(chan struct{}, loadsAtOnce), entries: map[string]*worldEntry{}}
-}
-
-// get returns the world called key, and loads it if it is not in the cache. Failures are not cached.
-func (c *worldCache) get(ctx context.Context, key string, load func(context.Context) (*World, error)) (*World, error) {
-	for {
-		c.mu.Lock()
-		e, there := c.entries[key]
-		if !there {
-			e = &worldEntry{ready: make(chan struct{})}
-			c.entries[key] = e
-		}
-		c.clock++
-		e.used = c.clock
-		c.mu.Unlock()
-		if !there {
-			return c.load(ctx, key, e, load)
-		}
-		select {
-		case <-e.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		// If the request that loaded it was cancelled, a waiting request tries again.
-		if e.err == nil || !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, context.DeadlineExceeded) {
-			return e.w, e.err
-		}
-	}
-}
-
-// load loads the world of e.
-func (c *worldCache) load(ctx context.Context, key string, e *worldEntry, load func(context.Context) (*World, error)) (w *World, err error) {
-	err = errors.New("the workload could not be made") // in case load panics
-	defer func() {
-		c.mu.Lock()
-		e.w, e.err = w, err
-		if err != nil {
-			delete(c.entries, key)
-		}
-		c.evict(e)
-		c.mu.Unlock()
-		close(e.ready)
-	}()
-	select {
-	case c.loads <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-c.loads }()
-	return load(ctx)
-}
-
-// evict drops the least recently used worlds until the others and fresh fit. Worlds that are still loading do not count.
-func (c *worldCache) evict(fresh *worldEntry) {
-	total := int64(0)
-	var keys []string
-	for k, e := range c.entries {
-		if e.w == nil {
-			continue
-		}
-		total += e.w.bytes
-		if e != fresh {
-			keys = append(keys, k)
-		}
-	}
-	slices.SortFunc(keys, func(a, b string) int { return c.entries[a].used - c.entries[b].used })
-	for _, k := range keys {
-		if total <= c.limit {
-			return
-		}
-		total -= c.entries[k].w.bytes
-		delete(c.entries, k)
-	}
 }

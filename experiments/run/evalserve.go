@@ -12,6 +12,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/metrics"
@@ -51,6 +52,7 @@ type externals struct {
 	opt    *External
 	listed server.Listing
 	tick   func()
+	budget *budget.Budget // of the server; nil = there is no limit
 
 	mu       sync.Mutex
 	policies map[string]*externalPolicy
@@ -99,6 +101,9 @@ func (v *evaluation) sha() (string, error) {
 	return envs.ScenarioSHA(EvalEnv, episodes+"\n"+string(text), nil), err
 }
 
+// UseBudget implements server.Budgeted.
+func (x *externals) UseBudget(b *budget.Budget) { x.budget = b }
+
 // List implements server.Factory.
 func (x *externals) List() []server.Listing { return []server.Listing{x.listed} }
 
@@ -129,7 +134,17 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 	if left == 0 {
 		return nil, wire.Errorf(wire.BadKwargs, "policy %s has played all its windows", name)
 	}
+	account := x.budget.Account()
+	world := x.v.world
+	if err := envs.ReserveEnvs(account, EvalEnv, n, world.About.Memory(world.judged(), world.World.Extent())); err != nil {
+		return nil, err
+	}
 	m := &server.Made{SHA: x.listed.SHA, Meta: map[string]any{"policy": name, "windows": left}}
+	defer func() {
+		if m.Account == nil {
+			account.Release()
+		}
+	}()
 	for range n {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -140,6 +155,7 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		}
 		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(x.v.world.About, x.v.world.judged(), e), window: -1})
 	}
+	m.Account = account
 	return m, nil
 }
 

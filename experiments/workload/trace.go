@@ -127,8 +127,9 @@ type Trace struct {
 	info     Info
 	source   any // the format's reader, which counts what it dropped or moved
 	profiled *profiled
-	passing  int // jobs still to pass over
-	left     int // jobs still to return, -1 = no limit
+	passing  int                  // jobs still to pass over
+	left     int                  // jobs still to return, -1 = no limit
+	room     func(jobs int) error // see WithRoom; nil = whatever there is
 }
 
 var _ traces.Stream = (*Trace)(nil)
@@ -154,7 +155,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	t := &Trace{passing: cfg.Skip, left: -1}
+	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx)}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
 	}
@@ -225,7 +226,7 @@ func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 		t.info.Timeless = d.Timeless()
 	}
 	if _, sorts := stream.(interface{ Moved() int }); f.Sorted && cfg.Sort && !sorts {
-		jobs, err := traces.ReadAll(stream)
+		jobs, err := traces.ReadAll(&measured{Stream: stream, ask: t.room})
 		if err != nil {
 			return err
 		}
@@ -326,7 +327,7 @@ func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, erro
 
 // load reads the whole workload and closes it. A workload without jobs is an *InputError.
 func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
-	jobs, err := traces.ReadAll(t)
+	jobs, err := traces.ReadAll(&measured{Stream: t, ask: t.room})
 	if cerr := t.Close(); err == nil && cerr != nil {
 		err = cerr
 	}

@@ -81,8 +81,9 @@ var arrows = map[string][]string{
 	"env/vec":        {"env"},
 
 	"env/bridge/wire":   {"env"},
-	"env/bridge/handle": {"env", "env/vec", "env/bridge/wire"},
-	"env/bridge/server": {"env", "env/bridge/wire", "env/bridge/handle"},
+	"env/bridge/budget": {"env/bridge/wire"},
+	"env/bridge/handle": {"env", "env/vec", "env/bridge/wire", "env/bridge/budget"},
+	"env/bridge/server": {"env", "env/bridge/wire", "env/bridge/budget", "env/bridge/handle"},
 	"env/bridge/client": {"env", "env/bridge/wire"},
 	// It checks any server against the protocol, so only its tests import one.
 	"env/bridge/conformance":         {"env", "env/bridge/wire", "env/bridge/conformance/compare"},

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"clustergym/env"
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 )
 
@@ -32,6 +33,18 @@ type Made struct {
 	Envs []env.Env // the server owns and closes them
 	SHA  string    // hash of everything that decides episodes: workload, cluster, configuration
 	Meta any       // added to the reply's `meta`; a map that wire.Writer.Value can write, nil = nothing
+
+	// Account is what the factory has reserved for Envs; the server adds what it keeps for them, and releases all of it
+	// when they are closed. nil = nothing.
+	Account *budget.Account
+	// Leave is called once, when Envs are closed, after Account was released; nil = nobody waits for that.
+	Leave func()
+}
+
+// Budgeted is a Factory that reserves what its environments take in the server's budget. It is an optional ability: the
+// server calls UseBudget once, before anything is made.
+type Budgeted interface {
+	UseBudget(b *budget.Budget)
 }
 
 // Caller is an environment that answers more methods of `call` than those about tasks. It is an optional ability, looked
@@ -58,7 +71,10 @@ type Opening struct {
 	Key     []byte   // the server's, signs snapshots
 	Log     *slog.Logger
 
-	Steppers *atomic.Int32 // counts the steps under way in the whole server; nil = they are not counted
+	Budget   *budget.Budget // from which the handle's memory is reserved; nil = there is no limit
+	Replies  int            // buffers of replies, and of requests, for which the server reserves memory when the handle is
+	Requests int            // open; an open for which there is no memory says how much is needed with them
+	Steppers *atomic.Int32  // counts the steps under way in the whole server; nil = they are not counted
 }
 
 // Stats holds counts for the metrics.

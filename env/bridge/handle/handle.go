@@ -36,7 +36,9 @@ type Handle struct {
 	// steppers counts the steps under way in the whole server; nil = they are not counted.
 	steppers *atomic.Int32
 	shape    shape
-	stray    bool // the rows that are out belong to abandoned requests
+	encoding wire.Encoding
+	books    books // what is reserved for it
+	stray    bool  // the rows that are out belong to abandoned requests
 
 	count Stats
 
@@ -92,13 +94,14 @@ func (h *Handle) Stats() Stats {
 	return s
 }
 
-// Close closes the environments and waits for their goroutines.
+// Close closes the environments and waits for their goroutines. Then it releases their memory.
 func (h *Handle) Close() error {
 	err := h.v.Close()
 	if h.region != nil { // Close has ended all steps, so the region is no longer written
 		h.b.Obs = nil
 		h.region.close()
 	}
+	h.settleBooks()
 	return err
 }
 

@@ -57,8 +57,10 @@ func newHandle(ctx context.Context, f Factory, lim Limits, o *Opening, w *wire.W
 	if e != nil {
 		return nil, e
 	}
+	h.keepBooks(made, o.Budget)
 	if e := h.assemble(made, kwargs, o, w.Encoding()); e != nil {
 		closeAll(made.Envs)
+		h.settleBooks()
 		return nil, e
 	}
 	if err := h.writeOpened(w, o, made); err != nil {
@@ -80,6 +82,7 @@ func construct(ctx context.Context, f Factory, id string, kwargs wire.Map, n int
 	}
 	if len(made.Envs) != n {
 		closeAll(made.Envs)
+		discard(made)
 		return nil, fmt.Errorf("making %d of %.80q gave %d environments", n, id, len(made.Envs))
 	}
 	return made, nil
@@ -241,9 +244,13 @@ func (h *Handle) assemble(made *Made, kwargs wire.Map, o *Opening, enc wire.Enco
 		h.maskInfo, h.maskObs = false, false
 	}
 	h.shape = newShape(h, n)
+	h.encoding = enc
 	if most := h.largestReply(n, enc); most > h.lim.MaxFrameOut {
 		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("a reply for %d environments may take %d bytes", n, most),
 			Want: fmt.Sprintf("at most %d: open fewer environments, or several handles", h.lim.MaxFrameOut)}
+	}
+	if err := h.reserve(made.Envs[0], n, o); err != nil {
+		return err
 	}
 	wrapped := make([]env.Env, n)
 	h.guards = make([]*guard, n)

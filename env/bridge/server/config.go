@@ -33,6 +33,10 @@ type Config struct {
 	MaxFrameIn  int `yaml:"max_frame_in"`  // bytes of a message that is received
 	MaxFrameOut int `yaml:"max_frame_out"` // bytes of a message that is sent
 
+	// Memory is how many bytes environments, workloads, replies and requests may take together; 0 = budget.Default. The
+	// process takes up to half as much more, see budget.Limit.
+	Memory int64 `yaml:"memory"`
+
 	HelloTimeout time.Duration `yaml:"hello_timeout"` // from connecting to hello
 	IdleTimeout  time.Duration `yaml:"idle_timeout"`  // without a byte received
 	ResumeWindow time.Duration `yaml:"resume_window"` // how long a lost session waits for its client; 0 = it ends at once
@@ -53,6 +57,9 @@ type Config struct {
 	Version string `yaml:"-"`
 	Commit  string `yaml:"-"`
 }
+
+// leastMemory is the smallest budget: enough for a session with a small environment.
+const leastMemory = 1 << 20
 
 // Token is a secret and what its holder may do. Tokens with the same secret add up.
 type Token struct {
@@ -96,6 +103,7 @@ func (c Config) Validate() error {
 	} {
 		l.Add(f.got >= f.least && f.got <= most, f.key, f.got, "a whole number from "+strconv.Itoa(f.least)+" to "+strconv.Itoa(most))
 	}
+	l.Add(c.Memory == 0 || c.Memory >= leastMemory, "memory", c.Memory, "a number of bytes from "+strconv.Itoa(leastMemory)+", or 0 for a share of the machine's")
 	l.Add(c.MaxInflight <= 1<<10, "max_inflight", c.MaxInflight, "at most 1024 requests")
 	for _, d := range []struct {
 		key    string

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,12 +23,16 @@ const (
 	linger      = time.Second      // time that a client has to read why it is closed
 	lingerBytes = 64 << 20         // how much it may still send meanwhile
 	maxReason   = 123              // bytes of the text of a close frame
-	keptFrame   = 1 << 20          // larger buffers are not reused
+	keptFrame   = 64 << 10         // larger buffers are not reused
 	controlWait = 30 * time.Second // time limit of writing a ping or a pong, as of a message
 )
 
 // frame is the buffer of a received message.
-type frame struct{ b []byte }
+type frame struct {
+	b    []byte
+	room *frameRoom // where its memory is counted, nil = nowhere
+	cost int64
+}
 
 // conn is one websocket. Any goroutine may call its methods, except those of the reader (reader.go).
 type conn struct {
@@ -111,6 +114,9 @@ var errShut = errors.New("server: the connection was shut")
 
 // clean reports whether a connection ended in a way that also ends its session, unless it was taken over.
 func clean(err error) bool {
+	if errors.Is(err, errCrowded) {
+		return false
+	}
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) {
 		switch closed.Code {
@@ -156,32 +162,52 @@ func (c *conn) read(limit int) (*frame, error) {
 		return nil, c.shut(wire.CloseWrongType, "this session speaks in "+want+" messages")
 	}
 	f := c.srv.frames.Get().(*frame)
-	b := f.b[:0]
+	if err := c.fill(f, r, limit); err != nil {
+		c.srv.release(f)
+		return nil, err
+	}
+	c.srv.met.bytesIn.Add(uint64(len(f.b)))
+	return f, nil
+}
+
+// fill reads a message of at most limit bytes into f.
+func (c *conn) fill(f *frame, r io.Reader, limit int) error {
+	f.b = f.b[:0]
+	if err := c.charge(f, int64(cap(f.b))); err != nil {
+		return err
+	}
 	for {
-		if len(b) == cap(b) {
-			b = slices.Grow(b, max(len(b), 4096)) // at most twice what has been received
+		if len(f.b) == cap(f.b) {
+			if err := c.widen(f, max(len(f.b), 4096)); err != nil { // at most twice what has been received
+				return err
+			}
 		}
-		n, err := r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if len(b) > limit {
-			return nil, c.shut(wire.CloseTooLarge, fmt.Sprintf("a message of more than %d bytes", limit))
+		n, err := r.Read(f.b[len(f.b):cap(f.b)])
+		f.b = f.b[:len(f.b)+n]
+		if len(f.b) > limit {
+			return c.shut(wire.CloseTooLarge, fmt.Sprintf("a message of more than %d bytes", limit))
 		}
 		c.heard.Store(int64(c.srv.moment()))
 		if errors.Is(err, io.EOF) {
-			break
+			c.fit(f)
+			return nil
 		}
 		if err != nil {
-			return nil, c.cause(err)
+			return c.cause(err)
 		}
 	}
-	f.b = b
-	c.srv.met.bytesIn.Add(uint64(len(b)))
-	return f, nil
 }
 
 // release returns a message's buffer for reuse. Views of it must not be used afterwards.
 func (s *Server) release(f *frame) {
-	if f != nil && cap(f.b) <= keptFrame {
+	if f == nil {
+		return
+	}
+	if f.room != nil {
+		f.room.free(f.cost)
+		f.room, f.cost = nil, 0
+	}
+	if cap(f.b) <= keptFrame {
 		s.frames.Put(f)
 	}
 }

@@ -116,6 +116,9 @@ func (f walks) Make(ctx context.Context, id string, _ wire.Map, n int) (*Made, e
 		e, err := control.New(id)
 		return &Made{Envs: []env.Env{e}, SHA: "cafe"}, err
 	}
+	if id == "Show-v1" {
+		return &Made{Envs: []env.Env{&show{walk{hooks: f.hooks}}}, SHA: "cafe"}, nil
+	}
 	if id != "Walk-v1" {
 		return nil, wire.Errorf(wire.UnknownEnv, "there is no %q", id)
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 )
 
@@ -19,6 +20,8 @@ type ring struct {
 type slot struct {
 	id    uint32 // of the request, 0 = not kept
 	loose bool   // the reply to `open`, whose handle the client may not know yet
+	lent  bool   // a connection sends what w holds, so w is not written to again
+	extra int64  // bytes that are reserved for w beyond those of every buffer
 	w     *wire.Writer
 }
 
@@ -50,12 +53,18 @@ type reply struct {
 	b  []byte
 }
 
-// find returns a copy of the reply to request id, nil if it is not kept.
+// lend returns the contents of a kept reply. They stay as they are, whatever becomes of the slot.
+func (k *slot) lend() []byte {
+	k.lent = true
+	return k.w.Bytes()
+}
+
+// find returns the reply to request id, nil if it is not kept. The caller holds the session's lock.
 func (s *session) find(id uint32) []byte {
 	for _, l := range s.rings() {
 		for i := range l.kept.slots {
 			if k := &l.kept.slots[i]; k.id == id {
-				return bytes.Clone(k.w.Bytes())
+				return k.lend()
 			}
 		}
 	}
@@ -76,7 +85,7 @@ func (s *session) rings() []*lane {
 	return out
 }
 
-// unacknowledged returns copies of the kept replies that the client has not received, in the order of the requests. last
+// unacknowledged returns the kept replies that the client has not received, in the order of the requests. last
 // says by handle which replies it has received. Some replies have no entry of their own in last: those without a handle,
 // those of a closed handle that last does not list, and those that named the handle (to open). They count as received up
 // to last[0] or, if that is missing, up to the newest reply in last.
@@ -96,7 +105,7 @@ func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 		for i := range l.kept.slots {
 			k := &l.kept.slots[i]
 			if k.id > seen && !(k.loose && (there || k.id <= newest)) {
-				out = append(out, reply{k.id, bytes.Clone(k.w.Bytes())})
+				out = append(out, reply{k.id, k.lend()})
 			}
 		}
 	}
@@ -112,12 +121,14 @@ func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 // largestLoose is the size up to which replies without a lane are kept. Only replies to pings can be larger.
 const largestLoose = 64 << 10
 
-// keepLoose keeps a copy of a reply that belongs to no open handle.
+// keepLoose keeps a copy of a reply that belongs to no open handle, if there is memory for it. The caller holds the
+// session's lock.
 func (s *session) keepLoose(id uint32, b []byte) {
-	if s.feat&featResume == 0 || len(b) > largestLoose {
+	if s.feat&featResume == 0 || s.ended || len(b) > largestLoose || !s.srv.budget.Reserve(budget.Replies, int64(len(b))) {
 		return
 	}
 	if len(s.loose) == s.srv.cfg.MaxInflight {
+		s.srv.budget.Release(budget.Replies, int64(len(s.loose[0].b)))
 		s.loose = slices.Delete(s.loose, 0, 1)
 	}
 	s.loose = append(s.loose, reply{id, bytes.Clone(b)})
@@ -127,9 +138,11 @@ func (s *session) keepLoose(id uint32, b []byte) {
 func (s *session) bury(l *lane) {
 	delete(s.lanes, l.h)
 	if s.feat&featResume == 0 {
+		l.drop()
 		return
 	}
 	if len(s.tombs) == s.srv.cfg.MaxInflight {
+		s.tombs[0].drop()
 		s.tombs = slices.Delete(s.tombs, 0, 1)
 	}
 	s.tombs = append(s.tombs, l)

@@ -37,8 +37,9 @@ type lane struct {
 	waiting []uint32 // ids of the unanswered requests, in order
 	gone    bool     // queue is closed
 	kept    ring     // the last replies
-	call    call     // of the goroutine that holds the turn
-	brief   bool     // the last call was short
+	room    replyRoom
+	call    call // of the goroutine that holds the turn
+	brief   bool // the last call was short
 	timer   *time.Timer
 	armed   bool   // timer runs; it keeps running after a call, because an idle expiry costs less than arming it for every call
 	stuck   *stuck // the abandoned call, nil = none; changed only by the holder of the turn
@@ -48,6 +49,7 @@ type lane struct {
 	turn   sync.Mutex
 	hd     *handle.Handle // nil while an abandoned call has it
 	closed bool           // the handle was not opened, or is closed
+	frames int64          // bytes that are reserved for the handle's requests
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -147,6 +149,7 @@ func (l *lane) serve() {
 	l.s.srv.met.handles.Add(-1)
 	if l.reclaim(true) {
 		l.closeHandle(l.hd)
+		l.end()
 	}
 	l.cancel()
 	l.timer.Stop()
@@ -154,7 +157,7 @@ func (l *lane) serve() {
 
 // execute answers one request. It returns false if the call was abandoned: another goroutine then holds the turn.
 func (l *lane) execute(r request, inline bool) bool {
-	w := l.kept.writer(l.s.enc)
+	w := l.writer()
 	e := l.refuse(&r)
 	switch {
 	case e != nil:
@@ -226,8 +229,12 @@ func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 	if hd != nil {
 		s.srv.met.count(hd.Stats(), r.op, took)
 	}
+	if err == nil && r.op == wire.OpOpen {
+		err = l.reserve(hd)
+	}
 	if !l.settle(&r, w, err) && r.op == wire.OpOpen {
 		l.closeHandle(hd) // the client got an error, and does not know the handle
+		l.unreserve()
 		hd = nil
 	}
 	l.hd, l.closed = hd, hd == nil
@@ -248,9 +255,10 @@ func (l *lane) do(ctx context.Context, old *handle.Handle, r *request, w *wire.W
 	}()
 	switch r.op {
 	case wire.OpOpen:
-		opened, err := handle.Open(ctx, s.srv.factory, s.srv.cfg.handleLimits(), &handle.Opening{
+		opened, err := l.open(ctx, &handle.Opening{
 			Req: r.m, Re: r.id, H: l.h, Async: s.feat&featAsync != 0, Share: s.feat&featShm != 0, Foreign: s.role&RoleAdmin != 0,
-			Key: s.srv.key, Log: s.log.With("handle", l.h), Steppers: &s.srv.steppers,
+			Key: s.srv.key, Log: s.log.With("handle", l.h), Budget: s.srv.budget, Replies: l.replies(), Requests: l.requests(),
+			Steppers: &s.srv.steppers,
 		}, w)
 		if err != nil {
 			return nil, err
@@ -291,6 +299,9 @@ func (l *lane) panicked(op string, p any) string {
 // settle replaces the reply by an error if the call failed or the reply is too large. It returns true if all is well.
 func (l *lane) settle(r *request, w *wire.Writer, err error) bool {
 	if err == nil {
+		err = l.fits(w)
+	}
+	if err == nil {
 		switch most := l.s.srv.cfg.MaxFrameOut; {
 		case w.Len() > most:
 			err = wire.Errorf(wire.TooLarge, "a reply of %d bytes, above frame_out, %d", w.Len(), most)
@@ -307,7 +318,7 @@ func (l *lane) settle(r *request, w *wire.Writer, err error) bool {
 		e = wire.Errorf(wire.Internal, "the server failed; its log says how, under %s", id)
 	}
 	l.s.srv.met.failed(e.Code)
-	w.Reset()
+	l.spare(w)
 	e.Reply(w, r.id)
 	return false
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/handle"
 	"clustergym/env/bridge/wire"
 )
@@ -66,6 +67,14 @@ func newMetrics(s *Server) *metrics {
 	gauge("envs", "Environments of all handles.", func() float64 { return float64(m.envs.Load()) })
 	gauge("requests_in_flight", "Requests to handles that are not answered yet, queued ones included.",
 		func() float64 { return float64(m.inflight.Load()) })
+	gauge("memory_budget_bytes", "Memory that environments, workloads, replies and requests may take together.",
+		func() float64 { return float64(s.budget.Total()) })
+	for _, k := range budget.Kinds() {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "clustergym_memory_reserved_bytes", Help: "Memory of the budget that is reserved, by what it is for.",
+			ConstLabels: prometheus.Labels{"kind": k.String()},
+		}, func() float64 { return float64(s.budget.Used(k)) }))
+	}
 	counter("steps_total", "Steps of environments.", nil, &m.steps)
 	counter("resets_total", "Resets of environments.", nil, &m.resets)
 	counter("episodes_total", "Episodes that ended.", nil, &m.episodes)

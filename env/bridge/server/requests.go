@@ -32,6 +32,7 @@ func (s *session) take(c *conn, f *frame) (*lane, request, error) {
 	m, e := c.dec.Decode(f.b)
 	if e != nil {
 		c.bad++
+		s.srv.release(f)
 		s.answer(c, 0, e, false)
 		if c.bad == maxBad {
 			return nil, request{}, c.shut(wire.CloseProtocol, "three unreadable messages in a row")
@@ -39,12 +40,17 @@ func (s *session) take(c *conn, f *frame) (*lane, request, error) {
 		return nil, request{}, nil
 	}
 	c.bad = 0
+	if err := c.charge(f, decodedBytes(m)); err != nil {
+		s.srv.release(f)
+		return nil, request{}, err
+	}
 	id, e := m.Int("id", 0, 1, math.MaxUint32)
 	if e == nil && id == 0 {
 		e = &wire.Error{Code: wire.BadRequest, Msg: "field id", Got: "nothing", Want: "a number that grows with every request"}
 	}
 	if e != nil {
 		s.answer(c, 0, e, false)
+		s.srv.release(f)
 		return nil, request{}, nil
 	}
 	r := request{id: uint32(id), m: m, f: f}
@@ -57,6 +63,7 @@ func (s *session) request(c *conn, r *request) (*lane, error) {
 	s.mu.Lock()
 	if s.conn != c {
 		s.mu.Unlock()
+		s.srv.release(r.f)
 		return nil, errShut
 	}
 	if r.id <= s.last {
@@ -80,6 +87,7 @@ func (s *session) request(c *conn, r *request) (*lane, error) {
 			s.bye = r.id
 			part := s.leaving()
 			s.mu.Unlock()
+			s.srv.release(r.f)
 			if part {
 				s.part(c)
 			}
@@ -162,6 +170,7 @@ func (s *session) ping(c *conn, r request) {
 	} else {
 		s.send(c, r.id, c.w)
 	}
+	c.w.Trim(keptFrame)
 	s.srv.release(r.f)
 }
 
@@ -173,6 +182,7 @@ func (s *session) repeated(c *conn, r request) {
 		for _, l := range s.lanes {
 			if slices.Contains(l.waiting, r.id) {
 				s.mu.Unlock()
+				s.srv.release(r.f)
 				return // the earlier request is still waiting, and its reply answers both
 			}
 		}

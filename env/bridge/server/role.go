@@ -15,6 +15,9 @@ type Listing = handle.Listing
 // Made holds what a Factory has made.
 type Made = handle.Made
 
+// Budgeted is a Factory that reserves what its environments take in the server's budget.
+type Budgeted = handle.Budgeted
+
 // Caller is an environment that answers more methods of `call` than those about tasks.
 type Caller = handle.Caller
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/handle"
 	"clustergym/internal/logging"
 )
@@ -34,7 +35,8 @@ type Server struct {
 	frames  sync.Pool // holds *frame
 	probe   handle.Probe
 
-	steppers atomic.Int32 // steps under way
+	steppers atomic.Int32   // steps under way
+	budget   *budget.Budget // of memory
 
 	secrets   atomic.Pointer[secrets]
 	throttles [warnings]logging.Throttle
@@ -72,6 +74,13 @@ func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 	s.secrets.Store(first)
 	s.reserve.size = reserved(mayOpen())
 	s.hall = newHall(placesFor(cfg.MaxSessions, mayOpen()), s.dropped, s.reserve.fill)
+	if cfg.Memory == 0 {
+		s.cfg.Memory = budget.Default()
+	}
+	s.budget = budget.New(s.cfg.Memory)
+	if f, ok := f.(Budgeted); ok {
+		f.UseBudget(s.budget)
+	}
 	s.met = newMetrics(s)
 	s.up = websocket.Upgrader{
 		HandshakeTimeout: headerTimeout,
@@ -81,6 +90,9 @@ func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 	s.frames.New = func() any { return new(frame) }
 	return s, nil
 }
+
+// Memory returns the bytes of the server's budget.
+func (s *Server) Memory() int64 { return s.budget.Total() }
 
 // moment returns the time since the server was made. As an integer it can be kept in atomics.
 func (s *Server) moment() time.Duration { return time.Since(s.start) }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 )
 
@@ -34,10 +35,11 @@ type session struct {
 	last    uint32      // the highest request id so far
 	floor   uint32      // requests up to this id were sent before the last resume and may be repeated
 	lanes   map[uint32]*lane
-	handles uint32  // handles ever opened: the number of the last one
-	opening int     // unanswered requests to open
-	pending int     // unanswered requests of all lanes
-	bye     uint32  // the id of the bye that is answered after everything else; 0 = none
+	handles uint32 // handles ever opened: the number of the last one
+	opening int    // unanswered requests to open
+	pending int    // unanswered requests of all lanes
+	bye     uint32 // the id of the bye that is answered after everything else; 0 = none
+	room    frameRoom
 	loose   []reply // kept replies without a lane, oldest first
 	tombs   []*lane // closed lanes whose replies are kept, oldest first
 	parted  bool
@@ -60,6 +62,8 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 	if !s.spare() {
 		return nil
 	}
+	n.room.budget = s.budget
+	n.room.own.Store(sessionFrames)
 	// The welcome must be the first message.
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
@@ -211,6 +215,13 @@ func (s *session) end(parked bool) bool {
 	}
 	for _, l := range s.lanes {
 		l.shut()
+		l.drop()
+	}
+	for _, l := range s.tombs {
+		l.drop()
+	}
+	for _, r := range s.loose {
+		s.srv.budget.Release(budget.Replies, int64(len(r.b)))
 	}
 	s.lanes, s.tombs, s.loose = nil, nil, nil
 	s.mu.Unlock()

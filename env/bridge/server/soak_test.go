@@ -96,6 +96,7 @@ func TestNothingPilesUp(t *testing.T) {
 			t.Errorf("%s are %s at the end", name, got)
 		}
 	}
+	h.nothingReserved()
 }
 
 // TestServersLeaveNothingBehind starts servers, and ends them while their clients are active.

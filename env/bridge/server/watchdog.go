@@ -48,7 +48,7 @@ func (l *lane) expire() {
 	l.stuck = &stuck{what: fmt.Sprintf("%s, request %d,", late.op, late.id)}
 	l.hd = nil
 	l.kept.abandon()
-	w := l.kept.writer(s.enc)
+	w := l.writer()
 	e := wire.Errorf(wire.Timeout, "%s took longer than %v", late.op, limit)
 	switch late.op {
 	case wire.OpOpen:
@@ -90,6 +90,7 @@ func (l *lane) comeBack(hd *handle.Handle) {
 	l.s.mu.Unlock()
 	if orphan {
 		l.closeHandle(hd)
+		l.end()
 	}
 }
 

@@ -175,7 +175,13 @@ func TestManyRequestsJustInTimeAndJustTooLateAreAnsweredOnceEach(t *testing.T) {
 		return nil
 	}
 	p := h.client()
-	hd := p.open(1)
+	var hd int64
+	eventually(t, "an open is in time", func() bool {
+		v := p.do("open", "env", "Walk-v1", "n", 1)
+		hd, _ = v.Get("h").(int64)
+		return v.Get("op") == "open"
+	})
+	eventually(t, "a reset is in time", func() bool { return p.do("reset", "h", hd, "seed", 7).Get("op") == "reset" })
 	ok, late := 0, 0
 	for range 300 {
 		switch v := p.do("step", "h", hd, "a", act(1, 1)); {

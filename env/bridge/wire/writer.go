@@ -71,6 +71,17 @@ func (w *Writer) Bytes() []byte {
 // Len returns the number of bytes so far.
 func (w *Writer) Len() int { return len(w.Bytes()) }
 
+// Cap returns the bytes of the buffer.
+func (w *Writer) Cap() int { return cap(w.buf.b) }
+
+// Trim begins a new message, and drops the buffer if it is larger than most bytes.
+func (w *Writer) Trim(most int) {
+	w.Reset()
+	if cap(w.buf.b) > most {
+		w.buf.b = nil
+	}
+}
+
 // Complete reports whether a whole value has been written: every container has all its entries.
 func (w *Writer) Complete() bool { return len(w.Bytes()) > 0 && len(w.open) == 0 }
 

@@ -67,23 +67,21 @@ func Platform(c PlatformConfig, src *rand.Rand) (*dag.Platform, error) {
 	if c.Links == "equal" {
 		return dag.NewPlatform(procs, c.Bandwidth)
 	}
-	rows := make([][]float64, c.GPUs)
-	for g := range rows {
-		rows[g] = make([]float64, c.GPUs)
-		for h := range rows[g] {
-			switch {
-			case c.Links == "random":
-				rows[g][h] = c.Bandwidth * (0.1 + 0.9*src.Float64())
-			case g/machine == h/machine:
-				rows[g][h] = c.Bandwidth
-			case g/rack == h/rack:
-				rows[g][h] = c.Bandwidth / 2
-			default:
-				rows[g][h] = c.Bandwidth / 4
+	var p *dag.Platform
+	var err error
+	if c.Links == "random" {
+		row := make([]float64, c.GPUs)
+		p, err = dag.NewPlatformOfRows(procs, func(int) []float64 {
+			for h := range row {
+				row[h] = c.Bandwidth * (0.1 + 0.9*src.Float64())
 			}
-		}
+			return row
+		})
+	} else {
+		p, err = dag.NewTieredPlatform(procs, []dag.Tier{
+			{Size: machine, Bandwidth: c.Bandwidth}, {Size: rack, Bandwidth: c.Bandwidth / 2}, {Bandwidth: c.Bandwidth / 4},
+		})
 	}
-	p, err := dag.NewLinkedPlatform(procs, rows)
 	if err != nil {
 		return nil, fmt.Errorf("synth: %w", err)
 	}

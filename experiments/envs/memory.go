@@ -1,0 +1,100 @@
+package envs
+
+import (
+	"clustergym/env"
+	"clustergym/env/dagplace"
+	"clustergym/env/jobselect"
+	"clustergym/env/policymix"
+	"clustergym/env/workerplace"
+)
+
+// The memory of environments is estimated, since it is reserved before they are made. The estimates are upper bounds on
+// what the heap holds after whole episodes, metrics for remote players and a snapshot included; a test measures every
+// environment over a grid of settings.
+
+// Extent is what the size of an environment follows from besides its settings.
+type Extent struct {
+	GPUs, Nodes  int // of the cluster
+	Tasks, Procs int // of the largest recorded task graph and its platform, 0 = graphs are generated
+}
+
+// Extent returns the sizes of w.
+func (w *World) Extent() Extent {
+	var x Extent
+	c := &w.Source.Cluster
+	x.GPUs, x.Nodes = sizeOf(c)
+	x.GPUs -= max(0, c.Pool-1024) // beyond some, processors of a pool are only counted
+	if w.Source.Graphs != nil {
+		x.Tasks, x.Procs = w.Source.Graphs.Largest()
+	}
+	return x
+}
+
+// little is the memory of an environment without settings.
+const little = 2 << 10
+
+// Memory returns an upper bound on the bytes that one environment takes, without the time steps that a caller keeps.
+func (d *Descriptor) Memory(s Settings, x Extent) float64 {
+	if d.memory == nil {
+		return little
+	}
+	return d.memory(s, x) + little
+}
+
+// ownSteps returns the bytes of the time step that an environment keeps for itself.
+func (d *Descriptor) ownSteps(spec env.Spec) float64 {
+	bytes := 2 * float64(spec.MaskLen()) // its own, and that of the rules which remote players ask
+	if !d.Simulated() {
+		bytes += 4 * float64(spec.ObsLen())
+	}
+	return bytes
+}
+
+// StepBytes returns the bytes of the time steps of one environment in a vector: the batches before and after a step, final
+// observations, and the environment's own.
+func StepBytes(spec env.Spec) float64 {
+	return 6 * (4*float64(spec.ObsLen()) + float64(spec.MaskLen()))
+}
+
+// clusterBytes returns the bytes of one simulated cluster.
+func clusterBytes(x Extent) float64 { return 130*float64(x.GPUs) + 350*float64(x.Nodes) }
+
+// queueBytes returns the bytes of an environment over a queue of the given number of jobs. A base policy that plays the
+// same jobs has a simulator of its own.
+func queueBytes(jobs int, base bool, x Extent) float64 {
+	bytes := 128<<10 + 800*float64(jobs) + clusterBytes(x)
+	if base {
+		bytes += 350*float64(jobs) + clusterBytes(x)
+	}
+	return bytes
+}
+
+func jobSelectBytes(s Settings, x Extent) float64 {
+	c := s.(*jobselect.Config)
+	return queueBytes(c.Window+c.Warm, c.Relative != "" || c.Contested, x)
+}
+
+func policyMixBytes(s Settings, x Extent) float64 {
+	c := s.(*policymix.Config)
+	return queueBytes(c.Window+c.Warm, c.Relative != "" || c.Contested, x)
+}
+
+// dagPlaceBytes counts a run time for each task on each processor, the plans, the edges, and the bandwidths of links that
+// are drawn one by one.
+func dagPlaceBytes(s Settings, x Extent) float64 {
+	c := s.(*dagplace.Config)
+	n, m, degree := float64(max(c.Tasks, x.Tasks)), float64(max(c.GPUs, x.Procs)), c.Degree
+	if c.Vary {
+		degree = 2 * max(degree, 1)
+	}
+	bytes := 1.2*8*n*m + 450*m + n*(350+50*min(degree, n))
+	if c.Vary || c.Links == "random" || x.Procs > 0 {
+		bytes += 8.2 * m * m
+	}
+	return bytes
+}
+
+func workerPlaceBytes(s Settings, _ Extent) float64 {
+	c := s.(*workerplace.Config)
+	return float64(c.Jobs)*(220+5*float64(c.Servers)) + 150*float64(c.Servers) + 8<<10
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package envs
+
+const raceDetector = false
