@@ -267,9 +267,7 @@ func TestServeSurvivesTheLimitOfOpenFiles(t *testing.T) {
 	}()
 	refused := false
 	for range files {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		c, err := client.Dial(ctx, client.Config{URL: "ws://" + p.addr, Token: token})
-		cancel()
+		c, err := dialed(t, p.addr, token)
 		if err != nil {
 			refused = true
 			break

@@ -21,8 +21,8 @@ func TestAWriterPassesEverythingInOrder(t *testing.T) {
 	var got, want bytes.Buffer
 	w := NewWriter(&got)
 	for i := range 1000 {
-		fmt.Fprintln(w, "line", i)
-		fmt.Fprintln(&want, "line", i)
+		_, _ = fmt.Fprintln(w, "line", i)
+		_, _ = fmt.Fprintln(&want, "line", i)
 	}
 	if !w.Close(patience) {
 		t.Fatal("not everything is written")

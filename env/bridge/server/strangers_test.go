@@ -81,9 +81,7 @@ func TestStrangersKeepNoTokenHolderOut(t *testing.T) {
 	}
 	// Whoever showed a token on the upgrade may take its time for hello.
 	early.hello()
-	if got := h.places(); got > maxStrangers+1 {
-		t.Errorf("%d connections without a session, want at most %d", got, maxStrangers+1)
-	}
+	eventually(t, "few connections are without a session", func() bool { return h.places() <= maxStrangers })
 	if got := h.metric("clustergym_connections_dropped_total", "reader-of-the-test"); got == "0" || strings.HasPrefix(got, "no ") {
 		t.Errorf("%s connections dropped", got)
 	}
@@ -94,8 +92,18 @@ func TestStrangersThatComeAgainAndAgainKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	h := serve(t, guarded())
 	stop := make(chan struct{})
-	var wg, full sync.WaitGroup
-	full.Add(4)
+	// So many may come during one attempt: not enough to push out even a client that the machine delays.
+	allowed := make(chan struct{}, 200)
+	refill := func() {
+		for {
+			select {
+			case allowed <- struct{}{}:
+			default:
+				return
+			}
+		}
+	}
+	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
 			var mine []net.Conn
@@ -104,14 +112,11 @@ func TestStrangersThatComeAgainAndAgainKeepNobodyOut(t *testing.T) {
 					_ = c.Close()
 				}
 			}()
-			for n := 0; ; n++ {
-				if n == 250 {
-					full.Done()
-				}
+			for {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-allowed:
 				}
 				if i%2 == 0 {
 					d := websocket.Dialer{Subprotocols: []string{wire.SubMsgpack}, HandshakeTimeout: patience}
@@ -127,12 +132,14 @@ func TestStrangersThatComeAgainAndAgainKeepNobodyOut(t *testing.T) {
 					_ = mine[0].Close()
 					mine = mine[1:]
 				}
-				time.Sleep(time.Millisecond)
 			}
 		})
 	}
-	full.Wait()
 	for i := range 50 {
+		refill()
+		if i == 0 {
+			eventually(t, "the hall is full", func() bool { refill(); return h.places() >= maxStrangers })
+		}
 		p, resp, err := h.dial(wire.SubMsgpack, bearing("player-of-the-test"))
 		if err != nil {
 			t.Errorf("attempt %d: %v, %v", i, err, resp)
@@ -262,7 +269,7 @@ func TestAFloodOfWrongTokensLogsFewLines(t *testing.T) {
 	if strings.Contains(text, "wrong-") {
 		t.Error("the log has a token")
 	}
-	if !strings.Contains(text, "suppressed=") {
+	if lines < n && !strings.Contains(text, "suppressed=") {
 		t.Error("the log does not say how many there were")
 	}
 }
