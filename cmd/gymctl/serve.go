@@ -38,7 +38,8 @@ unless --client-ca or --insecure is given. A token file has one "ROLE TOKEN" per
 metrics, admin may do everything.
 
 Clients use generated workloads by default. --trace-root lets them name files below one folder, and no others; public
-traces that gymctl trace get has fetched can always be named, as get:NAME.
+traces that gymctl trace get has fetched can always be named, as get:NAME. A link is followed if it is relative and
+stays below the folder; pipes and devices are refused. Clients are told where a file has a fault, but not what is there.
 
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
 the last one has left, or after --drain-timeout. A second signal ends it at once. Logs go to standard error.`,
