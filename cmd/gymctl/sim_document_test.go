@@ -81,3 +81,36 @@ func TestSimDocumentSaysWhatWasLeftOut(t *testing.T) {
 		t.Errorf("a clean trace is %v, want %v", d.Trace, want)
 	}
 }
+
+// Times near 292 years, the most that the clock's numbers hold, give one sentence and exit code 2 or 1, never a wrong table.
+func TestSimEndsWithASentenceWhereTheClockEnds(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const head = "submit_time,duration,num_gpu\n"
+	write(t, "submit.csv", head+"0,1,1\n9.2e9,1,1\n")
+	write(t, "work.csv", head+"0,9.2e9,1\n")
+	write(t, "sum.csv", head+"0,4e9,1\n0,4e9,1\n")
+	write(t, "late.csv", head+"4e9,1,1\n")
+	write(t, "fine.csv", head+"0,2e9,1\n0,2e9,1\n")
+	for _, c := range []struct{ args, want string }{
+		{"submit.csv", "job 1 is submitted at 2555555h33m20s, want a time from 0s to 146 years"},
+		{"work.csv", "job 0 works 2555555h33m20s, want a time from 0s to 146 years"},
+		{"submit.csv --stream on", "job 1 is submitted at"},
+		{"sum.csv", "still run after 146 years, where the clock ends"},
+		{"sum.csv --policy gittins-2d", "still run after 146 years, where the clock ends"},
+		{"late.csv --horizon 1000000h", "horizon: got 1000000h0m0s, want less"},
+		{"fine.csv --horizon 2000000h", "horizon: got 2000000h0m0s, want a time of at most 146 years"},
+		{"fine.csv --horizon 9000000h", "horizon"},
+		{"fine.csv", ""},
+	} {
+		code, out, said := gymctl(t, append([]string{"sim", "--cluster", "pool:1", "--trace"}, strings.Fields(c.args)...)...)
+		if c.want == "" {
+			if code != exitDone {
+				t.Errorf("%s: exit code %d, said %q", c.args, code, said)
+			}
+			continue
+		}
+		if code == exitDone || out != "" || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: exit code %d, printed %q, said %q; want %q", c.args, code, out, said, c.want)
+		}
+	}
+}

@@ -158,6 +158,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		if err != nil {
 			return err
 		}
+		if first > traces.MaxTime-cfg.Horizon {
+			return workload.Mistake("horizon: got %v, want less: the first job is submitted at %v, and the clock ends at 146 years", cfg.Horizon, first)
+		}
 		sc.Horizon = first + cfg.Horizon
 	}
 	s, err := sim.New(sc, r.spec)

@@ -263,6 +263,9 @@ func (t *Trace) Next(j *traces.Job) error {
 		if t.profiled != nil && !t.profiled.complete(j) {
 			continue
 		}
+		if err := j.CheckTimes(); err != nil {
+			return Mistake("trace %s: %w", t.info.File, err)
+		}
 		if t.passing > 0 {
 			t.passing--
 			t.info.Passed++
