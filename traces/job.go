@@ -1,6 +1,14 @@
 package traces
 
-import "time"
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// MaxTime is the latest time and the longest work that a run takes, 146 years. It is half of what a time.Duration holds, so
+// that the sum of two times is always one.
+const MaxTime = math.MaxInt64 / 2
 
 // Job is one row of a workload, as recorded or generated. It never changes after creation; what happens to a
 // job at run time lives in env/sim.
@@ -36,6 +44,20 @@ type Job struct {
 
 // MaxGPUs is the largest gang that readers accept. It keeps sums of demands in thousandths far inside an int64.
 const MaxGPUs = 1 << 30
+
+// CheckTimes returns an error if a time of j is not one that a run takes: from 0 to MaxTime. A deadline may be later, as
+// it only is compared.
+func (j *Job) CheckTimes() error {
+	for _, t := range []struct {
+		what string
+		d    time.Duration
+	}{{"is submitted at", j.Submit}, {"works", j.Work}, {"is estimated to work", j.Estimate}} {
+		if t.d < 0 || t.d > MaxTime {
+			return fmt.Errorf("job %s %s %v, want a time from 0s to 146 years, where the clock ends", j.ID, t.what, t.d)
+		}
+	}
+	return nil
+}
 
 // Milli returns the job's demand in thousandths of a GPU.
 func (j *Job) Milli() int { return j.GPUs * j.GPUMilli }

@@ -3,38 +3,13 @@ package traces
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 )
-
-// OpenFile opens a trace for reading. It recognises gzip and zstd by the first bytes, not by the name, and unpacks
-// them. A packed file that is cut short or damaged gives an error from Read that says so, never a short trace. The
-// caller closes the result, which is not safe for concurrent use.
-func OpenFile(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("trace %s: there is no such file: %w", path, fs.ErrNotExist)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("trace %s: %w", path, cause(err))
-	}
-	if st, err := f.Stat(); err == nil && st.IsDir() {
-		_ = f.Close() // report the first fault
-		return nil, fmt.Errorf("trace %s: this is a folder, a file is wanted", path)
-	}
-	u, err := unpack(f, path)
-	if err != nil {
-		_ = f.Close() // report the first fault
-		return nil, err
-	}
-	u.closers = append(u.closers, f.Close)
-	return u, nil
-}
 
 // unpacked is an unpacked stream whose errors name the file.
 type unpacked struct {
@@ -81,10 +56,13 @@ func isZstd(b []byte) bool {
 }
 
 func (u *unpacked) wrap(err error) error {
-	if u.what == "" {
-		return fmt.Errorf("trace %s: %w", u.path, cause(err))
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded): // nothing is wrong with the file
+		return err
+	case u.what == "":
+		return openError(u.path, err)
 	}
-	return fmt.Errorf("trace %s: the %s stream is cut short or damaged: %w", u.path, u.what, err)
+	return damaged(u.path, u.what, err)
 }
 
 // Read implements io.Reader.

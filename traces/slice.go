@@ -83,11 +83,19 @@ func ScaleSubmit(dst, jobs []Job, f float64) ([]Job, error) {
 		}
 		at := base + time.Duration(off)
 		if j.Deadline != 0 {
-			j.Deadline += at - j.Submit
+			j.Deadline = moved(j.Deadline, at-j.Submit)
 		}
 		j.Submit = at
 	}
 	return dst, nil
+}
+
+// moved returns at + by, at most the last time.Duration.
+func moved(at, by time.Duration) time.Duration {
+	if by > 0 && at > math.MaxInt64-by {
+		return math.MaxInt64
+	}
+	return at + by
 }
 
 // maxTime is slightly below the longest time.Duration, so that sums of floats below it convert safely.

@@ -170,3 +170,12 @@ func TestFilterCountsWhatItLeavesOut(t *testing.T) {
 		t.Errorf("no limit: kept %d, large %d", len(kept), large)
 	}
 }
+
+// A deadline that is as late as a time can be stays there; it must not wrap around into the past.
+func TestLateDeadlinesDoNotWrapAround(t *testing.T) {
+	jobs := []Job{{Submit: 0, Deadline: math.MaxInt64}, {Submit: time.Hour, Deadline: math.MaxInt64 - 1}}
+	got, err := ScaleSubmit(nil, jobs, 3)
+	if err != nil || got[0].Deadline != math.MaxInt64 || got[1].Deadline != math.MaxInt64 {
+		t.Errorf("%v, %v", got, err)
+	}
+}

@@ -71,7 +71,10 @@ func documentOf(c *cluster.Cluster) clusterDocument {
 	spec := c.Spec()
 	d := clusterDocument{Name: spec.Name, Pool: c.Pool(), Racks: c.Racks(), Nodes: c.Nodes(), GPUs: c.GPUs(),
 		ByType: []gpuDocument{}, VCs: []vcDocument{}, Tree: []rackDoc{}}
-	d.Shared = nodeRange{0, c.Nodes(), c.GPUs()}
+	if d.Pool { // a counter counts each GPU as a node of its own
+		d.Racks, d.Nodes = 0, 0
+	}
+	d.Shared = nodeRange{0, d.Nodes, d.GPUs}
 	cpus, mem := true, true
 	rack := 0
 	for _, r := range spec.Racks {
@@ -105,7 +108,7 @@ func documentOf(c *cluster.Cluster) clusterDocument {
 		}
 		d.VCs = append(d.VCs, doc)
 	}
-	d.Shared.First, d.Shared.Nodes = first, c.Nodes()-first
+	d.Shared.First, d.Shared.Nodes = first, d.Nodes-first
 	return d
 }
 

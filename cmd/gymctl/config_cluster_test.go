@@ -129,7 +129,7 @@ func TestClustersInJSONHaveTotalsAndResolvedLinks(t *testing.T) {
 	// The racks have 3·100 + 10 and 2·10 Gbit/s of NICs; an uplink that is not stated carries them all.
 	var d clusterDocument
 	strict(t, must(t, "config", "show", "--cluster", "pool:7", "--json"), &d)
-	if !d.Pool || d.GPUs != 7 || len(d.Tree) != 0 || d.Shared.GPUs != 7 {
+	if !d.Pool || d.GPUs != 7 || len(d.Tree) != 0 || d.Shared.GPUs != 7 || d.Racks != 0 || d.Nodes != 0 || d.Shared.Nodes != 0 {
 		t.Errorf("a counter is %+v", d)
 	}
 }

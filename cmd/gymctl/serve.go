@@ -40,7 +40,8 @@ unless --client-ca or --insecure is given. A token file has one "ROLE TOKEN" per
 metrics, admin may do everything. A token has at least 16 characters. The file must not be writable for everybody.
 
 Clients use generated workloads by default. --trace-root lets them name files below one folder, and no others; public
-traces that gymctl trace get has fetched can always be named, as get:NAME.
+traces that gymctl trace get has fetched can always be named, as get:NAME. A link is followed if it is relative and
+stays below the folder; pipes and devices are refused. Clients are told where a file has a fault, but not what is there.
 
 --memory is the budget of everything that clients make the server hold: environments, workloads, replies, requests. An
 open that does not fit is refused, so those who are in are not harmed. By default it is 60 % of the memory that the

@@ -38,11 +38,11 @@ func identity(name string, f *facts, w *sched.Window, end time.Duration) float64
 		case "slowdown":
 			sum -= jct / k.work.Seconds() / n
 		case "bsld":
+			x := jct / max(k.work.Seconds(), 10)
 			if k.finish >= 0 {
-				sum -= max(1, jct/max(run, 10)) / n
-			} else {
-				sum -= jct / max(k.work.Seconds(), 10) / n
+				x = max(1, x)
 			}
+			sum -= x / n
 		case "throughput":
 			done := k.work.Seconds()
 			if k.finish < 0 {
@@ -253,8 +253,7 @@ func TestDiscountedReturns(t *testing.T) {
 					case "bsld":
 						per := 1 / max(k.work.Seconds(), 10)
 						jct := (k.finish - k.submit).Seconds()
-						exact := max(1, jct/max((k.finish-k.start).Seconds(), 10))
-						want -= (over(k.submit, k.finish)*per + (exact-jct*per)*at(k.finish)) / n
+						want -= (over(k.submit, k.finish)*per + max(0, 1-jct*per)*at(k.finish)) / n
 					case "throughput":
 						want += k.gpus * (k.rate*over(k.start, k.finish) - 2*over(k.submit, k.start)) / float64(w.GPUs) / tau
 					}

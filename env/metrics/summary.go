@@ -30,7 +30,8 @@ type Summary struct {
 	FirstWait Quantiles `json:"first_wait_s"`
 	// Wait is JCT − time on GPUs.
 	Wait Quantiles `json:"wait_s"`
-	// BoundedSlowdown is max(1, JCT / max(time on GPUs, 10 s)).
+	// BoundedSlowdown is max(1, JCT / max(work, 10 s)). Work is the run time alone at speed 1, so restarts, overheads,
+	// interference, communication and slow GPUs make it worse.
 	BoundedSlowdown Quantiles `json:"bounded_slowdown"`
 	// Slowdown is JCT / work, over jobs that have work.
 	Slowdown Quantiles `json:"slowdown"`
@@ -156,7 +157,7 @@ func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration) Summary {
 		return quantiles(vs)
 	}
 	s.BoundedSlowdown = values(func(j *Job) (float64, bool) {
-		return max(1, (j.Finish-j.Submit).Seconds()/max(j.Run.Seconds(), 10)), true
+		return max(1, (j.Finish-j.Submit).Seconds()/max(j.Work.Seconds(), 10)), true
 	})
 	s.Fairness = values(func(j *Job) (float64, bool) { return float64(j.Fairness), j.Fairness > 0 })
 	s.Slowdown = values(func(j *Job) (float64, bool) { return float64(j.Finish-j.Submit) / float64(j.Work), j.Work > 0 })

@@ -32,7 +32,7 @@ func near(t *testing.T, what string, got, want float64) {
 //	A    0      0     10     10  10   2      10   0     0           1         1
 //	B    2      10    15     5   5    4      13   8     8           2.6       13/10
 //	C    3      3     7      4   4    2      4    0     0           1         1 (4/10 < 1)
-//	D    5      20    45     20  16   1      40   20    15          2.5       2
+//	D    5      20    45     20  16   1      40   20    15          2.5       2.5 (overheads do not count)
 func TestSummaryByHand(t *testing.T) {
 	jobs := []metrics.Job{done(2, 3, 3, 7, 4, 4, 2), done(0, 0, 0, 10, 10, 10, 2), done(1, 2, 10, 15, 5, 5, 4), done(3, 5, 20, 45, 20, 16, 1)}
 	jobs[3].Preemptions = 1
@@ -52,7 +52,7 @@ func TestSummaryByHand(t *testing.T) {
 	near(t, "first wait mean", s.FirstWait.Mean, 23.0/4)
 	near(t, "slowdown mean", s.Slowdown.Mean, (1+2.6+1+2.5)/4)
 	near(t, "slowdown max", s.Slowdown.Max, 2.6)
-	near(t, "bounded slowdown mean", s.BoundedSlowdown.Mean, (1+1.3+1+2)/4)
+	near(t, "bounded slowdown mean", s.BoundedSlowdown.Mean, (1+1.3+1+2.5)/4)
 	near(t, "utilisation", s.Utilization, (2.0*10+4*5+2*4+1*20)/(4*45))
 	near(t, "effective", s.Effective, (2.0*10+4*5+2*4+1*16)/(4*45))
 	// x = 1, 2.6, 1, 2.5: (Σx)² = 50.41, n·Σx² = 4·15.01.

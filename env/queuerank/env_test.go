@@ -243,18 +243,39 @@ func TestTheShortestEarnsNothingRelativeToSJF(t *testing.T) {
 	cfg := queuerank.DefaultConfig()
 	cfg.Visible = 400
 	jobs := random(rand.New(rand.NewPCG(6, 6)), 300)
-	e, ts := open(t, cfg, cluster.Spec{Pool: 16}, jobs...)
-	ret, _ := play(t, e, ts, func() int {
-		best := 0
-		for i, j := range e.Slots() {
-			if e.Estimate(j) < e.Estimate(e.Slots()[best]) {
-				best = i
+	for _, spec := range []cluster.Spec{{Pool: 16}, slow()} {
+		e, ts := open(t, cfg, spec, jobs...)
+		ret, _ := play(t, e, ts, func() int {
+			best := 0
+			for i, j := range e.Slots() {
+				if e.Estimate(j) < e.Estimate(e.Slots()[best]) {
+					best = i
+				}
 			}
+			return best
+		})
+		if ret != 0 || ts.Info[queuerank.InfoScore] != ts.Info[queuerank.InfoBase] {
+			t.Errorf("%s: return %v: score %v, SJF's %v", spec.Name, ret, ts.Info[queuerank.InfoScore], ts.Info[queuerank.InfoBase])
 		}
-		return best
-	})
-	if ret != 0 || ts.Info[queuerank.InfoScore] != ts.Info[queuerank.InfoBase] {
-		t.Errorf("return %v: score %v, SJF's %v", ret, ts.Info[queuerank.InfoScore], ts.Info[queuerank.InfoBase])
+	}
+}
+
+// slow returns 16 GPUs at half the speed of the reference.
+func slow() cluster.Spec {
+	return cluster.Spec{Name: "slow", Speeds: map[string]float64{"old": .5},
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, GPUType: "old"}}}}}
+}
+
+// A job that starts at once on GPUs of half the speed takes twice its work: slowdowns compare with the work, so both are 2.
+func TestSlowdownsCompareWithTheWork(t *testing.T) {
+	for _, metric := range []string{"bsld", "slowdown"} {
+		cfg := queuerank.DefaultConfig()
+		cfg.Metric = metric
+		e, ts := open(t, cfg, slow(), job(0, 100*time.Second, 4))
+		play(t, e, ts, func() int { return 0 })
+		if got := [3]float64{ts.Info[queuerank.InfoScore], ts.Info[queuerank.InfoBase], ts.Info[queuerank.InfoBSLD]}; got != [3]float64{2, 2, 2} {
+			t.Errorf("%s: score, that of the base order and mean bounded slowdown are %v, want 2 each", metric, got)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func Page(cfg Config, s env.Spec) string {
 	}
 	p("\nn = processors of a job, G of the machine, e = its estimated run time. Maxima are those of the training part.\n")
 	p("## Reward\n")
-	p("S is the mean over the window's jobs of the metric: bsld (max(1, JCT/max(run time, 10 s))), wait, jct, slowdown; or minus the")
+	p("S is the mean over the window's jobs of the metric: bsld (max(1, JCT/max(work, 10 s))), wait, jct, slowdown; or minus the")
 	p("utilisation. Lower is better.\n")
 	p("| reward | paid |")
 	p("|---|---|")

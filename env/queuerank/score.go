@@ -21,14 +21,15 @@ type sums struct {
 	end                       time.Duration
 }
 
-// add counts a job that starts at now after wait and will run for runs.
+// add counts a job that starts at now after wait and will run for runs. Its slowdowns compare with its work, which is its
+// run time on GPUs of speed 1.
 func (s *sums) add(t *traces.Job, wait, runs, now time.Duration) {
 	jct := (wait + runs).Seconds()
 	s.jobs++
 	s.wait += wait.Seconds()
 	s.jct += jct
-	s.bsld += max(1, jct/max(runs.Seconds(), 10))
-	s.slowdown += jct / runs.Seconds()
+	s.bsld += max(1, jct/max(t.Work.Seconds(), 10))
+	s.slowdown += jct / t.Work.Seconds()
 	s.area += float64(t.Milli()) / 1000 * runs.Seconds()
 	s.end = max(s.end, now+runs)
 }
@@ -110,7 +111,7 @@ func (b *baseline) Observe(v *sim.View, p *sim.Point) error {
 	for i := range p.Events {
 		if e := &p.Events[i]; e.Kind == sim.Start {
 			t := v.Trace(e.Job)
-			b.sum.add(t, e.At-t.Submit, t.Work, e.At)
+			b.sum.add(t, e.At-t.Submit, v.Finished(e.Job)-e.At, e.At)
 		}
 	}
 	return nil

@@ -142,7 +142,7 @@ func (r *slowdown) Event(v *sim.View, e *sim.Event) float64 {
 
 func (r *slowdown) Rate() float64 { return -r.sum / float64(r.w.Jobs) }
 
-// bsld is slowdown with 1/max(work, 10 s); at each finish it pays the difference to the exact term max(1, JCT/max(run,
+// bsld is slowdown with 1/max(work, 10 s); at each finish it pays the difference to the exact term max(1, JCT/max(work,
 // 10 s)). Return = −mean bounded slowdown.
 type bsld struct {
 	w   *sched.Window
@@ -169,8 +169,7 @@ func (r *bsld) Event(v *sim.View, e *sim.Event) float64 {
 			r.sum -= per
 		}
 		jct := (e.At - t.Submit).Seconds()
-		exact := max(1, jct/max(v.Ran(e.Job).Seconds(), 10))
-		return -(exact - jct*per) / float64(r.w.Jobs)
+		return -max(0, 1-jct*per) / float64(r.w.Jobs)
 	}
 	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clustergym/internal/fault"
+	"clustergym/traces"
 )
 
 // Config holds the settings that JobSelect-v1 and PolicyMix-v1 share.
@@ -36,7 +37,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Warm >= 0 && c.Warm <= 1<<20, "warm", c.Warm, "0 to 1048576 jobs")
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(slices.Contains(relatives(), c.Relative), "relative", c.Relative, `"", fifo, sjf, smallest or auto`)
-	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
+	l.Add(c.Horizon >= 0 && c.Horizon <= traces.MaxTime, "horizon", c.Horizon, "a time of at most 146 years, or 0s for none")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	if c.Contested && c.Estimates == "none" {
 		l.Add(false, "contested", fmt.Sprint(c.Contested), "false where there are no estimates")

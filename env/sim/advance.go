@@ -2,11 +2,17 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
+
+	"clustergym/traces"
 )
 
 const maxTime = math.MaxInt64
+
+// lastTime is traces.MaxTime in words.
+const lastTime = "146 years"
 
 // Advance moves to the next instant at which something happens and returns it, or ErrDone. If the current point was
 // not ended by Wait, Advance ends it. The point belongs to the simulator and is valid until the next Advance.
@@ -26,8 +32,13 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 		}
 	}
 	t := s.nextTime()
-	if t == maxTime {
-		// No job ever arrived, none is left, or those left cannot proceed.
+	h := int64(s.cfg.Horizon)
+	if t > traces.MaxTime && len(s.running) > 0 && (h <= 0 || t <= h) {
+		s.err = fmt.Errorf("sim: a running job would still run after %s, where the clock ends; want shorter jobs, less overhead, or a horizon", lastTime)
+		return nil, s.err
+	}
+	if t == maxTime && len(s.running) == 0 || t > traces.MaxTime && h <= 0 {
+		// No job ever arrived, none is left, or those left cannot proceed before the clock ends.
 		s.over = true
 		if len(s.events) == 0 && len(s.waiting) == 0 && len(s.running) == 0 {
 			return nil, ErrDone
@@ -37,7 +48,7 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	s.spare = append(s.spare, s.dead[:s.gone]...)
 	s.dead = append(s.dead[:0], s.dead[s.gone:]...)
 	s.begun, s.waited = true, false
-	if h := int64(s.cfg.Horizon); h > 0 && t > h {
+	if h > 0 && t > h {
 		s.now, s.over = h, true
 		return s.deliver(), nil
 	}

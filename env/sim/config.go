@@ -130,7 +130,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Checkpoint >= 0, "checkpoint", c.Checkpoint, "a time, or 0s where progress is never lost")
 	l.Add(c.Failures.MTBF >= 0, "failures.mtbf", c.Failures.MTBF, "a time, or 0s for no failures")
 	l.Add(c.Failures.MTTR > 0 || c.Failures.MTTR == 0 && c.Failures.MTBF == 0, "failures.mttr", c.Failures.MTTR, "a time above 0s")
-	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
+	l.Add(inRange(c.Horizon, traces.MaxTime), "horizon", c.Horizon, "a time of at most "+lastTime+", or 0s for none")
 	l.Add(c.InterferenceScope == "" || c.InterferenceScope == "gpu" || c.InterferenceScope == "node", "interference_scope", c.InterferenceScope, "gpu or node")
 	return l.Err()
 }

@@ -201,9 +201,12 @@ func (s *Simulator) readNext() error {
 			s.err = fmt.Errorf("sim: job %d: %w", s.read, err)
 			return s.err
 		}
-		if s.next.Submit < 0 || s.next.Work < 0 || s.read > 0 && s.next.Submit < before {
-			s.err = fmt.Errorf("sim: job %d (%s) is submitted at %v after one at %v and works %v: jobs must come in order of submit, with times of 0 or more",
-				s.read, s.next.ID, s.next.Submit, before, s.next.Work)
+		if err := s.next.CheckTimes(); err != nil {
+			s.err = fmt.Errorf("sim: job %d: %w", s.read, err)
+			return s.err
+		}
+		if s.read > 0 && s.next.Submit < before {
+			s.err = fmt.Errorf("sim: job %d (%s) is submitted at %v after one at %v: jobs must come in order of submit", s.read, s.next.ID, s.next.Submit, before)
 			return s.err
 		}
 		before = s.next.Submit

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,16 +173,16 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// A finish beyond the range of times saturates; the run then ends with the job unfinished instead of wrapping around.
+// A finish beyond the range of times saturates; the run then ends with an error instead of wrapping around.
 func TestFinishNeverWraps(t *testing.T) {
 	spec := short(t, "1x1")
 	spec.Racks[0].Nodes[0].GPUType, spec.Speeds = "slow", map[string]float64{"slow": 1e-9}
 	s := start(t, sim.DefaultConfig(), spec, []traces.Job{job("A", time.Hour, math.MaxInt64/2, 1), job("B", 2*time.Hour, second, 1)})
 	var l lines
-	if err := sim.Run(context.Background(), s, newGreedy(t, "first-fit"), &l); err != nil {
+	if err := sim.Run(context.Background(), s, newGreedy(t, "first-fit"), &l); err == nil || !strings.Contains(err.Error(), "146 years, where the clock ends") {
 		t.Fatal(err)
 	}
-	if v := s.View(); !v.Over() || len(v.Running()) != 1 || v.Now() != 2*time.Hour {
+	if v := s.View(); v.Over() || len(v.Running()) != 1 || v.Now() != 2*time.Hour {
 		t.Errorf("now %v, %d run:\n%s", v.Now(), len(v.Running()), l.b.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -190,15 +191,15 @@ func measuredFor(all []speed, workers int) []speed {
 
 // LoadProfiles reads the file of speeds at path, as ReadProfiles does, or a published table that profile.Load knows, as
 // TableProfiles does with gpu. Files may be packed.
-func LoadProfiles(path, gpu string) (*Profiles, error) {
-	if !ownFile(path) {
-		t, err := profile.Load(path, nil)
+func LoadProfiles(ctx context.Context, from *traces.Files, path, gpu string) (*Profiles, error) {
+	if !ownFile(ctx, from, path) {
+		t, err := profile.LoadIn(ctx, from, path)
 		if err != nil {
 			return nil, err
 		}
 		return TableProfiles(t, gpu)
 	}
-	f, err := traces.OpenFile(path)
+	f, err := from.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -208,8 +209,8 @@ func LoadProfiles(path, gpu string) (*Profiles, error) {
 
 // ownFile says whether path is a file with the columns model and workers: then it is one for ReadProfiles, which says what
 // else is missing. profile.Load says what is wrong with a path that cannot be opened.
-func ownFile(path string) bool {
-	f, err := traces.OpenFile(path)
+func ownFile(ctx context.Context, from *traces.Files, path string) bool {
+	f, err := from.Open(ctx, path)
 	if err != nil {
 		return false
 	}

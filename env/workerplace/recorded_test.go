@@ -476,10 +476,10 @@ func TestSpeedsAreLoadedByContent(t *testing.T) {
 	own := write("own.csv", speeds)
 	gavel := write("gavel.json", `{"v100": {"('A (batch size 5)', 1)": {"null": 4.0, "('A (batch size 5)', 1)": [1.0, 2.0]}, "('A (batch size 5)', 2)": {"null": 6.0}},
  "k80": {"('A (batch size 5)', 1)": {"null": 1.0}}}`)
-	if p, err := LoadProfiles(own, ""); err != nil || len(p.Names()) != 2 {
+	if p, err := LoadProfiles(t.Context(), nil, own, ""); err != nil || len(p.Names()) != 2 {
 		t.Errorf("%v", err)
 	}
-	p, err := LoadProfiles(gavel, "V100")
+	p, err := LoadProfiles(t.Context(), nil, gavel, "V100")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +500,7 @@ func TestSpeedsAreLoadedByContent(t *testing.T) {
 		filepath.Join(dir, "none.csv"):       "there is no such file or folder",
 		write("half.csv", "model,workers\n"): "want a header with also speed",
 	} {
-		if _, err := LoadProfiles(path, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadProfiles(t.Context(), nil, path, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", path, err, want)
 		}
 	}

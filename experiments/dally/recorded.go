@@ -73,7 +73,7 @@ func findRecorded(data string) ([]recorded, error) {
 // recordedFile returns the workload of a file. profiles is the folder of the throughputs from which its run times follow, ""
 // if the file has run times.
 func recordedFile(name, path, profiles string) (recorded, error) {
-	sha, err := workload.HashFile(context.Background(), path)
+	sha, err := workload.HashFile(context.Background(), nil, path)
 	if err != nil {
 		return recorded{}, err
 	}

@@ -91,7 +91,7 @@ func (c *RegistryConfig) Validate() error {
 // use. Environments of one workload share it. Safe for concurrent use.
 type Registry struct {
 	cfg    RegistryConfig
-	root   string // TraceRoot without links, "" = none
+	root   *traces.Files // opens what is below TraceRoot, nil = none
 	worlds *worldCache
 	budget *budget.Budget // nil = no limit
 }

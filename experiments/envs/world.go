@@ -130,16 +130,19 @@ func (w *World) weigh(jobs *traces.Windows) {
 
 // loadGraphs reads recorded task graphs.
 func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, t, shown workload.TraceConfig) error {
-	path, err := workload.Located(t.File)
+	path, err := located(t.FileFrom, t.File)
 	if err != nil {
 		return err
 	}
-	set, err := graphs.Load(ctx, path, graphs.Options{For: id})
+	set, err := graphs.Load(ctx, path, graphs.Options{For: id, From: t.FileFrom})
+	_, jobs := errors.AsType[*graphs.NoGraphsError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return workload.Mistake("task graphs %s: there is no such file or folder", shown.File)
-	case err != nil:
+	case jobs: // says no more than that
 		return &workload.InputError{Err: err}
+	case err != nil:
+		return &workload.InputError{Err: workload.Quoting(err)}
 	}
 	if w.Source.Graphs, err = dagplace.NewWorkload(cfg, nil, set); err != nil {
 		return &workload.InputError{Err: err}
@@ -154,16 +157,24 @@ func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, 
 	return nil
 }
 
+// located returns the path of the file that a user names; a registry has looked it up already.
+func located(from *traces.Files, name string) (string, error) {
+	if from != nil {
+		return name, nil
+	}
+	return workload.Located(name)
+}
+
 // loadWorkers reads recorded jobs with their models and the speeds of the models.
 func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, shown workload.TraceConfig) error {
 	var o workerplace.WorkloadOptions
 	if t.Profiles != "" {
-		path, err := workload.Located(t.Profiles)
+		path, err := located(t.ProfilesFrom, t.Profiles)
 		if err != nil {
 			return err
 		}
-		if o.Profiles, err = workerplace.LoadProfiles(path, t.Reference); err != nil {
-			return &workload.InputError{Err: err}
+		if o.Profiles, err = workerplace.LoadProfiles(ctx, t.ProfilesFrom, path, t.Reference); err != nil {
+			return &workload.InputError{Err: workload.Quoting(err)}
 		}
 	}
 	if t.Mix != "" {
@@ -280,9 +291,16 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 			leave()
 		}
 	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, nil, err // nothing is wrong with the arguments
+	}
 	var input *workload.InputError
 	if errors.As(err, &input) {
-		return nil, nil, badKwargs(shown(err, &t, &args.Trace))
+		name := args.Trace.File
+		if name == "" {
+			name = args.Trace.Profiles
+		}
+		return nil, nil, badKwargs(shown(workload.Unquoted(err, name), &t, &args.Trace))
 	}
 	return w, leave, err
 }
@@ -327,20 +345,23 @@ func strangersCluster(name string) (cluster.Spec, error) {
 	return spec, err
 }
 
-// traceRoot returns dir with links resolved, "" for "".
-func traceRoot(dir string) (string, error) {
+// traceRoot opens the folder below which clients may name files, nil for "".
+func traceRoot(dir string) (*traces.Files, error) {
 	if dir == "" {
-		return "", nil
+		return nil, nil
 	}
-	root, err := filepath.Abs(dir)
-	if err == nil {
-		root, err = filepath.EvalSymlinks(root)
+	if st, err := os.Stat(dir); err != nil {
+		return nil, workload.Mistake("trace root %s: %w", dir, workload.Reason(err))
+	} else if !st.IsDir() {
+		return nil, workload.Mistake("trace root %s: this is no folder", dir)
 	}
+	dir, err := filepath.Abs(dir) // the server may change its folder
 	if err != nil {
-		return "", workload.Mistake("trace root %s: %w", dir, err)
+		return nil, workload.Mistake("trace root: %w", err)
 	}
-	if st, err := os.Stat(root); err != nil || !st.IsDir() {
-		return "", workload.Mistake("trace root %s: this is no folder", dir)
+	root, err := traces.FilesIn(dir)
+	if err != nil {
+		return nil, workload.Mistake("trace root %s: %w", dir, err)
 	}
 	return root, nil
 }
@@ -359,57 +380,58 @@ func (r *Registry) Open(t *workload.TraceConfig, folder bool) (stamps string, er
 	for _, f := range []struct {
 		key    string
 		name   *string
+		from   **traces.Files
 		folder bool
-	}{{"trace.file", &t.File, folder}, {"trace.profiles", &t.Profiles, true}} {
+	}{{"trace.file", &t.File, &t.FileFrom, folder}, {"trace.profiles", &t.Profiles, &t.ProfilesFrom, true}} {
 		if *f.name == "" {
 			continue
 		}
-		at, err := r.allowed(f.key, *f.name)
+		at, from, err := r.allowed(f.key, *f.name)
 		if err != nil {
 			return "", err
 		}
-		st, err := os.Stat(at)
+		st, err := from.Stat(at)
+		if open, ok := errors.AsType[*traces.OpenError](err); ok && open.Err != nil {
+			return "", r.refusal(f.key, *f.name, err)
+		}
 		if err != nil || !st.Mode().IsRegular() && !(f.folder && st.IsDir()) {
 			return "", fault.New(f.key, *f.name, "the name of an ordinary file")
 		}
-		*f.name = at
+		*f.name, *f.from = at, from
 		stamps += fmt.Sprintln(f.key, st.Size(), st.ModTime().UnixNano())
 	}
 	return stamps, nil
 }
 
-// allowed returns the path of a file that a client names: a public trace in the cache, or a file below the trace root after
-// links are resolved.
-func (r *Registry) allowed(key, name string) (string, error) {
+// allowed returns the path of a file that a client names and what opens it: a public trace in the cache, or a file below
+// the trace root.
+func (r *Registry) allowed(key, name string) (path string, from *traces.Files, err error) {
 	if strings.HasPrefix(name, catalog.Prefix) {
 		at, err := catalog.Path(name)
 		var missing *catalog.MissingError
 		if errors.As(err, &missing) {
-			return "", fault.New(key, name, "a public trace that this server has; gymctl trace get "+missing.Name+" fetches it there")
+			return "", nil, fault.New(key, name, "a public trace that this server has; gymctl trace get "+missing.Name+" fetches it there")
 		}
 		if err != nil {
-			return "", fault.New(key, name, "a public trace of gymctl trace get --list: "+err.Error())
+			return "", nil, fault.New(key, name, "a public trace of gymctl trace get --list: "+err.Error())
 		}
-		return at, nil
+		return at, traces.OrdinaryFiles(), nil
 	}
-	if r.root == "" {
-		return "", fault.New(key, name, "get:NAME, or nothing: this server reads no files; gymctl serve --trace-root DIR allows those below DIR")
+	if r.root == nil {
+		return "", nil, fault.New(key, name, "get:NAME, or nothing: this server reads no files; gymctl serve --trace-root DIR allows those below DIR")
 	}
-	outside := fault.New(key, name, "a path below the server's --trace-root, relative to it")
 	if !filepath.IsLocal(name) {
-		return "", outside
+		return "", nil, r.refusal(key, name, nil)
 	}
-	at, err := filepath.EvalSymlinks(filepath.Join(r.root, name))
+	return filepath.Clean(name), r.root, nil
+}
+
+// refusal says what is wrong with a name that cannot be opened, and nothing of the server's folders.
+func (r *Registry) refusal(key, name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fault.New(key, name, "a file that exists below the server's --trace-root")
+		return fault.New(key, name, "a file that exists below the server's --trace-root")
 	}
-	if err != nil {
-		return "", outside
-	}
-	if rel, err := filepath.Rel(r.root, at); err != nil || !filepath.IsLocal(rel) {
-		return "", outside
-	}
-	return at, nil
+	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }
 
 // JobsHash returns a hash of every field of w's jobs.

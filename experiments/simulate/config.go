@@ -11,6 +11,7 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/traces"
 )
 
 // Config describes the simulation of one workload on one cluster under one or more policies.
@@ -107,7 +108,7 @@ func (c *Config) Validate() error {
 	l.Join("policy", h.Validate())
 	l.Join("simulator", c.Simulator.Validate())
 	l.Add(c.Simulator.Horizon == 0, "simulator.horizon", c.Simulator.Horizon, "nothing here; horizon counts from the first submit")
-	l.Add(c.Horizon >= 0, "horizon", c.Horizon, "a time, or 0s for none")
+	l.Add(c.Horizon >= 0 && c.Horizon <= traces.MaxTime, "horizon", c.Horizon, "a time of at most 146 years, or 0s for none")
 	l.Add(c.Warmup >= 0, "warmup", c.Warmup, "a number of jobs, 0 or more")
 	l.Add(c.Tail >= 0, "tail", c.Tail, "a number of jobs, 0 or more")
 	l.Add(slices.Contains([]string{"", "auto", "on", "off"}, c.Stream), "stream", c.Stream, "auto, on or off")

@@ -7,7 +7,6 @@ import (
 
 	"clustergym/env/sim"
 	"clustergym/experiments/schedview"
-	"clustergym/experiments/workload"
 )
 
 // SchedulePage draws the schedules of a Run as one HTML page without other files. The caller puts Observe into Hooks, and
@@ -33,7 +32,7 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 	page.Title = fmt.Sprintf("Schedules of %s on %s", filepath.Base(r.Info.File), first.Cluster.Name)
 	page.Facts = [][2]string{
 		{"workload", r.Info.String()},
-		{"cluster", fmt.Sprintf("%s: %s, %s", first.Cluster.Name, workload.Plural(first.Cluster.Nodes, "node", "nodes"), workload.Plural(first.Cluster.GPUs, "GPU", "GPUs"))},
+		{"cluster", first.Cluster.String()},
 		{"placement", first.Placement},
 		{"estimates", first.Estimates},
 	}

@@ -265,11 +265,11 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 	}
 	run := Result{
 		Policy: policy, Placement: "own", Backfill: "none", Estimates: "exact",
-		Trace:   Trace{File: r.report.Info.File, Format: r.report.Info.Format, Jobs: len(r.jobs) + len(r.report.refused), Refused: len(r.report.refused)},
+		Trace: traceOf(&r.report.Info, len(r.jobs)+len(r.report.refused), len(r.report.refused),
+			r.report.refused[:min(namedJobs, len(r.report.refused))]),
 		Cluster: Cluster{Name: r.spec.Name, Nodes: r.racks * r.perRack, GPUs: r.racks * r.perRack * 8},
 		Metrics: peerMetrics(r.jobs, found, r.racks*r.perRack*8), Events: log.n, Peer: peer,
 	}
-	run.Trace.RefusedIDs = r.report.refused[:min(namedJobs, len(r.report.refused))]
 	// The machine sums these in floats, and the result keeps its sums.
 	run.Metrics.Makespan, run.Metrics.JCT.Mean = t.Makespan, t.MeanJCT
 	run.Metrics.Preemptions, run.Metrics.Migrations = log.preempts, log.moves

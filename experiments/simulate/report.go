@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"clustergym/env/cluster"
 	"clustergym/env/metrics"
 	"clustergym/experiments/workload"
 )
@@ -54,13 +55,45 @@ type Trace struct {
 	Refused int    `json:"refused"` // left out because they can never fit the cluster
 	// RefusedIDs are the first of the refused jobs.
 	RefusedIDs []string `json:"refused_ids,omitempty"`
+	// What happened to rows before they became jobs, as in workload.Info: Jobs does not count those dropped or passed over.
+	Dropped  int             `json:"dropped,omitempty"` // left out for the reasons in Skipped
+	Skipped  []workload.Skip `json:"skipped,omitempty"`
+	Passed   int             `json:"passed,omitempty"`   // passed over by trace.skip
+	Moved    int             `json:"moved,omitempty"`    // put in order of submit
+	Repeated int             `json:"repeated,omitempty"` // repeated by the file, kept
+	Assumed  int             `json:"assumed,omitempty"`  // estimates taken from the run time
+}
+
+// traceOf describes the workload of info, of which jobs were read and refused left out.
+func traceOf(info *workload.Info, jobs, refused int, ids []string) Trace {
+	return Trace{
+		File: info.File, Format: info.Format, Jobs: jobs, Refused: refused, RefusedIDs: ids,
+		Dropped: info.Dropped, Skipped: info.Skipped, Passed: info.Passed, Moved: info.Moved, Repeated: info.Repeated, Assumed: info.Assumed,
+	}
 }
 
 // Cluster describes the cluster of a result.
 type Cluster struct {
 	Name  string `json:"name"`
-	Nodes int    `json:"nodes"`
+	Nodes int    `json:"nodes"` // 0 = a plain counter of GPUs, which has none
 	GPUs  int    `json:"gpus"`
+}
+
+// clusterOf describes c.
+func clusterOf(c *cluster.Cluster) Cluster {
+	d := Cluster{Name: c.Spec().Name, Nodes: c.Nodes(), GPUs: c.GPUs()}
+	if c.Pool() {
+		d.Nodes = 0
+	}
+	return d
+}
+
+// String describes the cluster in a few words.
+func (c Cluster) String() string {
+	if c.Nodes == 0 {
+		return fmt.Sprintf("%s: a plain counter of %s", c.Name, workload.Plural(c.GPUs, "GPU or processor", "GPUs or processors"))
+	}
+	return fmt.Sprintf("%s: %s, %s", c.Name, workload.Plural(c.Nodes, "node", "nodes"), workload.Plural(c.GPUs, "GPU", "GPUs"))
 }
 
 // MarshalJSON returns the document of a single run, or {"runs": […]} for several.

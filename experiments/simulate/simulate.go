@@ -158,6 +158,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		if err != nil {
 			return err
 		}
+		if first > traces.MaxTime-cfg.Horizon {
+			return workload.Mistake("horizon: got %v, want less: the first job is submitted at %v, and the clock ends at 146 years", cfg.Horizon, first)
+		}
 		sc.Horizon = first + cfg.Horizon
 	}
 	s, err := sim.New(sc, r.spec)
@@ -191,7 +194,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	run := Result{
 		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
-		Cluster: Cluster{Name: r.spec.Name, Nodes: r.cluster.Nodes(), GPUs: r.cluster.GPUs()},
+		Cluster: clusterOf(r.cluster),
 		Events:  counted.Events(),
 	}
 	if r.hooks.Now != nil {
@@ -208,7 +211,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 			return err
 		}
 	}
-	run.Trace = Trace{File: r.report.Info.File, Format: r.report.Info.Format, Jobs: r.read, Refused: r.never.count, RefusedIDs: r.never.ids}
+	run.Trace = traceOf(&r.report.Info, r.read, r.never.count, r.never.ids)
 	run.Metrics = counted.Summary(cfg.Warmup, cfg.Tail)
 	r.unfinished(h.Name(), v, &run)
 	if q, ok := sch.(interface{ Proven() (bool, error) }); ok {

@@ -115,7 +115,7 @@ func TestSimulateByHand(t *testing.T) {
 		if want := (Trace{File: cfg.Trace.File, Format: "csv", Jobs: 3}); !reflect.DeepEqual(r.Trace, want) {
 			t.Errorf("trace %+v, want %+v", r.Trace, want)
 		}
-		if want := (Cluster{Name: "pool:2", Nodes: 2, GPUs: 2}); r.Cluster != want {
+		if want := (Cluster{Name: "pool:2", Nodes: 0, GPUs: 2}); r.Cluster != want {
 			t.Errorf("cluster %+v, want %+v", r.Cluster, want)
 		}
 	}

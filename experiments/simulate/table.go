@@ -9,7 +9,6 @@ import (
 
 	"clustergym/env/metrics"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
 )
 
 // WriteTable writes the runs as a text table: one row for each policy with its admission, with one unit of time in each
@@ -21,7 +20,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	first := &r.Runs[0]
 	var b strings.Builder
 	fmt.Fprintf(&b, "workload   %s\n", r.Info)
-	fmt.Fprintf(&b, "cluster    %s: %s, %s\n", first.Cluster.Name, workload.Plural(first.Cluster.Nodes, "node", "nodes"), workload.Plural(first.Cluster.GPUs, "GPU", "GPUs"))
+	fmt.Fprintf(&b, "cluster    %s\n", first.Cluster)
 	fmt.Fprintf(&b, "placement  %s, estimates %s\n", first.Placement, first.Estimates)
 	if t := first.Trace; t.Refused > 0 {
 		fmt.Fprintf(&b, "jobs       %d read, %d refused\n", t.Jobs, t.Refused)

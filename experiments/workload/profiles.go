@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"clustergym/traces"
@@ -33,18 +32,16 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 	}
 	p := &profiled{reference: cfg.Reference, seed: cfg.Seed}
 	if cfg.Profiles != "" {
-		from, err := Located(cfg.Profiles)
-		if err != nil {
-			return err
-		}
-		table, err := profile.Load(from, func(path string) (io.ReadCloser, error) {
-			if err := ctx.Err(); err != nil {
-				return nil, err
+		path := cfg.Profiles
+		if cfg.ProfilesFrom == nil {
+			var err error
+			if path, err = Located(path); err != nil {
+				return err
 			}
-			return traces.OpenFile(path)
-		})
+		}
+		table, err := profile.LoadIn(ctx, cfg.ProfilesFrom, path)
 		if err != nil {
-			return err
+			return Quoting(err)
 		}
 		own, ok := table.Type(cfg.Reference)
 		if types := table.Types(); !ok && len(types) > 0 {

@@ -5,7 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"os"
+
+	"clustergym/traces"
 )
 
 // NewCtxReader returns a reader of r that fails with ctx's error once ctx is done.
@@ -24,14 +25,14 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// HashFile returns the SHA-256 of a regular file in hexadecimal. For anything else it returns "", since a pipe, for
+// HashFile returns the SHA-256 of a regular file that from opens, in hexadecimal. For anything else it returns "", since a pipe, for
 // example, can be read only once.
-func HashFile(ctx context.Context, path string) (string, error) {
-	st, err := os.Stat(path)
+func HashFile(ctx context.Context, from *traces.Files, path string) (string, error) {
+	st, err := from.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {
 		return "", err
 	}
-	f, err := os.Open(path)
+	f, err := from.Raw(path)
 	if err != nil {
 		return "", err
 	}

@@ -12,10 +12,19 @@ import (
 func ServiceOf(jobs []traces.Job) []time.Duration {
 	times := make([]time.Duration, 0, len(jobs))
 	for i := range jobs {
-		times = append(times, time.Duration(float64(jobs[i].Work)*float64(jobs[i].Milli())/1000))
+		times = append(times, gpuTime(float64(jobs[i].Work)*float64(jobs[i].Milli())/1000))
 	}
 	slices.Sort(times)
 	return times
+}
+
+// gpuTime returns ns nanoseconds of GPU-time, at most traces.MaxTime: a job that has got so much of it is not told apart
+// from one that has got more.
+func gpuTime(ns float64) time.Duration {
+	if ns >= traces.MaxTime {
+		return traces.MaxTime
+	}
+	return time.Duration(ns)
 }
 
 // ReadService reads a sample of GPU-times from a file and sorts it. It returns nil if name is "" or "workload", which name
@@ -39,7 +48,7 @@ func ReadService(name string) ([]time.Duration, error) {
 	}
 	times := make([]time.Duration, 0, len(seconds))
 	for _, s := range seconds {
-		times = append(times, time.Duration(s*1e9))
+		times = append(times, gpuTime(s*1e9))
 	}
 	slices.Sort(times)
 	return times, nil

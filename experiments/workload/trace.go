@@ -35,6 +35,9 @@ type TraceConfig struct {
 	Profiles  string `yaml:"profiles"`
 	Reference string `yaml:"reference"`
 	Mix       string `yaml:"mix"`
+	// FileFrom and ProfilesFrom open File and what Profiles names; nil = any path, or "get:NAME".
+	FileFrom     *traces.Files `yaml:"-"`
+	ProfilesFrom *traces.Files `yaml:"-"`
 }
 
 // DefaultTraceConfig returns the configuration of the generator's default workload.
@@ -130,6 +133,7 @@ type Trace struct {
 	passing  int                  // jobs still to pass over
 	left     int                  // jobs still to return, -1 = no limit
 	room     func(jobs int) error // see WithRoom; nil = whatever there is
+	hash     func() error         // fills info.SHA256
 }
 
 var _ traces.Stream = (*Trace)(nil)
@@ -173,26 +177,39 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	}
 	named := cfg.File
 	var err error
-	if cfg.File, err = Located(named); err != nil {
-		return nil, err
+	if cfg.FileFrom == nil {
+		if cfg.File, err = Located(named); err != nil {
+			return nil, err
+		}
 	}
-	f, err := traces.OpenFile(cfg.File)
+	f, err := cfg.FileFrom.Open(ctx, cfg.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, Mistake("trace %s: there is no such file", cfg.File)
 	} else if err != nil {
 		return nil, &InputError{err}
 	}
 	t.file, t.info.File = f, named
-	if err = t.open(&ctxReader{ctx, f}, cfg); err == nil {
+	if err = t.open(f, cfg); err != nil {
+		err = Quoting(err)
+	} else {
 		err = t.profile(ctx, cfg)
 	}
 	if err != nil {
 		_ = f.Close() // the first fault matters more
 		return nil, &InputError{err}
 	}
-	if t.info.SHA256, err = HashFile(ctx, cfg.File); err != nil {
+	t.hash = func() (err error) {
+		if t.info.SHA256, err = HashFile(ctx, cfg.FileFrom, cfg.File); err != nil {
+			return fmt.Errorf("trace %s: %w", cfg.File, err)
+		}
+		return nil
+	}
+	if cfg.FileFrom != nil { // load calls it, so that no time is lost on a large file that cannot be read
+		return t, nil
+	}
+	if err := t.hash(); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("trace %s: %w", cfg.File, err)
+		return nil, err
 	}
 	return t, nil
 }
@@ -242,10 +259,13 @@ func (t *Trace) Next(j *traces.Job) error {
 		if err := t.stream.Next(j); err == io.EOF {
 			return err
 		} else if err != nil {
-			return &InputError{err}
+			return &InputError{Quoting(err)}
 		}
 		if t.profiled != nil && !t.profiled.complete(j) {
 			continue
+		}
+		if err := j.CheckTimes(); err != nil {
+			return Mistake("trace %s: %w", t.info.File, err)
 		}
 		if t.passing > 0 {
 			t.passing--
@@ -328,6 +348,9 @@ func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, erro
 // load reads the whole workload and closes it. A workload without jobs is an *InputError.
 func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	jobs, err := traces.ReadAll(&measured{Stream: t, ask: t.room})
+	if err == nil && cfg.FileFrom != nil {
+		err = t.hash()
+	}
 	if cerr := t.Close(); err == nil && cerr != nil {
 		err = cerr
 	}

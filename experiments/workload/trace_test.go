@@ -225,3 +225,31 @@ func TestReadingStopsWhenTheContextDoes(t *testing.T) {
 		t.Errorf("opening gave %v, want context.Canceled", err)
 	}
 }
+
+// Times that the clock of a run cannot hold are refused where a workload is read, whatever its format.
+func TestTimesBeyondTheClockAreRefused(t *testing.T) {
+	const head = "submit_time,duration,num_gpu,estimate\n0,1,1,1\n"
+	for row, want := range map[string]string{
+		"5e9,1,1,1\n": "job 1 is submitted at 1388888h53m20s, want a time from 0s to 146 years, where the clock ends",
+		"1,5e9,1,1\n": "job 1 works 1388888h53m20s, want", "1,1,1,5e9\n": "job 1 is estimated to work 1388888h53m20s, want",
+		"1,1e10,1,1\n": "below 292 years", "4e9,4e9,1,4e9\n": "",
+	} {
+		path := filepath.Join(t.TempDir(), "late.csv")
+		if err := os.WriteFile(path, []byte(head+row), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := LoadTrace(TraceConfig{File: path, Format: FormatAuto, Synth: DefaultTraceConfig().Synth})
+		var input *InputError
+		if want == "" && err != nil || want != "" && (!errors.As(err, &input) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", row, err, want)
+		}
+	}
+}
+
+// A sample of GPU-times stays sorted and above 0 when a job of many GPUs runs for a century.
+func TestGPUTimesDoNotWrapAround(t *testing.T) {
+	times := ServiceOf([]traces.Job{{Work: traces.MaxTime, GPUs: 1 << 20, GPUMilli: 1000}, {Work: time.Second, GPUs: 1, GPUMilli: 1000}})
+	if len(times) != 2 || times[0] != time.Second || times[1] != traces.MaxTime {
+		t.Errorf("got %v", times)
+	}
+}

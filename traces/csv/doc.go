@@ -6,7 +6,7 @@
 // A num_gpu below 1 is a share of one GPU, in whole thousandths. Optional are job_id, user, vc, gpu_type (alternatives
 // joined by |), num_cpu (cores of the gang), mem_gb (GiB of the gang), estimate (seconds), model, iterations, deadline
 // (seconds since the origin), priority, min_gpu and max_gpu (elastic range) and status. An empty cell means "not
-// given". The ID of a job without job_id is its position, from 0, and no two rows may have the same job_id. Other
+// given". The ID of a job without job_id is its position, from 0, and no two rows may have the same ID. Other
 // columns are labels, which Reader.Labels and Reader.Label return. Numbers are decimal and read exactly, never through
 // a float.
 //

@@ -56,6 +56,7 @@ type Reader struct {
 	text   traces.Names
 	n      int
 	ids    traces.IDs
+	called bool // a row has no id and is called by its position
 	last   time.Duration
 	err    error
 }
@@ -117,11 +118,17 @@ func (d *Reader) read(j *traces.Job) error {
 	}
 	if id := d.cell(colID); len(id) > 0 {
 		if !d.ids.Add(id) {
+			if at, err := strconv.Atoi(string(id)); err == nil && at < d.n && d.called {
+				return d.fault(colID, "an id of its own (an earlier row has this one, or has none and is called by its position)")
+			}
 			return d.fault(colID, "an id of its own (an earlier row has this one)")
 		}
 		j.ID = string(id)
 	} else {
-		j.ID = strconv.Itoa(d.n)
+		j.ID, d.called = strconv.Itoa(d.n), true
+		if d.at[colID] >= 0 && !d.ids.Add([]byte(j.ID)) {
+			return d.fault(colID, "an id (a row without one is called by its position, "+j.ID+", and an earlier row has that id)")
+		}
 	}
 	j.User, j.VC, j.Model = d.text.Get(d.cell(colUser)), d.text.Get(d.cell(colVC)), d.text.Get(d.cell(colModel))
 	if j.GPUTypes, err = d.gpuTypes(); err != nil {

@@ -117,6 +117,34 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	}
 }
 
+// A row without an id is called by its position, which must not be the id of another row, whichever comes first.
+func TestPositionsAreNoIDsOfOthers(t *testing.T) {
+	const head = "submit_time,duration,num_gpu,job_id\n"
+	for name, c := range map[string]struct{ rows, want string }{
+		"a given one first":     {"0,1,1,1\n0,1,1,\n", `t.csv:3: job_id: got "", want an id (a row without one is called by its position, 1, and an earlier row has that id)`},
+		"a position first":      {"0,1,1,\n0,1,1,x\n0,1,1,0\n", `t.csv:4: job_id: got "0", want an id of its own (an earlier row has this one, or has none and is called by its position)`},
+		"two of the same":       {"0,1,1,x\n0,1,1,x\n", `t.csv:3: job_id: got "x", want an id of its own`},
+		"no row with its own":   {"0,1,1,\n0,1,1,\n", ""},
+		"some with other words": {"0,1,1,a\n0,1,1,\n0,1,1,01\n", ""},
+		"above all positions":   {"0,1,1,7\n0,1,1,\n0,1,1,2\n", ""},
+	} {
+		jobs, err := read(t, head+c.rows, Options{})
+		if c.want != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", name, err, c.want)
+			}
+			continue
+		}
+		seen := map[string]bool{}
+		for _, j := range jobs {
+			seen[j.ID] = true
+		}
+		if err != nil || len(seen) != strings.Count(c.rows, "\n") {
+			t.Errorf("%s: ids %v, %v", name, seen, err)
+		}
+	}
+}
+
 func TestAnErrorStays(t *testing.T) {
 	d, err := NewReader(strings.NewReader("submit_time,duration,num_gpu\n1,x,1\n2,2,2\n"), "t.csv", Options{})
 	if err != nil {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 
 	"clustergym/traces"
@@ -14,6 +15,7 @@ type builder struct {
 	shared map[pair]*mean
 	pairs  []pair // in the order of the files, so that sums are the same to the last bit
 	sia    []*application
+	abs    func(path string) (string, error) // where a file lies
 }
 
 // mean is a running mean.
@@ -23,7 +25,7 @@ type mean struct {
 }
 
 func newBuilder() *builder {
-	return &builder{models: map[string]*model{}, shared: map[pair]*mean{}}
+	return &builder{abs: filepath.Abs, models: map[string]*model{}, shared: map[pair]*mean{}}
 }
 
 // model returns the model called name, and creates it if it is new.

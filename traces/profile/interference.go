@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -224,7 +225,7 @@ func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)
 	if open == nil {
 		open = traces.OpenFile
 	}
-	files, err := tableFiles(spec)
+	files, err := tableFiles(context.Background(), nil, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,11 @@ package profile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -49,11 +49,26 @@ func Load(path string, open func(path string) (io.ReadCloser, error)) (*Table, e
 	if open == nil {
 		open = traces.OpenFile
 	}
-	files, err := tableFiles(path)
+	files, err := tableFiles(context.Background(), nil, path)
 	if err != nil {
 		return nil, err
 	}
+	return load(path, files, open, filepath.Abs)
+}
+
+// LoadIn is Load of a path that from opens. It ends when ctx is done.
+func LoadIn(ctx context.Context, from *traces.Files, path string) (*Table, error) {
+	files, err := tableFiles(ctx, from, path)
+	if err != nil {
+		return nil, err
+	}
+	return load(path, files, func(path string) (io.ReadCloser, error) { return from.Open(ctx, path) }, from.Abs)
+}
+
+// load reads the table at path, which consists of files. at returns where a file lies.
+func load(path string, files []string, open func(path string) (io.ReadCloser, error), at func(path string) (string, error)) (*Table, error) {
 	b := newBuilder()
+	b.abs = at
 	first, kind := "", ""
 	for _, file := range files {
 		data, err := readAll(file, open)
@@ -93,7 +108,7 @@ func (b *builder) file(what string, data []byte, file string) error {
 	r := bytes.NewReader(data)
 	name := plainName(file)
 	folder := "."
-	if abs, err := filepath.Abs(file); err == nil { // gives "." a name
+	if abs, err := b.abs(file); err == nil { // gives "." a name
 		folder = filepath.Base(filepath.Dir(abs))
 	}
 	_, suffix, dashed := strings.Cut(name, "-")
@@ -177,27 +192,14 @@ func kindOf(data []byte, file string) (string, error) {
 }
 
 // tableFiles returns the files of a table, in lexical order.
-func tableFiles(path string) ([]string, error) {
-	st, err := os.Stat(path)
+func tableFiles(ctx context.Context, from *traces.Files, path string) ([]string, error) {
+	files, err := from.List(ctx, path, func(p string) bool {
+		ext := filepath.Ext(unpackedName(p))
+		return ext == ".csv" || ext == ".json"
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("profiles %s: there is no such file or folder: %w", path, fs.ErrNotExist)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("profiles: %w", err)
-	}
-	if !st.IsDir() {
-		return []string{path}, nil
-	}
-	var files []string
-	err = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if ext := filepath.Ext(unpackedName(p)); !e.IsDir() && (ext == ".csv" || ext == ".json") {
-			files = append(files, p)
-		}
-		return nil
-	})
 	if err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}

@@ -44,6 +44,8 @@ type Options struct {
 	// MinWork is the least work of a task of an Alibaba or TPC-H graph, in seconds. Alibaba's clock ticks in seconds, and
 	// many of its tasks take 0.
 	MinWork float64
+	// From opens the files; nil = any path.
+	From *traces.Files
 }
 
 // Validate reports every fault.
@@ -92,12 +94,12 @@ func Open(ctx context.Context, path string, o Options) (*Reader, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	f, err := traces.OpenFile(path)
+	f, err := o.From.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reader{ctx: ctx, file: f, format: o.Format}
-	if err := r.open(bufio.NewReaderSize(&ctxReader{ctx, f}, headBytes), path, o); err != nil {
+	if err := r.open(bufio.NewReaderSize(f, headBytes), path, o); err != nil {
 		_ = f.Close() // the fault is the one to tell
 		return nil, err
 	}
@@ -203,17 +205,4 @@ func Sniff(head []byte) string {
 		return WfFormat
 	}
 	return DAGJSON
-}
-
-// ctxReader stops reading when ctx is done.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *ctxReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }

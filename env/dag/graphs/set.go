@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func Load(ctx context.Context, path string, o Options) (*Set, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	files, err := list(path)
+	files, err := list(ctx, o.From, path)
 	if err != nil {
 		return nil, err
 	}
@@ -87,28 +86,14 @@ func Load(ctx context.Context, path string, o Options) (*Set, error) {
 }
 
 // list returns the files at path.
-func list(path string) ([]string, error) {
-	st, err := os.Stat(path)
+func list(ctx context.Context, from *traces.Files, path string) ([]string, error) {
+	files, err := from.List(ctx, path, func(p string) bool {
+		plain := strings.TrimSuffix(strings.TrimSuffix(p, ".gz"), ".zst")
+		return slices.Contains([]string{".json", ".jsonl", ".csv"}, filepath.Ext(plain))
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("task graphs %s: there is no such file or folder: %w", path, fs.ErrNotExist)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("task graphs: %w", err)
-	}
-	if !st.IsDir() {
-		return []string{path}, nil
-	}
-	var files []string
-	err = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		plain := strings.TrimSuffix(strings.TrimSuffix(p, ".gz"), ".zst")
-		if !e.IsDir() && slices.Contains([]string{".json", ".jsonl", ".csv"}, filepath.Ext(plain)) {
-			files = append(files, p)
-		}
-		return nil
-	})
 	if err != nil {
 		return nil, fmt.Errorf("task graphs: %w", err)
 	}
