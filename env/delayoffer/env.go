@@ -55,10 +55,12 @@ type Env struct {
 	carry           float64 // earned before the first decision
 	from, cursor    time.Duration
 	earned          float64
+	firsts          [3]firstWindow // by traces.Part
 }
 
 var (
 	_ sched.Arena     = (*Env)(nil)
+	_ sched.Decider   = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
 
@@ -148,8 +150,9 @@ func (e *Env) First() int { return 0 }
 // Close implements env.Env.
 func (e *Env) Close() error { return e.shell.Close() }
 
-// Reset implements env.Env. If the agent has nothing to decide in a window that the seed chooses, Reset draws another. A
-// window with a number is played to its end in that case, and Reset returns sched.ErrUndecided.
+// Reset implements env.Env. If the agent has nothing to decide in a window that the seed chooses, Reset draws another, and
+// after a hundred takes the first window of the part, by number, that has a decision. A window with a number is played to
+// its end if there is none in it, and Reset returns sched.ErrUndecided.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -161,21 +164,75 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 			return err
 		}
 		if e.offer != nil {
-			named.Seed = ep.Seed
+			named.Seed, named.Window = ep.Seed, ep.Window
 			e.carry = e.earned
 			e.shell.Begin(named)
 			e.fill(ts, 0, 0, env.First)
 			return nil
 		}
-		if ep.Window >= 0 || try == maxTries {
+		switch {
+		case ep.Window >= 0:
 			return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", sched.ErrUndecided, ID, e.session.At())
+		case try < maxTries:
+			asked.Seed = rng.At(ep.Seed, rng.Hash("delayoffer/redraw"), try)
+		default:
+			asked.Seed = ep.Seed
+			if asked.Window, err = e.first(ctx, ep.Split); err != nil {
+				return err
+			}
+			if asked.Window < 0 {
+				return fmt.Errorf("%w: %s: %s", sched.ErrUndecided, ID, Undecided)
+			}
 		}
-		asked.Seed = rng.At(ep.Seed, rng.Hash("delayoffer/redraw"), try)
 	}
 }
 
 // maxTries is how many windows Reset draws until one has an offer to answer.
 const maxTries = 100
+
+// Undecided says of a workload without a decision what would be right.
+const Undecided = "no job of any window is ever offered more than a node; want larger jobs, longer windows, a higher load, or a smaller cluster of several nodes"
+
+// Decides implements sched.Decider for the part of the workload that the environment was made for.
+func (e *Env) Decides(ctx context.Context) (bool, error) {
+	if err := e.shell.Leave(); err != nil {
+		return false, err
+	}
+	window, err := e.first(ctx, "")
+	return window >= 0, err
+}
+
+// first returns the number of the first window of a part that has an offer to answer, -1 if none has. Whether a window has
+// one does not depend on the seed.
+func (e *Env) first(ctx context.Context, split string) (int, error) {
+	part, err := e.session.Part(split)
+	if err != nil {
+		return -1, err
+	}
+	if e.firsts[part].known {
+		return e.firsts[part].window, nil
+	}
+	// The windows that are looked at are not those of an episode, so the watcher does not see them.
+	defer e.session.Unwatched()()
+	at := -1
+	for k := range e.session.Count(part) {
+		if _, err := e.begin(ctx, env.Episode{Window: k, Split: split}); err != nil {
+			return -1, err
+		}
+		if e.offer != nil {
+			at = k
+			break
+		}
+	}
+	e.firsts[part] = firstWindow{known: true, window: at}
+	return at, nil
+}
+
+// firstWindow is the first window of a part that has an offer to answer, -1 = none.
+type firstWindow struct {
+	known  bool
+	window int
+}
 
 // begin runs the window of ep until there is an offer to answer, or until all jobs have finished: then e.offer is nil. It
 // returns ep with its Split filled in.

@@ -131,7 +131,7 @@ func (m *mixer) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, e
 	if m.last >= len(m.policies) {
 		return false, fmt.Errorf("policymix: policy %d of %d", m.last, len(m.policies))
 	}
-	m.until = s.View.Now() + m.hold
+	m.until = sim.After(s.View.Now(), m.hold)
 	d.Op = sim.Wait
 	return true, nil
 }

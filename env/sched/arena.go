@@ -26,6 +26,13 @@ type Arena interface {
 	View() *sim.View
 }
 
+// Decider is an environment in which a window may leave the agent nothing to decide.
+type Decider interface {
+	// Decides reports whether the part of the workload that the environment was made for has a window with a decision. If
+	// it has, a Reset without a window always finds one. The environment needs a Reset afterwards.
+	Decides(ctx context.Context) (bool, error)
+}
+
 var _ Arena = (*Env)(nil)
 
 // Watch implements Arena.

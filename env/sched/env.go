@@ -380,7 +380,7 @@ func (e *Env) run(ctx context.Context) (env.Kind, error) {
 
 // overdue reports whether the horizon has passed before the last counted job finished.
 func (e *Env) overdue() bool {
-	return e.cfg.Horizon > 0 && e.state.View.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs
+	return e.cfg.Horizon > 0 && e.state.View.Now() >= sim.After(e.win.Begin, e.cfg.Horizon) && e.done < e.win.Jobs
 }
 
 // runPilot lets the pilot's scheduler decide until its time is up and a visible job fits, or the episode ends.
@@ -427,7 +427,7 @@ func (e *Env) runPilot(ctx context.Context) (env.Kind, error) {
 func (e *Env) goOn(ctx context.Context) error {
 	d := sim.Decision{Op: sim.Wait}
 	if e.cfg.Horizon > 0 {
-		d.Until = e.win.Begin + e.cfg.Horizon
+		d.Until = sim.After(e.win.Begin, e.cfg.Horizon)
 	}
 	if err := e.sim.Apply(&d); err != nil {
 		return err

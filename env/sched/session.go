@@ -119,6 +119,27 @@ func (s *Session) Play(ctx context.Context, sch sim.Scheduler, o sim.Observer) e
 // Watch shows o the points of later episodes, as Arena.Watch does.
 func (s *Session) Watch(o sim.Observer) { s.watch = o }
 
+// Unwatched hides later points from the watcher until the function that it returns is called.
+func (s *Session) Unwatched() (watched func()) {
+	o := s.watch
+	s.watch = nil
+	return func() { s.watch = o }
+}
+
+// Part returns the part of the workload that a split names.
+func (s *Session) Part(split string) (traces.Part, error) {
+	part, _, err := SplitPart(s.id, split, s.part)
+	return part, err
+}
+
+// Count returns the number of windows of part p that can be named, 0 if it is not known.
+func (s *Session) Count(p traces.Part) int {
+	if w, ok := s.windows.(interface{ Count(traces.Part) int }); ok {
+		return w.Count(p)
+	}
+	return 0
+}
+
 // View returns the simulator's state.
 func (s *Session) View() *sim.View { return s.view }
 

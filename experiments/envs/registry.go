@@ -6,6 +6,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/delayoffer"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -135,6 +136,9 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	if err != nil {
 		return nil, err
 	}
+	if err := w.has(args.part()); err != nil {
+		return nil, badKwargs(err)
+	}
 	m := &Made{Meta: map[string]any{}}
 	for range n {
 		if err := ctx.Err(); err != nil {
@@ -149,6 +153,11 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 				Got:  fmt.Sprintf("%d that take about %.0f MiB", n, size/(1<<20)),
 				Want: fmt.Sprintf("at most %d MiB; %s", r.cfg.OpenBytes>>20, d.smaller())}
 		}
+		if len(m.Envs) == 0 {
+			if err := decides(ctx, d.ID, e); err != nil {
+				return nil, err
+			}
+		}
 		m.Envs = append(m.Envs, d.served(e, args))
 	}
 	if m.SHA, err = args.SHA(w); err != nil {
@@ -158,6 +167,19 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 		m.Meta = w.meta(args)
 	}
 	return m, nil
+}
+
+// decides returns the client's mistake if the workload of e has no window in which the agent has something to decide.
+func decides(ctx context.Context, id string, e env.Env) error {
+	x, ok := e.(sched.Decider)
+	if !ok {
+		return nil
+	}
+	some, err := x.Decides(ctx)
+	if err == nil && !some {
+		return wire.Errorf(wire.BadKwargs, "%s: %s", id, delayoffer.Undecided)
+	}
+	return err
 }
 
 // smaller says which arguments reduce the memory of environments.
