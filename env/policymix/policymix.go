@@ -52,7 +52,7 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
-	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
+	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
 	return l.Err()
 }
 

@@ -251,7 +251,9 @@ func (p *player) open(id, mode string, n int, kwargs wire.Map) *wire.Error {
 	o.Req = p.request(wire.OpOpen, wire.Map{
 		{Key: "env", Value: id}, {Key: "n", Value: int64(n)}, {Key: "kwargs", Value: kwargs}, {Key: "autoreset", Value: mode}, {Key: "obs", Value: "flat"},
 	})
-	h, err := handle.Open(p.t.Context(), p.f, handle.Limits{MaxEnvs: 64, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20, Workers: 1}, o, w)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	defer cancel()
+	h, err := handle.Open(ctx, p.f, handle.Limits{MaxEnvs: 64, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20, Workers: 1}, o, w)
 	var e *wire.Error
 	if errors.As(err, &e) && (e.Code == wire.BadKwargs || e.Code == wire.TooLarge) && !strings.Contains(e.Error(), "\n") {
 		return e
