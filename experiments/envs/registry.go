@@ -6,7 +6,6 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/delayoffer"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -177,7 +176,7 @@ func decides(ctx context.Context, id string, e env.Env) error {
 	}
 	some, err := x.Decides(ctx)
 	if err == nil && !some {
-		return wire.Errorf(wire.BadKwargs, "%s: %s", id, delayoffer.Undecided)
+		return wire.Errorf(wire.BadKwargs, "%s: %s", id, x.Undecided())
 	}
 	return err
 }
