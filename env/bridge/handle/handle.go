@@ -52,6 +52,7 @@ type rowState struct {
 	begun  bool    // it has been reset
 	fault  bool    // it answers env_fault until it is reset
 	drawn  bool    // the current request drew its seed
+	named  bool    // the current request's options name its episode
 	forced bool    // the current request's action was masked and has been replaced
 	ret    float64 // sum of the current episode's rewards so far
 	length int64

@@ -262,6 +262,7 @@ type toy struct {
 
 	panicAt int           // the step that panics, from 1
 	failAt  int           // the step that fails
+	barren  bool          // it has no episodes
 	refuse  int32         // an action that it refuses although the mask allows it
 	wait    chan struct{} // step waits for it
 }
@@ -295,6 +296,9 @@ func (e *toy) Close() error {
 
 func (e *toy) Reset(_ context.Context, ep env.Episode, ts *env.TimeStep) error {
 	e.begun = false
+	if e.barren {
+		return fmt.Errorf("%w: a barren toy", env.ErrEpisode)
+	}
 	if ep.Window >= 8 {
 		return fmt.Errorf("%w: window %d, want 0 to 7", env.ErrEpisode, ep.Window)
 	}
