@@ -10,6 +10,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/vec"
 	"clustergym/internal/snap"
 )
 
@@ -156,6 +157,9 @@ func (h *Handle) doRestore(ctx context.Context, re uint32, req wire.Map, w *wire
 	h.failed = h.failed[:0]
 	for p, i := range rows {
 		h.rows[i], h.b.Reward[i] = states[p].rowState, states[p].reward
+		if h.b.Kind[i] == env.First { // so too in the row of another mode that was saved after an episode's end
+			h.b.Reward[i] = 0
+		}
 	}
 	h.writeRestored(w, re, rows, named)
 	return nil
@@ -199,6 +203,12 @@ func (h *Handle) parseStates(body []byte, k int) (states []savedRow, inner []byt
 func (h *Handle) restoreFailed(err error) error {
 	if !errors.Is(err, env.ErrSnapshot) {
 		return h.snapshotFailed(err)
+	}
+	var ended *vec.EndedError
+	if errors.As(err, &ended) {
+		return &wire.Error{Code: wire.SnapshotMismatch, Env: ended.Rows,
+			Msg:  "field blob has an environment at the end of its episode, where autoreset same_step never is, since it begins the next episode in the same step",
+			Want: "a snapshot from before that end, or from after the next reset or step"}
 	}
 	e := mismatch("%v", err)
 	for _, re := range flat(err) {
