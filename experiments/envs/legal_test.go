@@ -247,7 +247,7 @@ func (p *player) reply(w *wire.Writer) wire.Map {
 func (p *player) open(id, mode string, n int, kwargs wire.Map) *wire.Error {
 	p.t.Helper()
 	w := wire.NewWriter(wire.Ext)
-	o := &handle.Opening{H: 1, Key: make([]byte, 32), Log: slog.New(slog.DiscardHandler)}
+	o := &handle.Opening{H: 1, Key: handle.NewKeys(func() []byte { return make([]byte, 32) }), Log: slog.New(slog.DiscardHandler)}
 	o.Req = p.request(wire.OpOpen, wire.Map{
 		{Key: "env", Value: id}, {Key: "n", Value: int64(n)}, {Key: "kwargs", Value: kwargs}, {Key: "autoreset", Value: mode}, {Key: "obs", Value: "flat"},
 	})

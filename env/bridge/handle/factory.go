@@ -55,7 +55,7 @@ type Opening struct {
 	Async   bool     // feature async was granted
 	Share   bool     // feature shm was granted
 	Foreign bool     // the session may restore snapshots that another server signed
-	Key     []byte   // the server's, signs snapshots
+	Key     *Keys    // the server's, sign snapshots
 	Log     *slog.Logger
 
 	Steppers *atomic.Int32 // counts the steps under way in the whole server; nil = they are not counted

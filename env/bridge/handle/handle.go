@@ -22,7 +22,7 @@ type Handle struct {
 	spec env.Spec
 	choices
 	origin  [32]byte // hash of environment and scenario; snapshots fit only handles with the same one
-	key     []byte   // signs snapshots
+	keys    *Keys    // sign snapshots
 	foreign bool     // restores snapshots that another server signed
 
 	v      *vec.Vec

@@ -61,9 +61,12 @@ type driver struct {
 	raw []byte // the last reply
 }
 
+// keyed returns keys of which the current one is key.
+func keyed(key string) *Keys { return NewKeys(func() []byte { return []byte(key) }) }
+
 func newDriver(t testing.TB, f *testFactory) *driver {
 	return &driver{t: t, f: f, lim: Limits{MaxEnvs: 4096, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20}, w: wire.NewWriter(wire.Ext), o: Opening{
-		H: 7, Async: true, Key: []byte("the key of this server"), Log: slog.New(slog.DiscardHandler),
+		H: 7, Async: true, Key: keyed("the key of this server"), Log: slog.New(slog.DiscardHandler),
 	}}
 }
 

@@ -46,7 +46,7 @@ func (h *Handle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
 	if e != nil {
 		return h.snapshotFailed(e)
 	}
-	body = seal(snap.Seal(snap.Bytes(body, inner), 0), h.key)
+	body = seal(snap.Seal(snap.Bytes(body, inner), 0), h.keys.signing())
 	// A blob that cannot be sent back is useless.
 	if most := min(h.lim.MaxFrameIn, h.lim.MaxFrameOut) - 1024; blobSize(w.Encoding(), len(body)) > most {
 		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("the snapshot of %s", plural(len(rows), "environment", "environments")),
@@ -110,10 +110,12 @@ func (h *Handle) unseal(blob []byte) ([]byte, *wire.Error) {
 	}
 	n := len(blob) - seals
 	body, sum, mac := blob[:n], blob[n:n+sha256.Size], blob[n+sha256.Size:]
-	m := hmac.New(sha256.New, h.key)
-	m.Write(blob[:n+sha256.Size])
-	if hmac.Equal(m.Sum(nil), mac) {
-		return body, nil
+	for _, key := range h.keys.verifying() {
+		m := hmac.New(sha256.New, key)
+		m.Write(blob[:n+sha256.Size])
+		if hmac.Equal(m.Sum(nil), mac) {
+			return body, nil
+		}
 	}
 	if !h.foreign {
 		return nil, wire.Errorf(wire.Forbidden, "field blob was not made by this server as it is: it is damaged, or foreign and needs the role admin")

@@ -152,7 +152,7 @@ func TestForeignSnapshotsNeedPermission(t *testing.T) {
 	blob := d.do(wire.OpSnapshot).Get("blob")
 	for foreign, want := range map[bool]wire.Code{false: wire.Forbidden, true: ""} {
 		e := newDriver(t, toys(nil))
-		e.o.Key, e.o.Foreign = []byte("the key of another server"), foreign
+		e.o.Key, e.o.Foreign = keyed("the key of another server"), foreign
 		e.open("Toy-v3")
 		m, err := e.try(wire.OpRestore, field("blob", blob))
 		if want != "" {
@@ -212,10 +212,10 @@ func TestHostileSnapshotsChangeNothing(t *testing.T) {
 		for k := len(snapshotMagic); k < len(body); k++ {
 			broken := bytes.Clone(body)
 			broken[k] ^= 0x80
-			check(fmt.Sprintf("byte %d, signed", k), seal(broken, d.o.Key))
+			check(fmt.Sprintf("byte %d, signed", k), seal(broken, d.o.Key.signing()))
 		}
 		for k := range body {
-			check(fmt.Sprintf("cut at %d, signed", k), seal(bytes.Clone(body[:k]), d.o.Key))
+			check(fmt.Sprintf("cut at %d, signed", k), seal(bytes.Clone(body[:k]), d.o.Key.signing()))
 		}
 		d.fails(wire.BadRequest, wire.OpRestore)
 		d.fails(wire.BadRequest, wire.OpRestore, field("blob", 7))
@@ -230,7 +230,7 @@ func TestASnapshotIsSigned(t *testing.T) {
 	blob := d.do(wire.OpSnapshot).Get("blob").([]byte)
 	n := len(blob)
 	sum := sha256.Sum256(blob[:n-64])
-	m := hmac.New(sha256.New, d.o.Key)
+	m := hmac.New(sha256.New, d.o.Key.signing())
 	m.Write(blob[:n-32])
 	if !bytes.Equal(sum[:], blob[n-64:n-32]) || !bytes.Equal(m.Sum(nil), blob[n-32:]) || !strings.HasPrefix(string(blob), "clustergym bridge snapshot 1\n") {
 		t.Errorf("blob %q", blob)

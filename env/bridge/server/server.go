@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ type Server struct {
 	log     *slog.Logger
 	tls     *tls.Config // nil = none
 	tokens  []digest
-	key     []byte // signs snapshots
+	key     *handle.Keys // sign snapshots
 	met     *metrics
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
@@ -54,12 +53,9 @@ func New(cfg Config, f Factory, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, factory: f, log: log, start: time.Now(), key: make([]byte, 32),
+		cfg: cfg, factory: f, log: log, start: time.Now(), key: handle.NewKeys(snapshotKey(cfg.Tokens)),
 		drain: make(chan struct{}), changed: make(chan struct{}, 1),
 		sessions: map[string]*session{}, conns: map[*conn]struct{}{},
-	}
-	if _, err := rand.Read(s.key); err != nil {
-		return nil, fmt.Errorf("server: no random bytes for a key: %w", err)
 	}
 	var err error
 	if s.tls, err = loadTLS(&cfg); err != nil {
