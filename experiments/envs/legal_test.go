@@ -219,6 +219,7 @@ type player struct {
 	obs   wire.Space
 	n     int
 	mask  wire.Array
+	drawn any // the seeds that the server drew last
 	begun bool
 }
 
@@ -286,6 +287,9 @@ func (p *player) do(op string, fields ...wire.Pair) wire.Map {
 	if f := m.Get("fault"); f != nil {
 		p.t.Fatalf("%s %v: fault %v", op, fields, f)
 	}
+	if op == wire.OpSnapshot {
+		return m
+	}
 	p.within(op, m.Get("obs"))
 	if fin, ok := m.Get("fin").(wire.Map); ok {
 		p.within(op+" fin", fin.Get("obs"))
@@ -297,8 +301,13 @@ func (p *player) do(op string, fields ...wire.Pair) wire.Map {
 			}
 		}
 	}
-	if info, ok := m.Get("info").(wire.Map); ok && info.Has(wire.MaskKey) {
-		p.mask = info.Get(wire.MaskKey).(wire.Array)
+	if info, ok := m.Get("info").(wire.Map); ok {
+		if info.Has(wire.MaskKey) {
+			p.mask = info.Get(wire.MaskKey).(wire.Array)
+		}
+		if info.Has("seed") {
+			p.drawn = info.Get("seed")
+		}
 	}
 	return m
 }
@@ -472,7 +481,7 @@ var modes = []string{"next_step", "same_step", "disabled"}
 // Arguments that an environment describes as legal are refused at open in one sentence, or every later reset and every legal
 // action succeeds: with and without seeds, in every mode of autoreset, in every window.
 func TestLegalArgumentsNeverFail(t *testing.T) {
-	resets := 300
+	resets := 1000
 	if *long {
 		resets *= 10
 	}
@@ -487,7 +496,7 @@ func TestLegalArgumentsNeverFail(t *testing.T) {
 				t.Helper()
 				defer func() {
 					if t.Failed() {
-						t.Logf("seed %d: %s in mode %s with %v", *legalSeed, id, mode, kwargs)
+						t.Logf("seed %d: %s in mode %s with %v; seeds drawn by the server: %v", *legalSeed, id, mode, kwargs, p.drawn)
 					}
 				}()
 				if err := p.open(id, mode, 2, kwargs); err != nil {
