@@ -106,7 +106,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	e.ep = nil // its matrices can be large, and need not exist beside those of the next episode
-	p, err := e.begin(ep)
+	p, err := e.begin(ctx, ep)
 	if err != nil {
 		return err
 	}
@@ -156,20 +156,20 @@ func (e *Env) named(ep env.Episode) (env.Episode, error) {
 }
 
 // problem returns the problem of episode ep and leaves e.src behind what it has drawn.
-func (e *Env) problem(ep env.Episode) (*dag.Problem, error) {
+func (e *Env) problem(ctx context.Context, ep env.Episode) (*dag.Problem, error) {
 	rng.Seed(&e.pcg, ep.Seed, ID)
 	switch {
 	case e.fixed != nil:
 		return e.fixed, nil
 	case e.work != nil:
-		return e.recorded(ep, e.src)
+		return e.recorded(ctx, ep, e.src)
 	}
 	graph, platform := e.cfg.draw(e.src)
 	p, err := synth.Platform(platform, e.src)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ID, err)
 	}
-	q, err := synth.Problem(graph, p, ID, e.src)
+	q, err := synth.ProblemContext(ctx, graph, p, ID, e.src)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ID, err)
 	}
@@ -177,17 +177,20 @@ func (e *Env) problem(ep env.Episode) (*dag.Problem, error) {
 }
 
 // leader returns HEFT's plan of q: earliest ends by falling rank, into gaps.
-func leader(q *dag.Problem, byRank []int32) *Builder {
+func leader(ctx context.Context, q *dag.Problem, byRank []int32) (*Builder, error) {
 	lead := NewBuilder(q, byRank, true)
 	for lead.Task() >= 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		lead.Place(lead.Earliest())
 	}
-	return lead
+	return lead, nil
 }
 
-// begin draws an episode.
-func (e *Env) begin(ep env.Episode) (*episode, error) {
-	q, err := e.problem(ep)
+// begin draws an episode. The plans of a large graph take long, so every task looks at ctx.
+func (e *Env) begin(ctx context.Context, ep env.Episode) (*episode, error) {
+	q, err := e.problem(ctx, ep)
 	if err != nil {
 		return nil, err
 	}
@@ -201,17 +204,23 @@ func (e *Env) begin(ep env.Episode) (*episode, error) {
 	n, m := q.Tasks(), q.Procs()
 	p := &episode{hope: make([]float64, n)}
 
-	lead := leader(q, byRank)
+	lead, err := leader(ctx, q, byRank)
+	if err != nil {
+		return nil, err
+	}
 	p.leader = lead.Makespan()
 	if p.unit = p.leader; p.unit == 0 {
 		p.unit = 1
 	}
 	// The plan to be improved is random, and so is the one that the hopes may be drawn towards.
 	p.b = NewBuilder(q, order, e.cfg.Insert)
-	random := func() []int32 {
+	random := func() ([]int32, error) {
 		proc := make([]int32, n)
 		p.b.Reset()
 		for p.b.Task() >= 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			g := src.IntN(m)
 			for math.IsInf(p.b.finish[g], 1) {
 				g = src.IntN(m)
@@ -219,10 +228,16 @@ func (e *Env) begin(ep env.Episode) (*episode, error) {
 			proc[p.b.Task()] = int32(g)
 			p.b.Place(int32(g))
 		}
-		return proc
+		return proc, nil
 	}
-	other := random()
-	current := random()
+	other, err := random()
+	if err != nil {
+		return nil, err
+	}
+	current, err := random()
+	if err != nil {
+		return nil, err
+	}
 	p.current = p.b.Makespan()
 	position := func(proc []int32) []float64 {
 		loads := make([]float64, n)

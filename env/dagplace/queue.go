@@ -89,7 +89,7 @@ func (e *Queue) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) err
 	if len(ep.Task) > 0 || ep.Split != "" {
 		return fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, e.spec.ID, len(ep.Task), ep.Split)
 	}
-	p, err := e.draw.begin(ep)
+	p, err := e.draw.begin(ctx, ep)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (e *Env) Plan(ctx context.Context, ep env.Episode, planner string) (makespa
 	if ep, err = e.named(ep); err != nil {
 		return 0, 0, err
 	}
-	q, err := e.problem(ep)
+	q, err := e.problem(ctx, ep)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -109,5 +109,9 @@ func (e *Env) Plan(ctx context.Context, ep env.Episode, planner string) (makespa
 	if err != nil {
 		return 0, 0, err
 	}
-	return plan.Makespan, leader(q, dag.SortedOrder(q.Graph, q.UpwardRanks(dag.Pairs, nil), nil)).Makespan(), nil
+	lead, err := leader(ctx, q, dag.SortedOrder(q.Graph, q.UpwardRanks(dag.Pairs, nil), nil))
+	if err != nil {
+		return 0, 0, err
+	}
+	return plan.Makespan, lead.Makespan(), nil
 }

@@ -1,6 +1,7 @@
 package dagplace
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -182,7 +183,7 @@ func NewRecorded(cfg Config, w *Workload, part traces.Part) (*Env, error) {
 }
 
 // recorded returns the problem of episode ep of a workload, and ep with its part named. src belongs to the episode.
-func (e *Env) recorded(ep env.Episode, src *rand.Rand) (*dag.Problem, error) {
+func (e *Env) recorded(ctx context.Context, ep env.Episode, src *rand.Rand) (*dag.Problem, error) {
 	w := e.work
 	var g *dag.Graph
 	var own *dag.Platform
@@ -207,7 +208,7 @@ func (e *Env) recorded(ep env.Episode, src *rand.Rand) (*dag.Problem, error) {
 		}
 	}
 	if g == nil {
-		q, err := synth.Problem(gc, p, ID, src)
+		q, err := synth.ProblemContext(ctx, gc, p, ID, src)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", ID, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
-	"clustergym/internal/rng"
 	"clustergym/traces"
 )
 
@@ -41,7 +40,9 @@ type Env struct {
 	view    *sim.View
 	rule    *heuristic.Delay
 	shell   sched.Shell
+	part    traces.Part
 	session *sched.Session
+	redraw  *sched.Redraw
 
 	point *sim.Point
 	offer *heuristic.Offer // nil at the end
@@ -59,6 +60,7 @@ type Env struct {
 
 var (
 	_ sched.Arena     = (*Env)(nil)
+	_ sched.Decider   = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
 
@@ -84,7 +86,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, err
 	}
 	e := &Env{
-		cfg: cfg, est: est, sim: s, view: s.View(), rule: rule,
+		cfg: cfg, est: est, sim: s, view: s.View(), rule: rule, part: part, redraw: sched.NewRedraw("delayoffer/redraw", w),
 		session: sched.NewSession(ID, s, w, part, cfg.Load),
 	}
 	e.shown = newEncoder(c, cfg.Comm)
@@ -148,66 +150,77 @@ func (e *Env) First() int { return 0 }
 // Close implements env.Env.
 func (e *Env) Close() error { return e.shell.Close() }
 
-// Reset implements env.Env. If the agent has nothing to decide in a window that the seed chooses, Reset draws another. A
-// window with a number is played to its end in that case, and Reset returns sched.ErrUndecided.
+// Reset implements env.Env. If the agent has nothing to decide in a window that the seed chooses, Reset draws another, and
+// after a hundred takes the first window of the part, by number, that has a decision. A window with a number is played to
+// its end if there is none in it, and Reset returns sched.ErrUndecided.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
 	}
-	asked := ep
-	for try := uint64(1); ; try++ {
-		named, err := e.begin(ctx, asked)
-		if err != nil {
-			return err
-		}
-		if e.offer != nil {
-			named.Seed = ep.Seed
-			e.carry = e.earned
-			e.shell.Begin(named)
-			e.fill(ts, 0, 0, env.First)
-			return nil
-		}
-		if ep.Window >= 0 || try == maxTries {
-			return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", sched.ErrUndecided, ID, e.session.At())
-		}
-		asked.Seed = rng.At(ep.Seed, rng.Hash("delayoffer/redraw"), try)
+	part, split, err := sched.SplitPart(ID, ep.Split, e.part)
+	if err != nil {
+		return err
 	}
+	decides, err := e.redraw.Find(ep, part, func(ep env.Episode) (bool, error) { return e.begin(ctx, ep) })
+	switch {
+	case err != nil:
+		return err
+	case !decides && ep.Window < 0:
+		return fmt.Errorf("%w: %s: %s", sched.ErrUndecided, ID, e.Undecided())
+	case !decides:
+		return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", sched.ErrUndecided, ID, e.session.At())
+	}
+	ep.Split = split
+	e.carry = e.earned
+	e.shell.Begin(ep)
+	e.fill(ts, 0, 0, env.First)
+	return nil
 }
 
-// maxTries is how many windows Reset draws until one has an offer to answer.
-const maxTries = 100
+// Decides implements sched.Decider.
+func (e *Env) Decides(ctx context.Context) (bool, error) {
+	if err := e.shell.Leave(); err != nil {
+		return false, err
+	}
+	return e.redraw.Some(e.part, env.Episode{}, func(ep env.Episode) (bool, error) { return e.begin(ctx, ep) })
+}
+
+// Undecided implements sched.Decider.
+func (e *Env) Undecided() string {
+	return "no job of any window is ever offered more than a node; want larger jobs, longer windows, a higher load, or a smaller cluster of several nodes"
+}
 
 // begin runs the window of ep until there is an offer to answer, or until all jobs have finished: then e.offer is nil. It
-// returns ep with its Split filled in.
-func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
-	named, err := e.session.Draw(ep)
-	if err != nil {
-		return ep, err
+// reports whether there is one.
+func (e *Env) begin(ctx context.Context, ep env.Episode) (bool, error) {
+	if _, err := e.session.Draw(ep); err != nil {
+		return false, err
 	}
 	e.est.Seed = ep.Seed
 	if err := e.session.Start(); err != nil {
-		return ep, err
+		return false, err
 	}
 	if r := e.sim.Refused(); r.Count > 0 {
-		return ep, fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
+		return false, fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
 	}
 	if e.base != nil {
 		if err := e.base.play(ctx, e.session.Jobs()); err != nil {
-			return ep, err
+			return false, err
 		}
 	}
 	e.rule.Reset(e.view)
 	e.done, e.jct, e.wait, e.comm, e.end = 0, 0, 0, 0, 0
 	e.from, e.cursor, e.earned, e.offer = 0, 0, 0, nil
 	if err := e.advance(ctx); err != nil {
-		return ep, err
+		return false, err
 	}
-	return named, e.run(ctx)
+	err := e.run(ctx)
+	return e.offer != nil, err
 }
 
-// run runs until there is an offer to answer, or all jobs have finished.
+// run runs until there is an offer to answer, all jobs have finished, or the clock has run out.
 func (e *Env) run(ctx context.Context) error {
-	for e.done < e.session.Len() {
+	for e.done < e.session.Len() && !e.view.Over() {
 		e.rule.Open(e.view, e.point)
 		if e.offer = e.rule.Next(e.view); e.offer != nil {
 			return nil
@@ -299,8 +312,12 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	kind := env.Mid
-	if e.offer == nil {
+	switch {
+	case e.offer != nil:
+	case e.done == e.session.Len():
 		kind = env.Terminated
+	default:
+		kind = env.Truncated // the clock has run out
 	}
 	e.fill(ts, e.earned, e.view.Now()-e.from, e.shell.Took(a, kind))
 	return nil

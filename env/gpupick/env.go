@@ -164,9 +164,9 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	return nil
 }
 
-// run advances the clock until the next job fits, or all jobs are placed.
+// run advances the clock until the next job fits, all jobs are placed, or it has run out.
 func (e *Env) run(ctx context.Context) error {
-	for e.placed < e.session.Len() && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
+	for e.placed < e.session.Len() && !e.view.Over() && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
 		if err := e.goOn(ctx); err != nil {
 			return err
 		}
@@ -241,8 +241,11 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	kind := env.Mid
-	if e.placed == e.session.Len() {
+	switch {
+	case e.placed == e.session.Len():
 		kind = env.Terminated
+	case e.view.Over():
+		kind = env.Truncated // the clock has run out
 	}
 	e.fill(ts, reward, e.view.Now()-from, e.shell.Took(a, kind))
 	if kind == env.Terminated {

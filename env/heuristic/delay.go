@@ -160,7 +160,7 @@ func (d *Delay) lease(v *sim.View, j sim.Job) *lease {
 	}
 	l := &d.holds[j]
 	if l.pos != v.Pos(j) || l.ends <= int64(v.Started(j)) {
-		*l = lease{v.Pos(j), int64(v.Started(j)) + int64(d.cfg.Lease)}
+		*l = lease{v.Pos(j), int64(sim.After(v.Started(j), d.cfg.Lease))}
 	}
 	return l
 }
@@ -300,7 +300,7 @@ func (d *Delay) accept(v *sim.View) {
 	for int(o.Job) >= len(d.holds) {
 		d.holds = append(d.holds, lease{pos: -1})
 	}
-	d.holds[o.Job] = lease{v.Pos(o.Job), now + int64(d.cfg.Lease)}
+	d.holds[o.Job] = lease{v.Pos(o.Job), int64(sim.After(v.Now(), d.cfg.Lease))}
 	if leases := float64(o.Waited) / float64(d.cfg.Lease); leases >= 1 && !d.service {
 		switch h := d.history(r.GPUs); o.Tier {
 		case InNode:
@@ -354,7 +354,7 @@ func (d *Delay) Fixed(*sim.View, int) (rack, network float64) {
 // Tuned returns the timers that the tuner sets for a gang of n after the delays of the history.
 func (d *Delay) Tuned(v *sim.View, n int) (rack, network float64) {
 	h, s := float64(d.cfg.History), d.history(n)
-	oldest := int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease)
+	oldest := d.oldest(v)
 	s.node, s.rack = recent(s.node, oldest), recent(s.rack, oldest)
 	return min(math.Ceil(.8*h), max(6, math.Ceil(usualDelay(s.node)))), min(h, max(12, math.Ceil(usualDelay(s.rack))))
 }
@@ -363,8 +363,16 @@ func (d *Delay) Tuned(v *sim.View, n int) (rack, network float64) {
 // a node, within the history; 0 if there are none.
 func (d *Delay) Delays(v *sim.View, n int) (mean, deviation float64) {
 	s := d.history(n)
-	s.node = recent(s.node, int64(v.Now())-int64(d.cfg.History)*int64(d.cfg.Lease))
+	s.node = recent(s.node, d.oldest(v))
 	return moments(s.node)
+}
+
+// oldest returns the time from which on delays count. A history that is longer than the clock's range counts them all.
+func (d *Delay) oldest(v *sim.View) int64 {
+	if float64(d.cfg.History)*float64(d.cfg.Lease) > math.MaxInt64/2 {
+		return 0
+	}
+	return int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease)
 }
 
 // recent drops delays older than oldest.
@@ -457,7 +465,7 @@ func (d *Delay) idle(v *sim.View) bool {
 func (d *Delay) until(v *sim.View) (at int64) {
 	now := int64(v.Now())
 	soonest := func(t int64) {
-		if t > now && (at == 0 || t < at) {
+		if t > now && t < math.MaxInt64 && (at == 0 || t < at) {
 			at = t
 		}
 	}
@@ -476,7 +484,7 @@ func (d *Delay) until(v *sim.View) (at int64) {
 		rack, network := d.Timers(v, v.Request(j).GPUs)
 		for _, leases := range [2]float64{rack, network} {
 			if t := math.Ceil(leases * float64(d.cfg.Lease)); t < math.MaxInt64/4 {
-				soonest(d.last[j].at + int64(t))
+				soonest(int64(sim.After(time.Duration(d.last[j].at), time.Duration(t))))
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
-	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
+	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
 	l.Add(slices.Contains(profile.Names(), c.Models), "models", c.Models, "one of "+strings.Join(profile.Names(), ", "))

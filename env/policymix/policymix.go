@@ -52,7 +52,7 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
-	l.Add(c.WaitCost >= 0, "wait_cost", c.WaitCost, "0 or more")
+	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
 	return l.Err()
 }
 
@@ -131,7 +131,7 @@ func (m *mixer) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, e
 	if m.last >= len(m.policies) {
 		return false, fmt.Errorf("policymix: policy %d of %d", m.last, len(m.policies))
 	}
-	m.until = s.View.Now() + m.hold
+	m.until = sim.After(s.View.Now(), m.hold)
 	d.Op = sim.Wait
 	return true, nil
 }

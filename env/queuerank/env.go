@@ -251,10 +251,10 @@ func (e *Env) take(j sim.Job) {
 	e.queue.drop(j, e.view.Pos(j), k.e, k.milli)
 }
 
-// run advances until there is a job to choose, or all have started. The simulator hands out the jobs of one instant one by
+// run advances until there is a job to choose, all have started, or the clock has run out. The simulator hands out the jobs of one instant one by
 // one; the agent is asked after the last of them.
 func (e *Env) run(ctx context.Context) error {
-	for e.started < e.session.Len() && (len(e.queue.bySubmit) == 0 || e.arriving()) {
+	for e.started < e.session.Len() && !e.view.Over() && (len(e.queue.bySubmit) == 0 || e.arriving()) {
 		if err := e.wait(ctx); err != nil {
 			return err
 		}
@@ -305,8 +305,11 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	kind := env.Mid
-	if e.started == e.session.Len() {
+	switch {
+	case e.started == e.session.Len():
 		kind = env.Terminated
+	case e.view.Over():
+		kind = env.Truncated // the clock has run out
 	}
 	kind = e.shell.Took(a, kind)
 	e.fill(ts, e.reward(&before, kind), e.view.Now()-from, kind)
@@ -316,7 +319,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// step holds j until it has started and runs to the next choice.
+// step holds j until it has started, or the clock has run out, and runs to the next choice.
 func (e *Env) step(ctx context.Context, j sim.Job) error {
 	e.take(j)
 	shadow := int64(-1)
@@ -325,7 +328,7 @@ func (e *Env) step(ctx context.Context, j sim.Job) error {
 		if err != nil {
 			return err
 		}
-		if ok {
+		if ok || e.view.Over() {
 			break
 		}
 		if e.cfg.Backfill == "easy" {

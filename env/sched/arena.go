@@ -26,6 +26,15 @@ type Arena interface {
 	View() *sim.View
 }
 
+// Decider is an environment in which a window may leave the agent nothing to decide.
+type Decider interface {
+	// Decides reports whether the part of the workload that the environment was made for has a window with a decision. If
+	// it has, a Reset without a window always finds one. The environment needs a Reset afterwards.
+	Decides(ctx context.Context) (bool, error)
+	// Undecided says why it may have none, and what would be right.
+	Undecided() string
+}
+
 var _ Arena = (*Env)(nil)
 
 // Watch implements Arena.

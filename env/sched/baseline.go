@@ -25,7 +25,7 @@ func NewBaseline(cfg sim.Config, spec cluster.Spec) (*Baseline, error) {
 	return &Baseline{sim: s}, err
 }
 
-// Play runs jobs until all jobs from position first on have finished. Those before it run under FIFO skip until the job at
+// Play runs jobs until all jobs from position first on have finished, or to the end of the clock. Those before it run under FIFO skip until the job at
 // first arrives; then those still waiting are dropped and sch takes over. o sees every point from there to the last
 // finish.
 func (b *Baseline) Play(ctx context.Context, jobs []traces.Job, first int, sch sim.Scheduler, o sim.Observer) error {
@@ -51,7 +51,7 @@ func (b *Baseline) Play(ctx context.Context, jobs []traces.Job, first int, sch s
 		if err := o.Observe(v, p); err != nil {
 			return err
 		}
-		if done == len(jobs)-first {
+		if done == len(jobs)-first || v.Over() {
 			return nil
 		}
 		if err := sim.Decide(b.sim, sch, p, &b.dec, nil); err != nil {

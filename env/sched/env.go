@@ -53,6 +53,7 @@ type Env struct {
 	warm    heuristic.Policy
 	whole   Baseline // plays Simulate's episodes on sim
 	account account
+	redraw  *Redraw
 	carry   float64 // earned before the first decision
 	base    *relative
 
@@ -73,6 +74,7 @@ type Env struct {
 
 var (
 	_ env.Env         = (*Env)(nil)
+	_ Decider         = (*Env)(nil)
 	_ env.Snapshotter = (*Env)(nil)
 )
 
@@ -127,6 +129,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	e.pilot, _ = p.Actions.(Pilot)
 	e.mask = make([]bool, e.spec.MaskLen())
 	e.seen = e.warmed
+	e.redraw = NewRedraw("sched/redraw", p.Windows)
 	if cfg.Relative != "" || cfg.Contested {
 		if e.base, err = newRelative(e); err != nil {
 			return nil, err
@@ -156,34 +159,56 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if ep.Task != nil {
 		return fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, e.spec.ID, len(ep.Task))
 	}
-	named, err := e.begin(ctx, ep)
+	part, split, err := SplitPart(e.spec.ID, ep.Split, e.parts.Part)
 	if err != nil {
 		return err
 	}
-	e.shell.Begin(named)
+	decides, err := e.redraw.Find(ep, part, func(ep env.Episode) (bool, error) { return e.begin(ctx, ep, part) })
+	switch {
+	case err != nil:
+		return err
+	case !decides && ep.Window < 0:
+		return fmt.Errorf("%w: %s: %s", ErrUndecided, e.spec.ID, e.Undecided())
+	case !decides:
+		return fmt.Errorf("%w: %s: the window starting at job %q ends before its first decision", ErrUndecided, e.spec.ID, e.win.Traced[e.win.First].ID)
+	}
+	ep.Split = split
+	e.shell.Begin(ep)
 	e.fill(ts, 0, 0, env.First)
 	return nil
 }
 
-// begin runs the episode up to the first decision and returns ep with its Split filled in.
-func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
-	part, split, err := SplitPart(e.spec.ID, ep.Split, e.parts.Part)
-	if err != nil {
-		return ep, err
+// Decides implements Decider.
+func (e *Env) Decides(ctx context.Context) (bool, error) {
+	if err := e.shell.Leave(); err != nil {
+		return false, err
 	}
+	return e.redraw.Some(e.parts.Part, env.Episode{}, func(ep env.Episode) (bool, error) { return e.begin(ctx, ep, e.parts.Part) })
+}
+
+// Undecided implements Decider.
+func (e *Env) Undecided() string {
+	if e.cfg.Horizon > 0 {
+		return "every window ends before its first decision; want a longer horizon, or fewer jobs before the window (warm)"
+	}
+	return "every window ends before its first decision, because jobs run beyond the end of the clock, 292 years; want shorter jobs"
+}
+
+// begin runs the episode up to the first decision, and reports whether there is one.
+func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool, error) {
 	e.seed = ep.Seed
 	if err := e.draw(ctx, ep, part); err != nil {
-		return ep, err
+		return false, err
 	}
 	if e.cfg.Relative != "" {
 		if err := e.base.record(ctx, e); err != nil {
-			return ep, err
+			return false, err
 		}
 	}
 	e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0
 	e.stream.Reset(e.win.Traced)
 	if err := e.sim.Reset(&e.stream); err != nil {
-		return ep, err
+		return false, err
 	}
 	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
 	e.state.LastArrival, e.state.LastFinish = 0, 0
@@ -197,22 +222,22 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) (env.Episode, error) {
 	}
 	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
 	if err != nil {
-		return ep, err
+		return false, err
 	}
 	e.account.begin(e.win.Begin)
 	e.follow(p)
 	kind, err := e.run(ctx)
 	if err != nil {
-		return ep, err
+		return false, err
 	}
 	if kind.Last() {
-		return ep, fmt.Errorf("%s: the window starting at job %q ended before its first decision", e.spec.ID, e.win.Traced[e.win.First].ID)
+		return false, nil
 	}
 	e.carry = e.account.sum
 	if e.cfg.Relative != "" {
 		e.carry -= e.base.line.take(&e.account, e.win.Begin, e.state.View.Now())
 	}
-	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: split}, nil
+	return true, nil
 }
 
 // draw chooses the episode's jobs.
@@ -255,10 +280,7 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 		for i := range part {
 			e.win.Traced = append(e.win.Traced, part[i])
 			j := &e.win.Traced[len(e.win.Traced)-1]
-			j.Submit -= first
-			if f != 1 {
-				j.Submit = time.Duration(math.Round(float64(j.Submit) * f))
-			}
+			j.Submit = stretched(j.Submit-first, f)
 		}
 	}
 	e.win.Begin = e.win.Traced[e.win.First].Submit
@@ -380,7 +402,7 @@ func (e *Env) run(ctx context.Context) (env.Kind, error) {
 
 // overdue reports whether the horizon has passed before the last counted job finished.
 func (e *Env) overdue() bool {
-	return e.cfg.Horizon > 0 && e.state.View.Now() >= e.win.Begin+e.cfg.Horizon && e.done < e.win.Jobs
+	return e.cfg.Horizon > 0 && e.state.View.Now() >= sim.After(e.win.Begin, e.cfg.Horizon) && e.done < e.win.Jobs
 }
 
 // runPilot lets the pilot's scheduler decide until its time is up and a visible job fits, or the episode ends.
@@ -427,7 +449,7 @@ func (e *Env) runPilot(ctx context.Context) (env.Kind, error) {
 func (e *Env) goOn(ctx context.Context) error {
 	d := sim.Decision{Op: sim.Wait}
 	if e.cfg.Horizon > 0 {
-		d.Until = e.win.Begin + e.cfg.Horizon
+		d.Until = sim.After(e.win.Begin, e.cfg.Horizon)
 	}
 	if err := e.sim.Apply(&d); err != nil {
 		return err

@@ -11,10 +11,6 @@ import (
 	"clustergym/traces"
 )
 
-// ErrUndecided is the env.ErrEpisode that Reset returns for a window in which the agent has nothing to decide. The window
-// has been played to its end then, and a watcher has seen all of it.
-var ErrUndecided = fmt.Errorf("%w", env.ErrEpisode)
-
 // Session runs the episodes of an environment that is not assembled from Parts. It chooses an episode's jobs, feeds them to
 // the simulator and shows the points to the watcher. The jobs are a window of the workload on an empty cluster; their
 // submit times count from the first one's and are stretched to a load. Not safe for concurrent use.
@@ -61,13 +57,17 @@ func (s *Session) Draw(ep env.Episode) (env.Episode, error) {
 	s.jobs, s.first = append(s.jobs[:0], counted...), at
 	first := counted[0].Submit
 	for i := range s.jobs {
-		j := &s.jobs[i]
-		j.Submit -= first
-		if f != 1 {
-			j.Submit = time.Duration(math.Round(float64(j.Submit) * f))
-		}
+		s.jobs[i].Submit = stretched(s.jobs[i].Submit-first, f)
 	}
 	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: split}, nil
+}
+
+// stretched returns t times f, at most half of the clock's 292 years, so that time is left for the jobs to run.
+func stretched(t time.Duration, f float64) time.Duration {
+	if f == 1 {
+		return t
+	}
+	return time.Duration(min(math.Round(float64(t)*f), math.MaxInt64/2))
 }
 
 // Start resets the simulator to the beginning of the episode drawn last.
@@ -100,10 +100,10 @@ func (s *Session) Wait(ctx context.Context) (*sim.Point, error) {
 	return s.Advance(ctx)
 }
 
-// Finish runs on to the last finish if there is a watcher. Environments whose episodes end once the last job has started
+// Finish runs on to the last finish, or the end of the clock, if there is a watcher. Environments whose episodes end once the last job has started
 // call it after filling the last time step.
 func (s *Session) Finish(ctx context.Context) error {
-	for s.watch != nil && s.view.Ended() < len(s.jobs) {
+	for s.watch != nil && s.view.Ended() < len(s.jobs) && !s.view.Over() {
 		if _, err := s.Wait(ctx); err != nil {
 			return err
 		}
@@ -118,6 +118,12 @@ func (s *Session) Play(ctx context.Context, sch sim.Scheduler, o sim.Observer) e
 
 // Watch shows o the points of later episodes, as Arena.Watch does.
 func (s *Session) Watch(o sim.Observer) { s.watch = o }
+
+// Part returns the part of the workload that a split names.
+func (s *Session) Part(split string) (traces.Part, error) {
+	part, _, err := SplitPart(s.id, split, s.part)
+	return part, err
+}
 
 // View returns the simulator's state.
 func (s *Session) View() *sim.View { return s.view }

@@ -14,6 +14,15 @@ const maxTime = math.MaxInt64
 // lastTime is traces.MaxTime in words.
 const lastTime = "146 years"
 
+// After returns t + d for times of 0 or more. If that is beyond the clock's 292 years, it returns the largest time, which
+// never comes.
+func After(t, d time.Duration) time.Duration {
+	if d > maxTime-t {
+		return maxTime
+	}
+	return t + d
+}
+
 // Advance moves to the next instant at which something happens and returns it, or ErrDone. If the current point was
 // not ended by Wait, Advance ends it. The point belongs to the simulator and is valid until the next Advance.
 func (s *Simulator) Advance(ctx context.Context) (*Point, error) {

@@ -76,8 +76,9 @@ func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error { return v.restore
 
 // RestoreRows is RestoreSnapshot into the given rows only; nil means all. src must hold the same number of rows, and
 // the k-th of them continues in rows[k]. Other rows and their part of b are unchanged. The saved Vec may have had
-// another mode; but an episode that has ended cannot be restored into SameStep, where no row waits for its next
-// episode.
+// another mode, with two consequences. An episode that has ended cannot be restored into SameStep, where no row waits for
+// its next episode: the error is an *EndedError. And a row saved under SameStep right after an episode's end, which has
+// begun its next episode, is restored into another mode at that episode's first time step.
 func (v *Vec) RestoreRows(src []byte, rows []int, b *env.Batch) error {
 	return v.restore(src, rows, b, false)
 }
@@ -90,6 +91,11 @@ func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error
 	saved, blobs, err := v.parse(src, len(rows), sameMode)
 	if err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+	}
+	if v.cfg.Autoreset == SameStep {
+		if err := ended(saved, rows); err != nil {
+			return err
+		}
 	}
 	before := make([][]byte, len(rows))
 	for k, i := range rows {
@@ -121,6 +127,31 @@ func (v *Vec) restore(src []byte, rows []int, b *env.Batch, sameMode bool) error
 	}
 	clearFinal(b)
 	return nil
+}
+
+// EndedError lists rows that a snapshot has at the end of their episodes, where no row of the Vec can be.
+type EndedError struct{ Rows []int }
+
+// Error implements error.
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("vec: rows %v are at the end of their episodes, where mode %v has no rows: it begins the next episode in the same step", e.Rows, SameStep)
+}
+
+// Is makes an EndedError an env.ErrSnapshot.
+func (e *EndedError) Is(target error) bool { return target == env.ErrSnapshot }
+
+// ended returns an *EndedError for those of rows that have ended when they were saved, nil if there are none.
+func ended(saved []row, rows []int) error {
+	var e EndedError
+	for k := range saved {
+		if saved[k].live && saved[k].ended {
+			e.Rows = append(e.Rows, rows[k])
+		}
+	}
+	if e.Rows == nil {
+		return nil
+	}
+	return &e
 }
 
 // restoreRow makes environment i continue from blob and writes its time step to stage. On an error the environment is
@@ -181,8 +212,8 @@ func (v *Vec) parse(src []byte, n int, sameMode bool) (rows []row, blobs [][]byt
 			r.live && len(blobs[i]) == 0 {
 			return nil, nil, fmt.Errorf("row %d makes no sense", i)
 		}
-		if r.live && r.ended && v.cfg.Autoreset == SameStep {
-			return nil, nil, fmt.Errorf("row %d has ended, which no row has in mode %v", i, SameStep)
+		if Autoreset(mode) == SameStep && v.cfg.Autoreset != SameStep && r.kind.Last() && !r.ended {
+			r.kind, r.reward, r.elapsed = env.First, 0, 0
 		}
 	}
 	return rows, blobs, rd.Done()

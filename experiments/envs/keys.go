@@ -26,7 +26,7 @@ var commonKeys = map[string][2]string{
 	"placement": {"first-fit, best-fit, worst-fit, pack, closest-a, closest-b, closest-c, …", "which GPUs a job gets"},
 	"comm":      {"none or tree", "how a gang's placement slows it down"},
 	"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
-	"wait_cost": {"0 or more", "c of reward throughput"},
+	"wait_cost": {"0 to 1000000", "c of reward throughput"},
 	"time_axis": {"log or linear", "rows of the images"},
 	"row":       {"a time above 0s", "length of a row of a linear axis"},
 	"models":    {strings.Join(profile.Names(), ", "), "mix from which a job gets a model and batch size that its trace does not name"},

@@ -79,10 +79,10 @@ var scheduling = []*Descriptor{
 			"per_gpu":   {"true or false", "with ring: every GPU has links of its own"},
 			"relative":  {"true or false", "take off what the timers earn on the same jobs at the same time"},
 			"lease":     {"a time of 1s or more", "how long gangs hold their GPUs"},
-			"history":   {"leases, 0 or more", "how far the tuner of timers looks back"},
+			"history":   {"leases, 0 to 1000000", "how far the tuner of timers looks back"},
 			"auto":      {"true or false", "the timers shown are tuned"},
-			"rack_wait": {"leases, 0 or more", "where they are not: how long a rack is declined"},
-			"nw_wait":   {"leases, 0 or more", "and the network"},
+			"rack_wait": {"leases, 0 to 1000000", "where they are not: how long a rack is declined"},
+			"nw_wait":   {"leases, 0 to 1000000", "and the network"},
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*delayoffer.Config)

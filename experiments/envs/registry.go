@@ -169,6 +169,9 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 
 // fill makes n environments. Their memory is reserved first.
 func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n int) error {
+	if err := w.has(args.part()); err != nil {
+		return badKwargs(err)
+	}
 	if err := ReserveEnvs(m.Account, d.ID, n, d.Memory(args.Settings, w.Extent())); err != nil {
 		return err
 	}
@@ -181,7 +184,10 @@ func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n 
 			return badKwargs(err)
 		}
 		m.Envs = append(m.Envs, d.served(e, args))
-		if i == 0 { // only an environment tells how long its time steps are
+		if i == 0 { // only an environment tells whether there is something to decide, and how long its time steps are
+			if err := decides(ctx, d.ID, e); err != nil {
+				return err
+			}
 			if err := ReserveEnvs(m.Account, d.ID, n, d.ownSteps(e.Spec())); err != nil {
 				return err
 			}
@@ -195,6 +201,19 @@ func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n 
 		m.Meta = w.meta(args)
 	}
 	return nil
+}
+
+// decides returns the client's mistake if the workload of e has no window in which the agent has something to decide.
+func decides(ctx context.Context, id string, e env.Env) error {
+	x, ok := e.(sched.Decider)
+	if !ok {
+		return nil
+	}
+	some, err := x.Decides(ctx)
+	if err == nil && !some {
+		return wire.Errorf(wire.BadKwargs, "%s: %s", id, x.Undecided())
+	}
+	return err
 }
 
 // ReserveEnvs reserves the memory of n environments of so many bytes each.

@@ -229,6 +229,18 @@ func (w *World) Count(p traces.Part) int {
 	return 0
 }
 
+// has returns an error if part p of a workload has no window.
+func (w *World) has(p traces.Part) (err error) {
+	switch {
+	case w.Count(p) > 0:
+	case w.Workload != nil:
+		_, _, _, err = w.Workload.Windows.At(p, 0, 0) // its error says how many jobs are enough
+	case w.Recorded():
+		err = fault.New("split", SplitNames[p], "a part of the workload with an episode; the "+p.String()+" part has none")
+	}
+	return err
+}
+
 // borrow returns the world that args name, from the cache or new. Its memory stays reserved until leave is called. Faults of
 // args are *wire.Errors.
 func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func(), err error) {

@@ -113,6 +113,7 @@ def test_asking_for_masks_costs_no_round_trip(url: str) -> None:
     env = RemoteSB3VecEnv("JobSelect-v1", 4, url=url, kwargs=SMALL)
     try:
         assert is_masking_supported(env)
+        env.seed(1)
         env.reset()
         before = env.vector_env.stats.requests
         for _ in range(10):

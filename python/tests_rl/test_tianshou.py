@@ -72,6 +72,7 @@ def test_a_collector_and_a_masked_policy_never_take_an_illegal_action(url: str) 
     np.random.seed(0)
     envs = RemoteTianshouVecEnv("JobSelect-v1", 4, url=url, obs="flat", invalid="error", kwargs=SMALL)
     try:
+        envs.reset(seed=1)  # later resets continue these streams
         space = envs.observation_space[0]
         assert isinstance(space, spaces.Dict)
         actions = envs.action_space[0].n

@@ -36,14 +36,26 @@ func (c Config) Validate() error {
 	l.Add(c.Rate >= 1e-3 && c.Rate <= 1e6, "rate", c.Rate, "a factor from 0.001 to 1000000")
 	l.Add(c.Work >= 1e-3 && c.Work <= 1e3, "work", c.Work, "a factor from 0.001 to 1000")
 	l.Add(c.MaxGPUs >= 0, "max_gpus", c.MaxGPUs, "1 or more GPUs, 0 = no limit")
+	l.Add(!dallys[c.Profile].Multi || c.MaxGPUs != 1, "max_gpus", c.MaxGPUs, "2 or more GPUs, 0 = no limit: profile "+c.Profile+" has no jobs of one GPU")
 	l.Add(c.Procs == 0 || c.Procs >= 2 && c.Procs <= 1<<20, "procs", c.Procs, "2 to 1048576 processors, 0 = 128")
 	l.Add(c.Procs == 0 || isHPC(c.Profile), "procs", c.Procs, "0: only the profiles hpc and lublin have a machine of any size")
-	if isHPC(c.Profile) {
-		least := float64(c.Jobs) * meanGap / maxSpan
+	if gap := c.gap(); gap > 0 {
+		least := float64(c.Jobs) * gap / maxSpan
 		l.Add(c.Rate >= least, "rate", c.Rate, fmt.Sprintf("%.2g or more for %d jobs, which else would come over more than 280 years", least*1.05, c.Jobs))
 	}
 	l.Add(c.Start >= 0 && c.Start < week, "start", c.Start, "a time of the week, 0s up to 168h")
 	return l.Err()
+}
+
+// gap returns the mean seconds between two jobs at rate 1 for profiles whose rate is validated, else 0.
+func (c *Config) gap() float64 {
+	if isHPC(c.Profile) {
+		return meanGap
+	}
+	if p := profiles[c.Profile]; p != nil {
+		return p.gap
+	}
+	return 0
 }
 
 // Profiles returns the names that Config.Profile accepts, sorted.

@@ -44,15 +44,32 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 		}
 		return traces.ReadAll(h)
 	}
+	jobs := whole(cfg, seed)
+	for i := range jobs {
+		// Conversions of later times do not saturate, so such times come out of order.
+		if at := jobs[i].Submit; at < 0 || at > maxSpan*time.Second || i > 0 && at < jobs[i-1].Submit {
+			return nil, tooLate(cfg, i+1)
+		}
+	}
+	return jobs, nil
+}
+
+// tooLate returns the error for a workload whose job number n comes too late for times in nanoseconds.
+func tooLate(cfg Config, n int) error {
+	return fmt.Errorf("profile %s: job %d comes after 280 years, near the end of times: a higher rate than %g is needed for so many jobs", cfg.Profile, n, cfg.Rate)
+}
+
+// whole makes the jobs of a profile that is not generated one by one.
+func whole(cfg Config, seed uint64) []traces.Job {
 	if cfg.Profile == "proximity" {
-		return proximity(cfg, seed), nil
+		return proximity(cfg, seed)
 	}
 	if cfg.Profile == "helios" {
-		return helios(cfg, seed), nil
+		return helios(cfg, seed)
 	}
 	if d, ok := dallys[cfg.Profile]; ok {
 		d.Jobs, d.PerDay, d.MaxGPUs, d.Work = cfg.Jobs, d.PerDay*cfg.Rate, cfg.MaxGPUs, cfg.Work
-		return dally.Generate(d, seed), nil
+		return dally.Generate(d, seed)
 	}
 	p := profiles[cfg.Profile]
 	g := &generator{cfg: cfg, p: p, seed: seed, raw: make([]rawJob, 0, cfg.Jobs)}
@@ -65,7 +82,7 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 		}
 	}
 	g.mapWork()
-	return g.jobs(), nil
+	return g.jobs()
 }
 
 const (

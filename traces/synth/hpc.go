@@ -1,7 +1,6 @@
 package synth
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -116,7 +115,7 @@ func (g *HPC) Next(j *traces.Job) error {
 		}
 		start := math.Mod(g.cfg.Start.Seconds(), buckets*bucket)
 		if g.now-start > maxSpan {
-			return fmt.Errorf("profile %s: job %d comes after 280 years, near the end of times: a higher rate than %g is needed for so many jobs", g.cfg.Profile, g.next+1, g.cfg.Rate)
+			return tooLate(g.cfg, g.next+1)
 		}
 		*j = traces.Job{ID: strconv.Itoa(g.next + 1), Submit: time.Duration(g.now-start) * time.Second, Work: work, GPUs: n, GPUMilli: 1000}
 		if g.hpc {

@@ -33,7 +33,7 @@ func openIn(t *testing.T, b *budget.Budget, id string, n int, more ...wire.Pair)
 		return &spacious{e}, err
 	}}}
 	o := &Opening{
-		Req: append(wire.Map{{Key: "env", Value: id}, {Key: "n", Value: int64(n)}}, more...), Re: 1, H: 1, Async: true, Key: make([]byte, 32),
+		Req: append(wire.Map{{Key: "env", Value: id}, {Key: "n", Value: int64(n)}}, more...), Re: 1, H: 1, Async: true, Key: NewKeys(func() []byte { return make([]byte, 32) }),
 		Log: slog.New(slog.DiscardHandler), Budget: b, Replies: 3, Requests: 2,
 	}
 	return Open(t.Context(), f, Limits{MaxEnvs: 1 << 20, MaxFrameIn: 1 << 30, MaxFrameOut: 1 << 30}, o, wire.NewWriter(wire.Ext))

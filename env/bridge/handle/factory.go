@@ -68,7 +68,7 @@ type Opening struct {
 	Async   bool     // feature async was granted
 	Share   bool     // feature shm was granted
 	Foreign bool     // the session may restore snapshots that another server signed
-	Key     []byte   // the server's, signs snapshots
+	Key     *Keys    // the server's, sign snapshots
 	Log     *slog.Logger
 
 	Budget   *budget.Budget // from which the handle's memory is reserved; nil = there is no limit

@@ -22,7 +22,7 @@ type Handle struct {
 	spec env.Spec
 	choices
 	origin  [32]byte // hash of environment and scenario; snapshots fit only handles with the same one
-	key     []byte   // signs snapshots
+	keys    *Keys    // sign snapshots
 	foreign bool     // restores snapshots that another server signed
 
 	v      *vec.Vec
@@ -54,6 +54,7 @@ type rowState struct {
 	begun  bool    // it has been reset
 	fault  bool    // it answers env_fault until it is reset
 	drawn  bool    // the current request drew its seed
+	named  bool    // the current request's options name its episode
 	forced bool    // the current request's action was masked and has been replaced
 	ret    float64 // sum of the current episode's rewards so far
 	length int64

@@ -61,9 +61,12 @@ type driver struct {
 	raw []byte // the last reply
 }
 
+// keyed returns keys of which the current one is key.
+func keyed(key string) *Keys { return NewKeys(func() []byte { return []byte(key) }) }
+
 func newDriver(t testing.TB, f *testFactory) *driver {
 	return &driver{t: t, f: f, lim: Limits{MaxEnvs: 4096, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20}, w: wire.NewWriter(wire.Ext), o: Opening{
-		H: 7, Async: true, Key: []byte("the key of this server"), Log: slog.New(slog.DiscardHandler),
+		H: 7, Async: true, Key: keyed("the key of this server"), Log: slog.New(slog.DiscardHandler),
 	}}
 }
 
@@ -262,6 +265,7 @@ type toy struct {
 
 	panicAt int           // the step that panics, from 1
 	failAt  int           // the step that fails
+	barren  bool          // it has no episodes
 	refuse  int32         // an action that it refuses although the mask allows it
 	wait    chan struct{} // step waits for it
 }
@@ -295,6 +299,9 @@ func (e *toy) Close() error {
 
 func (e *toy) Reset(_ context.Context, ep env.Episode, ts *env.TimeStep) error {
 	e.begun = false
+	if e.barren {
+		return fmt.Errorf("%w: a barren toy", env.ErrEpisode)
+	}
 	if ep.Window >= 8 {
 		return fmt.Errorf("%w: window %d, want 0 to 7", env.ErrEpisode, ep.Window)
 	}

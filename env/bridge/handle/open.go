@@ -31,7 +31,7 @@ func survive(err *error) {
 }
 
 func newHandle(ctx context.Context, f Factory, lim Limits, o *Opening, w *wire.Writer) (*Handle, error) {
-	h := &Handle{lim: lim, log: o.Log, key: o.Key, foreign: o.Foreign, steppers: o.Steppers}
+	h := &Handle{lim: lim, log: o.Log, keys: o.Key, foreign: o.Foreign, steppers: o.Steppers}
 	var err *wire.Error
 	if h.id, err = o.Req.Str("env", ""); err != nil {
 		return nil, err

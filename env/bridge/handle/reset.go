@@ -41,7 +41,9 @@ func (h *Handle) doReset(ctx context.Context, re uint32, req wire.Map, w *wire.W
 	var begin, next []env.Episode
 	for p, i := range rows {
 		ep := env.Episode{Window: -1, Task: h.v.Task(i)}
-		if o := opts.of(p); o != nil {
+		o := opts.of(p)
+		h.rows[i].named = o != nil && (o.window >= 0 || o.split != "" || o.hasTask)
+		if o != nil {
 			ep.Window, ep.Split = o.window, o.split
 			if o.hasTask {
 				ep.Task = o.task
@@ -110,12 +112,13 @@ func (h *Handle) fetch(ctx context.Context, rows []int) error {
 	return nil
 }
 
-// refused returns the error of a reset in which an environment does not have the episode asked for.
+// refused returns the error of a reset in which an environment does not have the episode that its options name. A row that
+// has no episode although its options name none has failed by itself.
 func (h *Handle) refused(done error) *wire.Error {
 	list := flat(done)
 	var e *wire.Error
 	for _, re := range list {
-		if !errors.Is(re.Err, env.ErrEpisode) {
+		if !h.rows[re.Row].named || !errors.Is(re.Err, env.ErrEpisode) {
 			continue
 		}
 		if e == nil {
@@ -133,6 +136,10 @@ func (h *Handle) keep(opts *options, rows []int) (undo func()) {
 		return func() {}
 	}
 	before, err := h.v.AppendRows(nil, rows)
+	rewards := make([]float64, len(rows))
+	for p, i := range rows {
+		rewards[p] = h.b.Reward[i]
+	}
 	return func() {
 		for _, i := range rows {
 			if h.rows[i].drawn {
@@ -142,11 +149,11 @@ func (h *Handle) keep(opts *options, rows []int) (undo func()) {
 		if err == nil {
 			err = h.v.RestoreRows(before, rows, h.b)
 		}
-		if err == nil {
-			return
-		}
-		for _, i := range rows {
-			h.rows[i].begun = false
+		for p, i := range rows {
+			h.b.Reward[i] = rewards[p] // with what a masked action cost
+			if err != nil {
+				h.rows[i].begun = false
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -185,5 +186,35 @@ func TestATaskHoldsUntilAnotherIsSet(t *testing.T) {
 	ret = d.do(wire.OpCall, field("method", "get_task"), field("ids", []int{0, 2})).Get("ret")
 	if !reflect.DeepEqual(ret, []any{nil, []any{0.0, 0.0, 0.0}}) {
 		t.Errorf("get_task answers %v", ret)
+	}
+}
+
+// A row whose environment has no episode although none was asked for by name has failed by itself: the request is not
+// refused, nobody's options are blamed, and the other rows are reset.
+func TestARowWithoutAnEpisodeDoesNotRefuseTheOthers(t *testing.T) {
+	for _, options := range []any{nil, wire.Map{}, wire.Map{field("window", -1)}, []any{wire.Map{field("window", 3)}, nil, wire.Map{field("split", "test")}}} {
+		d := newDriver(t, toys(func(k int, e *toy) { e.barren = k == 1 }))
+		d.open("Toy-v3", field("n", 3))
+		m := d.do(wire.OpReset, field("seed", 10), field("options", options))
+		is(t, "obs", at(m, "obs", "aa"), 10, 0, 0, 0, 12, 0)
+		f, _ := m.Get("fault").([]any)
+		if len(f) != 1 || fmt.Sprint(f[0]) != "[{code env_fault} {msg the environment failed: env: no such episode: a barren toy} {env [1]}]" {
+			t.Errorf("options %v: fault %v", options, f)
+		}
+		d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(0)), field("ids", []int{1}))
+		d.do(wire.OpStep, field("a", i64s(0, 0)), field("ids", []int{0, 2}))
+	}
+	// Where a row's options name what does not exist, the request changes nothing, and only that row is blamed.
+	d := newDriver(t, toys(func(k int, e *toy) { e.barren = k == 1 }))
+	d.open("Toy-v3", field("n", 3), field("invalid", "penalty"))
+	d.do(wire.OpReset, field("seed", 10))
+	d.do(wire.OpStep, field("a", i64s(1, 1)), field("ids", []int{0, 2})) // masked
+	before := d.do(wire.OpSnapshot, field("ids", []int{0, 2})).Get("blob")
+	e := d.fails(wire.BadRequest, wire.OpReset, field("options", []any{wire.Map{field("window", 9)}, nil, nil}))
+	if !reflect.DeepEqual(e.Env, []int{0}) {
+		t.Errorf("environments %v, want [0]: %s", e.Env, e.Error())
+	}
+	if after := d.do(wire.OpSnapshot, field("ids", []int{0, 2})).Get("blob"); !reflect.DeepEqual(before, after) {
+		t.Error("a refused reset has changed the other rows, or what their last step paid")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/vec"
 	"clustergym/internal/snap"
 )
 
@@ -45,7 +46,7 @@ func (h *Handle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
 	if e != nil {
 		return h.snapshotFailed(e)
 	}
-	body = seal(snap.Seal(snap.Bytes(body, inner), 0), h.key)
+	body = seal(snap.Seal(snap.Bytes(body, inner), 0), h.keys.signing())
 	// A blob that cannot be sent back is useless.
 	if most := min(h.lim.MaxFrameIn, h.lim.MaxFrameOut) - 1024; blobSize(w.Encoding(), len(body)) > most {
 		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("the snapshot of %s", plural(len(rows), "environment", "environments")),
@@ -109,10 +110,12 @@ func (h *Handle) unseal(blob []byte) ([]byte, *wire.Error) {
 	}
 	n := len(blob) - seals
 	body, sum, mac := blob[:n], blob[n:n+sha256.Size], blob[n+sha256.Size:]
-	m := hmac.New(sha256.New, h.key)
-	m.Write(blob[:n+sha256.Size])
-	if hmac.Equal(m.Sum(nil), mac) {
-		return body, nil
+	for _, key := range h.keys.verifying() {
+		m := hmac.New(sha256.New, key)
+		m.Write(blob[:n+sha256.Size])
+		if hmac.Equal(m.Sum(nil), mac) {
+			return body, nil
+		}
 	}
 	if !h.foreign {
 		return nil, wire.Errorf(wire.Forbidden, "field blob was not made by this server as it is: it is damaged, or foreign and needs the role admin")
@@ -156,6 +159,9 @@ func (h *Handle) doRestore(ctx context.Context, re uint32, req wire.Map, w *wire
 	h.failed = h.failed[:0]
 	for p, i := range rows {
 		h.rows[i], h.b.Reward[i] = states[p].rowState, states[p].reward
+		if h.b.Kind[i] == env.First { // so too in the row of another mode that was saved after an episode's end
+			h.b.Reward[i] = 0
+		}
 	}
 	h.writeRestored(w, re, rows, named)
 	return nil
@@ -199,6 +205,12 @@ func (h *Handle) parseStates(body []byte, k int) (states []savedRow, inner []byt
 func (h *Handle) restoreFailed(err error) error {
 	if !errors.Is(err, env.ErrSnapshot) {
 		return h.snapshotFailed(err)
+	}
+	var ended *vec.EndedError
+	if errors.As(err, &ended) {
+		return &wire.Error{Code: wire.SnapshotMismatch, Env: ended.Rows,
+			Msg:  "field blob has an environment at the end of its episode, where autoreset same_step never is, since it begins the next episode in the same step",
+			Want: "a snapshot from before that end, or from after the next reset or step"}
 	}
 	e := mismatch("%v", err)
 	for _, re := range flat(err) {

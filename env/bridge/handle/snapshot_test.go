@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/env"
 	"clustergym/env/bridge/wire"
 )
 
@@ -138,7 +139,7 @@ func TestAnEndedEpisodeDoesNotGoIntoSameStep(t *testing.T) {
 	blob := d.do(wire.OpSnapshot).Get("blob")
 	e := newDriver(t, toys(nil))
 	e.open("Toy-v3", field("autoreset", "same_step"))
-	if err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); !strings.Contains(err.Msg, "has ended") {
+	if err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); !strings.Contains(err.Msg, "at the end of its episode") {
 		t.Error(err.Error())
 	}
 }
@@ -151,7 +152,7 @@ func TestForeignSnapshotsNeedPermission(t *testing.T) {
 	blob := d.do(wire.OpSnapshot).Get("blob")
 	for foreign, want := range map[bool]wire.Code{false: wire.Forbidden, true: ""} {
 		e := newDriver(t, toys(nil))
-		e.o.Key, e.o.Foreign = []byte("the key of another server"), foreign
+		e.o.Key, e.o.Foreign = keyed("the key of another server"), foreign
 		e.open("Toy-v3")
 		m, err := e.try(wire.OpRestore, field("blob", blob))
 		if want != "" {
@@ -211,10 +212,10 @@ func TestHostileSnapshotsChangeNothing(t *testing.T) {
 		for k := len(snapshotMagic); k < len(body); k++ {
 			broken := bytes.Clone(body)
 			broken[k] ^= 0x80
-			check(fmt.Sprintf("byte %d, signed", k), seal(broken, d.o.Key))
+			check(fmt.Sprintf("byte %d, signed", k), seal(broken, d.o.Key.signing()))
 		}
 		for k := range body {
-			check(fmt.Sprintf("cut at %d, signed", k), seal(bytes.Clone(body[:k]), d.o.Key))
+			check(fmt.Sprintf("cut at %d, signed", k), seal(bytes.Clone(body[:k]), d.o.Key.signing()))
 		}
 		d.fails(wire.BadRequest, wire.OpRestore)
 		d.fails(wire.BadRequest, wire.OpRestore, field("blob", 7))
@@ -229,7 +230,7 @@ func TestASnapshotIsSigned(t *testing.T) {
 	blob := d.do(wire.OpSnapshot).Get("blob").([]byte)
 	n := len(blob)
 	sum := sha256.Sum256(blob[:n-64])
-	m := hmac.New(sha256.New, d.o.Key)
+	m := hmac.New(sha256.New, d.o.Key.signing())
 	m.Write(blob[:n-32])
 	if !bytes.Equal(sum[:], blob[n-64:n-32]) || !bytes.Equal(m.Sum(nil), blob[n-32:]) || !strings.HasPrefix(string(blob), "clustergym bridge snapshot 1\n") {
 		t.Errorf("blob %q", blob)
@@ -276,5 +277,102 @@ func TestAFailedRowCanBeRestored(t *testing.T) {
 	d.do(wire.OpStep, field("a", i64s(2)), field("ids", []int{1}))
 	if e := d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(2, 2))); !reflect.DeepEqual(e.Env, []int{0}) {
 		t.Errorf("environments %v", e.Env)
+	}
+}
+
+// Every mode takes the snapshots of every mode, but for ended rows in same_step, which are refused with the reason. What the
+// restored row shows says how it goes on: te or tr mean that its episode is over, as in a reply to a step in that mode.
+func TestSnapshotsAcrossModes(t *testing.T) {
+	modes := []string{"next_step", "same_step", "disabled"}
+	open := func(mode string) *driver {
+		d := newDriver(t, toys(nil))
+		d.open("Toy-v3", field("autoreset", mode), field("info", "all"), field("invalid", "error"))
+		return d
+	}
+	step := field("a", i64s(2))
+	for _, from := range modes {
+		for _, to := range modes {
+			for state, steps := range map[string]int{"first": 0, "running": 2, "ended": toyEnd} {
+				for _, target := range []string{"fresh", "running", "ended"} {
+					name := fmt.Sprintf("%s row of %s into a %s row of %s", state, from, target, to)
+					d := open(from)
+					d.do(wire.OpReset, field("seed", 10))
+					for range steps {
+						d.do(wire.OpStep, step)
+					}
+					blob := d.do(wire.OpSnapshot).Get("blob")
+					e := open(to)
+					if target != "fresh" {
+						e.do(wire.OpReset, field("seed", 50))
+						e.do(wire.OpStep, step)
+					}
+					if target == "ended" {
+						for range toyEnd - 1 {
+							e.do(wire.OpStep, step)
+						}
+					}
+					if state == "ended" && from != "same_step" && to == "same_step" {
+						err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob))
+						if want := "at the end of its episode"; !strings.Contains(err.Msg, want) || !strings.Contains(err.Msg, "same_step") || !reflect.DeepEqual(err.Env, []int{0}) {
+							t.Errorf("%s: %v of %v, want %q", name, err.Error(), err.Env, want)
+						}
+						if target == "fresh" {
+							e.fails(wire.NeedsReset, wire.OpStep, step)
+						} else {
+							e.do(wire.OpStep, step) // it goes on as before
+						}
+						continue
+					}
+					m := e.do(wire.OpRestore, field("blob", blob))
+					over := state == "ended" && (from != "same_step" || to == "same_step")
+					next := float64(env.EpisodeSeed(10, 1) % 100)
+					switch {
+					case state == "ended" && from == "same_step": // the row is in its next episode
+						is(t, name+": obs", at(m, "obs", "aa"), next, 0)
+					case state == "ended":
+						is(t, name+": obs", at(m, "obs", "aa"), 10, toyEnd)
+					default:
+						is(t, name+": obs", at(m, "obs", "aa"), 10, float64(steps))
+					}
+					bit := func(b bool) float64 {
+						if b {
+							return 1
+						}
+						return 0
+					}
+					is(t, name+": te", m.Get("te"), bit(over))
+					is(t, name+": first", m.Get("first"), bit(state == "first" || state == "ended" && !over))
+					is(t, name+": r", m.Get("r"), bit(state == "running" || over)*2)
+					// A reset always works, and continues the stream.
+					f := open(to)
+					f.do(wire.OpRestore, field("blob", blob))
+					k := 1
+					if state == "ended" && from == "same_step" {
+						k = 2
+					}
+					is(t, name+": reset", at(f.do(wire.OpReset), "obs", "aa"), float64(env.EpisodeSeed(10, k)%100), 0)
+					// A step is what the row shows: the next of a running episode, the first of the next one, or needs_reset.
+					switch {
+					case over && to == "disabled":
+						e.fails(wire.NeedsReset, wire.OpStep, step)
+						continue
+					case over && to == "next_step":
+						m = e.do(wire.OpStep, field("a", i64s(1))) // masked, and ignored
+						is(t, name+": obs after", at(m, "obs", "aa"), next, 0)
+						is(t, name+": r after", m.Get("r"), 0)
+					default:
+						e.fails(wire.BadAction, wire.OpStep, field("a", i64s(9)))
+						m = e.do(wire.OpStep, step)
+						is(t, name+": r after", m.Get("r"), 2)
+						if state == "ended" {
+							is(t, name+": obs after", at(m, "obs", "aa"), next, 1)
+						} else {
+							is(t, name+": obs after", at(m, "obs", "aa"), 10, float64(steps+1))
+						}
+					}
+					is(t, name+": te after", m.Get("te"), 0)
+				}
+			}
+		}
 	}
 }

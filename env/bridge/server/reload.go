@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"slices"
 )
 
 // secrets is what Reload replaces.
@@ -22,8 +23,8 @@ func loadSecrets(cfg *Config) (*secrets, error) {
 
 // Reload replaces the tokens and reads the files of TLSCert, TLSKey and ClientCA again. It concerns new connections: those
 // that are open stay, and so do their sessions, but whoever connects again, to resume for example, must show a token and a
-// certificate that are valid then. After an error everything is as before. A server cannot change between having tokens and
-// having none.
+// certificate that are valid then. After an error everything is as before. Snapshots that were signed before
+// are still restored (key.go). A server cannot change between having tokens and having none.
 func (s *Server) Reload(tokens []Token) error {
 	cfg := s.cfg
 	cfg.Tokens = tokens
@@ -37,7 +38,9 @@ func (s *Server) Reload(tokens []Token) error {
 	if err != nil {
 		return err
 	}
-	s.secrets.Store(n)
+	if old := s.secrets.Swap(n); !slices.Equal(old.tokens, n.tokens) {
+		s.rekey(tokens)
+	}
 	s.log.Info("reloaded", "tokens", len(n.tokens), "tls", n.tls != nil)
 	return nil
 }

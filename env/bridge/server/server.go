@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -26,7 +25,7 @@ type Server struct {
 	cfg     Config
 	factory Factory
 	log     *slog.Logger
-	key     []byte // signs snapshots
+	key     *handle.Keys // sign snapshots
 	met     *metrics
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
@@ -60,12 +59,9 @@ func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, factory: f, log: slog.New(logging.Bounded(logger.Handler())), start: time.Now(), key: make([]byte, 32),
+		cfg: cfg, factory: f, log: slog.New(logging.Bounded(logger.Handler())), start: time.Now(), key: handle.NewKeys(snapshotKey(cfg.Tokens)),
 		drain: make(chan struct{}), changed: make(chan struct{}, 1),
 		sessions: map[string]*session{}, conns: map[*conn]struct{}{},
-	}
-	if _, err := rand.Read(s.key); err != nil {
-		return nil, fmt.Errorf("server: no random bytes for a key: %w", err)
 	}
 	first, err := loadSecrets(&cfg)
 	if err != nil {

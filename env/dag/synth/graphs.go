@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -55,6 +56,7 @@ func (c Config) Validate() error {
 // maker builds a graph.
 type maker struct {
 	c     Config
+	ctx   context.Context // ends the drawing of edges
 	src   *rand.Rand
 	works []float64
 	edges []dag.Edge // bytes of mean 1, scaled later
@@ -63,10 +65,15 @@ type maker struct {
 // Problem draws a graph and places it on p. The bytes of edges are exponential, or follow from the training pattern,
 // and are scaled so that the mean transfer between two processors takes CCR times the mean run time.
 func Problem(c Config, p *dag.Platform, name string, src *rand.Rand) (*dag.Problem, error) {
+	return ProblemContext(context.Background(), c, p, name, src)
+}
+
+// ProblemContext is Problem with a context, whose end it returns as an error.
+func ProblemContext(ctx context.Context, c Config, p *dag.Platform, name string, src *rand.Rand) (*dag.Problem, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	m := &maker{c: c, src: src}
+	m := &maker{c: c, src: src, ctx: ctx}
 	switch c.Kind {
 	case "layered":
 		m.layered()
@@ -81,6 +88,9 @@ func Problem(c Config, p *dag.Platform, name string, src *rand.Rand) (*dag.Probl
 		m.instances()
 		m.erdos()
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	tasks := make([]dag.Task, len(m.works))
 	for i, w := range m.works {
 		tasks[i] = dag.Task{ID: strconv.Itoa(i), Work: w}
@@ -89,6 +99,9 @@ func Problem(c Config, p *dag.Platform, name string, src *rand.Rand) (*dag.Probl
 	g, err := dag.NewGraph(name, tasks, m.edges)
 	if err != nil {
 		return nil, fmt.Errorf("synth: %s: %w", c.Kind, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	return dag.NewProblem(g, p)
 }
@@ -122,6 +135,9 @@ func (m *maker) draw(n int) {
 	}
 }
 
+// stopped reports, at every 4096th edge, whether the context has ended.
+func (m *maker) stopped() bool { return len(m.edges)&0xfff == 0xfff && m.ctx.Err() != nil }
+
 func (m *maker) edge(from, to int) {
 	m.edges = append(m.edges, dag.Edge{From: int32(from), To: int32(to), Bytes: m.src.ExpFloat64()})
 }
@@ -136,6 +152,9 @@ func (m *maker) erdos() {
 	if p == 1 {
 		for j := range n {
 			for i := range j {
+				if m.stopped() {
+					return
+				}
 				m.edge(i, j)
 			}
 		}
@@ -153,6 +172,9 @@ func (m *maker) erdos() {
 			j++
 		}
 		if j < n {
+			if m.stopped() {
+				return
+			}
 			m.edge(i, j)
 		}
 	}
@@ -172,6 +194,9 @@ func (m *maker) layered() {
 			// At least one parent, otherwise layers would have no meaning, and enough more for the right mean.
 			want := 1 + poisson(max(0, m.c.Degree-1), m.src)
 			for i, left := first[k-1], min(want, before); i < first[k] && left > 0; i++ {
+				if m.stopped() {
+					return
+				}
 				if m.src.IntN(first[k]-i) < left {
 					m.edge(i, j)
 					left--
