@@ -727,7 +727,7 @@ class Client:
             return
         self._moved_from = self._conn  # which the server closes as soon as it accepts the other one
         try:
-            self._resume(min(deadline, time.monotonic() + _FIND), deadline)
+            self._resume(min(deadline, time.monotonic() + min(_FIND, max(1.0, self._probe))), deadline)
         except (Lost, Closed, ReplyTimeout):
             return
         except ClusterGymError as e:
