@@ -388,6 +388,8 @@ class Client:
         except BaseException:
             self.abandon(call)
             raise
+        finally:
+            self._replies.pop(call.rid, None)
 
     def call(self, op: str, fields: Mapping[str, Any] | None = None, handle: Handle | None = None) -> Call:
         """A request that is ready to be posted. Its handle must be open."""
@@ -458,7 +460,17 @@ class Client:
         call = self._pending.get(rid) or self._replies.get(rid)
         if call is None:
             raise ClusterGymError(f"nothing is under way with id {rid}: replies can be waited for once")
-        return self.result(call, self.timeout if timeout is None else timeout)
+        try:
+            reply = self.result(call, self.timeout if timeout is None else timeout)
+        except (RemoteError, ProtocolError):
+            self._replies.pop(call.rid, None)
+            raise
+        try:
+            # Last, and without a call after it: Python looks for signals after calls.
+            del self._replies[call.rid]
+        except KeyError:
+            pass
+        return reply
 
     def abandon(self, call: Call) -> None:
         """Drops the reply of a posted request, now or when it comes."""
@@ -481,7 +493,6 @@ class Client:
                     self.post_call(call, max(0.001, deadline - time.monotonic()))
                 self._await(call, deadline, seconds)
                 continue
-            self._replies.pop(call.rid, None)
             if reply.get("op") != "error":
                 if reply.get("op") != call.op:
                     raise ProtocolError(f"{call.op}: the server answered {reply.get('op')!r}")
@@ -496,6 +507,7 @@ class Client:
             time.sleep(pause)
             attempt += 1
             self.stats.retries += 1
+            self._replies.pop(call.rid, None)
             call.rid, call.reply = 0, None
             self.post_call(call, max(0.001, deadline - time.monotonic()))
 

@@ -191,21 +191,17 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._check_open()
         handle = self.handle
         call = handle.begin_reset(None if seed is None else int(seed), None, options)
-        return self._use(handle.result(call))
-
-    def _use(self, reply: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """What a reset returns. The reply is used up with this, if nothing interrupts it."""
-        try:
-            result = self._first(reply)
-        except ProtocolError:
-            self.handle.kept = None
-            raise
-        self.handle.kept = None
+        result = self._first(handle.result(call))
+        handle.kept = None  # last, so that the same call after an interrupt before this gets the same reply
         return result
 
     def _first(self, reply: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         obs = reply.get("obs")
-        self._batch.check(obs)
+        try:
+            self._batch.check(obs)
+        except ProtocolError:
+            self.handle.kept = None
+            raise
         info = reply.get("info")
         self._keep_mask(obs, info)
         return self._batch.one(obs, 0, self.copy), row_info(info)
@@ -240,7 +236,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             raise ProtocolError(f"step: the reply lacks {e}, or has more than one row") from e
         self._keep_mask(obs, info)
         result = self._batch.one(obs, 0, self.copy), reward, terminated, truncated, row_info(info)
-        handle.kept = None  # last, so that an interrupt before it leaves the step to be asked for again
+        handle.kept = None  # last, as in reset
         return result
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
@@ -273,7 +269,10 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._check_open()
         handle = self.handle
         fields = {"h": handle.ensure(), "blob": blob}
-        return self._use(handle.result(handle.begin("restore", request_head("restore", 2), fields_of(fields), True)))
+        call = handle.begin("restore", request_head("restore", 2), fields_of(fields), True)
+        result = self._first(handle.result(call))
+        handle.kept = None
+        return result
 
     def remote_call(self, method: str, args: Mapping[str, Any] | None = None) -> Any:
         """Calls a method of the environment: ``set_task``, ``get_task``, ``sample_tasks``, ``metrics``, ``heuristic``."""

@@ -97,6 +97,7 @@ class Handle:
             if opening.rid == 0:
                 client.post_call(opening, client.timeout)
             reply = client.result(opening, client.timeout)
+            client._replies.pop(opening.rid, None)
         except RemoteError:
             self._opening = None
             raise
@@ -160,8 +161,10 @@ class Handle:
             reply = client.result(call, client.timeout if timeout is None else timeout)
         except (RemoteError, ProtocolError):
             if call.reply is not None:  # the server has refused, and done nothing
+                client._replies.pop(call.rid, None)
                 self.kept = None
             raise
+        client._replies.pop(call.rid, None)
         return self._whole(reply) if self._region is not None else reply
 
     def request(self, op: str, fields: Mapping[str, Any] | None = None, timeout: float | None = None) -> dict[str, Any]:

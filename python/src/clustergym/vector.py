@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -20,8 +20,6 @@ from .infos import spread_info, vector_info
 from .spaces import Batch, parse_space
 
 __all__ = ["RemoteVectorEnv"]
-
-_Result = TypeVar("_Result")
 
 _MODES = {
     AutoresetMode.NEXT_STEP: "next_step",
@@ -167,16 +165,15 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         except ProtocolError:
             self.handle.kept = None
             raise
-        return self._done(reply, "reset", result)
+        self._raise_faults(reply, "reset", result)
+        self.handle.kept = None  # last, so that the same call after an interrupt before this gets the same reply
+        return result
 
-    def _done(self, reply: Mapping[str, Any], op: str, result: _Result) -> _Result:
-        """The result of a reply, which is used up with this if nothing interrupts it."""
+    def _raise_faults(self, reply: Mapping[str, Any], op: str, result: Any) -> None:
         if "fault" in reply:
             error = error_from_faults(reply["fault"], op, result)
             self.handle.kept = None
             raise error
-        self.handle.kept = None
-        return result
 
     def _reset_some(self, reply: Mapping[str, Any], which: Array) -> tuple[Any, dict[str, Any]]:
         rows = np.flatnonzero(which)
@@ -224,18 +221,23 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Takes one action in every environment; returns observations, rewards (float64 [num_envs]), terminations and
         truncations (bool [num_envs]) and infos."""
-        self.step_async(actions)
-        return self.step_wait()
+        self._begin_step(actions)
+        result = self._step_result(None)
+        self.handle.kept = None
+        return result
 
     def step_async(self, actions: Any) -> None:
         """Sends the actions and returns at once; :meth:`step_wait` has the result."""
+        self._begin_step(actions)
+        self.handle.apart = True
+
+    def _begin_step(self, actions: Any) -> None:
         if self.closed:
             self._check_open()
         handle = self.handle
         if handle.apart and handle.kept is not None and handle.kept.generation == self.client.generation:
             raise ClusterGymError("step_async: the last step was not waited for")
         handle.begin_step(self._actions(actions, self.num_envs))
-        handle.apart = True
 
     def _actions(self, actions: Any, n: int) -> Any:
         if self._plain and type(actions) is np.ndarray and actions.dtype.kind in "iu" and n == self.num_envs:
@@ -246,6 +248,11 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the step that :meth:`step_async` began, timeout seconds at most (None: the client's). If that time is
         over, or the wait is interrupted, it can be called again."""
+        result = self._step_result(timeout)
+        self.handle.kept = None
+        return result
+
+    def _step_result(self, timeout: float | None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         handle = self.handle
         call = handle.kept
         if call is None or call.op != "step":
@@ -263,7 +270,8 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         except ProtocolError:
             handle.kept = None
             raise
-        return self._done(reply, "step", result)
+        self._raise_faults(reply, "step", result)
+        return result
 
     def _flags(self, reply: Mapping[str, Any], n: int) -> tuple[Array, Array, Array]:
         try:
@@ -353,7 +361,9 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         except ProtocolError:
             handle.kept = None
             raise
-        return self._done(reply, "recv", result)
+        self._raise_faults(reply, "recv", result)
+        handle.kept = None
+        return result
 
     # The rest.
 
