@@ -188,6 +188,7 @@ def test_steps_of_many_environments_happen_once(url: str, n: int) -> None:
             if not equal([b.step(row) for row in actions[1:]], want[2:]):
                 wrong.append(interrupt.at)
             again()
+        again()
         for interrupt in every_point(lambda: b.step_async(actions[1])):
             got = b.step(actions[1])  # the same request again
             if not equal([got, b.step(actions[2])], want[2:]):
