@@ -148,11 +148,16 @@ def serve_well(peer: Peer) -> None:
 class FakeServer:
     """Listens on a free port and runs behave for each connection. What behave raises is kept for the test's end."""
 
-    def __init__(self, behave: Callable[[Peer], None] = serve_well, subprotocol: str | None = "gbp.v1.msgpack") -> None:
+    def __init__(
+        self,
+        behave: Callable[[Peer], None] = serve_well,
+        subprotocol: str | None = "gbp.v1.msgpack",
+        host: str = "127.0.0.1",
+    ) -> None:
         self.behave, self.subprotocol = behave, subprotocol
         self.errors: list[BaseException] = []
         self.peers: list[Peer] = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server((host, 0))
         self.url = f"ws://127.0.0.1:{self.listener.getsockname()[1]}"
         self.threads = [threading.Thread(target=self._accept, daemon=True)]
         self.threads[0].start()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ._secrets import secret
 from ._version import __version__
 from .client import Client, Stats
 from .errors import (
@@ -37,6 +38,7 @@ from .errors import (
     ProtoMismatch,
     RemoteError,
     ReplyTimeout,
+    ServerDied,
     ServerNotFound,
     ServerStartError,
     SessionExpired,
@@ -45,6 +47,7 @@ from .errors import (
     TakenOver,
     TooLarge,
     Unauthorized,
+    Unfinished,
     UnknownEnv,
     UnknownOp,
     Unsupported,
@@ -86,6 +89,7 @@ __all__ = [
     "RemoteError",
     "RemoteVectorEnv",
     "ReplyTimeout",
+    "ServerDied",
     "ServerNotFound",
     "ServerStartError",
     "SessionExpired",
@@ -95,6 +99,7 @@ __all__ = [
     "TakenOver",
     "TooLarge",
     "Unauthorized",
+    "Unfinished",
     "UnknownEnv",
     "UnknownOp",
     "Unsupported",
@@ -102,6 +107,7 @@ __all__ = [
     "evaluate",
     "find_gymctl",
     "register",
+    "secret",
 ]
 
 # Names that need Gymnasium, looked up when first used.

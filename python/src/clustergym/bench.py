@@ -218,7 +218,7 @@ def main() -> None:
         first, second = remote(env_id, n, **options), remote(env_id, n, **options)
         call = overlapping(first, second)
         b.row(f"{env_id} over the bridge, {what}", n, call, lambda: crossed(first)() + crossed(second)())
-        second.step_wait() if second._step_id is not None else first.step_wait()
+        second.step_wait() if second.handle.kept is not None else first.step_wait()
         first.close()
         second.close()
 

@@ -1,13 +1,16 @@
 """A session with a server: it sends requests, receives replies, and resumes broken connections.
 
 A thread that waits for its reply reads the socket itself and passes on the replies of other threads, so there is no
-reader thread between socket and caller. After ten seconds without a call, one thread for the whole process looks after the
-connection: it answers the server's pings and resumes the session if the connection breaks.
+reader thread between socket and caller. An interrupt (KeyboardInterrupt, or what a signal handler raises) loses nothing: a
+reply is kept before its bytes are given up, and a request that was cut short is sent again by a resume. After ten seconds
+without a call, one thread for the whole process looks after the connection: it answers the server's pings and resumes the
+session if the connection breaks.
 """
 
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import random
 import ssl
@@ -22,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from . import _memory
 from . import server as _server
 from ._keeper import keeper
+from ._secrets import reveal
 from ._version import __version__
 from .codec import decode, encode
 from .errors import (
@@ -31,16 +35,17 @@ from .errors import (
     ProtocolError,
     RemoteError,
     ReplyTimeout,
+    ServerDied,
     TooLarge,
     error_from_close,
     error_from_reply,
 )
-from .transport import Closed, Connection, Lost, as_error, dial, normalize_url
+from .transport import Closed, Connection, Late, Lost, Silent, Turn, as_error, dial, normalize_url
 
 if TYPE_CHECKING:
     from .handle import Handle
 
-__all__ = ["Client", "Stats"]
+__all__ = ["Call", "Client", "Stats"]
 
 PROTOCOL = (1, 1)
 _FEATURES = ("async", "resume", "snapshot", "render", "shm")
@@ -48,7 +53,9 @@ _MAX_ID = (1 << 32) - 1
 _DEFAULT_MAX_FRAME = 64 << 20
 # Codes of a close frame after which the server may still keep the session.
 _RESUMABLE = (1005, 1006, 1011)
+_TAKEN_OVER = 4409
 _FIRST_BACKOFF, _LAST_BACKOFF = 0.05, 5.0
+_FIND = 10.0  # seconds that one attempt to reach the server again may take
 
 
 @dataclass
@@ -71,18 +78,27 @@ class Stats:
         return self.latency_sum / self.replies if self.replies else 0.0
 
 
-class _Pending:
-    """An unanswered request, kept whole so that it can be sent again."""
+class Call:
+    """A request on its way from being made until its reply was used, kept whole so that it can be sent again.
 
-    __slots__ = ("abandoned", "handle", "head", "op", "sent", "tail")
+    Attributes:
+        rid: its id, 0 until it is about to be sent.
+        reply: the server's answer, None until it has come.
+        abandoned: nobody wants the reply.
+    """
 
-    def __init__(self, op: str, head: bytes, tail: bytes, handle: Handle | None, sent: float) -> None:
+    __slots__ = ("abandoned", "generation", "handle", "head", "op", "posted", "reply", "rid", "sent", "spent", "tail")
+
+    def __init__(self, op: str, head: bytes, tail: bytes, handle: Handle | None) -> None:
         self.op = op
         self.head = head
         self.tail = tail
         self.handle = handle
-        self.sent = sent
-        self.abandoned = False
+        self.rid = 0
+        self.generation = 0
+        self.sent = self.spent = 0.0  # when it was posted, and how many seconds that took
+        self.posted = self.abandoned = False
+        self.reply: dict[str, Any] | None = None
 
 
 _heads: dict[tuple[str, int], bytes] = {}
@@ -112,16 +128,17 @@ class Client:
     Args:
         url: ``ws://host:port``, ``wss://…``, ``http(s)://…`` or ``host:port``. None means ``$CLUSTERGYM_URL`` or, if that
             is not set, a ``gymctl serve`` of this process: started once, shared by all clients, ended with the process.
-        token: bearer token; None means ``$CLUSTERGYM_TOKEN``.
-        timeout: seconds that any wait may last: dialling, a reply, resuming.
+        token: bearer token, or what :func:`clustergym.secret` made of it; None means ``$CLUSTERGYM_TOKEN``. A server of this
+            process has a token of its own.
+        timeout: seconds that any wait may last: starting a server, dialling, sending, a reply, resuming.
         resume: resume the session if the connection breaks. If False, a break raises :class:`ConnectionLost` at once.
         ca: file of the authorities that are trusted to sign the server's certificate; None means the system's.
         cert: file of the client's certificate (with its key, unless ``key`` names another file).
         key: file of the client certificate's key.
         context: a TLS context of your own, instead of ca, cert and key.
         keepalive: seconds without a call after which the process's keep-alive thread looks after the connection; 0 = never.
-        probe: seconds of silence after which a waiting call sends a ping; after twice as long the connection counts as
-            broken.
+        probe: seconds of silence after which a waiting call sends a ping; after twice as long it tries to resume the session
+            over another connection. If that fails too, or is impossible, it goes on waiting.
         max_frame: bytes of the longest reply that is accepted.
         headers: more headers for the upgrade, which proxies may require.
         shared_memory: let a server on this machine that runs as the same user put large observations into shared memory.
@@ -198,6 +215,8 @@ class Client:
         self._probe = float(a["probe"])
         self._rng = random.Random()
         self._closed = self._closing = False
+        self._server: _server.LocalServer | None = None  # if it is this process's own
+        self._unsaid: Exception | None = None  # how a session ended that the keep-alive thread looked after
         self._forget()
         _clients.add(self)
 
@@ -209,11 +228,13 @@ class Client:
         self._session = ""
         self._resume_token = ""
         self._next_id = 2  # 1 is hello's
-        self._pending: dict[int, _Pending] = {}
-        self._replies: dict[int, tuple[dict[str, Any], _Pending]] = {}  # read, and not yet asked for
+        self._pending: dict[int, Call] = {}
+        self._replies: dict[int, Call] = {}  # read, and not yet asked for
+        self._orphans: list[int] = []  # handles that were opened for nobody
         self._last_free = 0  # the last reply without a handle
+        self._moved_from: Connection | None = None  # the session may have left this one for another
         self._plock = threading.Lock()  # the order of ids on the wire, and the pending requests
-        self._rlock = threading.Lock()  # held by the thread that reads the socket
+        self._reading = Turn()  # of the thread that reads the socket
         self._cond = threading.Condition()
         self._followers = 0
         self._dial_lock = threading.RLock()
@@ -222,44 +243,66 @@ class Client:
 
     # Opening.
 
-    def _ensure(self) -> Connection:
+    def _ensure(self, deadline: float | None = None) -> Connection:
         conn = self._conn
         if conn is not None:
             return conn
+        if deadline is None:
+            deadline = time.monotonic() + self.timeout
         with self._dial_lock:
             if self._closed:
                 raise ClusterGymError("the client is closed")
             if self._conn is None:
-                self._open_session()
+                unsaid, self._unsaid = self._unsaid, None
+                if unsaid is not None:
+                    raise unsaid
+                self._open_session(deadline)
             assert self._conn is not None
             return self._conn
 
-    def _open_session(self) -> None:
+    def _open_session(self, deadline: float) -> None:
         a = self._args
         url, token = a["url"] or os.environ.get("CLUSTERGYM_URL"), a["token"]
+        self._server = None
         if not url:
-            url = _server.shared(self.timeout).url
-        elif token is None:
-            token = os.environ.get("CLUSTERGYM_TOKEN")
+            self._server = _server.shared(max(0.001, deadline - time.monotonic()))
+            url, token = self._server.url, self._server._token
+        else:
+            token = reveal(token, "token") if token is not None else None
+            if token is None:
+                token = os.environ.get("CLUSTERGYM_TOKEN")
+                if token is None and a["token"] is not None:
+                    raise ValueError("token: only the process that hid it knows it; set CLUSTERGYM_TOKEN in this one")
         self.url = normalize_url(url)
         self._token = token
+        self._headers = {name: reveal(value, name) or "" for name, value in (a["headers"] or {}).items()}
         if self._context is None and (a["ca"] or a["cert"]):
             context = ssl.create_default_context(cafile=None if a["ca"] is None else os.fspath(a["ca"]))
             if a["cert"]:
                 context.load_cert_chain(a["cert"], a["key"])
             self._context = context
-        deadline = time.monotonic() + self.timeout
         try:
-            self._conn, welcome = self._hello(deadline, None)
+            conn, welcome = self._hello(deadline, None)
         except (Lost, Closed) as e:
+            self._own_server_ended("connect", 0.1)
             raise as_error(e, "connect") from e
-        self.generation += 1
-        self._next_id = 2
-        self._handles.clear()
-        self._session = str(welcome.get("session", ""))
-        self._resume_token = str(welcome.get("resume") or "") if a["resume"] and "resume" in self.features else ""
-        self.draining = False
-        self.last_used = time.monotonic()
+        try:
+            self.generation += 1
+            self._next_id = 2
+            self._handles.clear()
+            self._pending.clear()
+            self._replies.clear()
+            self._orphans.clear()
+            self._last_free = 0
+            self._session = str(welcome.get("session", ""))
+            self._resume_token = str(welcome.get("resume") or "") if a["resume"] and "resume" in self.features else ""
+            self.draining = False
+            self.last_used = time.monotonic()
+            self._conn = conn
+        finally:
+            if self._conn is not conn:  # interrupted: the server need not keep the session
+                conn.say_goodbye()
+                conn.close()
         if a["keepalive"] > 0:
             keeper.add(self)
 
@@ -267,7 +310,7 @@ class Client:
         """Dials and shakes hands. Closes the connection again if that fails."""
         a = self._args
         left = max(0.001, deadline - time.monotonic())
-        conn = dial(self.url, self._token, left, self._context, self._args["max_frame"], self._args["headers"])
+        conn = dial(self.url, self._token, deadline, self._context, a["max_frame"], self._headers, self._reading)
         try:
             hello: dict[str, Any] = {
                 "op": "hello",
@@ -280,10 +323,10 @@ class Client:
             if resume is not None:
                 hello["resume"] = resume
             conn.send(encode(hello), deadline)
-            conn.wait_briefly(left)
             try:
-                reply = decode(conn.recv(deadline, self._probe))
-            except TimeoutError:
+                reply = decode(conn.recv(deadline, math.inf))
+                conn.taken()
+            except Late:
                 raise ReplyTimeout(f"hello: {self.url} did not answer within {left:g} s", "hello", left) from None
             except Closed as e:
                 raise error_from_close(e.code, e.reason, "hello") from None
@@ -332,62 +375,130 @@ class Client:
             ReplyTimeout: no reply in time.
             ConnectionLost: the connection broke and could not be resumed.
         """
-        return self.wait(self.post(op, fields, handle), timeout)
+        seconds = self.timeout if timeout is None else timeout
+        self._ensure(time.monotonic() + seconds)
+        return self.ask(self.call(op, fields, handle), seconds)
+
+    def ask(self, call: Call, timeout: float | None = None) -> dict[str, Any]:
+        """Posts a request and waits for its reply, which is dropped if this is interrupted."""
+        seconds = self.timeout if timeout is None else timeout
+        try:
+            self.post_call(call, seconds)
+            return self.result(call, seconds)
+        except BaseException:
+            self.abandon(call)
+            raise
+        finally:
+            self._replies.pop(call.rid, None)
+
+    def call(self, op: str, fields: Mapping[str, Any] | None = None, handle: Handle | None = None) -> Call:
+        """A request that is ready to be posted. Its handle must be open."""
+        fields = dict(fields or {})
+        if handle is not None:
+            fields = {"h": handle.ensure(), **fields}
+        return Call(op, request_head(op, len(fields)), fields_of(fields), handle)
 
     def post(self, op: str, fields: Mapping[str, Any] | None = None, handle: Handle | None = None) -> int:
         """Sends a request and returns its id, for :meth:`wait`. Requests of one handle are executed in order."""
         self._ensure()
-        fields = dict(fields or {})
-        if handle is not None:
-            fields = {"h": handle.ensure(), **fields}
-        return self.post_packed(op, request_head(op, len(fields)), fields_of(fields), handle)
+        call = self.call(op, fields, handle)
+        self.post_call(call, self.timeout)
+        return call.rid
 
-    def post_packed(self, op: str, head: bytes, tail: bytes, handle: Handle | None) -> int:
-        """:meth:`post` for a request that is already packed, except for its id."""
+    def post_call(self, call: Call, seconds: float) -> None:
+        """Sends a request, for :meth:`result`.
+
+        If this is interrupted, ``call.rid`` says whether the request may have been sent: it is then among the pending ones,
+        and its reply can be waited for.
+        """
+        begun = self.last_used = time.monotonic()
+        deadline = begun + seconds
         if self._conn is None:
-            self._ensure()
-        if handle is not None and handle.outstanding >= self._inflight:
-            self._make_way(handle)
-        if len(head) + 4 + len(tail) > self._frame_in:
-            size = len(head) + 4 + len(tail)
-            raise TooLarge("too_large", f"a request of {size} bytes, the server takes {self._frame_in}", op=op)
-        now = self.last_used = time.monotonic()
-        pending = _Pending(op, head, tail, handle, now)
+            self._ensure(deadline)
+        handle = call.handle
+        if handle is not None and len(self._pending) >= self._inflight and handle.outstanding >= self._inflight:
+            self._make_way(handle, deadline, seconds)
+        if self._orphans:
+            self._close_orphans(deadline)
+        size = len(call.head) + 4 + len(call.tail)
+        if size > self._frame_in:
+            raise TooLarge("too_large", f"a request of {size} bytes, the server takes {self._frame_in}", op=call.op)
         with self._plock:
             conn = self._conn
             if conn is None:
-                raise ConnectionLost(f"{op}: the session was lost meanwhile")
+                raise ConnectionLost(f"{call.op}: the session was lost meanwhile")
             rid = self._next_id
             if rid > _MAX_ID:
                 raise ClusterGymError("this session has used up its 2^32 request ids: open another client")
-            self._next_id = rid + 1
-            self._pending[rid] = pending
-            if handle is not None:
-                handle.outstanding += 1
-            self.stats.requests += 1
+            call.posted = False
             try:
-                conn.send(head + rid.to_bytes(4, "big") + tail, now + self.timeout)
-            except Lost:
-                pass  # the thread that waits for the reply resumes the session and sends the request again
-        return rid
+                self._next_id = rid + 1
+                call.sent, call.generation = begun, self.generation
+                self._pending[rid] = call
+                call.rid = rid
+                try:
+                    conn.send(call.head + rid.to_bytes(4, "big") + call.tail, deadline)
+                except (Lost, Closed, ProtocolError):
+                    pass  # the thread that waits for the reply resumes the session and sends the request again
+                call.posted = True
+            finally:
+                if not call.posted:  # nobody knows how much of it was sent, so a resume must tell
+                    conn.broken = conn.broken or Lost("a request was cut short")
+                    if rid in self._pending:
+                        call.rid = rid
+        self.stats.requests += 1
+        call.spent = time.monotonic() - begun
 
     def wait(self, rid: int, timeout: float | None = None) -> dict[str, Any]:
-        """Waits for the reply to a posted request. Each reply can be waited for once.
+        """Waits for the reply to a posted request. Each reply can be had once; a wait that timed out or was interrupted can
+        be repeated.
 
         Raises:
             As :meth:`request`.
         """
-        seconds = self.timeout if timeout is None else timeout
-        deadline = time.monotonic() + seconds
+        # In this order, since the reading thread keeps a reply before it forgets the request.
+        call = self._pending.get(rid) or self._replies.get(rid)
+        if call is None:
+            raise ClusterGymError(f"nothing is under way with id {rid}: replies can be waited for once")
+        try:
+            reply = self.result(call, self.timeout if timeout is None else timeout)
+        except (RemoteError, ProtocolError):
+            self._replies.pop(call.rid, None)
+            raise
+        try:
+            # Last, and without a call after it: Python looks for signals after calls.
+            del self._replies[call.rid]
+        except KeyError:
+            pass
+        return reply
+
+    def abandon(self, call: Call) -> None:
+        """Drops the reply of a posted request, now or when it comes."""
+        call.abandoned = True
+        self._replies.pop(call.rid, None)
+        if call.op == "open" and call.reply is not None:
+            self._orphan(call.reply)
+
+    def result(self, call: Call, seconds: float) -> dict[str, Any]:
+        """Waits for the reply to a posted request. It stays in ``call``, so this can be repeated after an interrupt.
+
+        The time that posting it took counts too.
+        """
+        deadline = time.monotonic() + max(0.0, seconds - call.spent)
         attempt = 0
         while True:
-            reply, pending = self._await(rid, deadline, seconds)
+            reply = call.reply
+            if reply is None:
+                if call.rid == 0:  # a repetition was interrupted before it was sent
+                    self.post_call(call, max(0.001, deadline - time.monotonic()))
+                self._await(call, deadline, seconds)
+                continue
             if reply.get("op") != "error":
-                if reply.get("op") != pending.op:
-                    raise ProtocolError(f"{pending.op}: the server answered {reply.get('op')!r}")
+                if reply.get("op") != call.op:
+                    raise ProtocolError(f"{call.op}: the server answered {reply.get('op')!r}")
                 return reply
-            error = error_from_reply(reply, pending.op)
-            if error.code != "busy" or self._overtaken(rid, pending.handle):
+            error = error_from_reply(reply, call.op)
+            if error.code != "busy" or self._overtaken(call):
                 raise error
             # The request had no effect, so it may be sent again with a new id.
             pause = self._backoff(attempt, 0.002, 0.25)
@@ -396,125 +507,130 @@ class Client:
             time.sleep(pause)
             attempt += 1
             self.stats.retries += 1
-            rid = self.post_packed(pending.op, pending.head, pending.tail, pending.handle)
+            self._replies.pop(call.rid, None)
+            call.rid, call.reply = 0, None
+            self.post_call(call, max(0.001, deadline - time.monotonic()))
 
-    def _overtaken(self, rid: int, handle: Handle | None) -> bool:
+    def _overtaken(self, call: Call) -> bool:
         """Whether a later request of the same handle is under way, so that repeating this one would change their order."""
-        return handle is not None and any(r > rid and p.handle is handle for r, p in list(self._pending.items()))
+        return call.handle is not None and any(
+            r > call.rid and other.handle is call.handle for r, other in list(self._pending.items())
+        )
 
-    def _await(self, rid: int, deadline: float, seconds: float) -> tuple[dict[str, Any], _Pending]:
-        # In this order, since the reading thread keeps a reply before it forgets the request.
-        pending = self._pending.get(rid)
-        done = self._replies.pop(rid, None)
-        if done is not None:
-            return done
-        if pending is None:
-            raise ClusterGymError(f"nothing is under way with id {rid}: replies can be waited for once")
-        try:
-            while done is None:
-                if self._rlock.acquire(blocking=False):
-                    try:
-                        done = self._replies.pop(rid, None)
-                        if done is None:
-                            done = self._read_until(rid, pending, deadline, seconds), pending
-                    finally:
-                        self._rlock.release()
-                        if self._followers:
-                            with self._cond:
-                                self._cond.notify_all()
-                else:
-                    self._follow(rid, pending, deadline, seconds)
-                    done = self._replies.pop(rid, None)
-            return done
-        except BaseException:
-            pending.abandoned = True
-            self._replies.pop(rid, None)
-            raise
+    def _await(self, call: Call, deadline: float, seconds: float) -> None:
+        """Waits until the reply has come."""
+        while call.reply is None:
+            if self._pending.get(call.rid) is not call and call.reply is None:
+                raise ConnectionLost(f"{call.op}: the session was lost meanwhile")
+            # Twice, because an interrupt may come in the midst of giving up the turn.
+            try:
+                try:
+                    if self._reading.take():
+                        self._read_until(call, deadline, seconds)
+                    else:
+                        self._follow(call, deadline, seconds)
+                finally:
+                    self._stop_reading()
+            finally:
+                if self._reading.mine:
+                    self._stop_reading()
 
-    def _follow(self, rid: int, pending: _Pending, deadline: float, seconds: float) -> None:
+    def _stop_reading(self) -> None:
+        self._reading.give()
+        if self._followers:
+            with self._cond:
+                self._cond.notify_all()
+
+    def _follow(self, call: Call, deadline: float, seconds: float) -> None:
         """Waits until another thread has read this reply, or has stopped reading."""
         with self._cond:
             self._followers += 1
             try:
-                while rid not in self._replies and self._rlock.locked():
+                while call.reply is None and self._reading.taken:
                     left = deadline - time.monotonic()
                     if left <= 0:
-                        raise self._timed_out(pending.op, seconds)
-                    self._cond.wait(left)
+                        raise self._timed_out(call.op, seconds)
+                    self._cond.wait(min(left, 1.0))  # not for ever, should an interrupt swallow the notice
             finally:
                 self._followers -= 1
 
     def _timed_out(self, op: str, seconds: float) -> ReplyTimeout:
         return ReplyTimeout(f"{op}: {self.url} did not answer within {seconds:g} s", op, seconds)
 
-    def _read_until(
-        self, rid: int, pending: _Pending, deadline: float, seconds: float, keep: bool = False
-    ) -> dict[str, Any]:
-        """Reads until the reply to rid has come. The caller holds the reading lock.
-
-        With keep, the reply stays for a later :meth:`wait`.
-        """
-        if seconds < 1.0 and self._conn is not None:
-            self._conn.wait_briefly(seconds)
-        while True:
+    def _read_until(self, call: Call, deadline: float, seconds: float) -> None:
+        """Reads until the request is answered. The caller has the turn to read."""
+        while call.rid in self._pending:
             conn = self._conn
             if conn is None:
-                raise ConnectionLost(f"{pending.op}: the session was lost meanwhile")
+                raise ConnectionLost(f"{call.op}: the session was lost meanwhile")
             try:
-                reply = decode(conn.recv(deadline, self._probe))
+                self._accept(conn, conn.recv(deadline, self._probe))
             except (Lost, Closed) as e:
-                self._recover(e, deadline, pending.op)
-                continue
-            except TimeoutError:
-                raise self._timed_out(pending.op, seconds) from None
+                self._recover(e, deadline, call.op)
+            except Silent:
+                self._move(deadline)
+            except Late:
+                raise self._timed_out(call.op, seconds) from None
             except ProtocolError:
                 self._forget_session()
                 raise
-            if reply.get("re") == rid:
-                if keep:
-                    self._dispatch(reply)
-                else:
-                    self._settle(rid)
-                return reply
-            self._dispatch(reply)
+            if call.rid in self._pending and time.monotonic() >= deadline:
+                raise self._timed_out(call.op, seconds)
 
-    def _settle(self, rid: int) -> _Pending | None:
-        pending = self._pending.pop(rid, None)
-        if pending is None:
-            return None
-        if pending.handle is not None:
-            pending.handle.outstanding -= 1
-            pending.handle.last = rid
+    def _accept(self, conn: Connection, frame: memoryview) -> None:
+        """Keeps a reply for the thread that waits for it, and handles events."""
+        reply = decode(frame)
+        re = reply.get("re")
+        if not isinstance(re, int):
+            raise ProtocolError(f"a reply to {re!r}, want the id of a request")
+        if re != 0:
+            self._keep(re, reply)
+        conn.taken()
+        if re == 0:
+            self._event(reply)
+
+    def _keep(self, re: int, reply: dict[str, Any]) -> None:
+        # If this is interrupted, the same reply is read once more, so every part may happen twice. The request is forgotten
+        # last.
+        call = self._pending.get(re)
+        if call is None:
+            return  # the second copy of a reply, after a resume
+        if call.abandoned:
+            if call.op == "open":
+                self._orphan(reply)
         else:
-            self._last_free = rid
+            self._replies[re] = call
+            call.reply = reply
+        if call.handle is not None:
+            call.handle.last = re
+        else:
+            self._last_free = re
+        self._pending.pop(re, None)
         self.last_used = now = time.monotonic()
-        took = now - pending.sent
+        took = now - call.sent
         stats = self.stats
         stats.replies += 1
         stats.latency_last = took
         stats.latency_sum += took
         if took > stats.latency_max:
             stats.latency_max = took
-        return pending
-
-    def _dispatch(self, reply: dict[str, Any]) -> None:
-        """Keeps a reply for the thread that waits for it, and handles events."""
-        re = reply.get("re")
-        if not isinstance(re, int):
-            self._forget_session()
-            raise ProtocolError(f"a reply to {re!r}, want the id of a request")
-        if re == 0:
-            self._event(reply)
-            return
-        pending = self._pending.get(re)
-        if pending is None:
-            return  # the second copy of a reply, after a resume
-        if not pending.abandoned:
-            self._replies[re] = reply, pending
-        self._settle(re)
         if self._followers:
             with self._cond:
                 self._cond.notify_all()
+
+    def _orphan(self, reply: Mapping[str, Any]) -> None:
+        h = reply.get("h")
+        if isinstance(h, int) and h not in self._orphans:
+            self._orphans.append(h)
+
+    def _close_orphans(self, deadline: float) -> None:
+        """Closes handles whose ``open`` was interrupted."""
+        orphans, self._orphans = self._orphans, []
+        for h in orphans:
+            fields = {"h": h}
+            call = Call("close", request_head("close", len(fields)), fields_of(fields), None)
+            call.abandoned = True
+            self.post_call(call, max(0.001, deadline - time.monotonic()))
 
     def _event(self, event: dict[str, Any]) -> None:
         op = event.get("op")
@@ -531,26 +647,23 @@ class Client:
             # The server could not read which request this was, so one of them will never be answered.
             raise error_from_reply(event, "frame")
 
-    def _make_way(self, handle: Handle) -> None:
+    def _make_way(self, handle: Handle, deadline: float, seconds: float) -> None:
         """Waits until one of the handle's replies has come, and keeps it."""
-        deadline = time.monotonic() + self.timeout
         while handle.outstanding >= self._inflight:
-            oldest = next((r for r, p in list(self._pending.items()) if p.handle is handle), None)
+            oldest = next((call for call in list(self._pending.values()) if call.handle is handle), None)
             if oldest is None:
                 return
-            pending = self._pending.get(oldest)
-            if pending is None:
-                continue
-            if self._rlock.acquire(blocking=False):
+            try:
                 try:
-                    if oldest in self._pending:
-                        self._read_until(oldest, pending, deadline, self.timeout, keep=True)
+                    if self._reading.take():
+                        self._read_until(oldest, deadline, seconds)
+                    else:
+                        self._follow(oldest, deadline, seconds)
                 finally:
-                    self._rlock.release()
-                    with self._cond:
-                        self._cond.notify_all()
-            else:
-                self._follow(oldest, pending, deadline, self.timeout)
+                    self._stop_reading()
+            finally:
+                if self._reading.mine:
+                    self._stop_reading()
 
     # Breaks.
 
@@ -558,12 +671,15 @@ class Client:
         return min(last, first * 2.0 ** min(attempt, 20)) * (0.5 + self._rng.random())
 
     def _recover(self, cause: Lost | Closed, deadline: float, op: str) -> None:
-        """Resumes the session after a break, or raises the caller's error. The caller holds the reading lock."""
-        if self._conn is not None:
-            self._conn.close()
+        """Resumes the session after a break, or raises the caller's error. The caller has the turn to read."""
+        old = self._conn
+        if old is not None:
+            old.close()
+        self._own_server_ended(op, 1.0 if isinstance(cause, Closed) else 0.0)
         if isinstance(cause, Closed) and cause.code not in _RESUMABLE:
-            self._forget_session()
-            raise as_error(cause, op) from None
+            if not (cause.code == _TAKEN_OVER and old is not None and old is self._moved_from):
+                self._forget_session()
+                raise as_error(cause, op) from None
         if not self._resume_token or self._closed:
             self._forget_session()
             raise as_error(cause, op) from None
@@ -571,13 +687,9 @@ class Client:
         why: Exception = cause
         attempt = 0
         while True:
-            last = {str(h): handle.last for h, handle in list(self._handles.items()) if handle.last}
-            if self._last_free:
-                last["0"] = self._last_free
-            resume = {"session": self._session, "token": self._resume_token, "last": last}
             try:
-                conn, _ = self._hello(min(until, time.monotonic() + 10), resume)
-                break
+                self._resume(min(until, time.monotonic() + _FIND), deadline)
+                return
             except (Lost, Closed, ReplyTimeout) as e:
                 why = e
             except ClusterGymError as e:
@@ -585,6 +697,7 @@ class Client:
                     self._forget_session()
                     raise
                 why = e
+            self._own_server_ended(op, 0.1)
             pause = self._backoff(attempt, _FIRST_BACKOFF, _LAST_BACKOFF)
             attempt += 1
             if time.monotonic() + pause >= until:
@@ -593,19 +706,55 @@ class Client:
                     reason=str(cause),
                 ) from None
             time.sleep(pause)
-        with self._plock:
-            self._conn = conn
-            self.stats.resumes += 1
-            for rid, pending in sorted(self._pending.items()):
-                if pending.abandoned:
-                    del self._pending[rid]
-                    if pending.handle is not None:
-                        pending.handle.outstanding -= 1
-                    continue
-                try:
-                    conn.send(pending.head + rid.to_bytes(4, "big") + pending.tail, deadline)
-                except Lost:
-                    break  # the next read fails too
+
+    def _resume(self, until: float, deadline: float) -> None:
+        """Continues the session over a new connection. The old one stays until that has succeeded."""
+        last = {str(h): handle.last for h, handle in list(self._handles.items()) if handle.last}
+        if self._last_free:
+            last["0"] = self._last_free
+        conn, _ = self._hello(until, {"session": self._session, "token": self._resume_token, "last": last})
+        old = self._conn
+        try:
+            with self._plock:
+                for rid, call in sorted(self._pending.items()):
+                    if call.abandoned and call.op != "close":
+                        self._pending.pop(rid, None)
+                        continue
+                    try:
+                        conn.send(call.head + rid.to_bytes(4, "big") + call.tail, deadline)
+                    except Lost:
+                        break  # the next read fails too
+                self.stats.resumes += 1
+                self._conn = conn
+        finally:
+            if self._conn is not conn:
+                conn.close()
+            elif old is not None:
+                old.close()
+
+    def _move(self, deadline: float) -> None:
+        """Tries another connection while this one is silent. If that fails, the server is busy or out of reach, and its
+        answer may still come here: silence alone never ends a session."""
+        if not self._resume_token or self._closed:
+            return
+        self._moved_from = self._conn  # which the server closes as soon as it accepts the other one
+        try:
+            self._resume(min(deadline, time.monotonic() + min(_FIND, max(1.0, self._probe))), deadline)
+        except (Lost, Closed, ReplyTimeout):
+            return
+        except ClusterGymError as e:
+            if not (isinstance(e, RemoteError) and e.retry):
+                self._forget_session()
+                raise
+
+    def _own_server_ended(self, op: str, seconds: float) -> None:
+        """Raises ServerDied if the server was started by this process and has ended, or does so within seconds."""
+        if self._server is None:
+            return
+        how = self._server.ended(seconds)
+        if how:
+            self._forget_session()
+            raise ServerDied(f"{op}: the server that this process started has ended: {how}", reason=how) from None
 
     def _forget_session(self) -> None:
         """Ends the session. The next call opens a new one."""
@@ -621,22 +770,24 @@ class Client:
         conn = self._conn
         if conn is None or self._closed or time.monotonic() - self.last_used < self._args["keepalive"]:
             return
-        if not self._rlock.acquire(blocking=False):
-            return
         try:
-            while (frame := conn.poll()) is not None:
-                self._dispatch(decode(frame))
+            until = time.monotonic() + 1
+            if self._reading.take():
+                while time.monotonic() < until and (frame := conn.poll()) is not None:
+                    self._accept(conn, frame)
         except (Lost, Closed) as e:
             try:
                 self._recover(e, time.monotonic() + min(3.0, self.timeout), "keep-alive")
-            except Exception:
-                pass  # the next call fails for the same reason and raises it
+            except Exception as e:
+                if self._conn is None:
+                    self._unsaid = e  # the next call raises it; if the session may still be resumed, that call tries
+        except ProtocolError as e:
+            self._forget_session()
+            self._unsaid = e
         except Exception:
             pass  # also warnings turned into errors, which no caller could catch here
         finally:
-            self._rlock.release()
-            with self._cond:
-                self._cond.notify_all()
+            self._stop_reading()
 
     # Ending.
 

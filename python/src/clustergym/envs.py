@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copying
 from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 
-from .client import Client, Stats
+from ._secrets import hide
+from .client import Client, Stats, fields_of, request_head
 from .errors import ClusterGymError, ProtocolError
 from .handle import Handle
 from .infos import row_info
@@ -61,6 +63,23 @@ def new_spec(handle: Handle, env_id: str, entry_point: str, kwargs: dict[str, An
     )
 
 
+def _get_spec(self: Any) -> EnvSpec | None:
+    """The spec. It shows references in place of the token and of headers' values (:func:`clustergym.secret`)."""
+    spec: EnvSpec | None = self.__dict__.get("_spec")
+    return spec
+
+
+def _set_spec(self: Any, spec: EnvSpec | None) -> None:
+    # gymnasium.make sets it too, with the arguments as they were given.
+    if spec is not None:
+        spec = copying.copy(spec)
+        spec.kwargs = hide(spec.kwargs)
+    self.__dict__["_spec"] = spec
+
+
+hidden_spec = property(_get_spec, _set_spec)
+
+
 class RemoteEnv(gym.Env[Any, Any]):
     """One environment on a server.
 
@@ -79,7 +98,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     Args:
         env_id: as ``"JobSelect-v1"``.
         url: the server; None = ``$CLUSTERGYM_URL``, else a server that this process starts.
-        token: None = ``$CLUSTERGYM_TOKEN``.
+        token: None = ``$CLUSTERGYM_TOKEN``. ``spec`` shows a reference in its place.
         client: a session to share; url, token, timeout and client_options are then not used.
         timeout: seconds that any wait may last.
         render_mode: ``"ansi"`` or None.
@@ -102,6 +121,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    spec = hidden_spec
 
     def __init__(
         self,
@@ -125,22 +145,28 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._closed = True  # until it is open, so that a failed __init__ leaves nothing to close
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode is {render_mode!r}, want None or one of {self.metadata['render_modes']}")
-        fields = open_fields(obs, mask, invalid, penalty, info, "disabled", kwargs, env_kwargs, render_mode)
-        self._init = dict(
-            env_id=env_id, url=url, token=token, client=client, timeout=timeout, render_mode=render_mode, obs=obs,
-            mask=mask, invalid=invalid, penalty=penalty, info=info, copy=copy, kwargs=fields["kwargs"],
-            client_options=client_options,
-        )  # fmt: skip
-        self._own = client is None
-        self.client = client or Client(url, token, timeout, **(client_options or {}))
         try:
-            self.handle = Handle(self.client, env_id, 1, fields)
-            self.observation_space = parse_space(self.handle.obs_space)
-            self.action_space = parse_space(self.handle.act_space)
-        except BaseException:
-            if self._own:
-                self.client.close()
-            raise
+            fields = open_fields(obs, mask, invalid, penalty, info, "disabled", kwargs, env_kwargs, render_mode)
+            self._init = dict(
+                env_id=env_id, url=url, token=token, client=client, timeout=timeout, render_mode=render_mode, obs=obs,
+                mask=mask, invalid=invalid, penalty=penalty, info=info, copy=copy, kwargs=fields["kwargs"],
+                client_options=client_options,
+            )  # fmt: skip
+            self._own = client is None
+            self.client = client or Client(url, token, timeout, **(client_options or {}))
+            try:
+                self.handle = Handle(self.client, env_id, 1, fields)
+                self.observation_space = parse_space(self.handle.obs_space)
+                self.action_space = parse_space(self.handle.act_space)
+            except BaseException:
+                if self._own:
+                    self.client.close()
+                raise
+        except TypeError as e:
+            if token is None and not (client_options or {}).get("headers"):
+                raise
+            # gymnasium.make adds all arguments, the token among them, to the message of a TypeError, and of no other error.
+            raise ValueError(str(e)) from e
         self.render_mode = render_mode
         self.copy = copy
         self._batch = Batch(self.observation_space, 1)
@@ -164,12 +190,18 @@ class RemoteEnv(gym.Env[Any, Any]):
         super().reset(seed=seed)
         self._check_open()
         handle = self.handle
-        reply = handle.wait(handle.post_reset(None if seed is None else int(seed), None, options))
-        return self._first(reply)
+        call = handle.begin_reset(None if seed is None else int(seed), None, options)
+        result = self._first(handle.result(call))
+        handle.kept = None  # last, so that the same call after an interrupt before this gets the same reply
+        return result
 
     def _first(self, reply: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         obs = reply.get("obs")
-        self._batch.check(obs)
+        try:
+            self._batch.check(obs)
+        except ProtocolError:
+            self.handle.kept = None
+            raise
         info = reply.get("info")
         self._keep_mask(obs, info)
         return self._batch.one(obs, 0, self.copy), row_info(info)
@@ -188,18 +220,24 @@ class RemoteEnv(gym.Env[Any, Any]):
                 choice = index(action)
             except TypeError:
                 choice = int(batch_action(self.action_space, action, 1)[0])
-            rid = handle.post_index(choice)
+            call = handle.begin_index(choice)
         else:
-            rid = handle.post_step(batch_action(self.action_space, action, 1))
-        reply = handle.wait(rid)
+            call = handle.begin_step(batch_action(self.action_space, action, 1))
+        reply = handle.result(call)
         try:
             obs, info = reply["obs"], reply.get("info")
             reward, terminated, truncated = reply["r"].item(), reply["te"].item(), reply["tr"].item()
+            self._batch.check(obs)
+        except ProtocolError:
+            handle.kept = None
+            raise
         except (KeyError, AttributeError, ValueError) as e:
+            handle.kept = None
             raise ProtocolError(f"step: the reply lacks {e}, or has more than one row") from e
-        self._batch.check(obs)
         self._keep_mask(obs, info)
-        return self._batch.one(obs, 0, self.copy), reward, terminated, truncated, row_info(info)
+        result = self._batch.one(obs, 0, self.copy), reward, terminated, truncated, row_info(info)
+        handle.kept = None  # last, as in reset
+        return result
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Which actions are legal now, bool [actions]; for several factors one after the other."""
@@ -229,7 +267,12 @@ class RemoteEnv(gym.Env[Any, Any]):
     def restore(self, blob: bytes) -> tuple[Any, dict[str, Any]]:
         """Continues from a snapshot; returns the observation and info that were current then."""
         self._check_open()
-        return self._first(self.handle.request("restore", {"ids": [0], "blob": blob}))
+        handle = self.handle
+        fields = {"h": handle.ensure(), "blob": blob}
+        call = handle.begin("restore", request_head("restore", 2), fields_of(fields), True)
+        result = self._first(handle.result(call))
+        handle.kept = None
+        return result
 
     def remote_call(self, method: str, args: Mapping[str, Any] | None = None) -> Any:
         """Calls a method of the environment: ``set_task``, ``get_task``, ``sample_tasks``, ``metrics``, ``heuristic``."""

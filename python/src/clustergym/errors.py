@@ -31,6 +31,7 @@ __all__ = [
     "ProtoMismatch",
     "RemoteError",
     "ReplyTimeout",
+    "ServerDied",
     "ServerNotFound",
     "ServerStartError",
     "SessionExpired",
@@ -39,6 +40,7 @@ __all__ = [
     "TakenOver",
     "TooLarge",
     "Unauthorized",
+    "Unfinished",
     "UnknownEnv",
     "UnknownOp",
     "Unsupported",
@@ -81,8 +83,12 @@ class TakenOver(ConnectionLost):
     """Another connection resumed this session."""
 
 
+class ServerDied(ConnectionLost):
+    """The server that this process had started has ended. The next reset starts another one."""
+
+
 class ReplyTimeout(ClusterGymError, TimeoutError):
-    """No answer came in time.
+    """No answer came in time. Calling a step, reset or restore again with the same arguments waits on for its answer.
 
     Attributes:
         waited_for: the operation whose reply did not come, as ``"step"``.
@@ -201,6 +207,14 @@ class BadAction(RemoteError, ValueError):
 
 class NeedsReset(RemoteError):
     """An episode is over, or has not begun: reset the environments in ``env`` first."""
+
+
+class Unfinished(NeedsReset):
+    """An earlier call was interrupted, or timed out, after its request was sent: whether it happened is not known here.
+
+    Calling it again with the same arguments returns its result, without doing it twice; a reset of all environments drops
+    it. Nothing was sent.
+    """
 
 
 class NotPending(RemoteError):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import secrets
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -53,6 +55,8 @@ class LocalServer:
         args: more arguments, as ``("--max-envs", "8192")``.
         timeout: seconds until it must have printed its address.
         gymctl: the binary, None = that of :func:`find_gymctl`.
+        token: what clients must show, 16 characters or more. None lets every user of this machine connect, unless args
+            say otherwise.
 
     Attributes:
         url: its address, as ``"ws://127.0.0.1:40123"``.
@@ -63,11 +67,28 @@ class LocalServer:
         ServerStartError: it ended at once or printed no address in time; the message has what it wrote.
     """
 
-    def __init__(self, args: Sequence[str] = (), timeout: float = 30.0, gymctl: str | None = None) -> None:
+    def __init__(
+        self, args: Sequence[str] = (), timeout: float = 30.0, gymctl: str | None = None, *, token: str | None = None
+    ) -> None:
         self._owner = os.getpid()
+        self._token = token
         command = [gymctl or find_gymctl(), "serve", "--addr", "127.0.0.1:0", "--json", "--until-eof"]
         # It ends with its owner, whose sessions end too, so draining has no purpose.
         command += ["--drain-timeout", "100ms", *args]
+        if token is None:
+            self._start(command, timeout)
+            return
+        # The token goes by a file that only this user can read, because everybody can read arguments. By the time the server
+        # says its address, it has read the file.
+        fd, path = tempfile.mkstemp(prefix="clustergym-token-")
+        try:
+            with open(fd, "w") as file:
+                file.write(f"env {token}\n")
+            self._start([*command, "--token-file", path], timeout)
+        finally:
+            os.unlink(path)
+
+    def _start(self, command: list[str], timeout: float) -> None:
         # It logs to a file: no thread reads a pipe all the time, and a full pipe would block the server.
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="clustergym-serve-")
         try:
@@ -104,8 +125,8 @@ class LocalServer:
         try:
             address = json.loads(lines[0])["addr"]
         except (ValueError, KeyError, TypeError, IndexError):
-            time.sleep(0.05)  # its last output may not be in the log yet
-            raise ServerStartError(f"gymctl serve did not start: {self.log() or lines!r}") from None
+            how = self.ended(1.0)  # its last output may not be in the log before that
+            raise ServerStartError(f"gymctl serve did not start: {how or self.log() or lines!r}") from None
         return str(address)
 
     def log(self, last: int = 2000) -> str:
@@ -120,13 +141,42 @@ class LocalServer:
     @property
     def running(self) -> bool:
         """Whether it still runs."""
+        return not self.ended()
+
+    def ended(self, seconds: float = 0.0) -> str:
+        """How it ended, with the last lines that it logged; empty while it runs.
+
+        Args:
+            seconds: how long to wait for an end that is under way.
+        """
         if self._owner != os.getpid():
+            # Only the parent can ask for the process, whose number may belong to another one by now.
+            return "" if self._listens() else "it no longer listens"
+        try:
+            code = self._process.wait(seconds) if seconds > 0 else self._process.poll()
+        except subprocess.TimeoutExpired:
+            code = None
+        if code is None:
+            return ""
+        if code < 0:
             try:
-                os.kill(self.pid, 0)
-            except OSError:
-                return False
-            return True
-        return self._process.poll() is None
+                how = f"killed by {signal.Signals(-code).name}"
+            except ValueError:
+                how = f"killed by signal {-code}"
+        else:
+            how = f"exit code {code}"
+        lines = self.log().splitlines()[-5:]
+        return "\n".join([f"{how}; its last lines:", *lines]) if lines else f"{how}; it logged nothing"
+
+    def _listens(self) -> bool:
+        host, port = self.url.removeprefix("ws://").rsplit(":", 1)
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1).close()
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            pass  # busy, perhaps
+        return True
 
     def close(self, timeout: float = 5.0) -> None:
         """Ends it, first by a signal to drain. In a child of the process that started it, only releases it."""
@@ -180,11 +230,14 @@ _lock = threading.Lock()
 
 
 def shared(timeout: float = 30.0) -> LocalServer:
-    """The server that all clients of this process share; started at the first call, and again if it has died."""
+    """The server that all clients of this process share; started at the first call, and again if it has died.
+
+    Its token is known to this process and those forked from it, so that other users of the machine cannot connect.
+    """
     global _shared
     with _lock:
         if _shared is None or not _shared.running:
-            _shared = LocalServer(timeout=timeout)
+            _shared = LocalServer(timeout=timeout, token=secrets.token_hex(32))
         return _shared
 
 

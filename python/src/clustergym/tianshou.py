@@ -169,12 +169,14 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
             raise ValueError("actions are None, but these environments do not step out of step")
         rows, handle = self._rows(id), self._venv.handle
         actions = batch_action(self._venv.single_action_space, action, len(rows))
-        reply = handle.wait(handle.post_step(actions, ids=None if id is None else rows))
+        reply = handle.result(handle.begin_step(actions, ids=None if id is None else rows))
         infos = _infos(reply, rows)
         for info, row in zip(infos, rows.tolist()):
             info["env_id"] = row
         obs = self._observe(reply, len(rows))
-        return obs, reply["r"].copy(), reply["te"].copy(), reply["tr"].copy(), infos
+        result = obs, reply["r"].copy(), reply["te"].copy(), reply["tr"].copy(), infos
+        handle.kept = None
+        return result
 
     def _observe(self, reply: Mapping[str, Any], n: int) -> npt.NDArray[Any]:
         """n observations as Tianshou expects them: an array, with dtype object if they are dicts."""

@@ -1,8 +1,9 @@
-"""One WebSocket connection, dialled by websocket-client and framed here.
+"""One WebSocket connection, dialled and upgraded by ``_dial`` and framed here.
 
-websocket-client does what happens once per connection and is easy to get wrong: proxies, TLS, the upgrade. Frames are read
-and written here, because that happens ten thousand times a second: a message costs one system call each way. Bytes that
-have been read survive a timeout or an interrupt, so that a wait can be continued later.
+Frames are read and written here because that happens ten thousand times a second. Every wait has one deadline for all of
+it, however many bytes, frames or pings come meanwhile. The socket never blocks: waiting and reading are separate, so that
+an interrupt of a wait finds no byte half read. An interrupt in the short moment of reading or writing itself breaks the
+connection on purpose, because nobody could say where the stream stands; the session is then resumed.
 """
 
 from __future__ import annotations
@@ -13,29 +14,21 @@ import select
 import socket
 import ssl
 import struct
-import sys
 import threading
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
-import websocket
 
+from ._dial import Lost, dial_socket, normalize_url
 from ._patience import Patience
-from .errors import ConnectionLost, ProtocolError, RemoteError, ReplyTimeout, Unauthorized, error_from_close
+from .errors import ConnectionLost, ProtocolError, error_from_close
 
-__all__ = ["Closed", "Connection", "Lost", "as_error", "dial", "normalize_url"]
+__all__ = ["Closed", "Connection", "Late", "Lost", "Silent", "Turn", "as_error", "dial", "normalize_url"]
 
-SUBPROTOCOL = "gbp.v1.msgpack"
-
-_TICK = 1.0  # a blocked read looks at the clock this often
+_TICK = 1.0  # a waiting reader looks at the clock, and at whether the connection was closed, this often
 _CONT, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
 _FIRST_BUFFER = 1 << 16
-
-
-class Lost(Exception):
-    """The connection broke without a close frame: the session may be resumed."""
 
 
 class Closed(Exception):
@@ -47,23 +40,45 @@ class Closed(Exception):
         self.reason = reason
 
 
-def normalize_url(url: str) -> str:
-    """The WebSocket address of url, which may be ``host:port``, ``http(s)://…`` or ``ws(s)://…``.
+class Late(Exception):
+    """The deadline of a wait has passed. What has come so far is kept."""
 
-    Raises:
-        ValueError: it has another scheme, no host, or carries a user, password or query.
+
+class Silent(Exception):
+    """Nothing was heard for a while, not even a pong. The path may be dead, or the server busy."""
+
+
+class Turn:
+    """A lock that knows its owner.
+
+    An interrupt between taking an ordinary lock and the ``try`` that releases it leaves it locked for good. Here ``take``
+    stands inside the ``try`` and ``give`` releases only what this thread has.
     """
-    full = url if "://" in url else "ws://" + url
-    parts = urlsplit(full)
-    scheme = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}.get(parts.scheme)
-    if scheme is None:
-        raise ValueError(f"url {url!r}: scheme {parts.scheme!r}, want ws, wss, http or https")
-    if not parts.hostname:
-        raise ValueError(f"url {url!r}: no host")
-    if parts.username or parts.password or parts.query:
-        raise ValueError(f"url {url!r}: a token belongs into token=, not into the address")
-    path = parts.path if parts.path not in ("", "/") else "/v1/ws"
-    return f"{scheme}://{parts.netloc}{path}"
+
+    __slots__ = ("_owner",)
+
+    def __init__(self) -> None:
+        self._owner: dict[str, int] = {}
+
+    def take(self) -> bool:
+        """Takes the turn if nobody has it. Returns whether this thread has it now."""
+        me = threading.get_ident()
+        return self._owner.setdefault("", me) == me  # one atomic operation
+
+    @property
+    def mine(self) -> bool:
+        """Whether this thread has the turn."""
+        return self._owner.get("") == threading.get_ident()
+
+    @property
+    def taken(self) -> bool:
+        """Whether any thread has the turn."""
+        return "" in self._owner
+
+    def give(self) -> None:
+        """Ends this thread's turn, if it has it."""
+        if self._owner.get("") == threading.get_ident():
+            self._owner.pop("", None)
 
 
 def _mask(payload: bytes, key: bytes) -> bytes:
@@ -75,37 +90,43 @@ def _mask(payload: bytes, key: bytes) -> bytes:
     return words.tobytes()[:n]
 
 
-def _ready(fd: int, write: bool, seconds: float | None) -> bool:
-    """Waits until a descriptor can be read (or written), and returns whether it can."""
+def _ready(fd: int, read: bool, write: bool, seconds: float) -> bool:
+    """Waits until a descriptor can be read or written, as asked, and returns whether it can."""
+    if fd < 0:
+        return True  # closed meanwhile: the next call says so
     if hasattr(select, "poll"):  # select itself ends at descriptor 1023
         poller = select.poll()
-        poller.register(fd, select.POLLOUT if write else select.POLLIN)
-        return bool(poller.poll(None if seconds is None else math.ceil(seconds * 1000)))
+        poller.register(fd, (select.POLLIN if read else 0) | (select.POLLOUT if write else 0))
+        return bool(poller.poll(math.ceil(seconds * 1000)))
     one = [fd]
-    return any(select.select([] if write else one, one if write else [], [], seconds)[:2])
-
-
-# Where a kernel's own time limits on sockets are known to work, they save a system call before each read and write.
-_KERNEL_TIMEOUTS = sys.platform in ("linux", "darwin") and sys.maxsize > 1 << 32
+    return any(select.select(one if read else [], one if write else [], [], seconds)[:2])
 
 
 class _TCP:
-    """A plain socket with the kernel's time limits, which end a call with BlockingIOError."""
+    """A plain socket that never blocks."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
+        sock.setblocking(False)
         self.send, self.recv_into = sock.send, sock.recv_into
         self.fileno, self.close = sock.fileno, sock.close
-        sock.settimeout(None)
+        self._poller: Any = None
+        if hasattr(select, "poll"):
+            self._poller = select.poll()
+            self._poller.register(sock.fileno(), select.POLLIN)
 
-    def settimeout(self, seconds: float) -> None:
-        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    def readable(self, seconds: float) -> bool:
+        """Waits until there is something to read. One thread at a time."""
+        if self._poller is None:
+            return _ready(self.fileno(), True, False, seconds)
+        return self.fileno() < 0 or bool(self._poller.poll(math.ceil(seconds * 1000)))
+
+    def writable(self, seconds: float, or_readable: bool) -> bool:
+        """Waits until something can be written (or read)."""
+        return _ready(self.fileno(), or_readable, True, seconds)
 
 
 class _TLS:
-    """A TLS socket that one thread may write to while another waits for it to become readable.
+    """A TLS socket that never blocks, and that one thread may write to while another waits to read.
 
     OpenSSL allows one call on a connection at a time, so both sides take a lock and neither holds it while it waits.
     """
@@ -113,60 +134,61 @@ class _TLS:
     def __init__(self, sock: ssl.SSLSocket) -> None:
         self.sock = sock
         self.lock = threading.Lock()
-        self.timeout: float | None = None
-        sock.settimeout(0)
-
-    def settimeout(self, seconds: float | None) -> None:
-        self.timeout = seconds
-
-    def fileno(self) -> int:
-        return self.sock.fileno()
-
-    def pending(self) -> int:
-        with self.lock:
-            return self.sock.pending()
-
-    def _retry(self, call: Any, arg: Any) -> int:
-        end = None if self.timeout is None else time.monotonic() + self.timeout
-        while True:
-            with self.lock:
-                try:
-                    return int(call(arg))
-                except ssl.SSLWantReadError:
-                    write = False
-                except ssl.SSLWantWriteError:
-                    write = True
-            left = None if end is None else max(0.0, end - time.monotonic())
-            if not _ready(self.sock.fileno(), write, left):
-                raise TimeoutError("timed out")
+        self.fileno, self.close = sock.fileno, sock.close
+        self._read_writes = self._write_reads = False  # what the last call in each direction waits for
+        sock.setblocking(False)
 
     def recv_into(self, view: memoryview) -> int:
-        return self._retry(self.sock.recv_into, view)
+        with self.lock:
+            try:
+                return self.sock.recv_into(view)
+            except ssl.SSLWantReadError:
+                self._read_writes = False
+            except ssl.SSLWantWriteError:
+                self._read_writes = True
+        raise BlockingIOError
 
     def send(self, data: bytes | memoryview) -> int:
-        return self._retry(self.sock.send, data)
+        with self.lock:
+            try:
+                return self.sock.send(data)
+            except ssl.SSLWantWriteError:
+                self._write_reads = False
+            except ssl.SSLWantReadError:
+                self._write_reads = True
+        raise BlockingIOError
 
-    def close(self) -> None:
-        self.sock.close()
+    def readable(self, seconds: float) -> bool:
+        """Waits until reading may succeed."""
+        with self.lock:
+            if self.sock.fileno() < 0 or self.sock.pending():
+                return True
+        return _ready(self.fileno(), not self._read_writes, self._read_writes, seconds)
+
+    def writable(self, seconds: float, or_readable: bool) -> bool:
+        """Waits until writing (or reading) may succeed."""
+        return _ready(self.fileno(), or_readable or self._write_reads, not self._write_reads, seconds)
 
 
 def dial(
     url: str,
     token: str | None,
-    timeout: float,
+    deadline: float,
     context: ssl.SSLContext | None,
     max_frame: int,
     headers: dict[str, str] | None = None,
+    reading: Turn | None = None,
 ) -> Connection:
     """Opens a connection and upgrades it.
 
     Args:
         url: as :func:`normalize_url` returns it.
         token: sent as a bearer token, None for none.
-        timeout: seconds for all of it.
+        deadline: when to give up, in time.monotonic's seconds.
         context: for ``wss``; None checks the server against the system's authorities.
         max_frame: bytes of the longest message that is accepted.
         headers: more headers for the upgrade, which proxies may require.
+        reading: the turn that a thread must have to read the connection; None makes one.
 
     Raises:
         Unauthorized: the server refused the token.
@@ -174,79 +196,37 @@ def dial(
         ProtocolError: the other end is not a server of this protocol.
         Lost: refused or unreachable.
     """
-    more = [f"{name}: {value}" for name, value in (headers or {}).items()]
-    if token:
-        more.append(f"Authorization: Bearer {token}")
-    if url.startswith("wss:"):
-        # The context alone decides about names and authorities.
-        tls = context or ssl.create_default_context()
-        sslopt: dict[str, Any] = {"context": tls, "check_hostname": tls.check_hostname, "cert_reqs": tls.verify_mode}
-    else:
-        sslopt = {}
-    try:
-        ws = websocket.create_connection(
-            url,
-            timeout=timeout,
-            header=more,
-            sslopt=sslopt,
-            subprotocols=[SUBPROTOCOL],
-            suppress_origin=True,
-            redirect_limit=0,
-            enable_multithread=False,
-            sockopt=((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)),
-        )
-    except websocket.WebSocketBadStatusException as e:
-        if e.status_code == 401:
-            raise Unauthorized("unauthorized", f"{url} refused the token (HTTP 401)", op="connect") from None
-        raise RemoteError(
-            "capacity" if e.status_code == 503 else "bad_request",
-            f"{url} answered HTTP {e.status_code} to the upgrade",
-            retry=e.status_code in (502, 503, 504),
-            op="connect",
-        ) from None
-    except (websocket.WebSocketTimeoutException, TimeoutError) as e:
-        raise ReplyTimeout(f"connect: {url} did not answer within {timeout:g} s", "connect", timeout) from e
-    except ssl.SSLError as e:
-        raise ConnectionLost(f"connect: {url}: TLS: {e}", reason=str(e)) from e
-    except (OSError, websocket.WebSocketException) as e:
-        if type(e) is websocket.WebSocketException:
-            raise ProtocolError(f"{url} is no server that speaks {SUBPROTOCOL}: {e}") from e
-        raise Lost(f"{url}: {e}") from e
-    sock = ws.sock
-    assert sock is not None
-    return Connection(sock, max_frame)
+    return Connection(dial_socket(url, token, deadline, context, headers), max_frame, reading)
 
 
 class Connection:
-    """Frames over a connected socket. One thread at a time may read; any may write."""
+    """Frames over a connected socket. One thread at a time may read; any may write.
 
-    def __init__(self, sock: socket.socket, max_frame: int) -> None:
-        self._sock: Any = sock
-        if isinstance(sock, ssl.SSLSocket):
-            self._sock = _TLS(sock)
-        elif _KERNEL_TIMEOUTS:
-            self._sock = _TCP(sock)
-        self._timeout = _TICK
-        self._sock.settimeout(_TICK)
+    A message stays the next one until :meth:`taken` is called, so that an interrupt before its contents are kept loses
+    nothing.
+    """
+
+    def __init__(self, sock: socket.socket, max_frame: int, reading: Turn | None = None) -> None:
+        self._sock: _TCP | _TLS = _TLS(sock) if isinstance(sock, ssl.SSLSocket) else _TCP(sock)
         self._send = self._sock.send
         self._recv_into = self._sock.recv_into
-        # Polling needs a socket with the kernel's time limits, because Python's own would wait first.
+        self._readable = self._sock.readable
         self.patience = Patience(isinstance(self._sock, _TCP))
-        self._ask = sock.recv_into
-        self._wlock = threading.Lock()
-        self.rlock = threading.Lock()  # held by the thread that reads
+        self.reading = reading if reading is not None else Turn()  # of the thread that reads
+        self._writing = Turn()
+        self._rest = b""  # of a control frame that could not be written at once
         self._keys, self._key_at = b"", 0
         self._max_frame = max_frame
         self._buf = bytearray(_FIRST_BUFFER)
         self._view = memoryview(self._buf)
         self._start = self._end = 0  # unread bytes are buf[start:end]
+        self._upto = 0  # where the message that was returned last ends
+        self._whole: bytes | None = None  # or that message, if it came in several frames
         self._parts: list[bytes] | None = None  # of a message in several frames
         self._parts_len = 0
         self.broken: Exception | None = None
         self.bytes_in = 0
         self.bytes_out = 0
-        self.heard = 0.0  # when bytes came last, as far as the current wait knows
-        self._probed = False  # whether the current wait has sent a ping
 
     def fileno(self) -> int:
         """The socket's descriptor, -1 once closed."""
@@ -254,76 +234,117 @@ class Connection:
 
     # Writing.
 
-    def send(self, payload: bytes, deadline: float, opcode: int = _BINARY) -> None:
+    def _frame(self, payload: bytes, opcode: int) -> bytes:
+        # Keys are random, drawn from the system a page at a time.
+        at = self._key_at
+        if at >= len(self._keys):
+            self._keys, at = os.urandom(4096), 0
+        self._key_at = at + 4
+        key = self._keys[at : at + 4]
+        n = len(payload)
+        if n < 126:
+            return bytes((0x80 | opcode, 0x80 | n)) + key + _mask(payload, key)
+        if n < 1 << 16:
+            return struct.pack(">BBH", 0x80 | opcode, 0xFE, n) + key + _mask(payload, key)
+        return struct.pack(">BBQ", 0x80 | opcode, 0xFF, n) + key + _mask(payload, key)
+
+    def send(self, payload: bytes, deadline: float) -> None:
         """Writes one message.
 
         Raises:
             Lost: the connection is gone, or deadline (of time.monotonic) passed in the middle of the frame, which makes
                 the connection useless.
         """
-        n = len(payload)
-        with self._wlock:
+        done = False
+        try:
+            while not self._writing.take():  # another thread writes a control frame, which takes no time
+                if time.monotonic() >= deadline:
+                    raise Lost("send: another thread is writing")
+                time.sleep(0.0002)
             if self.broken is not None:
                 raise Lost(str(self.broken))
-            # Keys are random, drawn from the system a page at a time.
-            at = self._key_at
-            if at >= len(self._keys):
-                self._keys, at = os.urandom(4096), 0
-            self._key_at = at + 4
-            key = self._keys[at : at + 4]
-            if n < 126:
-                frame = bytes((0x80 | opcode, 0x80 | n)) + key + _mask(payload, key)
-            elif n < 1 << 16:
-                frame = struct.pack(">BBH", 0x80 | opcode, 0xFE, n) + key + _mask(payload, key)
-            else:
-                frame = struct.pack(">BBQ", 0x80 | opcode, 0xFF, n) + key + _mask(payload, key)
-            done = False
+            frame = self._rest + self._frame(payload, _BINARY)
+            sent = 0
             try:
                 sent = self._send(frame)
-                if sent != len(frame):
-                    self._send_rest(memoryview(frame)[sent:], deadline)
-                done = True
-            except (TimeoutError, BlockingIOError):
-                self._send_rest(memoryview(frame), deadline)
-                done = True
+            except BlockingIOError:
+                pass
             except OSError as e:
                 raise Lost(f"send: {e}") from e
-            finally:
-                # Also after an interrupt: half a frame may have been sent, so nothing may follow it.
-                if not done:
-                    self.broken = self.broken or Lost("a frame was cut short")
+            if sent != len(frame):
+                self._send_rest(memoryview(frame)[sent:], deadline)
+            self._rest = b""
             self.bytes_out += len(frame)
+            done = True
+        finally:
+            # Also after an interrupt: half a frame may have been sent, so nothing may follow it.
+            if not done and self._writing.mine:
+                self.broken = self.broken or Lost("a frame was cut short")
+            self._writing.give()
 
     def _send_rest(self, rest: memoryview, deadline: float) -> None:
-        while rest:
-            if time.monotonic() >= deadline:
-                raise Lost("send: the server takes no more bytes")
-            try:
-                rest = rest[self._send(rest) :]
-            except (TimeoutError, BlockingIOError):
+        nested = self.reading.mine
+        try:
+            while True:
                 # A server that cannot send its replies stops reading, so read them here if no other thread does.
-                if self.rlock.acquire(False):
-                    try:
-                        while self._has_bytes():
-                            self._fill(time.monotonic() + 0.001, 60.0)
-                    except TimeoutError:
-                        pass
-                    finally:
-                        self.rlock.release()
-            except OSError as e:
-                raise Lost(f"send: {e}") from e
+                may_read = self.reading.take() and self._end - self._start <= self._max_frame
+                while may_read and self._readable(0):
+                    self._read()
+                    may_read = self._end - self._start <= self._max_frame
+                try:
+                    rest = rest[self._send(rest) :]
+                except BlockingIOError:
+                    pass
+                except OSError as e:
+                    raise Lost(f"send: {e}") from e
+                if not rest:
+                    return
+                left = deadline - time.monotonic()
+                if self.broken is not None:
+                    raise Lost(str(self.broken))
+                if left <= 0:
+                    raise Lost("send: the server takes no more bytes")
+                self._sock.writable(min(0.1, left), may_read)
+        finally:
+            if not nested:
+                self.reading.give()
+
+    def _control(self, payload: bytes, opcode: int) -> None:
+        """Sends a control frame without waiting. It is dropped if another frame is being sent or there is no room."""
+        if self._writing.mine:
+            return
+        done = True
+        try:
+            if self._writing.take() and self.broken is None:
+                done = False
+                frame = self._rest or self._frame(payload, opcode)
+                sent = 0
+                try:
+                    sent = self._send(frame)
+                except BlockingIOError:
+                    pass
+                self._rest = frame[sent:]
+                self.bytes_out += sent
+                done = True
+        except OSError as e:
+            self.broken = self.broken or Lost(f"send: {e}")
+        finally:
+            if not done:
+                self.broken = self.broken or Lost("a frame was cut short")
+            self._writing.give()
 
     # Reading.
 
     def recv(self, deadline: float, probe: float) -> memoryview:
-        """The next message. It is valid until the next call.
+        """The next message. It is valid, and stays the next, until :meth:`taken`.
 
         Args:
-            deadline: when to give up, in time.monotonic's seconds.
-            probe: seconds of silence after which a ping is sent; after as many again the connection is lost.
+            deadline: when to give up, in time.monotonic's seconds, whatever else has come meanwhile.
+            probe: seconds of silence after which a ping is sent.
 
         Raises:
-            TimeoutError: nothing came until deadline. What had come so far is kept.
+            Late: no message came until deadline. What had come so far is kept.
+            Silent: nothing was heard for twice as long as probe. The connection may still be good: call again to wait on.
             Closed: the server closed the connection.
             Lost: the connection broke.
             ProtocolError: the server sent something other than a WebSocket frame, or more than is allowed.
@@ -335,122 +356,113 @@ class Connection:
         spin = self.patience.spin
         while True:
             if not (spin and self._asked(begin + spin)):
-                self._fill(deadline, probe)
+                self._wait(deadline, probe)
+                self._read()
             message = self._next()
             if message is not None:
                 self.patience.note(time.perf_counter() - begin)
                 return message
+            if time.monotonic() >= deadline:
+                raise Late
 
-    def _asked(self, until: float) -> bool:
-        """Polls for bytes until the time until, of time.perf_counter, and returns whether some came."""
-        if self.broken is not None or self._end == len(self._buf):
-            return False
-        view = self._view[self._end :] if self._end else self._view
-        while True:
-            try:
-                n = self._ask(view, 0, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                if time.perf_counter() > until:
-                    return False
-                continue
-            except OSError:
-                return False  # the next read raises it
-            if n == 0:
-                return False
-            self._end += n
-            self.bytes_in += n
-            return True
+    def taken(self) -> None:
+        """Says that the message returned last is kept elsewhere: the next one may follow."""
+        if self._whole is not None:
+            self._whole = None
+        else:
+            self._start = self._upto
 
-    def poll(self) -> memoryview | None:
-        """The next message if it is already here, None if not. Pings are answered."""
+    def poll(self, seconds: float = 0.5) -> memoryview | None:
+        """The next message if it is already here, None if not. Pings are answered, for so many seconds at most."""
+        until = time.monotonic() + seconds
         while True:
             message = self._next()
             if message is not None:
                 return message
-            if not self._has_bytes():
+            if self.broken is not None:
+                raise self.broken
+            if time.monotonic() >= until or not self._readable(0):
                 return None
-            try:
-                self._fill(time.monotonic() + 0.001, 60.0)
-            except TimeoutError:
-                return None
+            self._read()
 
-    def _has_bytes(self) -> bool:
-        pending = self._sock.pending() if isinstance(self._sock, _TLS) else 0
-        return bool(pending) or _ready(self._sock.fileno(), False, 0)
-
-    def _fill(self, deadline: float, probe: float) -> None:
-        """Reads what is there, and waits for it if nothing is."""
+    def _wait(self, deadline: float, probe: float) -> None:
+        """Waits until there is something to read. An interrupt here finds everything in order."""
         if self.broken is not None:
             raise self.broken
-        if self._end == len(self._buf):
+        now = heard = time.monotonic()  # time without a reader does not count as silence
+        probed = False
+        while not self._readable(max(0.0, min(_TICK, probe, deadline - now))):
+            now = time.monotonic()
+            if self.broken is not None:
+                raise self.broken
+            if now >= deadline:
+                raise Late
+            silent = now - heard
+            if silent >= 2 * probe:
+                raise Silent
+            if silent >= probe and not probed:
+                probed = True
+                self._control(b"", _PING)  # the server answers it even while it steps
+
+    def _asked(self, until: float) -> bool:
+        """Polls for bytes until the time until, of time.perf_counter, and returns whether some came."""
+        while self.broken is None:
+            if self._read():
+                return True
+            if time.perf_counter() > until:
+                return False
+        return False  # the next wait raises it
+
+    def _read(self) -> bool:
+        """Reads what is there, and returns whether that was anything. Ends the connection if it is interrupted."""
+        if self.broken is not None:
+            raise self.broken
+        if self._start == self._end or self._end == len(self._buf):
             self._make_room()
         view = self._view[self._end :] if self._end else self._view
-        first = True
-        while True:
-            try:
-                n = self._recv_into(view)
-            except (TimeoutError, BlockingIOError):
-                now = time.monotonic()
-                if now >= deadline:
-                    raise TimeoutError("timed out") from None
-                if first:
-                    self.heard = now - self._timeout  # time without a reader does not count as silence
-                    self._probed = first = False
-                self._probe(now, probe)
-                self._set_timeout(min(_TICK, deadline - now))
-                continue
-            except OSError as e:
-                self.broken = Lost(f"receive: {e}")
-                raise self.broken from e
+        done = False
+        try:
+            n = self._recv_into(view)
             if n == 0:
                 self.broken = Lost("receive: the server closed the connection without a word")
                 raise self.broken
             self._end += n
-            self.bytes_in += n
-            if self._timeout != _TICK:
-                self._set_timeout(_TICK)
-            return
-
-    def wait_briefly(self, seconds: float) -> None:
-        """Lets the next read time out after so many seconds instead of one second."""
-        if seconds < _TICK:
-            self._set_timeout(max(seconds, 0.001))
-
-    def _set_timeout(self, seconds: float) -> None:
-        seconds = max(seconds, 0.001)
-        if seconds != self._timeout:
-            self._timeout = seconds
-            self._sock.settimeout(seconds)
-
-    def _probe(self, now: float, probe: float) -> None:
-        """Asks a silent connection whether it still lives: the server answers pings even while it steps."""
-        silent = now - self.heard
-        if silent < probe:
-            return
-        if not self._probed:
-            self._probed = True
-            try:
-                self.send(b"", now + probe, _PING)
-            except Lost as e:
-                self.broken = e
-                raise
-        elif silent >= 2 * probe:
-            self.broken = Lost(f"receive: silence for {silent:.0f} s, and no answer to a ping")
-            raise self.broken
+            done = True
+        except BlockingIOError:
+            done = True
+            return False
+        except OSError as e:
+            self.broken = Lost(f"receive: {e}")
+            raise self.broken from e
+        finally:
+            if not done and self.broken is None:
+                self.broken = Lost("receive: reading was interrupted")
+        self.bytes_in += n
+        return True
 
     def _make_room(self) -> None:
         have = self._end - self._start
-        if self._start >= len(self._buf) // 2:
-            self._buf[:have] = self._buf[self._start : self._end]
-        else:
-            # It grows as bytes arrive, never to the size that a header claims.
-            bigger = bytearray(2 * len(self._buf))
-            bigger[:have] = self._view[self._start : self._end]
-            self._buf, self._view = bigger, memoryview(bigger)
-        self._start, self._end = 0, have
+        done = False
+        try:
+            if have == 0:
+                pass
+            elif self._start >= len(self._buf) // 2:
+                self._buf[:have] = self._buf[self._start : self._end]
+            else:
+                # It grows as bytes arrive, never to the size that a header claims.
+                bigger = bytearray(2 * len(self._buf))
+                bigger[:have] = self._view[self._start : self._end]
+                self._buf, self._view = bigger, memoryview(bigger)
+            self._start, self._end = 0, have
+            done = True
+        finally:
+            if not done:
+                self.broken = Lost("receive: reading was interrupted")
 
     def _next(self) -> memoryview | None:
-        """Takes the next whole message from the buffer, and handles control frames before it."""
+        """The next whole message in the buffer. Control frames before it are handled."""
+        if self._whole is not None:
+            return memoryview(self._whole)
         while True:
             start, have = self._start, self._end - self._start
             if have < 2:
@@ -477,17 +489,21 @@ class Connection:
             end = at + n
             if end > self._end:
                 return None
-            if end == self._end:
-                self._start = self._end = 0
-            else:
-                self._start = end
             if head == 0x82 and self._parts is None:
+                self._upto = end
                 return self._view[at:end]
-            whole = self._slow(head, self._view[at:end])
-            if whole is not None:
-                return whole
+            done = False
+            try:
+                self._whole = self._slow(head, bytes(self._view[at:end]))
+                self._start = end
+                done = True
+            finally:
+                if not done:
+                    self.broken = self.broken or Lost("receive: reading was interrupted")
+            if self._whole is not None:
+                return memoryview(self._whole)
 
-    def _slow(self, head: int, payload: memoryview) -> memoryview | None:
+    def _slow(self, head: int, payload: bytes) -> bytes | None:
         """Handles control frames and parts of messages. Returns a message if this was its last part."""
         opcode = head & 0x0F
         if head & 0x70:
@@ -496,13 +512,10 @@ class Connection:
             if len(payload) > 125 or not head & 0x80:
                 raise self._fault("a control frame that is too long or in parts")
             if opcode == _PING:
-                try:
-                    self.send(bytes(payload), time.monotonic() + 5, _PONG)
-                except Lost:
-                    pass  # the next read fails too
+                self._control(payload, _PONG)
             elif opcode == _CLOSE:
                 code = int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 1005
-                closed = Closed(code, bytes(payload[2:]).decode("utf-8", "replace"))
+                closed = Closed(code, payload[2:].decode("utf-8", "replace"))
                 self.broken = closed
                 raise closed
             elif opcode != _PONG:
@@ -517,13 +530,13 @@ class Connection:
             self._parts = []
         else:
             raise self._fault("a text message" if opcode == _TEXT else f"frame of kind {opcode}")
-        self._parts.append(bytes(payload))
+        self._parts.append(payload)
         self._parts_len += len(payload)
         if not head & 0x80:
             return None
         whole = b"".join(self._parts)
         self._parts, self._parts_len = None, 0
-        return memoryview(whole)
+        return whole
 
     def _fault(self, what: str) -> ProtocolError:
         fault = ProtocolError(f"the server sent {what}")
@@ -533,11 +546,9 @@ class Connection:
     # Ending.
 
     def say_goodbye(self) -> None:
-        """Sends a close frame, if it still can."""
-        try:
-            self.send(struct.pack(">H", 1000), time.monotonic() + 1, _CLOSE)
-        except (Lost, OSError):
-            pass
+        """Sends a close frame, if there is room for it at once."""
+        if self.broken is None:
+            self._control(struct.pack(">H", 1000), _CLOSE)
 
     def close(self) -> None:
         """Closes the socket. Does not wait for anything."""

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from .client import Client, Stats
+from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
-from .envs import batch_action, blob_of, frames, new_spec, open_fields
-from .errors import ClusterGymError, ProtocolError, error_from_faults
+from .envs import batch_action, blob_of, frames, hidden_spec, new_spec, open_fields
+from .errors import ClusterGymError, ProtocolError, RemoteError, error_from_faults
 from .handle import Handle
 from .infos import spread_info, vector_info
 from .spaces import Batch, parse_space
@@ -51,6 +51,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    spec = hidden_spec
 
     def __init__(
         self,
@@ -109,11 +110,11 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._same_step = mode is AutoresetMode.SAME_STEP
         self._obs: Any = None  # the last observations, read-only; a partial reset returns them too
         self._mask: Array | None = None
-        self._step_id: int | None = None
-        self._sent: list[int] = []
+        self._sent: list[Call] = []
         self.closed = False
-        self.spec = new_spec(self.handle, env_id, "clustergym.envs:RemoteEnv", {"env_id": env_id})
-        self.spec.vector_entry_point = "clustergym.vector:RemoteVectorEnv"
+        spec = new_spec(self.handle, env_id, "clustergym.envs:RemoteEnv", {"env_id": env_id})
+        spec.vector_entry_point = "clustergym.vector:RemoteVectorEnv"
+        self.spec = spec
 
     @property
     def stats(self) -> Stats:
@@ -158,12 +159,21 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
                 seeds = [s for s, asked in zip(seeds, which) if asked]
             if which.all():
                 which = None
-        reply = self.handle.wait(self.handle.post_reset(seeds, which, options))
-        self._step_id = None
-        result = self._reset_some(reply, which) if which is not None else (self._all(reply), self._infos(reply))
-        if "fault" in reply:
-            raise error_from_faults(reply["fault"], "reset", result)
+        reply = self.handle.result(self.handle.begin_reset(seeds, which, options))
+        try:
+            result = self._reset_some(reply, which) if which is not None else (self._all(reply), self._infos(reply))
+        except ProtocolError:
+            self.handle.kept = None
+            raise
+        self._raise_faults(reply, "reset", result)
+        self.handle.kept = None  # last, so that the same call after an interrupt before this gets the same reply
         return result
+
+    def _raise_faults(self, reply: Mapping[str, Any], op: str, result: Any) -> None:
+        if "fault" in reply:
+            error = error_from_faults(reply["fault"], op, result)
+            self.handle.kept = None
+            raise error
 
     def _reset_some(self, reply: Mapping[str, Any], which: Array) -> tuple[Any, dict[str, Any]]:
         rows = np.flatnonzero(which)
@@ -211,16 +221,23 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Takes one action in every environment; returns observations, rewards (float64 [num_envs]), terminations and
         truncations (bool [num_envs]) and infos."""
-        self.step_async(actions)
-        return self.step_wait()
+        self._begin_step(actions)
+        result = self._step_result(None)
+        self.handle.kept = None
+        return result
 
     def step_async(self, actions: Any) -> None:
         """Sends the actions and returns at once; :meth:`step_wait` has the result."""
+        self._begin_step(actions)
+        self.handle.apart = True
+
+    def _begin_step(self, actions: Any) -> None:
         if self.closed:
             self._check_open()
-        if self._step_id is not None:
+        handle = self.handle
+        if handle.apart and handle.kept is not None and handle.kept.generation == self.client.generation:
             raise ClusterGymError("step_async: the last step was not waited for")
-        self._step_id = self.handle.post_step(self._actions(actions, self.num_envs))
+        handle.begin_step(self._actions(actions, self.num_envs))
 
     def _actions(self, actions: Any, n: int) -> Any:
         if self._plain and type(actions) is np.ndarray and actions.dtype.kind in "iu" and n == self.num_envs:
@@ -229,20 +246,31 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         return batch_action(self.single_action_space, actions, n)
 
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Waits for the step that :meth:`step_async` began, timeout seconds at most (None: the client's)."""
-        rid, self._step_id = self._step_id, None
-        if rid is None:
+        """Waits for the step that :meth:`step_async` began, timeout seconds at most (None: the client's). If that time is
+        over, or the wait is interrupted, it can be called again."""
+        result = self._step_result(timeout)
+        self.handle.kept = None
+        return result
+
+    def _step_result(self, timeout: float | None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        handle = self.handle
+        call = handle.kept
+        if call is None or call.op != "step":
             raise ClusterGymError("step_wait: there is no step to wait for")
-        reply = self.handle.wait(rid, timeout)
+        handle.apart = False
+        reply = handle.result(call, timeout)
         n = self.num_envs
-        obs = self._all(reply)
-        infos = self._infos(reply)
-        fin = reply.get("fin")
-        if fin and self._same_step:
-            self._add_final(infos, fin, n)
-        result = (obs, *self._flags(reply, n), infos)
-        if "fault" in reply:
-            raise error_from_faults(reply["fault"], "step", result)
+        try:
+            obs = self._all(reply)
+            infos = self._infos(reply)
+            fin = reply.get("fin")
+            if fin and self._same_step:
+                self._add_final(infos, fin, n)
+            result = (obs, *self._flags(reply, n), infos)
+        except ProtocolError:
+            handle.kept = None
+            raise
+        self._raise_faults(reply, "step", result)
         return result
 
     def _flags(self, reply: Mapping[str, Any], n: int) -> tuple[Array, Array, Array]:
@@ -285,35 +313,56 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._check_open()
         rows = None if ids is None else np.asarray(ids, dtype=np.int32)
         n = self.num_envs if rows is None else len(rows)
-        self._sent.append(self.handle.post_step(self._actions(actions, n), "send", rows))
+        call = self.handle.begin_step(self._actions(actions, n), "send", rows)
+        if call not in self._sent:
+            self._sent.append(call)
+        self.handle.kept = None
         if len(self._sent) > 2:
             # Replies to sends are read on the way; a refusal is raised here at the latest.
-            self.handle.wait(self._sent.pop(0))
+            self._check_sent(1, None)
+
+    def _check_sent(self, most: int, timeout: float | None) -> None:
+        """Waits for replies to the oldest sends."""
+        while self._sent and most > 0:
+            call = self._sent[0]
+            try:
+                if call.generation == self.client.generation:
+                    self.client.result(call, self.client.timeout if timeout is None else timeout)
+            except RemoteError:
+                self._sent.remove(call)
+                raise
+            self._sent.remove(call)
+            most -= 1
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """The first ``batch`` environments that have finished a step, in the order in which they did.
 
-        ``infos["env_id"]`` (int [batch]) names them; everything else is in their order.
+        ``infos["env_id"]`` (int [batch]) names them; everything else is in their order. If this times out or is interrupted,
+        it can be called again.
         """
         self._check_open()
-        rid = self.client.post("recv", None, self.handle)
-        sent, self._sent = self._sent, []
-        for s in sent:
-            self.handle.wait(s, timeout)
-        reply = self.handle.wait(rid, timeout)
-        ids = np.asarray(reply.get("ids"))
-        n = len(ids)
-        obs = self._rows_batch(n).all(reply.get("obs"), self.copy)
-        infos = vector_info(reply.get("info"), n)
-        infos["env_id"] = ids.astype(np.int64)
-        fin = reply.get("fin")
-        if fin and self._same_step:
-            # fin names its rows by environment; here they get the positions of their environments in this batch.
-            place = {int(env): i for i, env in enumerate(ids)}
-            self._add_final(infos, {**fin, "ids": [place[int(env)] for env in fin["ids"]]}, n)
-        result = (obs, *self._flags(reply, n), infos)
-        if "fault" in reply:
-            raise error_from_faults(reply["fault"], "recv", result)
+        handle = self.handle
+        fields = {"h": handle.ensure()}
+        call = handle.begin("recv", request_head("recv", 1), fields_of(fields))
+        self._check_sent(len(self._sent), timeout)
+        reply = handle.result(call, timeout)
+        try:
+            ids = np.asarray(reply.get("ids"))
+            n = len(ids)
+            obs = self._rows_batch(n).all(reply.get("obs"), self.copy)
+            infos = vector_info(reply.get("info"), n)
+            infos["env_id"] = ids.astype(np.int64)
+            fin = reply.get("fin")
+            if fin and self._same_step:
+                # fin names its rows by environment; here they get the positions of their environments in this batch.
+                place = {int(env): i for i, env in enumerate(ids)}
+                self._add_final(infos, {**fin, "ids": [place[int(env)] for env in fin["ids"]]}, n)
+            result = (obs, *self._flags(reply, n), infos)
+        except ProtocolError:
+            handle.kept = None
+            raise
+        self._raise_faults(reply, "recv", result)
+        handle.kept = None
         return result
 
     # The rest.
@@ -345,7 +394,6 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     def restore(self, blob: bytes, ids: Sequence[int] | None = None) -> tuple[Any, dict[str, Any]]:
         """Continues from a snapshot of as many environments; returns what was current then, as a reset does."""
         self._check_open()
-        self._step_id = None
         fields: dict[str, Any] = {"blob": blob} if ids is None else {"ids": list(ids), "blob": blob}
         reply = self.handle.request("restore", fields)
         if ids is None:
