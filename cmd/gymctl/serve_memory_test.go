@@ -120,11 +120,11 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	const budget = 256 << 20
-	clients, rounds := 200, 3
+	clients, rounds, gpus := 200, 3, 10000
 	if raceDetector {
-		clients, rounds = 16, 1
+		clients, rounds, gpus = 16, 1, 1000
 	}
-	addr, pid := serverProcess(t, "--memory", "256MiB")
+	addr, pid := serverProcess(t, "--memory", "256MiB", "--step-timeout", "5m")
 	if got := gauge(t, addr, "clustergym_memory_budget_bytes"); got != budget {
 		t.Fatalf("the budget is %v", got)
 	}
@@ -152,8 +152,8 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 		kwargs map[string]any
 		n      int
 	}{
-		{"DAGPlace-v1", map[string]any{"gpus": 10000, "tasks": 30}, 1},
-		{"DAGPlace-v1", map[string]any{"gpus": 2500, "tasks": 20, "links": "random"}, 1},
+		{"DAGPlace-v1", map[string]any{"gpus": gpus, "tasks": 30}, 1},
+		{"DAGPlace-v1", map[string]any{"gpus": gpus / 4, "tasks": 20, "links": "random"}, 1},
 		{"JobSelect-v1", nil, 150},
 		{"JobSelect-v1", map[string]any{"visible": 256, "max_gpus": 256, "cluster": "20x80"}, 2},
 		{"QueueRank-v1", map[string]any{"visible": 4096}, 100},
@@ -218,7 +218,7 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if opened.Load() == 0 || refused.Load() == 0 {
+	if opened.Load() == 0 || refused.Load() == 0 && !raceDetector {
 		t.Errorf("%d opens succeeded and %d were refused", opened.Load(), refused.Load())
 	}
 	// What the help of serve says, and the program itself.

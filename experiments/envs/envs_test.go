@@ -450,7 +450,7 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 }
 
 // getWorld returns a world of c that nobody uses after it.
-func getWorld(c *worldCache, ctx context.Context, key string, load func(context.Context) (*World, error)) (*World, error) {
+func getWorld(ctx context.Context, c *worldCache, key string, load func(context.Context) (*World, error)) (*World, error) {
 	w, leave, err := c.use(ctx, key, func(ctx context.Context, _ *budget.Account) (*World, error) { return load(ctx) })
 	if err == nil {
 		leave()
@@ -462,7 +462,7 @@ func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
 	c := newWorldCache(250)
 	var made atomic.Int32
 	get := func(key string) *World {
-		w, err := getWorld(c, context.Background(), key, func(context.Context) (*World, error) {
+		w, err := getWorld(context.Background(), c, key, func(context.Context) (*World, error) {
 			made.Add(1)
 			time.Sleep(5 * time.Millisecond)
 			return &World{bytes: 100}, nil
@@ -492,7 +492,7 @@ func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
 	// One that is larger than all the room is kept until the next one comes.
 	huge := newWorldCache(0)
 	for range 2 {
-		if _, err := getWorld(huge, context.Background(), "x", func(context.Context) (*World, error) { return &World{bytes: 1}, nil }); err != nil {
+		if _, err := getWorld(context.Background(), huge, "x", func(context.Context) (*World, error) { return &World{bytes: 1}, nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -505,7 +505,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	c := newWorldCache(1000)
 	boom := errors.New("boom")
 	for range 2 {
-		if _, err := getWorld(c, context.Background(), "a", func(context.Context) (*World, error) { return nil, boom }); !errors.Is(err, boom) {
+		if _, err := getWorld(context.Background(), c, "a", func(context.Context) (*World, error) { return nil, boom }); !errors.Is(err, boom) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -514,7 +514,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	begun := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := getWorld(c, ctx, "a", func(ctx context.Context) (*World, error) {
+		_, err := getWorld(ctx, c, "a", func(ctx context.Context) (*World, error) {
 			close(begun)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -525,7 +525,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	})
 	<-begun
 	wg.Go(func() {
-		w, err := getWorld(c, context.Background(), "a", func(context.Context) (*World, error) { return &World{bytes: 7}, nil })
+		w, err := getWorld(context.Background(), c, "a", func(context.Context) (*World, error) { return &World{bytes: 7}, nil })
 		if err != nil || w.bytes != 7 {
 			t.Errorf("the second: %v, %v", w, err)
 		}
