@@ -42,7 +42,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("info.discount says.\n")
 	p("## Start\n")
 	p("As JobSelect-v1: windows of the first 70 %% of the workload are for training, of the next 10 %% for validation, of the last 20 %%")
-	p("for tests; load %g, %d jobs before the window fill the cluster.\n", cfg.Load, cfg.Warm)
+	p("for tests; load %g, %d jobs before the window fill the cluster. Windows whose horizon passes before the first decision are skipped.\n", cfg.Load, cfg.Warm)
 	p("## End\n")
 	p("Terminated when all counted jobs have finished. Truncated at horizon (simulated time) or after max_steps.\n")
 	b.WriteString(sched.InfoTable(s.Info))
