@@ -69,7 +69,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := sim.New(cfg.Simulator(), spec)
+	s, err := sched.NewSimulator(cfg.Simulator(), spec)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := sim.New(sim.Config{Comm: cfg.Comm}, spec)
+	s, err := sched.NewSimulator(sim.Config{Comm: cfg.Comm}, spec)
 	if err != nil {
 		return nil, err
 	}

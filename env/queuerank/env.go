@@ -67,7 +67,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := sim.New(sim.Config{Comm: "none", Serial: true}, spec)
+	s, err := sched.NewSimulator(sim.Config{Comm: "none", Serial: true}, spec)
 	if err != nil {
 		return nil, err
 	}

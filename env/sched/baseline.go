@@ -21,7 +21,7 @@ type Baseline struct {
 
 // NewBaseline returns a baseline with a simulator of its own, for episodes without a warm-up.
 func NewBaseline(cfg sim.Config, spec cluster.Spec) (*Baseline, error) {
-	s, err := sim.New(cfg, spec)
+	s, err := NewSimulator(cfg, spec)
 	return &Baseline{sim: s}, err
 }
 

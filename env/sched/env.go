@@ -110,7 +110,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := sim.New(p.Sim, p.Cluster)
+	s, err := NewSimulator(p.Sim, p.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (e *Env) Undecided() string {
 	if e.cfg.Horizon > 0 {
 		return "every window ends before its first decision; want a longer horizon, or fewer jobs before the window (warm)"
 	}
-	return "every window ends before its first decision, because jobs run beyond the end of the clock, 292 years; want shorter jobs"
+	return "every window ends before its first decision, because jobs run beyond the end of the clock, 146 years; want shorter jobs"
 }
 
 // begin runs the episode up to the first decision, and reports whether there is one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clustergym/env"
+	"clustergym/env/cluster"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -62,12 +63,21 @@ func (s *Session) Draw(ep env.Episode) (env.Episode, error) {
 	return env.Episode{Seed: ep.Seed, Window: ep.Window, Split: split}, nil
 }
 
-// stretched returns t times f, at most half of the clock's 292 years, so that time is left for the jobs to run.
+// stretched returns t times f, at most half of the clock's time, so that the other half is left for the jobs to run.
 func stretched(t time.Duration, f float64) time.Duration {
 	if f == 1 {
 		return t
 	}
-	return time.Duration(min(math.Round(float64(t)*f), math.MaxInt64/2))
+	return time.Duration(min(math.Round(float64(t)*f), traces.MaxTime/2))
+}
+
+// NewSimulator returns a simulator for episodes. A run that does not end before the clock does is cut there, and its
+// episode is truncated; without a horizon the simulator would report an error.
+func NewSimulator(cfg sim.Config, spec cluster.Spec) (*sim.Simulator, error) {
+	if cfg.Horizon == 0 {
+		cfg.Horizon = traces.MaxTime
+	}
+	return sim.New(cfg, spec)
 }
 
 // Start resets the simulator to the beginning of the episode drawn last.
