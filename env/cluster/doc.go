@@ -8,5 +8,6 @@
 //
 // Virtual clusters divide the nodes. Some own nodes; the others share the nodes without an owner, each within a quota.
 // A node that is down has no room. A cluster without virtual clusters or down nodes pays nothing for either. CopyFrom
-// makes another cluster of the same Spec a scratch copy for planning.
+// makes another cluster of the same Spec a scratch copy for planning, and Part one that has only the nodes of one
+// virtual cluster.
 package cluster

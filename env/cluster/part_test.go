@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,11 +14,10 @@ import (
 // Of 6 nodes of 2 GPUs, "a" owns 0 and 1, "b" owns 2, and 3 to 5 have no owner. Racks are of three nodes.
 func TestPartsByHand(t *testing.T) {
 	c := mustNew(t, "", divided())
-	if err := c.SetDown(1, true); err != nil {
+	if err := errors.Join(c.SetDown(1, true), c.Allocate(&cluster.Request{GPUs: 1, Milli: 1000, VC: 1}, []cluster.GPU{1}),
+		c.Allocate(&cluster.Request{GPUs: 2, Milli: 1000, VC: 3}, []cluster.GPU{6, 8})); err != nil {
 		t.Fatal(err)
 	}
-	c.Allocate(&cluster.Request{GPUs: 1, Milli: 1000, VC: 1}, []cluster.GPU{1})
-	c.Allocate(&cluster.Request{GPUs: 2, Milli: 1000, VC: 3}, []cluster.GPU{6, 8})
 	for _, x := range []struct {
 		vc, owner             int32
 		gpus, free, down, max int

@@ -4,8 +4,10 @@
 // source.
 //
 // Admission strict stops the pass at the first job that does not fit; skip steps over it; commit holds it until it
-// fits, even if a better one arrives. If the cluster has virtual clusters, each has its own line, with its own
-// admission, reservations and held job. Back-filling easy and conservative use estimated run times.
+// fits, even if a better one arrives. Back-filling easy and conservative use estimated run times.
+//
+// A virtual cluster that owns nodes is a cluster of its own, with a policy of its own (divided). Those that share nodes
+// have lines of their own, with their own admission, reservations and held job, and each keeps to its quota.
 //
 // Orders that preempt rank running and waiting jobs together at every arrival, finish and timer, give GPUs to the
 // first in line and take them from the rest. Ties go to the earlier position in the trace.

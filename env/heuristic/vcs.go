@@ -11,7 +11,8 @@ import (
 // divided plays a policy on a cluster whose nodes are divided among virtual clusters. Each one that owns nodes is a
 // part with a policy of its own, and those that share the other nodes are one more. A policy sees its part as a cluster
 // of its own: its nodes, its jobs, and only the points at which something happens to them or that it has asked for. So
-// nothing that happens in one part changes anything in another.
+// nothing that happens in one part changes anything in another. (Only with sim.Config.Serial, where an instant can have
+// several points, a policy that has asked for a time is called at the first of them, whosever it is.)
 //
 // On a cluster where no virtual cluster owns nodes it does nothing.
 type divided struct {
@@ -63,6 +64,9 @@ func (d *divided) Reset(v *sim.View) {
 	if c := v.Cluster(); d.of != c {
 		d.of, d.err = c, d.build(v)
 	}
+	if d.err != nil {
+		return // Decide reports it
+	}
 	if len(d.parts) == 0 {
 		d.Policy.Reset(v)
 		return
@@ -72,7 +76,7 @@ func (d *divided) Reset(v *sim.View) {
 	for _, p := range d.parts {
 		p.cluster.CopyFrom(d.of)
 		p.policy.Reset(&p.view)
-		p.asked, p.fresh, p.until = true, true, 0
+		p.asked, p.fresh, p.until = len(p.waiting)+len(p.running) > 0, true, 0
 		p.point.Events, p.gpus = p.point.Events[:0], p.gpus[:0]
 	}
 }

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"clustergym/env/cluster"
@@ -107,5 +108,41 @@ func TestViewOfAJob(t *testing.T) {
 	}
 	if got, want := v.Finished(0), second+13125*second/1000; got != want { // 10 s / (0.8/1.05) = 13.125 s
 		t.Errorf("will finish at %v, want %v", got, want)
+	}
+}
+
+// A view of a part shows the part's cluster and lists; times and jobs are the run's. After a restore the run's view shows
+// the restored lists.
+func TestViewsOfParts(t *testing.T) {
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}, VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1}}}
+	jobs := []traces.Job{job("A", 0, 10*second, 1), job("B", 0, 20*second, 1)}
+	jobs[0].VC, jobs[1].VC = "a", "b"
+	s := start(t, sim.DefaultConfig(), spec, jobs)
+	advance(t, s)
+	v := s.View()
+	part := v.Cluster().Part(2)
+	waiting, running := []sim.Job{1}, []sim.Job(nil)
+	w := v.Within(part, &waiting, &running)
+	apply(t, s, sim.Decision{Op: sim.StartJob, Job: 1, GPUs: []cluster.GPU{2}})
+	waiting, running = waiting[:0], append(running, 1)
+	part.CopyFrom(v.Cluster())
+	if w.Cluster() != part || part.Free() != 1 || len(w.Waiting()) != 0 || !slices.Equal(w.Running(), []sim.Job{1}) {
+		t.Errorf("the part's view has %d free, waiting %v, running %v", part.Free(), w.Waiting(), w.Running())
+	}
+	if len(v.Waiting()) != 1 || v.Cluster().Free() != 3 || w.Now() != v.Now() || w.Trace(1).ID != "B" || w.State(1) != sim.Running || w.Arrived() != 2 {
+		t.Errorf("the run's view has %d free, waiting %v", v.Cluster().Free(), v.Waiting())
+	}
+	snapshot := s.AppendSnapshot(nil)
+	apply(t, s, sim.Decision{})
+	advance(t, s)
+	if err := s.RestoreSnapshot(snapshot, &traces.Slice{Jobs: jobs}); err != nil {
+		t.Fatal(err)
+	}
+	if v := s.View(); len(v.Waiting()) != 1 || !slices.Equal(v.Running(), []sim.Job{1}) || v.Cluster().Free() != 3 {
+		t.Errorf("restored: waiting %v, running %v", v.Waiting(), v.Running())
+	}
+	apply(t, s, sim.Decision{Op: sim.StartJob, Job: 0, GPUs: []cluster.GPU{0}})
+	if v := s.View(); len(v.Waiting()) != 0 || len(v.Running()) != 2 {
+		t.Errorf("after another start: waiting %v, running %v", v.Waiting(), v.Running())
 	}
 }
