@@ -1,11 +1,17 @@
-"""What all tests share: a server of their own, and time limits on everything."""
+"""What all tests share: a server of their own, one printed seed for everything random, and time limits on everything."""
 
 from __future__ import annotations
 
 import faulthandler
+import os
+import random
+import zlib
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
+from gymnasium.utils import seeding
 
 import clustergym
 
@@ -31,6 +37,23 @@ def url() -> Iterator[str]:
     """A server that runs as long as the tests."""
     with clustergym.LocalServer(timeout=60) as server:
         yield server.url
+
+
+@pytest.fixture(autouse=True)
+def rng(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> np.random.Generator:
+    """The test's random stream. Whatever draws without a seed of its own (spaces, NumPy, Python) is seeded from it too."""
+    seed = int(os.environ.get("CLUSTERGYM_TEST_SEED", "1"))
+    print(f"seed {seed}: CLUSTERGYM_TEST_SEED={seed} repeats this run")  # pytest shows it if the test fails
+    stream = np.random.default_rng([seed, zlib.crc32(request.node.name.encode())])
+    make = seeding.np_random
+
+    def seeded(given: int | None = None) -> Any:
+        return make(int(stream.integers(1 << 32)) if given is None else given)
+
+    monkeypatch.setattr(seeding, "np_random", seeded)
+    random.seed(int(stream.integers(1 << 32)))
+    np.random.seed(int(stream.integers(1 << 32)))
+    return stream
 
 
 @pytest.fixture

@@ -166,11 +166,11 @@ def memory(data: bytes) -> tuple[int, str]:
     return fd, f"/proc/{os.getpid()}/fd/{fd}"
 
 
-def test_only_the_same_bytes_are_the_same_memory(tmp_path: Path) -> None:
-    check = os.urandom(32)
+def test_only_the_same_bytes_are_the_same_memory(tmp_path: Path, rng: np.random.Generator) -> None:
+    check = rng.bytes(32)
     fd, path = memory(check)
     assert sees({"path": path, "check": check})
-    assert not sees({"path": path, "check": os.urandom(32)})
+    assert not sees({"path": path, "check": rng.bytes(32)})
     assert not sees({"path": path, "check": check[:20]})
     assert not sees({"path": path, "check": b""})
     assert not sees({"path": path})
@@ -215,12 +215,12 @@ def test_what_does_not_fit_together_is_refused(told: dict[str, Any], says: str) 
         os.close(fd)
 
 
-def test_a_server_that_is_elsewhere_is_not_asked_to_share() -> None:
+def test_a_server_that_is_elsewhere_is_not_asked_to_share(rng: np.random.Generator) -> None:
     asked: list[dict[str, Any]] = []
 
     def serve(peer: Peer) -> None:
         peer.recv()
-        peer.send(welcome(shm={"path": "/proc/1/fd/0", "check": os.urandom(32)}, feat=["shm"]))
+        peer.send(welcome(shm={"path": "/proc/1/fd/0", "check": rng.bytes(32)}, feat=["shm"]))
         recv = peer.recv
 
         def note() -> dict[str, Any]:
