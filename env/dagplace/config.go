@@ -2,7 +2,6 @@ package dagplace
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ func (c Config) Validate() error {
 	l.Add(slices.Contains(rewards, c.Reward), "reward", c.Reward, strings.Join(rewards, " or "))
 	l.Add(slices.Contains(scales, c.Scale), "scale", c.Scale, strings.Join(scales, " or "))
 	l.Add(c.Slots == 0 || c.Slots >= 2 && c.Slots <= 1024, "slots", c.Slots, "0, or 2 to 1024")
-	l.Add(c.MaxSteps >= 0 && c.MaxSteps <= math.MaxInt32, "max_steps", c.MaxSteps, "0 or more")
+	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "0 or more")
 	return l.Err()
 }
 

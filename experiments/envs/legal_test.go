@@ -514,7 +514,12 @@ func TestLegalArgumentsNeverFail(t *testing.T) {
 					if _, ok := cheap[all[k].Name]; ok {
 						kwargs = with(kwargs, "trace.synth.work", 0.001)
 					}
+					before := opened
 					try(modes[i%3], kwargs, 4)
+					_, amount := sizes[all[k].Name] // which may leave too few jobs
+					if opened == before && !amount {
+						t.Errorf("%s = %v is refused, although it is described as %q: %v", all[k].Name, v, all[k].Want, refused)
+					}
 				}
 			}
 			for begun < resets {
