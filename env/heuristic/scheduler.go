@@ -31,6 +31,8 @@ type Scheduler struct {
 	open  bool    // a point is being decided
 	moved bool    // a job has been started since waiting jobs were ranked
 	use   usage   // for orders that look at what users and jobs hold
+	ranks *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
+	since uint64  // version of the cluster by the scheduler's own decisions and the events
 	until int64
 	err   error     // found by Reset
 	taken []sim.Job // scratch of Reset and rerank
@@ -56,8 +58,9 @@ type lane struct {
 
 // jobMark is what the scheduler notes about a job.
 type jobMark struct {
-	queued bool // it is in a lane
-	odd    bool // counted in Scheduler.odd
+	queued bool  // it is in a lane
+	odd    bool  // counted in Scheduler.odd
+	class  int32 // in Scheduler.ranks, while it is queued
 }
 
 // aside is a job that was passed over, and its lane.
@@ -105,6 +108,9 @@ func newScheduler(cfg Config) (*Scheduler, error) {
 	case cfg.backfill() == "conservative":
 		s.fill = &conservative{s: s}
 	}
+	if s.rule.classes != nil && s.fill == nil {
+		s.ranks = &ranks{classes: s.rule.classes(s)}
+	}
 	return s, nil
 }
 
@@ -129,7 +135,11 @@ func (s *Scheduler) Reset(v *sim.View) {
 		s.lanes = append(s.lanes, lane{})
 	}
 	s.lanes = s.lanes[:n]
+	if s.ranks != nil {
+		s.ranks.reset()
+	}
 	for i := range s.lanes {
+		s.lanes[i].rankBy(s.ranks)
 		// Preemptive orders always use one line for each kind of request: what fits is counted in GPUs, in rank order.
 		s.lanes[i].reset(&s.jobs, s.strict && !s.rule.preemptive)
 		s.lanes[i].over, s.lanes[i].stuck = false, -1
@@ -199,7 +209,7 @@ func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 		return fmt.Errorf("%s: job %s has no estimate in its trace; use estimates exact or noisy:SIGMA", s.Name(), v.Trace(j).ID)
 	}
 	s.note(v, j)
-	s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
+	s.push(v, s.ranked(v, j))
 	return nil
 }
 
@@ -209,7 +219,11 @@ func (s *Scheduler) push(v *sim.View, e entry) {
 		s.fill.push(v, e)
 		return
 	}
-	s.jobs[e.job].queued = true
+	m := &s.jobs[e.job]
+	m.queued = true
+	if s.ranks != nil {
+		m.class = s.ranks.of(v, e.job)
+	}
 	s.lanes[s.laneOf(v, e.job)].push(e, v.Request(e.job))
 }
 
@@ -255,6 +269,9 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		done = s.nextStart(v, d)
 	}
 	s.moved = !done
+	if s.since = v.Cluster().Version(); !done {
+		s.since++ // the start
+	}
 	if done {
 		s.open = false
 		s.freed.done(v.Cluster())
@@ -282,13 +299,18 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 				s.fill.event(v, e.Job)
 			}
 			continue
-		case sim.Timer, sim.NodeFail:
+		case sim.Timer:
+			continue
+		case sim.NodeFail:
+			s.since++
 			continue
 		case sim.NodeRecover:
+			s.since++
 			s.freed.event(c, e)
 			continue
 		}
 		s.freed.event(c, e)
+		s.since++ // each gave back something
 		s.ended = true
 		if s.fill != nil {
 			s.fill.event(v, e.Job)
@@ -316,12 +338,10 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 	if s.knows(v, j) {
 		return
 	}
-	e := entry{pos: v.Pos(j), job: j}
 	if s.state != nil {
-		s.state.after(v, nil, []entry{e})
+		s.state.after(v, nil, []entry{{pos: v.Pos(j), job: j}})
 	}
-	e.key = s.rule.key(s, v, j)
-	s.push(v, e)
+	s.push(v, s.ranked(v, j))
 }
 
 // knows reports whether j, which waits, has been pushed and not popped since.
@@ -361,6 +381,39 @@ func (s *Scheduler) begin(v *sim.View) {
 
 // rerank gives all waiting jobs new keys.
 func (s *Scheduler) rerank(v *sim.View) {
+	if s.ranks != nil {
+		s.rankClasses(v)
+		return
+	}
+	s.takeIn(v)
+}
+
+// rankClasses does what rerank does by giving new keys to classes.
+func (s *Scheduler) rankClasses(v *sim.View) {
+	s.moved = false
+	foreign := v.Cluster().Version() != s.since // other code has changed something
+	cells := 0
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		l.over = false // another may come first now
+		if foreign {
+			l.openAll()
+		}
+		cells += l.cells()
+	}
+	if cells > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
+		s.ranks.reset()
+		s.takeIn(v)
+	}
+	for _, c := range s.ranks.update(v) {
+		for i := range s.lanes {
+			s.lanes[i].rerank(c)
+		}
+	}
+}
+
+// takeIn queues all waiting jobs anew.
+func (s *Scheduler) takeIn(v *sim.View) {
 	s.taken = s.taken[:0]
 	for _, j := range v.Waiting() {
 		if s.knows(v, j) { // one that other code has stopped at this point cannot start at it
@@ -374,13 +427,22 @@ func (s *Scheduler) rerank(v *sim.View) {
 		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
 		s.lanes[i].over = false // another may come first now
 	}
-	if s.rule.prepare != nil {
+	if s.rule.prepare != nil && s.ranks == nil {
 		s.rule.prepare(s, v)
 	}
 	s.moved = false
 	for _, j := range s.taken {
-		s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
+		s.push(v, s.ranked(v, j))
 	}
+}
+
+// ranked returns j with its key; without one if its class has it.
+func (s *Scheduler) ranked(v *sim.View, j sim.Job) entry {
+	e := entry{pos: v.Pos(j), job: j}
+	if s.ranks == nil {
+		e.key = s.rule.key(s, v, j)
+	}
+	return e
 }
 
 // best returns, over the lanes that are not over, the lane and the place in it of the first job in rank. Jobs that

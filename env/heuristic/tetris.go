@@ -8,9 +8,10 @@ import (
 
 // packer serves the job first that is best aligned with what is free: the greatest dot product of demand and free
 // capacity over GPUs, cores and memory, each as a share of what the cluster has ("Packer" in the evaluation of
-// DeepRM: Mao et al., HotNets 2016). Every start changes what is free, so waiting jobs are ranked anew after each.
-// The source chooses among the jobs that fit, which is admission skip.
+// DeepRM: Mao et al., HotNets 2016). Every start changes what is free, so all demands are ranked anew after each. The
+// source chooses among the jobs that fit, which is admission skip.
 var packer = rule{name: "packer", dynamic: true, everyStart: true,
+	classes: func(s *Scheduler) classes { return &shapes{usage: &s.use} },
 	prepare: func(s *Scheduler, v *sim.View) { s.use.count(v) },
 	key:     func(s *Scheduler, v *sim.View, j sim.Job) float64 { return -s.use.aligned(v, j) }}
 
@@ -38,9 +39,52 @@ var tetris = rule{name: "tetris", estimates: true, dynamic: true, everyStart: tr
 // aligned returns the dot product of j's demand and what is free.
 func (u *usage) aligned(v *sim.View, j sim.Job) float64 {
 	u.measure(v.Cluster())
+	return u.align(u.demand(v.Request(j)))
+}
+
+// align returns the dot product of d and what is free.
+func (u *usage) align(d demand) float64 {
 	sum := 0.0
-	for i, x := range u.demand(v.Request(j)) {
+	for i, x := range d {
 		sum += x * u.free[i]
 	}
 	return sum
 }
+
+// shapes are the classes of packer: jobs with the same demand.
+type shapes struct {
+	*usage
+	index map[demand]int32
+	list  []demand // by class
+}
+
+func (a *shapes) reset() {
+	if a.index == nil {
+		a.index = map[demand]int32{}
+	}
+	clear(a.index)
+	a.list = a.list[:0]
+}
+
+func (a *shapes) of(v *sim.View, j sim.Job) int32 {
+	a.measure(v.Cluster())
+	x := a.demand(v.Request(j))
+	i, ok := a.index[x]
+	if !ok {
+		i = int32(len(a.list))
+		a.index[x] = i
+		a.list = append(a.list, x)
+	}
+	return i
+}
+
+func (a *shapes) update(v *sim.View, dst []int32) []int32 {
+	if a.count(v) {
+		for i := range a.list {
+			dst = append(dst, int32(i))
+		}
+	}
+	return dst
+}
+
+func (a *shapes) key(class int32) float64 { return -a.align(a.list[class]) }
