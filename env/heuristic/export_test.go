@@ -31,3 +31,12 @@ func Remembers(name string) bool {
 
 // PlanExactly makes p, which preempts, plan exactly even if counting GPUs is enough.
 func PlanExactly(p Policy) { p.(*Scheduler).picky = true }
+
+// RankJobs makes p rank every waiting job anew whenever its order ranks anew, even if ranking classes is enough. It
+// reports whether p ranks classes otherwise.
+func RankJobs(p Policy) bool {
+	s := p.(*Scheduler)
+	classes := s.ranks != nil
+	s.ranks = nil
+	return classes
+}

@@ -32,7 +32,7 @@ type Scheduler struct {
 	moved bool    // a job has been started since waiting jobs were ranked
 	use   usage   // for orders that look at what users and jobs hold
 	ranks *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
-	since uint64  // version of the cluster by the scheduler's own decisions and the events
+	since uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
 	until int64
 	err   error     // found by Reset
 	taken []sim.Job // scratch of Reset and rerank
@@ -308,9 +308,10 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 			s.since++
 			s.freed.event(c, e)
 			continue
+		case sim.Finish, sim.Fail:
+			s.since++
 		}
 		s.freed.event(c, e)
-		s.since++ // each gave back something
 		s.ended = true
 		if s.fill != nil {
 			s.fill.event(v, e.Job)
