@@ -6,19 +6,24 @@ import "clustergym/env/sim"
 type ranks struct {
 	classes
 	key    []float64 // by class
-	change []int32   // scratch: classes with other keys
+	change []int32   // classes with other keys since the last update
+	moved  []bool    // by class: it is in change
+	made   int       // how often a class was the greatest so far, at most the number of classes
 }
 
 func (r *ranks) reset() {
 	r.classes.reset()
-	r.key = r.key[:0]
+	r.key, r.change, r.moved, r.made = r.key[:0], r.change[:0], r.moved[:0], 0
 }
 
 // of returns the class of j, which waits from now on.
 func (r *ranks) of(v *sim.View, j sim.Job) int32 {
 	c := r.classes.of(v, j)
+	if int(c) >= len(r.key) {
+		r.made++
+	}
 	for int(c) >= len(r.key) {
-		r.key = append(r.key, 0)
+		r.key, r.moved = append(r.key, 0), append(r.moved, false)
 	}
 	r.key[c] = r.classes.key(c)
 	return c
@@ -26,6 +31,9 @@ func (r *ranks) of(v *sim.View, j sim.Job) int32 {
 
 // update gives classes their keys as of now and returns those whose keys are others than before.
 func (r *ranks) update(v *sim.View) []int32 {
+	for _, c := range r.change {
+		r.moved[c] = false
+	}
 	all := r.classes.update(v, r.change[:0])
 	r.change = all[:0]
 	for _, c := range all {
@@ -33,7 +41,7 @@ func (r *ranks) update(v *sim.View) []int32 {
 			continue // no job of it has waited yet
 		}
 		if key := r.classes.key(c); key != r.key[c] {
-			r.key[c] = key
+			r.key[c], r.moved[c] = key, true
 			r.change = append(r.change, c)
 		}
 	}

@@ -113,17 +113,20 @@ func (x *world) compare(t fatal, seed uint64, meddled bool) (decisions string) {
 	return logs[0]
 }
 
-// ranksClasses are the orders that rank classes of jobs.
-var ranksClasses = []string{"drf", "packer"}
+// ranksClasses are the orders that rank classes of jobs, and ranksClassesIn the ways in which they do.
+var (
+	ranksClasses   = []string{"drf", "packer"}
+	ranksClassesIn = []how{{"strict", "none"}, {"skip", "none"}, {"strict", "easy"}}
+)
 
 // Ranking classes of jobs anew decides exactly as ranking every job anew, with virtual clusters, failures, restarts,
 // shares, types, cores and memory, and whatever other code decides meanwhile.
 func TestRankingClassesIsRankingJobs(t *testing.T) {
 	for _, order := range ranksClasses {
-		for _, admission := range []string{"strict", "skip"} {
-			t.Run(order+"+"+admission, func(t *testing.T) {
+		for _, way := range ranksClassesIn {
+			t.Run(order+"+"+way.String(), func(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {
-					x := drawWorld(t, wants{order: order, way: &how{admission, "none"}, most: 40})
+					x := drawWorld(t, wants{order: order, way: &way, most: 40})
 					x.compare(t, rapid.Uint64().Draw(t, "seed of the others"), yes(t, "others decide too"))
 				})
 			})
@@ -135,12 +138,12 @@ func TestRankingClassesIsRankingJobs(t *testing.T) {
 // forgotten on the way.
 func TestManyClassesOfJobs(t *testing.T) {
 	for _, order := range ranksClasses {
-		for _, admission := range []string{"strict", "skip"} {
+		for _, way := range ranksClassesIn {
 			for _, of := range []int{1, 7, 1000} {
-				t.Run(fmt.Sprint(order, "+", admission, "/", of), func(t *testing.T) {
+				t.Run(fmt.Sprint(order, "+", way, "/", of), func(t *testing.T) {
 					r := rand.New(rand.NewPCG(uint64(of), 3))
 					x := &world{cfg: sim.DefaultConfig(), policy: heuristic.DefaultConfig()}
-					x.policy.Order, x.policy.Admission = order, admission
+					x.policy.Order, x.policy.Admission, x.policy.Backfill = order, way.admission, way.backfill
 					x.spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, CPUs: 48, MemGB: 64}}}}
 					x.cfg.Restart = second
 					for i := range 900 {

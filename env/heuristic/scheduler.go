@@ -86,6 +86,12 @@ type backfiller interface {
 	next(v *sim.View, d *sim.Decision) (done bool)
 }
 
+// classFiller is a backfiller that can rank waiting jobs by class.
+type classFiller interface {
+	// rerank gives waiting jobs whose class has another key since the last update (ranks.moved) their new key.
+	rerank()
+}
+
 var _ Policy = (*Scheduler)(nil)
 
 func newScheduler(cfg Config) (*Scheduler, error) {
@@ -108,7 +114,7 @@ func newScheduler(cfg Config) (*Scheduler, error) {
 	case cfg.backfill() == "conservative":
 		s.fill = &conservative{s: s}
 	}
-	if s.rule.classes != nil && s.fill == nil {
+	if _, ok := s.fill.(classFiller); s.rule.classes != nil && (ok || s.fill == nil) {
 		s.ranks = &ranks{classes: s.rule.classes(s)}
 	}
 	return s, nil
@@ -215,15 +221,15 @@ func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 
 // push takes in a job that waits.
 func (s *Scheduler) push(v *sim.View, e entry) {
+	m := &s.jobs[e.job]
+	if s.ranks != nil {
+		m.class = s.ranks.of(v, e.job)
+	}
 	if s.fill != nil {
 		s.fill.push(v, e)
 		return
 	}
-	m := &s.jobs[e.job]
 	m.queued = true
-	if s.ranks != nil {
-		m.class = s.ranks.of(v, e.job)
-	}
 	s.lanes[s.laneOf(v, e.job)].push(e, v.Request(e.job))
 }
 
@@ -402,11 +408,15 @@ func (s *Scheduler) rankClasses(v *sim.View) {
 		}
 		cells += l.cells()
 	}
-	if cells > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
-		s.ranks.reset()
+	if max(cells, s.ranks.made) > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
 		s.takeIn(v)
 	}
-	for _, c := range s.ranks.update(v) {
+	change := s.ranks.update(v)
+	if f, ok := s.fill.(classFiller); ok && len(change) > 0 {
+		f.rerank()
+		return
+	}
+	for _, c := range change {
 		for i := range s.lanes {
 			s.lanes[i].rerank(c)
 		}
@@ -423,6 +433,9 @@ func (s *Scheduler) takeIn(v *sim.View) {
 	}
 	if s.fill != nil {
 		s.fill.clear()
+	}
+	if s.ranks != nil {
+		s.ranks.reset()
 	}
 	for i := range s.lanes {
 		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
