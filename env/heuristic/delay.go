@@ -95,8 +95,15 @@ type nearest struct {
 	tier Tier
 }
 
-// sizeDelays are the delays of one gang size, oldest first, in leases.
-type sizeDelays struct{ node, rack []delayed }
+// sizeDelays are the delays of one gang size, before a node and before a rack.
+type sizeDelays struct{ node, rack delays }
+
+// delays are oldest first.
+type delays struct {
+	list  []delayed
+	usual float64 // mean plus two standard deviations, 1 if list is empty
+	known bool    // usual is that of list
+}
 
 type delayed struct {
 	at     int64
@@ -304,9 +311,9 @@ func (d *Delay) accept(v *sim.View) {
 	if leases := float64(o.Waited) / float64(d.cfg.Lease); leases >= 1 && !d.service {
 		switch h := d.history(r.GPUs); o.Tier {
 		case InNode:
-			h.node = append(h.node, delayed{now, leases})
+			h.node.add(delayed{now, leases})
 		case InRack:
-			h.rack = append(h.rack, delayed{now, leases})
+			h.rack.add(delayed{now, leases})
 		}
 	}
 }
@@ -355,25 +362,34 @@ func (d *Delay) Fixed(*sim.View, int) (rack, network float64) {
 func (d *Delay) Tuned(v *sim.View, n int) (rack, network float64) {
 	h, s := float64(d.cfg.History), d.history(n)
 	oldest := int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease)
-	s.node, s.rack = recent(s.node, oldest), recent(s.rack, oldest)
-	return min(math.Ceil(.8*h), max(6, math.Ceil(usualDelay(s.node)))), min(h, max(12, math.Ceil(usualDelay(s.rack))))
+	s.node.forget(oldest)
+	s.rack.forget(oldest)
+	return min(math.Ceil(.8*h), max(6, math.Ceil(s.node.usualDelay()))), min(h, max(12, math.Ceil(s.rack.usualDelay())))
 }
 
 // Delays returns mean and standard deviation, in leases, of the delays of a lease or more after which gangs of n took
 // a node, within the history; 0 if there are none.
 func (d *Delay) Delays(v *sim.View, n int) (mean, deviation float64) {
 	s := d.history(n)
-	s.node = recent(s.node, int64(v.Now())-int64(d.cfg.History)*int64(d.cfg.Lease))
-	return moments(s.node)
+	s.node.forget(int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease))
+	return moments(s.node.list)
 }
 
-// recent drops delays older than oldest.
-func recent(list []delayed, oldest int64) []delayed {
+func (d *delays) add(x delayed) {
+	d.list = append(d.list, x)
+	d.known = false
+}
+
+// forget drops delays older than oldest.
+func (d *delays) forget(oldest int64) {
 	k := 0
-	for k < len(list) && list[k].at < oldest {
+	for k < len(d.list) && d.list[k].at < oldest {
 		k++
 	}
-	return slices.Delete(list, 0, k)
+	if k > 0 {
+		d.list = slices.Delete(d.list, 0, k)
+		d.known = false
+	}
 }
 
 func moments(list []delayed) (mean, deviation float64) {
@@ -390,13 +406,17 @@ func moments(list []delayed) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// usualDelay returns the mean plus two standard deviations, 1 if list is empty.
-func usualDelay(list []delayed) float64 {
-	if len(list) == 0 {
-		return 1
+// usualDelay returns the mean plus two standard deviations, 1 if there are no delays. It is asked far more often than
+// delays come or go.
+func (d *delays) usualDelay() float64 {
+	if !d.known {
+		d.known, d.usual = true, 1
+		if len(d.list) > 0 {
+			mean, deviation := moments(d.list)
+			d.usual = mean + 2*deviation
+		}
 	}
-	mean, deviation := moments(list)
-	return mean + 2*deviation
+	return d.usual
 }
 
 // Timely returns the policy's own answer to o.

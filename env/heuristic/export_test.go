@@ -37,6 +37,6 @@ func PlanExactly(p Policy) { p.(*Scheduler).picky = true }
 func RankJobs(p Policy) bool {
 	s := p.(*Scheduler)
 	classes := s.ranks != nil
-	s.ranks = nil
+	s.ranks, s.always = nil, true
 	return classes
 }

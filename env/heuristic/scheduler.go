@@ -22,21 +22,23 @@ type Scheduler struct {
 	asks   bool     // it needs estimates
 	state  stateful // of stateful orders
 
-	lanes []lane     // by virtual cluster; one if there are none
-	fill  backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
-	jobs  []jobMark  // by job
-	odd   int        // jobs in the system for which counting GPUs is not enough
-	freed freed
-	aside []aside // passed over: see rule.passOver
-	open  bool    // a point is being decided
-	moved bool    // a job has been started since waiting jobs were ranked
-	use   usage   // for orders that look at what users and jobs hold
-	ranks *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
-	since uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
-	until int64
-	err   error     // found by Reset
-	taken []sim.Job // scratch of Reset and rerank
-	seen  int       // jobs before this position have been queued
+	lanes  []lane     // by virtual cluster; one if there are none
+	fill   backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
+	jobs   []jobMark  // by job
+	odd    int        // jobs in the system for which counting GPUs is not enough
+	freed  freed
+	aside  []aside // passed over: see rule.passOver
+	open   bool    // a point is being decided
+	moved  bool    // a job has been started since waiting jobs were ranked
+	use    usage   // for orders that look at what users and jobs hold
+	ranks  *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
+	since  uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
+	until  int64
+	err    error // found by Reset
+	last   ranking
+	always bool      // for tests: jobs are ranked anew even if that would change nothing
+	taken  []sim.Job // scratch of Reset and rerank
+	seen   int       // jobs before this position have been queued
 
 	// Preemptive orders plan a whole pass and then return it decision by decision.
 	running []entry
@@ -47,6 +49,13 @@ type Scheduler struct {
 	plan    []step
 	next    int
 	exact   exactPlan
+}
+
+// ranking is the state in which all waiting jobs got their keys.
+type ranking struct {
+	valid            bool
+	version          uint64 // of the cluster
+	waiting, arrived int
 }
 
 // lane holds the waiting jobs of one virtual cluster. Admission acts within each.
@@ -151,6 +160,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 		s.lanes[i].over, s.lanes[i].stuck = false, -1
 	}
 	s.jobs, s.odd, s.aside = s.jobs[:0], 0, s.aside[:0]
+	s.last.valid = false
 	s.use.reset()
 	s.freed.reset(v.Cluster())
 	s.place.Reset()
@@ -361,7 +371,7 @@ func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
 
 // begin opens a pass.
 func (s *Scheduler) begin(v *sim.View) {
-	if s.rule.dynamic {
+	if s.rule.dynamic && !s.ranksStand(v) {
 		s.rerank(v)
 	}
 	if s.fill != nil {
@@ -448,6 +458,17 @@ func (s *Scheduler) takeIn(v *sim.View) {
 	for _, j := range s.taken {
 		s.push(v, s.ranked(v, j))
 	}
+	s.last = ranking{true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
+}
+
+// ranksStand reports whether ranking anew would change no key: jobs have arrived since, which got their keys then, and
+// nothing else has happened that keys follow from.
+func (s *Scheduler) ranksStand(v *sim.View) bool {
+	if _, ok := s.fill.(*easy); !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !ok || s.use.outdone {
+		return false
+	}
+	l := &s.last
+	return l.valid && l.version == v.Cluster().Version() && len(v.Waiting())-l.waiting == v.Arrived()-l.arrived
 }
 
 // ranked returns j with its key; without one if its class has it.

@@ -22,19 +22,35 @@ var packer = rule{name: "packer", dynamic: true, everyStart: true,
 var tetris = rule{name: "tetris", estimates: true, dynamic: true, everyStart: true,
 	prepare: func(s *Scheduler, v *sim.View) {
 		s.use.count(v)
-		s.use.best, s.use.shortest = 0, math.Inf(1)
+		s.use.best, s.use.shortest, s.use.outdone = 0, math.Inf(1), false
 		for _, j := range v.Waiting() {
-			s.use.best = max(s.use.best, s.use.aligned(v, j))
+			x := s.use.alignment(v, j)
+			s.use.best = max(s.use.best, x)
 			s.use.shortest = min(s.use.shortest, s.requested(v, j))
 		}
 	},
 	key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
-		score := (1 - s.cfg.Align) * s.use.shortest / s.requested(v, j)
+		x, lasts := s.use.alignment(v, j), s.requested(v, j)
+		s.use.outdone = s.use.outdone || x > s.use.best || lasts < s.use.shortest
+		score := (1 - s.cfg.Align) * s.use.shortest / lasts
 		if s.use.best > 0 {
-			score += s.cfg.Align * s.use.aligned(v, j) / s.use.best
+			score += s.cfg.Align * x / s.use.best
 		}
 		return -score
 	}}
+
+// alignment is aligned, with the demand of j, which waits, computed once.
+func (u *usage) alignment(v *sim.View, j sim.Job) float64 {
+	u.measure(v.Cluster())
+	for int(j) >= len(u.wants) {
+		u.wants = append(u.wants, want{pos: -1})
+	}
+	w := &u.wants[j]
+	if w.pos != v.Pos(j) {
+		*w = want{v.Pos(j), u.demand(v.Request(j))}
+	}
+	return u.align(w.demand)
+}
 
 // aligned returns the dot product of j's demand and what is free.
 func (u *usage) aligned(v *sim.View, j sim.Job) float64 {

@@ -17,8 +17,10 @@ type usage struct {
 	nodes [][2]float64 // milli-cores and bytes by node; nil if none are limited
 	free  demand       // shares
 	// For tetris, over the waiting jobs when they were ranked: the best alignment, and the shortest estimate in
-	// seconds.
+	// seconds; whether another job has a better or a shorter one; and what jobs ask for.
 	best, shortest float64
+	outdone        bool
+	wants          []want // by job
 
 	index   map[string]int32 // users
 	user    []owner          // by job
@@ -56,6 +58,12 @@ func (u *usage) since(v *sim.View) progress {
 	return p
 }
 
+// want is the demand of the job at a position.
+type want struct {
+	pos int
+	demand
+}
+
 // owner is the user of the job at a position.
 type owner struct {
 	pos  int
@@ -67,7 +75,8 @@ func (u *usage) measure(c *cluster.Cluster) {
 	if u.of == c {
 		return
 	}
-	u.summed, u.of, u.total, u.nodes = false, c, demand{float64(c.GPUs())}, nil
+	u.summed, u.wants = false, u.wants[:0]
+	u.of, u.total, u.nodes = c, demand{float64(c.GPUs())}, nil
 	for _, r := range c.Spec().Racks {
 		for range r.Count.N() {
 			for _, n := range r.Nodes {
@@ -206,5 +215,5 @@ func (u *usage) userOf(v *sim.View, j sim.Job) int32 {
 // reset forgets the jobs of the previous run.
 func (u *usage) reset() {
 	u.user, u.held, u.holds, u.holders, u.changed = u.user[:0], u.held[:0], u.holds[:0], u.holders[:0], u.changed[:0]
-	u.summed = false
+	u.summed, u.wants = false, u.wants[:0]
 }
