@@ -211,16 +211,22 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 	now := int64(v.Now())
 	d.begin(v, func(j sim.Job) bool { return d.lease(v, j).ends <= now })
 	d.line = d.line[:0]
+	least := math.MaxInt // thousandths that a job of the line wants
 	for _, j := range v.Waiting() {
 		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, d.last[j].at})
+		least = min(least, milli(v, j))
 	}
 	for _, j := range d.loose {
 		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, now})
+		least = min(least, milli(v, j))
+	}
+	if d.pass, d.at = true, 0; least > d.plan.FreeMilli() {
+		d.line = d.line[:0] // there is nothing to offer
+		return
 	}
 	slices.SortFunc(d.line, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.last, b.last), a.pos-b.pos)
 	})
-	d.pass, d.at = true, 0
 }
 
 // key returns the priority of j, lowest first.
