@@ -262,6 +262,7 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if s.err != nil {
 		return s.err
 	}
+	s.use.mine = s.open && s.moved
 	if !s.open {
 		s.open, s.until = true, 0
 		if err := s.observe(v, p); err != nil {

@@ -30,6 +30,7 @@ type usage struct {
 	changed []int32          // users whose share may have changed in the last count
 
 	// The sums are of this state of the cluster.
+	mine    bool // since then, nothing but a decision of the scheduler can have changed what runs
 	summed  bool
 	version uint64
 	running int
@@ -51,7 +52,7 @@ func (u *usage) since(v *sim.View) progress {
 	case !u.summed:
 	case now == u.version:
 		p = nothing
-	case now == u.version+1 && n == u.running+1: // a single change, and one more job runs
+	case u.mine && now == u.version+1 && n == u.running+1: // a single change, and one more job runs
 		p = oneStart
 	}
 	u.summed, u.version, u.running = true, now, n
