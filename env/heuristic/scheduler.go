@@ -354,6 +354,9 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 		return
 	}
 	if s.knows(v, j) {
+		if s.ranks != nil && s.fill != nil { // others started it, so its estimate may have changed
+			s.push(v, s.ranked(v, j))
+		}
 		return
 	}
 	if s.state != nil {
