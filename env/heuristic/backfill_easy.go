@@ -55,6 +55,7 @@ func (b *easy) reset(v *sim.View) {
 	b.tree.reset()
 	for i := range b.lanes {
 		l := &b.lanes[i]
+		l.ranks, l.marks = b.s.ranks, &b.s.jobs
 		l.reset(&b.tree, kindOpen)
 		l.blocked, l.valid, l.moved = false, false, false
 	}
@@ -71,6 +72,12 @@ func (b *easy) push(v *sim.View, e entry) {
 func (b *easy) clear() {
 	for i := range b.lanes {
 		b.lanes[i].clear()
+	}
+}
+
+func (b *easy) rerank() {
+	for i := range b.lanes {
+		b.lanes[i].rerank()
 	}
 }
 

@@ -233,3 +233,21 @@ func BenchmarkQueueLength(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRankingAnew plays workloads in which all jobs arrive at once under orders whose keys change with every start.
+// The cost of a job must depend on the number of users and of demands, not on the queue.
+func BenchmarkRankingAnew(b *testing.B) {
+	for _, order := range []string{"drf", "packer"} {
+		for _, way := range ranksClassesIn {
+			for _, n := range []int{1 << 10, 10_000, 1 << 16} {
+				b.Run(fmt.Sprintf("%s+%s/%d", order, way, n), func(b *testing.B) {
+					jobs := generated(n)
+					for i := range jobs {
+						jobs[i].Submit, jobs[i].GPUs, jobs[i].User = 0, min(jobs[i].GPUs, 32), fmt.Sprint("u", i*i%97)
+					}
+					play(b, "64x8", jobs, func(k *heuristic.Config) { k.Order, k.Admission, k.Backfill = order, way.admission, way.backfill })
+				})
+			}
+		}
+	}
+}

@@ -95,8 +95,15 @@ type nearest struct {
 	tier Tier
 }
 
-// sizeDelays are the delays of one gang size, oldest first, in leases.
-type sizeDelays struct{ node, rack []delayed }
+// sizeDelays are the delays of one gang size, before a node and before a rack.
+type sizeDelays struct{ node, rack delays }
+
+// delays are oldest first.
+type delays struct {
+	list  []delayed
+	usual float64 // mean plus two standard deviations, 1 if list is empty
+	known bool    // usual is that of list
+}
 
 type delayed struct {
 	at     int64
@@ -204,16 +211,22 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 	now := int64(v.Now())
 	d.begin(v, func(j sim.Job) bool { return d.lease(v, j).ends <= now })
 	d.line = d.line[:0]
+	least := math.MaxInt // thousandths that a job of the line wants
 	for _, j := range v.Waiting() {
 		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, d.last[j].at})
+		least = min(least, milli(v, j))
 	}
 	for _, j := range d.loose {
 		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, now})
+		least = min(least, milli(v, j))
+	}
+	if d.pass, d.at = true, 0; least > d.plan.FreeMilli() {
+		d.line = d.line[:0] // there is nothing to offer
+		return
 	}
 	slices.SortFunc(d.line, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.last, b.last), a.pos-b.pos)
 	})
-	d.pass, d.at = true, 0
 }
 
 // key returns the priority of j, lowest first.
@@ -304,9 +317,9 @@ func (d *Delay) accept(v *sim.View) {
 	if leases := float64(o.Waited) / float64(d.cfg.Lease); leases >= 1 && !d.service {
 		switch h := d.history(r.GPUs); o.Tier {
 		case InNode:
-			h.node = append(h.node, delayed{now, leases})
+			h.node.add(delayed{now, leases})
 		case InRack:
-			h.rack = append(h.rack, delayed{now, leases})
+			h.rack.add(delayed{now, leases})
 		}
 	}
 }
@@ -355,16 +368,17 @@ func (d *Delay) Fixed(*sim.View, int) (rack, network float64) {
 func (d *Delay) Tuned(v *sim.View, n int) (rack, network float64) {
 	h, s := float64(d.cfg.History), d.history(n)
 	oldest := d.oldest(v)
-	s.node, s.rack = recent(s.node, oldest), recent(s.rack, oldest)
-	return min(math.Ceil(.8*h), max(6, math.Ceil(usualDelay(s.node)))), min(h, max(12, math.Ceil(usualDelay(s.rack))))
+	s.node.forget(oldest)
+	s.rack.forget(oldest)
+	return min(math.Ceil(.8*h), max(6, math.Ceil(s.node.usualDelay()))), min(h, max(12, math.Ceil(s.rack.usualDelay())))
 }
 
 // Delays returns mean and standard deviation, in leases, of the delays of a lease or more after which gangs of n took
 // a node, within the history; 0 if there are none.
 func (d *Delay) Delays(v *sim.View, n int) (mean, deviation float64) {
 	s := d.history(n)
-	s.node = recent(s.node, d.oldest(v))
-	return moments(s.node)
+	s.node.forget(d.oldest(v))
+	return moments(s.node.list)
 }
 
 // oldest returns the time from which on delays count. A history that is longer than the clock's range counts them all.
@@ -375,13 +389,21 @@ func (d *Delay) oldest(v *sim.View) int64 {
 	return int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease)
 }
 
-// recent drops delays older than oldest.
-func recent(list []delayed, oldest int64) []delayed {
+func (d *delays) add(x delayed) {
+	d.list = append(d.list, x)
+	d.known = false
+}
+
+// forget drops delays older than oldest.
+func (d *delays) forget(oldest int64) {
 	k := 0
-	for k < len(list) && list[k].at < oldest {
+	for k < len(d.list) && d.list[k].at < oldest {
 		k++
 	}
-	return slices.Delete(list, 0, k)
+	if k > 0 {
+		d.list = slices.Delete(d.list, 0, k)
+		d.known = false
+	}
 }
 
 func moments(list []delayed) (mean, deviation float64) {
@@ -398,13 +420,17 @@ func moments(list []delayed) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// usualDelay returns the mean plus two standard deviations, 1 if list is empty.
-func usualDelay(list []delayed) float64 {
-	if len(list) == 0 {
-		return 1
+// usualDelay returns the mean plus two standard deviations, 1 if there are no delays. It is asked far more often than
+// delays come or go.
+func (d *delays) usualDelay() float64 {
+	if !d.known {
+		d.known, d.usual = true, 1
+		if len(d.list) > 0 {
+			mean, deviation := moments(d.list)
+			d.usual = mean + 2*deviation
+		}
 	}
-	mean, deviation := moments(list)
-	return mean + 2*deviation
+	return d.usual
 }
 
 // Timely returns the policy's own answer to o.

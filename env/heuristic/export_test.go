@@ -65,3 +65,12 @@ func Undivided(p Policy) Policy {
 	}
 	return p
 }
+
+// RankJobs makes p rank every waiting job anew whenever its order ranks anew, even if ranking classes is enough. It
+// reports whether p ranks classes otherwise.
+func RankJobs(p Policy) bool {
+	s := Undivided(p).(*Scheduler)
+	classes := s.ranks != nil
+	s.ranks, s.always = nil, true
+	return classes
+}

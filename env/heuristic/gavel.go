@@ -49,7 +49,7 @@ type gavel struct {
 	rows [3][]float64 // [what][job·types + type]: see below
 	time []float64    // nanoseconds that jobs have had of each type since then
 
-	list   []entry
+	members
 	row    []int // by place in list: row of the program
 	index  map[gavelKind]int
 	order  []ask
@@ -117,6 +117,7 @@ func (g *gavel) reset(v *sim.View) {
 		g.rows[i] = g.rows[i][:0]
 	}
 	g.fair.reset()
+	g.members.reset()
 	g.sample = append(g.sample[:0], make([]cluster.GPU, g.types)...)
 	g.idle, g.like = copyOf(c, g.idle, g.like == c), c
 	g.idle.Reset()
@@ -183,7 +184,7 @@ func (g *gavel) decide(v *sim.View) error {
 	if int64(v.Now()) < g.ends && runs {
 		return nil
 	}
-	g.list = members(v, g.list[:0])
+	g.members.update(v)
 	if len(g.list) == 0 {
 		return nil
 	}

@@ -22,12 +22,12 @@ import (
 type optimus struct {
 	*rounds
 	length, ends int64
-	list         []entry
-	n            []int // by place in list
-	at           []int // place in list, by job
-	gains        line
-	order        []ask
-	room         []int // thousandths by virtual cluster; index 0 if there are none
+	members
+	n     []int // by place in list
+	at    []int // place in list, by job
+	gains line
+	order []ask
+	room  []int // thousandths by virtual cluster; index 0 if there are none
 }
 
 func newOptimus(cfg Config) (Policy, error) {
@@ -40,7 +40,10 @@ func newOptimus(cfg Config) (Policy, error) {
 	return o, nil
 }
 
-func (o *optimus) reset(*sim.View) { o.ends = 0 }
+func (o *optimus) reset(*sim.View) {
+	o.ends = 0
+	o.members.reset()
+}
 
 func (o *optimus) event(*sim.View, *sim.Event) {}
 
@@ -55,7 +58,7 @@ func (o *optimus) decide(v *sim.View) error {
 	if int64(v.Now()) < o.ends && busy(v, sim.Running) {
 		return nil
 	}
-	if o.list = members(v, o.list[:0]); len(o.list) == 0 {
+	if o.members.update(v); len(o.list) == 0 {
 		return nil
 	}
 	o.ends = int64(v.Now()) + o.length

@@ -11,6 +11,9 @@ type rule struct {
 	dynamic bool
 	// everyStart also ranks waiting jobs anew after every start, because the keys depend on what is taken.
 	everyStart bool
+	// classes returns the classes of jobs that always have equal keys, so that ranking anew means ranking these; nil if
+	// every job has a key of its own.
+	classes func(s *Scheduler) classes
 	// prepare is called before waiting jobs are ranked anew; nil if the key needs no preparation.
 	prepare func(s *Scheduler, v *sim.View)
 	// passOver leaves the job behind each one that starts out of the rest of the pass, and is strict.
@@ -29,6 +32,18 @@ type stateful interface {
 	// after is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
 	// rank order; the latter are queued afterwards.
 	after(v *sim.View, chosen, stopped []entry)
+}
+
+// classes divides waiting jobs into classes that share a key, which follows from what runs and from nothing else.
+type classes interface {
+	// reset forgets all classes.
+	reset()
+	// of returns the number of j's class, counted from 0.
+	of(v *sim.View, j sim.Job) int32
+	// update observes what runs and appends to dst the classes that may have another key than at the last call.
+	update(v *sim.View, dst []int32) []int32
+	// key returns the key of a class as of the last update.
+	key(class int32) float64
 }
 
 // riser is a stateful order whose waiting jobs change rank by themselves.

@@ -16,6 +16,12 @@ type lines struct {
 	shut   []int  // the closed ones
 	again  []int  // indices with freed set
 	heads  tourney
+
+	// If jobs are ranked by class, a line holds no more than the first in rank of its deck.
+	ranks *ranks
+	decks []deck
+	slots map[cell]int32
+	cells [][]cell // by class: the lines with a slot for it
 }
 
 func (l *lines) reset(marks *[]jobMark) {
@@ -25,6 +31,7 @@ func (l *lines) reset(marks *[]jobMark) {
 	}
 	l.shut, l.again = l.shut[:0], l.again[:0]
 	l.heads.clear()
+	l.resetDecks()
 }
 
 // extend makes sure that line i exists.
@@ -32,10 +39,17 @@ func (l *lines) extend(i int) {
 	for i >= len(l.line) {
 		l.line, l.closed, l.freed = append(l.line, nil), append(l.closed, false), append(l.freed, false)
 	}
+	for l.ranks != nil && i >= len(l.decks) {
+		l.decks = append(l.decks, deck{})
+	}
 }
 
 func (l *lines) push(i int, e entry) {
 	l.extend(i)
+	if l.ranks != nil {
+		l.deal(i, e)
+		return
+	}
 	l.line[i].push(e)
 	if !l.closed[i] && l.line[i][0].job == e.job {
 		l.heads.set(i, e)
@@ -45,6 +59,11 @@ func (l *lines) push(i int, e entry) {
 // pop removes and returns the first entry of line i.
 func (l *lines) pop(i int) entry {
 	e := l.line[i].pop()
+	if l.ranks != nil {
+		l.decks[i].pop(l.ranks)
+		l.raise(i)
+		return e
+	}
 	l.play(i)
 	return e
 }
@@ -185,6 +204,9 @@ func (q *waitQueue) compact() {
 		}
 		// Swap, so that the memory of empty lines is reused.
 		o.line[n], o.line[i] = o.line[i], o.line[n]
+		if o.ranks != nil {
+			o.decks[n], o.decks[i] = o.decks[i], o.decks[n]
+		}
 		o.closed[n], o.freed[n], q.kinds[n] = o.closed[i], o.freed[i], q.kinds[i]
 		q.index[q.kinds[n]] = n
 		if o.closed[n] {
@@ -199,6 +221,29 @@ func (q *waitQueue) compact() {
 	for i := range o.line {
 		o.play(i)
 	}
+	o.renumber()
+}
+
+// rankBy sets the classes by which jobs are ranked from the next reset on; nil = by their own keys.
+func (q *waitQueue) rankBy(r *ranks) { q.whole.ranks, q.others.ranks = r, r }
+
+// rerank gives the jobs of class their new key.
+func (q *waitQueue) rerank(class int32) {
+	q.whole.rerank(class)
+	q.others.rerank(class)
+}
+
+// cells returns the number of classes that each line has had since the last reset, added up.
+func (q *waitQueue) cells() int { return len(q.whole.slots) + len(q.others.slots) }
+
+// openAll opens every line.
+func (q *waitQueue) openAll() {
+	for _, i := range q.others.again {
+		q.others.freed[i] = false
+	}
+	q.others.again = q.others.again[:0]
+	q.whole.open()
+	q.others.open()
 }
 
 // close excludes the line at place from the pass.

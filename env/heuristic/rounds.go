@@ -172,17 +172,33 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// members appends the jobs with GPUs, waiting and running, in the order of the trace.
-func members(v *sim.View, dst []entry) []entry {
-	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
-		for _, j := range list {
-			if v.Request(j).GPUs > 0 {
-				dst = append(dst, entry{pos: v.Pos(j), job: j})
+// members are the jobs with GPUs, waiting and running, in the order of the trace.
+type members struct {
+	list []entry
+	seen int // jobs before this position have been in list
+}
+
+func (m *members) reset() { m.list, m.seen = m.list[:0], 0 }
+
+// update drops the jobs that have ended and appends those that have arrived.
+func (m *members) update(v *sim.View) {
+	m.list = slices.DeleteFunc(m.list, func(e entry) bool {
+		state := v.State(e.job)
+		return v.Pos(e.job) != e.pos || state != sim.Waiting && state != sim.Running
+	})
+	if m.seen == v.Arrived() {
+		return
+	}
+	old := len(m.list)
+	for _, jobs := range [...][]sim.Job{v.Waiting(), v.Running()} {
+		for _, j := range jobs {
+			if v.Pos(j) >= m.seen && v.Request(j).GPUs > 0 {
+				m.list = append(m.list, entry{pos: v.Pos(j), job: j})
 			}
 		}
 	}
-	slices.SortFunc(dst, func(a, b entry) int { return a.pos - b.pos })
-	return dst
+	slices.SortFunc(m.list[old:], func(a, b entry) int { return a.pos - b.pos })
+	m.seen = v.Arrived()
 }
 
 // busy reports whether any job with GPUs is in state (Running or Waiting).

@@ -22,19 +22,23 @@ type Scheduler struct {
 	asks   bool     // it needs estimates
 	state  stateful // of stateful orders
 
-	lanes []lane     // by virtual cluster; one if there are none, or one owns the whole cluster
-	fill  backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
-	jobs  []jobMark  // by job
-	odd   int        // jobs in the system for which counting GPUs is not enough
-	freed freed
-	aside []aside // passed over: see rule.passOver
-	open  bool    // a point is being decided
-	moved bool    // a job has been started since waiting jobs were ranked
-	use   usage   // for orders that look at what users and jobs hold
-	until int64
-	err   error     // found by Reset
-	taken []sim.Job // scratch of Reset and rerank
-	seen  int       // jobs before this position have been queued
+	lanes  []lane     // by virtual cluster; one if there are none, or one owns the whole cluster
+	fill   backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
+	jobs   []jobMark  // by job
+	odd    int        // jobs in the system for which counting GPUs is not enough
+	freed  freed
+	aside  []aside // passed over: see rule.passOver
+	open   bool    // a point is being decided
+	moved  bool    // a job has been started since waiting jobs were ranked
+	use    usage   // for orders that look at what users and jobs hold
+	ranks  *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
+	since  uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
+	until  int64
+	err    error // found by Reset
+	last   ranking
+	always bool      // for tests: jobs are ranked anew even if that would change nothing
+	taken  []sim.Job // scratch of Reset and rerank
+	seen   int       // jobs before this position have been queued
 
 	// Preemptive orders plan a whole pass and then return it decision by decision.
 	running []entry
@@ -47,6 +51,13 @@ type Scheduler struct {
 	exact   exactPlan
 }
 
+// ranking is the state in which all waiting jobs got their keys.
+type ranking struct {
+	valid            bool
+	version          uint64 // of the cluster
+	waiting, arrived int
+}
+
 // lane holds the waiting jobs of one virtual cluster. Admission acts within each.
 type lane struct {
 	waitQueue
@@ -57,8 +68,9 @@ type lane struct {
 
 // jobMark is what the scheduler notes about a job.
 type jobMark struct {
-	queued bool // it is in a lane
-	odd    bool // counted in Scheduler.odd
+	queued bool  // it is in a lane
+	odd    bool  // counted in Scheduler.odd
+	class  int32 // in Scheduler.ranks, while it is queued
 }
 
 // aside is a job that was passed over, and its lane.
@@ -84,6 +96,12 @@ type backfiller interface {
 	next(v *sim.View, d *sim.Decision) (done bool)
 }
 
+// classFiller is a backfiller that can rank waiting jobs by class.
+type classFiller interface {
+	// rerank gives waiting jobs whose class has another key since the last update (ranks.moved) their new key.
+	rerank()
+}
+
 var _ Policy = (*Scheduler)(nil)
 
 func newScheduler(cfg Config) (Policy, error) {
@@ -105,6 +123,9 @@ func newScheduler(cfg Config) (Policy, error) {
 		s.fill = &easy{s: s}
 	case cfg.backfill() == "conservative":
 		s.fill = &conservative{s: s}
+	}
+	if _, ok := s.fill.(classFiller); s.rule.classes != nil && (ok || s.fill == nil) {
+		s.ranks = &ranks{classes: s.rule.classes(s)}
 	}
 	return s, nil
 }
@@ -130,12 +151,17 @@ func (s *Scheduler) Reset(v *sim.View) {
 		s.lanes = append(s.lanes, lane{})
 	}
 	s.lanes = s.lanes[:n]
+	if s.ranks != nil {
+		s.ranks.reset()
+	}
 	for i := range s.lanes {
+		s.lanes[i].rankBy(s.ranks)
 		// Preemptive orders always use one line for each kind of request: what fits is counted in GPUs, in rank order.
 		s.lanes[i].reset(&s.jobs, s.strict && !s.rule.preemptive)
 		s.lanes[i].over, s.lanes[i].stuck = false, -1
 	}
 	s.jobs, s.odd, s.aside = s.jobs[:0], 0, s.aside[:0]
+	s.last.valid = false
 	s.use.reset()
 	s.freed.reset(v.Cluster())
 	s.place.Reset()
@@ -200,17 +226,21 @@ func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 		return fmt.Errorf("%s: job %s has no estimate in its trace; use estimates exact or noisy:SIGMA", s.Name(), v.Trace(j).ID)
 	}
 	s.note(v, j)
-	s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
+	s.push(v, s.ranked(v, j))
 	return nil
 }
 
 // push takes in a job that waits.
 func (s *Scheduler) push(v *sim.View, e entry) {
+	m := &s.jobs[e.job]
+	if s.ranks != nil {
+		m.class = s.ranks.of(v, e.job)
+	}
 	if s.fill != nil {
 		s.fill.push(v, e)
 		return
 	}
-	s.jobs[e.job].queued = true
+	m.queued = true
 	s.lanes[s.laneOf(v, e.job)].push(e, v.Request(e.job))
 }
 
@@ -233,6 +263,7 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if s.err != nil {
 		return s.err
 	}
+	s.use.mine = s.open && s.moved
 	if !s.open {
 		s.open, s.until = true, 0
 		if err := s.observe(v, p); err != nil {
@@ -256,6 +287,9 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		done = s.nextStart(v, d)
 	}
 	s.moved = !done
+	if s.since = v.Cluster().Version(); !done {
+		s.since++ // the start
+	}
 	if done {
 		s.open = false
 		s.freed.done(v.Cluster())
@@ -283,11 +317,17 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 				s.fill.event(v, e.Job)
 			}
 			continue
-		case sim.Timer, sim.NodeFail:
+		case sim.Timer:
+			continue
+		case sim.NodeFail:
+			s.since++
 			continue
 		case sim.NodeRecover:
+			s.since++
 			s.freed.event(c, e)
 			continue
+		case sim.Finish, sim.Fail:
+			s.since++
 		}
 		s.freed.event(c, e)
 		s.ended = true
@@ -315,14 +355,15 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 		return
 	}
 	if s.knows(v, j) {
+		if s.ranks != nil && s.fill != nil { // others started it, so its estimate may have changed
+			s.push(v, s.ranked(v, j))
+		}
 		return
 	}
-	e := entry{pos: v.Pos(j), job: j}
 	if s.state != nil {
-		s.state.after(v, nil, []entry{e})
+		s.state.after(v, nil, []entry{{pos: v.Pos(j), job: j}})
 	}
-	e.key = s.rule.key(s, v, j)
-	s.push(v, e)
+	s.push(v, s.ranked(v, j))
 }
 
 // knows reports whether j, which waits, has been pushed and not popped since.
@@ -335,7 +376,7 @@ func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
 
 // begin opens a pass.
 func (s *Scheduler) begin(v *sim.View) {
-	if s.rule.dynamic {
+	if s.rule.dynamic && !s.ranksStand(v) {
 		s.rerank(v)
 	}
 	if s.fill != nil {
@@ -362,6 +403,43 @@ func (s *Scheduler) begin(v *sim.View) {
 
 // rerank gives all waiting jobs new keys.
 func (s *Scheduler) rerank(v *sim.View) {
+	if s.ranks != nil {
+		s.rankClasses(v)
+		return
+	}
+	s.takeIn(v)
+}
+
+// rankClasses does what rerank does by giving new keys to classes.
+func (s *Scheduler) rankClasses(v *sim.View) {
+	s.moved = false
+	foreign := v.Cluster().Version() != s.since // other code has changed something
+	cells := 0
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		l.over = false // another may come first now
+		if foreign {
+			l.openAll()
+		}
+		cells += l.cells()
+	}
+	if max(cells, s.ranks.made) > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
+		s.takeIn(v)
+	}
+	change := s.ranks.update(v)
+	if f, ok := s.fill.(classFiller); ok && len(change) > 0 {
+		f.rerank()
+		return
+	}
+	for _, c := range change {
+		for i := range s.lanes {
+			s.lanes[i].rerank(c)
+		}
+	}
+}
+
+// takeIn queues all waiting jobs anew.
+func (s *Scheduler) takeIn(v *sim.View) {
 	s.taken = s.taken[:0]
 	for _, j := range v.Waiting() {
 		if s.knows(v, j) { // one that other code has stopped at this point cannot start at it
@@ -371,17 +449,40 @@ func (s *Scheduler) rerank(v *sim.View) {
 	if s.fill != nil {
 		s.fill.clear()
 	}
+	if s.ranks != nil {
+		s.ranks.reset()
+	}
 	for i := range s.lanes {
 		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
 		s.lanes[i].over = false // another may come first now
 	}
-	if s.rule.prepare != nil {
+	if s.rule.prepare != nil && s.ranks == nil {
 		s.rule.prepare(s, v)
 	}
 	s.moved = false
 	for _, j := range s.taken {
-		s.push(v, entry{s.rule.key(s, v, j), v.Pos(j), j})
+		s.push(v, s.ranked(v, j))
 	}
+	s.last = ranking{true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
+}
+
+// ranksStand reports whether ranking anew would change no key: jobs have arrived since, which got their keys then, and
+// nothing else has happened that keys follow from.
+func (s *Scheduler) ranksStand(v *sim.View) bool {
+	if _, ok := s.fill.(*easy); !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !ok || s.use.outdone {
+		return false
+	}
+	l := &s.last
+	return l.valid && l.version == v.Cluster().Version() && len(v.Waiting())-l.waiting == v.Arrived()-l.arrived
+}
+
+// ranked returns j with its key; without one if its class has it.
+func (s *Scheduler) ranked(v *sim.View, j sim.Job) entry {
+	e := entry{pos: v.Pos(j), job: j}
+	if s.ranks == nil {
+		e.key = s.rule.key(s, v, j)
+	}
+	return e
 }
 
 // best returns, over the lanes that are not over, the lane and the place in it of the first job in rank. Jobs that

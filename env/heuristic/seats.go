@@ -223,7 +223,7 @@ func (s *seats) seatAll(v *sim.View, order []ask) {
 		}
 	}
 	for _, a := range order {
-		if !s.seat[a.job].taken {
+		if !s.seat[a.job].taken && a.n*v.Request(a.job).Milli <= s.plan.FreeMilli() {
 			s.put(v, a)
 		}
 	}

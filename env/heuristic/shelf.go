@@ -8,15 +8,19 @@ import (
 	"clustergym/env/sim"
 )
 
-// kind holds the waiting jobs with one request, as a tree in rank order with their estimates. Jobs of one kind fit or
+// kind holds the waiting jobs with one request, as trees in rank order with their estimates. Jobs of one kind fit or
 // do not fit together.
 type kind struct {
 	req   cluster.Request
-	need  int64 // thousandths of a GPU
-	root  int32
+	need  int64    // thousandths of a GPU
+	trees []branch // none is empty
 	state kindState
 	freed bool // reopened in this pass because something was freed there, and has room nowhere else
 }
+
+// branch is the tree of one class of jobs, in which keys are 0 because the class has it. If jobs are not ranked by
+// class there is one branch, of class 0.
+type branch struct{ class, root int32 }
 
 // kindState is what a pass knows about a kind.
 type kindState uint8
@@ -31,6 +35,8 @@ const (
 // first in rank among those that the states of their kinds allow.
 type shelf struct {
 	tree   *treap
+	ranks  *ranks // of classes; nil = jobs are ranked by their own keys
+	marks  *[]jobMark
 	kinds  []kind
 	byNeed []int32                   // all kinds, those with the least need first
 	whole  []int32                   // kinds of whole GPUs and nothing else, by GPUs
@@ -62,8 +68,8 @@ func (s *shelf) reset(tree *treap, base kindState) {
 func (s *shelf) clear() {
 	for i := range s.kinds {
 		k := &s.kinds[i]
-		for k.root != none {
-			s.remove(sim.Job(k.root))
+		for len(k.trees) > 0 {
+			s.remove(sim.Job(k.trees[0].root))
 		}
 	}
 }
@@ -85,12 +91,15 @@ func (s *shelf) kindOf(r *cluster.Request) int32 {
 		s.forget()
 	}
 	k := int32(len(s.kinds))
-	if n := len(s.spare); n > 0 {
+	switch n := len(s.spare); {
+	case n > 0:
 		k, s.spare = s.spare[n-1], s.spare[:n-1]
-	} else {
+	case int(k) < cap(s.kinds): // reuse the memory of an earlier kind
+		s.kinds = s.kinds[:k+1]
+	default:
 		s.kinds = append(s.kinds, kind{})
 	}
-	s.kinds[k] = kind{req: *r, need: int64(r.GPUs) * int64(r.Milli), root: none, state: s.base}
+	s.kinds[k] = kind{req: *r, need: int64(r.GPUs) * int64(r.Milli), trees: s.kinds[k].trees[:0], state: s.base}
 	s.empty++
 	at, _ := slices.BinarySearchFunc(s.byNeed, s.kinds[k].need, func(i int32, need int64) int { return cmp.Compare(s.kinds[i].need, need) })
 	s.byNeed = slices.Insert(s.byNeed, at, k)
@@ -104,7 +113,7 @@ func (s *shelf) kindOf(r *cluster.Request) int32 {
 
 // forget drops the kinds that no job waits with: a workload may have a kind for every job.
 func (s *shelf) forget() {
-	keep := func(k int32) bool { return s.kinds[k].root != none }
+	keep := func(k int32) bool { return len(s.kinds[k].trees) > 0 }
 	s.shut = slices.DeleteFunc(s.shut, func(k int32) bool { return !keep(k) })
 	s.byNeed = slices.DeleteFunc(s.byNeed, func(k int32) bool {
 		if keep(k) {
@@ -129,19 +138,59 @@ func (s *shelf) push(e entry, lasts int64, r *cluster.Request) {
 	}
 	s.of[e.job] = i
 	k := &s.kinds[i]
-	if k.root == none {
+	if len(k.trees) == 0 {
 		s.empty--
 	}
-	k.root = s.tree.insert(k.root, e.job, ordered(e.key), e.pos, lasts, k.need)
+	b := s.branch(k, e.job)
+	if b == nil {
+		k.trees = append(k.trees, branch{s.class(e.job), none})
+		b = &k.trees[len(k.trees)-1]
+	}
+	b.root = s.tree.insert(b.root, e.job, ordered(e.key), e.pos, lasts, k.need)
 	s.play(i)
+}
+
+// class returns the class of j, 0 if jobs are not ranked by class.
+func (s *shelf) class(j sim.Job) int32 {
+	if s.ranks == nil {
+		return 0
+	}
+	return (*s.marks)[j].class
+}
+
+// branch returns the branch of k that j belongs to, nil if there is none yet.
+func (s *shelf) branch(k *kind, j sim.Job) *branch {
+	class := s.class(j)
+	for i := range k.trees {
+		if k.trees[i].class == class {
+			return &k.trees[i]
+		}
+	}
+	return nil
+}
+
+// rerank gives the jobs of all classes that have other keys since the last update their new ones.
+func (s *shelf) rerank() {
+	for i := range s.kinds {
+		for _, b := range s.kinds[i].trees {
+			if s.ranks.moved[b.class] {
+				s.play(int32(i))
+				break
+			}
+		}
+	}
 }
 
 func (s *shelf) remove(j sim.Job) {
 	i := s.of[j]
 	k := &s.kinds[i]
-	k.root = s.tree.remove(k.root, j)
-	if k.root == none {
-		s.empty++
+	b := s.branch(k, j)
+	if b.root = s.tree.remove(b.root, j); b.root == none {
+		last := len(k.trees) - 1
+		*b, k.trees = k.trees[last], k.trees[:last]
+		if last == 0 {
+			s.empty++
+		}
 	}
 	s.play(i)
 }
@@ -149,13 +198,50 @@ func (s *shelf) remove(j sim.Job) {
 // entry returns what was pushed for the job at node i.
 func (s *shelf) entry(i int32) entry {
 	n := &s.tree.nodes[i]
-	return entry{key: unordered(n.key), pos: n.pos, job: sim.Job(i)}
+	e := entry{key: unordered(n.key), pos: n.pos, job: sim.Job(i)}
+	if s.ranks != nil {
+		e.key = s.ranks.key[s.class(e.job)]
+	}
+	return e
+}
+
+// first returns the first in rank of k, none if k is empty.
+func (s *shelf) first(k *kind) (first int32) {
+	first = none
+	for _, b := range k.trees {
+		first = s.earlier(first, s.tree.first(b.root))
+	}
+	return first
+}
+
+// firstWithin returns the first in rank of those jobs of k that run at most limit, none if there are none.
+func (s *shelf) firstWithin(k *kind, limit int64) (first int32) {
+	first = none
+	for _, b := range k.trees {
+		first = s.earlier(first, s.tree.within(b.root, limit))
+	}
+	return first
+}
+
+// earlier returns which of two nodes goes first; either may be none.
+func (s *shelf) earlier(a, b int32) int32 {
+	switch {
+	case a == none:
+		return b
+	case b == none:
+		return a
+	}
+	x, y := s.entry(a), s.entry(b)
+	if y.before(&x) {
+		return b
+	}
+	return a
 }
 
 // play updates both searches after a change of kind i.
 func (s *shelf) play(i int32) {
 	k := &s.kinds[i]
-	if f := s.tree.first(k.root); f != none {
+	if f := s.first(k); f != none {
 		s.heads.set(int(i), s.entry(f))
 	} else {
 		s.heads.unset(int(i))
@@ -168,9 +254,9 @@ func (s *shelf) pick(i int32) {
 	f := int32(none)
 	switch k.state {
 	case kindOpen:
-		f = s.tree.first(k.root)
+		f = s.first(k)
 	case kindShort:
-		f = s.tree.within(k.root, s.limit)
+		f = s.firstWithin(k, s.limit)
 	}
 	if f != none {
 		s.picks.set(int(i), s.entry(f))
@@ -290,17 +376,10 @@ func (s *shelf) fitting(room, limit, spare int64) (e entry, ok bool) {
 		if k.need > room {
 			break
 		}
-		if k.root == none {
-			continue
-		}
-		var f int32
 		if k.need <= spare {
-			f = s.tree.first(k.root)
+			best = s.earlier(best, s.first(k))
 		} else {
-			f = s.tree.within(k.root, limit)
-		}
-		if f != none && (best == none || s.tree.before(f, best)) {
-			best = f
+			best = s.earlier(best, s.firstWithin(k, limit))
 		}
 	}
 	if best == none {

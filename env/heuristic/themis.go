@@ -109,6 +109,9 @@ func (t *themis) decide(v *sim.View) error {
 		}
 		return l.ends <= now
 	})
+	if t.plan.FreeMilli() == 0 {
+		return nil // there is nothing to bid for, and no lease has run out
+	}
 	t.free = t.free[:0]
 	for _, j := range t.loose {
 		t.enter(v, j)

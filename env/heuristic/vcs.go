@@ -26,6 +26,7 @@ type divided struct {
 	open   bool             // a point is being decided
 	turn   int              // the part that decides
 	last   sim.Job          // the job of the latest decision at this point, −1 = none
+	known  uint64           // View.Decisions after the latest decision
 	err    error            // found by Reset
 }
 
@@ -71,7 +72,7 @@ func (d *divided) Reset(v *sim.View) {
 		d.Policy.Reset(v)
 		return
 	}
-	d.open = false
+	d.open, d.known = false, v.Decisions()
 	d.fill(v)
 	for _, p := range d.parts {
 		p.cluster.CopyFrom(d.of)
@@ -170,11 +171,14 @@ func (d *divided) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 	if len(d.parts) == 0 {
 		return d.Policy.Decide(v, p, dec)
 	}
-	if !d.open {
+	foreign := d.foreign(v)
+	switch {
+	case !d.open:
 		d.open, d.turn, d.last = true, 0, -1
-		d.observe(v, p)
-	}
-	if d.last >= 0 {
+		d.observe(v, p, foreign)
+	case foreign:
+		d.refresh(v)
+	case d.last >= 0:
 		d.list(v, d.last).fresh = false
 	}
 	for ; d.turn < len(d.parts); d.turn++ {
@@ -206,14 +210,32 @@ func (d *divided) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 	return nil
 }
 
+// foreign reports whether other code has decided since the last decision of d.
+func (d *divided) foreign(v *sim.View) bool {
+	if d.open && d.last >= 0 {
+		d.known++ // the decision returned last has been applied
+	}
+	yes := v.Decisions() != d.known
+	d.known = v.Decisions()
+	return yes
+}
+
+// refresh lists all jobs anew, after other code has decided, and asks all parts.
+func (d *divided) refresh(v *sim.View) {
+	d.fill(v)
+	for _, k := range d.parts {
+		k.asked, k.fresh = true, false
+	}
+}
+
 // decided reports whether events of this kind are decisions of the last point.
 func decided(k sim.EventKind) bool {
 	return k == sim.Start || k == sim.Preempt || k == sim.Migrate || k == sim.Resize || k == sim.Drop
 }
 
 // observe gives each part its events, and asks those to which something happens now or that wanted to be asked by now.
-// A part that is not asked gets to know later of what was decided before.
-func (d *divided) observe(v *sim.View, p *sim.Point) {
+// A part that is not asked gets to know later of what was decided before. foreign says whether other code has decided.
+func (d *divided) observe(v *sim.View, p *sim.Point, foreign bool) {
 	for i := range p.Events {
 		e := p.Events[i]
 		var n int32
@@ -246,15 +268,8 @@ func (d *divided) observe(v *sim.View, p *sim.Point) {
 			d.list(v, e.Job).fresh = false
 		}
 	}
-	waiting, running := 0, 0
-	for _, k := range d.parts {
-		waiting, running = waiting+len(k.waiting), running+len(k.running)
-	}
-	if waiting != len(v.Waiting()) || running != len(v.Running()) { // other code decides at this point too
-		d.fill(v)
-		for _, k := range d.parts {
-			k.asked, k.fresh = true, false
-		}
+	if foreign {
+		d.refresh(v)
 	}
 	for _, k := range d.parts {
 		k.point.Now = p.Now

@@ -16,21 +16,27 @@ func (s *Simulator) Apply(d *Decision) error {
 	if !s.begun || s.waited || s.over {
 		return fmt.Errorf("%w: there is no open decision point", ErrDecision)
 	}
+	var err error
 	switch d.Op {
 	case Wait:
 		return s.wait(int64(d.Until))
 	case StartJob:
-		return s.startJob(d)
+		err = s.startJob(d)
 	case PreemptJob:
-		return s.preempt(d.Job)
+		err = s.preempt(d.Job)
 	case DropJob:
-		return s.drop(d.Job)
+		err = s.drop(d.Job)
 	case MigrateJob:
-		return s.migrate(d)
+		err = s.migrate(d)
 	case ResizeJob:
-		return s.resize(d)
+		err = s.resize(d)
+	default:
+		err = fmt.Errorf("%w: operation %d is unknown", ErrDecision, d.Op)
 	}
-	return fmt.Errorf("%w: operation %d is unknown", ErrDecision, d.Op)
+	if err == nil {
+		s.decisions++
+	}
+	return err
 }
 
 func (s *Simulator) wait(until int64) error {

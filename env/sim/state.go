@@ -98,15 +98,16 @@ type Simulator struct {
 	stints  bool        // there are checkpoints or overheads
 	view    View
 
-	stream  traces.Stream
-	next    traces.Job      // read ahead
-	nextReq cluster.Request // its request
-	coming  bool            // next is valid
-	read    int64           // rows read from the stream, next included
-	rows    uint64          // hash of these rows
-	arrived int64           // jobs that have arrived
-	ended   int64           // jobs that have finished
-	refused Refused
+	stream    traces.Stream
+	next      traces.Job      // read ahead
+	nextReq   cluster.Request // its request
+	coming    bool            // next is valid
+	read      int64           // rows read from the stream, next included
+	rows      uint64          // hash of these rows
+	decisions uint64          // but Wait, for View.Decisions
+	arrived   int64           // jobs that have arrived
+	ended     int64           // jobs that have finished
+	refused   Refused
 
 	now      int64
 	jobs     []jobState

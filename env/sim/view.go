@@ -36,6 +36,10 @@ func (v *View) Waiting() []Job { return *v.waiting }
 // Running returns the running jobs, in no particular order. It is valid until the next decision.
 func (v *View) Running() []Job { return *v.running }
 
+// Decisions returns a number that increases with every decision but Wait, so that a policy can tell whether other code has
+// decided since. It is not part of snapshots: a policy reads it in Reset.
+func (v *View) Decisions() uint64 { return v.s.decisions }
+
 // Arriving reports whether more jobs will arrive.
 func (v *View) Arriving() bool { return v.s.coming }
 

@@ -1,0 +1,163 @@
+package heuristic_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/traces"
+)
+
+// meddled plays x under h and returns all events and decisions as text. If r is not nil, other code makes decisions
+// too, before those of h and between them, that depend on r and on the state alone.
+func (x *world) meddled(t fatal, h sim.Scheduler, r *rand.Rand) string {
+	t.Helper()
+	s, err := sim.New(x.cfg, x.spec)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, x)
+	}
+	if err := s.Reset(&traces.Slice{Jobs: x.jobs}); err != nil {
+		t.Fatalf("%v\n%s", err, x)
+	}
+	var l log
+	v := s.View()
+	h.Reset(v)
+	theirs := map[int]bool{} // positions of jobs that others have started
+	for {
+		p, err := s.Advance(context.Background())
+		if errors.Is(err, sim.ErrDone) {
+			return l.b.String()
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, x)
+		}
+		if err := l.Observe(v, p); err != nil {
+			t.Fatal(err)
+		}
+		var d sim.Decision
+		for d.Op = sim.StartJob; d.Op != sim.Wait && !v.Over(); {
+			if r != nil && r.IntN(4) == 0 {
+				fmt.Fprintln(&l.b, "others:", meddle(s, r, theirs))
+			}
+			if err := h.Decide(v, p, &d); err != nil {
+				t.Fatalf("%v\n%s", err, x)
+			}
+			err := s.Apply(&d)
+			if d.Op == sim.Wait {
+				d.GPUs = d.GPUs[:0] // means nothing
+			}
+			fmt.Fprintln(&l.b, v.Now(), d.Op, d.Job, d.GPUs, d.Until, err)
+			if err != nil { // a job that others have stopped at this point, for example
+				return l.b.String()
+			}
+		}
+	}
+}
+
+// meddle starts, stops or drops a job drawn from r, if the simulator allows it. It does not stop jobs in theirs, those
+// that it has started: a scheduler may believe that they have waited since, and a stopped job cannot start at once.
+func meddle(s *sim.Simulator, r *rand.Rand, theirs map[int]bool) string {
+	v := s.View()
+	d := sim.Decision{Op: []sim.Op{sim.StartJob, sim.PreemptJob, sim.DropJob}[r.IntN(3)]}
+	from := v.Waiting()
+	if d.Op == sim.PreemptJob {
+		from = v.Running()
+	}
+	if len(from) == 0 {
+		return "nothing"
+	}
+	d.Job = from[r.IntN(len(from))]
+	switch pos := v.Pos(d.Job); d.Op {
+	case sim.StartJob:
+		d.GPUs, _ = firstFit.Place(v.Cluster(), v.Request(d.Job), nil)
+		theirs[pos] = true
+	case sim.PreemptJob:
+		if theirs[pos] {
+			return "nothing"
+		}
+	}
+	return fmt.Sprint(d.Op, d.Job, s.Apply(&d))
+}
+
+// compare plays x with classes ranked anew and with every job ranked anew: both must decide the same, byte by byte.
+func (x *world) compare(t fatal, seed uint64, meddled bool) (decisions string) {
+	t.Helper()
+	var logs [2]string
+	for i := range logs {
+		h, err := heuristic.New(x.policy)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, x)
+		}
+		if i == 1 && heuristic.RankJobs(h) != slices.Contains(ranksClasses, x.policy.Order) {
+			t.Fatalf("%s: does it rank classes?", h.Name())
+		}
+		for range 2 { // the second run uses the memory of the first
+			var r *rand.Rand
+			if meddled {
+				r = rand.New(rand.NewPCG(seed, 1))
+			}
+			logs[i] = x.meddled(t, h, r)
+		}
+	}
+	if logs[0] != logs[1] {
+		t.Fatalf("%s\n%s", x, diff(logs[0], logs[1]))
+	}
+	return logs[0]
+}
+
+// ranksClasses are the orders that rank classes of jobs, and ranksClassesIn the ways in which they do.
+var (
+	ranksClasses   = []string{"drf", "packer"}
+	ranksClassesIn = []how{{"strict", "none"}, {"skip", "none"}, {"strict", "easy"}}
+)
+
+// Ranking classes of jobs anew decides exactly as ranking every job anew, with virtual clusters, failures, restarts,
+// shares, types, cores and memory, and whatever other code decides meanwhile. So does keeping the keys of tetris while
+// they stand.
+func TestRankingClassesIsRankingJobs(t *testing.T) {
+	for _, order := range append(slices.Clone(ranksClasses), "tetris") {
+		for _, way := range ranksClassesIn {
+			t.Run(order+"+"+way.String(), func(t *testing.T) {
+				rapid.Check(t, func(t *rapid.T) {
+					x := drawWorld(t, wants{order: order, way: &way, most: 40})
+					x.compare(t, rapid.Uint64().Draw(t, "seed of the others"), yes(t, "others decide too"))
+				})
+			})
+		}
+	}
+}
+
+// The same with hundreds of waiting jobs, most of which have a demand or a user of their own: classes and lines are
+// forgotten on the way.
+func TestManyClassesOfJobs(t *testing.T) {
+	for _, order := range ranksClasses {
+		for _, way := range ranksClassesIn {
+			for _, of := range []int{1, 7, 1000} {
+				t.Run(fmt.Sprint(order, "+", way, "/", of), func(t *testing.T) {
+					r := rand.New(rand.NewPCG(uint64(of), 3))
+					x := &world{cfg: sim.DefaultConfig(), policy: heuristic.DefaultConfig()}
+					x.policy.Order, x.policy.Admission, x.policy.Backfill = order, way.admission, way.backfill
+					x.spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, CPUs: 48, MemGB: 64}}}}
+					x.cfg.Restart = second
+					for i := range 900 {
+						j := whole(fmt.Sprint("j", i), time.Duration(i/300*300)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(4))
+						j.User = fmt.Sprint("u", r.IntN(of))
+						j.CPUMilli, j.MemBytes = int64(r.IntN(of))*40, int64(1+r.IntN(8))<<30
+						x.jobs = append(x.jobs, j)
+					}
+					x.compare(t, 1, false)
+					x.compare(t, 2, true)
+				})
+			}
+		}
+	}
+}
