@@ -11,7 +11,8 @@ import (
 // conservative is conservative back-filling (Mu'alem and Feitelson, TPDS 2001, section 2). Every waiting job, in rank
 // order, has a reservation at the earliest time from which it fits for its whole estimate without delaying a job
 // ranked before it. It starts when that time has come. All reservations are made anew at every point, starting from
-// none, so with wrong estimates a job can get a later reservation than it had ("compression" from scratch).
+// none, so with wrong estimates a job can get a later reservation than it had ("compression" from scratch). Those that
+// cannot matter to what starts now are left out (reserveAll).
 //
 // Reservations count thousandths of GPUs. On nodes, a job whose time has come also needs a place; without one it
 // waits for the next point and keeps its reservation. Jobs that outlive their estimate are expected to end now: what
@@ -33,11 +34,12 @@ type conservative struct {
 	turn   int
 	spots  []cluster.GPU
 
-	// The result of the last pass stays valid while nothing is given back, no reservation comes due, and no job
+	// The result of the last pass stays valid while nothing is given back, no node fails, no reservation comes due, and no job
 	// arrives that could start or that ranks before a job with a reservation.
 	calm  bool
 	until int64 // the earliest reservation of a waiting job
 	room  int64 // thousandths left now
+	left  int   // thousandths of the cluster left at the end of the pass
 	last  entry // the last job that got a reservation
 
 	ahead *cluster.Cluster // the cluster with the starts of this pass
@@ -110,7 +112,8 @@ func (b *conservative) open(v *sim.View) {
 		b.calm = false
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
-	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
+	// A node that has failed without a job on it gives nothing back, and takes its GPUs out of the profile.
+	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until && v.Cluster().FreeMilli() == b.left {
 		return
 	}
 	b.until, b.room = never, never // with an empty line every arrival matters
@@ -332,5 +335,6 @@ func (b *conservative) next(v *sim.View, d *sim.Decision) (done bool) {
 		d.GPUs = append(d.GPUs[:0], b.spots[st.from:st.to]...)
 		return false
 	}
+	b.left = v.Cluster().FreeMilli()
 	return true
 }

@@ -7,9 +7,12 @@ import (
 )
 
 // Plainly makes p decide as the straightforward implementation does, which computes everything anew at every point, if
-// there is one: conservative back-filling.
+// there is one: conservative back-filling and gittins-2d.
 func Plainly(p Policy) {
 	s := p.(*Scheduler)
+	if s.rule.name == gittins2D.name {
+		s.rule, s.state = plainly, nil
+	}
 	if b, ok := s.fill.(*conservative); ok {
 		s.fill = &wholeProfile{conservative: b}
 	}
