@@ -142,7 +142,7 @@ func TestDecisionsArePlain(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			for seed := range uint64(rounds) {
 				h := fnv.New64a()
-				fmt.Fprint(h, policy, seed)
+				_, _ = fmt.Fprint(h, policy, seed)
 				r := rand.New(rand.NewPCG(h.Sum64(), 1))
 				spec, jobs := queued(r, 50+r.IntN(250))
 				cfg := heuristic.DefaultConfig()
