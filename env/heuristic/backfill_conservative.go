@@ -11,7 +11,8 @@ import (
 // conservative is conservative back-filling (Mu'alem and Feitelson, TPDS 2001, section 2). Every waiting job, in rank
 // order, has a reservation at the earliest time from which it fits for its whole estimate without delaying a job
 // ranked before it. It starts when that time has come. All reservations are made anew at every point, starting from
-// none, so with wrong estimates a job can get a later reservation than it had ("compression" from scratch).
+// none, so with wrong estimates a job can get a later reservation than it had ("compression" from scratch). Those that
+// cannot matter to what starts now are left out (reserveAll).
 //
 // Reservations count thousandths of GPUs. On nodes, a job whose time has come also needs a place; without one it
 // waits for the next point and keeps its reservation. Jobs that outlive their estimate are expected to end now: what
@@ -26,19 +27,19 @@ type conservative struct {
 
 	// The profile: free[i] thousandths are free from from[i] until from[i+1].
 	from, free []int64
-	lost       int // steps before this one have too little for any remaining job
 
 	list   []sim.Job
-	least  []int64 // by place in list: the least need from there on
+	alike  []sim.Job
 	starts []start // starts at this point
 	turn   int
 	spots  []cluster.GPU
 
-	// The result of the last pass stays valid while nothing is given back, no reservation comes due, and no job
+	// The result of the last pass stays valid while nothing is given back, no node fails, no reservation comes due, and no job
 	// arrives that could start or that ranks before a job with a reservation.
 	calm  bool
 	until int64 // the earliest reservation of a waiting job
 	room  int64 // thousandths left now
+	left  int   // thousandths of the cluster left at the end of the pass
 	last  entry // the last job that got a reservation
 
 	ahead *cluster.Cluster // the cluster with the starts of this pass
@@ -111,7 +112,8 @@ func (b *conservative) open(v *sim.View) {
 		b.calm = false
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
-	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
+	// A node that has failed without a job on it gives nothing back, and takes its GPUs out of the profile.
+	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until && v.Cluster().FreeMilli() == b.left {
 		return
 	}
 	b.until, b.room = never, never // with an empty line every arrival matters
@@ -126,45 +128,74 @@ func (b *conservative) open(v *sim.View) {
 	b.calm = len(b.roots) == 1
 }
 
+// reserveAll makes the reservations of one line, as far as they matter to what starts now, which decides how long it
+// takes:
+//
+//   - From the wall on, the first time at which less is free than any job behind the last reservation needs, nothing
+//     matters: no job's time can reach across the wall, and no reservation made later can move it away. So only jobs
+//     that end before the wall get a reservation, and only before it. The tree of waiting jobs finds them in rank order
+//     without a look at the others.
+//   - The pass ends when no job is left that ends before the wall and does not need more than is free now.
 func (b *conservative) reserveAll(v *sim.View, vc int32) {
 	now, room := int64(v.Now()), b.roomOf(v, vc)
+	root := b.roots[vc]
+	at := beginning
+	b.room, b.last = room, entry{key: math.Inf(-1)}
+	least := b.tree.fewest(root, at)
+	if least > room {
+		return
+	}
 	b.profile(v, vc, room)
-	b.list = slices.DeleteFunc(b.tree.list(b.roots[vc], b.list[:0]), func(j sim.Job) bool {
-		return v.State(j) != sim.Waiting || v.Pos(j) != b.tree.nodes[j].pos
-	})
-	b.least = slices.Grow(b.least[:0], len(b.list))[:len(b.list)]
-	least := int64(never)
-	for i := len(b.list) - 1; i >= 0; i-- {
-		least = min(least, b.tree.nodes[b.list[i]].need)
-		b.least[i] = least
-	}
-	b.lost, b.room, b.last = 0, room, entry{key: math.Inf(-1)}
-	for i := 0; i < len(b.list); {
-		if b.least[i] > room {
-			return // no job from here on could start now
+	tried := window{need: never} // this and all that is larger and longer finds no time before the wall
+	for least <= room {
+		limit, most := b.wall(least)
+		if b.tree.next(root, at, limit, min(room, b.free[0])) == none {
+			return
 		}
-		// Equal jobs that follow each other are reserved together: as many as fit at the earliest time.
-		n := &b.tree.nodes[b.list[i]]
-		alike := i + 1
-		for alike < len(b.list) {
-			if k := &b.tree.nodes[b.list[alike]]; k.need != n.need || k.time != n.time {
-				break
+		i := b.tree.next(root, at, limit, most)
+		n := b.tree.nodes[i]
+		at = rankedAt{n.key, n.pos}
+		b.last = entry{key: unordered(n.key), pos: n.pos}
+		if live := b.waits(v, sim.Job(i)); live && (n.need < tried.need || n.time < tried.lasts) {
+			w, ok := b.find(n.need, n.time)
+			if !ok {
+				tried = w
+				least = b.tree.fewest(root, at)
+				continue
 			}
-			alike++
+			// Equal jobs that follow are reserved together: as many as fit at this time.
+			b.alike = append(b.alike[:0], sim.Job(i))
+			for int64(len(b.alike)) < w.count {
+				k := b.tree.next(root, at, limit, most)
+				if k == none || b.tree.nodes[k].need != n.need || b.tree.nodes[k].time != n.time {
+					break
+				}
+				e := &b.tree.nodes[k]
+				at = rankedAt{e.key, e.pos}
+				b.last = entry{key: unordered(e.key), pos: e.pos}
+				if b.waits(v, sim.Job(k)) {
+					b.alike = append(b.alike, sim.Job(k))
+				}
+			}
+			b.reserve(&w, int64(len(b.alike)))
+			if w.at != now {
+				b.until = min(b.until, w.at)
+			} else {
+				started := b.startSome(v, b.alike, room)
+				if started < int64(len(b.alike)) {
+					b.until = now
+				}
+				room -= started * n.need
+			}
+			b.room = room
 		}
-		at, count := b.reserve(n.need, n.time, int64(alike-i), b.least[i])
-		last := &b.tree.nodes[b.list[i+int(count)-1]]
-		b.last = entry{key: unordered(last.key), pos: last.pos}
-		if at != now {
-			b.until = min(b.until, at)
-		} else if started := b.startSome(v, b.list[i:i+int(count)], room); started < count {
-			b.until, room = now, room-started*n.need
-		} else {
-			room -= started * n.need
-		}
-		b.room = room
-		i += int(count)
+		least = b.tree.fewest(root, at)
 	}
+}
+
+// waits reports whether j, which is in the tree, still waits: other code may have started it at this point.
+func (b *conservative) waits(v *sim.View, j sim.Job) bool {
+	return v.State(j) == sim.Waiting && v.Pos(j) == b.tree.nodes[j].pos
 }
 
 // startSome starts those of jobs (equal jobs whose time has come) that have room and a place, and returns their
@@ -230,46 +261,68 @@ func (b *conservative) profile(v *sim.View, vc int32, room int64) {
 	}
 }
 
-// reserve returns the earliest time from which need stays free for lasts, and the number of jobs, at most most, for
-// which there is room from that time on. It subtracts them from the profile. If there is no such time, which can
-// happen while nodes are down, it returns never and most. No job from this one on needs less than least.
-func (b *conservative) reserve(need, lasts, most, least int64) (at, count int64) {
-	for b.lost < len(b.free) && b.free[b.lost] < least {
-		b.lost++
+// wall cuts the profile off where less than least is free. It returns how long a job that starts now can last without
+// reaching that time, never if least always stays free, and the most that is free before.
+func (b *conservative) wall(least int64) (limit, most int64) {
+	limit = never
+	for i, free := range b.free {
+		if free < least {
+			limit = b.from[i] - b.from[0]
+			b.from, b.free = b.from[:i+1], b.free[:i+1]
+			break
+		}
+		most = max(most, free)
 	}
-	a := b.lost
+	return limit, most
+}
+
+// window is a time for which something stays free: steps first to last of the profile.
+type window struct {
+	need, lasts, at int64
+	count           int64 // the number of jobs for which there is room
+	first, last     int
+}
+
+// find returns the earliest window in which need stays free for lasts. ok is false if there is none before the wall,
+// or none at all, which can happen while nodes are down.
+func (b *conservative) find(need, lasts int64) (w window, ok bool) {
+	w = window{need: need, lasts: lasts}
+	a := 0
 	k := a
+	least := int64(never) // in steps a to k
 	for end := int64(never); k < len(b.free); k++ {
 		if b.free[k] < need {
-			a, end = k+1, never
+			a, end, least = k+1, never, never
 			continue
 		}
 		if end == never {
 			end = b.from[a] + lasts
 		}
+		least = min(least, b.free[k])
 		if k+1 < len(b.from) && b.from[k+1] >= end {
 			break
 		}
 	}
 	if a >= len(b.from) {
-		return never, most
+		return w, false
 	}
-	at = b.from[a]
-	k = min(k, len(b.from)-1)
+	w.at, w.first, w.last, w.count = b.from[a], a, min(k, len(b.from)-1), never
 	if need > 0 {
-		count = min(most, slices.Min(b.free[a:k+1])/need)
-	} else {
-		count = most
+		w.count = least / need
 	}
-	if end := at + lasts; k+1 == len(b.from) || b.from[k+1] > end {
+	return w, true
+}
+
+// reserve takes w out of the profile, for count jobs.
+func (b *conservative) reserve(w *window, count int64) {
+	k := w.last
+	if end := w.at + w.lasts; k+1 == len(b.from) || b.from[k+1] > end {
 		b.from = slices.Insert(b.from, k+1, end)
 		b.free = slices.Insert(b.free, k+1, b.free[k])
 	}
-	need *= count
-	for i := a; i <= k; i++ {
-		b.free[i] -= need
+	for i := w.first; i <= k; i++ {
+		b.free[i] -= w.need * count
 	}
-	return at, count
 }
 
 func (b *conservative) next(v *sim.View, d *sim.Decision) (done bool) {
@@ -282,5 +335,6 @@ func (b *conservative) next(v *sim.View, d *sim.Decision) (done bool) {
 		d.GPUs = append(d.GPUs[:0], b.spots[st.from:st.to]...)
 		return false
 	}
+	b.left = v.Cluster().FreeMilli()
 	return true
 }

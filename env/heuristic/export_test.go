@@ -30,7 +30,15 @@ func Remembers(name string) bool {
 }
 
 // PlanExactly makes p, which preempts, plan exactly even if counting GPUs is enough.
-func PlanExactly(p Policy) { Undivided(p).(*Scheduler).picky = true }
+func PlanExactly(p Policy) { everywhere(p, func(s *Scheduler) { s.picky = true }) }
+
+// everywhere calls change with each Scheduler that decides for p: that for a whole cluster, and those of its parts.
+func everywhere(p Policy, change func(s *Scheduler)) {
+	Watch(p, func(q Policy) Policy {
+		change(q.(*Scheduler))
+		return q
+	})
+}
 
 // OnParts returns a policy that plays one scheduler made by make on each part of a cluster whose nodes are divided among
 // virtual clusters, and one on any other cluster.
@@ -69,8 +77,10 @@ func Undivided(p Policy) Policy {
 // RankJobs makes p rank every waiting job anew whenever its order ranks anew, even if ranking classes is enough. It
 // reports whether p ranks classes otherwise.
 func RankJobs(p Policy) bool {
-	s := Undivided(p).(*Scheduler)
-	classes := s.ranks != nil
-	s.ranks, s.always = nil, true
+	classes := false
+	everywhere(p, func(s *Scheduler) {
+		classes = classes || s.ranks != nil
+		s.ranks, s.always = nil, true
+	})
 	return classes
 }

@@ -52,6 +52,20 @@ type riser interface {
 	rise(v *sim.View) bool
 }
 
+// steady is a stateful order with dynamic keys that knows when they change: only with what it learns, and those of
+// running jobs as time passes.
+type steady interface {
+	stateful
+	// ranked reports whether the waiting jobs' keys still hold, computed when they were queued. It is called at the
+	// beginning of a pass; if it returns false, they are ranked anew. fresh is true if they must be.
+	ranked(fresh bool) bool
+	// still reports whether a pass would decide nothing, if no job has come or gone since the last one: jobs with the
+	// same request are in the same line, and counting what is free decides which run.
+	still(s *Scheduler, v *sim.View) bool
+	// wakes returns what before would return.
+	wakes(v *sim.View) (until int64)
+}
+
 // learner is a stateful order that learns from finished jobs.
 type learner interface {
 	learn(v *sim.View, j sim.Job)

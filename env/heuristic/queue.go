@@ -289,6 +289,18 @@ func (q *waitQueue) best(v *sim.View, limit int) int {
 	return w
 }
 
+// heads appends the first entry of every line, open or closed, to dst.
+func (q *waitQueue) heads(dst []entry) []entry {
+	for _, l := range [2]*lines{&q.whole, &q.others} {
+		for i := range l.line {
+			if len(l.line[i]) > 0 {
+				dst = append(dst, l.line[i][0])
+			}
+		}
+	}
+	return dst
+}
+
 // unlimited is a limit that no request exceeds.
 const unlimited = math.MaxInt
 

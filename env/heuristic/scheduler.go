@@ -49,6 +49,13 @@ type Scheduler struct {
 	plan    []step
 	next    int
 	exact   exactPlan
+
+	// What steady orders need to know of the last pass.
+	issued  int  // its decisions
+	waiting int  // the jobs that it left waiting
+	failed  bool // a job found no place, although there was room by count
+	foreign bool // something else than submits, finishes and the decisions of the last pass has happened since it
+	calm    bool // nothing but these decisions has
 }
 
 // ranking is the state in which all waiting jobs got their keys.
@@ -166,6 +173,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 	s.freed.reset(v.Cluster())
 	s.place.Reset()
 	s.open, s.moved, s.running, s.plan, s.next, s.err = false, false, s.running[:0], s.plan[:0], 0, nil
+	s.issued, s.failed = unknown, false
 	if s.rule.state != nil {
 		s.state = s.rule.state(s)
 	}
@@ -269,6 +277,12 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		if err := s.observe(v, p); err != nil {
 			return err
 		}
+		if q, ok := s.state.(steady); ok && s.same(v) && q.still(s, v) {
+			s.issued, s.until = 0, q.wakes(v)
+			s.finish(v, d)
+			return nil
+		}
+		s.issued = 0
 		s.begin(v)
 	}
 	if s.moved && s.rule.everyStart {
@@ -291,18 +305,48 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		s.since++ // the start
 	}
 	if done {
-		s.open = false
-		s.freed.done(v.Cluster())
-		d.Op, d.Until = sim.Wait, time.Duration(s.until)
+		s.failed = s.issued != len(s.plan)
+		s.finish(v, d)
+	} else {
+		s.issued++
 	}
 	return nil
+}
+
+// same reports whether a preemptive order finds the jobs, and what is free, as its last pass has left them. Other code
+// may have decided something at this point.
+func (s *Scheduler) same(v *sim.View) bool {
+	return s.calm && !s.failed && s.counts(v) && len(s.running) == len(v.Running()) && s.waiting == len(v.Waiting())
+}
+
+// finish ends a pass.
+func (s *Scheduler) finish(v *sim.View, d *sim.Decision) {
+	s.open, s.waiting = false, len(v.Waiting())
+	s.freed.done(v.Cluster())
+	d.Op, d.Until = sim.Wait, time.Duration(s.until)
+}
+
+// counts reports whether counting GPUs decides which jobs of a preemptive order run.
+func (s *Scheduler) counts(v *sim.View) bool {
+	return len(s.lanes) == 1 && (v.Cluster().Pool() || !s.picky && s.odd == 0)
 }
 
 // observe processes the events since the last point.
 func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 	c := v.Cluster()
+	own := 0
+	s.foreign, s.calm = false, true
 	for i := range p.Events {
 		e := &p.Events[i]
+		switch e.Kind {
+		case sim.Timer:
+		case sim.Start, sim.Preempt:
+			own++
+		case sim.Submit, sim.Finish:
+			s.calm = false
+		default:
+			s.foreign = true
+		}
 		switch e.Kind {
 		case sim.Submit:
 			// A job that Reset found waiting can also be among the events of the first point.
@@ -345,6 +389,8 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 		}
 	}
 	s.freed.open(c)
+	s.foreign = s.foreign || own != s.issued
+	s.calm = s.calm && !s.foreign
 	return nil
 }
 
@@ -377,7 +423,9 @@ func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
 // begin opens a pass.
 func (s *Scheduler) begin(v *sim.View) {
 	if s.rule.dynamic && !s.ranksStand(v) {
-		s.rerank(v)
+		if q, ok := s.state.(steady); !ok || !q.ranked(s.foreign) {
+			s.rerank(v)
+		}
 	}
 	if s.fill != nil {
 		s.fill.open(v)

@@ -9,8 +9,8 @@ import (
 
 // treap holds the nodes of search trees over jobs; each job is in at most one tree. Trees are balanced by random
 // priorities that depend only on the job's position (Seidel and Aragon, "Randomized search trees", Algorithmica
-// 1996). A tree is the number of the job at its root, none if it is empty. Every node knows the least time and the
-// sum of needs below it, so that searches by these cost the logarithm of the number of jobs.
+// 1996). A tree is the number of the job at its root, none if it is empty. Every node knows the least time, the least
+// need and the sum of needs below it, so that searches by these cost the logarithm of the number of jobs.
 type treap struct{ nodes []treeNode }
 
 type treeNode struct {
@@ -18,6 +18,7 @@ type treeNode struct {
 	pos         int
 	time, least int64 // the job's, and the least below
 	need, sum   int64 // the job's, and the sum below
+	few         int64 // the least need below
 	left, right int32
 	priority    uint32
 	in          bool // the job is in a tree
@@ -53,7 +54,7 @@ func (t *treap) insert(root int32, j sim.Job, key uint64, pos int, time, need in
 		t.nodes = append(t.nodes, treeNode{})
 	}
 	t.nodes[j] = treeNode{
-		key: key, pos: pos, time: time, least: time, need: need, sum: need,
+		key: key, pos: pos, time: time, least: time, need: need, sum: need, few: need,
 		left: none, right: none, priority: uint32(rng.Mix(uint64(pos))), in: true,
 	}
 	return t.add(root, int32(j))
@@ -137,14 +138,14 @@ func (t *treap) join(a, b int32) int32 {
 
 func (t *treap) pull(i int32) {
 	n := &t.nodes[i]
-	n.least, n.sum = n.time, n.need
+	n.least, n.few, n.sum = n.time, n.need, n.need
 	if n.left != none {
 		l := &t.nodes[n.left]
-		n.least, n.sum = min(n.least, l.least), n.sum+l.sum
+		n.least, n.few, n.sum = min(n.least, l.least), min(n.few, l.few), n.sum+l.sum
 	}
 	if n.right != none {
 		r := &t.nodes[n.right]
-		n.least, n.sum = min(n.least, r.least), n.sum+r.sum
+		n.least, n.few, n.sum = min(n.least, r.least), min(n.few, r.few), n.sum+r.sum
 	}
 }
 
@@ -175,6 +176,61 @@ func (t *treap) within(root int32, limit int64) int32 {
 			root = n.right
 		}
 	}
+}
+
+// rankedAt is a place in rank order.
+type rankedAt struct {
+	key uint64
+	pos int
+}
+
+// beginning is before every job.
+var beginning = rankedAt{pos: -1}
+
+// behind reports whether node i ranks after at.
+func (t *treap) behind(i int32, at rankedAt) bool {
+	n := &t.nodes[i]
+	return n.key > at.key || n.key == at.key && n.pos > at.pos
+}
+
+// next returns the first node behind at whose time is at most limit and whose need is at most most, none if there is
+// none.
+func (t *treap) next(root int32, at rankedAt, limit, most int64) int32 {
+	for root != none && !t.behind(root, at) {
+		root = t.nodes[root].right
+	}
+	if root == none {
+		return none
+	}
+	n := &t.nodes[root]
+	if n.least > limit || n.few > most {
+		return none
+	}
+	if i := t.next(n.left, at, limit, most); i != none {
+		return i
+	}
+	if n.time <= limit && n.need <= most {
+		return root
+	}
+	return t.next(n.right, at, limit, most)
+}
+
+// fewest returns the least need of the nodes behind at, MaxInt64 if there are none.
+func (t *treap) fewest(root int32, at rankedAt) int64 {
+	few := int64(math.MaxInt64)
+	for root != none {
+		n := &t.nodes[root]
+		if !t.behind(root, at) {
+			root = n.right
+			continue
+		}
+		few = min(few, n.need)
+		if n.right != none {
+			few = min(few, t.nodes[n.right].few)
+		}
+		root = n.left
+	}
+	return few
 }
 
 // reaching returns the first node at which the needs, added up in order, reach want; none if the total does not.

@@ -27,6 +27,7 @@ type divided struct {
 	turn   int              // the part that decides
 	last   sim.Job          // the job of the latest decision at this point, −1 = none
 	known  uint64           // View.Decisions after the latest decision
+	others bool             // other code has decided too since the last point began
 	err    error            // found by Reset
 }
 
@@ -72,7 +73,7 @@ func (d *divided) Reset(v *sim.View) {
 		d.Policy.Reset(v)
 		return
 	}
-	d.open, d.known = false, v.Decisions()
+	d.open, d.others, d.known = false, false, v.Decisions()
 	d.fill(v)
 	for _, p := range d.parts {
 		p.cluster.CopyFrom(d.of)
@@ -177,6 +178,7 @@ func (d *divided) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 		d.open, d.turn, d.last = true, 0, -1
 		d.observe(v, p, foreign)
 	case foreign:
+		d.others = true
 		d.refresh(v)
 	case d.last >= 0:
 		d.list(v, d.last).fresh = false
@@ -268,9 +270,12 @@ func (d *divided) observe(v *sim.View, p *sim.Point, foreign bool) {
 			d.list(v, e.Job).fresh = false
 		}
 	}
-	if foreign {
+	// Policies hear of the decisions of others, made at the last point or this one, at once: later, the number of a job
+	// that was dropped can be that of another job.
+	if foreign || d.others {
 		d.refresh(v)
 	}
+	d.others = foreign
 	for _, k := range d.parts {
 		k.point.Now = p.Now
 		if k.until > 0 && k.until <= int64(p.Now) {

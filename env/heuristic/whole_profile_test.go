@@ -1,0 +1,105 @@
+package heuristic
+
+import (
+	"slices"
+
+	"clustergym/env/sim"
+)
+
+// Plainly makes p decide as the straightforward implementation does, which computes everything anew at every point, if
+// there is one: conservative back-filling and gittins-2d.
+func Plainly(p Policy) {
+	everywhere(p, func(s *Scheduler) {
+		if s.rule.name == gittins2D.name {
+			s.rule, s.state = plainly, nil
+		}
+		if b, ok := s.fill.(*conservative); ok {
+			s.fill = &wholeProfile{conservative: b}
+		}
+	})
+}
+
+// wholeProfile is conservative back-filling that reserves for every job in line until nothing left in it could start,
+// from a profile of all times, at every point.
+type wholeProfile struct {
+	*conservative
+	least []int64 // by place in list: the least need from there on
+}
+
+func (b *wholeProfile) open(v *sim.View) {
+	if b.ends.n != len(v.Running()) {
+		b.ends.rebuild(b.s, v)
+	}
+	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
+	if b.nodes {
+		b.ahead.CopyFrom(v.Cluster())
+	}
+	for vc, root := range b.roots {
+		if root != none {
+			b.reserveAll(v, int32(vc))
+		}
+	}
+}
+
+func (b *wholeProfile) reserveAll(v *sim.View, vc int32) {
+	now, room := int64(v.Now()), b.roomOf(v, vc)
+	b.profile(v, vc, room)
+	b.list = slices.DeleteFunc(b.tree.list(b.roots[vc], b.list[:0]), func(j sim.Job) bool {
+		return v.State(j) != sim.Waiting || v.Pos(j) != b.tree.nodes[j].pos
+	})
+	b.least = slices.Grow(b.least[:0], len(b.list))[:len(b.list)]
+	least := int64(never)
+	for i := len(b.list) - 1; i >= 0; i-- {
+		least = min(least, b.tree.nodes[b.list[i]].need)
+		b.least[i] = least
+	}
+	for i, j := range b.list {
+		if b.least[i] > room {
+			return // no job from here on could start now
+		}
+		n := &b.tree.nodes[j]
+		if at := b.reserve(n.need, n.time); at == now {
+			room -= b.startSome(v, b.list[i:i+1], room) * n.need
+		}
+	}
+}
+
+// reserve takes need out of the profile at the earliest time from which it stays free for lasts, and returns that time:
+// never if there is none.
+func (b *wholeProfile) reserve(need, lasts int64) (at int64) {
+	a, k := 0, 0
+	for end := int64(never); k < len(b.free); k++ {
+		if b.free[k] < need {
+			a, end = k+1, never
+			continue
+		}
+		if end == never {
+			end = b.from[a] + lasts
+		}
+		if k+1 < len(b.from) && b.from[k+1] >= end {
+			break
+		}
+	}
+	if a >= len(b.from) {
+		return never
+	}
+	at = b.from[a]
+	k = min(k, len(b.from)-1)
+	if end := at + lasts; k+1 == len(b.from) || b.from[k+1] > end {
+		b.from = slices.Insert(b.from, k+1, end)
+		b.free = slices.Insert(b.free, k+1, b.free[k])
+	}
+	for i := a; i <= k; i++ {
+		b.free[i] -= need
+	}
+	return at
+}
+
+// ProfileSteps returns the room that p, which back-fills conservatively, has needed so far for the steps of its profile.
+func ProfileSteps(p Policy) int {
+	b, ok := Undivided(p).(*Scheduler).fill.(*conservative)
+	if !ok {
+		b = Undivided(p).(*Scheduler).fill.(*wholeProfile).conservative
+	}
+	return cap(b.from)
+}
