@@ -17,7 +17,7 @@ var commonKeys = map[string][2]string{
 	"load":      {"0, or 0.01 to 100", "offered load to which submit times are stretched; 0 = as recorded"},
 	"relative":  {`"", fifo, sjf, smallest or auto`, "subtract what that baseline earns on the same window at the same time; auto is sjf, and smallest without estimates, of which sjf knows the true run times"},
 	"contested": {"true or false", "draw training windows again where FIFO skip and SJF skip differ by less than 1 %"},
-	"horizon":   {"a time; 0s = none", "truncate so long after the window's first submit"},
+	"horizon":   {"0s up to 1281023h, 146 years; 0s = none", "truncate so long after the window's first submit"},
 	"max_steps": {"0 or more; 0 = none", "truncate after so many steps"},
 	"estimates": {"exact, trace, noisy:SIGMA or none", "what is known of run times"},
 	"visible":   {"even, 2 to 1024", "K, jobs that the agent sees and can start"},
