@@ -7,11 +7,13 @@ second, and so on. Python looks at the start of a function, after a call and aft
 from __future__ import annotations
 
 import dis
+import functools
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -46,35 +48,85 @@ class Interrupt:
 
     def __init__(self, k: int, files: tuple[str, ...] = ()) -> None:
         self.left, self.at, self.files = k, "", files
+        self.thread = threading.get_ident()
         self.before: dict[FrameType, str] = {}  # the instruction that a frame executed last
 
-    def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
-        folder, file = os.path.split(frame.f_code.co_filename)
-        if folder != PACKAGE or (self.files and file not in self.files):
-            return None
-        if file == "_dial.py" and frame.f_code.co_name in ("recv", "_left", "gettimeout"):
-            return None  # called for each byte of a header
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event == "opcode":
-            before = self.before.get(frame, "RESUME")
-            self.before[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            if before.startswith(("CALL", "RESUME", "JUMP_ABSOLUTE")) or "BACKWARD" in before:
-                self.left -= 1
-                if self.left == 0:
-                    self.at = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno} ({frame.f_code.co_name})"
-                    sys.settrace(None)
-                    raise KeyboardInterrupt
-        return self._trace
+    def wants(self, code: CodeType) -> bool:
+        folder, file = os.path.split(code.co_filename)
+        if file == "_dial.py" and code.co_name in ("recv", "_left", "gettimeout"):
+            return False  # called for each byte of a header
+        return folder == PACKAGE and (not self.files or file in self.files)
 
-    def __enter__(self) -> Interrupt:
-        self._outer = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
+    def instruction(self, frame: FrameType, offset: int) -> None:
+        """Called before each instruction."""
+        code = frame.f_code
+        before = self.before.get(frame, "RESUME")
+        self.before[frame] = dis.opname[code.co_code[offset]]
+        looked = before.startswith(("CALL", "RESUME", "JUMP_ABSOLUTE")) or "BACKWARD" in before
+        if looked and "INTRINSIC" not in before:
+            self.left -= 1
+            if self.left == 0:
+                self.at = f"{os.path.basename(code.co_filename)}:{frame.f_lineno} ({code.co_name})"
+                self.stop()
+                raise KeyboardInterrupt
 
     def __exit__(self, kind: Any, *_: object) -> bool:
-        sys.settrace(self._outer)
+        self.stop()
         self.before.clear()
         return kind is KeyboardInterrupt and bool(self.at)
+
+    if sys.version_info >= (3, 12):
+        TOOL = 4
+
+        def __enter__(self) -> Interrupt:
+            monitoring = sys.monitoring
+            monitoring.use_tool_id(self.TOOL, "interrupts")
+            monitoring.register_callback(self.TOOL, monitoring.events.INSTRUCTION, self._executes)
+            self.watched = [code for code in codes() if self.wants(code)]
+            for code in self.watched:
+                monitoring.set_local_events(self.TOOL, code, monitoring.events.INSTRUCTION)
+            return self
+
+        def _executes(self, code: CodeType, offset: int) -> None:
+            if threading.get_ident() == self.thread and not self.at:
+                self.instruction(sys._getframe(1), offset)
+
+        def stop(self) -> None:
+            if sys.monitoring.get_tool(self.TOOL):
+                for code in self.watched:
+                    sys.monitoring.set_local_events(self.TOOL, code, 0)
+                sys.monitoring.free_tool_id(self.TOOL)
+
+    else:
+
+        def __enter__(self) -> Interrupt:
+            self.outer = sys.gettrace()
+            sys.settrace(self._trace)
+            return self
+
+        def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
+            if not self.wants(frame.f_code):
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            if event == "opcode":
+                self.instruction(frame, frame.f_lasti)
+            return self._trace
+
+        def stop(self) -> None:
+            sys.settrace(self.outer)
+
+
+@functools.cache
+def codes() -> list[CodeType]:
+    """The code of all functions of the package."""
+    found: dict[CodeType, None] = {}
+    todo = [f.__code__ for f in gc.get_objects() if type(f) is FunctionType]
+    while todo:
+        code = todo.pop()
+        if code not in found and os.path.dirname(code.co_filename) == PACKAGE:
+            found[code] = None
+            todo += [c for c in code.co_consts if type(c) is CodeType]
+    return list(found)
 
 
 def every_point(call: Callable[[], Any], files: tuple[str, ...] = ()) -> Iterator[Interrupt]:

@@ -212,8 +212,11 @@ def drip(start: bytes) -> Callable[[socket.socket], None]:
 )
 def test_an_upgrade_that_trickles_in_ends(start: bytes) -> None:
     server, address = listener(drip(start))
-    with server:
-        must_time_out(lambda: Client(address, timeout=WAIT))
+    begin = time.monotonic()
+    # Older versions of websocket-client do not read what follows an error.
+    with server, pytest.raises((clustergym.ReplyTimeout, clustergym.RemoteError)):
+        Client(address, timeout=WAIT)
+    assert time.monotonic() - begin < LONG
 
 
 def test_a_tls_handshake_that_trickles_in_ends() -> None:

@@ -47,6 +47,7 @@ func (v *Vec) Send(ctx context.Context, rows []int, a *env.Actions) error {
 	if err := v.home(rows, k); err != nil {
 		return err
 	}
+	v.h.start()
 	// One of the requests that the server allows in flight is left for Recv.
 	for len(v.sends) >= max(1, v.h.c.allowed().inflight-1) {
 		if err := v.acknowledge(ctx); err != nil {
@@ -124,6 +125,7 @@ func (v *Vec) Recv(ctx context.Context, b *env.Batch) (rows []int, err error) {
 	if v.h.kept == nil && v.Pending() == 0 {
 		return nil, ErrNotPending
 	}
+	v.h.start()
 	v.h.begin(wire.OpRecv, 0)
 	again, err := v.h.settle(ctx, v.h.w.Bytes(), false)
 	if err != nil {

@@ -187,6 +187,13 @@ func (c *Client) withdraw(cl *call) bool {
 	return true
 }
 
+// rewind makes all unanswered calls be written again, on a new connection.
+func (c *Client) rewind() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsent = 0
+}
+
 // deliver gives the reply m to the call with id re. It returns false if no call waits for it. m is a view of buf.
 func (c *Client) deliver(re uint32, m wire.Map, buf []byte) bool {
 	c.mu.Lock()

@@ -21,8 +21,8 @@ type Config struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// DialTimeout bounds one attempt to connect, up to the server's welcome.
 	DialTimeout time.Duration `yaml:"dial_timeout"`
-	// KeepAlive is the time between pings. A connection on which nothing comes for three times as long, not even the
-	// answer to a ping, counts as lost.
+	// KeepAlive is the time between pings. If nothing comes for three times as long, not even the answer to a ping, the
+	// client tries to resume the session over another connection, and keeps this one until that has succeeded.
 	KeepAlive time.Duration `yaml:"keep_alive"`
 	// Resume bounds how long the client tries to resume a lost connection; the server may allow less. Negative = never.
 	Resume time.Duration `yaml:"resume"`

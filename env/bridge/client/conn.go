@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -24,19 +26,21 @@ import (
 func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.DialTimeout, fmt.Errorf("no connection within %v", c.cfg.DialTimeout))
 	defer cancel()
-	// Cancelling must end every wait up to the welcome, but the dialer heeds only the deadline.
+	// Cancelling must end every wait up to the welcome, but the dialer heeds only the deadline. No proxy is ever asked: it
+	// would see the token.
 	stop := func() bool { return true }
 	d := websocket.Dialer{
 		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-			if err == nil {
-				stop = context.AfterFunc(ctx, func() {
-					if err := conn.Close(); err != nil {
-						return // it was closed already
-					}
-				})
+			if err != nil {
+				return nil, err
 			}
-			return conn, err
+			stop = context.AfterFunc(ctx, func() {
+				if err := conn.Close(); err != nil {
+					return // it was closed already
+				}
+			})
+			return &listener{Conn: conn, begun: time.Now()}, nil
 		},
 		TLSClientConfig: c.tls,
 		Subprotocols:    []string{wire.SubMsgpack},
@@ -187,7 +191,6 @@ func (c *Client) welcome(m wire.Map) error {
 	if !slices.Contains(feat, "resume") || secret == "" {
 		c.limits.resume = 0
 	}
-	c.unsent = 0
 	return nil
 }
 
@@ -206,15 +209,48 @@ func number64(m wire.Map, key string, def float64) float64 {
 	return def
 }
 
+// listener notes when bytes came last.
+type listener struct {
+	net.Conn
+	begun time.Time
+	heard atomic.Int64 // since begun
+}
+
+func (l *listener) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if n > 0 {
+		l.heard.Store(int64(time.Since(l.begun)))
+	}
+	return n, err
+}
+
+// silence returns for how long nothing has come over conn, which attach made.
+func silence(conn *websocket.Conn) time.Duration {
+	c := conn.NetConn()
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	l := c.(*listener)
+	return time.Since(l.begun) - time.Duration(l.heard.Load())
+}
+
 // run serves the session until it ends, connection after connection.
 func (c *Client) run(conn *websocket.Conn) {
 	defer close(c.done)
 	for {
-		err := c.serve(conn)
+		next, err := c.serve(conn)
 		closeConn(conn)
 		if c.life.Err() != nil {
+			if next != nil {
+				closeConn(next)
+			}
 			c.fail(env.ErrClosed)
 			return
+		}
+		if next != nil {
+			c.log.Info("session moved from a silent connection", "url", c.url)
+			conn = next
+			continue
 		}
 		if !final(err) {
 			c.log.Warn("connection lost", "url", c.url, "error", err)
@@ -235,9 +271,7 @@ func (c *Client) run(conn *websocket.Conn) {
 
 // reattach connects again, with growing pauses, for as long as the server keeps the session.
 func (c *Client) reattach(lost error) (*websocket.Conn, error) {
-	c.mu.Lock()
-	window := min(c.limits.resume, c.cfg.Resume)
-	c.mu.Unlock()
+	window := c.window()
 	if window <= 0 {
 		return nil, fmt.Errorf("%w (it cannot be resumed)", lost)
 	}
@@ -261,31 +295,65 @@ func (c *Client) reattach(lost error) (*websocket.Conn, error) {
 	}
 }
 
-// serve writes posted calls and reads replies until the connection ends, and returns why it ended.
-func (c *Client) serve(conn *websocket.Conn) error {
-	read := make(chan error, 1)
-	go func() { read <- c.read(conn) }()
-	ended := false
-	err := c.write(conn, read, &ended)
-	if !ended {
+// window returns how long a lost session can be resumed.
+func (c *Client) window() time.Duration {
+	return min(c.allowed().resume, c.cfg.Resume)
+}
+
+// serve writes posted calls and reads replies until the connection ends, and returns why it ended, or the connection to
+// which the session has moved.
+func (c *Client) serve(conn *websocket.Conn) (next *websocket.Conn, err error) {
+	c.rewind()
+	// A server that reads nothing must not keep Close.
+	stop := context.AfterFunc(c.life, func() { time.AfterFunc(closeWait, func() { closeConn(conn) }) })
+	defer stop()
+	s := &serving{conn: conn, read: make(chan error, 1)}
+	go func() { s.read <- c.read(conn) }()
+	err = c.write(s)
+	if s.moving != nil {
+		// The server may have closed this connection because it accepts the other one.
+		m := <-s.moving
+		s.moving = nil
+		next = m.conn
+	}
+	if !s.ended {
 		closeConn(conn)
-		if r := <-read; err == nil || closeCode(r) != 0 {
+		if r := <-s.read; err == nil || closeCode(r) != 0 {
 			err = r // the server's close code says more than the failed write
 		}
 	}
-	return err
+	if s.tried && closeCode(err) == wire.CloseTakenOver {
+		// It accepted the other one after that had been given up here.
+		err = fmt.Errorf("the session moved too late: %v", err) //nolint:errorlint // this close ends no session
+	}
+	return next, err
 }
 
-// write is the connection's only writer of messages. It returns when writing fails, when the Client is closed, or when
-// the reader has ended, for which it waits.
-func (c *Client) write(conn *websocket.Conn, read <-chan error, ended *bool) error {
+// serving is the state of one connection.
+type serving struct {
+	conn   *websocket.Conn
+	read   chan error // receives why the reader ended
+	ended  bool       // read has been received from
+	moving chan moved // not nil while the session tries to move
+	tried  bool       // it has tried before
+}
+
+// moved is the outcome of a try to move.
+type moved struct {
+	conn *websocket.Conn
+	err  error
+}
+
+// write is the connection's only writer of messages. It returns when writing fails, when the Client is closed, when the
+// reader has ended, for which it waits, or when the session can move.
+func (c *Client) write(s *serving) error {
 	ping := time.NewTicker(c.cfg.KeepAlive)
 	defer ping.Stop()
 	for {
 		if cl := c.take(); cl != nil {
-			err := conn.SetWriteDeadline(time.Now().Add(writeWait))
+			err := s.conn.SetWriteDeadline(time.Now().Add(writeWait))
 			if err == nil {
-				err = conn.WriteMessage(websocket.BinaryMessage, cl.frame)
+				err = s.conn.WriteMessage(websocket.BinaryMessage, cl.frame)
 			}
 			c.wrote(cl)
 			if err != nil {
@@ -296,40 +364,60 @@ func (c *Client) write(conn *websocket.Conn, read <-chan error, ended *bool) err
 		select {
 		case <-c.wake:
 		case <-ping.C:
-			if err := conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait)); err != nil {
+			if err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWait)); err != nil {
 				return err
 			}
-		case err := <-read:
-			*ended = true
+			if s.moving == nil && silence(s.conn) >= 3*c.cfg.KeepAlive && c.window() > 0 {
+				s.moving, s.tried = c.move(), true
+			}
+		case m := <-s.moving:
+			s.moving = nil
+			switch {
+			case m.err == nil:
+				s.moving = make(chan moved, 1)
+				s.moving <- m
+				return errMoved
+			case final(m.err):
+				return m.err
+			}
+		case err := <-s.read:
+			s.ended = true
 			return err
 		case <-c.life.Done():
 			msg := websocket.FormatCloseMessage(wire.CloseBye, "")
-			return conn.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second))
+			return s.conn.WriteControl(websocket.CloseMessage, msg, time.Now().Add(closeWait))
 		}
 	}
 }
+
+var errMoved = errors.New("the session has moved to another connection")
+
+// move tries to resume the session over another connection while the present one is silent. Its server may be busy, and
+// silence alone never ends a session; or the path may be dead.
+func (c *Client) move() chan moved {
+	done := make(chan moved, 1)
+	go func() {
+		conn, err := c.attach(c.life)
+		done <- moved{conn, err}
+	}()
+	return done
+}
+
+// closeWait bounds the farewell of a connection.
+const closeWait = time.Second
 
 // writeWait bounds one write: a server that accepts nothing for this long is taken for lost.
 const writeWait = 30 * time.Second
 
 // read delivers replies to their calls until the connection ends.
 func (c *Client) read(conn *websocket.Conn) error {
-	alive := func() error { return conn.SetReadDeadline(time.Now().Add(3 * c.cfg.KeepAlive)) }
-	pong := conn.PingHandler()
-	conn.SetPingHandler(func(data string) error {
-		if err := alive(); err != nil {
-			return err
-		}
-		return pong(data)
-	})
-	conn.SetPongHandler(func(string) error { return alive() })
+	if err := conn.SetReadDeadline(time.Time{}); err != nil { // calls have deadlines; a connection may be silent
+		return err
+	}
 	lim := wire.DefaultLimits()
 	lim.String = int(c.cfg.MaxFrame) // rendered text can be long
 	dec := wire.NewDecoder(wire.Ext, lim)
 	for {
-		if err := alive(); err != nil {
-			return err
-		}
 		_, r, err := conn.NextReader()
 		if err != nil {
 			return err

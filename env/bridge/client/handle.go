@@ -19,6 +19,7 @@ type handle struct {
 	w     *wire.Writer
 	op    string
 	timer *time.Timer
+	until time.Time // when the present call must have ended
 
 	cl    *call // the last request
 	reply *call // its reply is being read
@@ -100,11 +101,11 @@ func (h *handle) roundTrip(ctx context.Context) error { return h.exchange(ctx, f
 // exchange is roundTrip, where fresh says that the request makes all earlier ones irrelevant. It repeats a request that
 // the server was too busy for, until Config.Timeout is over.
 func (h *handle) exchange(ctx context.Context, fresh bool) error {
-	begun := time.Now()
+	h.start()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := h.attempt(ctx, fresh)
 		var e *wire.Error
-		if err == nil || !errors.As(err, &e) || e.Code != wire.Busy || time.Since(begun) > h.c.cfg.Timeout {
+		if err == nil || !errors.As(err, &e) || e.Code != wire.Busy || time.Until(h.until) < pause {
 			return err
 		}
 		h.timer.Reset(pause)
@@ -155,9 +156,12 @@ func (h *handle) post() error {
 	return nil
 }
 
-// await waits until cl has its reply, or has failed with the session.
+// start begins a call, which Config.Timeout bounds as a whole.
+func (h *handle) start() { h.until = time.Now().Add(h.c.cfg.Timeout) }
+
+// await waits until cl has its reply, or has failed with the session. The caller has called start.
 func (h *handle) await(ctx context.Context, cl *call) error {
-	h.timer.Reset(h.c.cfg.Timeout)
+	h.timer.Reset(time.Until(h.until))
 	defer h.timer.Stop()
 	select {
 	case <-cl.done:

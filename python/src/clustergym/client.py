@@ -275,7 +275,7 @@ class Client:
                     raise ValueError("token: only the process that hid it knows it; set CLUSTERGYM_TOKEN in this one")
         self.url = normalize_url(url)
         self._token = token
-        self._headers = {name: reveal(value, name) or "" for name, value in (a["headers"] or {}).items()}
+        self._headers = {name: reveal(value, f"header {name}") or "" for name, value in (a["headers"] or {}).items()}
         if self._context is None and (a["ca"] or a["cert"]):
             context = ssl.create_default_context(cafile=None if a["ca"] is None else os.fspath(a["ca"]))
             if a["cert"]:
