@@ -34,12 +34,11 @@ type conservative struct {
 	turn   int
 	spots  []cluster.GPU
 
-	// The result of the last pass stays valid while nothing is given back, no node fails, no reservation comes due, and no job
+	// The result of the last pass stays valid while nothing is given back, no reservation comes due, and no job
 	// arrives that could start or that ranks before a job with a reservation.
 	calm  bool
 	until int64 // the earliest reservation of a waiting job
 	room  int64 // thousandths left now
-	left  int   // thousandths of the cluster left at the end of the pass
 	last  entry // the last job that got a reservation
 
 	ahead *cluster.Cluster // the cluster with the starts of this pass
@@ -112,8 +111,7 @@ func (b *conservative) open(v *sim.View) {
 		b.calm = false
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
-	// A node that has failed without a job on it gives nothing back, and takes its GPUs out of the profile.
-	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until && v.Cluster().FreeMilli() == b.left {
+	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
 		return
 	}
 	b.until, b.room = never, never // with an empty line every arrival matters
@@ -335,6 +333,5 @@ func (b *conservative) next(v *sim.View, d *sim.Decision) (done bool) {
 		d.GPUs = append(d.GPUs[:0], b.spots[st.from:st.to]...)
 		return false
 	}
-	b.left = v.Cluster().FreeMilli()
 	return true
 }

@@ -76,9 +76,9 @@ func queued(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	return spec, jobs[:n]
 }
 
-// disturbed plays jobs under h, with meddling while other code starts and drops jobs too, and returns all events as
+// playAmid plays jobs under h, with meddling while other code starts and drops jobs too, and returns all events as
 // text, with the error that ended them if there was one: a run in which the jobs that are left can never start.
-func disturbed(t *testing.T, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, h sim.Scheduler, seed uint64, meddling bool) string {
+func playAmid(t *testing.T, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, h sim.Scheduler, seed uint64, meddling bool) string {
 	t.Helper()
 	s, err := sim.New(cfg, spec)
 	if err != nil {
@@ -171,7 +171,7 @@ func TestDecisionsArePlain(t *testing.T) {
 						heuristic.Plainly(p)
 					}
 					for range 2 { // the second time with the state that the first left
-						logs[i] = disturbed(t, run, spec, jobs, p, seed, others)
+						logs[i] = playAmid(t, run, spec, jobs, p, seed, others)
 					}
 				}
 				if logs[0] != logs[1] {

@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"math"
 	"slices"
 
 	"clustergym/env/sim"
@@ -20,7 +21,7 @@ func Plainly(p Policy) {
 }
 
 // wholeProfile is conservative back-filling that reserves for every job in line until nothing left in it could start,
-// from a profile of all times, at every point.
+// from a profile of all times, at every point at which a reservation may have changed.
 type wholeProfile struct {
 	*conservative
 	least []int64 // by place in list: the least need from there on
@@ -29,8 +30,13 @@ type wholeProfile struct {
 func (b *wholeProfile) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.ends.rebuild(b.s, v)
+		b.calm = false
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
+	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
+		return
+	}
+	b.until, b.room = never, never
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
@@ -39,6 +45,7 @@ func (b *wholeProfile) open(v *sim.View) {
 			b.reserveAll(v, int32(vc))
 		}
 	}
+	b.calm = len(b.roots) == 1
 }
 
 func (b *wholeProfile) reserveAll(v *sim.View, vc int32) {
@@ -53,14 +60,22 @@ func (b *wholeProfile) reserveAll(v *sim.View, vc int32) {
 		least = min(least, b.tree.nodes[b.list[i]].need)
 		b.least[i] = least
 	}
+	b.room, b.last = room, entry{key: math.Inf(-1)}
 	for i, j := range b.list {
 		if b.least[i] > room {
 			return // no job from here on could start now
 		}
 		n := &b.tree.nodes[j]
-		if at := b.reserve(n.need, n.time); at == now {
-			room -= b.startSome(v, b.list[i:i+1], room) * n.need
+		at := b.reserve(n.need, n.time)
+		b.last = entry{key: unordered(n.key), pos: n.pos}
+		if at != now {
+			b.until = min(b.until, at)
+		} else if b.startSome(v, b.list[i:i+1], room) == 0 {
+			b.until = now
+		} else {
+			room -= n.need
 		}
+		b.room = room
 	}
 }
 
