@@ -98,23 +98,23 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 		if p.queue == len(q.limits) {
 			continue
 		}
-		ran, gpus := q.attained(v, e.job)
-		if ran >= reaches(q.limits[p.queue], gpus) {
+		ran, per, part := q.attained(v, e.job)
+		if falls(q.limits[p.queue], ran, per, part) {
 			q.falling = append(q.falling, e)
 		} else {
-			until = earlier(until, now, q.fallsAt(now, p.queue, ran, gpus))
+			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per, part))
 		}
 	}
 	slices.SortFunc(q.falling, func(a, b entry) int { return a.pos - b.pos })
 	for _, e := range q.falling {
 		p := &q.at[e.job]
-		ran, gpus := q.attained(v, e.job)
-		for p.queue < len(q.limits) && ran >= reaches(q.limits[p.queue], gpus) {
+		ran, per, part := q.attained(v, e.job)
+		for p.queue < len(q.limits) && falls(q.limits[p.queue], ran, per, part) {
 			p.queue++
 			p.rank = q.back(p.queue)
 		}
 		if p.queue < len(q.limits) {
-			until = earlier(until, now, q.fallsAt(now, p.queue, ran, gpus))
+			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per, part))
 		}
 	}
 	if q.promote > 0 {
@@ -125,47 +125,56 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 	return until
 }
 
-// attained returns how long j, which runs, has run as far as that counts, and how many thousandths of a GPU that is
-// multiplied by: 1000 if time counts, and 0 for a job without GPUs if GPU-time counts.
-func (q *queues) attained(v *sim.View, j sim.Job) (ran int64, gpus int) {
-	ran, gpus = int64(v.Ran(j))-q.at[j].ran, 1000
-	if q.byGPU {
-		gpus = milli(v, j)
+// attained returns how long j, which runs, has run as far as that counts, and how much service that is per unit of
+// time: 1 if time counts, else its GPUs. If it has shares of GPUs, part is how many thousandths these are together. A
+// job without GPUs never falls if GPU-time counts.
+func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64, part int) {
+	ran, per = int64(v.Ran(j))-q.at[j].ran, 1
+	if r := v.Request(j); q.byGPU {
+		if per = int64(r.GPUs); r.Milli < 1000 {
+			part = r.GPUs * r.Milli
+		}
 	}
-	return ran, gpus
+	return ran, per, part
 }
 
-// reaches returns after which run time on that many thousandths of a GPU a job has attained limit, never if it has no
-// GPUs.
-func reaches(limit int64, gpus int) int64 {
-	if gpus == 1000 { // most jobs
-		return limit
+// falls reports whether a job with that service has attained limit.
+func falls(limit, ran, per int64, part int) bool {
+	if part > 0 {
+		return ran >= reaches(limit, part)
 	}
+	return ran*per >= limit
+}
+
+// reaches returns after which run time on that many thousandths of a GPU a job has attained limit.
+func reaches(limit int64, part int) int64 {
 	hi, lo := bits.Mul64(uint64(limit), 1000)
-	if hi >= uint64(gpus) {
+	if hi >= uint64(part) {
 		return never
 	}
-	t, rest := bits.Div64(hi, lo, uint64(gpus))
+	t, rest := bits.Div64(hi, lo, uint64(part))
 	if rest > 0 {
 		t++
 	}
 	return int64(min(t, never))
 }
 
-// fallsAt returns when a running job reaches the limit of its queue, 0 if never. The late time, of which Tiresias'
-// simulator has no form for less than one GPU, is the right one there.
-func (q *queues) fallsAt(now int64, queue int, ran int64, gpus int) int64 {
-	limit := q.limits[queue]
-	if q.late && gpus >= 1000 {
-		const second = uint64(time.Second)
-		hi, lo := bits.Mul64(uint64(limit-ran), 1000)
-		t, _ := bits.Div64(hi, lo, uint64(gpus)*second)
-		return now + int64(t*second)
+// fallsAt returns when a running job reaches the limit of its queue, 0 if never. Tiresias' simulator has no shares, so
+// falls of jobs with shares are not late.
+func (q *queues) fallsAt(now int64, queue int, ran, per int64, part int) int64 {
+	switch {
+	case per == 0:
+		return 0
+	case part > 0:
+		if t := reaches(q.limits[queue], part); t < never-now {
+			return now + t - ran
+		}
+		return 0
+	case q.late:
+		const second = int64(time.Second)
+		return now + (q.limits[queue]-ran)/(per*second)*second
 	}
-	if t := reaches(limit, gpus); t < never-now {
-		return now + t - ran
-	}
-	return 0
+	return now + (q.limits[queue]-ran*per+per-1)/per
 }
 
 // earlier returns the earlier of until (0 = never) and t, which counts only if it is after now.

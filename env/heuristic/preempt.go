@@ -73,15 +73,22 @@ func (s *Scheduler) makePlan(v *sim.View) {
 // the cluster or its quota is spent, is stopped. Under strict, so are all jobs of its virtual cluster behind the first
 // that has none.
 func (s *Scheduler) countedPlan(v *sim.View) {
-	left := v.Cluster().FreeMilli()
+	if len(v.Waiting()) == 0 { // nobody wants what they have
+		s.chosen = append(s.chosen, s.running...)
+		return
+	}
+	left, quotas := v.Cluster().FreeMilli(), len(s.lanes) > 1
 	for i := range s.lanes {
 		s.lanes[i].room = v.Cluster().VCRoom(int32(i))
 	}
 	for _, e := range s.running {
 		n := milli(v, e.job)
 		left += n
-		s.lanes[s.laneOf(v, e.job)].spend(-n)
+		if quotas {
+			s.lanes[s.laneOf(v, e.job)].spend(-n)
+		}
 	}
+	rest := left - v.Cluster().FreeMilli() // of the running jobs from r on
 	r := 0
 	var l *lane
 	w, known := none, false // w is the first waiting job that has room, or that ends the pass
@@ -93,13 +100,19 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 			}
 		}
 		switch {
+		case w == none && rest <= left && !quotas && !s.lanes[0].over:
+			s.chosen = append(s.chosen, s.running[r:]...)
+			return
 		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
 			e := s.running[r]
 			r++
+			rest -= milli(v, e.job)
 			its := &s.lanes[s.laneOf(v, e.job)]
-			if n := milli(v, e.job); !its.over && n <= min(left, its.room) {
+			if n := milli(v, e.job); !its.over && n <= left && (!quotas || n <= its.room) {
 				left -= n
-				its.spend(n)
+				if quotas {
+					its.spend(n)
+				}
 				s.chosen = append(s.chosen, e)
 				// The first stays the first while it has room.
 				known = w == none || s.strict || milli(v, l.top(w).job) <= min(left, l.room)
