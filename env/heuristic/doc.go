@@ -13,7 +13,9 @@
 // first in line and take them from the rest. Ties go to the earlier position in the trace.
 //
 // Queues are heaps keyed by the order (one for each kind of request under skip), or search trees if jobs are found by
-// their estimates. A decision therefore costs the logarithm of the queue's length. Conservative back-filling is the
-// exception: it makes a reservation for every waiting job. Memory grows with the jobs that wait or run, not with the
-// trace.
+// their estimates. A decision therefore costs the logarithm of the queue's length. Orders whose keys change with what
+// runs rank classes of jobs anew: drf its users, packer the distinct demands. There are two exceptions: conservative
+// back-filling makes a reservation for every waiting job, and tetris, wfp3 and unicep rank every waiting job when keys
+// change, as do all dynamic orders with commit or conservative. Memory grows with the jobs that wait or run, not with
+// the trace.
 package heuristic
