@@ -390,7 +390,7 @@ def test_busy_for_ever_ends_with_the_timeout() -> None:
 
     # The time may also be over between a request and its refusal.
     with FakeServer(serve) as server, Client(server.url, timeout=60) as c:
-        with pytest.raises((clustergym.Busy, clustergym.ReplyTimeout), match="full|within"):
+        with pytest.raises((clustergym.Busy, clustergym.ReplyTimeout), match=r"full|within"):
             c.request("ping", timeout=0.3)
 
 
