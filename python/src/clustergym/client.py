@@ -84,10 +84,13 @@ class Call:
     Attributes:
         rid: its id, 0 until it is about to be sent.
         reply: the server's answer, None until it has come.
+        listed: the reply is to be found by its id, since nobody holds this object.
         abandoned: nobody wants the reply.
     """
 
-    __slots__ = ("abandoned", "generation", "handle", "head", "op", "posted", "reply", "rid", "sent", "spent", "tail")
+    __slots__ = (
+        "abandoned", "generation", "handle", "head", "listed", "op", "posted", "reply", "rid", "sent", "spent", "tail",
+    )  # fmt: skip
 
     def __init__(self, op: str, head: bytes, tail: bytes, handle: Handle | None) -> None:
         self.op = op
@@ -97,7 +100,7 @@ class Call:
         self.rid = 0
         self.generation = 0
         self.sent = self.spent = 0.0  # when it was posted, and how many seconds that took
-        self.posted = self.abandoned = False
+        self.posted = self.listed = self.abandoned = False
         self.reply: dict[str, Any] | None = None
 
 
@@ -388,8 +391,6 @@ class Client:
         except BaseException:
             self.abandon(call)
             raise
-        finally:
-            self._replies.pop(call.rid, None)
 
     def call(self, op: str, fields: Mapping[str, Any] | None = None, handle: Handle | None = None) -> Call:
         """A request that is ready to be posted. Its handle must be open."""
@@ -402,6 +403,7 @@ class Client:
         """Sends a request and returns its id, for :meth:`wait`. Requests of one handle are executed in order."""
         self._ensure()
         call = self.call(op, fields, handle)
+        call.listed = True
         self.post_call(call, self.timeout)
         return call.rid
 
@@ -472,6 +474,12 @@ class Client:
             pass
         return reply
 
+    def by_id(self, call: Call) -> None:
+        """Lets :meth:`wait` find a posted request by its id."""
+        call.listed = True
+        if call.reply is not None:  # it may have come already, read by another thread
+            self._replies[call.rid] = call
+
     def abandon(self, call: Call) -> None:
         """Drops the reply of a posted request, now or when it comes."""
         call.abandoned = True
@@ -531,9 +539,9 @@ class Client:
                         self._follow(call, deadline, seconds)
                 finally:
                     self._stop_reading()
-            finally:
-                if self._reading.mine:
-                    self._stop_reading()
+            except BaseException:
+                self._stop_reading()
+                raise
 
     def _stop_reading(self) -> None:
         self._reading.give()
@@ -599,8 +607,9 @@ class Client:
             if call.op == "open":
                 self._orphan(reply)
         else:
-            self._replies[re] = call
             call.reply = reply
+            if call.listed:  # asked after the reply is there, as by_id does it the other way round
+                self._replies[re] = call
         if call.handle is not None:
             call.handle.last = re
         else:
@@ -661,9 +670,9 @@ class Client:
                         self._follow(oldest, deadline, seconds)
                 finally:
                     self._stop_reading()
-            finally:
-                if self._reading.mine:
-                    self._stop_reading()
+            except BaseException:
+                self._stop_reading()
+                raise
 
     # Breaks.
 

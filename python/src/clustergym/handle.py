@@ -97,7 +97,6 @@ class Handle:
             if opening.rid == 0:
                 client.post_call(opening, client.timeout)
             reply = client.result(opening, client.timeout)
-            client._replies.pop(opening.rid, None)
         except RemoteError:
             self._opening = None
             raise
@@ -161,10 +160,8 @@ class Handle:
             reply = client.result(call, client.timeout if timeout is None else timeout)
         except (RemoteError, ProtocolError):
             if call.reply is not None:  # the server has refused, and done nothing
-                client._replies.pop(call.rid, None)
                 self.kept = None
             raise
-        client._replies.pop(call.rid, None)
         return self._whole(reply) if self._region is not None else reply
 
     def request(self, op: str, fields: Mapping[str, Any] | None = None, timeout: float | None = None) -> dict[str, Any]:
@@ -239,13 +236,15 @@ class Handle:
         options: Any = None,
     ) -> int:
         """Posts a reset as :meth:`begin_reset` does, and returns its id for :meth:`wait`. Several may be under way."""
-        call = self.begin_reset(seed, which, options)
-        self.kept = None
-        return call.rid
+        return self._post(self.begin_reset(seed, which, options))
 
     def post_step(self, actions: Any, op: str = "step", ids: Array | None = None) -> int:
         """Posts a step as :meth:`begin_step` does, and returns its id for :meth:`wait`. Several may be under way."""
-        call = self.begin_step(actions, op, ids)
+        return self._post(self.begin_step(actions, op, ids))
+
+    def _post(self, call: Call) -> int:
+        """Gives up a request to whoever waits for its id."""
+        self.client.by_id(call)
         self.kept = None
         return call.rid
 

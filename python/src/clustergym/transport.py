@@ -29,6 +29,7 @@ __all__ = ["Closed", "Connection", "Late", "Lost", "Silent", "Turn", "as_error",
 _TICK = 1.0  # a waiting reader looks at the clock, and at whether the connection was closed, this often
 _CONT, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
 _FIRST_BUFFER = 1 << 16
+_ident = threading.get_ident
 
 
 class Closed(Exception):
@@ -62,13 +63,13 @@ class Turn:
 
     def take(self) -> bool:
         """Takes the turn if nobody has it. Returns whether this thread has it now."""
-        me = threading.get_ident()
+        me = _ident()
         return self._owner.setdefault("", me) == me  # one atomic operation
 
     @property
     def mine(self) -> bool:
         """Whether this thread has the turn."""
-        return self._owner.get("") == threading.get_ident()
+        return self._owner.get("") == _ident()
 
     @property
     def taken(self) -> bool:
@@ -77,7 +78,7 @@ class Turn:
 
     def give(self) -> None:
         """Ends this thread's turn, if it has it."""
-        if self._owner.get("") == threading.get_ident():
+        if self._owner.get("") == _ident():
             self._owner.pop("", None)
 
 
@@ -118,7 +119,7 @@ class _TCP:
         """Waits until there is something to read. One thread at a time."""
         if self._poller is None:
             return _ready(self.fileno(), True, False, seconds)
-        return self.fileno() < 0 or bool(self._poller.poll(math.ceil(seconds * 1000)))
+        return bool(self._poller.poll(math.ceil(seconds * 1000)))
 
     def writable(self, seconds: float, or_readable: bool) -> bool:
         """Waits until something can be written (or read)."""
@@ -391,7 +392,11 @@ class Connection:
             raise self.broken
         now = heard = time.monotonic()  # time without a reader does not count as silence
         probed = False
-        while not self._readable(max(0.0, min(_TICK, probe, deadline - now))):
+        tick = min(_TICK, probe)
+        while True:
+            left = deadline - now
+            if self._readable(tick if left > tick else max(left, 0.0)):
+                return
             now = time.monotonic()
             if self.broken is not None:
                 raise self.broken
