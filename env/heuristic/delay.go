@@ -225,7 +225,10 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 		return
 	}
 	slices.SortFunc(d.line, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.last, b.last), a.pos-b.pos)
+		if a.key == b.key && a.last != b.last {
+			return cmp.Compare(a.last, b.last)
+		}
+		return a.compare(&b.entry)
 	})
 }
 

@@ -13,6 +13,17 @@ func (a *entry) before(b *entry) bool {
 	return a.key < b.key || a.key == b.key && a.pos < b.pos
 }
 
+// compare returns the order of a and b for slices.SortFunc. No key is NaN, which cmp.Compare would look for.
+func (a *entry) compare(b *entry) int {
+	switch {
+	case a.key < b.key:
+		return -1
+	case a.key > b.key:
+		return 1
+	}
+	return a.pos - b.pos
+}
+
 // line is a binary heap of entries. It is typed because container/heap would box every entry.
 type line []entry
 

@@ -29,7 +29,8 @@ type themis struct {
 	*rounds
 	lease  int64
 	leases []lease // by job
-	free   []bidder
+	line   []entry // those who may bid, key = −ρ
+	bids   []bidder
 	table  []float64
 	took   []bool
 }
@@ -40,12 +41,13 @@ type lease struct {
 	ends int64
 }
 
+// bidder is a job in an auction.
 type bidder struct {
-	entry       // key = −ρ
-	need  int64 // thousandths
-	gain  float64
-	left  bool // it has left the auction
-	wins  bool
+	job  sim.Job
+	need int64   // thousandths
+	gain float64 // of a lease
+	left bool    // it has left the auction
+	wins bool
 }
 
 const (
@@ -112,7 +114,7 @@ func (t *themis) decide(v *sim.View) error {
 	if t.plan.FreeMilli() == 0 {
 		return nil // there is nothing to bid for, and no lease has run out
 	}
-	t.free = t.free[:0]
+	t.line = t.line[:0]
 	for _, j := range t.loose {
 		t.enter(v, j)
 	}
@@ -121,11 +123,22 @@ func (t *themis) decide(v *sim.View) error {
 			t.enter(v, j)
 		}
 	}
-	slices.SortFunc(t.free, func(a, b bidder) int { return cmp.Or(cmp.Compare(a.key, b.key), a.pos-b.pos) })
-	for len(t.free) > 0 && t.plan.FreeMilli() > 0 {
-		n := max(1, int(themisShare*float64(len(t.free))))
-		t.auction(v, t.free[:n])
-		t.free = slices.DeleteFunc(t.free, func(b bidder) bool { return b.left })
+	slices.SortFunc(t.line, func(a, b entry) int { return a.compare(&b) })
+	for line := t.line; len(line) > 0 && t.plan.FreeMilli() > 0; {
+		n := max(1, int(themisShare*float64(len(line))))
+		t.bids = t.bids[:0]
+		for i := range line[:n] {
+			t.bids = append(t.bids, t.bid(v, line[i].job))
+		}
+		t.auction(v, t.bids)
+		stay := n
+		for i := n - 1; i >= 0; i-- { // those who have not left stay the first
+			if !t.bids[i].left {
+				stay--
+				line[stay] = line[i]
+			}
+		}
+		line = line[stay:]
 	}
 	for _, j := range t.taken {
 		for int(j) >= len(t.leases) {
@@ -138,13 +151,23 @@ func (t *themis) decide(v *sim.View) error {
 
 // enter adds j's bid.
 func (t *themis) enter(v *sim.View, j sim.Job) {
-	elapsed, left := float64(v.Now()-v.Trace(j).Submit), max(1, t.remaining(v, j))
 	alone := float64(t.est.Of(v.Trace(j)))
-	t.free = append(t.free, bidder{
-		entry: entry{-(elapsed + left) / alone, v.Pos(j), j},
-		need:  int64(v.Asked(j) * v.Request(j).Milli),
-		gain:  math.Log1p(float64(t.lease) / (elapsed + left)),
-	})
+	t.line = append(t.line, entry{-t.whole(v, j) / alone, v.Pos(j), j})
+}
+
+// whole returns the time from the submit of j to its end if it ran from now on.
+func (t *themis) whole(v *sim.View, j sim.Job) float64 {
+	elapsed, left := float64(v.Now()-v.Trace(j).Submit), max(1, t.remaining(v, j))
+	return elapsed + left
+}
+
+// bid returns what j, which has no lease, bids.
+func (t *themis) bid(v *sim.View, j sim.Job) bidder {
+	return bidder{
+		job:  j,
+		need: int64(v.Asked(j) * v.Request(j).Milli),
+		gain: math.Log1p(float64(t.lease) / t.whole(v, j)),
+	}
 }
 
 // auction gives the plan's free GPUs to the best set of bidders. Winners leave, even those whose gang has no place.
@@ -183,7 +206,6 @@ func (t *themis) auction(v *sim.View, bidders []bidder) {
 func (t *themis) best(bidders []bidder, free int64) {
 	unit := int64(0)
 	for i := range bidders {
-		bidders[i].wins = false
 		for a, b := bidders[i].need, unit; ; a, b = b, a%b {
 			if b == 0 {
 				unit = a
