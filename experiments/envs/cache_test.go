@@ -45,7 +45,7 @@ func TestWorkloadsInUseStayAndOthersMakeRoom(t *testing.T) {
 	if _, err := use("c", 40); !errors.As(err, &e) || e.Code != wire.Capacity || !e.Retry {
 		t.Fatalf("no workload is unused, and one more gives %v", err)
 	}
-	if _, err := use("c", 140); !errors.As(err, &e) || e.Code != wire.TooLarge || e.Retry {
+	if _, err := use("c", 140); !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry {
 		t.Fatalf("one larger than everything gives %v", err)
 	}
 	leaveA()
@@ -87,7 +87,7 @@ func TestWorkloadsAreReadAsFarAsThereIsMemory(t *testing.T) {
 			r := registry(t, func(c *RegistryConfig) { c.TraceRoot = root })
 			r.UseBudget(b)
 			var e *wire.Error
-			if _, err := r.Make(t.Context(), jobselect.ID, kw, 1); !errors.As(err, &e) || e.Code != wire.TooLarge && e.Code != wire.Capacity {
+			if _, err := r.Make(t.Context(), jobselect.ID, kw, 1); !errors.As(err, &e) || e.Code != wire.Capacity {
 				t.Errorf("%s with %d bytes: %v", name, total, err)
 			}
 			if b.Free() != total {
@@ -121,7 +121,7 @@ func TestEnvironmentsAreReservedBeforeTheyAreMade(t *testing.T) {
 	r := registry(t, nil)
 	r.UseBudget(b)
 	var e *wire.Error
-	if _, err := r.Make(t.Context(), jobselect.ID, nil, 4096); !errors.As(err, &e) || e.Code != wire.TooLarge || !strings.Contains(e.Error(), "4096 environments of JobSelect-v1") {
+	if _, err := r.Make(t.Context(), jobselect.ID, nil, 4096); !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry || !strings.Contains(e.Error(), "4096 environments of JobSelect-v1") {
 		t.Errorf("4096 in 64 MiB: %v", err)
 	}
 	var all []*Made

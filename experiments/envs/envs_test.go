@@ -228,7 +228,7 @@ func TestBadArgumentsAreToldByKeyValueAndWish(t *testing.T) {
 		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1, wire.BadKwargs, []string{"trace.file", "x.csv", "--trace-root"}},
 		{jobselect.ID, wire.Map{{Key: "trace.profiles", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1, wire.BadKwargs, []string{"trace.profiles", "--trace-root"}},
 		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "get:no-such-trace"}}, 1, wire.BadKwargs, []string{"trace.file", "no-such-trace"}},
-		{jobselect.ID, smallKwargs(), 1000, wire.TooLarge, []string{"1000", "MiB"}},
+		{jobselect.ID, smallKwargs(), 1000, wire.Capacity, []string{"1000", "MiB"}},
 		{"CartPole-v7", nil, 1, wire.UnknownEnv, []string{"CartPole-v7"}},
 		{"JobSelect-v2", nil, 1, wire.UnknownEnv, []string{"did you mean JobSelect-v1?"}},
 		{"InvalidAction-v1", wire.Map{{Key: "n", Value: int64(1)}}, 1, wire.BadKwargs, []string{"InvalidAction-v1 has no arguments", `"n"`}},

@@ -256,7 +256,7 @@ func (p *player) open(id, mode string, n int, kwargs wire.Map) *wire.Error {
 	defer cancel()
 	h, err := handle.Open(ctx, p.f, handle.Limits{MaxEnvs: 64, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20, Workers: 1}, o, w)
 	var e *wire.Error
-	if errors.As(err, &e) && (e.Code == wire.BadKwargs || e.Code == wire.TooLarge) && !strings.Contains(e.Error(), "\n") {
+	if errors.As(err, &e) && (e.Code == wire.BadKwargs || e.Code == wire.Capacity || e.Code == wire.TooLarge) && !strings.Contains(e.Error(), "\n") {
 		return e
 	}
 	if err != nil {

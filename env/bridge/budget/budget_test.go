@@ -89,7 +89,7 @@ func TestRefusalsSayWhatWouldHelp(t *testing.T) {
 		!strings.Contains(e.Got, "124 MiB of 1 GiB are free") || !strings.Contains(e.Want, "--memory") {
 		t.Errorf("%v", e)
 	}
-	if e := a.Refuse("4096 environments", 1<<30); e.Code != wire.TooLarge || e.Retry || !strings.Contains(e.Got, "1.0 GiB") || !strings.Contains(e.Want, "--memory") {
+	if e := a.Refuse("4096 environments", 1<<30); e.Code != wire.Capacity || e.Retry || !strings.Contains(e.Got, "1.0 GiB") || !strings.Contains(e.Want, "--memory") {
 		t.Errorf("%v", e)
 	}
 }

@@ -16,7 +16,7 @@ func (a *Account) Refuse(what string, need int64) *wire.Error {
 	total := a.b.Total()
 	if need < 0 || all > total {
 		return &wire.Error{
-			Code: wire.TooLarge, Msg: what + " never fit this server", Got: "about " + Size(all),
+			Code: wire.Capacity, Msg: what + " never fit this server", Got: "about " + Size(all),
 			Want: fmt.Sprintf("at most its memory, %s: %s", Size(total), help),
 		}
 	}

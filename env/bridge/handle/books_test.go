@@ -96,13 +96,13 @@ func TestAHandleThatDoesNotFitIsRefusedAndLeavesNothing(t *testing.T) {
 	for _, c := range []struct {
 		total, taken int64
 		n            int
-		code         wire.Code
-	}{{16 << 20, 15 << 20, 100, wire.Capacity}, {16 << 20, 0, 10000, wire.TooLarge}} {
+		retry        bool
+	}{{16 << 20, 15 << 20, 100, true}, {16 << 20, 0, 10000, false}} {
 		b := budget.New(c.total)
 		b.Reserve(budget.Workloads, c.taken)
 		_, err := openIn(t, b, "Spacious-v1", c.n)
 		var e *wire.Error
-		if !errors.As(err, &e) || e.Code != c.code || e.Retry != (c.code == wire.Capacity) || !strings.Contains(e.Msg, fmt.Sprintf("%d environments of Spacious-v1", c.n)) {
+		if !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry != c.retry || !strings.Contains(e.Msg, fmt.Sprintf("%d environments of Spacious-v1", c.n)) {
 			t.Errorf("%d environments: %v", c.n, err)
 		}
 		if b.Used(budget.Environments) != 0 {

@@ -109,9 +109,9 @@ func TestFullMemoryRefusesNewcomersOnly(t *testing.T) {
 }
 
 // What never fits is not worth trying again.
-func TestWhatNeverFitsIsTooLarge(t *testing.T) {
+func TestWhatNeverFitsIsRefusedForGood(t *testing.T) {
 	h := serve(t, tight(2<<20))
-	e := h.client().fails(wire.TooLarge, "open", "env", "Walk-v1", "n", 4096)
+	e := h.client().fails(wire.Capacity, "open", "env", "Walk-v1", "n", 4096)
 	if e.Retry || !strings.Contains(e.Want, "--memory") {
 		t.Errorf("%v", e)
 	}
