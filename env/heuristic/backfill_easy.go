@@ -36,7 +36,7 @@ type easyLane struct {
 	blocked bool  // the head does not fit
 	head    entry // of the line, if blocked
 	valid   bool  // the reservation is still valid
-	moved   bool  // jobs have started since kinds were marked
+	moved   bool  // this pass, or the last one, has started jobs
 	shadow  int64
 	extra   int64 // thousandths; counters only
 }
@@ -234,6 +234,9 @@ func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
 		if b.tree.nodes[e.job].time > l.limit && !b.leavesRoom(v, l, e.job, d.GPUs) {
 			l.mark(e.job, kindShort)
 			continue
+		}
+		if !l.moved {
+			l.reopenShortBehind(&e) // it may have taken the place in which an earlier pass found them to delay the head
 		}
 		b.start(v, l, e.job, d)
 		return true

@@ -341,10 +341,18 @@ func (s *shelf) hopeless(c *cluster.Cluster, f *freed, j sim.Job) bool {
 }
 
 // reopenShort forgets which kinds would delay the head, because the head or its reservation has changed.
-func (s *shelf) reopenShort() {
+func (s *shelf) reopenShort() { s.reopenShortIf(func(int32) bool { return true }) }
+
+// reopenShortBehind forgets which kinds would delay the head, because e is the first job that this pass starts. A kind
+// with a job before e stays short: this pass has come past that job, and nothing had changed then.
+func (s *shelf) reopenShortBehind(e *entry) {
+	s.reopenShortIf(func(i int32) bool { return len(s.kinds[i].trees) == 0 || !s.heads.top[i].before(e) })
+}
+
+func (s *shelf) reopenShortIf(reopen func(i int32) bool) {
 	still := s.shut[:0]
 	for _, i := range s.shut {
-		if s.kinds[i].state == kindClosed {
+		if s.kinds[i].state == kindClosed || !reopen(i) {
 			still = append(still, i)
 			continue
 		}
