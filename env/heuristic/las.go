@@ -98,23 +98,31 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 		if p.queue == len(q.limits) {
 			continue
 		}
-		ran, per, part := q.attained(v, e.job)
-		if falls(q.limits[p.queue], ran, per, part) {
+		ran, per := q.attained(v, e.job)
+		limit := q.limits[p.queue]
+		if per < 0 {
+			limit, per = reaches(limit, -per), 1
+		}
+		if ran*per >= limit {
 			q.falling = append(q.falling, e)
 		} else {
-			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per, part))
+			until = earlier(until, now, q.fallsAt(now, limit, ran, per))
 		}
 	}
 	slices.SortFunc(q.falling, func(a, b entry) int { return a.pos - b.pos })
 	for _, e := range q.falling {
 		p := &q.at[e.job]
-		ran, per, part := q.attained(v, e.job)
-		for p.queue < len(q.limits) && falls(q.limits[p.queue], ran, per, part) {
-			p.queue++
-			p.rank = q.back(p.queue)
-		}
-		if p.queue < len(q.limits) {
-			until = earlier(until, now, q.fallsAt(now, p.queue, ran, per, part))
+		ran, share := q.attained(v, e.job)
+		for ; p.queue < len(q.limits); p.queue++ {
+			limit, per := q.limits[p.queue], share
+			if per < 0 {
+				limit, per = reaches(limit, -per), 1
+			}
+			if ran*per < limit {
+				until = earlier(until, now, q.fallsAt(now, limit, ran, per))
+				break
+			}
+			p.rank = q.back(p.queue + 1)
 		}
 	}
 	if q.promote > 0 {
@@ -126,55 +134,43 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 }
 
 // attained returns how long j, which runs, has run as far as that counts, and how much service that is per unit of
-// time: 1 if time counts, else its GPUs. If it has shares of GPUs, part is how many thousandths these are together. A
-// job without GPUs never falls if GPU-time counts.
-func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64, part int) {
+// time: 1 if time counts, else its GPUs or, if it has shares of GPUs, minus the sum of their thousandths. The rate is 0
+// for a job without GPUs if GPU-time counts, so such a job never falls.
+func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64) {
 	ran, per = int64(v.Ran(j))-q.at[j].ran, 1
-	if r := v.Request(j); q.byGPU {
+	if q.byGPU {
+		r := v.Request(j)
 		if per = int64(r.GPUs); r.Milli < 1000 {
-			part = r.GPUs * r.Milli
+			per *= -int64(r.Milli)
 		}
 	}
-	return ran, per, part
+	return ran, per
 }
 
-// falls reports whether a job with that service has attained limit.
-func falls(limit, ran, per int64, part int) bool {
-	if part > 0 {
-		return ran >= reaches(limit, part)
-	}
-	return ran*per >= limit
-}
-
-// reaches returns after which run time on that many thousandths of a GPU a job has attained limit.
-func reaches(limit int64, part int) int64 {
+// reaches returns after which run time on that many thousandths of a GPU a job has attained limit. Beside this run time
+// the rate is 1.
+func reaches(limit, milli int64) int64 {
 	hi, lo := bits.Mul64(uint64(limit), 1000)
-	if hi >= uint64(part) {
+	if hi >= uint64(milli) {
 		return never
 	}
-	t, rest := bits.Div64(hi, lo, uint64(part))
+	t, rest := bits.Div64(hi, lo, uint64(milli))
 	if rest > 0 {
 		t++
 	}
 	return int64(min(t, never))
 }
 
-// fallsAt returns when a running job reaches the limit of its queue, 0 if never. Tiresias' simulator has no shares, so
-// falls of jobs with shares are not late.
-func (q *queues) fallsAt(now int64, queue int, ran, per int64, part int) int64 {
+// fallsAt returns when a running job reaches the limit of its queue, 0 if never.
+func (q *queues) fallsAt(now, limit, ran, per int64) int64 {
 	switch {
-	case per == 0:
-		return 0
-	case part > 0:
-		if t := reaches(q.limits[queue], part); t < never-now {
-			return now + t - ran
-		}
+	case per == 0 || limit >= never-now:
 		return 0
 	case q.late:
 		const second = int64(time.Second)
-		return now + (q.limits[queue]-ran)/(per*second)*second
+		return now + (limit-ran)/(per*second)*second
 	}
-	return now + (q.limits[queue]-ran*per+per-1)/per
+	return now + (limit-ran*per+per-1)/per
 }
 
 // earlier returns the earlier of until (0 = never) and t, which counts only if it is after now.

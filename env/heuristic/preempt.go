@@ -82,11 +82,11 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 		s.lanes[i].room = v.Cluster().VCRoom(int32(i))
 	}
 	for _, e := range s.running {
-		n := milli(v, e.job)
-		left += n
-		if quotas {
-			s.lanes[s.laneOf(v, e.job)].spend(-n)
-		}
+		left += milli(v, e.job)
+	}
+	for i := 0; quotas && i < len(s.running); i++ {
+		j := s.running[i].job
+		s.lanes[s.laneOf(v, j)].spend(-milli(v, j))
 	}
 	rest := left - v.Cluster().FreeMilli() // of the running jobs from r on
 	r := 0
@@ -99,16 +99,25 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 				l.close(w)
 			}
 		}
+		if !quotas && !s.lanes[0].over {
+			if w == none && rest <= left {
+				s.chosen = append(s.chosen, s.running[r:]...)
+				return
+			}
+			n := left
+			r, left = s.stay(v, r, left, l, w)
+			if rest -= n - left; w != none && !s.strict && milli(v, l.top(w).job) > left {
+				known = false // another may come first now
+				continue
+			}
+		}
 		switch {
-		case w == none && rest <= left && !quotas && !s.lanes[0].over:
-			s.chosen = append(s.chosen, s.running[r:]...)
-			return
 		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
 			e := s.running[r]
 			r++
-			rest -= milli(v, e.job)
-			its := &s.lanes[s.laneOf(v, e.job)]
-			if n := milli(v, e.job); !its.over && n <= left && (!quotas || n <= its.room) {
+			n, its := milli(v, e.job), &s.lanes[s.laneOf(v, e.job)]
+			rest -= n
+			if !its.over && n <= left && (!quotas || n <= its.room) {
 				left -= n
 				if quotas {
 					its.spend(n)
@@ -134,6 +143,28 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 			known = false
 		}
 	}
+}
+
+// stay chooses the running jobs from r on that rank before the waiting job w, if there is one, until one has no room in
+// left. It returns the next and what is left.
+func (s *Scheduler) stay(v *sim.View, r, left int, l *lane, w int) (next, rest int) {
+	var first *entry
+	if w != none {
+		first = l.top(w)
+	}
+	for ; r < len(s.running); r++ {
+		e := &s.running[r]
+		if first != nil && !e.before(first) {
+			break
+		}
+		n := milli(v, e.job)
+		if n > left {
+			break
+		}
+		left -= n
+		s.chosen = append(s.chosen, *e)
+	}
+	return r, left
 }
 
 // spend takes milli thousandths from the lane's quota, if it has one.
