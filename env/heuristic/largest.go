@@ -9,7 +9,7 @@ var largest = rule{name: "largest", key: func(_ *Scheduler, v *sim.View, j sim.J
 
 // largestArea serves the job with the most estimated run time × GPUs first, without preemption (LAF).
 var largestArea = rule{name: "largest-area", estimates: true, key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
-	return -float64(s.est.Of(v.Trace(j))) * float64(milli(v, j))
+	return -s.area(v, j)
 }}
 
 // milli returns the thousandths of a GPU that j asks for.
