@@ -136,7 +136,28 @@ func TestRankingClassesIsRankingJobs(t *testing.T) {
 	}
 }
 
-// The same with hundreds of waiting jobs, most of which have a demand or a user of their own: classes and lines are
+// A virtual cluster with nodes of its own learns that other code has stopped a job between two of its starts, and then
+// tries again the jobs that had no place before.
+func TestOthersStopAJobInAPartBetweenTwoStarts(t *testing.T) {
+	for _, order := range ranksClasses {
+		x := &world{cfg: sim.DefaultConfig(), policy: heuristic.DefaultConfig()}
+		x.policy.Order, x.policy.Admission = order, "skip"
+		x.spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 3}}}}
+		x.spec.VCs = []cluster.VCSpec{{Name: "own", Nodes: 1}}
+		for i, n := range []int{1, 2, 2, 1, 1, 1, 1, 1} {
+			j := whole(string(rune('a'+i)), time.Duration(i)*second, 100*second, n)
+			if j.VC = "own"; i == 2 {
+				j.GPUMilli = 500
+			}
+			x.jobs = append(x.jobs, j)
+		}
+		for seed := range uint64(1000) {
+			x.compare(t, seed, true)
+		}
+	}
+}
+
+// The same as TestRankingClassesIsRankingJobs with hundreds of waiting jobs, most of which have a demand or a user of their own: classes and lines are
 // forgotten on the way.
 func TestManyClassesOfJobs(t *testing.T) {
 	for _, order := range ranksClasses {

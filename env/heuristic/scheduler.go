@@ -486,6 +486,9 @@ func (s *Scheduler) rankClasses(v *sim.View) {
 	}
 }
 
+// noVersion is a version that no cluster reaches: other code has changed something.
+const noVersion = 1 << 63
+
 // takeIn queues all waiting jobs anew.
 func (s *Scheduler) takeIn(v *sim.View) {
 	s.taken = s.taken[:0]

@@ -227,6 +227,9 @@ func (d *divided) refresh(v *sim.View) {
 	d.fill(v)
 	for _, k := range d.parts {
 		k.asked, k.fresh = true, false
+		if s, ok := k.policy.(*Scheduler); ok {
+			s.since = noVersion // one copy of the cluster counts as one change, which could be taken for the policy's own
+		}
 	}
 }
 
