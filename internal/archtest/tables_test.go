@@ -130,6 +130,7 @@ var libraries = map[string][]string{
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/jedib0t/go-pretty/v6",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
+		"github.com/gorilla/websocket", // bare frames of hostile clients
 	},
 }
 
