@@ -63,7 +63,7 @@ func TestAlways(t *testing.T) {
 	}
 	t.Log(count)
 	for what, least := range map[string]int{
-		"start": 50_000, "preempt": 10_000, "migrate": 20, "resize": 1, "fail": 1000, "refused": 1000, "wait": 3000, "drained": 10_000,
+		"start": 50_000, "preempt": 10_000, "migrate": 5, "resize": 1, "fail": 1000, "refused": 1000, "wait": 3000, "drained": 10_000,
 		"cut off": 3, "shadow": 1000, "reservation": 20, "held": 5000,
 	} {
 		if count[what] < least {
