@@ -59,7 +59,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// unblock makes standard error a queue, for a verb that must go on if nobody reads it. It is called before anything else
+// unblock puts a queue before standard error, for a verb that must not block when its log is not read. It is called before anything else
 // uses standard error.
 func (a *app) unblock() {
 	if a.queue == nil {
@@ -68,7 +68,7 @@ func (a *app) unblock() {
 	}
 }
 
-// flushTime is how long the end of the program waits for somebody to read standard error.
+// flushTime bounds how long the program, when it ends, waits for its last log lines to be read.
 const flushTime = time.Second
 
 func (a *app) flush() {
@@ -77,7 +77,7 @@ func (a *app) flush() {
 	}
 }
 
-// announce lets write print to standard output. If that blocks until ctx ends, since nobody reads, announce returns
+// announce lets write print to standard output. If the write still blocks when ctx ends, announce returns
 // without having printed.
 func (a *app) announce(ctx context.Context, write func(*app) error) error {
 	b := &app{stdout: &output{w: a.stdout.w}} // its own, so that nobody else looks at what a blocked goroutine has

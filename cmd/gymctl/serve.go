@@ -52,7 +52,7 @@ budget, and 64 MiB; without GOMEMLIMIT serve sets the limit of the Go runtime to
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
 the last one has left, or after --drain-timeout. A second signal ends it at once. SIGHUP reads the token file and the
 certificates again, for new connections; if one of them is bad, all stays as it was. Logs go to standard error, and
-nothing waits for somebody to read them.`,
+the server never waits for them to be read.`,
 		Example: `  gymctl serve
   gymctl serve --addr 127.0.0.1:0 --json
   gymctl serve --addr 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --tls-key key.pem
@@ -88,7 +88,7 @@ nothing waits for somebody to read them.`,
 			if err != nil {
 				_ = l.Close() // no client knows the address yet
 				if ctx.Err() != nil {
-					return nil // told to end, while nobody read the address
+					return nil // told to end before the address was read
 				}
 				return err
 			}
@@ -216,7 +216,7 @@ func (d *door) reloads(s *server.Server) (stop func()) {
 				d.log.Error("nothing was reloaded: tokens and certificates stay as they were", "error", err)
 			}
 		}
-	}() // it does not hold up the end of the program, even if the token file is a pipe that nobody writes
+	}() // it does not hold up the end of the program, even if the token file is a pipe without a writer
 	return func() {
 		signal.Stop(hangup)
 		close(end)

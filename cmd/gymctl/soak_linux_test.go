@@ -435,7 +435,7 @@ func (s *siege) visitor(ctx context.Context, i int) {
 	}
 }
 
-// hostiles are clients that mean harm. Each does its worst once and goes, at the latest when ctx ends.
+// hostiles are attacks. Each runs once and returns, early if ctx ends.
 var hostiles = []func(ctx context.Context, s *siege, rng *rand.Rand){
 	silent, dribbler, stranger, forger, babbler, shouter, hog, deaf, counterfeiter, hijacker, snooper, visitorOfPages, leaver,
 }

@@ -73,7 +73,7 @@ func (s *Scheduler) makePlan(v *sim.View) {
 // the cluster or its quota is spent, is stopped. Under strict, so are all jobs of its virtual cluster behind the first
 // that has none.
 func (s *Scheduler) countedPlan(v *sim.View) {
-	if len(v.Waiting()) == 0 { // nobody wants what they have
+	if len(v.Waiting()) == 0 { // no waiting job could take their GPUs
 		s.chosen = append(s.chosen, s.running...)
 		return
 	}

@@ -139,7 +139,8 @@ func TestJobsWithoutWorkEndUnderEveryPolicy(t *testing.T) {
 	}
 }
 
-// Jobs without work take no time: under area they start before all others, in the order of the trace whatever their GPUs, and delay nobody.
+// Jobs without work take no time. Under area they start first, in the order of the trace, whatever their GPUs, and delay no
+// other job.
 func TestAreaStartsJobsWithoutWorkFirst(t *testing.T) {
 	jobs := []traces.Job{
 		{Work: 10 * time.Second, GPUs: 1, GPUMilli: 1000}, {GPUs: 4, GPUMilli: 1000}, {Work: time.Second, GPUs: 1, GPUMilli: 1},

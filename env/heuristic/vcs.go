@@ -249,7 +249,7 @@ func (d *divided) observe(v *sim.View, p *sim.Point, foreign bool) {
 			continue
 		case sim.NodeFail, sim.NodeRecover:
 			if n = d.partOf[d.of.VCOf(int(e.Node))]; n < 0 {
-				continue // nobody may use the node
+				continue // no job may use the node
 			}
 			d.parts[n].fresh = false
 		default:
@@ -273,8 +273,8 @@ func (d *divided) observe(v *sim.View, p *sim.Point, foreign bool) {
 			d.list(v, e.Job).fresh = false
 		}
 	}
-	// Policies hear of the decisions of others, made at the last point or this one, at once: later, the number of a job
-	// that was dropped can be that of another job.
+	// A policy must see the decisions of other code at once, whether made at the last point or at this one: the number of
+	// a dropped job can be reused later.
 	if foreign || d.others {
 		d.refresh(v)
 	}

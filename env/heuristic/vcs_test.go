@@ -280,7 +280,7 @@ func (c *conserving) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 }
 
 // Where virtual clusters share nodes within quotas, a job that was stopped and still fits its quota and the free GPUs
-// goes on at once: nobody is stopped for the sake of a job that may not use what it leaves.
+// goes on at once: no job is stopped for one that may not use its GPUs.
 func TestAStoppedJobThatFitsItsQuotaGoesOn(t *testing.T) {
 	count, late, seed := 0, 0, 0
 	for _, order := range heuristic.Orders() {

@@ -23,7 +23,7 @@ const (
 )
 
 // worldCache keeps the most recently used worlds and loads each once for all concurrent requests. What it keeps is reserved
-// in the budget: worlds that environments use stay, and those that nobody uses are dropped when they are more than limit
+// in the budget: worlds in use stay, and unused ones are dropped when they are more than limit
 // bytes, or when the budget needs theirs.
 type worldCache struct {
 	limit  int64
@@ -133,7 +133,7 @@ func (c *worldCache) leave(e *worldEntry) {
 	c.evict(e, c.limit)
 }
 
-// evict drops the least recently used of the worlds that nobody uses, fresh excepted, until the cached ones have at most
+// evict drops the least recently used of the unused worlds, fresh excepted, until the cached ones have at most
 // limit bytes. Worlds that are still loading do not count.
 func (c *worldCache) evict(fresh *worldEntry, limit int64) {
 	total := int64(0)
@@ -159,7 +159,7 @@ func (c *worldCache) evict(fresh *worldEntry, limit int64) {
 	}
 }
 
-// free drops worlds that nobody uses, until they had so many bytes or there are no more. The budget calls it.
+// free drops unused worlds until it has freed the given number of bytes or none are left. The budget calls it.
 func (c *worldCache) free(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

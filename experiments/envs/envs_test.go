@@ -440,7 +440,7 @@ func TestEnvironmentsOfOneScenarioShareItsWorkload(t *testing.T) {
 	}
 }
 
-// world returns a world that nobody uses after it.
+// world returns a world and ends its use.
 func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 	w, leave, err := r.borrow(ctx, args)
 	if err == nil {
@@ -449,7 +449,7 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 	return w, err
 }
 
-// getWorld returns a world of c that nobody uses after it.
+// getWorld returns a world of c and ends its use.
 func getWorld(ctx context.Context, c *worldCache, key string, load func(context.Context) (*World, error)) (*World, error) {
 	w, leave, err := c.use(ctx, key, func(ctx context.Context, _ *budget.Account) (*World, error) { return load(ctx) })
 	if err == nil {

@@ -81,7 +81,7 @@ func (f *factory) Make(ctx context.Context, id string, kwargs wire.Map, n int) (
 
 const (
 	mostTokenBytes = 1 << 20 // a larger file is something else
-	leastToken     = 16      // characters: 8 random bytes in hexadecimal, which nobody guesses over a network
+	leastToken     = 16      // characters: 8 random bytes in hexadecimal, which cannot be guessed over a network
 )
 
 // ReadTokens reads a token file: one `ROLE TOKEN` per line, where ROLE is read, env or admin. Empty lines and lines that

@@ -19,7 +19,7 @@ func (e *QuotingError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *QuotingError) Unwrap() error { return e.Err }
 
-// Quoting marks err, unless it says only that a file cannot be opened or that nobody waits for it.
+// Quoting marks err, unless it says only that a file cannot be opened or that the load was cancelled.
 func Quoting(err error) error {
 	if _, ok := errors.AsType[*traces.OpenError](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -1,6 +1,6 @@
-// Package budget keeps the books of a server's memory. Whoever is about to allocate something large reserves it first, and
-// releases it when it is gone. What does not fit is refused to whoever asks; those who have reserved are never asked to
-// give anything back.
+// Package budget counts a server's memory. Code that is about to allocate something large reserves the bytes first, and
+// releases them when the memory is free again. A reservation that does not fit is refused; existing reservations are never
+// taken back.
 package budget
 
 import (
@@ -28,7 +28,7 @@ func (k Kind) String() string { return names[k] }
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Environments, Replies, Frames, Workloads} }
 
-// Budget is a number of bytes that can be reserved. A nil Budget has no limit and keeps no books. Safe for concurrent use.
+// Budget is a number of bytes that can be reserved. A nil Budget has no limit and counts nothing. Safe for concurrent use.
 type Budget struct {
 	total int64
 
@@ -58,7 +58,7 @@ func (b *Budget) Used(k Kind) int64 {
 	return b.by[k]
 }
 
-// Reclaim registers a function that releases what nobody uses, at least so many bytes if there are as many. Reserve calls
+// Reclaim registers a function that releases at least the given number of unused bytes, or all there are. Reserve calls
 // it when something does not fit. It must not call Reserve.
 func (b *Budget) Reclaim(f func(bytes int64)) {
 	b.mu.Lock()
@@ -155,7 +155,7 @@ func (a *Account) Held() int64 {
 	return sum
 }
 
-// Budget returns the budget from which a reserves, nil if there is none.
+// Budget returns the budget that a reserves from. It is nil if there is no limit.
 func (a *Account) Budget() *Budget { return a.b }
 
 // Release releases everything. Releasing twice is harmless.

@@ -40,7 +40,7 @@ func (h *Handle) settleBooks() {
 	}
 }
 
-// discard releases what the factory has reserved for environments that nobody takes.
+// discard releases what the factory has reserved for environments that are not used.
 func discard(made *Made) {
 	h := &Handle{}
 	h.keepBooks(made, nil)

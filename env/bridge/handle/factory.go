@@ -37,7 +37,7 @@ type Made struct {
 	// Account is what the factory has reserved for Envs; the server adds what it keeps for them, and releases all of it
 	// when they are closed. nil = nothing.
 	Account *budget.Account
-	// Leave is called once, when Envs are closed, after Account was released; nil = nobody waits for that.
+	// Leave is called once, when Envs are closed, after Account was released; nil = nothing to call.
 	Leave func()
 }
 

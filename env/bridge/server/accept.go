@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// accepting is a listener that goes on when the system cannot give it a connection, be it for lack of descriptors or of
-// memory. It then closes a descriptor that the server holds in reserve, or else the oldest connection without a session, so
-// that a few new connections can always be served: probes must be answered, and a client may want to resume.
+// accepting is a listener that survives a lack of file descriptors or memory. When the system cannot give it a connection,
+// it closes a descriptor that the server holds in reserve, or else the oldest connection without a session. So the server
+// can always take a few new connections: it must answer probes, and a client may want to resume.
 type accepting struct {
 	net.Listener
 	srv *Server

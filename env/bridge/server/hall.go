@@ -189,7 +189,7 @@ func (h *hall) expel(p *place, tell bool) {
 	h.mu.Unlock()
 	h.dropped(p.raw.RemoteAddr(), c != nil)
 	if !tell || !c.expel() {
-		_ = p.raw.Close() // whoever reads it notices
+		_ = p.raw.Close() // the reader gets an error
 	}
 }
 

@@ -15,7 +15,7 @@ const keyRounds = 1 << 17
 
 // snapshotKey returns what derives the key that signs snapshots under tokens. It depends only on the tokens of role admin,
 // in any order, so a restarted server and one with other players sign alike. Players do not know these tokens, so they
-// cannot sign for the server, and whoever knows one may restore foreign snapshots anyway. If no token has that role, the key
+// cannot sign for the server, and a client that knows one may restore foreign snapshots anyway. If no token has that role, the key
 // depends on all tokens; then a player who knows all of them can sign. Without tokens the key is drawn.
 func snapshotKey(tokens []Token) func() []byte {
 	var secrets []string

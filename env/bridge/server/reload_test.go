@@ -130,7 +130,7 @@ func TestAReloadReplacesTheCertificates(t *testing.T) {
 	}
 }
 
-// Connections that begin a TLS handshake and do not go on delay nobody.
+// Connections that stop in the middle of a TLS handshake delay no other client.
 func TestHandshakesThatHangDelayNobody(t *testing.T) {
 	t.Parallel()
 	cfg := guarded()

@@ -324,7 +324,7 @@ func (l *lane) drop() {
 	l.settleRoom()
 }
 
-// settleRoom releases the memory of the replies if nobody needs it. The caller holds the session's lock.
+// settleRoom releases the memory of the replies if it is not needed. The caller holds the session's lock.
 func (l *lane) settleRoom() {
 	if !l.room.ended || !l.room.dropped {
 		return

@@ -137,7 +137,7 @@ func TestKeptRepliesOfClosedHandlesMakeRoom(t *testing.T) {
 	h.nothingReserved()
 }
 
-// Large messages wait for room, and large replies that there is none for are refused without effect.
+// A large message waits for memory. A large reply without memory is refused and has no effect.
 func TestLargeMessagesTakeWhatIsLeft(t *testing.T) {
 	cfg := tight(16 << 20)
 	cfg.StepTimeout = 300 * time.Millisecond
@@ -194,7 +194,7 @@ func TestWaitingRequestsCount(t *testing.T) {
 	eventually(t, "their memory is free", func() bool { return h.reserved(budget.Frames) == before })
 }
 
-// The books of messages are right whatever comes in which order.
+// The count of message bytes is right for messages of any size in any order.
 func TestFrameRoomKeepsItsBooks(t *testing.T) {
 	b := budget.New(10_000)
 	r := &frameRoom{budget: b}

@@ -43,7 +43,7 @@ func (h *host) silence(n int) {
 
 func bearing(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-// A crowd of connections without a token, with and without an upgrade, keeps nobody out who has one.
+// A crowd of connections without a token, with and without an upgrade, does not keep out a client that has one.
 func TestStrangersKeepNoTokenHolderOut(t *testing.T) {
 	t.Parallel()
 	h := serve(t, guarded())

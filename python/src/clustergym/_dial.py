@@ -1,6 +1,6 @@
 """Opens a connection: name, proxy, TCP, TLS and the upgrade to WebSocket, all within one deadline.
 
-websocket-client makes the upgrade. Everything that waits is done here, because a time limit for each single read is none
+websocket-client makes the upgrade. Everything that waits is done here: a time limit for each read would not end the wait
 for a server that sends a byte now and then.
 """
 
@@ -275,5 +275,5 @@ def _upgrade(url: str, sock: socket.socket, token: str | None, deadline: float, 
             retry=e.status_code in (502, 503, 504),
             op="connect",
         ) from None
-    except (ValueError, IndexError) as e:  # of a status line that is none
+    except (ValueError, IndexError) as e:  # not a status line
         raise ProtocolError(f"{url} is no server that speaks {SUBPROTOCOL}: {e}") from None

@@ -233,7 +233,7 @@ class Client:
         self._next_id = 2  # 1 is hello's
         self._pending: dict[int, Call] = {}
         self._replies: dict[int, Call] = {}  # read, and not yet asked for
-        self._orphans: list[int] = []  # handles that were opened for nobody
+        self._orphans: list[int] = []  # handles of interrupted opens, to be closed
         self._last_free = 0  # the last reply without a handle
         self._moved_from: Connection | None = None  # the session may have left this one for another
         self._plock = threading.Lock()  # the order of ids on the wire, and the pending requests
@@ -444,7 +444,7 @@ class Client:
                     pass  # the thread that waits for the reply resumes the session and sends the request again
                 call.posted = True
             finally:
-                if not call.posted:  # nobody knows how much of it was sent, so a resume must tell
+                if not call.posted:  # it is unknown how much of it was sent, so a resume must tell
                     conn.broken = conn.broken or Lost("a request was cut short")
                     if rid in self._pending:
                         call.rid = rid

@@ -3,7 +3,7 @@
 Frames are read and written here because that happens ten thousand times a second. Every wait has one deadline for all of
 it, however many bytes, frames or pings come meanwhile. The socket never blocks: waiting and reading are separate, so that
 an interrupt of a wait finds no byte half read. An interrupt in the short moment of reading or writing itself breaks the
-connection on purpose, because nobody could say where the stream stands; the session is then resumed.
+connection on purpose, because the position in the stream is unknown; the session is then resumed.
 """
 
 from __future__ import annotations
