@@ -59,8 +59,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// unblock puts a queue before standard error, for a verb that must not block when its log is not read. It is called before anything else
-// uses standard error.
+// unblock puts a queue before standard error, for a verb that must not block when its log is not read. It is called
+// before anything else uses standard error.
 func (a *app) unblock() {
 	if a.queue == nil {
 		a.queue = logging.NewWriter(a.stderr)
@@ -77,10 +77,10 @@ func (a *app) flush() {
 	}
 }
 
-// announce lets write print to standard output. If the write still blocks when ctx ends, announce returns
-// without having printed.
+// announce lets write print to standard output. If the write still blocks when ctx ends, announce returns without having
+// printed.
 func (a *app) announce(ctx context.Context, write func(*app) error) error {
-	b := &app{stdout: &output{w: a.stdout.w}} // its own, so that nobody else looks at what a blocked goroutine has
+	b := &app{stdout: &output{w: a.stdout.w}} // its own, since a blocked goroutine may keep it
 	done := make(chan error, 1)
 	go func() { done <- write(b) }()
 	select {

@@ -160,7 +160,7 @@ func TestAHangupReloadsTheTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Who was there stays.
+	// The session that was open goes on.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := old.Open(ctx, "CartPole-v1", nil); err != nil {

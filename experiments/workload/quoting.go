@@ -9,8 +9,8 @@ import (
 	"clustergym/traces"
 )
 
-// QuotingError marks an error from reading a file whose text may quote the file. Whoever owns the file may read it; clients
-// of a server get Unquoted.
+// QuotingError marks an error from reading a file whose text may quote the file. Its owner may read it; clients of a
+// server get Unquoted.
 type QuotingError struct{ Err error }
 
 // Error returns the text of Err.

@@ -16,8 +16,8 @@ import (
 // The hall holds the connections that belong to no session: they have sent no request yet, wait between plain requests,
 // have not said hello, or are being closed. Their number is limited, so that strangers cannot use up the descriptors and the
 // memory of the server. The server never refuses a new connection for lack of room. It closes the oldest one instead, since
-// a client that means well stays in the hall only for a moment. Who has shown a token or a certificate is not among the
-// strangers any more, and competes only with others who have.
+// a well-behaved client stays in the hall only for a moment. A client that has shown a token or a certificate no longer
+// counts as a stranger, and competes for a place only with others like it.
 
 const (
 	maxStrangers = 256  // places for strangers, or as many as there may be sessions, ...

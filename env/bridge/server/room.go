@@ -14,9 +14,10 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// The server's memory is one budget. A handle reserves everything that it can take when it is opened: environments, the
-// buffers of replies, and requests of the usual size. So who is in never meets a lack of memory in a step or a reset. What a client does beyond that is reserved when it happens: large messages are read when
-// there is room, and large replies to snapshot, render and call are refused as `capacity`.
+// The server's memory is one budget. When a handle is opened, it reserves everything that it can take: environments, the
+// buffers of replies, and requests of the usual size. So no step or reset of an open handle fails for lack of memory. What a
+// client does beyond that is reserved when it happens: a large message is read when there is memory for it, and a large
+// reply to snapshot, render or call without memory is refused as `capacity`.
 
 const (
 	// sessionFrames is the memory of messages that every session may have without reserving any, as connections may before
@@ -107,8 +108,8 @@ const noRoom = "no memory is left for a message of this size: connect again in a
 // the message again.
 var errCrowded = fmt.Errorf("%w: no memory for a message", errShut)
 
-// charge counts n more bytes for the message f, and waits until there is room for them. That it has to wait says that the
-// client sent more than its handles have reserved for; only this client waits. Without a session it counts nothing.
+// charge counts n more bytes for the message f, and waits until there is room for them. It waits only if the client sent
+// more than its handles have reserved, and only this client waits. Without a session it counts nothing.
 func (c *conn) charge(f *frame, n int64) error {
 	if c.sess == nil || n == 0 {
 		return nil
@@ -338,8 +339,8 @@ func (l *lane) settleRoom() {
 	l.s.srv.budget.Release(budget.Replies, n)
 }
 
-// forget drops the kept replies of closed handles, and reports whether there were any. They are kept only for a resume that
-// has not received them, so a client that needs their memory for its next handle does without.
+// forget drops the kept replies of closed handles, and reports whether there were any. Only a resume could still ask for
+// them, so they give way when their client needs the memory for another handle.
 func (s *session) forget() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
