@@ -3,6 +3,7 @@ package tape
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -24,7 +25,8 @@ type param struct {
 	view nets.View
 }
 
-// New starts a graph of the given type: tensor.Float32 for normal use, tensor.Float64 for checking gradients.
+// New starts a graph of the given type: tensor.Float32 for normal use, tensor.Float64 for checking gradients. Where
+// several goroutines build graphs, use Build, which keeps them apart.
 func New(dt tensor.Dtype) *Builder {
 	if dt != tensor.Float32 && dt != tensor.Float64 {
 		panic(fmt.Errorf("tape: graph of type %v, want float32 or float64", dt))
@@ -86,13 +88,25 @@ func (b *Builder) variable(name string, shape []int) *gorgonia.Node {
 }
 
 // Build makes a program from a function that adds nodes to a new graph and returns the loss and the outputs. It calls
-// New, fn and Compile and turns every panic on the way into an error.
+// New, fn and Compile and turns every panic on the way into an error. Goroutines may build programs at the same time;
+// their functions run one after another, so fn must neither wait for another Build nor call Build or Compile itself.
 func Build(dt tensor.Dtype, fn func(b *Builder) (loss *gorgonia.Node, outputs []*gorgonia.Node)) (p *Program, err error) {
 	defer caught("build", &err)
 	b := New(dt)
-	loss, outputs := fn(b)
+	loss, outputs := b.grow(fn)
 	return b.Compile(loss, outputs...)
 }
+
+func (b *Builder) grow(fn func(b *Builder) (loss *gorgonia.Node, outputs []*gorgonia.Node)) (loss *gorgonia.Node, outputs []*gorgonia.Node) {
+	adding.Lock()
+	defer adding.Unlock() // even if fn panics
+	return fn(b)
+}
+
+// adding is held while nodes are added to a graph. Gorgonia's constants, such as the 1 that differentiation starts
+// from, are shared by all graphs and cache their hash when they are first used, and some of its operations number the
+// groups of nodes in one table.
+var adding sync.Mutex
 
 // caught turns a panic into an error.
 func caught(doing string, err *error) {

@@ -92,6 +92,8 @@ func (b *Builder) differentiate(loss *gorgonia.Node) ([]*gorgonia.Node, error) {
 	if len(wrt) == 0 {
 		return grads, nil
 	}
+	adding.Lock()
+	defer adding.Unlock() // even if an operation's derivative panics
 	nodes, err := gorgonia.Grad(loss, wrt...)
 	if err != nil {
 		return nil, fmt.Errorf("tape: compile: %w", err)

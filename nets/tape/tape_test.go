@@ -2,8 +2,11 @@ package tape_test
 
 import (
 	"math"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -388,4 +391,119 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	if a, b := last.Memory(), all.Memory(); a > n*4*5 || b < n*4*(layers+1) {
 		t.Errorf("%d elements with one layer given out and %d with all, of %d each", a, b, n*4)
 	}
+}
+
+// firstUse tells this program, started by a test of its own, to be the first that uses Gorgonia in its process.
+const firstUse = "CLUSTERGYM_TAPE_FIRST_USE"
+
+// Goroutines that build programs at the same time get the same as one that builds alone. What Gorgonia keeps for all
+// graphs it fills in when it is first used, so this runs in a process of its own; the race detector then sees it.
+func TestProgramsAreBuiltSideBySide(t *testing.T) {
+	if os.Getenv(firstUse) != "" {
+		buildSideBySide(t)
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 { // goroutines meet in different places
+		c := exec.CommandContext(t.Context(), self, "-test.run=^TestProgramsAreBuiltSideBySide$", "-test.v")
+		c.Env = append(os.Environ(), firstUse+"=1")
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+func buildSideBySide(t *testing.T) {
+	params := regression()
+	mine := regressionGraph(params, 6)
+	// Gorgonia's own operations use its constants 0 and 2 as they are added to the graph or differentiated.
+	theirs := func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
+		h := gorgonia.Must(gorgonia.Rectify(gorgonia.Must(gorgonia.Mul(b.Input("x", 6, 4), b.Param(&params.Views[0])))))
+		return gorgonia.Must(gorgonia.Sum(gorgonia.Must(gorgonia.Square(h)))), []*gorgonia.Node{h}
+	}
+	cases := []struct {
+		name  string
+		dt    tensor.Dtype
+		graph func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node)
+	}{
+		{"float32", tensor.Float32, mine}, {"float64", tensor.Float64, mine},
+		{"float32, Gorgonia's operations", tensor.Float32, theirs}, {"float64, Gorgonia's operations", tensor.Float64, theirs},
+	}
+	var (
+		programs [16]*tape.Program
+		errs     [len(programs)]error
+		start    = make(chan struct{})
+		done     sync.WaitGroup
+	)
+	for i := range programs {
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			<-start
+			c := cases[i%len(cases)]
+			programs[i], errs[i] = tape.Build(c.dt, c.graph)
+		}()
+	}
+	close(start)
+	done.Wait()
+	result := func(p *tape.Program) []float64 {
+		x, x64 := p.Input("x"), p.InputF64("x")
+		for i := range 6 * 4 {
+			v := math.Sin(float64(i))
+			if x64 != nil {
+				x64[i] = v
+			} else {
+				x[i] = float32(v)
+			}
+		}
+		for _, name := range []string{"weight", "target"} {
+			for i := range p.Input(name) {
+				p.Input(name)[i] = 1
+			}
+			for i := range p.InputF64(name) {
+				p.InputF64(name)[i] = 1
+			}
+		}
+		copy(p.Input("coef"), []float32{0, 6})
+		copy(p.InputF64("coef"), []float64{0, 6})
+		run(t, p)
+		all := []float64{p.Loss()}
+		for _, v := range p.Grad().Views {
+			if g := p.GradF64(v.Name); g != nil {
+				all = append(all, g...)
+				continue
+			}
+			for _, g := range v.Data {
+				all = append(all, float64(g))
+			}
+		}
+		return all
+	}
+	for i, p := range programs {
+		c := cases[i%len(cases)]
+		if errs[i] != nil {
+			t.Fatalf("%s: %v", c.name, errs[i])
+		}
+		got, want := result(p), result(build(t, c.dt, c.graph))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: loss and gradients are %v, built alone %v", c.name, got, want)
+		}
+		if !slices.ContainsFunc(want[1:], func(x float64) bool { return x != 0 }) {
+			t.Errorf("%s: the gradient is 0", c.name)
+		}
+	}
+}
+
+// A function that panics leaves the next Build free to go on.
+func TestAPanicDoesNotHoldUpTheNextBuild(t *testing.T) {
+	for range 2 {
+		if _, err := tape.Build(tensor.Float32, func(*tape.Builder) (*gorgonia.Node, []*gorgonia.Node) { panic("no") }); err == nil {
+			t.Error("a panic is no error")
+		}
+	}
+	build(t, tensor.Float32, regressionGraph(regression(), 2))
 }
