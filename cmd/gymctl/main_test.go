@@ -248,9 +248,9 @@ func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 					break
 				}
 			}
-			if time.Since(begun) > 30*time.Second {
+			if time.Since(begun) > 2*time.Minute {
 				_ = c.Process.Kill()
-				t.Fatalf("no events after 30 s: %s", said.String())
+				t.Fatalf("no events after two minutes: %s", said.String())
 			}
 		}
 		if err := c.Process.Signal(sig); err != nil {
@@ -258,7 +258,7 @@ func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 		}
 		select {
 		case <-ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			_ = c.Process.Kill()
 			t.Fatalf("%v does not end it", sig)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -216,28 +217,33 @@ func TestServeCheckEndsWhenInterrupted(t *testing.T) {
 			here <- c
 		}
 	}()
-	c := program(t, "serve", "--check", "ws://"+l.Addr().String())
-	var said bytes.Buffer
-	c.Stderr = &said
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
+	// It would wait for five seconds. A slow machine may take as long once, but not every time.
+	took := time.Duration(math.MaxInt64)
+	for try := 0; try < 5 && took > 3*time.Second; try++ {
+		c := program(t, "serve", "--check", "ws://"+l.Addr().String())
+		var said bytes.Buffer
+		c.Stderr = &said
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		conn := <-here
+		begun := time.Now()
+		if err := c.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait() // its exit code is looked at below
+		took = time.Since(begun)
+		conn.Close()
+		if code := c.ProcessState.ExitCode(); code != exitInterrupted || said.String() != "gymctl: interrupted\n" {
+			t.Errorf("exit code %d, said %q", code, said.String())
+		}
 	}
-	conn := <-here
-	defer conn.Close()
-	begun := time.Now()
-	if err := c.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Wait() // its exit code is looked at below
-	if code := c.ProcessState.ExitCode(); code != exitInterrupted || said.String() != "gymctl: interrupted\n" {
-		t.Errorf("exit code %d, said %q", code, said.String())
-	}
-	if took := time.Since(begun); took > 3*time.Second {
+	if took > 3*time.Second {
 		t.Errorf("it took %v to end", took)
 	}
 	// And in the middle of the claims, where the lines so far stay.
 	s := serve(t)
-	c = program(t, "serve", "--check", "ws://"+s.addr)
+	c := program(t, "serve", "--check", "ws://"+s.addr)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -77,9 +77,7 @@ func TestAClientThatSaysNothingIsClosed(t *testing.T) {
 	h.connect().closedWith(wire.CloseHelloTimeout)
 	// Neither half a message nor a ping replaces hello.
 	p := h.connect()
-	if _, err := p.ws.NetConn().Write([]byte{0x82, 0xfe, 0x10}); err != nil {
-		t.Fatal(err)
-	}
+	_, _ = p.ws.NetConn().Write([]byte{0x82, 0xfe, 0x10}) // it may have been closed already
 	p.closedWith(wire.CloseHelloTimeout)
 	p = h.connect()
 	_ = p.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(patience))
@@ -89,7 +87,7 @@ func TestAClientThatSaysNothingIsClosed(t *testing.T) {
 func TestAConnectionOnWhichNothingComesIsReaped(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.IdleTimeout, cfg.PingInterval = 600*time.Millisecond, 10*time.Millisecond
+	cfg.IdleTimeout, cfg.PingInterval = 3*time.Second, 10*time.Millisecond
 	h := serve(t, cfg)
 	p := h.client()
 	p.open(2)
@@ -285,8 +283,8 @@ func TestAClientThatDoesNotReadIsHeldBackAndThenDropped(t *testing.T) {
 func TestAWriteThatIsBlockedEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.DrainTimeout = 50 * time.Millisecond
-	h := serve(t, cfg) // with 30 s to write a message
+	cfg.DrainTimeout, cfg.WriteTimeout = 50*time.Millisecond, time.Hour
+	h := serve(t, cfg)
 	p := h.client()
 	hd := p.must("open", "env", "Walk-v1", "n", 4096).Get("h").(int64)
 	p.must("reset", "h", hd)
@@ -305,12 +303,8 @@ func TestAWriteThatIsBlockedEndsWithTheServer(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		return before == h.met.bytesOut.Load()
 	})
-	begun := time.Now()
 	h.stop()
-	h.wait()
-	if took := time.Since(begun); took > cfg.WriteTimeout/2 {
-		t.Errorf("it ended only after %v", took)
-	}
+	h.wait() // for less than the time of a write
 }
 
 func TestFramesInPiecesAreOneMessage(t *testing.T) {
@@ -432,12 +426,12 @@ func TestPlainConnectionsThatSendNoHeadersAreClosed(t *testing.T) {
 		t.Skip("waits for five seconds")
 	}
 	h := serve(t, quick())
+	begun := time.Now() // the server may accept it before Dial returns
 	c, err := net.Dial("tcp", h.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	begun := time.Now()
 	_, _ = c.Write([]byte("GET /v1/ws HTTP/1.1\r\nHost: x\r\n"))
 	_ = c.SetReadDeadline(begun.Add(patience))
 	if _, err := io.ReadAll(c); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -330,33 +331,34 @@ func TestManyTakeOversAtOnceLeaveOne(t *testing.T) {
 	}
 	wg.Wait()
 	p.closedWith(wire.CloseTakenOver)
-	var mu sync.Mutex
-	left := 0
+	var over atomic.Int64
 	for i, q := range peers {
 		wg.Go(func() {
 			v, err := q.read()
 			if websocket.IsCloseError(err, wire.CloseTakenOver) {
+				over.Add(1)
 				return // even before its welcome
 			}
 			if err != nil || v.Get("op") != "welcome" {
 				t.Errorf("client %d: %v, %v", i, v, err)
 				return
 			}
-			_ = q.ws.SetReadDeadline(time.Now().Add(2 * time.Second))
-			_, _, err = q.ws.ReadMessage()
-			if !websocket.IsCloseError(err, wire.CloseTakenOver) {
-				mu.Lock()
-				left++
-				mu.Unlock()
+			_ = q.ws.SetReadDeadline(time.Time{})
+			if _, _, err = q.ws.ReadMessage(); websocket.IsCloseError(err, wire.CloseTakenOver) {
+				over.Add(1)
 			}
 		})
 	}
-	wg.Wait()
-	if left != 1 {
-		t.Errorf("%d connections are left, want 1", left)
-	}
+	eventually(t, "all but one are taken over", func() bool { return over.Load() == n-1 })
 	if got := h.sessionsLeft(); got != 1 {
 		t.Errorf("%d sessions, want 1", got)
+	}
+	for _, q := range peers {
+		q.drop()
+	}
+	wg.Wait()
+	if got := over.Load(); got != n-1 {
+		t.Errorf("%d connections of %d were taken over", got, n)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestKeptRepliesOfClosedHandlesMakeRoom(t *testing.T) {
 // A large message waits for memory. A large reply without memory is refused and has no effect.
 func TestLargeMessagesTakeWhatIsLeft(t *testing.T) {
 	cfg := tight(16 << 20)
-	cfg.StepTimeout = 300 * time.Millisecond
+	cfg.StepTimeout = 2 * time.Second
 	h := serve(t, cfg)
 	p := h.connect()
 	k := ticketOf(p.hello())

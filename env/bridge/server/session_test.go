@@ -414,7 +414,7 @@ func TestTwoClientsDoNotSeeEachOther(t *testing.T) {
 func TestTheServerPingsAndAnswersPings(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.PingInterval, cfg.IdleTimeout = 5*time.Millisecond, 600*time.Millisecond
+	cfg.PingInterval, cfg.IdleTimeout = 5*time.Millisecond, 4*time.Second
 	h := serve(t, cfg)
 	p := h.client("feat", []any{})
 	pings, pongs := 0, 0
@@ -425,7 +425,7 @@ func TestTheServerPingsAndAnswersPings(t *testing.T) {
 		t.Fatal(err)
 	}
 	// For longer than the idle time this client sends only pongs.
-	_ = p.ws.SetReadDeadline(time.Now().Add(1500 * time.Millisecond))
+	_ = p.ws.SetReadDeadline(time.Now().Add(cfg.IdleTimeout + time.Second))
 	if _, _, err := p.ws.ReadMessage(); err == nil || websocket.IsUnexpectedCloseError(err) {
 		t.Fatalf("the server ends it: %v", err)
 	}

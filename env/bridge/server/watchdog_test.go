@@ -10,11 +10,11 @@ import (
 	"clustergym/env/bridge/wire"
 )
 
-// impatient returns a configuration whose requests may take 300 ms, which is ample for requests that are not meant to be
-// late.
+// impatient returns a configuration whose requests may take 2 s, which is ample for requests that are not meant to be
+// late, even on a slow machine.
 func impatient() Config {
 	cfg := quick()
-	cfg.StepTimeout = 300 * time.Millisecond
+	cfg.StepTimeout = 2 * time.Second
 	return cfg
 }
 
@@ -25,7 +25,7 @@ func TestAStepThatTakesTooLongIsAnsweredAndSpoilsTheHandleUntilReset(t *testing.
 	h.hooks.one = g.wait // gives up with its context
 	p := h.client()
 	hd := p.open(2)
-	if e := p.fails(wire.Timeout, "step", "h", hd, "a", act(1, 2)); !strings.Contains(e.Msg, "300ms") {
+	if e := p.fails(wire.Timeout, "step", "h", hd, "a", act(1, 2)); !strings.Contains(e.Msg, "2s") {
 		t.Errorf("it does not say what was too long: %s", e.Msg)
 	}
 	eventually(t, "the handle answers env_fault for itself", func() bool {
