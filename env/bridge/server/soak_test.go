@@ -13,8 +13,8 @@ import (
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// settled waits until no more goroutines than before run, but only half a second while other goroutines are ending and
-// the machine is quick, and returns the least number that was seen and the bytes of the heap in use.
+// settled waits half a second for goroutines to end, or less if no more than before are left, and returns the least number
+// that was seen and the bytes of the heap in use.
 func settled(before int) (goroutines int, heap uint64) {
 	goroutines = runtime.NumGoroutine()
 	for i := 0; goroutines > before && i < 500; i++ {
