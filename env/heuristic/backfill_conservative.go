@@ -87,6 +87,24 @@ func (b *conservative) clear() {
 	}
 }
 
+func (b *conservative) rekey(v *sim.View) {
+	b.calm = false
+	for i, root := range b.roots {
+		b.roots[i] = b.tree.rekey(root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+	}
+}
+
+// idle is so while fewer GPUs are free than any job needs.
+func (b *conservative) idle(v *sim.View) bool {
+	free := int64(v.Cluster().FreeMilli())
+	for _, root := range b.roots {
+		if b.tree.fewest(root, beginning) <= free {
+			return false
+		}
+	}
+	return true
+}
+
 func (b *conservative) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
 
 func (b *conservative) event(v *sim.View, j sim.Job) {

@@ -81,6 +81,23 @@ func (b *easy) rerank() {
 	}
 }
 
+func (b *easy) rekey(v *sim.View) {
+	for i := range b.lanes {
+		b.lanes[i].shelf.rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+	}
+}
+
+// idle is so while fewer GPUs are free than any job needs.
+func (b *easy) idle(v *sim.View) bool {
+	free := int64(v.Cluster().FreeMilli())
+	for i := range b.lanes {
+		if b.lanes[i].least() <= free {
+			return false
+		}
+	}
+	return true
+}
+
 func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
 
 func (b *easy) event(v *sim.View, j sim.Job) {
@@ -104,6 +121,9 @@ func (b *easy) open(v *sim.View) {
 		b.invalidate()
 	}
 	b.lane = -1
+	if b.idle(v) {
+		b.lane = len(b.lanes)
+	}
 	f := &b.s.freed
 	for i := range b.lanes {
 		l := &b.lanes[i]

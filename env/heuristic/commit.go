@@ -84,6 +84,35 @@ func (b *commit) clear() {
 	}
 }
 
+// rekey leaves the held job and the jobs by submit as they are.
+func (b *commit) rekey(v *sim.View) {
+	for i := range b.lanes {
+		l := &b.lanes[i]
+		all := l.line
+		l.line, l.gone = l.line[:0], 0
+		for _, e := range all { // each is read before its place is written
+			if !b.s.jobs[e.job].queued || b.fill && !b.tree.has(e.job, e.pos) {
+				continue
+			}
+			var ok bool
+			if e.key, ok = b.s.newKey(v, e.job); ok {
+				l.line.push(e)
+			}
+		}
+	}
+}
+
+// idle is so while a job is held in every line.
+func (b *commit) idle(v *sim.View) bool {
+	for i := range b.lanes {
+		l := &b.lanes[i]
+		if len(l.line) > 0 && (!l.holds || stale(v, &l.held)) {
+			return false
+		}
+	}
+	return true
+}
+
 func (b *commit) holds(v *sim.View, j sim.Job) bool {
 	l := &b.lanes[b.s.laneOf(v, j)]
 	return b.s.jobs[j].queued && (!b.fill || b.tree.has(j, v.Pos(j))) || l.holds && l.held.job == j && l.held.pos == v.Pos(j)
