@@ -109,6 +109,11 @@ func (b *easy) event(v *sim.View, j sim.Job) {
 	}
 }
 
+func (b *easy) disturbed(v *sim.View) {
+	b.ends.rebuild(b.s, v)
+	b.invalidate()
+}
+
 func (b *easy) invalidate() {
 	for i := range b.lanes {
 		b.lanes[i].valid = false
@@ -117,8 +122,7 @@ func (b *easy) invalidate() {
 
 func (b *easy) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) { // other code starts or stops jobs at this point too
-		b.ends.rebuild(b.s, v)
-		b.invalidate()
+		b.disturbed(v)
 	}
 	b.lane = -1
 	if b.idle(v) {

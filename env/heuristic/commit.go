@@ -128,9 +128,15 @@ func (b *commit) event(v *sim.View, j sim.Job) {
 	}
 }
 
-func (b *commit) open(v *sim.View) {
-	if b.fill && b.ends.n != len(v.Running()) {
+func (b *commit) disturbed(v *sim.View) {
+	if b.fill {
 		b.ends.rebuild(b.s, v)
+	}
+}
+
+func (b *commit) open(v *sim.View) {
+	if b.ends.n != len(v.Running()) {
+		b.disturbed(v)
 	}
 	for i := range b.lanes {
 		l := &b.lanes[i]

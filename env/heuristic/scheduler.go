@@ -96,22 +96,20 @@ type backfiller interface {
 	clear()
 	// rekey gives every waiting job its new key and forgets those that have none (newKey). Jobs are not ranked by class.
 	rekey(v *sim.View)
+	// rerank gives the jobs whose class has another key since the last update (ranks.moved) their new one.
+	rerank()
 	// holds reports whether j has been pushed and still waits.
 	holds(v *sim.View, j sim.Job) bool
 	// idle reports whether the next decision is the same in whatever order the jobs wait.
 	idle(v *sim.View) bool
 	// event updates the books of running jobs: j has started or stopped.
 	event(v *sim.View, j sim.Job)
+	// disturbed says that other code has started or stopped jobs at this point.
+	disturbed(v *sim.View)
 	// open begins a pass.
 	open(v *sim.View)
 	// next makes one decision, or returns done.
 	next(v *sim.View, d *sim.Decision) (done bool)
-}
-
-// classFiller is a backfiller that can rank waiting jobs by class.
-type classFiller interface {
-	// rerank gives waiting jobs whose class has another key since the last update (ranks.moved) their new key.
-	rerank()
 }
 
 var _ Policy = (*Scheduler)(nil)
@@ -136,7 +134,7 @@ func newScheduler(cfg Config) (Policy, error) {
 	case cfg.backfill() == "conservative":
 		s.fill = &conservative{s: s}
 	}
-	if _, ok := s.fill.(classFiller); s.rule.classes != nil && (ok || s.fill == nil) {
+	if s.rule.classes != nil {
 		s.ranks = &ranks{classes: s.rule.classes(s)}
 	}
 	return s, nil
@@ -275,6 +273,9 @@ func (s *Scheduler) pop(l *lane, at int) entry {
 func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if s.err != nil {
 		return s.err
+	}
+	if s.fill != nil && s.open && v.Cluster().Version() != s.since {
+		s.fill.disturbed(v)
 	}
 	s.use.mine = s.open && s.moved
 	if !s.open {
@@ -435,6 +436,9 @@ func (s *Scheduler) begin(v *sim.View) {
 		}
 	}
 	if s.fill != nil {
+		if v.Cluster().Version() != s.since {
+			s.fill.disturbed(v)
+		}
 		s.fill.open(v)
 		return
 	}
@@ -482,8 +486,10 @@ func (s *Scheduler) rankClasses(v *sim.View) {
 		s.takeIn(v)
 	}
 	change := s.ranks.update(v)
-	if f, ok := s.fill.(classFiller); ok && len(change) > 0 {
-		f.rerank()
+	if s.fill != nil {
+		if len(change) > 0 {
+			s.fill.rerank()
+		}
 		return
 	}
 	for _, c := range change {
