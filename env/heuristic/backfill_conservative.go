@@ -1,7 +1,7 @@
 package heuristic
 
 import (
-	"math"
+	"cmp"
 	"slices"
 
 	"clustergym/env/cluster"
@@ -22,8 +22,8 @@ type conservative struct {
 	s     *Scheduler
 	ends  ends
 	tree  treap
-	roots []int32 // of the trees, by lane
-	nodes bool    // placements matter
+	lines []consLine
+	nodes bool // placements matter
 
 	// The profile: free[i] thousandths are free from from[i] until from[i+1].
 	from, free []int64
@@ -37,13 +37,20 @@ type conservative struct {
 	// The result of the last pass stays valid while nothing is given back, no reservation comes due, and no job
 	// arrives that could start or that ranks before a job with a reservation.
 	calm  bool
-	until int64 // the earliest reservation of a waiting job
-	room  int64 // thousandths left now
-	last  entry // the last job that got a reservation
+	until int64    // the earliest reservation of a waiting job
+	room  int64    // thousandths left now
+	last  rankedAt // the last job that got a reservation
 
 	ahead *cluster.Cluster // the cluster with the starts of this pass
 	of    *cluster.Cluster
 	dst   []cluster.GPU
+}
+
+// consLine is the line of one virtual cluster: a tree in rank order for each class of jobs, one if jobs are not ranked by
+// class. In the tree of a class keys are 0.
+type consLine struct {
+	trees []branch // none is empty; in order of the classes' keys during a pass
+	few   []int64  // by tree, during a pass: the least need in it and in those behind it
 }
 
 // start is a job that starts now, on spots[from:to].
@@ -62,29 +69,158 @@ func (b *conservative) reset(v *sim.View) {
 	b.ends.reset()
 	b.tree.reset()
 	b.calm = false
-	b.roots = b.roots[:0]
-	for range b.s.lanes {
-		b.roots = append(b.roots, none)
+	for len(b.lines) < len(b.s.lanes) {
+		b.lines = append(b.lines, consLine{})
+	}
+	b.lines = b.lines[:len(b.s.lanes)]
+	for i := range b.lines {
+		b.lines[i].trees = b.lines[i].trees[:0]
 	}
 }
 
-func (b *conservative) push(v *sim.View, e entry) {
-	root := &b.roots[b.s.laneOf(v, e.job)]
-	if b.tree.has(e.job, e.pos) {
-		*root = b.tree.remove(*root, e.job)
+// rankOf returns the rank of node i.
+func (b *conservative) rankOf(i int32) rankedAt {
+	n := &b.tree.nodes[i]
+	if b.s.ranks == nil {
+		return rankedAt{n.key, n.pos}
 	}
-	*root = b.tree.insert(*root, e.job, ordered(e.key), e.pos, b.s.lasts(v, e.job), int64(milli(v, e.job)))
+	return rankedAt{ordered(b.s.ranks.key[b.s.jobs[i].class]), n.pos}
+}
+
+// branch returns the tree that j belongs to, nil if there is none yet.
+func (b *conservative) branch(v *sim.View, j sim.Job) *branch {
+	class := int32(0)
+	if b.s.ranks != nil {
+		class = b.s.jobs[j].class
+	}
+	trees := b.lines[b.s.laneOf(v, j)].trees
+	for i := range trees {
+		if trees[i].class == class {
+			return &trees[i]
+		}
+	}
+	return nil
+}
+
+// sort puts the trees of line l in order for nextBehind and fewest.
+func (b *conservative) sort(l *consLine) {
+	if r := b.s.ranks; r != nil {
+		slices.SortFunc(l.trees, func(x, y branch) int { return cmp.Compare(ordered(r.key[x.class]), ordered(r.key[y.class])) })
+	}
+	l.few = l.few[:0]
+	for range l.trees {
+		l.few = append(l.few, never)
+	}
+	few := int64(never)
+	for i := len(l.trees) - 1; i >= 0; i-- {
+		few = min(few, b.tree.nodes[l.trees[i].root].few)
+		l.few[i] = few
+	}
+}
+
+// behind returns the place in the tree of t behind which its jobs rank behind at, and whether the whole tree ranks before
+// at or at it, or behind.
+func (b *conservative) behind(t branch, at rankedAt) (in rankedAt, before, whole bool) {
+	if b.s.ranks == nil {
+		return at, false, false
+	}
+	switch key := ordered(b.s.ranks.key[t.class]); {
+	case key < at.key:
+		return in, true, false
+	case key > at.key:
+		return beginning, false, true
+	}
+	return rankedAt{ordered(0), at.pos}, false, false
+}
+
+// nextBehind returns the first job of line l behind at that lasts at most limit and needs at most most, none if there is none.
+func (b *conservative) nextBehind(l *consLine, at rankedAt, limit, most int64) int32 {
+	best := int32(none)
+	for _, t := range l.trees {
+		in, before, _ := b.behind(t, at)
+		if before {
+			continue
+		}
+		if best != none && b.s.ranks != nil && ordered(b.s.ranks.key[t.class]) > b.rankOf(best).key {
+			break
+		}
+		if i := b.tree.next(t.root, in, limit, most); i != none && (best == none || b.tree.nodes[i].pos < b.tree.nodes[best].pos) {
+			best = i // trees with the same key, in which positions decide
+		}
+	}
+	return best
+}
+
+// fewest returns the least need of the jobs of line l behind at, never if there are none.
+func (b *conservative) fewest(l *consLine, at rankedAt) int64 {
+	few := int64(never)
+	for i, t := range l.trees {
+		in, before, whole := b.behind(t, at)
+		if whole {
+			return min(few, l.few[i])
+		}
+		if !before {
+			few = min(few, b.tree.fewest(t.root, in))
+		}
+	}
+	return few
+}
+
+func (b *conservative) push(v *sim.View, e entry) {
+	if b.tree.has(e.job, e.pos) {
+		b.remove(v, e.job)
+	}
+	t := b.branch(v, e.job)
+	if t == nil {
+		l, class := &b.lines[b.s.laneOf(v, e.job)], int32(0)
+		if b.s.ranks != nil {
+			class = b.s.jobs[e.job].class
+		}
+		l.trees = append(l.trees, branch{class, none})
+		t = &l.trees[len(l.trees)-1]
+	}
+	t.root = b.tree.insert(t.root, e.job, ordered(e.key), e.pos, b.s.lasts(v, e.job), int64(milli(v, e.job)))
 	if b.calm {
-		b.calm = b.tree.nodes[e.job].need > b.room && b.last.before(&e)
+		r := b.rankOf(int32(e.job))
+		b.calm = b.tree.nodes[e.job].need > b.room && (b.last.key < r.key || b.last.key == r.key && b.last.pos < r.pos)
 	}
 }
 
 func (b *conservative) clear() {
 	b.calm = false
 	b.tree.reset()
-	for i := range b.roots {
-		b.roots[i] = none
+	for i := range b.lines {
+		b.lines[i].trees = b.lines[i].trees[:0]
 	}
+}
+
+func (b *conservative) rekey(v *sim.View) {
+	b.calm = false
+	for i := range b.lines {
+		l := &b.lines[i]
+		if len(l.trees) == 0 {
+			continue
+		}
+		t := &l.trees[0]
+		if t.root = b.tree.rekey(t.root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) }); t.root == none {
+			l.trees = l.trees[:0]
+		}
+	}
+}
+
+func (b *conservative) rerank() { b.calm = false }
+
+// idle is so while fewer GPUs are free than any job needs.
+func (b *conservative) idle(v *sim.View) bool {
+	free := int64(v.Cluster().FreeMilli())
+	for i := range b.lines {
+		for _, t := range b.lines[i].trees {
+			if b.tree.nodes[t.root].few <= free {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (b *conservative) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
@@ -99,17 +235,26 @@ func (b *conservative) event(v *sim.View, j sim.Job) {
 	}
 }
 
+func (b *conservative) disturbed(v *sim.View) {
+	b.ends.rebuild(b.s, v)
+	b.calm = false
+}
+
 func (b *conservative) remove(v *sim.View, j sim.Job) {
-	root := &b.roots[b.s.laneOf(v, j)]
-	*root = b.tree.remove(*root, j)
+	t := b.branch(v, j)
+	if t.root = b.tree.remove(t.root, j); t.root == none {
+		l := &b.lines[b.s.laneOf(v, j)]
+		last := len(l.trees) - 1
+		*t, l.trees = l.trees[last], l.trees[:last]
+	}
 }
 
 // open makes all reservations and notes which jobs start now.
 func (b *conservative) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
-		b.ends.rebuild(b.s, v)
-		b.calm = false
+		b.disturbed(v)
 	}
+	b.calm = b.calm && b.turn == len(b.starts) // if not, jobs are ranked anew amid a pass
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
 	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
 		return
@@ -118,12 +263,12 @@ func (b *conservative) open(v *sim.View) {
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
-	for vc, root := range b.roots {
-		if root != none {
+	for vc := range b.lines {
+		if len(b.lines[vc].trees) > 0 {
 			b.reserveAll(v, int32(vc))
 		}
 	}
-	b.calm = len(b.roots) == 1
+	b.calm = len(b.lines) == 1
 }
 
 // reserveAll makes the reservations of one line, as far as they matter to what starts now, which decides how long it
@@ -136,10 +281,11 @@ func (b *conservative) open(v *sim.View) {
 //   - The pass ends when no job is left that ends before the wall and does not need more than is free now.
 func (b *conservative) reserveAll(v *sim.View, vc int32) {
 	now, room := int64(v.Now()), b.roomOf(v, vc)
-	root := b.roots[vc]
+	l := &b.lines[vc]
+	b.sort(l)
 	at := beginning
-	b.room, b.last = room, entry{key: math.Inf(-1)}
-	least := b.tree.fewest(root, at)
+	b.room, b.last = room, at
+	least := b.fewest(l, at)
 	if least > room {
 		return
 	}
@@ -147,30 +293,29 @@ func (b *conservative) reserveAll(v *sim.View, vc int32) {
 	tried := window{need: never} // this and all that is larger and longer finds no time before the wall
 	for least <= room {
 		limit, most := b.wall(least)
-		if b.tree.next(root, at, limit, min(room, b.free[0])) == none {
+		if b.nextBehind(l, at, limit, min(room, b.free[0])) == none {
 			return
 		}
-		i := b.tree.next(root, at, limit, most)
+		i := b.nextBehind(l, at, limit, most)
 		n := b.tree.nodes[i]
-		at = rankedAt{n.key, n.pos}
-		b.last = entry{key: unordered(n.key), pos: n.pos}
+		at = b.rankOf(i)
+		b.last = at
 		if live := b.waits(v, sim.Job(i)); live && (n.need < tried.need || n.time < tried.lasts) {
 			w, ok := b.find(n.need, n.time)
 			if !ok {
 				tried = w
-				least = b.tree.fewest(root, at)
+				least = b.fewest(l, at)
 				continue
 			}
 			// Equal jobs that follow are reserved together: as many as fit at this time.
 			b.alike = append(b.alike[:0], sim.Job(i))
 			for int64(len(b.alike)) < w.count {
-				k := b.tree.next(root, at, limit, most)
+				k := b.nextBehind(l, at, limit, most)
 				if k == none || b.tree.nodes[k].need != n.need || b.tree.nodes[k].time != n.time {
 					break
 				}
-				e := &b.tree.nodes[k]
-				at = rankedAt{e.key, e.pos}
-				b.last = entry{key: unordered(e.key), pos: e.pos}
+				at = b.rankOf(k)
+				b.last = at
 				if b.waits(v, sim.Job(k)) {
 					b.alike = append(b.alike, sim.Job(k))
 				}
@@ -187,7 +332,7 @@ func (b *conservative) reserveAll(v *sim.View, vc int32) {
 			}
 			b.room = room
 		}
-		least = b.tree.fewest(root, at)
+		least = b.fewest(l, at)
 	}
 }
 
@@ -246,7 +391,7 @@ func (b *conservative) profile(v *sim.View, vc int32, room int64) {
 	b.from, b.free = append(b.from[:0], now), append(b.free[:0], room)
 	b.list = b.ends.tree.list(b.ends.root, b.list[:0])
 	for _, j := range b.list {
-		if len(b.roots) > 1 && v.Request(j).VC != vc {
+		if len(b.lines) > 1 && v.Request(j).VC != vc {
 			continue
 		}
 		n := &b.ends.tree.nodes[j]

@@ -81,6 +81,23 @@ func (b *easy) rerank() {
 	}
 }
 
+func (b *easy) rekey(v *sim.View) {
+	for i := range b.lanes {
+		b.lanes[i].shelf.rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+	}
+}
+
+// idle is so while fewer GPUs are free than any job needs.
+func (b *easy) idle(v *sim.View) bool {
+	free := int64(v.Cluster().FreeMilli())
+	for i := range b.lanes {
+		if b.lanes[i].least() <= free {
+			return false
+		}
+	}
+	return true
+}
+
 func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
 
 func (b *easy) event(v *sim.View, j sim.Job) {
@@ -92,6 +109,11 @@ func (b *easy) event(v *sim.View, j sim.Job) {
 	}
 }
 
+func (b *easy) disturbed(v *sim.View) {
+	b.ends.rebuild(b.s, v)
+	b.invalidate()
+}
+
 func (b *easy) invalidate() {
 	for i := range b.lanes {
 		b.lanes[i].valid = false
@@ -100,10 +122,12 @@ func (b *easy) invalidate() {
 
 func (b *easy) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) { // other code starts or stops jobs at this point too
-		b.ends.rebuild(b.s, v)
-		b.invalidate()
+		b.disturbed(v)
 	}
 	b.lane = -1
+	if b.idle(v) {
+		b.lane = len(b.lanes)
+	}
 	f := &b.s.freed
 	for i := range b.lanes {
 		l := &b.lanes[i]

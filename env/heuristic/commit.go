@@ -17,7 +17,8 @@ type commit struct {
 	s     *Scheduler
 	fill  bool
 	ends  ends
-	tree  treap // of the waiting jobs, for back-filling
+	ranks treap // of the waiting jobs but for the held ones, in rank order
+	tree  treap // the same jobs by submit, for back-filling
 	lanes []commitLane
 	count bool // a counter without virtual clusters
 
@@ -28,8 +29,7 @@ type commit struct {
 }
 
 type commitLane struct {
-	line   line  // by rank; back-filled jobs stay in it until they come up or become too many
-	gone   int   // back-filled jobs in line
+	line   shelf // by rank
 	shelf        // by submit, for back-filling
 	held   entry // the chosen job
 	holds  bool
@@ -49,10 +49,13 @@ func (b *commit) reset(v *sim.View) {
 	}
 	b.lanes = b.lanes[:len(b.s.lanes)]
 	b.ends.reset()
+	b.ranks.reset()
 	b.tree.reset()
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.line, l.gone, l.holds, l.tried, l.known = l.line[:0], 0, false, false, false
+		l.holds, l.tried, l.known = false, false, false
+		l.line.ranks, l.line.marks = b.s.ranks, &b.s.jobs
+		l.line.reset(&b.ranks, kindOpen)
 		l.shelf.reset(&b.tree, kindShort)
 	}
 }
@@ -62,60 +65,83 @@ func (b *commit) push(v *sim.View, e entry) {
 	if l.holds && l.held.job == e.job && l.held.pos == e.pos {
 		return
 	}
-	b.s.jobs[e.job].queued = true
-	l.line.push(e)
+	b.forget(l, e.job, e.pos)
+	r := v.Request(e.job)
+	l.line.push(e, 0, r)
 	if b.fill {
-		b.unshelve(l, e)
-		l.push(entry{pos: e.pos, job: e.job}, b.s.lasts(v, e.job), v.Request(e.job))
+		l.push(entry{pos: e.pos, job: e.job}, b.s.lasts(v, e.job), r)
 	}
 }
 
-func (b *commit) unshelve(l *commitLane, e entry) {
-	if b.tree.has(e.job, e.pos) {
-		l.remove(e.job)
+// forget removes a job that waits and is not held.
+func (b *commit) forget(l *commitLane, j sim.Job, pos int) {
+	if b.ranks.has(j, pos) {
+		l.line.remove(j)
+	}
+	if b.tree.has(j, pos) {
+		l.shelf.remove(j)
 	}
 }
 
 func (b *commit) clear() {
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.line, l.gone = l.line[:0], 0
+		l.line.clear()
 		l.shelf.clear()
 	}
 }
 
+func (b *commit) rekey(v *sim.View) {
+	for i := range b.lanes {
+		b.lanes[i].line.rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+	}
+}
+
+func (b *commit) rerank() {
+	for i := range b.lanes {
+		b.lanes[i].line.rerank()
+	}
+}
+
+// idle is so while a job is held in every line.
+func (b *commit) idle(v *sim.View) bool {
+	for i := range b.lanes {
+		l := &b.lanes[i]
+		if l.line.least() < never && (!l.holds || stale(v, &l.held)) {
+			return false
+		}
+	}
+	return true
+}
+
 func (b *commit) holds(v *sim.View, j sim.Job) bool {
 	l := &b.lanes[b.s.laneOf(v, j)]
-	return b.s.jobs[j].queued && (!b.fill || b.tree.has(j, v.Pos(j))) || l.holds && l.held.job == j && l.held.pos == v.Pos(j)
+	return b.ranks.has(j, v.Pos(j)) || l.holds && l.held.job == j && l.held.pos == v.Pos(j)
 }
 
 func (b *commit) event(v *sim.View, j sim.Job) {
-	if !b.fill {
-		return
+	if v.State(j) != sim.Waiting {
+		b.forget(&b.lanes[b.s.laneOf(v, j)], j, v.Pos(j)) // it was started or dropped by other code
 	}
-	b.ends.sync(b.s, v, j)
-	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
-		b.lanes[b.s.laneOf(v, j)].remove(j) // it was started or dropped by other code
+	if b.fill {
+		b.ends.sync(b.s, v, j)
+	}
+}
+
+func (b *commit) disturbed(v *sim.View) {
+	if b.fill {
+		b.ends.rebuild(b.s, v)
 	}
 }
 
 func (b *commit) open(v *sim.View) {
-	if b.fill && b.ends.n != len(v.Running()) {
-		b.ends.rebuild(b.s, v)
+	if b.ends.n != len(v.Running()) {
+		b.disturbed(v)
 	}
 	for i := range b.lanes {
 		l := &b.lanes[i]
 		l.reopen(v.Cluster(), &b.s.freed)
 		l.tried = l.tried && !b.s.freed.any
-		if l.gone > 64 && l.gone > len(l.line)/2 {
-			all := l.line
-			l.line, l.gone = l.line[:0], 0
-			for _, e := range all { // each is read before its place is written
-				if !stale(v, &e) {
-					l.line.push(e)
-				}
-			}
-		}
 	}
 }
 
@@ -147,20 +173,10 @@ func (b *commit) choose(v *sim.View, l *commitLane) bool {
 		return true
 	}
 	l.holds, l.tried, l.known = false, false, false
-	for len(l.line) > 0 {
-		e := l.line.pop()
-		if v.Pos(e.job) == e.pos {
-			b.s.jobs[e.job].queued = false
-		}
-		if stale(v, &e) {
-			l.gone = max(0, l.gone-1)
-			continue
-		}
-		b.unshelve(l, e)
-		l.held, l.holds = e, true
-		return true
+	if l.held, l.holds = l.line.head(v); l.holds {
+		b.forget(l, l.held.job, l.held.pos)
 	}
-	return false
+	return l.holds
 }
 
 func (b *commit) start(v *sim.View, j sim.Job, lasts int64, d *sim.Decision) {
@@ -198,7 +214,7 @@ func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
 			return false
 		}
 		if stale(v, &e) {
-			l.remove(e.job)
+			b.forget(l, e.job, e.pos)
 			continue
 		}
 		if d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs); !ok {
@@ -206,9 +222,7 @@ func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
 			continue
 		}
 		lasts := b.tree.nodes[e.job].time
-		l.remove(e.job)
-		b.s.jobs[e.job].queued = false
-		l.gone++
+		b.forget(l, e.job, e.pos)
 		b.start(v, e.job, lasts, d)
 		return true
 	}

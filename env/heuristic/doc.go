@@ -15,7 +15,7 @@
 // Queues are heaps keyed by the order (one for each kind of request under skip), or search trees if jobs are found by
 // their estimates. A decision therefore costs the logarithm of the queue's length. Orders whose keys change with what
 // runs rank classes of jobs anew: drf its users, packer the distinct demands. There are two exceptions: conservative
-// back-filling makes a reservation for every waiting job, and tetris, wfp3 and unicep rank every waiting job when keys
-// change, as do all dynamic orders with commit or conservative. Memory grows with the jobs that wait or run, not with
+// back-filling makes a reservation for every waiting job that could matter, and tetris, wfp3 and unicep rank every waiting
+// job when keys change; with back-filling or commit, only when the order matters. Memory grows with the jobs that wait or run, not with
 // the trace.
 package heuristic

@@ -117,14 +117,14 @@ func (x *world) compare(t fatal, seed uint64, meddled bool) (decisions string) {
 // ranksClasses are the orders that rank classes of jobs, and ranksClassesIn the ways in which they do.
 var (
 	ranksClasses   = []string{"drf", "packer"}
-	ranksClassesIn = []how{{"strict", "none"}, {"skip", "none"}, {"strict", "easy"}}
+	ranksClassesIn = []how{{"strict", "none"}, {"skip", "none"}, {"strict", "easy"}, {"strict", "conservative"}, {"commit", "none"}, {"commit", "easy"}}
 )
 
 // Ranking classes of jobs anew decides exactly as ranking every job anew, with virtual clusters, failures, restarts,
 // shares, types, cores and memory, and whatever other code decides meanwhile. So does keeping the keys of tetris while
-// they stand.
+// they stand, and giving jobs new keys where they are, when the order matters, instead of queueing them anew.
 func TestRankingClassesIsRankingJobs(t *testing.T) {
-	for _, order := range append(slices.Clone(ranksClasses), "tetris") {
+	for _, order := range append(slices.Clone(ranksClasses), "tetris", "wfp3", "unicep", "sjf") {
 		for _, way := range ranksClassesIn {
 			t.Run(order+"+"+way.String(), func(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {

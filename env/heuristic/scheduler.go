@@ -36,7 +36,8 @@ type Scheduler struct {
 	until  int64
 	err    error // found by Reset
 	last   ranking
-	always bool      // for tests: jobs are ranked anew even if that would change nothing
+	behind bool      // waiting jobs still have the keys of an earlier point: the order did not matter
+	always bool      // for tests: at every point all waiting jobs are forgotten and queued anew
 	taken  []sim.Job // scratch of Reset and rerank
 	seen   int       // jobs before this position have been queued
 
@@ -93,20 +94,22 @@ type backfiller interface {
 	push(v *sim.View, e entry)
 	// clear forgets all waiting jobs; they are pushed again.
 	clear()
+	// rekey gives every waiting job its new key and forgets those that have none (newKey). Jobs are not ranked by class.
+	rekey(v *sim.View)
+	// rerank gives the jobs whose class has another key since the last update (ranks.moved) their new one.
+	rerank()
 	// holds reports whether j has been pushed and still waits.
 	holds(v *sim.View, j sim.Job) bool
+	// idle reports whether the next decision is the same in whatever order the jobs wait.
+	idle(v *sim.View) bool
 	// event updates the books of running jobs: j has started or stopped.
 	event(v *sim.View, j sim.Job)
+	// disturbed says that other code has started or stopped jobs at this point.
+	disturbed(v *sim.View)
 	// open begins a pass.
 	open(v *sim.View)
 	// next makes one decision, or returns done.
 	next(v *sim.View, d *sim.Decision) (done bool)
-}
-
-// classFiller is a backfiller that can rank waiting jobs by class.
-type classFiller interface {
-	// rerank gives waiting jobs whose class has another key since the last update (ranks.moved) their new key.
-	rerank()
 }
 
 var _ Policy = (*Scheduler)(nil)
@@ -131,7 +134,7 @@ func newScheduler(cfg Config) (Policy, error) {
 	case cfg.backfill() == "conservative":
 		s.fill = &conservative{s: s}
 	}
-	if _, ok := s.fill.(classFiller); s.rule.classes != nil && (ok || s.fill == nil) {
+	if s.rule.classes != nil {
 		s.ranks = &ranks{classes: s.rule.classes(s)}
 	}
 	return s, nil
@@ -168,7 +171,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 		s.lanes[i].over, s.lanes[i].stuck = false, -1
 	}
 	s.jobs, s.odd, s.aside = s.jobs[:0], 0, s.aside[:0]
-	s.last.valid = false
+	s.last.valid, s.behind = false, false
 	s.use.reset()
 	s.freed.reset(v.Cluster())
 	s.place.Reset()
@@ -271,6 +274,9 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if s.err != nil {
 		return s.err
 	}
+	if s.fill != nil && s.open && v.Cluster().Version() != s.since {
+		s.fill.disturbed(v)
+	}
 	s.use.mine = s.open && s.moved
 	if !s.open {
 		s.open, s.until = true, 0
@@ -290,6 +296,8 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		if s.fill != nil {
 			s.fill.open(v)
 		}
+	} else if s.behind {
+		s.rekey(v)
 	}
 	var done bool
 	switch {
@@ -428,6 +436,9 @@ func (s *Scheduler) begin(v *sim.View) {
 		}
 	}
 	if s.fill != nil {
+		if v.Cluster().Version() != s.since {
+			s.fill.disturbed(v)
+		}
 		s.fill.open(v)
 		return
 	}
@@ -475,8 +486,10 @@ func (s *Scheduler) rankClasses(v *sim.View) {
 		s.takeIn(v)
 	}
 	change := s.ranks.update(v)
-	if f, ok := s.fill.(classFiller); ok && len(change) > 0 {
-		f.rerank()
+	if s.fill != nil {
+		if len(change) > 0 {
+			s.fill.rerank()
+		}
 		return
 	}
 	for _, c := range change {
@@ -491,6 +504,10 @@ const noVersion = 1 << 63
 
 // takeIn queues all waiting jobs anew.
 func (s *Scheduler) takeIn(v *sim.View) {
+	if s.fill != nil && s.ranks == nil && !s.always {
+		s.rekey(v)
+		return
+	}
 	s.taken = s.taken[:0]
 	for _, j := range v.Waiting() {
 		if s.knows(v, j) { // one that other code has stopped at this point cannot start at it
@@ -515,6 +532,29 @@ func (s *Scheduler) takeIn(v *sim.View) {
 		s.push(v, s.ranked(v, j))
 	}
 	s.last = ranking{true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
+}
+
+// rekey does what takeIn does for a backfiller, in place: from one point to the next, few jobs change places. The keys
+// stay as they are while the order of the jobs does not matter.
+func (s *Scheduler) rekey(v *sim.View) {
+	if s.behind = s.fill.idle(v); s.behind {
+		s.moved, s.last.valid = false, false
+		return
+	}
+	if s.rule.prepare != nil {
+		s.rule.prepare(s, v)
+	}
+	s.moved = false
+	s.fill.rekey(v)
+	s.last = ranking{true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
+}
+
+// newKey returns j's key; ok is false if it does not wait, or if it is another job than the one that was pushed.
+func (s *Scheduler) newKey(v *sim.View, j sim.Job) (key float64, ok bool) {
+	if v.State(j) != sim.Waiting || !s.fill.holds(v, j) {
+		return 0, false
+	}
+	return s.rule.key(s, v, j), true
 }
 
 // ranksStand reports whether ranking anew would change no key: jobs have arrived since, which got their keys then, and

@@ -181,6 +181,23 @@ func (s *shelf) rerank() {
 	}
 }
 
+// rekey gives every job the key that key returns, and removes those for which it returns false. It is for jobs that are
+// not ranked by class.
+func (s *shelf) rekey(key func(j sim.Job) (float64, bool)) {
+	for i := range s.kinds {
+		k := &s.kinds[i]
+		if len(k.trees) == 0 {
+			continue
+		}
+		b := &k.trees[0]
+		if b.root = s.tree.rekey(b.root, key); b.root == none {
+			k.trees = k.trees[:0]
+			s.empty++
+		}
+		s.play(int32(i))
+	}
+}
+
 func (s *shelf) remove(j sim.Job) {
 	i := s.of[j]
 	k := &s.kinds[i]
@@ -263,6 +280,16 @@ func (s *shelf) pick(i int32) {
 	} else {
 		s.picks.unset(int(i))
 	}
+}
+
+// least returns the least need of a waiting job, never if none waits.
+func (s *shelf) least() int64 {
+	for _, i := range s.byNeed {
+		if len(s.kinds[i].trees) > 0 {
+			return s.kinds[i].need
+		}
+	}
+	return never
 }
 
 // head returns the first in rank of all waiting jobs.

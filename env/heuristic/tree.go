@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"math"
+	"slices"
 
 	"clustergym/env/sim"
 	"clustergym/internal/rng"
@@ -11,7 +12,11 @@ import (
 // priorities that depend only on the job's position (Seidel and Aragon, "Randomized search trees", Algorithmica
 // 1996). A tree is the number of the job at its root, none if it is empty. Every node knows the least time, the least
 // need and the sum of needs below it, so that searches by these cost the logarithm of the number of jobs.
-type treap struct{ nodes []treeNode }
+type treap struct {
+	nodes []treeNode
+	order []int32 // scratch of rekey
+	spine []int32 // likewise
+}
 
 type treeNode struct {
 	key         uint64
@@ -64,6 +69,86 @@ func (t *treap) insert(root int32, j sim.Job, key uint64, pos int, time, need in
 func (t *treap) remove(root int32, j sim.Job) int32 {
 	t.nodes[j].in = false
 	return t.cut(root, int32(j))
+}
+
+// rekey gives every job of the tree at root a new key and removes those for which key returns false. It returns the new
+// root. If the order stays, as it mostly does from one point to the next, this costs one walk; if not, the tree is built
+// anew from the sorted jobs.
+func (t *treap) rekey(root int32, key func(j sim.Job) (float64, bool)) int32 {
+	t.order = t.walk(root, t.order[:0])
+	kept, sorted := t.order[:0], true
+	for _, i := range t.order {
+		k, ok := key(sim.Job(i))
+		if !ok {
+			t.nodes[i].in = false
+			continue
+		}
+		t.nodes[i].key = ordered(k)
+		sorted = sorted && (len(kept) == 0 || t.before(kept[len(kept)-1], i))
+		kept = append(kept, i)
+	}
+	if sorted && len(kept) == len(t.order) {
+		return root
+	}
+	if !sorted {
+		t.sort(kept)
+	}
+	return t.build(kept)
+}
+
+// walk appends the jobs of the tree at root in order.
+func (t *treap) walk(root int32, dst []int32) []int32 {
+	for root != none {
+		dst = t.walk(t.nodes[root].left, dst)
+		dst = append(dst, root)
+		root = t.nodes[root].right
+	}
+	return dst
+}
+
+// sort sorts by key and position. Few jobs are out of place as a rule, and not far.
+func (t *treap) sort(list []int32) {
+	moves := 8 * len(list)
+	for i := 1; i < len(list); i++ {
+		x, k := list[i], i
+		for ; k > 0 && t.before(x, list[k-1]); k-- {
+			list[k] = list[k-1]
+		}
+		list[k] = x
+		if moves -= i - k; moves < 0 {
+			slices.SortFunc(list, func(a, b int32) int {
+				if t.before(a, b) {
+					return -1
+				}
+				return 1 // no two are equal
+			})
+			return
+		}
+	}
+}
+
+// build makes a tree of jobs that are sorted and returns its root.
+func (t *treap) build(sorted []int32) int32 {
+	s := t.spine[:0] // from the root to the right
+	for _, i := range sorted {
+		left := int32(none)
+		for len(s) > 0 && t.nodes[s[len(s)-1]].priority < t.nodes[i].priority {
+			left, s = s[len(s)-1], s[:len(s)-1]
+			t.pull(left)
+		}
+		t.nodes[i].left, t.nodes[i].right = left, none
+		if len(s) > 0 {
+			t.nodes[s[len(s)-1]].right = i
+		}
+		s = append(s, i)
+	}
+	root := int32(none)
+	for len(s) > 0 {
+		root, s = s[len(s)-1], s[:len(s)-1]
+		t.pull(root)
+	}
+	t.spine = s
+	return root
 }
 
 func (t *treap) before(a, b int32) bool {

@@ -1,7 +1,7 @@
 package heuristic
 
 import (
-	"math"
+	"cmp"
 	"slices"
 
 	"clustergym/env/sim"
@@ -40,19 +40,27 @@ func (b *wholeProfile) open(v *sim.View) {
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
-	for vc, root := range b.roots {
-		if root != none {
+	for vc := range b.lines {
+		if len(b.lines[vc].trees) > 0 {
 			b.reserveAll(v, int32(vc))
 		}
 	}
-	b.calm = len(b.roots) == 1
+	b.calm = len(b.lines) == 1
 }
 
 func (b *wholeProfile) reserveAll(v *sim.View, vc int32) {
 	now, room := int64(v.Now()), b.roomOf(v, vc)
 	b.profile(v, vc, room)
-	b.list = slices.DeleteFunc(b.tree.list(b.roots[vc], b.list[:0]), func(j sim.Job) bool {
+	b.list = b.list[:0]
+	for _, t := range b.lines[vc].trees {
+		b.list = b.tree.list(t.root, b.list)
+	}
+	b.list = slices.DeleteFunc(b.list, func(j sim.Job) bool {
 		return v.State(j) != sim.Waiting || v.Pos(j) != b.tree.nodes[j].pos
+	})
+	slices.SortFunc(b.list, func(i, j sim.Job) int {
+		x, y := b.rankOf(int32(i)), b.rankOf(int32(j))
+		return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.pos, y.pos))
 	})
 	b.least = slices.Grow(b.least[:0], len(b.list))[:len(b.list)]
 	least := int64(never)
@@ -60,14 +68,14 @@ func (b *wholeProfile) reserveAll(v *sim.View, vc int32) {
 		least = min(least, b.tree.nodes[b.list[i]].need)
 		b.least[i] = least
 	}
-	b.room, b.last = room, entry{key: math.Inf(-1)}
+	b.room, b.last = room, beginning
 	for i, j := range b.list {
 		if b.least[i] > room {
 			return // no job from here on could start now
 		}
 		n := &b.tree.nodes[j]
 		at := b.reserve(n.need, n.time)
-		b.last = entry{key: unordered(n.key), pos: n.pos}
+		b.last = b.rankOf(int32(j))
 		if at != now {
 			b.until = min(b.until, at)
 		} else if b.startSome(v, b.list[i:i+1], room) == 0 {
