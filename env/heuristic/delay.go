@@ -71,11 +71,21 @@ type Delay struct {
 	holds   []lease // by job
 	delays  []sizeDelays
 	offer   Offer
-	found   []cluster.GPU
+	found   []finding // by GPUs
+	passes  int       // so far, in all episodes
 	alone   []cluster.GPU
 	empty   *cluster.Cluster // the cluster as if nothing ran
 	least   []nearest        // by job
 	service bool             // tiresias-lease
+}
+
+// finding is where the last request for so many GPUs found a place, or that it found none.
+type finding struct {
+	req     cluster.Request
+	pass    int
+	version uint64 // of the plan
+	ok      bool
+	gpus    []cluster.GPU
 }
 
 // candidate is a job of a pass.
@@ -220,6 +230,7 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, now})
 		least = min(least, milli(v, j))
 	}
+	d.passes++
 	if d.pass, d.at = true, 0; least > d.plan.FreeMilli() {
 		d.line = d.line[:0] // there is nothing to offer
 		return
@@ -262,12 +273,12 @@ func (d *Delay) Next(v *sim.View) *Offer {
 		if r.GPUs*r.Milli > d.plan.FreeMilli() {
 			continue
 		}
-		var ok bool
-		if d.found, ok = d.rack.Place(d.plan, r, d.found); !ok {
+		found, ok := d.find(r)
+		if !ok {
 			continue
 		}
 		d.offer = Offer{
-			Job: j, Tier: d.tier(d.found), GPUs: d.found, Waited: time.Duration(int64(v.Now()) - d.line[d.at].last),
+			Job: j, Tier: d.tier(found), GPUs: found, Waited: time.Duration(int64(v.Now()) - d.line[d.at].last),
 			Place: d.at, Behind: len(d.line) - d.at - 1,
 		}
 		if d.seat[j].loose {
@@ -285,6 +296,20 @@ func (d *Delay) Next(v *sim.View) *Offer {
 	d.pass = false
 	d.carryOut(v)
 	return nil
+}
+
+// find returns where r has a place in the plan. Many jobs with the same request decline the same offer at one point.
+func (d *Delay) find(r *cluster.Request) ([]cluster.GPU, bool) {
+	slot := min(r.GPUs, 1<<12) // larger ones share a slot
+	for slot >= len(d.found) {
+		d.found = append(d.found, finding{})
+	}
+	f := &d.found[slot]
+	if version := d.plan.Version(); f.pass != d.passes || f.version != version || f.req != *r {
+		f.pass, f.version, f.req = d.passes, version, *r
+		f.gpus, f.ok = d.rack.Place(d.plan, r, f.gpus)
+	}
+	return f.gpus, f.ok
 }
 
 // Answer accepts (take) or declines the offer that Next returned last. A job that declines is not asked again at this
