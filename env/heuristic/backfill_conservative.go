@@ -237,8 +237,10 @@ func (b *conservative) event(v *sim.View, j sim.Job) {
 
 func (b *conservative) disturbed(v *sim.View) {
 	b.ends.rebuild(b.s, v)
-	b.calm = false
+	b.forget()
 }
+
+func (b *conservative) forget() { b.calm = false }
 
 func (b *conservative) remove(v *sim.View, j sim.Job) {
 	t := b.branch(v, j)

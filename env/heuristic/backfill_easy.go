@@ -102,7 +102,7 @@ func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j
 
 func (b *easy) event(v *sim.View, j sim.Job) {
 	if b.ends.sync(b.s, v, j) {
-		b.invalidate()
+		b.forget()
 	}
 	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
 		b.lanes[b.s.laneOf(v, j)].remove(j) // it was started or dropped by other code
@@ -111,10 +111,10 @@ func (b *easy) event(v *sim.View, j sim.Job) {
 
 func (b *easy) disturbed(v *sim.View) {
 	b.ends.rebuild(b.s, v)
-	b.invalidate()
+	b.forget()
 }
 
-func (b *easy) invalidate() {
+func (b *easy) forget() {
 	for i := range b.lanes {
 		b.lanes[i].valid = false
 	}

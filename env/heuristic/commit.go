@@ -65,7 +65,7 @@ func (b *commit) push(v *sim.View, e entry) {
 	if l.holds && l.held.job == e.job && l.held.pos == e.pos {
 		return
 	}
-	b.forget(l, e.job, e.pos)
+	b.drop(l, e.job, e.pos)
 	r := v.Request(e.job)
 	l.line.push(e, 0, r)
 	if b.fill {
@@ -73,8 +73,8 @@ func (b *commit) push(v *sim.View, e entry) {
 	}
 }
 
-// forget removes a job that waits and is not held.
-func (b *commit) forget(l *commitLane, j sim.Job, pos int) {
+// drop removes a job that waits and is not held.
+func (b *commit) drop(l *commitLane, j sim.Job, pos int) {
 	if b.ranks.has(j, pos) {
 		l.line.remove(j)
 	}
@@ -121,7 +121,7 @@ func (b *commit) holds(v *sim.View, j sim.Job) bool {
 
 func (b *commit) event(v *sim.View, j sim.Job) {
 	if v.State(j) != sim.Waiting {
-		b.forget(&b.lanes[b.s.laneOf(v, j)], j, v.Pos(j)) // it was started or dropped by other code
+		b.drop(&b.lanes[b.s.laneOf(v, j)], j, v.Pos(j)) // it was started or dropped by other code
 	}
 	if b.fill {
 		b.ends.sync(b.s, v, j)
@@ -133,6 +133,9 @@ func (b *commit) disturbed(v *sim.View) {
 		b.ends.rebuild(b.s, v)
 	}
 }
+
+// forget does nothing: the shadow time is computed once.
+func (b *commit) forget() {}
 
 func (b *commit) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
@@ -174,7 +177,7 @@ func (b *commit) choose(v *sim.View, l *commitLane) bool {
 	}
 	l.holds, l.tried, l.known = false, false, false
 	if l.held, l.holds = l.line.head(v); l.holds {
-		b.forget(l, l.held.job, l.held.pos)
+		b.drop(l, l.held.job, l.held.pos)
 	}
 	return l.holds
 }
@@ -214,7 +217,7 @@ func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
 			return false
 		}
 		if stale(v, &e) {
-			b.forget(l, e.job, e.pos)
+			b.drop(l, e.job, e.pos)
 			continue
 		}
 		if d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs); !ok {
@@ -222,7 +225,7 @@ func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
 			continue
 		}
 		lasts := b.tree.nodes[e.job].time
-		b.forget(l, e.job, e.pos)
+		b.drop(l, e.job, e.pos)
 		b.start(v, e.job, lasts, d)
 		return true
 	}

@@ -84,3 +84,15 @@ func RankJobs(p Policy) bool {
 	})
 	return classes
 }
+
+// Restless makes p forget at every point the reservations that its back-filling has made.
+func Restless(p Policy) {
+	everywhere(p, func(s *Scheduler) { s.fill = restless{s.fill} })
+}
+
+type restless struct{ backfiller }
+
+func (b restless) open(v *sim.View) {
+	b.forget()
+	b.backfiller.open(v)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,62 @@ func TestRankingClassesIsRankingJobs(t *testing.T) {
 					x.compare(t, rapid.Uint64().Draw(t, "seed of the others"), yes(t, "others decide too"))
 				})
 			})
+		}
+	}
+}
+
+// What back-filling keeps from one point to the next changes no decision, whatever happens in between: nodes that fail while
+// they are idle, for example.
+func TestBackfillingKeepsOnlyWhatHolds(t *testing.T) {
+	for _, order := range []string{"fifo", "sjf", "drf", "tetris", "wfp3"} {
+		for _, way := range []how{{"strict", "easy"}, {"strict", "conservative"}} {
+			t.Run(order+"+"+way.String(), func(t *testing.T) {
+				rapid.Check(t, func(t *rapid.T) {
+					x := drawWorld(t, wants{order: order, way: &way, most: 40})
+					var logs [2]string
+					for i := range logs {
+						h, err := heuristic.New(x.policy)
+						if err != nil {
+							t.Fatalf("%v\n%s", err, x)
+						}
+						if i == 1 {
+							heuristic.Restless(h)
+						}
+						logs[i] = x.meddled(t, h, nil)
+					}
+					if logs[0] != logs[1] {
+						t.Fatalf("%s\n%s", x, diff(logs[0], logs[1]))
+					}
+				})
+			})
+		}
+	}
+}
+
+// Two nodes of one GPU; c, which needs both, is the head of the line. When the node that is free fails, c has to wait for
+// its repair, so d, which does not end in time for c otherwise, no longer delays it.
+func TestAnIdleNodeThatFailsMakesReservationsAnew(t *testing.T) {
+	for _, backfill := range []string{"easy", "conservative"} {
+		x := &world{cfg: sim.DefaultConfig(), policy: heuristic.DefaultConfig()}
+		x.policy.Order, x.policy.Admission, x.policy.Backfill, x.policy.Estimates = "fifo", "strict", backfill, "trace"
+		x.spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 1}}}}
+		x.cfg.Failures.MTBF, x.cfg.Failures.MTTR, x.cfg.Seed = 30*second, second, 1
+		for i, want := range []struct {
+			gpus, milli    int
+			work, estimate time.Duration
+		}{{2, 1000, 0, second}, {1, 500, second, second}, {2, 1000, 0, second}, {1, 500, 0, 2 * second}} {
+			j := whole(string(rune('a'+i)), 0, want.work, want.gpus)
+			j.GPUMilli, j.Estimate = want.milli, want.estimate
+			x.jobs = append(x.jobs, j)
+		}
+		h, err := heuristic.New(x.policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := x.meddled(t, h, nil)
+		fails, starts, ends := strings.Index(got, "node-fail"), strings.Index(got, "start d"), strings.Index(got, "finish b")
+		if fails < 0 || starts < fails || ends < starts {
+			t.Errorf("%s: want the failure, the start of d and the finish of b, in this order, got\n%s", backfill, got)
 		}
 	}
 }

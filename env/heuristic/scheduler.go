@@ -106,6 +106,8 @@ type backfiller interface {
 	event(v *sim.View, j sim.Job)
 	// disturbed says that other code has started or stopped jobs at this point.
 	disturbed(v *sim.View)
+	// forget drops the reservations that earlier passes have made.
+	forget()
 	// open begins a pass.
 	open(v *sim.View)
 	// next makes one decision, or returns done.
@@ -373,6 +375,9 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 			continue
 		case sim.NodeFail:
 			s.since++
+			if s.fill != nil {
+				s.fill.forget() // less is free, and will be when running jobs have ended
+			}
 			continue
 		case sim.NodeRecover:
 			s.since++
