@@ -32,12 +32,13 @@ import (
 	"clustergym/env/bridge/client"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
+	"clustergym/internal/testseed"
 )
 
 var (
 	soakFor     = flag.Duration("soak", 4*time.Second, "how long TestSoak lasts")
 	soakClients = flag.Int("soak-clients", 26, "how many clients TestSoak has; half of them are hostile")
-	soakSeed    = flag.Uint64("soak-seed", 1, "seed of the clients of TestSoak")
+	soakSeed    = flag.Uint64("soak-seed", testseed.Or(1), "seed of the clients of TestSoak")
 )
 
 // A program started by these tests collects its garbage when it is asked to, so that what it keeps can be measured.

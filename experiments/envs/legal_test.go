@@ -19,10 +19,11 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/delayoffer"
 	"clustergym/internal/rng"
+	"clustergym/internal/testseed"
 )
 
 var (
-	legalSeed = flag.Uint64("seed", 20, "seed of the arguments and actions that tests draw")
+	legalSeed = flag.Uint64("seed", testseed.Or(20), "seed of the arguments and actions that tests draw")
 	long      = flag.Bool("long", false, "ten times as many resets with drawn arguments")
 )
 
