@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -115,11 +116,15 @@ func TestAnEnvironmentThatDoesNotComeBackDoesNotHoldTheServerForEver(t *testing.
 	h := serve(t, quick())
 	g := newGate()
 	defer g.open()
-	h.hooks.one = g.deaf
+	inside := make(chan struct{})
+	h.hooks.one = func(ctx context.Context) error {
+		close(inside)
+		return g.deaf(ctx)
+	}
 	p := h.client()
 	hd := p.open(1)
 	p.ask("step", "h", hd, "a", act(1, 1))
-	p.must("ping")
+	<-inside // else the server may end before the call has begun
 	h.stop()
 	h.wait()
 	if h.err == nil || !strings.Contains(h.err.Error(), "1 environments were left behind") {
