@@ -133,6 +133,7 @@ func (l *lane) shut() {
 	if !l.gone {
 		l.gone = true
 		close(l.queue)
+		l.s.srv.met.handles.Add(-1) // here, so that whoever reads the reply to close finds it done
 	}
 }
 
@@ -146,7 +147,6 @@ func (l *lane) serve() {
 		l.turn.Unlock()
 	}
 	l.turn.Lock() // never released: the lane has ended
-	l.s.srv.met.handles.Add(-1)
 	if l.reclaim(true) {
 		l.closeHandle(l.hd)
 		l.end()
