@@ -168,10 +168,29 @@ func trim(b []byte) []byte {
 // comma.
 func (t *Table) Decimal(col, places int) (v int64, exact bool, err error) {
 	b := t.Text(col)
+	if v, ok := digits(b); ok && places < len(powers) { // most numbers
+		return v * powers[places], true, nil
+	}
 	if t.delimiter == ';' {
 		b = t.point(b)
 	}
 	return Decimal(string(b), places)
+}
+
+var powers = [...]int64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
+
+// digits reads a number of one to nine digits, which times any of powers fits an int64.
+func digits(b []byte) (v int64, ok bool) {
+	if len(b) == 0 || len(b) > 9 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		v = v*10 + int64(c)
+	}
+	return v, true
 }
 
 // point replaces the first comma of a number without a point by a point.

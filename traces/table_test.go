@@ -397,3 +397,20 @@ func TestDecimalCommas(t *testing.T) {
 		t.Errorf("1,5 between commas is %d", v)
 	}
 }
+
+// The shortcut for short whole numbers reads what Decimal reads.
+func TestShortNumbersAreReadAsLongOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[0-9]{0,11}|[-+]?[0-9]{1,3}([.][0-9]{0,3})?`).Draw(t, "text")
+		places := rapid.IntRange(0, 12).Draw(t, "places")
+		table, err := NewTable(strings.NewReader("a,b\n"+text+",\n"), "f")
+		if err != nil || table.Next() != nil {
+			t.Fatal(err)
+		}
+		got, exact, err := table.Decimal(0, places)
+		want, wantExact, wantErr := Decimal(text, places)
+		if got != want || exact != wantExact || err != wantErr {
+			t.Fatalf("%q to %d places: %d, %v, %v; want %d, %v, %v", text, places, got, exact, err, want, wantExact, wantErr)
+		}
+	})
+}

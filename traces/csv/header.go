@@ -95,27 +95,26 @@ func (h *header) find(name string, taken map[int]bool) (at int, others []string)
 	return at, nil
 }
 
-// place returns the index of the column of each name, -1 where the file has none. says is the fault in words if columns names
+// place returns the index of the column of each name, -1 where the file has none. says is the fault in words if given names
 // one that the file does not have, or if two columns could be meant.
-func (h *header) place(columns map[string]string) (at []int, says string) {
-	at = make([]int, len(names))
+func (h *header) place(given map[string]string) (at [columns]int, says string) {
 	taken := map[int]bool{}
 	for i, name := range names {
 		at[i] = -1
-		file, ok := columns[name]
+		file, ok := given[name]
 		if !ok {
 			continue
 		}
 		col, others := h.find(file, nil)
 		switch {
 		case others != nil:
-			return nil, fmt.Sprintf("columns: %s=%s can be %s; want its name as it stands there", name, file, quoted(others, " or "))
+			return at, fmt.Sprintf("columns: %s=%s can be %s; want its name as it stands there", name, file, quoted(others, " or "))
 		case col < 0:
 			near := ""
 			if n := nearest.Name(file, h.some()); n != "" {
 				near = fmt.Sprintf("; did you mean %q?", n)
 			}
-			return nil, fmt.Sprintf("columns: %s=%s names no column of the file, which has %s%s", name, file, quoted(h.names, ", "), near)
+			return at, fmt.Sprintf("columns: %s=%s names no column of the file, which has %s%s", name, file, quoted(h.names, ", "), near)
 		}
 		at[i], taken[col] = col, true
 	}
@@ -125,7 +124,7 @@ func (h *header) place(columns map[string]string) (at []int, says string) {
 		}
 		col, others := h.find(name, taken)
 		if others != nil {
-			return nil, fmt.Sprintf("%s can be %s: say which with --columns %s=NAME (trace.columns)", name, quoted(others, " or "), name)
+			return at, fmt.Sprintf("%s can be %s: say which with --columns %s=NAME (trace.columns)", name, quoted(others, " or "), name)
 		}
 		at[i] = col
 	}
@@ -165,10 +164,10 @@ var hints = map[int][]string{
 func (h *header) some() []string { return h.names[:min(len(h.names), 256)] }
 
 // likely returns the column that is probably meant by the i-th name, "" if none is.
-func (h *header) likely(i int, at []int) string {
+func (h *header) likely(i int, at [columns]int) string {
 	var free []string
 	for k, h := range h.some() {
-		if !slices.Contains(at, k) {
+		if !slices.Contains(at[:], k) {
 			free = append(free, h)
 		}
 	}
@@ -186,7 +185,7 @@ func (h *header) likely(i int, at []int) string {
 }
 
 // missing returns the fault in words of a header that lacks required columns, "" if it has them.
-func (h *header) missing(at []int) string {
+func (h *header) missing(at [columns]int) string {
 	var lacks, near, use []string
 	need := func(i int, as string) {
 		if at[i] >= 0 {
@@ -237,7 +236,10 @@ func (h *header) missing(at []int) string {
 // Sniff returns how many of the columns that a file needs the header has that head, the first bytes of an unpacked file, begins
 // with. start_time and end_time together count as duration.
 func Sniff(head []byte, o Options) int {
-	at, _ := newHeader(headerOf(head, o)).place(o.Columns)
+	at, says := newHeader(headerOf(head, o)).place(o.Columns)
+	if says != "" {
+		return 0
+	}
 	found := 0
 	for i, there := range at {
 		if there >= 0 && (i <= colGPU || i == colEnd && at[colStart] >= 0 && at[colDuration] < 0) {

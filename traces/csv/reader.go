@@ -68,7 +68,7 @@ const (
 type Reader struct {
 	rows   *traces.Table
 	o      Options
-	at     []int // index of the column of each name; -1 = absent
+	at     [columns]int // index of the column of each name; -1 = absent
 	extra  []string
 	extras []int
 	types  map[string][]string
