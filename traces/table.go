@@ -28,10 +28,9 @@ type Table struct {
 // TableOptions changes how a table is read. The zero value is that of NewTable.
 type TableOptions struct {
 	// Delimiter chooses what stands between fields by the header, its first line; nil = a comma. Where it is a semicolon,
-	// numbers may have a decimal comma.
-	Delimiter func(header []byte) byte
+	// numbers may have a decimal comma. raw means that no field is quoted: quotes are letters like others.
+	Delimiter func(header []byte) (delimiter byte, raw bool)
 	Text      bool   // quoted fields may hold line ends; a row longer than MaxLine, such as one whose quote is never closed, is a fault
-	Raw       bool   // no field is quoted: quotes are letters like others
 	Header    string // what the header should have, for the fault of an empty file; "" = the required columns
 }
 
@@ -51,7 +50,7 @@ func NewTableOfText(r io.Reader, file string, required ...string) (*Table, error
 
 // OpenTable is NewTable with options.
 func OpenTable(r io.Reader, file string, o TableOptions, required ...string) (*Table, error) {
-	t := &Table{lines: NewLines(r, file), delimiter: ',', breaks: o.Text, raw: o.Raw}
+	t := &Table{lines: NewLines(r, file), delimiter: ',', breaks: o.Text}
 	line, err := t.line()
 	if err == io.EOF {
 		if o.Header == "" {
@@ -62,7 +61,7 @@ func OpenTable(r io.Reader, file string, o TableOptions, required ...string) (*T
 		return nil, err
 	}
 	if o.Delimiter != nil {
-		t.delimiter = o.Delimiter(line)
+		t.delimiter, t.raw = o.Delimiter(line)
 	}
 	if err := t.split(line); err != nil {
 		return nil, err

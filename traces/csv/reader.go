@@ -90,7 +90,7 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads the header of r. file is the name used in messages. A header that lacks required columns (the error
 // names all of them, with the nearest of the file's) or repeats a column is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	t, err := traces.OpenTable(r, file, traces.TableOptions{Text: true, Delimiter: o.delimiter, Header: strings.Join(names[:colID], ", ")})
+	t, err := traces.OpenTable(r, file, traces.TableOptions{Text: true, Delimiter: func(header []byte) (byte, bool) { return o.delimiter(header), false }, Header: strings.Join(names[:colID], ", ")})
 	if err != nil {
 		return nil, err
 	}
