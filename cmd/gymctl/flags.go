@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/traces/csv"
 	"clustergym/traces/profile"
 )
 
@@ -108,6 +109,8 @@ func flagFaults(err error, names map[string]string) error {
 func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	f := c.Flags()
 	f.StringVar(&t.Format, "format", t.Format, "`NAME` of the trace's format as in gymctl trace formats; auto = by content")
+	columnsFlag(c, &t.Columns)
+	f.StringVar(&t.Delimiter, "delimiter", t.Delimiter, "comma, semicolon, tab, bar or a `CHARACTER` between the fields of a csv or sacct file (default what its header shows)")
 	f.StringVar(&t.Profiles, "profiles", t.Profiles, "throughput table, FILE or `DIR`: profiles of the jobs' models, and run times of those that count steps")
 	f.StringVar(&t.Reference, "reference", t.Reference, "GPU `TYPE` that run times refer to, if --profiles or the trace have several")
 	f.StringVar(&t.Mix, "mix", t.Mix, "`NAME` of a mix of models, drawn for the jobs without a profile: "+strings.Join(profile.Names(), ", "))
@@ -116,6 +119,19 @@ func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	f.IntVar(&t.Jobs, "jobs", t.Jobs, "read `N` jobs, 0 = all")
 	complete(c, "format", workload.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
+}
+
+// columnsFlag adds --columns.
+func columnsFlag(c *cobra.Command, columns *map[string]string) {
+	c.Flags().StringToStringVar(columns, "columns", nil, "columns of a csv file that have other names: `NAME=COLUMN,…` as submit_time=Submit,duration=Elapsed,num_gpu=GPUs")
+	names := csv.Columns()
+	for i := range names {
+		names[i] += "="
+	}
+	err := c.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	if err != nil {
+		panic(fmt.Sprintf("gymctl: completion of --columns: %v", err))
+	}
 }
 
 // kernelsFlag adds --kernels; useKernels applies it.

@@ -249,8 +249,8 @@ func Sniff(head []byte, o Options) int {
 	return found
 }
 
-// Lacks says in words which required columns a header has and lacks that is of no known format, "" if head does not begin with
-// a line of several fields.
+// Lacks says in words which columns the format needs and which of them a header of no known format has and lacks; "" if head
+// does not begin with a line of several fields.
 func Lacks(head []byte, o Options) string {
 	names := headerOf(head, o)
 	if len(names) < 2 || strings.HasPrefix(names[0], "{") || strings.HasPrefix(names[0], "[") || slices.ContainsFunc(names, func(h string) bool {
@@ -260,10 +260,23 @@ func Lacks(head []byte, o Options) string {
 	}
 	h := newHeader(names)
 	at, says := h.place(o.Columns)
-	if says != "" {
-		return says
+	if says == "" {
+		says = h.missing(at)
 	}
-	return h.missing(at)
+	if says == "" {
+		return ""
+	}
+	var found []string
+	for _, i := range [...]int{colSubmit, colDuration, colStart, colEnd, colGPU} {
+		if at[i] >= 0 {
+			found = append(found, h.names[at[i]])
+		}
+	}
+	had := "none of them"
+	if found != nil {
+		had = quoted(found, ", ")
+	}
+	return "csv needs submit_time, duration (or start_time and end_time) and num_gpu and found " + had + ": " + says
 }
 
 func headerOf(head []byte, o Options) []string {
