@@ -404,7 +404,7 @@ func kwargOf(path string, v reflect.Value, words [2]string) Kwarg {
 	case string:
 		k.Type, k.Default = "string", x
 	case map[string]string:
-		k.Type, k.Default = "map", map[string]string{}
+		k.Type = "map" // empty by default
 	default:
 		panic(fmt.Sprintf("experiments: argument %s is a %T", path, x))
 	}
