@@ -37,7 +37,7 @@ func TestColumnsOfAnExport(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{
-		{"trace stats export.csv", `gymctl: trace export.csv: its first line, "Job;Submitted;Elapsed;GPUs", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: no columns submit_time, duration (or start_time and end_time), num_gpu; the nearest are "Submitted" and "Elapsed" and "GPUs": use --columns submit_time=Submitted,duration=Elapsed,num_gpu=GPUs (trace.columns); the file has Job, Submitted, Elapsed, GPUs`},
+		{"trace stats export.csv", `gymctl: trace export.csv: its first line, "Job;Submitted;Elapsed;GPUs", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them; the nearest are "Submitted" and "Elapsed" and "GPUs": use --columns submit_time=Submitted,duration=Elapsed,num_gpu=GPUs (trace.columns)`},
 		{"trace stats export.csv --columns submit=Submitted", `gymctl: --columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, `},
 		{"trace stats export.csv --columns submit_time=Submited", `gymctl: export.csv:1: columns: submit_time=Submited names no column of the file, which has Job, Submitted, Elapsed, GPUs; did you mean "Submitted"?`},
 		{"trace stats export.csv --columns Submitted", `gymctl: --columns: got "Submitted", want NAME=COLUMN, joined by commas, as submit_time=Submit,duration=Elapsed`},

@@ -120,8 +120,8 @@ func TestWhatLiesBesideTracesIsCalledByItsName(t *testing.T) {
 	for text, want := range map[string]string{
 		"machine,gpu_type,cap_cpu,cap_mem,cap_gpu\nm1,T4,96,512,2\n": "this is a list of machines",
 		"duration\r\n50\r\n":                   "this is a sample of GPU times",
-		"id,start\n1,2\n":                      `its first line, "id,start", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: no columns submit_time,`,
-		"Submitted\tduration\tGPUs\n1\t2\t3\n": `and found duration: no columns submit_time, num_gpu; the nearest are "Submitted" and "GPUs": use --columns submit_time=Submitted,num_gpu=GPUs (trace.columns); the file has Submitted, duration, GPUs`,
+		"id,start\n1,2\n":                      `its first line, "id,start", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns)`,
+		"Submitted\tduration\tGPUs\n1\t2\t3\n": `and found duration; the nearest are "Submitted" and "GPUs": use --columns submit_time=Submitted,num_gpu=GPUs (trace.columns)`,
 		"hello\n":                              `its first line, "hello", is of no known format; known are csv, acme,`,
 		"\xff\xfes\x00u\x00,\x00\n\x00":        "its text is in UTF-16, want UTF-8",
 	} {
@@ -250,7 +250,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != len(formats)-2 { // no published file is in the native format or in Dally's
+	if len(found) != len(formats)-3 { // no published file is in the native format, in Slurm's or in Dally's
 		t.Errorf("%d files, by format %v", files, found)
 	}
 }

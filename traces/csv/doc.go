@@ -17,7 +17,7 @@
 //   - A column is known by its name in any capitals and with anything between its words: "Submit Time", "submit-time",
 //     "submitTime". Options.Columns maps other names.
 //   - Times (submit_time, start_time, end_time, deadline) are seconds since the trace's origin, unix times or dates (see
-//     traces.ParseDate), all of one kind. Unix times, of which the first submit is at least 1e9, and dates are counted from the
+//     traces.ParseDate), all of one kind. Unix times, of which the first submit is from 1e9 to 4e9, and dates are counted from the
 //     first job.
 //   - Lengths of time (duration, estimate) are seconds or as traces.ParseDuration reads them.
 //

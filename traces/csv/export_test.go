@@ -206,8 +206,9 @@ func TestLacks(t *testing.T) {
 		"{\"a\": 1,\n":                        "",
 		"[1,2]":                               "",
 		"a\x00b,c\n":                          "",
-		"\ufeff\nSubmitted;GPUs\n":           `csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: no columns submit_time`,
-		"submit_time\tgpus\tduration\n1\t2\n": `csv needs submit_time, duration (or start_time and end_time) and num_gpu and found submit_time, duration: no column num_gpu; the nearest is "gpus": use --columns num_gpu=gpus (trace.columns); the file has submit_time, gpus, duration`,
+		"\ufeff\nSubmitted;GPUs\n":            `csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them; the nearest are "Submitted" and "GPUs": use --columns submit_time=Submitted,duration=NAME,num_gpu=GPUs (trace.columns)`,
+		"step_time,placement\n":               `csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns)`,
+		"submit_time\tgpus\tduration\n1\t2\n": `csv needs submit_time, duration (or start_time and end_time) and num_gpu and found submit_time, duration; the nearest is "gpus": use --columns num_gpu=gpus (trace.columns)`,
 		"submit_time,num_gpu,duration\n":      "",
 	} {
 		if got := Lacks([]byte(text), Options{}); !strings.HasPrefix(got, want) || want == "" && got != "" {

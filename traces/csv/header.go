@@ -151,11 +151,11 @@ func quoted(names []string, by string) string {
 }
 
 // hints are parts of the names that people give to the required columns, without capitals and what stands between words, the
-// most telling first. They serve messages only: no column is read because of them.
+// most telling first; those after = are whole names. They serve messages only: no column is read because of them.
 var hints = map[int][]string{
-	colSubmit:   {"submit", "submission", "arriv", "queuedat", "queued", "creat", "enqueue", "timestamp", "time", "date"},
-	colDuration: {"durat", "elapsed", "runtime", "walltime", "runningtime", "servicetime", "seconds", "length"},
-	colGPU:      {"numgpu", "ngpu", "gpucount", "gpus", "gpu", "accelerators", "devices"},
+	colSubmit:   {"submit", "submission", "arriv", "queuedat", "creat", "enqueue", "timestamp", "=queued", "=time", "=date"},
+	colDuration: {"durat", "elapsed", "runtime", "walltime", "runningtime", "servicetime", "=seconds", "=length"},
+	colGPU:      {"gpucount", "gpus", "=gpu", "ngpu", "accelerators", "=devices"},
 	colStart:    {"start", "begin", "began"},
 	colEnd:      {"end", "finish", "stop"},
 }
@@ -176,7 +176,7 @@ func (h *header) likely(i int, at [columns]int) string {
 	}
 	for _, hint := range hints[i] {
 		for _, h := range free {
-			if strings.Contains(plain(h), hint) {
+			if whole, ok := strings.CutPrefix(hint, "="); plain(h) == whole || !ok && strings.Contains(plain(h), hint) {
 				return h
 			}
 		}
@@ -186,7 +186,19 @@ func (h *header) likely(i int, at [columns]int) string {
 
 // missing returns the fault in words of a header that lacks required columns, "" if it has them.
 func (h *header) missing(at [columns]int) string {
-	var lacks, near, use []string
+	lacks, proposal := h.lacks(at)
+	switch len(lacks) {
+	case 0:
+		return ""
+	case 1:
+		return "no column " + lacks[0] + proposal + "; the file has " + quoted(h.names, ", ")
+	}
+	return "no columns " + strings.Join(lacks, ", ") + proposal + "; the file has " + quoted(h.names, ", ")
+}
+
+// lacks returns the required columns that are not there, and a proposal what to do.
+func (h *header) lacks(at [columns]int) (lacks []string, proposal string) {
+	var near, use []string
 	need := func(i int, as string) {
 		if at[i] >= 0 {
 			return
@@ -211,26 +223,18 @@ func (h *header) missing(at [columns]int) string {
 		need(colDuration, "duration (or start_time and end_time)")
 	}
 	need(colGPU, names[colGPU])
-	if lacks == nil {
-		return ""
-	}
-	arg := strings.Join(use, ",")
-	if strings.ContainsAny(arg, " |;&\"") {
-		arg = "'" + arg + "'"
-	}
-	said := "no column "
-	if len(lacks) > 1 {
-		said = "no columns "
-	}
-	said += strings.Join(lacks, ", ")
 	switch len(near) {
 	case 0:
 	case 1:
-		said += "; the nearest is " + near[0]
+		proposal = "; the nearest is " + near[0]
 	default:
-		said += "; the nearest are " + strings.Join(near, " and ")
+		proposal = "; the nearest are " + strings.Join(near, " and ")
 	}
-	return said + ": use --columns " + arg + " (trace.columns); the file has " + quoted(h.names, ", ")
+	arg := strings.Join(use, ",")
+	if strings.ContainsAny(arg, " |;&()\"") {
+		arg = "'" + arg + "'"
+	}
+	return lacks, proposal + ": use --columns " + arg + " (trace.columns)"
 }
 
 // Sniff returns how many of the columns that a file needs the header has that head, the first bytes of an unpacked file, begins
@@ -260,10 +264,11 @@ func Lacks(head []byte, o Options) string {
 	}
 	h := newHeader(names)
 	at, says := h.place(o.Columns)
-	if says == "" {
-		says = h.missing(at)
+	if says != "" {
+		return says
 	}
-	if says == "" {
+	lacks, proposal := h.lacks(at)
+	if lacks == nil {
 		return ""
 	}
 	var found []string
@@ -276,7 +281,7 @@ func Lacks(head []byte, o Options) string {
 	if found != nil {
 		had = quoted(found, ", ")
 	}
-	return "csv needs submit_time, duration (or start_time and end_time) and num_gpu and found " + had + ": " + says
+	return "csv needs submit_time, duration (or start_time and end_time) and num_gpu and found " + had + proposal
 }
 
 func headerOf(head []byte, o Options) []string {

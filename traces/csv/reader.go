@@ -159,7 +159,7 @@ func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 	}
 	if !d.begun {
 		d.begun, d.first = true, j.Submit
-		d.based = !d.o.Unsorted && (d.clock >= dated || j.Submit >= unixFrom)
+		d.based = !d.o.Unsorted && (d.clock >= dated || isUnix(j.Submit))
 	}
 	if d.based {
 		j.Submit -= d.first

@@ -17,8 +17,9 @@ const (
 	zoned                // dates with a zone
 )
 
-// unixFrom is the least first submit that is taken for a unix time: 2001-09-09, or 31 years after an origin.
-const unixFrom = 1e9 * time.Second
+// isUnix reports whether the first submit is taken for a unix time, of 2001-09-09 to 2096-10-01: it is 31 to 126 years after an
+// origin.
+func isUnix(first time.Duration) bool { return first >= 1e9*time.Second && first < 4e9*time.Second }
 
 // time reads a time: seconds, or the time since 1970 of a date. want says what would be right in a file of numbers.
 func (d *Reader) time(col int, want string) (time.Duration, error) {
@@ -162,7 +163,7 @@ func (d *Reader) deadline() (time.Duration, error) {
 // Rebase counts the submits and deadlines of jobs, which an Unsorted reader gave and which are now in order of submit, from the
 // first submit if the file has dates or unix times.
 func (d *Reader) Rebase(jobs []traces.Job) {
-	if len(jobs) == 0 || d.clock < dated && jobs[0].Submit < unixFrom {
+	if len(jobs) == 0 || d.clock < dated && !isUnix(jobs[0].Submit) {
 		return
 	}
 	first := jobs[0].Submit
