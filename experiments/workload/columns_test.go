@@ -108,6 +108,16 @@ func TestFaultsOfHeadersAreNotQuoted(t *testing.T) {
 	}
 }
 
+// A client learns which column of a documented name is at fault, and not what is in it.
+func TestFaultsOfSlurmsColumnsAreNamed(t *testing.T) {
+	cfg := DefaultTraceConfig()
+	cfg.File = file(t, "x.txt", "JobID|Submit|Elapsed|AllocTRES\n7|Secret|00:00:01|\n")
+	_, _, err := LoadTrace(cfg)
+	if got := Unquoted(err, "x.txt").Error(); !strings.HasSuffix(got, "x.txt:2: Submit: the value is not one that the format allows") {
+		t.Error(got)
+	}
+}
+
 // The jobs of Slurm's accounting are equal after a conversion to the native format.
 func TestSacctToNativeGivesEqualJobs(t *testing.T) {
 	for _, c := range rows {
