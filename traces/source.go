@@ -22,10 +22,14 @@ type RowError struct {
 	Column string // name of the column, "" if the fault is in the whole row
 	Value  string // as found
 	Want   string // what would be right
+	Says   string // the fault in words, in place of Column, Value and Want; "" for most
 }
 
 func (e *RowError) Error() string {
 	at := fmt.Sprintf("%s:%d", e.File, e.Line)
+	if e.Says != "" {
+		return at + ": " + e.Says
+	}
 	if e.Column != "" {
 		at += ": " + e.Column
 	}

@@ -9,19 +9,31 @@ import (
 // read splits the next line that is not blank into fields; a quoted field may continue on the lines after it. It
 // returns io.EOF at the end.
 func (t *Table) read() error {
-	var line []byte
-	for len(trim(line)) == 0 {
-		var err error
-		if line, err = t.lines.Next(); err != nil {
-			return err
+	line, err := t.line()
+	if err != nil {
+		return err
+	}
+	return t.split(line)
+}
+
+// line returns the next line that is not blank.
+func (t *Table) line() ([]byte, error) {
+	for {
+		line, err := t.lines.Next()
+		if err != nil || len(trim(line)) > 0 {
+			return line, err
 		}
 	}
-	if bytes.IndexByte(line, '"') >= 0 {
+}
+
+// split splits a row of which line is the first line.
+func (t *Table) split(line []byte) error {
+	if !t.raw && bytes.IndexByte(line, '"') >= 0 {
 		return t.quoted(line)
 	}
-	fields, from := t.fields[:0], 0
+	fields, from, delimiter := t.fields[:0], 0, t.delimiter
 	for i, c := range line {
-		if c == ',' {
+		if c == delimiter {
 			fields = append(fields, line[from:i])
 			from = i + 1
 		}
@@ -38,11 +50,11 @@ func (t *Table) quoted(line []byte) (err error) {
 			if line, i, err = t.unquote(line, i+1); err != nil {
 				return err
 			}
-			if i < len(line) && line[i] != ',' {
-				return t.FaultIn("", string(line[i:]), "a comma or the end of the line after a closing quote (a quote inside is written twice)")
+			if i < len(line) && line[i] != t.delimiter {
+				return t.FaultIn("", string(line[i:]), t.named()+" or the end of the line after a closing quote (a quote inside is written twice)")
 			}
 		} else {
-			k := bytes.IndexByte(line[i:], ',')
+			k := bytes.IndexByte(line[i:], t.delimiter)
 			if k < 0 {
 				k = len(line) - i
 			}
@@ -56,7 +68,7 @@ func (t *Table) quoted(line []byte) (err error) {
 		if i == len(line) {
 			break
 		}
-		i++ // the comma
+		i++ // the delimiter
 	}
 	from := 0
 	for _, end := range t.ends { // only now, because appending may have moved row
@@ -101,4 +113,17 @@ func (t *Table) unquote(line []byte, i int) ([]byte, int, error) {
 		t.row = append(t.row, '"')
 		i++
 	}
+}
+
+// named returns the delimiter in words.
+func (t *Table) named() string {
+	switch t.delimiter {
+	case ',':
+		return "a comma"
+	case ';':
+		return "a semicolon"
+	case '\t':
+		return "a tab"
+	}
+	return fmt.Sprintf("a %q", t.delimiter)
 }

@@ -14,12 +14,24 @@ import (
 // addressed by the index of their column in the header; Column looks up the index, and -1 stands for a column that the
 // file does not have. Reading a row allocates nothing. Not safe for concurrent use.
 type Table struct {
-	lines   *Lines
-	breaks  bool // quoted fields may hold line ends
-	columns []string
-	fields  [][]byte // of the row read last
-	row     []byte   // text of a row that had quotes, without the quotes
-	ends    []int    // of each field in row
+	lines     *Lines
+	delimiter byte // between fields
+	breaks    bool // quoted fields may hold line ends
+	raw       bool // quotes are letters like others
+	columns   []string
+	fields    [][]byte // of the row read last
+	row       []byte   // text of a row that had quotes, without the quotes
+	ends      []int    // of each field in row
+	pointed   []byte   // a number whose decimal comma became a point
+}
+
+// TableOptions changes how a table is read. The zero value is that of NewTable.
+type TableOptions struct {
+	// Delimiter chooses what stands between fields by the header, its first line; nil = a comma. Where it is a semicolon,
+	// numbers may have a decimal comma. raw means that no field is quoted: quotes are letters like others.
+	Delimiter func(header []byte) (delimiter byte, raw bool)
+	Text      bool   // quoted fields may hold line ends; a row longer than MaxLine, such as one whose quote is never closed, is a fault
+	Header    string // what the header should have, for the fault of an empty file; "" = the required columns
 }
 
 // NewTable reads the header of r, the first line that is not blank. Columns may come in any order, with blanks around
@@ -27,20 +39,31 @@ type Table struct {
 // repeats a name is a *RowError. Each row must be one line: a quote that is not closed in its line is a fault of that
 // line.
 func NewTable(r io.Reader, file string, required ...string) (*Table, error) {
-	return newTable(r, file, false, required)
+	return OpenTable(r, file, TableOptions{}, required...)
 }
 
 // NewTableOfText is NewTable for a file whose quoted fields may hold line ends. A row longer than MaxLine, such as one
 // whose quote is never closed, is a fault.
 func NewTableOfText(r io.Reader, file string, required ...string) (*Table, error) {
-	return newTable(r, file, true, required)
+	return OpenTable(r, file, TableOptions{Text: true}, required...)
 }
 
-func newTable(r io.Reader, file string, breaks bool, required []string) (*Table, error) {
-	t := &Table{lines: NewLines(r, file), breaks: breaks}
-	if err := t.read(); err == io.EOF {
-		return nil, &RowError{File: file, Line: 1, Want: "a header with " + strings.Join(required, ", ")}
+// OpenTable is NewTable with options.
+func OpenTable(r io.Reader, file string, o TableOptions, required ...string) (*Table, error) {
+	t := &Table{lines: NewLines(r, file), delimiter: ',', breaks: o.Text}
+	line, err := t.line()
+	if err == io.EOF {
+		if o.Header == "" {
+			o.Header = strings.Join(required, ", ")
+		}
+		return nil, &RowError{File: file, Line: 1, Want: "a header with " + o.Header}
 	} else if err != nil {
+		return nil, err
+	}
+	if o.Delimiter != nil {
+		t.delimiter, t.raw = o.Delimiter(line)
+	}
+	if err := t.split(line); err != nil {
 		return nil, err
 	}
 	seen := make(map[string]bool, len(t.fields))
@@ -80,6 +103,9 @@ func HasHeader(head []byte, required, optional []string) bool {
 		return !slices.Contains(required, c) && !slices.Contains(optional, c)
 	})
 }
+
+// Delimiter returns what stands between fields.
+func (t *Table) Delimiter() byte { return t.delimiter }
 
 // Columns returns the names in the header, in its order. The caller must not change them.
 func (t *Table) Columns() []string { return t.columns }
@@ -137,10 +163,50 @@ func trim(b []byte) []byte {
 	return bytes.TrimSpace(b)
 }
 
+// Decimal reads a number as the function Decimal does. Where fields are separated by semicolons, the decimal point may be a
+// comma.
+func (t *Table) Decimal(col, places int) (v int64, exact bool, err error) {
+	b := t.Text(col)
+	if v, ok := digits(b); ok && places < len(powers) { // most numbers
+		return v * powers[places], true, nil
+	}
+	if t.delimiter == ';' {
+		b = t.point(b)
+	}
+	return Decimal(string(b), places)
+}
+
+var powers = [...]int64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
+
+// digits reads a number of one to nine digits, which times any of powers fits an int64.
+func digits(b []byte) (v int64, ok bool) {
+	if len(b) == 0 || len(b) > 9 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		v = v*10 + int64(c)
+	}
+	return v, true
+}
+
+// point replaces the first comma of a number without a point by a point.
+func (t *Table) point(b []byte) []byte {
+	i := bytes.IndexByte(b, ',')
+	if i < 0 || bytes.IndexByte(b, '.') >= 0 {
+		return b
+	}
+	t.pointed = append(t.pointed[:0], b...)
+	t.pointed[i] = '.'
+	return t.pointed
+}
+
 // Number reads a decimal number and returns it times 10^places (see Decimal); the scaled value must be from lo to hi.
 // With places 0 the number must be whole, else it is rounded. want is the fault's text for what would be right.
 func (t *Table) Number(col, places int, lo, hi int64, want string) (int64, error) {
-	v, exact, err := Decimal(string(t.Text(col)), places)
+	v, exact, err := t.Decimal(col, places)
 	if err != nil || v < lo || v > hi || places == 0 && !exact {
 		return 0, t.Fault(col, want)
 	}
@@ -149,7 +215,7 @@ func (t *Table) Number(col, places int, lo, hi int64, want string) (int64, error
 
 // Whole reads a whole number from lo to hi. If hi is math.MaxInt64, a fault does not mention it.
 func (t *Table) Whole(col int, lo, hi int64) (int64, error) {
-	v, exact, err := Decimal(string(t.Text(col)), 0)
+	v, exact, err := t.Decimal(col, 0)
 	if err == nil && exact && v >= lo && v <= hi {
 		return v, nil
 	}
@@ -172,6 +238,11 @@ func (t *Table) Fault(col int, want string) *RowError {
 		column = t.columns[col]
 	}
 	return t.FaultIn(column, string(t.Cell(col)), want)
+}
+
+// Saying describes a fault of the row read last, or of the header before the first row, in words alone.
+func (t *Table) Saying(what string) *RowError {
+	return &RowError{File: t.lines.file, Line: t.lines.line, Says: what}
 }
 
 // FaultIn describes a fault that is not in a single cell, in the row read last or, before the first row, in the header.

@@ -341,3 +341,80 @@ func BenchmarkTable(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)*10000/b.Elapsed().Seconds(), "rows/s")
 }
+
+func between(delimiter byte, raw bool) func([]byte) (byte, bool) {
+	return func([]byte) (byte, bool) { return delimiter, raw }
+}
+
+func TestTablesOfOtherDelimiters(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		o    TableOptions
+		want string
+	}{
+		{"a;b;c\n1,5;x,y;\"q;\"\"r\"\"\"\n", TableOptions{Delimiter: between(';', false)}, `1,5/x,y/q;"r"`},
+		{"a\tb\tc\n1\tx y\t\"q\tr\"\n", TableOptions{Delimiter: between('\t', false)}, "1/x y/q\tr"},
+		{"\ufeffa|b|c\r\n1|x \"y\" z|,\r\n", TableOptions{Delimiter: between('|', true)}, `1/x "y" z/,`},
+		{"a|b|c\n1|\"x|\"y\n", TableOptions{Delimiter: between('|', true)}, `1/"x/"y`},
+	} {
+		var seen string
+		choose := c.o.Delimiter
+		c.o.Delimiter = func(header []byte) (byte, bool) { seen = string(header); return choose(header) }
+		table, err := OpenTable(strings.NewReader(c.text), "f", c.o, "a", "b", "c")
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		if err := table.Next(); err != nil {
+			t.Errorf("%q: %v", c.text, err)
+		}
+		got := string(table.Cell(0)) + "/" + string(table.Cell(1)) + "/" + string(table.Cell(2))
+		if got != c.want || len(seen) != 5 || table.Delimiter() != seen[1] {
+			t.Errorf("%q: %q by the header %q, want %q", c.text, got, seen, c.want)
+		}
+	}
+	table, err := OpenTable(strings.NewReader("a;b\n\"x\"y;1\n"), "f", TableOptions{Delimiter: between(';', false)})
+	if err == nil {
+		err = table.Next()
+	}
+	if err == nil || !strings.Contains(err.Error(), "want a semicolon or the end of the line after a closing quote") {
+		t.Error(err)
+	}
+}
+
+// A comma is a decimal comma only where it does not separate fields, and only once.
+func TestDecimalCommas(t *testing.T) {
+	for text, want := range map[string]int64{"1,5": 1500, "1.5": 1500, "-0,25": -250, "3": 3000, "1.000,5": 0, "1,000,5": 0, ",": 0} {
+		table, err := OpenTable(strings.NewReader("a;b\n"+text+";\n"), "f", TableOptions{Delimiter: between(';', false)})
+		if err != nil || table.Next() != nil {
+			t.Fatal(err)
+		}
+		if v, _, err := table.Decimal(0, 3); v != want || (err == nil) != (want != 0) || string(table.Cell(0)) != text {
+			t.Errorf("%q: %d, %v, cell %q", text, v, err, table.Cell(0))
+		}
+	}
+	table, err := NewTable(strings.NewReader("a,b\n\"1,5\",\n"), "f")
+	if err != nil || table.Next() != nil {
+		t.Fatal(err)
+	}
+	if v, _, err := table.Decimal(0, 3); err == nil {
+		t.Errorf("1,5 between commas is %d", v)
+	}
+}
+
+// The shortcut for short whole numbers reads what Decimal reads.
+func TestShortNumbersAreReadAsLongOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[0-9]{0,11}|[-+]?[0-9]{1,3}([.][0-9]{0,3})?`).Draw(t, "text")
+		places := rapid.IntRange(0, 12).Draw(t, "places")
+		table, err := NewTable(strings.NewReader("a,b\n"+text+",\n"), "f")
+		if err != nil || table.Next() != nil {
+			t.Fatal(err)
+		}
+		got, exact, err := table.Decimal(0, places)
+		want, wantExact, wantErr := Decimal(text, places)
+		if got != want || exact != wantExact || err != wantErr {
+			t.Fatalf("%q to %d places: %d, %v, %v; want %d, %v, %v", text, places, got, exact, err, want, wantExact, wantErr)
+		}
+	})
+}

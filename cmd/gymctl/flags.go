@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/traces/csv"
 	"clustergym/traces/profile"
 )
 
@@ -73,6 +75,8 @@ func wantOf(f *pflag.Flag) string {
 		return "true or false"
 	case "duration":
 		return "a time such as 90s, 40m or 72h"
+	case "columns":
+		return "NAME=COLUMN, joined by commas, as submit_time=Submit,duration=Elapsed"
 	case "size":
 		return "a size such as 4GiB, 500MB or 1073741824"
 	}
@@ -108,6 +112,8 @@ func flagFaults(err error, names map[string]string) error {
 func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	f := c.Flags()
 	f.StringVar(&t.Format, "format", t.Format, "`NAME` of the trace's format as in gymctl trace formats; auto = by content")
+	columnsFlag(c, &t.Columns)
+	f.StringVar(&t.Delimiter, "delimiter", t.Delimiter, "comma, semicolon, tab, bar or a `CHAR` between the fields of a csv or sacct file (default what its header shows)")
 	f.StringVar(&t.Profiles, "profiles", t.Profiles, "throughput table, FILE or `DIR`: profiles of the jobs' models, and run times of those that count steps")
 	f.StringVar(&t.Reference, "reference", t.Reference, "GPU `TYPE` that run times refer to, if --profiles or the trace have several")
 	f.StringVar(&t.Mix, "mix", t.Mix, "`NAME` of a mix of models, drawn for the jobs without a profile: "+strings.Join(profile.Names(), ", "))
@@ -117,6 +123,56 @@ func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	complete(c, "format", workload.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
 }
+
+// columnsFlag adds --columns.
+func columnsFlag(c *cobra.Command, columns *map[string]string) {
+	c.Flags().Var((*columnMap)(columns), "columns", "`MAP` from names of the format csv to the file's, as submit_time=Submit,duration=Elapsed,num_gpu=GPUs")
+	names := csv.Columns()
+	for i := range names {
+		names[i] += "="
+	}
+	err := c.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	if err != nil {
+		panic(fmt.Sprintf("gymctl: completion of --columns: %v", err))
+	}
+}
+
+// columnMap is the value of --columns: NAME=COLUMN, joined by commas. A piece without = belongs to the column before it, whose
+// name has a comma.
+type columnMap map[string]string
+
+// Set implements pflag.Value.
+func (m *columnMap) Set(text string) error {
+	all := map[string]string{}
+	maps.Copy(all, *m)
+	last := ""
+	for piece := range strings.SplitSeq(text, ",") {
+		name, column, ok := strings.Cut(piece, "=")
+		switch {
+		case ok:
+			last = strings.TrimSpace(name)
+			all[last] = strings.TrimSpace(column)
+		case last == "":
+			return errors.New("a name without a column")
+		default:
+			all[last] += "," + piece
+		}
+	}
+	*m = all
+	return nil
+}
+
+// String implements pflag.Value.
+func (m *columnMap) String() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(*m)) {
+		all = append(all, name+"="+(*m)[name])
+	}
+	return strings.Join(all, ",")
+}
+
+// Type implements pflag.Value.
+func (m *columnMap) Type() string { return "columns" }
 
 // kernelsFlag adds --kernels; useKernels applies it.
 func kernelsFlag(c *cobra.Command, name *string) {

@@ -20,6 +20,7 @@ type configSource struct {
 	set     []string
 	trace   string
 	format  string
+	columns map[string]string
 	sort    bool
 	cluster string
 	agent   string
@@ -35,6 +36,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.StringArrayVar(&s.set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
 	f.StringVar(&s.trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
 	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
+	columnsFlag(c, &s.columns)
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
 	if c.Name() == "train" {
@@ -119,7 +121,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		return err
 	}
 	if d := envs.Find(cfg.Env.ID); d != nil {
-		if name := s.changed(c, "trace", "format", "sort"); name != "" && d.Takes.Trace() == "" {
+		if name := s.changed(c, "trace", "format", "columns", "sort"); name != "" && d.Takes.Trace() == "" {
 			return mistake("--%s: %s has no workload", name, d.ID)
 		}
 		if s.changed(c, "cluster") != "" && !d.Takes.Cluster {
@@ -134,12 +136,14 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		if s.trace == "" {
 			return mistake(`--trace: got "", want the path of a file`)
 		}
-		cfg.Trace.File, cfg.Trace.Format = s.trace, s.format
+		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter = s.trace, s.format, s.columns, ""
 		if s.changed(c, "sort") != "" {
 			cfg.Trace.Sort = s.sort
 		}
 	} else if s.changed(c, "format") != "" {
 		return mistake("--format goes with --trace")
+	} else if s.changed(c, "columns") != "" {
+		return mistake("--columns goes with --trace; for the configuration's own trace it is --set trace.columns.NAME=COLUMN")
 	} else if s.changed(c, "sort") != "" {
 		return mistake("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
 	}

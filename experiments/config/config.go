@@ -125,7 +125,7 @@ func (c *Config) SetEnv(id string) error {
 		return nil
 	}
 	was, now := For(c.Env.ID), For(id)
-	if c.Trace == was.Trace {
+	if reflect.DeepEqual(c.Trace, was.Trace) {
 		c.Trace = now.Trace
 	}
 	if c.Cluster == was.Cluster {

@@ -107,7 +107,7 @@ func (d *Descriptor) Foreign(trace workload.TraceConfig, cluster string, found f
 	walkKeys(reflect.ValueOf(&trace).Elem(), "trace.", func(key string, v reflect.Value) { given[key] = v.Interface() })
 	plain := workload.DefaultTraceConfig()
 	walkKeys(reflect.ValueOf(&plain).Elem(), "trace.", func(key string, v reflect.Value) {
-		if d.TakesKey(key) || given[key] == v.Interface() {
+		if d.TakesKey(key) || reflect.DeepEqual(given[key], v.Interface()) {
 			return
 		}
 		want := "nothing: " + d.ID + " has no workload"
@@ -403,6 +403,8 @@ func kwargOf(path string, v reflect.Value, words [2]string) Kwarg {
 		k.Type, k.Default = "bool", x
 	case string:
 		k.Type, k.Default = "string", x
+	case map[string]string:
+		k.Type = "map" // empty by default
 	default:
 		panic(fmt.Sprintf("experiments: argument %s is a %T", path, x))
 	}

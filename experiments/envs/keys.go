@@ -35,6 +35,8 @@ var commonKeys = map[string][2]string{
 
 	"trace.file":           {"a path below the server's --trace-root, or get:NAME", `recorded jobs; "" = jobs are generated`},
 	"trace.format":         {"auto, or as in gymctl trace formats", "of trace.file"},
+	"trace.columns":        {"names of the native format and of the file, as {submit_time: Submit}", "columns of trace.file that have other names than the format's"},
+	"trace.delimiter":      {"comma, semicolon, tab, bar or nothing", "between the fields of trace.file; nothing = what its header shows"},
 	"trace.sort":           {"true or false", "put jobs in order of submit, instead of refusing a file that is not"},
 	"trace.skip":           {"0 or more", "leave out the first jobs"},
 	"trace.jobs":           {"0 or more; 0 = all", "take so many jobs"},

@@ -28,7 +28,7 @@ var (
 )
 
 // The property test does not draw keys that name files of the server, nor presets, which other tests open.
-var undrawn = []string{"trace.file", "trace.format", "trace.profiles", "trace.reference", "preset"}
+var undrawn = []string{"trace.file", "trace.format", "trace.columns", "trace.delimiter", "trace.profiles", "trace.reference", "preset"}
 
 // sizes are the largest values that tests draw for keys that cost memory and time.
 var sizes = map[string]float64{

@@ -27,8 +27,11 @@ func kwargTable(b *strings.Builder, kwargs []Kwarg, workload bool) {
 			continue
 		}
 		here := fmt.Sprint(k.Default)
-		if here == "" {
+		switch {
+		case here == "":
 			here = `""`
+		case k.Type == "map":
+			here = "{}"
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", k.Name, here, cell(k.Want), cell(k.Doc))
 	}

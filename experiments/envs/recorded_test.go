@@ -14,6 +14,7 @@ import (
 	"clustergym/env/dag/synth"
 	"clustergym/env/dagplace"
 	"clustergym/env/envtest"
+	"clustergym/env/jobselect"
 	"clustergym/env/workerplace"
 )
 
@@ -103,6 +104,40 @@ func TestATraceThatAnEnvironmentCannotUseSaysWhatItTakes(t *testing.T) {
 			if !strings.Contains(err.Error(), w) {
 				t.Errorf("%s, %s: %q does not say %q", c.id, c.file, err, w)
 			}
+		}
+	}
+}
+
+// A client maps the columns of a file, as a map or by keys with dots; what it maps wrongly is its mistake, and quotes nothing of
+// the file.
+func TestClientsMapColumns(t *testing.T) {
+	dir := t.TempDir()
+	var text strings.Builder
+	text.WriteString("Submitted;Elapsed;Secret\n")
+	for i := range 900 {
+		fmt.Fprintf(&text, "2024-03-01 12:%02d:%02d;00:01:00;1\n", i/60, i%60)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "export.csv"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := registry(t, func(c *RegistryConfig) { c.TraceRoot = dir })
+	window := wire.Pair{Key: "window", Value: int64(16)}
+	columns := wire.Map{{Key: "submit_time", Value: "Submitted"}, {Key: "duration", Value: "Elapsed"}, {Key: "num_gpu", Value: "Secret"}}
+	a := makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace", Value: wire.Map{{Key: "file", Value: "export.csv"}, {Key: "columns", Value: columns}}}}, 1)
+	b := makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace.file", Value: "export.csv"}, {Key: "trace.delimiter", Value: ";"}, {Key: "trace.columns.submit_time", Value: "submitted"},
+		{Key: "trace.columns.duration", Value: "ELAPSED"}, {Key: "trace.columns.num_gpu", Value: "secret"}}, 1)
+	if a.SHA != b.SHA || a.SHA == makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace.synth.jobs", Value: int64(900)}}, 1).SHA {
+		t.Errorf("scenarios %s and %s", a.SHA, b.SHA)
+	}
+	for want, more := range map[string]wire.Map{
+		"did you mean submit_time": {{Key: "trace.columns", Value: wire.Map{{Key: "submit", Value: "Submitted"}}}},
+		"not one that the format":  {{Key: "trace.columns", Value: columns[:2]}},
+		"columns":                  {{Key: "trace.columns", Value: "Submitted"}},
+	} {
+		_, err := r.Make(t.Context(), jobselect.ID, append(wire.Map{window, {Key: "trace.file", Value: "export.csv"}}, more...), 1)
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Code != wire.BadKwargs || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Secret") {
+			t.Errorf("%v: %v, want %q", more, err, want)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"clustergym/traces/openb"
 	"clustergym/traces/pai"
 	"clustergym/traces/philly"
+	"clustergym/traces/sacct"
 	"clustergym/traces/sia"
 	"clustergym/traces/swf"
 	"clustergym/traces/tiresias"
@@ -33,6 +34,7 @@ const (
 	FormatCSV    = "csv"
 	FormatSWF    = "swf"
 	formatPhilly = "philly"
+	formatSacct  = "sacct"
 	FormatSynth  = "synth" // generated workloads; no file has this format
 )
 
@@ -61,6 +63,16 @@ var formats = []Format{
 		sniff:   sniffSWF,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
 			return swf.NewReader(r, c.File, swf.Options{Unsorted: c.Sort})
+		},
+	},
+	{
+		Name: formatSacct, What: "the accounting of a Slurm cluster as sacct -P prints it",
+		KnownBy: "a header with JobID and other fields of sacct between vertical bars",
+		Columns: "JobID, Submit, ElapsedRaw or Elapsed (or Start and End), AllocTRES, ReqTRES or ReqGRES; optional NNodes, NCPUS, ReqMem, Timelimit, State, User, " +
+			"Partition, Cluster; any order of rows; job steps are skipped; jobs that did not start or end are left out and counted",
+		sniff: sacct.Sniff,
+		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
+			return sacct.NewReader(r, c.File, sacct.Options{Delimiter: c.delimiter()})
 		},
 	},
 	{
@@ -166,15 +178,16 @@ var formats = []Format{
 	},
 	{
 		Name: FormatCSV, What: "the native format: a CSV file with a header; other columns are kept as labels", Sorted: true, Writes: true,
-		KnownBy: "a header with submit_time, duration and num_gpu",
-		Columns: "submit_time, duration (seconds), num_gpu (below 1: a share of one GPU); optional job_id, user, vc, gpu_type (alternatives joined by |), " +
-			"num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status",
+		KnownBy: "a header with submit_time, duration (or start_time and end_time) and num_gpu, in any capitals",
+		Columns: "submit_time (seconds, a unix time or a date), duration (seconds, 1h30m or 1-12:00:00), num_gpu (below 1: a share of one GPU); optional job_id, user, vc, gpu_type " +
+			"(alternatives joined by |), num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status; " +
+			"--columns maps other names; fields between commas, semicolons, tabs or vertical bars",
 		sniff: func(head []byte) bool {
 			native, table := headerCounts(head)
 			return native >= 2 && native >= table
 		},
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
-			return csv.NewReader(r, c.File, csv.Options{Unsorted: c.Sort})
+			return csv.NewReader(r, c.File, c.csvOptions())
 		},
 	},
 	{
@@ -251,15 +264,12 @@ func headerCounts(head []byte) (native, table int) {
 	for c := range bytes.SplitSeq(FirstLine(head), []byte{','}) {
 		has[strings.Trim(string(c), " \t\"\r")] = true
 	}
-	count := func(names ...string) (n int) {
-		for _, name := range names {
-			if has[name] {
-				n++
-			}
+	for _, name := range []string{"timestamp", "duration", "num_gpus", "cluster"} {
+		if has[name] {
+			table++
 		}
-		return n
 	}
-	return count("submit_time", "duration", "num_gpu"), count("timestamp", "duration", "num_gpus", "cluster")
+	return csv.Sniff(head, csv.Options{}), table
 }
 
 // FirstLine returns the first line of head that is not blank, without a byte order mark and surrounding blanks.
@@ -286,13 +296,16 @@ func allNumbers(fields [][]byte) bool {
 
 // unknownFormat returns the error for a file of no trace format. It recognises other kinds of files that are published with
 // traces.
-func unknownFormat(file string, head []byte) error {
+func unknownFormat(cfg *TraceConfig, head []byte) error {
+	file := cfg.File
 	line := FirstLine(head)
 	switch {
 	case len(line) == 0:
 		return fmt.Errorf("trace %s: the file is empty", file)
 	case inventory.Sniff(head):
 		return fmt.Errorf("trace %s: this is a list of machines or virtual clusters, want a table of jobs", file)
+	case bytes.HasPrefix(line, []byte("\xff\xfe")) || bytes.HasPrefix(line, []byte("\xfe\xff")):
+		return fmt.Errorf("trace %s: its text is in UTF-16, want UTF-8 (spreadsheets call it CSV UTF-8)", file)
 	case tiresias.SniffSample(head):
 		return fmt.Errorf("trace %s: this is a sample of GPU times for a Gittins index, want a table of jobs", file)
 	}
@@ -304,6 +317,9 @@ func unknownFormat(file string, head []byte) error {
 	var known []string
 	for _, f := range Formats() {
 		known = append(known, f.Name)
+	}
+	if lacks := csv.Lacks(head, cfg.csvOptions()); lacks != "" {
+		return fmt.Errorf("trace %s: its first line, %q, is of no known format (gymctl trace formats lists them); %s", file, shown, lacks)
 	}
 	return fmt.Errorf("trace %s: its first line, %q, is of no known format; known are %s (gymctl trace formats tells by what)", file, shown, strings.Join(known, ", "))
 }

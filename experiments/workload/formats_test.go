@@ -22,6 +22,9 @@ var rows = []struct {
 	{format: FormatCSV, text: native, jobs: 3, sorted: true},
 	{format: FormatSWF, text: workload, jobs: 2, left: 1, sorted: true},
 	{format: formatPhilly, text: table, jobs: 3},
+	{format: formatSacct, text: "JobID|User|Partition|Submit|Start|End|Elapsed|ElapsedRaw|Timelimit|TimelimitRaw|State|AllocTRES|ReqTRES|ReqGRES|NNodes|AllocNodes|NCPUS|AllocCPUS|ReqMem|Cluster\n" +
+		"7|ann|gpu|2024-03-01T12:00:00|2024-03-01T12:01:00|2024-03-01T12:02:00|00:01:00|60|00:05:00|5|COMPLETED|cpu=8,gres/gpu=2,mem=64G,node=1|||1|1|8|8|64G|c\n" +
+		"7.batch||||||00:01:00|60|||COMPLETED||||1|1|8|8||c\n8|ann|gpu|2024-03-01T12:00:00|Unknown|Unknown|00:00:00|0|00:05:00|5|PENDING||gres/gpu=2||1|0|8|8|64G|c\n", jobs: 1, left: 1},
 	{format: "philly-attempts", text: "job_id,vc,num_gpus,submitted_time,attempt,start_time,end_time\n" +
 		"a,x,4,2017-10-09 07:00:55,0,2017-10-09 07:01:55,2017-10-09 08:01:55\n", jobs: 1},
 	{format: "openb", text: "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n" +
@@ -116,8 +119,11 @@ func TestFormatsAreListedInOrder(t *testing.T) {
 func TestWhatLiesBesideTracesIsCalledByItsName(t *testing.T) {
 	for text, want := range map[string]string{
 		"machine,gpu_type,cap_cpu,cap_mem,cap_gpu\nm1,T4,96,512,2\n": "this is a list of machines",
-		"duration\r\n50\r\n": "this is a sample of GPU times",
-		"id,start\n1,2\n":    `its first line, "id,start", is of no known format; known are csv, acme,`,
+		"duration\r\n50\r\n":                   "this is a sample of GPU times",
+		"id,start\n1,2\n":                      `its first line, "id,start", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns)`,
+		"Submitted\tduration\tGPUs\n1\t2\t3\n": `and found duration; the nearest are "Submitted" and "GPUs": use --columns submit_time=Submitted,num_gpu=GPUs (trace.columns)`,
+		"hello\n":                              `its first line, "hello", is of no known format; known are csv, acme,`,
+		"\xff\xfes\x00u\x00,\x00\n\x00":        "its text is in UTF-16, want UTF-8",
 	} {
 		cfg := DefaultTraceConfig()
 		cfg.File = file(t, "x.csv", text)
@@ -244,7 +250,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != len(formats)-2 { // no published file is in the native format or in Dally's
+	if len(found) != len(formats)-3 { // no published file is in the native format, in Slurm's or in Dally's
 		t.Errorf("%d files, by format %v", files, found)
 	}
 }

@@ -44,7 +44,7 @@ func Unquoted(err error, name string) error {
 	return fmt.Errorf("%s:%d: the row is not one that the format allows", row.File, row.Line)
 }
 
-var words = regexp.MustCompile(`[a-z_0-9]+`)
+var words = regexp.MustCompile(`[A-Za-z_0-9]+`)
 
 // documented reports whether the description of a format names column, which otherwise may be a word of the file's own.
 func documented(column string) bool {

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
+	"clustergym/traces/csv"
 	"clustergym/traces/profile"
 	"clustergym/traces/swf"
 	"clustergym/traces/synth"
@@ -21,9 +24,14 @@ import (
 type TraceConfig struct {
 	File   string `yaml:"file"`   // plain, gzip or zstd; "" = generate jobs according to Synth
 	Format string `yaml:"format"` // auto (recognised by content) or one of Formats
-	Sort   bool   `yaml:"sort"`   // put jobs in order of submit; without it an unsorted file of a sorted format is refused
-	Skip   int    `yaml:"skip"`   // leave out this many first jobs, not counting those that the reader drops
-	Jobs   int    `yaml:"jobs"`   // take at most this many jobs; 0 = all
+	// Columns maps columns of the native format to those of File, which then is in that format. Delimiter is what stands
+	// between fields, for the formats csv and sacct; "" = what the header shows. It is a character or one of comma, semicolon,
+	// tab and bar.
+	Columns   map[string]string `yaml:"columns,omitempty"`
+	Delimiter string            `yaml:"delimiter,omitempty"`
+	Sort      bool              `yaml:"sort"` // put jobs in order of submit; without it an unsorted file of a sorted format is refused
+	Skip      int               `yaml:"skip"` // leave out this many first jobs, not counting those that the reader drops
+	Jobs      int               `yaml:"jobs"` // take at most this many jobs; 0 = all
 	// Seed is the generator's. It is separate from the seed of a training run, so that runs with different seeds see
 	// the same workload.
 	Seed  uint64       `yaml:"seed"`
@@ -49,11 +57,42 @@ func DefaultTraceConfig() TraceConfig {
 func (c *TraceConfig) Validate() error {
 	var l fault.List
 	l.Add(knownFormat(c.Format), "format", c.Format, "one of "+strings.Join(FormatNames(), ", "))
+	c.checkColumns(&l)
+	_, ok := delimiters[c.Delimiter]
+	l.Add(ok, "delimiter", c.Delimiter, "comma, semicolon, tab, bar or the character itself, or nothing for what the header shows")
+	if ok && c.Delimiter != "" {
+		l.Add(slices.Contains([]string{FormatAuto, FormatCSV, formatSacct}, c.Format), "delimiter", c.Delimiter, "nothing with format "+c.Format)
+	}
 	l.Add(c.Skip >= 0, "skip", c.Skip, "a number of jobs, 0 or more")
 	l.Add(c.Jobs >= 0, "jobs", c.Jobs, "a number of jobs, or 0 for all")
 	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing")
 	l.Join("synth", c.Synth.Validate())
 	return l.Err()
+}
+
+// delimiters are the values of TraceConfig.Delimiter.
+var delimiters = map[string]byte{"": 0, ",": ',', "comma": ',', ";": ';', "semicolon": ';', "\t": '\t', `\t`: '\t', "tab": '\t', "|": '|', "bar": '|'}
+
+func (c *TraceConfig) delimiter() byte { return delimiters[c.Delimiter] }
+
+func (c *TraceConfig) csvOptions() csv.Options {
+	return csv.Options{Unsorted: c.Sort, Delimiter: c.delimiter(), Columns: c.Columns}
+}
+
+// checkColumns adds the faults of Columns; the file's columns are checked when it is read.
+func (c *TraceConfig) checkColumns(l *fault.List) {
+	known := csv.Columns()
+	for _, name := range slices.Sorted(maps.Keys(c.Columns)) {
+		want := "NAME=COLUMN with one of the format's names: " + strings.Join(known, ", ")
+		if near := nearest.Name(name, known); near != "" {
+			want += "; did you mean " + near + "?"
+		}
+		l.Add(slices.Contains(known, name), "columns", name+"="+c.Columns[name], want)
+		l.Add(c.Columns[name] != "", "columns", name+"=", "NAME=COLUMN with the name of a column of the file")
+	}
+	if len(c.Columns) > 0 && knownFormat(c.Format) {
+		l.Add(c.Format == FormatAuto || c.Format == FormatCSV, "format", c.Format, "auto or csv: columns of other formats have their own names")
+	}
 }
 
 // Info describes a workload in the record of a result.
@@ -75,6 +114,9 @@ type Info struct {
 	Profiles  string `json:"profiles,omitempty"`  // path of the throughput table
 	Reference string `json:"reference,omitempty"` // the table's type of GPU
 	Mix       string `json:"mix,omitempty"`
+	// Columns and Delimiter are the configuration's, which together with the file decide the jobs.
+	Columns   map[string]string `json:"columns,omitempty"`
+	Delimiter string            `json:"delimiter,omitempty"`
 }
 
 // Skip counts the jobs left out for one reason.
@@ -116,6 +158,9 @@ func (i Info) String() string {
 	}
 	if i.Mix != "" {
 		fmt.Fprintf(&b, ", models of %s", i.Mix)
+	}
+	for k, name := range slices.Sorted(maps.Keys(i.Columns)) {
+		fmt.Fprintf(&b, "%s%s=%s", [...]string{", columns ", ","}[min(k, 1)], name, i.Columns[name])
 	}
 	if i.SHA256 != "" {
 		fmt.Fprintf(&b, ", sha256 %.12s…", i.SHA256)
@@ -189,6 +234,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 		return nil, &InputError{err}
 	}
 	t.file, t.info.File = f, named
+	t.info.Columns, t.info.Delimiter = cfg.Columns, cfg.Delimiter
 	if err = t.open(f, cfg); err != nil {
 		err = Quoting(err)
 	} else {
@@ -223,8 +269,14 @@ func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 		if err != nil && err != io.EOF {
 			return err
 		}
-		if t.info.Format = sniff(head); t.info.Format == "" {
-			return unknownFormat(cfg.File, head)
+		if t.info.Format = sniff(head); len(cfg.Columns) > 0 {
+			t.info.Format = FormatCSV // whose names they map
+		}
+		if t.info.Format == "" {
+			return unknownFormat(&cfg, head)
+		}
+		if f := t.info.Format; cfg.Delimiter != "" && f != FormatCSV && f != formatSacct {
+			return fault.New("delimiter", cfg.Delimiter, "nothing: the file is of format "+f)
 		}
 	}
 	f := format(t.info.Format)
@@ -248,6 +300,9 @@ func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 			return err
 		}
 		t.info.Moved = traces.SortStable(jobs)
+		if d, ok := stream.(*csv.Reader); ok {
+			d.Rebase(jobs)
+		}
 		t.stream = &traces.Slice{Jobs: jobs}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"clustergym/traces/openb"
 	"clustergym/traces/philly"
 	"clustergym/traces/profile"
+	"clustergym/traces/sacct"
 	"clustergym/traces/tiresias"
 )
 
@@ -99,6 +100,7 @@ func TestEveryFormatHasAPage(t *testing.T) {
 		}
 	}
 	for name, reasons := range map[string][]string{
+		FormatCSV: {csv.NeverStarted, csv.NotEnded, csv.NoDuration}, formatSacct: {sacct.NeverStarted, sacct.NotEnded, sacct.NoRunTime},
 		"acme": {acme.NoRunTime}, "dlrm": {dlrm.Throughout, dlrm.Before, dlrm.After, dlrm.NoRunTime}, "gavel": {noRunTime}, "sia": {noRunTime},
 		"openb": {openb.NeverPlaced, openb.NoRunTime}, "philly-attempts": {philly.NeverRan}, "tiresias": {tiresias.NoRunTime},
 	} {
@@ -129,6 +131,9 @@ func columnsOf(name, text string) []string {
 			panic(err)
 		}
 		header = b.String()
+	}
+	if name == formatSacct {
+		header = strings.ReplaceAll(header, "|", ",")
 	}
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(header), ","), func(c string) bool { return c == "" })
 }

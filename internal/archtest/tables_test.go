@@ -36,6 +36,7 @@ var arrows = map[string][]string{
 	"traces/pai":         {"traces"},
 	"traces/philly":      {"traces"},
 	"traces/profile":     {"traces"},
+	"traces/sacct":       {"traces"},
 	"traces/sia":         {"traces"},
 	"traces/swf":         {"traces"},
 	"traces/synth":       {"traces", "traces/dally"},

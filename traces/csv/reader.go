@@ -31,48 +31,80 @@ const (
 	colMin
 	colMax
 	colStatus
+	written  // Write writes the columns before it
+	colStart = iota - 1
+	colEnd
 	columns
 )
 
 var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "user", "vc", "gpu_type", "num_cpu", "mem_gb",
-	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status"}
+	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time"}
+
+// Columns returns the names of the columns that the format knows.
+func Columns() []string { return slices.Clone(names[:]) }
 
 // Options changes how a file is read. The zero value is right for a sorted file.
 type Options struct {
 	// Unsorted lets submit_time go backwards; jobs then come in the order of the file, for traces.SortStable. Without
-	// it such a row is a fault, because a Stream is in order of submit.
+	// it such a row is a fault, because a Stream is in order of submit. Dates and unix times are then counted from 1970;
+	// Rebase counts them from the first job once the jobs are in order.
 	Unsorted bool
+	// Delimiter is what stands between fields; 0 = what the header shows: a comma, a semicolon, a tab or a vertical bar.
+	Delimiter byte
+	// Columns maps names of the format to those of the file, where they differ by more than capitals and what stands between
+	// words.
+	Columns map[string]string
 }
+
+// The reasons for which rows are left out.
+const (
+	NeverStarted = "never ran: no start_time"
+	NotEnded     = "not ended: no end_time"
+	NoDuration   = "did not run to an end: no duration, and status says so"
+)
 
 // Reader is a traces.Stream over a file in the native format. It holds one row at a time. Not safe for
 // concurrent use.
 type Reader struct {
 	rows   *traces.Table
 	o      Options
-	at     []int // index of the column of each name; -1 = absent
+	at     [columns]int // index of the column of each name; -1 = absent
 	extra  []string
 	extras []int
 	types  map[string][]string
 	text   traces.Names
 	n      int
 	ids    traces.IDs
-	called bool // a row has no id and is called by its position
-	last   time.Duration
+	called bool  // a row has no id and is called by its position
+	clock  clock // what the file's times are
+	based  bool  // times are counted from first
+	begun  bool  // a job has been given
+	first  time.Duration
+	last   time.Duration // as in the file
+	skips  traces.Skips
 	err    error
 }
 
 var _ traces.Stream = (*Reader)(nil)
 
 // NewReader reads the header of r. file is the name used in messages. A header that lacks required columns (the error
-// names all of them) or repeats a column is a *traces.RowError.
+// names all of them, with the nearest of the file's) or repeats a column is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	t, err := traces.NewTableOfText(r, file, names[:colID]...)
+	t, err := traces.OpenTable(r, file, traces.TableOptions{Text: true, Delimiter: func(header []byte) (byte, bool) { return o.delimiter(header), false }, Header: strings.Join(names[:colID], ", ")})
 	if err != nil {
 		return nil, err
 	}
-	d := &Reader{rows: t, o: o, at: t.At(names[:]...), types: map[string][]string{}, last: math.MinInt64}
+	h := newHeader(t.Columns())
+	at, says := h.place(o.Columns)
+	if says == "" {
+		says = h.missing(at)
+	}
+	if says != "" {
+		return nil, t.Saying(says)
+	}
+	d := &Reader{rows: t, o: o, at: at, types: map[string][]string{}, last: math.MinInt64}
 	for i, name := range t.Columns() {
-		if name == names[colStatus] || !slices.Contains(names[:], name) {
+		if field := slices.Index(at[:written], i); field < 0 || field == colStatus {
 			d.extra, d.extras = append(d.extra, name), append(d.extras, i)
 		}
 	}
@@ -91,28 +123,53 @@ func (d *Reader) Line() int { return d.rows.Line() }
 
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {
-	if d.err == nil {
-		d.err = d.read(j)
+	for d.err == nil {
+		keep := false
+		if keep, d.err = d.read(j); keep {
+			return nil
+		}
 	}
 	return d.err
 }
 
-func (d *Reader) read(j *traces.Job) error {
+// Skipped returns how many rows were left out so far, by reason.
+func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
+
+// read reads one row. keep is false on an error and for a row to leave out.
+func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 	if err := d.rows.Next(); err != nil {
-		return err
+		return false, err
 	}
 	*j = traces.Job{}
-	var err error
-	if j.Submit, err = d.seconds(colSubmit, true); err != nil {
-		return err
+	if j.Submit, err = d.time(colSubmit, "seconds, 0 or more and below 292 years, or a date such as 2024-03-01T12:00:00Z"); err != nil {
+		return false, err
 	}
 	if j.Submit < d.last && !d.o.Unsorted {
-		return d.fault(colSubmit, string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
+		return false, d.fault(colSubmit, d.written(d.last)+" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
 	}
 	d.last = j.Submit
-	if j.Work, err = d.seconds(colDuration, true); err != nil {
-		return err
+	why := ""
+	if j.Work, why, err = d.work(); err != nil {
+		return false, err
 	}
+	if why != "" {
+		d.skips.Add(why)
+		d.n++
+		return false, nil
+	}
+	if !d.begun {
+		d.begun, d.first = true, j.Submit
+		d.based = !d.o.Unsorted && (d.clock >= dated || isUnix(j.Submit))
+	}
+	if d.based {
+		j.Submit -= d.first
+	}
+	err = d.rest(j)
+	return err == nil, err
+}
+
+// rest reads the columns that do not decide whether the row is a job.
+func (d *Reader) rest(j *traces.Job) (err error) {
 	if err = d.gpus(j); err != nil {
 		return err
 	}
@@ -140,13 +197,15 @@ func (d *Reader) read(j *traces.Job) error {
 	if j.MemBytes, err = d.memory(); err != nil {
 		return err
 	}
-	if j.Estimate, err = d.seconds(colEstimate, false); err != nil {
-		return err
+	if d.rows.Given(d.at[colEstimate]) {
+		if j.Estimate, err = d.length(colEstimate, ", or nothing where it is not given"); err != nil {
+			return err
+		}
 	}
 	if j.Iterations, err = d.decimal(colIterations, 0, "a whole number, 0 or more"); err != nil {
 		return err
 	}
-	if j.Deadline, err = d.seconds(colDeadline, false); err != nil {
+	if j.Deadline, err = d.deadline(); err != nil {
 		return err
 	}
 	if err = d.elastic(j); err != nil {
@@ -160,7 +219,7 @@ func (d *Reader) read(j *traces.Job) error {
 		j.Priority = int(v)
 	}
 	if b := d.cell(colStatus); len(b) > 0 {
-		j.Status = traces.ParseStatus(string(b))
+		j.Status = status(b)
 	}
 	d.n++
 	return nil
@@ -170,14 +229,6 @@ func (d *Reader) read(j *traces.Job) error {
 func (d *Reader) cell(col int) []byte { return d.rows.Cell(d.at[col]) }
 
 func (d *Reader) fault(col int, want string) error { return d.rows.Fault(d.at[col], want) }
-
-func (d *Reader) seconds(col int, required bool) (time.Duration, error) {
-	if required {
-		return d.rows.Seconds(d.at[col])
-	}
-	v, err := d.decimal(col, 9, "seconds, 0 or more and below 292 years, or nothing where it is not given")
-	return time.Duration(v), err
-}
 
 // decimal reads an optional number of 0 or more and returns it times 10^places. With places 0 it must be whole, else it
 // is rounded.
@@ -189,7 +240,7 @@ func (d *Reader) decimal(col, places int, want string) (int64, error) {
 }
 
 func (d *Reader) gpus(j *traces.Job) error {
-	v, exact, err := traces.Decimal(string(d.rows.Text(d.at[colGPU])), 3)
+	v, exact, err := d.rows.Decimal(d.at[colGPU], 3)
 	switch whole := v / 1000; {
 	case err != nil || !exact || v < 0 || v > traces.MaxGPUs*1000 || v > 1000 && v%1000 != 0:
 		return d.fault(colGPU, "a whole number of GPUs, or a share of one GPU in thousandths, 0.001 to 0.999")

@@ -78,15 +78,15 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	row := func(cells string) string { return head + "0,1,2,,,,,,,,,\n" + cells + "\n" }
 	for name, c := range map[string]struct{ text, want string }{
 		"empty file":            {"", `t.csv:1: got "", want a header with submit_time, duration, num_gpu`},
-		"all columns missing":   {"a,b\n1,2\n", `t.csv:1: got "a,b", want a header with also submit_time, duration, num_gpu`},
-		"two columns missing":   {"job_id,duration\n1,2\n", `t.csv:1: got "job_id,duration", want a header with also submit_time, num_gpu`},
+		"all columns missing":   {"a,b\n1,2\n", `t.csv:1: no columns submit_time, duration (or start_time and end_time), num_gpu: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns); the file has a, b`},
+		"two columns missing":   {"job_id,duration\n1,2\n", `t.csv:1: no columns submit_time, num_gpu: use --columns submit_time=NAME,num_gpu=NAME (trace.columns); the file has job_id, duration`},
 		"a column twice":        {"submit_time,duration,num_gpu,duration\n", `t.csv:1: duration: got "duration", want each column once in the header`},
 		"too few fields":        {row("1,1"), `t.csv:3: got "2 fields", want 12, as in the header`},
 		"too many fields":       {row("1,1,1,,,,,,,,,,"), `t.csv:3: got "13 fields", want 12, as in the header`},
 		"negative submit":       {row("-1,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "-1", want seconds, 0 or more`},
 		"submit NaN":            {row("NaN,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "NaN", want seconds`},
 		"no submit":             {row(",1,1,,,,,,,,,"), `t.csv:3: submit_time: got "", want seconds`},
-		"duration in words":     {row("1,1h,1,,,,,,,,,"), `t.csv:3: duration: got "1h", want seconds`},
+		"duration in words":     {row("1,an hour,1,,,,,,,,,"), `t.csv:3: duration: got "an hour", want seconds, 0 or more and below 292 years, or as in 1h30m, 01:30:00 or 1-12:00:00`},
 		"negative duration":     {row("1,-0.5,1,,,,,,,,,"), `t.csv:3: duration: got "-0.5", want seconds, 0 or more`},
 		"duration of an age":    {row("1,1e11,1,,,,,,,,,"), `t.csv:3: duration: got "1e11", want seconds, 0 or more and below 292 years`},
 		"fraction of several":   {row("1,1,1.5,,,,,,,,,"), `t.csv:3: num_gpu: got "1.5", want a whole number of GPUs, or a share of one GPU in thousandths`},
@@ -146,14 +146,16 @@ func TestPositionsAreNoIDsOfOthers(t *testing.T) {
 }
 
 func TestAnErrorStays(t *testing.T) {
-	d, err := NewReader(strings.NewReader("submit_time,duration,num_gpu\n1,x,1\n2,2,2\n"), "t.csv", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var j traces.Job
-	first := d.Next(&j)
-	if second := d.Next(&j); first == nil || first != second {
-		t.Errorf("%v, then %v", first, second)
+	for _, row := range []string{"1,x,1", "1,1,x", "x,1,1"} {
+		d, err := NewReader(strings.NewReader("submit_time,duration,num_gpu\n"+row+"\n2,2,2\n"), "t.csv", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var j traces.Job
+		first := d.Next(&j)
+		if second := d.Next(&j); first == nil || first != second {
+			t.Errorf("%s: %v, then %v", row, first, second)
+		}
 	}
 }
 
@@ -217,8 +219,18 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfsubmit_time,duration,num_gpu,min_gpu,max_gpu,status\r\n1e-9,1,0.5,1,2,Pass\r\n"), true)
 	f.Add([]byte("num_gpu,submit_time,duration,job_id\n1,2,3,\"a\"\"\nb\"\n1,1,1,\""), true)
 	f.Add([]byte("submit_time,duration,num_gpu\n1e999999999,1,1\n"), false)
+	f.Add([]byte("Submit Time;Duration;Num-GPU\n1700000000,5;1h30m;0,5\n1700000001;1 day, 2:03:04;2\n"), false)
+	f.Add([]byte("Submit\tStart Time\tendTime\tnum_gpu\tdeadline\n2024-03-01T12:00:00Z\tNone\t\t1\t\n2024-03-01T12:00:00+01:00\t2024-03-01T12:00:00Z\t2024-03-01T12:00:01Z\t1\t2024-03-01T12:00:00Z\n"), true)
 	f.Fuzz(func(t *testing.T, b []byte, unsorted bool) {
-		d, err := NewReader(strings.NewReader(string(b)), "f", Options{Unsorted: unsorted})
+		o := Options{Unsorted: unsorted}
+		if strings.HasPrefix(string(b), "Submit\t") {
+			o.Columns = map[string]string{"submit_time": "Submit"}
+		}
+		Sniff(b, o)
+		if text := Lacks(b, o); len(text) > 1000 {
+			t.Fatalf("%d bytes about a header", len(text))
+		}
+		d, err := NewReader(strings.NewReader(string(b)), "f", o)
 		if err != nil {
 			return
 		}

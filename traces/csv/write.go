@@ -12,13 +12,14 @@ import (
 )
 
 // Write reads s to its end, writes it in the native format with every column, and returns how many jobs it wrote.
-// Reading the file gives equal jobs, with two exceptions: the ID of a job without one becomes its position, and the
-// format has no batch sizes, SLOs, profiles and task graphs. A job that the format cannot express (a share of several
+// Reading the file gives equal jobs, with three exceptions: the ID of a job without one becomes its position, the format has no
+// batch sizes, SLOs, profiles and task graphs, and if the first job is submitted 1e9 to 4e9 s (31 to 126 years) after the
+// origin, submits are taken for unix times and counted from it. A job that the format cannot express (a share of several
 // GPUs, a GPU type with | in its name, a negative time, an elastic range that does not contain its GPUs) is an error
 // that names the job. Errors of s and w are returned unchanged.
 func Write(w io.Writer, s traces.Stream) (n int, err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
-	if _, err := b.WriteString(strings.Join(names[:], ",") + "\n"); err != nil {
+	if _, err := b.WriteString(strings.Join(names[:written], ",") + "\n"); err != nil {
 		return 0, err
 	}
 	var (

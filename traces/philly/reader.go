@@ -136,27 +136,11 @@ func (p *parser) row(j *traces.Job) (err error) {
 	return nil
 }
 
-// clock reads "2006-01-02 15:04:05" as the time since 1970, ten times as fast as time.Parse.
+// clock reads "2006-01-02 15:04:05" as the time since 1970.
 func clock(b []byte) (time.Duration, bool) {
-	if len(b) != 19 || b[4] != '-' || b[7] != '-' || b[10] != ' ' || b[13] != ':' || b[16] != ':' {
+	if len(b) != 19 || b[10] != ' ' {
 		return 0, false
 	}
-	ok := true
-	num := func(from, to int) (v int) {
-		for _, c := range b[from:to] {
-			ok = ok && c >= '0' && c <= '9'
-			v = v*10 + int(c-'0')
-		}
-		return v
-	}
-	year, month, day := num(0, 4), num(5, 7), num(8, 10)
-	h, m, s := num(11, 13), num(14, 16), num(17, 19)
-	if !ok || year < 1970 || year > 2199 || month < 1 || month > 12 || h > 23 || m > 59 || s > 59 {
-		return 0, false
-	}
-	t := time.Date(year, time.Month(month), day, h, m, s, 0, time.UTC)
-	if t.Day() != day || day == 0 { // the 31st of November became the 1st of December
-		return 0, false
-	}
-	return time.Duration(t.Unix()) * time.Second, true
+	at, zoned, ok := traces.ParseDate(b)
+	return at, ok && !zoned
 }

@@ -1,0 +1,33 @@
+// Package sacct reads what Slurm's accounting prints: the jobs of a cluster as sacct -P shows them, one record a line between
+// vertical bars. Facts about its fields are from Slurm's manual (sacct(1), version 25.11). The header has these columns, in any
+// order and capitals:
+//
+//	JobID                 123, a task of an array 123_4, a component of a heterogeneous job 123+1   ID
+//	Submit                2024-03-01T12:00:00, or as SLURM_TIME_FORMAT=%s                           Submit
+//	ElapsedRaw, Elapsed   seconds, [D-]HH:MM:SS: the first that is there                            Work
+//	Start, End            as Submit; Work is their difference if neither of those is there
+//	AllocTRES, ReqTRES    billing=8,cpu=8,gres/gpu=2,gres/gpu:a100=2,mem=64G,node=1                 GPUs, CPUMilli, MemBytes, GPUTypes
+//	ReqGRES               gpu:v100:4 or gres:gpu:4, on each node                                    GPUs, GPUTypes
+//	NNodes, AllocNodes    nodes, by which ReqGRES counts
+//	NCPUS, AllocCPUS      cores                                                                     CPUMilli
+//	ReqMem                64G, 4000Mc for each core, 64Gn for each node                             MemBytes
+//	TimelimitRaw          minutes                                                                   Estimate
+//	Timelimit             [D-]HH:MM:SS, UNLIMITED, Partition_Limit                                  Estimate
+//	State                 COMPLETED, CANCELLED by 1000, …                                           Status
+//	User, Partition                                                                                 User, VC
+//	Cluster               must be the same on all rows
+//
+// JobID, Submit, a run time and one of AllocTRES, ReqTRES and ReqGRES are required. All other columns are ignored.
+//
+//   - Job steps (123.batch, 123.0) are parts of jobs and are skipped.
+//   - The components of a heterogeneous job start together, so they are one job of the sum of their resources.
+//   - A job that was requeued has several records of one id with sacct -D. Its Submit is the first, its Work the sum of its runs
+//     as in the other readers of attempts, everything else that of its last run.
+//   - GPUs are those allocated, else those requested; gres/gpu counts all GPUs, gres/gpu:TYPE those of a type among them.
+//     GPUTypes are the types requested: a type that was merely allocated restricts nothing.
+//   - Elapsed goes before End less Start, since it leaves out the time for which a job was suspended.
+//   - Jobs that did not start, have not ended or have no run time are left out and counted.
+//
+// The VC of a job is its partition, which is a set of nodes with a queue as VCs are. QOS and account say who may use how much;
+// jobs have no field for them.
+package sacct

@@ -1,0 +1,370 @@
+package sacct
+
+import (
+	"bytes"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"clustergym/traces"
+)
+
+// clock is what the times of a file are, all of one kind.
+type clock uint8
+
+const (
+	noClock clock = iota
+	unix          // seconds since 1970, SLURM_TIME_FORMAT=%s
+	local         // dates without a zone
+	zoned         // dates with a zone
+)
+
+// record reads the row as a run of job id.
+func (p *parser) record(r *record, id string) (err error) {
+	j := &r.job
+	*j = traces.Job{ID: id, GPUMilli: 1000, User: p.text.Get(p.cell(colUser)), VC: p.text.Get(p.cell(colPartition))}
+	if c := string(p.cell(colCluster)); p.cluster == "" {
+		p.cluster = c
+	} else if c != p.cluster {
+		return p.fault(colCluster, p.cluster+", as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)")
+	}
+	if j.Submit, err = p.time(colSubmit); err != nil {
+		return err
+	}
+	if j.Status, r.ends = state(p.cell(colState)); r.ends == ended {
+		switch { // where the state does not say it, the times do
+		case strings.Contains(id, "[") || p.at[colStart] >= 0 && p.first(colStart) < 0:
+			r.ends = waiting
+		case p.at[colEnd] >= 0 && p.first(colEnd) < 0:
+			r.ends = running
+		}
+	}
+	if r.ends != ended {
+		return nil // its run time is not one, and its resources may not be allocated
+	}
+	if j.Work, err = p.work(); err != nil {
+		return err
+	}
+	if err = p.resources(j); err != nil {
+		return err
+	}
+	j.Estimate, err = p.limit()
+	return err
+}
+
+// state reads how a job ended, or that it has not. REQUEUED says that another run follows; RESIZING, that one of another size
+// does.
+func state(b []byte) (traces.Status, ending) {
+	word, _, _ := bytes.Cut(bytes.TrimSuffix(b, []byte{'+'}), []byte{' '})
+	switch strings.ToUpper(string(word)) {
+	case "COMPLETED", "CD":
+		return traces.Completed, ended
+	case "FAILED", "F", "TIMEOUT", "TO", "NODE_FAIL", "NF", "OUT_OF_MEMORY", "OOM", "BOOT_FAIL", "BF", "DEADLINE", "DL":
+		return traces.Failed, ended
+	case "CANCELLED", "CA", "PREEMPTED", "PR", "REVOKED", "RV":
+		return traces.Cancelled, ended
+	case "PENDING", "PD":
+		return traces.StatusUnknown, waiting
+	case "RUNNING", "R", "SUSPENDED", "S":
+		return traces.StatusUnknown, running
+	}
+	return traces.StatusUnknown, ended
+}
+
+// time reads a time since 1970.
+func (p *parser) time(col int) (time.Duration, error) {
+	b := p.cell(col)
+	at, zone, ok := traces.ParseDate(b)
+	kind := local
+	switch {
+	case ok && zone:
+		kind = zoned
+	case !ok:
+		v, _, err := traces.Decimal(string(b), 9)
+		at, ok, kind = time.Duration(v), err == nil && v >= 0, unix
+	}
+	if !ok {
+		return 0, p.fault(col, "a time as 2024-03-01T12:00:00 (SLURM_TIME_FORMAT=standard)")
+	}
+	if p.clock == noClock {
+		p.clock = kind
+	}
+	if kind != p.clock {
+		return 0, p.fault(col, "a time in the form of those before")
+	}
+	return at, nil
+}
+
+// work returns the run time: what Slurm counted, which leaves out suspensions, else from start to end.
+func (p *parser) work() (time.Duration, error) {
+	if p.first(colElapsedRaw) >= 0 {
+		return p.Seconds(p.at[colElapsedRaw])
+	}
+	if p.first(colElapsed) >= 0 {
+		d, ok := length(p.cell(colElapsed))
+		if !ok {
+			return 0, p.fault(colElapsed, "a run time as [D-]HH:MM:SS")
+		}
+		return d, nil
+	}
+	if p.first(colStart) < 0 || p.first(colEnd) < 0 {
+		col := colElapsed
+		if p.at[col] < 0 {
+			col = colElapsedRaw
+		}
+		if p.at[col] < 0 {
+			col = colEnd
+		}
+		return 0, p.fault(col, "a run time")
+	}
+	start, err := p.time(colStart)
+	if err != nil {
+		return 0, err
+	}
+	end, err := p.time(colEnd)
+	if err != nil {
+		return 0, err
+	}
+	if end < start && p.clock == local && start-end <= time.Hour {
+		end += time.Hour // when clocks are set back for winter, one hour occurs twice
+	}
+	if end < start {
+		return 0, p.fault(colEnd, "Start or later, "+string(p.cell(colStart)))
+	}
+	return end - start, nil
+}
+
+// length reads [D-]HH:MM:SS, and MM:SS, which the manual allows.
+func length(b []byte) (time.Duration, bool) {
+	if len(b) == 5 && b[2] == ':' {
+		b = append([]byte("00:"), b...)
+	}
+	if bytes.IndexByte(b, ':') < 0 {
+		return 0, false
+	}
+	return traces.ParseDuration(b)
+}
+
+// limit returns the time limit; 0 = none.
+func (p *parser) limit() (time.Duration, error) {
+	if c := p.first(colLimitRaw, colLimit); c >= 0 {
+		b := p.cell(c)
+		switch strings.ToLower(string(b)) {
+		case "unlimited", "partition_limit":
+			return 0, nil
+		}
+		if c == colLimitRaw {
+			minutes, err := p.Number(p.at[c], 0, 0, math.MaxInt64/int64(time.Minute), "minutes, UNLIMITED or Partition_Limit")
+			return time.Duration(minutes) * time.Minute, err
+		}
+		d, ok := length(b)
+		if !ok {
+			return 0, p.fault(c, "a time as [D-]HH:MM:SS, UNLIMITED or Partition_Limit")
+		}
+		return d, nil
+	}
+	return 0, nil
+}
+
+// tres is a list of trackable resources.
+type tres struct {
+	gpus, typed      int64 // in all, -1 where the list does not say; of those that have a type
+	cores, mem, node int64
+	types            []string
+}
+
+const (
+	wantTRES = "resources as cpu=8,gres/gpu=2,mem=64G,node=1"
+	mostMem  = 9e8 << 30 // bytes, as in the native format
+)
+
+// read reads a list of trackable resources. It reads those of tres alone.
+func (t *tres) read(b []byte) bool {
+	*t = tres{gpus: -1, types: t.types[:0]}
+	for len(b) > 0 {
+		var item []byte
+		item, b, _ = bytes.Cut(b, []byte{','})
+		name, value, ok := bytes.Cut(bytes.TrimSpace(item), []byte{'='})
+		if !ok {
+			return false
+		}
+		kind, gpu := bytes.CutPrefix(bytes.ToLower(name), []byte("gres/gpu"))
+		switch {
+		case gpu && len(kind) == 0:
+			t.gpus, ok = count(value)
+		case gpu && kind[0] == ':':
+			var n int64
+			n, ok = count(value)
+			t.typed += n
+			if n > 0 {
+				t.types = append(t.types, string(name[len("gres/gpu:"):]))
+			}
+		case string(name) == "cpu":
+			t.cores, ok = count(value)
+		case string(name) == "node":
+			t.node, ok = count(value)
+		case string(name) == "mem":
+			t.mem, ok = memory(value)
+		}
+		if !ok || t.typed > traces.MaxGPUs {
+			return false
+		}
+	}
+	if t.gpus < 0 && t.typed > 0 {
+		t.gpus = t.typed
+	}
+	return true
+}
+
+// count reads a whole number of at most 2^30, which fits every product here.
+func count(b []byte) (int64, bool) {
+	v, exact, err := traces.Decimal(string(b), 0)
+	return v, err == nil && exact && v >= 0 && v <= traces.MaxGPUs
+}
+
+// memory reads an amount of memory in bytes: 64G, 187.50G, or without a unit in MB, as Slurm counts.
+func memory(b []byte) (int64, bool) {
+	shift := 20
+	if n := len(b); n > 0 {
+		if k := strings.IndexByte("KMGTP", b[n-1]&^0x20); k >= 0 && b[n-1] > '9' {
+			shift, b = 10*(k+1), b[:n-1]
+		}
+	}
+	v, _, err := traces.Decimal(string(b), 3)
+	if err != nil || v < 0 {
+		return 0, false
+	}
+	hi, lo := bits.Mul64(uint64(v), 1<<shift)
+	if hi >= 1000 {
+		return 0, false
+	}
+	bytes, _ := bits.Div64(hi, lo, 1000)
+	return int64(bytes), bytes <= mostMem
+}
+
+// resources sets the GPUs, cores and memory of j.
+func (p *parser) resources(j *traces.Job) error {
+	alloc, req := &p.tres[0], &p.tres[1]
+	for i, col := range [...]int{colAllocTRES, colReqTRES} {
+		b := p.cell(col)
+		if traces.NotGiven(b) {
+			b = nil
+		}
+		if !p.tres[i].read(b) {
+			return p.fault(col, wantTRES)
+		}
+	}
+	nodes := max(alloc.node, req.node)
+	if c := p.first(colNodes, colAllocNodes); c >= 0 {
+		n, ok := count(p.cell(c))
+		if !ok {
+			return p.fault(c, "a number of nodes")
+		}
+		nodes = n
+	}
+	if len(req.types) > 0 {
+		j.GPUTypes = slices.Clone(req.types)
+	}
+	gpus := alloc.gpus
+	if gpus <= 0 { // Slurm allocates 0 of what is configured with no_consume
+		gpus = req.gpus
+	}
+	if c := p.first(colReqGRES); gpus < 0 && c >= 0 {
+		each, types, perJob, ok := generic(p.cell(c))
+		switch {
+		case !ok:
+			return p.fault(c, "generic resources as gpu:2 or gres:gpu:v100:4")
+		case each > 0 && nodes == 0 && !perJob:
+			return p.fault(c, "a number of nodes beside it: NNodes in sacct's -o (--format)")
+		case !perJob:
+			each *= nodes
+		}
+		if gpus = each; gpus > traces.MaxGPUs {
+			return p.fault(c, "at most 2^30 GPUs on all nodes")
+		}
+		j.GPUTypes = types
+	}
+	j.GPUs = int(max(0, gpus))
+	if j.GPUs == 0 {
+		j.GPUTypes = nil
+	}
+	cores := max(alloc.cores, 0)
+	if cores == 0 {
+		cores = req.cores
+	}
+	if c := p.first(colCPUs, colAllocCPUs); c >= 0 {
+		n, ok := count(p.cell(c))
+		if !ok {
+			return p.fault(c, "a number of cores")
+		}
+		cores = n
+	}
+	j.CPUMilli = cores * 1000
+	j.MemBytes = alloc.mem
+	if j.MemBytes == 0 {
+		j.MemBytes = req.mem
+	}
+	if c := p.first(colMem); c >= 0 && j.MemBytes == 0 {
+		return p.requested(j, c, nodes, cores)
+	}
+	return nil
+}
+
+// requested reads the memory of column c: of the job, with n of each node and with c of each core.
+func (p *parser) requested(j *traces.Job, c int, nodes, cores int64) error {
+	b := p.cell(c)
+	times := int64(1)
+	switch b[len(b)-1] {
+	case 'n':
+		times, b = nodes, b[:len(b)-1]
+	case 'c':
+		times, b = cores, b[:len(b)-1]
+	}
+	mem, ok := memory(b)
+	if !ok || mem > mostMem/max(1, times) {
+		return p.fault(c, "memory as 64G, 4000Mc or 64Gn")
+	}
+	j.MemBytes = mem * times
+	return nil
+}
+
+// generic reads a request for generic resources: gpu:2, gpu:v100:4, gres:gpu:2, PER_NODE:gres:gpu:2, joined by commas. It counts
+// GPUs on each node, or in the job if perJob.
+func generic(b []byte) (gpus int64, types []string, perJob, ok bool) {
+	for item := range bytes.SplitSeq(b, []byte{','}) {
+		item, _, _ = bytes.Cut(bytes.TrimSpace(item), []byte{'('}) // (S:0-1): sockets
+		parts := strings.Split(string(bytes.ToLower(item)), ":")
+		names := strings.Split(string(item), ":")
+		for len(parts) > 1 && (parts[0] == "gres" || parts[0] == "per_node" || parts[0] == "per_job") {
+			perJob = perJob || parts[0] == "per_job"
+			parts, names = parts[1:], names[1:]
+		}
+		if strings.HasPrefix(parts[0], "per_") {
+			return 0, nil, false, false
+		}
+		if parts[0] = strings.TrimPrefix(parts[0], "gres/"); parts[0] != "gpu" {
+			continue
+		}
+		n := int64(1)
+		if len(parts) > 1 {
+			last := len(parts) - 1
+			v, isCount := count([]byte(parts[last]))
+			switch {
+			case isCount:
+				n = v
+				names = names[:last]
+			case len(parts) > 2:
+				return 0, nil, false, false
+			}
+		}
+		if gpus += n; gpus > traces.MaxGPUs {
+			return 0, nil, false, false
+		}
+		if len(names) > 1 && n > 0 {
+			types = append(types, strings.Join(names[1:], ":"))
+		}
+	}
+	return gpus, types, perJob, true
+}
