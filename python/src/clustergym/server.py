@@ -232,12 +232,13 @@ _lock = threading.Lock()
 def shared(timeout: float = 30.0) -> LocalServer:
     """The server that all clients of this process share; started at the first call, and again if it has died.
 
-    Its token is known to this process and those forked from it, so that other users of the machine cannot connect.
+    Its token is known to this process and those forked from it, so that other users of the machine cannot connect. So it
+    reads every file that they name and this user can read.
     """
     global _shared
     with _lock:
         if _shared is None or not _shared.running:
-            _shared = LocalServer(timeout=timeout, token=secrets.token_hex(32))
+            _shared = LocalServer(("--own-files",), timeout, token=secrets.token_hex(32))
         return _shared
 
 
