@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from ._secrets import token_file
 from .errors import ServerNotFound, ServerStartError
 
 __all__ = ["LocalServer", "find_gymctl", "shared"]
@@ -78,15 +79,9 @@ class LocalServer:
         if token is None:
             self._start(command, timeout)
             return
-        # The token goes by a file that only this user can read, because everybody can read arguments. By the time the server
-        # says its address, it has read the file.
-        fd, path = tempfile.mkstemp(prefix="clustergym-token-")
-        try:
-            with open(fd, "w") as file:
-                file.write(f"env {token}\n")
+        # By the time the server says its address, it has read the file.
+        with token_file(token) as path:
             self._start([*command, "--token-file", path], timeout)
-        finally:
-            os.unlink(path)
 
     def _start(self, command: list[str], timeout: float) -> None:
         # It logs to a file: no thread reads a pipe all the time, and a full pipe would block the server.
