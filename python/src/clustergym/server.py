@@ -6,7 +6,6 @@ import atexit
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
+
+from clustergym_cli import locate
 
 from ._secrets import token_file
 from .errors import ServerNotFound, ServerStartError
@@ -28,22 +29,10 @@ def find_gymctl() -> str:
     Raises:
         ServerNotFound: there is none; the message lists the places searched.
     """
-    name = "gymctl.exe" if os.name == "nt" else "gymctl"
-    named = os.environ.get("CLUSTERGYM_GYMCTL")
-    if named:
-        if not os.path.isfile(named):
-            raise ServerNotFound(f"CLUSTERGYM_GYMCTL names {named!r}, which is no file")
-        return named
-    inside = Path(__file__).with_name("bin") / name
-    if inside.is_file():
-        return str(inside)
-    on_path = shutil.which(name)
-    if on_path:
-        return on_path
-    raise ServerNotFound(
-        f"no {name} to start: $CLUSTERGYM_GYMCTL is not set, {inside} is not there, and none is on the PATH. "
-        "Install the package with its binary, or name a running server with url= or $CLUSTERGYM_URL"
-    )
+    try:
+        return locate(Path(__file__).with_name("bin"))
+    except FileNotFoundError as e:
+        raise ServerNotFound(str(e)) from None
 
 
 class LocalServer:
