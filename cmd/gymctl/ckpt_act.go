@@ -25,7 +25,7 @@ and rows are complete one after the other:
   refusal  uint32 0, uint32 length, text
 
 act ends when its input ends.`,
-		Example: `  gymctl ckpt act runs/mine < requests > replies`,
+		Example: `  gymctl ckpt act runs/mine`,
 		Args:    args(1, 1, "one DIR"),
 		RunE: func(c *cobra.Command, dirs []string) error {
 			actor, err := run.NewActor(dirs[0])

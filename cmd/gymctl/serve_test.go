@@ -472,3 +472,33 @@ func TestEvalServesOnlyWhoIsNamed(t *testing.T) {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 }
+
+// A program that starts an evaluation may be killed while the evaluation waits for it.
+func TestEvalEndsWithItsParentsPipe(t *testing.T) {
+	inRoom(t, false)
+	c := program(t, strings.Fields("eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external mine --external-timeout 1h --until-eof")...)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	for lines.Scan() && !strings.Contains(lines.Text(), "can connect to") {
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(patience, func() { _ = c.Process.Kill() }) // the code then is another one
+	defer late.Stop()
+	_, _ = io.Copy(io.Discard, said)
+	_ = c.Wait() // its exit code is looked at below
+	if code := c.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+}
