@@ -36,6 +36,9 @@ func (r *Registry) cluster(args *Args) (spec cluster.Spec, err error) {
 		}
 	default:
 		if spec, err = strangersCluster(args.Cluster); err != nil {
+			if f := fault.All(err); len(f) == 1 && r.cfg.OwnFiles {
+				err = &fault.Fault{Key: f[0].Key, Value: f[0].Value, Want: f[0].Want + "; the path of a file has a / or an ending"}
+			}
 			return spec, badKwargs(err)
 		}
 	}
@@ -69,9 +72,11 @@ func ownMistake(err error) error {
 // describeCluster sets the cluster of a to the one that a client describes with the keys of a cluster file.
 func (a *Args) describeCluster(m wire.Map) error {
 	if !a.d.Takes.Cluster {
-		found := &fault.List{}
-		a.d.Foreign(workload.DefaultTraceConfig(), "described", func(key string, v any, want string) { found.Add(false, key, v, want) })
-		return found.Err()
+		var found error
+		a.d.Foreign(workload.DefaultTraceConfig(), "", func(key string, _ any, want string) {
+			found = &fault.Fault{Key: key, Value: "a map", Want: want}
+		})
+		return found
 	}
 	tree, err := plainTree("cluster", m, 0)
 	if err != nil {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import re
 import secrets
@@ -85,21 +86,19 @@ class Table(Sequence[Row]):
 
     def __str__(self) -> str:
         model = self.rows[0]
-        metric = model.metric
-        head = ["policy", f"mean {metric}", "bounded slowdown", f"{model.name} differs by [95 %]", f"{model.name} wins"]
-        if metric == "bounded_slowdown":
-            head[1] = "mean jct_s"
-        lines = [head]
+        what = "JCT" if model.metric == "jct_s" else model.metric
+        factor, unit = _unit(model.metric, [float(np.mean(row.per_window)) for row in self.rows])
+        lines = [
+            ["policy", f"mean {what}", "bounded slowdown", f"{model.name} differs by [95 %]", f"{model.name} wins"]
+        ]
         for row in self.rows:
             paired = ["", ""]
             if row.difference is not None and row.interval is not None and row.win_rate is not None:
                 low, high = row.interval
                 paired = [f"{row.difference:+.1f} % [{low:+.1f}, {high:+.1f}]", f"{100 * row.win_rate:.0f} %"]
-            value = float(np.mean(row.per_window))
-            lines.append(
-                [row.name, f"{value:.6g}", f"{row.metrics.get('bounded_slowdown', float('nan')):.2f}", *paired]
-            )
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+            value = f"{float(np.mean(row.per_window)) * factor:.4g}{unit}"
+            lines.append([row.name, value, f"{row.metrics.get('bounded_slowdown', math.nan):.2f}", *paired])
+        widths = [max(len(line[i]) for line in lines) for i in range(5)]
         text = [
             "  ".join(
                 cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))
@@ -107,11 +106,21 @@ class Table(Sequence[Row]):
             for line in lines
         ]
         text.insert(1, "  ".join("-" * w for w in widths))
-        windows = len(model.per_window)
-        text.append(
-            f"\n{windows} windows, the same for all; {model.name} differs by: its {metric} over the policy's, paired"
-        )
+        text += [
+            "",
+            f"{len(model.per_window)} windows, the same for all. {model.name} differs by: its mean {what} over the policy's, with "
+            "the paired 95 % interval;",
+            "it wins a window in which it is better (ties count half).",
+        ]
         return "\n".join(text)
+
+
+def _unit(metric: str, values: Sequence[float]) -> tuple[float, str]:
+    """The factor and the unit in which values of a metric are shown."""
+    if not metric.endswith("_s"):
+        return 1.0, ""
+    middle = float(np.median(values))
+    return (1 / 3600, " h") if middle >= 3600 else (1 / 60, " min") if middle >= 120 else (1.0, " s")
 
 
 def compare(
