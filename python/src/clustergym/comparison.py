@@ -108,8 +108,8 @@ class Table(Sequence[Row]):
         text.insert(1, "  ".join("-" * w for w in widths))
         text += [
             "",
-            f"{len(model.per_window)} windows, the same for all. {model.name} differs by: its mean {what} over the policy's, with "
-            "the paired 95 % interval;",
+            f"{len(model.per_window)} windows, the same for all. {model.name} differs by: its mean {what} over the policy's, "
+            "with the paired 95 % interval;",
             "it wins a window in which it is better (ties count half).",
         ]
         return "\n".join(text)
