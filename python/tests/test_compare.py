@@ -88,7 +88,7 @@ def test_a_checkpoint_plays_in_python_as_in_gymctl(runs: dict[str, Path], name: 
 
 def test_a_batch_is_its_rows(runs: dict[str, Path], rng: np.random.Generator) -> None:
     with clustergym.load(runs["ppo-cnn"]) as policy:
-        envs = clustergym.RemoteVectorEnv("JobSelect-v1", 5, **KWARGS)
+        envs = clustergym.RemoteVectorEnv("JobSelect-v1", 5, obs="dict", **KWARGS)
         flat = clustergym.RemoteVectorEnv("JobSelect-v1", 5, obs="flat", **KWARGS)
         obs, _ = envs.reset(seed=3)
         rows, _ = flat.reset(seed=3)
@@ -253,7 +253,7 @@ def test_presets_and_defaults_are_those_of_the_environment() -> None:
         {"window": 8, "warm": 0, "preset": "quickstart", "trace.synth.jobs": 1000},
         {"window": 8, "warm": 0},
     ):
-        env = clustergym.RemoteEnv("JobSelect-v1", split="test", **kwargs)
+        env = clustergym.RemoteEnv("JobSelect-v1", split="test", obs="dict", **kwargs)
         first = env.reset(seed=1, options={"window": 0})[0]
         env.close()
         seen: list[Any] = []
@@ -262,7 +262,7 @@ def test_presets_and_defaults_are_those_of_the_environment() -> None:
             seen.append({key: value.shape for key, value in obs.items()})
             return first_legal(obs, mask)
 
-        table = clustergym.compare(act, kwargs, policies=["sjf@slots"], windows=1, show=False)
+        table = clustergym.compare(act, kwargs, policies=["sjf@slots"], windows=1, obs="dict", show=False)
         assert seen[0] == {key: value.shape for key, value in first.items()}
         assert table.document["windows"][0]["jobs"] == 8
     with pytest.raises(ValueError, match="preset is of JobSelect-v1, want one of GPUPick-v1"):

@@ -18,7 +18,7 @@ import clustergym
 from clustergym import server as server_module
 from clustergym._files import plain, resolve
 
-SMALL: dict[str, Any] = {"window": 8, "warm": 0}
+SMALL: dict[str, Any] = {"window": 8, "warm": 0, "obs": "dict"}
 CLUSTER: dict[str, Any] = {"name": "mine", "racks": [{"nodes": [{"count": 2, "gpus": 4}]}]}
 
 

@@ -152,7 +152,8 @@ def compare(
         windows: at most so many windows of the workload's test part.
         seeds: how often policies that draw at random play each window.
         name: what the model is called.
-        obs: the view of observations, ``"dict"`` or ``"flat"``; None = that of ``model.observation_space``, else ``"dict"``.
+        obs: the view of observations, ``"dict"`` or ``"flat"``; None = that of ``model.observation_space``, else that of
+            env_kwargs, else that of :class:`~clustergym.RemoteEnv`.
         reset: called before each window, for models with a memory.
         show: print the table.
         timeout: seconds that any wait for an answer may last while the model plays.
@@ -164,10 +165,8 @@ def compare(
     """
     space = getattr(model, "observation_space", None)
     if obs is None:
-        flat = isinstance(space, spaces.Box) or (
-            not isinstance(space, spaces.Dict) and (env_kwargs or {}).get("obs") == "flat"
-        )
-        obs = "flat" if flat else "dict"
+        given = (env_kwargs or {}).get("obs")
+        obs = "flat" if isinstance(space, spaces.Box) else "dict" if isinstance(space, spaces.Dict) else given
     seen = ["info", "obs"] if isinstance(space, spaces.Dict) and _MASK in space.spaces else ["info"]
     act = _fitting(_act_of(model), space)
     token = secrets.token_hex(32)

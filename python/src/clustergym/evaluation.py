@@ -21,7 +21,7 @@ def evaluate(
     *,
     token: str | None = None,
     timeout: float = 60.0,
-    obs: str = "dict",
+    obs: str | None = None,
     mask: Sequence[str] = ("info",),
     reset: Callable[[], None] | None = None,
 ) -> list[dict[str, float]]:
@@ -33,7 +33,7 @@ def evaluate(
         name: the NAME it was given.
         token: bearer token, None = ``$CLUSTERGYM_TOKEN``.
         timeout: seconds that any wait may last.
-        obs: the view of observations: ``"dict"`` or ``"flat"``.
+        obs: the view of observations, as for :class:`~clustergym.RemoteEnv`.
         mask: where masks are besides the second argument of act: ``"obs"`` puts them into the observation too.
         reset: called before each window, for policies with a memory.
 
@@ -42,7 +42,8 @@ def evaluate(
         decide, and without those that were left when ``gymctl eval`` ended. The metrics of the comparison are those that
         ``gymctl eval`` prints.
     """
-    env = RemoteEnv("eval", url, token, timeout=timeout, obs=obs, mask=mask, kwargs={"policy": name})
+    view: dict[str, Any] = {} if obs is None else {"obs": obs}
+    env = RemoteEnv("eval", url, token, timeout=timeout, mask=mask, kwargs={"policy": name}, **view)
     try:
         windows = env.handle.meta.get("windows")
         if isinstance(windows, (list, tuple)):
