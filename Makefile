@@ -17,7 +17,7 @@ TB     := $(CURDIR)/.tools/tensorboard
 # The Python package and its own tests.
 PY_OLDEST := 1.2.3
 PY      := $(CURDIR)/.tools/python-$(shell { cat python/tests/requirements.txt; echo $(PY_OLDEST); } | sha256sum | cut -c1-12)
-PY_OWN  := setup.py src tests examples tests_rl
+PY_OWN  := setup.py backend src tests examples tests_rl
 PY_TEST := PYTHONPYCACHEPREFIX=$(PY)/pycache $(PY)/bin/python -m pytest -p no:cacheprovider
 
 # The libraries that agents are trained with, PyTorch among them: some 6 GB, installed once for each set of pins.

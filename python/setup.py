@@ -55,7 +55,7 @@ def make_binary(target: Path) -> None:
         go = shutil.which("go")
         if go is None:
             sys.exit(
-                "Go is not installed, and gymctl is written in it. Install Go 1.26 or newer, "
+                "Go is not installed, and gymctl is written in it. Install Go 1.26 or newer, leave out --no-build-isolation, "
                 "or set GYMCTL_BINARY to a gymctl (or to none, for a client without a server)"
             )
         command = [go, "build", "-trimpath", "-o", str(target), "./cmd/gymctl"]

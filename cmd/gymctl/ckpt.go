@@ -21,7 +21,7 @@ checkpoints are in its folder checkpoints.`,
 		Example: `  gymctl ckpt show --help
   gymctl ckpt verify --help`,
 	})
-	c.AddCommand(ckptShow(a), ckptVerify(a))
+	c.AddCommand(ckptShow(a), ckptVerify(a), ckptAct(a))
 	return c
 }
 

@@ -99,3 +99,24 @@ func TestDamagedCheckpointsAreTheUsersToKnow(t *testing.T) {
 	check("this is a file, a folder is wanted", "file")
 	check("no checkpoint below it", t.TempDir())
 }
+
+func TestCkptActAnswersObservations(t *testing.T) {
+	inRoom(t, true)
+	example := strings.Fields(strings.ReplaceAll(ckptAct(&app{}).Example, "runs/mine", "run"))
+	play := func(input string) (code int, out, said string) {
+		c := program(t, example[1:]...)
+		var stdout, stderr strings.Builder
+		c.Stdin, c.Stdout, c.Stderr = strings.NewReader(input), &stdout, &stderr
+		_ = c.Run() // its exit code is looked at below
+		return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
+	}
+	code, out, said := play("")
+	if code != exitDone || said != "" || !strings.HasPrefix(out, `{"env":"JobSelect-v1","name":"`) || strings.Count(out, "\n") != 1 {
+		t.Errorf("without a request: exit code %d, printed %q, said %q", code, out, said)
+	}
+	if code, _, said := play("\x01\x00"); code != exitMistake || said != "gymctl: the input ends within a request\n" {
+		t.Errorf("half a request: exit code %d, said %q", code, said)
+	}
+	wrong(t, []string{"ckpt", "act", "nowhere"}, "nowhere is neither a checkpoint")
+	wrong(t, []string{"ckpt", "act"}, "want one DIR")
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ func evalVerb(a *app) *cobra.Command {
 		polices []string
 		noWhole bool
 		asJSON  bool
+		atEOF   bool
 
 		door     = newDoor("")
 		external run.External
@@ -91,7 +93,13 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 			}
 			ui := newProgress(a, 0)
 			opt.Game = ui.game
-			r, err := run.Compare(c.Context(), cfg, opt)
+			ctx := c.Context()
+			if atEOF {
+				var stop context.CancelFunc
+				ctx, stop = untilEnd(ctx, os.Stdin)
+				defer stop()
+			}
+			r, err := run.Compare(ctx, cfg, opt)
 			ui.close()
 			if err != nil {
 				return err
@@ -111,6 +119,7 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	f.BoolVar(&atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
 	src.flags(c, "the first checkpoint's, else quickstart")
 	door.flags(c)
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")

@@ -42,6 +42,10 @@ metrics, admin may do everything. A token has at least 16 characters. The file m
 Clients use generated workloads by default. --trace-root lets them name files below one folder, and no others; public
 traces that gymctl trace get has fetched can always be named, as get:NAME. A link is followed if it is relative and
 stays below the folder; pipes and devices are refused. Clients are told where a file has a fault, but not what is there.
+A client without files of its own on the server can describe its cluster instead, with the keys of a cluster file.
+
+--own-files is for a program that starts a server for itself alone, as the Python package does: whoever shows a token of
+--token-file may name any ordinary file that this process can read, by its absolute path, and is told what is wrong in it.
 
 --memory is the budget of everything that clients make the server hold: environments, workloads, replies, requests. An
 open that does not fit is refused, so those who are in are not harmed. By default it is 60 % of the memory that the
@@ -59,6 +63,12 @@ the server never waits for them to be read.`,
   gymctl serve --trace-root /srv/traces --max-sessions 16 --memory 4GiB`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if reg.OwnFiles {
+				if err := door.private(reg.TraceRoot); err != nil {
+					return err
+				}
+				reg.MaxJobs = envs.OwnMaxJobs
+			}
 			r, err := envs.NewRegistry(reg)
 			if err != nil {
 				return flagFaults(err, nil)
@@ -98,6 +108,7 @@ the server never waits for them to be read.`,
 	f := c.Flags()
 	door.flags(c)
 	f.StringVar(&reg.TraceRoot, "trace-root", "", "clients may name the trace files below `DIR`, by their paths relative to it")
+	f.BoolVar(&reg.OwnFiles, "own-files", false, "clients may name every file that you can read, by absolute paths; goes with --token-file")
 	f.BoolVar(&untilEOF, "until-eof", false, "drain and end when standard input ends, for a program that starts this one and may be killed")
 	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
 	f.IntVar(&door.cfg.MaxSessions, "max-sessions", door.cfg.MaxSessions, "at most `N` clients at once, including lost ones that may reconnect")
@@ -152,6 +163,21 @@ func (d *door) flags(c *cobra.Command) {
 	f.BoolVar(&d.cfg.Insecure, "insecure", false, "listen beyond this machine without authenticating clients")
 	f.StringVar(&d.logLevel, "log-level", d.logLevel, "lowest `LEVEL` that is logged to standard error: debug, info, warn or error")
 	complete(c, "log-level", "debug", "info", "warn", "error")
+}
+
+// private returns why this is no server for its owner alone, or nil if it is.
+func (d *door) private(traceRoot string) error {
+	host, _, err := net.SplitHostPort(d.addr)
+	ip := net.ParseIP(host)
+	switch {
+	case traceRoot != "":
+		return mistake("--own-files does not go with --trace-root: clients name files by absolute paths, or below one folder")
+	case d.tokenFile == "":
+		return mistake("--own-files lets clients read every file of yours; want --token-file FILE with a token that only your program knows")
+	case err != nil || host != "localhost" && !ip.IsLoopback():
+		return mistake("--own-files lets clients read every file of yours; want --addr 127.0.0.1:PORT, which other machines cannot reach")
+	}
+	return nil
 }
 
 // open creates the server and listens. The caller serves.

@@ -260,6 +260,9 @@ func TestServeRefusesBadInputInOneSentence(t *testing.T) {
 		{"--addr 127.0.0.1:0 --client-ca cert.pem", "--client-ca"},
 		{"--addr 127.0.0.1:0 --trace-root nowhere", "trace root nowhere"},
 		{"--addr 127.0.0.1:0 --trace-root tokens", "trace root tokens: this is no folder"},
+		{"--addr 127.0.0.1:0 --own-files", "--own-files lets clients read every file of yours; want --token-file FILE"},
+		{"--addr 0.0.0.0:0 --own-files --token-file good", "want --addr 127.0.0.1:PORT"},
+		{"--addr 127.0.0.1:0 --own-files --token-file good --trace-root .", "--own-files does not go with --trace-root"},
 		{"--addr 127.0.0.1:0 --max-sessions 0", "--max-sessions: got 0"},
 		{"--addr 127.0.0.1:0 --max-inflight x", `--max-inflight: got "x", want a whole number`},
 		{"--addr 127.0.0.1:0 --idle-timeout 5", `--idle-timeout: got "5", want a time such as 90s`},
@@ -467,5 +470,35 @@ func TestEvalServesOnlyWhoIsNamed(t *testing.T) {
 	code, out, said := gymctl(t, strings.Fields("eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external nobody --external-timeout 20ms")...)
 	if code != exitDone || !strings.Contains(out, "nobody missing: finished 0 of 4 windows") || !strings.Contains(out, "sjf@slots") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
+	}
+}
+
+// A program that starts an evaluation may be killed while the evaluation waits for it.
+func TestEvalEndsWithItsParentsPipe(t *testing.T) {
+	inRoom(t, false)
+	c := program(t, strings.Fields("eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external mine --external-timeout 1h --until-eof")...)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	for lines.Scan() && !strings.Contains(lines.Text(), "can connect to") {
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(patience, func() { _ = c.Process.Kill() }) // the code then is another one
+	defer late.Stop()
+	_, _ = io.Copy(io.Discard, said)
+	_ = c.Wait() // its exit code is looked at below
+	if code := c.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
 }

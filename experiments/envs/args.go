@@ -30,7 +30,8 @@ type Args struct {
 	Split    string               `yaml:"split"`            // the part of the workload that episodes are drawn from: a value of env.Episode.Split
 	Preset   string               `yaml:"preset,omitempty"` // an embedded run whose trace, cluster and settings replace the defaults; "" = none
 
-	d *Descriptor
+	d     *Descriptor
+	given *cluster.Spec // the cluster that a client described, in place of the one called Cluster; nil = none
 }
 
 // SplitNames are the names of the parts in env.Episode.Split, by traces.Part.
@@ -194,6 +195,12 @@ func decodeArgs(d *Descriptor, kwargs wire.Map) (*Args, error) {
 func graftArgs(kwargs wire.Map, args *Args) error {
 	tree := map[string]any{}
 	for _, p := range kwargs {
+		if m, ok := p.Value.(wire.Map); ok && p.Key == "cluster" {
+			if err := args.describeCluster(m); err != nil {
+				return badKwargs(err)
+			}
+			continue
+		}
 		if err := graft(tree, "", p.Key, p.Value); err != nil {
 			return badKwargs(err)
 		}

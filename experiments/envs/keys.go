@@ -31,9 +31,9 @@ var commonKeys = map[string][2]string{
 	"row":       {"a time above 0s", "length of a row of a linear axis"},
 	"models":    {strings.Join(profile.Names(), ", "), "mix from which a job gets a model and batch size that its trace does not name"},
 
-	"cluster": {"a preset, pool:N, swf-N, NxG or dally:RxM", "the hardware; gymctl config list names the presets"},
+	"cluster": {"a preset, pool:N, swf-N, NxG, dally:RxM, or the keys of a cluster file as a map; a path where files can be named", "the hardware; gymctl config list names the presets"},
 
-	"trace.file":           {"a path below the server's --trace-root, or get:NAME", `recorded jobs; "" = jobs are generated`},
+	"trace.file":           {"a path of your own on a server that Python started, a path below --trace-root on another, or get:NAME", `recorded jobs; "" = jobs are generated`},
 	"trace.format":         {"auto, or as in gymctl trace formats", "of trace.file"},
 	"trace.columns":        {"names of the native format and of the file, as {submit_time: Submit}", "columns of trace.file that have other names than the format's"},
 	"trace.delimiter":      {"comma, semicolon, tab, bar or nothing", "between the fields of trace.file; nothing = what its header shows"},
@@ -48,7 +48,7 @@ var commonKeys = map[string][2]string{
 	"trace.synth.max_gpus": {"0 or more; 0 = any", "larger ones are not generated"},
 	"trace.synth.procs":    {"0, or 2 to 1048576", "processors of the machine, profiles hpc and lublin; 0 = 128"},
 	"trace.synth.start":    {"0s up to 168h", "time of the week at which generated jobs begin, 0s = Monday, 0:00"},
-	"trace.profiles":       {"a path below the server's --trace-root, or get:NAME", "throughput table that gives jobs their profiles"},
+	"trace.profiles":       {"a path of your own on a server that Python started, a path below --trace-root on another, or get:NAME", "throughput table that gives jobs their profiles"},
 	"trace.reference":      {"a type of GPU", "to which run times refer, where the table or the trace know several"},
 	"trace.mix":            {strings.Join(profile.Names(), ", ") + ", or nothing", "mix of models for jobs without a profile"},
 

@@ -67,7 +67,10 @@ func (noWorkload) Jobs(traces.Part) []traces.Job { return nil }
 type RegistryConfig struct {
 	// TraceRoot is the folder with the files that a client may name as trace.file and trace.profiles; "" = none. Clients
 	// can always name public traces in the cache ("get:NAME").
-	TraceRoot  string
+	TraceRoot string
+	// OwnFiles lets clients name any file that the process can read, by absolute paths: traces, throughput tables and
+	// clusters. Errors then quote files. It is for a server whose only clients are its owner's; TraceRoot is not used.
+	OwnFiles   bool
 	CacheBytes int64 // of the cached workloads, roughly; those that environments use are kept in any case
 	MaxJobs    int   // of one workload
 	MaxGPUs    int   // of one cluster

@@ -247,11 +247,8 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	d := args.d
 	var spec cluster.Spec
 	if d.Takes.Cluster {
-		if spec, err = strangersCluster(args.Cluster); err != nil {
-			return nil, nil, badKwargs(err)
-		}
-		if gpus, nodes := sizeOf(&spec); max(gpus, nodes) > r.cfg.MaxGPUs {
-			return nil, nil, badKwargs(fault.New("cluster", args.Cluster, fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
+		if spec, err = r.cluster(args); err != nil {
+			return nil, nil, err
 		}
 	}
 	if !d.Simulated() && args.Trace.File == "" {
@@ -259,7 +256,7 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 		return w, func() {}, err
 	}
 	t := args.Trace
-	files, err := r.Open(&t, d.Takes.Graphs)
+	files, err := r.Open(ctx, &t, d.Takes.Graphs)
 	if err != nil {
 		return nil, nil, badKwargs(err)
 	}
@@ -307,6 +304,9 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 		return nil, nil, err // nothing is wrong with the arguments
 	}
 	var input *workload.InputError
+	if errors.As(err, &input) && r.cfg.OwnFiles {
+		return nil, nil, ownMistake(err)
+	}
 	if errors.As(err, &input) {
 		name := args.Trace.File
 		if name == "" {
@@ -345,7 +345,7 @@ func strangersCluster(name string) (cluster.Spec, error) {
 	_, short, _ := cluster.Parse(name)
 	_, err := fs.Stat(configs.Presets, path.Join(workload.ClusterDir, name+".yaml"))
 	if !short && (err != nil || strings.ContainsAny(name, `/\`)) {
-		return cluster.Spec{}, fault.New("cluster", name, "pool:N, swf-N, NxG, dally:RxM or one of "+strings.Join(workload.ClusterPresets(), ", "))
+		return cluster.Spec{}, fault.New("cluster", name, "pool:N, swf-N, NxG, dally:RxM, the keys of a cluster file as a map, or one of "+strings.Join(workload.ClusterPresets(), ", "))
 	}
 	spec, err := workload.ClusterSpec(name)
 	if err == nil {
@@ -379,8 +379,8 @@ func traceRoot(dir string) (*traces.Files, error) {
 }
 
 // Open replaces the names of files in t by their paths, and refuses files that a client may not name. stamps contains their
-// sizes and modification times.
-func (r *Registry) Open(t *workload.TraceConfig, folder bool) (stamps string, err error) {
+// sizes, modification times and, if they have just changed, hashes.
+func (r *Registry) Open(ctx context.Context, t *workload.TraceConfig, folder bool) (stamps string, err error) {
 	switch most := fmt.Sprintf("at most %d jobs on this server", r.cfg.MaxJobs); {
 	case t.Jobs > r.cfg.MaxJobs:
 		return "", fault.New("trace.jobs", t.Jobs, most)
@@ -409,8 +409,12 @@ func (r *Registry) Open(t *workload.TraceConfig, folder bool) (stamps string, er
 		if err != nil || !st.Mode().IsRegular() && !(f.folder && st.IsDir()) {
 			return "", fault.New(f.key, *f.name, "the name of an ordinary file")
 		}
+		state, err := stamp(ctx, from, at)
+		if err != nil {
+			return "", r.refusal(f.key, *f.name, err)
+		}
 		*f.name, *f.from = at, from
-		stamps += fmt.Sprintln(f.key, st.Size(), st.ModTime().UnixNano())
+		stamps += fmt.Sprintln(f.key, state)
 	}
 	return stamps, nil
 }
@@ -429,6 +433,12 @@ func (r *Registry) allowed(key, name string) (path string, from *traces.Files, e
 		}
 		return at, traces.OrdinaryFiles(), nil
 	}
+	if r.cfg.OwnFiles {
+		if !filepath.IsAbs(name) {
+			return "", nil, ownRefusal(key, name, nil)
+		}
+		return filepath.Clean(name), traces.OrdinaryFiles(), nil
+	}
 	if r.root == nil {
 		return "", nil, fault.New(key, name, "get:NAME, or nothing: this server reads no files; gymctl serve --trace-root DIR allows those below DIR")
 	}
@@ -440,8 +450,11 @@ func (r *Registry) allowed(key, name string) (path string, from *traces.Files, e
 
 // refusal says what is wrong with a name that cannot be opened, and nothing of the server's folders.
 func (r *Registry) refusal(key, name string, err error) error {
+	if r.cfg.OwnFiles {
+		return ownRefusal(key, name, err)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(key, name, "a file that exists below the server's --trace-root")
+		return fault.New(key, name, "a file that exists below the server's --trace-root: copy it there, and name it relative to that folder")
 	}
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }

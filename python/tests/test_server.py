@@ -349,7 +349,8 @@ def test_a_wait_ends_when_the_own_server_does(own: None) -> None:
     env = RemoteEnv("CartPole-v1", timeout=60)
     env.reset(seed=1)
     assert server._shared is not None
-    os.kill(server._shared.pid, signal.SIGSTOP)  # it cannot answer
+    os.kill(server._shared.pid, signal.SIGSTOP)
+    os.waitpid(server._shared.pid, os.WUNTRACED)  # from here on it cannot answer
     timer = threading.Timer(0.5, end, [signal.SIGKILL])
     timer.start()
     begin = time.monotonic()

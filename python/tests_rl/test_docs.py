@@ -37,8 +37,20 @@ def seconds(duration: str) -> int:
     return int(number) * {"s": 1, "m": 60, "h": 3600}[unit]
 
 
-def test_the_code_of_the_python_page_runs_in_order(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLUSTERGYM_URL", url)
+def test_the_code_of_the_python_page_runs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The reader's own files, and a run of gymctl train whose observations are those of the page's environment.
+    monkeypatch.delenv("CLUSTERGYM_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{30 * i},{60 + 97 * i % 5000},{1 + i % 4}" for i in range(800)]
+    Path("jobs.csv").write_text("\n".join(["submit_time,duration,num_gpu", *rows]) + "\n")
+    Path("mycluster.yaml").write_text("racks:\n  - nodes:\n      - {count: 4, gpus: 8}\n")
+    small = {"window": 32, "warm": 0}
+    Path("run.yaml").write_text(yaml.safe_dump({
+        "name": "mine", "env": small, "ppo": {"steps": 32, "epochs": 1, "network": {"hidden": [8]}},
+        "train": {"steps": 256, "envs": 2, "eval_every": 256, "checkpoint_every": 256}, "eval": {"validation": 1},
+    }))  # fmt: skip
+    command = [find_gymctl(), "train", "-c", "run.yaml", "--no-eval", "--json", "--run-dir", "runs/mine"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
     names: dict[str, Any] = {}
     code = blocks(PYTHON, "python")
     assert len(code) >= 8

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._secrets import secret
 from ._version import __version__
+from .checkpoint import Policy, load
 from .client import Client, Stats
 from .errors import (
     BadAction,
@@ -31,6 +32,7 @@ from .errors import (
     DrainWarning,
     EnvFault,
     Forbidden,
+    GymctlError,
     InternalError,
     NeedsReset,
     NotPending,
@@ -56,6 +58,7 @@ from .handle import Handle
 from .server import LocalServer, find_gymctl
 
 if TYPE_CHECKING:
+    from .comparison import compare
     from .envs import RemoteEnv
     from .evaluation import evaluate
     from .registration import ENVIRONMENTS, register
@@ -78,11 +81,13 @@ __all__ = [
     "Draining",
     "EnvFault",
     "Forbidden",
+    "GymctlError",
     "Handle",
     "InternalError",
     "LocalServer",
     "NeedsReset",
     "NotPending",
+    "Policy",
     "ProtoMismatch",
     "ProtocolError",
     "RemoteEnv",
@@ -104,8 +109,10 @@ __all__ = [
     "UnknownOp",
     "Unsupported",
     "__version__",
+    "compare",
     "evaluate",
     "find_gymctl",
+    "load",
     "register",
     "secret",
 ]
@@ -113,6 +120,7 @@ __all__ = [
 # Names that need Gymnasium, looked up when first used.
 _LAZY = {
     "ENVIRONMENTS": ".registration",
+    "compare": ".comparison",
     "RemoteEnv": ".envs",
     "RemoteVectorEnv": ".vector",
     "evaluate": ".evaluation",

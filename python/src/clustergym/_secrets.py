@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import secrets
+import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["hide", "reveal", "secret"]
+__all__ = ["hide", "reveal", "secret", "token_file"]
 
 _PREFIX = "clustergym-secret-"
 _REFERENCE = re.compile(re.escape(_PREFIX) + r"[0-9a-f]{16}")
@@ -57,3 +60,16 @@ def hide(kwargs: Mapping[str, Any]) -> dict[str, Any]:
         headers = {name: secret(value) for name, value in options["headers"].items()}
         hidden["client_options"] = {**options, "headers": headers}
     return hidden
+
+
+@contextlib.contextmanager
+def token_file(token: str) -> Iterator[str]:
+    """A file with a token of role env that only this user can read, because everybody can read arguments. It is gone
+    afterwards."""
+    fd, path = tempfile.mkstemp(prefix="clustergym-token-")
+    try:
+        with open(fd, "w") as file:
+            file.write(f"env {token}\n")
+        yield path
+    finally:
+        os.unlink(path)

@@ -246,6 +246,12 @@ class Client:
 
     # Opening.
 
+    @property
+    def private(self) -> bool:
+        """Whether the server is this process's own. It then reads any file that this user can read, by its absolute path."""
+        self._ensure()
+        return self._server is not None
+
     def _ensure(self, deadline: float | None = None) -> Connection:
         conn = self._conn
         if conn is not None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 
+from ._files import plain, resolve
 from ._secrets import hide
 from .client import Client, Stats, fields_of, request_head
 from .errors import ClusterGymError, ProtocolError, TooLarge
@@ -73,7 +74,9 @@ def _set_spec(self: Any, spec: EnvSpec | None) -> None:
     # gymnasium.make sets it too, with the arguments as they were given.
     if spec is not None:
         spec = copying.copy(spec)
-        spec.kwargs = hide(spec.kwargs)
+        kwargs = hide(spec.kwargs)
+        # Paths are absolute, so that its make works in another folder, and are text, so that it can be JSON.
+        spec.kwargs = resolve(kwargs, True) if self.__dict__.get("_private") else plain(kwargs)
     self.__dict__["_spec"] = spec
 
 
@@ -84,7 +87,8 @@ class RemoteEnv(gym.Env[Any, Any]):
     """One environment on a server.
 
     Every argument that is not named here goes to the environment: ``RemoteEnv("JobSelect-v1", load=0.9)``. Arguments of
-    the environment whose names are taken go into ``kwargs``.
+    the environment whose names are taken go into ``kwargs``. ``trace`` is the path of a file of jobs, or a map such as
+    ``{"file": "jobs.csv", "sort": True}``; ``cluster`` is a name, the path of a YAML file, or its keys as a map.
 
     Observations are NumPy arrays of exactly the space's types, owned by the caller; rewards are ``float``, flags ``bool``.
     ``info`` has ``action_mask`` (int8, 1 = legal) if the actions are discrete, ``episode`` (``r``: return, ``l``: length)
@@ -156,6 +160,8 @@ class RemoteEnv(gym.Env[Any, Any]):
             self._own = client is None
             self.client = client or Client(url, token, timeout, **(client_options or {}))
             try:
+                self._private = self.client.private
+                self._init["kwargs"] = fields["kwargs"] = resolve(fields["kwargs"], self._private)
                 self.handle = Handle(self.client, env_id, 1, fields)
                 self.observation_space = parse_space(self.handle.obs_space)
                 self.action_space = parse_space(self.handle.act_space)

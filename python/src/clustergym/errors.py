@@ -112,6 +112,10 @@ class ServerStartError(ClusterGymError):
     """``gymctl serve`` was started and did not come up."""
 
 
+class GymctlError(ClusterGymError):
+    """``gymctl`` refused what it was asked for, or failed. The message is its own."""
+
+
 class DrainWarning(UserWarning):
     """The server is shutting down: finish what is open; new environments are refused."""
 

@@ -6,7 +6,6 @@ import atexit
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from clustergym_cli import locate
+
+from ._secrets import token_file
 from .errors import ServerNotFound, ServerStartError
 
 __all__ = ["LocalServer", "find_gymctl", "shared"]
@@ -27,22 +29,10 @@ def find_gymctl() -> str:
     Raises:
         ServerNotFound: there is none; the message lists the places searched.
     """
-    name = "gymctl.exe" if os.name == "nt" else "gymctl"
-    named = os.environ.get("CLUSTERGYM_GYMCTL")
-    if named:
-        if not os.path.isfile(named):
-            raise ServerNotFound(f"CLUSTERGYM_GYMCTL names {named!r}, which is no file")
-        return named
-    inside = Path(__file__).with_name("bin") / name
-    if inside.is_file():
-        return str(inside)
-    on_path = shutil.which(name)
-    if on_path:
-        return on_path
-    raise ServerNotFound(
-        f"no {name} to start: $CLUSTERGYM_GYMCTL is not set, {inside} is not there, and none is on the PATH. "
-        "Install the package with its binary, or name a running server with url= or $CLUSTERGYM_URL"
-    )
+    try:
+        return locate(Path(__file__).with_name("bin"))
+    except FileNotFoundError as e:
+        raise ServerNotFound(str(e)) from None
 
 
 class LocalServer:
@@ -78,15 +68,9 @@ class LocalServer:
         if token is None:
             self._start(command, timeout)
             return
-        # The token goes by a file that only this user can read, because everybody can read arguments. By the time the server
-        # says its address, it has read the file.
-        fd, path = tempfile.mkstemp(prefix="clustergym-token-")
-        try:
-            with open(fd, "w") as file:
-                file.write(f"env {token}\n")
+        # By the time the server says its address, it has read the file.
+        with token_file(token) as path:
             self._start([*command, "--token-file", path], timeout)
-        finally:
-            os.unlink(path)
 
     def _start(self, command: list[str], timeout: float) -> None:
         # It logs to a file: no thread reads a pipe all the time, and a full pipe would block the server.
@@ -232,12 +216,13 @@ _lock = threading.Lock()
 def shared(timeout: float = 30.0) -> LocalServer:
     """The server that all clients of this process share; started at the first call, and again if it has died.
 
-    Its token is known to this process and those forked from it, so that other users of the machine cannot connect.
+    Its token is known to this process and those forked from it, so that other users of the machine cannot connect. So it
+    reads every file that they name and this user can read.
     """
     global _shared
     with _lock:
         if _shared is None or not _shared.running:
-            _shared = LocalServer(timeout=timeout, token=secrets.token_hex(32))
+            _shared = LocalServer(("--own-files",), timeout, token=secrets.token_hex(32))
         return _shared
 
 

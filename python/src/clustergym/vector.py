@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from ._files import resolve
 from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
 from .envs import RemoteEnv, batch_action, blob_of, frames, hidden_spec, new_spec, open_fields, shown_as
@@ -89,6 +90,8 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._own = client is None
         self.client = client or Client(url, token, timeout, **(client_options or {}))
         try:
+            self._private = self.client.private
+            self._init["kwargs"] = fields["kwargs"] = resolve(fields["kwargs"], self._private)
             self.handle = Handle(self.client, env_id, num_envs, fields, share=recv == "all")
             self.single_observation_space = parse_space(self.handle.obs_space)
             self.single_action_space = parse_space(self.handle.act_space)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/experiments/run"
+)
+
+func ckptAct(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "act DIR",
+		Short: "Answer observations on standard input with a checkpoint's actions",
+		Long: `act lets other programs play a checkpoint: it reads observations from standard input and writes the actions that eval
+would take. The Python package does so in clustergym.load. DIR is a run directory (its best checkpoint, else its newest)
+or a checkpoint.
+
+The first line of the output is JSON: the environment, the fields of an observation with their shapes, the sizes of an
+action's discrete factors and the bounds of its numbers. Then each request gets one reply. Numbers are little-endian,
+and rows are complete one after the other:
+
+  request  uint32 n, float32 observations [n], uint8 masks [n], 1 = legal
+  reply    uint32 n, int32 indices [n], float32 numbers [n]
+  refusal  uint32 0, uint32 length, text
+
+act ends when its input ends.`,
+		Example: `  gymctl ckpt act runs/mine`,
+		Args:    args(1, 1, "one DIR"),
+		RunE: func(c *cobra.Command, dirs []string) error {
+			actor, err := run.NewActor(dirs[0])
+			if err != nil {
+				return err
+			}
+			// A read of standard input cannot be cancelled, so an interrupt does not wait for it.
+			ctx, ended := c.Context(), make(chan error, 1)
+			go func() { ended <- actor.Serve(ctx, os.Stdin, a.stdout) }()
+			select {
+			case err := <-ended:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	}
+}

@@ -1,0 +1,341 @@
+"""A policy of yours beside heuristics, on the same held-out windows: ``gymctl eval`` in one call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import re
+import secrets
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from ._child import Child
+from ._files import resolve
+from ._secrets import token_file
+from .errors import ClusterGymError, GymctlError
+from .evaluation import evaluate
+
+__all__ = ["Row", "Table", "compare"]
+
+_MASK = "action_mask"
+# Arguments of RemoteEnv and the adapters, which say how a policy sees an environment and not what the environment is.
+_VIEW = frozenset({
+    "env_id", "num_envs", "timeout", "autoreset_mode", "render_mode", "obs", "mask", "invalid", "penalty", "info", "recv",
+    "batch", "copy", "vectorization_mode",
+})  # fmt: skip
+_ELSEWHERE = ("url", "token", "client", "client_options")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy of a comparison.
+
+    Attributes:
+        name: as in ``policies``, or the name of the model.
+        kind: ``"external"`` (the model), ``"checkpoint"``, ``"heuristic"`` or ``"slots"``.
+        metrics: the mean of each metric over the windows, by the names of ``gymctl eval --json``: ``jct_s``, ``wait_s``, ….
+        per_window: the values of ``metric`` in each window.
+        metric: what policies are compared by: ``"jct_s"``, or the environment's own.
+        difference: by how many percent the model's metric is above this policy's, over the same windows. None for the model.
+        interval: the 95 % bootstrap interval of difference.
+        win_rate: the share of windows in which the model is better, ties count half.
+    """
+
+    name: str
+    kind: str
+    metrics: dict[str, float]
+    per_window: list[float]
+    metric: str
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    win_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Table(Sequence[Row]):
+    """The rows of a comparison, the model's first. ``print`` shows it as a table.
+
+    Attributes:
+        document: what ``gymctl eval --json`` has printed.
+    """
+
+    rows: list[Row]
+    document: dict[str, Any] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        """A row by its number or the name of its policy."""
+        if isinstance(index, str):
+            for row in self.rows:
+                if row.name == index:
+                    return row
+            raise KeyError(f"no policy {index!r}, there are {', '.join(row.name for row in self.rows)}")
+        return self.rows[index]
+
+    def __str__(self) -> str:
+        model = self.rows[0]
+        what = "JCT" if model.metric == "jct_s" else model.metric
+        factor, unit = _unit(model.metric, [float(np.mean(row.per_window)) for row in self.rows])
+        lines = [
+            ["policy", f"mean {what}", "bounded slowdown", f"{model.name} differs by [95 %]", f"{model.name} wins"]
+        ]
+        for row in self.rows:
+            paired = ["", ""]
+            if row.difference is not None and row.interval is not None and row.win_rate is not None:
+                low, high = row.interval
+                paired = [f"{row.difference:+.1f} % [{low:+.1f}, {high:+.1f}]", f"{100 * row.win_rate:.0f} %"]
+            value = f"{float(np.mean(row.per_window)) * factor:.4g}{unit}"
+            lines.append([row.name, value, f"{row.metrics.get('bounded_slowdown', math.nan):.2f}", *paired])
+        widths = [max(len(line[i]) for line in lines) for i in range(5)]
+        text = [
+            "  ".join(
+                cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))
+            ).rstrip()
+            for line in lines
+        ]
+        text.insert(1, "  ".join("-" * w for w in widths))
+        text += [
+            "",
+            f"{len(model.per_window)} windows, the same for all. {model.name} differs by: its mean {what} over the policy's, "
+            "with the paired 95 % interval;",
+            "it wins a window in which it is better (ties count half).",
+        ]
+        return "\n".join(text)
+
+
+def _unit(metric: str, values: Sequence[float]) -> tuple[float, str]:
+    """The factor and the unit in which values of a metric are shown."""
+    if not metric.endswith("_s"):
+        return 1.0, ""
+    middle = float(np.median(values))
+    return (1 / 3600, " h") if middle >= 3600 else (1 / 60, " min") if middle >= 120 else (1.0, " s")
+
+
+def compare(
+    model: Any,
+    env_kwargs: Mapping[str, Any] | None = None,
+    *,
+    env: str = "JobSelect-v1",
+    policies: Sequence[str] | None = None,
+    checkpoints: Sequence[str | os.PathLike[str]] = (),
+    windows: int = 32,
+    seeds: int = 1,
+    name: str = "model",
+    obs: str | None = None,
+    reset: Callable[[], None] | None = None,
+    show: bool = True,
+    timeout: float = 60.0,
+    gymctl: str | None = None,
+) -> Table:
+    """Plays held-out windows of a workload with a model and with other policies, and compares them window by window.
+
+    Args:
+        model: one with the method ``predict`` of Stable-Baselines3, masked or not (:func:`clustergym.load` gives one too), or
+            a function that takes an observation and the mask of legal actions, bool [actions], and returns an action.
+        env_kwargs: the arguments of the environment that the model was trained in, as :class:`~clustergym.RemoteEnv` takes
+            them. Those that say only how it is seen (``obs``, ``mask``, ``num_envs``, …) do not count.
+        env: the environment's id.
+        policies: what it is compared with, as ``gymctl eval --policies`` names them; None = the environment's rivals.
+        checkpoints: runs of ``gymctl train`` that play too.
+        windows: at most so many windows of the workload's test part.
+        seeds: how often policies that draw at random play each window.
+        name: what the model is called.
+        obs: the view of observations, ``"dict"`` or ``"flat"``; None = that of ``model.observation_space``, else that of
+            env_kwargs, else that of :class:`~clustergym.RemoteEnv`.
+        reset: called before each window, for models with a memory.
+        show: print the table.
+        timeout: seconds that any wait for an answer may last while the model plays.
+        gymctl: the program to start, None = that of :func:`clustergym.find_gymctl`.
+
+    Raises:
+        GymctlError: ``gymctl eval`` has refused the arguments, or has failed; the message is its own.
+        ClusterGymError: the model does not fit the environment, or left windows unfinished.
+    """
+    space = getattr(model, "observation_space", None)
+    if obs is None:
+        given = (env_kwargs or {}).get("obs")
+        obs = "flat" if isinstance(space, spaces.Box) else "dict" if isinstance(space, spaces.Dict) else given
+    seen = ["info", "obs"] if isinstance(space, spaces.Dict) and _MASK in space.spaces else ["info"]
+    act = _fitting(_act_of(model), space)
+    token = secrets.token_hex(32)
+    with tempfile.TemporaryDirectory(prefix="clustergym-compare-") as folder, token_file(token) as tokens:
+        args = ["eval", *_config(env, env_kwargs or {}, Path(folder)), "--windows", str(windows), "--seeds", str(seeds)]
+        if policies is not None:
+            args += ["--policies", ",".join(policies)]
+        for run in checkpoints:
+            args += ["--checkpoint", os.path.abspath(os.path.expanduser(os.fspath(run)))]
+        args += ["--no-whole", "--json", "--serve", "127.0.0.1:0", "--token-file", tokens, "--external", name]
+        # It ends when this process does, and else waits for as long as the model thinks.
+        child = Child([*args, "--external-timeout", "8760h", "--until-eof"], gymctl, keep=True)
+        try:
+            url = _address(child, folder)
+            try:
+                evaluate(act, url, name, token=token, timeout=timeout, obs=obs, mask=seen, reset=reset)
+            except ClusterGymError as e:
+                try:
+                    code = child.process.wait(1)
+                except subprocess.TimeoutExpired:
+                    raise e from None
+                if code != 0:
+                    raise GymctlError(_said(child, folder)) from e
+                # It has all windows: the others have nothing to decide.
+            if child.process.wait() != 0:
+                raise GymctlError(_said(child, folder))
+            document = json.loads(child.output())
+            played = document.get("env", "JobSelect-v1")
+            if played != env:
+                raise ValueError(f"preset is of {played}, want one of {env}")
+        finally:
+            child.close()
+    table = Table(_rows(document, name), document)
+    if show:
+        print(table)
+    return table
+
+
+def _act_of(model: Any) -> Callable[[Any, Any], Any]:
+    predict = getattr(model, "predict", None)
+    if predict is None:
+        if not callable(model):
+            raise TypeError(
+                f"model is a {type(model).__name__}, want one with a method predict, or a function of (obs, mask)"
+            )
+        act: Callable[[Any, Any], Any] = model
+        return act
+    if "action_masks" in inspect.signature(predict).parameters:
+        return lambda seen, mask: predict(seen, deterministic=True, action_masks=mask)[0]
+    return lambda seen, _: predict(seen, deterministic=True)[0]
+
+
+def _fitting(act: Callable[[Any, Any], Any], space: Any) -> Callable[[Any, Any], Any]:
+    """act, after a look at whether the first observation is one of space."""
+    looked = False
+
+    def checked(seen: Any, mask: Any) -> Any:
+        nonlocal looked
+        if not looked and isinstance(space, spaces.Space):
+            want, got = (
+                _shapes(space),
+                {k: v.shape for k, v in (seen if isinstance(seen, dict) else {"": seen}).items()},
+            )
+            if want is not None and want != got and ("" in want) == ("" in got):  # else obs= says that it takes both
+                raise ClusterGymError(
+                    f"the model takes observations of {_words(want)}, those of the evaluation are {_words(got)}: env and "
+                    "env_kwargs must be those that it was trained with"
+                )
+            looked = True
+        return act(seen, mask)
+
+    return checked
+
+
+def _shapes(space: spaces.Space[Any]) -> dict[str, Any] | None:
+    if isinstance(space, spaces.Dict):
+        return {key: sub.shape for key, sub in space.spaces.items()}
+    return {"": space.shape} if isinstance(space, spaces.Box) else None
+
+
+def _words(shapes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {list(shape)}".strip() for key, shape in sorted(shapes.items()))
+
+
+def _config(env: str, kwargs: Mapping[str, Any], folder: Path) -> list[str]:
+    """The flags of ``gymctl eval`` for an environment with arguments as clients have them."""
+    own: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        if key == "kwargs" and isinstance(value, Mapping):
+            own.update(value)
+        elif key in _ELSEWHERE and value is not None:
+            raise ValueError(f"{key}: compare plays on this machine, in a gymctl of its own")
+        elif key not in _VIEW and key not in _ELSEWHERE:
+            own[key] = value
+    flat: dict[str, Any] = {}
+    _flatten(resolve(own, True), "", flat)
+    preset, split = flat.pop("preset", None), flat.pop("split", "test")
+    if split not in ("train", "test"):
+        raise ValueError(f"split is {split!r}: compare plays the test part of the workload")
+    if isinstance(flat.get("cluster"), Mapping):
+        file = folder / "cluster.yaml"
+        file.write_text(json.dumps(flat["cluster"], default=_plain), encoding="utf-8")
+        flat["cluster"] = str(file)
+    keys = {key if key == "cluster" or key.startswith("trace.") else f"env.{key}": value for key, value in flat.items()}
+    if preset:
+        flags = ["-c", str(preset)]
+        for key, value in keys.items():
+            flags += ["--set", f"{key}={json.dumps(value, default=_plain)}"]
+        return flags
+    tree: dict[str, Any] = {"env": {"id": env}}
+    for key, value in keys.items():
+        at, *path = reversed(key.split("."))
+        inner = tree
+        for part in reversed(path):
+            inner = inner.setdefault(part, {})
+        inner[at] = value
+    file = folder / "run.yaml"
+    file.write_text(json.dumps(tree, default=_plain), encoding="utf-8")  # JSON is YAML
+    return ["-c", str(file)]
+
+
+def _flatten(kwargs: Mapping[str, Any], prefix: str, out: dict[str, Any]) -> None:
+    for key, value in kwargs.items():
+        if isinstance(value, Mapping) and prefix + key != "cluster":
+            _flatten(value, f"{prefix}{key}.", out)
+        elif value is not None:
+            out[prefix + key] = value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    raise TypeError(f"{value!r} is a {type(value).__name__}, want a number, a text or a bool")
+
+
+def _address(child: Child, folder: str) -> str:
+    """Where the child serves. It says so once it has read the workload, for which there is no time limit."""
+    while True:
+        found = re.search(r"can connect to (\S+)$", child.said(), re.MULTILINE)
+        if found:
+            return found[1]
+        if child.process.poll() is not None:
+            raise GymctlError(_said(child, folder))
+        time.sleep(0.01)
+
+
+def _said(child: Child, folder: str) -> str:
+    # Of the files in the folder the user knows nothing; the keys in the message are theirs.
+    return re.sub(re.escape(folder + os.sep) + r"(run|cluster)\.yaml(:\d+)?(: )?", "", child.sentence())
+
+
+def _rows(document: Mapping[str, Any], name: str) -> list[Row]:
+    metric = document.get("metric") or "jct_s"
+    rows: list[Row] = []
+    for policy in document["policies"]:
+        if "metrics" not in policy:
+            raise ClusterGymError(f"compare: {policy['name']} {policy.get('missing') or 'has no results'}")
+        metrics = {key: value for key, value in policy["metrics"].items() if isinstance(value, Mapping)}
+        by = metrics.get(metric) or metrics.get("score") or metrics["jct_s"]
+        means = {key: float(value["mean"]) for key, value in metrics.items()}
+        row = Row(policy["name"], policy["kind"], means, [float(x) for x in by["per_window"]], metric)
+        for pair in document.get("paired") or []:
+            if pair["a"] == name and pair["b"] == row.name and pair["metric"] == metric:
+                low, high = pair["ci95"]
+                row = Row(
+                    row.name, row.kind, row.metrics, row.per_window, metric,
+                    float(pair["difference_percent"]), (float(low), float(high)), float(pair["win_rate"]),
+                )  # fmt: skip
+        rows.append(row)
+    return sorted(rows, key=lambda row: row.name != name)
