@@ -24,6 +24,7 @@ import (
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
@@ -289,7 +290,9 @@ func (t *training) make() (release func(), err error) {
 	a, err := NewAgent(t.cfg, t.spec, t.opt.Workers)
 	if err != nil {
 		release()
-		return nil, &workload.InputError{Err: err}
+		var l fault.List
+		l.Join(t.cfg.Agent, err) // the keys of its section
+		return nil, &workload.InputError{Err: l.Err()}
 	}
 	trainer, err := train.New(t.cfg.Train, v, a, t.cfg.Seed)
 	if err != nil {
