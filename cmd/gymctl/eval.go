@@ -90,6 +90,11 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 				return err
 			}
 			ui := newProgress(a, 0)
+			if len(opt.Checkpoints) == 0 {
+				if opt.World, err = src.fit(c, &cfg, ui.say); err != nil {
+					return err
+				}
+			}
 			opt.Game = ui.game
 			r, err := run.Compare(c.Context(), cfg, opt)
 			ui.close()

@@ -67,6 +67,11 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			}
 			ui := newProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
+			if !opt.Resume {
+				if opt.World, err = src.fit(c, &cfg, ui.say); err != nil {
+					return err
+				}
+			}
 			if seeds > 0 {
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()

@@ -200,7 +200,8 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return nil, err
 	}
 	t := &training{cfg: &cfg, opt: &opt}
-	if opt.Say == nil {
+	heard := opt.Say != nil
+	if !heard {
 		opt.Say = func(string, ...any) {}
 	}
 	if opt.Now == nil {
@@ -225,6 +226,12 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return nil, err
 	}
 	t.spec = spec
+	var choices []string
+	if w, ok := t.arena.(*World); ok && !opt.Resume && heard {
+		if choices, err = w.choiceLines(ctx, &cfg); err != nil {
+			return nil, err
+		}
+	}
 	release, err := t.make()
 	if err != nil {
 		return nil, err
@@ -236,6 +243,9 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	}
 	defer unlock()
 	t.describe(from)
+	for _, line := range choices {
+		opt.Say("%s", line)
+	}
 	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
 		return nil, err
 	}
