@@ -95,7 +95,7 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 					return err
 				}
 			}
-			opt.Game = ui.game
+			opt.Game, opt.Say = ui.game, ui.say
 			r, err := run.Compare(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {

@@ -97,6 +97,11 @@ func loadRun(name string) (config.Config, config.Given, error) {
 	if err != nil {
 		return config.Config{}, nil, err
 	}
+	return decodeRun(name, file, data)
+}
+
+// decodeRun is loadRun of data, which was found in file.
+func decodeRun(name, file string, data []byte) (config.Config, config.Given, error) {
 	cfg, given, err := config.DecodeGiven(name, data)
 	if err != nil {
 		return config.Config{}, nil, &workload.InputError{Err: err}

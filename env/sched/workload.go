@@ -70,10 +70,9 @@ const namedJobs = 10
 func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, LeftOut) {
 	kept, large, workless := traces.Filter(jobs, maxGPUs)
 	left := LeftOut{Of: len(jobs), MaxGPUs: maxGPUs, Large: large, Workless: workless}
-	gpuTime := func(j *traces.Job) float64 { return max(0, j.Work.Hours()*float64(j.Milli())) }
 	all, above, never := 0.0, 0.0, 0.0
 	for i := range jobs {
-		t := gpuTime(&jobs[i])
+		t := jobs[i].GPUHours()
 		if all += t; jobs[i].GPUs > maxGPUs {
 			above += t
 		}
@@ -88,7 +87,7 @@ func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, Lef
 		if left.Never++; len(left.NeverIDs) < namedJobs {
 			left.NeverIDs = append(left.NeverIDs, j.ID)
 		}
-		never += gpuTime(j)
+		never += j.GPUHours()
 	}
 	if all > 0 {
 		left.LargeShare, left.NeverShare = above/all, never/all
