@@ -117,7 +117,7 @@ as a tree, with totals.
 --trace and --cluster with the FILE of a run show what gymctl train does with them: sizes that the preset says, or that the
 file leaves out, follow from the workload and the cluster.`,
 		Example: `  gymctl config show philly-192
-  gymctl config show quickstart --trace jobs.csv --cluster 4x8
+  gymctl config show quickstart --cluster 4x8
   gymctl config show --cluster openb-1523
   gymctl config show --cluster pool:256 --json`,
 		Args: args(0, 1, "one FILE or --cluster C"),
@@ -195,10 +195,11 @@ func (a *app) shown(c *cobra.Command, file, as string, src configSource) (config
 	if err := src.apply(c, &cfg); err != nil {
 		return nil, err
 	}
-	if _, err := src.fit(c, &cfg, a.notef); err != nil {
-		return nil, err
+	_, chosen, err := src.fit(c, &cfg)
+	for _, line := range chosen {
+		a.notef("%s", line)
 	}
-	return &cfg, nil
+	return &cfg, err
 }
 
 func configList(a *app) *cobra.Command {

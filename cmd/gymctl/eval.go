@@ -10,6 +10,7 @@ import (
 
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -90,16 +91,23 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 				return err
 			}
 			ui := newProgress(a, 0)
+			var chosen []string
 			if len(opt.Checkpoints) == 0 {
-				if opt.World, err = src.fit(c, &cfg, ui.say); err != nil {
+				if opt.World, chosen, err = src.fit(c, &cfg); err != nil {
 					return err
 				}
 			}
-			opt.Game, opt.Say = ui.game, ui.say
+			opt.Game = ui.game
 			r, err := run.Compare(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
 				return err
+			}
+			if w, ok := r.(*report.Report); ok && w.LeftOut != nil {
+				chosen = append(chosen, workload.LeftOut(w.LeftOut, cfg.Cluster, "env.max_gpus")...)
+			}
+			for _, line := range chosen {
+				a.notef("%s", line)
 			}
 			if asJSON {
 				return a.json(r)

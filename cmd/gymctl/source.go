@@ -112,20 +112,13 @@ func decodeRun(name, file string, data []byte) (config.Config, config.Given, err
 	return cfg, given, nil
 }
 
-// fit sets the sizes that follow from the trace and the cluster, if the user named one, and says so. The world is nil if there
-// is nothing to follow.
-func (s *configSource) fit(c *cobra.Command, cfg *config.Config, say func(format string, args ...any)) (*run.World, error) {
+// fit sets the sizes that follow from the trace and the cluster, if the user named one, and returns a sentence for each. The
+// world is nil if there is nothing to follow.
+func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*run.World, []string, error) {
 	if !s.sized {
-		return nil, nil
+		return nil, nil, nil
 	}
-	world, said, err := run.Fit(c.Context(), cfg, s.given)
-	if err != nil {
-		return nil, err
-	}
-	for _, line := range said {
-		say("%s", line)
-	}
-	return world, nil
+	return run.Fit(c.Context(), cfg, s.given)
 }
 
 // evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given.

@@ -68,7 +68,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			ui := newProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
 			if !opt.Resume {
-				if opt.World, err = src.fit(c, &cfg, ui.say); err != nil {
+				if opt.World, opt.Chosen, err = src.fit(c, &cfg); err != nil {
 					return err
 				}
 			}

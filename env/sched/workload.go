@@ -116,6 +116,9 @@ func Fit(cfg Taken, spec cluster.Spec, jobs []traces.Job, mostGPUs int, keep Kep
 	if !keep.MaxGPUs {
 		fitting, _ := take(c, math.MaxInt, jobs)
 		z.MaxGPUs = 1
+		if len(fitting) == 0 {
+			z.MaxGPUs = mostGPUs // Take says why none fits
+		}
 		for i := range fitting {
 			n := fitting[i].GPUs
 			if z.Largest = max(z.Largest, n); n <= mostGPUs {

@@ -69,7 +69,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 		}
 	}
 	w := &World{Source: &Source{Cluster: spec}, GPUs: gpusOf(spec)}
-	if !z.Enough && !keep.Window && !keep.Warm {
+	if !z.Enough && z.Jobs > 0 && !keep.Window && !keep.Warm {
 		return nil, nil, nil, tooFew(z.Jobs, info.File, has[warmKey])
 	}
 	cut.MaxGPUs, cut.Window, cut.Warm = z.MaxGPUs, z.Cut.Length, z.Cut.Warm

@@ -25,7 +25,6 @@ type EvalOptions struct {
 	World       *World // nil = made from the configuration
 	External    *External
 	Game        func(done, all int)
-	Say         func(format string, args ...any) // one line for people on what is left out; nil = silent
 }
 
 // Evaluate plays checkpoints and the policies of cfg.Eval on the same test windows of cfg's workload, and compares them. A
@@ -45,11 +44,6 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 	if world == nil {
 		if world, err = NewWorld(&cfg); err != nil {
 			return nil, err
-		}
-	}
-	if opt.Say != nil {
-		for _, line := range world.LeftOut() {
-			opt.Say("left out: %s", line)
 		}
 	}
 	n, err := world.count(traces.Test, cfg.Eval.Windows)

@@ -106,7 +106,13 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		if err != nil {
 			return nil, err
 		}
-		for _, line := range append(opt.World.LeftOut(), lines...) {
+		for _, line := range opt.World.LeftOut() {
+			s.say("left out: %s", line)
+		}
+		for _, line := range opt.Chosen {
+			s.say("chosen    %s", line)
+		}
+		for _, line := range lines {
 			s.say("%s", line)
 		}
 	}

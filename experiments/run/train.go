@@ -36,11 +36,12 @@ var ErrInterrupted = errors.New("interrupted")
 // TrainOptions are the arguments of a training that do not affect its results.
 type TrainOptions struct {
 	RunDir  string
-	Resume  bool   // continue the run in RunDir
-	Workers int    // goroutines
-	World   *World // of a scheduling environment; nil = made from the configuration
-	Tags    string // names in TensorBoard: sb3 or cleanrl
-	NoEval  bool   // leave out the evaluation at the end
+	Resume  bool     // continue the run in RunDir
+	Workers int      // goroutines
+	World   *World   // of a scheduling environment; nil = made from the configuration
+	Chosen  []string // sentences on sizes that follow from the workload (Fit), to be said
+	Tags    string   // names in TensorBoard: sb3 or cleanrl
+	NoEval  bool     // leave out the evaluation at the end
 	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved there
 	// and not evaluated. Schedules still refer to Config.Train.Steps.
 	Until int64
@@ -394,6 +395,9 @@ func sameRun(dir string, cfg *config.Config) error {
 func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.describe(t.cfg, t.opt.Say)
+	for _, line := range t.opt.Chosen {
+		t.opt.Say("chosen    %s", line)
+	}
 	envs := ""
 	if !t.cfg.Meta() {
 		envs = ", " + workload.Plural(t.cfg.Train.Envs, "environment", "environments")
