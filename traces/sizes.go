@@ -13,6 +13,8 @@ const (
 	usefulJobs = 16
 	// lengthStep is the step in which lengths above usefulJobs are tried.
 	lengthStep = 8
+	// warmSteps is the number of steps in which the warm-up gets shorter.
+	warmSteps = 16
 )
 
 // FewestJobs is the number of jobs below which Fit finds no windows, unless they are kept.
@@ -29,10 +31,10 @@ func Fit(n int, most Cut, keepLength, keepWarm bool) (c Cut, ok bool) {
 	for _, shortest := range [...]int{usefulJobs, fewestJobs} {
 		shortest = min(shortest, most.Length)
 		for _, goal := range windowGoals {
-			for quarters := 4; quarters >= 0; quarters-- {
+			for share := warmSteps; share >= 0; share-- {
 				for c.Length = most.Length; c.Length >= max(1, shortest); c.Length = shorter(c.Length) {
 					if c.Warm = most.Warm; !keepWarm {
-						c.Warm = most.Warm * c.Length / max(1, most.Length) * quarters / 4
+						c.Warm = most.Warm * c.Length / max(1, most.Length) * share / warmSteps
 					}
 					if c.windows(Validation, n) >= goal.validation && c.windows(Test, n) >= goal.test && c.windows(Training, n) > 0 {
 						return c, true

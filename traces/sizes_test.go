@@ -54,7 +54,7 @@ func TestEveryPartHasWindows(t *testing.T) {
 }
 
 func TestGivenWindowsStay(t *testing.T) {
-	if c, ok := Fit(4000, Cut{64, 256}, true, false); !ok || c.Length != 64 || c.Warm != 128 {
+	if c, ok := Fit(4000, Cut{64, 256}, true, false); !ok || c.Length != 64 || c.Warm != 144 {
 		t.Errorf("a length of 64: %v, %v; want as many jobs before it as leave four windows", c, ok)
 	}
 	if c, ok := Fit(4000, Cut{256, 100}, false, true); !ok || c != (Cut{72, 100}) {

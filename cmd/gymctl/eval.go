@@ -38,7 +38,8 @@ func evalVerb(a *app) *cobra.Command {
 windows with 95 % bootstrap intervals, paired differences, wins. Then each runs once over the whole test part.
 
 Workload, cluster and environment are those of the first checkpoint's run, or of a configuration (-c, default
-quickstart); --trace and --cluster replace them. --checkpoint takes a run directory (its best checkpoint, else its
+quickstart); --trace and --cluster replace them. Without a checkpoint, sizes that are not given follow from them, as in
+train. --checkpoint takes a run directory (its best checkpoint, else its
 newest) or a checkpoint.
 
 Environments without the cluster simulator are played for --episodes episodes instead. DAGPlace-v1 and WorkerPlace-v1

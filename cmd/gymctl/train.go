@@ -37,6 +37,9 @@ its own preset: gymctl envs lists them, and gymctl envs ID says what --trace and
 cartpole-ppo train on problems with known answers, which have no workload: their agents are judged by the returns of 100
 episodes.
 
+With --trace or --cluster, sizes that you give neither by --set nor in a file of your own follow from the workload:
+env.max_gpus is the largest gang that fits the cluster, env.window and env.warm give every part of the trace windows.
+
 A run lives in a directory: config.yaml (everything that affects results), progress.jsonl, event files for
 TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
 and ends with exit code 130; --resume continues bit for bit. --workers affects only speed.
