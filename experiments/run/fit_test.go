@@ -113,7 +113,7 @@ func TestSizesFollowTheWorkloadInEveryEnvironment(t *testing.T) {
 		if a, b := text(t, cfg), text(t, again); a != b {
 			t.Errorf("%s: a second call chose\n%s, the first\n%s", id, b, a)
 		}
-		cfg, world, said = fit(config.Given{"env.max_gpus": true, "env.window": true, "env.warm": true, "eval.validation": true}, "8x4")
+		cfg, _, said = fit(config.Given{"env.max_gpus": true, "env.window": true, "env.warm": true, "eval.validation": true}, "8x4")
 		if plain := d.Cut(d.Settings()); d.Cut(cfg.Env.Settings).MaxGPUs != plain.MaxGPUs || len(said) > 0 {
 			t.Errorf("%s: %+v, said %q; want the given sizes", id, d.Cut(cfg.Env.Settings), said)
 		}
