@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -108,6 +109,25 @@ func decode(name string, doc *yaml.Node, cfg Validator) error {
 		errs[i] = e
 	}
 	return errors.Join(errs...)
+}
+
+// Keys returns the paths of the keys and list elements that the document of file name gives, sorted, as Set writes them:
+// "env", "env.window", "racks[0]". cfg is what the document would be decoded into; it is not changed. Faults of the document
+// are left out: Decode reports them.
+func Keys(name string, data []byte, cfg Validator) ([]string, error) {
+	doc, err := parse(data)
+	if err != nil {
+		return nil, located(name, err)
+	}
+	target, err := structOf(cfg)
+	if err != nil || doc == nil {
+		return nil, err
+	}
+	work := reflect.New(target.Type())
+	work.Elem().Set(target)
+	d := newDecoder()
+	d.value("", doc, work.Elem(), 0)
+	return slices.Sorted(maps.Keys(d.lines)), nil
 }
 
 // DecodeKeys is Decode for the named keys only: it ignores the document's other top-level keys.

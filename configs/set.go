@@ -3,7 +3,9 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,26 +22,33 @@ import (
 // Set does not validate, because several changes may be needed to get from one valid configuration to another: call
 // cfg.Validate after the last. On an error cfg is unchanged.
 func Set(cfg Validator, assignment string) error {
+	_, err := SetKeys(cfg, assignment)
+	return err
+}
+
+// SetKeys is Set that also returns the paths of the keys and list elements that got a value, sorted: "train", "train.steps".
+func SetKeys(cfg Validator, assignment string) ([]string, error) {
 	target, err := structOf(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	path, text, ok := strings.Cut(assignment, "=")
 	path = strings.TrimSpace(path)
 	if !ok || path == "" {
-		return fmt.Errorf("got %q, want KEY.PATH=VALUE", assignment)
+		return nil, fmt.Errorf("got %q, want KEY.PATH=VALUE", assignment)
 	}
 	steps, err := split(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	work := reflect.New(target.Type()).Elem()
 	work.Set(target)
-	if err := assign(work, "", steps, text); err != nil {
-		return err
+	given := map[string]int{}
+	if err := assign(work, "", steps, text, given); err != nil {
+		return nil, err
 	}
 	target.Set(work)
-	return nil
+	return slices.Sorted(maps.Keys(given)), nil
 }
 
 // split splits a path such as "racks[0].nodes.1.gpus".
@@ -65,21 +74,21 @@ func split(path string) ([]string, error) {
 	return steps, nil
 }
 
-// assign sets the value at the path steps inside v, which is settable. It copies every list and map on the way.
-func assign(v reflect.Value, key string, steps []string, text string) error {
+// assign sets the value at the path steps inside v, which is settable, and adds the keys that got a value to given. It copies every list and map on the way.
+func assign(v reflect.Value, key string, steps []string, text string, given map[string]int) error {
 	if v.Kind() == reflect.Pointer {
 		p := reflect.New(v.Type().Elem())
 		if !v.IsNil() {
 			p.Elem().Set(v.Elem())
 		}
-		if err := assign(p.Elem(), key, steps, text); err != nil {
+		if err := assign(p.Elem(), key, steps, text, given); err != nil {
 			return err
 		}
 		v.Set(p)
 		return nil
 	}
 	if len(steps) == 0 {
-		return setText(v, key, text)
+		return setText(v, key, text, given)
 	}
 	step := steps[0]
 	switch v.Kind() {
@@ -90,7 +99,7 @@ func assign(v reflect.Value, key string, steps []string, text string) error {
 		if !known {
 			return unknown(path, step, names, v)
 		}
-		return assign(f.value, path, steps[1:], text)
+		return assign(f.value, path, steps[1:], text, given)
 	case reflect.Slice, reflect.Array:
 		path := fmt.Sprintf("%s[%s]", key, step)
 		i, err := strconv.Atoi(step)
@@ -105,7 +114,7 @@ func assign(v reflect.Value, key string, steps []string, text string) error {
 			reflect.Copy(c, v)
 			v.Set(c)
 		}
-		return assign(v.Index(i), path, steps[1:], text)
+		return assign(v.Index(i), path, steps[1:], text, given)
 	case reflect.Map:
 		if v.Type().Key().Kind() != reflect.String {
 			break
@@ -115,7 +124,7 @@ func assign(v reflect.Value, key string, steps []string, text string) error {
 		if old := v.MapIndex(k); old.IsValid() {
 			x.Set(old)
 		}
-		if err := assign(x, join(key, step), steps[1:], text); err != nil {
+		if err := assign(x, join(key, step), steps[1:], text, given); err != nil {
 			return err
 		}
 		c := reflect.MakeMapWithSize(v.Type(), v.Len()+1)
@@ -130,7 +139,7 @@ func assign(v reflect.Value, key string, steps []string, text string) error {
 }
 
 // setText decodes text into v.
-func setText(v reflect.Value, key, text string) error {
+func setText(v reflect.Value, key, text string, given map[string]int) error {
 	doc, err := parse([]byte(text))
 	if v.Kind() == reflect.String && (err != nil || doc == nil || doc.Kind != yaml.ScalarNode) {
 		doc, err = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, nil
@@ -146,6 +155,7 @@ func setText(v reflect.Value, key, text string) error {
 	}
 	d := newDecoder()
 	d.value(key, doc, v, 0)
+	maps.Copy(given, d.lines)
 	errs := make([]error, len(d.errs))
 	for i, e := range d.errs {
 		errs[i] = e.Err

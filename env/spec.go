@@ -27,6 +27,9 @@ type Field struct {
 	Low, High float32 // bounds of every element
 	Unit      string  // "fraction", "hours", "one-hot", …
 	Doc       string  // one line for people
+	// Group is how many columns of an image [rows, columns] belong together, such as those of one slot or of one machine. It
+	// divides the number of columns; 0 = none do. A convolution that names no kernel takes one group at a time.
+	Group int
 }
 
 // Len returns the number of elements.

@@ -62,6 +62,9 @@ func (j *Job) CheckTimes() error {
 // Milli returns the job's demand in thousandths of a GPU.
 func (j *Job) Milli() int { return j.GPUs * j.GPUMilli }
 
+// GPUHours returns the job's demand, run time × GPUs; shared GPUs count by their share. It is 0 for a job without work.
+func (j *Job) GPUHours() float64 { return max(0, j.Work.Hours()) * float64(max(0, j.Milli())) / 1000 }
+
 // Status is how a job ended according to its trace.
 type Status uint8
 

@@ -75,16 +75,14 @@ func NewWindows(jobs []Job, length, warm int) (*Windows, error) {
 	return w, nil
 }
 
-// tooFew is the error for a part p without a window; it names the number of jobs that would give every part one.
+// tooFew is the *TooFewError for a part p without a window; it names the number of jobs that would give every part one.
 func (w *Windows) tooFew(p Part) error {
 	lo, hi := p.bounds(len(w.jobs))
-	share := [...]int{7, 1, 2}[p]
 	need := max(1, (w.length+w.warm)*10-20) // slightly too few for the smallest part, which has a tenth
 	for !w.enough(need) {
 		need++
 	}
-	return fmt.Errorf("too few jobs: the %s part (%d0 %%) has %d of the %d; one window of %d with %d before it in every part needs %d jobs in all; shorter windows need fewer",
-		p, share, hi-lo, len(w.jobs), w.length, w.warm, need)
+	return &TooFewError{Part: p, Jobs: len(w.jobs), Have: hi - lo, Cut: Cut{w.length, w.warm}, Need: need}
 }
 
 // enough reports whether n jobs give every part a window.

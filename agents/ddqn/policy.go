@@ -8,6 +8,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
 )
@@ -28,11 +29,13 @@ func checkSpec(s env.Spec) error {
 func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
 	in := make(model.Input, len(s.Obs))
 	for i, f := range s.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape}
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group}
 	}
 	net, err := model.NewQNet(cfg.Network, in, s.Action.Sizes[0], cfg.Duelling, rng.Stream(seed, "ddqn/init"))
 	if err != nil {
-		return nil, fmt.Errorf("ddqn: network for %s: %w", s.ID, err)
+		var l fault.List
+		l.Join("network", err)
+		return nil, l.Err()
 	}
 	return net, nil
 }

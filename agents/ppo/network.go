@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"clustergym/env"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
 	"clustergym/nets/op"
@@ -37,7 +38,7 @@ func distribution(s env.Spec) op.Distribution {
 func input(s env.Spec) model.Input {
 	in := make(model.Input, len(s.Obs))
 	for i, f := range s.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape}
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group}
 	}
 	return in
 }
@@ -46,7 +47,9 @@ func input(s env.Spec) model.Input {
 func newNet(cfg Config, s env.Spec, seed uint64) (*model.ActorCritic, error) {
 	net, err := model.NewActorCriticOf(cfg.Network, input(s), distribution(s), cfg.LogStd, rng.Stream(seed, "ppo/init"))
 	if err != nil {
-		return nil, fmt.Errorf("ppo: network for %s: %w", s.ID, err)
+		var l fault.List
+		l.Join("network", err)
+		return nil, l.Err()
 	}
 	return net, nil
 }

@@ -103,25 +103,35 @@ types, values out of range. For a list of machines it reports only the first. Th
 
 func configShow(a *app) *cobra.Command {
 	var (
-		as, named string
-		sets      []string
-		asJSON    bool
+		as, named, trace string
+		sets             []string
+		asJSON           bool
 	)
 	c := &cobra.Command{
 		Use:   "show [FILE]",
 		Short: "Print a configuration with all defaults, or a cluster as a tree",
 		Long: `show prints the whole configuration of a file or preset: every key, including defaults, after the changes of --set.
-Its output can be used as a file again; a list of machines becomes YAML. With --cluster it prints a cluster as a
-tree, with totals.`,
+Its output can be used as a file again; a list of machines becomes YAML. With --cluster and no FILE it prints a cluster
+as a tree, with totals.
+
+--trace and --cluster with the FILE of a run show what gymctl train does with them: sizes that the preset says, or that the
+file leaves out, follow from the workload and the cluster.`,
 		Example: `  gymctl config show philly-192
+  gymctl config show quickstart --cluster 4x8
   gymctl config show --cluster openb-1523
   gymctl config show --cluster pool:256 --json`,
 		Args: args(0, 1, "one FILE or --cluster C"),
-		RunE: func(_ *cobra.Command, files []string) error {
-			if (named != "") == (len(files) == 1) {
+		RunE: func(c *cobra.Command, files []string) error {
+			if trace == "" && c.Flags().Changed("trace") {
+				return mistake(`--trace: got "", want the path of a file`)
+			}
+			if named == "" && len(files) == 0 {
 				return mistake("config show: want one FILE or --cluster C; see gymctl config show --help")
 			}
-			if named != "" {
+			if len(files) == 0 {
+				if trace != "" {
+					return mistake("--trace goes with the FILE of a run, such as quickstart")
+				}
 				if len(sets) > 0 {
 					return mistake("--set goes with a FILE, not with --cluster")
 				}
@@ -134,11 +144,8 @@ tree, with totals.`,
 			if asJSON {
 				return mistake("--json goes with --cluster; a file is shown as YAML")
 			}
-			cfg, _, err := load(files[0], as)
+			cfg, err := a.shown(c, files[0], as, configSource{name: files[0], set: sets, trace: trace, format: workload.FormatAuto, cluster: named})
 			if err != nil {
-				return err
-			}
-			if err := setAll(cfg, sets); err != nil {
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
@@ -154,12 +161,45 @@ tree, with totals.`,
 	}
 	f := c.Flags()
 	f.StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
-	f.StringVar(&named, "cluster", "", "show this cluster as a tree: "+clusterForms)
+	f.StringVar(&named, "cluster", "", "show this cluster as a tree, or with FILE a run on it: "+clusterForms)
+	f.StringVar(&trace, "trace", "", "show a run on this trace `FILE`")
 	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "with --cluster: print one JSON document")
 	complete(c, "kind", kindNames()...)
 	complete(c, "cluster", workload.ClusterPresets()...)
 	return c
+}
+
+// shown returns the configuration of a file after the changes of src; a run's sizes follow src's trace and cluster.
+func (a *app) shown(c *cobra.Command, file, as string, src configSource) (configs.Validator, error) {
+	follows := src.changed(c, "trace", "cluster")
+	if follows == "" {
+		cfg, _, err := load(file, as)
+		if err != nil {
+			return nil, err
+		}
+		return cfg, setAll(cfg, src.set)
+	}
+	found, data, err := readConfig(file)
+	if err != nil {
+		return nil, err
+	}
+	if as != "" && as != runKind || kindOf(found, data).name != runKind {
+		return nil, mistake("--%s goes with the FILE of a run, not with %s", follows, file)
+	}
+	cfg, given, err := decodeRun(file, found, data)
+	if err != nil {
+		return nil, err
+	}
+	src.given = given
+	if err := src.apply(c, &cfg); err != nil {
+		return nil, err
+	}
+	_, chosen, err := src.fit(c, &cfg)
+	for _, line := range chosen {
+		a.notef("%s", line)
+	}
+	return &cfg, err
 }
 
 func configList(a *app) *cobra.Command {

@@ -60,7 +60,7 @@ func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
 		{"check a.yaml --kind dog", "gymctl: --kind: got \"dog\", want one of cluster, "},
 		{"check", "gymctl: config check: want one or more FILEs; see gymctl config check --help\n"},
 		{"show", "gymctl: config show: want one FILE or --cluster C; see gymctl config show --help\n"},
-		{"show philly-192 --cluster 6x8", "gymctl: config show: want one FILE or --cluster C; see "},
+		{"show philly-192 --cluster 6x8", "gymctl: --cluster goes with the FILE of a run, not with philly-192\n"},
 		{"show --cluster 6x8 --set a=b", "gymctl: --set goes with a FILE, not with --cluster\n"},
 		{"show philly-192 --json", "gymctl: --json goes with --cluster; a file is shown as YAML\n"},
 		{"show philly-192 --set racks.0.nodez=3", "gymctl: --set \"racks.0.nodez=3\": racks[0].nodez: unknown key; did you mean nodes?\n"},

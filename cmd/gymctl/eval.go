@@ -11,6 +11,7 @@ import (
 
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -39,7 +40,8 @@ func evalVerb(a *app) *cobra.Command {
 windows with 95 % bootstrap intervals, paired differences, wins. Then each runs once over the whole test part.
 
 Workload, cluster and environment are those of the first checkpoint's run, or of a configuration (-c, default
-quickstart); --trace and --cluster replace them. --checkpoint takes a run directory (its best checkpoint, else its
+quickstart); --trace and --cluster replace them. Without a checkpoint, sizes that are not given follow from them, as in
+train. --checkpoint takes a run directory (its best checkpoint, else its
 newest) or a checkpoint.
 
 Environments without the cluster simulator are played for --episodes episodes instead. DAGPlace-v1 and WorkerPlace-v1
@@ -92,6 +94,12 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 				return err
 			}
 			ui := newProgress(a, 0)
+			var chosen []string
+			if len(opt.Checkpoints) == 0 {
+				if opt.World, chosen, err = src.fit(c, &cfg); err != nil {
+					return err
+				}
+			}
 			opt.Game = ui.game
 			ctx := c.Context()
 			if atEOF {
@@ -103,6 +111,12 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 			ui.close()
 			if err != nil {
 				return err
+			}
+			if w, ok := r.(*report.Report); ok && w.LeftOut != nil {
+				chosen = append(chosen, workload.LeftOut(w.LeftOut, cfg.Cluster, "env.max_gpus")...)
+			}
+			for _, line := range chosen {
+				a.notef("%s", line)
 			}
 			if asJSON {
 				return a.json(r)

@@ -179,7 +179,7 @@ func TestSimNotesGoToStandardError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs+"d,6,10,40\n")
 	code, out, said := gymctl(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--horizon", "102s", "--json")
-	if code != exitDone || said != "gymctl: 1 of 4 jobs refused, because cluster pool:2 can never hold them: d\n"+
+	if code != exitDone || said != "gymctl: 1 of 4 jobs (25 %), 65 % of the GPU time, refused, because cluster pool:2 can never hold them: d\n"+
 		"gymctl: fifo+strict: 2 jobs unfinished at the horizon of 1m42s: b, c\n" {
 		t.Errorf("exit code %d, said %q", code, said)
 	}

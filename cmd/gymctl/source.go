@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,6 +27,9 @@ type configSource struct {
 	agent   string
 	seed    uint64
 	kernels string
+
+	given config.Given // keys of the user's own file, of --set and of flags
+	sized bool         // flags or --set name a trace or a cluster, which the sizes that are not given follow
 }
 
 // flags adds the flags; without describes the default without -c.
@@ -63,6 +67,7 @@ func (s *configSource) changed(c *cobra.Command, names ...string) string {
 // config returns the configuration for a new run.
 func (s *configSource) config(c *cobra.Command) (config.Config, error) {
 	name := s.name
+	s.given = config.Given{}
 	if s.changed(c, "env") != "" {
 		d, err := envs.Lookup(s.env)
 		switch {
@@ -79,12 +84,43 @@ func (s *configSource) config(c *cobra.Command) (config.Config, error) {
 	if name == "" {
 		name = "quickstart"
 	}
-	v, _, err := load(name, "run")
+	cfg, given, err := loadRun(name)
 	if err != nil {
 		return config.Config{}, err
 	}
-	cfg := *v.(*config.Config)
+	s.given = given
 	return cfg, s.apply(c, &cfg)
+}
+
+// loadRun reads the run called name, a file or a preset, and returns which keys the user has given: those of a file, none of
+// a preset.
+func loadRun(name string) (config.Config, config.Given, error) {
+	file, data, err := readConfig(name)
+	if err != nil {
+		return config.Config{}, nil, err
+	}
+	return decodeRun(name, file, data)
+}
+
+// decodeRun is loadRun of data, which was found in file.
+func decodeRun(name, file string, data []byte) (config.Config, config.Given, error) {
+	cfg, given, err := config.DecodeGiven(name, data)
+	if err != nil {
+		return config.Config{}, nil, &workload.InputError{Err: err}
+	}
+	if file != name { // a preset
+		given = config.Given{}
+	}
+	return cfg, given, nil
+}
+
+// fit sets the sizes that follow from the trace and the cluster, if the user named one, and returns a sentence for each. The
+// world is nil if there is nothing to follow.
+func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*run.World, []string, error) {
+	if !s.sized {
+		return nil, nil, nil
+	}
+	return run.Fit(c.Context(), cfg, s.given)
 }
 
 // evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given.
@@ -137,6 +173,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 			return mistake(`--trace: got "", want the path of a file`)
 		}
 		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter = s.trace, s.format, s.columns, ""
+		s.sized = true
 		if s.changed(c, "sort") != "" {
 			cfg.Trace.Sort = s.sort
 		}
@@ -148,7 +185,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		return mistake("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
 	}
 	if s.changed(c, "cluster") != "" {
-		cfg.Cluster = s.cluster
+		cfg.Cluster, s.sized = s.cluster, true
 	}
 	if s.changed(c, "agent") != "" {
 		if !slices.Contains(config.AgentNames(), s.agent) {
@@ -164,10 +201,16 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 
 // override applies --set.
 func (s *configSource) override(cfg *config.Config) error {
+	set := config.Given{}
 	for _, kv := range s.set {
-		if err := cfg.Set(kv); err != nil {
+		if err := set.Set(cfg, kv); err != nil {
 			return mistake("--set %s: %w", kv, err)
 		}
 	}
+	s.sized = s.sized || set["trace.file"] || set["cluster"]
+	if s.given == nil { // nothing is chosen for it
+		return nil
+	}
+	maps.Copy(s.given, set)
 	return nil
 }

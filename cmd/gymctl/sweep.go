@@ -105,8 +105,9 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *sweep.Options) (cfg
 			name = beside
 		}
 	}
-	if v, _, err = load(name, "run"); err != nil {
+	base, given, err := loadRun(name)
+	if err != nil {
 		return cfg, base, err
 	}
-	return cfg, *v.(*config.Config), nil
+	return cfg, base, cfg.Fit(c.Context(), &base, given, opt.Say)
 }

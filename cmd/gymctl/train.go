@@ -37,6 +37,9 @@ its own preset: gymctl envs lists them, and gymctl envs ID says what --trace and
 cartpole-ppo train on problems with known answers, which have no workload: their agents are judged by the returns of 100
 episodes.
 
+With --trace or --cluster, sizes that you give neither by --set nor in a file of your own follow from the workload:
+env.max_gpus is the largest gang that fits the cluster, env.window and env.warm give every part of the trace windows.
+
 A run lives in a directory: config.yaml (everything that affects results), progress.jsonl, event files for
 TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
 and ends with exit code 130; --resume continues bit for bit. --workers affects only speed.
@@ -67,6 +70,11 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			}
 			ui := newProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
+			if !opt.Resume {
+				if opt.World, opt.Chosen, err = src.fit(c, &cfg); err != nil {
+					return err
+				}
+			}
 			if seeds > 0 {
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()

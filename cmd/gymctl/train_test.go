@@ -88,6 +88,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 	write(t, "broken.yaml", "name: x\ntrain: {stepz: 5}\n")
 	write(t, "broken.csv", "submit_time,duration,num_gpu\n0,10,1\n5,ten,1\n")
 	write(t, "few.csv", "submit_time,duration,num_gpu\n0,10,1\n5,10,1\n")
+	write(t, "wide.csv", "submit_time,duration,num_gpu\n0,10,3\n5,10,64\n")
 	if err := os.Mkdir("empty", 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--trace=", "--trace"},
 		{"--format csv", "--format goes with --trace"},
 		{"--sort", "--sort goes with --trace|--set trace.sort=true"},
-		{"--cluster 1x2", "can never fit|1x2"},
+		{"--trace wide.csv --cluster 1x2", "wide.csv: 2 of 2 jobs can never fit cluster 1x2 (2 GPUs), and none is left: 0, 1; take a larger cluster"},
 		{"--cluster topdrl", "topdrl-2x4x4"},
 		{"--cluster=", "cluster"},
 		{"--agent sac", `--agent: got "sac", want one of ppo, ddqn`},
@@ -172,8 +173,8 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 
 // The documented keys of the JSON documents of train and eval, in order.
 var (
-	evalKeys = evaluationKeys("")
-	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s kernels checkpoint eval"), evaluationKeys("eval.")...)
+	evalKeys = append(evaluationKeys(""), leftOutKeys("")...)
+	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s kernels checkpoint eval"), append(evaluationKeys("eval."), leftOutKeys("eval.")...)...)
 )
 
 func evaluationKeys(prefix string) []string {
@@ -187,6 +188,11 @@ func evaluationKeys(prefix string) []string {
 		k[i] = prefix + k[i]
 	}
 	return k
+}
+
+// leftOutKeys are those of what an environment does not take, if there are such jobs.
+func leftOutKeys(prefix string) []string {
+	return strings.Fields(strings.ReplaceAll("~ ~.of ~.above_max_gpus ~.above_max_gpus_share ~.max_gpus ~.never_fit ~.never_fit_share ~.without_work", "~", prefix+"left_out"))
 }
 
 func TestTrainDocument(t *testing.T) {

@@ -79,12 +79,34 @@ func (im *Image) Fields() []env.Field {
 	if im.perCol {
 		per = "machine (mean over its GPUs)"
 	}
-	return []env.Field{
+	fields := []env.Field{
 		f("cluster", "bar", "remaining time of the job on each "+per, rowCount, im.cols),
 		f("global", "fraction", "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs", 8),
 		f("jobs", "fraction", "by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost now/worst (1: does not fit); fits", im.slots, jobLen),
 		f("queue", "bar", "estimated run time of each slot's job, in as many of the slot's columns as it wants GPUs", rowCount, im.slots*im.width),
 	}
+	fields[0].Group, fields[3].Group = im.machine(), im.width
+	return fields
+}
+
+// machine returns how many columns of the cluster image are one machine's. Where machines differ in size it is the largest
+// number of columns that divides all of them, so that no group spans two machines. A column that is a whole machine, or a
+// GPU of a counter, which has no machines, is a group by itself.
+func (im *Image) machine() int {
+	if im.perCol || im.c.Pool() {
+		return 1
+	}
+	group := 0
+	for n := range im.c.Nodes() {
+		from, to := im.c.NodeGPUs(n)
+		for a, b := group, int(to-from); ; a, b = b, a%b {
+			if b == 0 {
+				group = a
+				break
+			}
+		}
+	}
+	return max(1, group)
 }
 
 // Reset implements sched.Encoder.

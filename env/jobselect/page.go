@@ -8,6 +8,12 @@ import (
 	"clustergym/env/sched"
 )
 
+// groups says what a group of columns is in each field that has groups.
+var groups = map[string]string{
+	"cluster": "the GPUs of a machine. Where machines differ in size, their greatest common divisor; 1 where a\ncolumn is a machine, or a GPU of a counter",
+	"queue":   "the columns of a slot. A convolution without kernel takes one group at a time",
+}
+
 // Page returns the environment's page for configuration cfg and specification s, as Markdown in the manner of Gymnasium's
 // pages.
 func Page(cfg Config, s env.Spec) string {
@@ -36,6 +42,11 @@ func Page(cfg Config, s env.Spec) string {
 	p("|---|---|---|---|")
 	for _, f := range s.Obs {
 		p("| %s | %v | %s | %s |", f.Name, f.Shape, f.Unit, strings.ReplaceAll(f.Doc, "|", "/"))
+	}
+	for _, f := range s.Obs {
+		if f.Group > 0 {
+			p("\nThe columns of %s form groups of %d: %s.", f.Name, f.Group, groups[f.Name])
+		}
 	}
 	p("\nn = GPUs of a job, G of the cluster, e = its estimated run time, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s) and")
 	p("C(k, m) = ln(1+k)/ln(1+m), both cut to [0, 1]. Bars have 20 rows with edges 0 and 60 s·20160^((h−1)/19), h = 1 … 20")

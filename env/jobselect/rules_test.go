@@ -3,6 +3,7 @@ package jobselect_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -334,7 +335,7 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 	spec := cluster.Spec{Name: "pair", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "v100"}}}}}
 	wide := append(slices.Clone(jobs), job("zero", 2000*time.Hour, 0, 1), job("big", 2000*time.Hour, second, 99))
 	w, err := jobselect.NewWorkload(cfg, spec, wide)
-	if err != nil || w.Large != 1 || w.Workless != 1 {
+	if err != nil || w.Left.Large != 1 || w.Left.Workless != 1 || w.Left.Of != len(wide) {
 		t.Errorf("left out %+v, %v; want one too large and one without work", w, err)
 	}
 
@@ -346,8 +347,20 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 		}
 		never = append(never, j)
 	}
-	_, err = jobselect.NewWorkload(cfg, spec, never)
-	if want := "12 of 15 jobs can never fit cluster pair (2 GPUs): never0, never1, never2, never3, never4, never5, never6, never7, never8, never9 and 2 more; lower max_gpus or take a larger cluster"; err == nil || err.Error() != want {
+	w, err = jobselect.NewWorkload(cfg, spec, never)
+	if err != nil || w.Left.Never != 12 || len(w.Left.NeverIDs) != 10 || w.Left.NeverIDs[9] != "never9" {
+		t.Fatalf("left out %+v, %v; want twelve that never fit", w, err)
+	}
+	// Each of them asks for 1 or 3 GPUs for a second.
+	all := 0.0
+	for i := range never {
+		all += float64(never[i].GPUs) * never[i].Work.Seconds()
+	}
+	if want := (6*1 + 6*3) / all; math.Abs(w.Left.NeverShare-want) > 1e-12 {
+		t.Errorf("they are %v of the GPU time, want %v", w.Left.NeverShare, want)
+	}
+	_, err = jobselect.NewWorkload(cfg, spec, never[len(jobs):])
+	if want := "12 of 12 jobs can never fit cluster pair (2 GPUs), and none is left: never0, never1, never2, never3, never4, never5, never6, never7, never8, never9 and 2 more; take a larger cluster"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,9 +12,25 @@ import (
 
 // Workload is a trace cut into windows. Any number of environments can share it.
 type Workload struct {
-	Windows         *traces.Windows
-	Large, Workless int // numbers of jobs left out: above MaxGPUs, without work
+	Windows *traces.Windows
+	Left    LeftOut
 }
+
+// LeftOut counts the jobs of a workload that an environment does not take. Shares are of the GPU time, run time × GPUs, of
+// all jobs of the workload, 0 to 1.
+type LeftOut struct {
+	Of         int      `json:"of"`             // jobs of the workload
+	Large      int      `json:"above_max_gpus"` // ask for more than MaxGPUs
+	LargeShare float64  `json:"above_max_gpus_share"`
+	MaxGPUs    int      `json:"max_gpus"`
+	Never      int      `json:"never_fit"` // can never fit the cluster
+	NeverShare float64  `json:"never_fit_share"`
+	NeverIDs   []string `json:"never_fit_ids,omitempty"` // the first of them
+	Workless   int      `json:"without_work"`            // have no run time or ask for no GPU
+}
+
+// Jobs returns the number of jobs left out.
+func (l *LeftOut) Jobs() int { return l.Large + l.Never + l.Workless }
 
 // Taken says which jobs of a workload an environment takes and how they are cut into windows.
 type Taken struct {
@@ -21,35 +38,102 @@ type Taken struct {
 	Estimates             string
 }
 
-// Take leaves out the jobs that the environment does not take and cuts the rest into windows. jobs must be in order of
-// submit and cfg valid. If jobs could never run on the cluster, the error counts and names them.
+// Take leaves out the jobs that the environment does not take, or that can never run on the cluster, and cuts the rest into
+// windows. jobs must be in order of submit and cfg valid. If no job is left because none fits the cluster, the error counts
+// and names them.
 func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, err
 	}
 	w := new(Workload)
-	kept, large, workless := traces.Filter(jobs, cfg.MaxGPUs)
-	w.Large, w.Workless = large, workless
-	var never []string
-	count := 0
-	for i := range kept {
-		if _, ok := c.Request(&kept[i]); !ok {
-			if count++; len(never) < 10 {
-				never = append(never, kept[i].ID)
+	var kept []traces.Job
+	if kept, w.Left = take(c, cfg.MaxGPUs, jobs); len(kept) == 0 && w.Left.Never > 0 {
+		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; take a larger cluster",
+			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)))
+	}
+	if cfg.Estimates == "trace" {
+		for i := range kept {
+			if kept[i].Estimate <= 0 {
+				return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates exact, none or noisy:SIGMA", kept[i].ID)
 			}
 		}
-		if cfg.Estimates == "trace" && kept[i].Estimate <= 0 {
-			return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates exact, none or noisy:SIGMA", kept[i].ID)
-		}
-	}
-	if count > 0 {
-		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs): %s%s; lower max_gpus or take a larger cluster",
-			count, len(kept), spec.Name, c.GPUs(), strings.Join(never, ", "), more(count-len(never)))
 	}
 	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)
 	return w, err
 }
+
+// namedJobs is the number of jobs that are named at most.
+const namedJobs = 10
+
+// take returns the jobs of at most maxGPUs GPUs that have work and fit the empty cluster c, and counts the others.
+func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, LeftOut) {
+	kept, large, workless := traces.Filter(jobs, maxGPUs)
+	left := LeftOut{Of: len(jobs), MaxGPUs: maxGPUs, Large: large, Workless: workless}
+	all, above, never := 0.0, 0.0, 0.0
+	for i := range jobs {
+		t := jobs[i].GPUHours()
+		if all += t; jobs[i].GPUs > maxGPUs {
+			above += t
+		}
+	}
+	fitting := kept[:0]
+	for i := range kept {
+		j := &kept[i]
+		if _, ok := c.Request(j); ok {
+			fitting = append(fitting, *j)
+			continue
+		}
+		if left.Never++; len(left.NeverIDs) < namedJobs {
+			left.NeverIDs = append(left.NeverIDs, j.ID)
+		}
+		never += j.GPUHours()
+	}
+	if all > 0 {
+		left.LargeShare, left.NeverShare = above/all, never/all
+	}
+	return fitting, left
+}
+
+// Sizes are the sizes of an environment that can follow from its workload and cluster.
+type Sizes struct {
+	MaxGPUs int // of the largest gang that is taken
+	Largest int // of the largest gang that fits the cluster
+	Jobs    int // jobs taken
+	Cut     traces.Cut
+	Enough  bool // every part has windows
+}
+
+// Fit returns the sizes that suit jobs on a cluster: the largest gang of at most mostGPUs GPUs that fits, and the windows
+// that the jobs left are enough for (traces.Fit), not longer than cfg's. keep lists the sizes of cfg that are not to be
+// changed. If there are too few jobs for any windows, those of cfg are returned, which Take refuses.
+func Fit(cfg Taken, spec cluster.Spec, jobs []traces.Job, mostGPUs int, keep Kept) (Sizes, error) {
+	c, err := cluster.New(spec)
+	if err != nil {
+		return Sizes{}, err
+	}
+	z := Sizes{MaxGPUs: cfg.MaxGPUs, Largest: 1}
+	if !keep.MaxGPUs {
+		fitting, _ := take(c, math.MaxInt, jobs)
+		z.MaxGPUs = 1
+		if len(fitting) == 0 {
+			z.MaxGPUs = mostGPUs // Take says why none fits
+		}
+		for i := range fitting {
+			n := fitting[i].GPUs
+			if z.Largest = max(z.Largest, n); n <= mostGPUs {
+				z.MaxGPUs = max(z.MaxGPUs, n)
+			}
+		}
+	}
+	taken, _ := take(c, z.MaxGPUs, jobs)
+	z.Jobs = len(taken)
+	z.Cut, z.Enough = traces.Fit(z.Jobs, traces.Cut{Length: cfg.Window, Warm: cfg.Warm}, keep.Window, keep.Warm)
+	return z, nil
+}
+
+// Kept says which sizes Fit does not change.
+type Kept struct{ MaxGPUs, Window, Warm bool }
 
 func more(n int) string {
 	if n > 0 {

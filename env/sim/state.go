@@ -140,6 +140,8 @@ type Refused struct {
 	Count int
 	IDs   []string // at most 20
 	GPUs  int      // the largest gang among them
+	// GPUHours is what they ask for: run time × GPUs.
+	GPUHours float64
 }
 
 // New returns a simulator of an empty cluster. Call Reset before using it.
@@ -225,6 +227,7 @@ func (s *Simulator) readNext() error {
 			return nil
 		}
 		s.refused.Count++
+		s.refused.GPUHours += s.next.GPUHours()
 		s.refused.GPUs = max(s.refused.GPUs, s.next.GPUs)
 		if len(s.refused.IDs) < 20 {
 			s.refused.IDs = append(s.refused.IDs, s.next.ID)

@@ -143,17 +143,7 @@ func (c *Config) SetEnv(id string) error {
 
 // Set changes one key, "key.path=value", as configs.Set does; env.id changes the whole environment, as SetEnv does. Set
 // does not check the value: Validate does.
-func (c *Config) Set(assignment string) error {
-	key, value, _ := strings.Cut(assignment, "=")
-	key = strings.TrimSpace(key)
-	if key == "env.id" && envs.Find(value) != nil {
-		return c.SetEnv(value)
-	}
-	if d := c.Descriptor(); d != nil && !d.HasSettings() && strings.HasPrefix(key, "env.") && key != "env.id" && key != "env.args" {
-		return fault.New(key, value, "nothing: "+d.ID+" has no settings")
-	}
-	return configs.Set(c, assignment)
-}
+func (c *Config) Set(assignment string) error { return Given{}.Set(c, assignment) }
 
 // Fold returns c with env.args moved into the environment's settings, trace and cluster.
 func (c Config) Fold() (Config, error) {

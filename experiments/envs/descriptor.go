@@ -40,6 +40,11 @@ type Descriptor struct {
 	Keys map[string][2]string
 	// Cut returns which jobs of a workload the environment takes.
 	Cut func(s Settings) sched.Taken
+	// MostGPUs returns the largest max_gpus that follows from a workload (Fit), nil = 1024. Users may set more.
+	MostGPUs func(s Settings) int
+	whyMost  string // why it is not more
+	// busy reports whether jobs compete at a decision, for an environment whose legal actions do not tell; nil = they do.
+	busy func(e sched.Arena) bool
 	// Open returns an environment over one part of src.
 	Open func(s Settings, src *Source, part traces.Part) (env.Env, error)
 	// Page returns the environment's page in Markdown, without the arguments.
@@ -168,6 +173,19 @@ func unknownEnv(id string) error {
 		return workload.Mistake("environment %q is unknown; did you mean %s?", id, near)
 	}
 	return workload.Mistake("environment %q is unknown; there are %s", id, strings.Join(IDs(), ", "))
+}
+
+// HasChoice reports whether the decision at ts of e is one: more than one action is legal besides doing nothing. Where there
+// are two actions in all, both must be legal.
+func (d *Descriptor) HasChoice(e sched.Arena, ts *env.TimeStep) bool {
+	spec := e.Spec()
+	legal := 0
+	for a, ok := range ts.Mask {
+		if ok && (a != spec.NoOp || len(ts.Mask) == 2) {
+			legal++
+		}
+	}
+	return legal > 1 && (d.busy == nil || d.busy(e))
 }
 
 // Simulated returns whether episodes run on the cluster simulator, so that whole-queue schedulers can play them too.

@@ -37,6 +37,9 @@ var scheduling = []*Descriptor{
 			c := s.(*jobselect.Config)
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates}
 		},
+		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
+		MostGPUs: func(s Settings) int { return max(8, 2560/s.(*jobselect.Config).Visible) },
+		whyMost:  "the observation grows with env.max_gpus × env.visible",
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return jobselect.New(*s.(*jobselect.Config), src.Cluster, src.Windows, part)
 		},
@@ -88,6 +91,7 @@ var scheduling = []*Descriptor{
 			c := s.(*delayoffer.Config)
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
 		},
+		MostGPUs: unlimited,
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return delayoffer.New(*s.(*delayoffer.Config), src.Cluster, src.Windows, part)
 		},
@@ -125,6 +129,15 @@ var scheduling = []*Descriptor{
 			c := s.(*gpupick.Config)
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
 		},
+		// Every GPU of a gang is a step of its own.
+		MostGPUs: func(s Settings) int {
+			c := s.(*gpupick.Config)
+			if c.MaxSteps == 0 || !c.Idle {
+				return 1 << 10
+			}
+			return min(1<<10, max(1, c.MaxSteps/c.Window))
+		},
+		whyMost: "a window of larger gangs may take more than env.max_steps picks",
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return gpupick.New(*s.(*gpupick.Config), src.Cluster, src.Windows, part)
 		},
@@ -160,6 +173,7 @@ var scheduling = []*Descriptor{
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return policymix.New(*s.(*policymix.Config), src.Cluster, src.Windows, part)
 		},
+		busy:      func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
 		Page:      func(s Settings, spec env.Spec) string { return policymix.Page(*s.(*policymix.Config), spec) },
 		placement: func(s Settings) string { return s.(*policymix.Config).Placement },
 		Training: func(s Settings, gamma float64) Settings {
@@ -204,6 +218,7 @@ var scheduling = []*Descriptor{
 			c := s.(*queuerank.Config)
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
 		},
+		MostGPUs: unlimited,
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return queuerank.New(*s.(*queuerank.Config), src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
 		},
@@ -283,6 +298,9 @@ func judged(c sched.Config) sched.Config {
 	c.Gamma, c.Contested, c.Relative, c.Horizon, c.MaxSteps = 1, false, "", 0, 0
 	return c
 }
+
+// unlimited is Descriptor.MostGPUs where only the largest value that the settings allow is a bound.
+func unlimited(Settings) int { return 1 << 20 }
 
 // random is uniform play over the legal actions, the one policy that every environment has.
 var random = Rule{

@@ -64,6 +64,9 @@ func (d *Descriptor) workloadSection(kwargs []Kwarg) string {
 	}
 	b.WriteString("Without a trace,\nepisodes are generated. Where several environments have the same workload, they share it.\n\n")
 	kwargTable(&b, kwargs, true)
+	if d.Simulated() {
+		b.WriteString("\nWith --trace or --cluster, gymctl train and eval choose the sizes among max_gpus, window and warm that are not given;\ngymctl serve's clients get the ones they ask for, or those above.\n")
+	}
 	return b.String()
 }
 

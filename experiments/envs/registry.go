@@ -244,7 +244,7 @@ func (w *World) meta(args *Args) map[string]any {
 	}
 	m := map[string]any{"split": args.Split, "workload": w.Info.String(), "split_windows": windows}
 	if w.Workload != nil {
-		m["cluster"], m["gpus"], m["left_out"] = args.Cluster, w.GPUs, w.Workload.Large+w.Workload.Workless
+		m["cluster"], m["gpus"], m["left_out"] = args.Cluster, w.GPUs, w.Workload.Left.Jobs()
 	}
 	return m
 }

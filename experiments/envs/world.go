@@ -57,7 +57,7 @@ func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName strin
 	if err == nil {
 		err = d.check(s, w)
 	}
-	return w, err
+	return w, d.WithFlags(err)
 }
 
 // check reports the first job of w whose model lacks what the settings require. It checks every job, so that a training
@@ -98,7 +98,12 @@ func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload
 	if err != nil {
 		return err
 	}
-	w.Info = named(info, &shown)
+	return w.cutJobs(cut, jobs, named(info, &shown))
+}
+
+// cutJobs leaves out the jobs that are not taken and cuts the rest into windows.
+func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) (err error) {
+	w.Info = info
 	if w.Workload, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
 		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"clustergym/env/metrics"
+	"clustergym/env/sched"
 	"clustergym/experiments/statistic"
 )
 
@@ -11,6 +12,8 @@ type Report struct {
 	Policies []PolicyReport     `json:"policies"`
 	Paired   []statistic.Paired `json:"paired"`
 	Whole    *WholeReport       `json:"whole,omitempty"`
+	// LeftOut counts the jobs of the workload that are in no window because the environment does not take them; nil = none.
+	LeftOut *sched.LeftOut `json:"left_out,omitempty"`
 
 	// Env is the environment and Metric what it counts; both are "" for JobSelect-v1, which counts jct_s.
 	Env    string `json:"env,omitempty"`

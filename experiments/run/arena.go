@@ -102,8 +102,8 @@ func (w *World) spec(cfg *config.Config) (env.Spec, error) {
 
 func (w *World) describe(cfg *config.Config, say func(format string, args ...any)) {
 	say("workload  %v", w.Trace)
-	if l := w.Workload; l.Large > 0 || l.Workless > 0 {
-		say("          left out: %s above %d GPUs, %d without work", workload.Plural(l.Large, "job", "jobs"), w.About.Cut(w.Settings).MaxGPUs, l.Workless)
+	for _, line := range w.LeftOut() {
+		say("          left out: %s", line)
 	}
 	n := w.Workload.Windows
 	say("          %d jobs to train on, %d validation windows, %d test windows of %d jobs",
@@ -114,6 +114,14 @@ func (w *World) describe(cfg *config.Config, say func(format string, args ...any
 		return
 	}
 	say("env       %s: %s; estimates %s", cfg.Env.ID, w.About.About, w.About.Cut(w.Settings).Estimates)
+}
+
+// LeftOut says in one sentence for each reason which jobs the environment does not take.
+func (w *World) LeftOut() []string {
+	if w.Workload == nil {
+		return nil
+	}
+	return workload.LeftOut(&w.Workload.Left, w.Cluster().Name, "env.max_gpus")
 }
 
 // extraSHA256 is the key of the trace's hash in a checkpoint's manifest.

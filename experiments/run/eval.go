@@ -112,6 +112,9 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 		return nil, err
 	}
 	r.Whole = wholly
+	if l := world.Workload.Left; l.Jobs() > 0 {
+		r.LeftOut = &l
+	}
 	return r, nil
 }
 

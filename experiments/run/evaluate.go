@@ -103,7 +103,7 @@ func (w *World) count(part traces.Part, n int) (int, error) {
 	have := w.Workload.Windows.Count(part)
 	if have == 0 {
 		_, _, _, err := w.Workload.Windows.At(part, 0, 0)
-		return 0, &workload.InputError{Err: fmt.Errorf("%s: %w", w.Trace.File, err)}
+		return 0, w.About.WithFlags(&workload.InputError{Err: fmt.Errorf("%s: %w", w.Trace.File, err)})
 	}
 	return min(n, have), nil
 }

@@ -101,6 +101,21 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 	if note := cfg.Note(); note != "" {
 		s.say("note      each of these runs %s", note)
 	}
+	if !opt.Resume && opt.Say != nil && cfg.Simulated() {
+		lines, err := opt.World.choiceLines(ctx, &cfg)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range opt.World.LeftOut() {
+			s.say("left out: %s", line)
+		}
+		for _, line := range opt.Chosen {
+			s.say("chosen    %s", line)
+		}
+		for _, line := range lines {
+			s.say("%s", line)
+		}
+	}
 	side := min(max(1, opt.Workers), seeds)
 	err = par.For(ctx, side, seeds, func(worker, i int) error {
 		// The first seeds get the remaining workers.
@@ -129,8 +144,10 @@ func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func()
 		if err := vacant(opt.RunDir); err != nil {
 			return nil, err
 		}
-		if opt.World, err = NewWorld(cfg); err != nil { // an unreadable trace must not leave a folder behind
-			return nil, err
+		if opt.World == nil {
+			if opt.World, err = NewWorld(cfg); err != nil { // an unreadable trace must not leave a folder behind
+				return nil, err
+			}
 		}
 		if unlock, err = createRun(opt.RunDir, cfg); err != nil {
 			return nil, err

@@ -24,6 +24,7 @@ import (
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
@@ -35,11 +36,12 @@ var ErrInterrupted = errors.New("interrupted")
 // TrainOptions are the arguments of a training that do not affect its results.
 type TrainOptions struct {
 	RunDir  string
-	Resume  bool   // continue the run in RunDir
-	Workers int    // goroutines
-	World   *World // of a scheduling environment; nil = made from the configuration
-	Tags    string // names in TensorBoard: sb3 or cleanrl
-	NoEval  bool   // leave out the evaluation at the end
+	Resume  bool     // continue the run in RunDir
+	Workers int      // goroutines
+	World   *World   // of a scheduling environment; nil = made from the configuration
+	Chosen  []string // sentences on sizes that follow from the workload (Fit), to be said
+	Tags    string   // names in TensorBoard: sb3 or cleanrl
+	NoEval  bool     // leave out the evaluation at the end
 	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved there
 	// and not evaluated. Schedules still refer to Config.Train.Steps.
 	Until int64
@@ -199,7 +201,8 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return nil, err
 	}
 	t := &training{cfg: &cfg, opt: &opt}
-	if opt.Say == nil {
+	heard := opt.Say != nil
+	if !heard {
 		opt.Say = func(string, ...any) {}
 	}
 	if opt.Now == nil {
@@ -224,6 +227,12 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return nil, err
 	}
 	t.spec = spec
+	var choices []string
+	if w, ok := t.arena.(*World); ok && !opt.Resume && heard {
+		if choices, err = w.choiceLines(ctx, &cfg); err != nil {
+			return nil, err
+		}
+	}
 	release, err := t.make()
 	if err != nil {
 		return nil, err
@@ -235,6 +244,9 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	}
 	defer unlock()
 	t.describe(from)
+	for _, line := range choices {
+		opt.Say("%s", line)
+	}
 	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
 		return nil, err
 	}
@@ -289,7 +301,9 @@ func (t *training) make() (release func(), err error) {
 	a, err := NewAgent(t.cfg, t.spec, t.opt.Workers)
 	if err != nil {
 		release()
-		return nil, &workload.InputError{Err: err}
+		var l fault.List
+		l.Join(t.cfg.Agent, err) // the keys of its section
+		return nil, &workload.InputError{Err: l.Err()}
 	}
 	trainer, err := train.New(t.cfg.Train, v, a, t.cfg.Seed)
 	if err != nil {
@@ -381,6 +395,9 @@ func sameRun(dir string, cfg *config.Config) error {
 func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.describe(t.cfg, t.opt.Say)
+	for _, line := range t.opt.Chosen {
+		t.opt.Say("chosen    %s", line)
+	}
 	envs := ""
 	if !t.cfg.Meta() {
 		envs = ", " + workload.Plural(t.cfg.Train.Envs, "environment", "environments")

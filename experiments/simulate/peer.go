@@ -205,8 +205,11 @@ func (r *peerRun) refuse() error {
 	all := r.racks * r.perRack * 8
 	var never []string
 	kept := make([]dally.Job, 0, len(r.jobs))
+	lost, total := 0.0, 0.0
 	for _, j := range r.jobs {
+		total += j.Iterations * j.Time
 		if j.GPUs > all {
+			lost += j.Iterations * j.Time
 			never = append(never, j.Name)
 			continue
 		}
@@ -220,7 +223,11 @@ func (r *peerRun) refuse() error {
 	if r.cfg.FailRefused || len(kept) == 0 {
 		return workload.Mistake("%s can never fit cluster %s (%d GPUs): %s; want a larger cluster", what, r.spec.Name, all, listIDs(never[:min(namedJobs, len(never))], len(never)))
 	}
-	r.report.note("%s refused, because cluster %s can never hold them: %s", what, r.spec.Name, listIDs(never[:min(namedJobs, len(never))], len(never)))
+	if total > 0 {
+		r.report.refusedShare = lost / total
+	}
+	r.report.note("%s refused, because cluster %s can never hold them: %s",
+		workload.Part(len(never), len(never)+len(kept), r.report.refusedShare), r.spec.Name, listIDs(never[:min(namedJobs, len(never))], len(never)))
 	r.report.refused = never
 	return nil
 }
@@ -265,7 +272,7 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 	}
 	run := Result{
 		Policy: policy, Placement: "own", Backfill: "none", Estimates: "exact",
-		Trace: traceOf(&r.report.Info, len(r.jobs)+len(r.report.refused), len(r.report.refused),
+		Trace: traceOf(&r.report.Info, len(r.jobs)+len(r.report.refused), len(r.report.refused), r.report.refusedShare,
 			r.report.refused[:min(namedJobs, len(r.report.refused))]),
 		Cluster: Cluster{Name: r.spec.Name, Nodes: r.racks * r.perRack, GPUs: r.racks * r.perRack * 8},
 		Metrics: peerMetrics(r.jobs, found, r.racks*r.perRack*8), Events: log.n, Peer: peer,

@@ -40,6 +40,16 @@ type Refusal struct {
 	ids     []string // of the first jobs
 	largest int      // largest gang
 	noGPU   int      // jobs that ask for no GPU
+	hours   float64  // GPU-hours of them, and of all jobs
+	all     float64
+}
+
+// share returns the refused jobs' share of the workload's GPU time, 0 to 1.
+func (r *Refusal) share() float64 {
+	if r.all <= 0 {
+		return 0
+	}
+	return r.hours / r.all
 }
 
 // Fitting returns the jobs that c can hold when it is empty, and describes the others. If all fit, it returns jobs itself.
@@ -47,6 +57,7 @@ func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
 	var never Refusal
 	kept := jobs
 	for i := range jobs {
+		never.all += jobs[i].GPUHours()
 		if _, ok := c.Request(&jobs[i]); ok {
 			if never.count > 0 {
 				kept = append(kept, jobs[i])
@@ -59,6 +70,7 @@ func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
 		if never.count++; len(never.ids) < namedJobs {
 			never.ids = append(never.ids, jobs[i].ID)
 		}
+		never.hours += jobs[i].GPUHours()
 		never.largest = max(never.largest, jobs[i].GPUs)
 		if jobs[i].GPUs < 1 {
 			never.noGPU++

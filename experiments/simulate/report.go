@@ -16,7 +16,8 @@ type Report struct {
 	Info  workload.Info // of the workload
 	Notes []string      // sentences for people on what was left out and what did not finish
 
-	refused []string // jobs that a peer's machine refused
+	refused      []string // jobs that a peer's machine refused
+	refusedShare float64  // their share of the GPU time
 }
 
 // Result is one policy's result. Its JSON form is a published document: fields keep their names and order.
@@ -55,6 +56,8 @@ type Trace struct {
 	Refused int    `json:"refused"` // left out because they can never fit the cluster
 	// RefusedIDs are the first of the refused jobs.
 	RefusedIDs []string `json:"refused_ids,omitempty"`
+	// RefusedShare is their share of the GPU time, run time × GPUs, of all jobs read, 0 to 1.
+	RefusedShare float64 `json:"refused_share,omitempty"`
 	// What happened to rows before they became jobs, as in workload.Info: Jobs does not count those dropped or passed over.
 	Dropped  int             `json:"dropped,omitempty"` // left out for the reasons in Skipped
 	Skipped  []workload.Skip `json:"skipped,omitempty"`
@@ -65,9 +68,9 @@ type Trace struct {
 }
 
 // traceOf describes the workload of info, of which jobs were read and refused left out.
-func traceOf(info *workload.Info, jobs, refused int, ids []string) Trace {
+func traceOf(info *workload.Info, jobs, refused int, share float64, ids []string) Trace {
 	return Trace{
-		File: info.File, Format: info.Format, Jobs: jobs, Refused: refused, RefusedIDs: ids,
+		File: info.File, Format: info.Format, Jobs: jobs, Refused: refused, RefusedIDs: ids, RefusedShare: share,
 		Dropped: info.Dropped, Skipped: info.Skipped, Passed: info.Passed, Moved: info.Moved, Repeated: info.Repeated, Assumed: info.Assumed,
 	}
 }

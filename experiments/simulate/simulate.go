@@ -120,7 +120,7 @@ func (r *simulation) refuse(all bool) error {
 	if r.cfg.FailRefused || all {
 		return r.never.Mistake(r.read, r.spec.Name, r.cluster, r.cfg.FailRefused)
 	}
-	r.report.note("%d of %s refused, because cluster %s can never hold them: %s", r.never.count, workload.Plural(r.read, "job", "jobs"), r.spec.Name,
+	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(r.never.count, r.read, r.never.share()), r.spec.Name,
 		listIDs(r.never.ids, r.never.count))
 	return nil
 }
@@ -211,7 +211,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 			return err
 		}
 	}
-	run.Trace = traceOf(&r.report.Info, r.read, r.never.count, r.never.ids)
+	run.Trace = traceOf(&r.report.Info, r.read, r.never.count, r.never.share(), r.never.ids)
 	run.Metrics = counted.Summary(cfg.Warmup, cfg.Tail)
 	r.unfinished(h.Name(), v, &run)
 	if q, ok := sch.(interface{ Proven() (bool, error) }); ok {

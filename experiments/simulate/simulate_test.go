@@ -280,7 +280,7 @@ func TestJobsThatNeverFitAreRefusedByCountAndName(t *testing.T) {
 		if r := report.Runs[0]; r.Trace.Jobs != 15 || r.Trace.Refused != 13 || r.Trace.RefusedIDs[9] != "big9" || r.Metrics.Finished != 2 {
 			t.Errorf("stream %s: %+v, %d finished; want 15, 13 refused, 2 finished", stream, r.Trace, r.Metrics.Finished)
 		}
-		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "13 of 15 jobs refused") || !strings.Contains(report.Notes[0], "big9 and 3 more") {
+		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "13 of 15 jobs (87 %), 98 % of the GPU time, refused, because cluster pool:2") || !strings.Contains(report.Notes[0], "big9 and 3 more") {
 			t.Errorf("notes %q", report.Notes)
 		}
 	}

@@ -39,6 +39,7 @@ type streamed struct {
 	ahead   traces.Job // read by firstSubmit
 	pending bool       // ahead is still to be returned
 	assumed int        // estimates set to the run time
+	hours   float64    // GPU-hours of all jobs
 }
 
 func openStreamed(ctx context.Context, cfg workload.TraceConfig) (*streamed, error) {
@@ -58,6 +59,7 @@ func (s *streamed) Next(j *traces.Job) error {
 	if err := s.Trace.Next(j); err != nil {
 		return err
 	}
+	s.hours += j.GPUHours()
 	if j.Estimate == 0 && s.Info().Format == workload.FormatSWF {
 		j.Estimate = j.Work
 		s.assumed++
@@ -100,7 +102,7 @@ func (r *simulation) count(file *streamed, s *sim.Simulator) error {
 	r.report.Info.Assumed = file.assumed
 	r.read = r.report.Info.Jobs
 	never := s.Refused()
-	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs}
+	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs, hours: never.GPUHours, all: file.hours}
 	if r.read == 0 {
 		return workload.Mistake("trace %s: there are no jobs to read%s", r.report.Info.File, workload.AfterSkip(r.cfg.Trace.Skip))
 	}

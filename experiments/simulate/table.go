@@ -9,6 +9,7 @@ import (
 
 	"clustergym/env/metrics"
 	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
 )
 
 // WriteTable writes the runs as a text table: one row for each policy with its admission, with one unit of time in each
@@ -23,7 +24,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "cluster    %s\n", first.Cluster)
 	fmt.Fprintf(&b, "placement  %s, estimates %s\n", first.Placement, first.Estimates)
 	if t := first.Trace; t.Refused > 0 {
-		fmt.Fprintf(&b, "jobs       %d read, %d refused\n", t.Jobs, t.Refused)
+		fmt.Fprintf(&b, "jobs       %d read, %d refused: %s of the GPU time\n", t.Jobs, t.Refused, workload.Percent(t.RefusedShare))
 	}
 	b.WriteByte('\n')
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -24,8 +24,8 @@ func benchCases() []netCase {
 	mlp := Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "relu", Head: "dense"}
 	cart := DefaultConfig()
 	return []netCase{
-		{"mlp 128-64-64-8", mlp, Input{{"obs", []int{128}}}, 8},
-		{"mlp 4-64-64-2 separate", cart, Input{{"obs", []int{4}}}, 2},
+		{"mlp 128-64-64-8", mlp, Input{{Name: "obs", Shape: []int{128}}}, 8},
+		{"mlp 4-64-64-2 separate", cart, Input{{Name: "obs", Shape: []int{4}}}, 2},
 		{"cnn dense", branches("dense", 4), jobSelect, jobSelectActions},
 		{"cnn slots", branches("slots", 4), jobSelect, jobSelectActions},
 	}
@@ -51,7 +51,7 @@ func image(h, w, channels int) (Config, Input) {
 	}
 	return Config{Kind: "cnn", Hidden: []int{64}, Activation: "relu", Head: "dense", Branches: []Branch{
 		{Field: "image", Convs: []Conv{conv(16), conv(32)}},
-	}}, Input{{"image", []int{h, w, channels}}}
+	}}, Input{{Name: "image", Shape: []int{h, w, channels}}}
 }
 
 // BenchmarkRegression runs networks that other libraries are measured with: forward, squared error of all outputs,
@@ -70,9 +70,9 @@ func BenchmarkRegression(b *testing.B) {
 		netCase
 		rows int
 	}{
-		{netCase{"mlp 128-64-64-8", relu(64, 64), Input{{"obs", []int{128}}}, 8}, 64},
-		{netCase{"mlp 256-256-256-16", relu(256, 256), Input{{"obs", []int{256}}}, 16}, 256},
-		{netCase{"mlp 4-64-64-2", relu(64, 64), Input{{"obs", []int{4}}}, 2}, 64},
+		{netCase{"mlp 128-64-64-8", relu(64, 64), Input{{Name: "obs", Shape: []int{128}}}, 8}, 64},
+		{netCase{"mlp 256-256-256-16", relu(256, 256), Input{{Name: "obs", Shape: []int{256}}}, 16}, 256},
+		{netCase{"mlp 4-64-64-2", relu(64, 64), Input{{Name: "obs", Shape: []int{4}}}, 2}, 64},
 		{netCase{"cnn 1x32x64", small, smallIn, 8}, 32},
 		{netCase{"cnn 3x64x64", large, largeIn, 8}, 64},
 	} {

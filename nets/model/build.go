@@ -205,10 +205,23 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 			c = f.Shape[2]
 		}
 		for j, k := range br.Convs {
+			kernel := fmt.Sprintf("%s.convs[%d].kernel", key, j)
+			if k.grouped() {
+				if f.Group < 1 || w%f.Group != 0 {
+					b.faults.Add(false, kernel, "nothing", fmt.Sprintf("[down, across]: the columns of field %s form no groups that it could follow", f.Name))
+					return v, false
+				}
+				k.Kernel = [2]int{h, f.Group}
+				k.Stride = k.Kernel
+			}
 			geom := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}
 			g := geom.Conv(h, w, c)
 			if g.Check() != nil {
-				b.faults.Add(false, fmt.Sprintf("%s.convs[%d].kernel", key, j), k.Kernel, fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1]))
+				want := fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1])
+				if j == 0 {
+					want += orGroup(f)
+				}
+				b.faults.Add(false, kernel, k.Kernel, want)
 				return v, false
 			}
 			name := fmt.Sprintf("%s.conv.%d", prefix, j)
@@ -238,7 +251,13 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 			if b.cfg.Head == "each" {
 				which = "actions"
 			}
-			b.faults.Add(false, key+".slots", positions, fmt.Sprintf("%d positions at the end, one for each slot (%s)", rows, which))
+			want := fmt.Sprintf("%d positions at the end, one for each slot (%s)", rows, which)
+			if len(br.Convs) == 1 && !br.Convs[0].grouped() && f.Group > 0 {
+				k := br.Convs[0].Kernel
+				b.faults.Add(false, key+".convs[0].kernel", k, fmt.Sprintf("the rows and columns of one slot of field %s, [%d %d]%s", f.Name, f.Shape[0], f.Group, orGroup(f)))
+				return v, false
+			}
+			b.faults.Add(false, key+".slots", positions, want)
 			return v, false
 		}
 	} else if br.Slots { // with head dense the slots, if any, still share the layers
@@ -252,6 +271,14 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 		v = b.value(b.width[in], func(out int) layerOf { return &flatten{in: in, out: out, width: b.width[in]} })
 	}
 	return v, asSlots
+}
+
+// orGroup is the end of a fault in a kernel over field f, if it can be left out.
+func orGroup(f Field) string {
+	if f.Group < 1 {
+		return ""
+	}
+	return "; or no kernel, stride and pad: they then follow the observation"
 }
 
 // actionHead adds one number for each action: logits, action values or advantages.

@@ -11,6 +11,7 @@ import (
 type Field struct {
 	Name  string
 	Shape []int
+	Group int // columns of an image that belong together, 0 = none; see Conv
 }
 
 // Size returns the number of elements.
@@ -82,12 +83,18 @@ type Branch struct {
 }
 
 // Conv is one convolutional layer. Kernel, stride and zero padding are [down, across]; a stride left out is 1.
+//
+// The first layer of a branch may leave its kernel out, if the field has groups of columns. It then sees one group at a
+// time, over all rows: kernel and stride are [rows, Group], so that the layer follows the observation's size.
 type Conv struct {
 	Filters int    `yaml:"filters"`
-	Kernel  [2]int `yaml:"kernel,flow"`
-	Stride  [2]int `yaml:"stride,flow"`
-	Pad     [2]int `yaml:"pad,flow"`
+	Kernel  [2]int `yaml:"kernel,flow,omitempty"`
+	Stride  [2]int `yaml:"stride,flow,omitempty"`
+	Pad     [2]int `yaml:"pad,flow,omitempty"`
 }
+
+// grouped reports whether the kernel is left out.
+func (c *Conv) grouped() bool { return c.Kernel == [2]int{} }
 
 // DefaultConfig returns the network of CleanRL's PPO: two hidden layers of 64 with tanh, actor and critic separate.
 func DefaultConfig() Config {
@@ -120,6 +127,11 @@ func (c Config) Validate() error {
 		for j, v := range b.Convs {
 			k := fmt.Sprintf("%s.convs[%d]", key, j)
 			l.Add(v.Filters > 0 && v.Filters <= maxWidth, k+".filters", v.Filters, wantWidth)
+			if v.grouped() && j == 0 {
+				l.Add(v.Stride == [2]int{}, k+".stride", v.Stride, "nothing without a kernel: both follow the field's groups of columns")
+				l.Add(v.Pad == [2]int{}, k+".pad", v.Pad, "nothing without a kernel: it follows the field's groups of columns")
+				continue
+			}
 			l.Add(v.Kernel[0] > 0 && v.Kernel[1] > 0 && max(v.Kernel[0], v.Kernel[1]) <= maxKernel, k+".kernel", v.Kernel,
 				fmt.Sprintf("two numbers from 1 to %d, [down, across]", maxKernel))
 			l.Add(v.Stride[0] >= 0 && v.Stride[1] >= 0, k+".stride", v.Stride, "two positive numbers, [down, across]")

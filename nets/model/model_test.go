@@ -18,7 +18,7 @@ import (
 )
 
 // jobSelect has the fields of the environment JobSelect-v1 for 10 slots.
-var jobSelect = Input{{"cluster", []int{20, 32}}, {"global", []int{8}}, {"jobs", []int{10, 10}}, {"queue", []int{20, 80}}}
+var jobSelect = Input{{Name: "cluster", Shape: []int{20, 32}}, {Name: "global", Shape: []int{8}}, {Name: "jobs", Shape: []int{10, 10}}, {Name: "queue", Shape: []int{20, 80}}}
 
 const jobSelectActions = 11
 
@@ -57,17 +57,17 @@ func netCases() []netCase {
 		{Field: "table", Slots: true, Dense: []int{6, 4}},
 		{Field: "line", Slots: true, Convs: []Conv{{Filters: 3, Kernel: [2]int{1, 2}, Stride: [2]int{1, 2}}}},
 	}}
-	oddIn := Input{{"extra", []int{3}}, {"image", []int{5, 4, 2}}, {"line", []int{1, 6}}, {"table", []int{3, 4}}}
+	oddIn := Input{{Name: "extra", Shape: []int{3}}, {Name: "image", Shape: []int{5, 4, 2}}, {Name: "line", Shape: []int{1, 6}}, {Name: "table", Shape: []int{3, 4}}}
 	oddDense := odd
 	oddDense.Head = "dense"
-	flat := Input{{"obs", []int{9}}}
+	flat := Input{{Name: "obs", Shape: []int{9}}}
 	each := Config{Kind: "cnn", Hidden: []int{10}, Activation: "relu", Head: "each", SlotHidden: 7, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
 	kernels := each
 	kernels.Separate = true
-	rows := Input{{"table", []int{4, 5}}}
+	rows := Input{{Name: "table", Shape: []int{4, 5}}}
 	return []netCase{
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
-		{"each", each, Input{{"extra", []int{3}}, {"table", []int{4, 5}}}, 4},
+		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
 		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4}, {"odd dense", oddDense, oddIn, 4},
@@ -333,7 +333,7 @@ func names(vs []nets.View) []string {
 
 func TestSeparateSharesNothing(t *testing.T) {
 	cfg := DefaultConfig()
-	in := Input{{"obs", []int{4}}}
+	in := Input{{Name: "obs", Shape: []int{4}}}
 	ac, err := NewActorCritic(cfg, in, 3, rng.Stream(26, "x"))
 	if err != nil {
 		t.Fatal(err)
@@ -419,7 +419,9 @@ func TestConfigurationsThatDoNotFitTheObservation(t *testing.T) {
 // learnt with few slots can be used with many.
 func TestHeadEachScoresEverySlotForItself(t *testing.T) {
 	cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
-	in := func(slots int) Input { return Input{{"table", []int{slots, 5}}, {"task", []int{3}}} }
+	in := func(slots int) Input {
+		return Input{{Name: "table", Shape: []int{slots, 5}}, {Name: "task", Shape: []int{3}}}
+	}
 	few, err := NewQNet(cfg, in(3), 3, false, rng.Stream(1, "each"))
 	if err != nil {
 		t.Fatal(err)
@@ -456,7 +458,7 @@ func TestHeadEachOverSlotsAlone(t *testing.T) {
 		cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8, Separate: separate,
 			Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
 		r := rng.Stream(4, "each alone")
-		ac, err := NewActorCritic(cfg, Input{{"table", []int{slots, width}}}, slots, r)
+		ac, err := NewActorCritic(cfg, Input{{Name: "table", Shape: []int{slots, width}}}, slots, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -485,7 +487,7 @@ func TestHeadEachOverSlotsAlone(t *testing.T) {
 	}
 	// Action values without a duelling head need no trunk at all: the kernel's three layers are all there is.
 	q, err := NewQNet(Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8,
-		Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}, Input{{"table", []int{slots, width}}}, slots, false, rng.Stream(5, "each alone"))
+		Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}, Input{{Name: "table", Shape: []int{slots, width}}}, slots, false, rng.Stream(5, "each alone"))
 	if err != nil {
 		t.Fatal(err)
 	}

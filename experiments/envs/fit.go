@@ -1,0 +1,162 @@
+package envs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"clustergym/configs"
+	"clustergym/env/cluster"
+	"clustergym/env/sched"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// The settings that can follow from the workload and the cluster.
+const (
+	maxGPUsKey = "max_gpus"
+	windowKey  = "window"
+	warmKey    = "warm"
+)
+
+// Choice is a setting that was chosen for a workload, with the reason.
+type Choice struct {
+	Keys   []string // without "env."
+	Values []int
+	Why    string
+}
+
+// Fit loads the workload of a simulated environment and returns a copy of the settings in which the sizes that given does
+// not name, as "window", follow from it: max_gpus is the largest gang that fits the cluster, window and warm give every part
+// windows and are not larger than those of s. Faults are *InputErrors.
+func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t workload.TraceConfig, given func(key string) bool) (Settings, *World, []Choice, error) {
+	spec, err := workload.ClusterSpec(clusterName)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	jobs, info, err := workload.LoadTraceContext(ctx, t)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cut, has := d.Cut(s), settingKeys(s)
+	keep := sched.Kept{MaxGPUs: given(maxGPUsKey), Window: given(windowKey), Warm: given(warmKey) || !has[warmKey]}
+	most := d.mostGPUs(s)
+	z, err := sched.Fit(cut, spec, jobs, most, keep)
+	if err != nil {
+		return nil, nil, nil, &workload.InputError{Err: err}
+	}
+	if err := configs.Own(&s); err != nil {
+		return nil, nil, nil, err
+	}
+	var choices []Choice
+	choose := func(why string, keys []string, values ...int) error {
+		for i, k := range keys {
+			if err := configs.Set(s, fmt.Sprintf("%s=%d", k, values[i])); err != nil {
+				return err
+			}
+		}
+		choices = append(choices, Choice{keys, values, why})
+		return nil
+	}
+	if !keep.MaxGPUs {
+		why := fmt.Sprintf("the largest gang of %s that fits %s", info.File, clusterWords(spec))
+		if z.Largest > z.MaxGPUs {
+			why += fmt.Sprintf(", of those of up to %d: %s", most, d.whyMost)
+		}
+		if err := choose(why, []string{maxGPUsKey}, z.MaxGPUs); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	w := &World{Source: &Source{Cluster: spec}, GPUs: gpusOf(spec)}
+	if !z.Enough && z.Jobs > 0 && !keep.Window && !keep.Warm {
+		return nil, nil, nil, tooFew(z.Jobs, info.File, has[warmKey])
+	}
+	cut.MaxGPUs, cut.Window, cut.Warm = z.MaxGPUs, z.Cut.Length, z.Cut.Warm
+	if err := w.cutJobs(cut, jobs, info); err != nil {
+		return nil, nil, nil, d.WithFlags(err)
+	}
+	why := fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(z.Jobs),
+		workload.Plural(w.Count(traces.Validation), "validation window", "validation windows"), workload.Plural(w.Count(traces.Test), "test window", "test windows"))
+	switch {
+	case !keep.Window && !keep.Warm:
+		err = choose(why, []string{windowKey, warmKey}, z.Cut.Length, z.Cut.Warm)
+	case !keep.Window:
+		err = choose(why, []string{windowKey}, z.Cut.Length)
+	case !keep.Warm:
+		err = choose(why, []string{warmKey}, z.Cut.Warm)
+	}
+	if err == nil {
+		err = d.check(s, w)
+	}
+	return s, w, choices, err
+}
+
+// Setting returns the value of a key of the settings; ok is false if they do not have it.
+func Setting(s Settings, key string) (v any, ok bool) {
+	if s == nil {
+		return nil, false
+	}
+	walkKeys(reflect.ValueOf(s).Elem(), "", func(path string, x reflect.Value) {
+		if path == key {
+			v, ok = x.Interface(), true
+		}
+	})
+	return v, ok
+}
+
+// settingKeys returns the keys of the settings.
+func settingKeys(s Settings) map[string]bool {
+	keys := map[string]bool{}
+	walkKeys(reflect.ValueOf(s).Elem(), "", func(path string, _ reflect.Value) { keys[path] = true })
+	return keys
+}
+
+func gpusOf(spec cluster.Spec) int {
+	gpus, _ := sizeOf(&spec)
+	return gpus
+}
+
+func clusterWords(spec cluster.Spec) string {
+	return fmt.Sprintf("the %s of %s", workload.Plural(gpusOf(spec), "GPU", "GPUs"), spec.Name)
+}
+
+// tooFew says that a file has too few jobs for any windows that are worth training on.
+func tooFew(jobs int, file string, warm bool) error {
+	flags := ""
+	if jobs >= 10 { // one in each part
+		if flags = fmt.Sprintf(", or --set env.%s=%d", windowKey, jobs/10); warm {
+			flags += fmt.Sprintf(" --set env.%s=0", warmKey)
+		}
+	}
+	return workload.Mistake("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d%s", file, jobs, traces.FewestJobs, flags)
+}
+
+// mostGPUs returns the largest max_gpus that Fit chooses.
+func (d *Descriptor) mostGPUs(s Settings) int {
+	if d.MostGPUs == nil {
+		return 1 << 10
+	}
+	return d.MostGPUs(s)
+}
+
+// WithFlags returns err with the flags that would mend it, if it says that a workload has too few jobs.
+func (d *Descriptor) WithFlags(err error) error {
+	few, ok := errors.AsType[*traces.TooFewError](err)
+	if !ok {
+		return err
+	}
+	c, ok := few.Fit()
+	if !ok {
+		return err
+	}
+	key := windowKey
+	if d.Takes.Models { // an interval's jobs are its window
+		key = "jobs"
+	}
+	flags := fmt.Sprintf("--set env.%s=%d", key, c.Length)
+	if few.Cut.Warm > 0 {
+		flags += fmt.Sprintf(" --set env.%s=%d", warmKey, c.Warm)
+	}
+	return &workload.InputError{Err: fmt.Errorf("%w: %s", err, flags)}
+}
