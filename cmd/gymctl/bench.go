@@ -87,7 +87,7 @@ every job has one.`,
 			if asJSON {
 				return a.json(report)
 			}
-			return report.WriteTable(a.stdout)
+			return report.WriteTable(a.people())
 		},
 	}
 	f := c.Flags()

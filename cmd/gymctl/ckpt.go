@@ -76,7 +76,7 @@ func (a *app) showCheckpoints(all []ckptInfo) error {
 		rows = append(rows, []string{k.Dir, k.Meta.Env, k.Meta.Agent, strconv.FormatInt(k.Meta.Step, 10),
 			strconv.FormatUint(k.Meta.Seed, 10), k.Meta.Kernels, strconv.FormatInt(bytes, 10)})
 	}
-	if err := a.table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows); err != nil {
+	if err := a.table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows, "kernels", "seed", "bytes"); err != nil {
 		return err
 	}
 	if len(all) != 1 {
@@ -87,7 +87,7 @@ func (a *app) showCheckpoints(all []ckptInfo) error {
 		rows = append(rows, []string{p.Name, strconv.FormatInt(p.Size, 10), p.SHA256})
 	}
 	a.printf("\n")
-	return a.table(1, []string{"part", "bytes", "sha256"}, rows)
+	return a.table(1, []string{"part", "bytes", "sha256"}, rows, "bytes")
 }
 
 func ckptVerify(a *app) *cobra.Command {

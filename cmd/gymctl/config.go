@@ -148,8 +148,8 @@ tree, with totals.`,
 			if err != nil {
 				return err
 			}
-			a.printf("%s", text)
-			return nil
+			_, err = a.stdout.Write(text)
+			return err
 		},
 	}
 	f := c.Flags()

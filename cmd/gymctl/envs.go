@@ -50,8 +50,8 @@ arguments as kwargs.`,
 			if asJSON {
 				return a.json(envDocumentOf(e))
 			}
-			a.printf("%s\n", strings.TrimRight(e.Page, "\n"))
-			return nil
+			_, err = fmt.Fprintf(a.stdout, "%s\n", strings.TrimRight(e.Page, "\n")) // Markdown, for a file as well
+			return err
 		},
 		ValidArgs: envs.IDs(),
 	}
@@ -104,7 +104,7 @@ func (a *app) listEnvs(asJSON bool) error {
 			Envs []envDocument `json:"envs"`
 		}{docs})
 	}
-	return a.table(4, []string{"environment", "actions", "observations", "ends"}, rows)
+	return a.table(4, []string{"environment", "actions", "observations", "ends"}, rows, "ends")
 }
 
 func actionSpace(s env.ActionSpec) string {

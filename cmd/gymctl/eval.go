@@ -99,7 +99,7 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 			if asJSON {
 				return a.json(r)
 			}
-			return r.WriteTable(a.stdout)
+			return r.WriteTable(a.people())
 		},
 	}
 	f := c.Flags()

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
+	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
 
@@ -95,7 +98,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 			if asJSON {
 				return a.json(report)
 			}
-			return report.WriteTable(a.stdout)
+			return report.WriteTable(a.people())
 		},
 	}
 	f := c.Flags()
@@ -177,7 +180,13 @@ func wrapped(names []string) string {
 
 // simulate runs cfg, and writes the events and the page if they are requested.
 func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobsOut string) (report *simulate.Report, err error) {
-	hooks := simulate.Hooks{Now: a.now}
+	ctx, hooks := c.Context(), simulate.Hooks{Now: a.now}
+	line := newStatus(a, unnoticed)
+	defer line.clear()
+	if line != nil {
+		ctx = workload.WithReading(ctx, a.reading(line, cfg.Trace.File))
+		hooks.Progress = func(p simulate.Progress) { line.show(func(int) []string { return simParts(p) }) }
+	}
 	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}
 	for _, o := range [][2]string{{"events", events}, {"html", html}, {"jobs-out", jobsOut}} {
 		if o[1] == "-" {
@@ -191,7 +200,7 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobs
 		return nil, mistake("--html: got %q, which is the file of --events; want another name", html)
 	}
 	run := func() error {
-		report, err = simulate.Run(c.Context(), cfg, hooks)
+		report, err = simulate.Run(ctx, cfg, hooks)
 		return err
 	}
 	if events != "" {
@@ -225,4 +234,32 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobs
 		return page.Write(w, report)
 	})
 	return report, err
+}
+
+// simParts returns the parts of the status of a simulation.
+func simParts(p simulate.Progress) []string {
+	name, jobs, waiting := p.Policy, fmt.Sprintf("%d jobs finished", p.Ended), ""
+	if p.Runs > 1 {
+		name += fmt.Sprintf(" (%d of %d)", p.Run+1, p.Runs)
+	}
+	if p.Jobs > 0 {
+		jobs = fmt.Sprintf("%d/%d jobs finished", p.Ended, p.Jobs)
+	}
+	if p.Waiting >= 0 {
+		waiting = fmt.Sprintf("%d waiting", p.Waiting)
+	}
+	return []string{name, jobs, waiting, "simulated " + seconds(math.Round(p.Time.Seconds()))}
+}
+
+// reading returns a function that shows on line how many jobs of a trace have been read.
+func (a *app) reading(line *status, file string) func(jobs int) {
+	if file == "" {
+		file = "generated jobs"
+	}
+	return func(jobs int) {
+		line.show(func(width int) []string {
+			what := fmt.Sprintf("%d jobs", jobs)
+			return []string{"reading " + texttable.Short(file, max(12, width-len("reading ")-2-len(what))), what}
+		})
+	}
 }

@@ -67,7 +67,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 			if asJSON {
 				return a.json(r)
 			}
-			return r.WriteTable(a.stdout)
+			return r.WriteTable(a.people())
 		},
 	}
 	f := c.Flags()

@@ -25,6 +25,11 @@ virtual clusters and models. The mean load is the number of GPUs that the jobs w
 		Args: args(1, 1, "one FILE"),
 		RunE: func(c *cobra.Command, files []string) error {
 			cfg.File = files[0]
+			line := newStatus(a, unnoticed)
+			defer line.clear()
+			if line != nil {
+				c.SetContext(workload.WithReading(c.Context(), a.reading(line, cfg.File)))
+			}
 			t, err := openTrace(c, cfg)
 			if err != nil {
 				return err
@@ -32,6 +37,7 @@ virtual clusters and models. The mean load is the number of GPUs that the jobs w
 			defer t.Close() //nolint:errcheck // only read
 			jobs := &contents{Stream: t}
 			s, err := traces.Summarize(jobs)
+			line.clear()
 			if err != nil {
 				return err
 			}

@@ -240,7 +240,15 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 	if r.hooks.Now != nil {
 		begin = r.hooks.Now()
 	}
-	found, err := dally.Run(ctx, r.jobs, r.factors, cfg, log.observe)
+	observe := log.observe
+	if r.hooks.Progress != nil {
+		w := &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: len(r.jobs)}}
+		observe = func(e *dally.Event) {
+			log.observe(e)
+			w.event(e)
+		}
+	}
+	found, err := dally.Run(ctx, r.jobs, r.factors, cfg, observe)
 	if err == nil {
 		err = log.err
 	}

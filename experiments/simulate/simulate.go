@@ -21,7 +21,9 @@ import (
 type Hooks struct {
 	Now    func() time.Time // the clock that measures wall_s; nil = wall_s stays 0
 	Events io.Writer        // every event as a JSON line, for one policy only; nil = none
-	Jobs   io.Writer        // a CSV row for each job, with all digits, from a peer's machine and for one policy only; nil = none
+	// Progress is called again and again during a run; nil = never.
+	Progress func(Progress)
+	Jobs     io.Writer // a CSV row for each job, with all digits, from a peer's machine and for one policy only; nil = none
 	// Observe returns an observer of the run of policy; nil = no observers.
 	Observe func(policy string) sim.Observer
 }
@@ -176,6 +178,11 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	if r.hooks.Events != nil {
 		events = newEventLog(r.hooks.Events)
 		observers = append(observers, events)
+	}
+	if r.hooks.Progress != nil {
+		observers = append(observers, &watch{tell: r.hooks.Progress, at: Progress{
+			Policy: h.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies), Jobs: max(len(r.jobs), r.read-r.never.count),
+		}})
 	}
 	if r.hooks.Observe != nil {
 		observers = append(observers, r.hooks.Observe(sch.Name()))

@@ -134,6 +134,8 @@ type Trace struct {
 	left     int                  // jobs still to return, -1 = no limit
 	room     func(jobs int) error // see WithRoom; nil = whatever there is
 	hash     func() error         // fills info.SHA256
+	reading  func(jobs int)       // see WithReading; nil = nobody is told
+	stopped  func() error         // the context's error
 }
 
 var _ traces.Stream = (*Trace)(nil)
@@ -159,7 +161,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx)}
+	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
 	}
@@ -260,6 +262,14 @@ func (t *Trace) Next(j *traces.Job) error {
 			return err
 		} else if err != nil {
 			return &InputError{Quoting(err)}
+		}
+		if n := t.info.Jobs + t.info.Passed; n%readings == readings-1 {
+			if err := t.stopped(); err != nil {
+				return err
+			}
+			if t.reading != nil {
+				t.reading(n + 1)
+			}
 		}
 		if t.profiled != nil && !t.profiled.complete(j) {
 			continue
