@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -50,7 +52,8 @@ An order without an admission uses strict, or skip if it preempts.
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
 names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
 as many episodes as meta.windows says; each reset begins the next window, whatever its seed. gymctl measures the results.
-A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing".`,
+A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing", and
+the exit code is 1.`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
@@ -97,9 +100,14 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 				return err
 			}
 			if asJSON {
-				return a.json(r)
+				err = a.json(r)
+			} else {
+				err = r.WriteTable(a.people())
 			}
-			return r.WriteTable(a.people())
+			if err != nil {
+				return err
+			}
+			return absent(r)
 		},
 	}
 	f := c.Flags()
@@ -116,6 +124,24 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
 	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
 	return c
+}
+
+// absent returns an error that names the policies of --external which did not play all windows.
+func absent(c run.Comparison) error {
+	r, ok := c.(*report.Report)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, p := range r.Policies {
+		if p.Missing != "" {
+			names = append(names, fmt.Sprintf("%s (%s)", p.Name, p.Missing))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("external policies are missing: %s; want each to play all windows within --external-timeout", strings.Join(names, ", "))
 }
 
 // evalDrain is how long clients may take to leave after the last window.

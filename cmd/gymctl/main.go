@@ -127,6 +127,9 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
   gymctl envs JobSelect-v1`,
 	})
 	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Version = about().String()
+	root.SetVersionTemplate("{{.Version}}")
+	root.Flags().Bool("version", false, "print what gymctl version prints") // without cobra's letter for it
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagMistake)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -24,14 +27,14 @@ func simVerb(a *app) *cobra.Command {
 	var events, html, jobsOut string
 	var sets []string
 	c := &cobra.Command{
-		Use:   "sim",
+		Use:   "sim [FILE]",
 		Short: "Simulate heuristics over a trace",
 		Long: `sim runs a workload on a cluster under one policy, or under several in turn, and prints the results: job
 completion times (JCT = finish - submit), waits, slowdowns, makespan and utilisation.
 
-The workload is a trace (gymctl trace formats lists what can be read; gzip and zstd are unpacked) or, without
---trace, one generated from the published statistics of the Philly cluster. Large files are read while they are
-simulated (--stream).
+The workload is a trace, FILE or --trace FILE (gymctl trace formats lists what can be read; gzip and zstd are
+unpacked), or, without one, generated from the published statistics of the Philly cluster. Large files are read while
+they are simulated (--stream).
 
 A policy is an order, an admission and a kind of backfilling: fifo+strict stops at the first job that does not
 fit, fifo+skip skips it, fifo+commit keeps the job once chosen; fifo+strict+easy lets others go first as long as
@@ -57,14 +60,17 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 ` + indented(&cfg),
 		Example: `  gymctl sim --policy fifo,fifo+skip,fifo+strict+easy,sjf,srtf
   gymctl trace synth --jobs 500 --seed 7 -o jobs.csv.gz
-  gymctl sim --trace jobs.csv.gz --cluster pool:64 --policy sjf+skip --json
+  gymctl sim jobs.csv.gz --cluster pool:64 --policy sjf+skip --json
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy las --comm tree --placement closest-b --checkpoint 30m
   gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
   gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias`,
-		Args: args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: args(0, 1, "one FILE, or none"),
+		RunE: func(c *cobra.Command, files []string) error {
+			if err := traceOf(c, files, &cfg.Trace.File); err != nil {
+				return err
+			}
 			switch fromFile := cfg.Trace.File != ""; {
 			case !fromFile && c.Flags().Changed("trace"):
 				return mistake(`--trace: got "", want the path of a file`)
@@ -146,6 +152,26 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	complete(c, "stream", "auto", "on", "off")
 	complete(c, "interference-scope", "gpu", "node")
 	return c
+}
+
+// traceOf sets file to the argument of a verb that also takes it as --trace.
+func traceOf(c *cobra.Command, files []string, file *string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	name := files[0]
+	if c.Flags().Changed("trace") {
+		return mistake("%sgot the trace %q and --trace %q, want one of them", verbName(c), name, *file)
+	}
+	path, err := workload.Located(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return mistake("%sthere is no file %q; want the FILE of a trace (policies follow --policy, clusters --cluster)", verbName(c), name)
+	}
+	*file = name
+	return nil
 }
 
 // simFlags are the flags whose names differ from the keys of their settings.
