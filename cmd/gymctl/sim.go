@@ -132,9 +132,10 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	f.StringVar(&cfg.Stream, "stream", cfg.Stream, "read the trace while it is simulated: auto (large files), on, off")
 	f.StringArrayVar(&sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
 	f.StringVar(&events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
+	f.StringVar(&jobsOut, "jobs-out", "", "write every job as a CSV row to `FILE`, packed if it ends in .gz or .zst")
 	f.StringVar(&html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
 	f.BoolVar(&asJSON, "json", false, `print one JSON document; for several policies {"runs":[…]}`)
-	peerFlags(c, &cfg, &jobsOut)
+	peerFlags(c, &cfg)
 	var policies []string
 	for _, o := range heuristic.Orders() {
 		policies = append(policies, o)
@@ -222,8 +223,10 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobs
 	if events != "" && jobsOut != "" && filepath.Clean(events) == filepath.Clean(jobsOut) {
 		return nil, mistake("--jobs-out: got %q, which is the file of --events; want another name", jobsOut)
 	}
-	if events != "" && html != "" && filepath.Clean(events) == filepath.Clean(html) {
-		return nil, mistake("--html: got %q, which is the file of --events; want another name", html)
+	for _, o := range [][2]string{{"events", events}, {"jobs-out", jobsOut}} {
+		if html != "" && o[1] != "" && filepath.Clean(o[1]) == filepath.Clean(html) {
+			return nil, mistake("--html: got %q, which is the file of --%s; want another name", html, o[0])
+		}
 	}
 	run := func() error {
 		report, err = simulate.Run(ctx, cfg, hooks)

@@ -41,8 +41,10 @@ func TestSimOnThePeersMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "job,first_start,end,queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n" +
-		"7,0,2000,0,2000,2000,0,1,0,0,0,0\n9,100,2100,0,2000,2000,0,1,0,0,0,0\n"
+	const want = "job_id,user,vc,num_gpu,submit_time,first_start,finish,duration,wait,jct,slowdown,preemptions,migrations,state," +
+		"queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n" +
+		"7,,,2,0,0,2000,1250,0,2000,1,0,0,finished,0,2000,2000,0,1,0,0,0,0\n" +
+		"9,,,2,100,100,2100,1250,0,2000,1,0,0,finished,0,2000,2000,0,1,0,0,0,0\n"
 	if string(rows) != want {
 		t.Errorf("got\n%s", rows)
 	}
@@ -53,6 +55,19 @@ func TestSimOnThePeersMachine(t *testing.T) {
 	// The machine's only two slots; its hash map visits the second one first.
 	if !strings.Contains(string(events), `{"t_s":0,"event":"start","job":"7","gpus":[4,5]}`) || strings.Count(string(events), "\n") != 6 {
 		t.Errorf("got\n%s", events)
+	}
+	must(t, "sim", "--peer", "dally-waiting-only", "--jobs", "60", "--mix", "dally", "--cluster", "dally:1x1", "--policy", "dally,tiresias",
+		"--set", "trace.synth.profile=dally", "--jobs-out", "two.csv")
+	all := jobRows(t, "two.csv")
+	states := map[string]int{}
+	for i, r := range all {
+		if want := []string{"dally", "tiresias"}[i/60]; r["policy"] != want || len(r) != 24 {
+			t.Fatalf("row %d: %v", i, r)
+		}
+		states[r["state"]]++
+	}
+	if states["finished"] == 0 || states["refused"] == 0 || len(all) != 120 {
+		t.Errorf("%d rows, states %v", len(all), states)
 	}
 	for _, policy := range []string{"tiresias", "gandiva"} {
 		must(t, "sim", "--peer", "dally-published", "--trace", "jobs.csv", "--cluster", "dally:2x2", "--policy", policy)

@@ -58,6 +58,16 @@ type peerRun struct {
 	jobs           []dally.Job
 	factors        dally.Factors
 	report         *Report
+	who            [][2]string // the jobs' users and virtual clusters, if there is a table of jobs
+	refused        []refusedPeer
+	table          *jobTable
+}
+
+// refusedPeer is a job that the machine can never hold, and the index of the next one that it can.
+type refusedPeer struct {
+	job    dally.Job
+	who    [2]string
+	before int
 }
 
 // runPeer is Run on the machine of Dally's authors. cfg must be valid.
@@ -75,6 +85,11 @@ func runPeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	}
 	if err := r.load(ctx); err != nil {
 		return nil, err
+	}
+	if hooks.Jobs != nil {
+		if r.table, err = newJobTable(hooks.Jobs, &cfg, nil, peerColumns); err != nil {
+			return nil, err
+		}
 	}
 	for _, p := range cfg.Policies {
 		if err := r.run(ctx, p); err != nil {
@@ -164,6 +179,11 @@ func (r *peerRun) load(ctx context.Context) error {
 	} else if r.jobs, err = PeerJobs(all); err != nil {
 		return err
 	}
+	if r.hooks.Jobs != nil && len(all) == len(r.jobs) {
+		for i := range all {
+			r.who = append(r.who, [2]string{all[i].User, all[i].VC})
+		}
+	}
 	return r.refuse()
 }
 
@@ -205,10 +225,18 @@ func (r *peerRun) refuse() error {
 	all := r.racks * r.perRack * 8
 	var never []string
 	kept := make([]dally.Job, 0, len(r.jobs))
-	for _, j := range r.jobs {
+	for i, j := range r.jobs {
+		var who [2]string
+		if r.who != nil {
+			who = r.who[i]
+		}
 		if j.GPUs > all {
 			never = append(never, j.Name)
+			r.refused = append(r.refused, refusedPeer{j, who, len(kept)})
 			continue
+		}
+		if r.who != nil {
+			r.who[len(kept)] = who
 		}
 		kept = append(kept, j)
 	}
@@ -233,6 +261,9 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 	cfg.RackWait, cfg.NetworkWait, _ = p.timers()
 	cfg.Lease, cfg.Granularity, cfg.History, cfg.Seed = p.Lease.Seconds(), float64(p.Granularity), float64(p.History), int64(r.cfg.Seed)
 	log := peerLog{jobs: r.jobs}
+	if r.table != nil {
+		log.stops, log.moved = make([]int, len(r.jobs)), make([]int, len(r.jobs))
+	}
 	if r.hooks.Events != nil {
 		log.w = newEventLog(r.hooks.Events)
 	}
@@ -289,8 +320,8 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 			return err
 		}
 	}
-	if r.hooks.Jobs != nil {
-		if err := writePeerJobs(r.hooks.Jobs, r.jobs, found); err != nil {
+	if r.table != nil {
+		if err := r.writeJobs(policy, found, &log); err != nil {
 			return err
 		}
 	}

@@ -37,13 +37,19 @@ func listIDs(ids []string, of int) string {
 // Refusal describes the jobs that can never fit a cluster.
 type Refusal struct {
 	count   int
-	ids     []string // of the first jobs
-	largest int      // largest gang
-	noGPU   int      // jobs that ask for no GPU
+	ids     []string     // of the first jobs
+	largest int          // largest gang
+	noGPU   int          // jobs that ask for no GPU
+	jobs    []refusedJob // all of them, if they are to be kept
 }
 
 // Fitting returns the jobs that c can hold when it is empty, and describes the others. If all fit, it returns jobs itself.
 func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
+	return fitting(c, jobs, false)
+}
+
+// fitting is Fitting, and keeps the others as well if keep is true.
+func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool) ([]traces.Job, Refusal) {
 	var never Refusal
 	kept := jobs
 	for i := range jobs {
@@ -52,6 +58,9 @@ func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
 				kept = append(kept, jobs[i])
 			}
 			continue
+		}
+		if keep {
+			never.jobs = append(never.jobs, refusedJob{jobs[i], i - never.count})
 		}
 		if never.count == 0 {
 			kept = append(make([]traces.Job, 0, len(jobs)), jobs[:i]...)
