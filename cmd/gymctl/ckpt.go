@@ -90,29 +90,65 @@ func (a *app) showCheckpoints(all []ckptInfo) error {
 	return a.table(1, []string{"part", "bytes", "sha256"}, rows, "bytes")
 }
 
+// ckptVerified is one checkpoint in the JSON document of ckpt verify.
+type ckptVerified struct {
+	Dir   string `json:"dir"`
+	OK    bool   `json:"ok"`
+	Step  int64  `json:"step"`
+	Parts int    `json:"parts"`
+	Bytes int64  `json:"bytes"`
+	Fault string `json:"fault,omitempty"` // the sentence for people
+}
+
 func ckptVerify(a *app) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Compare every file of a checkpoint with its hash",
 		Long: `verify reads every file of every checkpoint under DIR and compares its size and SHA-256 with the manifest. It
 ends with exit code 2 at the first file that is missing, truncated or changed.`,
-		Example: `  gymctl ckpt verify runs/mine`,
-		Args:    args(1, 1, "one DIR"),
+		Example: `  gymctl ckpt verify runs/mine
+  gymctl ckpt verify runs/mine --json`,
+		Args: args(1, 1, "one DIR"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {
 				return err
 			}
+			verified := make([]ckptVerified, 0, len(found))
 			for _, dir := range found {
 				m, err := checkpoint.Verify(dir)
 				if err != nil {
+					if asJSON {
+						verified = append(verified, ckptVerified{Dir: dir, Fault: err.Error()})
+						err = errors.Join(a.verified(verified), err)
+					}
 					return err
 				}
-				a.printf("%s: ok, step %d, %d parts\n", dir, m.Meta.Step, len(m.Parts))
+				v := ckptVerified{Dir: dir, OK: true, Step: m.Meta.Step, Parts: len(m.Parts)}
+				for _, p := range m.Parts {
+					v.Bytes += p.Size
+				}
+				verified = append(verified, v)
+				if !asJSON {
+					a.printf("%s: ok, step %d, %d parts\n", dir, v.Step, v.Parts)
+				}
+			}
+			if asJSON {
+				return a.verified(verified)
 			}
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, in which the damaged checkpoint is the last")
+	return c
+}
+
+// verified prints the JSON document of ckpt verify.
+func (a *app) verified(all []ckptVerified) error {
+	return a.json(struct {
+		Checkpoints []ckptVerified `json:"checkpoints"`
+	}{all})
 }
 
 // findCheckpoints lists the checkpoints in dir: dir itself, those directly in it, or those in its folder checkpoints.
