@@ -60,7 +60,7 @@ every job has one.`,
 			}
 			cfg.Groups = args
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, map[string]string{"trace": "trace", "policies": "policy"})
+				return flagFaults(c, err, map[string]string{"trace": "trace", "policies": "policy"})
 			}
 			var dir string
 			defer func() {

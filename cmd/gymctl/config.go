@@ -383,7 +383,7 @@ func kindNamed(name string) (kind, error) {
 			return k, nil
 		}
 	}
-	return kind{}, mistake("--kind: got %q, want one of %s", name, strings.Join(kindNames(), ", "))
+	return kind{}, mistake("--kind: got %q, want %s", name, nearest.OneOf(name, kindNames()))
 }
 
 var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:`)

@@ -162,11 +162,11 @@ func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.Ev
 		return mistake("--serve: there is nobody to serve; want --external NAME for each policy that will connect")
 	}
 	if err := external.Validate(); err != nil {
-		return flagFaults(err, nil)
+		return flagFaults(c, err, nil)
 	}
 	a.unblock()
 	external.Serve = func(ctx context.Context, f server.Factory) error {
-		s, l, err := d.open(a, f)
+		s, l, err := d.open(a, c, f)
 		if err != nil {
 			return err
 		}

@@ -82,9 +82,10 @@ func wantOf(f *pflag.Flag) string {
 	return "a value"
 }
 
-// flagFaults rewrites every fault of a configuration to name the flag that set the value. names holds the flags whose
-// names differ from their keys; otherwise the flag is the last part of the key.
-func flagFaults(err error, names map[string]string) error {
+// flagFaults rewrites every fault of a configuration to name the flag of c that sets the value. names holds the flags whose
+// names differ from their keys; otherwise the flag is the last part of the key. A key without a flag is named as an
+// argument of --set.
+func flagFaults(c *cobra.Command, err error, names map[string]string) error {
 	faults := fault.All(err)
 	if len(faults) == 0 {
 		return err
@@ -96,6 +97,9 @@ func flagFaults(err error, names map[string]string) error {
 		if !ok {
 			name = key[strings.LastIndexByte(key, '.')+1:]
 			name = strings.ReplaceAll(name, "_", "-")
+			if c.Flags().Lookup(name) == nil && c.Flags().Lookup("set") != nil {
+				name = "set " + key
+			}
 		}
 		g := *f
 		g.Key = "--" + name

@@ -53,7 +53,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 				return mistake("--output: got \"-\", want the path of a file: plans go to standard output")
 			}
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
+				return flagFaults(c, err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
 			}
 			hooks := plan.Hooks{Now: a.now}
 			line := newStatus(a, 0)

@@ -89,7 +89,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, simFlags)
+				return flagFaults(c, err, simFlags)
 			}
 			if err := peerOnly(c, cfg.Peer.Name); err != nil {
 				return err
@@ -178,12 +178,7 @@ func traceOf(c *cobra.Command, files []string, file *string) error {
 // simFlags are the flags whose names differ from the keys of their settings.
 var simFlags = map[string]string{
 	"policies": "policy", "peer.name": "peer", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
-	"simulator.contention.a": "set simulator.contention.a", "simulator.contention.b": "set simulator.contention.b",
-	"simulator.contention.eta": "set simulator.contention.eta", "simulator.overhead.start": "set simulator.overhead.start",
-	"simulator.overhead.start_per_gpu": "set simulator.overhead.start_per_gpu", "simulator.overhead.stop": "set simulator.overhead.stop",
-	"simulator.overhead.stop_per_gpu": "set simulator.overhead.stop_per_gpu", "simulator.horizon": "set simulator.horizon",
-	"policy.limits": "set policy.limits", "policy.promote": "set policy.promote", "policy.quantum": "set policy.quantum",
-	"policy.align": "set policy.align",
+	"simulator.horizon": "set simulator.horizon",
 }
 
 // wrapped joins names into lines that fit the help texts.

@@ -11,6 +11,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 )
 
 // configSource is the source of a run's configuration: a preset or a file, then flags, then --set.
@@ -148,7 +149,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	}
 	if s.changed(c, "agent") != "" {
 		if !slices.Contains(config.AgentNames(), s.agent) {
-			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(config.AgentNames(), ", "))
+			return mistake("--agent: got %q, want %s", s.agent, nearest.OneOf(s.agent, config.AgentNames()))
 		}
 		cfg.Agent = s.agent
 	}

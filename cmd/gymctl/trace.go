@@ -14,6 +14,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	"clustergym/traces/swf"
@@ -239,7 +240,7 @@ func toFlag(c *cobra.Command, to *string) {
 
 func checkTarget(to string) error {
 	if !slices.Contains(targets(), to) {
-		return mistake("--to: got %q, want %s", to, strings.Join(targets(), " or "))
+		return mistake("--to: got %q, want %s%s", to, strings.Join(targets(), " or "), nearest.Meant(to, targets()))
 	}
 	return nil
 }
@@ -331,7 +332,7 @@ func openTrace(c *cobra.Command, cfg workload.TraceConfig) (*workload.Trace, err
 		return nil, mistake(`%s: got "", want the path of a trace`, c.CommandPath())
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, flagFaults(err, nil)
+		return nil, flagFaults(c, err, nil)
 	}
 	return workload.OpenUntimed(c.Context(), cfg)
 }

@@ -12,6 +12,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
+	"clustergym/internal/nearest"
 )
 
 func trainVerb(a *app) *cobra.Command {
@@ -51,7 +52,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 		RunE: func(c *cobra.Command, _ []string) error {
 			opt.Now = a.now
 			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
-				return mistake("--tags: got %q, want sb3 or cleanrl", opt.Tags)
+				return mistake("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
 			}
 			if opt.Workers < 1 {
 				return mistake("--workers: got %d, want 1 or more", opt.Workers)

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -133,7 +134,7 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	own, known := built[cfg.Net]
 	if cfg.Factors == "" {
 		if !known {
-			return nil, workload.Mistake("--net: got %s, want slow or one, or --factors, the path of a table that has it", cfg.Net)
+			return nil, workload.Mistake("--net: got %s, want slow or one, or --factors, the path of a table that has it%s", cfg.Net, nearest.Meant(cfg.Net, []string{"slow", "one"}))
 		}
 		return own, nil
 	}
@@ -151,7 +152,8 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	if known {
 		table.Else = own
 	} else if !slices.Contains(nets, cfg.Net) {
-		return nil, workload.Mistake("--net: got %s, which %s does not have, want one of %s", cfg.Net, cfg.Factors, strings.Join(slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one")))), ", "))
+		nets = slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one"))))
+		return nil, workload.Mistake("--net: got %s, which %s does not have, want %s", cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
 	}
 	return table, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 	"clustergym/traces/swf"
@@ -48,10 +49,10 @@ func DefaultTraceConfig() TraceConfig {
 // Validate returns an error that names every fault of c, or nil. It does not look for the file.
 func (c *TraceConfig) Validate() error {
 	var l fault.List
-	l.Add(knownFormat(c.Format), "format", c.Format, "one of "+strings.Join(FormatNames(), ", "))
+	l.Add(knownFormat(c.Format), "format", c.Format, nearest.OneOf(c.Format, FormatNames()))
 	l.Add(c.Skip >= 0, "skip", c.Skip, "a number of jobs, 0 or more")
 	l.Add(c.Jobs >= 0, "jobs", c.Jobs, "a number of jobs, or 0 for all")
-	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing")
+	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing"+nearest.Meant(c.Mix, profile.Names()))
 	l.Join("synth", c.Synth.Validate())
 	return l.Err()
 }
