@@ -34,7 +34,8 @@ func ckptShow(a *app) *cobra.Command {
 comparing all sizes and hashes.`,
 		Example: `  gymctl ckpt show runs/mine
   gymctl ckpt show runs/mine/checkpoints/50000 --json`,
-		Args: args(1, 1, "one DIR"),
+		Args:              args(1, 1, "one DIR"),
+		ValidArgsFunction: onlyFolders,
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {
@@ -109,7 +110,8 @@ func ckptVerify(a *app) *cobra.Command {
 ends with exit code 2 at the first file that is missing, truncated or changed.`,
 		Example: `  gymctl ckpt verify runs/mine
   gymctl ckpt verify runs/mine --json`,
-		Args: args(1, 1, "one DIR"),
+		Args:              args(1, 1, "one DIR"),
+		ValidArgsFunction: onlyFolders,
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {

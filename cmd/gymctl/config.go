@@ -158,6 +158,7 @@ types, values out of range. For a list of machines it reports only the first. Th
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, with the faults as well")
+	c.ValidArgsFunction = namesOrFiles(presetNames()...)
 	c.Flags().StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
 	complete(c, "kind", kindNames()...)
 	return c
@@ -223,13 +224,29 @@ tree, with totals.`,
 			return err
 		},
 	}
+	c.ValidArgsFunction = func(c *cobra.Command, files []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(files) > 0 || named != "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return namesOrFiles(presetNames()...)(c, files, typed)
+	}
 	f := c.Flags()
 	f.StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
 	f.StringVar(&named, "cluster", "", "show this cluster as a tree: "+clusterForms)
 	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	completeSet(c, func(_ *cobra.Command, files []string) configs.Validator {
+		if len(files) == 0 {
+			return nil
+		}
+		cfg, _, err := load(files[0], as)
+		if err != nil {
+			return nil
+		}
+		return cfg
+	})
 	complete(c, "kind", kindNames()...)
-	complete(c, "cluster", workload.ClusterPresets()...)
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
 	return c
 }
 

@@ -122,6 +122,8 @@ the exit code is 1.`,
 	src.flags(c, "the first checkpoint's, else quickstart")
 	door.flags(c)
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
+	completeList(c, "policies", rivalNames)
+	completeDir(c, "checkpoint")
 	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
 	return c
 }

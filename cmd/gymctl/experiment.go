@@ -104,6 +104,7 @@ with every single number, and figures/*.svg.`,
 	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
 	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	completeDir(c, "out", "data")
 	return c
 }
 

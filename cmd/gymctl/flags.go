@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -118,6 +117,7 @@ func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	f.BoolVar(&t.Sort, "sort", t.Sort, "sort the jobs by submit time, instead of refusing an unsorted file")
 	f.IntVar(&t.Skip, "skip", t.Skip, "skip the first `N` jobs, not counting those that the reader drops")
 	f.IntVar(&t.Jobs, "jobs", t.Jobs, "read `N` jobs, 0 = all")
+	completeDir(c, "profiles")
 	complete(c, "format", workload.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
 }
@@ -138,12 +138,4 @@ func useKernels(name string) error {
 		return mistake("--%w", err)
 	}
 	return nil
-}
-
-// complete sets the shell's completions for the values of a flag.
-func complete(c *cobra.Command, flag string, values ...string) {
-	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(fmt.Sprintf("gymctl: completion of --%s: %v", flag, err)) // the flag does not exist, or was completed twice
-	}
 }

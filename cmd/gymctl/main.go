@@ -145,7 +145,7 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			group(c)
+			completionVerb(c)
 		}
 	}
 	return root

@@ -116,7 +116,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document per line for each graph and policy")
 	complete(c, "format", plan.GraphFormats()...)
-	complete(c, "policy", plan.Policies()...)
+	completeList(c, "policy", func(*cobra.Command, string) []string { return plan.Policies() })
 	complete(c, "start", "heft", "random")
 	complete(c, "rank-mean", dag.RankMeans()...)
 	return c

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
@@ -66,7 +67,8 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
   gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias`,
-		Args: args(0, 1, "one FILE, or none"),
+		Args:              args(0, 1, "one FILE, or none"),
+		ValidArgsFunction: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {
 			if err := traceOf(c, files, &cfg.Trace.File); err != nil {
 				return err
@@ -136,19 +138,14 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	f.StringVar(&html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
 	f.BoolVar(&asJSON, "json", false, `print one JSON document; for several policies {"runs":[…]}`)
 	peerFlags(c, &cfg)
-	var policies []string
-	for _, o := range heuristic.Orders() {
-		policies = append(policies, o)
-		for _, ad := range heuristic.Admissions() {
-			policies = append(policies, o+"+"+ad)
-		}
-	}
-	policies = append(policies, "fifo+strict+easy", "fifo+strict+conservative", "fifo+commit+easy")
-	complete(c, "policy", policies...)
+	completeList(c, "policy", simPolicies)
+	completeSet(c, func(*cobra.Command, []string) configs.Validator { return &cfg })
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
 	complete(c, "admission", heuristic.Admissions()...)
 	complete(c, "backfill", heuristic.Backfills()...)
 	complete(c, "placement", heuristic.PlacementNames()...)
 	complete(c, "estimates", "exact", "trace", "noisy:0.5")
+	completeOrFile(c, "interference", "seeded:1")
 	complete(c, "comm", sim.CommNames()...)
 	complete(c, "stream", "auto", "on", "off")
 	complete(c, "interference-scope", "gpu", "node")

@@ -45,9 +45,18 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	}
 	kernelsFlag(c, &s.kernels)
 	complete(c, "format", workload.FormatNames()...)
-	complete(c, "cluster", workload.ClusterPresets()...)
-	complete(c, "config", configs.Runs()...)
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
+	completeOrFile(c, "config", configs.Runs()...)
 	complete(c, "env", envs.IDs()...)
+	completeSet(c, func(c *cobra.Command, _ []string) configs.Validator {
+		own := *s
+		own.set = nil
+		cfg, err := own.config(c)
+		if err != nil {
+			cfg = config.Default()
+		}
+		return &cfg
+	})
 }
 
 // changed returns the first of names that is given on the command line, "" if none is.

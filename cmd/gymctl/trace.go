@@ -117,6 +117,7 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 	toFlag(c, &to)
 	f.StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
 	documentFlag(c, &asJSON)
+	completeSet(c, func(*cobra.Command, []string) configs.Validator { return &cfg })
 	complete(c, "profile", synth.Profiles()...)
 	return c
 }
@@ -169,7 +170,8 @@ Standard Workload Format. It reports on standard error what the written format c
 		Example: `  gymctl trace synth --jobs 300 -o jobs.csv
   gymctl trace convert jobs.csv --to csv --skip 100 --jobs 50 -o part.csv.gz
   gymctl trace convert jobs.csv --to swf -o jobs.swf --json`,
-		Args: args(1, 1, "one FILE"),
+		Args:              args(1, 1, "one FILE"),
+		ValidArgsFunction: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {
 			cfg.File = files[0]
 			if err := checkTarget(to); err != nil {

@@ -22,7 +22,8 @@ virtual clusters and models. The mean load is the number of GPUs that the jobs w
 		Example: `  gymctl trace synth --jobs 2000 -o jobs.csv.gz
   gymctl trace stats jobs.csv.gz
   gymctl trace stats jobs.csv.gz --json`,
-		Args: args(1, 1, "one FILE"),
+		Args:              args(1, 1, "one FILE"),
+		ValidArgsFunction: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {
 			cfg.File = files[0]
 			line := newStatus(a, unnoticed)

@@ -97,6 +97,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
+	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c
 }

@@ -28,18 +28,20 @@ func spelled(name string, orders []string) string {
 		}
 	}
 	for n := len(parts); n > 0; n-- { // without the last parts if they do not go with the order
-		near := strings.Join(parts[:n], "+")
-		c := DefaultConfig()
-		var ok bool
-		if c.Order, c.Admission, c.Backfill, ok = SplitName(near); ok && c.named() {
+		if near := strings.Join(parts[:n], "+"); Exists(near) {
 			return near
 		}
 	}
 	return ""
 }
 
-// named reports whether order, admission and back-filling go together.
-func (c *Config) named() bool {
+// Exists reports whether name is a policy: an order with an admission and a kind of back-filling that go with it, or without.
+func Exists(name string) bool {
+	c := DefaultConfig()
+	var ok bool
+	if c.Order, c.Admission, c.Backfill, ok = SplitName(name); !ok {
+		return false
+	}
 	if c.Backfill == "" {
 		c.Backfill = "none"
 	}
