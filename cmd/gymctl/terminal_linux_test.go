@@ -218,7 +218,7 @@ func TestProgressOfASimulation(t *testing.T) {
 // A long run shows its progress, and Ctrl-C leaves nothing of it on the line of the message.
 func TestALongSimulationShowsItsProgressUntilCtrlC(t *testing.T) {
 	screen := newTerminal(t, 80)
-	c := program(t, "sim", "--jobs", "2000000", "--cluster", "pool:64", "--policy", "fifo,las")
+	c := program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--policy", "las,fifo")
 	c.Stdout, c.Stderr = screen.File, screen.File
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
