@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/env/heuristic"
 	"clustergym/experiments/bench"
 	"clustergym/experiments/workload"
 )
@@ -60,7 +59,7 @@ every job has one.`,
 			}
 			cfg.Groups = args
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, map[string]string{"trace": "trace", "policies": "policy"})
+				return flagFaults(c, err, map[string]string{"trace": "trace", "policies": "policy"})
 			}
 			var dir string
 			defer func() {
@@ -87,7 +86,7 @@ every job has one.`,
 			if asJSON {
 				return a.json(report)
 			}
-			return report.WriteTable(a.stdout)
+			return report.WriteTable(a.people())
 		},
 	}
 	f := c.Flags()
@@ -100,7 +99,7 @@ every job has one.`,
 	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
-	complete(c, "cluster", workload.ClusterPresets()...)
-	complete(c, "policy", heuristic.Orders()...)
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
+	completeList(c, "policy", func(_ *cobra.Command, word string) []string { return policyNames(word) })
 	return c
 }

@@ -34,7 +34,8 @@ func ckptShow(a *app) *cobra.Command {
 comparing all sizes and hashes.`,
 		Example: `  gymctl ckpt show runs/mine
   gymctl ckpt show runs/mine/checkpoints/50000 --json`,
-		Args: args(1, 1, "one DIR"),
+		Args:              args(1, 1, "one DIR"),
+		ValidArgsFunction: onlyFolders,
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {
@@ -76,7 +77,7 @@ func (a *app) showCheckpoints(all []ckptInfo) error {
 		rows = append(rows, []string{k.Dir, k.Meta.Env, k.Meta.Agent, strconv.FormatInt(k.Meta.Step, 10),
 			strconv.FormatUint(k.Meta.Seed, 10), k.Meta.Kernels, strconv.FormatInt(bytes, 10)})
 	}
-	if err := a.table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows); err != nil {
+	if err := a.table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows, "kernels", "seed", "bytes"); err != nil {
 		return err
 	}
 	if len(all) != 1 {
@@ -87,32 +88,69 @@ func (a *app) showCheckpoints(all []ckptInfo) error {
 		rows = append(rows, []string{p.Name, strconv.FormatInt(p.Size, 10), p.SHA256})
 	}
 	a.printf("\n")
-	return a.table(1, []string{"part", "bytes", "sha256"}, rows)
+	return a.table(1, []string{"part", "bytes", "sha256"}, rows, "bytes")
+}
+
+// ckptVerified is one checkpoint in the JSON document of ckpt verify.
+type ckptVerified struct {
+	Dir   string `json:"dir"`
+	OK    bool   `json:"ok"`
+	Step  int64  `json:"step"`
+	Parts int    `json:"parts"`
+	Bytes int64  `json:"bytes"`
+	Fault string `json:"fault,omitempty"` // the sentence for people
 }
 
 func ckptVerify(a *app) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Compare every file of a checkpoint with its hash",
 		Long: `verify reads every file of every checkpoint under DIR and compares its size and SHA-256 with the manifest. It
 ends with exit code 2 at the first file that is missing, truncated or changed.`,
-		Example: `  gymctl ckpt verify runs/mine`,
-		Args:    args(1, 1, "one DIR"),
+		Example: `  gymctl ckpt verify runs/mine
+  gymctl ckpt verify runs/mine --json`,
+		Args:              args(1, 1, "one DIR"),
+		ValidArgsFunction: onlyFolders,
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {
 				return err
 			}
+			verified := make([]ckptVerified, 0, len(found))
 			for _, dir := range found {
 				m, err := checkpoint.Verify(dir)
 				if err != nil {
+					if asJSON {
+						verified = append(verified, ckptVerified{Dir: dir, Fault: err.Error()})
+						err = errors.Join(a.verified(verified), err)
+					}
 					return err
 				}
-				a.printf("%s: ok, step %d, %d parts\n", dir, m.Meta.Step, len(m.Parts))
+				v := ckptVerified{Dir: dir, OK: true, Step: m.Meta.Step, Parts: len(m.Parts)}
+				for _, p := range m.Parts {
+					v.Bytes += p.Size
+				}
+				verified = append(verified, v)
+				if !asJSON {
+					a.printf("%s: ok, step %d, %d parts\n", dir, v.Step, v.Parts)
+				}
+			}
+			if asJSON {
+				return a.verified(verified)
 			}
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, in which the damaged checkpoint is the last")
+	return c
+}
+
+// verified prints the JSON document of ckpt verify.
+func (a *app) verified(all []ckptVerified) error {
+	return a.json(struct {
+		Checkpoints []ckptVerified `json:"checkpoints"`
+	}{all})
 }
 
 // findCheckpoints lists the checkpoints in dir: dir itself, those directly in it, or those in its folder checkpoints.

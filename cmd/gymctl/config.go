@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -19,6 +20,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/sweep"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/inventory"
@@ -73,29 +75,90 @@ a cluster.`,
 	return c
 }
 
+// checkedFile is one file in the JSON document of config check.
+type checkedFile struct {
+	File   string      `json:"file"`
+	OK     bool        `json:"ok"`
+	Kind   string      `json:"kind"` // "" = unknown, since the file has faults
+	Faults []fileFault `json:"faults"`
+}
+
+// fileFault is one fault of a file. Key, Got and Want are "" where the fault is not that of a value.
+type fileFault struct {
+	Line    int    `json:"line"` // 0 = of the whole file, or of a key that it does not have
+	Key     string `json:"key"`
+	Got     string `json:"got"`
+	Want    string `json:"want"`
+	Message string `json:"message"` // the sentence for people
+}
+
+// faultsIn takes the errors of a file apart.
+func faultsIn(err error) (list []fileFault) {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range j.Unwrap() {
+			list = append(list, faultsIn(e)...)
+		}
+		return list
+	}
+	if e, ok := err.(*workload.InputError); ok {
+		return faultsIn(e.Err)
+	}
+	f := fileFault{Message: err.Error()}
+	if e, ok := errors.AsType[*configs.Error](err); ok {
+		f.Line = e.Line
+	}
+	if e, ok := errors.AsType[*fault.Fault](err); ok {
+		f.Key, f.Got, f.Want = e.Key, e.Value, e.Want
+	}
+	return append(list, f)
+}
+
 func configCheck(a *app) *cobra.Command {
-	var as string
+	var (
+		as     string
+		asJSON bool
+	)
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Find every fault in a configuration file",
 		Long: `check reads files or presets and reports every fault at once, with file, line and key: unknown keys, wrong
-types, values out of range. For a list of machines it reports only the first. The exit code is 2 if there is a fault.`,
+types, values out of range. For a list of machines it reports only the first. The exit code is 2 if there is a fault.
+--json prints the faults in its document as well.`,
 		Example: `  gymctl config show philly-192 > mine.yaml
   gymctl config check mine.yaml`,
 		Args: args(1, 1<<10, "one or more FILEs"),
 		RunE: func(_ *cobra.Command, files []string) error {
+			if as != "" {
+				if _, err := kindNamed(as); err != nil {
+					return err
+				}
+			}
 			var faults []error
+			checked := []checkedFile{}
 			for _, f := range files {
 				_, k, err := load(f, as)
 				if err != nil {
 					faults = append(faults, err)
+					checked = append(checked, checkedFile{File: f, Faults: faultsIn(err)})
 					continue
 				}
-				a.printf("%s: ok (%s)\n", f, k.name)
+				checked = append(checked, checkedFile{f, true, k.name, []fileFault{}})
+				if !asJSON {
+					a.printf("%s: ok (%s)\n", f, k.name)
+				}
+			}
+			if asJSON {
+				if err := a.json(struct {
+					Files []checkedFile `json:"files"`
+				}{checked}); err != nil {
+					return err
+				}
 			}
 			return errors.Join(faults...)
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, with the faults as well")
+	c.ValidArgsFunction = namesOrFiles(presetNames()...)
 	c.Flags().StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
 	complete(c, "kind", kindNames()...)
 	return c
@@ -118,6 +181,7 @@ as a tree, with totals.
 file leaves out, follow from the workload and the cluster.`,
 		Example: `  gymctl config show philly-192
   gymctl config show quickstart --cluster 4x8
+  gymctl config show quickstart --json
   gymctl config show --cluster openb-1523
   gymctl config show --cluster pool:256 --json`,
 		Args: args(0, 1, "one FILE or --cluster C"),
@@ -141,65 +205,89 @@ file leaves out, follow from the workload and the cluster.`,
 				}
 				return a.showCluster(spec, asJSON)
 			}
-			if asJSON {
-				return mistake("--json goes with --cluster; a file is shown as YAML")
-			}
-			cfg, err := a.shown(c, files[0], as, configSource{name: files[0], set: sets, trace: trace, format: workload.FormatAuto, cluster: named})
+			cfg, k, err := a.shown(c, files[0], as, configSource{name: files[0], set: sets, trace: trace, format: workload.FormatAuto, cluster: named})
 			if err != nil {
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
 				return &workload.InputError{Err: err}
 			}
+			if asJSON {
+				text, err := configs.JSON(cfg)
+				if err != nil {
+					return err
+				}
+				return a.json(struct {
+					File   string          `json:"file"`
+					Kind   string          `json:"kind"`
+					Config json.RawMessage `json:"config"`
+				}{files[0], k.name, text})
+			}
 			text, err := configs.Encode(cfg)
 			if err != nil {
 				return err
 			}
-			a.printf("%s", text)
-			return nil
+			_, err = a.stdout.Write(text)
+			return err
 		},
+	}
+	c.ValidArgsFunction = func(c *cobra.Command, files []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(files) > 0 || named != "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return namesOrFiles(presetNames()...)(c, files, typed)
 	}
 	f := c.Flags()
 	f.StringVar(&as, "kind", "", "what the file configures: "+strings.Join(kindNames(), ", "))
 	f.StringVar(&named, "cluster", "", "show this cluster as a tree, or with FILE a run on it: "+clusterForms)
 	f.StringVar(&trace, "trace", "", "show a run on this trace `FILE`")
 	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
-	f.BoolVar(&asJSON, "json", false, "with --cluster: print one JSON document")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	completeSet(c, func(_ *cobra.Command, files []string) configs.Validator {
+		if len(files) == 0 {
+			return nil
+		}
+		cfg, _, err := load(files[0], as)
+		if err != nil {
+			return nil
+		}
+		return cfg
+	})
 	complete(c, "kind", kindNames()...)
-	complete(c, "cluster", workload.ClusterPresets()...)
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
 	return c
 }
 
 // shown returns the configuration of a file after the changes of src; a run's sizes follow src's trace and cluster.
-func (a *app) shown(c *cobra.Command, file, as string, src configSource) (configs.Validator, error) {
+func (a *app) shown(c *cobra.Command, file, as string, src configSource) (configs.Validator, kind, error) {
 	follows := src.changed(c, "trace", "cluster")
 	if follows == "" {
-		cfg, _, err := load(file, as)
+		cfg, k, err := load(file, as)
 		if err != nil {
-			return nil, err
+			return nil, k, err
 		}
-		return cfg, setAll(cfg, src.set)
+		return cfg, k, setAll(cfg, src.set)
 	}
 	found, data, err := readConfig(file)
 	if err != nil {
-		return nil, err
+		return nil, kind{}, err
 	}
 	if as != "" && as != runKind || kindOf(found, data).name != runKind {
-		return nil, mistake("--%s goes with the FILE of a run, not with %s", follows, file)
+		return nil, kind{}, mistake("--%s goes with the FILE of a run, not with %s", follows, file)
 	}
 	cfg, given, err := decodeRun(file, found, data)
 	if err != nil {
-		return nil, err
+		return nil, kind{}, err
 	}
 	src.given = given
 	if err := src.apply(c, &cfg); err != nil {
-		return nil, err
+		return nil, kind{}, err
 	}
 	_, chosen, err := src.fit(c, &cfg)
 	for _, line := range chosen {
 		a.notef("%s", line)
 	}
-	return &cfg, err
+	return &cfg, kindOf(found, data), err
 }
 
 func configList(a *app) *cobra.Command {
@@ -352,7 +440,7 @@ func kindNamed(name string) (kind, error) {
 			return k, nil
 		}
 	}
-	return kind{}, mistake("--kind: got %q, want one of %s", name, strings.Join(kindNames(), ", "))
+	return kind{}, mistake("--kind: got %q, want %s", name, nearest.OneOf(name, kindNames()))
 }
 
 var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:`)

@@ -62,7 +62,6 @@ func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
 		{"show", "gymctl: config show: want one FILE or --cluster C; see gymctl config show --help\n"},
 		{"show philly-192 --cluster 6x8", "gymctl: --cluster goes with the FILE of a run, not with philly-192\n"},
 		{"show --cluster 6x8 --set a=b", "gymctl: --set goes with a FILE, not with --cluster\n"},
-		{"show philly-192 --json", "gymctl: --json goes with --cluster; a file is shown as YAML\n"},
 		{"show philly-192 --set racks.0.nodez=3", "gymctl: --set \"racks.0.nodez=3\": racks[0].nodez: unknown key; did you mean nodes?\n"},
 		{"show philly-192 --set racks.0.nodes.0.gpus=-3", "gymctl: racks[0].nodes[0].gpus: got -3, want 0 to 1024\n"},
 		{"show --cluster philly-129", "gymctl: cluster \"philly-129\" is unknown; did you mean philly-192?\n"},

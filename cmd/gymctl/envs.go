@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/experiments/envs"
@@ -50,16 +51,31 @@ arguments as kwargs.`,
 			if asJSON {
 				return a.json(envDocumentOf(e))
 			}
-			a.printf("%s\n", strings.TrimRight(e.Page, "\n"))
-			return nil
+			_, err = fmt.Fprintf(a.stdout, "%s\n", strings.TrimRight(e.Page, "\n")) // Markdown, for a file as well
+			return err
 		},
-		ValidArgs: envs.IDs(),
+		ValidArgsFunction: func(_ *cobra.Command, ids []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(ids) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return envs.IDs(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	completeArguments := func(_ *cobra.Command, ids []string) (cfg configs.Validator) {
+		if len(ids) == 1 && envs.Find(ids[0]) != nil {
+			_, _ = envs.Describe(ids[0], func(args *envs.Args) error {
+				cfg = args
+				return nil
+			})
+		}
+		return cfg
 	}
 	f := c.Flags()
 	f.StringArrayVar(&sets, "set", nil, "change an argument: `KEY=VALUE` (repeatable)")
 	f.StringVar(&cluster, "cluster", "", clusterForms+"; default: the environment's own")
 	f.BoolVar(&asJSON, "json", false, "print the specification as one JSON document")
-	complete(c, "cluster", workload.ClusterPresets()...)
+	completeSet(c, completeArguments)
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
 	return c
 }
 
@@ -104,7 +120,7 @@ func (a *app) listEnvs(asJSON bool) error {
 			Envs []envDocument `json:"envs"`
 		}{docs})
 	}
-	return a.table(4, []string{"environment", "actions", "observations", "ends"}, rows)
+	return a.table(4, []string{"environment", "actions", "observations", "ends"}, rows, "ends")
 }
 
 func actionSpace(s env.ActionSpec) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -54,7 +55,8 @@ An order without an admission uses strict, or skip if it preempts.
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
 names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
 as many episodes as meta.windows says; each reset begins the next window, whatever its seed. gymctl measures the results.
-A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing".`,
+A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing", and
+the exit code is 1.`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
@@ -119,9 +121,14 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 				a.notef("%s", line)
 			}
 			if asJSON {
-				return a.json(r)
+				err = a.json(r)
+			} else {
+				err = r.WriteTable(a.people())
 			}
-			return r.WriteTable(a.stdout)
+			if err != nil {
+				return err
+			}
+			return absent(r)
 		},
 	}
 	f := c.Flags()
@@ -137,8 +144,28 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 	src.flags(c, "the first checkpoint's, else quickstart")
 	door.flags(c)
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
+	completeList(c, "policies", rivalNames)
+	completeDir(c, "checkpoint")
 	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
 	return c
+}
+
+// absent returns an error that names the policies of --external which did not play all windows.
+func absent(c run.Comparison) error {
+	r, ok := c.(*report.Report)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, p := range r.Policies {
+		if p.Missing != "" {
+			names = append(names, fmt.Sprintf("%s (%s)", p.Name, p.Missing))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("external policies are missing: %s; want each to play all windows within --external-timeout", strings.Join(names, ", "))
 }
 
 // evalDrain is how long clients may take to leave after the last window.
@@ -159,11 +186,11 @@ func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.Ev
 		return mistake("--serve: there is nobody to serve; want --external NAME for each policy that will connect")
 	}
 	if err := external.Validate(); err != nil {
-		return flagFaults(err, nil)
+		return flagFaults(c, err, nil)
 	}
 	a.unblock()
 	external.Serve = func(ctx context.Context, f server.Factory) error {
-		s, l, err := d.open(a, f)
+		s, l, err := d.open(a, c, f)
 		if err != nil {
 			return err
 		}

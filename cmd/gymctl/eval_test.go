@@ -124,3 +124,24 @@ func TestInterruptedEvalPrintsNothing(t *testing.T) {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}
 }
+
+// The others are still compared, and the error names the policy that did not come.
+func TestAnExternalPolicyThatNeverComesIsAFailure(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := strings.Fields("eval --policies fifo+skip --windows 2 --no-whole --set trace.synth.jobs=4000 --serve 127.0.0.1:0 --external never --external nobody --external-timeout 1ms")
+	code, out, said := gymctl(t, args...)
+	const want = "gymctl: external policies are missing: never (finished 0 of 2 windows), nobody (finished 0 of 2 windows); want each to play all windows within --external-timeout\n"
+	if code != exitFailed || !strings.HasSuffix(said, want) || !strings.Contains(out, "\nfifo+skip ") || !strings.Contains(out, "\nnever missing: finished 0 of 2 windows") {
+		t.Errorf("exit code %d, printed\n%ssaid\n%s", code, out, said)
+	}
+	code, out, said = gymctl(t, append(args, "--json")...)
+	var d struct {
+		Policies []struct{ Name, Missing string }
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatal(err)
+	}
+	if code != exitFailed || !strings.HasSuffix(said, want) || len(d.Policies) != 3 || d.Policies[0].Missing == "" {
+		t.Errorf("--json: exit code %d, %+v, said %q", code, d, said)
+	}
+}

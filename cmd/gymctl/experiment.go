@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -50,7 +49,7 @@ func experimentListVerb(a *app) *cobra.Command {
 			if asJSON {
 				return a.json(list)
 			}
-			return a.table(4, []string{"name", "experiment", "takes", "source"}, rows)
+			return a.table(4, []string{"name", "experiment", "takes", "source"}, rows, "source")
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
@@ -88,7 +87,7 @@ with every single number, and figures/*.svg.`,
 				}
 			}
 			opt.Commit, opt.Now = about().Commit, a.now
-			opt.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(a.stderr, format+"\n", args...) }
+			opt.Say = a.say
 			r, err := papers.Run(c.Context(), names[0], opt)
 			if err != nil {
 				return err
@@ -105,6 +104,7 @@ with every single number, and figures/*.svg.`,
 	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
 	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	completeDir(c, "out", "data")
 	return c
 }
 
@@ -113,7 +113,7 @@ func (a *app) studied(r *study.Report, asJSON bool) error {
 	if asJSON {
 		return a.json(r)
 	}
-	if err := r.WriteTable(a.stdout); err != nil {
+	if err := r.WriteTable(a.people()); err != nil {
 		return err
 	}
 	page := filepath.Join(r.Dir, "index.html")

@@ -86,9 +86,10 @@ func wantOf(f *pflag.Flag) string {
 	return "a value"
 }
 
-// flagFaults rewrites every fault of a configuration to name the flag that set the value. names holds the flags whose
-// names differ from their keys; otherwise the flag is the last part of the key.
-func flagFaults(err error, names map[string]string) error {
+// flagFaults rewrites every fault of a configuration to name the flag of c that sets the value. names holds the flags whose
+// names differ from their keys; otherwise the flag is the last part of the key. A key without a flag is named as an
+// argument of --set.
+func flagFaults(c *cobra.Command, err error, names map[string]string) error {
 	faults := fault.All(err)
 	if len(faults) == 0 {
 		return err
@@ -100,6 +101,9 @@ func flagFaults(err error, names map[string]string) error {
 		if !ok {
 			name = key[strings.LastIndexByte(key, '.')+1:]
 			name = strings.ReplaceAll(name, "_", "-")
+			if c.Flags().Lookup(name) == nil && c.Flags().Lookup("set") != nil {
+				name = "set " + key
+			}
 		}
 		g := *f
 		g.Key = "--" + name
@@ -120,6 +124,7 @@ func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	f.BoolVar(&t.Sort, "sort", t.Sort, "sort the jobs by submit time, instead of refusing an unsorted file")
 	f.IntVar(&t.Skip, "skip", t.Skip, "skip the first `N` jobs, not counting those that the reader drops")
 	f.IntVar(&t.Jobs, "jobs", t.Jobs, "read `N` jobs, 0 = all")
+	completeDir(c, "profiles")
 	complete(c, "format", workload.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
 }
@@ -190,12 +195,4 @@ func useKernels(name string) error {
 		return mistake("--%w", err)
 	}
 	return nil
-}
-
-// complete sets the shell's completions for the values of a flag.
-func complete(c *cobra.Command, flag string, values ...string) {
-	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(fmt.Sprintf("gymctl: completion of --%s: %v", flag, err)) // the flag does not exist, or was completed twice
-	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/experiments/run"
+	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/logging"
@@ -55,6 +56,7 @@ type app struct {
 	stderr io.Writer // notes, progress, errors
 	now    func() time.Time
 	queue  *logging.Writer // what stderr is after unblock; nil before
+	page   *texttable.Page // what people makes of stdout on a terminal; nil before
 }
 
 // execute is the program: it carries out args and returns the exit code. It writes results to stdout and everything
@@ -65,6 +67,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	defer a.flush()
 	err := root.ExecuteContext(ctx)
+	if a.page != nil {
+		_ = a.page.Flush() // a.stdout keeps its first error
+	}
 	switch {
 	case errors.Is(a.stdout.err, syscall.EPIPE):
 		return exitDone // the reader of the output has seen enough
@@ -74,7 +79,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, run.ErrInterrupted): // the error says what is saved and how to continue
-		fmt.Fprintf(a.stderr, "gymctl: %v\n", err)
+		a.notef("%v", err)
 		return exitInterrupted
 	case errors.Is(err, context.Canceled):
 		a.notef("interrupted")
@@ -122,9 +127,17 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
   gymctl envs JobSelect-v1`,
 	})
 	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Version = about().String()
+	root.SetVersionTemplate("{{.Version}}")
+	root.Flags().Bool("version", false, "print what gymctl version prints") // without cobra's letter for it
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagMistake)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		c.SetOut(a.people())
+		help(c, args)
+	})
 	for _, v := range verbs {
 		root.AddCommand(v(a))
 	}
@@ -132,7 +145,7 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			group(c)
+			completionVerb(c)
 		}
 	}
 	return root

@@ -172,7 +172,8 @@ func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
 		{"sim --seed -1", `--seed: got "-1", want a whole number, 0 or more`},
 		{"sim --horizon 3", `--horizon: got "3", want a time such as 90s, 40m or 72h`},
 		{"sim --json=perhaps", `--json: got "perhaps", want true or false`},
-		{"sim trace.csv", `sim: got "trace.csv", want flags only; see gymctl sim --help`},
+		{"sim trace.csv", `sim: there is no file "trace.csv"; want the FILE of a trace (policies follow --policy, clusters --cluster)`},
+		{"sim a.csv b.csv", `sim: got "a.csv" "b.csv", want one FILE, or none; see gymctl sim --help`},
 		{"trace stats", `trace stats: want one FILE; see gymctl trace stats --help`},
 		{"trace stats a b", `trace stats: got "a" "b", want one FILE; see gymctl trace stats --help`},
 	} {
@@ -322,6 +323,9 @@ func TestVersion(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q lacks %q", out, want)
 		}
+	}
+	if flag := must(t, "--version"); flag != out {
+		t.Errorf("--version prints %q, version %q", flag, out)
 	}
 	var v build
 	strict(t, must(t, "version", "--json"), &v)

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/logging"
@@ -43,20 +41,6 @@ func (l *locked) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
-}
-
-// isTerminal reports whether w is a terminal, which can show progress bars.
-func isTerminal(w io.Writer) bool {
-	switch o := w.(type) {
-	case *output:
-		w = o.w
-	case *logging.Writer:
-		return isTerminal(o.Unwrap())
-	case *locked:
-		w = o.w
-	}
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // unblock puts a queue before standard error, for a verb that must not block when its log is not read. It is called
@@ -92,12 +76,15 @@ func (a *app) announce(ctx context.Context, write func(*app) error) error {
 	}
 }
 
-// printf writes to standard output, which keeps its first error until the end.
-func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
+// printf writes text for people to standard output, which keeps its first error until the end.
+func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.people(), format, args...) }
 
 // notef writes one line for people to standard error. It ignores errors, since there is no one left to tell.
-func (a *app) notef(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.stderr, "gymctl: "+format+"\n", args...)
+func (a *app) notef(format string, args ...any) { a.say("gymctl: "+format, args...) }
+
+// say is notef without the program's name. On a terminal the line is broken between words.
+func (a *app) say(format string, args ...any) {
+	_, _ = io.WriteString(a.stderr, texttable.Wrapped(fmt.Sprintf(format, args...), widthOf(a.stderr))+"\n")
 }
 
 // json writes v as the only JSON document of the run.
@@ -107,9 +94,10 @@ func (a *app) json(v any) error {
 	return e.Encode(v)
 }
 
-// table writes a table to standard output; the first left columns are aligned to the left.
-func (a *app) table(left int, header []string, rows [][]string) error {
-	return texttable.Write(a.stdout, header, rows, left)
+// table writes a table to standard output; the first left columns are aligned to the left. On a terminal that is too
+// narrow the columns least are left out first.
+func (a *app) table(left int, header []string, rows [][]string, least ...string) error {
+	return texttable.Write(a.people(), header, rows, left, least...)
 }
 
 // writeTo lets write fill the file at path, or standard output if path is "" or "-". The file appears as a whole or

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -55,14 +53,18 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 				return mistake("--output: got \"-\", want the path of a file: plans go to standard output")
 			}
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
+				return flagFaults(c, err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
 			}
 			hooks := plan.Hooks{Now: a.now}
-			if isTerminal(a.stderr) {
+			line := newStatus(a, 0)
+			defer line.clear()
+			if line != nil {
 				hooks.Progress = func(graph, policy string, share float64) {
-					_, _ = fmt.Fprintf(a.stderr, "\r\x1b[K%s, %s: %.0f %%", graph, policy, 100*share)
+					line.show(func(int) []string {
+						return []string{fmt.Sprintf("%s, %s", graph, policy), fmt.Sprintf("%.0f %%", 100*share)}
+					})
 					if share >= 1 {
-						_, _ = fmt.Fprint(a.stderr, "\r\x1b[K")
+						line.clear()
 					}
 				}
 			}
@@ -89,12 +91,9 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 				})
 			}
 			if len(all) > 0 { // plans made before an error are still useful
-				if err := plan.WriteTable(a.stdout, all); err != nil {
+				if err := plan.WriteTable(a.people(), all); err != nil {
 					return err
 				}
-			}
-			if hooks.Progress != nil && errors.Is(err, context.Canceled) {
-				_, _ = fmt.Fprintln(a.stderr)
 			}
 			return err
 		},
@@ -117,7 +116,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document per line for each graph and policy")
 	complete(c, "format", plan.GraphFormats()...)
-	complete(c, "policy", plan.Policies()...)
+	completeList(c, "policy", func(*cobra.Command, string) []string { return plan.Policies() })
 	complete(c, "start", "heft", "random")
 	complete(c, "rank-mean", dag.RankMeans()...)
 	return c

@@ -19,6 +19,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 func serveVerb(a *app) *cobra.Command {
@@ -71,10 +72,10 @@ the server never waits for them to be read.`,
 			}
 			r, err := envs.NewRegistry(reg)
 			if err != nil {
-				return flagFaults(err, nil)
+				return flagFaults(c, err, nil)
 			}
 			a.unblock()
-			s, l, err := door.open(a, envs.NewFactory(r))
+			s, l, err := door.open(a, c, envs.NewFactory(r))
 			if err != nil {
 				return err
 			}
@@ -181,10 +182,10 @@ func (d *door) private(traceRoot string) error {
 }
 
 // open creates the server and listens. The caller serves.
-func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, error) {
+func (d *door) open(a *app, c *cobra.Command, f server.Factory) (*server.Server, net.Listener, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
-		return nil, nil, mistake("--log-level: got %q, want debug, info, warn or error", d.logLevel)
+		return nil, nil, mistake("--log-level: got %q, want debug, info, warn or error%s", d.logLevel, nearest.Meant(d.logLevel, []string{"debug", "info", "warn", "error"}))
 	}
 	d.log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 	var err error
@@ -196,7 +197,7 @@ func (d *door) open(a *app, f server.Factory) (*server.Server, net.Listener, err
 		if len(fault.All(err)) == 0 {
 			return nil, nil, &workload.InputError{Err: err} // for example, a certificate that cannot be read
 		}
-		return nil, nil, flagFaults(err, nil)
+		return nil, nil, flagFaults(c, err, nil)
 	}
 	l, err := net.Listen("tcp", d.addr)
 	if err != nil {

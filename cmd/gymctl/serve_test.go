@@ -468,7 +468,7 @@ func TestEvalServesOnlyWhoIsNamed(t *testing.T) {
 	}
 	// A policy that does not connect is reported as missing, and the others are compared.
 	code, out, said := gymctl(t, strings.Fields("eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external nobody --external-timeout 20ms")...)
-	if code != exitDone || !strings.Contains(out, "nobody missing: finished 0 of 4 windows") || !strings.Contains(out, "sjf@slots") {
+	if code != exitFailed || !strings.Contains(said, "nobody (finished 0 of 4 windows)") || !strings.Contains(out, "nobody missing: finished 0 of 4 windows") || !strings.Contains(out, "sjf@slots") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 }

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"math"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
+	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
 
@@ -21,14 +28,14 @@ func simVerb(a *app) *cobra.Command {
 	var events, html, jobsOut string
 	var sets []string
 	c := &cobra.Command{
-		Use:   "sim",
+		Use:   "sim [FILE]",
 		Short: "Simulate heuristics over a trace",
 		Long: `sim runs a workload on a cluster under one policy, or under several in turn, and prints the results: job
 completion times (JCT = finish - submit), waits, slowdowns, makespan and utilisation.
 
-The workload is a trace (gymctl trace formats lists what can be read; gzip and zstd are unpacked) or, without
---trace, one generated from the published statistics of the Philly cluster. Large files are read while they are
-simulated (--stream).
+The workload is a trace, FILE or --trace FILE (gymctl trace formats lists what can be read; gzip and zstd are
+unpacked), or, without one, generated from the published statistics of the Philly cluster. Large files are read while
+they are simulated (--stream).
 
 A policy is an order, an admission and a kind of backfilling: fifo+strict stops at the first job that does not
 fit, fifo+skip skips it, fifo+commit keeps the job once chosen; fifo+strict+easy lets others go first as long as
@@ -54,14 +61,18 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 ` + indented(&cfg),
 		Example: `  gymctl sim --policy fifo,fifo+skip,fifo+strict+easy,sjf,srtf
   gymctl trace synth --jobs 500 --seed 7 -o jobs.csv.gz
-  gymctl sim --trace jobs.csv.gz --cluster pool:64 --policy sjf+skip --json
+  gymctl sim jobs.csv.gz --cluster pool:64 --policy sjf+skip --json
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy las --comm tree --placement closest-b --checkpoint 30m
   gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
   gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias`,
-		Args: args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args:              args(0, 1, "one FILE, or none"),
+		ValidArgsFunction: oneFile,
+		RunE: func(c *cobra.Command, files []string) error {
+			if err := traceOf(c, files, &cfg.Trace.File); err != nil {
+				return err
+			}
 			switch fromFile := cfg.Trace.File != ""; {
 			case !fromFile && c.Flags().Changed("trace"):
 				return mistake(`--trace: got "", want the path of a file`)
@@ -80,7 +91,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
-				return flagFaults(err, simFlags)
+				return flagFaults(c, err, simFlags)
 			}
 			if err := peerOnly(c, cfg.Peer.Name); err != nil {
 				return err
@@ -95,7 +106,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 			if asJSON {
 				return a.json(report)
 			}
-			return report.WriteTable(a.stdout)
+			return report.WriteTable(a.people())
 		},
 	}
 	f := c.Flags()
@@ -123,37 +134,48 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	f.StringVar(&cfg.Stream, "stream", cfg.Stream, "read the trace while it is simulated: auto (large files), on, off")
 	f.StringArrayVar(&sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
 	f.StringVar(&events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
+	f.StringVar(&jobsOut, "jobs-out", "", "write every job as a CSV row to `FILE`, packed if it ends in .gz or .zst")
 	f.StringVar(&html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
 	f.BoolVar(&asJSON, "json", false, `print one JSON document; for several policies {"runs":[…]}`)
-	peerFlags(c, &cfg, &jobsOut)
-	var policies []string
-	for _, o := range heuristic.Orders() {
-		policies = append(policies, o)
-		for _, ad := range heuristic.Admissions() {
-			policies = append(policies, o+"+"+ad)
-		}
-	}
-	policies = append(policies, "fifo+strict+easy", "fifo+strict+conservative", "fifo+commit+easy")
-	complete(c, "policy", policies...)
+	peerFlags(c, &cfg)
+	completeList(c, "policy", simPolicies)
+	completeSet(c, func(*cobra.Command, []string) configs.Validator { return &cfg })
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
 	complete(c, "admission", heuristic.Admissions()...)
 	complete(c, "backfill", heuristic.Backfills()...)
 	complete(c, "placement", heuristic.PlacementNames()...)
 	complete(c, "estimates", "exact", "trace", "noisy:0.5")
+	completeOrFile(c, "interference", "seeded:1")
 	complete(c, "comm", sim.CommNames()...)
 	complete(c, "stream", "auto", "on", "off")
 	complete(c, "interference-scope", "gpu", "node")
 	return c
 }
 
+// traceOf sets file to the argument of a verb that also takes it as --trace.
+func traceOf(c *cobra.Command, files []string, file *string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	name := files[0]
+	if c.Flags().Changed("trace") {
+		return mistake("%sgot the trace %q and --trace %q, want one of them", verbName(c), name, *file)
+	}
+	path, err := workload.Located(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return mistake("%sthere is no file %q; want the FILE of a trace (policies follow --policy, clusters --cluster)", verbName(c), name)
+	}
+	*file = name
+	return nil
+}
+
 // simFlags are the flags whose names differ from the keys of their settings.
 var simFlags = map[string]string{
 	"policies": "policy", "peer.name": "peer", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
-	"simulator.contention.a": "set simulator.contention.a", "simulator.contention.b": "set simulator.contention.b",
-	"simulator.contention.eta": "set simulator.contention.eta", "simulator.overhead.start": "set simulator.overhead.start",
-	"simulator.overhead.start_per_gpu": "set simulator.overhead.start_per_gpu", "simulator.overhead.stop": "set simulator.overhead.stop",
-	"simulator.overhead.stop_per_gpu": "set simulator.overhead.stop_per_gpu", "simulator.horizon": "set simulator.horizon",
-	"policy.limits": "set policy.limits", "policy.promote": "set policy.promote", "policy.quantum": "set policy.quantum",
-	"policy.align": "set policy.align",
+	"simulator.horizon": "set simulator.horizon",
 }
 
 // wrapped joins names into lines that fit the help texts.
@@ -177,7 +199,13 @@ func wrapped(names []string) string {
 
 // simulate runs cfg, and writes the events and the page if they are requested.
 func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobsOut string) (report *simulate.Report, err error) {
-	hooks := simulate.Hooks{Now: a.now}
+	ctx, hooks := c.Context(), simulate.Hooks{Now: a.now}
+	line := newStatus(a, unnoticed)
+	defer line.clear()
+	if line != nil {
+		ctx = workload.WithReading(ctx, a.reading(line, cfg.Trace.File))
+		hooks.Progress = func(p simulate.Progress) { line.show(func(int) []string { return simParts(p) }) }
+	}
 	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}
 	for _, o := range [][2]string{{"events", events}, {"html", html}, {"jobs-out", jobsOut}} {
 		if o[1] == "-" {
@@ -187,11 +215,13 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobs
 	if events != "" && jobsOut != "" && filepath.Clean(events) == filepath.Clean(jobsOut) {
 		return nil, mistake("--jobs-out: got %q, which is the file of --events; want another name", jobsOut)
 	}
-	if events != "" && html != "" && filepath.Clean(events) == filepath.Clean(html) {
-		return nil, mistake("--html: got %q, which is the file of --events; want another name", html)
+	for _, o := range [][2]string{{"events", events}, {"jobs-out", jobsOut}} {
+		if html != "" && o[1] != "" && filepath.Clean(o[1]) == filepath.Clean(html) {
+			return nil, mistake("--html: got %q, which is the file of --%s; want another name", html, o[0])
+		}
 	}
 	run := func() error {
-		report, err = simulate.Run(c.Context(), cfg, hooks)
+		report, err = simulate.Run(ctx, cfg, hooks)
 		return err
 	}
 	if events != "" {
@@ -225,4 +255,32 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobs
 		return page.Write(w, report)
 	})
 	return report, err
+}
+
+// simParts returns the parts of the status of a simulation.
+func simParts(p simulate.Progress) []string {
+	name, jobs, waiting := p.Policy, fmt.Sprintf("%d jobs finished", p.Ended), ""
+	if p.Runs > 1 {
+		name += fmt.Sprintf(" (%d of %d)", p.Run+1, p.Runs)
+	}
+	if p.Jobs > 0 {
+		jobs = fmt.Sprintf("%d/%d jobs finished", p.Ended, p.Jobs)
+	}
+	if p.Waiting >= 0 {
+		waiting = fmt.Sprintf("%d waiting", p.Waiting)
+	}
+	return []string{name, jobs, waiting, "simulated " + seconds(math.Round(p.Time.Seconds()))}
+}
+
+// reading returns a function that shows on line how many jobs of a trace have been read.
+func (a *app) reading(line *status, file string) func(jobs int) {
+	if file == "" {
+		file = "generated jobs"
+	}
+	return func(jobs int) {
+		line.show(func(width int) []string {
+			what := fmt.Sprintf("%d jobs", jobs)
+			return []string{"reading " + texttable.Short(file, max(12, width-len("reading ")-2-len(what))), what}
+		})
+	}
 }

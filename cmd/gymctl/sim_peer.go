@@ -12,15 +12,15 @@ import (
 
 // ofPeers are the flags that apply only with --peer; withPeers are other flags that also apply with it.
 var (
-	ofPeers   = []string{"net", "factors", "timers", "lease", "granularity", "history", "jobs-out"}
+	ofPeers   = []string{"net", "factors", "timers", "lease", "granularity", "history"}
 	withPeers = []string{
 		"peer", "trace", "format", "sort", "skip", "jobs", "profiles", "reference", "mix", "cluster", "policy", "seed", "fail-refused", "set",
-		"events", "json", "kernels", "help",
+		"events", "jobs-out", "json", "kernels", "help",
 	}
 )
 
 // peerFlags are the flags of sim --peer.
-func peerFlags(c *cobra.Command, cfg *simulate.Config, jobsOut *string) {
+func peerFlags(c *cobra.Command, cfg *simulate.Config) {
 	f, p := c.Flags(), &cfg.Peer
 	f.StringVar(&p.Name, "peer", p.Name, "run another published simulator instead of this one: `NAME`, "+strings.Join(simulate.PeerNames(), " or "))
 	f.StringVar(&p.Net, "net", p.Net, "with --peer: cost of communication: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), one (none) or a network of --factors")
@@ -29,7 +29,6 @@ func peerFlags(c *cobra.Command, cfg *simulate.Config, jobsOut *string) {
 	f.DurationVar(&p.Lease, "lease", p.Lease, "with --peer: how long a job keeps its GPUs at a time")
 	f.Int64Var(&p.Granularity, "granularity", p.Granularity, "with --peer: iterations of a block, per GPU")
 	f.IntVar(&p.History, "history", p.History, "with --peer, policy dally: how many leases the tuner of timers looks back")
-	f.StringVar(jobsOut, "jobs-out", "", "with --peer: write a row for each job, with all digits, to `FILE`")
 	complete(c, "peer", simulate.PeerNames()...)
 	complete(c, "net", "slow", "one")
 	complete(c, "timers", "auto", "5/10")

@@ -41,8 +41,10 @@ func TestSimOnThePeersMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "job,first_start,end,queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n" +
-		"7,0,2000,0,2000,2000,0,1,0,0,0,0\n9,100,2100,0,2000,2000,0,1,0,0,0,0\n"
+	const want = "job_id,user,vc,num_gpu,submit_time,first_start,finish,duration,wait,jct,slowdown,preemptions,migrations,state," +
+		"queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n" +
+		"7,,,2,0,0,2000,1250,0,2000,1,0,0,finished,0,2000,2000,0,1,0,0,0,0\n" +
+		"9,,,2,100,100,2100,1250,0,2000,1,0,0,finished,0,2000,2000,0,1,0,0,0,0\n"
 	if string(rows) != want {
 		t.Errorf("got\n%s", rows)
 	}
@@ -54,6 +56,19 @@ func TestSimOnThePeersMachine(t *testing.T) {
 	if !strings.Contains(string(events), `{"t_s":0,"event":"start","job":"7","gpus":[4,5]}`) || strings.Count(string(events), "\n") != 6 {
 		t.Errorf("got\n%s", events)
 	}
+	must(t, "sim", "--peer", "dally-waiting-only", "--jobs", "60", "--mix", "dally", "--cluster", "dally:1x1", "--policy", "dally,tiresias",
+		"--set", "trace.synth.profile=dally", "--jobs-out", "two.csv")
+	all := jobRows(t, "two.csv")
+	states := map[string]int{}
+	for i, r := range all {
+		if want := []string{"dally", "tiresias"}[i/60]; r["policy"] != want || len(r) != 24 {
+			t.Fatalf("row %d: %v", i, r)
+		}
+		states[r["state"]]++
+	}
+	if states["finished"] == 0 || states["refused"] == 0 || len(all) != 120 {
+		t.Errorf("%d rows, states %v", len(all), states)
+	}
 	for _, policy := range []string{"tiresias", "gandiva"} {
 		must(t, "sim", "--peer", "dally-published", "--trace", "jobs.csv", "--cluster", "dally:2x2", "--policy", policy)
 	}
@@ -63,7 +78,7 @@ func TestSimPeerMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", peerJobs)
 	for args, want := range map[string]string{
-		"--peer dally": `--peer: got "dally", want one of dally-waiting-only, dally-published`,
+		"--peer dally": `--peer: got "dally", want one of dally-waiting-only, dally-published; did you mean dally-waiting-only?`,
 		"--peer dally-published --policy sjf --cluster dally:1x1": `--policy: got "sjf", want one of dally, tiresias, gandiva, which the machine dally-published knows`,
 		"--peer dally-published --policy dally --cluster pool:8":  "--cluster: got pool:8, want racks of equally many machines of eight GPUs for this machine, as dally:4x4",
 		"--timers 5/10": "--timers goes with --peer; want --peer dally-waiting-only, or not --timers",

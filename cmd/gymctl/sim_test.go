@@ -100,6 +100,28 @@ func sixDecimals(v float64) string {
 	return s[:len(s)-6] + "." + s[len(s)-6:]
 }
 
+func TestSimTakesTheTraceAsItsArgument(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", jobs)
+	wall := regexp.MustCompile(`"wall_s":[0-9.e-]+`)
+	flag := must(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--policy", "sjf", "--json")
+	argument := must(t, "sim", "jobs.csv", "--cluster", "pool:2", "--policy", "sjf", "--json")
+	if wall.ReplaceAllString(argument, "") != wall.ReplaceAllString(flag, "") {
+		t.Errorf("as an argument %s, as --trace %s", argument, flag)
+	}
+	for args, want := range map[string]string{
+		"jobs.csv --trace jobs.csv --cluster pool:2": `sim: got the trace "jobs.csv" and --trace "jobs.csv", want one of them`,
+		"sjf --cluster pool:2":                       `sim: there is no file "sjf"; want the FILE of a trace (policies follow --policy, clusters --cluster)`,
+		". --cluster pool:2":                         "trace .: this is a folder, a file is wanted",
+		"get:phily-jobs --cluster pool:2":            `public trace "phily-jobs" is unknown; did you mean philly-jobs?`,
+	} {
+		code, out, said := gymctl(t, append([]string{"sim"}, strings.Fields(args)...)...)
+		if code != exitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("gymctl sim %s: exit code %d, printed %q, said %q; want %s", args, code, out, said, want)
+		}
+	}
+}
+
 func TestSimMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs)

@@ -12,6 +12,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 )
 
 // configSource is the source of a run's configuration: a preset or a file, then flags, then --set.
@@ -50,9 +51,18 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	}
 	kernelsFlag(c, &s.kernels)
 	complete(c, "format", workload.FormatNames()...)
-	complete(c, "cluster", workload.ClusterPresets()...)
-	complete(c, "config", configs.Runs()...)
+	completeOrFile(c, "cluster", workload.ClusterPresets()...)
+	completeOrFile(c, "config", configs.Runs()...)
 	complete(c, "env", envs.IDs()...)
+	completeSet(c, func(c *cobra.Command, _ []string) configs.Validator {
+		own := *s
+		own.set = nil
+		cfg, err := own.config(c)
+		if err != nil {
+			cfg = config.Default()
+		}
+		return &cfg
+	})
 }
 
 // changed returns the first of names that is given on the command line, "" if none is.
@@ -189,7 +199,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	}
 	if s.changed(c, "agent") != "" {
 		if !slices.Contains(config.AgentNames(), s.agent) {
-			return mistake("--agent: got %q, want one of %s", s.agent, strings.Join(config.AgentNames(), ", "))
+			return mistake("--agent: got %q, want %s", s.agent, nearest.OneOf(s.agent, config.AgentNames()))
 		}
 		cfg.Agent = s.agent
 	}

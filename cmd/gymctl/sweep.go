@@ -67,7 +67,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 			if asJSON {
 				return a.json(r)
 			}
-			return r.WriteTable(a.stdout)
+			return r.WriteTable(a.people())
 		},
 	}
 	f := c.Flags()
@@ -77,6 +77,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
+	completeDir(c, "dir", "resume")
 	return c
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	"clustergym/traces/swf"
@@ -41,6 +43,7 @@ func traceSynth(a *app) *cobra.Command {
 		sets          []string
 		flags                = cfg
 		seed          uint64 = 1
+		asJSON        bool
 	)
 	c := &cobra.Command{
 		Use:   "synth",
@@ -55,10 +58,14 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 ` + indented(cfg),
 		Example: `  gymctl trace synth --jobs 5 --seed 7
   gymctl trace synth --jobs 2000 --set rate=1.5 --set max_gpus=8 -o busy.csv.zst
+  gymctl trace synth --jobs 2000 -o jobs.csv --json
   gymctl trace synth --profile hpc --jobs 1000 --set procs=1024 --to swf -o log.swf`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkTarget(to); err != nil {
+				return err
+			}
+			if err := checkDocument(asJSON, out); err != nil {
 				return err
 			}
 			if file != "" {
@@ -82,10 +89,23 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 			if err != nil {
 				return err
 			}
-			return a.writeTo(out, []string{file}, func(w io.Writer) error {
-				_, err := writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed))
+			n := 0
+			err = a.writeTo(out, []string{file}, func(w io.Writer) error {
+				n, err = writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed))
 				return err
 			})
+			if err != nil || !asJSON {
+				return err
+			}
+			settings, err := configs.JSON(cfg)
+			if err != nil {
+				return err
+			}
+			return a.json(struct {
+				writtenTrace
+				Seed     uint64          `json:"seed"`
+				Settings json.RawMessage `json:"settings"`
+			}{writtenTrace{out, to, n}, seed, settings})
 		},
 	}
 	f := c.Flags()
@@ -96,8 +116,29 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 	f.Uint64Var(&seed, "seed", seed, "another seed gives other jobs")
 	toFlag(c, &to)
 	f.StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
+	documentFlag(c, &asJSON)
+	completeSet(c, func(*cobra.Command, []string) configs.Validator { return &cfg })
 	complete(c, "profile", synth.Profiles()...)
 	return c
+}
+
+// writtenTrace is what the JSON documents of trace synth and convert say of the written file.
+type writtenTrace struct {
+	File   string `json:"file"`
+	Format string `json:"format"`
+	Jobs   int    `json:"jobs"`
+}
+
+func documentFlag(c *cobra.Command, asJSON *bool) {
+	c.Flags().BoolVar(asJSON, "json", false, "with -o: print one JSON document on what was written")
+}
+
+// checkDocument returns a mistake if the document and the trace would both go to standard output.
+func checkDocument(asJSON bool, out string) error {
+	if asJSON && (out == "" || out == "-") {
+		return mistake("--json: the document goes to standard output; want -o FILE for the trace")
+	}
+	return nil
 }
 
 // synthHeader returns the header of a log of generated jobs.
@@ -116,7 +157,10 @@ func synthHeader(cfg synth.Config, seed uint64) swf.Header {
 
 func traceConvert(a *app) *cobra.Command {
 	cfg := workload.DefaultTraceConfig()
-	var to, out string
+	var (
+		to, out string
+		asJSON  bool
+	)
 	c := &cobra.Command{
 		Use:   "convert FILE --to FORMAT -o FILE",
 		Short: "Write a trace in the native format or as an SWF log",
@@ -125,11 +169,15 @@ func traceConvert(a *app) *cobra.Command {
 Standard Workload Format. It reports on standard error what the written format cannot hold.`,
 		Example: `  gymctl trace synth --jobs 300 -o jobs.csv
   gymctl trace convert jobs.csv --to csv --skip 100 --jobs 50 -o part.csv.gz
-  gymctl trace convert jobs.csv --to swf -o jobs.swf`,
-		Args: args(1, 1, "one FILE"),
+  gymctl trace convert jobs.csv --to swf -o jobs.swf --json`,
+		Args:              args(1, 1, "one FILE"),
+		ValidArgsFunction: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {
 			cfg.File = files[0]
 			if err := checkTarget(to); err != nil {
+				return err
+			}
+			if err := checkDocument(asJSON, out); err != nil {
 				return err
 			}
 			t, err := openTrace(c, cfg)
@@ -159,12 +207,20 @@ Standard Workload Format. It reports on standard error what the written format c
 			if i.Timeless && i.Format != "openb" {
 				a.notef("note: run times are 0, as format %s does not tell them; --profiles gives a table from which they follow", i.Format)
 			}
+			if asJSON {
+				return a.json(struct {
+					writtenTrace
+					Trace workload.Info `json:"trace"` // that was read
+					Lost  []lostField   `json:"lost"`
+				}{writtenTrace{out, to, n}, i, jobs.lostFields(to)})
+			}
 			return nil
 		},
 	}
 	traceFlags(c, &cfg)
 	toFlag(c, &to)
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
+	documentFlag(c, &asJSON)
 	return c
 }
 
@@ -186,7 +242,7 @@ func toFlag(c *cobra.Command, to *string) {
 
 func checkTarget(to string) error {
 	if !slices.Contains(targets(), to) {
-		return mistake("--to: got %q, want %s", to, strings.Join(targets(), " or "))
+		return mistake("--to: got %q, want %s%s", to, strings.Join(targets(), " or "), nearest.Meant(to, targets()))
 	}
 	return nil
 }
@@ -278,7 +334,7 @@ func openTrace(c *cobra.Command, cfg workload.TraceConfig) (*workload.Trace, err
 		return nil, mistake(`%s: got "", want the path of a trace`, c.CommandPath())
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, flagFaults(err, nil)
+		return nil, flagFaults(c, err, nil)
 	}
 	return workload.OpenUntimed(c.Context(), cfg)
 }

@@ -59,12 +59,26 @@ func (c *contents) list() string {
 // lost describes what a file in format to cannot hold, "" if it holds everything.
 func (c *contents) lost(to string) string {
 	var parts []string
-	for _, f := range c.fields() {
-		if f.n > 0 && (!f.csv || to != workload.FormatCSV) {
-			parts = append(parts, fmt.Sprintf("%s (%s)", f.what, several(f.n, "job", "jobs")))
-		}
+	for _, f := range c.lostFields(to) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", f.What, several(f.Jobs, "job", "jobs")))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// lostField is something that a file cannot hold, and the number of jobs that have it.
+type lostField struct {
+	What string `json:"what"`
+	Jobs int    `json:"jobs"`
+}
+
+func (c *contents) lostFields(to string) []lostField {
+	list := []lostField{}
+	for _, f := range c.fields() {
+		if f.n > 0 && (!f.csv || to != workload.FormatCSV) {
+			list = append(list, lostField{f.what, f.n})
+		}
+	}
+	return list
 }
 
 // field counts the jobs that have something; csv reports whether the native format has a column for it.

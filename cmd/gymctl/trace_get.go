@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/catalog"
@@ -204,7 +202,7 @@ func (a *app) listTable(rows [][]string) error {
 	for i, r := range rows {
 		rows[i] = append(r[:4:4], fmt.Sprintf("%8s", r[4]), r[5])
 	}
-	return a.table(6, []string{"name", "kind", "format", "here", "    size", "what it is"}, rows)
+	return a.table(6, []string{"name", "kind", "format", "here", "    size", "what it is"}, rows, "kind", "format")
 }
 
 // getPublic fetches names in order. If one fails, it continues with the others, unless the folder is at fault or the
@@ -218,7 +216,7 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 		}
 		entries = append(entries, e)
 	}
-	bar := &fetchBar{a: a, tty: isTerminal(a.stderr)}
+	bar := &fetchBar{a: a, line: newStatus(a, 0)}
 	getter := catalog.NewGetter(dir, catalog.Options{Mirror: g.mirror, Progress: bar.tick, Note: bar.note})
 	list := []publicTrace{}
 	var failed []error
@@ -286,39 +284,30 @@ func (a *app) showPublic(p publicTrace) {
 // fetchBar shows the progress of a transfer on a terminal.
 type fetchBar struct {
 	a     *app
-	tty   bool
-	bar   *progressbar.ProgressBar
+	line  *status
+	meter *meter
 	entry *catalog.Entry
 }
 
 func (b *fetchBar) tick(e *catalog.Entry, done, all int64) {
-	if !b.tty {
+	if b.line == nil {
 		return
 	}
-	if b.bar == nil || b.entry != e {
-		b.close()
-		b.entry = e
-		b.bar = progressbar.NewOptions64(all, progressbar.OptionSetWriter(b.a.stderr), progressbar.OptionSetDescription(e.Name),
-			progressbar.OptionShowBytes(true), progressbar.OptionSetPredictTime(true), progressbar.OptionSetWidth(24),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	if b.entry != e {
+		b.entry, b.meter = e, newMeter(b.a, e.Name, all, done)
+		b.meter.amount = func(done, all int64) string { return catalog.FormatSize(done) + " of " + catalog.FormatSize(all) }
+		b.meter.rate = func(perSecond float64) string { return catalog.FormatSize(int64(perSecond)) + "/s" }
 	}
-	_ = b.bar.Set64(done) // a bar that cannot be drawn does no harm
+	b.line.show(func(width int) []string { return b.meter.parts(width, done) })
 }
 
 func (b *fetchBar) note(line string) {
-	if b.bar != nil {
-		_ = b.bar.Clear() // it is drawn again at the next tick
-	}
+	b.line.clear() // it is drawn again at the next tick
 	b.a.notef("%s", line)
 }
 
 // close clears the line for the output that follows.
-func (b *fetchBar) close() {
-	if b.bar != nil {
-		_ = b.bar.Clear()
-		b.bar = nil
-	}
-}
+func (b *fetchBar) close() { b.line.clear() }
 
 // publicSize returns the size of the whole catalogue in bytes.
 func publicSize() (n int64) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"clustergym/experiments/catalog"
 )
@@ -250,7 +251,10 @@ func TestTheBarIsDrawnOnATerminalOnly(t *testing.T) {
 	e := &catalog.Entry{Name: "philly-jobs"}
 	for _, tty := range []bool{true, false} {
 		var w bytes.Buffer
-		b := &fetchBar{a: &app{stderr: &w}, tty: tty}
+		b := &fetchBar{a: &app{stderr: &w, now: time.Now}}
+		if tty {
+			b.line = &status{w: &w, now: time.Now}
+		}
 		b.tick(e, 100, 2000)
 		b.tick(e, 2000, 2000)
 		b.close()

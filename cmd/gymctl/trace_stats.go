@@ -22,9 +22,15 @@ virtual clusters and models. The mean load is the number of GPUs that the jobs w
 		Example: `  gymctl trace synth --jobs 2000 -o jobs.csv.gz
   gymctl trace stats jobs.csv.gz
   gymctl trace stats jobs.csv.gz --json`,
-		Args: args(1, 1, "one FILE"),
+		Args:              args(1, 1, "one FILE"),
+		ValidArgsFunction: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {
 			cfg.File = files[0]
+			line := newStatus(a, unnoticed)
+			defer line.clear()
+			if line != nil {
+				c.SetContext(workload.WithReading(c.Context(), a.reading(line, cfg.File)))
+			}
 			t, err := openTrace(c, cfg)
 			if err != nil {
 				return err
@@ -32,6 +38,7 @@ virtual clusters and models. The mean load is the number of GPUs that the jobs w
 			defer t.Close() //nolint:errcheck // only read
 			jobs := &contents{Stream: t}
 			s, err := traces.Summarize(jobs)
+			line.clear()
 			if err != nil {
 				return err
 			}

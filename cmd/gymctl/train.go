@@ -2,18 +2,17 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"strconv"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
+	"clustergym/internal/nearest"
 )
 
 func trainVerb(a *app) *cobra.Command {
@@ -56,7 +55,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 		RunE: func(c *cobra.Command, _ []string) error {
 			opt.Now = a.now
 			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
-				return mistake("--tags: got %q, want sb3 or cleanrl", opt.Tags)
+				return mistake("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
 			}
 			if opt.Workers < 1 {
 				return mistake("--workers: got %d, want 1 or more", opt.Workers)
@@ -84,7 +83,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 				if asJSON {
 					return a.json(report)
 				}
-				return report.WriteTable(a.stdout)
+				return report.WriteTable(a.people())
 			}
 			result, err := run.Train(c.Context(), cfg, opt)
 			ui.close()
@@ -106,6 +105,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
+	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c
 }
@@ -117,7 +117,7 @@ func (a *app) trained(r *run.TrainResult) error {
 		return nil
 	}
 	a.printf("\n")
-	if err := r.Eval.WriteTable(a.stdout); err != nil {
+	if err := r.Eval.WriteTable(a.people()); err != nil {
 		return err
 	}
 	a.printf("\nThe agent is %s, the best checkpoint of the validations.\n", r.Checkpoint)
@@ -170,48 +170,53 @@ func seedsOf(c *cobra.Command, seeds int, opt *run.TrainOptions) (int, error) {
 	return had, err
 }
 
-// progress shows the progress of a run: a bar on a terminal, otherwise plain lines.
+// progress shows the progress of a run: a status line on a terminal, otherwise plain lines.
 type progress struct {
-	w     io.Writer
-	bar   *progressbar.ProgressBar
-	games *progressbar.ProgressBar
-	tty   bool
+	a     *app
+	line  *status // nil if there is no terminal
 	steps int64
-	drawn time.Time
-	now   func() time.Time
+	train *meter
+	games *meter
 }
 
 func newProgress(a *app, steps int64) *progress {
-	return &progress{w: a.stderr, tty: isTerminal(a.stderr), steps: steps, now: a.now}
+	return &progress{a: a, line: newStatus(a, 0), steps: steps}
 }
 
-// say prints a line. It ignores errors, since there is no one left to tell.
-func (p *progress) say(format string, args ...any) { _, _ = fmt.Fprintf(p.w, format+"\n", args...) }
+// say prints a line.
+func (p *progress) say(format string, args ...any) {
+	p.line.clear() // it is drawn again at the next tick
+	p.a.say(format, args...)
+}
 
-func (p *progress) newBar(all int64, what, unit string) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(all,
-		progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what), progressbar.OptionSetItsString(unit),
-		progressbar.OptionShowIts(), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
-		progressbar.OptionSetWidth(24), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+// meter returns a meter of whole things called unit.
+func (p *progress) meter(what, unit string, all, done int64) *meter {
+	m := newMeter(p.a, what, all, done)
+	m.amount = func(done, all int64) string { return fmt.Sprintf("%d/%d %s", done, all, unit) }
+	m.rate = func(perSecond float64) string { return fmt.Sprintf("%.*f/s", decimalsOf(perSecond), perSecond) }
+	return m
+}
+
+// decimalsOf is how many decimals a rate is shown with.
+func decimalsOf(rate float64) int {
+	if rate < 10 {
+		return 1
+	}
+	return 0
 }
 
 func (p *progress) tick(t train.Progress) {
-	if !p.tty {
+	if p.line == nil {
 		return
 	}
-	if p.bar == nil {
-		p.bar = p.newBar(p.steps, "training", "steps")
-		_ = p.bar.Set64(t.Step) // a bar that cannot be drawn does no harm
+	if p.train == nil {
+		p.train = p.meter("training", "steps", p.steps, t.Step)
 	}
-	if now := p.now(); now.Sub(p.drawn) > 200*time.Millisecond {
-		p.drawn = now
-		p.bar.Describe(fmt.Sprintf("training  return %7s ", meanReturn(t.Return)))
-	}
-	_ = p.bar.Set64(t.Step)
+	p.line.show(func(width int) []string { return p.train.parts(width, t.Step, "return "+meanReturn(t.Return)) })
 }
 
 func (p *progress) log(r train.Record, perSecond float64) {
-	if p.tty {
+	if p.line != nil {
 		return
 	}
 	eta := ""
@@ -234,27 +239,18 @@ func (p *progress) best(step int64, score string, best bool) {
 	if best {
 		mark = "  (best so far)"
 	}
-	if p.bar != nil {
-		_ = p.bar.Clear() // it is drawn again at the next tick
-	}
 	p.say("step %8d  %s%s", step, score, mark)
 }
 
 func (p *progress) game(done, all int) {
-	if !p.tty {
+	if p.line == nil {
 		return
 	}
 	if p.games == nil {
-		p.games = p.newBar(int64(all), "comparing", "games")
+		p.games = p.meter("comparing", "games", int64(all), 0)
 	}
-	_ = p.games.Set(done)
+	p.line.show(func(width int) []string { return p.games.parts(width, int64(done)) })
 }
 
 // close clears the line for the output that follows.
-func (p *progress) close() {
-	for _, b := range []*progressbar.ProgressBar{p.bar, p.games} {
-		if b != nil {
-			_ = b.Clear()
-		}
-	}
-}
+func (p *progress) close() { p.line.clear() }

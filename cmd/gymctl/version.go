@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -34,19 +35,24 @@ being equal, results of the same set are equal byte for byte.`,
 			if asJSON {
 				return a.json(v)
 			}
-			commit := v.Commit
-			if commit == "" {
-				commit = "unknown"
-			}
-			if v.Modified {
-				commit += " (modified)"
-			}
-			a.printf("gymctl   %s\ncommit   %s\ngo       %s %s\nkernels  %s\n", v.Version, commit, v.Go, v.Platform, v.Kernels)
+			a.printf("%s", v)
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
+}
+
+// String is what people read, in whole lines.
+func (v build) String() string {
+	commit := v.Commit
+	if commit == "" {
+		commit = "unknown"
+	}
+	if v.Modified {
+		commit += " (modified)"
+	}
+	return fmt.Sprintf("gymctl   %s\ncommit   %s\ngo       %s %s\nkernels  %s\n", v.Version, commit, v.Go, v.Platform, v.Kernels)
 }
 
 func about() build {

@@ -2,7 +2,8 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
+
+	"clustergym/internal/nearest"
 )
 
 // Placement chooses the GPUs of a gang among those that are free. Place appends them to dst[:0] and reports whether
@@ -63,7 +64,7 @@ func NewPlacement(name string) (Placement, error) {
 			return placements[i].make(), nil
 		}
 	}
-	return nil, fmt.Errorf("placement %q is unknown, want one of %s", name, strings.Join(PlacementNames(), ", "))
+	return nil, fmt.Errorf("placement %q is unknown, want %s", name, nearest.OneOf(name, PlacementNames()))
 }
 
 // takeFrom appends up to n usable GPUs of node, lowest index first.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/internal/nearest"
 )
 
 // definition is a problem with its texts for people.
@@ -57,5 +58,5 @@ func New(id string) (env.Env, error) {
 			return d.open(), nil
 		}
 	}
-	return nil, fmt.Errorf("control: no environment %q, want one of %s", id, strings.Join(IDs(), ", "))
+	return nil, fmt.Errorf("control: no environment %q, want %s", id, nearest.OneOf(id, IDs()))
 }

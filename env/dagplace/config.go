@@ -7,6 +7,7 @@ import (
 
 	"clustergym/env/dag/synth"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // ID names the environment and its version.
@@ -55,7 +56,7 @@ const (
 // Validate reports every fault.
 func (c Config) Validate() error {
 	var l fault.List
-	l.Add(slices.Contains(synth.Kinds(), c.Graph), "graph", c.Graph, "one of "+strings.Join(synth.Kinds(), ", "))
+	l.Add(slices.Contains(synth.Kinds(), c.Graph), "graph", c.Graph, nearest.OneOf(c.Graph, synth.Kinds()))
 	l.Add(c.Tasks >= 1 && c.Tasks <= maxTasks, "tasks", c.Tasks, fmt.Sprintf("1 to %d", maxTasks))
 	l.Add(c.Degree >= 0 && c.Degree <= 1000, "degree", c.Degree, "0 to 1000")
 	l.Add(c.CCR >= 0 && c.CCR <= 1000, "ccr", c.CCR, "0 to 1000")

@@ -7,12 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"clustergym/env"
 	"clustergym/env/dag"
 	"clustergym/env/dag/listsched"
 	"clustergym/env/sched"
+	"clustergym/internal/nearest"
 )
 
 // Rule is a simple policy that agents are compared with. It acts through the action space: it takes the tasks in the
@@ -49,7 +49,7 @@ func RuleOf(name string) (Rule, error) {
 	for _, r := range rules {
 		names = append(names, r.Name)
 	}
-	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", ID, name, strings.Join(names, ", "))
+	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want %s", ID, name, nearest.OneOf(name, names))
 }
 
 // NewRule returns an actor that plays the rule of a name in e alone.
@@ -96,7 +96,7 @@ func (e *Env) Plan(ctx context.Context, ep env.Episode, planner string) (makespa
 		return 0, 0, err
 	}
 	if !slices.Contains(Planners(), planner) {
-		return 0, 0, fmt.Errorf("%s: planner %q is unknown, want one of %s", ID, planner, strings.Join(Planners(), ", "))
+		return 0, 0, fmt.Errorf("%s: planner %q is unknown, want %s", ID, planner, nearest.OneOf(planner, Planners()))
 	}
 	if ep, err = e.named(ep); err != nil {
 		return 0, 0, err

@@ -3,11 +3,11 @@ package heuristic
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	spelling "clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -63,12 +63,12 @@ func DefaultConfig() Config {
 // Validate reports every fault.
 func (c *Config) Validate() error {
 	var l fault.List
-	l.Add(slices.Contains(Orders(), c.Order), "order", c.Order, "one of "+strings.Join(Orders(), ", "))
+	l.Add(slices.Contains(Orders(), c.Order), "order", c.Order, spelling.OneOf(c.Order, Orders()))
 	c.checkAdmission(&l)
 	_, err := newPlacement(*c)
-	l.Add(err == nil, "placement", c.Placement, "one of "+strings.Join(PlacementNames(), ", "))
+	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, PlacementNames()))
 	e, err := traces.ParseEstimates(c.Estimates)
-	l.Add(err == nil && e.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA")
+	l.Add(err == nil && e.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA"+spelling.Meant(c.Estimates, []string{"exact", "trace"}))
 	ok := len(c.Limits) <= 7
 	for i, d := range c.Limits {
 		ok = ok && d > 0 && (i == 0 || d > c.Limits[i-1])

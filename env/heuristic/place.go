@@ -7,6 +7,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
+	spelling "clustergym/internal/nearest"
 )
 
 // placer chooses the GPUs of a job among the free ones of c, which is the run's cluster or a copy for planning. It
@@ -56,7 +57,7 @@ func newPlacement(cfg Config) (placer, error) {
 		}
 		return b, nil
 	}
-	return nil, fmt.Errorf("placement %q is unknown, want one of %s", cfg.Placement, strings.Join(PlacementNames(), ", "))
+	return nil, fmt.Errorf("placement %q is unknown, want %s", cfg.Placement, spelling.OneOf(cfg.Placement, PlacementNames()))
 }
 
 // blind is a placement that does not look at jobs.

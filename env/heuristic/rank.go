@@ -2,9 +2,9 @@ package heuristic
 
 import (
 	"fmt"
-	"strings"
 
 	"clustergym/env/sim"
+	spelling "clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -32,7 +32,7 @@ func (r *rule) ranks() bool {
 func NewRanker(order, estimates string) (*Ranker, error) {
 	r, own, ok := named(order)
 	if !ok || own || !r.ranks() {
-		return nil, fmt.Errorf("order %q ranks no single jobs, want one of %s", order, strings.Join(Ranking(), ", "))
+		return nil, fmt.Errorf("order %q ranks no single jobs, want %s", order, spelling.OneOf(order, Ranking()))
 	}
 	est, err := traces.ParseEstimates(estimates)
 	return &Ranker{Scheduler{rule: r, est: est}}, err

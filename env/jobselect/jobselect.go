@@ -2,7 +2,6 @@ package jobselect
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"clustergym/env/cluster"
@@ -11,6 +10,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -51,13 +51,13 @@ func (c *Config) Validate() error {
 	l.Add(c.Visible >= 2 && c.Visible <= 1024 && c.Visible%2 == 0, "visible", c.Visible, "an even number from 2 to 1024")
 	l.Add(c.Slots == "mixed" || c.Slots == "oldest", "slots", c.Slots, "mixed or oldest")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
-	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
-	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
+	l.Add(reward.Known(c.Reward), "reward", c.Reward, nearest.OneOf(c.Reward, reward.Names()))
 	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
-	l.Add(slices.Contains(profile.Names(), c.Models), "models", c.Models, "one of "+strings.Join(profile.Names(), ", "))
+	l.Add(slices.Contains(profile.Names(), c.Models), "models", c.Models, nearest.OneOf(c.Models, profile.Names()))
 	return l.Err()
 }
 

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -49,9 +50,9 @@ func (c *Config) Validate() error {
 	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10: two of the policies rank by them")
 	l.Add(c.Hold > 0, "hold", c.Hold, "a time above 0s")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
-	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
-	l.Add(reward.Known(c.Reward), "reward", c.Reward, "one of "+strings.Join(reward.Names(), ", "))
+	l.Add(reward.Known(c.Reward), "reward", c.Reward, nearest.OneOf(c.Reward, reward.Names()))
 	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
 	return l.Err()
 }

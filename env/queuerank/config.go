@@ -2,10 +2,10 @@ package queuerank
 
 import (
 	"slices"
-	"strings"
 
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -54,13 +54,13 @@ func (c *Config) Validate() error {
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
 	l.Add(c.Visible >= 1 && c.Visible <= 4096, "visible", c.Visible, "1 to 4096")
-	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, "one of "+strings.Join(sched.Placements(), ", "))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Backfill == "none" || c.Backfill == "easy", "backfill", c.Backfill, "none or easy")
 	est, err := traces.ParseEstimates(c.Estimates)
 	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10")
-	l.Add(slices.Contains(Metrics(), c.Metric), "metric", c.Metric, "one of "+strings.Join(Metrics(), ", "))
+	l.Add(slices.Contains(Metrics(), c.Metric), "metric", c.Metric, nearest.OneOf(c.Metric, Metrics()))
 	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
 	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward, "relative or minus with metric utilisation, which is no mean over jobs")
-	l.Add(slices.Contains(bases(), c.Base), "base", c.Base, "one of "+strings.Join(bases(), ", "))
+	l.Add(slices.Contains(bases(), c.Base), "base", c.Base, nearest.OneOf(c.Base, bases()))
 	return l.Err()
 }

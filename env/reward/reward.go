@@ -3,10 +3,10 @@ package reward
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"clustergym/env/sched"
 	"clustergym/env/sim"
+	"clustergym/internal/nearest"
 )
 
 // Names returns the rewards that New knows.
@@ -30,7 +30,7 @@ func New(name string, waitCost float64) (sched.Reward, error) {
 	case "throughput":
 		return &throughput{c: waitCost}, nil
 	}
-	return nil, fmt.Errorf("reward %q is unknown, want one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("reward %q is unknown, want %s", name, nearest.OneOf(name, Names()))
 }
 
 // Known reports whether New knows name.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"clustergym/env"
+	"clustergym/internal/nearest"
 )
 
 // Rule describes a simple policy that agents are compared with. It acts through the environment's action space and knows
@@ -37,7 +37,7 @@ func FindRule(id, name string, rules []Rule) (Rule, error) {
 	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name }); i >= 0 {
 		return rules[i], nil
 	}
-	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", id, name, strings.Join(RuleNames(rules), ", "))
+	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want %s", id, name, nearest.OneOf(name, RuleNames(rules)))
 }
 
 // Actor plays a rule in one environment whose action is one discrete number. It is an agents.Policy for batches of one row:

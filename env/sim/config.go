@@ -3,10 +3,10 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -109,7 +109,7 @@ const (
 func (c *Config) Validate() error {
 	var l fault.List
 	names := CommNames()
-	l.Add(slices.Contains(names, c.Comm), "comm", c.Comm, "one of "+strings.Join(names, ", "))
+	l.Add(slices.Contains(names, c.Comm), "comm", c.Comm, nearest.OneOf(c.Comm, names))
 	l.Add(c.Ring.Overlap >= 0 && c.Ring.Overlap <= 1, "ring.overlap", c.Ring.Overlap, "a share of the compute time, 0 to 1")
 	const perMB = "a time per 10^6 bytes, 0s to 1h"
 	l.Add(inRange(c.Contention.A, time.Hour), "contention.a", c.Contention.A, "a time, 0s to 1h")
@@ -131,7 +131,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Failures.MTBF >= 0, "failures.mtbf", c.Failures.MTBF, "a time, or 0s for no failures")
 	l.Add(c.Failures.MTTR > 0 || c.Failures.MTTR == 0 && c.Failures.MTBF == 0, "failures.mttr", c.Failures.MTTR, "a time above 0s")
 	l.Add(inRange(c.Horizon, traces.MaxTime), "horizon", c.Horizon, "a time of at most "+lastTime+", or 0s for none")
-	l.Add(c.InterferenceScope == "" || c.InterferenceScope == "gpu" || c.InterferenceScope == "node", "interference_scope", c.InterferenceScope, "gpu or node")
+	l.Add(c.InterferenceScope == "" || c.InterferenceScope == "gpu" || c.InterferenceScope == "node", "interference_scope", c.InterferenceScope, "gpu or node"+nearest.Meant(c.InterferenceScope, []string{"gpu", "node"}))
 	return l.Err()
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -45,7 +46,7 @@ func (p *Profiles) Rate(model string, workers int) float64 { return p.rate(model
 func TableProfiles(t *profile.Table, gpu string) (*Profiles, error) {
 	own, ok := t.Type(gpu)
 	if !ok && len(t.Types()) > 0 {
-		return nil, fmt.Errorf("speeds: type of GPU: got %q, want one of %s", gpu, strings.Join(t.Types(), ", "))
+		return nil, fmt.Errorf("speeds: type of GPU: got %q, want %s", gpu, nearest.OneOf(gpu, t.Types()))
 	}
 	p := &Profiles{}
 	known := map[string]bool{}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"clustergym/env/sched"
+	"clustergym/internal/nearest"
 )
 
 // Rule is a placement rule that schedulers are compared with. It knows what an agent sees, unless it says otherwise.
@@ -50,7 +50,7 @@ func RuleOf(name string) (Rule, error) {
 	for _, r := range rules {
 		names = append(names, r.Name)
 	}
-	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want one of %s", ID, name, strings.Join(names, ", "))
+	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want %s", ID, name, nearest.OneOf(name, names))
 }
 
 // NewRule returns an actor that plays the rule of a name in e alone.

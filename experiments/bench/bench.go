@@ -10,6 +10,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/nets/kernel"
 )
 
@@ -35,7 +36,7 @@ func Groups() []string {
 func (c *Config) Validate() error {
 	var l fault.List
 	for _, g := range c.Groups {
-		l.Add(slices.Contains(Groups(), g), "groups", g, "one of "+strings.Join(Groups(), ", "))
+		l.Add(slices.Contains(Groups(), g), "groups", g, nearest.OneOf(g, Groups()))
 	}
 	l.Join("trace", c.Trace.Validate())
 	file := c.Trace.File != ""
@@ -50,7 +51,7 @@ func (c *Config) Validate() error {
 	for _, p := range c.Policies {
 		order, _, _, ok := heuristic.SplitName(p)
 		l.Add(ok && slices.Contains(heuristic.Orders(), order), "policies", p, "one of "+strings.Join(heuristic.Orders(), ", ")+
-			", with +strict, +skip or +commit and +easy or +conservative after it where wanted")
+			", with +strict, +skip or +commit and +easy or +conservative after it where wanted"+heuristic.Meant(p, heuristic.Orders()))
 	}
 	return l.Err()
 }

@@ -387,7 +387,7 @@ func (r *Report) writeBridge(w io.Writer) error {
 		})
 	}
 	header := []string{"bridge", "envs", "env steps/s", "calls/s", "p50 µs", "p90 µs", "p99 µs", "client µs", "server µs", "bytes"}
-	if err := texttable.Write(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1, "bytes", "server µs", "client µs", "p90 µs", "p50 µs", "calls/s"); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(w, "\np50, p90, p99: of one call of step. client, server: processor time per env step. bytes: both ways per env step.\n\n"); err != nil {

@@ -40,7 +40,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			rows = append(rows, list[i].cells())
 		}
 	}
-	if err := texttable.Write(w, header, rows, 3); err != nil {
+	if err := texttable.Write(w, header, rows, 3, "walk steps", "loop steps", "CPU", "allocs", "mark", "jobs"); err != nil {
 		return err
 	}
 	how := fmt.Sprintf("best of %d rounds of %v or one run, after a run to warm up", rounds, fullRound)

@@ -186,7 +186,7 @@ func (c *Catalog) Validate() error {
 		l.Add(namePattern.MatchString(e.Name), key+"name", e.Name, "letters and digits in lower case, joined by -")
 		l.Add(!names[e.Name], key+"name", e.Name, "a name that no other entry has")
 		l.Add(e.What != "" && !strings.Contains(e.What, "\n"), key+"what", e.What, "one line that says what it is")
-		l.Add(slices.Contains(kinds, e.Kind), key+"kind", e.Kind, "one of "+strings.Join(kinds, ", "))
+		l.Add(slices.Contains(kinds, e.Kind), key+"kind", e.Kind, nearest.OneOf(e.Kind, kinds))
 		l.Add((e.Format == "") == (e.Kind == KindSeries), key+"format", e.Format, "the reader's name, and none for "+KindSeries)
 		l.Add(slices.Contains(sources, e.Source), key+"source", e.Source, "the name of a source")
 		l.Add(len(e.Files) == 1 || e.Folder && len(e.Files) > 0, key+"files", len(e.Files), "one file, or several in a folder")

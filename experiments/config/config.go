@@ -14,6 +14,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/nets/kernel"
 )
 
@@ -173,9 +174,9 @@ func (c Config) Fold() (Config, error) {
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
-	l.Add(slices.Contains(KernelSets(), c.Kernels), "kernels", c.Kernels, "one of "+strings.Join(KernelSets(), ", "))
+	l.Add(slices.Contains(KernelSets(), c.Kernels), "kernels", c.Kernels, nearest.OneOf(c.Kernels, KernelSets()))
 	l.Add(slices.Contains(envs.IDs(), c.Env.ID), "env.id", c.Env.ID, wantEnv(c.Env.ID))
-	l.Add(slices.Contains(AgentNames(), c.Agent), "agent", c.Agent, "one of "+strings.Join(AgentNames(), ", "))
+	l.Add(slices.Contains(AgentNames(), c.Agent), "agent", c.Agent, nearest.OneOf(c.Agent, AgentNames()))
 	l.Join("ppo", c.PPO.Validate())
 	l.Join("ddqn", c.DDQN.Validate())
 	l.Join("maml", c.MAML.Validate())

@@ -2,10 +2,12 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"clustergym/env/heuristic"
 	"clustergym/experiments/envs"
+	"clustergym/internal/nearest"
 )
 
 // Rival is a policy that agents are compared with: a heuristic over the whole queue, a rule that acts through the action
@@ -38,8 +40,10 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 	}
 	if name, ok := strings.CutSuffix(name, slotsSuffix); ok {
 		r, ok := d.Rule(name)
-		if !ok {
-			return Rival{}, fmt.Errorf("rule %q is unknown, want one of %s", name, strings.Join(d.RuleNames(), ", "))
+		if near := nearest.Name(name, d.RuleNames()); !ok && near != "" {
+			return Rival{}, fmt.Errorf("rule %q is unknown; did you mean %s?", name, near+slotsSuffix)
+		} else if !ok {
+			return Rival{}, fmt.Errorf("rule %q is unknown, want %s", name, nearest.OneOf(name, d.RuleNames()))
 		}
 		if estimates == "none" && r.Estimates {
 			return Rival{}, heuristic.Hidden(name)
@@ -57,11 +61,14 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		for _, r := range d.RuleNames() {
 			names = append(names, r+slotsSuffix)
 		}
-		return Rival{}, fmt.Errorf("policy %q is unknown, want one of %s", name, strings.Join(names, ", "))
+		return Rival{}, fmt.Errorf("policy %q is unknown, want %s", name, nearest.OneOf(name, names))
 	}
 	p := Rival{Sched: heuristic.DefaultConfig()}
 	var ok bool
 	if p.Sched.Order, p.Sched.Admission, p.Sched.Backfill, ok = heuristic.SplitName(name); !ok {
+		if meant := suggested(name, d); meant != "" {
+			return Rival{}, fmt.Errorf("%q is unknown%s", name, meant)
+		}
 		return Rival{}, fmt.Errorf("%q: want an order, then +strict or +skip, then +easy or +conservative, where wanted", name)
 	}
 	if place := d.Placement(s); place != "" {
@@ -71,6 +78,9 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		p.Sched.Estimates = estimates
 	}
 	if err := p.Sched.Validate(); err != nil {
+		if meant := suggested(name, d); meant != "" && !slices.Contains(heuristic.Orders(), p.Sched.Order) {
+			return Rival{}, fmt.Errorf("%q is unknown%s", name, meant)
+		}
 		return Rival{}, err
 	}
 	if estimates == "none" && p.Sched.Estimating() {
@@ -82,6 +92,19 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 	}
 	p.Name = p.Sched.Name()
 	return p, nil
+}
+
+// suggested returns the end of a message that refuses a policy on the simulator: the rule or the heuristic that was probably
+// meant, or "".
+func suggested(name string, d *envs.Descriptor) string {
+	if rule, suffix, ok := strings.Cut(name, "@"); ok {
+		near := nearest.Name(rule, d.RuleNames())
+		if near == "" || nearest.Name("@"+suffix, []string{slotsSuffix}) == "" {
+			return ""
+		}
+		return "; did you mean " + near + slotsSuffix + "?"
+	}
+	return heuristic.Meant(name, heuristic.Orders())
 }
 
 // FormsOf says in words how policies of the environment are named.

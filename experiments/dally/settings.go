@@ -6,6 +6,7 @@ import (
 
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // settings are the keys of experiment.yaml.
@@ -37,10 +38,10 @@ func (s *settings) Validate() error {
 		l.Add(n.n >= 1, n.key, n.n, "1 or more")
 	}
 	for _, n := range s.Nets {
-		l.Add(slices.Contains(nets(), n), "nets", n, "one of "+strings.Join(nets(), ", "))
+		l.Add(slices.Contains(nets(), n), "nets", n, nearest.OneOf(n, nets()))
 	}
 	for _, w := range s.Workloads {
-		l.Add(slices.Contains(workloads(), w), "workloads", w, "one of "+strings.Join(workloads(), ", "))
+		l.Add(slices.Contains(workloads(), w), "workloads", w, nearest.OneOf(w, workloads()))
 	}
 	for _, at := range s.CongestionAt {
 		workload, net, ok := strings.Cut(at, "/")

@@ -19,6 +19,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -65,13 +66,13 @@ func (a *Args) Validate() error {
 	a.d.Foreign(a.Trace, a.Cluster, func(key string, v any, want string) { l.Add(false, key, v, want) })
 	if t.Trace() != "" {
 		l.Join("trace", a.Trace.Validate())
-		l.Add(slices.Contains(SplitNames[:], a.Split), "split", a.Split, "one of "+strings.Join(SplitNames[:], ", "))
+		l.Add(slices.Contains(SplitNames[:], a.Split), "split", a.Split, nearest.OneOf(a.Split, SplitNames[:]))
 	} else {
 		l.Add(a.Split == env.SplitTrain, "split", a.Split, "nothing: "+a.d.ID+" has no workload")
 	}
 	presets := a.d.Presets()
 	if len(presets) > 0 {
-		l.Add(a.Preset == "" || slices.Contains(presets, a.Preset), "preset", a.Preset, "one of "+strings.Join(presets, ", ")+", or nothing")
+		l.Add(a.Preset == "" || slices.Contains(presets, a.Preset), "preset", a.Preset, "one of "+strings.Join(presets, ", ")+", or nothing"+nearest.Meant(a.Preset, presets))
 	} else {
 		l.Add(a.Preset == "", "preset", a.Preset, "nothing: "+a.d.ID+" has no presets")
 	}

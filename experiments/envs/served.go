@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -13,6 +12,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
+	"clustergym/internal/nearest"
 )
 
 // simulated is an environment over the cluster simulator with all its optional interfaces.
@@ -158,7 +158,7 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 		return nil, e
 	}
 	if rules := s.d.certainRules(); !slices.Contains(rules, name) {
-		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: "one of " + strings.Join(rules, ", ")}
+		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, rules)}
 	}
 	own, _ := s.d.Rule(name)
 	if s.blind && own.Estimates {

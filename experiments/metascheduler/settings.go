@@ -3,9 +3,9 @@ package metascheduler
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // settings are the keys of experiment.yaml. Their JSON is part of the cells' inputs.
@@ -51,7 +51,7 @@ func (s *settings) Validate() error {
 	l.Add(s.Stream == "held-out" || s.Stream == "development", "stream", s.Stream, "held-out or development")
 	l.Add(s.Noise >= 0 && s.Noise <= 1, "noise", s.Noise, "a number in [0, 1]")
 	for i, m := range s.Methods {
-		l.Add(slices.Contains(methods(), m), fmt.Sprintf("methods[%d]", i), m, "one of "+strings.Join(methods(), ", "))
+		l.Add(slices.Contains(methods(), m), fmt.Sprintf("methods[%d]", i), m, nearest.OneOf(m, methods()))
 	}
 	return l.Err()
 }

@@ -16,6 +16,7 @@ import (
 	"clustergym/env/dag/listsched"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/internal/rng"
 )
 
@@ -59,16 +60,16 @@ func (c *Config) Validate() error {
 	} else {
 		l.Add(c.Graph == "", "generate", c.Generate, "one of graph and generate, not both")
 	}
-	l.Add(slices.Contains(GraphFormats(), c.Format), "format", c.Format, "one of "+strings.Join(GraphFormats(), ", "))
+	l.Add(slices.Contains(GraphFormats(), c.Format), "format", c.Format, nearest.OneOf(c.Format, GraphFormats()))
 	l.Add(len(c.Policies) > 0, "policies", "", "one or more of "+strings.Join(Policies(), ", "))
 	for _, p := range c.Policies {
-		l.Add(slices.Contains(Policies(), p), "policies", p, "one of "+strings.Join(Policies(), ", "))
+		l.Add(slices.Contains(Policies(), p), "policies", p, nearest.OneOf(p, Policies()))
 	}
-	l.Add(slices.Contains(dag.RankMeans(), c.RankMean), "rank_mean", c.RankMean, "one of "+strings.Join(dag.RankMeans(), ", "))
+	l.Add(slices.Contains(dag.RankMeans(), c.RankMean), "rank_mean", c.RankMean, nearest.OneOf(c.RankMean, dag.RankMeans()))
 	if _, err := parseBudget(c.Budget); err != nil {
 		l.Join("", err)
 	}
-	l.Add(c.Start == "heft" || c.Start == "random", "start", c.Start, "heft or random")
+	l.Add(c.Start == "heft" || c.Start == "random", "start", c.Start, "heft or random"+nearest.Meant(c.Start, []string{"heft", "random"}))
 	l.Add(c.B >= -10 && c.B <= 10, "b", c.B, "a number in [-10, 10]")
 	l.Add(c.Moves >= 0 && c.Moves <= 1_000_000_000, "moves", c.Moves, "0 or more")
 	l.Add(c.Workers >= 1, "workers", c.Workers, "1 or more")

@@ -24,7 +24,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 		})
 	}
 	header := []string{"graph", "policy", "", "tasks", "edges", "GPUs", "used", "makespan s", "× best", "planning"}
-	if err := texttable.Write(w, header, rows, 3); err != nil {
+	if err := texttable.Write(w, header, rows, 3, "planning", "edges", "used", "tasks"); err != nil {
 		return err
 	}
 	const shown = 40

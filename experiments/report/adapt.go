@@ -54,7 +54,7 @@ func (r *AdaptReport) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1, "greedy a step", "greedy", "episodes seen", "mean return"); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for every policy and not used in training. Every inner step learns from new\nepisodes of the task; returns are those of other episodes. IQM over the tasks with its 95 %% bootstrap interval.\n",

@@ -116,7 +116,7 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1, "std", "worst", "mean length"); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
@@ -149,7 +149,7 @@ func (r *EpisodeReport) writeScores(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1, "mean length", "mean return", "wins"); err != nil {
 		return err
 	}
 	from := fmt.Sprintf("from seed %d", r.Seed)

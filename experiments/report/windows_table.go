@@ -65,7 +65,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1); err != nil {
+	if err := texttable.Write(w, header, rows, 1, "GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"); err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -92,7 +92,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization),
 		})
 	}
-	return texttable.Write(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1)
+	return texttable.Write(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1, "p50 JCT", "GPUs used", "mean wait")
 }
 
 // forms returns the sentence about the names of policies in the table, "" if they are all agents.

@@ -22,6 +22,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // EvalEnv is the id of the environment through which policies in other programs play the windows of an evaluation.
@@ -127,7 +128,7 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 	}
 	p := x.policies[name]
 	if p == nil {
-		return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument policy", Got: fmt.Sprintf("%.100q", name), Want: "one of " + strings.Join(x.opt.Names, ", ")}
+		return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument policy", Got: fmt.Sprintf("%.100q", name), Want: nearest.OneOf(name, x.opt.Names)}
 	}
 	x.mu.Lock()
 	left := p.left

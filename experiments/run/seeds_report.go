@@ -181,7 +181,7 @@ func (r *SeedsReport) writeReturns(w io.Writer) error {
 	if r.SolvedRuns != nil {
 		row = append(row, fmt.Sprintf("%d of %d", *r.SolvedRuns, len(r.Runs)))
 	}
-	if err := texttable.Write(w, header, append(rows, row), 2); err != nil {
+	if err := texttable.Write(w, header, append(rows, row), 2, "std", "worst"); err != nil {
 		return err
 	}
 	threshold := ""

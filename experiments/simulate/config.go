@@ -67,18 +67,15 @@ func (c *Config) Validate() error {
 		return l.Err()
 	}
 	admission := c.Admission == "" || slices.Contains(heuristic.Admissions(), c.Admission)
-	l.Add(admission, "admission", c.Admission, oneOf(heuristic.Admissions()))
+	l.Add(admission, "admission", c.Admission, nearest.OneOf(c.Admission, heuristic.Admissions()))
 	backfill := c.Backfill == "" || slices.Contains(heuristic.Backfills(), c.Backfill)
-	l.Add(backfill, "backfill", c.Backfill, oneOf(heuristic.Backfills()))
+	l.Add(backfill, "backfill", c.Backfill, nearest.OneOf(c.Backfill, heuristic.Backfills()))
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
 		order, own, filled, ok := heuristic.SplitName(p)
 		if !ok || !slices.Contains(heuristic.Orders(), order) {
 			want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where wanted"
-			if near := nearest.Name(order, heuristic.Orders()); near != "" && near != order {
-				want += "; did you mean " + near + "?"
-			}
-			l.Add(false, key, p, want)
+			l.Add(false, key, p, want+heuristic.Meant(p, heuristic.Orders()))
 			continue
 		}
 		if !admission || !backfill {
@@ -111,12 +108,9 @@ func (c *Config) Validate() error {
 	l.Add(c.Horizon >= 0 && c.Horizon <= traces.MaxTime, "horizon", c.Horizon, "a time of at most 146 years, or 0s for none")
 	l.Add(c.Warmup >= 0, "warmup", c.Warmup, "a number of jobs, 0 or more")
 	l.Add(c.Tail >= 0, "tail", c.Tail, "a number of jobs, 0 or more")
-	l.Add(slices.Contains([]string{"", "auto", "on", "off"}, c.Stream), "stream", c.Stream, "auto, on or off")
+	l.Add(slices.Contains([]string{"", "auto", "on", "off"}, c.Stream), "stream", c.Stream, "auto, on or off"+nearest.Meant(c.Stream, []string{"auto", "off", "on"}))
 	return l.Err()
 }
-
-// oneOf returns "one of" and the names, for messages.
-func oneOf(names []string) string { return "one of " + strings.Join(names, ", ") }
 
 // Heuristic returns the configuration of the scheduler that name, one of c.Policies, stands for.
 func (c *Config) Heuristic(name string) heuristic.Config {

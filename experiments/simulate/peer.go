@@ -15,6 +15,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -58,6 +59,16 @@ type peerRun struct {
 	jobs           []dally.Job
 	factors        dally.Factors
 	report         *Report
+	who            [][2]string // the jobs' users and virtual clusters, if there is a table of jobs
+	refused        []refusedPeer
+	table          *jobTable
+}
+
+// refusedPeer is a job that the machine can never hold, and the index of the next one that it can.
+type refusedPeer struct {
+	job    dally.Job
+	who    [2]string
+	before int
 }
 
 // runPeer is Run on the machine of Dally's authors. cfg must be valid.
@@ -75,6 +86,11 @@ func runPeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	}
 	if err := r.load(ctx); err != nil {
 		return nil, err
+	}
+	if hooks.Jobs != nil {
+		if r.table, err = newJobTable(hooks.Jobs, &cfg, nil, peerColumns); err != nil {
+			return nil, err
+		}
 	}
 	for _, p := range cfg.Policies {
 		if err := r.run(ctx, p); err != nil {
@@ -118,7 +134,7 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	own, known := built[cfg.Net]
 	if cfg.Factors == "" {
 		if !known {
-			return nil, workload.Mistake("--net: got %s, want slow or one, or --factors, the path of a table that has it", cfg.Net)
+			return nil, workload.Mistake("--net: got %s, want slow or one, or --factors, the path of a table that has it%s", cfg.Net, nearest.Meant(cfg.Net, []string{"slow", "one"}))
 		}
 		return own, nil
 	}
@@ -136,7 +152,8 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	if known {
 		table.Else = own
 	} else if !slices.Contains(nets, cfg.Net) {
-		return nil, workload.Mistake("--net: got %s, which %s does not have, want one of %s", cfg.Net, cfg.Factors, strings.Join(slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one")))), ", "))
+		nets = slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one"))))
+		return nil, workload.Mistake("--net: got %s, which %s does not have, want %s", cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
 	}
 	return table, nil
 }
@@ -163,6 +180,11 @@ func (r *peerRun) load(ctx context.Context) error {
 		}
 	} else if r.jobs, err = PeerJobs(all); err != nil {
 		return err
+	}
+	if r.hooks.Jobs != nil && len(all) == len(r.jobs) {
+		for i := range all {
+			r.who = append(r.who, [2]string{all[i].User, all[i].VC})
+		}
 	}
 	return r.refuse()
 }
@@ -206,12 +228,20 @@ func (r *peerRun) refuse() error {
 	var never []string
 	kept := make([]dally.Job, 0, len(r.jobs))
 	lost, total := 0.0, 0.0
-	for _, j := range r.jobs {
+	for i, j := range r.jobs {
 		total += j.Iterations * j.Time
+		var who [2]string
+		if r.who != nil {
+			who = r.who[i]
+		}
 		if j.GPUs > all {
 			lost += j.Iterations * j.Time
 			never = append(never, j.Name)
+			r.refused = append(r.refused, refusedPeer{j, who, len(kept)})
 			continue
+		}
+		if r.who != nil {
+			r.who[len(kept)] = who
 		}
 		kept = append(kept, j)
 	}
@@ -240,6 +270,9 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 	cfg.RackWait, cfg.NetworkWait, _ = p.timers()
 	cfg.Lease, cfg.Granularity, cfg.History, cfg.Seed = p.Lease.Seconds(), float64(p.Granularity), float64(p.History), int64(r.cfg.Seed)
 	log := peerLog{jobs: r.jobs}
+	if r.table != nil {
+		log.stops, log.moved = make([]int, len(r.jobs)), make([]int, len(r.jobs))
+	}
 	if r.hooks.Events != nil {
 		log.w = newEventLog(r.hooks.Events)
 	}
@@ -247,7 +280,15 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 	if r.hooks.Now != nil {
 		begin = r.hooks.Now()
 	}
-	found, err := dally.Run(ctx, r.jobs, r.factors, cfg, log.observe)
+	observe := log.observe
+	if r.hooks.Progress != nil {
+		w := &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: len(r.jobs)}}
+		observe = func(e *dally.Event) {
+			log.observe(e)
+			w.event(e)
+		}
+	}
+	found, err := dally.Run(ctx, r.jobs, r.factors, cfg, observe)
 	if err == nil {
 		err = log.err
 	}
@@ -288,8 +329,8 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 			return err
 		}
 	}
-	if r.hooks.Jobs != nil {
-		if err := writePeerJobs(r.hooks.Jobs, r.jobs, found); err != nil {
+	if r.table != nil {
+		if err := r.writeJobs(policy, found, &log); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/env/peer/dally"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // PeerConfig configures a peer's own machine, which runs instead of the simulator unless Name is "".
@@ -41,7 +42,7 @@ func peerPolicies() []string { return dally.Policies() }
 // Validate returns an error that names every fault of c, or nil.
 func (c *PeerConfig) Validate() error {
 	var l fault.List
-	l.Add(c.Name == "" || slices.Contains(PeerNames(), c.Name), "name", c.Name, "one of "+strings.Join(PeerNames(), ", "))
+	l.Add(c.Name == "" || slices.Contains(PeerNames(), c.Name), "name", c.Name, nearest.OneOf(c.Name, PeerNames()))
 	l.Add(c.Net != "", "net", c.Net, "slow, one, or a network of the table of factors")
 	_, _, err := c.timers()
 	l.Add(err == nil, "timers", c.Timers, "auto, or two numbers of leases, the rack's and the network's, as 5/10")
@@ -72,7 +73,7 @@ func (c *Config) validatePeer(l *fault.List) {
 		return
 	}
 	for i, p := range c.Policies {
-		l.Add(slices.Contains(peerPolicies(), p), fmt.Sprintf("policies[%d]", i), p, "one of "+strings.Join(peerPolicies(), ", ")+", which the machine "+c.Peer.Name+" knows")
+		l.Add(slices.Contains(peerPolicies(), p), fmt.Sprintf("policies[%d]", i), p, "one of "+strings.Join(peerPolicies(), ", ")+", which the machine "+c.Peer.Name+" knows"+nearest.Meant(p, peerPolicies()))
 	}
 	l.Add(c.Horizon == 0, "horizon", c.Horizon, "0s: the machine "+c.Peer.Name+" runs until all jobs have ended")
 	l.Add(c.Warmup == 0, "warmup", c.Warmup, "0: the machine "+c.Peer.Name+" counts all jobs")

@@ -1,11 +1,11 @@
 package simulate
 
 import (
-	"bufio"
-	"io"
 	"strconv"
+	"strings"
 
 	"clustergym/env/peer/dally"
+	"clustergym/traces/csv"
 )
 
 // peerLog counts the events of a peer's machine. If w is not nil, it also writes them like eventLog. The event second-gang is
@@ -14,6 +14,7 @@ type peerLog struct {
 	jobs               []dally.Job
 	w                  *eventLog
 	n, preempts, moves int
+	stops, moved       []int // by job: preemptions and migrations; nil = not counted
 	err                error
 }
 
@@ -23,8 +24,14 @@ func (l *peerLog) observe(e *dally.Event) {
 	switch e.Kind {
 	case dally.Preempt:
 		l.preempts++
+		if l.stops != nil {
+			l.stops[e.Job]++
+		}
 	case dally.Migrate:
 		l.moves++
+		if l.moved != nil {
+			l.moved[e.Job]++
+		}
 	}
 	if l.w == nil || l.err != nil {
 		return
@@ -46,22 +53,64 @@ func (l *peerLog) observe(e *dally.Event) {
 	_, l.err = l.w.w.Write(l.w.row)
 }
 
-// writePeerJobs writes a CSV row for each job, with all digits. The columns are named as in the recorded runs.
-func writePeerJobs(w io.Writer, jobs []dally.Job, found *dally.Report) error {
-	b := bufio.NewWriterSize(w, 1<<16)
-	b.WriteString("job,first_start,end,queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running\n") //nolint:errcheck // Flush returns the error
-	var row []byte
-	for i := range jobs {
-		f := &found.Jobs[i]
-		row = append(row[:0], jobs[i].Name...)
-		for _, v := range []float64{f.First, f.End, f.Queue, f.GPUTime, f.CompTime} {
-			row = strconv.AppendFloat(append(row, ','), v, 'f', -1, 64)
+// peerColumns are what a peer's machine tells of a job beyond jobColumns, named as in the recorded runs.
+const peerColumns = "queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running"
+
+// writeJobs writes the rows of a run of policy, with all digits of the machine's seconds.
+func (r *peerRun) writeJobs(policy string, found *dally.Report, log *peerLog) error {
+	t, refused := r.table, r.refused
+	t.policy = policy
+	var b []byte
+	for i := 0; i <= len(r.jobs); i++ {
+		b = b[:0]
+		for ; len(refused) > 0 && refused[0].before == i; refused = refused[1:] {
+			j := &refused[0].job
+			b = append(appendPeerJob(b, j, refused[0].who), ",,"...)
+			b = append(appendFloats(b, peerDuration(j)), ",,,,0,0,"+stateRefused...)
+			b = append(t.appendPolicy(b), strings.Repeat(",", 1+strings.Count(peerColumns, ","))+"\n"...)
 		}
-		for _, n := range f.Grants {
-			row = strconv.AppendInt(append(row, ','), int64(n), 10)
+		if i < len(r.jobs) {
+			j, f := &r.jobs[i], &found.Jobs[i]
+			jct := f.End - j.Arrival
+			var who [2]string
+			if r.who != nil {
+				who = r.who[i]
+			}
+			b = appendFloats(appendPeerJob(b, j, who), f.First, f.End, peerDuration(j), jct-f.GPUTime, jct)
+			if b = append(b, ','); f.CompTime > 0 { // the machine's work, in whole blocks
+				b = strconv.AppendFloat(b, jct/f.CompTime, 'f', -1, 64)
+			}
+			b = append(appendInts(b, log.stops[i], log.moved[i]), ","+stateFinished...)
+			b = appendFloats(t.appendPolicy(b), f.Queue, f.GPUTime, f.CompTime)
+			b = append(appendInts(appendInts(b, f.Grants[:]...), f.WhileRunning), '\n')
 		}
-		row = strconv.AppendInt(append(row, ','), int64(f.WhileRunning), 10)
-		b.Write(append(row, '\n')) //nolint:errcheck // Flush returns the error
+		if _, err := t.w.Write(b); err != nil {
+			return err
+		}
 	}
-	return b.Flush()
+	return t.w.Flush()
+}
+
+// peerDuration is the run time of a job on its GPUs, in seconds, if communication took no time.
+func peerDuration(j *dally.Job) float64 { return j.Iterations * j.Time / float64(j.GPUs) }
+
+func appendPeerJob(b []byte, j *dally.Job, who [2]string) []byte {
+	b = append(csv.AppendText(b, j.Name), ',')
+	b = append(csv.AppendText(b, who[0]), ',')
+	b = csv.AppendText(b, who[1])
+	return appendFloats(appendInts(b, j.GPUs), j.Arrival)
+}
+
+func appendFloats(b []byte, vs ...float64) []byte {
+	for _, v := range vs {
+		b = strconv.AppendFloat(append(b, ','), v, 'f', -1, 64)
+	}
+	return b
+}
+
+func appendInts(b []byte, ns ...int) []byte {
+	for _, n := range ns {
+		b = strconv.AppendInt(append(b, ','), int64(n), 10)
+	}
+	return b
 }

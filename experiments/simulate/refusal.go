@@ -42,6 +42,7 @@ type Refusal struct {
 	noGPU   int      // jobs that ask for no GPU
 	hours   float64  // GPU-hours of them, and of all jobs
 	all     float64
+	jobs    []refusedJob // all of them, if they are to be kept
 }
 
 // share returns the refused jobs' share of the workload's GPU time, 0 to 1.
@@ -54,6 +55,11 @@ func (r *Refusal) share() float64 {
 
 // Fitting returns the jobs that c can hold when it is empty, and describes the others. If all fit, it returns jobs itself.
 func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
+	return fitting(c, jobs, false)
+}
+
+// fitting is Fitting, and keeps the others as well if keep is true.
+func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool) ([]traces.Job, Refusal) {
 	var never Refusal
 	kept := jobs
 	for i := range jobs {
@@ -63,6 +69,9 @@ func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
 				kept = append(kept, jobs[i])
 			}
 			continue
+		}
+		if keep {
+			never.jobs = append(never.jobs, refusedJob{jobs[i], i - never.count})
 		}
 		if never.count == 0 {
 			kept = append(make([]traces.Job, 0, len(jobs)), jobs[:i]...)

@@ -21,7 +21,9 @@ import (
 type Hooks struct {
 	Now    func() time.Time // the clock that measures wall_s; nil = wall_s stays 0
 	Events io.Writer        // every event as a JSON line, for one policy only; nil = none
-	Jobs   io.Writer        // a CSV row for each job, with all digits, from a peer's machine and for one policy only; nil = none
+	// Progress is called again and again during a run; nil = never.
+	Progress func(Progress)
+	Jobs     io.Writer // a CSV row for each job of each policy, with all digits; nil = none
 	// Observe returns an observer of the run of policy; nil = no observers.
 	Observe func(policy string) sim.Observer
 }
@@ -32,17 +34,11 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	if hooks.Jobs != nil && len(cfg.Policies) > 1 {
-		return nil, workload.Mistake("the rows of jobs can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
-	}
 	if hooks.Events != nil && len(cfg.Policies) > 1 {
 		return nil, workload.Mistake("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
 	}
 	if cfg.Peer.Name != "" {
 		return runPeer(ctx, cfg, hooks)
-	}
-	if hooks.Jobs != nil {
-		return nil, workload.Mistake("--jobs-out goes with --peer; want --events, which has what happened to every job")
 	}
 	spec, err := workload.ClusterSpec(cfg.Cluster)
 	if err != nil {
@@ -66,6 +62,11 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := r.load(ctx); err != nil {
 		return nil, err
 	}
+	if hooks.Jobs != nil {
+		if r.table, err = newJobTable(hooks.Jobs, &cfg, c); err != nil {
+			return nil, err
+		}
+	}
 	for _, policy := range cfg.Policies {
 		if err := r.run(ctx, policy); err != nil {
 			return nil, err
@@ -86,6 +87,7 @@ type simulation struct {
 	jobs    []traces.Job    // jobs that can fit; nil if the trace is streamed
 	read    int             // number of jobs, including refused ones; of a streamed trace, the last run's
 	never   Refusal
+	table   *jobTable // nil = none
 }
 
 // load reads the workload into memory, unless it is streamed.
@@ -102,7 +104,7 @@ func (r *simulation) load(ctx context.Context) error {
 		return err
 	}
 	r.report.Info, r.read = info, len(all)
-	r.jobs, r.never = Fitting(r.cluster, all)
+	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil)
 	if cfg.Service == "workload" {
 		r.service = workload.ServiceOf(r.jobs)
 	}
@@ -163,6 +165,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		}
 		sc.Horizon = first + cfg.Horizon
 	}
+	if r.table != nil {
+		jobs = r.table.begin(h.Name(), jobs, r.never.jobs)
+	}
 	s, err := sim.New(sc, r.spec)
 	if err != nil {
 		return &workload.InputError{Err: err}
@@ -172,10 +177,18 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	var counted metrics.Collector
 	observers := []sim.Observer{&counted}
+	if r.table != nil {
+		observers = append(observers, r.table)
+	}
 	var events *eventLog
 	if r.hooks.Events != nil {
 		events = newEventLog(r.hooks.Events)
 		observers = append(observers, events)
+	}
+	if r.hooks.Progress != nil {
+		observers = append(observers, &watch{tell: r.hooks.Progress, at: Progress{
+			Policy: h.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies), Jobs: max(len(r.jobs), r.read-r.never.count),
+		}})
 	}
 	if r.hooks.Observe != nil {
 		observers = append(observers, r.hooks.Observe(sch.Name()))
@@ -206,6 +219,11 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		}
 	}
 	v := s.View()
+	if r.table != nil {
+		if err := r.table.close(jobs); err != nil {
+			return err
+		}
+	}
 	if file != nil {
 		if err := r.count(file, s); err != nil {
 			return err

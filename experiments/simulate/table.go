@@ -31,7 +31,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 		return err
 	}
 	header, rows := r.table()
-	return texttable.Write(w, header, rows, 1)
+	return texttable.Write(w, header, rows, 1, "first wait", "JCT p50", "JCT p90", "communication", "makespan", "migrations", "preemptions",
+		"work lost", "failures", "finished", "wait mean", "GPUs used", "bounded slowdown", "JCT p99", "deadlines missed")
 }
 
 // table returns the cells of WriteTable's table: a row for each run, its name first.

@@ -160,15 +160,15 @@ func (r *Report) facts() [][2]string {
 
 // WriteTable writes the whole report as text: facts, the paper's figures and ours, tables, notes and the deviation.
 func (r *Report) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", r.Study.Title)
+	b := texttable.NewBuffer(w)
+	fmt.Fprintf(b, "%s\n", r.Study.Title)
 	for _, f := range r.facts() {
-		fmt.Fprintf(&b, "%-8s %s\n", f[0], f[1])
+		fmt.Fprintf(b, "%-8s %s\n", f[0], f[1])
 	}
 	if len(r.claims) > 0 {
 		b.WriteString("\nThe paper's figures, and ours\n\n")
 		header, lines := r.claimed()
-		if err := texttable.Write(&b, header, lines, 2); err != nil {
+		if err := texttable.Write(b, header, lines, 2); err != nil {
 			return err
 		}
 	}
@@ -178,22 +178,22 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if len(lines) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n%s\n\n", t.Title)
-		if err := texttable.Write(&b, header, lines, left); err != nil {
+		fmt.Fprintf(b, "\n%s\n\n", t.Title)
+		if err := texttable.Write(b, header, lines, left); err != nil {
 			return err
 		}
 		for _, n := range t.Notes {
-			fmt.Fprintf(&b, "%s\n", n)
+			fmt.Fprintf(b, "%s\n", n)
 		}
 	}
 	if len(r.notes) > 0 {
 		b.WriteString("\n")
 		for _, n := range r.notes {
-			fmt.Fprintf(&b, "%s\n", n)
+			fmt.Fprintf(b, "%s\n", n)
 		}
 	}
 	if s := r.deviation.String(); s != "" {
-		fmt.Fprintf(&b, "\n%s", s)
+		fmt.Fprintf(b, "\n%s", s)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -1,9 +1,14 @@
 package workload
 
 import (
+	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"strings"
 
 	"clustergym/env/sim"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -16,6 +21,12 @@ func LoadInterference(spec string) (sim.Interference, error) {
 	from, err := Located(spec)
 	if err != nil {
 		return nil, err
+	}
+	// seeded:N is read by package profile; a text like it is no file.
+	if word, n, ok := strings.Cut(from, ":"); ok && nearest.Name(word, []string{"seeded"}) != "" && word != "seeded" {
+		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+			return nil, Mistake("interference: got %q, want %s; did you mean seeded:%s?", spec, InterferenceForms, n)
+		}
 	}
 	x, err := profile.LoadInterference(from, func(path string) (io.ReadCloser, error) { return traces.OpenFile(path) })
 	if err != nil {

@@ -56,7 +56,7 @@ func DefaultTraceConfig() TraceConfig {
 // Validate returns an error that names every fault of c, or nil. It does not look for the file.
 func (c *TraceConfig) Validate() error {
 	var l fault.List
-	l.Add(knownFormat(c.Format), "format", c.Format, "one of "+strings.Join(FormatNames(), ", "))
+	l.Add(knownFormat(c.Format), "format", c.Format, nearest.OneOf(c.Format, FormatNames()))
 	c.checkColumns(&l)
 	_, ok := delimiters[c.Delimiter]
 	l.Add(ok, "delimiter", c.Delimiter, "comma, semicolon, tab, bar or the character itself, or nothing for what the header shows")
@@ -65,7 +65,7 @@ func (c *TraceConfig) Validate() error {
 	}
 	l.Add(c.Skip >= 0, "skip", c.Skip, "a number of jobs, 0 or more")
 	l.Add(c.Jobs >= 0, "jobs", c.Jobs, "a number of jobs, or 0 for all")
-	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing")
+	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing"+nearest.Meant(c.Mix, profile.Names()))
 	l.Join("synth", c.Synth.Validate())
 	return l.Err()
 }
@@ -179,6 +179,8 @@ type Trace struct {
 	left     int                  // jobs still to return, -1 = no limit
 	room     func(jobs int) error // see WithRoom; nil = whatever there is
 	hash     func() error         // fills info.SHA256
+	reading  func(jobs int)       // see WithReading; nil = nobody is told
+	stopped  func() error         // the context's error
 }
 
 var _ traces.Stream = (*Trace)(nil)
@@ -204,7 +206,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx)}
+	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
 	}
@@ -315,6 +317,14 @@ func (t *Trace) Next(j *traces.Job) error {
 			return err
 		} else if err != nil {
 			return &InputError{Quoting(err)}
+		}
+		if n := t.info.Jobs + t.info.Passed; n%readings == readings-1 {
+			if err := t.stopped(); err != nil {
+				return err
+			}
+			if t.reading != nil {
+				t.reading(n + 1)
+			}
 		}
 		if t.profiled != nil && !t.profiled.complete(j) {
 			continue

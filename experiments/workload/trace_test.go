@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,5 +252,21 @@ func TestGPUTimesDoNotWrapAround(t *testing.T) {
 	times := ServiceOf([]traces.Job{{Work: traces.MaxTime, GPUs: 1 << 20, GPUMilli: 1000}, {Work: time.Second, GPUs: 1, GPUMilli: 1000}})
 	if len(times) != 2 || times[0] != time.Second || times[1] != traces.MaxTime {
 		t.Errorf("got %v", times)
+	}
+}
+
+func TestReadingIsToldAndStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var told []int
+	ctx = WithReading(ctx, func(jobs int) {
+		if told = append(told, jobs); len(told) == 2 {
+			cancel()
+		}
+	})
+	cfg := DefaultTraceConfig() // generated: no file whose reading could fail
+	jobs, _, err := LoadTraceContext(ctx, cfg)
+	if !errors.Is(err, context.Canceled) || jobs != nil || !slices.Equal(told, []int{readings, 2 * readings}) {
+		t.Errorf("%d jobs, %v, told %v", len(jobs), err, told)
 	}
 }

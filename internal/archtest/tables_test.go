@@ -131,7 +131,7 @@ var libraries = map[string][]string{
 	"env/bridge/handle": {"golang.org/x/sys"},
 	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	"cmd/...": {
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/jedib0t/go-pretty/v6",
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
 		"github.com/gorilla/websocket", // bare frames of hostile clients
 	},

@@ -47,3 +47,16 @@ func distance(a, b []rune) int {
 	}
 	return rows[len(a)%3][len(b)]
 }
+
+// OneOf returns what would have been right in place of name: "one of" and the names, and the one that was probably meant.
+func OneOf(name string, names []string) string {
+	return "one of " + strings.Join(names, ", ") + Meant(name, names)
+}
+
+// Meant returns the end of a message that refuses name, "; did you mean X?", or "" if none of names is near.
+func Meant(name string, names []string) string {
+	if near := Name(name, names); near != "" && near != name {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}

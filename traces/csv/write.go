@@ -70,13 +70,13 @@ func appendRow(b []byte, j *traces.Job) []byte {
 	b = append(b, ',')
 	b = traces.AppendDecimal(b, int64(j.Milli()), 3)
 	for _, s := range [...]string{j.ID, j.User, j.VC} {
-		b = appendText(append(b, ','), s)
+		b = AppendText(append(b, ','), s)
 	}
 	b = append(b, ',')
 	if len(j.GPUTypes) == 1 {
-		b = appendText(b, j.GPUTypes[0])
+		b = AppendText(b, j.GPUTypes[0])
 	} else if len(j.GPUTypes) > 1 {
-		b = appendText(b, strings.Join(j.GPUTypes, "|"))
+		b = AppendText(b, strings.Join(j.GPUTypes, "|"))
 	}
 	b = appendGiven(b, j.CPUMilli, 3)
 	b = append(b, ',')
@@ -88,7 +88,7 @@ func appendRow(b []byte, j *traces.Job) []byte {
 		b = traces.AppendDecimal(b, int64(hi<<34|lo>>30), memDecimals)
 	}
 	b = appendGiven(b, int64(j.Estimate), 9)
-	b = appendText(append(b, ','), j.Model)
+	b = AppendText(append(b, ','), j.Model)
 	b = appendGiven(b, j.Iterations, 0)
 	b = appendGiven(b, int64(j.Deadline), 9)
 	b = appendGiven(b, int64(j.Priority), 0)
@@ -113,8 +113,8 @@ func appendGiven(b []byte, v int64, places int) []byte {
 	return traces.AppendDecimal(b, v, places)
 }
 
-// appendText appends s, in quotes if it needs them.
-func appendText(b []byte, s string) []byte {
+// AppendText appends a cell with the text s, in quotes if it needs them.
+func AppendText(b []byte, s string) []byte {
 	if !strings.ContainsAny(s, ",\"\r\n") {
 		return append(b, s...)
 	}

@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/internal/rng"
 )
 
@@ -162,7 +162,7 @@ func Names() []string {
 func Named(name string) (Mix, error) {
 	m, ok := mixes[name]
 	if !ok {
-		return Mix{}, fmt.Errorf("model mix: got %q, want one of %s", name, strings.Join(Names(), ", "))
+		return Mix{}, fmt.Errorf("model mix: got %q, want %s", name, nearest.OneOf(name, Names()))
 	}
 	m.Name = name
 	m.Models, m.Weights, m.Batches = slices.Clone(m.Models), slices.Clone(m.Weights), slices.Clone(m.Batches)

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces/dally"
 )
 
@@ -31,7 +31,7 @@ const maxJobs = 20_000_000
 // Validate reports every fault.
 func (c Config) Validate() error {
 	var l fault.List
-	l.Add(slices.Contains(Profiles(), c.Profile), "profile", c.Profile, "one of "+strings.Join(Profiles(), ", "))
+	l.Add(slices.Contains(Profiles(), c.Profile), "profile", c.Profile, nearest.OneOf(c.Profile, Profiles()))
 	l.Add(c.Jobs >= 1 && c.Jobs <= maxJobs, "jobs", c.Jobs, "1 to 20000000")
 	l.Add(c.Rate >= 1e-3 && c.Rate <= 1e6, "rate", c.Rate, "a factor from 0.001 to 1000000")
 	l.Add(c.Work >= 1e-3 && c.Work <= 1e3, "work", c.Work, "a factor from 0.001 to 1000")

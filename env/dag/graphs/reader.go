@@ -8,13 +8,13 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"clustergym/env/dag"
 	dagalibaba "clustergym/env/dag/alibaba"
 	"clustergym/env/dag/dagjson"
 	"clustergym/env/dag/wfformat"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/alibaba"
 	"clustergym/traces/tpch"
@@ -51,7 +51,7 @@ type Options struct {
 // Validate reports every fault.
 func (o *Options) Validate() error {
 	var l fault.List
-	l.Add(o.Format == "" || slices.Contains(Formats(), o.Format), "format", o.Format, "one of "+strings.Join(Formats(), ", "))
+	l.Add(o.Format == "" || slices.Contains(Formats(), o.Format), "format", o.Format, nearest.OneOf(o.Format, Formats()))
 	l.Add(o.MinTasks >= 0, "min_tasks", o.MinTasks, "0 or more")
 	l.Add(o.Instances >= 0 && o.Instances <= 1<<20, "instances", o.Instances, "0 to 1048576")
 	l.Add(o.MinWork >= 0 && o.MinWork <= 1e9, "min_work", o.MinWork, "seconds, 0 to 1e9")

@@ -3,10 +3,10 @@ package synth
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"clustergym/env/dag"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/internal/rng"
 )
 
@@ -39,7 +39,7 @@ func Families() []string {
 func FamilyProblem(family string, tasks, gpus, draw int, transfers bool) (*dag.Problem, error) {
 	at := slices.Index(Families(), family)
 	if at < 0 {
-		return nil, fault.New("family", family, "one of "+strings.Join(Families(), ", "))
+		return nil, fault.New("family", family, nearest.OneOf(family, Families()))
 	}
 	src := rng.Stream(uint64(draw), fmt.Sprintf("worl-rtgs/%s/%d/%d", family, tasks, gpus))
 	c, p := DefaultConfig(), DefaultPlatformConfig()

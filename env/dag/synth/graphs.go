@@ -6,10 +6,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 
 	"clustergym/env/dag"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // Config describes a graph.
@@ -42,7 +42,7 @@ func (c Config) Validate() error {
 	for _, k := range kinds {
 		known = known || k == c.Kind
 	}
-	l.Add(known, "kind", c.Kind, "one of "+strings.Join(kinds, ", "))
+	l.Add(known, "kind", c.Kind, nearest.OneOf(c.Kind, kinds))
 	l.Add(c.Tasks >= 1 && c.Tasks <= 1_000_000, "tasks", c.Tasks, "1 to 1000000")
 	l.Add(c.Degree >= 0 && c.Degree <= 1e6, "degree", c.Degree, "0 to 1000000")
 	l.Add(c.MeanWork > 0 && c.MeanWork <= 1e9, "mean_work", c.MeanWork, "a number above 0, up to 1e9")

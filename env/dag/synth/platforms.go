@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 
 	"clustergym/env/dag"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // PlatformConfig describes processors.
@@ -42,8 +42,8 @@ func DefaultPlatformConfig() PlatformConfig {
 func (c PlatformConfig) Validate() error {
 	var l fault.List
 	l.Add(c.GPUs >= 1 && c.GPUs <= 100_000, "gpus", c.GPUs, "1 to 100000")
-	l.Add(slices.Contains(speeds, c.Speeds), "speeds", c.Speeds, "one of "+strings.Join(speeds, ", "))
-	l.Add(slices.Contains(nets, c.Links), "links", c.Links, "one of "+strings.Join(nets, ", "))
+	l.Add(slices.Contains(speeds, c.Speeds), "speeds", c.Speeds, nearest.OneOf(c.Speeds, speeds))
+	l.Add(slices.Contains(nets, c.Links), "links", c.Links, nearest.OneOf(c.Links, nets))
 	l.Add(c.Links == "equal" || c.GPUs <= 10_000, "links", c.Links, "equal above 10000 GPUs")
 	l.Add(c.Bandwidth > 0 && c.Bandwidth <= 1e15, "bandwidth", c.Bandwidth, "a number above 0, up to 1e15")
 	return l.Err()

@@ -2,9 +2,9 @@ package dally
 
 import (
 	"slices"
-	"strings"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // GPUs of a machine, and of one of its two slots.
@@ -52,8 +52,8 @@ func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Racks >= 1 && c.Racks <= 1<<12, "racks", c.Racks, "a number of racks, 1 to 4096")
 	l.Add(c.Machines >= 1 && c.Machines <= 1<<12, "machines", c.Machines, "a number of machines in a rack, 1 to 4096")
-	l.Add(slices.Contains(Policies(), c.Policy), "policy", c.Policy, "one of "+strings.Join(Policies(), ", "))
-	l.Add(slices.Contains(Variants(), c.Variant), "variant", c.Variant, "one of "+strings.Join(Variants(), ", "))
+	l.Add(slices.Contains(Policies(), c.Policy), "policy", c.Policy, nearest.OneOf(c.Policy, Policies()))
+	l.Add(slices.Contains(Variants(), c.Variant), "variant", c.Variant, nearest.OneOf(c.Variant, Variants()))
 	timer := func(v float64) bool { return v == Auto || v >= 0 && v <= 1e9 }
 	l.Add(timer(c.RackWait), "rack_wait", c.RackWait, "a number of leases, or -1")
 	l.Add(timer(c.NetworkWait), "network_wait", c.NetworkWait, "a number of leases, or -1")

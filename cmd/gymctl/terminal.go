@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"clustergym/experiments/texttable"
+	"clustergym/internal/logging"
+)
+
+// screen returns the terminal that w writes to, nil if it is none.
+func screen(w io.Writer) *os.File {
+	switch o := w.(type) {
+	case *output:
+		w = o.w
+	case *logging.Writer:
+		return screen(o.Unwrap())
+	case *locked:
+		w = o.w
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+// isTerminal reports whether w is a terminal, which can show progress.
+func isTerminal(w io.Writer) bool { return screen(w) != nil }
+
+// usualWidth is assumed of a terminal that does not tell its width.
+const usualWidth = 80
+
+// widthOf returns how many characters a line on w can have, 0 = any number. It asks the terminal every time, since the
+// user may have changed its size.
+func widthOf(w io.Writer) int {
+	f := screen(w)
+	if f == nil {
+		return 0
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return usualWidth
+}
+
+// people returns standard output for tables and sentences, which fit the terminal if it is one. What programs read
+// goes to a.stdout instead, as it is.
+func (a *app) people() io.Writer {
+	if a.page == nil {
+		if !isTerminal(a.stdout) {
+			return a.stdout
+		}
+		a.page = texttable.NewPage(a.stdout, func() int { return widthOf(a.stdout) })
+	}
+	return a.page
+}
+
+// status is a line at the bottom of the terminal that shows how far a run is. It is drawn over itself and never longer
+// than the terminal is wide. A nil status shows nothing. Safe for concurrent use.
+type status struct {
+	mu       sync.Mutex
+	w        io.Writer
+	now      func() time.Time
+	patience time.Duration // nothing is shown for so long
+	begun    time.Time
+	drawn    time.Time
+	shown    bool
+}
+
+const (
+	redraw    = 100 * time.Millisecond // the least time from one drawing to the next
+	unnoticed = time.Second            // runs that are over sooner show no status
+)
+
+// newStatus returns a status on standard error, nil if that is no terminal.
+func newStatus(a *app, patience time.Duration) *status {
+	if !isTerminal(a.stderr) {
+		return nil
+	}
+	return &status{w: a.stderr, now: a.now, patience: patience, begun: a.now()}
+}
+
+// show draws the parts that make returns, if it is time to. If there is no room for all, the last ones are left out.
+func (s *status) show(parts func(width int) []string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if now.Sub(s.begun) < s.patience || s.shown && now.Sub(s.drawn) < redraw {
+		return
+	}
+	s.drawn, s.shown = now, true
+	width := widthOf(s.w)
+	if width == 0 {
+		width = usualWidth
+	}
+	width-- // a character in the last column would make some terminals scroll
+	_, _ = fmt.Fprint(s.w, eraseLine+statusLine(parts(width), width))
+}
+
+// eraseLine moves to the beginning of the line and erases it.
+const eraseLine = "\r\x1b[K"
+
+// statusLine joins as many of the parts as fit the width. The first one is shortened if it must be.
+func statusLine(parts []string, width int) string {
+	var b strings.Builder
+	n := 0
+	for i, p := range parts {
+		size := utf8.RuneCountInString(p)
+		switch {
+		case i == 0:
+			p = texttable.Short(p, max(0, width))
+			n = utf8.RuneCountInString(p)
+		case p == "":
+			continue
+		case n+2+size > width:
+			return b.String()
+		default:
+			p = "  " + p
+			n += 2 + size
+		}
+		b.WriteString(p)
+	}
+	return b.String()
+}
+
+// clear erases the line, for other output. The next show draws it again.
+func (s *status) clear() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown {
+		s.shown = false
+		_, _ = fmt.Fprint(s.w, eraseLine)
+	}
+}
+
+// meter counts what is done of a known amount, and guesses when it will be finished.
+type meter struct {
+	what   string
+	amount func(done, all int64) string
+	rate   func(perSecond float64) string
+	now    func() time.Time
+	all    int64
+	begun  time.Time
+	first  int64 // done when it began
+}
+
+func newMeter(a *app, what string, all, done int64) *meter {
+	return &meter{what: what, now: a.now, all: all, begun: a.now(), first: done}
+}
+
+// Widths of the drawn bar: below the first there is none.
+const (
+	leastBar = 8
+	mostBar  = 24
+)
+
+// parts returns the parts of a status: the share done, the amount, the rate, the time left, what else there is, and a
+// bar where there is room for it.
+func (m *meter) parts(width int, done int64, more ...string) []string {
+	share := 0.0
+	if m.all > 0 {
+		share = min(1, float64(done)/float64(m.all))
+	}
+	rate, left := "", ""
+	if spent := m.now().Sub(m.begun).Seconds(); spent >= 1 && done > m.first {
+		perSecond := float64(done-m.first) / spent
+		rate = m.rate(perSecond)
+		left = time.Duration(float64(m.all-done)/perSecond*float64(time.Second)).Round(time.Second).String() + " left"
+	}
+	parts := append([]string{fmt.Sprintf("%s %3.0f %%", m.what, 100*share), m.amount(done, m.all), rate, left}, more...)
+	free := width - utf8.RuneCountInString(statusLine(parts, 1<<20)) - len("  []")
+	if size := min(free, mostBar); size >= leastBar {
+		full := int(share * float64(size))
+		parts[0] += " [" + strings.Repeat("#", full) + strings.Repeat("-", size-full) + "]"
+	}
+	return parts
+}
