@@ -27,6 +27,9 @@ type Field struct {
 	Low, High float32 // bounds of every element
 	Unit      string  // "fraction", "hours", "one-hot", …
 	Doc       string  // one line for people
+	// Metric says, of an info, that it is a figure of the whole episode: it is complete with the last step, and clients get it
+	// with that step. Before, it is NaN, or the figure of the episode so far.
+	Metric bool
 }
 
 // Len returns the number of elements.

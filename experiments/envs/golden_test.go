@@ -104,7 +104,8 @@ func episodeDigest(t *testing.T, e env.Env) string {
 	t.Helper()
 	h := sha256.New()
 	spec := e.Spec()
-	fmt.Fprintf(h, "%+v\n", spec)
+	// The hashes are older than the field Metric, which changes no episode.
+	fmt.Fprintln(h, strings.NewReplacer(" Metric:true", "", " Metric:false", "").Replace(fmt.Sprintf("%+v", spec)))
 	ts, acts, src := env.NewTimeStep(spec), env.NewActions(spec, 1), rand.New(rand.NewPCG(7, 11))
 	ep := env.Episode{Seed: 5, Window: -1}
 	if err := e.Reset(t.Context(), ep, ts); err != nil {

@@ -203,6 +203,9 @@ func (p *parser) fields(m wire.Map, key string) []env.Field {
 			Name: p.str(e, "name"), Unit: p.str(e, "unit"), Doc: p.str(e, "doc"),
 			Low: float32(p.number(e, "low", 0)), High: float32(p.number(e, "high", 0)),
 		}
+		metric, fault := e.Bool("metric", false)
+		p.note(fault)
+		f.Metric = metric
 		shape, fault := e.Ints("shape")
 		p.note(fault)
 		total := int64(1)

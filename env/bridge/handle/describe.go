@@ -105,11 +105,15 @@ func fields(all []env.Field) []any {
 		if shape == nil {
 			shape = []int{}
 		}
-		list = append(list, wire.Map{
+		m := wire.Map{
 			{Key: "name", Value: f.Name}, {Key: "shape", Value: shape},
 			{Key: "low", Value: float64(f.Low)}, {Key: "high", Value: float64(f.High)},
 			{Key: "unit", Value: f.Unit}, {Key: "doc", Value: f.Doc},
-		})
+		}
+		if f.Metric {
+			m = append(m, wire.Pair{Key: "metric", Value: true})
+		}
+		list = append(list, m)
 	}
 	return list
 }
