@@ -20,7 +20,7 @@ def evaluate(
     *,
     token: str | None = None,
     timeout: float = 60.0,
-    obs: str = "dict",
+    obs: str | None = None,
     reset: Callable[[], None] | None = None,
 ) -> list[dict[str, float]]:
     """Plays the windows of a running ``gymctl eval --serve ADDR --external NAME``, which then counts this policy too.
@@ -31,7 +31,7 @@ def evaluate(
         name: the NAME it was given.
         token: bearer token, None = ``$CLUSTERGYM_TOKEN``.
         timeout: seconds that any wait may last.
-        obs: the view of observations: ``"dict"`` or ``"flat"``.
+        obs: the view of observations, as for :class:`~clustergym.RemoteEnv`.
         reset: called before each window, for policies with a memory.
 
     Returns:
