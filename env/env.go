@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"image"
 	"io"
 	"math/rand/v2"
 	"time"
@@ -65,11 +66,32 @@ type Tasker interface {
 	SampleTask(rng *rand.Rand, dst []float64)
 }
 
-// Renderer is an environment that can draw itself. mode is "ansi". A stand-in for an environment that cannot render,
-// such as a remote client, returns errors.ErrUnsupported.
+// Renderer is an environment that can draw itself as text. mode is "ansi". A stand-in for an environment that cannot
+// render, such as a remote client, returns errors.ErrUnsupported.
 type Renderer interface {
 	Render(w io.Writer, mode string) error
 }
+
+// FrameWidth and FrameHeight are the size of every picture in pixels. All environments share it and it never changes,
+// because a video needs frames of one size, and most encoders even numbers.
+const (
+	FrameWidth  = 640
+	FrameHeight = 480
+)
+
+// Painter is an environment that can draw itself in pixels: Gymnasium's render mode "rgb_array". Like Renderer the ability
+// is optional, and a stand-in for an environment without it returns errors.ErrUnsupported.
+type Painter interface {
+	// Paint draws the current time step on dst, which the caller owns and NewFrame makes. It sets every pixel, all of them
+	// opaque, whatever dst held before. The picture follows from the state alone, and painting changes nothing. Paint
+	// returns ErrClosed after Close, ErrResetNeeded before the first Reset, and ErrFrame for a dst of another size.
+	Paint(dst *image.RGBA) error
+	// FrameRate returns how many pictures a second, one of each step, make a video that one can follow. It never changes.
+	FrameRate() int
+}
+
+// NewFrame returns a picture for Painter.Paint: FrameWidth by FrameHeight pixels.
+func NewFrame() *image.RGBA { return image.NewRGBA(image.Rect(0, 0, FrameWidth, FrameHeight)) }
 
 // TimeStep is owned by the caller and filled by the environment, like the p of io.Reader.
 type TimeStep struct {

@@ -18,6 +18,8 @@ var (
 	ErrEpisode = errors.New("env: no such episode")
 	// ErrSnapshot is returned by RestoreSnapshot for bytes that are not a snapshot of this environment.
 	ErrSnapshot = errors.New("env: not a snapshot of this environment")
+	// ErrFrame is returned by Paint for a picture that is not FrameWidth by FrameHeight pixels.
+	ErrFrame = errors.New("env: a picture must begin at (0, 0) and have 640 by 480 pixels, as NewFrame makes it")
 )
 
 func episodeSeed(x, k uint64) uint64 { return rng.At(x, 0x657069736f6465, k) }

@@ -19,7 +19,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 		return env.ErrClosed
 	}
 	if mode != "ansi" {
-		return fmt.Errorf("%s: render mode %q, want \"ansi\"", e.spec.ID, mode)
+		return fmt.Errorf("%s: render mode %q, want ansi; Paint draws rgb_array", e.spec.ID, mode)
 	}
 	if !e.begun {
 		return env.ErrResetNeeded

@@ -99,7 +99,7 @@ func TestRenderNeedsAnEpisodeAnOpenEnvironmentAndAKnownMode(t *testing.T) {
 	if err := e.Reset(context.Background(), env.Episode{}, env.NewTimeStep(e.Spec())); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Render(io.Discard, "rgb_array"); err == nil || !strings.Contains(err.Error(), `render mode "rgb_array", want "ansi"`) {
+	if err := e.Render(io.Discard, "rgb_array"); err == nil || !strings.Contains(err.Error(), `render mode "rgb_array", want ansi; Paint draws rgb_array`) {
 		t.Errorf("another mode: %v", err)
 	}
 	_, w := io.Pipe()

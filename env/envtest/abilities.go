@@ -3,8 +3,10 @@ package envtest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"image"
 	"math"
 	"runtime"
 	"testing"
@@ -129,6 +131,82 @@ func (s *suite) renderingOnlyLooks() error {
 	}
 	if err := r.Render(new(bytes.Buffer), "no-such-mode"); err == nil {
 		return errors.New("Render accepts a mode that does not exist")
+	}
+	return nil
+}
+
+// paintingOnlyLooks paints the first steps and then every 32nd, because pictures are large. A picture must be as env.Painter
+// says: of the state alone, every pixel set. Those of an episode must differ, else they show nothing.
+func (s *suite) paintingOnlyLooks() error {
+	e := s.first()
+	p, ok := e.(env.Painter)
+	if !ok {
+		return skip("the environment cannot draw itself")
+	}
+	frame, again := env.NewFrame(), env.NewFrame()
+	if err := p.Paint(frame); errors.Is(err, errors.ErrUnsupported) {
+		return skip("the environment cannot draw itself")
+	} else if !errors.Is(err, env.ErrResetNeeded) {
+		return fmt.Errorf("Paint before Reset: %v, want %v", err, env.ErrResetNeeded)
+	}
+	if n := p.FrameRate(); n < 1 || n > 240 {
+		return fmt.Errorf("FrameRate is %d, want 1 to 240", n)
+	}
+	want, err := s.record(s.open(), s.episode(0))
+	if err != nil {
+		return err
+	}
+	see := follow(want, 0)
+	step, kinds := -1, map[[sha256.Size]byte]bool{}
+	err = s.play(e, s.episode(0), func(ts *env.TimeStep) error {
+		if step++; step < 8 || step%32 == 0 || ts.Kind.Last() {
+			for i := range again.Pix { // what stood there before must not matter
+				again.Pix[i] = byte(i + step)
+			}
+			for _, dst := range []*image.RGBA{frame, again} {
+				if err := p.Paint(dst); err != nil {
+					return fmt.Errorf("Paint: %w", err)
+				}
+			}
+			if !bytes.Equal(frame.Pix, again.Pix) {
+				return errors.New("Paint does not set every pixel, or draws one state in two ways")
+			}
+			if err := sound(frame); err != nil {
+				return err
+			}
+			kinds[sha256.Sum256(frame.Pix)] = true
+		}
+		return see(ts)
+	})
+	if err != nil {
+		return err
+	}
+	if step > 0 && len(kinds) < 2 {
+		return fmt.Errorf("all pictures of an episode of %d steps are the same", step)
+	}
+	if err := p.Paint(image.NewRGBA(image.Rect(0, 0, 8, 8))); !errors.Is(err, env.ErrFrame) {
+		return fmt.Errorf("Paint on 8 by 8 pixels: %v, want %v", err, env.ErrFrame)
+	}
+	if err := e.Close(); err != nil {
+		return err
+	}
+	if err := p.Paint(frame); !errors.Is(err, env.ErrClosed) {
+		return fmt.Errorf("Paint after Close: %v, want %v", err, env.ErrClosed)
+	}
+	return nil
+}
+
+// sound returns what is wrong with a picture whatever it shows, or nil.
+func sound(frame *image.RGBA) error {
+	uniform := true
+	for i := 0; i < len(frame.Pix); i += 4 {
+		if frame.Pix[i+3] != 255 {
+			return fmt.Errorf("pixel %d, %d is not opaque", i/4%env.FrameWidth, i/4/env.FrameWidth)
+		}
+		uniform = uniform && [3]byte(frame.Pix[i:]) == [3]byte(frame.Pix)
+	}
+	if uniform {
+		return errors.New("the picture has one colour")
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ var claims = []struct {
 	{"tasks are part of the episode", (*suite).tasksArePartOfTheEpisode},
 	{"a split that does not exist is refused", (*suite).unknownSplitsAreRefused},
 	{"rendering only looks", (*suite).renderingOnlyLooks},
+	{"painting only looks", (*suite).paintingOnlyLooks},
 	{"steps allocate nothing", (*suite).stepsAllocateNothing},
 }
 

@@ -66,6 +66,15 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"renders nothing", "rendering only looks"},
 		{"rendering changes", "rendering only looks"},
 		{"renders anything", "rendering only looks"},
+		{"paints before reset", "painting only looks"},
+		{"paints any size", "painting only looks"},
+		{"paints one colour", "painting only looks"},
+		{"paints one picture", "painting only looks"},
+		{"paints through", "painting only looks"},
+		{"paints over", "painting only looks"},
+		{"painting changes", "painting only looks"},
+		{"paints after close", "painting only looks"},
+		{"no frame rate", "painting only looks"},
 		{"allocates", "steps allocate nothing"},
 	} {
 		shared.Store(0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -112,6 +113,50 @@ func (w *walk) Render(out io.Writer, mode string) error {
 	}
 	_, err := fmt.Fprintln(out, "x =", w.x)
 	return err
+}
+
+func (w *walk) FrameRate() int {
+	if w.fault == "no frame rate" {
+		return 0
+	}
+	return 10
+}
+
+func (w *walk) Paint(dst *image.RGBA) error {
+	switch {
+	case w.closed && w.fault != "paints after close":
+		return env.ErrClosed
+	case !w.begun && w.fault != "paints before reset":
+		return env.ErrResetNeeded
+	case dst.Rect != env.NewFrame().Rect && w.fault != "paints any size":
+		return env.ErrFrame
+	}
+	for i := range dst.Pix {
+		dst.Pix[i] = 255
+	}
+	for i := range 8 { // eight pixels are the position
+		for k := range 3 {
+			dst.Pix[4*i+k] = byte(math.Float64bits(w.x) >> (8 * i))
+		}
+	}
+	switch w.fault {
+	case "paints one colour":
+		for i := range dst.Pix {
+			dst.Pix[i] = 255
+		}
+	case "paints one picture":
+		for i := range 32 {
+			dst.Pix[i] = 255
+		}
+		dst.Pix[0] = 7
+	case "paints through":
+		dst.Pix[3] = 128
+	case "paints over":
+		dst.Pix[4*100] = byte(shared.Add(1))
+	case "painting changes":
+		w.src.Uint64()
+	}
+	return nil
 }
 
 func (w *walk) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {

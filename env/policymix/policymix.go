@@ -113,6 +113,7 @@ type mixer struct {
 var (
 	_ sched.Actions = (*mixer)(nil)
 	_ sched.Pilot   = (*mixer)(nil)
+	_ sched.Teller  = (*mixer)(nil)
 )
 
 func (m *mixer) Spec() env.ActionSpec { return env.ActionSpec{Sizes: []int{len(m.policies)}} }
@@ -134,6 +135,15 @@ func (m *mixer) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, e
 	m.until = sim.After(s.View.Now(), m.hold)
 	d.Op = sim.Wait
 	return true, nil
+}
+
+// Tell implements sched.Teller.
+func (m *mixer) Tell() string {
+	s := "Policies: " + strings.Join(Policies(), ", ")
+	if m.last >= 0 {
+		s = "Last policy: " + Policies()[m.last]
+	}
+	return s
 }
 
 // Pilot implements sched.Pilot.

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/cluster"
+	"clustergym/env/paint"
 	"clustergym/env/sim"
 )
 
@@ -49,7 +50,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 // render their cluster with it.
 func Picture(v *sim.View) string {
 	p := pictureOf(v)
-	p.printf("time %s; %d jobs finished, %d running, %d waiting; GPUs %.4g of %d held\n", span(v.Now()), v.Ended(), len(p.running), len(v.Waiting()),
+	p.printf("time %s; %d jobs finished, %d running, %d waiting; GPUs %.4g of %d held\n", paint.Span(v.Now()), v.Ended(), len(p.running), len(v.Waiting()),
 		float64(1000*(p.c.GPUs()-p.c.DownGPUs())-p.c.FreeMilli())/1000, p.c.GPUs())
 	p.cluster()
 	return p.b.String()
@@ -60,9 +61,9 @@ func Picture(v *sim.View) string {
 func JobLine(v *sim.View, j sim.Job, estimate time.Duration, more string) string {
 	e := "unknown"
 	if estimate > 0 {
-		e = span(estimate)
+		e = paint.Span(estimate)
 	}
-	return fmt.Sprintf("%-20s  %6.4g GPUs  %10s  waited %10s  %s\n", name(v.Trace(j).ID), gpus(v, j), e, span(v.Now()-v.Trace(j).Submit), more)
+	return fmt.Sprintf("%-20s  %6.4g GPUs  %10s  waited %10s  %s\n", name(v.Trace(j).ID), gpus(v, j), e, paint.Span(v.Now()-v.Trace(j).Submit), more)
 }
 
 // gpus returns how many GPUs j asks for.
@@ -102,7 +103,7 @@ func (p *picture) head(e *Env) {
 		p.printf(", %s", strings.ToLower(kind.String()))
 	}
 	p.printf("\n%s since the window's first job; last arrival %s ago, last finish %s ago\n",
-		span(v.Now()-e.win.Begin), span(v.Now()-p.s.LastArrival), span(v.Now()-p.s.LastFinish))
+		paint.Span(v.Now()-e.win.Begin), paint.Span(v.Now()-p.s.LastArrival), paint.Span(v.Now()-p.s.LastFinish))
 	before := 0
 	for _, j := range p.running {
 		if !p.s.Known[j].Counted {
@@ -310,14 +311,14 @@ func (p *picture) slots() {
 			break
 		}
 		k := &p.s.Known[j]
-		estimate, fits := span(k.Estimate), "does not fit"
+		estimate, fits := paint.Span(k.Estimate), "does not fit"
 		if p.s.Blind {
 			estimate = "unknown"
 		}
 		if p.s.Fits[i] {
 			fits = "fits"
 		}
-		p.printf("%4d  %-20s  %6.4g  %10s  %10s  %s\n", i, name(v.Trace(j).ID), k.GPUs, estimate, span(v.Now()-v.Trace(j).Submit), fits)
+		p.printf("%4d  %-20s  %6.4g  %10s  %10s  %s\n", i, name(v.Trace(j).ID), k.GPUs, estimate, paint.Span(v.Now()-v.Trace(j).Submit), fits)
 	}
 }
 
@@ -333,18 +334,4 @@ func name(id string) string {
 		short = append(short[:17], '.', '.', '.')
 	}
 	return string(short)
-}
-
-// span formats a time for people.
-func span(d time.Duration) string {
-	switch s := d.Seconds(); {
-	case s < 120:
-		return fmt.Sprintf("%.0f s", s)
-	case s < 2*3600:
-		return fmt.Sprintf("%.0f min", s/60)
-	case s < 48*3600:
-		return fmt.Sprintf("%.1f h", s/3600)
-	default:
-		return fmt.Sprintf("%.1f d", s/86400)
-	}
 }

@@ -224,7 +224,7 @@ func (s *Shell) Render(w io.Writer, mode string, draw func(b *strings.Builder)) 
 	case s.closed:
 		return env.ErrClosed
 	case mode != "ansi":
-		return fmt.Errorf("%s: render mode %q, want ansi", s.id, mode)
+		return fmt.Errorf("%s: render mode %q, want ansi; Paint draws rgb_array", s.id, mode)
 	case !s.begun:
 		return env.ErrResetNeeded
 	}

@@ -210,7 +210,7 @@ func TestShellRenders(t *testing.T) {
 	if err := c.shell.Render(&b, "ansi", draw); err != nil || b.String() != "Adder-v1  seed 3, step 1, sum 2\n" {
 		t.Errorf("%v, %q", err, b.String())
 	}
-	if err := c.shell.Render(&b, "rgb", draw); err == nil || err.Error() != `Adder-v1: render mode "rgb", want ansi` {
+	if err := c.shell.Render(&b, "rgb", draw); err == nil || err.Error() != `Adder-v1: render mode "rgb", want ansi; Paint draws rgb_array` {
 		t.Errorf("mode rgb: %v", err)
 	}
 	fresh := sched.NewShell(adderSpec())

@@ -20,6 +20,7 @@ type simulated interface {
 	sched.Arena
 	env.Snapshotter
 	env.Renderer
+	env.Painter
 }
 
 // ServedEnv is an environment over the cluster simulator for remote players, who cannot read its state: it reports the
@@ -54,6 +55,7 @@ var (
 	_ env.Env         = (*ServedEnv)(nil)
 	_ env.Snapshotter = (*ServedEnv)(nil)
 	_ env.Renderer    = (*ServedEnv)(nil)
+	_ env.Painter     = (*ServedEnv)(nil)
 )
 
 // NewServedEnv returns e, an environment of d with settings s, for remote players. It takes ownership of e.

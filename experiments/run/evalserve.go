@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"slices"
 	"strings"
@@ -289,6 +290,7 @@ type evalEnv struct {
 var (
 	_ env.Env       = (*evalEnv)(nil)
 	_ env.Renderer  = (*evalEnv)(nil)
+	_ env.Painter   = (*evalEnv)(nil)
 	_ server.Caller = (*evalEnv)(nil)
 	_ server.Caller = (*envs.ServedEnv)(nil)
 )
@@ -347,6 +349,12 @@ func (e *evalEnv) Close() error {
 
 // Render implements env.Renderer.
 func (e *evalEnv) Render(w io.Writer, mode string) error { return e.inner.Render(w, mode) }
+
+// Paint implements env.Painter.
+func (e *evalEnv) Paint(dst *image.RGBA) error { return e.inner.Paint(dst) }
+
+// FrameRate implements env.Painter.
+func (e *evalEnv) FrameRate() int { return e.inner.FrameRate() }
 
 // Call implements server.Caller.
 func (e *evalEnv) Call(method string, args wire.Map) (any, error) { return e.inner.Call(method, args) }

@@ -52,6 +52,7 @@ var arrows = map[string][]string{
 
 	"env":         {},
 	"env/envtest": {"env"},
+	"env/paint":   {"env"},
 	"env/cluster": {"traces"},
 	"env/sim":     {"env/cluster", "traces"},
 	"env/heuristic": {
@@ -60,7 +61,7 @@ var arrows = map[string][]string{
 	"env/metrics": {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
-	"env/sched":       {"env", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
+	"env/sched":       {"env", "env/paint", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
 	"env/encode":      {"env", "env/sim", "env/cluster", "env/sched", "traces"},
 	"env/reward":      {"env/sim", "env/sched"},
 	"env/jobselect":   wiring,
@@ -68,21 +69,21 @@ var arrows = map[string][]string{
 	"env/queuerank":   wiring,
 	"env/delayoffer":  append([]string{"traces/dally"}, wiring...),
 	"env/policymix":   wiring,
-	"env/workerplace": {"env", "env/cluster", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
+	"env/workerplace": {"env", "env/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
 	"env/dag":         {},
 	"env/dag/dagjson": {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
 	"env/dag/alibaba":   {"env/dag", "traces"},
 	"env/dag/listsched": {"env/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.
 	"env/dag/graphs": {"env/dag", "env/dag/alibaba", "env/dag/dagjson", "env/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
-	"env/dagplace":   {"env", "env/dag", "env/dag/listsched", "env/dag/synth", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
-	"env/control":    {"env"},
+	"env/dagplace":   {"env", "env/dag", "env/dag/listsched", "env/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
+	"env/control":    {"env", "env/paint"},
 	"env/peer/...":   {"traces", "env/metrics"},
 	"env/vec":        {"env"},
 
 	"env/bridge/wire":   {"env"},
 	"env/bridge/budget": {"env/bridge/wire"},
-	"env/bridge/handle": {"env", "env/vec", "env/bridge/wire", "env/bridge/budget"},
+	"env/bridge/handle": {"env", "env/paint", "env/vec", "env/bridge/wire", "env/bridge/budget"},
 	"env/bridge/server": {"env", "env/bridge/wire", "env/bridge/budget", "env/bridge/handle"},
 	"env/bridge/client": {"env", "env/bridge/wire"},
 	// It checks any server against the protocol, so only its tests import one.
@@ -110,13 +111,14 @@ var arrows = map[string][]string{
 
 // wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
-	"env", "env/cluster", "env/sim", "env/sched", "env/encode", "env/reward", "env/heuristic", "traces", "traces/profile",
+	"env", "env/cluster", "env/sim", "env/sched", "env/paint", "env/encode", "env/reward", "env/heuristic", "traces", "traces/profile",
 }
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
 	"configs":           {"go.yaml.in/yaml/v3"},
 	"traces/...":        {"github.com/klauspost/compress"},
+	"env/paint":         {"golang.org/x/image"}, // fonts, and smooth edges of shapes
 	"env/heuristic":     {"gonum.org/v1/gonum"},
 	"nets/...":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
 	"agents/ddqn":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -28,6 +29,7 @@ var (
 	_ env.Snapshotter = (*Env)(nil)
 	_ env.Tasker      = (*Env)(nil)
 	_ env.Renderer    = (*Env)(nil)
+	_ env.Painter     = (*Env)(nil)
 )
 
 // Open opens the environment called id. gymctl envs ID lists its kwargs; values are numbers, strings, booleans, and
@@ -218,11 +220,60 @@ func (r *remote) call(ctx context.Context, method string, args wire.Map) (any, e
 
 // Render writes a picture of the current state to w.
 func (e *Env) Render(w io.Writer, mode string) error {
+	if !e.closed && mode == pixels {
+		return fmt.Errorf("client: render mode %q is not for text, want ansi; Paint draws pixels", mode)
+	}
+	return e.show(mode, "ansi", func(shown any) error {
+		list, _ := shown.([]any)
+		if len(list) != 1 {
+			return fmt.Errorf("%w: %d pictures", ErrReply, len(list))
+		}
+		s, ok := list[0].(string)
+		if !ok {
+			return fmt.Errorf("%w: a picture that is no text", ErrReply)
+		}
+		_, err := io.WriteString(w, s)
+		return err
+	})
+}
+
+// pixels is the render mode of pictures.
+const pixels = "rgb_array"
+
+// Paint implements env.Painter. The server must draw in the size of env.NewFrame, as every server of this project does.
+func (e *Env) Paint(dst *image.RGBA) error {
+	return e.show(pixels, pixels, func(shown any) error {
+		a, ok := shown.(wire.Array)
+		if !ok || a.DType != wire.U8 || !slices.Equal(a.Shape, []int{1, env.FrameHeight, env.FrameWidth, 3}) {
+			return fmt.Errorf("%w: a picture that is not bytes of [1, %d, %d, 3]", ErrReply, env.FrameHeight, env.FrameWidth)
+		}
+		if dst == nil || dst.Rect != image.Rect(0, 0, env.FrameWidth, env.FrameHeight) {
+			return env.ErrFrame
+		}
+		for from, to := a.Data, dst.Pix; len(from) > 0; from, to = from[3:], to[4:] {
+			to[0], to[1], to[2], to[3] = from[0], from[1], from[2], 255
+		}
+		return nil
+	})
+}
+
+// FrameRate implements env.Painter.
+func (e *Env) FrameRate() int {
+	rate, err := e.meta.Int("render_fps", 1, 1, 1000)
+	if err != nil {
+		return 1
+	}
+	return int(rate)
+}
+
+// show asks the server for the picture in the given mode and calls use with it. It returns errors.ErrUnsupported if the server
+// does not have pictures of that kind.
+func (e *Env) show(mode, kind string, use func(shown any) error) error {
 	if e.closed {
 		return env.ErrClosed
 	}
-	if !e.renders() {
-		return fmt.Errorf("client: %s does not show itself: %w", e.l.spec.ID, errors.ErrUnsupported)
+	if modes, err := e.meta.Strs("render_modes", nil); err != nil || !slices.Contains(modes, kind) {
+		return fmt.Errorf("client: %s does not show itself as %s: %w", e.l.spec.ID, kind, errors.ErrUnsupported)
 	}
 	q := e.h.begin(wire.OpRender, 1)
 	q.Key("mode")
@@ -231,20 +282,5 @@ func (e *Env) Render(w io.Writer, mode string) error {
 		return err
 	}
 	defer e.h.release()
-	list, _ := e.h.reply.reply.Get("render").([]any)
-	if len(list) != 1 {
-		return fmt.Errorf("%w: %d pictures", ErrReply, len(list))
-	}
-	s, ok := list[0].(string)
-	if !ok {
-		return fmt.Errorf("%w: a picture that is no text", ErrReply)
-	}
-	_, err := io.WriteString(w, s)
-	return err
-}
-
-// renders reports whether the server can render the environment.
-func (r *remote) renders() bool {
-	modes, e := r.meta.Strs("render_modes", nil)
-	return e == nil && len(modes) > 0
+	return use(e.h.reply.reply.Get("render"))
 }

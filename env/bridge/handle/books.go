@@ -66,6 +66,9 @@ func (h *Handle) reserve(e env.Env, n int, o *Opening) error {
 	}
 	actions := 2 * 4 * (len(s.Action.Sizes) + len(s.Action.Low))
 	need := int64(n) * int64(rows*row+actions+perEnv)
+	if h.render == renderPixels {
+		need += canvasBytes
+	}
 	if h.books.account.Reserve(budget.Environments, need) {
 		return nil
 	}

@@ -10,7 +10,9 @@ import (
 	"unicode/utf8"
 
 	"clustergym/env"
+	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/vec"
 	"clustergym/internal/rng"
 )
 
@@ -72,11 +74,15 @@ func (h *Handle) methods() []string {
 	return list
 }
 
-func (h *Handle) renderModes() []string {
-	if _, ok := h.guards[0].inner.(env.Renderer); ok {
-		return []string{renderText}
+func (h *Handle) renderModes() []string { return renderModes(h.guards[0].inner) }
+
+// renderModes returns the modes in which e can be rendered. There is a picture of every environment: of its time step if it
+// has no other.
+func renderModes(e env.Env) []string {
+	if _, ok := e.(env.Renderer); ok {
+		return []string{renderText, renderPixels}
 	}
-	return []string{}
+	return []string{renderPixels}
 }
 
 func (h *Handle) doCall(re uint32, req wire.Map, w *wire.Writer) error {
@@ -239,9 +245,6 @@ func (h *Handle) doRender(re uint32, req wire.Map, w *wire.Writer) error {
 		return err
 	}
 	modes := h.renderModes()
-	if len(modes) == 0 {
-		return wire.Errorf(wire.Unsupported, "%.80s does not show itself", h.id)
-	}
 	mode, err := req.Str("mode", modes[0])
 	if err != nil {
 		return err
@@ -252,11 +255,33 @@ func (h *Handle) doRender(re uint32, req wire.Map, w *wire.Writer) error {
 	if err := h.ready(rows, false); err != nil {
 		return err
 	}
+	n := 1
+	if named {
+		n++
+	}
+	w.Reply(re, wire.OpRender, n)
+	w.Key("render")
+	show := h.showText
+	if mode == renderPixels {
+		show = h.showPixels
+	}
+	if err := show(rows, w); err != nil {
+		return err
+	}
+	if named {
+		w.Key("ids")
+		gatherI32(w.Array(wire.I32, len(rows)), rows)
+	}
+	return nil
+}
+
+// showText writes a text of each row.
+func (h *Handle) showText(rows []int, w *wire.Writer) error {
 	var pictures []string
 	var b bytes.Buffer
 	for _, i := range rows {
 		b.Reset()
-		if e := h.guards[i].render(&b, mode); e != nil {
+		if e := h.guards[i].render(&b, renderText); e != nil {
 			return h.callFailed(i, e)
 		}
 		if !utf8.Valid(b.Bytes()) {
@@ -264,16 +289,43 @@ func (h *Handle) doRender(re uint32, req wire.Map, w *wire.Writer) error {
 		}
 		pictures = append(pictures, b.String())
 	}
-	n := 1
-	if named {
-		n++
-	}
-	w.Reply(re, wire.OpRender, n)
-	w.Key("render")
 	w.Value(pictures)
-	if named {
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, len(rows)), rows)
+	return nil
+}
+
+// frameBytes is the size of a picture in a reply, canvasBytes that of the picture under way.
+const (
+	frameBytes  = 3 * env.FrameWidth * env.FrameHeight
+	canvasBytes = 4 * env.FrameWidth * env.FrameHeight
+)
+
+// showPixels writes a picture of each row, as bytes [rows, height, width, 3].
+func (h *Handle) showPixels(rows []int, w *wire.Writer) error {
+	if most := h.lim.MaxFrameOut / frameBytes; len(rows) > most { // before anything is drawn
+		return wire.Errorf(wire.TooLarge, "%d pictures of %d bytes, want at most %d in one reply: ask for fewer environments at once", len(rows), frameBytes, most)
+	}
+	if h.canvas == nil {
+		// A handle that was opened for pictures has reserved it.
+		if h.render != renderPixels && !h.books.account.Reserve(budget.Environments, canvasBytes) {
+			return h.Refuse(canvasBytes)
+		}
+		h.canvas = env.NewFrame()
+	}
+	dst := w.Array(wire.U8, len(rows), env.FrameHeight, env.FrameWidth, 3)
+	for _, i := range rows {
+		ts := env.TimeStep{Kind: h.b.Kind[i], Reward: h.b.Reward[i], Obs: h.b.Obs[i*h.shape.obs:][:h.shape.obs], Mask: h.b.Mask[i*h.shape.mask:][:h.shape.mask]}
+		steps := int(h.rows[i].length)
+		if h.mode == vec.SameStep && ts.Kind.Last() { // the next episode has begun
+			ts.Kind, steps = env.First, 0
+		}
+		if e := h.guards[i].paint(h.canvas, &ts, steps); e != nil {
+			return h.callFailed(i, e)
+		}
+		// Pictures are opaque, so the fourth byte of a pixel says nothing.
+		for p := h.canvas.Pix; len(p) > 0; p = p[4:] {
+			dst[0], dst[1], dst[2] = p[0], p[1], p[2]
+			dst = dst[3:]
+		}
 	}
 	return nil
 }

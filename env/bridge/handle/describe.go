@@ -73,6 +73,7 @@ func (h *Handle) meta(more any) wire.Map {
 		{Key: "autoreset", Value: h.mode.String()},
 		{Key: "snapshots", Value: saves},
 		{Key: "render_modes", Value: h.renderModes()},
+		{Key: "render_fps", Value: h.guards[0].frameRate()},
 		{Key: "methods", Value: h.methods()},
 	}
 	add := func(key string, v any) {

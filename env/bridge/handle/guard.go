@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"log/slog"
 	"runtime/debug"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/paint"
 )
 
 // guard turns an environment's panics into errors: one environment's bug must not end a server that others use. After a
@@ -123,6 +125,37 @@ func (g *guard) render(w io.Writer, mode string) (err error) {
 		}
 	}()
 	return g.inner.(env.Renderer).Render(w, mode)
+}
+
+// paint paints the environment on dst. Of an environment that cannot, it paints the time step ts, after so many steps.
+func (g *guard) paint(dst *image.RGBA, ts *env.TimeStep, steps int) (err error) {
+	if g.broken {
+		return errBroken
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = g.caught("render", p)
+		}
+	}()
+	if p, ok := g.inner.(env.Painter); ok {
+		if err := p.Paint(dst); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	c, err := paint.On(dst)
+	if err != nil {
+		return err
+	}
+	c.TimeStep(g.inner.Spec(), ts, steps)
+	return nil
+}
+
+// frameRate returns how many pictures a second a video of the environment should have.
+func (g *guard) frameRate() int {
+	if p, ok := g.inner.(env.Painter); ok {
+		return p.FrameRate()
+	}
+	return paint.FrameRate
 }
 
 // call calls a method beyond package env's contract.

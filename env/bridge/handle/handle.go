@@ -3,6 +3,7 @@ package handle
 import (
 	"context"
 	"errors"
+	"image"
 	"log/slog"
 	"sync/atomic"
 
@@ -39,6 +40,8 @@ type Handle struct {
 	encoding wire.Encoding
 	books    books // what is reserved for it
 	stray    bool  // the rows that are out belong to abandoned requests
+
+	canvas *image.RGBA // nil until a picture is asked for
 
 	count Stats
 
@@ -125,7 +128,7 @@ func (h *Handle) Do(ctx context.Context, op string, re uint32, req wire.Map, w *
 	defer survive(&err)
 	err = h.dispatch(ctx, op, re, req, w)
 	if err == nil && w.Len() > h.lim.MaxFrameOut {
-		// Replies to steps are never too large, since open has checked that. Rendered text and results of calls can be.
+		// Replies to steps are never too large, since open has checked that. Rendered text, results of calls and pictures in JSON can be.
 		err = wire.Errorf(wire.TooLarge, "the reply has %d bytes, want at most %d: ask for fewer environments at once", w.Len(), h.lim.MaxFrameOut)
 	}
 	return err

@@ -278,11 +278,8 @@ func (h *Handle) checkRender(e env.Env) error {
 	if h.render == "" {
 		return nil
 	}
-	if _, ok := e.(env.Renderer); !ok {
-		return &wire.Error{Code: wire.Unsupported, Msg: fmt.Sprintf("%.80s does not show itself", h.id), Got: "render_mode " + quoted(h.render), Want: "none"}
-	}
-	if h.render != renderText {
-		return &wire.Error{Code: wire.Unsupported, Msg: "field render_mode", Got: quoted(h.render), Want: renderText}
+	if modes := renderModes(e); !slices.Contains(modes, h.render) {
+		return &wire.Error{Code: wire.Unsupported, Msg: "field render_mode", Got: quoted(h.render), Want: strings.Join(modes, ", ")}
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestOpenDescribesTheEnvironment(t *testing.T) {
 		field("fields", []any{word("aa", 0, 100, "steps", "seed and steps", int64(2)), word("zz", 0, 1, "fraction", "a half")}),
 		field("info", []any{word("discount", 0, 1, "fraction", "per step"), word("late", 0, 10, "steps", "known from the third step on")}),
 		field("noop", int64(3)), field("tau_s", 3600.0), field("autoreset", "next_step"), field("snapshots", true),
-		field("render_modes", []any{"ansi"}), field("methods", []any{"set_task", "get_task", "sample_tasks", "metrics", "heuristic"}),
+		field("render_modes", []any{"ansi", "rgb_array"}), field("render_fps", int64(4)), field("methods", []any{"set_task", "get_task", "sample_tasks", "metrics", "heuristic"}),
 		field("windows", int64(8)),
 	}
 	if got := m.Get("meta"); !reflect.DeepEqual(got, want) {
@@ -97,8 +97,8 @@ func TestBadFieldsOfOpenAreNamed(t *testing.T) {
 		{wire.Map{field("info", "some")}, `bad_request: field info; got "some"; want none, metrics, episode, all or a list of keys`},
 		{wire.Map{field("info", []string{"late", "early"})}, `bad_request: field info; got "early"; want keys among episode, metrics, discount, late, elapsed_s`},
 		{wire.Map{field("info", 3)}, "bad_request: field info; got an integer; want a list of strings"},
-		{wire.Map{field("render_mode", "rgb_array")}, `unsupported: field render_mode; got "rgb_array"; want ansi`},
-		{wire.Map{field("env", "Bare-v3"), field("render_mode", "ansi")}, `unsupported: Bare-v3 does not show itself; got render_mode "ansi"; want none`},
+		{wire.Map{field("render_mode", "human")}, `unsupported: field render_mode; got "human"; want ansi, rgb_array`},
+		{wire.Map{field("env", "Bare-v3"), field("render_mode", "ansi")}, `unsupported: field render_mode; got "ansi"; want rgb_array`},
 		{wire.Map{field("recv", "some")}, `bad_request: field recv; got "some"; want all, any`},
 		{wire.Map{field("batch", 1)}, "bad_request: field batch has a meaning only with recv any"},
 		{wire.Map{field("recv", "any"), field("n", 4), field("batch", 5)}, "bad_request: field batch; got 5; want a whole number from 1 to 4"},

@@ -23,6 +23,7 @@ const (
 	elapsedColumn = -1
 	sameStep      = "same_step"
 	renderText    = "ansi"
+	renderPixels  = "rgb_array"
 )
 
 // infoColumn is one key of info. Its values are a column of the batch's Info, or the elapsed time.

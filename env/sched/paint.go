@@ -1,0 +1,180 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"image"
+	"image/color"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/env/paint"
+	"clustergym/env/sim"
+)
+
+// FrameRate is that of env.Painter for environments whose steps are decisions of a scheduler.
+const FrameRate = 8
+
+// Paint implements env.Painter for the environment whose shell this is: draw draws on a white canvas. It returns the errors
+// of a closed environment, a missing Reset and a picture of another size, in this order.
+func (s *Shell) Paint(dst *image.RGBA, draw func(c *paint.Canvas)) error {
+	if err := s.Current(); err != nil {
+		return err
+	}
+	c, err := paint.On(dst)
+	if err != nil {
+		return err
+	}
+	draw(c)
+	return nil
+}
+
+// Scene is what Draw shows of an environment on the simulator. As in the text pictures it has what a policy may know:
+// estimates, never run times.
+type Scene struct {
+	View     *sim.View
+	Second   string    // the second line of the head
+	Slots    []sim.Job // jobs that can be chosen, in the order of the actions
+	Asked    []sim.Job // jobs that the decision is about
+	Note     string    // on those, a word or two
+	Marked   []cluster.GPU
+	Begin    time.Duration                     // where the clock counts from
+	Estimate func(j sim.Job) (e time.Duration) // of a waiting job's run time; 0 = unknown
+}
+
+// Draw draws a scene: the head, which job holds which GPUs, and the queue with the jobs that can be chosen first.
+func (s *Shell) Draw(c *paint.Canvas, x *Scene) {
+	v := x.View
+	k := v.Cluster()
+	b := paint.Board{
+		Title: s.id, More: s.Moment(v.Now() - x.Begin), Second: x.Second, Cluster: clusterOf(v, x.Marked),
+		Held: float64(1000*(k.GPUs()-k.DownGPUs())-k.FreeMilli()) / 1000, Down: k.DownGPUs(), Runs: len(v.Running()),
+	}
+	for i, j := range pictureOf(v).running {
+		if i == paint.MostKeys {
+			break
+		}
+		b.Running = append(b.Running, paint.Job(name(v.Trace(j).ID), gpus(v, j), paint.Colour(v.Pos(j))))
+	}
+	first := make(map[sim.Job]bool, len(x.Asked)+len(x.Slots))
+	add := func(j sim.Job, label string, asked bool) {
+		first[j] = true
+		w := paint.Waiting{
+			Label: label, Name: name(v.Trace(j).ID), Colour: paint.Colour(v.Pos(j)), GPUs: gpus(v, j), Estimate: x.Estimate(j),
+			Waited: v.Now() - v.Trace(j).Submit, Fits: v.Fits(j), Asked: asked,
+		}
+		if asked {
+			w.Note = x.Note
+		}
+		b.Queue = append(b.Queue, w)
+	}
+	for _, j := range x.Asked {
+		add(j, "", true)
+	}
+	for i, j := range x.Slots[:min(len(x.Slots), paint.MostRows)] {
+		add(j, strconv.Itoa(i), false)
+	}
+	for _, j := range v.Waiting() {
+		if len(b.Queue) >= paint.MostRows {
+			break
+		}
+		if !first[j] {
+			add(j, "", false)
+		}
+	}
+	b.Waits = max(len(v.Waiting()), len(b.Queue))
+	c.Board(&b)
+}
+
+// Moment returns what stands at the right end of a picture's first line: how the episode has ended, if it has, the time
+// since its beginning, the step and the seed.
+func (s *Shell) Moment(t time.Duration) string {
+	m := fmt.Sprintf("t = %s  step %d  seed %d", paint.Span(t), s.Steps(), s.record.Episode.Seed)
+	if s.kind.Last() {
+		m = strings.ToLower(s.kind.String()) + "  " + m
+	}
+	return m
+}
+
+// clusterOf returns who holds which GPUs of v.
+func clusterOf(v *sim.View, marked []cluster.GPU) paint.Cluster {
+	c := v.Cluster()
+	k := paint.Cluster{Held: make([]color.RGBA, c.GPUs())}
+	for _, g := range marked {
+		k.Marked = append(k.Marked, int(g))
+	}
+	if c.Pool() {
+		k.First, k.Rack = []int{0, c.GPUs()}, []int{0}
+		fill(k.Held, v)
+		return k
+	}
+	k.First, k.Rack, k.Down = make([]int, c.Nodes()+1), make([]int, c.Nodes()), make([]bool, c.Nodes())
+	for m := range c.Nodes() {
+		_, to := c.NodeGPUs(m)
+		k.First[m+1], k.Rack[m], k.Down[m] = int(to), c.RackOf(m), c.Down(m)
+	}
+	for _, j := range v.Running() {
+		colour, milli := paint.Colour(v.Pos(j)), v.Request(j).Milli
+		for _, g := range v.GPUs(j) {
+			switch {
+			case g < 0: // a job without GPUs
+			case milli < 1000:
+				k.Parts = append(k.Parts, paint.Part{GPU: int(g), Milli: milli, Job: colour})
+			default:
+				k.Held[g] = colour
+			}
+		}
+	}
+	slices.SortStableFunc(k.Parts, func(a, b paint.Part) int { return cmp.Compare(a.GPU, b.GPU) })
+	return k
+}
+
+// fill draws the jobs of a pool side by side in order of submit, because its GPUs have no identity.
+func fill(held []color.RGBA, v *sim.View) {
+	at := 0.0
+	for _, j := range pictureOf(v).running {
+		from := at
+		at += gpus(v, j)
+		for g := int(from + 0.5); g < min(int(at+0.5), len(held)); g++ {
+			held[g] = paint.Colour(v.Pos(j))
+		}
+	}
+}
+
+// Counts returns the second line of a picture's head: how many jobs are in which state.
+func Counts(v *sim.View, total int) string {
+	return fmt.Sprintf("%d of %d jobs finished, %d running, %d waiting, %d to come", v.Ended(), total, len(v.Running()), len(v.Waiting()), max(0, total-v.Arrived()))
+}
+
+var _ env.Painter = (*Env)(nil)
+
+// FrameRate implements env.Painter.
+func (e *Env) FrameRate() int { return FrameRate }
+
+// Teller is an optional ability of Actions: it says in a few words what the next action decides, for pictures.
+type Teller interface {
+	Tell() string
+}
+
+// Paint implements env.Painter: the cluster, the visible slots and the rest of the queue. It shows what a policy may know:
+// estimates, never run times.
+func (e *Env) Paint(dst *image.RGBA) error {
+	return e.shell.Paint(dst, func(c *paint.Canvas) {
+		s := &e.state
+		v := s.View
+		x := Scene{
+			View: v, Begin: e.win.Begin, Slots: s.Slots, Marked: s.Picked,
+			Second: fmt.Sprintf("%d of %d jobs finished, %d running, %d waiting, %d to come",
+				e.done, e.win.Jobs, len(v.Running()), s.Waiting, e.win.Jobs-max(0, v.Arrived()-e.win.First)),
+			Estimate: func(j sim.Job) time.Duration { return s.Known[j].Estimate },
+		}
+		if t, ok := e.parts.Actions.(Teller); ok {
+			x.Second += ". " + t.Tell()
+		}
+		e.shell.Draw(c, &x)
+	})
+}
