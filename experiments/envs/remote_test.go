@@ -116,6 +116,10 @@ func TestRemoteJobSelectIsTheOneAtHome(t *testing.T) {
 		if err := errors.Join(home.(env.Renderer).Render(&picture, "ansi"), e.Render(&there, "ansi")); err != nil || picture.String() != there.String() {
 			t.Errorf("the picture is\n%s at home\n%s (error %v)", there.String(), picture.String(), err)
 		}
+		here, far := env.NewFrame(), env.NewFrame()
+		if err := errors.Join(home.(env.Painter).Paint(here), e.Paint(far)); err != nil || !bytes.Equal(here.Pix, far.Pix) {
+			t.Errorf("the pixels differ from those at home (error %v)", err)
+		}
 	}
 	if err := e.Reset(t.Context(), env.Episode{Window: 1 << 20}, y); !errors.Is(err, env.ErrEpisode) {
 		t.Errorf("a window that is not there: %v, want %v", err, env.ErrEpisode)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -17,7 +18,7 @@ import (
 )
 
 // drift is an environment with every ability of the contract: two factors with a changing mask and a box, uneven times,
-// infos that may be unknown, a scalar field, tasks, snapshots, rendering.
+// infos that may be unknown, a scalar field, tasks, snapshots, both kinds of rendering.
 type drift struct {
 	slow time.Duration // of one step
 
@@ -75,6 +76,28 @@ func (d *drift) Render(w io.Writer, mode string) error {
 	}
 	_, err := fmt.Fprintf(w, "x = %v ü\n", d.x)
 	return err
+}
+
+func (d *drift) FrameRate() int { return 12 }
+
+// Paint draws a column that says where it is.
+func (d *drift) Paint(dst *image.RGBA) error {
+	switch {
+	case d.closed:
+		return env.ErrClosed
+	case !d.begun:
+		return env.ErrResetNeeded
+	case dst.Rect != env.NewFrame().Rect:
+		return env.ErrFrame
+	}
+	at := int(math.Float64bits(d.x) % env.FrameWidth)
+	for i := range dst.Pix {
+		dst.Pix[i] = 255
+		if i%4 == 0 && i/4%env.FrameWidth == at {
+			dst.Pix[i] = byte(d.steps)
+		}
+	}
+	return nil
 }
 
 func (d *drift) Close() error {

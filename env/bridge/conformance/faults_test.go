@@ -19,6 +19,19 @@ func set(op, key string, v any) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map { return merge(m, wire.Map{{Key: key, Value: v}}) })
 }
 
+// pictures returns a liar that replaces the k-th reply to a render of pixels by one of the given shape.
+func pictures(shape func(k int) []int) *liar {
+	var k atomic.Int32
+	return change(wire.OpRender, func(_ *link, m wire.Map) wire.Map {
+		if _, ok := m.Get("render").(wire.Array); !ok {
+			return m
+		}
+		a := wire.Array{DType: wire.U8, Shape: shape(int(k.Add(1)))}
+		a.Data = make([]byte, a.Len())
+		return merge(m, wire.Map{{Key: "render", Value: a}})
+	})
+}
+
 // without returns a liar that removes key from every reply to op.
 func without(op, key string) *liar {
 	return change(op, func(_ *link, m wire.Map) wire.Map { return lacking(m, key) })
@@ -385,6 +398,11 @@ func TestEveryFaultIsFound(t *testing.T) {
 		}}},
 		{"calls of anything", "only listed methods can be called", code(wire.BadRequest, wire.Internal)},
 		{"pictures of nothing", "render gives text or pixels", set(wire.OpRender, "render", []string{""})},
+		{"text instead of pixels", "render gives text or pixels", set(wire.OpRender, "render", []string{"text"})},
+		{"pixels instead of text", "render gives text or pixels", set(wire.OpRender, "render", wire.Array{DType: wire.U8, Shape: []int{1, 2, 2, 3}, Data: make([]byte, 12)})},
+		{"pictures of no size", "render gives text or pixels", pictures(func(int) []int { return []int{1, 0, 0, 3} })},
+		{"pictures with a fourth colour", "render gives text or pixels", pictures(func(int) []int { return []int{1, 2, 2, 4} })},
+		{"pictures that grow", "render gives text or pixels", pictures(func(k int) []int { return []int{1, 2 * k, 2, 3} })},
 		{"a new session instead of the old", "a lost session can be resumed", &liar{request: func(_ *link, m wire.Map) wire.Map { return lacking(m, "resume") }}},
 		{"a repeated step is done again", "a repeated step is done once", twice()},
 		{"another code for those taken over", "a second connection takes the session over", closing(4409, 1000, "")},

@@ -257,7 +257,8 @@ func (s *suite) picturesCome() error {
 	if !p.has("render") {
 		return skip("the server does not grant render")
 	}
-	if err := p.reset(1); err != nil {
+	reply, err := p.ask(wire.OpReset, "seed", 1)
+	if err != nil {
 		return err
 	}
 	meta, _ := p.open.Sub("meta")
@@ -269,23 +270,47 @@ func (s *suite) picturesCome() error {
 	if _, err := p.refuse(only(wire.Unsupported, wire.BadRequest), wire.OpRender, "mode", "no such mode"); err != nil {
 		return err
 	}
-	for _, mode := range modes {
-		reply, err := p.ask(wire.OpRender, "mode", mode, "ids", []int{1})
-		if err != nil {
-			return err
+	mask, err := p.masks(reply, 2)
+	if err != nil {
+		return err
+	}
+	size := map[string]string{} // of pixels, by mode: it never changes
+	for range 3 {
+		for _, mode := range modes {
+			reply, err := p.ask(wire.OpRender, "mode", mode, "ids", []int{1})
+			if err != nil {
+				return err
+			}
+			shape, err := picture(mode, reply.Get("render"))
+			if err != nil {
+				return err
+			}
+			if was, ok := size[mode]; ok && was != shape {
+				return fmt.Errorf("render %s gives %s, and %s before", mode, shape, was)
+			}
+			size[mode] = shape
 		}
-		switch v := reply.Get("render").(type) {
-		case []any:
-			if t, ok := v[0].(string); len(v) != 1 || !ok || t == "" {
-				return fmt.Errorf("render %s of one environment gives %s", mode, compare.Brief(v))
-			}
-		case wire.Array:
-			if v.DType != wire.U8 || len(v.Shape) != 4 || v.Shape[0] != 1 || v.Shape[3] != 3 {
-				return fmt.Errorf("render %s gives %v %v, want bytes of [1 H W 3]", mode, v.Shape, v.DType)
-			}
-		default:
-			return fmt.Errorf("render %s gives %s", mode, compare.Brief(v))
+		if _, mask, err = p.play(s, mask, 1); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// picture returns the shape of the picture of one environment that a reply to render has, "" for text.
+func picture(mode string, v any) (string, error) {
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 1 && mode != "rgb_array" {
+			if t, ok := v[0].(string); ok && t != "" {
+				return "", nil
+			}
+		}
+	case wire.Array:
+		if v.DType == wire.U8 && len(v.Shape) == 4 && v.Shape[0] == 1 && v.Len() > 0 && v.Shape[3] == 3 && mode != "ansi" {
+			return fmt.Sprint(v.Shape), nil
+		}
+		return "", fmt.Errorf("render %s gives %v %v, want text for ansi, else bytes of [1 H W 3]", mode, v.Shape, v.DType)
+	}
+	return "", fmt.Errorf("render %s of one environment gives %s", mode, compare.Brief(v))
 }

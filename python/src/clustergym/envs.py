@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ._secrets import hide
 from .client import Client, Stats, fields_of, request_head
-from .errors import ClusterGymError, ProtocolError
+from .errors import ClusterGymError, ProtocolError, TooLarge
 from .handle import Handle
 from .infos import row_info
 from .spaces import Batch, parse_space
@@ -113,7 +113,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         token: None = ``$CLUSTERGYM_TOKEN``. ``spec`` shows a reference in its place.
         client: a session to share; url, token, timeout and client_options are then not used.
         timeout: seconds that any wait may last.
-        render_mode: ``"ansi"`` or None.
+        render_mode: ``"rgb_array"``, ``"ansi"`` or None: see :meth:`render`.
         obs: ``"flat"`` or ``"dict"``; None = ``"dict"`` if mask has ``"obs"``, else ``"flat"``.
         mask: where action masks go: ``"info"``, ``"obs"``, both, or nowhere.
         invalid: what a masked action does: ``"noop"`` replaces it by the environment's "do nothing" (or the lowest legal
@@ -134,7 +134,8 @@ class RemoteEnv(gym.Env[Any, Any]):
         ClusterGymError: a subclass names the cause, here and from every method.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    # Of all environments; an object has those of its own, as the server names them.
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 8}
     spec = hidden_spec
 
     def __init__(
@@ -182,6 +183,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             # gymnasium.make adds all arguments, the token among them, to the message of a TypeError, and of no other error.
             raise ValueError(str(e)) from e
         self.render_mode = render_mode
+        self.metadata = shown_as(type(self).metadata, self.handle)
         self.copy = copy
         self.metric_names = metric_names(self.handle)
         self._batch = Batch(self.observation_space, 1)
@@ -266,12 +268,13 @@ class RemoteEnv(gym.Env[Any, Any]):
         return legal
 
     def render(self) -> Any:
-        """The environment as text if render_mode is ``"ansi"``, else None."""
+        """A picture if render_mode is ``"rgb_array"``: uint8 [height, width, 3], 480 by 640; text if it is ``"ansi"``; else
+        None. The server draws it. Rendering changes nothing."""
         self._check_open()
         if self.render_mode is None:
-            gym.logger.warn('render() needs a render mode: make the environment with render_mode="ansi"')
+            gym.logger.warn('render() needs a render mode, "rgb_array" or "ansi": make the environment with it')
             return None
-        return frames(self.handle.request("render", {"ids": [0], "mode": self.render_mode}), 1)[0]
+        return frames(self.handle, [0], self.render_mode)[0]
 
     def snapshot(self) -> bytes:
         """The environment's whole state, random streams included. It can be restored into any environment of the same
@@ -348,11 +351,29 @@ def batch_action(space: gym.Space[Any], action: Any, n: int) -> Any:
     return a
 
 
-def frames(reply: Mapping[str, Any], n: int) -> list[Any]:
-    """The pictures of a render reply, one per environment."""
+def shown_as(general: Mapping[str, Any], handle: Handle) -> dict[str, Any]:
+    """Gymnasium's metadata of the environments of a handle: how the server can show them. general is of all environments."""
+    metadata = dict(general)
+    modes, fps = handle.meta.get("render_modes"), handle.meta.get("render_fps")
+    if isinstance(modes, list):
+        metadata["render_modes"] = [str(mode) for mode in modes]
+    if isinstance(fps, (int, float)) and fps > 0:
+        metadata["render_fps"] = fps
+    return metadata
+
+
+def frames(handle: Handle, ids: Sequence[int], mode: str) -> list[Any]:
+    """The pictures of some of a handle's environments, one for each. Those that do not fit into one reply come in several."""
+    try:
+        reply = handle.request("render", {"ids": list(ids), "mode": mode})
+    except TooLarge:
+        if len(ids) == 1:
+            raise
+        half = len(ids) // 2
+        return frames(handle, ids[:half], mode) + frames(handle, ids[half:], mode)
     shown = reply.get("render")
-    if not isinstance(shown, (list, np.ndarray)) or len(shown) != n:
-        raise ProtocolError(f"render: want {n} frames, got {type(shown).__name__}")
+    if not isinstance(shown, (list, np.ndarray)) or len(shown) != len(ids):
+        raise ProtocolError(f"render: want {len(ids)} frames, got {type(shown).__name__}")
     return [f.copy() if isinstance(f, np.ndarray) else f for f in shown]
 
 

@@ -32,6 +32,7 @@ try:
 except ImportError as e:
     raise ImportError("clustergym.sb3 needs Stable-Baselines3: pip install 'clustergym[sb3]'") from e
 
+from .envs import frames
 from .vector import RemoteVectorEnv
 
 __all__ = ["MetricsCallback", "RemoteSB3VecEnv"]
@@ -77,6 +78,7 @@ class RemoteSB3VecEnv(VecEnv):
         self._venv = env  # before the base class asks for render_mode
         self._attrs: list[dict[str, Any]] = [{} for _ in range(env.num_envs)]
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self.metadata.update(render_fps=env.metadata["render_fps"])  # for VecVideoRecorder
 
     @property
     def vector_env(self) -> RemoteVectorEnv:
@@ -155,8 +157,8 @@ class RemoteSB3VecEnv(VecEnv):
             masks = self.action_masks()
             return [masks[i] for i in at]
         if method_name == "render":
-            frames = self._venv.render() or [None] * self.num_envs
-            return [frames[i] for i in at]
+            mode = self._venv.render_mode
+            return [None] * len(at) if mode is None else frames(self._venv.handle, at, mode)
         if method_args:
             raise TypeError(f"{method_name} takes its arguments by name")
         return list(self._venv.remote_call(method_name, method_kwargs, at))
@@ -166,7 +168,7 @@ class RemoteSB3VecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[Any]:
-        """The picture of each environment."""
+        """The picture of each environment, uint8 [height, width, 3], if render_mode is ``"rgb_array"``."""
         return self.env_method("render")
 
     def close(self) -> None:

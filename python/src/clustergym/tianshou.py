@@ -61,6 +61,7 @@ class RemoteTianshouEnv(gym.Env[Any, Any]):
         self.action_space = self.env.action_space
         self.observation_space = _space(self.env.observation_space, self.env.action_space)
         self.render_mode = self.env.render_mode
+        self.metadata = self.env.metadata
         self._masked = self.observation_space is not self.env.observation_space
 
     def _observe(self, obs: Any) -> Any:
@@ -78,7 +79,7 @@ class RemoteTianshouEnv(gym.Env[Any, Any]):
         return self._observe(obs), reward, terminated, truncated, _without_mask(info)
 
     def render(self) -> Any:
-        """The environment as text if render_mode is ``"ansi"``."""
+        """The environment as a picture or as text, as :meth:`RemoteEnv.render` returns it."""
         return self.env.render()
 
     def close(self) -> None:

@@ -13,7 +13,17 @@ from gymnasium.vector.utils import batch_space
 
 from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
-from .envs import batch_action, blob_of, frames, hidden_spec, metric_names, new_spec, open_fields
+from .envs import (
+    RemoteEnv,
+    batch_action,
+    blob_of,
+    frames,
+    hidden_spec,
+    metric_names,
+    new_spec,
+    open_fields,
+    shown_as,
+)
 from .errors import ClusterGymError, ProtocolError, RemoteError, error_from_faults
 from .handle import Handle
 from .infos import spread_info, vector_info
@@ -50,7 +60,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     The other arguments, attributes and errors are those of :class:`~clustergym.RemoteEnv`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: dict[str, Any] = RemoteEnv.metadata
     spec = hidden_spec
 
     def __init__(
@@ -99,7 +109,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.num_envs = num_envs
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.metadata = {**type(self).metadata, "autoreset_mode": mode}
+        self.metadata = {**shown_as(type(self).metadata, self.handle), "autoreset_mode": mode}
         self.autoreset_mode = mode  # TorchRL looks for it here, as in Gymnasium's own vector environments
         self.render_mode = render_mode
         self.copy = copy
@@ -380,13 +390,12 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         return mask.astype(np.bool_)
 
     def render(self) -> tuple[Any, ...] | None:
-        """The environments as texts if render_mode is ``"ansi"``, else None."""
+        """One picture or text for each environment, as :meth:`RemoteEnv.render` returns it, or None without a render mode."""
         self._check_open()
         if self.render_mode is None:
-            gym.logger.warn('render() needs a render mode: make the environments with render_mode="ansi"')
+            gym.logger.warn('render() needs a render mode, "rgb_array" or "ansi": make the environments with it')
             return None
-        ids = list(range(self.num_envs))
-        return tuple(frames(self.handle.request("render", {"ids": ids, "mode": self.render_mode}), self.num_envs))
+        return tuple(frames(self.handle, range(self.num_envs), self.render_mode))
 
     def snapshot(self, ids: Sequence[int] | None = None) -> bytes:
         """The whole state of the environments (or of some), random streams included, as one blob."""
