@@ -22,7 +22,7 @@ from clustergym import find_gymctl
 from conftest import SMALL
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-RUNNABLE = sorted(p.name for p in EXAMPLES.glob("*.py") if p.name != "paired.py")
+RUNNABLE = sorted(p.name for p in EXAMPLES.glob("*.py") if p.name not in ("paired.py", "sb3_run.py"))
 
 
 def run(*command: str, **env: str) -> str:
