@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser, steps: int, envs: int, env: s
     parser.add_argument(
         "--kwargs",
         type=json.loads,
-        help="its arguments as JSON: '{\"window\": 64}'; default: its own, of JobSelect-v1 a small one",
+        help="its arguments as JSON: '{\"window\": 64}'; default: none, but a small JobSelect-v1",
     )
     parser.add_argument("--url", help="of a server that runs already, ws://host:port; default: one is started")
     parser.add_argument("--steps", type=int, default=steps, help="of all environments together")
