@@ -36,8 +36,8 @@ type family interface {
 	setTask(task []float64)
 }
 
-// Env is one of this package's problems as an environment. It implements env.Env, env.Snapshotter and
-// env.Renderer.
+// Env is one of this package's problems as an environment. It implements env.Env, env.Snapshotter,
+// env.Renderer and env.Painter.
 type Env struct {
 	spec env.Spec
 	make func() problem

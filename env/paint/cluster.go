@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"math"
 )
 
 // Cluster is what Canvas.Cluster draws: machines of GPUs, by rack. A cluster whose GPUs have no place is one machine.
@@ -131,13 +132,18 @@ func (c *Canvas) mark(r image.Rectangle) {
 // fit chooses the layout: the largest cells with which the cluster fits into r.
 func (k *Cluster) fit(r image.Rectangle) grid {
 	racks := len(k.Rack) > 0 && k.Rack[len(k.Rack)-1] > k.Rack[0]
-	for _, byRack := range []bool{true, false} {
-		if byRack && !racks {
+	// A rack of one line is easiest to read, but not if its cells are tiny.
+	for _, try := range []struct {
+		racks bool
+		lines int // of a rack at the most
+		cell  int // at the least
+	}{{true, 1, LineHeight - 2}, {true, math.MaxInt, smallestCell}, {false, math.MaxInt, smallestCell}} {
+		if try.racks && !racks {
 			continue
 		}
-		for cell := largestCell; cell >= smallestCell; cell-- {
-			g := grid{r: r, cell: cell, racks: byRack, labels: byRack && cell >= LineHeight-4, many: 1}
-			if k.walk(g, nil) <= r.Max.Y {
+		for cell := largestCell; cell >= try.cell; cell-- {
+			g := grid{r: r, cell: cell, racks: try.racks, labels: try.racks && cell >= LineHeight-4, many: 1}
+			if bottom, lines := k.walk(g, nil); bottom <= r.Max.Y && lines <= try.lines {
 				return g
 			}
 		}
@@ -147,9 +153,9 @@ func (k *Cluster) fit(r image.Rectangle) grid {
 }
 
 // walk goes through the cluster in the layout g and calls place with the upper left corner of each run of GPUs of a machine
-// that stand in one line; place may be nil. It returns the lower edge of the last line. A walk of a layout that does not fit
-// may stop early.
-func (k *Cluster) walk(g grid, place func(machine, x, y, from, to int)) int {
+// that stand in one line; place may be nil. It returns the lower edge of the last line, and how many lines the tallest
+// rack has. A walk of a layout that does not fit may stop early.
+func (k *Cluster) walk(g grid, place func(machine, x, y, from, to int)) (bottom, tallest int) {
 	between, line := max(2, g.cell/2), g.cell+max(1, g.cell/3)
 	if g.cell >= 8 {
 		line = g.cell + 5
@@ -159,19 +165,20 @@ func (k *Cluster) walk(g grid, place func(machine, x, y, from, to int)) int {
 		left += rackLabel
 	}
 	perLine := (g.r.Max.X - left) / g.cell
-	x, y := left, g.r.Min.Y+2
+	x, y, lines := left, g.r.Min.Y+2, 1
 	for m := range k.Rack {
 		from, to := k.First[m], k.First[m+1]
 		if m > 0 && g.racks && k.Rack[m] != k.Rack[m-1] {
-			x, y = left, y+line+g.cell/4
+			x, y, lines = left, y+line+g.cell/4, 1
 		}
 		for from < to {
 			n := min(to-from, perLine)
 			if x > left && x+n*g.cell > g.r.Max.X {
-				x, y = left, y+line
+				x, y, lines = left, y+line, lines+1
 			}
+			tallest = max(tallest, lines)
 			if place == nil && y > g.r.Max.Y {
-				return y + g.cell
+				return y + g.cell, tallest
 			}
 			if place != nil {
 				place(m, x, y, from, from+n)
@@ -180,7 +187,7 @@ func (k *Cluster) walk(g grid, place func(machine, x, y, from, to int)) int {
 		}
 		x += between
 	}
-	return y + g.cell
+	return y + g.cell, tallest
 }
 
 // crowd draws cells that stand for several GPUs each.

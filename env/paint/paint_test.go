@@ -29,8 +29,9 @@ func canvas(t *testing.T) *Canvas {
 func pixels(c *Canvas, r image.Rectangle, of color.RGBA) int {
 	n := 0
 	for y := r.Min.Y; y < r.Max.Y; y++ {
-		for x := r.Min.X; x < r.Max.X; x++ {
-			if c.img.RGBAAt(x, y) == of {
+		line := c.img.Pix[c.img.PixOffset(r.Min.X, y):][:4*r.Dx()]
+		for ; len(line) > 0; line = line[4:] {
+			if line[0] == of.R && line[1] == of.G && line[2] == of.B {
 				n++
 			}
 		}
@@ -42,7 +43,8 @@ func pixels(c *Canvas, r image.Rectangle, of color.RGBA) int {
 func outside(t *testing.T, c *Canvas, r image.Rectangle) {
 	t.Helper()
 	all := c.img.Rect
-	if white, within := pixels(c, all, Paper), pixels(c, r, Paper); white-within != all.Dx()*all.Dy()-r.Dx()*r.Dy() {
+	want := all.Dx()*all.Dy() - r.Dx()*r.Dy()
+	if white, within := pixels(c, all, Paper), pixels(c, r, Paper); white-within != want {
 		t.Errorf("something is drawn outside of %v", r)
 	}
 }
@@ -273,7 +275,7 @@ func TestBarsSayWhatAJobIs(t *testing.T) {
 // Every kind of field has a picture within its part: none of them ends the server that draws it.
 func TestFieldsOfEveryShapeFit(t *testing.T) {
 	inf := float32(math.Inf(1))
-	shapes := [][]int{nil, {1}, {3}, {8}, {9}, {80}, {0}, {16, 7}, {7, 16}, {500, 3}, {3, 500}, {2, 1000}, {1000, 2}, {4, 5, 6}, {100_000}, {300, 300}, {2, 0}}
+	shapes := [][]int{nil, {1}, {3}, {8}, {9}, {80}, {0}, {16, 7}, {7, 16}, {500, 3}, {3, 500}, {2, 1000}, {1000, 2}, {4, 5, 6}, {20_000}, {300, 300}, {2, 0}}
 	bounds := [][2]float32{{0, 1}, {-1, 1}, {-inf, inf}, {0, inf}, {0, 0}, {-5, 5}}
 	for i, shape := range shapes {
 		for k, b := range bounds {

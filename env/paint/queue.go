@@ -37,7 +37,7 @@ const (
 )
 
 const (
-	rowHeight  = 15
+	rowHeight  = 14
 	thinHeight = 3 // of a job without text
 	axisHeight = 2 * LineHeight
 )
@@ -185,8 +185,7 @@ func (c *Canvas) row(y int, j *Waiting) {
 		c.Box(barAt, mid-thick/2, end-barAt, thick, shade(j.Waited))
 		c.beside(end, y, Span(j.Estimate))
 	} else {
-		c.Outline(image.Rect(barAt, mid-thick/2, barEnd, mid-thick/2+thick), 1, shade(j.Waited))
-		c.beside(barAt, y, "unknown")
+		c.Text(barAt, y, "unknown", Muted)
 	}
 	c.Right(waitEnd, y, Span(j.Waited), ink)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// Env is WorkerPlace-v1. It implements env.Env, env.Tasker, env.Snapshotter and env.Renderer. Not safe for concurrent use.
+// Env is WorkerPlace-v1. It implements env.Env, env.Tasker, env.Snapshotter, env.Renderer and env.Painter. Not safe for concurrent use.
 type Env struct {
 	cfg    Config
 	spec   env.Spec
