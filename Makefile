@@ -20,9 +20,11 @@ PY      := $(CURDIR)/.tools/python-$(shell { cat python/tests/requirements.txt; 
 PY_OWN  := setup.py backend src tests examples tests_rl
 PY_TEST := PYTHONPYCACHEPREFIX=$(PY)/pycache $(PY)/bin/python -m pytest -p no:cacheprovider
 
-# The libraries that agents are trained with, PyTorch among them: some 6 GB, installed once for each set of pins.
+# The libraries that agents are trained with, PyTorch among them: some 6 GB, installed once for each set of pins; beside
+# them the Gymnasium that CleanRL pins, which only the test of its calls uses.
+RL_CLEANRL := 0.29.1
 RL_PINS := python/tests_rl/requirements.txt python/tests_rl/constraints.txt
-RL      := $(CURDIR)/.tools/rl-$(shell cat $(RL_PINS) | sha256sum | cut -c1-12)
+RL      := $(CURDIR)/.tools/rl-$(shell { cat $(RL_PINS); echo $(RL_CLEANRL); } | sha256sum | cut -c1-12)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -147,6 +149,7 @@ $(RL)/have: $(RL_PINS)
 	$(call new-venv,$(RL))
 	$(RL)/bin/python -m pip install -q --disable-pip-version-check \
 		-r python/tests_rl/requirements.txt -c python/tests_rl/constraints.txt
+	$(RL)/bin/python -m pip install -q --disable-pip-version-check --no-deps --target $(RL)/gymnasium-0.29 gymnasium==$(RL_CLEANRL)
 	touch $@
 
 clean:

@@ -30,6 +30,9 @@ type Field struct {
 	// Group is how many columns of an image [rows, columns] belong together, such as those of one slot or of one machine. It
 	// divides the number of columns; 0 = none do. A convolution that names no kernel takes one group at a time.
 	Group int
+	// Metric says, of an info, that it is a figure of the whole episode: it is complete with the last step, and clients get it
+	// with that step. Before, it is NaN, or the figure of the episode so far.
+	Metric bool
 }
 
 // Len returns the number of elements.

@@ -62,8 +62,8 @@ func New(cfg Config) (*Env, error) {
 	e := &Env{cfg: cfg, spec: env.Spec{
 		ID: ID, Obs: fields(k, cfg.Scale == "local"), Action: env.ActionSpec{Sizes: []int{k}}, MaxSteps: cfg.MaxSteps,
 		Info: []env.Field{
-			{Name: "makespan_s", Unit: "seconds", Doc: "latest end of the tasks placed so far"},
-			{Name: "leader_s", Unit: "seconds", Doc: "makespan of the leader, HEFT's"},
+			{Name: "makespan_s", Unit: "seconds", Doc: "latest end of the tasks placed so far", Metric: true},
+			{Name: "leader_s", Unit: "seconds", Doc: "makespan of the leader, HEFT's", Metric: true},
 			{Name: "current_s", Unit: "seconds", Doc: "makespan of the plan that is to be improved"},
 		},
 		Solved: math.NaN(), NoOp: -1,

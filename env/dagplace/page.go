@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 )
 
 // ArgWords are, for each setting, what it can be and what it means.
@@ -73,12 +74,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("With reward makespan, a chain of two tasks with W = 10 on two GPUs with C = 1, a transfer of 5 s and F = 20: both on one GPU −1,")
 	p("on both −1.25. By default, and with that reward, random plans return −4.4 on average, the GPU nearest to the hope −4.1")
 	p("(hopes are far from the leader early on), and the earliest end −1.0.\n")
-	p("## Info\n")
-	p("| key | unit | meaning |")
-	p("|---|---|---|")
-	for _, f := range s.Info {
-		p("| %s | %s | %s |", f.Name, f.Unit, f.Doc)
-	}
+	b.WriteString(sched.InfoTable(s.Info))
 	p("\n## Versions\n")
 	p("v1: first.\n")
 	p("## Source\n")

@@ -62,7 +62,7 @@ func NewQueue(cfg Config) (*Queue, error) {
 			{Name: "queue", Shape: []int{globalFeatures}, Low: 0, High: bound, Unit: "fraction", Doc: "tasks placed; GPUs at work; ready tasks over the window; mean length of the window's tasks"},
 			{Name: "tasks", Shape: []int{QueueWindow, queueFeatures}, Low: 0, High: bound, Unit: "of the longest task", Doc: "for each task: there is one; length; wait; place in the queue"},
 		},
-		Info: []env.Field{{Name: "makespan_s", Unit: "seconds"}, {Name: "leader_s", Unit: "seconds"}},
+		Info: []env.Field{{Name: "makespan_s", Unit: "seconds", Metric: true}, {Name: "leader_s", Unit: "seconds", Metric: true}},
 	}}
 	q.obs, q.mask = make([]float32, q.spec.ObsLen()), make([]bool, QueueWindow)
 	return q, nil

@@ -100,11 +100,11 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		ID: ID, Obs: fields(), Action: env.ActionSpec{Sizes: []int{2}}, MaxSteps: cfg.MaxSteps, Solved: math.NaN(), NoOp: -1, Tau: cfg.Tau,
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma^(elapsed/tau): what the value after this step counts for"},
-			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
-			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end"},
-			{Name: "communication_s", High: inf, Unit: "seconds", Doc: "sum of the time on GPUs beyond the run time at full rate; at the end"},
-			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
-			{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs that had not finished at the end"},
+			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
+			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
+			{Name: "communication_s", High: inf, Unit: "seconds", Doc: "sum of the time on GPUs beyond the run time at full rate; at the end", Metric: true},
+			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
+			{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs that had not finished at the end", Metric: true},
 		},
 	}
 	e.shell = sched.NewShell(e.spec)

@@ -20,6 +20,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 		{"bounds crossed", "spec is sane"},
 		{"info not scalar", "spec is sane"},
 		{"instances differ in spec", "spec is sane"},
+		{"observation is a metric", "spec is sane"},
+		{"metric not declared", "episodes keep to the spec"},
 		{"never ends", "episodes keep to the spec"},
 		{"limit not kept", "episodes keep to the spec"},
 		{"first step pays", "episodes keep to the spec"},

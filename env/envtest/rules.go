@@ -10,6 +10,7 @@ import (
 )
 
 func (s *suite) episodesKeepToTheSpec() error {
+	before, atEnd := make([]bool, len(s.spec.Info)), make([]bool, len(s.spec.Info)) // whether an info was ever a number
 	for k := range s.episodes {
 		steps, last := -1, env.First
 		err := s.play(s.first(), s.episode(k), func(ts *env.TimeStep) error {
@@ -24,6 +25,8 @@ func (s *suite) episodesKeepToTheSpec() error {
 			for i, f := range s.spec.Info {
 				if v := ts.Info[i]; math.IsInf(v, 0) || f.Low < f.High && (v < float64(f.Low) || v > float64(f.High)) {
 					return fmt.Errorf("info %q is %v, outside [%v, %v]", f.Name, v, f.Low, f.High)
+				} else if !math.IsNaN(v) {
+					before[i], atEnd[i] = before[i] || !ts.Kind.Last(), atEnd[i] || ts.Kind.Last()
 				}
 			}
 			return s.spec.Check(ts)
@@ -33,6 +36,11 @@ func (s *suite) episodesKeepToTheSpec() error {
 		}
 		if !last.Last() {
 			return fmt.Errorf("episode %d has not ended after %d steps", k, steps)
+		}
+	}
+	for i, f := range s.spec.Info {
+		if atEnd[i] && !before[i] && !f.Metric {
+			return fmt.Errorf("info %q is known only with last steps: want it to be a Metric, so that clients get it with them", f.Name)
 		}
 	}
 	return nil

@@ -33,6 +33,9 @@ func (s *suite) specIsSane() error {
 		if !(f.Low <= f.High) {
 			bad("observation %q: bounds [%v, %v]", f.Name, f.Low, f.High)
 		}
+		if f.Metric {
+			bad("observation %q is a Metric, which only infos are", f.Name)
+		}
 	}
 	names := map[string]bool{}
 	for _, f := range sp.Info {

@@ -50,7 +50,7 @@ func newWalk(fault string) *walk {
 			{Name: "x", Shape: []int{1, 2}, Low: -100, High: 100},
 		},
 		Action:   env.ActionSpec{Sizes: []int{3, 2}, Low: []float32{-1}, High: []float32{1}},
-		Info:     []env.Field{{Name: "steps", Low: 0, High: walkSteps}, {Name: "unknown"}},
+		Info:     []env.Field{{Name: "steps", Low: 0, High: walkSteps}, {Name: "unknown"}, {Name: "end", High: 100, Metric: true}},
 		MaxSteps: walkSteps, Solved: math.NaN(), NoOp: -1,
 	}}
 	switch fault {
@@ -64,6 +64,10 @@ func newWalk(fault string) *walk {
 		w.spec.Action.Low[0] = 2
 	case "info not scalar":
 		w.spec.Info[0].Shape = []int{2}
+	case "observation is a metric":
+		w.spec.Obs[1].Metric = true
+	case "metric not declared":
+		w.spec.Info[2].Metric = false
 	case "instances differ in spec":
 		w.spec.Info[0].Doc = fmt.Sprint(shared.Add(1))
 	case "never ends":
@@ -299,7 +303,10 @@ func (w *walk) fill(ts *env.TimeStep) {
 	if w.fault != "info unwritten" {
 		ts.Info[0] = float64(w.steps)
 	}
-	ts.Info[1] = math.NaN()
+	ts.Info[1], ts.Info[2] = math.NaN(), math.NaN()
+	if ts.Kind.Last() {
+		ts.Info[2] = math.Abs(float64(ts.Obs[3]))
+	}
 	w.alias, w.old = ts.Obs, ts
 }
 

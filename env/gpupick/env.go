@@ -90,11 +90,11 @@ func (e *Env) describe(gpus int) env.Spec {
 		Action: env.ActionSpec{Sizes: []int{gpus + 1}},
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
-			{Name: "closeness", High: 1, Unit: "fraction", Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU"},
-			{Name: "comm_cost", High: inf, Unit: "tree cost", Doc: "mean communication cost of the jobs placed"},
-			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
-			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end"},
-			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
+			{Name: "closeness", High: 1, Unit: "fraction", Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU", Metric: true},
+			{Name: "comm_cost", High: inf, Unit: "tree cost", Doc: "mean communication cost of the jobs placed", Metric: true},
+			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
+			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
+			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
 		},
 		Solved: math.NaN(), NoOp: -1,
 	}

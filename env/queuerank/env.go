@@ -102,12 +102,12 @@ func (e *Env) describe() env.Spec {
 		Action: env.ActionSpec{Sizes: []int{e.cfg.Visible}},
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
-			{Name: "score", Low: -1, High: inf, Unit: "metric", Doc: "S of the window; at the end"},
-			{Name: "base_score", Low: -1, High: inf, Unit: "metric", Doc: "S of the base order on the same window; at the end, where it was played"},
-			{Name: "bsld", High: inf, Unit: "ratio", Doc: "mean of max(1, JCT / max(run time, 10 s)); at the end"},
-			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean wait; at the end"},
-			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
-			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
+			{Name: "score", Low: -1, High: inf, Unit: "metric", Doc: "S of the window; at the end", Metric: true},
+			{Name: "base_score", Low: -1, High: inf, Unit: "metric", Doc: "S of the base order on the same window; at the end, where it was played", Metric: true},
+			{Name: "bsld", High: inf, Unit: "ratio", Doc: "mean of max(1, JCT / max(run time, 10 s)); at the end", Metric: true},
+			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean wait; at the end", Metric: true},
+			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
+			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
 		},
 		Solved: math.NaN(), NoOp: -1,
 	}

@@ -93,11 +93,11 @@ func infoFields() []env.Field {
 	inf := float32(math.Inf(1))
 	return []env.Field{
 		{Name: "discount", Low: 0, High: 1, Unit: "fraction", Doc: "gamma^(elapsed/tau): what the value after this step counts for"},
-		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end"},
-		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end"},
-		{Name: "slowdown", High: inf, Unit: "ratio", Doc: "mean JCT / work; at the end"},
-		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end"},
-		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "counted jobs that had not finished at the end"},
+		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
+		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
+		{Name: "slowdown", High: inf, Unit: "ratio", Doc: "mean JCT / work; at the end", Metric: true},
+		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
+		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "counted jobs that had not finished at the end", Metric: true},
 	}
 }
 

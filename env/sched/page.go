@@ -14,5 +14,19 @@ func InfoTable(info []env.Field) string {
 	for _, f := range info {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", f.Name, f.Unit, f.Doc)
 	}
-	return b.String()
+	return b.String() + Metrics(info)
+}
+
+// Metrics returns the paragraph of an environment's page that names the metrics among its infos, "" if there are none.
+func Metrics(info []env.Field) string {
+	var names []string
+	for _, f := range info {
+		if f.Metric {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "\nMetrics, which clients get with the last step of an episode: " + strings.Join(names, ", ") + ".\n"
 }

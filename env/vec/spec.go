@@ -34,5 +34,5 @@ func specsDiffer(a, b env.Spec) error {
 
 func sameField(a, b env.Field) bool {
 	return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) && a.Low == b.Low && a.High == b.High &&
-		a.Unit == b.Unit && a.Doc == b.Doc
+		a.Unit == b.Unit && a.Doc == b.Doc && a.Metric == b.Metric
 }

@@ -30,7 +30,7 @@ var infoFields = []env.Field{
 	{Name: "coming", Low: 0, High: 1, Unit: "fraction", Doc: "jobs that have not come, of the episode's"},
 	{Name: "work", Low: 0, High: math.MaxFloat32, Unit: "intervals/100", Doc: "that the jobs which are there take alone"},
 	{Name: "free", Low: 0, High: 1, Unit: "fraction", Doc: "of the GPUs"},
-	{Name: "jct_s", Low: 0, High: math.MaxFloat32, Unit: "seconds", Doc: "mean completion time, at the end; before it unknown"},
+	{Name: "jct_s", Low: 0, High: math.MaxFloat32, Unit: "seconds", Doc: "mean completion time, at the end; before it unknown", Metric: true},
 }
 
 func (e *Env) describe() env.Spec {

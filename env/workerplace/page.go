@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/sched"
 )
 
 // Page is the environment's page in Markdown, for one configuration.
@@ -38,6 +39,7 @@ is legal between gangs, unless nothing runs and nothing will come while somethin
 	for _, f := range s.Info {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Unit, f.Doc)
 	}
+	b.WriteString(sched.Metrics(s.Info))
 	fmt.Fprintf(&b, `
 ## Rewards
 

@@ -111,7 +111,7 @@ def train(job: dict[str, Any]) -> dict[str, Any]:
             job["env"],
             job["settings"]["envs"],
             url=server.url,
-            obs="flat",
+            info="episode",
             autoreset_mode=AutoresetMode.SAME_STEP,
             kwargs=job["world"],
         )

@@ -134,7 +134,7 @@ def train_masked(job: dict[str, Any]) -> dict[str, Any]:
     from clustergym.sb3 import RemoteSB3VecEnv
 
     with LocalServer() as server:
-        options: dict[str, Any] = {"url": server.url, "obs": "flat"}
+        options: dict[str, Any] = {"url": server.url}
         env = RemoteSB3VecEnv(job["env"], job["settings"]["envs"], **options)
         model = build(job, env)
 

@@ -1,8 +1,9 @@
 """PPO in one file: a vector of remote environments, a network, an update. It needs only PyTorch in addition.
 
-    python cleanrl_ppo.py --env JobSelect-v1 --steps 100000 --envs 16
+    python cleanrl_ppo.py --env JobSelect-v1 --steps 50000 --envs 16
 
-It starts a server of its own; --url names one that runs already. Illegal actions are masked in the policy, while acting
+It starts a server of its own; --url names one that runs already. Ctrl-C saves the model so far, and --resume goes on with it.
+Illegal actions are masked in the policy, while acting
 and while learning. A truncated episode is not a failure: its last reward gets the value of the true last observation. Ends
 with a comparison to random legal actions on the same episodes.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Agent(nn.Module):
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    paired.add_arguments(parser, steps=100_000, envs=16)
+    paired.add_arguments(parser, steps=50_000, envs=16)
     parser.add_argument("--rollout", type=int, default=128, help="steps of each environment between updates")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--minibatches", type=int, default=4)
@@ -63,15 +64,17 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--gae-lambda", type=float, default=0.95)
     parser.add_argument("--clip", type=float, default=0.2)
     parser.add_argument("--entropy", type=float, default=0.01)
-    return parser.parse_args(argv)
+    return paired.parse(parser, argv)
 
 
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     args = parse(argv)
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
-    options = paired.options(args) | {"obs": "flat"}
-    envs = RemoteVectorEnv(args.env, args.envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
+    options = paired.options(args)
+    # The returns of episodes, for the lines of progress, beside the metrics that come by themselves.
+    info = ["episode", "metrics"]
+    envs = RemoteVectorEnv(args.env, args.envs, autoreset_mode=AutoresetMode.SAME_STEP, info=info, **options)
     try:
         agent = train(envs, args, rng)
     finally:
@@ -82,11 +85,34 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
 def train(envs: RemoteVectorEnv, args: argparse.Namespace, rng: np.random.Generator) -> Agent:
     if not isinstance(envs.single_action_space, spaces.Discrete):
         raise SystemExit(f"{args.env} has actions {envs.single_action_space}; this example is for numbered ones")
+    agent = Agent(envs.single_observation_space.shape[0], int(envs.single_action_space.n))
+    adam = torch.optim.Adam(agent.parameters(), lr=args.lr, eps=1e-5)
+    if args.resume:
+        saved = torch.load(args.resume)
+        agent.load_state_dict(saved["agent"])
+        adam.load_state_dict(saved["adam"])
+
+    def save(file: str) -> None:
+        torch.save({"agent": agent.state_dict(), "adam": adam.state_dict()}, file)
+
+    try:
+        improve(agent, adam, envs, args, rng)
+    except KeyboardInterrupt:
+        paired.interrupted(save, args, ".pt")
+    if args.save:
+        save(args.save)
+    return agent
+
+
+def improve(
+    agent: Agent,
+    adam: torch.optim.Adam,
+    envs: RemoteVectorEnv,
+    args: argparse.Namespace,
+    rng: np.random.Generator,
+) -> None:
     n, t_max = args.envs, args.rollout
     inputs, actions = envs.single_observation_space.shape[0], int(envs.single_action_space.n)
-    agent = Agent(inputs, actions)
-    adam = torch.optim.Adam(agent.parameters(), lr=args.lr, eps=1e-5)
-
     observations = torch.zeros(t_max, n, inputs)
     masks = torch.zeros(t_max, n, actions, dtype=torch.bool)
     chosen = torch.zeros(t_max, n, dtype=torch.int64)
@@ -95,7 +121,7 @@ def train(envs: RemoteVectorEnv, args: argparse.Namespace, rng: np.random.Genera
 
     obs, info = envs.reset(seed=args.seed)
     updates = max(1, args.steps // (n * t_max))
-    began, returns = time.monotonic(), []
+    progress, returns, jct = paired.Progress(args.steps), deque(maxlen=100), deque(maxlen=100)
     for update in range(updates):
         adam.param_groups[0]["lr"] = args.lr * (1 - update / updates)
         for t in range(t_max):
@@ -114,8 +140,10 @@ def train(envs: RemoteVectorEnv, args: argparse.Namespace, rng: np.random.Genera
                 with torch.no_grad():
                     reward[cut] += args.gamma * agent.value(last).squeeze(1).numpy()
             if "final_info" in info:
-                episodes = info["final_info"]["episode"]
-                returns.extend(episodes["r"][terminated | truncated].tolist())
+                last_info = info["final_info"]
+                returns.extend(last_info["episode"]["r"][last_info["_episode"]].tolist())
+                if "jct_s" in last_info:
+                    jct.extend(last_info["jct_s"][last_info["_jct_s"]].tolist())
             rewards[t] = torch.as_tensor(reward, dtype=torch.float32)
             ended[t] = torch.as_tensor(terminated | truncated, dtype=torch.float32)
 
@@ -144,11 +172,8 @@ def train(envs: RemoteVectorEnv, args: argparse.Namespace, rng: np.random.Genera
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 adam.step()
 
-        if update % max(1, updates // 10) == 0 or update == updates - 1:
-            done = (update + 1) * n * t_max
-            recent = f"{np.mean(returns[-100:]):.4f}" if returns else "none yet"
-            print(f"step {done:>8}  return {recent}  {done / (time.monotonic() - began):,.0f} steps/s", flush=True)
-    return agent
+        recent = [float(np.mean(x)) if x else None for x in (returns, jct)]
+        progress.show((update + 1) * n * t_max, *recent, last=update == updates - 1)
 
 
 if __name__ == "__main__":

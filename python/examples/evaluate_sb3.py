@@ -4,7 +4,8 @@
     python evaluate_sb3.py --model jobselect.zip --url ws://127.0.0.1:8765 --name sb3
 
 The environment of the evaluation must be the one that the model was trained on: the same slots, cluster and jobs per
-gang. The first command prints the table once the second one has played its windows.
+gang, here with sb3_maskable_ppo.py --kwargs '{"preset": "quickstart"}' --save jobselect.zip. The first command prints the
+table once the second one has played its windows.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     def act(obs: np.ndarray, mask: np.ndarray) -> int:
         return int(model.predict(obs, deterministic=True, **dict.fromkeys(more, mask))[0])
 
-    episodes = evaluate(act, args.url, args.name, token=args.token, obs="flat")
+    episodes = evaluate(act, args.url, args.name, token=args.token)
     mean = float(np.mean([e["r"] for e in episodes]))
     print(f"{args.name}: {len(episodes)} windows, mean return {mean:.4f}")
     return {"windows": len(episodes), "mean_return": mean}

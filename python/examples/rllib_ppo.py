@@ -1,27 +1,43 @@
 """PPO of RLlib with masked actions; each env runner steps its environments in one round trip.
 
-    python rllib_ppo.py --env JobSelect-v1 --steps 100000 --envs 16 --runners 2
+    python rllib_ppo.py --env JobSelect-v1 --steps 50000 --envs 16 --runners 2
 
-It starts a server of its own for each env runner; --url names one that runs already.
+It starts a server of its own for each env runner; --url names one that runs already. Ctrl-C saves the model so far, and
+--resume goes on with it. Ends with a comparison to random legal actions on the same episodes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paired
 import ray
+import torch
+from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from clustergym.rllib import ActionMaskPPOModule, register
 
 
+class Metrics(RLlibCallback):
+    """Keeps the job completion time of episodes beside RLlib's own figures."""
+
+    def on_episode_end(self, *, episode: Any, metrics_logger: Any, **_: Any) -> None:
+        last = episode.get_infos(-1)
+        if "jct_s" in last:
+            metrics_logger.log_value("jct_s", last["jct_s"], window=100)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    paired.add_arguments(parser, steps=100_000, envs=16)
+    paired.add_arguments(parser, steps=50_000, envs=16)
     parser.add_argument("--runners", type=int, default=2, help="env runners, --envs environments each")
     parser.add_argument("--batch", type=int, default=4_000, help="steps between updates")
     parser.add_argument("--gamma", type=float, default=0.999)
@@ -54,37 +70,66 @@ def configure(args: argparse.Namespace, **where: Any) -> PPOConfig:
             entropy_coeff=0.01,
             vf_clip_param=float("inf"),
         )
+        .callbacks(Metrics)
         .debugging(seed=args.seed, log_level="ERROR")
     )
 
 
-def learn(config: PPOConfig, steps: int) -> list[dict[str, Any]]:
-    """Train for so many steps and return what each iteration saw."""
+def learn(config: PPOConfig, args: argparse.Namespace) -> tuple[list[dict[str, Any]], Any]:
+    """Train for args.steps; return what each iteration saw, and the network."""
     seen: list[dict[str, Any]] = []
     algorithm = config.build_algo()
     try:
-        while not seen or seen[-1]["steps"] < steps:
-            runners = algorithm.train()["env_runners"]
-            seen.append({
-                "steps": int(runners["num_env_steps_sampled_lifetime"]),
-                "return": float(runners.get("episode_return_mean", float("nan"))),
-            })  # fmt: skip
-            print(f"step {seen[-1]['steps']:>8}  return {seen[-1]['return']:.4f}", flush=True)
+        before = 0
+        if args.resume:
+            algorithm.restore_from_path(str(Path(args.resume).resolve()))
+            before = int(algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"), default=0))
+        progress = paired.Progress(args.steps)
+        try:
+            while not seen or seen[-1]["steps"] < args.steps:
+                runners = algorithm.train()["env_runners"]
+                seen.append({
+                    "steps": int(runners["num_env_steps_sampled_lifetime"]) - before,
+                    "return": float(runners.get("episode_return_mean", float("nan"))),
+                })  # fmt: skip
+                now = seen[-1]
+                progress.show(now["steps"], now["return"], runners.get("jct_s"), last=now["steps"] >= args.steps)
+        except KeyboardInterrupt:
+            paired.interrupted(lambda folder: save(algorithm, folder), args, "")
+        if args.save:
+            save(algorithm, args.save)
+        return seen, algorithm.get_module()
     finally:
         algorithm.stop()
-    return seen
+
+
+def save(algorithm: Algorithm, folder: str) -> None:
+    algorithm.save_to_path(str(Path(folder).resolve()))
+
+
+def greedy(module: Any) -> paired.Act:
+    """The likeliest action of RLlib's network."""
+
+    @torch.no_grad()
+    def act(obs: Any, _: np.ndarray) -> np.ndarray:
+        batch = {Columns.OBS: {key: torch.as_tensor(part) for key, part in obs.items()}}
+        return module.forward_inference(batch)[Columns.ACTION_DIST_INPUTS].argmax(dim=1).numpy()
+
+    return act
 
 
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    args = parser.parse_args(argv)
+    args = paired.parse(parser, argv)
     ray.init(num_cpus=args.runners + 1, include_dashboard=False, log_to_driver=False)
     try:
-        seen = learn(configure(args, url=args.url), args.steps)
+        seen, module = learn(configure(args, url=args.url), args)
     finally:
         ray.shutdown()
-    return {"env": args.env, "first": seen[0], "last": seen[-1]}
+    # As in training, the mask is a field of the observation.
+    compared = paired.compare(greedy(module), args, paired.options(args) | {"mask": ["obs", "info"]})
+    return compared | {"first": seen[0], "last": seen[-1]}
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import argparse
 import json
 from typing import Any
 
+import paired
 import ray
 from ray.cluster_utils import Cluster
 from rllib_ppo import add_arguments, configure, learn
@@ -22,7 +23,7 @@ from clustergym.rllib import NodeServers
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    args = parser.parse_args(argv)
+    args = paired.parse(parser, argv)
     cluster = Cluster()
     try:
         # One env runner fits on a node beside the driver, so that the two are on different nodes.
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
             cluster.add_node(num_cpus=1, include_dashboard=False)
         ray.init(address=cluster.address, log_to_driver=False)
         with NodeServers() as servers:
-            seen = learn(configure(args, urls=servers.urls), args.steps)
+            seen, _ = learn(configure(args, urls=servers.urls), args)
             return {"env": args.env, "servers": sorted(servers.urls.values()), "first": seen[0], "last": seen[-1]}
     finally:
         ray.shutdown()

@@ -2,7 +2,8 @@
 
     python sb3_dqn.py --env CartPole-v1 --steps 50000 --envs 4
 
-It starts a server of its own; --url names one that runs already. This DQN knows no masks: an illegal action becomes
+It starts a server of its own; --url names one that runs already. Ctrl-C saves the model so far, and --resume goes on
+with it, with an empty buffer. This DQN knows no masks: an illegal action becomes
 the environment's no-op and, with --penalty, costs a little, so that it is unlearned. Ends with a comparison to random
 legal actions on the same episodes.
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import paired
+import sb3_run
 from stable_baselines3 import DQN
 
 from clustergym.sb3 import RemoteSB3VecEnv
@@ -26,18 +28,17 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--gamma", type=float, default=0.99)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--penalty", action="store_true", help="illegal actions cost 0.1 while learning")
-    args = parser.parse_args(argv)
+    args = paired.parse(parser, argv)
 
-    options = paired.options(args) | {"obs": "flat"}
+    options = paired.options(args)
     training = options | ({"invalid": "penalty"} if args.penalty else {})
     env = RemoteSB3VecEnv(args.env, args.envs, **training)
     try:
-        model = DQN(
-            "MlpPolicy", env, learning_rate=args.lr, buffer_size=50_000, learning_starts=1_000, batch_size=64,
+        model = sb3_run.train(
+            DQN, env, args, learning_rate=args.lr, buffer_size=50_000, learning_starts=1_000, batch_size=64,
             gamma=args.gamma, train_freq=64, gradient_steps=64, target_update_interval=250,
-            exploration_fraction=0.3, exploration_final_eps=0.04, seed=args.seed, device="cpu",
+            exploration_fraction=0.3, exploration_final_eps=0.04,
         )  # fmt: skip
-        model.learn(args.steps)
     finally:
         env.close()
 

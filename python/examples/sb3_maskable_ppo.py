@@ -1,8 +1,9 @@
 """MaskablePPO of sb3-contrib: illegal actions are never taken, while acting and while learning.
 
-    python sb3_maskable_ppo.py --env JobSelect-v1 --steps 200000 --envs 16 --save jobselect.zip
+    python sb3_maskable_ppo.py --env JobSelect-v1 --steps 50000 --envs 16 --save jobselect.zip
 
-It starts a server of its own; --url names one that runs already. The masks come with every step, so that asking for
+It starts a server of its own; --url names one that runs already. Ctrl-C saves the model so far, and --resume goes on
+with it. The masks come with every step, so that asking for
 them costs no round trip. Ends with a comparison to random legal actions on the same episodes.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import paired
+import sb3_run
 from sb3_contrib import MaskablePPO
 
 from clustergym.sb3 import RemoteSB3VecEnv
@@ -21,27 +23,23 @@ from clustergym.sb3 import RemoteSB3VecEnv
 
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    paired.add_arguments(parser, steps=200_000, envs=16)
+    paired.add_arguments(parser, steps=50_000, envs=16)
     parser.add_argument("--gamma", type=float, default=0.999)
     parser.add_argument("--rollout", type=int, default=128, help="steps of each environment between updates")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--save", help="file for the trained model")
-    args = parser.parse_args(argv)
+    args = paired.parse(parser, argv)
 
-    options = paired.options(args) | {"obs": "flat"}
+    options = paired.options(args)
     env = RemoteSB3VecEnv(args.env, args.envs, **options)
     try:
-        model = MaskablePPO(
-            "MlpPolicy", env, n_steps=args.rollout, batch_size=args.batch, n_epochs=args.epochs, gamma=args.gamma,
-            learning_rate=args.lr, seed=args.seed, device="cpu",
+        model = sb3_run.train(
+            MaskablePPO, env, args, n_steps=args.rollout, batch_size=args.batch, n_epochs=args.epochs, gamma=args.gamma,
+            learning_rate=args.lr,
         )  # fmt: skip
-        model.learn(args.steps)
     finally:
         env.close()
-    if args.save:
-        model.save(args.save)
 
     def act(obs: np.ndarray, masks: np.ndarray) -> np.ndarray:
         return model.predict(obs, deterministic=True, action_masks=masks)[0]

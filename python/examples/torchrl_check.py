@@ -22,7 +22,7 @@ from clustergym.torchrl import torchrl_env
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     paired.add_arguments(parser, steps=1000, envs=8)
-    args = parser.parse_args(argv)
+    args = paired.parse(parser, argv)
     torch.manual_seed(args.seed)
 
     env = torchrl_env(args.env, args.envs, **paired.options(args))

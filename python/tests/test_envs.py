@@ -106,6 +106,68 @@ def test_the_client_needs_no_gymnasium(url: str) -> None:
     assert out.stdout == "(1, 1)\n", out.stderr
 
 
+# The views of observations.
+
+
+def test_observations_are_one_vector_unless_something_needs_fields(url: str) -> None:
+    for env_id, size in (("CartPole-v1", 4), ("JobSelect-v1", None)):
+        env = gym.make(f"clustergym/{env_id}", url=url)
+        fields = gym.make(f"clustergym/{env_id}", url=url, obs="dict")
+        assert isinstance(env.observation_space, gym.spaces.Box)
+        assert env.observation_space.dtype == np.float32
+        assert size is None or env.observation_space.shape == (size,)
+        assert env.observation_space == gym.spaces.flatten_space(fields.observation_space)
+        (flat, _), (whole, _) = env.reset(seed=4), fields.reset(seed=4)
+        assert equal(flat, gym.spaces.flatten(fields.observation_space, whole))
+        env.close()
+        fields.close()
+    masked = RemoteEnv("JobSelect-v1", url, mask=["obs"])
+    assert isinstance(masked.observation_space, gym.spaces.Dict)
+    masked.close()
+    with pytest.raises(clustergym.BadRequest, match="obs dict"):
+        RemoteEnv("JobSelect-v1", url, mask=["obs"], obs="flat")
+
+
+# Metrics.
+
+
+def play_to_the_end(env: gym.Env[Any, Any]) -> tuple[dict[str, Any], float, int]:
+    """The last info, return and length of an episode of the oldest legal jobs."""
+    _, info = env.reset(seed=1)
+    total, steps, over = 0.0, 0, False
+    while not over:
+        assert not {"jct_s", "episode"} & set(info), "only the last step has them"
+        _, reward, terminated, truncated, info = env.step(int(np.argmax(info["action_mask"])))
+        total, steps, over = total + reward, steps + 1, terminated or truncated
+    return info, total, steps
+
+
+def test_the_last_info_has_the_metrics_without_asking_and_no_episode(url: str) -> None:
+    names = {"jct_s", "wait_s", "slowdown", "makespan_s", "unfinished"}
+    env = gym.make("clustergym/JobSelect-v1", url=url, **SMALL)
+    assert set(env.get_wrapper_attr("metric_names")) == names
+    info, total, steps = play_to_the_end(env)
+    assert set(info) == {"action_mask", "discount", "elapsed_s", *names}
+    assert all(type(info[name]) is float for name in names)
+    assert info["jct_s"] > info["wait_s"] >= 0
+    env.close()
+    for asked, more in (("episode", set()), (["episode", "metrics"], names)):
+        env = RemoteEnv("JobSelect-v1", url, info=asked, **SMALL)
+        info, _, _ = play_to_the_end(env)
+        assert set(info) == {"action_mask", "discount", "elapsed_s", "episode", *more}
+        assert info["episode"] == {"r": total, "l": steps}
+        env.close()
+
+
+def test_gymnasiums_recorder_of_episodes_has_its_key_to_itself(url: str) -> None:
+    env = gym.wrappers.RecordEpisodeStatistics(gym.make("clustergym/JobSelect-v1", url=url, **SMALL))
+    info, total, steps = play_to_the_end(env)
+    assert info["episode"]["r"] == pytest.approx(total)
+    assert info["episode"]["l"] == steps
+    assert info["jct_s"] > 0
+    env.close()
+
+
 # Gymnasium's own checker.
 
 
@@ -127,13 +189,14 @@ def test_the_checker_is_content_wherever_the_mask_is(mask: tuple[str, ...], url:
         warnings.simplefilter("error")
         env = RemoteEnv("ProbeMaskedAction-v1", url, mask=mask)
         check_env(env)
-        assert ("action_mask" in env.observation_space.spaces) == ("obs" in mask)  # type: ignore[attr-defined]
+        fields = getattr(env.observation_space, "spaces", {})  # a mask among the observations makes them fields
+        assert ("action_mask" in fields) == ("obs" in mask) == bool(fields)
         obs, info = env.reset(seed=0)
         assert ("action_mask" in info) == ("info" in mask)
         legal_now = env.action_masks()
         assert legal_now.dtype == bool
         for place in (obs, info):
-            if "action_mask" in place:
+            if isinstance(place, dict) and "action_mask" in place:
                 assert (place["action_mask"] == legal_now).all()
         env.close()
 
@@ -152,16 +215,22 @@ def test_an_environment_made_without_gymnasiums_make_has_a_spec_that_makes_anoth
 # Types, as the checkers of agents' libraries want them.
 
 
+@pytest.mark.parametrize("view", ["flat", "dict"])
 @pytest.mark.parametrize("env_id", ["JobSelect-v1", "CartPole-v1", "Nav2D-v1", "Bandit-v1"])
-def test_what_step_returns_has_exactly_the_declared_types(env_id: str, client: clustergym.Client) -> None:
-    env = RemoteEnv(env_id, client=client, **(SMALL if env_id == "JobSelect-v1" else {}))
+def test_what_step_returns_has_exactly_the_declared_types(env_id: str, view: str, client: clustergym.Client) -> None:
+    info_of = ["episode", "metrics"]
+    env = RemoteEnv(env_id, client=client, obs=view, info=info_of, **(SMALL if env_id == "JobSelect-v1" else {}))
     env.action_space.seed(1)
     obs, info = env.reset(seed=1)
     seen: list[np.ndarray] = []
     for _ in range(300):
         assert obs in env.observation_space
-        for name, part in obs.items():
-            assert part.dtype == env.observation_space[name].dtype  # type: ignore[index]
+        for part, space in (
+            [(obs, env.observation_space)]
+            if view == "flat"
+            else [(obs[name], env.observation_space[name]) for name in obs]  # type: ignore[index]
+        ):
+            assert part.dtype == space.dtype
             assert part.flags.writeable
             assert part.flags.c_contiguous
             assert not any(np.shares_memory(part, other) for other in seen[-8:])
@@ -174,6 +243,7 @@ def test_what_step_returns_has_exactly_the_declared_types(env_id: str, client: c
         assert type(truncated) is bool
         assert not (terminated and truncated)
         if terminated or truncated:
+            assert set(env.metric_names) <= set(info)
             assert set(info["episode"]) == {"r", "l"}
             assert type(info["episode"]["l"]) is int
             obs, info = env.reset()
@@ -183,7 +253,7 @@ def test_what_step_returns_has_exactly_the_declared_types(env_id: str, client: c
 def test_arrays_without_copying_are_read_only(client: clustergym.Client) -> None:
     env = RemoteEnv("CartPole-v1", client=client, copy=False)
     obs, _ = env.reset(seed=1)
-    assert not obs["pole_angle"].flags.writeable
+    assert not obs.flags.writeable
     env.close()
 
 
@@ -191,8 +261,7 @@ def test_returned_observations_may_be_changed_without_consequence(client: cluste
     env, other = (RemoteEnv("CartPole-v1", client=client) for _ in range(2))
     a, _ = env.reset(seed=1)
     other.reset(seed=1)
-    for part in a.values():
-        part[:] = 99
+    a[:] = 99
     assert equal(env.step(1), other.step(1))
     env.close()
     other.close()

@@ -266,7 +266,7 @@ def test_environments_that_do_not_wait_for_each_other_lose_no_rows(url: str) -> 
     def rows(result: Any) -> Any:
         """What a recv returned, in the order of the environments: which of them came together is a matter of time."""
         order = np.argsort(result[4]["env_id"])
-        return [result[0]["state"][order], *(part[order] for part in result[1:4]), result[4]["env_id"][order]]
+        return [result[0][order], *(part[order] for part in result[1:4]), result[4]["env_id"][order]]
 
     with Client(url, timeout=20) as straight, Client(url, timeout=20) as disturbed:
         a, b = (RemoteVectorEnv("InvalidAction-v1", 4, client=c, recv="any", batch=4) for c in (straight, disturbed))

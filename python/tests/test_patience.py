@@ -56,11 +56,11 @@ def test_asking_gives_what_sleeping_gives(url: str, n: int) -> None:
         assert envs.client._conn is not None
         patience = envs.client._conn.patience
         obs, info = envs.reset(seed=5)
-        said = [obs["state"].tobytes()]
+        said = [obs.tobytes()]
         for _ in range(120):
             patience.spin = spin
             obs, r, *_, info = envs.step(info["action_mask"].argmax(axis=1))
-            said.append(obs["state"].tobytes() + r.tobytes())
+            said.append(obs.tobytes() + r.tobytes())
         envs.close()
         results.append(said)
     assert results[0] == results[1]

@@ -60,12 +60,17 @@ def describe(a: Any, b: Any, path: str = "") -> str:
     return f"{path}: {a!r} and {b!r} ({getattr(a, 'dtype', type(a))}, {getattr(b, 'dtype', type(b))})"
 
 
+# One vector with metrics at the ends of episodes, which is the default; a dict of fields with returns and lengths too.
+VIEWS: dict[str, dict[str, Any]] = {"flat": {}, "dict": {"obs": "dict", "info": ["episode", "metrics"]}}
+
+
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("env_id", CASES)
 def test_it_is_gymnasiums_sync_vector_env_to_the_byte(
-    env_id: str, mode: AutoresetMode, many: list[clustergym.Client]
+    env_id: str, mode: AutoresetMode, view: str, many: list[clustergym.Client]
 ) -> None:
-    ours, theirs = pair(env_id, mode, many)
+    ours, theirs = pair(env_id, mode, many, **VIEWS[view])
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space
     assert ours.single_observation_space == theirs.single_observation_space
@@ -106,7 +111,7 @@ def test_seeds_may_be_given_one_by_one(many: list[clustergym.Client]) -> None:
 
 
 def test_a_partial_reset_returns_the_other_observations_as_they_were(many: list[clustergym.Client]) -> None:
-    ours, theirs = pair("CartPole-v1", AutoresetMode.NEXT_STEP, many)
+    ours, theirs = pair("CartPole-v1", AutoresetMode.NEXT_STEP, many, obs="dict")
     ours.reset(seed=1)
     theirs.reset(seed=1)
     for _ in range(3):
@@ -140,8 +145,7 @@ def test_n_environments_are_the_first_n_of_more(many: list[clustergym.Client]) -
     for _ in range(60):
         actions = rng.integers(0, 2, 64)
         a, b = few.step(actions[:2]), more.step(actions)
-        for name in a[0]:
-            assert (a[0][name] == b[0][name][:2]).all()
+        assert (a[0] == b[0][:2]).all()
         for x, y in zip(a[1:4], b[1:4]):
             assert (x == y[:2]).all()
     few.close()
@@ -149,7 +153,7 @@ def test_n_environments_are_the_first_n_of_more(many: list[clustergym.Client]) -
 
 
 def test_everything_returned_is_writable_and_ones_own(client: clustergym.Client) -> None:
-    envs = RemoteVectorEnv("CartPole-v1", 3, client=client)
+    envs = RemoteVectorEnv("CartPole-v1", 3, client=client, obs="dict")
     first = envs.reset(seed=1)
     second = envs.step(np.zeros(3, np.int64))
     arrays = [*first[0].values(), *second[0].values(), *second[1:4], first[1]["action_mask"], second[4]["action_mask"]]
@@ -158,7 +162,7 @@ def test_everything_returned_is_writable_and_ones_own(client: clustergym.Client)
         assert not any(np.shares_memory(a, b) for b in arrays[:i])
     lean = RemoteVectorEnv("CartPole-v1", 3, client=client, copy=False)
     obs, _ = lean.reset(seed=1)
-    assert not obs["pole_angle"].flags.writeable
+    assert not obs.flags.writeable
     envs.close()
     lean.close()
 
@@ -202,7 +206,7 @@ def test_sent_and_received_trajectories_are_those_of_steps(client: clustergym.Cl
         for row, i in enumerate(ids):
             w = want[done[i]]
             assert (r[row], te[row], tr[row]) == (w[1][i], w[2][i], w[3][i])
-            assert all((obs[k][row] == w[0][k][i]).all() for k in obs)
+            assert (obs[row] == w[0][i]).all()
             done[i] += 1
         again = ids[done[ids] < len(actions)]
         if len(again):
@@ -241,9 +245,9 @@ def test_snapshots_cover_all_or_some(client: clustergym.Client) -> None:
         assert describe(others.step(a), w) == ""
     before, _ = others.reset(seed=50)
     mixed, _ = others.restore(part, [1, 2])
-    assert (mixed["pole_angle"][[0, 3]] == before["pole_angle"][[0, 3]]).all()
+    assert (mixed[[0, 3]] == before[[0, 3]]).all()
     got = others.step(a)
-    assert (got[0]["pole_angle"][1:3] == want[0][0]["pole_angle"][1:3]).all()
+    assert (got[0][1:3] == want[0][0][1:3]).all()
     envs.close()
     others.close()
 
@@ -301,15 +305,26 @@ def test_make_vec_takes_the_vector_environment(url: str) -> None:
         same.close()
 
 
-def test_gymnasiums_vector_wrappers_work_on_it(url: str) -> None:
-    envs = gym.wrappers.vector.RecordEpisodeStatistics(RemoteVectorEnv("CartPole-v1", 3, url, info="none"))
-    envs.reset(seed=1)
-    seen = False
-    for _ in range(100):
-        _, _, _, _, infos = envs.step(envs.action_space.sample())
-        seen = seen or "episode" in infos
-    assert seen
-    envs.close()
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_gymnasiums_recorder_of_episodes_has_its_key_to_itself(mode: AutoresetMode, url: str) -> None:
+    envs = gym.make_vec("clustergym/JobSelect-v1", 3, url=url, autoreset_mode=mode, **SMALL)
+    recorder = gym.wrappers.vector.RecordEpisodeStatistics(envs)
+    _, infos = recorder.reset(seed=1)
+    ended = 0
+    while ended < 3:
+        _, _, terminated, truncated, infos = recorder.step(infos["action_mask"].argmax(axis=1))
+        over = terminated | truncated
+        ended += int(over.sum())
+        if over.any():
+            assert (infos["_episode"] == over).all()
+            assert (infos["episode"]["l"][over] > 1).all()
+            last = infos["final_info"] if mode is AutoresetMode.SAME_STEP else infos
+            assert (last["_jct_s"] == over).all()
+            assert (last["jct_s"][over] > 0).all()
+        else:
+            assert "episode" not in infos
+            assert "jct_s" not in infos
+    recorder.close()
 
 
 def test_texts_come_one_by_environment(url: str) -> None:

@@ -25,6 +25,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 # Ray gives up processes of its own that need longer to start, which they do on a busy machine.
 os.environ.setdefault("RAY_agent_register_timeout_ms", "180000")
 
+from paired import SMALL  # noqa: E402
+
 from clustergym import LocalServer, find_gymctl  # noqa: E402
 
 # The ids of all environments.
@@ -36,14 +38,6 @@ IDS: list[str] = [
 ]
 
 LIMIT = 600  # seconds that a test may take
-
-# Few jobs, none of them for days, on a small cluster: returns vary little between episodes, and shortest first is worth
-# much more than random play.
-SMALL: dict[str, Any] = {
-    "cluster": "1x4", "window": 32, "warm": 0, "load": 3.0, "visible": 8, "max_gpus": 4, "comm": "none",
-    "reward": "wait", "relative": "sjf",
-    "trace.synth.profile": "lublin", "trace.synth.procs": 4, "trace.synth.jobs": 6000,
-}  # fmt: skip
 
 
 def kwargs_of(env_id: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from clustergym import find_gymctl
 from conftest import SMALL
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-RUNNABLE = sorted(p.name for p in EXAMPLES.glob("*.py") if p.name != "paired.py")
+RUNNABLE = sorted(p.name for p in EXAMPLES.glob("*.py") if p.name not in ("paired.py", "sb3_run.py"))
 
 
 def run(*command: str, **env: str) -> str:
@@ -52,6 +53,52 @@ def test_an_example_runs_alone_with_a_server_of_its_own() -> None:
               "--kwargs", '{"window": 8, "warm": 0}')  # fmt: skip
     result = json.loads(out.splitlines()[-1])
     assert result["env"] == "JobSelect-v1"
+    assert len(result["interval"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [
+        ("cleanrl_ppo.py", ".pt"), ("sb3_ppo.py", ".zip"), ("sb3_dqn.py", ".zip"), ("sb3_maskable_ppo.py", ".zip"),
+        ("rllib_ppo.py", ""),
+    ],
+)  # fmt: skip
+def test_ctrl_c_saves_the_model_and_a_run_goes_on_with_it(url: str, tmp_path: Path, name: str, saved: str) -> None:
+    more = ["--rollout", "16"] if name in ("cleanrl_ppo.py", "sb3_maskable_ppo.py") else []
+    if name == "rllib_ppo.py":
+        more = ["--runners", "1", "--batch", "256"]
+    few = ["--url", url, "--env", "InvalidAction-v1", "--envs", "4", "--episodes", "2", *more]
+    command = [sys.executable, "-W", "ignore", str(EXAMPLES / name), *few]
+    training = subprocess.Popen(
+        [*command, "--steps", "50000"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert training.stdout is not None
+        assert training.stdout.readline().startswith("step "), "it ended before it began to learn"
+        training.send_signal(signal.SIGINT)
+        out, err = training.communicate(timeout=120)
+    finally:
+        if training.poll() is None:
+            training.kill()
+            training.wait(10)
+    assert training.returncode == 130, err[-3000:]
+    file = f"{name.removesuffix('.py')}-InvalidAction-v1{saved}"
+    assert (
+        f"interrupted: the model so far is in {file}; go on with: python {name} --env InvalidAction-v1 --resume {file}"
+        in out
+    )
+    assert (tmp_path / file).exists()
+    again = subprocess.run(
+        [*command, "--steps", "512", "--resume", file],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert again.returncode == 0, again.stderr[-3000:]
+    result = json.loads(again.stdout.splitlines()[-1])
     assert len(result["interval"]) == 2
 
 

@@ -57,7 +57,7 @@ def unmasked(infos: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_a_remote_vector_is_what_sb3_makes_of_single_environments(url: str, env_id: str) -> None:
     n, kwargs = 3, kwargs_of(env_id)
     remote = RemoteSB3VecEnv(env_id, n, url=url, kwargs=kwargs)
-    single = DummyVecEnv([lambda: RemoteEnv(env_id, url, kwargs=kwargs) for _ in range(n)])
+    single = DummyVecEnv([lambda: RemoteEnv(env_id, url, info=["episode", "metrics"], kwargs=kwargs) for _ in range(n)])
     remote.action_space.seed(1)
     ended = 0
     try:
@@ -90,7 +90,7 @@ def test_a_remote_vector_is_what_sb3_makes_of_single_environments(url: str, env_
 
 
 def test_the_true_last_observation_stands_beside_a_cut(url: str) -> None:
-    env = RemoteSB3VecEnv("InvalidAction-v1", 2, url=url, obs="flat")
+    env = RemoteSB3VecEnv("InvalidAction-v1", 2, url=url)
     try:
         env.seed(3)
         obs = env.reset()

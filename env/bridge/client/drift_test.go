@@ -59,7 +59,7 @@ func (d *drift) Spec() env.Spec {
 			{Name: "x", Shape: []int{1, 2}, Low: float32(math.Inf(-1)), High: 100, Doc: "where it is"},
 		},
 		Action:   env.ActionSpec{Sizes: []int{3, 2}, Low: []float32{-1, float32(math.Inf(-1))}, High: []float32{1, 0.25}},
-		Info:     []env.Field{{Name: "steps", Low: 0, High: driftSteps, Unit: "steps"}, {Name: "rarely", Low: -5, High: 5}, {Name: "never"}},
+		Info:     []env.Field{{Name: "steps", Low: 0, High: driftSteps, Unit: "steps"}, {Name: "rarely", Low: -5, High: 5}, {Name: "never"}, {Name: "end", Metric: true}},
 		MaxSteps: driftSteps, Solved: math.NaN(), NoOp: -1, Tau: 90*time.Minute + 1,
 	}
 }
@@ -171,7 +171,10 @@ func (d *drift) fill(ts *env.TimeStep) {
 	ts.Obs[d.masked] = 1
 	ts.Obs[3], ts.Obs[4], ts.Obs[5] = float32(d.tilt), float32(d.x), float32(d.x/7)
 	ts.Mask[3], ts.Mask[4] = true, true
-	ts.Info[0], ts.Info[1], ts.Info[2] = float64(d.steps), math.NaN(), math.NaN()
+	ts.Info[0], ts.Info[1], ts.Info[2], ts.Info[3] = float64(d.steps), math.NaN(), math.NaN(), math.NaN()
+	if d.kind.Last() {
+		ts.Info[3] = d.x
+	}
 	if d.steps%5 == 1 {
 		ts.Info[1] = d.x / 21
 	}

@@ -5,12 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"clustergym/env"
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/control"
@@ -53,9 +56,59 @@ func (factory) Make(_ context.Context, id string, kwargs wire.Map, n int) (*serv
 		if err != nil {
 			return nil, wire.Errorf(wire.UnknownEnv, "%v", err)
 		}
+		if id == "InvalidAction-v1" {
+			e = &rated{e.(saver)}
+		}
 		made.Envs = append(made.Envs, e)
 	}
 	return made, nil
+}
+
+// rated adds a metric to an environment of package control, which has none.
+type rated struct{ saver }
+
+type saver interface {
+	env.Env
+	env.Snapshotter
+	env.Renderer
+}
+
+func (e *rated) Spec() env.Spec {
+	s := e.saver.Spec()
+	s.Info = append(slices.Clone(s.Info), env.Field{Name: "last_reward", Metric: true})
+	return s
+}
+
+// rate writes the metric of ts, which the environment inside has filled.
+func (e *rated) rate(ts *env.TimeStep) {
+	v := &ts.Info[len(ts.Info)-1]
+	if *v = math.NaN(); ts.Kind.Last() {
+		*v = ts.Reward
+	}
+}
+
+func (e *rated) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	err := e.saver.Reset(ctx, ep, ts)
+	if err == nil {
+		e.rate(ts)
+	}
+	return err
+}
+
+func (e *rated) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	err := e.saver.Step(ctx, a, ts)
+	if err == nil {
+		e.rate(ts)
+	}
+	return err
+}
+
+func (e *rated) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	err := e.saver.RestoreSnapshot(src, ts)
+	if err == nil {
+		e.rate(ts)
+	}
+	return err
 }
 
 // serve runs the project's server until the test ends.

@@ -298,6 +298,23 @@ func TestEveryFaultIsFound(t *testing.T) {
 			l.Data[0]++
 			return merge(info, wire.Map{{Key: "episode", Value: merge(ep, wire.Map{{Key: "l", Value: l}})}})
 		})},
+		{"metrics in every step", "info has what open asked for", inInfo(wire.OpStep, func(info wire.Map) wire.Map {
+			if info.Has("last_reward") || info.Has("episode") {
+				return info
+			}
+			return append(slices.Clone(info), wire.Pair{Key: "last_reward", Value: compare.Array(wire.F64, []int{1, 1}, 2)},
+				wire.Pair{Key: "_last_reward", Value: compare.Array(wire.Bool, []int{1, 1}, 2)})
+		})},
+		{"no metrics", "info has what open asked for", inInfo(wire.OpStep, func(info wire.Map) wire.Map {
+			return lacking(lacking(info, "last_reward"), "_last_reward")
+		})},
+		{"episodes among metrics", "info has what open asked for", change("", func(l *link, m wire.Map) wire.Map {
+			info, _ := m.Sub("info")
+			if !info.Has("last_reward") || info.Has("episode") {
+				return m
+			}
+			return merge(m, wire.Map{{Key: "info", Value: append(slices.Clone(info), wire.Pair{Key: "episode", Value: wire.Map{}})}})
+		})},
 		{"terminated and truncated", "info has what open asked for", change(wire.OpStep, func(_ *link, m wire.Map) wire.Map {
 			return merge(m, wire.Map{{Key: "te", Value: m.Get("tr")}})
 		})},

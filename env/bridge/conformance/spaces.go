@@ -145,12 +145,16 @@ func (s *suite) observationsLieInTheirSpace() error {
 }
 
 func (s *suite) infoCarriesWhatWasAsked() error {
-	for _, want := range []any{"none", "episode", nil} {
+	for _, want := range []any{"none", "episode", nil, "metrics", []string{"episode", "metrics"}} {
 		more := []any{"info", want}
 		if want == nil {
 			more = nil // the default
 		}
 		p, err := s.start(2, append(more, "autoreset", "disabled")...)
+		if err != nil {
+			return err
+		}
+		metrics, err := compare.Metrics(p.open)
 		if err != nil {
 			return err
 		}
@@ -162,7 +166,11 @@ func (s *suite) infoCarriesWhatWasAsked() error {
 			if err := compare.Clean("info", info); err != nil {
 				return err
 			}
-			if want == "none" || !slices.Contains(x.over, true) {
+			_, listed := want.([]string)
+			if err := compare.MetricsAt(info, metrics, x.over, listed || want == "metrics"); err != nil {
+				return err
+			}
+			if want == "none" || want == "metrics" || !slices.Contains(x.over, true) {
 				if info.Has("episode") {
 					return fmt.Errorf("info %v has an episode where none ended or none was asked for", want)
 				}

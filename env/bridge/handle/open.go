@@ -311,12 +311,14 @@ func (h *Handle) chooseInfo(req wire.Map) *wire.Error {
 		switch v {
 		case "none":
 			return nil
-		case "episode":
+		case episodeKey:
 			keys = h.standardInfo()
+		case metricsKey:
+			keys = []string{metricsKey}
 		case "all":
 			keys = append(h.standardInfo(), h.infoNames()...)
 		default:
-			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(v), Want: "none, episode, all or a list of keys"}
+			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(v), Want: "none, metrics, episode, all or a list of keys"}
 		}
 	default:
 		var err *wire.Error
@@ -326,24 +328,50 @@ func (h *Handle) chooseInfo(req wire.Map) *wire.Error {
 	}
 	h.notes = true
 	names := h.infoNames()
+	metrics := false
 	for _, k := range keys {
-		if k == "episode" {
+		switch {
+		case k == episodeKey:
 			h.episode = true
-			continue
-		}
-		col := slices.Index(names, k)
-		if col < 0 {
-			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(k), Want: "keys among episode, " + strings.Join(names, ", ")}
-		}
-		if col == len(h.spec.Info) {
-			col = elapsedColumn
-		}
-		c := infoColumn{key: k, present: "_" + k, col: col}
-		if !slices.Contains(h.columns, c) {
-			h.columns = append(h.columns, c)
+		case k == metricsKey:
+			metrics = true
+			for _, k := range h.timeInfo() {
+				h.addColumn(names, k)
+			}
+		case !slices.Contains(names, k):
+			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(k), Want: "keys among episode, metrics, " + strings.Join(names, ", ")}
+		default:
+			h.addColumn(names, k)
 		}
 	}
+	if metrics { // after the infos that every step has, which may include a metric asked for by name
+		h.addMetrics()
+	}
 	return nil
+}
+
+// addColumn adds the info called key, which is one of names, to those of every step.
+func (h *Handle) addColumn(names []string, key string) {
+	col := slices.Index(names, key)
+	if col == len(h.spec.Info) {
+		col = elapsedColumn
+	}
+	h.addOnce(infoColumn{key: key, present: "_" + key, col: col})
+}
+
+// addMetrics adds the figures of whole episodes to the infos of last steps.
+func (h *Handle) addMetrics() {
+	for i, f := range h.spec.Info {
+		if f.Metric {
+			h.addOnce(infoColumn{key: f.Name, present: "_" + f.Name, col: i, metric: true})
+		}
+	}
+}
+
+func (h *Handle) addOnce(c infoColumn) {
+	if !slices.ContainsFunc(h.columns, func(o infoColumn) bool { return o.col == c.col }) {
+		h.columns = append(h.columns, c)
+	}
 }
 
 // infoNames returns the names of the environment's infos and of the transition's simulated length.
@@ -355,17 +383,18 @@ func (h *Handle) infoNames() []string {
 	return append(names, elapsedKey)
 }
 
-// standardInfo chooses the columns of info episode: returns and lengths and, if decisions are not evenly spaced, what a
-// learner needs to discount by time.
-func (h *Handle) standardInfo() []string {
-	keys := []string{"episode"}
-	if h.spec.Tau > 0 {
-		if slices.Contains(h.infoNames(), discountKey) {
-			keys = append(keys, discountKey)
-		}
-		keys = append(keys, elapsedKey)
+// standardInfo chooses the keys of info episode: returns and lengths, and timeInfo.
+func (h *Handle) standardInfo() []string { return append([]string{episodeKey}, h.timeInfo()...) }
+
+// timeInfo chooses what a learner needs to discount by time, if decisions are not evenly spaced.
+func (h *Handle) timeInfo() []string {
+	if h.spec.Tau <= 0 {
+		return nil
 	}
-	return keys
+	if slices.Contains(h.infoNames(), discountKey) {
+		return []string{discountKey, elapsedKey}
+	}
+	return []string{elapsedKey}
 }
 
 // writeOpened writes the reply to open.

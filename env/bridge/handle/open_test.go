@@ -94,8 +94,8 @@ func TestBadFieldsOfOpenAreNamed(t *testing.T) {
 		{wire.Map{field("invalid", "penalty"), field("penalty", -1)}, "bad_request: field penalty; got -1; want a number, 0 or more"},
 		{wire.Map{field("invalid", "penalty"), field("penalty", "x")}, `bad_request: field penalty; got "x"; want a number, 0 or more`},
 		{wire.Map{field("invalid", "penalty"), field("penalty", math.Inf(1))}, "bad_request: field penalty; got +Inf; want a number, 0 or more"},
-		{wire.Map{field("info", "some")}, `bad_request: field info; got "some"; want none, episode, all or a list of keys`},
-		{wire.Map{field("info", []string{"late", "early"})}, `bad_request: field info; got "early"; want keys among episode, discount, late, elapsed_s`},
+		{wire.Map{field("info", "some")}, `bad_request: field info; got "some"; want none, metrics, episode, all or a list of keys`},
+		{wire.Map{field("info", []string{"late", "early"})}, `bad_request: field info; got "early"; want keys among episode, metrics, discount, late, elapsed_s`},
 		{wire.Map{field("info", 3)}, "bad_request: field info; got an integer; want a list of strings"},
 		{wire.Map{field("render_mode", "human")}, `unsupported: field render_mode; got "human"; want ansi, rgb_array`},
 		{wire.Map{field("env", "Bare-v3"), field("render_mode", "ansi")}, `unsupported: field render_mode; got "ansi"; want rgb_array`},
@@ -236,8 +236,12 @@ func TestInfoCarriesWhatWasAskedFor(t *testing.T) {
 		{[]string{"late"}, []string{"action_mask", "late", "invalid"}},
 		{[]string{"late", "late", "episode"}, []string{"action_mask", "late", "episode", "invalid"}},
 		{[]string{}, []string{"action_mask", "invalid"}},
+		{"metrics", []string{"action_mask", "discount", "elapsed_s", "late", "invalid"}},
+		{[]string{"metrics"}, []string{"action_mask", "discount", "elapsed_s", "late", "invalid"}},
+		{[]string{"episode", "metrics", "metrics"}, []string{"action_mask", "discount", "elapsed_s", "late", "episode", "invalid"}},
+		{[]string{"metrics", "late", "elapsed_s"}, []string{"action_mask", "discount", "elapsed_s", "late", "invalid"}},
 	} {
-		d := newDriver(t, toys(nil))
+		d := newDriver(t, toys(func(_ int, e *toy) { e.spec.Info[1].Metric = true }))
 		d.open("Toy-v3", field("n", 2), field("info", c.info))
 		d.do(wire.OpReset, field("seed", 0))
 		d.pass(2, toyEnd-1)
@@ -255,6 +259,46 @@ func TestInfoCarriesWhatWasAskedFor(t *testing.T) {
 			t.Errorf("info %v has %v, want %v", c.info, got, want)
 		}
 	}
+}
+
+// Metrics come with an episode's last step, also those that are known before; asked for by name, they come with every step.
+func TestMetricsComeWithLastSteps(t *testing.T) {
+	late := func(_ int, e *toy) { e.spec.Info[1].Metric = true }
+	d := newDriver(t, toys(late))
+	m := d.open("Toy-v3", field("n", 2), field("info", "metrics"))
+	if infos := at(m, "meta", "info").([]any); infos[0].(wire.Map).Has("metric") || infos[1].(wire.Map).Get("metric") != true {
+		t.Errorf("meta.info %v", infos)
+	}
+	d.do(wire.OpReset, field("seed", 0))
+	d.do(wire.OpStep, field("a", i64s(0, 0)))
+	d.do(wire.OpReset, field("ids", []int{1}))
+	for k := 2; k < toyEnd; k++ {
+		if m := d.do(wire.OpStep, field("a", i64s(0, 0))); at(m, "info", "late") != nil || at(m, "info", "episode") != nil {
+			t.Errorf("step %d: info %v", k, at(m, "info"))
+		}
+	}
+	// Row 1 is at its fourth step, when the environment knows it too.
+	m = d.do(wire.OpStep, field("a", i64s(0, 0)))
+	is(t, "te", m.Get("te"), 1, 0)
+	is(t, "late", at(m, "info", "late"), toyEnd, 0)
+	is(t, "_late", at(m, "info", "_late"), 1, 0)
+
+	d = newDriver(t, toys(late))
+	d.open("Toy-v3", field("n", 2), field("info", "metrics"), field("autoreset", "same_step"))
+	d.do(wire.OpReset, field("seed", 0))
+	d.pass(2, toyEnd-1)
+	m = d.do(wire.OpStep, field("a", i64s(0, 0)))
+	is(t, "fin late", at(m, "fin", "info", "late"), toyEnd, toyEnd)
+	if at(m, "info", "late") != nil || at(m, "fin", "info", "episode") != nil {
+		t.Errorf("info %v, fin %v", at(m, "info"), at(m, "fin", "info"))
+	}
+
+	d = newDriver(t, toys(late))
+	d.open("Toy-v3", field("n", 2), field("info", []string{"metrics", "late"}))
+	d.do(wire.OpReset, field("seed", 0))
+	d.pass(2, 2)
+	m = d.do(wire.OpStep, field("a", i64s(0, 0)))
+	is(t, "late, asked for by name", at(m, "info", "_late"), 1, 1)
 }
 
 // If every decision takes one step, info has no times.

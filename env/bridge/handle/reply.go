@@ -17,6 +17,7 @@ const (
 	elapsedKey  = "elapsed_s"
 	episodeKey  = "episode"
 	invalidKey  = "invalid"
+	metricsKey  = "metrics" // no key of info: it stands for all metrics of the environment
 	seedKey     = "seed"
 
 	elapsedColumn = -1
@@ -29,6 +30,7 @@ const (
 type infoColumn struct {
 	key, present string // present is the key of the booleans that say which rows have it
 	col          int
+	metric       bool // only rows whose episode ended have it
 }
 
 // view is what a reply shows: k rows of a batch's columns. The final part of a reply shows the batch's Final columns,
@@ -140,7 +142,12 @@ func (h *Handle) writeInfo(w *wire.Writer, v view) {
 		}
 	}
 	showEnded := h.episode && ended > 0
-	n := 2 * len(h.columns)
+	n := 0
+	for i := range h.columns {
+		if !h.columns[i].metric || ended > 0 {
+			n += 2
+		}
+	}
 	for _, yes := range []bool{h.maskInfo, showEnded, forced > 0, drawn > 0} {
 		if yes {
 			n += 2
@@ -155,7 +162,9 @@ func (h *Handle) writeInfo(w *wire.Writer, v view) {
 		ones(w.Array(wire.Bool, v.k))
 	}
 	for i := range h.columns {
-		h.writeColumn(w, &h.columns[i], v)
+		if c := &h.columns[i]; !c.metric || ended > 0 {
+			h.writeColumn(w, c, v)
+		}
 	}
 	if showEnded {
 		h.writeEpisode(w, v)
@@ -214,6 +223,9 @@ func (h *Handle) writeColumn(w *wire.Writer, c *infoColumn, v view) {
 	dst := w.Array(wire.F64, v.k)
 	n := len(h.spec.Info)
 	value := func(p int) float64 {
+		if c.metric && !h.ends(v.rows[p], v.kind) {
+			return nan
+		}
 		if c.col != elapsedColumn {
 			at := p
 			if v.at != nil {

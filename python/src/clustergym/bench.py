@@ -197,12 +197,13 @@ def main() -> None:
     b = Bench(args.url, 0.2 if args.quick else 2.0)
 
     def remote(env_id: str, n: int, **options: Any) -> RemoteVectorEnv:
-        return RemoteVectorEnv(env_id, n, args.url, autoreset_mode=AutoresetMode.SAME_STEP, **options)
+        # Fields, as the environment in Python has them.
+        return RemoteVectorEnv(env_id, n, args.url, autoreset_mode=AutoresetMode.SAME_STEP, obs="dict", **options)
 
     def crossed(envs: RemoteVectorEnv | RemoteEnv) -> Callable[[], int]:
         return lambda: envs.stats.bytes_in + envs.stats.bytes_out
 
-    env = RemoteEnv("Trivial-v1", args.url)
+    env = RemoteEnv("Trivial-v1", args.url, obs="dict")
     b.row("Trivial-v1 over the bridge, as a gymnasium.Env", 1, single(env), crossed(env))
     env.close()
     for n in (1, 8, 64, 256, 1024):

@@ -45,7 +45,7 @@ class RemoteDmEnv(dm_env.Environment):
 
     def __init__(self, env: str | gymnasium.Env[Any, Any], seed: int | None = None, **options: Any) -> None:
         if isinstance(env, str):
-            if options.get("obs", "dict") == "dict":
+            if options.get("obs") in (None, "dict"):
                 options.setdefault("mask", ["obs"])
             env = RemoteEnv(env, **options)
         elif options:

@@ -27,7 +27,7 @@ NAMESPACE = "clustergym"
 
 
 def open_fields(
-    obs: str,
+    obs: str | None,
     mask: Sequence[str],
     invalid: str,
     penalty: float | None,
@@ -37,15 +37,19 @@ def open_fields(
     more: Mapping[str, Any],
     render_mode: str | None,
 ) -> dict[str, Any]:
-    """The fields of the protocol's ``open`` that both kinds of environments share."""
+    """The fields of the protocol's ``open`` that both kinds of environments share.
+
+    Observations are flat unless something needs fields: a mask among them is one.
+    """
+    masks = [mask] if isinstance(mask, str) else list(mask)
     both = sorted(set(kwargs or {}) & set(more))
     if both:
         raise TypeError(f"given twice, in kwargs and by name: {', '.join(both)}")
     return {
         "kwargs": {**(kwargs or {}), **more},
         "autoreset": autoreset,
-        "obs": obs,
-        "mask": [mask] if isinstance(mask, str) else list(mask),
+        "obs": obs or ("dict" if "obs" in masks else "flat"),
+        "mask": masks,
         "invalid": invalid,
         "penalty": penalty,
         "info": info if isinstance(info, str) else list(info),
@@ -62,6 +66,14 @@ def new_spec(handle: Handle, env_id: str, entry_point: str, kwargs: dict[str, An
         reward_threshold=float(threshold) if isinstance(threshold, (int, float)) else None,
         kwargs=kwargs,
     )
+
+
+def metric_names(handle: Handle) -> tuple[str, ...]:
+    """The infos that the environment calls metrics: figures of whole episodes."""
+    infos = handle.meta.get("info")
+    if not isinstance(infos, (list, tuple)):
+        return ()
+    return tuple(str(f["name"]) for f in infos if isinstance(f, dict) and f.get("metric") is True and "name" in f)
 
 
 def _get_spec(self: Any) -> EnvSpec | None:
@@ -90,9 +102,9 @@ class RemoteEnv(gym.Env[Any, Any]):
     the environment whose names are taken go into ``kwargs``. ``trace`` is the path of a file of jobs, or a map such as
     ``{"file": "jobs.csv", "sort": True}``; ``cluster`` is a name, the path of a YAML file, or its keys as a map.
 
-    Observations are NumPy arrays of exactly the space's types, owned by the caller; rewards are ``float``, flags ``bool``.
-    ``info`` has ``action_mask`` (int8, 1 = legal) if the actions are discrete, ``episode`` (``r``: return, ``l``: length)
-    with an episode's last step, and what the environment reports. A masked action is replaced or refused, as ``invalid``
+    Observations are NumPy arrays of exactly the space's types, owned by the caller: one float32 vector, or a dict of fields.
+    Rewards are ``float``, flags ``bool``. ``info`` has ``action_mask`` (int8, 1 = legal) if the actions are discrete, and
+    with an episode's last step the environment's metrics, as ``jct_s``. A masked action is replaced or refused, as ``invalid``
     says; an action outside the space always raises :class:`~clustergym.BadAction`.
 
     After the end of an episode call :meth:`reset`; a step raises :class:`~clustergym.NeedsReset`. ``reset(seed=s)`` begins
@@ -106,12 +118,13 @@ class RemoteEnv(gym.Env[Any, Any]):
         client: a session to share; url, token, timeout and client_options are then not used.
         timeout: seconds that any wait may last.
         render_mode: ``"rgb_array"``, ``"ansi"`` or None: see :meth:`render`.
-        obs: ``"dict"`` or ``"flat"``.
+        obs: ``"flat"`` or ``"dict"``; None = ``"dict"`` if mask has ``"obs"``, else ``"flat"``.
         mask: where action masks go: ``"info"``, ``"obs"``, both, or nowhere.
         invalid: what a masked action does: ``"noop"`` replaces it by the environment's "do nothing" (or the lowest legal
             action), ``"penalty"`` does so too and subtracts penalty from the reward, ``"error"`` refuses it.
         penalty: None = the server's 0.1.
-        info: ``"episode"``, ``"none"`` or a list of keys.
+        info: ``"metrics"``; ``"episode"``, with ``r`` (return) and ``l`` (length) under the key ``episode``, which Gymnasium's
+            ``RecordEpisodeStatistics`` wants for itself; ``"none"``, ``"all"``, or a list of keys, which may have both words.
         copy: False returns read-only arrays without copying.
         kwargs: arguments of the environment.
         client_options: more arguments of :class:`~clustergym.Client`, as ``{"ca": "ca.pem"}``.
@@ -119,6 +132,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     Attributes:
         stats: the session's counts and latencies.
         handle: this environment in the protocol; ``handle.meta`` is its description.
+        metric_names: the infos that come with an episode's last step.
 
     Raises:
         ClusterGymError: a subclass names the cause, here and from every method.
@@ -137,11 +151,11 @@ class RemoteEnv(gym.Env[Any, Any]):
         client: Client | None = None,
         timeout: float = 60.0,
         render_mode: str | None = None,
-        obs: str = "dict",
+        obs: str | None = None,
         mask: Sequence[str] = ("info",),
         invalid: str = "noop",
         penalty: float | None = None,
-        info: str | Sequence[str] = "episode",
+        info: str | Sequence[str] = "metrics",
         copy: bool = True,
         kwargs: Mapping[str, Any] | None = None,
         client_options: Mapping[str, Any] | None = None,
@@ -177,6 +191,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         self.render_mode = render_mode
         self.metadata = shown_as(type(self).metadata, self.handle)
         self.copy = copy
+        self.metric_names = metric_names(self.handle)
         self._batch = Batch(self.observation_space, 1)
         self._discrete = type(self.action_space) is gym.spaces.Discrete
         self._mask: npt.NDArray[Any] | None = None
@@ -315,8 +330,8 @@ class RemoteEnv(gym.Env[Any, Any]):
 
 
 _DEFAULTS: dict[str, Any] = dict(
-    url=None, token=None, client=None, timeout=60.0, render_mode=None, obs="dict", mask=("info",), invalid="noop",
-    penalty=None, info="episode", copy=True, kwargs={}, client_options=None,
+    url=None, token=None, client=None, timeout=60.0, render_mode=None, obs=None, mask=("info",), invalid="noop",
+    penalty=None, info="metrics", copy=True, kwargs={}, client_options=None,
 )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def rllib_env_creator(config: Mapping[str, Any]) -> gymnasium.Env[Any, Any] | gy
         if node not in urls:
             raise ValueError(f"urls names no server on Ray node {node}, only on {', '.join(urls) or 'none'}")
         options["url"] = urls[node]
-    if options.get("obs", "dict") == "dict":
+    if options.get("obs") in (None, "dict"):
         options.setdefault("mask", ["obs"])
     if num_envs is None:
         return RemoteEnv(env_id, **options)

@@ -4,14 +4,19 @@ All environments step in one round trip. Action masks come with every step, so t
 finds them without another one::
 
     from sb3_contrib import MaskablePPO
-    from clustergym.sb3 import RemoteSB3VecEnv
+    from clustergym.sb3 import MetricsCallback, RemoteSB3VecEnv
 
     env = RemoteSB3VecEnv("JobSelect-v1", num_envs=16)
-    MaskablePPO("MultiInputPolicy", env, gamma=0.999).learn(200_000)
+    MaskablePPO("MlpPolicy", env, gamma=0.999).learn(200_000, callback=MetricsCallback())
+
+Environments by their id, ``PPO("MlpPolicy", "clustergym/JobSelect-v1")``, and ``make_vec_env`` need nothing of this module;
+:class:`MetricsCallback` works with them too.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +27,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
 try:
+    from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as e:
     raise ImportError("clustergym.sb3 needs Stable-Baselines3: pip install 'clustergym[sb3]'") from e
@@ -29,7 +35,7 @@ except ImportError as e:
 from .envs import frames
 from .vector import RemoteVectorEnv
 
-__all__ = ["RemoteSB3VecEnv"]
+__all__ = ["MetricsCallback", "RemoteSB3VecEnv"]
 
 # Keys of the vector's infos that single infos do not have: SB3 gets masks through env_method.
 _APART = frozenset({"action_mask", "final_obs", "final_info"})
@@ -43,13 +49,14 @@ class RemoteSB3VecEnv(VecEnv):
 
     An environment that ends an episode begins the next one within the same step. The info of that step holds the true
     last observation as ``terminal_observation``; ``TimeLimit.truncated`` says whether to bootstrap from its value;
-    ``episode`` (``r``, ``l``) comes from the server, so that no monitor is needed. Rewards are float32.
+    ``episode`` (``r``, ``l``) comes from the server, so that no monitor is needed, and so do the environment's metrics, as
+    ``jct_s``. Rewards are float32.
 
     Args:
         env: an environment's id, as ``"JobSelect-v1"``, or a :class:`~clustergym.RemoteVectorEnv` in
-            ``AutoresetMode.SAME_STEP``, which this object then owns.
+            ``AutoresetMode.SAME_STEP``, which this object then owns. Open it with ``info=["episode", "metrics"]``.
         num_envs: how many, if an id is given.
-        **options: arguments of :class:`~clustergym.RemoteVectorEnv`, if an id is given: ``url``, ``obs="flat"``, ….
+        **options: arguments of :class:`~clustergym.RemoteVectorEnv`, if an id is given: ``url``, ``obs="dict"``, ….
 
     Raises:
         ValueError: the vector environment is in another mode, or comes with arguments of its own.
@@ -58,12 +65,16 @@ class RemoteSB3VecEnv(VecEnv):
 
     def __init__(self, env: str | RemoteVectorEnv, num_envs: int = 1, **options: Any) -> None:
         if isinstance(env, str):
+            options.setdefault("info", ["episode", "metrics"])
             env = RemoteVectorEnv(env, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         elif options or num_envs not in (1, env.num_envs):
             raise ValueError("num_envs and options belong to an environment's id: the vector environment has its own")
         mode = env.metadata["autoreset_mode"]
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode of the vector environment is {mode}, want {AutoresetMode.SAME_STEP}")
+        if env.info == "metrics" or (isinstance(env.info, list) and "episode" not in env.info):
+            text = f'the vector environment has info={env.info!r}, without "episode": SB3 will show no ep_rew_mean'
+            warnings.warn(text, stacklevel=2)
         self._venv = env  # before the base class asks for render_mode
         self._attrs: list[dict[str, Any]] = [{} for _ in range(env.num_envs)]
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
@@ -168,6 +179,7 @@ class RemoteSB3VecEnv(VecEnv):
 _SHARED: dict[str, Callable[[RemoteVectorEnv], Any]] = {
     "render_mode": lambda venv: venv.render_mode,
     "spec": lambda venv: venv.spec,
+    "metric_names": lambda venv: venv.metric_names,
     "metadata": lambda venv: venv.metadata,
     "observation_space": lambda venv: venv.single_observation_space,
     "action_space": lambda venv: venv.single_action_space,
@@ -187,3 +199,61 @@ def _row(infos: Mapping[str, Any], i: int) -> dict[str, Any]:
             value = values[i]
             row[key] = value.item() if isinstance(value, np.generic) else value
     return row
+
+
+class MetricsCallback(BaseCallback):
+    """Records the metrics of episodes in SB3's logger: ``rollout/jct_s`` is the mean ``jct_s`` of the last hundred episodes.
+
+    ::
+
+        model.learn(200_000, callback=MetricsCallback())
+
+    It needs environments of this package: a :class:`RemoteSB3VecEnv`, or SB3's own vector environments of Gymnasium's
+    (``make_vec_env("clustergym/JobSelect-v1", 8)``), wrapped or not. An episode without a value of a metric does not count
+    for that metric.
+
+    Args:
+        stats_window_size: how many episodes the mean is over, as SB3's models have it for ``ep_rew_mean``.
+        verbose: as of all callbacks.
+
+    Attributes:
+        means: the current means by metric; empty before the first episode has ended.
+    """
+
+    def __init__(self, stats_window_size: int = 100, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        if stats_window_size < 1:
+            raise ValueError(f"stats_window_size is {stats_window_size}, want 1 or more episodes")
+        self.stats_window_size = stats_window_size
+        self.means: dict[str, float] = {}
+        self._last: dict[str, deque[float]] = {}
+
+    def _init_callback(self) -> None:
+        env = self.training_env
+        try:
+            named = env.get_attr("metric_names")
+        except AttributeError as e:
+            raise ValueError(
+                f"MetricsCallback needs environments of clustergym; {type(env).__name__} has others"
+            ) from e
+        names = dict.fromkeys(name for names in named for name in names)
+        self._last = {name: self._last.get(name) or deque(maxlen=self.stats_window_size) for name in names}
+
+    def _on_step(self) -> bool:
+        dones = self.locals["dones"]
+        if dones.any():
+            infos = self.locals["infos"]
+            for i in np.flatnonzero(dones).tolist():
+                for name, last in self._last.items():
+                    if name in infos[i]:
+                        last.append(float(infos[i][name]))
+            self.means = {name: float(np.mean(last)) for name, last in self._last.items() if last}
+            self._record()  # an off-policy algorithm may write its log in this step
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._record()  # also after a rollout in which no episode ended, as SB3 does with ep_rew_mean
+
+    def _record(self) -> None:
+        for name, mean in self.means.items():
+            self.logger.record(f"rollout/{name}", mean)

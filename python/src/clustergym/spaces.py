@@ -58,7 +58,9 @@ def _parse(g: Mapping[str, Any]) -> spaces.Space[Any]:
         return spaces.Box(low, high, shape, cast(Any, dtype.type))
     if kind == "discrete":
         dtype = np.dtype(g.get("dtype", "int64"))
-        return spaces.Discrete(int(g["n"]), start=int(g.get("start", 0)), dtype=cast(Any, dtype.type))
+        # int64 goes without saying, and must: Gymnasium 0.29 has no other.
+        more: dict[str, Any] = {} if dtype == np.int64 else {"dtype": dtype.type}
+        return spaces.Discrete(int(g["n"]), start=int(g.get("start", 0)), **more)
     if kind == "mdiscrete":
         dtype = np.dtype(g.get("dtype", "int64"))
         start = g.get("start")

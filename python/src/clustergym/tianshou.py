@@ -5,7 +5,7 @@
     from tianshou.data import Collector, VectorReplayBuffer
     from clustergym.tianshou import RemoteTianshouVecEnv
 
-    envs = RemoteTianshouVecEnv("JobSelect-v1", 16, obs="flat")
+    envs = RemoteTianshouVecEnv("JobSelect-v1", 16)
     collector = Collector(algorithm, envs, VectorReplayBuffer(50_000, 16))
 """
 
@@ -51,7 +51,7 @@ class RemoteTianshouEnv(gym.Env[Any, Any]):
 
     Args:
         env_id: as ``"JobSelect-v1"``.
-        **options: arguments of :class:`~clustergym.RemoteEnv`: ``url``, ``obs="flat"``, ….
+        **options: arguments of :class:`~clustergym.RemoteEnv`: ``url``, ``obs="dict"``, ….
     """
 
     metadata: dict[str, Any] = RemoteEnv.metadata
@@ -96,7 +96,7 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
     Args:
         env_id: as ``"JobSelect-v1"``.
         num_envs: how many.
-        **options: arguments of :class:`~clustergym.RemoteVectorEnv`: ``url``, ``obs="flat"``, ….
+        **options: arguments of :class:`~clustergym.RemoteVectorEnv`: ``url``, ``obs="dict"``, ….
     """
 
     def __init__(self, env_id: str, num_envs: int = 1, **options: Any) -> None:

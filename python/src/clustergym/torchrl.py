@@ -46,7 +46,7 @@ def torchrl_env(
         **options: arguments of :class:`~clustergym.RemoteEnv` or :class:`~clustergym.RemoteVectorEnv`. The mask is a
             field of the observation unless ``mask`` or ``obs`` says otherwise.
     """
-    if options.get("obs", "dict") == "dict":
+    if options.get("obs") in (None, "dict"):
         options.setdefault("mask", ["obs"])
     if num_envs is None:
         env: Any = RemoteEnv(env_id, **options)

@@ -14,7 +14,17 @@ from gymnasium.vector.utils import batch_space
 from ._files import resolve
 from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
-from .envs import RemoteEnv, batch_action, blob_of, frames, hidden_spec, new_spec, open_fields, shown_as
+from .envs import (
+    RemoteEnv,
+    batch_action,
+    blob_of,
+    frames,
+    hidden_spec,
+    metric_names,
+    new_spec,
+    open_fields,
+    shown_as,
+)
 from .errors import ClusterGymError, ProtocolError, RemoteError, error_from_faults
 from .handle import Handle
 from .infos import spread_info, vector_info
@@ -65,11 +75,11 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         timeout: float = 60.0,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
-        obs: str = "dict",
+        obs: str | None = None,
         mask: Sequence[str] = ("info",),
         invalid: str = "noop",
         penalty: float | None = None,
-        info: str | Sequence[str] = "episode",
+        info: str | Sequence[str] = "metrics",
         recv: str = "all",
         batch: int | None = None,
         copy: bool = True,
@@ -106,6 +116,8 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.autoreset_mode = mode  # TorchRL looks for it here, as in Gymnasium's own vector environments
         self.render_mode = render_mode
         self.copy = copy
+        self.metric_names = metric_names(self.handle)
+        self.info = fields["info"]
         self._batch = Batch(self.single_observation_space, num_envs)
         self._partial: dict[int, Batch] = {num_envs: self._batch}
         self._plain = isinstance(self.single_action_space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
