@@ -342,6 +342,53 @@ def test_a_server_that_took_the_other_connection_too_late_is_followed() -> None:
     server.listener.close()
 
 
+def test_a_stray_hello_takes_a_session_over_only_for_a_moment() -> None:
+    """A connection breaks after its hello was sent, another one resumes, and then the server hears the first hello."""
+    resumes: list[Any] = []
+
+    def serve(peer: Peer) -> None:
+        hello = peer.recv()
+        if not hello.get("resume"):
+            peer.send(welcome())
+            peer.recv()
+            raise Gone
+        resumes.append(hello)
+        if len(resumes) == 1:
+            raise Gone  # its hello is on its way
+        peer.send(welcome())
+        if len(resumes) == 2:
+            peer.recv()
+            peer.close(4409, "another connection resumed this session")
+            raise Gone
+        serve_well(peer)
+
+    server = FakeServer(serve)
+    with Client(server.url, timeout=60) as c:
+        assert c.request("ping")["re"] == 2
+        assert len(resumes) == 3
+    server.listener.close()
+
+
+def test_a_session_that_another_client_has_taken_over_stays_there() -> None:
+    resumes: list[Any] = []
+
+    def serve(peer: Peer) -> None:
+        resumes.append(peer.recv().get("resume"))
+        peer.send(welcome())
+        peer.recv()
+        if len(resumes) == 1:
+            raise Gone
+        peer.close(4409, "another connection resumed this session")
+        raise Gone
+
+    server = FakeServer(serve)
+    with Client(server.url, timeout=60) as c:
+        with pytest.raises(clustergym.TakenOver):
+            c.request("ping")
+        assert len(resumes) == 2
+    server.listener.close()
+
+
 # Proxies.
 
 PROXY_NAMES = [name for base in ("http_proxy", "https_proxy", "all_proxy") for name in (base, base.upper())]

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -28,6 +29,8 @@ type Client struct {
 	end  context.CancelFunc
 	done chan struct{} // closed when all goroutines have ended
 	once sync.Once
+
+	strays atomic.Int32 // hellos that were given up and may still reach the server
 
 	mu       sync.Mutex
 	pending  []*call           // unanswered calls, in the order of their ids

@@ -72,6 +72,9 @@ func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
+		if !final(err) {
+			c.strays.Add(1)
+		}
 		closeConn(conn)
 		return nil, causeOf(ctx, err)
 	}
@@ -322,11 +325,21 @@ func (c *Client) serve(conn *websocket.Conn) (next *websocket.Conn, err error) {
 			err = r // the server's close code says more than the failed write
 		}
 	}
-	if s.tried && closeCode(err) == wire.CloseTakenOver {
-		// It accepted the other one after that had been given up here.
+	if closeCode(err) == wire.CloseTakenOver && (s.tried || c.strayed()) {
+		// It accepted another one of this client, after that had been given up here.
 		err = fmt.Errorf("the session moved too late: %v", err) //nolint:errorlint // this close ends no session
 	}
 	return next, err
+}
+
+// strayed reports whether the server may have heard a hello only now whose connection had been given up here, and counts that
+// hello out: each can take the session over once.
+func (c *Client) strayed() bool {
+	if c.strays.Load() == 0 {
+		return false
+	}
+	c.strays.Add(-1)
+	return true
 }
 
 // serving is the state of one connection.

@@ -181,6 +181,45 @@ func TestATakeoverThatCameTooLateIsFollowed(t *testing.T) {
 	}
 }
 
+// A connection breaks after its hello was sent, another one resumes the session, and then the server hears the first hello.
+func TestAStrayHelloTakesASessionOverOnlyForAMoment(t *testing.T) {
+	for _, stray := range []bool{true, false} {
+		t.Run(fmt.Sprint(stray), func(t *testing.T) {
+			var resumed atomic.Int32
+			addr, _ := socket(t, func(_ context.Context, n int32, ws *websocket.Conn) {
+				switch {
+				case n == 1:
+					if greet(ws, "resume") {
+						_, _, _ = read(ws) // and it breaks
+					}
+				case n == 2 && stray:
+					_, _, _ = read(ws) // the hello is on its way
+				case resumed.Add(1) == 1:
+					if greet(ws, "resume") {
+						_, _, _ = read(ws) // the next request
+						msg := websocket.FormatCloseMessage(wire.CloseTakenOver, "another connection resumed this session")
+						if err := ws.WriteControl(websocket.CloseMessage, msg, time.Now().Add(time.Second)); err != nil {
+							t.Error(err)
+						}
+					}
+				default:
+					if greet(ws, "resume") {
+						answer(ws)
+					}
+				}
+			})
+			c := dial(t, addr, nil)
+			_, err := c.Open(ctx, "X-v1", nil)
+			if stray && err != nil {
+				t.Error(err)
+			}
+			if !stray && !errors.Is(err, client.ErrLost) {
+				t.Errorf("another client has the session: %v, want %v", err, client.ErrLost)
+			}
+		})
+	}
+}
+
 // Whatever else comes, a call ends with its time limit, and with its context.
 func TestWaitsEndWhateverElseComes(t *testing.T) {
 	for what, noise := range map[string]func(ws *websocket.Conn) error{

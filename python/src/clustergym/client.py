@@ -235,6 +235,7 @@ class Client:
         self._replies: dict[int, Call] = {}  # read, and not yet asked for
         self._orphans: list[int] = []  # handles of interrupted opens, to be closed
         self._last_free = 0  # the last reply without a handle
+        self._strays = 0  # hellos that resume, were given up, and may still reach the server
         self._moved_from: Connection | None = None  # the session may have left this one for another
         self._plock = threading.Lock()  # the order of ids on the wire, and the pending requests
         self._reading = Turn()  # of the thread that reads the socket
@@ -331,6 +332,7 @@ class Client:
             }
             if resume is not None:
                 hello["resume"] = resume
+            self._strays += resume is not None  # the server may hear it at any time from now on
             conn.send(encode(hello), deadline)
             try:
                 reply = decode(conn.recv(deadline, math.inf))
@@ -338,7 +340,9 @@ class Client:
             except Late:
                 raise ReplyTimeout(f"hello: {self.url} did not answer within {left:g} s", "hello", left) from None
             except Closed as e:
+                self._strays -= resume is not None and e.code not in _RESUMABLE
                 raise error_from_close(e.code, e.reason, "hello") from None
+            self._strays -= resume is not None
             if reply.get("op") == "error":
                 raise error_from_reply(reply, "hello")
             if reply.get("op") != "welcome" or reply.get("re") != 1:
@@ -692,7 +696,7 @@ class Client:
             old.close()
         self._own_server_ended(op, 1.0 if isinstance(cause, Closed) else 0.0)
         if isinstance(cause, Closed) and cause.code not in _RESUMABLE:
-            if not (cause.code == _TAKEN_OVER and old is not None and old is self._moved_from):
+            if not (cause.code == _TAKEN_OVER and ((old is not None and old is self._moved_from) or self._strayed())):
                 self._forget_session()
                 raise as_error(cause, op) from None
         if not self._resume_token or self._closed:
@@ -721,6 +725,14 @@ class Client:
                     reason=str(cause),
                 ) from None
             time.sleep(pause)
+
+    def _strayed(self) -> bool:
+        """Whether the server may have heard a hello only now whose connection had been given up here. Counts that hello out:
+        each can take the session over once."""
+        if self._strays == 0:
+            return False
+        self._strays -= 1
+        return True
 
     def _resume(self, until: float, deadline: float) -> None:
         """Continues the session over a new connection. The old one stays until that has succeeded."""
