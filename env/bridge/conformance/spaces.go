@@ -3,7 +3,6 @@ package conformance
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -176,31 +175,7 @@ func (s *suite) infoCarriesWhatWasAsked() error {
 				}
 				return nil
 			}
-			ep, e := info.Sub("episode")
-			if e != nil {
-				return e
-			}
-			r, err := compare.At(ep, "r", wire.F64, 2)
-			if err != nil {
-				return fmt.Errorf("episode: %w", err)
-			}
-			l, err := compare.At(ep, "l", wire.I64, 2)
-			if err != nil {
-				return fmt.Errorf("episode: %w", err)
-			}
-			there, err := compare.At(info, "_episode", wire.Bool, 2)
-			if err != nil {
-				return err
-			}
-			for i, over := range x.over {
-				if (there.V[i] != 0) != over {
-					return fmt.Errorf("_episode is %v where the ends are %v", there.V, x.over)
-				}
-				if over && (math.Abs(r.V[i]-total[i]) > 1e-9*max(1, math.Abs(total[i])) || int(l.V[i]) != steps[i]) {
-					return fmt.Errorf("episode r %v, l %v; the rewards of its %d steps sum to %v", r.V[i], l.V[i], steps[i], total[i])
-				}
-			}
-			return nil
+			return compare.EpisodeAt(info, x.over, total, steps)
 		})
 		if err != nil {
 			return fmt.Errorf("info %v: %w", want, err)

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"clustergym/env/bridge/wire"
@@ -52,6 +53,35 @@ func MetricsAt(info wire.Map, metrics []string, over []bool, asked bool) error {
 			if yes != 0 && !over[i] {
 				return fmt.Errorf("the metric %s has a value in row %d, whose episode goes on", name, i)
 			}
+		}
+	}
+	return nil
+}
+
+// EpisodeAt checks that info has the returns and lengths of the rows that are over, which are total and steps.
+func EpisodeAt(info wire.Map, over []bool, total []float64, steps []int) error {
+	ep, e := info.Sub("episode")
+	if e != nil {
+		return e
+	}
+	r, err := At(ep, "r", wire.F64, len(over))
+	if err != nil {
+		return fmt.Errorf("episode: %w", err)
+	}
+	l, err := At(ep, "l", wire.I64, len(over))
+	if err != nil {
+		return fmt.Errorf("episode: %w", err)
+	}
+	there, err := At(info, "_episode", wire.Bool, len(over))
+	if err != nil {
+		return err
+	}
+	for i, ended := range over {
+		if (there.V[i] != 0) != ended {
+			return fmt.Errorf("_episode is %v where the ends are %v", there.V, over)
+		}
+		if ended && (math.Abs(r.V[i]-total[i]) > 1e-9*max(1, math.Abs(total[i])) || int(l.V[i]) != steps[i]) {
+			return fmt.Errorf("episode r %v, l %v; the rewards of its %d steps sum to %v", r.V[i], l.V[i], steps[i], total[i])
 		}
 	}
 	return nil
