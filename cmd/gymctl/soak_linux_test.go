@@ -370,7 +370,7 @@ func (s *siege) run(d time.Duration, n int, times int64) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			// Another round has other attacks, lest a cache that keeps everything for ever go unnoticed.
+			// Every round draws other attacks. A cache that never forgets anything then grows in every round.
 			rng := rand.New(rand.NewPCG(*soakSeed, uint64(s.rounds)<<32|uint64(i)))
 			for k := i; ctx.Err() == nil; k++ {
 				hostiles[k%len(hostiles)](ctx, s, rng)

@@ -87,7 +87,7 @@ func (b *conservative) rankOf(i int32) rankedAt {
 	return rankedAt{ordered(b.s.ranks.key[b.s.jobs[i].class]), n.pos}
 }
 
-// branch returns the tree that j belongs to, nil if there is none yet.
+// branch returns the tree of j's class in j's line. It returns nil if the line has no such tree yet.
 func (b *conservative) branch(v *sim.View, j sim.Job) *branch {
 	class := int32(0)
 	if b.s.ranks != nil {
@@ -118,8 +118,8 @@ func (b *conservative) sort(l *consLine) {
 	}
 }
 
-// behind returns the place in the tree of t behind which its jobs rank behind at, and whether the whole tree ranks before
-// at or at it, or behind.
+// behind compares the tree of t with the place at in its line. before: no job of t ranks behind at. whole: all of them do.
+// in is the place in the tree behind which its jobs rank behind at.
 func (b *conservative) behind(t branch, at rankedAt) (in rankedAt, before, whole bool) {
 	if b.s.ranks == nil {
 		return at, false, false
@@ -133,7 +133,8 @@ func (b *conservative) behind(t branch, at rankedAt) (in rankedAt, before, whole
 	return rankedAt{ordered(0), at.pos}, false, false
 }
 
-// nextBehind returns the first job of line l behind at that lasts at most limit and needs at most most, none if there is none.
+// nextBehind returns the first job of line l that ranks behind at, lasts no longer than limit and needs no more than most. It
+// returns none if there is no such job.
 func (b *conservative) nextBehind(l *consLine, at rankedAt, limit, most int64) int32 {
 	best := int32(none)
 	for _, t := range l.trees {

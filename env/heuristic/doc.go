@@ -16,6 +16,6 @@
 // their estimates. A decision therefore costs the logarithm of the queue's length. Orders whose keys change with what
 // runs rank classes of jobs anew: drf its users, packer the distinct demands. There are two exceptions: conservative
 // back-filling makes a reservation for every waiting job that could matter, and tetris, wfp3 and unicep rank every waiting
-// job when keys change; with back-filling or commit, only when the order matters. Memory grows with the jobs that wait or run, not with
-// the trace.
+// job when keys change; with back-filling or commit, only when the order matters. Memory grows with the jobs that wait or
+// run, not with the trace.
 package heuristic

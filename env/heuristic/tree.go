@@ -14,8 +14,8 @@ import (
 // need and the sum of needs below it, so that searches by these cost the logarithm of the number of jobs.
 type treap struct {
 	nodes []treeNode
-	order []int32 // scratch of rekey
-	spine []int32 // likewise
+	order []sim.Job // scratch of rekey
+	spine []int32   // likewise
 }
 
 type treeNode struct {
@@ -75,17 +75,17 @@ func (t *treap) remove(root int32, j sim.Job) int32 {
 // root. If the order stays, as it mostly does from one point to the next, this costs one walk; if not, the tree is built
 // anew from the sorted jobs.
 func (t *treap) rekey(root int32, key func(j sim.Job) (float64, bool)) int32 {
-	t.order = t.walk(root, t.order[:0])
+	t.order = t.list(root, t.order[:0])
 	kept, sorted := t.order[:0], true
-	for _, i := range t.order {
-		k, ok := key(sim.Job(i))
+	for _, j := range t.order {
+		k, ok := key(j)
 		if !ok {
-			t.nodes[i].in = false
+			t.nodes[j].in = false
 			continue
 		}
-		t.nodes[i].key = ordered(k)
-		sorted = sorted && (len(kept) == 0 || t.before(kept[len(kept)-1], i))
-		kept = append(kept, i)
+		t.nodes[j].key = ordered(k)
+		sorted = sorted && (len(kept) == 0 || t.before(int32(kept[len(kept)-1]), int32(j)))
+		kept = append(kept, j)
 	}
 	if sorted && len(kept) == len(t.order) {
 		return root
@@ -96,28 +96,18 @@ func (t *treap) rekey(root int32, key func(j sim.Job) (float64, bool)) int32 {
 	return t.build(kept)
 }
 
-// walk appends the jobs of the tree at root in order.
-func (t *treap) walk(root int32, dst []int32) []int32 {
-	for root != none {
-		dst = t.walk(t.nodes[root].left, dst)
-		dst = append(dst, root)
-		root = t.nodes[root].right
-	}
-	return dst
-}
-
 // sort sorts by key and position. Few jobs are out of place as a rule, and not far.
-func (t *treap) sort(list []int32) {
+func (t *treap) sort(list []sim.Job) {
 	moves := 8 * len(list)
 	for i := 1; i < len(list); i++ {
 		x, k := list[i], i
-		for ; k > 0 && t.before(x, list[k-1]); k-- {
+		for ; k > 0 && t.before(int32(x), int32(list[k-1])); k-- {
 			list[k] = list[k-1]
 		}
 		list[k] = x
 		if moves -= i - k; moves < 0 {
-			slices.SortFunc(list, func(a, b int32) int {
-				if t.before(a, b) {
+			slices.SortFunc(list, func(a, b sim.Job) int {
+				if t.before(int32(a), int32(b)) {
 					return -1
 				}
 				return 1 // no two are equal
@@ -128,10 +118,10 @@ func (t *treap) sort(list []int32) {
 }
 
 // build makes a tree of jobs that are sorted and returns its root.
-func (t *treap) build(sorted []int32) int32 {
+func (t *treap) build(sorted []sim.Job) int32 {
 	s := t.spine[:0] // from the root to the right
-	for _, i := range sorted {
-		left := int32(none)
+	for _, j := range sorted {
+		i, left := int32(j), int32(none)
 		for len(s) > 0 && t.nodes[s[len(s)-1]].priority < t.nodes[i].priority {
 			left, s = s[len(s)-1], s[:len(s)-1]
 			t.pull(left)

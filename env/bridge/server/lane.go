@@ -133,7 +133,7 @@ func (l *lane) shut() {
 	if !l.gone {
 		l.gone = true
 		close(l.queue)
-		l.s.srv.met.handles.Add(-1) // here, so that whoever reads the reply to close finds it done
+		l.s.srv.met.handles.Add(-1) // before the reply to close is written: its reader may look
 	}
 }
 

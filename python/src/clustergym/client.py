@@ -729,7 +729,7 @@ class Client:
     def _strayed(self) -> bool:
         """Whether the server may have heard a hello only now whose connection had been given up here. Counts that hello out:
         each can take the session over once."""
-        if self._strays == 0:
+        if self._strays <= 0:
             return False
         self._strays -= 1
         return True
@@ -789,6 +789,7 @@ class Client:
         if conn is not None:
             conn.close()
         self._session = self._resume_token = ""
+        self._strays = 0  # they named the old session
         self._pending.clear()
         self._replies.clear()
 
