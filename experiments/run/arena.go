@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
@@ -14,6 +15,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
+	"clustergym/nets"
 	"clustergym/traces"
 )
 
@@ -58,10 +60,16 @@ type arena interface {
 	// continue here.
 	origin() map[string]string
 	same(origin map[string]string, dir string) error
-	// validate plays the agent of t greedily.
-	validate(t *training) (*validation, error)
+	// validate plays an agent that cfg trains greedily on the validation part, on workers goroutines.
+	validate(cfg *config.Config, agent trainee, workers int) (*validation, error)
 	// judge compares opt.Checkpoints and the policies of cfg.
 	judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error)
+}
+
+// trainee is the object of a training: an agent or a meta-learner.
+type trainee interface {
+	Parts() []agents.Part
+	Params() *nets.Params
 }
 
 var (
@@ -141,9 +149,9 @@ func (w *World) same(origin map[string]string, dir string) error {
 // weightsFile is the part of a checkpoint that is enough to play.
 const weightsFile = "weights.safetensors"
 
-// weights returns the agent's current weights, for policies that play in parallel.
-func (t *training) weights() ([]byte, error) {
-	for _, p := range t.agent.Parts() {
+// weightsOf returns an agent's current weights, for policies that play in parallel.
+func weightsOf(agent trainee) ([]byte, error) {
+	for _, p := range agent.Parts() {
 		if p.Name() == weightsFile {
 			var b bytes.Buffer
 			_, err := p.WriteTo(&b)
@@ -153,10 +161,10 @@ func (t *training) weights() ([]byte, error) {
 	panic("experiments: an agent without " + weightsFile)
 }
 
-// greedy returns the agent with these weights as a contestant that plays greedily.
-func (t *training) greedy(weights []byte) contestant {
+// greedy returns an agent with these weights as a contestant that plays greedily.
+func greedy(cfg *config.Config, weights []byte) contestant {
 	return contestant{name: "agent", kind: "checkpoint", player: func(e sched.Arena) (player, error) {
-		p, err := NewPolicy(t.cfg, e.Spec(), bytes.NewReader(weights))
+		p, err := NewPolicy(cfg, e.Spec(), bytes.NewReader(weights))
 		if err != nil {
 			return nil, err
 		}
@@ -164,24 +172,24 @@ func (t *training) greedy(weights []byte) contestant {
 	}}
 }
 
-func (w *World) validate(t *training) (*validation, error) {
-	if t.cfg.Eval.Choose == config.ByReturn {
+func (w *World) validate(cfg *config.Config, agent trainee, workers int) (*validation, error) {
+	if cfg.Eval.Choose == config.ByReturn {
 		p, err := w.problem()
 		if err != nil {
 			return nil, err
 		}
-		return p.validate(t)
+		return p.validate(cfg, agent, workers)
 	}
-	n, err := w.count(traces.Validation, t.cfg.Eval.Validation)
+	n, err := w.count(traces.Validation, cfg.Eval.Validation)
 	if err != nil {
 		return nil, err
 	}
-	weights, err := t.weights()
+	weights, err := weightsOf(agent)
 	if err != nil {
 		return nil, err
 	}
-	v := &evaluation{world: w, cfg: &t.cfg.Eval, part: traces.Validation, windows: n, seeds: 1, workers: t.opt.Workers}
-	played, err := v.play(context.Background(), []contestant{t.greedy(weights)}, nil)
+	v := &evaluation{world: w, cfg: &cfg.Eval, part: traces.Validation, windows: n, seeds: 1, workers: workers}
+	played, err := v.play(context.Background(), []contestant{greedy(cfg, weights)}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
-	"clustergym/nets"
 	"clustergym/traces"
 )
 
@@ -107,26 +106,6 @@ func (w *World) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 		all[i] = e
 	}
 	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
-}
-
-// Learner is an agent whose weights can be read.
-type Learner interface {
-	agents.Agent
-	Params() *nets.Params
-}
-
-// NewAgent returns the agent that cfg names.
-func NewAgent(cfg *config.Config, spec env.Spec, workers int) (Learner, error) {
-	switch cfg.Agent {
-	case "ppo":
-		if cfg.PPO.Replicas > 1 {
-			return ppo.NewReplicas(cfg.PPO, spec, cfg.Train.Envs, workers, cfg.Seed)
-		}
-		return ppo.New(cfg.PPO, spec, cfg.Train.Envs, workers, cfg.Seed)
-	case "ddqn":
-		return ddqn.New(cfg.DDQN, spec, cfg.Train.Envs, workers, cfg.Seed)
-	}
-	return nil, fmt.Errorf("agent %q is unknown", cfg.Agent)
 }
 
 // NewPolicy returns the greedy policy of a trained agent from its weights.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -222,4 +223,9 @@ func checkpointContestant(dir string, probe sched.Arena) (contestant, error) {
 		}
 		return policyPlayer(e, p), nil
 	}}, nil
+}
+
+// checkpointName returns the name of a checkpoint in tables: agent, run and step.
+func checkpointName(agent, run string, step int64) string {
+	return agent + ":" + filepath.Base(run) + "@" + strconv.FormatInt(step, 10)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/configs"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
@@ -31,50 +32,6 @@ func ownTrace(t *testing.T, n, widest int) string {
 		t.Fatal(err)
 	}
 	return file
-}
-
-// The quick start's network follows the observation. With its own sizes it has the initial weights that it had when its
-// kernels were written out: [20, 8] for a slot and [20, 4] for a machine.
-func TestTheQuickStartHasTheWeightsOfItsWrittenOutKernels(t *testing.T) {
-	for agent, want := range map[string]string{
-		"ppo":  "cab214c1f7a74600",
-		"ddqn": "e7a4aef59b3d49c0",
-	} {
-		cfg, err := config.Preset("quickstart")
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.Agent, cfg.Trace.Synth.Jobs = agent, 6000
-		world, err := NewWorld(&cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		weights := func(cfg config.Config) (shapes string, values []float32) {
-			e, err := world.NewEnv(traces.Training, cfg.Gamma())
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := NewAgent(&cfg, e.Spec(), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return fingerprint(a.Params()), a.Params().Data
-		}
-		shapes, values := weights(cfg)
-		for field, width := range map[int]int{1: 8, 2: 4} {
-			for _, key := range []string{"kernel", "stride"} {
-				if err := cfg.Set(fmt.Sprintf("%s.network.branches[%d].convs[0].%s=[20, %d]", agent, field, key, width)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if written, explicit := weights(cfg); shapes != written || !slices.Equal(values, explicit) {
-			t.Errorf("%s: other weights than with kernels written out", agent)
-		}
-		if shapes != want { // as checkpoints of the quick start have it
-			t.Errorf("%s: network %s, want %s", agent, shapes, want)
-		}
-	}
 }
 
 // Sizes that are not given follow from the workload in every environment over jobs, the same in every call.
@@ -189,11 +146,7 @@ func TestChoicesCountDecisionsBetweenJobs(t *testing.T) {
 // text returns a configuration as config.yaml has it.
 func text(t *testing.T, cfg config.Config) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := writeConfig(dir, &cfg); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	b, err := configs.Encode(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (p *Problem) describe(cfg *config.Config, say func(format string, args ...a
 	if p.About.MaxSteps > 0 {
 		limit = fmt.Sprintf(", at most %d steps", p.About.MaxSteps)
 	}
-	if number(p.About.Solved) != nil {
+	if report.Number(p.About.Solved) != nil {
 		solved = fmt.Sprintf(", solved at a mean return of %g", p.About.Solved)
 	}
 	say("env       %s%s%s", p.About.ID, limit, solved)
@@ -208,18 +208,18 @@ func (p *Problem) play(ctx context.Context, workers, n int, seed uint64, name st
 	return g, err
 }
 
-func (p *Problem) validate(t *training) (*validation, error) {
-	weights, err := t.weights()
+func (p *Problem) validate(cfg *config.Config, agent trainee, workers int) (*validation, error) {
+	weights, err := weightsOf(agent)
 	if err != nil {
 		return nil, err
 	}
-	who := &entrant{policy: func(e env.Env) (agents.Policy, error) { return NewPolicy(t.cfg, e.Spec(), bytes.NewReader(weights)) }}
-	n := p.episodes(validationEpisodes, t.cfg.Eval.Validation)
-	g, err := p.play(context.Background(), t.opt.Workers, n, t.cfg.Eval.Seed, validationEpisodes, 0, who, nil)
+	who := &entrant{policy: func(e env.Env) (agents.Policy, error) { return NewPolicy(cfg, e.Spec(), bytes.NewReader(weights)) }}
+	n := p.episodes(validationEpisodes, cfg.Eval.Validation)
+	g, err := p.play(context.Background(), workers, n, cfg.Eval.Seed, validationEpisodes, 0, who, nil)
 	if err != nil {
 		return nil, err
 	}
-	if m := p.world.About.Metric; m.Of != nil && t.cfg.Eval.Choose != config.ByReturn && !p.world.About.Simulated() {
+	if m := p.world.About.Metric; m.Of != nil && cfg.Eval.Choose != config.ByReturn && !p.world.About.Simulated() {
 		return scored(m, g.scores, &validation{Episodes: n}), nil
 	}
 	mean := statistic.Mean(g.returns)
@@ -325,5 +325,5 @@ func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOpti
 
 // newEpisodeReport returns a report without policies.
 func newEpisodeReport(s env.Spec, cfg *config.Config, episodes int) *report.EpisodeReport {
-	return &report.EpisodeReport{Env: s.ID, Solved: number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
+	return &report.EpisodeReport{Env: s.ID, Solved: report.Number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 }

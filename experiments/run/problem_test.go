@@ -1,8 +1,6 @@
 package run
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -12,16 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/agents"
+	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
 	"clustergym/configs"
-	"clustergym/env"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
-	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
 )
 
@@ -178,37 +173,6 @@ func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
 	}
 }
 
-// Statistics of returns calculated by hand, and whether they count as solved.
-func TestEpisodeReportByHand(t *testing.T) {
-	cfg := tinyProblem("ppo")
-	cfg.Eval.Episodes = 4
-	r := newEpisodeReport(env.Spec{ID: "X-v1", Solved: 5}, &cfg, 4)
-	r.Add("a", "checkpoint", []float64{2, 4, 6, 12}, []float64{1, 2, 3, 4})
-	r.Add("b", "baseline", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1})
-	a, b := r.Policies[0], r.Policies[1]
-	// Mean 24/4; deviation √((16+4+0+36)/4); the interquartile mean is that of 4 and 6.
-	if a.Return.Mean != 6 || a.Return.Std != math.Sqrt(14) || a.Return.IQM != 5 || *a.Length != 2.5 || !*a.Solved || *b.Solved {
-		t.Errorf("a is %+v, b is %+v", a, b)
-	}
-	if lo, hi := a.Return.CI95[0], a.Return.CI95[1]; !(lo >= 2 && lo < 5 && hi > 5 && hi <= 12) || b.Return.CI95 != [2]float64{1, 1} {
-		t.Errorf("intervals %v and %v", a.Return.CI95, b.Return.CI95)
-	}
-	var text strings.Builder
-	if err := r.WriteTable(&text); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"policy  mean return", "a             6.000  3.742   5.000 [2.000, 12.0]  2.000          2.5     yes", "no\n", "X-v1: 4 episodes from seed 1", "at least 5.\n"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, text.String())
-		}
-	}
-	r = newEpisodeReport(env.Spec{ID: "Y-v1", Solved: math.NaN()}, &cfg, 1)
-	r.Add("a", "checkpoint", []float64{2}, []float64{1})
-	if out, err := json.Marshal(r); err != nil || !strings.Contains(string(out), `"solved_at":null`) || !strings.Contains(string(out), `"solved":null`) {
-		t.Errorf("without a threshold: %s (%v)", out, err)
-	}
-}
-
 // Random play of InvalidAction-v1 returns 5 on average: 100 steps, 20 legal actions.
 func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 	cfg := config.For("InvalidAction-v1")
@@ -238,26 +202,6 @@ func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 	refused(t, "nobody", err, "nothing to evaluate")
 	_, err = Evaluate(t.Context(), cfg, EvalOptions{Workers: 1})
 	refused(t, "windows", err, "InvalidAction-v1 has no windows")
-}
-
-// The seeds of validation, test and training episodes are disjoint.
-func TestEpisodesOfTrainingValidationAndTestAreApart(t *testing.T) {
-	seen := map[uint64]string{}
-	add := func(what string, first uint64) {
-		for i := range 200 {
-			s := env.EpisodeSeed(first, i)
-			if other, twice := seen[s]; twice {
-				t.Errorf("episode %d of %s is one of %s", i, what, other)
-			}
-			seen[s] = what
-		}
-	}
-	add("validation", rng.At(1, rng.Hash(validationEpisodes)))
-	add("test", rng.At(1, rng.Hash(testEpisodes)))
-	train := rng.Source(1, "train/envs").Uint64()
-	for row := range uint64(4) {
-		add("training", rng.At(train, row))
-	}
 }
 
 func TestCheckpointOfAnotherEnvironmentIsRefused(t *testing.T) {
@@ -340,19 +284,27 @@ func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		p, err := NewProblem(&cfg)
+		a, err := newArena(&cfg, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := OpenCheckpoint(run, p.About)
+		spec, err := a.spec(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := p.play(t.Context(), 2, cfg.Eval.Validation, cfg.Eval.Seed, validationEpisodes, 0, &entrant{policy: func(e env.Env) (agents.Policy, error) {
-			return NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
-		}}, nil)
-		if err != nil || statistic.Mean(g.returns) != b.Value {
-			t.Errorf("%s: the checkpoint returns %v (%v), its validation said %v", id, statistic.Mean(g.returns), err, b.Value)
+		agent, err := NewAgent(&cfg, spec, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, _, err := CheckpointDir(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := checkpoint.Load(at, agent.Parts()...); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := a.validate(&cfg, agent, 2); err != nil || *v.Return != b.Value {
+			t.Errorf("%s: the checkpoint returns %v (%v), its validation said %v", id, *v.Return, err, b.Value)
 		}
 	}
 	cfg := tinyProblem("ddqn")

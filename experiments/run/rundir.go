@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -446,38 +445,6 @@ func CheckpointDir(dir string) (ckpt, run string, err error) {
 // DefaultRunDir returns the default run directory: runs/NAME-TIME.
 func DefaultRunDir(name string, now time.Time) string {
 	return filepath.Join("runs", name+"-"+now.Format("20060102-150405"))
-}
-
-// number returns nil for NaN and infinities, which JSON cannot represent.
-func number(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
-}
-
-// tag returns the name of a statistic in TensorBoard, in the style of Stable-Baselines3 or CleanRL. A name that contains a
-// group keeps it.
-func tag(family, group, name string) string {
-	if strings.Contains(name, "/") {
-		return name
-	}
-	if family == "cleanrl" {
-		switch group + "/" + name {
-		case "rollout/ep_rew_mean":
-			return "charts/episodic_return"
-		case "rollout/ep_len_mean":
-			return "charts/episodic_length"
-		case "time/fps":
-			return "charts/SPS"
-		case "train/learning_rate":
-			return "charts/learning_rate"
-		}
-		if group == "train" {
-			return "losses/" + name
-		}
-	}
-	return group + "/" + name
 }
 
 // Clock returns the wall time; tests replace it.

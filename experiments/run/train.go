@@ -11,7 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"time"
 
 	"clustergym/agents"
@@ -20,9 +20,8 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/tfevents"
@@ -67,107 +66,13 @@ type TrainResult struct {
 	Best BestCheckpoint `json:"-"` // set if Until is: the best validation so far
 }
 
-// line is one record of progress.jsonl, or the line of a validation, which has only Step and Eval. Timing contains
-// everything that depends on the machine: all other fields are the same for the same seed on any machine and with any
-// number of workers, unless Note says otherwise.
-type line struct {
-	Step     int64              `json:"step"`
-	Episodes int64              `json:"episodes"`
-	Updates  int64              `json:"updates"`
-	Kernels  string             `json:"kernels,omitempty"`
-	Note     string             `json:"note,omitempty"` // of a run that follows the clock: config.NotRepeatable
-	Return   *float64           `json:"return_mean"`
-	Length   *float64           `json:"length_mean"`
-	Info     map[string]float64 `json:"info,omitempty"`
-	Learn    map[string]float64 `json:"train,omitempty"`
-	Eval     *validation        `json:"eval,omitempty"`
-	Timing   *timing            `json:"timing,omitempty"`
-}
-
-// result returns the result of a run whose last record is l.
-func (l *line) result() TrainResult {
+// resultOf returns the result of a run whose last record is l.
+func resultOf(l *line) TrainResult {
 	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return, Kernels: l.Kernels}
 	if l.Timing != nil {
 		r.PerSecond = &l.Timing.PerSecond
 	}
 	return r
-}
-
-// evalLine is the line of a validation.
-type evalLine struct {
-	Step int64       `json:"step"`
-	Eval *validation `json:"eval"`
-}
-
-// validation is the result of a validation.
-type validation struct {
-	Windows  int      `json:"windows,omitempty"`
-	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
-	Episodes int      `json:"episodes,omitempty"`
-	Tasks    int      `json:"tasks,omitempty"`       // of a meta-learner: the return is that after adaptation
-	Return   *float64 `json:"return_mean,omitempty"` // instead, for a problem with a known answer or eval.choose: return
-	Score    *float64 `json:"score,omitempty"`       // instead, where the environment counts another metric than JCT
-	Metric   string   `json:"metric,omitempty"`      // the metric of Score
-	Mean     string   `json:"mean,omitempty"`        // the mean that Score is
-	Best     bool     `json:"best"`
-
-	counts envs.Metric // that Score is of
-}
-
-// metric returns the metric in best.json, and value its value.
-func (v *validation) metric() string {
-	switch {
-	case v.Return != nil:
-		return BestReturn
-	case v.Score != nil:
-		return "validation/" + v.Metric + " " + v.Mean
-	}
-	return BestMetric
-}
-
-func (v *validation) value() float64 {
-	switch {
-	case v.Return != nil:
-		return *v.Return
-	case v.Score != nil:
-		return *v.Score
-	}
-	return v.JCT
-}
-
-// beats returns whether v replaces the best so far. A lower JCT does, and so does a return that is not lower: many problems
-// have a highest return, and of the checkpoints that reach it the latest has learned longest.
-func (v *validation) beats(b BestCheckpoint) bool {
-	if v.Return != nil {
-		return v.value() >= b.Value
-	}
-	if v.counts.Higher {
-		return v.value() > b.Value
-	}
-	return v.value() < b.Value
-}
-
-// words returns the score as text.
-func (v *validation) words() string {
-	if v.Tasks > 0 {
-		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, workload.Plural(v.Tasks, "task", "tasks"))
-	}
-	if v.Return != nil {
-		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, workload.Plural(v.Episodes, "episode", "episodes"))
-	}
-	if v.Score != nil {
-		on := workload.Plural(v.Episodes, "episode", "episodes")
-		if v.Windows > 0 {
-			on = workload.Plural(v.Windows, "window", "windows")
-		}
-		return fmt.Sprintf("validation: %s %s on %s", v.counts.Title, v.counts.Show(*v.Score), on)
-	}
-	return "validation windows: typical JCT " + texttable.Hours(v.JCT)
-}
-
-type timing struct {
-	PerSecond float64 `json:"steps_per_s"`
-	Wall      float64 `json:"wall_s"`
 }
 
 // training is a running training.
@@ -250,7 +155,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
 		return nil, err
 	}
-	t.result, t.validated = t.dir.last.result(), t.dir.validated
+	t.result, t.validated = resultOf(&t.dir.last), t.dir.validated
 	if t.best, t.hasBest, err = readBest(opt.RunDir); err == nil && opt.Resume {
 		err = t.dir.prune(cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
 	}
@@ -492,10 +397,10 @@ func (t *training) log(r train.Record) error {
 	}
 	t.lastTime, t.lastStep = now, r.Step
 	l := line{
-		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.Note(), Return: number(r.Return), Length: number(r.Length),
+		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.Note(), Return: report.Number(r.Return), Length: report.Number(r.Length),
 		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
 	}
-	t.result = l.result()
+	t.result = resultOf(&l)
 	if err := t.dir.line(l); err != nil {
 		return err
 	}
@@ -534,7 +439,7 @@ func (t *training) log(r train.Record) error {
 func stats(list []agents.Stat) map[string]float64 {
 	m := map[string]float64{}
 	for _, s := range list {
-		if number(s.Value) != nil {
+		if report.Number(s.Value) != nil {
 			m[s.Name] = s.Value
 		}
 	}
@@ -543,7 +448,7 @@ func stats(list []agents.Stat) map[string]float64 {
 
 // validate judges the current agent and keeps the checkpoint if it is the best so far.
 func (t *training) validate(step int64) error {
-	v, err := t.arena.validate(t)
+	v, err := t.arena.validate(t.cfg, t.agent, t.opt.Workers)
 	if err != nil {
 		return err
 	}
@@ -611,7 +516,26 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	return &t.result, safefile.Write(name, append(b, '\n'))
 }
 
-// checkpointName returns the name of a checkpoint in tables: agent, run and step.
-func checkpointName(agent, run string, step int64) string {
-	return agent + ":" + filepath.Base(run) + "@" + strconv.FormatInt(step, 10)
+// tag returns the name of a statistic in TensorBoard, in the style of Stable-Baselines3 or CleanRL. A name that contains a
+// group keeps it.
+func tag(family, group, name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	if family == "cleanrl" {
+		switch group + "/" + name {
+		case "rollout/ep_rew_mean":
+			return "charts/episodic_return"
+		case "rollout/ep_len_mean":
+			return "charts/episodic_length"
+		case "time/fps":
+			return "charts/SPS"
+		case "train/learning_rate":
+			return "charts/learning_rate"
+		}
+		if group == "train" {
+			return "losses/" + name
+		}
+	}
+	return group + "/" + name
 }
