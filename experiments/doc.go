@@ -3,7 +3,8 @@
 //	workload                                  traces, clusters and profiles by name
 //	simulate, plan, envs                      gymctl sim, gymctl plan; every environment by its id
 //	config, report                            the configuration of a run; the result of a comparison and its table
-//	run, sweep                                gymctl train, eval; gymctl sweep
+//	rundir, arena                             run directories; policies play and are compared: gymctl eval
+//	run, sweep                                gymctl train; gymctl sweep
 //	bench                                     gymctl bench
 //	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures
 //	papers                                    the list of them

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments/run"
+	"clustergym/experiments/arena"
 )
 
 func ckptAct(a *app) *cobra.Command {
@@ -28,7 +28,7 @@ act ends when its input ends.`,
 		Example: `  gymctl ckpt act runs/mine`,
 		Args:    args(1, 1, "one DIR"),
 		RunE: func(c *cobra.Command, dirs []string) error {
-			actor, err := run.NewActor(dirs[0])
+			actor, err := arena.NewActor(dirs[0])
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/bridge/server"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/run"
@@ -21,7 +22,7 @@ import (
 func evalVerb(a *app) *cobra.Command {
 	var (
 		src     configSource
-		opt     run.EvalOptions
+		opt     arena.EvalOptions
 		windows int
 		games   int
 		seeds   int
@@ -31,7 +32,7 @@ func evalVerb(a *app) *cobra.Command {
 		atEOF   bool
 
 		door     = newDoor("")
-		external run.External
+		external arena.External
 	)
 	door.cfg.DrainTimeout = evalDrain
 	c := &cobra.Command{
@@ -109,7 +110,7 @@ the exit code is 1.`,
 				ctx, stop = untilEnd(ctx, os.Stdin)
 				defer stop()
 			}
-			r, err := run.Compare(ctx, cfg, opt)
+			r, err := arena.Compare(ctx, cfg, opt)
 			ui.close()
 			if err != nil {
 				return err
@@ -151,7 +152,7 @@ the exit code is 1.`,
 }
 
 // absent returns an error that names the policies of --external which did not play all windows.
-func absent(c run.Comparison) error {
+func absent(c arena.Comparison) error {
 	r, ok := c.(*report.Report)
 	if !ok {
 		return nil
@@ -172,7 +173,7 @@ func absent(c run.Comparison) error {
 const evalDrain = 5 * time.Second
 
 // join lets the policies of --external play through the server that d describes.
-func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.EvalOptions) error {
+func join(a *app, c *cobra.Command, d *door, external *arena.External, opt *arena.EvalOptions) error {
 	serve := c.Flags().Changed("serve")
 	if !serve {
 		for _, name := range []string{"external", "external-timeout", "token-file", "tls-cert", "tls-key", "client-ca", "allow-origin", "insecure", "log-level", "memory"} {
@@ -203,7 +204,7 @@ func join(a *app, c *cobra.Command, d *door, external *run.External, opt *run.Ev
 }
 
 // runsOf replaces folders of several seeds by the runs in them.
-func runsOf(opt *run.EvalOptions) error {
+func runsOf(opt *arena.EvalOptions) error {
 	var all []string
 	for _, dir := range opt.Checkpoints {
 		runs, err := run.RunsOf(dir)

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/configs"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
 )
@@ -126,11 +127,11 @@ func decodeRun(name, file string, data []byte) (config.Config, config.Given, err
 
 // fit sets the sizes that follow from the trace and the cluster, if the user named one, and returns a sentence for each. The
 // world is nil if there is nothing to follow.
-func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*run.World, []string, error) {
+func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*arena.World, []string, error) {
 	if !s.sized {
 		return nil, nil, nil
 	}
-	return run.Fit(c.Context(), cfg, s.given)
+	return arena.Fit(c.Context(), cfg, s.given)
 }
 
 // evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given.
@@ -141,11 +142,11 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (config.Conf
 	if s.changed(c, "env") != "" {
 		return config.Config{}, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
 	}
-	_, dir, err := run.CheckpointDir(ckpts[0])
+	_, dir, err := rundir.CheckpointDir(ckpts[0])
 	if err != nil {
 		return config.Config{}, err
 	}
-	cfg, err := run.ReadRunConfig(dir)
+	cfg, err := rundir.ReadConfig(dir)
 	if err != nil {
 		return cfg, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/sweep"
 )
 
@@ -52,7 +52,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 				return err
 			}
 			if opt.Dir == "" {
-				opt.Dir = run.DefaultRunDir(cfg.Name, a.now())
+				opt.Dir = rundir.Default(cfg.Name, a.now())
 			}
 			if c.Flags().Changed("kernels") {
 				if err := useKernels(kernels); err != nil {

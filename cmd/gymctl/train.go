@@ -12,6 +12,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/internal/nearest"
 )
 
@@ -129,7 +130,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 	if !c.Flags().Changed("resume") {
 		cfg, err := s.config(c)
 		if err == nil && opt.RunDir == "" {
-			opt.RunDir = run.DefaultRunDir(cfg.Name, opt.Now())
+			opt.RunDir = rundir.Default(cfg.Name, opt.Now())
 		}
 		return cfg, err
 	}
@@ -140,7 +141,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 		return config.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume
-	cfg, err := run.ReadRunConfig(resume)
+	cfg, err := rundir.ReadConfig(resume)
 	if err == nil {
 		err = s.kernelsTo(c, &cfg)
 	}

@@ -13,8 +13,8 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -33,12 +33,12 @@ func (b *bench) quickstart() (*config.Config, error) {
 }
 
 // world returns the world of the preset quickstart.
-func (b *bench) world() (*run.World, error) {
+func (b *bench) world() (*arena.World, error) {
 	cfg, err := b.quickstart()
 	if err != nil {
 		return nil, err
 	}
-	return run.NewWorld(cfg)
+	return arena.NewWorld(cfg)
 }
 
 // encoders measures encoding alone: the images of JobSelect-v1 in the middle of an episode.
@@ -165,7 +165,7 @@ func (b *bench) envs(ctx context.Context) error {
 }
 
 // together measures rows environments that are stepped together.
-func (b *bench) together(ctx context.Context, w *run.World, rows, workers int) error {
+func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int) error {
 	v, err := vectorised(w, rows, workers)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func workerCounts(processors int) []int {
 }
 
 // vectorised returns n training environments that are stepped together.
-func vectorised(w *run.World, n, workers int) (*vec.Vec, error) {
+func vectorised(w *arena.World, n, workers int) (*vec.Vec, error) {
 	envs := make([]env.Env, n)
 	for i := range envs {
 		e, err := w.NewEnv(traces.Training, 1)

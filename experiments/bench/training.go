@@ -10,8 +10,8 @@ import (
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
@@ -86,7 +86,7 @@ func (b *bench) trained(ctx context.Context, cfg *config.Config, net string, all
 // practice is a training in two parts: collecting experience and learning from it.
 type practice struct {
 	cfg       *config.Config
-	agent     run.Learner
+	agent     arena.Learner
 	vec       *vec.Vec
 	cur, next *env.Batch
 	actions   *env.Actions
@@ -96,7 +96,7 @@ type practice struct {
 }
 
 func newPractice(cfg *config.Config, workers int) (*practice, error) {
-	w, err := run.NewWorld(cfg)
+	w, err := arena.NewWorld(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func newPractice(cfg *config.Config, workers int) (*practice, error) {
 	for i := range v.Len() {
 		p.src = append(p.src, rng.Stream(cfg.Seed, fmt.Sprintf("bench/act/%d", i)))
 	}
-	if p.agent, err = run.NewAgent(cfg, v.Spec(), workers); err != nil {
+	if p.agent, err = arena.NewAgent(cfg, v.Spec(), workers); err != nil {
 		return nil, err
 	}
 	return p, v.Reset(context.Background(), nil, nil, p.cur)

@@ -16,8 +16,10 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 	"clustergym/traces/profile"
@@ -149,7 +151,7 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 // trainAcceptor trains in the cell's folder. A training that was interrupted there continues.
 func trainAcceptor(ctx context.Context, b *study.Bench, c config.Config) error {
 	dir := filepath.Join(b.Work(), "run")
-	_, err := os.Stat(filepath.Join(dir, run.ConfigFile))
+	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	_, err = run.Train(ctx, c, run.TrainOptions{
 		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
 		Tick: func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
@@ -163,11 +165,11 @@ func trainAcceptor(ctx context.Context, b *study.Bench, c config.Config) error {
 // judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and
 // if it is not blind also the last weights, which draw their answers as in training.
 func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained string, windows, seed int, blind bool) ([]study.Row, error) {
-	p, err := run.NewProblem(c)
+	p, err := arena.NewProblem(c)
 	if err != nil {
 		return nil, err
 	}
-	last, err := checkpoint.Latest(filepath.Join(trained, run.Checkpoints))
+	last, err := checkpoint.Latest(filepath.Join(trained, rundir.Checkpoints))
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +179,11 @@ func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained
 	}
 	var rows []study.Row
 	for _, of := range plays {
-		found, err := run.OpenCheckpoint(of.dir, p.About)
+		found, err := arena.OpenCheckpoint(of.dir, p.About)
 		if err != nil {
 			return nil, err
 		}
-		policy, err := run.NewPolicy(&found.Cfg, p.About, bytes.NewReader(found.Weights))
+		policy, err := arena.NewPolicy(&found.Cfg, p.About, bytes.NewReader(found.Weights))
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +220,7 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets [
 ) ([]study.Row, error) {
 	own := *c
 	own.Env.Args = append(append([]string{"max_steps=0"}, c.Env.Args...), sets...)
-	p, err := run.NewProblem(&own)
+	p, err := arena.NewProblem(&own)
 	if err != nil {
 		return nil, err
 	}

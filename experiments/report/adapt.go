@@ -1,10 +1,11 @@
 package report
 
 import (
-	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
 	"fmt"
 	"io"
+
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
 )
 
 // AdaptReport is a comparison of how well policies adapt to the same tasks.

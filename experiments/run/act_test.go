@@ -16,6 +16,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -53,11 +54,11 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	dir := t.TempDir()
 	trainTo(t, cfg, dir, TrainOptions{})
 	run := filepath.Join(dir, "tiny")
-	actor, err := NewActor(run)
+	actor, err := arena.NewActor(run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := NewWorld(&cfg)
+	world, err := arena.NewWorld(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +66,11 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := OpenCheckpoint(run, e.Spec())
+	c, err := arena.OpenCheckpoint(run, e.Spec())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+	p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var about ActorAbout
+	var about arena.ActorAbout
 	if err := json.Unmarshal(line, &about); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := NewActor(dir); err == nil || !strings.Contains(err.Error(), "neither a checkpoint") {
+	if _, err := arena.NewActor(dir); err == nil || !strings.Contains(err.Error(), "neither a checkpoint") {
 		t.Errorf("a folder without a run: %v", err)
 	}
 }

@@ -1,11 +1,13 @@
 package run
 
 import (
-	"clustergym/experiments/config"
-	"clustergym/traces"
 	"fmt"
 	"slices"
 	"testing"
+
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/traces"
 )
 
 // The quick start's network follows the observation. With its own sizes it has the initial weights that it had when its
@@ -20,7 +22,7 @@ func TestTheQuickStartHasTheWeightsOfItsWrittenOutKernels(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Agent, cfg.Trace.Synth.Jobs = agent, 6000
-		world, err := NewWorld(&cfg)
+		world, err := arena.NewWorld(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +31,7 @@ func TestTheQuickStartHasTheWeightsOfItsWrittenOutKernels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := NewAgent(&cfg, e.Spec(), 1)
+			a, err := arena.NewAgent(&cfg, e.Spec(), 1)
 			if err != nil {
 				t.Fatal(err)
 			}

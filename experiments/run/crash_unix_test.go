@@ -18,6 +18,7 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/experiments/rundir"
 )
 
 // Environment variables for the child process of the test below.
@@ -39,7 +40,7 @@ func TestChildOfTheCrashTest(t *testing.T) {
 		t.Skip("only in a process of its own")
 	}
 	run := filepath.Join(dir, "tiny")
-	_, err := os.Stat(filepath.Join(run, ConfigFile))
+	_, err := os.Stat(filepath.Join(run, rundir.ConfigFile))
 	trainTo(t, crashing(os.Getenv(crashAgent)), dir, TrainOptions{
 		Resume: err == nil,
 		Tick:   func(p train.Progress) { fmt.Printf("at %d\n", p.Step) },

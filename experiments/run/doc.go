@@ -1,3 +1,3 @@
-// Package run is gymctl train and eval: it trains agents as a config.Config says, resumes them bit for bit, compares
-// checkpoints with rivals on held-out windows or episodes, and owns the layout of run directories.
+// Package run is gymctl train: it trains agents as a config.Config says, resumes them bit for bit, has them compared with their
+// rivals, and combines several seeds.
 package run

@@ -13,8 +13,10 @@ import (
 	"clustergym/agents/train"
 	"clustergym/env/dag/dagjson"
 	"clustergym/env/dag/synth"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 )
 
 // tinyIn returns a very short run in the environment called id, with the given keys changed.
@@ -43,7 +45,7 @@ func tinyIn(t *testing.T, id string, sets ...string) config.Config {
 }
 
 // tableOf returns the table of a comparison, and its header.
-func tableOf(t *testing.T, c Comparison) (table, header string) {
+func tableOf(t *testing.T, c arena.Comparison) (table, header string) {
 	t.Helper()
 	var b strings.Builder
 	if err := c.WriteTable(&b); err != nil {
@@ -139,8 +141,8 @@ func TestEveryEnvironmentOnTheSimulatorIsTrainedAndCompared(t *testing.T) {
 			if pairs != len(d.Rivals) {
 				t.Errorf("%d comparisons by %s, want %d", pairs, d.Metric.Key, len(d.Rivals))
 			}
-			b, ok, err := readBest(filepath.Join(straight, "tiny"))
-			if err != nil || !ok || !strings.HasPrefix(b.Metric, "validation/"+d.Metric.Key+" ") || HigherIsBetter(b.Metric) != d.Metric.Higher {
+			b, ok, err := rundir.ReadBest(filepath.Join(straight, "tiny"))
+			if err != nil || !ok || !strings.HasPrefix(b.Metric, "validation/"+d.Metric.Key+" ") || rundir.HigherIsBetter(b.Metric) != d.Metric.Higher {
 				t.Errorf("best.json holds %+v (%v)", b, err)
 			}
 
@@ -254,14 +256,14 @@ func TestGraphsAndWorkersAreTrainedAndCompared(t *testing.T) {
 func TestRulesAreComparedUnderAMetaLearnersConfiguration(t *testing.T) {
 	cfg := tinyIn(t, "WorkerPlace-v1", "env.jobs=4", "agent=maml", "eval.policies=[random@slots, sjf-waits@slots]")
 	cfg.Train.Envs = config.For("WorkerPlace-v1").Train.Envs
-	c, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1})
+	c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r, ok := c.(*report.EpisodeReport); !ok || len(r.Policies) != 2 || r.Policies[1].Name != "sjf-waits@slots" || len(r.Paired) != 0 {
 		t.Errorf("the comparison is %+v", c)
 	}
-	_, err = Compare(t.Context(), tinyMeta("Bandit-v1"), EvalOptions{Workers: 1})
+	_, err = arena.Compare(t.Context(), tinyMeta("Bandit-v1"), arena.EvalOptions{Workers: 1})
 	refused(t, "a problem without checkpoints", err, "nothing to evaluate: name checkpoints of agent maml")
 }
 
@@ -274,7 +276,7 @@ func TestARunWithArgumentsGoesOn(t *testing.T) {
 	old.Env.Args = []string{"window=16", "lease=5m", "load=2"}
 	dir := t.TempDir()
 	interrupted(t, old, dir, 100)
-	text, err := os.ReadFile(filepath.Join(dir, "tiny", ConfigFile))
+	text, err := os.ReadFile(filepath.Join(dir, "tiny", rundir.ConfigFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,10 +286,10 @@ func TestARunWithArgumentsGoesOn(t *testing.T) {
 		t.Fatalf("config.yaml has no section env before agent:\n%s", text)
 	}
 	edited := string(text[:start]) + "\nenv:\n  id: " + bare + "\n  args: [window=16, lease=5m, load=2]" + string(text[end:])
-	if err := os.WriteFile(filepath.Join(dir, "tiny", ConfigFile), []byte(edited), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "tiny", rundir.ConfigFile), []byte(edited), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read, err := ReadRunConfig(filepath.Join(dir, "tiny"))
+	read, err := rundir.ReadConfig(filepath.Join(dir, "tiny"))
 	if err != nil || !reflect.DeepEqual(read.Env, keys.Env) {
 		t.Fatalf("read %+v (%v), want %+v", read.Env.Settings, err, keys.Env.Settings)
 	}
@@ -314,7 +316,7 @@ func TestWindowsWithoutAnOfferAreTheSameForEveryPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := tinyIn(t, "DelayOffer-v1", "cluster=2x8", "trace.file="+file, "trace.mix=dally", "eval.windows=11", "eval.policies=[accept@slots, decline@slots, las+skip]")
-	c, err := Compare(t.Context(), cfg, EvalOptions{Workers: 2})
+	c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,12 +328,12 @@ func TestWindowsWithoutAnOfferAreTheSameForEveryPolicy(t *testing.T) {
 	trainTo(t, cfg, t.TempDir(), TrainOptions{}) // most windows to train on have an offer; others are drawn again
 
 	cfg.Trace.Mix = ""
-	_, err = NewWorld(&cfg)
+	_, err = arena.NewWorld(&cfg)
 	refused(t, "jobs without models", err, "job ", " wants 6 GPUs and has no profile of its model; DelayOffer-v1 needs ", "trace.mix", "dally")
 	if err := cfg.Set("env.comm=tree"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewWorld(&cfg); err != nil {
+	if _, err := arena.NewWorld(&cfg); err != nil {
 		t.Errorf("comm tree needs no models: %v", err)
 	}
 }

@@ -20,20 +20,22 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
-func evaluate(t *testing.T, cfg config.Config, opt EvalOptions) (*report.Report, string) {
+func evaluate(t *testing.T, cfg config.Config, opt arena.EvalOptions) (*report.Report, string) {
 	t.Helper()
 	if opt.Workers == 0 {
 		opt.Workers = 1
 	}
-	r, err := Evaluate(t.Context(), cfg, opt)
+	r, err := arena.Evaluate(t.Context(), cfg, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,7 @@ func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 	var want string
 	for _, workers := range []int{1, 2, 8} {
 		games := 0
-		_, got := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run}, Workers: workers, Game: func(done, all int) {
+		_, got := evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run}, Workers: workers, Game: func(done, all int) {
 			// Four windows of five policies, twice of the random one, and each over the whole part.
 			if games++; done != games || all != 4*6+5 {
 				t.Errorf("game %d: %d of %d", games, done, all)
@@ -76,12 +78,12 @@ func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 		}
 	}
 	cfg.Eval.Seed++
-	if _, got := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run}}); got == want {
+	if _, got := evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run}}); got == want {
 		t.Error("another eval.seed gives the same document")
 	}
 	cfg.Eval.Seed--
 	cfg.Seed++
-	if _, got := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run}}); got != want {
+	if _, got := evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run}}); got != want {
 		t.Error("the run's seed changes the document: runs could not be compared")
 	}
 }
@@ -91,8 +93,8 @@ func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Eval.Policies, cfg.Eval.Windows, jobSelect(&cfg).Load = []string{"fifo+strict", "sjf+skip", "srtf", "las"}, 8, 6
-	report, _ := evaluate(t, cfg, EvalOptions{})
-	world, err := NewWorld(&cfg)
+	report, _ := evaluate(t, cfg, arena.EvalOptions{})
+	world, err := arena.NewWorld(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +207,7 @@ func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
 		own.Slots, own.Estimates = "oldest", estimates
 		for _, visible := range []int{32, 2} {
 			jobSelect(&cfg).Visible = visible
-			r, _ := evaluate(t, cfg, EvalOptions{})
+			r, _ := evaluate(t, cfg, arena.EvalOptions{})
 			for i := range 3 {
 				full, slots := r.Policies[i], r.Policies[i+3]
 				if slots.Kind != "slots" || full.Kind != "heuristic" {
@@ -232,7 +234,7 @@ func TestAPolicyComparedWithItselfTies(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Eval.Policies = nil
-	r, _ := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run, twin}})
+	r, _ := evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run, twin}})
 	if len(r.Paired) != 4 || r.Policies[0].Name != "ppo:tiny@300" || r.Policies[1].Name != "ppo:twin@300" {
 		t.Fatalf("%d pairs of %s and %s", len(r.Paired), r.Policies[0].Name, r.Policies[1].Name)
 	}
@@ -253,7 +255,7 @@ func TestPairsAreSymmetric(t *testing.T) {
 	reports := [2]map[string]statistic.Paired{}
 	for i := range reports {
 		cfg.Eval.Policies, cfg.Eval.Seeds, cfg.Eval.Windows, cfg.Eval.Whole = slices.Clone(names), 1, 16, false
-		r, _ := evaluate(t, cfg, EvalOptions{})
+		r, _ := evaluate(t, cfg, arena.EvalOptions{})
 		reports[i] = map[string]statistic.Paired{}
 		for _, p := range r.Paired {
 			reports[i][p.A+" "+p.B+" "+p.Metric] = p
@@ -314,7 +316,7 @@ func keysOf(t *testing.T, text string) []string {
 func TestDocumentOfAnEvaluationHasItsKeys(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Eval.Whole = false
-	_, text := evaluate(t, cfg, EvalOptions{Checkpoints: []string{trained(t, cfg, 300)}})
+	_, text := evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{trained(t, cfg, 300)}})
 	want := []string{
 		"windows", "windows.seed", "windows.first_job", "windows.jobs",
 		"policies", "policies.name", "policies.kind", "policies.metrics", "policies.metrics.unfinished",
@@ -334,7 +336,7 @@ func TestDocumentOfAnEvaluationHasItsKeys(t *testing.T) {
 		t.Errorf("keys\n%v, want\n%v", got, want)
 	}
 	cfg.Eval.Whole, cfg.Eval.Policies = true, []string{"fifo"}
-	r, text := evaluate(t, cfg, EvalOptions{})
+	r, text := evaluate(t, cfg, arena.EvalOptions{})
 	got := strings.Join(keysOf(t, text), " ")
 	for _, k := range []string{"whole", "whole.first_job", "whole.jobs", "whole.counted", "whole.policies.name", "whole.policies.metrics.jct_s.mean"} {
 		if !strings.Contains(" "+got+" ", " "+k+" ") {
@@ -355,14 +357,14 @@ func TestDocumentOfAnEvaluationHasItsKeys(t *testing.T) {
 func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 	cfg := tinyRun("ppo")
 	whole := trained(t, cfg, 300)
-	ckpt := filepath.Join(Checkpoints, "300")
+	ckpt := filepath.Join(rundir.Checkpoints, "300")
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, run string)
 		dir   string // under the run
 		want  []string
 	}{
 		"no such folder":      {func(*testing.T, string) {}, "nothing", []string{"nothing", "neither a checkpoint"}},
-		"a folder of another": {func(*testing.T, string) {}, Checkpoints, []string{"neither a checkpoint"}},
+		"a folder of another": {func(*testing.T, string) {}, rundir.Checkpoints, []string{"neither a checkpoint"}},
 		"a missing file": {func(t *testing.T, run string) {
 			remove(t, filepath.Join(run, ckpt, "weights.safetensors"))
 		}, "", []string{"weights.safetensors is missing"}},
@@ -380,18 +382,18 @@ func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 			remove(t, filepath.Join(run, ckpt, checkpoint.ManifestName))
 		}, ckpt, []string{"neither a checkpoint"}},
 		"best.json of a checkpoint that is gone": {func(t *testing.T, run string) {
-			if err := writeBest(run, BestCheckpoint{Step: 77}); err != nil {
+			if err := rundir.WriteBest(run, rundir.BestCheckpoint{Step: 77}); err != nil {
 				t.Fatal(err)
 			}
-		}, "", []string{filepath.Join(Checkpoints, "77"), "does not exist"}},
-		"a broken best.json": {func(t *testing.T, run string) { put(t, run, bestFile) }, "", []string{bestFile}},
+		}, "", []string{filepath.Join(rundir.Checkpoints, "77"), "does not exist"}},
+		"a broken best.json": {func(t *testing.T, run string) { put(t, run, rundir.BestFile) }, "", []string{rundir.BestFile}},
 		"no checkpoint at all": {func(t *testing.T, run string) {
 			if err := os.RemoveAll(filepath.Join(run, ckpt)); err != nil {
 				t.Fatal(err)
 			}
-		}, "", []string{Checkpoints}},
-		"no config.yaml":       {func(t *testing.T, run string) { remove(t, filepath.Join(run, ConfigFile)) }, ckpt, []string{ConfigFile}},
-		"a broken config.yaml": {func(t *testing.T, run string) { put(t, run, ConfigFile) }, ckpt, []string{ConfigFile}},
+		}, "", []string{rundir.Checkpoints}},
+		"no config.yaml":       {func(t *testing.T, run string) { remove(t, filepath.Join(run, rundir.ConfigFile)) }, ckpt, []string{rundir.ConfigFile}},
+		"a broken config.yaml": {func(t *testing.T, run string) { put(t, run, rundir.ConfigFile) }, ckpt, []string{rundir.ConfigFile}},
 		"another environment": {func(t *testing.T, run string) {
 			remake(t, filepath.Join(run, ckpt), func(m *checkpoint.Meta) { m.Env = "Other-v1" })
 		}, "", []string{"Other-v1", "JobSelect-v1"}},
@@ -401,7 +403,7 @@ func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 		"another network": {func(t *testing.T, run string) {
 			c := cfg
 			c.PPO.Network.Hidden = []int{9, 9}
-			if err := writeConfig(run, &c); err != nil {
+			if err := rundir.WriteConfig(run, &c); err != nil {
 				t.Fatal(err)
 			}
 		}, "", []string{ckpt, "does not fit"}},
@@ -411,12 +413,12 @@ func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.spoil(t, run)
-		_, err := Evaluate(t.Context(), cfg, EvalOptions{Checkpoints: []string{filepath.Join(run, c.dir)}, Workers: 1})
+		_, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Checkpoints: []string{filepath.Join(run, c.dir)}, Workers: 1})
 		refused(t, name, err, c.want...)
 	}
 	wide := cfg
 	jobSelect(&wide).Visible = 8
-	_, err := Evaluate(t.Context(), wide, EvalOptions{Checkpoints: []string{whole}, Workers: 1})
+	_, err := arena.Evaluate(t.Context(), wide, arena.EvalOptions{Checkpoints: []string{whole}, Workers: 1})
 	refused(t, "an environment of another shape", err, ckpt, "does not fit this environment")
 
 	// And resuming one.
@@ -488,7 +490,7 @@ func TestNamesOfPolicies(t *testing.T) {
 		{[]string{"sjf+skp"}, []string{"eval.policies[0]", "skp"}},
 	} {
 		cfg.Eval.Policies = c.policies
-		_, err := Evaluate(t.Context(), cfg, EvalOptions{Workers: 1})
+		_, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Workers: 1})
 		refused(t, strings.Join(c.policies, ","), err, c.want...)
 	}
 	// Rules that rank by run time cannot where it is hidden, neither of the whole queue nor of the slots.
@@ -498,7 +500,7 @@ func TestNamesOfPolicies(t *testing.T) {
 		refused(t, p, errOf(cfg.Validate()), "hides")
 	}
 	cfg.Eval.Policies, cfg.Eval.Whole = []string{"fifo", "las", "random", "fifo@slots", "random@slots"}, false
-	r, _ := evaluate(t, cfg, EvalOptions{})
+	r, _ := evaluate(t, cfg, arena.EvalOptions{})
 	var names []string
 	for _, p := range r.Policies {
 		names = append(names, p.Name)
@@ -515,11 +517,11 @@ func TestNamesOfPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Eval.Policies, cfg.Eval.Whole = []string{"fifo"}, false
-	r, _ = evaluate(t, cfg, EvalOptions{Checkpoints: []string{run, twin}})
+	r, _ = evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run, twin}})
 	if a, b := r.Policies[0].Name, r.Policies[1].Name; a != "ppo:"+filepath.ToSlash(run)+"@300" || b != "ppo:"+filepath.ToSlash(twin)+"@300" {
 		t.Errorf("twins are called %s and %s", a, b)
 	}
-	_, err := Evaluate(t.Context(), cfg, EvalOptions{Checkpoints: []string{run, run}, Workers: 1})
+	_, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Checkpoints: []string{run, run}, Workers: 1})
 	refused(t, "one run twice", err, "twice")
 }
 
@@ -535,10 +537,10 @@ func TestEvaluationsPlayToTheLastJob(t *testing.T) {
 	cfg := tinyRun("ppo")
 	run := trained(t, cfg, 300)
 	cfg.Eval.Whole = false
-	_, want := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run}})
+	_, want := evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run}})
 	own := jobSelect(&cfg)
 	own.Horizon, own.MaxSteps = time.Minute, 3
-	r, got := evaluate(t, cfg, EvalOptions{Checkpoints: []string{run}})
+	r, got := evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run}})
 	if got != want {
 		t.Error("a horizon and a number of steps change the document")
 	}
@@ -577,7 +579,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 	}
 	for _, run := range []func() error{
 		func() error { _, err := Train(t.Context(), cfg, TrainOptions{RunDir: t.TempDir()}); return err },
-		func() error { _, err := Evaluate(t.Context(), cfg, EvalOptions{}); return err },
+		func() error { _, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{}); return err },
 	} {
 		var input *workload.InputError
 		if err := run(); !errors.As(err, &input) || len(fault.All(err)) != 19 {

@@ -17,14 +17,15 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/internal/fault"
 )
 
 // atHome returns the result of an evaluation whose external policies fn plays in this process, without a server.
-func atHome(timeout time.Duration, fn func(ctx context.Context, f server.Factory) error, names ...string) *External {
-	return &External{Names: names, Timeout: timeout, Serve: func(ctx context.Context, f server.Factory) error {
+func atHome(timeout time.Duration, fn func(ctx context.Context, f server.Factory) error, names ...string) *arena.External {
+	return &arena.External{Names: names, Timeout: timeout, Serve: func(ctx context.Context, f server.Factory) error {
 		// As a server's clients, the policies may play on for a while after the last window.
 		if err := fn(context.WithoutCancel(ctx), f); err != nil {
 			return err
@@ -42,7 +43,7 @@ func evalRun() config.Config {
 }
 
 func open(ctx context.Context, f server.Factory, policy string, n int) (*server.Made, error) {
-	return f.Make(ctx, EvalEnv, wire.Map{{Key: "policy", Value: policy}}, n)
+	return f.Make(ctx, arena.EvalEnv, wire.Map{{Key: "policy", Value: policy}}, n)
 }
 
 // playRule plays n episodes with the actions of rule.
@@ -111,9 +112,9 @@ func TestAnExternalPolicyGetsTheRowOfItsEqual(t *testing.T) {
 	played := make(chan error, 1)
 	go func() { played <- playRemotely(ctx, addr, "remote sjf", cfg.Eval.Windows) }()
 	games, all := 0, 0
-	r, err := Evaluate(ctx, cfg, EvalOptions{
+	r, err := arena.Evaluate(ctx, cfg, arena.EvalOptions{
 		Workers: 1, Game: func(done, of int) { games, all = done, of },
-		External: &External{Names: []string{"remote sjf"}, Timeout: 30 * time.Second, Serve: func(ctx context.Context, f server.Factory) error {
+		External: &arena.External{Names: []string{"remote sjf"}, Timeout: 30 * time.Second, Serve: func(ctx context.Context, f server.Factory) error {
 			c := server.DefaultConfig()
 			c.DrainTimeout = 5 * time.Second
 			s, err := server.New(c, f, slog.New(slog.NewTextHandler(io.Discard, nil)))
@@ -173,7 +174,7 @@ func playRemotely(ctx context.Context, addr <-chan string, policy string, window
 	if _, err := c.Open(ctx, "JobSelect-v1", nil); err == nil || !strings.Contains(err.Error(), "eval") {
 		return fmt.Errorf("another environment: %v", err)
 	}
-	e, err := c.Open(ctx, EvalEnv, map[string]any{"policy": policy})
+	e, err := c.Open(ctx, arena.EvalEnv, map[string]any{"policy": policy})
 	if err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func TestEveryWindowCountsOnceHoweverItIsPlayed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Evaluate(t.Context(), evalRun(), EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "x")})
+			r, err := arena.Evaluate(t.Context(), evalRun(), arena.EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "x")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -307,7 +308,7 @@ func TestAPolicyThatDoesNotFinishIsMissing(t *testing.T) {
 		}
 		return nil
 	}
-	r, text := evaluate(t, cfg, EvalOptions{External: atHome(50*time.Millisecond, play, "half", "never", "done")})
+	r, text := evaluate(t, cfg, arena.EvalOptions{External: atHome(50*time.Millisecond, play, "half", "never", "done")})
 	sameRow(t, r, "done")
 	for name, want := range map[string]string{"half": "finished 2 of 4 windows", "never": "finished 0 of 4 windows"} {
 		if p := row(t, r, name); p.Missing != want || p.Metrics != nil || p.Kind != "external" {
@@ -327,7 +328,7 @@ func TestAPolicyThatDoesNotFinishIsMissing(t *testing.T) {
 		t.Errorf("%v, %s", err, table.String())
 	}
 	cfg.Eval.Policies = nil
-	r, _ = evaluate(t, cfg, EvalOptions{External: atHome(time.Millisecond, func(context.Context, server.Factory) error { return nil }, "nobody")})
+	r, _ = evaluate(t, cfg, arena.EvalOptions{External: atHome(time.Millisecond, func(context.Context, server.Factory) error { return nil }, "nobody")})
 	table.Reset()
 	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "nobody missing") || len(r.Paired) != 0 {
 		t.Errorf("%v, %s", err, table.String())
@@ -346,20 +347,20 @@ func TestOpeningAnEvaluationChecksItsArguments(t *testing.T) {
 		kwargs := func(key string, v any) wire.Map { return wire.Map{{Key: key, Value: v}} }
 		_, err := f.Make(ctx, "JobSelect-v1", nil, 1)
 		check(err, wire.UnknownEnv, "eval")
-		_, err = f.Make(ctx, EvalEnv, kwargs("policy", "zz"), 1)
+		_, err = f.Make(ctx, arena.EvalEnv, kwargs("policy", "zz"), 1)
 		check(err, wire.BadKwargs, `"zz"; want one of a, b`)
-		_, err = f.Make(ctx, EvalEnv, nil, 1)
+		_, err = f.Make(ctx, arena.EvalEnv, nil, 1)
 		check(err, wire.BadKwargs, "one of a, b")
-		_, err = f.Make(ctx, EvalEnv, kwargs("policy", int64(1)), 1)
+		_, err = f.Make(ctx, arena.EvalEnv, kwargs("policy", int64(1)), 1)
 		check(err, wire.BadKwargs, "a string")
-		_, err = f.Make(ctx, EvalEnv, kwargs("window", int64(1)), 1)
+		_, err = f.Make(ctx, arena.EvalEnv, kwargs("window", int64(1)), 1)
 		check(err, wire.BadKwargs, `"window"; want policy`)
 		m, err := open(ctx, f, "a", 1)
 		if err != nil {
 			return err
 		}
 		e := m.Envs[0]
-		if l := f.List(); len(l) != 1 || l[0].ID != EvalEnv || l[0].SHA != m.SHA || len(m.SHA) != 64 || fmt.Sprintf("%+v", l[0].Spec) != fmt.Sprintf("%+v", e.Spec()) {
+		if l := f.List(); len(l) != 1 || l[0].ID != arena.EvalEnv || l[0].SHA != m.SHA || len(m.SHA) != 64 || fmt.Sprintf("%+v", l[0].Spec) != fmt.Sprintf("%+v", e.Spec()) {
 			errs = append(errs, fmt.Errorf("listed: %+v", l))
 		}
 		if _, ok := e.(env.Snapshotter); ok {
@@ -385,7 +386,7 @@ func TestOpeningAnEvaluationChecksItsArguments(t *testing.T) {
 		}
 		return errors.Join(append(errs, playRule(ctx, b.Envs[0], "sjf", 4), closeAll(b))...)
 	}
-	r, err := Evaluate(t.Context(), evalRun(), EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "a", "b")})
+	r, err := arena.Evaluate(t.Context(), evalRun(), arena.EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "a", "b")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +402,7 @@ func TestAnEvaluationEndsWhenItsServerFails(t *testing.T) {
 		"context canceled": nil,
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		x := &External{Names: []string{"x"}, Timeout: time.Hour, Serve: serve}
+		x := &arena.External{Names: []string{"x"}, Timeout: time.Hour, Serve: serve}
 		if serve == nil {
 			x.Serve = func(ctx context.Context, _ server.Factory) error {
 				cancel()
@@ -409,7 +410,7 @@ func TestAnEvaluationEndsWhenItsServerFails(t *testing.T) {
 				return nil
 			}
 		}
-		if _, err := Evaluate(ctx, evalRun(), EvalOptions{Workers: 1, External: x}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := arena.Evaluate(ctx, evalRun(), arena.EvalOptions{Workers: 1, External: x}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
@@ -417,17 +418,17 @@ func TestAnEvaluationEndsWhenItsServerFails(t *testing.T) {
 }
 
 func TestExternalPoliciesAreNamedApart(t *testing.T) {
-	for want, x := range map[string]External{
+	for want, x := range map[string]arena.External{
 		"sjf@slots is named twice": {Names: []string{"sjf@slots"}, Timeout: time.Second},
 		"names that differ":        {Names: []string{"a", "a"}, Timeout: time.Second},
 		"printable":                {Names: []string{"a\n"}, Timeout: time.Second},
 		"external_timeout":         {Names: []string{"a"}},
 		"the name of a policy":     {Timeout: time.Second},
 	} {
-		_, err := Evaluate(t.Context(), evalRun(), EvalOptions{Workers: 1, External: &x})
+		_, err := arena.Evaluate(t.Context(), evalRun(), arena.EvalOptions{Workers: 1, External: &x})
 		refused(t, want, err, want)
 	}
-	if n := len(fault.All((&External{}).Validate())); n != 2 {
+	if n := len(fault.All((&arena.External{}).Validate())); n != 2 {
 		t.Errorf("%d faults of nothing, want 2", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -17,7 +18,7 @@ import (
 // specOf returns the specification of the environment of cfg.
 func specOf(t *testing.T, cfg *config.Config) env.Spec {
 	t.Helper()
-	w, err := NewWorld(cfg)
+	w, err := arena.NewWorld(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w, err := NewWorld(&cfg)
+		w, err := arena.NewWorld(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec := v.Spec()
-		a, err := NewAgent(&cfg, spec, 1)
+		a, err := arena.NewAgent(&cfg, spec, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"clustergym/agents/train"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/internal/fault"
@@ -71,7 +72,7 @@ func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 		if !reflect.DeepEqual(resumed.Eval, whole.Eval) {
 			t.Errorf("%s: resumed, the comparison is %+v, want %+v", env, resumed.Eval, whole.Eval)
 		}
-		again, err := Compare(t.Context(), cfg, EvalOptions{Checkpoints: []string{filepath.Join(dir, "tiny")}, Workers: 3})
+		again, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Checkpoints: []string{filepath.Join(dir, "tiny")}, Workers: 3})
 		if err != nil || !reflect.DeepEqual(again, whole.Eval) {
 			t.Errorf("%s: compared once more: %+v, %v", env, again, err)
 		}

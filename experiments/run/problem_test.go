@@ -13,9 +13,11 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
 	"clustergym/nets/kernel"
 )
@@ -78,11 +80,11 @@ func TestEveryRegisteredEnvironmentCanBeConfigured(t *testing.T) {
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
-		a, err := newArena(&cfg, nil)
+		a, err := arena.New(&cfg, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := a.spec(&cfg); err != nil || s.ID != id {
+		if s, err := a.Spec(&cfg); err != nil || s.ID != id {
 			t.Errorf("%s: the environment is %q (%v)", id, s.ID, err)
 		}
 	}
@@ -151,7 +153,7 @@ func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 	run := filepath.Join(dir, "tiny")
 	_, validations := progressOf(t, run)
-	var want line
+	var want rundir.Line
 	for _, v := range validations {
 		if v.Eval.Return == nil || v.Eval.Episodes != 3 || v.Eval.Windows != 0 {
 			t.Fatalf("a validation without a return: %+v", v.Eval)
@@ -164,11 +166,11 @@ func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
 			want = v
 		}
 	}
-	b, ok, err := readBest(run)
-	if err != nil || !ok || b != (BestCheckpoint{want.Step, BestReturn, *want.Eval.Return}) {
+	b, ok, err := rundir.ReadBest(run)
+	if err != nil || !ok || b != (rundir.BestCheckpoint{Step: want.Step, Metric: rundir.BestReturn, Value: *want.Eval.Return}) {
 		t.Errorf("best.json holds %+v (%v), want step %d with %v", b, err, want.Step, *want.Eval.Return)
 	}
-	if v := (&validation{Return: new(float64)}); !v.beats(BestCheckpoint{Value: 0}) || v.beats(BestCheckpoint{Value: 1}) || !v.beats(BestCheckpoint{Value: -1}) {
+	if v := (&rundir.Validation{Return: new(float64)}); !v.Beats(rundir.BestCheckpoint{Value: 0}) || v.Beats(rundir.BestCheckpoint{Value: 1}) || !v.Beats(rundir.BestCheckpoint{Value: -1}) {
 		t.Error("of equal returns the later is the best")
 	}
 }
@@ -179,7 +181,7 @@ func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 	cfg.Eval.Episodes = 100
 	var first *report.EpisodeReport
 	for workers := 1; workers <= 3; workers += 2 {
-		c, err := Compare(t.Context(), cfg, EvalOptions{Workers: workers})
+		c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: workers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,13 +196,13 @@ func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 		}
 	}
 	cfg.Eval.Seed = 2
-	if c, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1}); err != nil || reflect.DeepEqual(c.(*report.EpisodeReport).Policies, first.Policies) {
+	if c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1}); err != nil || reflect.DeepEqual(c.(*report.EpisodeReport).Policies, first.Policies) {
 		t.Errorf("another seed, the same episodes (%v)", err)
 	}
 	cfg.Eval.Policies = nil
-	_, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1})
+	_, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1})
 	refused(t, "nobody", err, "nothing to evaluate")
-	_, err = Evaluate(t.Context(), cfg, EvalOptions{Workers: 1})
+	_, err = arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Workers: 1})
 	refused(t, "windows", err, "InvalidAction-v1 has no windows")
 }
 
@@ -209,7 +211,7 @@ func TestCheckpointOfAnotherEnvironmentIsRefused(t *testing.T) {
 	cfg.Train.Steps = 100
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 	inEnv(&cfg, "Acrobot-v1")
-	_, err := Compare(t.Context(), cfg, EvalOptions{Workers: 1, Checkpoints: []string{filepath.Join(dir, "tiny")}})
+	_, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1, Checkpoints: []string{filepath.Join(dir, "tiny")}})
 	refused(t, "another environment", err, "CartPole-v1", "Acrobot-v1")
 }
 
@@ -280,30 +282,30 @@ func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
 		cfg.PPO.NormObs, cfg.PPO.RewardScale, cfg.PPO.Batch = true, true, 32
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 		run := filepath.Join(dir, "tiny")
-		b, ok, err := readBest(run)
+		b, ok, err := rundir.ReadBest(run)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		a, err := newArena(&cfg, nil)
+		a, err := arena.New(&cfg, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec, err := a.spec(&cfg)
+		spec, err := a.Spec(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		agent, err := NewAgent(&cfg, spec, 1)
+		agent, err := arena.NewAgent(&cfg, spec, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, _, err := CheckpointDir(run)
+		at, _, err := rundir.CheckpointDir(run)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := checkpoint.Load(at, agent.Parts()...); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := a.validate(&cfg, agent, 2); err != nil || *v.Return != b.Value {
+		if v, err := a.Validate(&cfg, agent, 2); err != nil || *v.Return != b.Value {
 			t.Errorf("%s: the checkpoint returns %v (%v), its validation said %v", id, *v.Return, err, b.Value)
 		}
 	}

@@ -11,8 +11,10 @@ import (
 	"sync"
 
 	"clustergym/agents/train"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
@@ -93,7 +95,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 	}
 	defer unlock()
 	if opt.World == nil {
-		if opt.World, err = NewWorld(&cfg); err != nil {
+		if opt.World, err = arena.NewWorld(&cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +104,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		s.say("note      each of these runs %s", note)
 	}
 	if !opt.Resume && opt.Say != nil && cfg.Simulated() {
-		lines, err := opt.World.choiceLines(ctx, &cfg)
+		lines, err := opt.World.ChoiceLines(ctx, &cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -141,18 +143,18 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 // enterSeeds makes and locks the folder, or locks an existing one with the same plan.
 func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func(), err error) {
 	if !opt.Resume {
-		if err := vacant(opt.RunDir); err != nil {
+		if err := rundir.Vacant(opt.RunDir); err != nil {
 			return nil, err
 		}
 		if opt.World == nil {
-			if opt.World, err = NewWorld(cfg); err != nil { // an unreadable trace must not leave a folder behind
+			if opt.World, err = arena.NewWorld(cfg); err != nil { // an unreadable trace must not leave a folder behind
 				return nil, err
 			}
 		}
-		if unlock, err = createRun(opt.RunDir, cfg); err != nil {
+		if unlock, err = rundir.Create(opt.RunDir, cfg); err != nil {
 			return nil, err
 		}
-		if err := errors.Join(os.Remove(filepath.Join(opt.RunDir, Checkpoints)), writeJSON(filepath.Join(opt.RunDir, seedsFile), seedPlan{cfg.Seed, seeds})); err != nil {
+		if err := errors.Join(os.Remove(filepath.Join(opt.RunDir, rundir.Checkpoints)), writeJSON(filepath.Join(opt.RunDir, seedsFile), seedPlan{cfg.Seed, seeds})); err != nil {
 			unlock()
 			return nil, err
 		}
@@ -171,10 +173,10 @@ func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func()
 	if err := sameRun(opt.RunDir, cfg); err != nil {
 		return nil, err
 	}
-	if unlock, err = LockRun(opt.RunDir); err != nil {
+	if unlock, err = rundir.Lock(opt.RunDir); err != nil {
 		return nil, err
 	}
-	if err := writeConfig(opt.RunDir, cfg); err != nil {
+	if err := rundir.WriteConfig(opt.RunDir, cfg); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -219,7 +221,7 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 			return nil
 		}
 	}
-	_, err := os.Stat(filepath.Join(opt.RunDir, ConfigFile))
+	_, err := os.Stat(filepath.Join(opt.RunDir, rundir.ConfigFile))
 	opt.Resume = err == nil
 	opt.Say = nil
 	opt.Tick = func(p train.Progress) { s.tick(i, p) }
@@ -280,7 +282,7 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 		return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
 	}
 	if len(r.Eval) > 0 {
-		var c Comparison = new(report.Report)
+		var c arena.Comparison = new(report.Report)
 		if !cfg.Simulated() {
 			c = new(report.EpisodeReport)
 		}

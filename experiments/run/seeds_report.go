@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
@@ -143,7 +144,7 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 }
 
 // scoresOf returns the policies of a comparison, the checkpoint first, with the metric of the environment.
-func scoresOf(c Comparison) (names []string, of []statistic.Statistic) {
+func scoresOf(c arena.Comparison) (names []string, of []statistic.Statistic) {
 	switch r := c.(type) {
 	case *report.Report:
 		for i := range r.Policies {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 )
@@ -18,7 +19,7 @@ type PaperOptions struct {
 	Dir    string // "" = runs/NAME, or runs/NAME-quick
 	Only   string
 	Commit string
-	Now    Clock
+	Now    rundir.Clock
 	Say    func(format string, args ...any)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"clustergym/agents/checkpoint"
+	"clustergym/experiments/rundir"
 )
 
 // tensorBoardPython is the environment variable with the Python interpreter that can import tensorboard; make tensorboard
@@ -49,7 +50,7 @@ func TestTensorBoardReadsRuns(t *testing.T) {
 				// As after a crash at step 1000, with later checkpoints gone.
 				for _, s := range steps(t, run) {
 					if s > 500 {
-						if err := os.RemoveAll(checkpoint.Dir(filepath.Join(run, Checkpoints), s)); err != nil {
+						if err := os.RemoveAll(checkpoint.Dir(filepath.Join(run, rundir.Checkpoints), s)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -71,7 +72,7 @@ func TestTensorBoardReadsRuns(t *testing.T) {
 	}
 }
 
-func compareEvents(t *testing.T, what, python, run, tags string, records, validations []line) {
+func compareEvents(t *testing.T, what, python, run, tags string, records, validations []rundir.Line) {
 	t.Helper()
 	c := exec.Command(python, "-c", readEvents, run) //nolint:gosec // the caller's interpreter
 	var said bytes.Buffer                            // TensorBoard tells of everything that it forgets

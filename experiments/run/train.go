@@ -19,8 +19,10 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -35,16 +37,16 @@ var ErrInterrupted = errors.New("interrupted")
 // TrainOptions are the arguments of a training that do not affect its results.
 type TrainOptions struct {
 	RunDir  string
-	Resume  bool     // continue the run in RunDir
-	Workers int      // goroutines
-	World   *World   // of a scheduling environment; nil = made from the configuration
-	Chosen  []string // sentences on sizes that follow from the workload (Fit), to be said
-	Tags    string   // names in TensorBoard: sb3 or cleanrl
-	NoEval  bool     // leave out the evaluation at the end
+	Resume  bool         // continue the run in RunDir
+	Workers int          // goroutines
+	World   *arena.World // of a scheduling environment; nil = made from the configuration
+	Chosen  []string     // sentences on sizes that follow from the workload (Fit), to be said
+	Tags    string       // names in TensorBoard: sb3 or cleanrl
+	NoEval  bool         // leave out the evaluation at the end
 	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved there
 	// and not evaluated. Schedules still refer to Config.Train.Steps.
 	Until int64
-	Now   Clock // nil = the machine's
+	Now   rundir.Clock // nil = the machine's
 
 	Say  func(format string, args ...any)          // one line for people; nil = silent
 	Tick func(p train.Progress)                    // after every iteration
@@ -55,19 +57,19 @@ type TrainOptions struct {
 
 // TrainResult is the result of a training: the document of gymctl train --json.
 type TrainResult struct {
-	Step       int64      `json:"step"`
-	Episodes   int64      `json:"episodes"`
-	Return     *float64   `json:"return_mean"`
-	PerSecond  *float64   `json:"steps_per_s"`
-	Kernels    string     `json:"kernels"`        // set of float32 kernels that computed it
-	Checkpoint string     `json:"checkpoint"`     // the one evaluated: the best of the validations
-	Eval       Comparison `json:"eval,omitempty"` // a *Report or, without a workload, an *EpisodeReport
+	Step       int64            `json:"step"`
+	Episodes   int64            `json:"episodes"`
+	Return     *float64         `json:"return_mean"`
+	PerSecond  *float64         `json:"steps_per_s"`
+	Kernels    string           `json:"kernels"`        // set of float32 kernels that computed it
+	Checkpoint string           `json:"checkpoint"`     // the one evaluated: the best of the validations
+	Eval       arena.Comparison `json:"eval,omitempty"` // a *Report or, without a workload, an *EpisodeReport
 
-	Best BestCheckpoint `json:"-"` // set if Until is: the best validation so far
+	Best rundir.BestCheckpoint `json:"-"` // set if Until is: the best validation so far
 }
 
 // resultOf returns the result of a run whose last record is l.
-func resultOf(l *line) TrainResult {
+func resultOf(l *rundir.Line) TrainResult {
 	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return, Kernels: l.Kernels}
 	if l.Timing != nil {
 		r.PerSecond = &l.Timing.PerSecond
@@ -79,12 +81,12 @@ func resultOf(l *line) TrainResult {
 type training struct {
 	cfg       *config.Config
 	opt       *TrainOptions
-	arena     arena
-	agent     trainee
+	arena     arena.Arena
+	agent     arena.Trainee
 	trainer   runner
-	dir       *runDir
+	dir       *rundir.Dir
 	spec      env.Spec
-	best      BestCheckpoint
+	best      rundir.BestCheckpoint
 	hasBest   bool
 	validated int64 // step of the last validation, -1 = none
 
@@ -121,10 +123,10 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	if err = config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
-	if t.arena, err = newArena(&cfg, opt.World); err != nil {
+	if t.arena, err = arena.New(&cfg, opt.World); err != nil {
 		return nil, err
 	}
-	spec, err := t.arena.spec(&cfg)
+	spec, err := t.arena.Spec(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +135,8 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	}
 	t.spec = spec
 	var choices []string
-	if w, ok := t.arena.(*World); ok && !opt.Resume && heard {
-		if choices, err = w.choiceLines(ctx, &cfg); err != nil {
+	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard {
+		if choices, err = w.ChoiceLines(ctx, &cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -148,16 +150,16 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return nil, err
 	}
 	defer unlock()
-	t.describe(from)
+	t.Describe(from)
 	for _, line := range choices {
 		opt.Say("%s", line)
 	}
-	if t.dir, err = openRun(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
+	if t.dir, err = rundir.Open(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
 		return nil, err
 	}
-	t.result, t.validated = resultOf(&t.dir.last), t.dir.validated
-	if t.best, t.hasBest, err = readBest(opt.RunDir); err == nil && opt.Resume {
-		err = t.dir.prune(cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
+	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
+	if t.best, t.hasBest, err = rundir.ReadBest(opt.RunDir); err == nil && opt.Resume {
+		err = t.dir.Prune(cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.dir.Close())
@@ -169,7 +171,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	if t.pause = pause; opt.Until > 0 && t.trainer.Step() >= opt.Until {
 		pause()
 	}
-	err = t.trainer.Run(running, train.Hooks{Tick: t.tick, Log: t.log, Evaluate: t.validate, Checkpoint: t.checkpoint})
+	err = t.trainer.Run(running, train.Hooks{Tick: t.tick, Log: t.log, Evaluate: t.Validate, Checkpoint: t.checkpoint})
 	if opt.Until > 0 && ctx.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return t.paused()
 	}
@@ -190,8 +192,8 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 
 // make makes the agent, its environments and its trainer. release frees their memory.
 func (t *training) make() (release func(), err error) {
-	if f, ok := t.arena.(*families); ok {
-		l, err := newLearner(t.cfg, f.Open, t.opt.Workers)
+	if f, ok := t.arena.(*arena.Families); ok {
+		l, err := arena.NewLearner(t.cfg, f.Open, t.opt.Workers)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
@@ -203,7 +205,7 @@ func (t *training) make() (release func(), err error) {
 		return nil, err
 	}
 	release = func() { _ = v.Close() } // memory only
-	a, err := NewAgent(t.cfg, t.spec, t.opt.Workers)
+	a, err := arena.NewAgent(t.cfg, t.spec, t.opt.Workers)
 	if err != nil {
 		release()
 		var l fault.List
@@ -225,7 +227,7 @@ func (t *training) paused() (*TrainResult, error) {
 	step := t.trainer.Step()
 	var err error
 	if t.validated != step {
-		err = t.validate(step)
+		err = t.Validate(step)
 	}
 	if err == nil {
 		err = t.checkpoint(step)
@@ -234,7 +236,7 @@ func (t *training) paused() (*TrainResult, error) {
 		return nil, err
 	}
 	t.result.Step, t.result.Kernels, t.result.Best = step, kernel.Set(), t.best
-	t.result.Checkpoint, _, err = CheckpointDir(t.opt.RunDir)
+	t.result.Checkpoint, _, err = rundir.CheckpointDir(t.opt.RunDir)
 	return &t.result, err
 }
 
@@ -243,14 +245,14 @@ func (t *training) paused() (*TrainResult, error) {
 func (t *training) enter() (unlock func(), from string, err error) {
 	dir := t.opt.RunDir
 	if !t.opt.Resume {
-		unlock, err = createRun(dir, t.cfg)
+		unlock, err = rundir.Create(dir, t.cfg)
 		return unlock, "", err
 	}
-	if unlock, err = LockRun(dir); err != nil {
+	if unlock, err = rundir.Lock(dir); err != nil {
 		return nil, "", err
 	}
 	if from, err = t.resume(); err == nil {
-		err = writeConfig(dir, t.cfg) // some keys may have changed
+		err = rundir.WriteConfig(dir, t.cfg) // some keys may have changed
 	}
 	if err != nil {
 		unlock()
@@ -261,7 +263,7 @@ func (t *training) enter() (unlock func(), from string, err error) {
 
 // sameRun returns an error if a run cannot continue under cfg because a key that its checkpoints depend on has changed.
 func sameRun(dir string, cfg *config.Config) error {
-	old, err := ReadRunConfig(dir)
+	old, err := rundir.ReadConfig(dir)
 	if err != nil {
 		return err
 	}
@@ -297,9 +299,9 @@ func sameRun(dir string, cfg *config.Config) error {
 }
 
 // describe prints what the run trains on.
-func (t *training) describe(from string) {
+func (t *training) Describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
-	t.arena.describe(t.cfg, t.opt.Say)
+	t.arena.Describe(t.cfg, t.opt.Say)
 	for _, line := range t.opt.Chosen {
 		t.opt.Say("chosen    %s", line)
 	}
@@ -322,7 +324,7 @@ func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trai
 func (t *training) meta(step int64) checkpoint.Meta {
 	return checkpoint.Meta{
 		Step: step, Env: t.spec.ID, Agent: t.cfg.Agent, Network: fingerprint(t.agent.Params()), Kernels: kernel.Set(), Seed: t.cfg.Seed,
-		Extra: t.arena.origin(),
+		Extra: t.arena.Origin(),
 	}
 }
 
@@ -337,10 +339,10 @@ func fingerprint(p *nets.Params) string {
 
 // resume loads the newest checkpoint of the run directory and returns a description of it.
 func (t *training) resume() (from string, err error) {
-	if err := wholeCheckpoints(filepath.Join(t.opt.RunDir, Checkpoints)); err != nil {
+	if err := rundir.WholeCheckpoints(filepath.Join(t.opt.RunDir, rundir.Checkpoints)); err != nil {
 		return "", err
 	}
-	dir, err := checkpoint.Latest(filepath.Join(t.opt.RunDir, Checkpoints))
+	dir, err := checkpoint.Latest(filepath.Join(t.opt.RunDir, rundir.Checkpoints))
 	if errors.Is(err, checkpoint.ErrNone) {
 		return fmt.Sprintf("no checkpoint yet in %s: from the beginning", t.opt.RunDir), nil
 	}
@@ -357,10 +359,10 @@ func (t *training) resume() (from string, err error) {
 	if t.cfg.Train.Steps < m.Meta.Step {
 		return "", workload.Mistake("train.steps: got %d, want at least the %d that the run in %s has taken", t.cfg.Train.Steps, m.Meta.Step, t.opt.RunDir)
 	}
-	if err := reported(t.opt.RunDir, m.Meta.Step); err != nil {
+	if err := rundir.Reported(t.opt.RunDir, m.Meta.Step); err != nil {
 		return "", err
 	}
-	if err := t.arena.same(m.Meta.Extra, t.opt.RunDir); err != nil {
+	if err := t.arena.Same(m.Meta.Extra, t.opt.RunDir); err != nil {
 		return "", err
 	}
 	if _, err := checkpoint.Load(dir, t.parts()...); err != nil {
@@ -396,18 +398,18 @@ func (t *training) log(r train.Record) error {
 		rate = float64(r.Step-t.lastStep) / dt
 	}
 	t.lastTime, t.lastStep = now, r.Step
-	l := line{
+	l := rundir.Line{
 		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.Note(), Return: report.Number(r.Return), Length: report.Number(r.Length),
-		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &timing{rate, now.Sub(t.begun).Seconds()},
+		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &rundir.Timing{PerSecond: rate, Wall: now.Sub(t.begun).Seconds()},
 	}
 	t.result = resultOf(&l)
-	if err := t.dir.line(l); err != nil {
+	if err := t.dir.Append(l); err != nil {
 		return err
 	}
 	var s []tfevents.Scalar
 	add := func(group, name string, v float64) {
 		if !math.IsNaN(v) {
-			s = append(s, tfevents.Scalar{Tag: tag(t.dir.tags, group, name), Value: v})
+			s = append(s, tfevents.Scalar{Tag: tag(t.dir.Tags, group, name), Value: v})
 		}
 	}
 	add("rollout", "ep_rew_mean", r.Return)
@@ -422,11 +424,11 @@ func (t *training) log(r train.Record) error {
 	for _, i := range r.Learn {
 		add("train", i.Name, i.Value)
 	}
-	if err := t.dir.scalars(r.Step, s); err != nil {
+	if err := t.dir.Scalars(r.Step, s); err != nil {
 		return err
 	}
 	if l.Note != "" {
-		if err := t.dir.text(r.Step, "run/note", l.Note); err != nil {
+		if err := t.dir.Text(r.Step, "run/note", l.Note); err != nil {
 			return err
 		}
 	}
@@ -447,13 +449,13 @@ func stats(list []agents.Stat) map[string]float64 {
 }
 
 // validate judges the current agent and keeps the checkpoint if it is the best so far.
-func (t *training) validate(step int64) error {
-	v, err := t.arena.validate(t.cfg, t.agent, t.opt.Workers)
+func (t *training) Validate(step int64) error {
+	v, err := t.arena.Validate(t.cfg, t.agent, t.opt.Workers)
 	if err != nil {
 		return err
 	}
-	v.Best, t.validated = !t.hasBest || v.beats(t.best), step
-	if err := t.dir.line(evalLine{step, v}); err != nil {
+	v.Best, t.validated = !t.hasBest || v.Beats(t.best), step
+	if err := t.dir.Append(rundir.EvalLine{Step: step, Eval: v}); err != nil {
 		return err
 	}
 	scalars := []tfevents.Scalar{{Tag: "eval/jct_s", Value: v.JCT}}
@@ -463,33 +465,33 @@ func (t *training) validate(step int64) error {
 	case v.Score != nil:
 		scalars = []tfevents.Scalar{{Tag: "eval/" + v.Metric, Value: *v.Score}}
 	}
-	if err := t.dir.scalars(step, scalars); err != nil {
+	if err := t.dir.Scalars(step, scalars); err != nil {
 		return err
 	}
 	if t.opt.Best != nil {
-		t.opt.Best(step, v.words(), v.Best)
+		t.opt.Best(step, v.Words(), v.Best)
 	}
 	if !v.Best {
 		return nil
 	}
 	// First the checkpoint, then the file that names it.
-	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
+	if err := t.dir.SaveCheckpoint(t.meta(step), t.parts()); err != nil {
 		return err
 	}
-	t.best, t.hasBest = BestCheckpoint{step, v.metric(), v.value()}, true
-	return writeBest(t.opt.RunDir, t.best)
+	t.best, t.hasBest = v.At(step), true
+	return rundir.WriteBest(t.opt.RunDir, t.best)
 }
 
 func (t *training) checkpoint(step int64) error {
-	if err := t.dir.saveCheckpoint(t.meta(step), t.parts()); err != nil {
+	if err := t.dir.SaveCheckpoint(t.meta(step), t.parts()); err != nil {
 		return err
 	}
-	return t.dir.prune(t.cfg.Train.Keep)
+	return t.dir.Prune(t.cfg.Train.Keep)
 }
 
 // finish evaluates the best checkpoint on the test windows or episodes.
 func (t *training) finish(ctx context.Context) (*TrainResult, error) {
-	dir, _, err := CheckpointDir(t.opt.RunDir)
+	dir, _, err := rundir.CheckpointDir(t.opt.RunDir)
 	if err != nil {
 		return nil, err
 	}
@@ -497,7 +499,7 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	if t.opt.NoEval {
 		return &t.result, nil
 	}
-	r, err := t.arena.judge(ctx, *t.cfg, EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
+	r, err := t.arena.Judge(ctx, *t.cfg, arena.EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w during the evaluation; the training is saved, --resume %s evaluates again", ErrInterrupted, t.opt.RunDir)
@@ -509,7 +511,7 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Join(t.opt.RunDir, filepath.FromSlash(evalFile))
+	name := filepath.Join(t.opt.RunDir, filepath.FromSlash(rundir.EvalFile))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, err
 	}

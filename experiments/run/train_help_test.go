@@ -15,6 +15,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/env/jobselect"
 	"clustergym/experiments/config"
+	"clustergym/experiments/rundir"
 )
 
 // tinyRun returns a run of a second on small windows that are crowded enough for policies to differ.
@@ -62,7 +63,7 @@ func contents(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
-		if filepath.Base(name) == progressFile {
+		if filepath.Base(name) == rundir.ProgressFile {
 			b = untimed(t, b)
 		}
 		files[filepath.ToSlash(name)] = string(b)
@@ -103,7 +104,7 @@ func sameFiles(t *testing.T, what string, got, want map[string]string, more bool
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[name]; !ok && !(more && strings.HasPrefix(name, Checkpoints+"/") && !strings.Contains(name, "/.")) {
+		if _, ok := want[name]; !ok && !(more && strings.HasPrefix(name, rundir.Checkpoints+"/") && !strings.Contains(name, "/.")) {
 			t.Errorf("%s: %s is too many", what, name)
 		}
 	}
@@ -111,7 +112,7 @@ func sameFiles(t *testing.T, what string, got, want map[string]string, more bool
 
 func steps(t *testing.T, run string) []int64 {
 	t.Helper()
-	s, err := checkpoint.List(filepath.Join(run, Checkpoints))
+	s, err := checkpoint.List(filepath.Join(run, rundir.Checkpoints))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,14 +120,14 @@ func steps(t *testing.T, run string) []int64 {
 }
 
 // progressOf returns the lines of progress.jsonl: records and validations.
-func progressOf(t *testing.T, run string) (records, validations []line) {
+func progressOf(t *testing.T, run string) (records, validations []rundir.Line) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(run, progressFile))
+	b, err := os.ReadFile(filepath.Join(run, rundir.ProgressFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for row := range bytes.Lines(b) {
-		var l line
+		var l rundir.Line
 		d := json.NewDecoder(bytes.NewReader(row))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&l); err != nil {

@@ -15,8 +15,10 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 )
 
@@ -136,7 +138,7 @@ func TestInterruptedComparisonIsMadeUpFor(t *testing.T) {
 	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+run) {
 		t.Fatalf("got %v, want ErrInterrupted with what to do", err)
 	}
-	if _, err := os.Stat(filepath.Join(run, evalFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(run, rundir.EvalFile)); err == nil {
 		t.Error("half a comparison is there")
 	}
 	ticks := 0
@@ -159,7 +161,7 @@ func TestResumedRunMayBeMadeLonger(t *testing.T) {
 	if r := trainTo(t, cfg, dir, TrainOptions{NoEval: true, Resume: true}); r.Step != 800 {
 		t.Errorf("ended at step %d, want 800", r.Step)
 	}
-	if got, err := ReadRunConfig(filepath.Join(dir, "tiny")); err != nil || got.Train.Steps != 800 {
+	if got, err := rundir.ReadConfig(filepath.Join(dir, "tiny")); err != nil || got.Train.Steps != 800 {
 		t.Errorf("config.yaml says %d steps (%v), want 800", got.Train.Steps, err)
 	}
 	if s := steps(t, filepath.Join(dir, "tiny")); !slices.Equal(s, []int64{400, 500, 800}) && !slices.Equal(s, []int64{400, 800}) {
@@ -195,10 +197,10 @@ func TestWhatARunIsMadeOfCannotChangeOnResume(t *testing.T) {
 func TestRunThatHasLostAFileIsRefusedUntouched(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Train.Steps, cfg.Train.EvalEvery = 200, 100
-	newest := Checkpoints + "/200"
+	newest := rundir.Checkpoints + "/200"
 	for name, want := range map[string]string{
 		newest + "/manifest.json": "no whole checkpoint",
-		progressFile:              "part of the file is lost",
+		rundir.ProgressFile:       "part of the file is lost",
 	} {
 		dir := t.TempDir()
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
@@ -275,8 +277,8 @@ func TestNewRunsNeedAVacantDirectory(t *testing.T) {
 		make func(t *testing.T, dir string)
 		want string
 	}{
-		"a run":       {func(t *testing.T, dir string) { put(t, dir, ConfigFile) }, "--resume"},
-		"progress":    {func(t *testing.T, dir string) { put(t, dir, progressFile) }, "left of a run"},
+		"a run":       {func(t *testing.T, dir string) { put(t, dir, rundir.ConfigFile) }, "--resume"},
+		"progress":    {func(t *testing.T, dir string) { put(t, dir, rundir.ProgressFile) }, "left of a run"},
 		"checkpoints": {func(t *testing.T, dir string) { put(t, dir, "checkpoints/7/"+checkpoint.ManifestName) }, "left of a run"},
 		"a file": {func(t *testing.T, dir string) {
 			put(t, filepath.Dir(dir), filepath.Base(dir))
@@ -352,7 +354,7 @@ func TestBestCheckpointIsKept(t *testing.T) {
 	run := filepath.Join(dir, "tiny")
 	looked := 0
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true, Tick: func(p train.Progress) {
-		b, ok, err := readBest(run)
+		b, ok, err := rundir.ReadBest(run)
 		if err != nil {
 			t.Error(err)
 		}
@@ -368,7 +370,7 @@ func TestBestCheckpointIsKept(t *testing.T) {
 		t.Errorf("looked %d times only", looked)
 	}
 	_, validations := progressOf(t, run)
-	var least line
+	var least rundir.Line
 	for _, v := range validations {
 		first := least.Eval == nil || v.Eval.JCT < least.Eval.JCT
 		if v.Eval.Best != first {
@@ -378,8 +380,8 @@ func TestBestCheckpointIsKept(t *testing.T) {
 			least = v
 		}
 	}
-	b, ok, err := readBest(run)
-	if err != nil || !ok || b.Step != least.Step || b.Value != least.Eval.JCT || b.Metric != BestMetric {
+	b, ok, err := rundir.ReadBest(run)
+	if err != nil || !ok || b.Step != least.Step || b.Value != least.Eval.JCT || b.Metric != rundir.BestMetric {
 		t.Errorf("best.json holds %+v (%v), want step %d with %v", b, err, least.Step, least.Eval.JCT)
 	}
 	want := []int64{least.Step}
@@ -391,7 +393,7 @@ func TestBestCheckpointIsKept(t *testing.T) {
 	if s := steps(t, run); !slices.Equal(s, want) {
 		t.Errorf("checkpoints %v, want %v", s, want)
 	}
-	if dir, _, err := CheckpointDir(run); err != nil || dir != checkpoint.Dir(filepath.Join(run, Checkpoints), least.Step) {
+	if dir, _, err := rundir.CheckpointDir(run); err != nil || dir != checkpoint.Dir(filepath.Join(run, rundir.Checkpoints), least.Step) {
 		t.Errorf("the run's checkpoint is %s (%v)", dir, err)
 	}
 }
@@ -401,7 +403,7 @@ func TestResumedRunRemovesCheckpointsThatACrashLeft(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true}) // keeps all
 	run := filepath.Join(dir, "tiny")
-	b, _, err := readBest(run)
+	b, _, err := rundir.ReadBest(run)
 	if err != nil || len(steps(t, run)) < 4 {
 		t.Fatalf("checkpoints %v (%v)", steps(t, run), err)
 	}
@@ -418,10 +420,10 @@ func TestWithoutValidationsTheNewestCheckpointCounts(t *testing.T) {
 	cfg.Train.Steps, cfg.Train.EvalEvery = 600, 0
 	r := trainTo(t, cfg, dir, TrainOptions{})
 	run := filepath.Join(dir, "tiny")
-	if _, ok, err := readBest(run); ok || err != nil {
+	if _, ok, err := rundir.ReadBest(run); ok || err != nil {
 		t.Errorf("best.json is there (%v)", err)
 	}
-	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, Checkpoints), 600) || r.Eval.(*report.Report).Policies[0].Name != "ppo:tiny@600" {
+	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, rundir.Checkpoints), 600) || r.Eval.(*report.Report).Policies[0].Name != "ppo:tiny@600" {
 		t.Errorf("evaluated %s as %s", r.Checkpoint, r.Eval.(*report.Report).Policies[0].Name)
 	}
 }
@@ -432,7 +434,7 @@ func TestConfigOfARunIsReadAgainAsItWas(t *testing.T) {
 	own := jobSelect(&cfg)
 	own.Estimates, own.Horizon, own.MaxSteps = "noisy:0.5", 3*time.Hour, 1000
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
-	got, err := ReadRunConfig(filepath.Join(dir, "tiny"))
+	got, err := rundir.ReadConfig(filepath.Join(dir, "tiny"))
 	if err != nil || !reflect.DeepEqual(got, cfg) {
 		t.Errorf("read %+v (%v), want %+v", got, err, cfg)
 	}
@@ -486,7 +488,7 @@ func TestTooFewJobsForTheWindows(t *testing.T) {
 		}
 	}
 	cfg.Trace.Synth.Jobs = 300
-	_, err := Evaluate(t.Context(), cfg, EvalOptions{Workers: 1})
+	_, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Workers: 1})
 	refused(t, "evaluation", err, "too few jobs", "test")
 }
 
@@ -494,14 +496,14 @@ func TestTooFewJobsForTheWindows(t *testing.T) {
 func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Train.Steps, cfg.Train.EvalEvery = 200, 100
-	for _, name := range []string{progressFile, bestFile, "." + bestFile + ".new/x", "." + progressFile + ".new/x"} {
+	for _, name := range []string{rundir.ProgressFile, rundir.BestFile, "." + rundir.BestFile + ".new/x", "." + rundir.ProgressFile + ".new/x"} {
 		dir := t.TempDir()
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 		run := filepath.Join(dir, "tiny")
-		if _, ok, _ := readBest(run); !ok {
+		if _, ok, _ := rundir.ReadBest(run); !ok {
 			t.Fatal("no best checkpoint")
 		}
-		progress, err := os.ReadFile(filepath.Join(run, progressFile))
+		progress, err := os.ReadFile(filepath.Join(run, rundir.ProgressFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -519,7 +521,7 @@ func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(run, filepath.Dir(name))); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(run, progressFile), progress, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(run, rundir.ProgressFile), progress, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true, Resume: true})
@@ -531,13 +533,13 @@ func TestProgressThatCannotBeWrittenEndsTheRun(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	run := filepath.Join(dir, "tiny")
 	_, err := Train(t.Context(), cfg, TrainOptions{RunDir: run, Workers: 1, Log: func(train.Record, float64) {
-		if err := os.RemoveAll(filepath.Join(run, Checkpoints)); err != nil {
+		if err := os.RemoveAll(filepath.Join(run, rundir.Checkpoints)); err != nil {
 			t.Error(err)
 		}
-		put(t, run, Checkpoints) // a file where the folder should be
+		put(t, run, rundir.Checkpoints) // a file where the folder should be
 	}})
 	var input *workload.InputError
-	if err == nil || errors.As(err, &input) || !strings.Contains(err.Error(), Checkpoints) {
-		t.Errorf("got %v, want a failure that names %s", err, Checkpoints)
+	if err == nil || errors.As(err, &input) || !strings.Contains(err.Error(), rundir.Checkpoints) {
+		t.Errorf("got %v, want a failure that names %s", err, rundir.Checkpoints)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
 )
 
@@ -31,7 +31,7 @@ func (c *Config) Fit(ctx context.Context, base *config.Config, given config.Give
 		set[key] = true
 	}
 	maps.Copy(set, given)
-	_, said, err := run.Fit(ctx, &fitted, set)
+	_, said, err := arena.Fit(ctx, &fitted, set)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
@@ -20,7 +20,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, t := range r.Trials {
 		score := "failed"
 		if t.Score != nil {
-			score = run.ShowScore(t.Metric, *t.Score)
+			score = rundir.ShowScore(t.Metric, *t.Score)
 		}
 		row := []string{fmt.Sprint(t.Trial), fmt.Sprint(t.Steps), score}
 		for _, k := range keys {

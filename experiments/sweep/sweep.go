@@ -15,8 +15,10 @@ import (
 	"sync"
 
 	"clustergym/configs"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
@@ -35,7 +37,7 @@ type Options struct {
 	Dir     string
 	Resume  bool
 	Workers int
-	Now     run.Clock
+	Now     rundir.Clock
 	Say     func(format string, args ...any) // one line for people; nil = silent
 }
 
@@ -85,7 +87,7 @@ func Read(dir string) (Config, config.Config, error) {
 type sweep struct {
 	cfg    Config
 	opt    Options
-	world  *run.World // of all trials, nil where they differ in it or there is none
+	world  *arena.World // of all trials, nil where they differ in it or there is none
 	trials []trial
 	rungs  []int64
 
@@ -114,7 +116,7 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 	}
 	s.rungs = cfg.budgets(first.Train.Steps)
 	if !cfg.changesWorld() {
-		if s.world, err = run.NewWorld(first); err != nil {
+		if s.world, err = arena.NewWorld(first); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +155,7 @@ func (s *sweep) enter(base config.Config) (unlock func(), err error) {
 	dir := s.opt.Dir
 	name := filepath.Join(dir, trialsFile)
 	if !s.opt.Resume {
-		for _, f := range []string{sweepFile, trialsFile, run.ConfigFile} {
+		for _, f := range []string{sweepFile, trialsFile, rundir.ConfigFile} {
 			if _, err := os.Stat(filepath.Join(dir, f)); err == nil {
 				return nil, workload.Mistake("%s holds a sweep or a run already; continue a sweep with --resume %s, or name another --dir", dir, dir)
 			}
@@ -162,7 +164,7 @@ func (s *sweep) enter(base config.Config) (unlock func(), err error) {
 			return nil, &workload.InputError{Err: err}
 		}
 	}
-	if unlock, err = run.LockRun(dir); err != nil {
+	if unlock, err = rundir.Lock(dir); err != nil {
 		return nil, err
 	}
 	if s.opt.Resume {
@@ -310,7 +312,7 @@ func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
 		} else {
 			score := statistic.IQM(st.scores)
 			l.Metric, l.Scores, l.Score = st.metric, st.scores, &score
-			s.opt.Say("trial %3d  %8d steps  score %s  %s", l.Trial, l.Steps, run.ShowScore(l.Metric, score), jsonOf(l.Set))
+			s.opt.Say("trial %3d  %8d steps  score %s  %s", l.Trial, l.Steps, rundir.ShowScore(l.Metric, score), jsonOf(l.Set))
 		}
 		return s.write(l)
 	})
@@ -336,7 +338,7 @@ func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int
 	cfg := s.trials[t].cfg
 	cfg.Seed += uint64(seed)
 	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
-	_, err := os.Stat(filepath.Join(opt.RunDir, run.ConfigFile))
+	_, err := os.Stat(filepath.Join(opt.RunDir, rundir.ConfigFile))
 	opt.Resume = err == nil
 	return run.Train(ctx, cfg, opt)
 }
@@ -361,7 +363,7 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 			return -1
 		case *a.Score == *b.Score:
 			return a.Trial - b.Trial
-		case (*a.Score > *b.Score) == run.HigherIsBetter(a.Metric):
+		case (*a.Score > *b.Score) == rundir.HigherIsBetter(a.Metric):
 			return -1
 		}
 		return 1
@@ -386,7 +388,7 @@ func (s *sweep) report() (*Report, error) {
 		r.Trials = append(r.Trials, s.ranked(rung, here)...)
 	}
 	best := r.Trials[0]
-	r.Metric, r.Higher = best.Metric, run.HigherIsBetter(best.Metric)
+	r.Metric, r.Higher = best.Metric, rundir.HigherIsBetter(best.Metric)
 	for k := range s.cfg.Seeds {
 		r.Best = append(r.Best, run.SeedDir(s.trialDir(best.Trial), s.trials[best.Trial].cfg.Seed+uint64(k)))
 	}

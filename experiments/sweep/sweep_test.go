@@ -13,6 +13,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
 )
@@ -129,7 +130,7 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(want.Trials) != 4 || !slices.Equal(want.Rungs, []int64{200, 400}) || want.Metric != run.BestReturn || !want.Higher {
+	if len(want.Trials) != 4 || !slices.Equal(want.Rungs, []int64{200, 400}) || want.Metric != rundir.BestReturn || !want.Higher {
 		t.Fatalf("the report is %+v", want)
 	}
 	for i, l := range want.Trials {
@@ -141,7 +142,7 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 		}
 	}
 	winner := want.Trials[0]
-	alone, err := run.ReadRunConfig(want.Best[1])
+	alone, err := rundir.ReadConfig(want.Best[1])
 	if err != nil || alone.Seed != 2 || alone.PPO.LR != winner.Set["ppo.lr"] {
 		t.Fatalf("the winner's configuration is %+v (%v), want %v", alone, err, winner.Set)
 	}

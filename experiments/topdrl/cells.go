@@ -10,8 +10,10 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 )
 
@@ -25,12 +27,12 @@ func (s *settings) cells() ([]study.Cell, error) {
 		if err != nil {
 			return nil, err
 		}
-		world := sync.OnceValues(func() (*run.World, error) {
+		world := sync.OnceValues(func() (*arena.World, error) {
 			cfg, err := s.config(st, st.agents()[0], 1)
 			if err != nil {
 				return nil, err
 			}
-			return run.NewWorld(&cfg)
+			return arena.NewWorld(&cfg)
 		})
 		for _, agent := range st.agents() {
 			for k := range s.Seeds {
@@ -90,9 +92,9 @@ func (s *settings) cells() ([]study.Cell, error) {
 }
 
 // trainIn trains cfg in the cell's folder. A training that was interrupted there continues. w may be nil.
-func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *run.World) ([]study.Row, error) {
+func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.World) ([]study.Row, error) {
 	dir := filepath.Join(b.Work(), "run")
-	_, err := os.Stat(filepath.Join(dir, run.ConfigFile))
+	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	opt := run.TrainOptions{RunDir: dir, Resume: err == nil, Workers: b.Workers, World: w, NoEval: true, Tags: "sb3",
 		Tick: func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) }}
 	r, err := run.Train(ctx, cfg, opt)

@@ -11,8 +11,8 @@ import (
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 )
@@ -53,11 +53,11 @@ func (s *settings) pickCells() ([]study.Cell, error) {
 		}})
 		all = append(all, study.Cell{Key: "play/" + name, Input: play, After: []string{train}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			return s.playPick(ctx, cfg, fmt.Sprint(k+1), "gpupick-ppo", func(e *gpupick.Env) (player, error) {
-				c, err := run.OpenCheckpoint(filepath.Join(b.WorkOf(train), "run"), e.Spec())
+				c, err := arena.OpenCheckpoint(filepath.Join(b.WorkOf(train), "run"), e.Spec())
 				if err != nil {
 					return nil, err
 				}
-				p, err := run.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+				p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 				if err != nil {
 					return nil, err
 				}
@@ -99,7 +99,7 @@ func (s *settings) pickCells() ([]study.Cell, error) {
 
 // playPick plays the test windows of GPUPick-v1 with the player that policy makes. seed labels the rows; "" = no label.
 func (s *settings) playPick(ctx context.Context, cfg config.Config, seed, name string, policy func(e *gpupick.Env) (player, error)) ([]study.Row, error) {
-	problem, err := run.NewProblem(&cfg)
+	problem, err := arena.NewProblem(&cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/experiments/run"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
@@ -26,7 +26,7 @@ func testEpisode(i int) env.Episode {
 
 // playAgent plays a trained agent greedily on the test windows. In a whole stage it plays them with every placement of
 // variants.
-func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *run.World, st *stage, agent string, seed uint64, work string) ([]study.Row, error) {
+func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World, st *stage, agent string, seed uint64, work string) ([]study.Row, error) {
 	n := min(s.Windows, w.Count(traces.Test))
 	tried := []string{"closest-b"}
 	if st.Whole {
@@ -51,11 +51,11 @@ func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *run.World, 
 		if err != nil {
 			return err
 		}
-		c, err := run.OpenCheckpoint(filepath.Join(work, "run"), e.Spec())
+		c, err := arena.OpenCheckpoint(filepath.Join(work, "run"), e.Spec())
 		if err != nil {
 			return err
 		}
-		p, err := run.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+		p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *run.World, 
 }
 
 // playRules plays the rules of a stage on the test windows.
-func (s *settings) playRules(ctx context.Context, b *study.Bench, w *run.World, st *stage) ([]study.Row, error) {
+func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World, st *stage) ([]study.Row, error) {
 	n := min(s.Windows, w.Count(traces.Test))
 	type game struct {
 		rule         rule

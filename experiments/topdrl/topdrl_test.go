@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/experiments/arena"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
@@ -108,7 +109,7 @@ func TestAWindowIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := run.NewWorld(&cfg)
+	w, err := arena.NewWorld(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

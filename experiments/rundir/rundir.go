@@ -1,4 +1,4 @@
-package run
+package rundir
 
 import (
 	"bytes"
@@ -26,9 +26,9 @@ import (
 // The names in a run directory.
 const (
 	ConfigFile   = "config.yaml"
-	progressFile = "progress.jsonl"
-	bestFile     = "best.json"
-	evalFile     = "eval/test.json"
+	ProgressFile = "progress.jsonl"
+	BestFile     = "best.json"
+	EvalFile     = "eval/test.json"
 	Checkpoints  = "checkpoints"
 )
 
@@ -70,34 +70,34 @@ type BestCheckpoint struct {
 	Value  float64 `json:"value"`
 }
 
-// runDir is a run directory open for writing.
-type runDir struct {
+// Dir is a run directory open for writing.
+type Dir struct {
 	path     string
 	progress *os.File
 	events   *tfevents.Writer
 	eventsAt *os.File
 	now      Clock
-	tags     string
-	last     line // the last record of a resumed run, zero without one
-	// validated is the step of the last validation of a resumed run, -1 without one.
-	validated int64
+	Tags     string
+	Last     Line // the last record of a resumed run, zero without one
+	// Validated is the step of the last validation of a resumed run, -1 without one.
+	Validated int64
 }
 
-// createRun makes a new run directory with the effective configuration and locks it. If the directory already holds a run,
+// Create makes a new run directory with the effective configuration and locks it. If the directory already holds a run,
 // or parts of one, the error is the user's mistake.
-func createRun(path string, cfg *config.Config) (unlock func(), err error) {
+func Create(path string, cfg *config.Config) (unlock func(), err error) {
 	// Checked before anything is made, and again under the lock.
-	if err := vacant(path); err != nil {
+	if err := Vacant(path); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(path, Checkpoints), 0o755); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	if unlock, err = LockRun(path); err != nil {
+	if unlock, err = Lock(path); err != nil {
 		return nil, err
 	}
-	if err = vacant(path); err == nil {
-		err = writeConfig(path, cfg)
+	if err = Vacant(path); err == nil {
+		err = WriteConfig(path, cfg)
 	}
 	if err != nil {
 		unlock()
@@ -106,8 +106,8 @@ func createRun(path string, cfg *config.Config) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// vacant returns an error if a new run cannot begin in path.
-func vacant(path string) error {
+// Vacant returns an error if a new run cannot begin in path.
+func Vacant(path string) error {
 	if i, err := os.Stat(path); err == nil && !i.IsDir() {
 		return workload.Mistake("run directory %s: there is a file of that name", path)
 	}
@@ -118,14 +118,14 @@ func vacant(path string) error {
 	if err != nil {
 		return &workload.InputError{Err: err}
 	}
-	if _, err := os.Stat(filepath.Join(path, progressFile)); err == nil || len(steps) > 0 {
+	if _, err := os.Stat(filepath.Join(path, ProgressFile)); err == nil || len(steps) > 0 {
 		return workload.Mistake("%s holds what is left of a run, without its %s; name another --run-dir", path, ConfigFile)
 	}
 	return nil
 }
 
-// writeConfig writes the effective configuration.
-func writeConfig(path string, cfg *config.Config) error {
+// WriteConfig writes the effective configuration.
+func WriteConfig(path string, cfg *config.Config) error {
 	b, err := configs.Encode(cfg)
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func writeConfig(path string, cfg *config.Config) error {
 	return safefile.Write(filepath.Join(path, ConfigFile), b)
 }
 
-// ReadRunConfig returns the configuration of the run in dir, with env.args folded.
-func ReadRunConfig(dir string) (config.Config, error) {
+// ReadConfig returns the configuration of the run in dir, with env.args folded.
+func ReadConfig(dir string) (config.Config, error) {
 	cfg := config.Default()
 	if i, err := os.Stat(dir); err != nil {
 		return cfg, workload.Mistake("run directory %s: %v", dir, workload.Reason(err))
@@ -157,11 +157,11 @@ func ReadRunConfig(dir string) (config.Config, error) {
 	return cfg, nil
 }
 
-// openRun opens a run directory for writing from step on. For a resumed run it cuts later steps off progress.jsonl and
+// Open opens a run directory for writing from step on. For a resumed run it cuts later steps off progress.jsonl and
 // tells TensorBoard to forget them, makes best.json agree with the remaining lines, and removes temporary files that a
 // crash left behind.
-func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir *runDir, err error) {
-	r := &runDir{path: path, now: now, tags: tags, validated: -1}
+func Open(path string, step int64, resumed bool, tags string, now Clock) (dir *Dir, err error) {
+	r := &Dir{path: path, now: now, Tags: tags, Validated: -1}
 	defer func() {
 		if err != nil {
 			for _, f := range []*os.File{r.progress, r.eventsAt} {
@@ -171,12 +171,12 @@ func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir
 			}
 		}
 	}()
-	for _, f := range []string{ConfigFile, progressFile, bestFile, evalFile} {
+	for _, f := range []string{ConfigFile, ProgressFile, BestFile, EvalFile} {
 		if err := os.Remove(aside(filepath.Join(path, filepath.FromSlash(f)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
-	name := filepath.Join(path, progressFile)
+	name := filepath.Join(path, ProgressFile)
 	kept, err := cutProgress(name, step)
 	if err != nil {
 		return nil, err
@@ -186,9 +186,9 @@ func openRun(path string, step int64, resumed bool, tags string, now Clock) (dir
 	}
 	for _, l := range kept {
 		if l.Eval == nil {
-			r.last = l
+			r.Last = l
 		} else {
-			r.validated = l.Step
+			r.Validated = l.Step
 		}
 	}
 	if err := restoreBest(path, kept); err != nil {
@@ -240,7 +240,7 @@ func createEvents(path string, now time.Time) (*os.File, error) {
 }
 
 // cutProgress removes the lines of later steps and an incomplete last line, and returns the others.
-func cutProgress(name string, step int64) (kept []line, err error) {
+func cutProgress(name string, step int64) (kept []Line, err error) {
 	b, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -250,7 +250,7 @@ func cutProgress(name string, step int64) (kept []line, err error) {
 	}
 	size := 0
 	for row := range bytes.Lines(b) {
-		var l line
+		var l Line
 		if row[len(row)-1] != '\n' || json.Unmarshal(row, &l) != nil || l.Step > step {
 			break
 		}
@@ -263,10 +263,10 @@ func cutProgress(name string, step int64) (kept []line, err error) {
 	return kept, safefile.Write(name, b[:size])
 }
 
-// wholeCheckpoints refuses a run in which a checkpoint lacks its manifest. A crash cannot cause that, because checkpoints
+// WholeCheckpoints refuses a run in which a checkpoint lacks its manifest. A crash cannot cause that, because checkpoints
 // are written elsewhere and renamed, so a person has to look: continuing from an earlier checkpoint would overwrite the
 // later ones silently.
-func wholeCheckpoints(root string) error {
+func WholeCheckpoints(root string) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -286,56 +286,56 @@ func wholeCheckpoints(root string) error {
 	return nil
 }
 
-// reported refuses a run whose progress.jsonl lacks the validation that best.json names: continuing would forget which
+// Reported refuses a run whose progress.jsonl lacks the validation that best.json names: continuing would forget which
 // checkpoint was the best.
-func reported(path string, step int64) error {
-	b, ok, err := readBest(path)
+func Reported(path string, step int64) error {
+	b, ok, err := ReadBest(path)
 	if err != nil {
 		return &workload.InputError{Err: err}
 	}
 	if !ok || b.Step > step {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(path, progressFile))
+	data, err := os.ReadFile(filepath.Join(path, ProgressFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &workload.InputError{Err: err}
 	}
 	for row := range bytes.Lines(data) {
-		var l line
+		var l Line
 		if json.Unmarshal(row, &l) == nil && l.Eval != nil && l.Eval.Best && l.Step == b.Step {
 			return nil
 		}
 	}
 	return workload.Mistake("%s: %s lacks the validation at step %d that %s names: part of the file is lost; put it back, or remove %s to go on without a best checkpoint",
-		path, progressFile, b.Step, bestFile, bestFile)
+		path, ProgressFile, b.Step, BestFile, BestFile)
 }
 
 // restoreBest makes best.json agree with the validations of a resumed run: a crash can happen between the writes of
 // progress.jsonl, the checkpoint and best.json.
-func restoreBest(path string, kept []line) error {
+func restoreBest(path string, kept []Line) error {
 	var b BestCheckpoint
 	found := false
 	for _, l := range kept {
 		if l.Eval != nil && l.Eval.Best {
-			b, found = BestCheckpoint{l.Step, l.Eval.metric(), l.Eval.value()}, true
+			b, found = l.Eval.At(l.Step), true
 		}
 	}
 	if found {
-		return writeBest(path, b)
+		return WriteBest(path, b)
 	}
-	if err := os.Remove(filepath.Join(path, bestFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(path, BestFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
 // Close closes the open files.
-func (r *runDir) Close() error {
+func (r *Dir) Close() error {
 	return errors.Join(r.progress.Close(), r.eventsAt.Close())
 }
 
-// line appends one object to progress.jsonl.
-func (r *runDir) line(v any) error {
+// Append appends one object to progress.jsonl.
+func (r *Dir) Append(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -344,18 +344,18 @@ func (r *runDir) line(v any) error {
 	return err
 }
 
-// scalars writes numbers to TensorBoard's event file.
-func (r *runDir) scalars(step int64, s []tfevents.Scalar) error {
+// Scalars writes numbers to TensorBoard's event file.
+func (r *Dir) Scalars(step int64, s []tfevents.Scalar) error {
 	return r.events.Write(r.now(), step, s...)
 }
 
-// text writes text to it.
-func (r *runDir) text(step int64, tag, words string) error {
+// Text writes text to it.
+func (r *Dir) Text(step int64, tag, words string) error {
 	return r.events.Text(r.now(), step, tag, words)
 }
 
-// saveCheckpoint writes a checkpoint unless it exists.
-func (r *runDir) saveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
+// SaveCheckpoint writes a checkpoint unless it exists.
+func (r *Dir) SaveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	dir := checkpoint.Dir(filepath.Join(r.path, Checkpoints), m.Step)
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
 		return nil
@@ -367,13 +367,13 @@ func (r *runDir) saveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	return checkpoint.Save(dir, m, parts...)
 }
 
-// prune removes all checkpoints but the newest ones and the best one.
-func (r *runDir) prune(keep int) error {
+// Prune removes all checkpoints but the newest ones and the best one.
+func (r *Dir) Prune(keep int) error {
 	if keep == 0 {
 		return nil
 	}
 	var spare []string
-	if b, ok, err := readBest(r.path); err != nil {
+	if b, ok, err := ReadBest(r.path); err != nil {
 		return err
 	} else if ok {
 		spare = append(spare, checkpoint.Dir(filepath.Join(r.path, Checkpoints), b.Step))
@@ -382,8 +382,8 @@ func (r *runDir) prune(keep int) error {
 	return err
 }
 
-func readBest(dir string) (b BestCheckpoint, ok bool, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, bestFile))
+func ReadBest(dir string) (b BestCheckpoint, ok bool, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, BestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, false, nil
 	}
@@ -391,25 +391,25 @@ func readBest(dir string) (b BestCheckpoint, ok bool, err error) {
 		return b, false, err
 	}
 	if err := json.Unmarshal(data, &b); err != nil {
-		return b, false, fmt.Errorf("%s: %w", filepath.Join(dir, bestFile), err)
+		return b, false, fmt.Errorf("%s: %w", filepath.Join(dir, BestFile), err)
 	}
 	return b, true, nil
 }
 
-func writeBest(dir string, b BestCheckpoint) error {
+func WriteBest(dir string, b BestCheckpoint) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return err
 	}
-	return safefile.Write(filepath.Join(dir, bestFile), append(data, '\n'))
+	return safefile.Write(filepath.Join(dir, BestFile), append(data, '\n'))
 }
 
 // aside returns the name of the temporary file that replaces name.
 func aside(name string) string { return safefile.Aside(name) }
 
-// LockRun keeps other processes from training in the run directory at path until unlock is called or the process
+// Lock keeps other processes from training in the run directory at path until unlock is called or the process
 // ends, even by a crash. On systems without file locks it does nothing.
-func LockRun(path string) (unlock func(), err error) {
+func Lock(path string) (unlock func(), err error) {
 	unlock, err = safefile.Lock(path)
 	switch {
 	case errors.Is(err, safefile.ErrLocked):
@@ -430,7 +430,7 @@ func CheckpointDir(dir string) (ckpt, run string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, ConfigFile)); err != nil {
 		return "", "", workload.Mistake("%s is neither a checkpoint (no %s) nor a run directory (no %s)", dir, checkpoint.ManifestName, ConfigFile)
 	}
-	if b, ok, err := readBest(dir); err != nil {
+	if b, ok, err := ReadBest(dir); err != nil {
 		return "", "", &workload.InputError{Err: err}
 	} else if ok {
 		return checkpoint.Dir(filepath.Join(dir, Checkpoints), b.Step), dir, nil
@@ -442,8 +442,8 @@ func CheckpointDir(dir string) (ckpt, run string, err error) {
 	return ckpt, dir, nil
 }
 
-// DefaultRunDir returns the default run directory: runs/NAME-TIME.
-func DefaultRunDir(name string, now time.Time) string {
+// Default returns the default run directory: runs/NAME-TIME.
+func Default(name string, now time.Time) string {
 	return filepath.Join("runs", name+"-"+now.Format("20060102-150405"))
 }
 

@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"context"
@@ -105,8 +105,8 @@ func (c *choiceCounter) count(ts *env.TimeStep) {
 	}
 }
 
-// choiceLines says how many choices a training window has, and warns if they are few.
-func (w *World) choiceLines(ctx context.Context, cfg *config.Config) ([]string, error) {
+// ChoiceLines says how many choices a training window has, and warns if they are few.
+func (w *World) ChoiceLines(ctx context.Context, cfg *config.Config) ([]string, error) {
 	counts, err := w.Choices(ctx, cfg.Gamma())
 	if err != nil || len(counts) == 0 {
 		return nil, err

@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // rivals plays the rules of cfg on the test tasks and adds them to r. random are the outcomes of random play.
-func (f *families) rivals(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *report.AdaptReport) error {
+func (f *Families) rivals(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *report.AdaptReport) error {
 	d := f.world.About
 	if !d.Scheduling() {
 		return nil
@@ -43,7 +43,7 @@ func (f *families) rivals(ctx context.Context, cfg *config.Config, workers int, 
 }
 
 // play plays a policy on the test tasks.
-func (f *families) play(ctx context.Context, cfg *config.Config, workers int, policy func(env.Env) (agents.Policy, error)) ([]maml.Outcome, error) {
+func (f *Families) play(ctx context.Context, cfg *config.Config, workers int, policy func(env.Env) (agents.Policy, error)) ([]maml.Outcome, error) {
 	family, err := maml.NewFamily(f.Open)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"bytes"
@@ -6,16 +6,15 @@ import (
 	"io"
 	"slices"
 
-	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
-	"clustergym/nets"
 	"clustergym/traces"
 )
 
@@ -43,42 +42,36 @@ func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Compariso
 	if err != nil {
 		return nil, err
 	}
-	a, err := newArena(&cfg, opt.World)
+	a, err := New(&cfg, opt.World)
 	if err != nil {
 		return nil, err
 	}
-	return a.judge(ctx, cfg, opt)
+	return a.Judge(ctx, cfg, opt)
 }
 
-// arena trains and judges agents: a workload on a cluster, or an environment without a simulator.
-type arena interface {
-	// spec returns the specification of one environment, or an error that says what training lacks.
-	spec(cfg *config.Config) (env.Spec, error)
+// Arena trains and judges agents: a workload on a cluster, or an environment without a simulator.
+type Arena interface {
+	// Spec returns the specification of one environment, or an error that says what training lacks.
+	Spec(cfg *config.Config) (env.Spec, error)
 	NewVec(cfg *config.Config, workers int) (*vec.Vec, error)
-	describe(cfg *config.Config, say func(format string, args ...any))
-	// origin returns what checkpoints record about their workload; same returns an error if a run with that origin cannot
+	Describe(cfg *config.Config, say func(format string, args ...any))
+	// Origin returns what checkpoints record about their workload; Same returns an error if a run with that origin cannot
 	// continue here.
-	origin() map[string]string
-	same(origin map[string]string, dir string) error
-	// validate plays an agent that cfg trains greedily on the validation part, on workers goroutines.
-	validate(cfg *config.Config, agent trainee, workers int) (*validation, error)
-	// judge compares opt.Checkpoints and the policies of cfg.
-	judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error)
-}
-
-// trainee is the object of a training: an agent or a meta-learner.
-type trainee interface {
-	Parts() []agents.Part
-	Params() *nets.Params
+	Origin() map[string]string
+	Same(origin map[string]string, dir string) error
+	// Validate plays an agent that cfg trains greedily on the validation part, on workers goroutines.
+	Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error)
+	// Judge compares opt.Checkpoints and the policies of cfg.
+	Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error)
 }
 
 var (
-	_ arena = (*World)(nil)
-	_ arena = (*Problem)(nil)
+	_ Arena = (*World)(nil)
+	_ Arena = (*Problem)(nil)
 )
 
-// newArena returns the arena of cfg, which must be valid and folded. w is its world, nil = load it.
-func newArena(cfg *config.Config, w *World) (arena, error) {
+// New returns the arena of cfg, which must be valid and folded. w is its world, nil = load it.
+func New(cfg *config.Config, w *World) (Arena, error) {
 	if w == nil {
 		var err error
 		if w, err = NewWorld(cfg); err != nil {
@@ -90,12 +83,12 @@ func newArena(cfg *config.Config, w *World) (arena, error) {
 	}
 	p, err := w.problem()
 	if err == nil && cfg.Meta() {
-		return &families{p}, nil
+		return &Families{p}, nil
 	}
 	return p, err
 }
 
-func (w *World) spec(cfg *config.Config) (env.Spec, error) {
+func (w *World) Spec(cfg *config.Config) (env.Spec, error) {
 	for _, part := range []traces.Part{traces.Validation, traces.Test} {
 		if _, err := w.count(part, 1); err != nil {
 			return env.Spec{}, err
@@ -108,7 +101,7 @@ func (w *World) spec(cfg *config.Config) (env.Spec, error) {
 	return e.Spec(), nil
 }
 
-func (w *World) describe(cfg *config.Config, say func(format string, args ...any)) {
+func (w *World) Describe(cfg *config.Config, say func(format string, args ...any)) {
 	say("workload  %v", w.Trace)
 	for _, line := range w.LeftOut() {
 		say("          left out: %s", line)
@@ -135,11 +128,11 @@ func (w *World) LeftOut() []string {
 // extraSHA256 is the key of the trace's hash in a checkpoint's manifest.
 const extraSHA256 = "trace_sha256"
 
-func (w *World) origin() map[string]string {
+func (w *World) Origin() map[string]string {
 	return map[string]string{"workload": w.Trace.String(), "cluster": w.Cluster().Name, extraSHA256: w.Trace.SHA256}
 }
 
-func (w *World) same(origin map[string]string, dir string) error {
+func (w *World) Same(origin map[string]string, dir string) error {
 	if had, has := origin[extraSHA256], w.Trace.SHA256; had != has {
 		return workload.Mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File, dir, has, had)
 	}
@@ -150,7 +143,7 @@ func (w *World) same(origin map[string]string, dir string) error {
 const weightsFile = "weights.safetensors"
 
 // weightsOf returns an agent's current weights, for policies that play in parallel.
-func weightsOf(agent trainee) ([]byte, error) {
+func weightsOf(agent Trainee) ([]byte, error) {
 	for _, p := range agent.Parts() {
 		if p.Name() == weightsFile {
 			var b bytes.Buffer
@@ -172,13 +165,13 @@ func greedy(cfg *config.Config, weights []byte) contestant {
 	}}
 }
 
-func (w *World) validate(cfg *config.Config, agent trainee, workers int) (*validation, error) {
+func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
 	if cfg.Eval.Choose == config.ByReturn {
 		p, err := w.problem()
 		if err != nil {
 			return nil, err
 		}
-		return p.validate(cfg, agent, workers)
+		return p.Validate(cfg, agent, workers)
 	}
 	n, err := w.count(traces.Validation, cfg.Eval.Validation)
 	if err != nil {
@@ -198,25 +191,25 @@ func (w *World) validate(cfg *config.Config, agent trainee, workers int) (*valid
 		values[i] = played[0][0][i].score
 	}
 	if w.About.Metric.Key == envs.JCT.Key {
-		return &validation{Windows: n, JCT: statistic.GeometricMean(values)}, nil
+		return &rundir.Validation{Windows: n, JCT: statistic.GeometricMean(values)}, nil
 	}
-	return scored(w.About.Metric, values, &validation{Windows: n}), nil
+	return scored(w.About.Metric, values, &rundir.Validation{Windows: n}), nil
 }
 
 // scored sets v to the mean of the environment's metric over windows or episodes. It is the geometric mean if all values
 // are positive: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would depend on the one
 // or two most crowded ones.
-func scored(m envs.Metric, values []float64, v *validation) *validation {
+func scored(m envs.Metric, values []float64, v *rundir.Validation) *rundir.Validation {
 	mean := statistic.Mean(values)
 	v.Mean = "mean"
 	if slices.Min(values) > 0 {
 		mean, v.Mean = statistic.GeometricMean(values), "geometric mean"
 	}
-	v.Score, v.Metric, v.counts = &mean, m.Key, m
+	v.Score, v.Metric, v.Counts = &mean, m.Key, m
 	return v
 }
 
-func (w *World) judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
+func (w *World) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	opt.World = w
 	r, err := Evaluate(ctx, cfg, opt)
 	if err != nil {

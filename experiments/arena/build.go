@@ -1,13 +1,8 @@
-package run
+package arena
 
 import (
 	"context"
-	"fmt"
-	"io"
 
-	"clustergym/agents"
-	"clustergym/agents/ddqn"
-	"clustergym/agents/ppo"
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/sched"
@@ -106,18 +101,4 @@ func (w *World) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 		all[i] = e
 	}
 	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
-}
-
-// NewPolicy returns the greedy policy of a trained agent from its weights.
-func NewPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Policy, error) {
-	switch cfg.Agent {
-	case "ppo":
-		return ppo.NewPolicy(cfg.PPO, spec, weights)
-	case "ddqn":
-		return ddqn.NewPolicy(cfg.DDQN, spec, weights)
-	case config.MetaAgent: // as it is before it adapts
-		m := cfg.MAML.ModelConfig
-		return ppo.NewPolicy(ppo.Config{Network: m.Network, LogStd: m.LogStd, ScaleActions: m.ScaleActions}, spec, weights)
-	}
-	return nil, fmt.Errorf("agent %q is unknown", cfg.Agent)
 }

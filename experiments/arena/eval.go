@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -182,11 +183,11 @@ type Opened struct {
 // OpenCheckpoint reads a checkpoint, or the checkpoint of a run, for environments with specification spec. A checkpoint of
 // another environment or network is an *InputError.
 func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
-	ckpt, run, err := CheckpointDir(dir)
+	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := ReadRunConfig(run)
+	cfg, err := rundir.ReadConfig(run)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"clustergym/env"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -47,11 +48,11 @@ type ActorField struct {
 // NewActor reads a checkpoint, or the checkpoint of a run. It does not read the run's workload unless observations depend on
 // it. Faults are *InputErrors.
 func NewActor(dir string) (*Actor, error) {
-	_, run, err := CheckpointDir(dir)
+	_, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := ReadRunConfig(run)
+	cfg, err := rundir.ReadConfig(run)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"bytes"
@@ -9,39 +9,22 @@ import (
 	"sync"
 
 	"clustergym/agents/maml"
-	"clustergym/agents/ppo"
 	"clustergym/env"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
 )
 
-// newLearner returns the meta-learner of cfg in the environments that open opens.
-func newLearner(cfg *config.Config, open func() (env.Env, error), workers int) (*maml.Learner, error) {
-	f, err := maml.NewFamily(open)
-	if err != nil {
-		return nil, err
-	}
-	e, err := open()
-	if err != nil {
-		return nil, err
-	}
-	spec := e.Spec()
-	if err := e.Close(); err != nil {
-		return nil, err
-	}
-	return maml.New(cfg.MAML.Config, f, func() (maml.Model, error) { return ppo.NewModel(cfg.MAML.ModelConfig, spec, cfg.Seed) }, workers, cfg.Seed)
-}
+// Families is the arena of meta-learners: environments without a simulator that draw tasks.
+type Families struct{ *Problem }
 
-// families is the arena of meta-learners: environments without a simulator that draw tasks.
-type families struct{ *Problem }
+var _ Arena = (*Families)(nil)
 
-var _ arena = (*families)(nil)
-
-func (f *families) describe(cfg *config.Config, say func(format string, args ...any)) {
+func (f *Families) Describe(cfg *config.Config, say func(format string, args ...any)) {
 	c := &cfg.MAML
 	say("env       %s, a family of tasks", f.About.ID)
 	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, workload.Plural(c.Before, "episode", "episodes"), c.After,
@@ -50,7 +33,7 @@ func (f *families) describe(cfg *config.Config, say func(format string, args ...
 		workload.Plural(cfg.Eval.Validation, "validation task", "validation tasks"), workload.Plural(cfg.Eval.Episodes, "test task", "test tasks"))
 }
 
-func (f *families) validate(cfg *config.Config, agent trainee, _ int) (*validation, error) {
+func (f *Families) Validate(cfg *config.Config, agent Trainee, _ int) (*rundir.Validation, error) {
 	c := &cfg.MAML
 	l := agent.(*maml.Learner)
 	out, err := l.Judge(context.Background(), l.Params().Data, rng.At(cfg.Eval.Seed, rng.Hash(validationEpisodes)), cfg.Eval.Validation, c.Judge, c.JudgeEpisodes, nil)
@@ -58,7 +41,7 @@ func (f *families) validate(cfg *config.Config, agent trainee, _ int) (*validati
 		return nil, err
 	}
 	mean := statistic.Mean(outcomes(out[c.Chosen()], sampledOutcome))
-	return &validation{Tasks: cfg.Eval.Validation, Return: &mean}, nil
+	return &rundir.Validation{Tasks: cfg.Eval.Validation, Return: &mean}, nil
 }
 
 func sampledOutcome(o maml.Outcome) float64 { return o.Sampled }
@@ -73,13 +56,13 @@ func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
 	return v
 }
 
-// judge adapts every checkpoint, and the initial weights, to the same test tasks.
-func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
+// Judge adapts every checkpoint, and the initial weights, to the same test tasks.
+func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
 	if len(opt.Checkpoints) == 0 && f.world.About.Scheduling() { // rules do not adapt: they are compared on episodes
-		return f.Problem.judge(ctx, cfg, opt)
+		return f.Problem.Judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {
 		return nil, workload.Mistake("nothing to evaluate: name checkpoints of agent %s", cfg.Agent)
@@ -106,7 +89,7 @@ func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	done := 0
 	for _, e := range all {
 		c := &e.cfg.MAML
-		l, err := newLearner(&e.cfg, f.Open, opt.Workers)
+		l, err := NewLearner(&e.cfg, f.Open, opt.Workers)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +123,7 @@ func (f *families) judge(ctx context.Context, cfg config.Config, opt EvalOptions
 }
 
 // random plays uniformly at random on the test tasks.
-func (f *families) random(ctx context.Context, cfg *config.Config, c *config.MAML, workers int) ([]maml.Outcome, error) {
+func (f *Families) random(ctx context.Context, cfg *config.Config, c *config.MAML, workers int) ([]maml.Outcome, error) {
 	family, err := maml.NewFamily(f.Open)
 	if err != nil {
 		return nil, err

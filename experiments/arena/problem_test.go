@@ -1,13 +1,14 @@
-package run
+package arena
 
 import (
-	"clustergym/env"
-	"clustergym/experiments/config"
-	"clustergym/internal/rng"
 	"encoding/json"
 	"math"
 	"strings"
 	"testing"
+
+	"clustergym/env"
+	"clustergym/experiments/config"
+	"clustergym/internal/rng"
 )
 
 // Statistics of returns calculated by hand, and whether they count as solved.

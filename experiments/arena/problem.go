@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/par"
@@ -57,7 +58,7 @@ func (p *Problem) Open() (env.Env, error) {
 // splits returns whether episodes belong to a training, a validation or a test part.
 func (p *Problem) splits() bool { return p.world.About.Simulated() || p.world.Recorded() }
 
-func (p *Problem) spec(*config.Config) (env.Spec, error) { return p.About, nil }
+func (p *Problem) Spec(*config.Config) (env.Spec, error) { return p.About, nil }
 
 // NewVec returns the environments that cfg trains in.
 func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
@@ -76,7 +77,7 @@ func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 // some hundred nanoseconds, and waking a goroutine takes some microseconds.
 const worthwhile = 128
 
-func (p *Problem) describe(cfg *config.Config, say func(format string, args ...any)) {
+func (p *Problem) Describe(cfg *config.Config, say func(format string, args ...any)) {
 	if p.world.Recorded() {
 		say("workload  %v", p.world.Trace)
 		say("          %d to train on, %d for validation, %d to be judged on",
@@ -94,16 +95,16 @@ func (p *Problem) describe(cfg *config.Config, say func(format string, args ...a
 		workload.Plural(p.episodes(validationEpisodes, cfg.Eval.Validation), "validation episode", "validation episodes"), workload.Plural(p.episodes(testEpisodes, cfg.Eval.Episodes), "test episode", "test episodes"))
 }
 
-func (p *Problem) origin() map[string]string {
+func (p *Problem) Origin() map[string]string {
 	if p.world.Recorded() {
-		return p.world.origin()
+		return p.world.Origin()
 	}
 	return nil
 }
 
-func (p *Problem) same(origin map[string]string, dir string) error {
+func (p *Problem) Same(origin map[string]string, dir string) error {
 	if p.world.Recorded() {
-		return p.world.same(origin, dir)
+		return p.world.Same(origin, dir)
 	}
 	return nil
 }
@@ -208,7 +209,7 @@ func (p *Problem) play(ctx context.Context, workers, n int, seed uint64, name st
 	return g, err
 }
 
-func (p *Problem) validate(cfg *config.Config, agent trainee, workers int) (*validation, error) {
+func (p *Problem) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
 	weights, err := weightsOf(agent)
 	if err != nil {
 		return nil, err
@@ -220,14 +221,14 @@ func (p *Problem) validate(cfg *config.Config, agent trainee, workers int) (*val
 		return nil, err
 	}
 	if m := p.world.About.Metric; m.Of != nil && cfg.Eval.Choose != config.ByReturn && !p.world.About.Simulated() {
-		return scored(m, g.scores, &validation{Episodes: n}), nil
+		return scored(m, g.scores, &rundir.Validation{Episodes: n}), nil
 	}
 	mean := statistic.Mean(g.returns)
-	return &validation{Episodes: n, Return: &mean}, nil
+	return &rundir.Validation{Episodes: n, Return: &mean}, nil
 }
 
-// judge plays every policy on the same test episodes.
-func (p *Problem) judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
+// Judge plays every policy on the same test episodes.
+func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too; want an environment on the simulator, such as %s", cfg.Env.ID, jobselect.ID)
 	}

@@ -1,4 +1,4 @@
-package run
+package arena
 
 import (
 	"fmt"
@@ -133,7 +133,7 @@ func TestChoicesCountDecisionsBetweenJobs(t *testing.T) {
 		if err != nil || !slices.Equal(counts, again) {
 			t.Errorf("%s: then %v, %v", c.name, again, err)
 		}
-		lines, err := world.choiceLines(t.Context(), &cfg)
+		lines, err := world.ChoiceLines(t.Context(), &cfg)
 		if err != nil || !strings.HasPrefix(lines[0], "choices   a window has ") || (len(lines) == 2) != c.warned {
 			t.Errorf("%s: %q, %v", c.name, lines, err)
 		}

@@ -1,4 +1,4 @@
-package run
+package rundir
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// line is one record of progress.jsonl, or the line of a validation, which has only Step and Eval. Timing contains
+// Line is one record of progress.jsonl, or the line of a validation, which has only Step and Eval. Timing contains
 // everything that depends on the machine: all other fields are the same for the same seed on any machine and with any
 // number of workers, unless Note says otherwise.
-type line struct {
+type Line struct {
 	Step     int64              `json:"step"`
 	Episodes int64              `json:"episodes"`
 	Updates  int64              `json:"updates"`
@@ -21,18 +21,18 @@ type line struct {
 	Length   *float64           `json:"length_mean"`
 	Info     map[string]float64 `json:"info,omitempty"`
 	Learn    map[string]float64 `json:"train,omitempty"`
-	Eval     *validation        `json:"eval,omitempty"`
-	Timing   *timing            `json:"timing,omitempty"`
+	Eval     *Validation        `json:"eval,omitempty"`
+	Timing   *Timing            `json:"timing,omitempty"`
 }
 
-// evalLine is the line of a validation.
-type evalLine struct {
+// EvalLine is the line of a validation.
+type EvalLine struct {
 	Step int64       `json:"step"`
-	Eval *validation `json:"eval"`
+	Eval *Validation `json:"eval"`
 }
 
-// validation is the result of a validation.
-type validation struct {
+// Validation is the result of a validation.
+type Validation struct {
 	Windows  int      `json:"windows,omitempty"`
 	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
 	Episodes int      `json:"episodes,omitempty"`
@@ -43,11 +43,15 @@ type validation struct {
 	Mean     string   `json:"mean,omitempty"`        // the mean that Score is
 	Best     bool     `json:"best"`
 
-	counts envs.Metric `json:"-"` // that Score is of
+	Counts envs.Metric `json:"-"` // that Score is of
 }
 
-// metric returns the metric in best.json, and value its value.
-func (v *validation) metric() string {
+// At returns the validation as an entry of best.json for the checkpoint at step.
+func (v *Validation) At(step int64) BestCheckpoint {
+	return BestCheckpoint{step, v.metric(), v.value()}
+}
+
+func (v *Validation) metric() string {
 	switch {
 	case v.Return != nil:
 		return BestReturn
@@ -57,7 +61,7 @@ func (v *validation) metric() string {
 	return BestMetric
 }
 
-func (v *validation) value() float64 {
+func (v *Validation) value() float64 {
 	switch {
 	case v.Return != nil:
 		return *v.Return
@@ -67,20 +71,20 @@ func (v *validation) value() float64 {
 	return v.JCT
 }
 
-// beats returns whether v replaces the best so far. A lower JCT does, and so does a return that is not lower: many problems
+// Beats returns whether v replaces the best so far. A lower JCT does, and so does a return that is not lower: many problems
 // have a highest return, and of the checkpoints that reach it the latest has learned longest.
-func (v *validation) beats(b BestCheckpoint) bool {
+func (v *Validation) Beats(b BestCheckpoint) bool {
 	if v.Return != nil {
 		return v.value() >= b.Value
 	}
-	if v.counts.Higher {
+	if v.Counts.Higher {
 		return v.value() > b.Value
 	}
 	return v.value() < b.Value
 }
 
-// words returns the score as text.
-func (v *validation) words() string {
+// Words returns the score as text.
+func (v *Validation) Words() string {
 	if v.Tasks > 0 {
 		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, workload.Plural(v.Tasks, "task", "tasks"))
 	}
@@ -92,12 +96,12 @@ func (v *validation) words() string {
 		if v.Windows > 0 {
 			on = workload.Plural(v.Windows, "window", "windows")
 		}
-		return fmt.Sprintf("validation: %s %s on %s", v.counts.Title, v.counts.Show(*v.Score), on)
+		return fmt.Sprintf("validation: %s %s on %s", v.Counts.Title, v.Counts.Show(*v.Score), on)
 	}
 	return "validation windows: typical JCT " + texttable.Hours(v.JCT)
 }
 
-type timing struct {
+type Timing struct {
 	PerSecond float64 `json:"steps_per_s"`
 	Wall      float64 `json:"wall_s"`
 }
