@@ -14,6 +14,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
+	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -22,6 +23,7 @@ import (
 // *report.AdaptReport. As JSON it is the document of gymctl eval --json.
 type Comparison interface {
 	WriteTable(w io.Writer) error
+	Sheets() []texttable.Sheet // what WriteTable prints
 }
 
 var (
@@ -61,6 +63,9 @@ type Arena interface {
 	Same(origin map[string]string, dir string) error
 	// Validate plays an agent that cfg trains greedily on the validation part, on workers goroutines.
 	Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error)
+	// Rivals judges the policies of cfg.Eval as Validate judges an agent: on the same windows, episodes or tasks, by the same
+	// mean. Policies that cannot be judged so are left out.
+	Rivals(ctx context.Context, cfg *config.Config, workers int) ([]Rival, error)
 	// Judge compares opt.Checkpoints and the policies of cfg.
 	Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error)
 }
@@ -88,6 +93,7 @@ func New(cfg *config.Config, w *World) (Arena, error) {
 	return p, err
 }
 
+// Spec implements Arena.
 func (w *World) Spec(cfg *config.Config) (env.Spec, error) {
 	for _, part := range []traces.Part{traces.Validation, traces.Test} {
 		if _, err := w.count(part, 1); err != nil {
@@ -101,6 +107,7 @@ func (w *World) Spec(cfg *config.Config) (env.Spec, error) {
 	return e.Spec(), nil
 }
 
+// Describe implements Arena.
 func (w *World) Describe(cfg *config.Config, say func(format string, args ...any)) {
 	say("workload  %v", w.Trace)
 	for _, line := range w.LeftOut() {
@@ -128,10 +135,12 @@ func (w *World) LeftOut() []string {
 // extraSHA256 is the key of the trace's hash in a checkpoint's manifest.
 const extraSHA256 = "trace_sha256"
 
+// Origin implements Arena.
 func (w *World) Origin() map[string]string {
 	return map[string]string{"workload": w.Trace.String(), "cluster": w.Cluster().Name, extraSHA256: w.Trace.SHA256}
 }
 
+// Same implements Arena.
 func (w *World) Same(origin map[string]string, dir string) error {
 	if had, has := origin[extraSHA256], w.Trace.SHA256; had != has {
 		return workload.Mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File, dir, has, had)
@@ -165,6 +174,7 @@ func greedy(cfg *config.Config, weights []byte) contestant {
 	}}
 }
 
+// Validate implements Arena.
 func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
 	if cfg.Eval.Choose == config.ByReturn {
 		p, err := w.problem()
@@ -186,14 +196,21 @@ func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundi
 	if err != nil {
 		return nil, err
 	}
-	values := make([]float64, n)
+	return w.validation(played[0][0]), nil
+}
+
+// validation returns the validation of a policy that played every validation window.
+func (w *World) validation(played []result) *rundir.Validation {
+	values := make([]float64, len(played))
 	for i := range values {
-		values[i] = played[0][0][i].score
+		values[i] = played[i].score
 	}
+	v := &rundir.Validation{Windows: len(values)}
 	if w.About.Metric.Key == envs.JCT.Key {
-		return &rundir.Validation{Windows: n, JCT: statistic.GeometricMean(values)}, nil
+		v.JCT = statistic.GeometricMean(values)
+		return v
 	}
-	return scored(w.About.Metric, values, &rundir.Validation{Windows: n}), nil
+	return scored(w.About.Metric, values, v)
 }
 
 // scored sets v to the mean of the environment's metric over windows or episodes. It is the geometric mean if all values
@@ -209,6 +226,7 @@ func scored(m envs.Metric, values []float64, v *rundir.Validation) *rundir.Valid
 	return v
 }
 
+// Judge implements Arena.
 func (w *World) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	opt.World = w
 	r, err := Evaluate(ctx, cfg, opt)

@@ -52,38 +52,9 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 	if err != nil {
 		return nil, err
 	}
-	probe, err := world.NewEnv(traces.Test, 1)
+	cs, err := world.contestants(&cfg, &opt)
 	if err != nil {
 		return nil, err
-	}
-	var cs []contestant
-	for _, dir := range opt.Checkpoints {
-		c, err := checkpointContestant(dir, probe)
-		if err != nil {
-			return nil, err
-		}
-		cs = append(cs, c)
-	}
-	if opt.External != nil {
-		if err := opt.External.Validate(); err != nil {
-			return nil, &workload.InputError{Err: err}
-		}
-		for _, name := range opt.External.Names {
-			cs = append(cs, contestant{name: name, kind: report.KindExternal})
-		}
-	}
-	for _, name := range cfg.Policies() {
-		p, err := config.ParseRival(name, world.About, cfg.Env.Settings)
-		if err != nil {
-			return nil, &workload.InputError{Err: err}
-		}
-		cs = append(cs, newContestant(p))
-	}
-	if err := distinct(cs, opt.Checkpoints); err != nil {
-		return nil, err
-	}
-	if len(cs) == 0 {
-		return nil, workload.Mistake("nothing to evaluate: name checkpoints or policies (%s)", config.PolicyForms)
 	}
 	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
 	tick := counted(v.games(cs), opt.Game)
@@ -118,6 +89,42 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 		r.LeftOut = &l
 	}
 	return r, nil
+}
+
+// contestants returns the checkpoints and external policies of opt and the policies of cfg, by different names.
+func (w *World) contestants(cfg *config.Config, opt *EvalOptions) ([]contestant, error) {
+	probe, err := w.NewEnv(traces.Test, 1)
+	if err != nil {
+		return nil, err
+	}
+	var cs []contestant
+	for _, dir := range opt.Checkpoints {
+		c, err := checkpointContestant(dir, probe)
+		if err != nil {
+			return nil, err
+		}
+		cs = append(cs, c)
+	}
+	if opt.External != nil {
+		if err := opt.External.Validate(); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		for _, name := range opt.External.Names {
+			cs = append(cs, contestant{name: name, kind: report.KindExternal})
+		}
+	}
+	rivals, err := w.heuristics(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cs = append(cs, rivals...)
+	if err := distinct(cs, opt.Checkpoints); err != nil {
+		return nil, err
+	}
+	if len(cs) == 0 {
+		return nil, workload.Mistake("nothing to evaluate: name checkpoints or policies (%s)", config.PolicyForms)
+	}
+	return cs, nil
 }
 
 // games returns how many games cs play in total.

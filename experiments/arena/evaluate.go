@@ -13,6 +13,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
@@ -36,9 +37,17 @@ func (c *contestant) agent() bool {
 	return c.missing == "" && (c.kind == report.KindCheckpoint || c.kind == report.KindExternal)
 }
 
-// player plays one episode to its end and collects its jobs in c. info is that of the last time step, nil for a scheduler
-// that replaces the agent; it is valid until the next episode.
-type player func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) (info []float64, err error)
+// player plays one episode to its end before an audience. info is that of the last time step, nil for a scheduler that
+// replaces the agent; it is valid until the next episode.
+type player func(ctx context.Context, ep env.Episode, seed uint64, c audience) (info []float64, err error)
+
+// audience sees every point of an episode. End is called if the episode was truncated before the last job had finished.
+type audience interface {
+	sim.Observer
+	End(v *sim.View)
+}
+
+var _ audience = (*metrics.Collector)(nil)
 
 // newContestant returns a contestant that plays a rival: a rule through the action space, or a heuristic directly on the
 // simulator.
@@ -57,7 +66,7 @@ func newContestant(p config.Rival) contestant {
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
+		return func(ctx context.Context, ep env.Episode, seed uint64, c audience) ([]float64, error) {
 			// Every policy sees the same estimates of an episode; only a random order draws from the seed.
 			h.Reseed(ep.Seed)
 			if p.Sched.Order == "random" {
@@ -71,7 +80,7 @@ func newContestant(p config.Rival) contestant {
 // policyPlayer returns a player of a policy that acts through its environment.
 func policyPlayer(e sched.Arena, p agents.Policy) player {
 	play := agents.NewPlayer(e, p)
-	return func(ctx context.Context, ep env.Episode, seed uint64, c *metrics.Collector) ([]float64, error) {
+	return func(ctx context.Context, ep env.Episode, seed uint64, c audience) ([]float64, error) {
 		e.Watch(c)
 		defer e.Watch(nil)
 		switch _, _, err := play.Play(ctx, ep, rng.Stream(seed, "eval/act")); {

@@ -24,6 +24,7 @@ type Families struct{ *Problem }
 
 var _ Arena = (*Families)(nil)
 
+// Describe implements Arena.
 func (f *Families) Describe(cfg *config.Config, say func(format string, args ...any)) {
 	c := &cfg.MAML
 	say("env       %s, a family of tasks", f.About.ID)
@@ -33,15 +34,35 @@ func (f *Families) Describe(cfg *config.Config, say func(format string, args ...
 		workload.Plural(cfg.Eval.Validation, "validation task", "validation tasks"), workload.Plural(cfg.Eval.Episodes, "test task", "test tasks"))
 }
 
+// Validate implements Arena.
 func (f *Families) Validate(cfg *config.Config, agent Trainee, _ int) (*rundir.Validation, error) {
-	c := &cfg.MAML
+	c, on := &cfg.MAML, validationTasks(cfg)
 	l := agent.(*maml.Learner)
-	out, err := l.Judge(context.Background(), l.Params().Data, rng.At(cfg.Eval.Seed, rng.Hash(validationEpisodes)), cfg.Eval.Validation, c.Judge, c.JudgeEpisodes, nil)
+	out, err := l.Judge(context.Background(), l.Params().Data, on.seed, on.n, c.Judge, c.JudgeEpisodes, nil)
 	if err != nil {
 		return nil, err
 	}
-	mean := statistic.Mean(outcomes(out[c.Chosen()], sampledOutcome))
-	return &rundir.Validation{Tasks: cfg.Eval.Validation, Return: &mean}, nil
+	return validationOf(out[c.Chosen()]), nil
+}
+
+// validationOf returns the validation of a policy with these outcomes.
+func validationOf(out []maml.Outcome) *rundir.Validation {
+	mean := statistic.Mean(outcomes(out, sampledOutcome))
+	return &rundir.Validation{Tasks: len(out), Return: &mean}
+}
+
+// taskSet is n tasks that are drawn from a seed.
+type taskSet struct {
+	seed uint64
+	n    int
+}
+
+func validationTasks(cfg *config.Config) taskSet {
+	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(validationEpisodes)), cfg.Eval.Validation}
+}
+
+func testTasks(cfg *config.Config) taskSet {
+	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), cfg.Eval.Episodes}
 }
 
 func sampledOutcome(o maml.Outcome) float64 { return o.Sampled }
@@ -85,6 +106,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	}
 	all = append(all, entrant{"before training", all[0].cfg, nil})
 	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
+	on := testTasks(&cfg)
 	var mu sync.Mutex
 	done := 0
 	for _, e := range all {
@@ -99,12 +121,12 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 				return nil, errors.Join(&workload.InputError{Err: fmt.Errorf("%s: %w", e.name, err)}, l.Close())
 			}
 		}
-		out, err := l.Judge(ctx, theta.Data, rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), cfg.Eval.Episodes, c.Judge, c.JudgeEpisodes, func() {
+		out, err := l.Judge(ctx, theta.Data, on.seed, on.n, c.Judge, c.JudgeEpisodes, func() {
 			mu.Lock()
 			defer mu.Unlock()
 			done++
 			if opt.Game != nil {
-				opt.Game(done, len(all)*cfg.Eval.Episodes)
+				opt.Game(done, len(all)*on.n)
 			}
 		})
 		if err := errors.Join(err, l.Close()); err != nil {
@@ -114,7 +136,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 			addOutcomes(r, e.name, s, s*c.Before, out[k], out[0])
 		}
 	}
-	random, err := f.random(ctx, &cfg, &all[0].cfg.MAML, opt.Workers)
+	random, err := f.random(ctx, &cfg, &all[0].cfg.MAML, on)
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +144,13 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	return r, f.rivals(ctx, &cfg, opt.Workers, random, r)
 }
 
-// random plays uniformly at random on the test tasks.
-func (f *Families) random(ctx context.Context, cfg *config.Config, c *config.MAML, workers int) ([]maml.Outcome, error) {
+// random plays uniformly at random on tasks.
+func (f *Families) random(ctx context.Context, cfg *config.Config, c *config.MAML, on taskSet) ([]maml.Outcome, error) {
 	family, err := maml.NewFamily(f.Open)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := family.Sample(rng.Stream(rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), "maml/judge"), cfg.Eval.Episodes)
+	tasks, err := family.Sample(rng.Stream(on.seed, "maml/judge"), on.n)
 	if err != nil {
 		return nil, err
 	}

@@ -17,23 +17,12 @@ import (
 
 // rivals plays the rules of cfg on the test tasks and adds them to r. random are the outcomes of random play.
 func (f *Families) rivals(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *report.AdaptReport) error {
-	d := f.world.About
-	if !d.Scheduling() {
+	if !f.world.About.Scheduling() {
 		return nil
 	}
-	for _, name := range cfg.Policies() {
-		p, err := config.ParseRival(name, d, cfg.Env.Settings)
-		if err != nil {
-			return &workload.InputError{Err: err}
-		}
-		if p.Rule == nil || p.Rule.Name == config.Random {
-			continue
-		}
-		out, err := f.play(ctx, cfg, workers, p.Rule.Policy)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.Name, err)
-		}
-		addOutcomes(r, p.Name, 0, 0, out, out)
+	err := f.rules(ctx, cfg, workers, testTasks(cfg), func(name string, out []maml.Outcome) { addOutcomes(r, name, 0, 0, out, out) })
+	if err != nil {
+		return err
 	}
 	base := outcomes(random, sampledOutcome)
 	for i := range r.Rows {
@@ -42,13 +31,46 @@ func (f *Families) rivals(ctx context.Context, cfg *config.Config, workers int, 
 	return nil
 }
 
-// play plays a policy on the test tasks.
-func (f *Families) play(ctx context.Context, cfg *config.Config, workers int, policy func(env.Env) (agents.Policy, error)) ([]maml.Outcome, error) {
+// Rivals implements Arena. They do not adapt.
+func (f *Families) Rivals(ctx context.Context, cfg *config.Config, workers int) ([]Rival, error) {
+	on := validationTasks(cfg)
+	random, err := f.random(ctx, cfg, &cfg.MAML, on)
+	if err != nil {
+		return nil, err
+	}
+	all := []Rival{{config.Random, validationOf(random)}}
+	if !f.world.About.Scheduling() {
+		return all, nil
+	}
+	return all, f.rules(ctx, cfg, workers, on, func(name string, out []maml.Outcome) { all = append(all, Rival{name, validationOf(out)}) })
+}
+
+// rules plays the rules of cfg on tasks and passes each one's outcomes to take.
+func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, on taskSet, take func(name string, out []maml.Outcome)) error {
+	for _, name := range cfg.Policies() {
+		p, err := config.ParseRival(name, f.world.About, cfg.Env.Settings)
+		if err != nil {
+			return &workload.InputError{Err: err}
+		}
+		if p.Rule == nil || p.Rule.Name == config.Random {
+			continue
+		}
+		out, err := f.play(ctx, cfg, workers, on, p.Rule.Policy)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		take(p.Name, out)
+	}
+	return nil
+}
+
+// play plays a policy on tasks.
+func (f *Families) play(ctx context.Context, cfg *config.Config, workers int, on taskSet, policy func(env.Env) (agents.Policy, error)) ([]maml.Outcome, error) {
 	family, err := maml.NewFamily(f.Open)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := family.Sample(rng.Stream(rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), "maml/judge"), cfg.Eval.Episodes)
+	tasks, err := family.Sample(rng.Stream(on.seed, "maml/judge"), on.n)
 	if err != nil {
 		return nil, err
 	}

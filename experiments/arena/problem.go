@@ -58,6 +58,7 @@ func (p *Problem) Open() (env.Env, error) {
 // splits returns whether episodes belong to a training, a validation or a test part.
 func (p *Problem) splits() bool { return p.world.About.Simulated() || p.world.Recorded() }
 
+// Spec implements Arena.
 func (p *Problem) Spec(*config.Config) (env.Spec, error) { return p.About, nil }
 
 // NewVec returns the environments that cfg trains in.
@@ -77,6 +78,7 @@ func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 // some hundred nanoseconds, and waking a goroutine takes some microseconds.
 const worthwhile = 128
 
+// Describe implements Arena.
 func (p *Problem) Describe(cfg *config.Config, say func(format string, args ...any)) {
 	if p.world.Recorded() {
 		say("workload  %v", p.world.Trace)
@@ -95,6 +97,7 @@ func (p *Problem) Describe(cfg *config.Config, say func(format string, args ...a
 		workload.Plural(p.episodes(validationEpisodes, cfg.Eval.Validation), "validation episode", "validation episodes"), workload.Plural(p.episodes(testEpisodes, cfg.Eval.Episodes), "test episode", "test episodes"))
 }
 
+// Origin implements Arena.
 func (p *Problem) Origin() map[string]string {
 	if p.world.Recorded() {
 		return p.world.Origin()
@@ -102,6 +105,7 @@ func (p *Problem) Origin() map[string]string {
 	return nil
 }
 
+// Same implements Arena.
 func (p *Problem) Same(origin map[string]string, dir string) error {
 	if p.world.Recorded() {
 		return p.world.Same(origin, dir)
@@ -209,6 +213,7 @@ func (p *Problem) play(ctx context.Context, workers, n int, seed uint64, name st
 	return g, err
 }
 
+// Validate implements Arena.
 func (p *Problem) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
 	weights, err := weightsOf(agent)
 	if err != nil {
@@ -220,11 +225,23 @@ func (p *Problem) Validate(cfg *config.Config, agent Trainee, workers int) (*run
 	if err != nil {
 		return nil, err
 	}
-	if m := p.world.About.Metric; m.Of != nil && cfg.Eval.Choose != config.ByReturn && !p.world.About.Simulated() {
-		return scored(m, g.scores, &rundir.Validation{Episodes: n}), nil
+	return p.validation(cfg, g), nil
+}
+
+// byScore returns whether validations of cfg go by the metric of the environment, not by the return.
+func (p *Problem) byScore(cfg *config.Config) bool {
+	return p.world.About.Metric.Of != nil && cfg.Eval.Choose != config.ByReturn && !p.world.About.Simulated()
+}
+
+// validation returns the validation of a policy that played every validation episode.
+func (p *Problem) validation(cfg *config.Config, g games) *rundir.Validation {
+	v := &rundir.Validation{Episodes: len(g.returns)}
+	if p.byScore(cfg) {
+		return scored(p.world.About.Metric, g.scores, v)
 	}
 	mean := statistic.Mean(g.returns)
-	return &rundir.Validation{Episodes: n, Return: &mean}, nil
+	v.Return = &mean
+	return v
 }
 
 // Judge plays every policy on the same test episodes.
@@ -256,15 +273,7 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
-		if r.Planner != nil {
-			all = append(all, entrant{name: r.Name, kind: "planner", draws: r.Planner.Draws, planner: r.Planner})
-			continue
-		}
-		kind := "baseline"
-		if p.world.About.Scheduling() {
-			kind = "slots"
-		}
-		all = append(all, entrant{name: r.Name, kind: kind, draws: r.Rule.Draws, policy: r.Rule.Policy})
+		all = append(all, p.entrant(r))
 	}
 	if len(all) == 0 {
 		return nil, workload.Mistake("nothing to evaluate: name checkpoints, or policies (%s)", config.FormsOf(p.world.About))
@@ -280,6 +289,18 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 		all[i].name = names[i].name
 	}
 	return all, nil
+}
+
+// entrant returns a rival as an entrant. It is a rule or a planner.
+func (p *Problem) entrant(r config.Rival) entrant {
+	if r.Planner != nil {
+		return entrant{name: r.Name, kind: "planner", draws: r.Planner.Draws, planner: r.Planner}
+	}
+	kind := "baseline"
+	if p.world.About.Scheduling() {
+		kind = "slots"
+	}
+	return entrant{name: r.Name, kind: kind, draws: r.Rule.Draws, policy: r.Rule.Policy}
 }
 
 func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*report.EpisodeReport, error) {

@@ -33,7 +33,10 @@ type AdaptRow struct {
 }
 
 // WriteTable prints the comparison as a table.
-func (r *AdaptReport) WriteTable(w io.Writer) error {
+func (r *AdaptReport) WriteTable(w io.Writer) error { return texttable.WriteSheets(w, r.Sheets()) }
+
+// Sheets returns what WriteTable prints.
+func (r *AdaptReport) Sheets() []texttable.Sheet {
 	header := []string{"policy", "inner steps", "episodes seen", "mean return", "IQM [95 %]", "gain", "greedy", "greedy a step"}
 	if r.Solved != nil {
 		header = append(header, "solved")
@@ -55,15 +58,15 @@ func (r *AdaptReport) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1, "greedy a step", "greedy", "episodes seen", "mean return"); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for every policy and not used in training. Every inner step learns from new\nepisodes of the task; returns are those of other episodes. IQM over the tasks with its 95 %% bootstrap interval.\n",
+	below := fmt.Sprintf("%s: %s from seed %d, the same for every policy and not used in training. Every inner step learns from new\nepisodes of the task; returns are those of other episodes. IQM over the tasks with its 95 %% bootstrap interval.\n",
 		r.Env, workload.Plural(r.Tasks, "task", "tasks"), r.Seed)
-	if err == nil && r.Solved != nil {
-		_, err = fmt.Fprintf(w, "Solved: a mean return of at least %g after adaptation.\n", *r.Solved)
+	if r.Solved != nil {
+		below += fmt.Sprintf("Solved: a mean return of at least %g after adaptation.\n", *r.Solved)
 	}
-	return err
+	return []texttable.Sheet{{
+		Title: "Policies on the same test tasks", Header: header, Rows: rows, Left: 1,
+		Least: []string{"greedy a step", "greedy", "episodes seen", "mean return"}, Below: below,
+	}}
 }
 
 // Difference is the mean difference of two policies' returns on the same tasks, with its 95 % bootstrap interval.

@@ -97,9 +97,12 @@ func deviation(v []float64) float64 {
 }
 
 // WriteTable prints the comparison as a table.
-func (r *EpisodeReport) WriteTable(w io.Writer) error {
+func (r *EpisodeReport) WriteTable(w io.Writer) error { return texttable.WriteSheets(w, r.Sheets()) }
+
+// Sheets returns what WriteTable prints.
+func (r *EpisodeReport) Sheets() []texttable.Sheet {
 	if r.Metric != "" {
-		return r.writeScores(w)
+		return []texttable.Sheet{r.scores()}
 	}
 	header := []string{"policy", "mean return", "std", "IQM [95 %]", "worst", "mean length"}
 	if r.Solved != nil {
@@ -116,16 +119,17 @@ func (r *EpisodeReport) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1, "std", "worst", "mean length"); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
-		r.Env, workload.Plural(r.Episodes, "episode", "episodes"), r.Seed, r.threshold())
-	return err
+	return []texttable.Sheet{{
+		Title: onEpisodes, Header: header, Rows: rows, Left: 1, Least: []string{"std", "worst", "mean length"},
+		Below: fmt.Sprintf("%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
+			r.Env, workload.Plural(r.Episodes, "episode", "episodes"), r.Seed, r.threshold()),
+	}}
 }
 
-// writeScores is WriteTable for a scheduling environment.
-func (r *EpisodeReport) writeScores(w io.Writer) error {
+const onEpisodes = "Policies on the same test episodes"
+
+// scores is the sheet of a scheduling environment.
+func (r *EpisodeReport) scores() texttable.Sheet {
 	metric := MetricOf(r.Env)
 	header := []string{"policy", metric.Title, "IQM [95 %]", "mean return", "mean length"}
 	versus, reference := map[string]statistic.Paired{}, ""
@@ -149,9 +153,6 @@ func (r *EpisodeReport) writeScores(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1, "mean length", "mean return", "wins"); err != nil {
-		return err
-	}
 	from := fmt.Sprintf("from seed %d", r.Seed)
 	if r.File != "" {
 		from = "of " + r.File
@@ -165,15 +166,12 @@ func (r *EpisodeReport) writeScores(w io.Writer) error {
 			rules = "\nRULE@slots acts through the agent's actions."
 		}
 	}
-	if _, err := fmt.Fprintf(w, "\n%s: %s %s, the same for every policy and not used in training:\nmeans over episodes, IQM with its 95 %% bootstrap interval.%s%s\n",
-		r.Env, workload.Plural(r.Episodes, "test episode", "test episodes"), from, planners, rules); err != nil {
-		return err
+	below := fmt.Sprintf("%s: %s %s, the same for every policy and not used in training:\nmeans over episodes, IQM with its 95 %% bootstrap interval.%s%s\n",
+		r.Env, workload.Plural(r.Episodes, "test episode", "test episodes"), from, planners, rules)
+	if reference != "" {
+		below += fmt.Sprintf("agent vs it: difference of %s on the same episodes, %s = %s is better.\n", metric.Title, better(metric), reference)
 	}
-	if reference == "" {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "agent vs it: difference of %s on the same episodes, %s = %s is better.\n", metric.Title, better(metric), reference)
-	return err
+	return texttable.Sheet{Title: onEpisodes, Header: header, Rows: rows, Left: 1, Least: []string{"mean length", "mean return", "wins"}, Below: below}
 }
 
 // better returns the sign of a difference that means that the first policy is better.

@@ -76,14 +76,14 @@ func TestComparisonTable(t *testing.T) {
 func TestTableNamesRunsWhereThereAreSeveral(t *testing.T) {
 	r := sayings()
 	r.Policies = append(r.Policies, PolicyReport{Name: "ppo:c@300", Kind: "checkpoint"})
-	if got := r.shown("ppo:a@b@300"); got != "ppo:a@b@300" {
+	if got := r.Shown("ppo:a@b@300"); got != "ppo:a@b@300" {
 		t.Errorf("shown as %s beside another run", got)
 	}
 	r.Policies[2].Name = "ppo:a@b@900"
-	if got := r.shown("ppo:a@b@300"); got != "ppo@300" {
+	if got := r.Shown("ppo:a@b@300"); got != "ppo@300" {
 		t.Errorf("shown as %s beside another step of its run", got)
 	}
-	if got := r.shown("fifo+strict"); got != "fifo+strict" {
+	if got := r.Shown("fifo+strict"); got != "fifo+strict" {
 		t.Errorf("a heuristic is shown as %s", got)
 	}
 }

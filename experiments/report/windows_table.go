@@ -14,7 +14,10 @@ import (
 
 // WriteTable prints the comparison as a table: one row for each policy in the order of evaluation, with the first
 // checkpoint's difference to each.
-func (r *Report) WriteTable(w io.Writer) error {
+func (r *Report) WriteTable(w io.Writer) error { return texttable.WriteSheets(w, r.Sheets()) }
+
+// Sheets returns what WriteTable prints.
+func (r *Report) Sheets() []texttable.Sheet {
 	metric := r.Counts()
 	header := []string{"policy", "mean JCT", "IQM [95 %]", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}
 	if metric.Key != envs.JCT.Key {
@@ -25,7 +28,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		header = append(header, "GPUs used")
 	}
 	versus := map[string]statistic.Paired{}
-	reference := r.reference()
+	reference := r.Reference()
 	if reference != "" {
 		header = append(header, "agent vs it [95 %]", "wins")
 		for _, p := range r.Paired {
@@ -37,7 +40,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var rows [][]string
 	for _, p := range r.Policies {
 		m := p.Metrics
-		name := r.shown(p.Name)
+		name := r.Shown(p.Name)
 		if m == nil {
 			row := make([]string, len(header))
 			row[0] = name + " missing: " + p.Missing
@@ -65,34 +68,37 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(w, header, rows, 1, "GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"); err != nil {
-		return err
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", workload.Plural(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
+	fmt.Fprintf(&b, "%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", workload.Plural(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
 	fmt.Fprintf(&b, "interval.%s\n", r.forms())
 	if reference != "" {
 		word := "faster"
 		if metric.Key != envs.JCT.Key {
 			word = "better"
 		}
-		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.shown(reference), word)
+		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.Shown(reference), word)
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil || r.Whole == nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(w, "\nOne run over the whole test part: %d jobs, %d counted.\n\n", r.Whole.Jobs, r.Whole.Counted); err != nil {
-		return err
+	sheets := []texttable.Sheet{{
+		Title: "Policies on the same test windows", Header: header, Rows: rows, Left: 1,
+		Least: []string{"GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"}, Below: b.String(),
+	}}
+	if r.Whole == nil {
+		return sheets
 	}
 	rows = nil
 	for _, p := range r.Whole.Policies {
 		m := &p.Metrics
 		rows = append(rows, []string{
-			r.shown(p.Name), texttable.Hours(m.JCT.Mean), texttable.Hours(m.JCT.P50), texttable.Hours(m.JCT.P99), texttable.Hours(m.Wait.Mean),
+			r.Shown(p.Name), texttable.Hours(m.JCT.Mean), texttable.Hours(m.JCT.P50), texttable.Hours(m.JCT.P99), texttable.Hours(m.Wait.Mean),
 			fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization),
 		})
 	}
-	return texttable.Write(w, []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, rows, 1, "p50 JCT", "GPUs used", "mean wait")
+	return append(sheets, texttable.Sheet{
+		Title:  "The whole test part",
+		Header: []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, Rows: rows, Left: 1,
+		Least: []string{"p50 JCT", "GPUs used", "mean wait"},
+		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted.\n", r.Whole.Jobs, r.Whole.Counted),
+	})
 }
 
 // forms returns the sentence about the names of policies in the table, "" if they are all agents.
@@ -142,9 +148,9 @@ func (r *Report) Statistic(p *PolicyReport) statistic.Statistic {
 	}
 }
 
-// reference returns the agent that the table compares with every other policy: the first checkpoint, or else the first
-// external policy.
-func (r *Report) reference() string {
+// Reference returns the agent that the table compares with every other policy: the first checkpoint, or else the first
+// external policy. It is "" without agents.
+func (r *Report) Reference() string {
 	for _, kind := range []string{KindCheckpoint, KindExternal} {
 		for _, p := range r.Policies {
 			if p.Kind == kind && p.Metrics != nil {
@@ -155,8 +161,8 @@ func (r *Report) reference() string {
 	return ""
 }
 
-// shown returns the name of a policy in the table: checkpoints lose the name of their run if all are of one run.
-func (r *Report) shown(name string) string {
+// Shown returns the name of a policy in the table: checkpoints lose the name of their run if all are of one run.
+func (r *Report) Shown(name string) string {
 	var runs []string
 	short := name
 	for _, p := range r.Policies {

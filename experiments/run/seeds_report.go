@@ -110,7 +110,10 @@ func bootstrapSeeds(seed uint64, values [][]float64) [2]float64 {
 }
 
 // WriteTable prints a row for each seed and one for all.
-func (r *SeedsReport) WriteTable(w io.Writer) error {
+func (r *SeedsReport) WriteTable(w io.Writer) error { return texttable.WriteSheets(w, r.Sheets()) }
+
+// Sheets returns what WriteTable prints.
+func (r *SeedsReport) Sheets() []texttable.Sheet {
 	if r.IQM == nil {
 		var rows [][]string
 		for _, s := range r.Runs {
@@ -120,10 +123,10 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 			}
 			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
 		}
-		return texttable.Write(w, []string{"seed", "steps", "return in training", "checkpoint"}, rows, 1)
+		return []texttable.Sheet{{Title: ofSeeds, Header: []string{"seed", "steps", "return in training", "checkpoint"}, Rows: rows, Left: 1}}
 	}
 	if r.Metric == metricReturn {
-		return r.writeReturns(w)
+		return []texttable.Sheet{r.returns()}
 	}
 	m := report.MetricOf(r.Env)
 	var rows [][]string
@@ -136,12 +139,13 @@ func (r *SeedsReport) WriteTable(w io.Writer) error {
 	for i := range names[1:] {
 		rows = append(rows, []string{"", names[i+1], m.Show(of[i+1].Mean), m.Span(of[i+1].IQM, of[i+1].CI95)})
 	}
-	if err := texttable.Write(w, []string{"seed", "policy", m.Title, "IQM [95 %]"}, rows, 2); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds"))
-	return err
+	return []texttable.Sheet{{
+		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]"}, Rows: rows, Left: 2,
+		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds")),
+	}}
 }
+
+const ofSeeds = "Runs of several seeds"
 
 // scoresOf returns the policies of a comparison, the checkpoint first, with the metric of the environment.
 func scoresOf(c arena.Comparison) (names []string, of []statistic.Statistic) {
@@ -160,7 +164,8 @@ func scoresOf(c arena.Comparison) (names []string, of []statistic.Statistic) {
 	return names, of
 }
 
-func (r *SeedsReport) writeReturns(w io.Writer) error {
+// returns is the sheet of a problem with a known answer.
+func (r *SeedsReport) returns() texttable.Sheet {
 	header := []string{"seed", "policy", "mean return", "std", "IQM [95 %]", "worst"}
 	if r.Solved != nil {
 		header = append(header, "solved")
@@ -182,16 +187,15 @@ func (r *SeedsReport) writeReturns(w io.Writer) error {
 	if r.SolvedRuns != nil {
 		row = append(row, fmt.Sprintf("%d of %d", *r.SolvedRuns, len(r.Runs)))
 	}
-	if err := texttable.Write(w, header, append(rows, row), 2, "std", "worst"); err != nil {
-		return err
-	}
 	threshold := ""
 	if r.Solved != nil {
 		threshold = fmt.Sprintf("Solved: a mean return of at least %g.\n", *r.Solved)
 	}
-	_, err := fmt.Fprintf(w, "\n%s: %s, %s each, the same for all; the interval for all seeds draws seeds, then the\nepisodes of each.\n%s",
-		r.Env, workload.Plural(len(r.Runs), "seed", "seeds"), workload.Plural(episodes, "episode", "episodes"), threshold)
-	return err
+	return texttable.Sheet{
+		Title: ofSeeds, Header: header, Rows: append(rows, row), Left: 2, Least: []string{"std", "worst"},
+		Below: fmt.Sprintf("%s: %s, %s each, the same for all; the interval for all seeds draws seeds, then the\nepisodes of each.\n%s",
+			r.Env, workload.Plural(len(r.Runs), "seed", "seeds"), workload.Plural(episodes, "episode", "episodes"), threshold),
+	}
 }
 
 // meanReturn returns a return as text, a dash before the first episode has ended.
