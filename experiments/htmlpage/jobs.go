@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"time"
@@ -9,6 +9,7 @@ import (
 // jobTable holds the trace's facts about jobs, by position. All runs of a page share it.
 type jobTable struct {
 	over   bool // there are more jobs than can be kept
+	known  []bool
 	id     []string
 	submit []time.Duration
 	work   []time.Duration
@@ -29,26 +30,30 @@ type names struct {
 
 // add adds the job at pos, unless an earlier run has.
 func (t *jobTable) add(pos int, j *traces.Job, milli int, l *limits) {
-	if t.over || pos != len(t.id) {
+	if t.over || pos < len(t.id) && t.known[pos] {
 		return
 	}
-	if pos == l.jobs {
+	if pos >= l.jobs {
 		*t = jobTable{over: true}
 		return
 	}
-	t.id = append(t.id, shorten(j.ID, l.text))
-	t.submit = append(t.submit, j.Submit)
-	t.work = append(t.work, j.Work)
-	t.gpus = append(t.gpus, int32(j.GPUs))
-	t.milli = append(t.milli, int16(milli))
+	// A run that is observed from later on lacks the jobs that have ended before. Nothing on the page refers to them.
+	for len(t.id) <= pos {
+		t.id, t.known = append(t.id, ""), append(t.known, false)
+		t.submit, t.work = append(t.submit, j.Submit), append(t.work, 0)
+		t.gpus, t.milli = append(t.gpus, 0), append(t.milli, 1000)
+	}
+	t.known[pos] = true
+	t.id[pos], t.submit[pos], t.work[pos] = shorten(j.ID, l.text), j.Submit, j.Work
+	t.gpus[pos], t.milli[pos] = int32(j.GPUs), int16(milli)
 	t.shares = t.shares || milli < 1000 && j.GPUs > 0
-	t.user.add(j.User, l)
-	t.vc.add(j.VC, l)
-	t.model.add(j.Model, l)
+	t.user.set(pos, j.User, l)
+	t.vc.set(pos, j.VC, l)
+	t.model.set(pos, j.Model, l)
 }
 
-// add appends s.
-func (n *names) add(s string, l *limits) {
+// set sets the text of the job at pos. Jobs before it that have none get the same one.
+func (n *names) set(pos int, s string, l *limits) {
 	s = shorten(s, l.text)
 	i, known := n.index[s]
 	if !known {
@@ -59,7 +64,10 @@ func (n *names) add(s string, l *limits) {
 		n.index[s] = i
 		n.text = append(n.text, s)
 	}
-	n.of = append(n.of, i)
+	for len(n.of) <= pos {
+		n.of = append(n.of, i)
+	}
+	n.of[pos] = i
 }
 
 // told reports whether the trace has values for this column.

@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"bufio"
@@ -17,13 +17,13 @@ import (
 var assets embed.FS
 
 // scripts are the parts of the program, in the order in which they are joined.
-var scripts = []string{"format", "draw", "data", "axes", "curves", "charts", "gantt", "page"}
+var scripts = []string{"format", "draw", "data", "axes", "curves", "charts", "results", "gantt", "page"}
 
 // asset returns a file of assets.
 func asset(name string) string {
 	b, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		panic("schedview: " + err.Error()) // impossible for an embedded file
+		panic("htmlpage: " + err.Error()) // impossible for an embedded file
 	}
 	return string(b)
 }

@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"math"
@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// Page shows one workload under one or more schedulers. Not safe for concurrent use.
+// Page is what a page shows: figures, tables, and one workload under schedulers. Not safe for concurrent use.
 type Page struct {
-	Title  string
-	Facts  [][2]string // names and values that describe the workload
-	Header []string    // of the table of metrics; the first column names the run
-	Rows   [][]string  // one for each run, as long as Header
-	Notes  []string    // one sentence in each
+	Title   string
+	Facts   [][2]string // names and values that describe the workload
+	Charts  []Chart
+	Forests []Forest
+	Tables  []Table
+	Notes   []string // one sentence in each
 	// Warmup and Tail are the numbers of jobs at the beginning and at the end, by position, that the distributions of
 	// completion times leave out.
 	Warmup, Tail int
@@ -37,7 +38,7 @@ type limits struct {
 	text    int // runes of a name
 }
 
-// New returns an empty page for the given number of runs. The more runs, the less room each has.
+// New returns an empty page for at most the given number of runs. The more runs, the less room each has.
 func New(runs int) *Page {
 	n := max(1, runs)
 	share := func(all, least, most int) int { return min(max(all/n, least), most) }
@@ -56,7 +57,8 @@ func New(runs int) *Page {
 	}}
 }
 
-// Run adds a run called name. The result must observe all points of the run, from the first on.
+// Run adds a run called name. The result must observe all points of the run from its first observation on. Jobs that are in
+// the system then are shown from that point on.
 func (p *Page) Run(name string) *Run {
 	r := &Run{page: p, name: name}
 	r.series.most, r.heat.columns = p.limits.buckets, p.limits.columns

@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"bytes"
@@ -32,17 +32,23 @@ func (s script) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 
 // read is the data of a page as the page's program reads it.
 type read struct {
-	Title string
-	Facts [][2]string
-	Rows  [][]string
-	Notes []string
-	End   int64
-	GPUs  int
-	Pool  bool
-	Nodes int
-	Node0 []int
-	Sizes []string
-	Jobs  *struct {
+	Title  string
+	Facts  [][2]string
+	Tables []struct {
+		Title, Text string
+		Header      []string
+		Rows        [][]string
+	}
+	Charts  []readChart
+	Forests []readForest
+	Notes   []string
+	End     int64
+	GPUs    int
+	Pool    bool
+	Nodes   int
+	Node0   []int
+	Sizes   []string
+	Jobs    *struct {
 		ID     []string
 		Submit []int64
 		Work   []int64
@@ -53,6 +59,29 @@ type read struct {
 		}
 	}
 	Runs []readRun
+}
+
+type readChart struct {
+	Name, Title, X, Y, Text string
+	Seconds, Lower, Log     bool
+	Curves                  []struct {
+		Name string
+		X, Y []float64
+		Best int
+	}
+	Levels []struct {
+		Name  string
+		Value float64
+	}
+}
+
+type readForest struct {
+	Name, Title, X, Text string
+	Lower                bool
+	Rows                 []struct {
+		Name, Text string
+		At         [3]float64
+	}
 }
 
 type readRun struct {

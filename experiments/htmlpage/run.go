@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"math"
@@ -118,6 +118,7 @@ func (r *Run) begin(v *sim.View, p *sim.Point) {
 	r.to = r.from
 	r.series.begin(r.from)
 	r.detail = c.GPUs() <= r.page.limits.gpus
+	defer r.join(v, p)
 	if c.Pool() {
 		r.lanes.begin(c.GPUs(), r.detail)
 		return
@@ -136,6 +137,54 @@ func (r *Run) begin(v *sim.View, p *sim.Point) {
 	for i := range r.downSince {
 		r.downSince[i] = -1
 	}
+}
+
+// join takes in the jobs that were in the system before the first point: all but those whose first event there is a Submit.
+func (r *Run) join(v *sim.View, p *sim.Point) {
+	seen := map[sim.Job]*sim.Event{} // its first event
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Job >= 0 && seen[e.Job] == nil {
+			seen[e.Job] = e
+		}
+	}
+	add := func(j sim.Job, isRunning bool) {
+		pos := v.Pos(j)
+		r.last = max(r.last, pos)
+		r.page.jobs.add(pos, v.Trace(j), v.Request(j).Milli, &r.page.limits)
+		l := r.job(j)
+		*l = liveJob{spans: l.spans[:0], stint: -1}
+		if !isRunning {
+			r.now[queue]++
+			l.begun = v.Ran(j) > 0
+			return
+		}
+		r.now[running]++
+		l.begun = true
+	}
+	for _, j := range v.Running() {
+		if seen[j] == nil {
+			add(j, true)
+			r.hold(v, j)
+		}
+	}
+	for _, j := range v.Waiting() {
+		if seen[j] == nil {
+			add(j, false)
+		}
+	}
+	for i := range p.Events { // in the order of events
+		e := &p.Events[i]
+		if e.Job < 0 || seen[e.Job] != e || e.Kind == sim.Submit {
+			continue
+		}
+		add(e.Job, e.Kind != sim.Start && e.Kind != sim.Drop)
+	}
+}
+
+// hold opens the stint of a job that runs since before the first point.
+func (r *Run) hold(v *sim.View, j sim.Job) {
+	e := sim.Event{Kind: sim.Start, Job: j, At: r.from, GPUs: v.GPUs(j)}
+	r.open(v, &sim.Point{Now: r.from}, &e, first)
 }
 
 // Observe implements sim.Observer. The decisions at the previous point are the first events of p and have the time of that

@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"math"
@@ -50,6 +50,9 @@ func (e *encoder) number(v float64) {
 	e.b = strconv.AppendFloat(e.b, v, 'f', -1, 64)
 }
 
+// digits writes v with the digits of a float32, which is more than a figure shows.
+func (e *encoder) digits(v float64) { e.b = strconv.AppendFloat(e.b, v, 'g', -1, 32) }
+
 // column writes the list of n values called name.
 func (e *encoder) column(name string, n int, value func(i int)) {
 	e.key(name)
@@ -85,10 +88,7 @@ func (p *Page) encode() []byte {
 	e.column("facts", len(p.Facts), func(i int) {
 		e.list(2, func(k int) { e.string(p.Facts[i][k]) })
 	})
-	e.column("header", len(p.Header), func(i int) { e.string(p.Header[i]) })
-	e.column("rows", len(p.Rows), func(i int) {
-		e.list(len(p.Rows[i]), func(k int) { e.string(p.Rows[i][k]) })
-	})
+	e.encodeFigures(p)
 	e.column("notes", len(p.Notes), func(i int) { e.string(p.Notes[i]) })
 	e.key("origin")
 	e.ms(e.origin)

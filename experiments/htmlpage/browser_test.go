@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func chromium(t *testing.T, page []byte, address string, flags ...string) string
 	if program == "" {
 		t.Skip(browser + " names no Chromium (make browser does)")
 	}
-	dir, err := os.MkdirTemp("", "schedview")
+	dir, err := os.MkdirTemp("", "htmlpage")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,8 @@ func attribute(t *testing.T, document, name string) string {
 
 func twoRuns(t *testing.T) *Page {
 	p := New(2)
-	p.Title, p.Header, p.Rows = "two runs", []string{"policy", "JCT"}, [][]string{{"fifo", "1"}, {"srtf", "2"}}
+	p.Title = "two runs"
+	p.Tables = []Table{{Title: "Metrics", Header: []string{"policy", "JCT"}, Rows: [][]string{{"fifo", "1"}, {"srtf", "2"}}}}
 	cfg := sim.DefaultConfig()
 	cfg.Failures.MTBF, cfg.Failures.MTTR = time.Hour, time.Minute
 	for _, o := range []string{"fifo", "srtf"} {

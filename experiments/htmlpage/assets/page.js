@@ -65,6 +65,8 @@ class Figure {
     const name = themeName(), pen = new CanvasPen(this.canvas, width, this.height());
     this.draw(pen, themes[name], width, name);
   }
+  // ruler is a pen that only measures.
+  ruler() { return { measure: (s, size = 11) => { const c = this.canvas.getContext("2d"); c.font = size + "px " + fontFamily; return c.measureText(s).width; } }; }
   svg(width) {
     SVGPen.made++;
     const pen = new SVGPen(width, this.height(), themes.light.paper);
@@ -326,11 +328,38 @@ function header() {
     make("dl", { class: "facts" }, ...data.facts.map(([k, v]) => make("div", {}, make("dt", {}, k), make("dd", {}, v)))));
 }
 
-function metricsTable() {
-  if (!data.header.length) return null;
+function table(t) {
   const row = (cells, tag) => make("tr", {}, ...cells.map((c, i) => make(i === 0 ? "th" : tag, i === 0 ? { scope: tag === "th" ? "col" : "row" } : tag === "th" ? { scope: "col" } : {}, c)));
-  return make("section", {}, make("h2", {}, "Metrics"), make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Metrics" },
-    make("table", {}, make("thead", {}, row(data.header, "th")), make("tbody", {}, ...data.rows.map((r) => row(r, "td"))))));
+  return make("section", {}, make("h2", {}, t.title), make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": t.title },
+    make("table", {}, make("thead", {}, row(t.header, "th")), make("tbody", {}, ...t.rows.map((r) => row(r, "td"))))),
+    t.text ? make("p", { class: "told" }, t.text) : null);
+}
+
+function learning() {
+  if (!data.charts.length) return null;
+  const some = data.charts.some((c) => c.curves.some((u) => u.best >= 0));
+  const names = data.charts[0].curves.map((c) => c.name);
+  return make("section", {}, make("h2", {}, "Learning"),
+    legend((theme) => [...names.map((n, i) => swatch(runColour(theme, i), n, Math.floor(i / theme.series.length) % 4)),
+      some ? make("span", { class: "entry" }, "◆ the best checkpoint") : null].filter(Boolean)),
+    make("div", { class: "pair" }, ...data.charts.map((c) => {
+      const figure = new Figure(c.name, `${c.title}: ${c.y} over ${c.x}`, () => chartHeight, (pen, theme, width) => drawChart(c, pen, theme, width));
+      figure.canvas.addEventListener("pointermove", (e) => chartTip(c, figure, e));
+      figure.canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+      const off = chartScale(c).off.map((l) => `${l.name} ${valueOf(c, l.value)}`);
+      const text = [c.text, off.length ? `Off the axis: ${off.join(", ")}.` : ""].filter(Boolean).join(" ");
+      return figureBox(figure, c.title, text ? make("p", { class: "told" }, text) : null);
+    })));
+}
+
+function differences() {
+  const list = data.forests.filter((f) => f.rows.length);
+  if (!list.length) return null;
+  return make("section", {}, make("h2", {}, "Paired differences"),
+    legend((theme) => [swatch(theme.series[2], "better"), swatch(theme.series[1], "worse"), swatch(theme.axis, "the interval holds 0")]),
+    make("div", { class: "pair" }, ...list.map((f) => figureBox(
+      new Figure(f.name, `${f.title}: ${f.rows.map((r) => `${r.name} ${r.text}`).join("; ")}`, () => forestHeight(f), (pen, theme, width) => drawForest(f, pen, theme, width)),
+      f.title, f.text ? make("p", { class: "told" }, f.text) : null))));
 }
 
 function swatch(colour, label, dash) {
@@ -496,16 +525,20 @@ function afterPrint() {
     f.box.classList.remove("on-paper");
     f.later();
   }
-  select(view.run);
+  show();
 }
 
+// show shows what the address says.
+function show() { if (runs.length) select(view.run); else recolour(); }
+
 readAddress();
-document.getElementById("page").append(...[header(), metricsTable(), notes(), comparison(), schedules()].filter(Boolean));
+document.getElementById("page").append(...[header(), learning(), differences(), ...data.tables.map(table), notes(),
+  ...(runs.length ? [comparison(), schedules()] : [])].filter(Boolean));
 document.body.append(tip);
-select(view.run);
+show();
 for (const f of figures) f.now();
 darkMedia.addEventListener("change", () => { recolour(); for (const f of figures) f.later(); });
-window.addEventListener("hashchange", () => { readAddress(); select(view.run); });
+window.addEventListener("hashchange", () => { readAddress(); show(); });
 window.addEventListener("beforeprint", beforePrint);
 window.addEventListener("afterprint", afterPrint);
 document.documentElement.dataset.state = "ready";

@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"bytes"
@@ -382,7 +382,7 @@ func hostilePage(t testing.TB) *Page {
 	}
 	p := New(1)
 	p.Title, p.Facts, p.Notes = hostile, [][2]string{{hostile, hostile}}, []string{hostile}
-	p.Header, p.Rows = []string{"policy", hostile}, [][]string{{hostile, "<i>1</i>"}}
+	p.Tables = []Table{{Title: hostile, Header: []string{"policy", hostile}, Rows: [][]string{{hostile, "<i>1</i>"}}, Text: hostile}}
 	simulate(t, sim.DefaultConfig(), short(t, "2x2"), jobs, policy(t, "srtf"), p.Run(hostile))
 	return p
 }
@@ -396,7 +396,7 @@ func TestTextsOfTracesStayTexts(t *testing.T) {
 		}
 	}
 	d := decode(t, p)
-	if d.Title != hostile || d.Rows[0][1] != "<i>1</i>" || d.Runs[0].Name != hostile || d.Jobs.ID[3] != `"]}'3` || d.Jobs.ID[1] != "<!--<script>1" || d.Jobs.User.Names[0] != "<b>0" {
+	if d.Title != hostile || d.Tables[0].Rows[0][1] != "<i>1</i>" || d.Tables[0].Text != hostile || d.Runs[0].Name != hostile || d.Jobs.ID[3] != `"]}'3` || d.Jobs.ID[1] != "<!--<script>1" || d.Jobs.User.Names[0] != "<b>0" {
 		t.Errorf("texts are changed: %+v", d)
 	}
 	if id := d.Jobs.ID[0]; len([]rune(id)) != 64 || !strings.HasPrefix(hostile, strings.TrimSuffix(id, "…")) {

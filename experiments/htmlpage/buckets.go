@@ -1,4 +1,4 @@
-package schedview
+package htmlpage
 
 import (
 	"math"

@@ -1,0 +1,179 @@
+// The figures of results: curves over training beside the values of others, and differences with their intervals.
+
+const chartHeight = 330;
+
+// niceStep is 1, 2 or 5 times a power of ten, at least so large.
+function niceStep(least) {
+  const p = Math.pow(10, Math.floor(Math.log10(least)));
+  for (const m of [1, 2, 5]) if (m * p >= least * (1 - 1e-9)) return m * p;
+  return 10 * p;
+}
+
+// number prints a value with four digits.
+function number(v) {
+  const a = Math.abs(v);
+  const s = a >= 1000 ? grouped(Math.round(a)) : String(Number(a.toPrecision(4)));
+  return (v < 0 ? "−" : "") + s;
+}
+
+// valueOf prints a value of a chart.
+function valueOf(chart, v) { return chart.seconds ? duration(Math.round(v * 1000)) : number(v); }
+
+// chartScale decides what the axis of values shows: all curves, and those levels that do not squash them. The best level is
+// always there.
+function chartScale(chart) {
+  if (chart.scale) return chart.scale;
+  const ys = chart.curves.flatMap((c) => c.y), best = chart.levels.reduce((b, l) => (b === null || (chart.lower ? l.value < b.value : l.value > b.value) ? l : b), null);
+  if (!ys.length) ys.push(...chart.levels.map((l) => l.value));
+  let lo = Math.min(...ys), hi = Math.max(...ys);
+  const log = chart.log && lo > 0 && hi / lo > 3, f = log ? Math.log : (v) => v;
+  const least = log ? Math.log(1.2) : 0.05 * Math.max(Math.abs(lo), Math.abs(hi)) || 1;
+  const room = Math.max(f(hi) - f(lo), least), a = f(lo), b = f(hi);
+  const on = [], off = [];
+  for (const l of chart.levels) {
+    const near = !(log && l.value <= 0) && f(l.value) >= a - room && f(l.value) <= b + room;
+    (near || (l === best && !(log && l.value <= 0)) ? on : off).push(l);
+  }
+  for (const l of on) { lo = Math.min(lo, l.value); hi = Math.max(hi, l.value); }
+  const pad = 0.06 * Math.max(f(hi) - f(lo), least);
+  return (chart.scale = { log, f, bottom: f(lo) - pad, top: f(hi) + pad, on, off });
+}
+
+// timeMarks are times that people say, in seconds.
+const timeMarks = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, ...[1, 2, 3, 4, 6, 8, 10, 12, 16].map((h) => h * 3600),
+  ...[1, 1.5, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 100, 200, 500, 1000].map((d) => d * 86400)];
+
+// valueTicks are values of the axis, at most about so many.
+function valueTicks(chart, scale, most) {
+  const { log, bottom, top } = scale;
+  if (!log) {
+    const step = chart.seconds ? timeStep(((top - bottom) * 1000) / most) / 1000 : niceStep((top - bottom) / most), out = [];
+    for (let i = Math.ceil(bottom / step - 1e-9); i * step <= top + 1e-9 * step; i++) out.push(i * step);
+    return out;
+  }
+  const lo = Math.exp(bottom), hi = Math.exp(top);
+  let marks = timeMarks;
+  if (!chart.seconds) {
+    marks = [];
+    for (let p = Math.pow(10, Math.floor(Math.log10(lo))); p <= hi; p *= 10) marks.push(p, 2 * p, 5 * p);
+  }
+  marks = marks.filter((v) => v >= lo && v <= hi);
+  const out = [];
+  for (const m of marks) if (!out.length || Math.log(m) - Math.log(out[out.length - 1]) >= (0.8 * (top - bottom)) / most) out.push(m);
+  return out;
+}
+
+// apart moves the labels of levels so that they do not touch, in the order of their heights.
+function apart(labels, y0, y1, gap) {
+  labels.sort((a, b) => a.y - b.y);
+  for (let i = 0; i < labels.length; i++) labels[i].at = Math.max(labels[i].y, i ? labels[i - 1].at + gap : y0);
+  for (let i = labels.length - 1, most = y1; i >= 0; i--, most = labels[i + 1].at - gap) labels[i].at = Math.min(labels[i].at, most);
+  return labels;
+}
+
+// chartFrame is where a chart's curves stand in a drawing of a width.
+function chartFrame(chart, pen, width) {
+  const { on } = chartScale(chart);
+  const labels = on.map((l) => `${l.name}  ${valueOf(chart, l.value)}`);
+  const room = labels.length ? Math.min(width * 0.4, Math.max(...labels.map((s) => pen.measure(s, 11))) + 14) : 16;
+  const end = Math.max(1, ...chart.curves.flatMap((c) => c.x));
+  const x0 = 76, x1 = Math.max(x0 + 60, width - room), y0 = 14, y1 = chartHeight - 42;
+  return { x0, x1, y0, y1, end, labels, x: (v) => x0 + (v / end) * (x1 - x0), invert: (px) => ((px - x0) / (x1 - x0)) * end };
+}
+
+function drawChart(chart, pen, theme, width) {
+  const scale = chartScale(chart), { x0, x1, y0, y1, end, x, labels } = chartFrame(chart, pen, width);
+  const y = (v) => y1 - ((scale.f(v) - scale.bottom) / (scale.top - scale.bottom)) * (y1 - y0);
+  for (const v of valueTicks(chart, scale, (y1 - y0) / 34)) {
+    pen.line([x0, y(v), x1, y(v)], theme.grid);
+    pen.text(valueOf(chart, v), x0 - 6, y(v) + 3.5, theme.soft, { align: "right" });
+  }
+  const step = numberStep(end / Math.max(1, (x1 - x0) / 95));
+  for (let v = 0; v <= end * (1 + 1e-9); v += step) {
+    pen.line([x(v), y0, x(v), y1], theme.grid);
+    pen.line([x(v), y1, x(v), y1 + 4], theme.axis);
+    pen.text(grouped(v), x(v), y1 + 17, theme.soft, { align: "center" });
+  }
+  pen.line([x0, y0, x0, y1], theme.axis);
+  pen.line([x0, y1, x1, y1], theme.axis);
+  pen.text(chart.x, (x0 + x1) / 2, y1 + 35, theme.soft, { align: "center" });
+  for (const l of apart(scale.on.map((l, i) => ({ y: y(l.value), text: labels[i] })), y0 + 4, y1, 13)) {
+    pen.line([x0, l.y, x1, l.y], theme.soft, 1.2, [6, 4]);
+    pen.line([x1, l.y, x1 + 6, l.at], theme.axis);
+    pen.text(l.text, x1 + 9, l.at + 3.5, theme.ink);
+  }
+  chart.curves.forEach((c, i) => {
+    const colour = runColour(theme, i), points = [];
+    c.x.forEach((v, k) => points.push(x(v), y(c.y[k])));
+    pen.line(points, colour, 1.8, runDash(i));
+    if (c.x.length <= 60) for (let k = 0; k < points.length; k += 2) pen.rect(points[k] - 2, points[k + 1] - 2, 4, 4, colour);
+    if (c.best >= 0) {
+      const px = points[2 * c.best], py = points[2 * c.best + 1], r = 6;
+      pen.area([px, py - r, px + r, py, px, py + r, px - r, py], colour);
+      pen.frame(px - r - 2, py - r - 2, 2 * r + 4, 2 * r + 4, theme.ink);
+    }
+  });
+}
+
+// chartTip tells the values at the point that is nearest to the pointer.
+function chartTip(chart, figure, event) {
+  const box = figure.canvas.getBoundingClientRect(), frame = chartFrame(chart, figure.ruler(), box.width);
+  const at = frame.invert(event.clientX - box.left);
+  let best = null;
+  for (const c of chart.curves) for (const v of c.x) if (best === null || Math.abs(v - at) < Math.abs(best - at)) best = v;
+  if (best === null) return;
+  const rows = chart.curves.flatMap((c) => {
+    const k = c.x.indexOf(best);
+    return k < 0 ? [] : [[c.name, valueOf(chart, c.y[k]) + (k === c.best ? ", the best" : "")]];
+  });
+  showTip(event, `${grouped(best)} ${chart.x}`, rows);
+}
+
+// Differences.
+
+const forestRow = 24;
+function forestHeight(forest) { return forest.rows.length * forestRow + 58; }
+
+// forestRange is what the axis shows: all intervals, but of one that is far longer than the others only a part.
+function forestRange(forest) {
+  const sizes = forest.rows.map((r) => Math.max(...r.at.map(Math.abs))).sort((a, b) => a - b);
+  const most = 4 * (sizes[Math.floor(sizes.length / 2)] || 1), cut = (v) => Math.min(most, Math.max(-most, v));
+  const lo = Math.min(0, ...forest.rows.map((r) => cut(r.at[1]))), hi = Math.max(0, ...forest.rows.map((r) => cut(r.at[2])));
+  const pad = 0.05 * (hi - lo || 1);
+  return [lo - pad, hi + pad];
+}
+
+function drawForest(forest, pen, theme, width) {
+  const names = Math.min(width * 0.34, Math.max(60, ...forest.rows.map((r) => pen.measure(r.name, 12))) + 12);
+  const texts = Math.min(width * 0.34, Math.max(...forest.rows.map((r) => pen.measure(r.text, 12))) + 12);
+  const [lo, hi] = forestRange(forest), x0 = names, x1 = Math.max(x0 + 80, width - texts), y0 = 8, y1 = y0 + forest.rows.length * forestRow + 4;
+  const x = (v) => x0 + ((Math.min(hi, Math.max(lo, v)) - lo) / (hi - lo)) * (x1 - x0);
+  const step = niceStep((hi - lo) / Math.max(2, (x1 - x0) / 70));
+  for (let i = Math.ceil(lo / step - 1e-9); i * step <= hi; i++) {
+    const v = i * step;
+    pen.line([x(v), y0, x(v), y1], theme.grid);
+    pen.text((v > 0 ? "+" : "") + number(Number(v.toPrecision(10))), x(v), y1 + 16, theme.soft, { align: "center" });
+  }
+  pen.line([x(0), y0, x(0), y1], theme.ink, 1.4);
+  pen.line([x0, y1, x1, y1], theme.axis);
+  pen.text(forest.x, (x0 + x1) / 2, y1 + 36, theme.soft, { align: "center" });
+  forest.rows.forEach((r, i) => {
+    const [value, low, high] = r.at, y = y0 + (i + 0.5) * forestRow, colour = forestColour(forest, theme, r);
+    pen.text(r.name, names - 12, y + 4, theme.ink, { align: "right", size: 12 });
+    pen.line([x(low), y, x(high), y], colour, 2.2);
+    for (const [end, towards] of [[low, 1], [high, -1]]) {
+      const px = x(end);
+      if (end < lo || end > hi) pen.area([px, y, px + 7 * towards, y - 5, px + 7 * towards, y + 5], colour); // it goes on
+      else pen.line([px, y - 4, px, y + 4], colour, 2.2);
+    }
+    if (value >= lo && value <= hi) pen.rect(x(value) - 4, y - 4, 8, 8, colour);
+    pen.text(r.text, x1 + 10, y + 4, theme.ink, { size: 12 });
+  });
+}
+
+// forestColour tells better, worse, and what cannot be told apart from no difference.
+function forestColour(forest, theme, row) {
+  const [, low, high] = row.at;
+  if (low <= 0 && high >= 0) return theme.axis;
+  return (high < 0) === forest.lower ? theme.series[2] : theme.series[1];
+}
