@@ -83,7 +83,7 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/schedview
+	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/htmlpage
 
 # The Python package: its code's checkers, then its tests on the wheel that is built here, with the gymctl inside it;
 # Gymnasium's checks once more with the oldest Gymnasium that is supported.

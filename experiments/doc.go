@@ -9,6 +9,6 @@
 //	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures
 //	papers                                    the list of them
 //
-// study runs a reproduction cell by cell; catalog fetches public traces; schedview draws schedules; statistic, texttable
+// study runs a reproduction cell by cell; catalog fetches public traces; htmlpage draws schedules; statistic, texttable
 // and safefile are small tools. Algorithms, environments and formats live on the floors below.
 package experiments

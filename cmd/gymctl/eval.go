@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/runpage"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 )
@@ -29,6 +32,7 @@ func evalVerb(a *app) *cobra.Command {
 		polices []string
 		noWhole bool
 		asJSON  bool
+		html    string
 		atEOF   bool
 
 		door     = newDoor("")
@@ -52,6 +56,9 @@ is random. A folder of train --seeds counts as all runs in it.
 
 Policies on windows are ` + config.PolicyForms + `.
 An order without an admission uses strict, or skip if it preempts.
+
+--html writes a page: how the checkpoints' runs learned beside their rivals, paired differences with their intervals, and
+the schedules of a test window under the first checkpoint and SJF.
 
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
 names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
@@ -96,6 +103,9 @@ the exit code is 1.`,
 			if err := join(a, c, door, &external, &opt); err != nil {
 				return err
 			}
+			if err := checkPage(html, ""); err != nil {
+				return err
+			}
 			ui := newProgress(a, 0)
 			var chosen []string
 			if len(opt.Checkpoints) == 0 {
@@ -126,6 +136,11 @@ the exit code is 1.`,
 			} else {
 				err = r.WriteTable(a.people())
 			}
+			if err == nil && html != "" {
+				err = a.writePage(ctx, html, &runpage.Page{
+					Config: cfg, Evaluated: opt, Runs: runsIn(opt.Checkpoints), Sheets: r.Sheets(), Results: []runpage.Result{{Comparison: r}},
+				})
+			}
 			if err != nil {
 				return err
 			}
@@ -140,6 +155,7 @@ the exit code is 1.`,
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
 	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
+	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	f.BoolVar(&atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
 	src.flags(c, "the first checkpoint's, else quickstart")
@@ -215,6 +231,17 @@ func runsOf(opt *arena.EvalOptions) error {
 	}
 	opt.Checkpoints = all
 	return nil
+}
+
+// runsIn returns the run directories of checkpoints, each once.
+func runsIn(checkpoints []string) []string {
+	var all []string
+	for _, dir := range checkpoints {
+		if _, run, err := rundir.CheckpointDir(dir); err == nil && !slices.Contains(all, run) {
+			all = append(all, run)
+		}
+	}
+	return all
 }
 
 // evalFaults rewrites faults of the configuration to name the flag that set the value, if there is one. names maps

@@ -23,6 +23,7 @@ func trainVerb(a *app) *cobra.Command {
 		resume string
 		seeds  int
 		asJSON bool
+		html   string
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -41,8 +42,12 @@ With --trace or --cluster, sizes that you give neither by --set nor in a file of
 env.max_gpus is the largest gang that fits the cluster, env.window and env.warm give every part of the trace windows.
 
 A run lives in a directory: config.yaml (everything that affects results), progress.jsonl, event files for
-TensorBoard, checkpoints, best.json (the best checkpoint on the validation windows) and eval/test.json. Ctrl-C saves
-and ends with exit code 130; --resume continues bit for bit. --workers affects only speed.
+TensorBoard (with the evaluation, and all keys as hyper-parameters), checkpoints, best.json (the best checkpoint on the
+validation windows) and eval/test.json. Ctrl-C saves and ends with exit code 130; --resume continues bit for bit. --workers
+affects only speed.
+
+--html writes a page at the end: learning curves with the rivals as lines, paired differences with their intervals, and the
+agent's schedule of a test window beside SJF's.
 
 --seeds N trains N runs side by side, on --workers goroutines in total, with consecutive seeds from --seed on. Their
 runs share one folder, which --resume also accepts, and the table at the end combines them.`,
@@ -51,7 +56,8 @@ runs share one folder, which --resume also accepts, and the table at the end com
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
   gymctl train --env QueueRank-v1 --trace jobs.csv --cluster pool:64 --set env.estimates=exact
   gymctl train --resume runs/mine
-  gymctl train -c cartpole-ppo --seeds 5`,
+  gymctl train -c cartpole-ppo --seeds 5
+  gymctl train --run-dir runs/mine --html runs/mine/page.html`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			opt.Now = a.now
@@ -68,6 +74,9 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			if seeds, err = seedsOf(c, seeds, &opt); err != nil {
 				return err
 			}
+			if err := checkPage(html, opt.RunDir); err != nil {
+				return err
+			}
 			ui := newProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
 			if !opt.Resume {
@@ -78,6 +87,9 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			if seeds > 0 {
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()
+				if err == nil && html != "" {
+					err = a.writePage(c.Context(), html, pageOfSeeds(cfg, report, &opt))
+				}
 				if err != nil {
 					return err
 				}
@@ -88,6 +100,9 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			}
 			result, err := run.Train(c.Context(), cfg, opt)
 			ui.close()
+			if err == nil && html != "" {
+				err = a.writePage(c.Context(), html, pageOf(cfg, result, &opt))
+			}
 			if err != nil {
 				return err
 			}
@@ -105,6 +120,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
+	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")

@@ -105,15 +105,6 @@ func (f *Families) play(ctx context.Context, cfg *config.Config, workers int, on
 
 // overRandom compares returns with those of random play on the same tasks.
 func overRandom(seed uint64, returns, random []float64) *report.Difference {
-	d := make([]float64, len(returns))
-	for i := range d {
-		d[i] = returns[i] - random[i]
-	}
-	return &report.Difference{Mean: statistic.Mean(d), CI95: statistic.Bootstrap(seed, "over random", len(d), func(drawn []statistic.Draw) float64 {
-		sum := 0.0
-		for _, x := range drawn {
-			sum += d[x.Unit]
-		}
-		return sum / float64(len(drawn))
-	})}
+	mean, ci := statistic.Difference(seed, "over random", returns, random)
+	return &report.Difference{Mean: mean, CI95: ci}
 }

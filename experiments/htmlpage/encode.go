@@ -94,6 +94,10 @@ func (p *Page) encode() []byte {
 	e.ms(e.origin)
 	e.key("end")
 	e.ms(max(0, end-e.origin))
+	if p.Focus {
+		e.key("focus")
+		e.ms(p.focus(e.origin, end))
+	}
 	e.column("sizes", len(sizeNames), func(i int) { e.string(sizeNames[i]) })
 	e.cluster(p)
 

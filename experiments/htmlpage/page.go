@@ -17,6 +17,8 @@ type Page struct {
 	// Warmup and Tail are the numbers of jobs at the beginning and at the end, by position, that the distributions of
 	// completion times leave out.
 	Warmup, Tail int
+	// Focus shows at first the time in which most of the jobs end, where the last ones take far longer. A reader can zoom out.
+	Focus bool
 
 	limits limits
 	jobs   jobTable
@@ -77,6 +79,23 @@ type curve struct {
 type completion struct {
 	pos int32
 	jct time.Duration
+	at  time.Duration // of the finish
+}
+
+// focus returns a time after which few jobs end, 0 if it is not much before the end of the page.
+func (p *Page) focus(origin, end time.Duration) time.Duration {
+	at := time.Duration(0)
+	for _, r := range p.runs {
+		if len(r.done) == 0 {
+			continue
+		}
+		// Jobs finish in order of time.
+		at = max(at, r.done[(len(r.done)-1)*19/20].at-origin)
+	}
+	if at = at * 11 / 10; at > (end-origin)*2/3 {
+		return 0
+	}
+	return at
 }
 
 // curve returns the distribution of the jobs that count: every job if they are few, otherwise evenly spaced ones.

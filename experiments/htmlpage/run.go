@@ -95,6 +95,8 @@ type liveJob struct {
 	area  float64 // thousandths × nanoseconds of its earlier stints
 	since time.Duration
 	begun bool // it has been started before
+	here  bool // it is in the system
+	runs  bool // it holds its GPUs
 }
 
 // sizeNames are the names of the size classes, by the number of GPUs.
@@ -140,6 +142,8 @@ func (r *Run) begin(v *sim.View, p *sim.Point) {
 }
 
 // join takes in the jobs that were in the system before the first point: all but those whose first event there is a Submit.
+// Decisions that were made at that point before the first observation are in the state of v already, and their events are yet
+// to come: those change nothing.
 func (r *Run) join(v *sim.View, p *sim.Point) {
 	seen := map[sim.Job]*sim.Event{} // its first event
 	for i := range p.Events {
@@ -152,14 +156,12 @@ func (r *Run) join(v *sim.View, p *sim.Point) {
 		r.last = max(r.last, pos)
 		r.page.jobs.add(pos, v.Trace(j), v.Request(j).Milli, &r.page.limits)
 		l := r.job(j)
-		*l = liveJob{spans: l.spans[:0], stint: -1}
-		if !isRunning {
+		*l = liveJob{spans: l.spans[:0], stint: -1, here: true, begun: isRunning || v.Ran(j) > 0, runs: isRunning}
+		if isRunning {
+			r.now[running]++
+		} else {
 			r.now[queue]++
-			l.begun = v.Ran(j) > 0
-			return
 		}
-		r.now[running]++
-		l.begun = true
 	}
 	for _, j := range v.Running() {
 		if seen[j] == nil {
@@ -215,11 +217,14 @@ func (r *Run) take(v *sim.View, p *sim.Point, e *sim.Event) {
 	switch e.Kind {
 	case sim.Submit:
 		r.now[queue]++
-		r.last = v.Pos(e.Job)
+		r.last = max(r.last, v.Pos(e.Job))
 		r.page.jobs.add(r.last, v.Trace(e.Job), v.Request(e.Job).Milli, &r.page.limits)
 		l := r.job(e.Job)
-		*l = liveJob{spans: l.spans[:0], stint: -1}
+		*l = liveJob{spans: l.spans[:0], stint: -1, here: true}
 	case sim.Start:
+		if r.job(e.Job).runs { // see join
+			break
+		}
 		r.now[queue]--
 		r.now[running]++
 		how := again
@@ -229,6 +234,9 @@ func (r *Run) take(v *sim.View, p *sim.Point, e *sim.Event) {
 		r.started++
 		r.open(v, p, e, how)
 	case sim.Preempt:
+		if !r.job(e.Job).runs {
+			break
+		}
 		r.now[queue]++
 		r.now[running]--
 		r.close(e.Job, preempted)
@@ -238,10 +246,14 @@ func (r *Run) take(v *sim.View, p *sim.Point, e *sim.Event) {
 		r.close(e.Job, failed)
 	case sim.Finish:
 		r.now[running]--
-		r.done = append(r.done, completion{int32(v.Pos(e.Job)), e.At - v.Trace(e.Job).Submit})
+		r.done = append(r.done, completion{int32(v.Pos(e.Job)), e.At - v.Trace(e.Job).Submit, e.At})
 		r.close(e.Job, finished)
+		r.job(e.Job).here = false
 	case sim.Drop:
-		r.now[queue]--
+		if l := r.job(e.Job); l.here {
+			l.here = false
+			r.now[queue]--
+		}
 	case sim.Migrate:
 		r.close(e.Job, movedOn)
 		r.open(v, p, e, moved)
@@ -282,7 +294,7 @@ func (r *Run) open(v *sim.View, p *sim.Point, e *sim.Event, how beginning) {
 		r.coreJobs++
 		milli = 0
 	}
-	l.since = r.to
+	l.since, l.runs = r.to, true
 	l.milli, l.class, l.stint = int64(n)*int64(milli), int32(classOf(n, milli)), -1
 	r.now[used] += l.milli
 	r.now[sizes+int(l.class)] += l.milli
@@ -369,7 +381,7 @@ func (r *Run) close(j sim.Job, how ending) {
 		s := &r.stints[l.stint]
 		s.end, s.ended = r.to, how
 	}
-	l.spans, l.stint, l.milli = l.spans[:0], -1, 0
+	l.spans, l.stint, l.milli, l.runs = l.spans[:0], -1, 0, false
 }
 
 // fail records that a node goes down.

@@ -150,7 +150,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return nil, err
 	}
 	defer unlock()
-	t.Describe(from)
+	t.describe(from)
 	for _, line := range choices {
 		opt.Say("%s", line)
 	}
@@ -160,6 +160,9 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
 	if t.best, t.hasBest, err = rundir.ReadBest(opt.RunDir); err == nil && opt.Resume {
 		err = t.dir.Prune(cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
+	}
+	if err == nil {
+		err = t.dir.Params(&cfg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.dir.Close())
@@ -171,7 +174,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	if t.pause = pause; opt.Until > 0 && t.trainer.Step() >= opt.Until {
 		pause()
 	}
-	err = t.trainer.Run(running, train.Hooks{Tick: t.tick, Log: t.log, Evaluate: t.Validate, Checkpoint: t.checkpoint})
+	err = t.trainer.Run(running, train.Hooks{Tick: t.tick, Log: t.log, Evaluate: t.validate, Checkpoint: t.checkpoint})
 	if opt.Until > 0 && ctx.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return t.paused()
 	}
@@ -184,10 +187,11 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	if err != nil {
 		return nil, errors.Join(err, t.dir.Close())
 	}
-	if err := t.dir.Close(); err != nil {
+	r, err := t.finish(ctx)
+	if err = errors.Join(err, t.dir.Close()); err != nil {
 		return nil, err
 	}
-	return t.finish(ctx)
+	return r, nil
 }
 
 // make makes the agent, its environments and its trainer. release frees their memory.
@@ -227,7 +231,7 @@ func (t *training) paused() (*TrainResult, error) {
 	step := t.trainer.Step()
 	var err error
 	if t.validated != step {
-		err = t.Validate(step)
+		err = t.validate(step)
 	}
 	if err == nil {
 		err = t.checkpoint(step)
@@ -299,7 +303,7 @@ func sameRun(dir string, cfg *config.Config) error {
 }
 
 // describe prints what the run trains on.
-func (t *training) Describe(from string) {
+func (t *training) describe(from string) {
 	t.opt.Say("run       %s", t.opt.RunDir)
 	t.arena.Describe(t.cfg, t.opt.Say)
 	for _, line := range t.opt.Chosen {
@@ -449,7 +453,7 @@ func stats(list []agents.Stat) map[string]float64 {
 }
 
 // validate judges the current agent and keeps the checkpoint if it is the best so far.
-func (t *training) Validate(step int64) error {
+func (t *training) validate(step int64) error {
 	v, err := t.arena.Validate(t.cfg, t.agent, t.opt.Workers)
 	if err != nil {
 		return err
@@ -497,7 +501,7 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	}
 	t.result.Step, t.result.Checkpoint, t.result.Kernels = t.trainer.Step(), dir, kernel.Set()
 	if t.opt.NoEval {
-		return &t.result, nil
+		return &t.result, t.dir.Ended()
 	}
 	r, err := t.arena.Judge(ctx, *t.cfg, arena.EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
 	if err != nil {
@@ -515,7 +519,13 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, err
 	}
-	return &t.result, safefile.Write(name, append(b, '\n'))
+	if err := safefile.Write(name, append(b, '\n')); err != nil {
+		return nil, err
+	}
+	if err := t.dir.Scalars(t.result.Step, evaluated(r)); err != nil {
+		return nil, err
+	}
+	return &t.result, t.dir.Ended()
 }
 
 // tag returns the name of a statistic in TensorBoard, in the style of Stable-Baselines3 or CleanRL. A name that contains a

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,20 +42,20 @@ const BestReturn = "validation/return mean"
 
 // HigherIsBetter returns whether higher values of a metric of best.json are better.
 func HigherIsBetter(metric string) bool {
-	m, ok := scoreMetric(metric)
+	m, ok := MetricOf(metric)
 	return metric == BestReturn || ok && m.Higher
 }
 
 // ShowScore returns a value of a metric of best.json as tables show it.
 func ShowScore(metric string, v float64) string {
-	if m, ok := scoreMetric(metric); ok {
+	if m, ok := MetricOf(metric); ok {
 		return m.Show(v)
 	}
 	return report.Decimals(v)
 }
 
-// scoreMetric returns the environment's metric that a metric of best.json is a mean of; ok is false for a return.
-func scoreMetric(metric string) (m envs.Metric, ok bool) {
+// MetricOf returns the environment's metric that a metric of best.json is a mean of; ok is false for a return.
+func MetricOf(metric string) (m envs.Metric, ok bool) {
 	for _, id := range envs.IDs() {
 		if m := envs.Find(id).Metric; m.Of != nil && strings.HasPrefix(metric, "validation/"+m.Key+" ") {
 			return m, true
@@ -239,6 +240,32 @@ func createEvents(path string, now time.Time) (*os.File, error) {
 	}
 }
 
+// ReadProgress returns the whole lines of a run's progress.jsonl, none if it has not begun. The run may be going on.
+func ReadProgress(dir string) ([]Line, error) {
+	b, err := os.ReadFile(filepath.Join(dir, ProgressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	lines, _ := wholeLines(b, math.MaxInt64)
+	return lines, nil
+}
+
+// wholeLines returns the lines of b up to the first that is broken or of a later step, and how many bytes they have.
+func wholeLines(b []byte, step int64) (lines []Line, size int) {
+	for row := range bytes.Lines(b) {
+		var l Line
+		if row[len(row)-1] != '\n' || json.Unmarshal(row, &l) != nil || l.Step > step {
+			break
+		}
+		lines = append(lines, l)
+		size += len(row)
+	}
+	return lines, size
+}
+
 // cutProgress removes the lines of later steps and an incomplete last line, and returns the others.
 func cutProgress(name string, step int64) (kept []Line, err error) {
 	b, err := os.ReadFile(name)
@@ -248,15 +275,7 @@ func cutProgress(name string, step int64) (kept []Line, err error) {
 	if err != nil {
 		return nil, err
 	}
-	size := 0
-	for row := range bytes.Lines(b) {
-		var l Line
-		if row[len(row)-1] != '\n' || json.Unmarshal(row, &l) != nil || l.Step > step {
-			break
-		}
-		kept = append(kept, l)
-		size += len(row)
-	}
+	kept, size := wholeLines(b, step)
 	if size == len(b) {
 		return kept, nil
 	}
@@ -348,6 +367,18 @@ func (r *Dir) Append(v any) error {
 func (r *Dir) Scalars(step int64, s []tfevents.Scalar) error {
 	return r.events.Write(r.now(), step, s...)
 }
+
+// Params writes the effective configuration to it as hyper-parameters.
+func (r *Dir) Params(cfg *config.Config) error {
+	params, err := paramsOf(cfg)
+	if err != nil {
+		return err
+	}
+	return r.events.Params(r.now(), params)
+}
+
+// Ended writes to it that the run has come to its end.
+func (r *Dir) Ended() error { return r.events.Ended(r.now()) }
 
 // Text writes text to it.
 func (r *Dir) Text(step int64, tag, words string) error {

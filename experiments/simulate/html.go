@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 
 	"clustergym/env/sim"
-	"clustergym/experiments/schedview"
+	"clustergym/experiments/htmlpage"
 )
 
 // SchedulePage draws the schedules of a Run as one HTML page without other files. The caller puts Observe into Hooks, and
 // calls Write after Run.
-type SchedulePage struct{ page *schedview.Page }
+type SchedulePage struct{ page *htmlpage.Page }
 
 // NewSchedulePage returns a page for a Run with cfg.
 func NewSchedulePage(cfg Config) *SchedulePage {
-	p := schedview.New(len(cfg.Policies))
+	p := htmlpage.New(len(cfg.Policies))
 	p.Warmup, p.Tail = cfg.Warmup, cfg.Tail
 	return &SchedulePage{page: p}
 }
@@ -36,7 +36,8 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 		{"placement", first.Placement},
 		{"estimates", first.Estimates},
 	}
-	page.Header, page.Rows = r.table()
+	header, rows := r.table()
+	page.Tables = []htmlpage.Table{{Title: "Metrics", Header: header, Rows: rows}}
 	page.Notes = r.Notes
 	return page.Write(w)
 }

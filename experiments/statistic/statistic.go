@@ -97,3 +97,19 @@ func Bootstrap(seed uint64, name string, units int, stat func(drawn []Draw) floa
 	slices.Sort(out)
 	return [2]float64{Quantile(out, .025), Quantile(out, .975)}
 }
+
+// Difference returns the mean difference of a and b, which have a value for each of the same units, with its 95 % bootstrap
+// interval. seed and name are those of Bootstrap.
+func Difference(seed uint64, name string, a, b []float64) (mean float64, ci [2]float64) {
+	d := make([]float64, len(a))
+	for i := range d {
+		d[i] = a[i] - b[i]
+	}
+	return Mean(d), Bootstrap(seed, name, len(d), func(drawn []Draw) float64 {
+		sum := 0.0
+		for _, x := range drawn {
+			sum += d[x.Unit]
+		}
+		return sum / float64(len(drawn))
+	})
+}

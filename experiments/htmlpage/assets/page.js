@@ -16,7 +16,7 @@ function make(name, attributes = {}, ...children) {
 }
 
 // view is what the timelines show; all runs share it, so that they can be compared.
-const view = { x: [0, span], y: [0, data.gpus || 1], colour: "job", mode: "bars", run: 0 };
+const view = { x: [0, data.focus || span], y: [0, data.gpus || 1], colour: "job", mode: "bars", run: 0 };
 const bigCluster = (data.gpus || 0) > 1024;
 if (bigCluster) view.mode = "map";
 let hovered = { run: -1, job: -1 };

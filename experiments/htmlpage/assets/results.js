@@ -19,22 +19,25 @@ function number(v) {
 // valueOf prints a value of a chart.
 function valueOf(chart, v) { return chart.seconds ? duration(Math.round(v * 1000)) : number(v); }
 
-// chartScale decides what the axis of values shows: all curves, and those levels that do not squash them. The best level is
-// always there.
+// chartScale decides what the axis of values shows: all curves, and levels from the nearest on as long as they leave the curves
+// an eighth of the height.
 function chartScale(chart) {
   if (chart.scale) return chart.scale;
-  const ys = chart.curves.flatMap((c) => c.y), best = chart.levels.reduce((b, l) => (b === null || (chart.lower ? l.value < b.value : l.value > b.value) ? l : b), null);
+  const ys = chart.curves.flatMap((c) => c.y);
   if (!ys.length) ys.push(...chart.levels.map((l) => l.value));
   let lo = Math.min(...ys), hi = Math.max(...ys);
   const log = chart.log && lo > 0 && hi / lo > 3, f = log ? Math.log : (v) => v;
   const least = log ? Math.log(1.2) : 0.05 * Math.max(Math.abs(lo), Math.abs(hi)) || 1;
-  const room = Math.max(f(hi) - f(lo), least), a = f(lo), b = f(hi);
+  const room = 8 * Math.max(f(hi) - f(lo), least), a = f(lo), b = f(hi);
+  const distance = (l) => (log && l.value <= 0 ? Infinity : Math.max(0, a - f(l.value), f(l.value) - b));
   const on = [], off = [];
-  for (const l of chart.levels) {
-    const near = !(log && l.value <= 0) && f(l.value) >= a - room && f(l.value) <= b + room;
-    (near || (l === best && !(log && l.value <= 0)) ? on : off).push(l);
+  for (const l of [...chart.levels].sort((p, q) => distance(p) - distance(q))) {
+    const from = Math.min(lo, l.value), to = Math.max(hi, l.value);
+    if (distance(l) === Infinity || f(to) - f(from) > room) { off.push(l); continue; }
+    on.push(l);
+    lo = from;
+    hi = to;
   }
-  for (const l of on) { lo = Math.min(lo, l.value); hi = Math.max(hi, l.value); }
   const pad = 0.06 * Math.max(f(hi) - f(lo), least);
   return (chart.scale = { log, f, bottom: f(lo) - pad, top: f(hi) + pad, on, off });
 }
@@ -75,7 +78,7 @@ function apart(labels, y0, y1, gap) {
 function chartFrame(chart, pen, width) {
   const { on } = chartScale(chart);
   const labels = on.map((l) => `${l.name}  ${valueOf(chart, l.value)}`);
-  const room = labels.length ? Math.min(width * 0.4, Math.max(...labels.map((s) => pen.measure(s, 11))) + 14) : 16;
+  const room = labels.length ? Math.min(width * 0.4, Math.max(...labels.map((s) => pen.measure(s, 11))) + 14) : 28;
   const end = Math.max(1, ...chart.curves.flatMap((c) => c.x));
   const x0 = 76, x1 = Math.max(x0 + 60, width - room), y0 = 14, y1 = chartHeight - 42;
   return { x0, x1, y0, y1, end, labels, x: (v) => x0 + (v / end) * (x1 - x0), invert: (px) => ((px - x0) / (x1 - x0)) * end };
@@ -144,8 +147,9 @@ function forestRange(forest) {
 }
 
 function drawForest(forest, pen, theme, width) {
-  const names = Math.min(width * 0.34, Math.max(60, ...forest.rows.map((r) => pen.measure(r.name, 12))) + 12);
-  const texts = Math.min(width * 0.34, Math.max(...forest.rows.map((r) => pen.measure(r.text, 12))) + 12);
+  const size = width < 560 ? 11 : 12;
+  const names = Math.min(width * 0.34, Math.max(60, ...forest.rows.map((r) => pen.measure(r.name, size))) + 12);
+  const texts = Math.min(width * 0.46, Math.max(...forest.rows.map((r) => pen.measure(r.text, size))) + 12);
   const [lo, hi] = forestRange(forest), x0 = names, x1 = Math.max(x0 + 80, width - texts), y0 = 8, y1 = y0 + forest.rows.length * forestRow + 4;
   const x = (v) => x0 + ((Math.min(hi, Math.max(lo, v)) - lo) / (hi - lo)) * (x1 - x0);
   const step = niceStep((hi - lo) / Math.max(2, (x1 - x0) / 70));
@@ -159,15 +163,16 @@ function drawForest(forest, pen, theme, width) {
   pen.text(forest.x, (x0 + x1) / 2, y1 + 36, theme.soft, { align: "center" });
   forest.rows.forEach((r, i) => {
     const [value, low, high] = r.at, y = y0 + (i + 0.5) * forestRow, colour = forestColour(forest, theme, r);
-    pen.text(r.name, names - 12, y + 4, theme.ink, { align: "right", size: 12 });
+    pen.text(r.name, names - 12, y + 4, theme.ink, { align: "right", size });
     pen.line([x(low), y, x(high), y], colour, 2.2);
     for (const [end, towards] of [[low, 1], [high, -1]]) {
       const px = x(end);
+      if (towards > 0 ? end > hi : end < lo) continue; // all of it is beyond the other end
       if (end < lo || end > hi) pen.area([px, y, px + 7 * towards, y - 5, px + 7 * towards, y + 5], colour); // it goes on
       else pen.line([px, y - 4, px, y + 4], colour, 2.2);
     }
     if (value >= lo && value <= hi) pen.rect(x(value) - 4, y - 4, 8, 8, colour);
-    pen.text(r.text, x1 + 10, y + 4, theme.ink, { size: 12 });
+    pen.text(r.text, x1 + 10, y + 4, theme.ink, { size });
   });
 }
 

@@ -1,0 +1,74 @@
+package run
+
+import (
+	"clustergym/experiments/arena"
+	"clustergym/experiments/report"
+	"clustergym/internal/tfevents"
+)
+
+// evaluated returns the evaluation of a run for TensorBoard: the agent's means as test/METRIC, those of the others as
+// test/METRIC/POLICY, and the agent's paired differences as test/METRIC_difference_percent/POLICY. The agent comes first.
+func evaluated(c arena.Comparison) (s []tfevents.Scalar) {
+	add := func(tag string, v float64) { s = append(s, tfevents.Scalar{Tag: "test/" + tag, Value: v}) }
+	const mean = "mean_reward"
+	switch r := c.(type) {
+	case *report.Report:
+		counts := r.Counts().Key
+		for i := range r.Policies {
+			p := &r.Policies[i]
+			if i == 0 {
+				m := p.Metrics
+				add("jct_s", m.JCT.Mean)
+				add("wait_s", m.Wait.Mean)
+				add("bounded_slowdown", m.BoundedSlowdown.Mean)
+				add("gpu_utilization", m.Utilization.Mean)
+				if m.Score != nil {
+					add(counts, m.Score.Mean)
+				}
+				continue
+			}
+			if p.Metrics != nil && (p.Metrics.Score != nil || !r.HasScores()) {
+				add(counts+"/"+p.Name, r.Statistic(p).Mean)
+			}
+		}
+		for _, p := range r.Paired {
+			if p.A == r.Policies[0].Name && p.Metric == counts {
+				add(counts+"_difference_percent/"+p.B, p.Difference)
+			}
+		}
+	case *report.EpisodeReport:
+		for i, p := range r.Policies {
+			name := ""
+			if i > 0 {
+				name = "/" + p.Name
+			}
+			if p.Return != nil {
+				add(mean+name, p.Return.Mean)
+			}
+			if p.Score != nil {
+				add(r.Metric+name, p.Score.Mean)
+			}
+		}
+		for _, p := range r.Paired {
+			if p.A == r.Policies[0].Name {
+				add(r.Metric+"_difference_percent/"+p.B, p.Difference)
+			}
+		}
+	case *report.AdaptReport:
+		best := 0 // after the last inner step
+		for i, p := range r.Rows {
+			if p.Name == r.Rows[0].Name && p.Steps > r.Rows[best].Steps {
+				best = i
+			}
+		}
+		for i, p := range r.Rows {
+			switch {
+			case i == best:
+				add(mean, p.Return.Mean)
+			case p.Name != r.Rows[0].Name:
+				add(mean+"/"+p.Name, p.Return.Mean)
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,45 @@
+package rundir
+
+import (
+	"encoding/json"
+	"slices"
+
+	"clustergym/configs"
+	"clustergym/experiments/config"
+	"clustergym/internal/tfevents"
+)
+
+// paramsOf returns the keys of a configuration in the form of --set, as in ppo.learning_rate, in alphabetical order. Lists are
+// texts.
+func paramsOf(cfg *config.Config) ([]tfevents.Param, error) {
+	b, err := configs.JSON(cfg)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(b, &tree); err != nil {
+		return nil, err
+	}
+	return appendParams(nil, "", tree), nil
+}
+
+func appendParams(all []tfevents.Param, prefix string, tree map[string]any) []tfevents.Param {
+	keys := make([]string, 0, len(tree))
+	for k := range tree {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		switch v := tree[k].(type) {
+		case map[string]any:
+			all = appendParams(all, prefix+k+".", v)
+		case float64, bool, string:
+			all = append(all, tfevents.Param{Name: prefix + k, Value: v})
+		case nil: // not set
+		default:
+			b, _ := json.Marshal(v) // it was JSON before
+			all = append(all, tfevents.Param{Name: prefix + k, Value: string(b)})
+		}
+	}
+	return all
+}

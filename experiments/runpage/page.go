@@ -1,0 +1,100 @@
+// Package runpage writes the page of gymctl train --html and gymctl eval --html: how agents learned beside their rivals, how
+// they differ from them, and the schedules of one window.
+package runpage
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/htmlpage"
+	"clustergym/experiments/texttable"
+)
+
+// Page is what a page is about.
+type Page struct {
+	Config config.Config // of the evaluation
+	// Evaluated holds the arguments of the evaluation; its checkpoints and World are opened again to draw schedules.
+	Evaluated arena.EvalOptions
+	Runs      []string          // run directories whose learning is drawn
+	Sheets    []texttable.Sheet // tables
+	Results   []Result          // what is compared; the schedules are of the first
+}
+
+// Result is a comparison of policies.
+type Result struct {
+	Name       string // of the run among several, "" = there is one
+	Checkpoint string // that it compares, "" = all of Page.Evaluated
+	Comparison arena.Comparison
+}
+
+// Write plays rivals on the validation windows and two policies on a test window, and writes the page. What cannot be played
+// again is left out, and the page says so.
+func (p *Page) Write(ctx context.Context, w io.Writer) error {
+	cfg, err := p.Config.Fold()
+	if err != nil {
+		return err
+	}
+	place, err := arena.New(&cfg, p.Evaluated.World)
+	if err != nil {
+		return err
+	}
+	d := &drawing{ctx: ctx, page: p, cfg: &cfg, arena: place, html: htmlpage.New(2)}
+	d.head()
+	if err := d.learning(); err != nil {
+		return err
+	}
+	d.differences()
+	d.tables()
+	if err := d.schedules(); err != nil {
+		return err
+	}
+	return d.html.Write(w)
+}
+
+// drawing is a page in the making.
+type drawing struct {
+	ctx   context.Context
+	page  *Page
+	cfg   *config.Config
+	arena arena.Arena
+	html  *htmlpage.Page
+}
+
+func (d *drawing) note(format string, args ...any) {
+	d.html.Notes = append(d.html.Notes, fmt.Sprintf(format, args...))
+}
+
+// head writes the title and the facts: what gymctl train says of its workload and environment.
+func (d *drawing) head() {
+	var names []string
+	for _, r := range d.page.Runs {
+		names = append(names, filepath.Base(r))
+	}
+	d.html.Title = "Policies in " + d.cfg.Env.ID
+	if len(names) > 0 {
+		d.html.Title = fmt.Sprintf("%s in %s: %s", d.cfg.Agent, d.cfg.Env.ID, texttable.Short(strings.Join(names, ", "), 80))
+	}
+	facts := &d.html.Facts
+	d.arena.Describe(d.cfg, func(format string, args ...any) {
+		line := fmt.Sprintf(format, args...)
+		key, value, _ := strings.Cut(line, " ")
+		value = strings.TrimSpace(value)
+		if key == "" && len(*facts) > 0 { // it goes on
+			(*facts)[len(*facts)-1][1] += "; " + value
+			return
+		}
+		*facts = append(*facts, [2]string{key, value})
+	})
+}
+
+func (d *drawing) tables() {
+	for _, s := range d.page.Sheets {
+		text := strings.Join(strings.Fields(s.Above+" "+s.Below), " ")
+		d.html.Tables = append(d.html.Tables, htmlpage.Table{Title: s.Title, Header: s.Header, Rows: s.Rows, Text: text})
+	}
+}
