@@ -71,7 +71,7 @@ papers:
 	CLUSTERGYM_PAPERS=1 $(GO) test -count=1 -timeout 30m -run '^TestQuickForms' ./experiments/papers
 
 tensorboard: $(TB)/have-$(TB_VER)
-	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoardReadsRuns$$' ./experiments/run
+	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoard' ./experiments/run
 
 # The page of gymctl sim --html is looked at by a browser.
 browser:

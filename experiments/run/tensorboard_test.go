@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"clustergym/agents/checkpoint"
+	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 )
 
@@ -27,9 +29,9 @@ a.Reload()
 json.dump({t: [[e.step, e.value] for e in a.Scalars(t)] for t in a.Tags()["scalars"]}, sys.stdout)
 `
 
-// TensorBoard reads every tag, step and value that runs write, and of a run that was resumed from an earlier checkpoint
-// nothing that progress.jsonl no longer has.
-func TestTensorBoardReadsRuns(t *testing.T) {
+// tensorBoard returns a Python that can import tensorboard.
+func tensorBoard(t *testing.T) string {
+	t.Helper()
 	python := os.Getenv(tensorBoardPython)
 	if python == "" {
 		t.Skip(tensorBoardPython + " names no Python with tensorboard (make tensorboard does)")
@@ -37,6 +39,108 @@ func TestTensorBoardReadsRuns(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import tensorboard").CombinedOutput(); err != nil { //nolint:gosec // the caller's interpreter
 		t.Fatalf("%s cannot import tensorboard: %v\n%s", python, err, out)
 	}
+	return python
+}
+
+// readSessions prints what TensorBoard's hparams plug-in makes of a folder of runs: the table of its page.
+const readSessions = `
+import json, sys
+from google.protobuf import json_format
+from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
+from tensorboard.context import RequestContext
+from tensorboard.plugins import base_plugin
+from tensorboard.plugins.hparams import api_pb2, backend_context, get_experiment, list_session_groups
+m = plugin_event_multiplexer.EventMultiplexer()
+m.AddRunsFromDirectory(sys.argv[1])
+m.Reload()
+provider = data_provider.MultiplexerDataProvider(m, sys.argv[1])
+context = backend_context.Context(base_plugin.TBContext(data_provider=provider))
+ctx = RequestContext()
+experiment = get_experiment.Handler(ctx, context, "", api_pb2.GetExperimentRequest()).run()
+request = api_pb2.ListSessionGroupsRequest(start_index=0, slice_size=100, allowed_statuses=[0, 1, 2, 3])
+groups = list_session_groups.Handler(ctx, context, "", request).run()
+json.dump({"experiment": json_format.MessageToDict(experiment), "groups": json_format.MessageToDict(groups)}, sys.stdout)
+`
+
+// TensorBoard's hparams plug-in shows each run with its keys, the evaluation of its agent, and that it has ended.
+func TestTensorBoardComparesRunsByTheirKeys(t *testing.T) {
+	python, dir := tensorBoard(t), t.TempDir()
+	want := map[string]*TrainResult{}
+	for i, rate := range []float64{1e-3, 3e-3} {
+		cfg := tinyRun("ppo")
+		cfg.PPO.LR, cfg.Train.Steps = rate, 500
+		run := filepath.Join(dir, fmt.Sprint("run", i))
+		want[fmt.Sprint("run", i)] = trainTo(t, cfg, run, TrainOptions{Tags: "sb3"})
+	}
+	c := exec.Command(python, "-c", readSessions, dir) //nolint:gosec // the caller's interpreter
+	var said bytes.Buffer
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	var got struct {
+		Experiment struct {
+			HparamInfos []struct{ Name, Type string }
+		}
+		Groups struct {
+			SessionGroups []struct {
+				Hparams  map[string]any
+				Sessions []struct {
+					Name, Status string
+					MetricValues []struct {
+						Name         struct{ Group, Tag string }
+						Value        float64
+						TrainingStep json.Number
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if !slices.ContainsFunc(got.Experiment.HparamInfos, func(i struct{ Name, Type string }) bool { return i.Name == "ppo.lr" && i.Type == "DATA_TYPE_FLOAT64" }) {
+		t.Errorf("ppo.lr is none of the keys: %+v", got.Experiment.HparamInfos)
+	}
+	if len(got.Groups.SessionGroups) != 2 {
+		t.Fatalf("%d sessions: %s", len(got.Groups.SessionGroups), out)
+	}
+	for _, g := range got.Groups.SessionGroups {
+		s := g.Sessions[0]
+		name := filepath.Dir(s.Name)
+		r := want[name]
+		if r == nil || s.Status != "STATUS_SUCCESS" {
+			t.Fatalf("session %q: %s", s.Name, s.Status)
+		}
+		if rate := g.Hparams["ppo.lr"]; name == "run0" && rate != 1e-3 || name == "run1" && rate != 3e-3 {
+			t.Errorf("%s has ppo.lr %v of %v", name, rate, g.Hparams)
+		}
+		if g.Hparams["agent"] != "ppo" || g.Hparams["eval.whole"] != true || g.Hparams["ppo.network.hidden"] != "[16]" || g.Hparams["env.window"] != 32.0 {
+			t.Errorf("%s has %v", name, g.Hparams)
+		}
+		e := r.Eval.(*report.Report)
+		values := map[string]float64{}
+		for _, v := range s.MetricValues {
+			values[v.Name.Tag] = v.Value
+		}
+		for tag, v := range map[string]float64{
+			"test/jct_s":                             e.Policies[0].Metrics.JCT.Mean,
+			"test/jct_s/sjf+skip":                    e.Policies[2].Metrics.JCT.Mean,
+			"test/jct_s_difference_percent/sjf+skip": e.Paired[2].Difference,
+			"test/gpu_utilization":                   e.Policies[0].Metrics.Utilization.Mean,
+		} {
+			if values[tag] != float64(float32(v)) {
+				t.Errorf("%s: %s is %v, want %v", name, tag, values[tag], v)
+			}
+		}
+	}
+}
+
+// TensorBoard reads every tag, step and value that runs write, and of a run that was resumed from an earlier checkpoint
+// nothing that progress.jsonl no longer has.
+func TestTensorBoardReadsRuns(t *testing.T) {
+	python := tensorBoard(t)
 	for _, tags := range []string{"sb3", "cleanrl"} {
 		for _, resumed := range []int{0, 1, 12} {
 			cfg, dir := tinyRun("ppo"), t.TempDir()

@@ -1,0 +1,31 @@
+package runpage
+
+import "clustergym/env/sim"
+
+// jctSum counts completion times by position.
+type jctSum struct {
+	seconds []float64
+	at      []int
+}
+
+// Observe implements sim.Observer.
+func (s *jctSum) Observe(v *sim.View, p *sim.Point) error {
+	for _, e := range p.Events {
+		if e.Kind == sim.Finish {
+			s.at = append(s.at, v.Pos(e.Job))
+			s.seconds = append(s.seconds, (e.At - v.Trace(e.Job).Submit).Seconds())
+		}
+	}
+	return nil
+}
+
+func (s *jctSum) mean(first int) float64 {
+	sum, n := 0.0, 0.0
+	for i, at := range s.at {
+		if at >= first {
+			sum += s.seconds[i]
+			n++
+		}
+	}
+	return sum / n
+}
