@@ -9,15 +9,34 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
-// ownTrace writes name.csv with n jobs, as a user's cluster might have had them: mostly small ones, some of 64 GPUs.
+// ownTrace writes a trace of n jobs, as a user's cluster might have had them: mostly small ones, some of 64 GPUs.
 func ownTrace(t *testing.T, n int) string {
+	t.Helper()
+	return ownTraceAs(t, fmt.Sprintf("jobs%d.csv", n), n, "job_id,user,submit_time,duration,num_gpu\n", func(i, user, at, run, gpus int) string {
+		return fmt.Sprintf("j%d,u%d,%d,%d,%d\n", i, user, at, run, gpus)
+	})
+}
+
+// exportedTrace is ownTrace as a spreadsheet exports it: a byte-order mark, semicolons, dates, lengths of time, other names and line ends.
+func exportedTrace(t *testing.T, n int) string {
+	t.Helper()
+	from := time.Date(2024, 2, 28, 22, 0, 0, 0, time.UTC)
+	return ownTraceAs(t, fmt.Sprintf("export%d.csv", n), n, "\ufeffJob ID;User;Submit Time;Duration;Num GPU\r\n", func(i, user, at, run, gpus int) string {
+		length := fmt.Sprintf("%dh%dm%ds", run/3600, run/60%60, run%60)
+		return fmt.Sprintf("j%d;\"Doe, J. %d\";%s;%s;%d\r\n", i, user, from.Add(time.Duration(at)*time.Second).Format("2006-01-02 15:04:05"), length, gpus)
+	})
+}
+
+// ownTraceAs writes the jobs of ownTrace as rows below header.
+func ownTraceAs(t *testing.T, name string, n int, header string, row func(i, user, at, run, gpus int) string) string {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(n), 7))
 	sizes := []int{1, 1, 1, 1, 1, 1, 2, 4, 8, 8, 16, 32}
 	var b strings.Builder
-	b.WriteString("job_id,user,submit_time,duration,num_gpu\n")
+	b.WriteString(header)
 	at := 0.0
 	for i := range n {
 		at += 300 * r.ExpFloat64()
@@ -26,9 +45,8 @@ func ownTrace(t *testing.T, n int) string {
 			gpus = 64
 		}
 		run := min(86400, max(10, math.Exp(7+1.5*r.NormFloat64())))
-		fmt.Fprintf(&b, "j%d,u%d,%d,%d,%d\n", i, r.IntN(20), int(at), int(run), gpus)
+		b.WriteString(row(i, r.IntN(20), int(at), int(run), gpus))
 	}
-	name := fmt.Sprintf("jobs%d.csv", n)
 	write(t, name, b.String())
 	return name
 }
@@ -41,12 +59,19 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 	largest := map[string]int{"uniform": 64, "mixed": 16}
 	for _, n := range []int{600, 4000, 100_000} {
 		trace := ownTrace(t, n)
+		if n == 4000 {
+			trace = exportedTrace(t, n)
+		}
 		if said := must(t, "trace", "stats", trace); !strings.Contains(said, fmt.Sprintf("(csv): %d jobs", n)) {
 			t.Errorf("trace stats %s: %s", trace, said)
 		}
 		for _, cluster := range []string{"uniform", "mixed"} {
 			file, run := cluster+".yaml", fmt.Sprintf("run-%s-%d", cluster, n)
 			if n == 4000 {
+				// The two ways to write the same jobs are the same workload.
+				if a, b := must(t, "sim", ownTrace(t, n), "--cluster", file, "--policy", "sjf+skip"), must(t, "sim", trace, "--cluster", file, "--policy", "sjf+skip"); rowsOf(a) != rowsOf(b) {
+					t.Errorf("the export is simulated as\n%s, want\n%s", b, a)
+				}
 				code, out, said := gymctl(t, "sim", "--trace", trace, "--cluster", file, "--policy", "sjf+skip", "--json")
 				if refused := strings.Contains(said, " % of the GPU time, refused"); code != exitDone || refused != (cluster == "mixed") ||
 					refused != strings.Contains(out, `"refused_share":0.`) {
@@ -101,6 +126,16 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// rowsOf returns the row of sjf+skip in a table of sim.
+func rowsOf(table string) string {
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "sjf+skip") {
+			return line
+		}
+	}
+	return "no row of sjf+skip in\n" + table
 }
 
 // What the user says himself stays, wherever he says it.
