@@ -101,6 +101,7 @@ func (v *Validation) Words() string {
 	return "validation windows: typical JCT " + texttable.Hours(v.JCT)
 }
 
+// Timing is what depends on the machine.
 type Timing struct {
 	PerSecond float64 `json:"steps_per_s"`
 	Wall      float64 `json:"wall_s"`

@@ -413,6 +413,7 @@ func (r *Dir) Prune(keep int) error {
 	return err
 }
 
+// ReadBest reads best.json of a run directory; ok is false if there is none.
 func ReadBest(dir string) (b BestCheckpoint, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, BestFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -427,6 +428,7 @@ func ReadBest(dir string) (b BestCheckpoint, ok bool, err error) {
 	return b, true, nil
 }
 
+// WriteBest replaces best.json.
 func WriteBest(dir string, b BestCheckpoint) error {
 	data, err := json.Marshal(b)
 	if err != nil {
