@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/experiments/arena"
@@ -298,12 +298,16 @@ func TestValidationJudgesWhatTheCheckpointPlays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, _, err := rundir.CheckpointDir(run)
+		c, err := arena.OpenCheckpoint(run, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := checkpoint.Load(at, agent.Parts()...); err != nil {
-			t.Fatal(err)
+		for _, p := range agent.Parts() {
+			if p.Name() == "weights.safetensors" {
+				if _, err := p.ReadFrom(bytes.NewReader(c.Weights)); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		if v, err := a.Validate(&cfg, agent, 2); err != nil || *v.Return != b.Value {
 			t.Errorf("%s: the checkpoint returns %v (%v), its validation said %v", id, *v.Return, err, b.Value)
