@@ -459,7 +459,7 @@ func (r *Registry) refusal(key, name string, err error) error {
 		return ownRefusal(key, name, err)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(key, name, "a file that exists below the server's --trace-root: copy it there, and name it relative to that folder")
+		return fault.New(key, name, "a file that exists below the server's --trace-root; copy it there, and name it relative to that folder")
 	}
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }

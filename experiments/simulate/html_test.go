@@ -31,9 +31,11 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 	var d struct {
 		Title  string
 		Facts  [][2]string
-		Header []string
-		Rows   [][]string
-		Runs   []struct {
+		Tables []struct {
+			Header []string
+			Rows   [][]string
+		}
+		Runs []struct {
 			Name   string
 			JCT    struct{ Jobs int }
 			Stints struct{ Job []int }
@@ -42,9 +44,13 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 	if err := json.Unmarshal([]byte(block), &d); err != nil {
 		t.Fatal(err)
 	}
+	if len(d.Tables) != 1 || len(d.Tables[0].Rows) != len(report.Runs) {
+		t.Fatalf("tables %v", d.Tables)
+	}
+	shown := &d.Tables[0]
 	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
-	lines = lines[len(lines)-len(d.Rows):]
-	for i, row := range d.Rows {
+	lines = lines[len(lines)-len(shown.Rows):]
+	for i, row := range shown.Rows {
 		if got, want := strings.Join(row, " "), strings.Join(strings.Fields(lines[i]), " "); got != want {
 			t.Errorf("row %d is\n%s, the terminal says\n%s", i, got, want)
 		}
@@ -59,8 +65,8 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 			t.Errorf("%s: %d stints of 200 jobs", r.Name(), n)
 		}
 	}
-	if d.Title != "Schedules of synth:philly on 2x8" || !strings.Contains(fmt.Sprint(d.Facts), "2 nodes, 16 GPUs") || len(d.Header) != len(d.Rows[0]) {
-		t.Errorf("%q, %v, %v", d.Title, d.Facts, d.Header)
+	if d.Title != "Schedules of synth:philly on 2x8" || !strings.Contains(fmt.Sprint(d.Facts), "2 nodes, 16 GPUs") || len(shown.Header) != len(shown.Rows[0]) {
+		t.Errorf("%q, %v, %v", d.Title, d.Facts, shown.Header)
 	}
 	var empty bytes.Buffer
 	if err := NewSchedulePage(cfg).Write(&empty, &Report{}); err != nil || empty.Len() != 0 {
