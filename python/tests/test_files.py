@@ -188,7 +188,7 @@ def test_a_server_elsewhere_reads_what_is_below_its_root(rooted: str, folder: Pa
     ):
         with pytest.raises(clustergym.BadKwargs, match="copy the file below its --trace-root, and name it relative"):
             opened(url=rooted, trace=trace)
-    with pytest.raises(clustergym.BadKwargs, match="--trace-root: copy it there"):
+    with pytest.raises(clustergym.BadKwargs, match="--trace-root; copy it there"):
         opened(url=rooted, trace="nowhere.csv")
     for cluster in ("mycluster.yaml", folder / "mycluster.yaml", "~/mycluster.yaml"):
         with pytest.raises(clustergym.BadKwargs, match="give it the file's keys"):
