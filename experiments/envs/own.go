@@ -136,6 +136,9 @@ func plainTree(path string, v any, depth int) (any, error) {
 // some time, two seconds at most, so two changes within it can have one time.
 const fresh = 3 * time.Second
 
+// mostHashed is how many bytes of just changed files are hashed for one request. If there are more, the files are read anew.
+const mostHashed = 64 << 20
+
 // stamp describes the state of a file, or of all files in a folder, so that a changed one is read anew.
 func stamp(ctx context.Context, from *traces.Files, at string) (string, error) {
 	files, err := from.List(ctx, at, func(string) bool { return true })
@@ -143,6 +146,7 @@ func stamp(ctx context.Context, from *traces.Files, at string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
+	left := int64(mostHashed)
 	for _, path := range files {
 		st, err := from.Stat(path)
 		if err != nil {
@@ -150,26 +154,31 @@ func stamp(ctx context.Context, from *traces.Files, at string) (string, error) {
 			continue
 		}
 		fmt.Fprintln(&b, path, st.Size(), st.ModTime().UnixNano())
-		if st.Mode().IsRegular() && time.Since(st.ModTime()) < fresh {
-			sum, err := contents(ctx, from, path)
-			if err != nil {
-				return "", err
-			}
-			fmt.Fprintln(&b, sum)
+		if !st.Mode().IsRegular() || time.Since(st.ModTime()) >= fresh {
+			continue
 		}
+		if left -= st.Size(); left < 0 {
+			fmt.Fprintln(&b, time.Now().UnixNano()) // no other request has this stamp
+			continue
+		}
+		sum, err := contents(ctx, from, path, st.Size())
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&b, sum)
 	}
 	return b.String(), nil
 }
 
-// contents returns a hash of a file.
-func contents(ctx context.Context, from *traces.Files, path string) (string, error) {
+// contents returns a hash of the first size bytes of a file.
+func contents(ctx context.Context, from *traces.Files, path string, size int64) (string, error) {
 	f, err := from.Raw(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // only read
 	h := sha256.New()
-	if _, err := io.Copy(h, workload.NewCtxReader(ctx, f)); err != nil {
+	if _, err := io.Copy(h, io.LimitReader(workload.NewCtxReader(ctx, f), size)); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
