@@ -53,8 +53,12 @@ func (a *app) writePage(ctx context.Context, file string, p *runpage.Page) error
 	}
 	line := newStatus(a, 0)
 	line.show(func(int) []string { return []string{"drawing " + file} })
-	defer line.clear()
-	return a.writeTo(file, []string{p.Config.Trace.File, p.Config.Cluster}, func(w io.Writer) error { return p.Write(ctx, w) })
+	err := a.writeTo(file, []string{p.Config.Trace.File, p.Config.Cluster}, func(w io.Writer) error { return p.Write(ctx, w) })
+	line.clear()
+	if err == nil {
+		a.notef("the page is %s", file)
+	}
+	return err
 }
 
 // pageOf is the page of one training.

@@ -87,29 +87,33 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			if seeds > 0 {
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()
-				if err == nil && html != "" {
-					err = a.writePage(c.Context(), html, pageOfSeeds(cfg, report, &opt))
-				}
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return a.json(report)
+					err = a.json(report)
+				} else {
+					err = report.WriteTable(a.people())
 				}
-				return report.WriteTable(a.people())
+				if err != nil || html == "" {
+					return err
+				}
+				return a.writePage(c.Context(), html, pageOfSeeds(cfg, report, &opt))
 			}
 			result, err := run.Train(c.Context(), cfg, opt)
 			ui.close()
-			if err == nil && html != "" {
-				err = a.writePage(c.Context(), html, pageOf(cfg, result, &opt))
-			}
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return a.json(result)
+				err = a.json(result)
+			} else {
+				err = a.trained(result)
 			}
-			return a.trained(result)
+			if err != nil || html == "" {
+				return err
+			}
+			return a.writePage(c.Context(), html, pageOf(cfg, result, &opt))
 		},
 	}
 	f := c.Flags()
