@@ -156,13 +156,13 @@ func TestWithoutResumeALostConnectionIsTheEnd(t *testing.T) {
 // The client notices a server from which nothing comes any more, although the connection is still open.
 func TestASilentServerIsTakenForGone(t *testing.T) {
 	p := newProxy(t, serve(t, nil))
-	c := dial(t, p.addr, func(cfg *client.Config) { cfg.KeepAlive = 30 * time.Millisecond })
+	c := dial(t, p.addr, func(cfg *client.Config) { cfg.KeepAlive = 500 * time.Millisecond })
 	e := open(t, c, driftID, nil)
 	ts := env.NewTimeStep(e.Spec())
 	if err := e.Reset(ctx, env.Episode{Window: -1}, ts); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // a quiet client does not end the connection
+	time.Sleep(2 * time.Second) // for longer than three times that, but a quiet client does not end the connection
 	if n := p.connections(); n != 1 {
 		t.Errorf("%d connections, want the first to stand", n)
 	}
