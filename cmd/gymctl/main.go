@@ -62,7 +62,7 @@ type app struct {
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: &output{w: stdout}, stderr: &locked{w: stderr}, now: time.Now}
 	root := newRoot(a)
-	root.SetArgs(append([]string{}, args...)) // of nil it would take the program's own
+	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args in place of nil
 	defer a.flush()
 	err := root.ExecuteContext(ctx)
 	switch {

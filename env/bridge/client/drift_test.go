@@ -20,7 +20,7 @@ import (
 // infos that may be unknown, a scalar field, tasks, snapshots, rendering.
 type drift struct {
 	slow time.Duration // of one step
-	gate *gate         // every step waits until it is open; nil = there is none
+	gate *gate         // holds up steps while it is shut; nil = no gate
 
 	pcg     rand.PCG
 	src     *rand.Rand

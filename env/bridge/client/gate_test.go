@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// gate holds up the steps of environments of the server. It is named to them by its number, the argument gate.
+// gate holds up steps of environments in the test's server. An environment finds its gate by the number in its argument gate.
 type gate struct {
 	number int
 	came   chan struct{} // holds a token if a step waits
@@ -18,19 +18,20 @@ type gate struct {
 }
 
 var (
-	gates sync.Map // by number
-	last  atomic.Int64
+	gates    sync.Map // by number
+	lastGate atomic.Int64
 )
 
 // newGate returns an open gate. It is opened for good when the test ends.
 func newGate(t *testing.T) *gate {
-	g := &gate{number: int(last.Add(1)), came: make(chan struct{}, 1), opened: make(chan struct{})}
+	g := &gate{number: int(lastGate.Add(1)), came: make(chan struct{}, 1), opened: make(chan struct{})}
 	close(g.opened)
 	gates.Store(g.number, g)
 	t.Cleanup(g.open)
 	return g
 }
 
+// shut makes later steps wait.
 func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,6 +42,7 @@ func (g *gate) shut() {
 	}
 }
 
+// open lets all steps pass.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +65,7 @@ func (g *gate) pass() {
 	<-opened
 }
 
-// givenUp returns a context that is cancelled as soon as a step waits at the shut gate. The caller cancels it again.
+// givenUp returns a context that ends as soon as a step waits at the shut gate. The caller must also cancel it.
 func (g *gate) givenUp() (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithTimeout(ctx, time.Minute) // in case no step comes
 	go func() {

@@ -162,7 +162,7 @@ func TestASilentServerIsTakenForGone(t *testing.T) {
 	if err := e.Reset(ctx, env.Episode{Window: -1}, ts); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second) // for longer than three times that, but a quiet client does not end the connection
+	time.Sleep(2 * time.Second) // more than three times KeepAlive: a quiet client keeps the connection
 	if n := p.connections(); n != 1 {
 		t.Errorf("%d connections, want the first to stand", n)
 	}
