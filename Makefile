@@ -55,7 +55,7 @@ arch:
 
 test: check unit race invariants papers tensorboard browser python python-rl
 
-# Learning and the longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
+# The longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
 	$(GO) test -timeout 30m ./...
 

@@ -27,9 +27,6 @@ func plain() Config {
 
 // The ladder of problems with known answers, plain and with all improvements. The rung that fails names the fault.
 func TestProbes(t *testing.T) {
-	if raceDetector {
-		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	for _, c := range []struct {
 		id     string
 		values map[float32][]float64 // by the observation that holds this number; NaN = nothing to learn
@@ -75,9 +72,6 @@ func TestProbes(t *testing.T) {
 // A constant reward that is cut off after ten steps is worth r/(1−gamma), not the sum of ten, for targets of one
 // step and of several.
 func TestTruncationBootstraps(t *testing.T) {
-	if raceDetector {
-		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
 		for _, n := range []int{1, 4} {
 			cfg := small()
@@ -92,9 +86,6 @@ func TestTruncationBootstraps(t *testing.T) {
 
 // The reset steps of NextStep batches must not enter the values.
 func TestDeadStepTrap(t *testing.T) {
-	if raceDetector {
-		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	for _, mode := range []vec.Autoreset{vec.NextStep, vec.SameStep} {
 		for _, n := range []int{1, 3} {
 			cfg := small()
@@ -116,9 +107,6 @@ func TestDeadStepTrap(t *testing.T) {
 // 5,000 steps. Q-learning must see most of the 1,600 pairs of state and action that matter, and gets 15,000. No mask
 // may be violated, since the environment refuses illegal actions.
 func TestInvalidActionIsSolved(t *testing.T) {
-	if raceDetector {
-		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		start := time.Now()
 		l := newLoop(t, "InvalidAction-v1", 10, 2, vec.SameStep, invalidConfig(), seed, 15_000).Train()

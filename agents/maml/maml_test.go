@@ -127,9 +127,6 @@ func TestResumedEqualsStraightThrough(t *testing.T) {
 // The bracket of bandits with ten arms: at least 0.80 a pull after a hundred pulls and one step of adaptation; at
 // most 0.5 without adapting, because the arms are unknown.
 func TestABanditIsLearntFromAHundredPulls(t *testing.T) {
-	if testing.Short() || raced {
-		t.Skip("learning takes minutes under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	cfg := maml.DefaultConfig()
 	cfg.Tasks, cfg.Before, cfg.After, cfg.InnerLR, cfg.Gamma = 20, 1, 2, 3, 0
 	l, err := maml.New(cfg, family(t, "Bandit-v1"), policy(t, "Bandit-v1", 32), 2, 1)

@@ -177,9 +177,6 @@ func locksConfig() Config {
 
 // Two masked factors and a number, chosen at once and learnt together.
 func TestFactorsAndNumbersAreLearntTogether(t *testing.T) {
-	if raceDetector {
-		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	p := newPlayer(t, locksConfig(), 3, eightLocks()...)
 	p.train(30_000)
 	if got := p.greedy(100); got < 0.9 {
@@ -276,9 +273,6 @@ func TestNumbersAreCutForTheEnvironmentOnly(t *testing.T) {
 
 // A point that always has the same goal learns where it is.
 func TestContinuousActionsFindAGoal(t *testing.T) {
-	if raceDetector {
-		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	var all []env.Env
 	for range 8 {
 		all = append(all, mustMake(t, "Nav2D-v1"))

@@ -90,9 +90,6 @@ func invalidConfig() Config {
 // The masked problem with 80 actions, of which 60 are illegal: mean return at least 90 within 5,000 steps. No mask
 // may be violated, since the environment refuses illegal actions.
 func TestInvalidActionIsSolved(t *testing.T) {
-	if raceDetector {
-		t.Skip("learning is too slow under the race detector: make unit runs it, and the workers race in other tests")
-	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		start := time.Now()
 		l := newLoop(t, "InvalidAction-v1", 10, 2, vec.SameStep, invalidConfig(), seed, 5000).Train()

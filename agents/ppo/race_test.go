@@ -2,5 +2,5 @@
 
 package ppo
 
-// raceDetector makes arithmetic many times slower; tests that are long on one goroutine leave it out.
+// raceDetector says that the race detector runs, which allocates.
 const raceDetector = true

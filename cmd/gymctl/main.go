@@ -64,7 +64,7 @@ type app struct {
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: &output{w: stdout}, stderr: &locked{w: stderr}, now: time.Now}
 	root := newRoot(a)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args in place of nil
 	defer a.flush()
 	err := root.ExecuteContext(ctx)
 	if a.page != nil {

@@ -146,7 +146,7 @@ func TestForWaitsForAllItStarted(t *testing.T) {
 		t.Errorf("%d calls still run", n)
 	}
 	// A goroutine that has called Done may take a moment to end.
-	for range 100 {
+	for range 10_000 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}

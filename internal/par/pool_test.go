@@ -65,7 +65,7 @@ func TestAPoolGivesWhatIsReadyAndClosesBehindItself(t *testing.T) {
 	if !ended.Load() {
 		t.Error("Close came back before the last piece was done")
 	}
-	for range 1000 {
+	for range 10_000 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -362,11 +362,9 @@ def test_a_stray_hello_takes_a_session_over_only_for_a_moment() -> None:
             raise Gone
         serve_well(peer)
 
-    server = FakeServer(serve)
-    with Client(server.url, timeout=60) as c:
+    with FakeServer(serve) as server, Client(server.url, timeout=60) as c:
         assert c.request("ping")["re"] == 2
         assert len(resumes) == 3
-    server.listener.close()
 
 
 def test_a_session_that_another_client_has_taken_over_stays_there() -> None:
@@ -381,12 +379,10 @@ def test_a_session_that_another_client_has_taken_over_stays_there() -> None:
         peer.close(4409, "another connection resumed this session")
         raise Gone
 
-    server = FakeServer(serve)
-    with Client(server.url, timeout=60) as c:
+    with FakeServer(serve) as server, Client(server.url, timeout=60) as c:
         with pytest.raises(clustergym.TakenOver):
             c.request("ping")
         assert len(resumes) == 2
-    server.listener.close()
 
 
 # Proxies.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"clustergym/env"
 	"clustergym/env/bridge/client"
@@ -151,8 +150,8 @@ func TestARefusedSendIsToldByRecv(t *testing.T) {
 }
 
 func TestARecvGivenUpLosesNothing(t *testing.T) {
-	c := dial(t, serve(t, nil), nil)
-	v, err := c.OpenVec(ctx, driftID, map[string]any{"slow": 30}, 2, client.VecConfig{Batch: 2})
+	c, g := dial(t, serve(t, nil), nil), newGate(t)
+	v, err := c.OpenVec(ctx, driftID, map[string]any{"gate": g.number}, 2, client.VecConfig{Batch: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,14 +162,16 @@ func TestARecvGivenUpLosesNothing(t *testing.T) {
 	}
 	for range 3 {
 		ch.choose(s, b.Mask, a)
+		g.shut()
 		if err := v.Send(ctx, nil, a); err != nil {
 			t.Fatal(err)
 		}
-		limited, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
-		if _, err := v.Recv(limited, b); !errors.Is(err, context.DeadlineExceeded) {
+		limited, cancel := g.givenUp()
+		if _, err := v.Recv(limited, b); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		cancel()
+		g.open()
 		rows, err := v.Recv(ctx, b)
 		if err != nil || len(rows) != 2 {
 			t.Fatalf("rows %v, error %v", rows, err)

@@ -326,14 +326,14 @@ func (c *Client) serve(conn *websocket.Conn) (next *websocket.Conn, err error) {
 		}
 	}
 	if closeCode(err) == wire.CloseTakenOver && (s.tried || c.strayed()) {
-		// It accepted another one of this client, after that had been given up here.
+		// The server accepted another connection of this client after the client had given it up.
 		err = fmt.Errorf("the session moved too late: %v", err) //nolint:errorlint // this close ends no session
 	}
 	return next, err
 }
 
-// strayed reports whether the server may have heard a hello only now whose connection had been given up here, and counts that
-// hello out: each can take the session over once.
+// strayed reports whether a hello that was given up here may have taken the session over, and counts that hello out: each can
+// do so once.
 func (c *Client) strayed() bool {
 	if c.strays.Load() == 0 {
 		return false

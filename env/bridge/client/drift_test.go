@@ -21,6 +21,7 @@ import (
 // infos that may be unknown, a scalar field, tasks, snapshots, both kinds of rendering.
 type drift struct {
 	slow time.Duration // of one step
+	gate *gate         // holds up steps while it is shut; nil = no gate
 
 	pcg     rand.PCG
 	src     *rand.Rand
@@ -146,6 +147,9 @@ func (d *drift) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error 
 	}
 	if d.slow > 0 {
 		time.Sleep(d.slow)
+	}
+	if d.gate != nil {
+		d.gate.pass()
 	}
 	d.x = min(max(d.x+float64(a.Disc[0]-1)+float64(a.Cont[0])+max(float64(a.Cont[1]), -1)+d.tilt+0.1*d.src.NormFloat64(), -100), 100)
 	d.reward = -math.Abs(d.x)

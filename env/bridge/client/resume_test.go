@@ -156,13 +156,13 @@ func TestWithoutResumeALostConnectionIsTheEnd(t *testing.T) {
 // The client notices a server from which nothing comes any more, although the connection is still open.
 func TestASilentServerIsTakenForGone(t *testing.T) {
 	p := newProxy(t, serve(t, nil))
-	c := dial(t, p.addr, func(cfg *client.Config) { cfg.KeepAlive = 30 * time.Millisecond })
+	c := dial(t, p.addr, func(cfg *client.Config) { cfg.KeepAlive = 500 * time.Millisecond })
 	e := open(t, c, driftID, nil)
 	ts := env.NewTimeStep(e.Spec())
 	if err := e.Reset(ctx, env.Episode{Window: -1}, ts); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // a quiet client does not end the connection
+	time.Sleep(2 * time.Second) // more than three times KeepAlive: a quiet client keeps the connection
 	if n := p.connections(); n != 1 {
 		t.Errorf("%d connections, want the first to stand", n)
 	}
@@ -214,8 +214,8 @@ func TestACancelledContextEndsEveryWait(t *testing.T) {
 }
 
 func TestACallGivenUpOnItsWayKeepsItsReply(t *testing.T) {
-	c := dial(t, serve(t, nil), nil)
-	e := open(t, c, driftID, map[string]any{"slow": 40})
+	c, g := dial(t, serve(t, nil), nil), newGate(t)
+	e := open(t, c, driftID, map[string]any{"gate": g.number})
 	home := newDrift()
 	ep := env.Episode{Seed: 21, Window: -1}
 	x, y := env.NewTimeStep(home.Spec()), env.NewTimeStep(home.Spec())
@@ -223,48 +223,45 @@ func TestACallGivenUpOnItsWayKeepsItsReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	ch, a := make(chooser, 1), env.NewActions(home.Spec(), 1)
-	short := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, 15*time.Millisecond) }
-	given := 0
 	for step := range 6 {
 		ch.choose(home.Spec(), x.Mask, a)
 		if err := home.Step(ctx, a.Row(0), x); err != nil {
 			t.Fatal(err)
 		}
 		before := bits(y)
-		limited, cancel := short()
-		err := e.Step(limited, a.Row(0), y)
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) {
-			given++
-			if bits(y) != before {
-				t.Fatal("the error changed the time step")
-			}
-			// Another action cannot take its place.
-			other := env.Action{Disc: []int32{a.Disc[0], 1 - a.Disc[1]}, Cont: a.Cont}
-			if err := e.Step(ctx, other, y); !errors.Is(err, client.ErrPending) || !errors.Is(err, env.ErrResetNeeded) {
-				t.Fatalf("another step: %v, want %v", err, client.ErrPending)
-			}
-			if _, err := e.AppendSnapshot(nil); !errors.Is(err, client.ErrPending) {
-				t.Fatalf("AppendSnapshot: %v, want %v", err, client.ErrPending)
-			}
-			err = e.Step(ctx, a.Row(0), y)
+		g.shut()
+		limited, cancel := g.givenUp()
+		if err := e.Step(limited, a.Row(0), y); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
 		}
-		if err != nil {
+		cancel()
+		if bits(y) != before {
+			t.Fatal("the error changed the time step")
+		}
+		// Another action cannot take its place.
+		other := env.Action{Disc: []int32{a.Disc[0], 1 - a.Disc[1]}, Cont: a.Cont}
+		if err := e.Step(ctx, other, y); !errors.Is(err, client.ErrPending) || !errors.Is(err, env.ErrResetNeeded) {
+			t.Fatalf("another step: %v, want %v", err, client.ErrPending)
+		}
+		if _, err := e.AppendSnapshot(nil); !errors.Is(err, client.ErrPending) {
+			t.Fatalf("AppendSnapshot: %v, want %v", err, client.ErrPending)
+		}
+		g.open()
+		if err := e.Step(ctx, a.Row(0), y); err != nil {
 			t.Fatal(err)
 		}
 		if bits(x) != bits(y) {
 			t.Fatalf("step %d:\n%s at home\n%s", step, bits(y), bits(x))
 		}
 	}
-	if given == 0 {
-		t.Fatal("no step was given up")
-	}
 	// A reset drops what is under way.
 	ch.choose(home.Spec(), x.Mask, a)
-	limited, cancel := short()
-	if err := e.Step(limited, a.Row(0), y); !errors.Is(err, context.DeadlineExceeded) {
+	g.shut()
+	limited, cancel := g.givenUp()
+	if err := e.Step(limited, a.Row(0), y); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	cancel()
+	g.open()
 	bothWays(t, e, 22, func(int) {})
 }

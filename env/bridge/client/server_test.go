@@ -42,11 +42,15 @@ func local(id string) (env.Env, error) {
 func (factory) Make(_ context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
 	made := &server.Made{Meta: map[string]any{"colour": "red"}, SHA: "abc"}
 	for _, p := range kwargs {
-		if p.Key != "slow" || id != driftID {
+		if p.Key != "slow" && p.Key != "gate" || id != driftID {
 			return nil, wire.Errorf(wire.BadKwargs, "%s has no kwarg %q", id, p.Key)
 		}
 	}
 	slow, e := kwargs.Int("slow", 0, 0, 10_000)
+	if e != nil {
+		return nil, e
+	}
+	number, e := kwargs.Int("gate", 0, 0, 1<<30)
 	if e != nil {
 		return nil, e
 	}
@@ -57,6 +61,9 @@ func (factory) Make(_ context.Context, id string, kwargs wire.Map, n int) (*serv
 		}
 		if d, ok := e.(*drift); ok {
 			d.slow = time.Duration(slow) * time.Millisecond
+			if g, ok := gates.Load(int(number)); ok {
+				d.gate = g.(*gate)
+			}
 		}
 		made.Envs = append(made.Envs, e)
 	}

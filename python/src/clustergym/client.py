@@ -727,8 +727,7 @@ class Client:
             time.sleep(pause)
 
     def _strayed(self) -> bool:
-        """Whether the server may have heard a hello only now whose connection had been given up here. Counts that hello out:
-        each can take the session over once."""
+        """Whether a hello that was given up here may have taken the session over. Counts that hello out: each can do so once."""
         if self._strays <= 0:
             return False
         self._strays -= 1
