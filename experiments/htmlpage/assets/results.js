@@ -149,7 +149,7 @@ function forestRange(forest) {
 function drawForest(forest, pen, theme, width) {
   const size = width < 560 ? 11 : 12;
   const names = Math.min(width * 0.34, Math.max(60, ...forest.rows.map((r) => pen.measure(r.name, size))) + 12);
-  const texts = Math.min(width * 0.46, Math.max(...forest.rows.map((r) => pen.measure(r.text, size))) + 12);
+  const texts = Math.min(width - names - 80, Math.max(...forest.rows.map((r) => pen.measure(r.text, size))) + 12);
   const [lo, hi] = forestRange(forest), x0 = names, x1 = Math.max(x0 + 80, width - texts), y0 = 8, y1 = y0 + forest.rows.length * forestRow + 4;
   const x = (v) => x0 + ((Math.min(hi, Math.max(lo, v)) - lo) / (hi - lo)) * (x1 - x0);
   const step = niceStep((hi - lo) / Math.max(2, (x1 - x0) / 70));
