@@ -515,3 +515,48 @@ func TestCommitByHand(t *testing.T) {
 		}
 	}
 }
+
+// others makes decisions of other code at some times, before those of the scheduler.
+type others struct {
+	sim.Scheduler
+	at map[time.Duration]sim.Op
+	id string
+}
+
+func (o *others) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+	op, ok := o.at[v.Now()]
+	if !ok {
+		return o.Scheduler.Decide(v, p, d)
+	}
+	delete(o.at, v.Now())
+	for _, j := range append(slices.Clone(v.Waiting()), v.Running()...) {
+		if v.Trace(j).ID == o.id {
+			d.Op, d.Job, d.GPUs = op, j, d.GPUs[:0]
+		}
+	}
+	return nil
+}
+
+// Other code runs C from 0 to 18; the scheduler hears of its start when it has been stopped already.
+// C has 12 of its 30 seconds left then. At 20 B starts, at 21 F, for 25 s, by other code. D, the next in line, can start
+// at 46; C ends before only if it is known what is left of it.
+func TestBackfillingKnowsWhatOthersHaveRun(t *testing.T) {
+	jobs := []traces.Job{
+		whole("A", 0, 20*second, 1), whole("B", 0, second, 2), whole("D", 0, second, 2), whole("C", 0, 30*second, 1),
+		whole("E", 18*second, second, 2), whole("F", 18*second, 25*second, 1),
+	}
+	for _, backfill := range []string{"easy", "conservative"} {
+		cfg := heuristic.DefaultConfig()
+		cfg.Backfill, cfg.Estimates = backfill, "exact"
+		h, err := heuristic.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &others{h, map[time.Duration]sim.Op{0: sim.StartJob, 18 * second: sim.PreemptJob}, "C"}
+		f := &others{c, map[time.Duration]sim.Op{21 * second: sim.StartJob}, "F"}
+		got := startTimes(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 2}, jobs, f))
+		if want := "C0s A0s B20s F21s C21s D46s E47s"; got != want {
+			t.Errorf("%s: got %s, want %s", backfill, got, want)
+		}
+	}
+}

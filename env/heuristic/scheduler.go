@@ -414,7 +414,7 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 		return
 	}
 	if s.knows(v, j) {
-		if s.ranks != nil && s.fill != nil { // others started it, so its estimate may have changed
+		if s.fill != nil { // others started it, so how long it lasts may have changed
 			s.push(v, s.ranked(v, j))
 		}
 		return
