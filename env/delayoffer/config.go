@@ -6,7 +6,6 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
-	"clustergym/traces"
 )
 
 // ID is the environment's name and version.
@@ -64,8 +63,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
-	_, err := traces.ParseEstimates(c.Estimates)
-	l.Add(err == nil, "estimates", c.Estimates, "exact, trace, none or noisy:SIGMA with SIGMA from 0 to 10")
+	_, err := sim.ParseEstimates(c.Estimates)
+	l.Add(err == nil, "estimates", c.Estimates, sim.EstimatesWanted)
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	s := c.Simulator()
 	l.Join("", s.Validate())

@@ -181,13 +181,13 @@ func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
 func (e *Env) remaining(j sim.Job) (left, done float64) {
 	t, ran := e.view.Trace(j), e.view.Ran(j)
 	switch e.est.Mode {
-	case traces.EstimateExact:
+	case sim.EstimateExact:
 		left = e.view.Left(j)
 		return left, 1 - left/math.Max(1, float64(t.Work))
-	case traces.EstimateNone:
+	case sim.EstimateNone:
 		return float64(ran), 0
 	}
-	left = float64(traces.Remaining(e.est.Of(t), ran))
+	left = float64(e.est.Left(e.view, j))
 	return left, 1 - left/math.Max(1, left+float64(ran))
 }
 

@@ -35,7 +35,7 @@ const (
 type Env struct {
 	cfg     Config
 	spec    env.Spec
-	est     traces.Estimates
+	est     sim.Estimates
 	sim     *sim.Simulator
 	view    *sim.View
 	rule    *heuristic.Delay
@@ -81,7 +81,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err != nil {
 		return nil, err
 	}
-	est, err := traces.ParseEstimates(cfg.Estimates)
+	est, err := sim.ParseEstimates(cfg.Estimates)
 	if err != nil {
 		return nil, err
 	}

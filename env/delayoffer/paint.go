@@ -20,7 +20,7 @@ func (e *Env) Paint(dst *image.RGBA) error {
 	return e.shell.Paint(dst, func(c *paint.Canvas) {
 		x := sched.Scene{
 			View: e.view, Second: sched.Counts(e.view, e.session.Len()),
-			Estimate: func(j sim.Job) time.Duration { return e.est.Of(e.view.Trace(j)) },
+			Estimate: func(j sim.Job) time.Duration { return e.est.Of(e.view, j) },
 		}
 		if o := e.offer; o != nil {
 			x.Asked, x.Marked, x.Note = []sim.Job{o.Job}, o.GPUs, "asked"

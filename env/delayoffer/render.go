@@ -20,7 +20,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 		fmt.Fprintf(b, "%s, %d of %d jobs finished\n%s", e.shell.Headline(), e.done, e.session.Len(), sched.Picture(e.view))
 		if o := e.offer; o != nil {
 			more := fmt.Sprintf("%s: GPUs %v; %d jobs are asked after it", tiers[o.Tier], o.GPUs, o.Behind)
-			b.WriteString("offer " + sched.JobLine(e.view, o.Job, e.est.Of(e.view.Trace(o.Job)), more))
+			b.WriteString("offer " + sched.JobLine(e.view, o.Job, e.est.Of(e.view, o.Job), more))
 		}
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
-	"clustergym/traces"
 )
 
 // wideCluster is the number of GPUs above which the cluster image has a column per node instead of per GPU.
@@ -134,11 +133,10 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 
 // known returns the expected remaining time of j: estimate − time run, or the time run if there are no estimates.
 func known(s *sched.State, j sim.Job) float64 {
-	ran := s.View.Ran(j)
 	if s.Blind {
-		return float64(ran)
+		return float64(s.View.Ran(j))
 	}
-	return float64(traces.Remaining(s.Known[j].Estimate, ran))
+	return float64(s.Left(j))
 }
 
 func (im *Image) clusterImage(dst []float32, s *sched.State) {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/sim"
 	"clustergym/internal/fault"
-	"clustergym/traces"
 )
 
 // ID is the environment's name and version.
@@ -42,8 +42,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
-	_, err := traces.ParseEstimates(c.Estimates)
-	l.Add(err == nil, "estimates", c.Estimates, "exact, trace, none or noisy:SIGMA with SIGMA from 0 to 10")
+	_, err := sim.ParseEstimates(c.Estimates)
+	l.Add(err == nil, "estimates", c.Estimates, sim.EstimatesWanted)
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")

@@ -28,7 +28,7 @@ const (
 type Env struct {
 	cfg     Config
 	spec    env.Spec
-	est     traces.Estimates
+	est     sim.Estimates
 	sim     *sim.Simulator
 	view    *sim.View
 	shell   sched.Shell
@@ -65,7 +65,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := suits(c); err != nil {
 		return nil, err
 	}
-	est, err := traces.ParseEstimates(cfg.Estimates)
+	est, err := sim.ParseEstimates(cfg.Estimates)
 	if err != nil {
 		return nil, err
 	}
@@ -322,12 +322,12 @@ func (e *Env) encode(dst []float32) {
 	clear(dst)
 	gpus := len(e.taken)
 	busy, job, picked := dst[:gpus], dst[gpus:gpus+2], dst[gpus+2:]
-	blind := e.est.Mode == traces.EstimateNone
+	blind := e.est.Mode == sim.EstimateNone
 	for _, j := range e.view.Running() {
 		ran := e.view.Ran(j)
 		left := float64(ran)
 		if !blind {
-			left = float64(traces.Remaining(e.est.Of(e.view.Trace(j)), ran))
+			left = float64(e.est.Left(e.view, j))
 		}
 		x := encode.L(left)
 		if e.cfg.TimeAxis == "linear" {
@@ -342,7 +342,7 @@ func (e *Env) encode(dst []float32) {
 		t := e.view.Trace(j)
 		known := float64(e.view.Now() - t.Submit)
 		if !blind {
-			known = float64(e.est.Of(t))
+			known = float64(e.est.Of(e.view, j))
 		}
 		job[0] = encode.L(known)
 		job[1] = float32(min(1, float64(e.view.Request(j).GPUs)/float64(e.cfg.MaxGPUs)))

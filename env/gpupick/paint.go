@@ -22,7 +22,7 @@ func (e *Env) Paint(dst *image.RGBA) error {
 	return e.shell.Paint(dst, func(c *paint.Canvas) {
 		x := sched.Scene{
 			View: e.view, Second: sched.Counts(e.view, e.session.Len()), Marked: e.picked,
-			Estimate: func(j sim.Job) time.Duration { return e.est.Of(e.view.Trace(j)) },
+			Estimate: func(j sim.Job) time.Duration { return e.est.Of(e.view, j) },
 		}
 		if e.head < len(e.queue) {
 			x.Asked = e.queue[e.head : e.head+1]

@@ -22,7 +22,7 @@ type promise struct {
 	way     how
 	keys    heuristic.Policy
 	place   cluster.Placement // nil = every job that fits is placed
-	est     traces.Estimates
+	est     sim.Estimates
 	ends    bool // no job outlives its expected run time
 	stopped map[int]bool
 	held    map[int32]int         // commit: by virtual cluster, the position of the job that is held
@@ -41,7 +41,7 @@ func newPromise(x *world, seen map[string]int) *promise {
 	c := &x.policy
 	p := &promise{x: x, order: heuristic.IsOrder(c.Order), stops: heuristic.Preemptive(c.Order), way: how{c.Admission, c.Backfill},
 		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: seen}
-	p.est, _ = traces.ParseEstimates(c.Estimates)
+	p.est, _ = sim.ParseEstimates(c.Estimates)
 	p.est.Seed = c.Seed
 	if r, err := cluster.NewPlacement(c.Placement); err == nil && cluster.Constrained(r) {
 		p.place = r
@@ -51,7 +51,7 @@ func newPromise(x *world, seen map[string]int) *promise {
 	}
 	p.ends = x.steadily()
 	for i := range x.jobs {
-		p.ends = p.ends && p.est.Of(&x.jobs[i]) >= x.jobs[i].Work
+		p.ends = p.ends && p.est.OfJob(&x.jobs[i]) >= x.jobs[i].Work
 	}
 	return p
 }
@@ -240,7 +240,7 @@ func (p *promise) sharesNodes() bool {
 
 // expected returns when j, which runs, is expected to end.
 func (p *promise) expected(v *sim.View, j sim.Job) time.Duration {
-	return max(v.Now(), v.Started(j)+p.est.Of(v.Trace(j)))
+	return max(v.Now(), v.Started(j)+p.est.Of(v, j))
 }
 
 // shadow returns when j fits if no other job starts and all end as expected.
@@ -267,7 +267,7 @@ func (p *promise) holdConservative(v *sim.View, d *sim.Decision, lines map[int32
 	if line := lines[0]; len(line) > 0 && p.fits(v, line[0], v.Cluster()) {
 		return fmt.Errorf("%s is first and fits, and waits", v.Trace(line[0]).ID)
 	}
-	if !p.ends || p.est.Mode != traces.EstimateExact || p.x.policy.Order != "fifo" {
+	if !p.ends || p.est.Mode != sim.EstimateExact || p.x.policy.Order != "fifo" {
 		return nil
 	}
 	if slices.ContainsFunc(p.x.jobs, func(j traces.Job) bool { return j.Work == 0 }) {
@@ -323,7 +323,7 @@ func (p *promise) reservations(v *sim.View, line []sim.Job) []time.Duration {
 	}
 	var plan []time.Duration
 	for _, j := range line {
-		need, lasts := v.Request(j).GPUs*v.Request(j).Milli, p.est.Of(v.Trace(j))
+		need, lasts := v.Request(j).GPUs*v.Request(j).Milli, p.est.Of(v, j)
 		times := []time.Duration{v.Now()}
 		for _, k := range all {
 			times = append(times, k.to)

@@ -9,9 +9,9 @@ var area = rule{name: "area", estimates: true, key: func(s *Scheduler, v *sim.Vi
 }}
 
 // area returns the estimated run time of j times the thousandths of a GPU that it asks for. Jobs without work have none,
-// whatever their GPUs; their estimate of 1 ns (traces.Estimates.Of) would order them by these.
+// whatever their GPUs; their estimate of 1 ns (sim.Estimates.Of) would order them by these.
 func (s *Scheduler) area(v *sim.View, j sim.Job) float64 {
-	e := s.est.Of(v.Trace(j))
+	e := s.est.Of(v, j)
 	if e == 1 {
 		return 0
 	}

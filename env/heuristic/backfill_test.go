@@ -23,7 +23,7 @@ type textbook struct {
 	cfg   heuristic.Config
 	place cluster.Placement
 	keys  heuristic.Policy
-	est   traces.Estimates
+	est   sim.Estimates
 	open  bool
 	plan  []sim.Decision
 	// collect selects the other reading of EASY: running jobs are collected one by one until there are enough for the
@@ -41,7 +41,7 @@ func newTextbook(t fatal, cfg heuristic.Config) *textbook {
 	if b.keys, err = heuristic.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	b.est, _ = traces.ParseEstimates(cfg.Estimates)
+	b.est, _ = sim.ParseEstimates(cfg.Estimates)
 	b.est.Seed = cfg.Seed
 	return b
 }
@@ -82,7 +82,7 @@ func (g gang) milli() int { return g.req.GPUs * g.req.Milli }
 func (b *textbook) running(v *sim.View) []gang {
 	var all []gang
 	for _, j := range v.Running() {
-		all = append(all, gang{v.Request(j), v.GPUs(j), max(v.Now(), v.Started(j)+b.est.Of(v.Trace(j)))})
+		all = append(all, gang{v.Request(j), v.GPUs(j), max(v.Now(), v.Started(j)+b.est.Of(v, j))})
 	}
 	return all
 }
@@ -112,7 +112,7 @@ func (b *textbook) queue(v *sim.View, vc int32) []sim.Job {
 }
 
 func (b *textbook) start(v *sim.View, run *[]gang, j sim.Job, gpus []cluster.GPU) {
-	*run = append(*run, gang{v.Request(j), gpus, v.Now() + b.est.Of(v.Trace(j))})
+	*run = append(*run, gang{v.Request(j), gpus, v.Now() + b.est.Of(v, j)})
 	b.plan = append(b.plan, sim.Decision{Op: sim.StartJob, Job: j, GPUs: gpus})
 }
 
@@ -172,7 +172,7 @@ func (b *textbook) easyOnCounter(v *sim.View, run []gang, head sim.Job, rest []s
 	extra := avail - need
 	for _, j := range rest {
 		r := v.Request(j)
-		n, ends := r.GPUs*r.Milli, v.Now()+b.est.Of(v.Trace(j)) <= shadow
+		n, ends := r.GPUs*r.Milli, v.Now()+b.est.Of(v, j) <= shadow
 		if n > free || !ends && n > extra {
 			continue
 		}
@@ -205,7 +205,7 @@ func (b *textbook) easyOnNodes(v *sim.View, run *[]gang, head sim.Job, rest []si
 	closed, short := map[cluster.Request]bool{*v.Request(head): true}, map[cluster.Request]bool{}
 	for _, j := range rest {
 		r := v.Request(j)
-		ends := shadow == math.MaxInt64 || v.Now()+b.est.Of(v.Trace(j)) <= shadow
+		ends := shadow == math.MaxInt64 || v.Now()+b.est.Of(v, j) <= shadow
 		if closed[*r] || short[*r] && !ends {
 			continue
 		}
@@ -273,7 +273,7 @@ func (b *textbook) conservative(v *sim.View, run *[]gang, vc int32) {
 	left := room
 	for _, j := range b.queue(v, vc) {
 		r := v.Request(j)
-		need, lasts := r.GPUs*r.Milli, b.est.Of(v.Trace(j))
+		need, lasts := r.GPUs*r.Milli, b.est.Of(v, j)
 		times := []time.Duration{v.Now()}
 		for _, g := range mine {
 			times = append(times, g.end)

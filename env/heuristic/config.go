@@ -67,8 +67,8 @@ func (c *Config) Validate() error {
 	c.checkAdmission(&l)
 	_, err := newPlacement(*c)
 	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, PlacementNames()))
-	e, err := traces.ParseEstimates(c.Estimates)
-	l.Add(err == nil && e.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA"+spelling.Meant(c.Estimates, []string{"exact", "trace"}))
+	e, err := sim.ParseEstimates(c.Estimates)
+	l.Add(err == nil && e.Mode != sim.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA"+spelling.Meant(c.Estimates, []string{"exact", "trace"}))
 	ok := len(c.Limits) <= 7
 	for i, d := range c.Limits {
 		ok = ok && d > 0 && (i == 0 || d > c.Limits[i-1])

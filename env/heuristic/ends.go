@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"clustergym/env/sim"
-	"clustergym/traces"
 )
 
 // maxLasts bounds estimated run times so that the current time plus an estimate does not overflow.
@@ -13,12 +12,12 @@ const maxLasts = math.MaxInt64 / 4
 // lasts returns how long the scheduler expects j, which waits, to run once it starts: at least 1 ns. Requested times
 // are wall-clock times, so a job that its placement slows down outlives them.
 func (s *Scheduler) lasts(v *sim.View, j sim.Job) int64 {
-	d := s.est.Of(v.Trace(j))
+	d := s.est.Of(v, j)
 	if v.FirstStart(j) >= 0 {
-		if s.est.Mode == traces.EstimateExact {
+		if s.est.Mode == sim.EstimateExact {
 			return int64(min(max(1, math.Ceil(v.Left(j))), maxLasts))
 		}
-		d = traces.Remaining(d, v.Ran(j))
+		d = s.est.Left(v, j)
 	}
 	return min(max(1, int64(d)), maxLasts)
 }
@@ -80,7 +79,7 @@ func (e *ends) sync(s *Scheduler, v *sim.View, j sim.Job) (foreign bool) {
 
 // expectedEnd returns when j, which runs, is expected to end.
 func (s *Scheduler) expectedEnd(v *sim.View, j sim.Job) int64 {
-	return int64(v.Now()) + min(int64(s.est.Of(v.Trace(j))), maxLasts) - int64(v.Ran(j))
+	return int64(v.Now()) + min(int64(s.est.Of(v, j)), maxLasts) - int64(v.Ran(j))
 }
 
 // rebuild enters all running jobs anew.

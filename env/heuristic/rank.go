@@ -5,7 +5,6 @@ import (
 
 	"clustergym/env/sim"
 	spelling "clustergym/internal/nearest"
-	"clustergym/traces"
 )
 
 // Ranker ranks single jobs as an order does, for policies that choose among the jobs that an environment shows them. Not
@@ -34,7 +33,7 @@ func NewRanker(order, estimates string) (*Ranker, error) {
 	if !ok || own || !r.ranks() {
 		return nil, fmt.Errorf("order %q ranks no single jobs, want %s", order, spelling.OneOf(order, Ranking()))
 	}
-	est, err := traces.ParseEstimates(estimates)
+	est, err := sim.ParseEstimates(estimates)
 	return &Ranker{Scheduler{rule: r, est: est}}, err
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
-	"clustergym/traces"
 )
 
 // rounds is a policy that from time to time decides anew which jobs run where: at the end of a round or a lease, or
@@ -19,7 +18,7 @@ import (
 type rounds struct {
 	cfg    Config
 	place  placer
-	est    traces.Estimates
+	est    sim.Estimates
 	strict bool // estimates are needed
 	choose chooser
 	seats
@@ -50,7 +49,7 @@ func newRounds(cfg Config) (*rounds, error) {
 	if r.place, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	r.est, _ = traces.ParseEstimates(cfg.Estimates)
+	r.est, _ = sim.ParseEstimates(cfg.Estimates)
 	r.est.Seed = cfg.Seed
 	r.seats.place = r.place
 	return r, nil
@@ -96,8 +95,10 @@ func firstOf(a, b error) error {
 }
 
 func (r *rounds) submit(v *sim.View, j sim.Job) error {
-	if r.strict && r.est.Mode == traces.EstimateTrace && v.Trace(j).Estimate <= 0 {
-		return fmt.Errorf("%s: job %s has no estimate in its trace; use estimates exact or noisy:SIGMA", r.Name(), v.Trace(j).ID)
+	if r.strict {
+		if err := r.est.Check(v, j); err != nil {
+			return fmt.Errorf("%s: %w", r.Name(), err)
+		}
 	}
 	r.choose.event(v, &sim.Event{At: v.Now(), Kind: sim.Submit, Job: j})
 	return nil
@@ -105,10 +106,10 @@ func (r *rounds) submit(v *sim.View, j sim.Job) error {
 
 // remaining returns the policy's estimate of what is left of j, in nanoseconds at rate 1.
 func (r *rounds) remaining(v *sim.View, j sim.Job) float64 {
-	if r.est.Mode == traces.EstimateExact {
+	if r.est.Mode == sim.EstimateExact {
 		return v.Left(j)
 	}
-	return float64(traces.Remaining(r.est.Of(v.Trace(j)), v.Ran(j)))
+	return float64(r.est.Left(v, j))
 }
 
 // Decide implements sim.Scheduler.

@@ -7,7 +7,6 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
-	"clustergym/traces"
 )
 
 // Scheduler is an order with an admission, a back-filling and a placement. It keeps its own ordered queue and learns
@@ -18,7 +17,7 @@ type Scheduler struct {
 	strict bool
 	place  placer
 	picky  bool // the placement may refuse what fits
-	est    traces.Estimates
+	est    sim.Estimates
 	asks   bool     // it needs estimates
 	state  stateful // of stateful orders
 
@@ -126,7 +125,7 @@ func newScheduler(cfg Config) (Policy, error) {
 	if p, err := cluster.NewPlacement(cfg.Placement); err == nil {
 		s.picky = cluster.Constrained(p)
 	}
-	s.est, _ = traces.ParseEstimates(cfg.Estimates)
+	s.est, _ = sim.ParseEstimates(cfg.Estimates)
 	s.est.Seed = cfg.Seed
 	switch {
 	case cfg.admission() == "commit":
@@ -235,8 +234,10 @@ func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 	if s.state != nil {
 		s.state.submit(v, j)
 	}
-	if s.asks && s.est.Mode == traces.EstimateTrace && v.Trace(j).Estimate <= 0 {
-		return fmt.Errorf("%s: job %s has no estimate in its trace; use estimates exact or noisy:SIGMA", s.Name(), v.Trace(j).ID)
+	if s.asks {
+		if err := s.est.Check(v, j); err != nil {
+			return fmt.Errorf("%s: %w", s.Name(), err)
+		}
 	}
 	s.note(v, j)
 	s.push(v, s.ranked(v, j))

@@ -2,7 +2,6 @@ package heuristic
 
 import (
 	"clustergym/env/sim"
-	"clustergym/traces"
 )
 
 // srtf serves the job with the shortest remaining run time first and preempts for it (Schrage 1968; Tiresias'
@@ -13,8 +12,8 @@ var srtf = rule{name: "srtf", preemptive: true, estimates: true, key: func(s *Sc
 
 // remaining returns the scheduler's estimate of what is left of j, in nanoseconds.
 func (s *Scheduler) remaining(v *sim.View, j sim.Job) float64 {
-	if s.est.Mode == traces.EstimateExact {
+	if s.est.Mode == sim.EstimateExact {
 		return v.Left(j)
 	}
-	return float64(traces.Remaining(s.est.Of(v.Trace(j)), v.Ran(j)))
+	return float64(s.est.Left(v, j))
 }

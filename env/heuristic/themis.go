@@ -151,7 +151,7 @@ func (t *themis) decide(v *sim.View) error {
 
 // enter adds j's bid.
 func (t *themis) enter(v *sim.View, j sim.Job) {
-	alone := float64(t.est.Of(v.Trace(j)))
+	alone := float64(t.est.Of(v, j))
 	t.line = append(t.line, entry{-t.whole(v, j) / alone, v.Pos(j), j})
 }
 

@@ -43,7 +43,7 @@ func peerWait(v *sim.View, j sim.Job) float64 { return -1 - v.Trace(j).Submit.Se
 
 // requested returns the estimated run time of j in seconds, above 0.
 func (s *Scheduler) requested(v *sim.View, j sim.Job) float64 {
-	return max(1, float64(s.est.Of(v.Trace(j)))) / 1e9
+	return max(1, float64(s.est.Of(v, j))) / 1e9
 }
 
 // processors returns the number of GPUs or processors that j asks for.

@@ -46,8 +46,8 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Join("", c.Config.Validate())
-	_, err := traces.ParseEstimates(c.Estimates)
-	l.Add(err == nil, "estimates", c.Estimates, "exact, trace, none or noisy:SIGMA with SIGMA from 0 to 10")
+	_, err := sim.ParseEstimates(c.Estimates)
+	l.Add(err == nil, "estimates", c.Estimates, sim.EstimatesWanted)
 	l.Add(c.Visible >= 2 && c.Visible <= 1024 && c.Visible%2 == 0, "visible", c.Visible, "an even number from 2 to 1024")
 	l.Add(c.Slots == "mixed" || c.Slots == "oldest", "slots", c.Slots, "mixed or oldest")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")

@@ -46,8 +46,8 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Join("", c.Config.Validate())
-	est, err := traces.ParseEstimates(c.Estimates)
-	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10: two of the policies rank by them")
+	est, err := sim.ParseEstimates(c.Estimates)
+	l.Add(err == nil && est.Mode != sim.EstimateNone, "estimates", c.Estimates, "estimates, as two of the policies rank by them: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
 	l.Add(c.Hold > 0, "hold", c.Hold, "a time above 0s")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
 	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))

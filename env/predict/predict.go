@@ -80,6 +80,18 @@ func Of(q *[Quantiles]float64, seen int) Forecast {
 	return f
 }
 
+// Valid reports whether the quantiles are those of a forecast.
+func (f *Forecast) Valid() bool {
+	least := time.Duration(1)
+	for _, q := range f.Q {
+		if q < least || q > traces.MaxTime {
+			return false
+		}
+		least = q
+	}
+	return f.Seen >= 0
+}
+
 // Median returns the time that half of such jobs outlive.
 func (f *Forecast) Median() time.Duration { return f.Q[median] }
 

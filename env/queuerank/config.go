@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
-	"clustergym/traces"
 )
 
 // ID is the environment's name and version.
@@ -56,8 +56,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Visible >= 1 && c.Visible <= 4096, "visible", c.Visible, "1 to 4096")
 	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Backfill == "none" || c.Backfill == "easy", "backfill", c.Backfill, "none or easy")
-	est, err := traces.ParseEstimates(c.Estimates)
-	l.Add(err == nil && est.Mode != traces.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA with SIGMA from 0 to 10")
+	est, err := sim.ParseEstimates(c.Estimates)
+	l.Add(err == nil && est.Mode != sim.EstimateNone, "estimates", c.Estimates, "estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
 	l.Add(slices.Contains(Metrics(), c.Metric), "metric", c.Metric, nearest.OneOf(c.Metric, Metrics()))
 	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
 	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward, "relative or minus with metric utilisation, which is no mean over jobs")

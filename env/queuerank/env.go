@@ -31,7 +31,7 @@ const (
 type Env struct {
 	cfg     Config
 	spec    env.Spec
-	est     traces.Estimates
+	est     sim.Estimates
 	sim     *sim.Simulator
 	view    *sim.View
 	place   cluster.Placement
@@ -76,7 +76,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", ID, cfg.Backfill, spec.Name)
 	}
 	e := &Env{cfg: cfg, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load)}
-	if e.est, err = traces.ParseEstimates(cfg.Estimates); err != nil {
+	if e.est, err = sim.ParseEstimates(cfg.Estimates); err != nil {
 		return nil, err
 	}
 	if e.place, err = cluster.NewPlacement(cfg.Placement); err != nil {
@@ -232,7 +232,7 @@ func (e *Env) arrive(j sim.Job) {
 		e.known = append(e.known, known{})
 	}
 	t, r := e.view.Trace(j), e.view.Request(j)
-	k := known{e: int64(e.est.Of(t)), milli: int64(r.GPUs * r.Milli), memory: 1, user: 1}
+	k := known{e: int64(e.est.Of(e.view, j)), milli: int64(r.GPUs * r.Milli), memory: 1, user: 1}
 	if t.MemBytes > 0 && e.most.memory > 0 {
 		k.memory = min(cut, float32(float64(t.MemBytes)/e.most.memory))
 	}

@@ -58,14 +58,14 @@ func (s *sums) score(cfg *Config, gpus int) float64 {
 // maxima are the largest values in the training part.
 type maxima struct{ estimate, memory, user float64 }
 
-func maximaOf(jobs []traces.Job, est traces.Estimates) maxima {
+func maximaOf(jobs []traces.Job, est sim.Estimates) maxima {
 	m := maxima{estimate: 1}
-	if est.Mode != traces.EstimateTrace {
-		est = traces.Estimates{} // noisy estimates have no maximum
+	if est.Mode != sim.EstimateTrace {
+		est = sim.Estimates{} // noisy estimates have no maximum
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		m.estimate = max(m.estimate, float64(est.Of(j)))
+		m.estimate = max(m.estimate, float64(est.OfJob(j)))
 		m.memory = max(m.memory, float64(j.MemBytes))
 		if u, err := strconv.Atoi(j.User); err == nil {
 			m.user = max(m.user, float64(u))

@@ -28,7 +28,7 @@ func DefaultConfig() Config {
 	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1, Estimates: "exact"}
 }
 
-// Validate reports every fault except in Estimates, which traces.ParseEstimates checks.
+// Validate reports every fault except in Estimates, which sim.ParseEstimates checks.
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")

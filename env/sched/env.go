@@ -44,7 +44,7 @@ type Env struct {
 	cfg   Config
 	parts Parts
 	spec  env.Spec
-	est   traces.Estimates
+	est   sim.Estimates
 	sim   *sim.Simulator
 	state State
 	win   Window
@@ -106,7 +106,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	est, err := traces.ParseEstimates(cfg.Estimates)
+	est, err := sim.ParseEstimates(cfg.Estimates)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	}
 	e.whole = Baseline{sim: s, warm: e.warm}
 	e.account = newAccount(p.Reward, cfg.Gamma, cfg.Tau)
-	e.state = State{View: s.View(), Blind: est.Mode == traces.EstimateNone}
+	e.state = State{View: s.View(), Estimates: est, Blind: est.Mode == sim.EstimateNone}
 	e.spec = env.Spec{
 		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: infoFields(), MaxSteps: cfg.MaxSteps,
 		Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
@@ -342,7 +342,7 @@ func (e *Env) learn(j sim.Job) {
 	for int(j) >= len(s.Known) {
 		s.Known = append(s.Known, Known{})
 	}
-	k := Known{Estimate: e.est.Of(t), GPUs: float64(t.Milli()) / 1000, Counted: s.View.Pos(j) >= e.win.First}
+	k := Known{Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Counted: s.View.Pos(j) >= e.win.First}
 	k.Area = float64(k.Estimate) * k.GPUs
 	if s.Blind {
 		k.Area = k.GPUs

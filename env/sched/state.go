@@ -24,12 +24,25 @@ type State struct {
 	LastArrival  time.Duration // latest, of any job
 	LastFinish   time.Duration // latest; the episode's origin before the first
 	Seed         uint64        // of the episode, for parts that draw
+	Estimates    sim.Estimates // where estimates come from
 	Blind        bool          // no estimates: the time run replaces the remaining time, the time waited replaces e
+}
+
+// Left returns the expected time left for j: at least 1 ns, or 0 where there are no estimates.
+func (s *State) Left(j sim.Job) time.Duration {
+	ran := s.View.Ran(j)
+	var t time.Duration
+	if s.Estimates.Causal() {
+		t = s.View.Forecast(j).Outliving(ran)
+	} else if t = sim.Outlived(s.Known[j].Estimate, ran); t <= 0 { // noise is not drawn again
+		return 0
+	}
+	return max(1, t-ran)
 }
 
 // Known is what a policy may know about one job. It never changes while the job is in the system.
 type Known struct {
-	Estimate time.Duration // e; 0 when there are none
+	Estimate time.Duration // e, as of its submit; 0 when there are none
 	GPUs     float64       // n, in whole GPUs
 	Area     float64       // e·n in GPU-nanoseconds; n where there are no estimates
 	ModelMB  float64       // gradient size

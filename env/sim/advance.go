@@ -165,6 +165,9 @@ func (s *Simulator) end(j Job) {
 	st.left, st.since, st.state, st.rate = 0, s.now, Finished, 0
 	st.finish = s.now
 	s.ended++
+	if f := s.forecasts.by; f != nil {
+		f.Finished(time.Duration(s.now), int(j), time.Duration(st.ran))
+	}
 	s.dead = append(s.dead, j)
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Finish, Job: j, N: n, GPUs: st.gpus})
 }

@@ -120,6 +120,9 @@ func (s *Simulator) startJob(d *Decision) error {
 	s.addTo(&s.running, j)
 	s.heapPush(finish{at: st.finish, seq: s.seq, job: j})
 	s.seq++
+	if f := s.forecasts.by; f != nil {
+		f.Started(time.Duration(s.now), int(j))
+	}
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Start, Job: j, N: int32(st.req.GPUs), GPUs: st.gpus})
 	s.check()
 	return nil
@@ -171,6 +174,9 @@ func (s *Simulator) stop(j Job, kind EventKind) {
 	}
 	st.ran += s.now - st.start
 	st.since, st.state, st.rate = s.now, Waiting, 0
+	if f := s.forecasts.by; f != nil {
+		f.Stopped(time.Duration(s.now), int(j), time.Duration(st.ran))
+	}
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: kind, Job: j, N: n, GPUs: st.gpus})
 }
 
@@ -182,6 +188,9 @@ func (s *Simulator) drop(j Job) error {
 	s.removeFrom(&s.waiting, j)
 	st.state, st.finish, st.changed = Dropped, s.now, s.points
 	s.ended++
+	if f := s.forecasts.by; f != nil {
+		f.Dropped(time.Duration(s.now), int(j))
+	}
 	s.dead = append(s.dead, j)
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Drop, Job: j})
 	s.check()

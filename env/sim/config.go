@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/predict"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
@@ -29,6 +30,8 @@ type Config struct {
 	Serial  bool          `yaml:"serial,omitempty"`
 	Horizon time.Duration `yaml:"horizon,omitempty"` // the run ends at this time; 0 = when all jobs have finished
 
+	// Predictor makes the run's predictor of run times; nil = none. Snapshots distinguish it from others by its String.
+	Predictor predict.Maker `yaml:"-"`
 	// Interference slows down jobs that share hardware; nil = none. If the implementation is a fmt.Stringer, snapshots
 	// distinguish it from others by its String.
 	Interference Interference `yaml:"-"`

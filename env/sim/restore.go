@@ -25,6 +25,7 @@ type saved struct {
 	seqs                                          []int64 // in the order of running
 	events                                        [2][]Event
 	nodes                                         []savedNode // one per node of the cluster if nodes fail, else none
+	forecasts                                     savedForecasts
 }
 
 type savedNode struct{ node, at, draws int64 }
@@ -68,6 +69,12 @@ func (s *Simulator) restore(src []byte, jobs traces.Stream) error {
 		if s.near.on {
 			s.enter(j)
 		}
+	}
+	if f := &s.forecasts; f.by != nil {
+		if err := f.by.RestoreSnapshot(p.forecasts.by); err != nil {
+			return err
+		}
+		f.of = p.forecasts.of
 	}
 	s.point = Point{Now: time.Duration(p.now), Events: p.events[0]}
 	s.events = p.events[1]
@@ -176,6 +183,11 @@ func (s *Simulator) parse(src []byte) (*saved, error) {
 	if s.cfg.Failures.MTBF > 0 {
 		for range s.cluster.Nodes() {
 			p.nodes = append(p.nodes, savedNode{int64(r.Int()), int64(r.Int()), int64(r.Int())})
+		}
+	}
+	if s.forecasts.by != nil {
+		if err := p.forecasts.read(&r, len(p.jobs)); err != nil {
+			return nil, err
 		}
 	}
 	return p, r.Done()

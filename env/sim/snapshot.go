@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"clustergym/env/cluster"
 	"clustergym/internal/rng"
@@ -85,6 +86,9 @@ func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 			b = snap.Int(b, int(s.nodes.draws[e.node]))
 		}
 	}
+	if s.forecasts.by != nil {
+		b = s.forecasts.append(b, len(s.jobs))
+	}
 	return snap.Seal(b, start)
 }
 
@@ -114,7 +118,13 @@ func (s *Simulator) fingerprint() uint64 {
 	if n, ok := s.cfg.Interference.(fmt.Stringer); ok {
 		name = n.String()
 	}
-	return rng.Hash(fmt.Sprintf("%+v %v %s %+v", cfg, s.cfg.Interference != nil, name, s.cluster.Spec()))
+	if s.cfg.Predictor != nil {
+		cfg.Predictor = nil
+		name += " " + s.cfg.Predictor.String()
+	}
+	// Runs without a predictor have the fingerprint that they had before there were predictors.
+	settings := strings.Replace(fmt.Sprintf("%+v", cfg), " Predictor:<nil>", "", 1)
+	return rng.Hash(fmt.Sprintf("%s %v %s %+v", settings, s.cfg.Interference != nil, name, s.cluster.Spec()))
 }
 
 // RestoreSnapshot continues from src, a snapshot of a simulator with the same configuration and cluster. jobs is the

@@ -127,6 +127,8 @@ type Simulator struct {
 	over     bool
 	err      error // error of the stream; the run cannot continue
 
+	forecasts forecasts
+
 	near    neighbours
 	nodes   failures
 	profile map[*traces.Profile][]float64 // speeds by the cluster's GPU types
@@ -154,6 +156,9 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 		return nil, err
 	}
 	s := &Simulator{cfg: cfg, cluster: c, stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
+	if cfg.Predictor != nil {
+		s.forecasts.by = cfg.Predictor.New()
+	}
 	s.look()
 	if c.Pool() {
 		if cfg.Failures.MTBF > 0 {
@@ -188,6 +193,7 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 	s.events, s.point = s.events[:0], Point{Events: s.point.Events[:0]}
 	s.resetNeighbours()
 	s.resetFailures()
+	s.forecasts.reset(jobs)
 	return s.readNext()
 }
 
@@ -267,6 +273,9 @@ func (s *Simulator) arrive() error {
 	st.gpus, st.other = gpus, other
 	s.arrived++
 	s.addTo(&s.waiting, j)
+	if s.forecasts.by != nil {
+		s.submitted(j)
+	}
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Submit, Job: j})
 	return s.readNext()
 }

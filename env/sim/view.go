@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/predict"
 	"clustergym/traces"
 )
 
@@ -124,6 +125,15 @@ func (v *View) Migrations(j Job) int { return int(v.s.peek(j).moves) }
 
 // Resizes returns how often j's gang was grown or shrunk while it ran.
 func (v *View) Resizes(j Job) int { return int(v.s.peek(j).sizes) }
+
+// Forecast returns what the run's predictor said of j's run time when j was submitted, nil if the run has no predictor. It
+// is valid until the next Advance.
+func (v *View) Forecast(j Job) *predict.Forecast {
+	if v.s.forecasts.by == nil {
+		return nil
+	}
+	return &v.s.forecasts.of[j]
+}
 
 // Fits reports whether j could start now, wherever its GPUs are.
 func (v *View) Fits(j Job) bool { return v.s.cluster.Fits(&v.s.jobs[j].req) }

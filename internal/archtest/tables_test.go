@@ -51,11 +51,13 @@ var arrows = map[string][]string{
 	"nets/model":  {"nets", "nets/kernel", "nets/op", "nets/tape", "nets/layer"},
 	"nets/optim":  {"nets", "nets/kernel"},
 
-	"env":         {},
-	"env/envtest": {"env"},
-	"env/paint":   {"env"},
-	"env/cluster": {"traces"},
-	"env/sim":     {"env/cluster", "traces"},
+	"env":                 {},
+	"env/envtest":         {"env"},
+	"env/paint":           {"env"},
+	"env/cluster":         {"traces"},
+	"env/predict":         {"traces"},
+	"env/predict/history": {"env/predict", "traces"},
+	"env/sim":             {"env/cluster", "env/predict", "traces"},
 	"env/heuristic": {
 		"env/cluster", "env/sim", "traces",
 	},

@@ -1,0 +1,335 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"clustergym/env/predict"
+	"clustergym/internal/snap"
+	"clustergym/traces"
+)
+
+// predictor implements predict.Predictor.
+type predictor struct {
+	archive *Archive
+	origin  time.Duration
+	index   map[uint64]int32 // samples by key, also of earlier runs
+	samples []sample
+	fresh   []uint32 // by sample: the run in which it was last used; others have nothing to say
+	run     uint32
+	used    []int32 // the samples of this run, in order of first use
+	jobs    []job   // by number
+	longer  []float64
+}
+
+// job is a job in the system.
+type job struct {
+	keys  [most]int32 // samples, the finest first
+	n     int8        // of keys; 0 = no job has this number
+	place int8        // among the last that have started of the finest key
+	runs  bool
+	unit  float64
+	start time.Duration // moved back by what it had run before
+}
+
+// prior are the quantiles of a job about which nothing is known, in seconds; asked are those of a job with a requested
+// time, as shares of it.
+var (
+	prior = [predict.Quantiles]float64{10, 60, 600, 3600, 21600}
+	asked = [predict.Quantiles]float64{0.01, 0.05, 0.3, 0.7, 1}
+)
+
+// mostIdle bounds the samples that are kept for later runs.
+const mostIdle = 1 << 17
+
+func newPredictor(a *Archive) *predictor {
+	return &predictor{archive: a, index: map[uint64]int32{}, run: 1, longer: make([]float64, 0, Recent)}
+}
+
+// Reset implements predict.Predictor.
+func (p *predictor) Reset(origin time.Duration) {
+	p.origin = origin
+	p.jobs, p.used = p.jobs[:0], p.used[:0]
+	if len(p.samples) > mostIdle || p.run == 1<<32-1 {
+		clear(p.index)
+		p.samples, p.fresh, p.run = p.samples[:0], p.fresh[:0], 0
+	}
+	p.run++
+}
+
+// sample returns the number of the sample of a key.
+func (p *predictor) sample(key uint64) int32 {
+	i, ok := p.index[key]
+	if !ok {
+		i = int32(len(p.samples))
+		p.index[key] = i
+		p.samples = append(p.samples, sample{})
+		p.fresh = append(p.fresh, 0)
+	}
+	if p.fresh[i] != p.run {
+		p.fresh[i] = p.run
+		p.used = append(p.used, i)
+		s := &p.samples[i]
+		*s = sample{hash: key}
+		for _, x := range p.archive.last(key, p.origin) {
+			s.add(x)
+		}
+	}
+	return i
+}
+
+// Predict implements predict.Predictor.
+func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
+	for number >= len(p.jobs) {
+		p.jobs = append(p.jobs, job{})
+	}
+	var k keys
+	k.of(j)
+	b := &p.jobs[number]
+	*b = job{n: int8(k.n), unit: unit(j)}
+	for i, h := range k.hash[:k.n] {
+		b.keys[i] = p.sample(h)
+	}
+	return p.forecast(now, b, j)
+}
+
+func (p *predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.Forecast {
+	first := 0
+	for first < int(b.n) && p.samples[b.keys[first]].n == 0 {
+		first++
+	}
+	var q [predict.Quantiles]float64
+	seen := 0
+	if first == int(b.n) {
+		q = prior
+		for i := range q {
+			q[i] *= float64(time.Second)
+		}
+		if j.Estimate > 0 {
+			q = asked
+		}
+	} else {
+		s := &p.samples[b.keys[first]]
+		seen = int(s.n)
+		if first == 0 && s.live > 0 {
+			p.longer = s.over(now, s.quantile(0.5), p.longer[:0])
+		} else {
+			p.longer = p.longer[:0]
+		}
+		if len(p.longer) > 0 {
+			s.survive(p.longer, &q)
+			seen += len(p.longer)
+		} else {
+			for i, level := range predict.Levels {
+				q[i] = s.quantile(level)
+			}
+		}
+		if s.n < Enough {
+			p.spread(&q, b, first+1, j.Estimate > 0)
+		}
+	}
+	most := float64(traces.MaxTime)
+	if j.Estimate > 0 {
+		most = float64(j.Estimate)
+	}
+	for i := range q {
+		q[i] = min(q[i]*b.unit, most)
+	}
+	return predict.Of(&q, seen)
+}
+
+// spread keeps the median of q and takes the ratios of the other quantiles to it from the first key, from number first
+// on, that has enough.
+func (p *predictor) spread(q *[predict.Quantiles]float64, b *job, first int, request bool) {
+	const median = predict.Quantiles / 2
+	from := prior
+	if request {
+		from = asked
+	}
+	for i := first; i < int(b.n); i++ {
+		if s := &p.samples[b.keys[i]]; s.n >= Enough && s.quantile(0.5) > 0 {
+			for k, level := range predict.Levels {
+				from[k] = s.quantile(level)
+			}
+			break
+		}
+	}
+	m := q[median]
+	for k := range q {
+		q[k] = m * from[k] / from[median]
+	}
+}
+
+// known returns the job of this number, nil if there is none: what a hostile snapshot says of jobs need not be what its
+// simulator says.
+func (p *predictor) known(number int) *job {
+	if number >= len(p.jobs) || p.jobs[number].n == 0 {
+		return nil
+	}
+	return &p.jobs[number]
+}
+
+// Started implements predict.Predictor.
+func (p *predictor) Started(now time.Duration, number int) {
+	b := p.known(number)
+	if b == nil || b.runs {
+		return
+	}
+	b.start += now
+	b.place = p.samples[b.keys[0]].start(number, b.start, b.unit)
+	b.runs = true
+}
+
+// stop returns the job of this number, which does not run from now on; nil if there is none.
+func (p *predictor) stop(number int) *job {
+	b := p.known(number)
+	if b != nil && b.runs {
+		p.samples[b.keys[0]].stop(number, b.place)
+		b.runs = false
+	}
+	return b
+}
+
+// Stopped implements predict.Predictor.
+func (p *predictor) Stopped(_ time.Duration, number int, ran time.Duration) {
+	if b := p.stop(number); b != nil {
+		b.start = -ran
+	}
+}
+
+// Finished implements predict.Predictor.
+func (p *predictor) Finished(_ time.Duration, number int, ran time.Duration) {
+	b := p.stop(number)
+	if b == nil {
+		return
+	}
+	for _, k := range b.keys[:b.n] {
+		p.samples[k].add(float64(ran) / b.unit)
+	}
+	b.n = 0
+}
+
+// Dropped implements predict.Predictor.
+func (p *predictor) Dropped(_ time.Duration, number int) {
+	if b := p.stop(number); b != nil {
+		b.n = 0
+	}
+}
+
+const magic = "CGhist1"
+
+// AppendSnapshot implements predict.Predictor.
+func (p *predictor) AppendSnapshot(dst []byte) []byte {
+	start := len(dst)
+	b := snap.Begin(dst, magic)
+	b = snap.Int(b, int(p.origin))
+	b = snap.Int(b, len(p.used))
+	place := make(map[int32]int, len(p.used))
+	for i, k := range p.used {
+		place[k] = i
+		s := &p.samples[k]
+		b = snap.U64(b, s.hash)
+		b = snap.Int(b, int(s.n))
+		b = snap.Int(b, int(s.at))
+		for _, x := range s.last[:s.n] {
+			b = snap.F64(b, x)
+		}
+		b = snap.Int(b, int(s.starts))
+		for _, g := range &s.begun {
+			b = snap.Int(b, int(g.number))
+			b = snap.Bool(b, g.runs)
+			b = snap.Int(b, int(g.at))
+			b = snap.F64(b, g.unit)
+		}
+	}
+	b = snap.Int(b, len(p.jobs))
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		b = snap.Int(b, int(j.n))
+		for _, k := range j.keys[:j.n] {
+			b = snap.Int(b, place[k])
+		}
+		b = snap.Int(b, int(j.place))
+		b = snap.Bool(b, j.runs)
+		b = snap.F64(b, j.unit)
+		b = snap.Int(b, int(j.start))
+	}
+	return snap.Seal(b, start)
+}
+
+// The least numbers of bytes of a sample and of a job in a snapshot.
+const (
+	snapSample = 8 + 8 + 8 + 8 + Recent*(8+1+8+8)
+	snapJob    = 8 + 8 + 1 + 8 + 8
+)
+
+// RestoreSnapshot implements predict.Predictor.
+func (p *predictor) RestoreSnapshot(src []byte) error {
+	r, err := snap.Open(src, magic)
+	if err != nil {
+		return err
+	}
+	n := newPredictor(p.archive)
+	n.origin = time.Duration(r.Int())
+	for range r.Count(snapSample) {
+		s := sample{hash: r.U64()}
+		count, at := r.Int(), r.Int()
+		if count < 0 || count > Keep || at < 0 || at >= Keep {
+			return errSnapshot
+		}
+		for range count {
+			s.add(r.F64())
+		}
+		s.at = int8(at)
+		starts := r.Int()
+		if starts < 0 || starts >= Recent {
+			return errSnapshot
+		}
+		s.starts = int8(starts)
+		for i := range s.begun {
+			g := begun{number: int32(r.Int()), runs: r.Bool(), at: time.Duration(r.Int()), unit: r.F64()}
+			if !(g.unit > 0) && g.runs {
+				return errSnapshot
+			}
+			if s.begun[i] = g; g.runs {
+				s.live++
+			}
+		}
+		if _, ok := n.index[s.hash]; ok || !s.valid() {
+			return errSnapshot
+		}
+		n.index[s.hash] = int32(len(n.samples))
+		n.used = append(n.used, int32(len(n.samples)))
+		n.samples, n.fresh = append(n.samples, s), append(n.fresh, n.run)
+	}
+	for range r.Count(snapJob) {
+		var j job
+		count := r.Int()
+		if count < 0 || count > most {
+			return errSnapshot
+		}
+		j.n = int8(count)
+		for i := range count {
+			k := r.Int()
+			if k < 0 || k >= len(n.samples) {
+				return errSnapshot
+			}
+			j.keys[i] = int32(k)
+		}
+		place := r.Int()
+		j.runs, j.unit, j.start = r.Bool(), r.F64(), time.Duration(r.Int())
+		if place < 0 || place >= Recent || j.n > 0 && !(j.unit > 0) || j.n == 0 && j.runs {
+			return errSnapshot
+		}
+		j.place = int8(place)
+		n.jobs = append(n.jobs, j)
+	}
+	if err := r.Done(); err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	*p = *n
+	return nil
+}
+
+var errSnapshot = errors.New("history: a number of the snapshot is out of range")
