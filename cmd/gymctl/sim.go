@@ -117,7 +117,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name one")
 	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name one")
 	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
-	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: exact, trace, noisy:SIGMA")
+	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
 	f.Float64Var(&cfg.Simulator.Ring.Overlap, "overlap", cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
 	f.StringVar(&cfg.Interference, "interference", cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")

@@ -257,6 +257,9 @@ func (b *conservative) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.disturbed(v)
 	}
+	if b.ends.overdue(b.s, v) {
+		b.calm = false
+	}
 	b.calm = b.calm && b.turn == len(b.starts) // if not, jobs are ranked anew amid a pass
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
 	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {

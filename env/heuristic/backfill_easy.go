@@ -124,6 +124,9 @@ func (b *easy) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) { // other code starts or stops jobs at this point too
 		b.disturbed(v)
 	}
+	if b.ends.overdue(b.s, v) {
+		b.forget()
+	}
 	b.lane = -1
 	if b.idle(v) {
 		b.lane = len(b.lanes)

@@ -141,6 +141,7 @@ func (b *commit) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.disturbed(v)
 	}
+	b.ends.overdue(b.s, v)
 	for i := range b.lanes {
 		l := &b.lanes[i]
 		l.reopen(v.Cluster(), &b.s.freed)

@@ -68,7 +68,16 @@ func (c *Config) Validate() error {
 	_, err := newPlacement(*c)
 	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, PlacementNames()))
 	e, err := sim.ParseEstimates(c.Estimates)
-	l.Add(err == nil && e.Mode != sim.EstimateNone, "estimates", c.Estimates, "exact, trace or noisy:SIGMA"+spelling.Meant(c.Estimates, []string{"exact", "trace"}))
+	switch {
+	case err != nil:
+		l.Add(false, "estimates", c.Estimates, sim.EstimatesWanted+spelling.Meant(c.Estimates, []string{"none", "trace", "history", "gbdt", "exact"}))
+	case e.Mode == sim.EstimateNone && c.Estimating():
+		what := "order " + c.Order + " ranks by run times"
+		if !Estimating(c.Order) {
+			what = "back-filling looks at run times"
+		}
+		l.Add(false, "estimates", c.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
+	}
 	ok := len(c.Limits) <= 7
 	for i, d := range c.Limits {
 		ok = ok && d > 0 && (i == 0 || d > c.Limits[i-1])

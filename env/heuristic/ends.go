@@ -77,8 +77,28 @@ func (e *ends) sync(s *Scheduler, v *sim.View, j sim.Job) (foreign bool) {
 	return runs
 }
 
+// overdue expects the jobs that have outlived their forecast to end later, and reports whether there are such jobs. Jobs
+// that outlive another estimate are expected to end now, as in published simulators.
+func (e *ends) overdue(s *Scheduler, v *sim.View) (found bool) {
+	if !s.est.Causal() {
+		return false
+	}
+	for {
+		i := e.tree.first(e.root)
+		if i == none || e.tree.nodes[i].time > int64(v.Now()) {
+			return found
+		}
+		j := sim.Job(i)
+		e.add(j, v.Pos(j), s.expectedEnd(v, j), int64(milli(v, j)))
+		found = true
+	}
+}
+
 // expectedEnd returns when j, which runs, is expected to end.
 func (s *Scheduler) expectedEnd(v *sim.View, j sim.Job) int64 {
+	if s.est.Causal() {
+		return int64(v.Now()) + min(int64(s.est.Left(v, j)), maxLasts)
+	}
 	return int64(v.Now()) + min(int64(s.est.Of(v, j)), maxLasts) - int64(v.Ran(j))
 }
 

@@ -22,13 +22,13 @@ import (
 var gittins2D = rule{name: "gittins-2d", preemptive: true, dynamic: true, key: gittinsKey, state: newGittins}
 
 func gittinsKey(s *Scheduler, v *sim.View, j sim.Job) float64 {
-	g := s.state.(*gittins)
+	g := s.state.(*gittins2Dstate)
 	return g.key(g.quantaOf(v, j))
 }
 
-// gittins is a distribution of GPU-times, and what the ranks of the running jobs follow from. Most of its passes come
+// gittins2Dstate is a distribution of GPU-times, and what the ranks of the running jobs follow from. Most of its passes come
 // when one job completes a quantum, and only that job's rank has changed.
-type gittins struct {
+type gittins2Dstate struct {
 	quantum float64 // nanoseconds
 	service sample
 	learns  bool
@@ -72,9 +72,9 @@ type quantumEnd struct {
 const maxMemo = 1 << 16
 
 func newGittins(s *Scheduler) stateful {
-	g, ok := s.state.(*gittins)
+	g, ok := s.state.(*gittins2Dstate)
 	if !ok {
-		g = &gittins{quantum: float64(s.cfg.Quantum), learns: len(s.cfg.Service) == 0, version: 1}
+		g = &gittins2Dstate{quantum: float64(s.cfg.Quantum), learns: len(s.cfg.Service) == 0, version: 1}
 		for _, d := range s.cfg.Service {
 			g.service.add(float64(d))
 		}
@@ -89,7 +89,7 @@ func newGittins(s *Scheduler) stateful {
 }
 
 // forget drops what is known of running jobs.
-func (g *gittins) forget() {
+func (g *gittins2Dstate) forget() {
 	g.clock, g.noted = g.clock[:0], false
 	for i := range g.jobs {
 		g.jobs[i].stamp = 0
@@ -97,7 +97,7 @@ func (g *gittins) forget() {
 }
 
 // index returns G(a).
-func (g *gittins) index(a float64) float64 {
+func (g *gittins2Dstate) index(a float64) float64 {
 	from, below := g.service.upTo(a)
 	n := g.service.n
 	if from == n {
@@ -112,7 +112,7 @@ func (g *gittins) index(a float64) float64 {
 }
 
 // key returns the rank of a job that has held so many quanta.
-func (g *gittins) key(quanta int64) float64 {
+func (g *gittins2Dstate) key(quanta int64) float64 {
 	if quanta < 0 || quanta >= maxMemo {
 		return -g.index(float64(quanta) * g.quantum)
 	}
@@ -127,10 +127,10 @@ func (g *gittins) key(quanta int64) float64 {
 }
 
 // quanta returns the number of whole quanta that j has held.
-func (g *gittins) quanta(v *sim.View, j sim.Job) int64 { return int64(v.GPUTime(j) / g.quantum) }
+func (g *gittins2Dstate) quanta(v *sim.View, j sim.Job) int64 { return int64(v.GPUTime(j) / g.quantum) }
 
 // quantaOf is quanta, which it does not compute again while they cannot have changed.
-func (g *gittins) quantaOf(v *sim.View, j sim.Job) int64 {
+func (g *gittins2Dstate) quantaOf(v *sim.View, j sim.Job) int64 {
 	if int(j) < len(g.jobs) {
 		if a := &g.jobs[j]; g.follows(v, j) && int64(v.Now()) < a.due {
 			return a.quanta
@@ -140,19 +140,19 @@ func (g *gittins) quantaOf(v *sim.View, j sim.Job) int64 {
 }
 
 // follows reports whether j, a number in jobs, runs as its entry in the clock says.
-func (g *gittins) follows(v *sim.View, j sim.Job) bool {
+func (g *gittins2Dstate) follows(v *sim.View, j sim.Job) bool {
 	a := &g.jobs[j]
 	return a.stamp != 0 && v.State(j) == sim.Running && a.pos == v.Pos(j) && a.start == int64(v.Started(j)) && a.milli == milli(v, j)
 }
 
 // live reports whether e is the entry of a job that still runs.
-func (g *gittins) live(v *sim.View, e *quantumEnd) bool {
+func (g *gittins2Dstate) live(v *sim.View, e *quantumEnd) bool {
 	return g.jobs[e.job].stamp == e.stamp && g.follows(v, e.job)
 }
 
 // completes returns when j, which runs on m thousandths of a GPU, has held a quantum more than quanta; never if that is
 // too far away.
-func (g *gittins) completes(v *sim.View, j sim.Job, quanta int64, m int) int64 {
+func (g *gittins2Dstate) completes(v *sim.View, j sim.Job, quanta int64, m int) int64 {
 	left := float64(quanta+1)*g.quantum - v.GPUTime(j)
 	wait := max(1, math.Ceil(left*1000/float64(m)))
 	if wait > math.MaxInt64/4 {
@@ -163,7 +163,7 @@ func (g *gittins) completes(v *sim.View, j sim.Job, quanta int64, m int) int64 {
 
 // follow enters j, which runs, in the clock. Computing with GPU-times is not exact, so the time at which the quanta
 // change, and what completes returns later, can differ a little from what it returns now: due is safely before.
-func (g *gittins) follow(v *sim.View, j sim.Job) {
+func (g *gittins2Dstate) follow(v *sim.View, j sim.Job) {
 	a := &g.jobs[j]
 	a.pos, a.start, a.milli, a.quanta = v.Pos(j), int64(v.Started(j)), milli(v, j), g.quanta(v, j)
 	a.due = g.completes(v, j, a.quanta, a.milli)
@@ -186,7 +186,7 @@ func (g *gittins) follow(v *sim.View, j sim.Job) {
 }
 
 // tick removes and returns the first entry of the clock.
-func (g *gittins) tick() quantumEnd {
+func (g *gittins2Dstate) tick() quantumEnd {
 	h := g.clock
 	top, last := h[0], len(h)-1
 	h[0] = h[last]
@@ -210,7 +210,7 @@ func (g *gittins) tick() quantumEnd {
 
 // advance brings the clock up to the current time. It calls moved, if it is not nil, for each job whose quanta have
 // changed, with the old and the new number.
-func (g *gittins) advance(v *sim.View, moved func(j sim.Job, from, to int64)) {
+func (g *gittins2Dstate) advance(v *sim.View, moved func(j sim.Job, from, to int64)) {
 	now := int64(v.Now())
 	g.due = g.due[:0]
 	for len(g.clock) > 0 && g.clock[0].due <= now {
@@ -229,7 +229,7 @@ func (g *gittins) advance(v *sim.View, moved func(j sim.Job, from, to int64)) {
 
 // next returns when the first running job completes its quantum, until or never if that is earlier. It looks at the
 // entries of the clock from i down that may be the first.
-func (g *gittins) next(v *sim.View, i int, until int64) int64 {
+func (g *gittins2Dstate) next(v *sim.View, i int, until int64) int64 {
 	if i >= len(g.clock) || g.clock[i].due >= until {
 		return until
 	}
@@ -240,9 +240,9 @@ func (g *gittins) next(v *sim.View, i int, until int64) int64 {
 	return g.next(v, 2*i+2, g.next(v, 2*i+1, until))
 }
 
-func (*gittins) submit(*sim.View, sim.Job) {}
+func (*gittins2Dstate) submit(*sim.View, sim.Job) {}
 
-func (g *gittins) before(v *sim.View, running []entry) (until int64) {
+func (g *gittins2Dstate) before(v *sim.View, running []entry) (until int64) {
 	g.noted = false
 	for _, e := range running {
 		for int(e.job) >= len(g.jobs) {
@@ -257,7 +257,7 @@ func (g *gittins) before(v *sim.View, running []entry) (until int64) {
 }
 
 // wakes returns when a rank changes next, 0 if never.
-func (g *gittins) wakes(v *sim.View) (until int64) {
+func (g *gittins2Dstate) wakes(v *sim.View) (until int64) {
 	if len(v.Waiting()) == 0 {
 		return 0 // no rank matters
 	}
@@ -267,7 +267,7 @@ func (g *gittins) wakes(v *sim.View) (until int64) {
 	return until
 }
 
-func (g *gittins) ranked(fresh bool) bool {
+func (g *gittins2Dstate) ranked(fresh bool) bool {
 	same := g.sound == g.version
 	g.sound = g.version
 	return same && !fresh
@@ -276,7 +276,7 @@ func (g *gittins) ranked(fresh bool) bool {
 // still reports whether the running jobs that have completed a quantum are still before the same first jobs of all
 // lines of waiting jobs. A job that comes forward leaves less for the waiting ones that it passes, and nothing more for
 // the others.
-func (g *gittins) still(s *Scheduler, v *sim.View) bool {
+func (g *gittins2Dstate) still(s *Scheduler, v *sim.View) bool {
 	if g.sound != g.version {
 		return false
 	}
@@ -298,10 +298,10 @@ func (g *gittins) still(s *Scheduler, v *sim.View) bool {
 	return still
 }
 
-func (*gittins) after(*sim.View, []entry, []entry) {}
+func (*gittins2Dstate) after(*sim.View, []entry, []entry) {}
 
 // learn adds the GPU-time of j.
-func (g *gittins) learn(v *sim.View, j sim.Job) {
+func (g *gittins2Dstate) learn(v *sim.View, j sim.Job) {
 	if !g.learns {
 		return
 	}

@@ -72,8 +72,8 @@ type learner interface {
 }
 
 var rules = []rule{
-	fifo, sjf, srtf, srsf, las, las2D, las2DPrompt, gittins2D,
-	ljf, lcfs, lpf, smallest, smallestPreempt, largest, area, largestArea,
+	fifo, sjf, srtf, srsf, las, las2D, las2DPrompt, gittins, gittins2D,
+	ljf, lcfs, lpf, smallest, smallestPreempt, largest, area, qssf, largestArea,
 	wfp3, unicep, f1, f2, f3, f4, multifactor, wfp3Peer, unicepPeer,
 	drf, packer, tetris,
 	random,

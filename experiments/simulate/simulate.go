@@ -13,6 +13,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
+	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -146,6 +147,11 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		return &workload.InputError{Err: err}
 	}
 	h.Simulator(&sc)
+	if est, err := sim.ParseEstimates(h.Estimates); err == nil && h.Estimating() {
+		if sc.Predictor, err = forecast.Maker(est, nil); err != nil {
+			return &workload.InputError{Err: err}
+		}
+	}
 	var jobs traces.Stream = &traces.Slice{Jobs: r.jobs}
 	var file *streamed
 	if r.jobs == nil {
@@ -255,7 +261,7 @@ func (r *simulation) prepare(h *heuristic.Config) error {
 	}
 	if h.Estimates == "trace" && h.Estimating() {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
-			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates exact or noisy:SIGMA",
+			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA",
 				h.Name(), n, workload.Plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
 		}
 	}

@@ -21,6 +21,8 @@ type predictor struct {
 	used    []int32 // the samples of this run, in order of first use
 	jobs    []job   // by number
 	longer  []float64
+	// widen are the factors by which the quantiles are multiplied, so that the right share of the jobs outlives them.
+	widen [predict.Quantiles]float64
 }
 
 // job is a job in the system.
@@ -31,6 +33,7 @@ type job struct {
 	runs  bool
 	unit  float64
 	start time.Duration // moved back by what it had run before
+	q     [predict.Quantiles]time.Duration
 }
 
 // prior are the quantiles of a job about which nothing is known, in seconds; asked are those of a job with a requested
@@ -40,11 +43,33 @@ var (
 	asked = [predict.Quantiles]float64{0.01, 0.05, 0.3, 0.7, 1}
 )
 
+// median is the place of the median among the quantiles.
+const median = predict.Quantiles / 2
+
+// Run times change with time, so the next one lies outside the quantiles of the last ones more often than it should. The
+// quantiles but the median are therefore moved by factors: a job that outlives the quantile of level p raises its factor
+// by the share step·p, another lowers it by step·(1−p), so that in the long run a share 1−p outlives it (adaptive
+// conformal inference: Gibbs and Candès, NeurIPS 2021). narrow are the factors at the start.
+const (
+	step   = 0.02
+	widest = 50
+)
+
+var (
+	narrow     = [predict.Quantiles]float64{0.6, 0.85, 1, 1.2, 1.6}
+	rise, fall = func() (up, down [predict.Quantiles]float64) {
+		for i, p := range predict.Levels {
+			up[i], down[i] = 1+step*p, 1-step*(1-p)
+		}
+		return up, down
+	}()
+)
+
 // mostIdle bounds the samples that are kept for later runs.
 const mostIdle = 1 << 17
 
 func newPredictor(a *Archive) *predictor {
-	return &predictor{archive: a, index: map[uint64]int32{}, run: 1, longer: make([]float64, 0, Recent)}
+	return &predictor{archive: a, index: map[uint64]int32{}, run: 1, longer: make([]float64, 0, Recent), widen: narrow}
 }
 
 // Reset implements predict.Predictor.
@@ -56,6 +81,7 @@ func (p *predictor) Reset(origin time.Duration) {
 		p.samples, p.fresh, p.run = p.samples[:0], p.fresh[:0], 0
 	}
 	p.run++
+	p.widen = narrow
 }
 
 // sample returns the number of the sample of a key.
@@ -133,16 +159,22 @@ func (p *predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 	if j.Estimate > 0 {
 		most = float64(j.Estimate)
 	}
+	m := q[median]
 	for i := range q {
-		q[i] = min(q[i]*b.unit, most)
+		x := q[i] * p.widen[i]
+		if i < median {
+			x = min(x, m)
+		}
+		q[i] = min(x*b.unit, most)
 	}
-	return predict.Of(&q, seen)
+	f := predict.Of(&q, seen)
+	b.q = f.Q
+	return f
 }
 
 // spread keeps the median of q and takes the ratios of the other quantiles to it from the first key, from number first
 // on, that has enough.
 func (p *predictor) spread(q *[predict.Quantiles]float64, b *job, first int, request bool) {
-	const median = predict.Quantiles / 2
 	from := prior
 	if request {
 		from = asked
@@ -206,6 +238,15 @@ func (p *predictor) Finished(_ time.Duration, number int, ran time.Duration) {
 	}
 	for _, k := range b.keys[:b.n] {
 		p.samples[k].add(float64(ran) / b.unit)
+	}
+	for i := range p.widen {
+		switch {
+		case i == median:
+		case ran > b.q[i]:
+			p.widen[i] = min(p.widen[i]*rise[i], widest)
+		default:
+			p.widen[i] = max(p.widen[i]*fall[i], 1/widest)
+		}
 	}
 	b.n = 0
 }

@@ -63,9 +63,10 @@ func (s *sample) add(x float64) {
 	s.at = (s.at + 1) % Keep
 }
 
-// quantile returns the quantile of level p, with linear interpolation between neighbours.
+// quantile returns the quantile of level p: of n+1 equally likely gaps between n run times, the next one falls into a
+// share p below it. Neighbours are interpolated linearly.
 func (s *sample) quantile(p float64) float64 {
-	x := p * float64(s.n-1)
+	x := min(max(p*float64(s.n+1)-1, 0), float64(s.n-1))
 	i := int(x)
 	if i+1 >= int(s.n) {
 		return s.sorted[i]
