@@ -3,6 +3,7 @@ package traces
 import (
 	"fmt"
 	"io"
+	"time"
 )
 
 // Stream yields jobs in order of Submit, then io.EOF. Next overwrites *j completely; the caller may keep the strings
@@ -40,6 +41,7 @@ func (e *RowError) Error() string {
 type Slice struct {
 	Jobs []Job
 	next int
+	from time.Duration
 }
 
 // Next implements Stream.
@@ -53,7 +55,13 @@ func (s *Slice) Next(j *Job) error {
 }
 
 // Reset restarts the stream over jobs.
-func (s *Slice) Reset(jobs []Job) { s.Jobs, s.next = jobs, 0 }
+func (s *Slice) Reset(jobs []Job) { s.ResetAt(jobs, 0) }
+
+// ResetAt restarts the stream over jobs whose clock shows 0 when the clock of the whole trace shows origin.
+func (s *Slice) ResetAt(jobs []Job, origin time.Duration) { s.Jobs, s.next, s.from = jobs, 0, origin }
+
+// Origin returns what the clock of the whole trace shows when the jobs' shows 0.
+func (s *Slice) Origin() time.Duration { return s.from }
 
 // ReadAll reads s to its end.
 func ReadAll(s Stream) ([]Job, error) {

@@ -114,6 +114,9 @@ func (w *Windows) Jobs(p Part) []Job {
 	return w.jobs[lo:hi:hi]
 }
 
+// All returns the jobs of all parts, in order. The caller must not change them.
+func (w *Windows) All() []Job { return w.jobs[:len(w.jobs):len(w.jobs)] }
+
 // Length returns the number of jobs in a window, without the warm-up jobs before it.
 func (w *Windows) Length() int { return w.length }
 

@@ -69,7 +69,15 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := sched.NewSimulator(cfg.Simulator(), spec)
+	est, err := sim.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	simulated := cfg.Simulator()
+	if simulated.Predictor, err = sched.Predictor(w, est); err != nil {
+		return nil, err
+	}
+	s, err := sched.NewSimulator(simulated, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +86,6 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, fmt.Errorf("%s: on a counter of %d GPUs nothing lies near or far; want a cluster of nodes", ID, c.GPUs())
 	}
 	rule, err := heuristic.NewDelay(cfg.Heuristic())
-	if err != nil {
-		return nil, err
-	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +208,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) (bool, error) {
 		return false, fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
 	}
 	if e.base != nil {
-		if err := e.base.play(ctx, e.session.Jobs()); err != nil {
+		if err := e.base.play(ctx, e.session.Episode()); err != nil {
 			return false, err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
-	"clustergym/traces"
 )
 
 // baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: the reward subtracts what it
@@ -36,7 +35,7 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 }
 
 // play runs jobs until the last has finished.
-func (b *baseline) play(ctx context.Context, jobs []traces.Job) error {
+func (b *baseline) play(ctx context.Context, jobs sched.Jobs) error {
 	b.line, b.at = b.line[:0], 0
 	return b.plays.Play(ctx, jobs, 0, b.rule, b)
 }

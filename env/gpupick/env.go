@@ -57,16 +57,20 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := sched.NewSimulator(sim.Config{Comm: cfg.Comm}, spec)
+	est, err := sim.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	maker, err := sched.Predictor(w, est)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sched.NewSimulator(sim.Config{Comm: cfg.Comm, Predictor: maker}, spec)
 	if err != nil {
 		return nil, err
 	}
 	c := s.View().Cluster()
 	if err := suits(c); err != nil {
-		return nil, err
-	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
 		return nil, err
 	}
 	e := &Env{

@@ -67,7 +67,15 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s, err := sched.NewSimulator(sim.Config{Comm: "none", Serial: true}, spec)
+	est, err := sim.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	maker, err := sched.Predictor(w, est)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sched.NewSimulator(sim.Config{Comm: "none", Serial: true, Predictor: maker}, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -75,15 +83,12 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if cfg.Backfill != "none" && !c.Pool() {
 		return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", ID, cfg.Backfill, spec.Name)
 	}
-	e := &Env{cfg: cfg, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load)}
-	if e.est, err = sim.ParseEstimates(cfg.Estimates); err != nil {
-		return nil, err
-	}
+	e := &Env{cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load)}
 	if e.place, err = cluster.NewPlacement(cfg.Placement); err != nil {
 		return nil, err
 	}
 	if cfg.Reward == "relative" || cfg.Filter {
-		if e.base, err = newBaseline(&e.cfg, spec); err != nil {
+		if e.base, err = newBaseline(&e.cfg, spec, maker); err != nil {
 			return nil, err
 		}
 	}
@@ -158,7 +163,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	}
 	e.est.Seed, e.score = ep.Seed, math.NaN()
 	if e.cfg.Reward == "relative" {
-		s, err := e.base.play(ctx, e.cfg.Base, e.session.Jobs(), ep.Seed)
+		s, err := e.base.play(ctx, e.cfg.Base, e.session.Episode(), ep.Seed)
 		if err != nil {
 			return err
 		}
@@ -196,7 +201,7 @@ func (e *Env) draw(ctx context.Context, ep env.Episode) (env.Episode, error) {
 		named.Seed = ep.Seed
 		filtered := e.cfg.Filter && ep.Window < 0 && named.Split == env.SplitTrain
 		if filtered && try < 99 { // the hundredth is taken as it is
-			s, err := e.base.play(ctx, "sjf", e.session.Jobs(), ep.Seed)
+			s, err := e.base.play(ctx, "sjf", e.session.Episode(), ep.Seed)
 			if err != nil {
 				return ep, err
 			}

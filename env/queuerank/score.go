@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/predict"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/traces"
@@ -81,8 +82,8 @@ type baseline struct {
 	sum    sums
 }
 
-func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
-	plays, err := sched.NewBaseline(sim.Config{Comm: "none", Serial: true}, spec)
+func newBaseline(cfg *Config, spec cluster.Spec, maker predict.Maker) (*baseline, error) {
+	plays, err := sched.NewBaseline(sim.Config{Comm: "none", Serial: true, Predictor: maker}, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 }
 
 // play returns the sums of order on jobs.
-func (b *baseline) play(ctx context.Context, order string, jobs []traces.Job, seed uint64) (sums, error) {
+func (b *baseline) play(ctx context.Context, order string, jobs sched.Jobs, seed uint64) (sums, error) {
 	b.sum = sums{}
 	h := b.orders[order]
 	h.Reseed(seed)

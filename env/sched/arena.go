@@ -52,7 +52,7 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 	if err := e.draw(ctx, ep, part); err != nil {
 		return err
 	}
-	return e.whole.Play(ctx, e.win.Traced, e.win.First, sch, o)
+	return e.whole.Play(ctx, e.win.Play(), e.win.First, sch, o)
 }
 
 // First implements Arena.

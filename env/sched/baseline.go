@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"clustergym/env"
 	"clustergym/env/cluster"
@@ -10,6 +11,12 @@ import (
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
+
+// Jobs are the jobs of an episode. Their clock shows 0 when the clock of the trace shows Origin, at the submit of the first.
+type Jobs struct {
+	List   []traces.Job
+	Origin time.Duration
+}
 
 // Baseline plays the jobs of an episode with a scheduler that sees the whole queue. Not safe for concurrent use.
 type Baseline struct {
@@ -28,8 +35,8 @@ func NewBaseline(cfg sim.Config, spec cluster.Spec) (*Baseline, error) {
 // Play runs jobs until all jobs from position first on have finished, or to the end of the clock. Those before it run under FIFO skip until the job at
 // first arrives; then those still waiting are dropped and sch takes over. o sees every point from there to the last
 // finish.
-func (b *Baseline) Play(ctx context.Context, jobs []traces.Job, first int, sch sim.Scheduler, o sim.Observer) error {
-	b.stream.Reset(jobs)
+func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Scheduler, o sim.Observer) error {
+	b.stream.ResetAt(jobs.List, jobs.Origin)
 	if err := b.sim.Reset(&b.stream); err != nil {
 		return err
 	}
@@ -51,7 +58,7 @@ func (b *Baseline) Play(ctx context.Context, jobs []traces.Job, first int, sch s
 		if err := o.Observe(v, p); err != nil {
 			return err
 		}
-		if done == len(jobs)-first || v.Over() {
+		if done == len(jobs.List)-first || v.Over() {
 			return nil
 		}
 		if err := sim.Decide(b.sim, sch, p, &b.dec, nil); err != nil {

@@ -110,6 +110,9 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Sim.Predictor, err = Predictor(p.Windows, est); err != nil {
+		return nil, err
+	}
 	s, err := NewSimulator(p.Sim, p.Cluster)
 	if err != nil {
 		return nil, err
@@ -206,7 +209,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 		}
 	}
 	e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0
-	e.stream.Reset(e.win.Traced)
+	e.stream.ResetAt(e.win.Traced, e.win.Origin)
 	if err := e.sim.Reset(&e.stream); err != nil {
 		return false, err
 	}
@@ -276,6 +279,7 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	if len(warm) > 0 {
 		first = warm[0].Submit
 	}
+	e.win.Origin = first
 	for _, part := range [2][]traces.Job{warm, counted} {
 		for i := range part {
 			e.win.Traced = append(e.win.Traced, part[i])

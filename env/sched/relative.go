@@ -84,7 +84,7 @@ func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64,
 		h.Reseed(e.seed)
 	}
 	b.first, b.jct, b.done = e.win.First, 0, 0
-	err = b.plays.Play(ctx, e.win.Traced, e.win.First, h, b)
+	err = b.plays.Play(ctx, e.win.Play(), e.win.First, h, b)
 	return b.jct / float64(b.done), err
 }
 

@@ -28,8 +28,9 @@ type Session struct {
 	whole  Baseline
 	dec    sim.Decision
 
-	jobs  []traces.Job
-	first int
+	jobs   []traces.Job
+	first  int
+	origin time.Duration // of the jobs' clock on that of the trace
 }
 
 // NewSession returns a session of the environment called id on s over the windows w. Episodes without a Split are of part.
@@ -57,6 +58,7 @@ func (s *Session) Draw(ep env.Episode) (env.Episode, error) {
 	}
 	s.jobs, s.first = append(s.jobs[:0], counted...), at
 	first := counted[0].Submit
+	s.origin = first
 	for i := range s.jobs {
 		s.jobs[i].Submit = stretched(s.jobs[i].Submit-first, f)
 	}
@@ -82,7 +84,7 @@ func NewSimulator(cfg sim.Config, spec cluster.Spec) (*sim.Simulator, error) {
 
 // Start resets the simulator to the beginning of the episode drawn last.
 func (s *Session) Start() error {
-	s.stream.Reset(s.jobs)
+	s.stream.ResetAt(s.jobs, s.origin)
 	if err := s.sim.Reset(&s.stream); err != nil {
 		return err
 	}
@@ -121,9 +123,12 @@ func (s *Session) Finish(ctx context.Context) error {
 	return nil
 }
 
+// Episode returns the jobs of the episode drawn last. They are valid until the next Draw.
+func (s *Session) Episode() Jobs { return Jobs{s.jobs, s.origin} }
+
 // Play plays the episode drawn last with sch in the agent's place, as Arena.Simulate does.
 func (s *Session) Play(ctx context.Context, sch sim.Scheduler, o sim.Observer) error {
-	return s.whole.Play(ctx, s.jobs, 0, sch, o)
+	return s.whole.Play(ctx, s.Episode(), 0, sch, o)
 }
 
 // Watch shows o the points of later episodes, as Arena.Watch does.

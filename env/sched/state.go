@@ -59,8 +59,12 @@ type Window struct {
 	Begin  time.Duration // submit of the first counted job
 	GPUs   int           // of the cluster
 	Tau    time.Duration
-	Traced []traces.Job // the jobs of the warm-up, then the counted jobs, with the episode's submit times
+	Origin time.Duration // the trace's clock when the episode's shows 0
+	Traced []traces.Job  // the jobs of the warm-up, then the counted jobs, with the episode's submit times
 }
+
+// Play returns the jobs for Baseline.Play.
+func (w *Window) Play() Jobs { return Jobs{w.Traced, w.Origin} }
 
 // Slots chooses which waiting jobs are visible. Add is called for each job that arrives, in order of position, and Remove
 // when it has started or left. Fill sets State.Slots and State.Fits. None of them allocates in steady state.

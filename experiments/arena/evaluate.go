@@ -269,9 +269,10 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Repor
 
 // whole is a whole part as a single window.
 type whole struct {
-	jobs  []traces.Job
-	warm  int
-	first int
+	jobs            []traces.Job
+	warm            int
+	first           int
+	sched.Foresight // of the workload
 }
 
 // At implements sched.Windows.
@@ -292,6 +293,7 @@ func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()
 	}
 	warm := v.world.Workload.Windows.Warm()
 	all := &whole{jobs: jobs, warm: warm, first: first - warm}
+	all.Foresight, _ = v.world.Source.Windows.(sched.Foresight)
 	counted := len(jobs) - warm
 	cut := counted / 20
 	r := &report.WholeReport{FirstJob: all.first + warm, Jobs: counted, Counted: counted - 2*cut, Policies: make([]report.WholePolicy, len(cs))}

@@ -7,7 +7,10 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
+	"clustergym/env/predict"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
@@ -62,6 +65,11 @@ func (noWorkload) At(traces.Part, uint64, int) (warm, counted []traces.Job, firs
 
 // Jobs implements Windows.
 func (noWorkload) Jobs(traces.Part) []traces.Job { return nil }
+
+// Predictor implements sched.Foresight.
+func (noWorkload) Predictor(est sim.Estimates) (predict.Maker, error) {
+	return forecast.Maker(est, nil)
+}
 
 // RegistryConfig bounds what clients can ask a Registry for.
 type RegistryConfig struct {

@@ -21,8 +21,10 @@ import (
 	"clustergym/env/dag/graphs"
 	"clustergym/env/dagplace"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/env/workerplace"
 	"clustergym/experiments/catalog"
+	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
@@ -107,9 +109,12 @@ func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) 
 	if w.Workload, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
 		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
 	}
-	w.Source.Windows = w.Workload.Windows
+	w.Source.Windows = &foreseen{Windows: w.Workload.Windows}
 	w.Jobs = JobsHash(w.Workload.Windows)
 	w.weigh(w.Workload.Windows)
+	if est, err := sim.ParseEstimates(cut.Estimates); err == nil && est.Causal() {
+		w.bytes += int64(len(w.Workload.Windows.All())) * forecast.ArchiveBytes
+	}
 	return nil
 }
 
@@ -276,7 +281,7 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	}{Trace: t, Cluster: spec, Files: files}
 	if d.Simulated() {
 		of.Cut = d.Cut(args.Settings)
-		if of.Cut.Estimates != "trace" {
+		if est, err := sim.ParseEstimates(of.Cut.Estimates); err == nil && est.Mode != sim.EstimateTrace && !est.Causal() {
 			of.Cut.Estimates = "" // it changes nothing
 		}
 	} else {

@@ -64,7 +64,7 @@ var arrows = map[string][]string{
 	"env/metrics": {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
-	"env/sched":       {"env", "env/paint", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
+	"env/sched":       {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
 	"env/encode":      {"env", "env/sim", "env/cluster", "env/sched", "traces"},
 	"env/reward":      {"env/sim", "env/sched"},
 	"env/jobselect":   wiring,
@@ -114,7 +114,7 @@ var arrows = map[string][]string{
 
 // wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
-	"env", "env/cluster", "env/sim", "env/sched", "env/paint", "env/encode", "env/reward", "env/heuristic", "traces", "traces/profile",
+	"env", "env/cluster", "env/predict", "env/sim", "env/sched", "env/paint", "env/encode", "env/reward", "env/heuristic", "traces", "traces/profile",
 }
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
