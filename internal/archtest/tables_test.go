@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"env/paint":           {"env"},
 	"env/cluster":         {"traces"},
 	"env/predict":         {"traces"},
+	"env/predict/boost":   {}, // trees over numbers, which know nothing of jobs
 	"env/predict/history": {"env/predict", "traces"},
 	"env/sim":             {"env/cluster", "env/predict", "traces"},
 	"env/heuristic": {
