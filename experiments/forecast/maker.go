@@ -2,11 +2,14 @@
 package forecast
 
 import (
-	"errors"
+	"os"
+	"runtime"
 
 	"clustergym/env/predict"
+	"clustergym/env/predict/gbdt"
 	"clustergym/env/predict/history"
 	"clustergym/env/sim"
+	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
 
@@ -20,7 +23,26 @@ func Maker(est sim.Estimates, archive []traces.Job) (predict.Maker, error) {
 	case sim.EstimateHistory:
 		return history.NewArchive(archive), nil
 	case sim.EstimateGBDT:
-		return nil, errors.New("gbdt: not yet")
+		if est.File != "" {
+			return read(est.File, archive)
+		}
+		if archive == nil {
+			return gbdt.New(runtime.GOMAXPROCS(0)), nil
+		}
+		return gbdt.NewArchive(archive, runtime.GOMAXPROCS(0)), nil
 	}
 	return nil, nil
+}
+
+// read reads a model of gymctl predict fit.
+func read(file string, archive []traces.Job) (predict.Maker, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, workload.Mistake("model %s: %w", file, workload.Reason(err))
+	}
+	m, err := gbdt.Read(b, archive, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, workload.Mistake("model %s: %w", file, err)
+	}
+	return m, nil
 }

@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"env/cluster":         {"traces"},
 	"env/predict":         {"traces"},
 	"env/predict/boost":   {}, // trees over numbers, which know nothing of jobs
+	"env/predict/gbdt":    {"env/predict", "env/predict/boost", "env/predict/history", "traces"},
 	"env/predict/history": {"env/predict", "traces"},
 	"env/sim":             {"env/cluster", "env/predict", "traces"},
 	"env/heuristic": {

@@ -30,6 +30,11 @@ func Int(dst []byte, v int) []byte { return U64(dst, uint64(int64(v))) }
 // F64 appends the bits of v, so that NaN and -0 survive.
 func F64(dst []byte, v float64) []byte { return U64(dst, math.Float64bits(v)) }
 
+// F32 appends the bits of v as 4 bytes.
+func F32(dst []byte, v float32) []byte {
+	return binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+}
+
 // Bool appends v as one byte.
 func Bool(dst []byte, v bool) []byte {
 	if v {
@@ -96,6 +101,15 @@ func (r *Reader) Int() int {
 		return 0
 	}
 	return int(v)
+}
+
+// F32 reads what F32 wrote.
+func (r *Reader) F32() float32 {
+	b := r.take(4)
+	if b == nil {
+		return 0
+	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(b))
 }
 
 // F64 reads what F64 wrote.

@@ -68,7 +68,7 @@ func NewArchive(jobs []traces.Job) *Archive {
 }
 
 // New implements predict.Maker.
-func (a *Archive) New() predict.Predictor { return newPredictor(a) }
+func (a *Archive) New() predict.Predictor { return New(a) }
 
 // String implements predict.Maker.
 func (a *Archive) String() string { return a.name }

@@ -11,20 +11,23 @@ const most = 5
 // keys are the keys of a job, the finest first: hashes of what jobs with the key have in common.
 type keys struct {
 	hash [most]uint64
+	kind [most]uint8
 	n    int
 }
 
-// The kinds of keys, mixed into their hashes.
+// The kinds of keys, the finest first.
 const (
-	byName uint64 = iota + 1
+	byName uint8 = iota
 	byUserGPUs
 	byUser
 	byVC
 	byAll
 )
 
-func (k *keys) add(hash uint64) {
-	k.hash[k.n] = hash
+// add adds the key that x identifies among those of a kind and a unit.
+func (k *keys) add(kind uint8, x uint64, unit uint64) {
+	k.hash[k.n] = rng.Mix(x) ^ uint64(kind)<<8 ^ unit
+	k.kind[k.n] = kind
 	k.n++
 }
 
@@ -40,13 +43,13 @@ func (k *keys) of(j *traces.Job) {
 	if j.User != "" {
 		user := rng.Hash(j.User)
 		if name := ""; name != "" {
-			k.add(rng.Mix(rng.Mix(user^gpus<<1)^rng.Hash(name)) ^ byName<<8 ^ unit)
+			k.add(byName, rng.Mix(user^gpus<<1)^rng.Hash(name), unit)
 		}
-		k.add(rng.Mix(user^gpus<<1) ^ byUserGPUs<<8 ^ unit)
-		k.add(rng.Mix(user) ^ byUser<<8 ^ unit)
+		k.add(byUserGPUs, user^gpus<<1, unit)
+		k.add(byUser, user, unit)
 	}
-	k.add(rng.Mix(rng.Hash(j.VC)^gpus<<1) ^ byVC<<8 ^ unit)
-	k.add(byAll<<8 ^ unit)
+	k.add(byVC, rng.Hash(j.VC)^gpus<<1, unit)
+	k.add(byAll, 0, unit)
 }
 
 // unit returns what samples count j's run time in, in nanoseconds.

@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// predictor implements predict.Predictor.
-type predictor struct {
+// Predictor implements predict.Predictor.
+type Predictor struct {
 	archive *Archive
 	origin  time.Duration
 	index   map[uint64]int32 // samples by key, also of earlier runs
@@ -21,15 +21,15 @@ type predictor struct {
 	used    []int32 // the samples of this run, in order of first use
 	jobs    []job   // by number
 	longer  []float64
-	// widen are the factors by which the quantiles are multiplied, so that the right share of the jobs outlives them.
-	widen [predict.Quantiles]float64
+	widen   predict.Calibration
 }
 
 // job is a job in the system.
 type job struct {
 	keys  [most]int32 // samples, the finest first
-	n     int8        // of keys; 0 = no job has this number
-	place int8        // among the last that have started of the finest key
+	kind  [most]uint8
+	n     int8 // of keys; 0 = no job has this number
+	place int8 // among the last that have started of the finest key
 	runs  bool
 	unit  float64
 	start time.Duration // moved back by what it had run before
@@ -46,34 +46,18 @@ var (
 // median is the place of the median among the quantiles.
 const median = predict.Quantiles / 2
 
-// Run times change with time, so the next one lies outside the quantiles of the last ones more often than it should. The
-// quantiles but the median are therefore moved by factors: a job that outlives the quantile of level p raises its factor
-// by the share step·p, another lowers it by step·(1−p), so that in the long run a share 1−p outlives it (adaptive
-// conformal inference: Gibbs and Candès, NeurIPS 2021). narrow are the factors at the start.
-const (
-	step   = 0.02
-	widest = 50
-)
-
-var (
-	narrow     = [predict.Quantiles]float64{0.6, 0.85, 1, 1.2, 1.6}
-	rise, fall = func() (up, down [predict.Quantiles]float64) {
-		for i, p := range predict.Levels {
-			up[i], down[i] = 1+step*p, 1-step*(1-p)
-		}
-		return up, down
-	}()
-)
-
 // mostIdle bounds the samples that are kept for later runs.
 const mostIdle = 1 << 17
 
-func newPredictor(a *Archive) *predictor {
-	return &predictor{archive: a, index: map[uint64]int32{}, run: 1, longer: make([]float64, 0, Recent), widen: narrow}
+// New returns a predictor with the archive a.
+func New(a *Archive) *Predictor {
+	p := &Predictor{archive: a, index: map[uint64]int32{}, run: 1, longer: make([]float64, 0, Recent)}
+	p.widen.Reset()
+	return p
 }
 
 // Reset implements predict.Predictor.
-func (p *predictor) Reset(origin time.Duration) {
+func (p *Predictor) Reset(origin time.Duration) {
 	p.origin = origin
 	p.jobs, p.used = p.jobs[:0], p.used[:0]
 	if len(p.samples) > mostIdle || p.run == 1<<32-1 {
@@ -81,11 +65,11 @@ func (p *predictor) Reset(origin time.Duration) {
 		p.samples, p.fresh, p.run = p.samples[:0], p.fresh[:0], 0
 	}
 	p.run++
-	p.widen = narrow
+	p.widen.Reset()
 }
 
 // sample returns the number of the sample of a key.
-func (p *predictor) sample(key uint64) int32 {
+func (p *Predictor) sample(key uint64) int32 {
 	i, ok := p.index[key]
 	if !ok {
 		i = int32(len(p.samples))
@@ -106,21 +90,21 @@ func (p *predictor) sample(key uint64) int32 {
 }
 
 // Predict implements predict.Predictor.
-func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
+func (p *Predictor) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
 	for number >= len(p.jobs) {
 		p.jobs = append(p.jobs, job{})
 	}
 	var k keys
 	k.of(j)
 	b := &p.jobs[number]
-	*b = job{n: int8(k.n), unit: unit(j)}
+	*b = job{n: int8(k.n), kind: k.kind, unit: unit(j)}
 	for i, h := range k.hash[:k.n] {
 		b.keys[i] = p.sample(h)
 	}
 	return p.forecast(now, b, j)
 }
 
-func (p *predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.Forecast {
+func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.Forecast {
 	first := 0
 	for first < int(b.n) && p.samples[b.keys[first]].n == 0 {
 		first++
@@ -159,13 +143,9 @@ func (p *predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 	if j.Estimate > 0 {
 		most = float64(j.Estimate)
 	}
-	m := q[median]
+	p.widen.Apply(&q)
 	for i := range q {
-		x := q[i] * p.widen[i]
-		if i < median {
-			x = min(x, m)
-		}
-		q[i] = min(x*b.unit, most)
+		q[i] = min(q[i]*b.unit, most)
 	}
 	f := predict.Of(&q, seen)
 	b.q = f.Q
@@ -174,7 +154,7 @@ func (p *predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 
 // spread keeps the median of q and takes the ratios of the other quantiles to it from the first key, from number first
 // on, that has enough.
-func (p *predictor) spread(q *[predict.Quantiles]float64, b *job, first int, request bool) {
+func (p *Predictor) spread(q *[predict.Quantiles]float64, b *job, first int, request bool) {
 	from := prior
 	if request {
 		from = asked
@@ -195,7 +175,7 @@ func (p *predictor) spread(q *[predict.Quantiles]float64, b *job, first int, req
 
 // known returns the job of this number, nil if there is none: what a hostile snapshot says of jobs need not be what its
 // simulator says.
-func (p *predictor) known(number int) *job {
+func (p *Predictor) known(number int) *job {
 	if number >= len(p.jobs) || p.jobs[number].n == 0 {
 		return nil
 	}
@@ -203,7 +183,7 @@ func (p *predictor) known(number int) *job {
 }
 
 // Started implements predict.Predictor.
-func (p *predictor) Started(now time.Duration, number int) {
+func (p *Predictor) Started(now time.Duration, number int) {
 	b := p.known(number)
 	if b == nil || b.runs {
 		return
@@ -214,7 +194,7 @@ func (p *predictor) Started(now time.Duration, number int) {
 }
 
 // stop returns the job of this number, which does not run from now on; nil if there is none.
-func (p *predictor) stop(number int) *job {
+func (p *Predictor) stop(number int) *job {
 	b := p.known(number)
 	if b != nil && b.runs {
 		p.samples[b.keys[0]].stop(number, b.place)
@@ -224,14 +204,14 @@ func (p *predictor) stop(number int) *job {
 }
 
 // Stopped implements predict.Predictor.
-func (p *predictor) Stopped(_ time.Duration, number int, ran time.Duration) {
+func (p *Predictor) Stopped(_ time.Duration, number int, ran time.Duration) {
 	if b := p.stop(number); b != nil {
 		b.start = -ran
 	}
 }
 
 // Finished implements predict.Predictor.
-func (p *predictor) Finished(_ time.Duration, number int, ran time.Duration) {
+func (p *Predictor) Finished(_ time.Duration, number int, ran time.Duration) {
 	b := p.stop(number)
 	if b == nil {
 		return
@@ -239,20 +219,12 @@ func (p *predictor) Finished(_ time.Duration, number int, ran time.Duration) {
 	for _, k := range b.keys[:b.n] {
 		p.samples[k].add(float64(ran) / b.unit)
 	}
-	for i := range p.widen {
-		switch {
-		case i == median:
-		case ran > b.q[i]:
-			p.widen[i] = min(p.widen[i]*rise[i], widest)
-		default:
-			p.widen[i] = max(p.widen[i]*fall[i], 1/widest)
-		}
-	}
+	p.widen.Learn(&b.q, ran)
 	b.n = 0
 }
 
 // Dropped implements predict.Predictor.
-func (p *predictor) Dropped(_ time.Duration, number int) {
+func (p *Predictor) Dropped(_ time.Duration, number int) {
 	if b := p.stop(number); b != nil {
 		b.n = 0
 	}
@@ -261,7 +233,7 @@ func (p *predictor) Dropped(_ time.Duration, number int) {
 const magic = "CGhist1"
 
 // AppendSnapshot implements predict.Predictor.
-func (p *predictor) AppendSnapshot(dst []byte) []byte {
+func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 	start := len(dst)
 	b := snap.Begin(dst, magic)
 	b = snap.Int(b, int(p.origin))
@@ -284,12 +256,17 @@ func (p *predictor) AppendSnapshot(dst []byte) []byte {
 			b = snap.F64(b, g.unit)
 		}
 	}
+	b = p.widen.Append(b)
 	b = snap.Int(b, len(p.jobs))
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		b = snap.Int(b, int(j.n))
-		for _, k := range j.keys[:j.n] {
+		for i, k := range j.keys[:j.n] {
 			b = snap.Int(b, place[k])
+			b = snap.Int(b, int(j.kind[i]))
+		}
+		for _, q := range j.q {
+			b = snap.Int(b, int(q))
 		}
 		b = snap.Int(b, int(j.place))
 		b = snap.Bool(b, j.runs)
@@ -302,16 +279,16 @@ func (p *predictor) AppendSnapshot(dst []byte) []byte {
 // The least numbers of bytes of a sample and of a job in a snapshot.
 const (
 	snapSample = 8 + 8 + 8 + 8 + Recent*(8+1+8+8)
-	snapJob    = 8 + 8 + 1 + 8 + 8
+	snapJob    = 8 + predict.Quantiles*8 + 8 + 1 + 8 + 8
 )
 
 // RestoreSnapshot implements predict.Predictor.
-func (p *predictor) RestoreSnapshot(src []byte) error {
+func (p *Predictor) RestoreSnapshot(src []byte) error {
 	r, err := snap.Open(src, magic)
 	if err != nil {
 		return err
 	}
-	n := newPredictor(p.archive)
+	n := New(p.archive)
 	n.origin = time.Duration(r.Int())
 	for range r.Count(snapSample) {
 		s := sample{hash: r.U64()}
@@ -344,6 +321,9 @@ func (p *predictor) RestoreSnapshot(src []byte) error {
 		n.used = append(n.used, int32(len(n.samples)))
 		n.samples, n.fresh = append(n.samples, s), append(n.fresh, n.run)
 	}
+	if !n.widen.Read(&r) {
+		return errSnapshot
+	}
 	for range r.Count(snapJob) {
 		var j job
 		count := r.Int()
@@ -356,7 +336,14 @@ func (p *predictor) RestoreSnapshot(src []byte) error {
 			if k < 0 || k >= len(n.samples) {
 				return errSnapshot
 			}
-			j.keys[i] = int32(k)
+			kind := r.Int()
+			if kind < 0 || kind >= most {
+				return errSnapshot
+			}
+			j.keys[i], j.kind[i] = int32(k), uint8(kind)
+		}
+		for i := range j.q {
+			j.q[i] = time.Duration(r.Int())
 		}
 		place := r.Int()
 		j.runs, j.unit, j.start = r.Bool(), r.F64(), time.Duration(r.Int())

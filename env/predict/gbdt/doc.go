@@ -1,0 +1,10 @@
+// Package gbdt predicts run times with gradient-boosted trees (boost), one ensemble for each quantile, on the statistics of
+// package history and on what is written down at submit: Features names all of them. The target is the logarithm of the
+// run time, counted in the requested time if there is one.
+//
+// Trees are fitted to jobs that have ended, each with its features as of its submit. A run fits them when First jobs have
+// ended, and again whenever a Again-th part has been added, to the last Rows; until the first fit, forecasts are history's.
+// A predictor may begin with a fitted model: one of a file (Read), or of the part of a trace that had ended when the run
+// begins (Archive), which is fitted anew at Slices points of the trace. The quantiles but the median are moved by what
+// jobs have outlived since, as in package history.
+package gbdt

@@ -1,0 +1,123 @@
+package gbdt
+
+import (
+	"fmt"
+	"hash/fnv"
+	"sort"
+	"sync"
+	"time"
+
+	"clustergym/env/predict"
+	"clustergym/env/predict/boost"
+	"clustergym/env/predict/history"
+	"clustergym/traces"
+)
+
+// Slices is the number of points of an archive's trace at which trees are fitted.
+const Slices = 10
+
+// Maker makes predictors. Safe for concurrent use.
+type Maker struct {
+	name    string
+	past    *history.Archive
+	workers int
+	fixed   bool         // runs fit no trees of their own
+	given   *boost.Model // of a file; nil = none
+	slices  []*slice     // of an archive, in order of time
+	table   table
+}
+
+// slice is a point of a trace and the trees fitted to what had ended by then.
+type slice struct {
+	at   time.Duration
+	once sync.Once
+	fit  *boost.Model
+}
+
+// table are the jobs of an archive, made when the first trees are fitted.
+type table struct {
+	once sync.Once
+	jobs []traces.Job
+	x    []float32
+	y    []float64
+	end  []time.Duration
+}
+
+// New returns a maker of predictors that fit trees in their run alone, on up to workers goroutines; the forecasts do not
+// depend on their number.
+func New(workers int) *Maker {
+	return &Maker{name: "gbdt", past: history.NewArchive(nil), workers: workers}
+}
+
+// Read returns a maker of predictors that begin with the model in src, which AppendBinary of package boost has written, and
+// with the archive of jobs. The error says what is wrong with src.
+func Read(src []byte, jobs []traces.Job, workers int) (*Maker, error) {
+	m, err := boost.Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	if !fits(m) {
+		return nil, fmt.Errorf("its model has %d features and %d quantiles, which are not those of this program; want a file of gymctl predict fit", len(m.Names()), len(m.Levels()))
+	}
+	h := fnv.New64a()
+	h.Write(src)
+	past := history.NewArchive(jobs)
+	return &Maker{name: fmt.Sprintf("gbdt of a file (%016x), %s", h.Sum64(), past), past: past, workers: workers, given: m}, nil
+}
+
+// NewArchive returns a maker of predictors that know, of jobs, which are in order of submit, those that had ended when
+// their run begins. Jobs are taken to have ended after their work, counted from their submit.
+func NewArchive(jobs []traces.Job, workers int) *Maker {
+	past := history.NewArchive(jobs)
+	m := &Maker{name: "gbdt, " + past.String(), past: past, workers: workers}
+	m.table.jobs = jobs
+	for i := 1; i <= Slices && len(jobs) > 0; i++ {
+		if n := i * len(jobs) / (Slices + 1); n >= First {
+			m.slices = append(m.slices, &slice{at: jobs[n].Submit})
+		}
+	}
+	return m
+}
+
+// New implements predict.Maker.
+func (m *Maker) New() predict.Predictor {
+	p := &predictor{maker: m, history: history.New(m.past), model: m.given}
+	p.widen.Reset()
+	return p
+}
+
+// String implements predict.Maker.
+func (m *Maker) String() string { return m.name }
+
+// at returns the model with which a run begins at origin, nil if there is none.
+func (m *Maker) at(origin time.Duration) *boost.Model {
+	n := sort.Search(len(m.slices), func(i int) bool { return m.slices[i].at > origin })
+	if n == 0 {
+		return m.given
+	}
+	s := m.slices[n-1]
+	s.once.Do(func() { s.fit = m.table.fit(s.at, m.workers) })
+	return s.fit
+}
+
+// fit fits trees to the last Rows jobs that had ended before t, nil if they are too few.
+func (t *table) fit(before time.Duration, workers int) *boost.Model {
+	t.once.Do(t.fill)
+	n := sort.Search(len(t.end), func(i int) bool { return t.end[i] >= before })
+	if n < First {
+		return nil
+	}
+	from := max(0, n-Rows)
+	return fit(t.x[from*columns:n*columns], t.y[from:n], workers)
+}
+
+// fill describes all jobs, in order of their ends.
+func (t *table) fill() {
+	p := New(1).New().(*predictor)
+	p.maker.fixed = true
+	t.x, t.y = make([]float32, 0, len(t.jobs)*columns), make([]float64, 0, len(t.jobs))
+	Replay(t.jobs, p, func(end time.Duration, number int, j *traces.Job) {
+		b := &p.jobs[number]
+		t.x, t.y, t.end = append(t.x, p.row(b)...), append(t.y, target(j.Work, b.unit)), append(t.end, end)
+	})
+}
