@@ -17,6 +17,10 @@ type Job struct {
 	User  string // "" when the trace does not say; likewise VC and Model
 	VC    string // virtual cluster or queue
 	Model string
+	// Name is that of the job, its script or its executable, as in the file: jobs of one user with one name are repetitions
+	// of each other. "" = not given.
+	Name  string
+	Group string // group of users, or a tag that the trace gives recurring jobs; "" = not given
 
 	Submit   time.Duration // offset from the trace's origin, never negative
 	Work     time.Duration // run time alone on the GPUs asked for, at the reference speed and the best placement

@@ -75,8 +75,15 @@ func (l *Lines) Fault(column, value, want string) *RowError {
 }
 
 // Names keeps one string for each distinct name, so that a reader allocates each user or queue once. The zero value is
-// ready. Beyond 65,536 names it keeps no more, and a call with a new name allocates. Not safe for concurrent use.
-type Names struct{ m map[string]string }
+// ready. It keeps at least the 65,536 names used last and at most twice as many: a name that comes again after so many
+// others is allocated again. Not safe for concurrent use.
+type Names struct {
+	m   map[string]string
+	old map[string]string // those before m became full, unless they are in m
+}
+
+// mostNames is the number of names in Names.m.
+const mostNames = 1 << 16
 
 // Get returns b as a string.
 func (n *Names) Get(b []byte) string {
@@ -86,13 +93,26 @@ func (n *Names) Get(b []byte) string {
 	if s, ok := n.m[string(b)]; ok {
 		return s
 	}
-	s := string(b)
+	return n.add(b)
+}
+
+// add returns the string of a name that is not in m, and puts it there.
+func (n *Names) add(b []byte) string {
+	s, ok := n.old[string(b)]
+	if !ok {
+		s = string(b)
+	}
 	if n.m == nil {
 		n.m = make(map[string]string)
 	}
-	if len(n.m) < 1<<16 {
-		n.m[s] = s
+	if len(n.m) == mostNames {
+		n.m, n.old = n.old, n.m
+		if n.m == nil {
+			n.m = make(map[string]string)
+		}
+		clear(n.m)
 	}
+	n.m[s] = s
 	return s
 }
 
