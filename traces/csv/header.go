@@ -69,7 +69,15 @@ func plains(names []string) []string {
 	return all
 }
 
-var plainNames = plains(names[:])
+// plainNames are those by which a delimiter is recognised: columns whose names have no other meaning elsewhere.
+var plainNames = plains(names[:colName])
+
+// aliases are what people call some of the optional columns, without capitals and what stands between words. The first that
+// the file has is read, if it has no column of the format's name.
+var aliases = map[int][]string{
+	colName:  {"jobname", "scriptname", "script", "executable", "appname", "app", "applicationname", "application", "command"},
+	colGroup: {"groupname", "usergroup", "account", "project", "grouptag", "tag"},
+}
 
 // header is the names of a file's columns.
 type header struct{ names, plain []string }
@@ -123,6 +131,12 @@ func (h *header) place(given map[string]string) (at [columns]int, says string) {
 			continue
 		}
 		col, others := h.find(name, taken)
+		for _, alias := range aliases[i] {
+			if col >= 0 || others != nil {
+				break
+			}
+			col, others = h.find(alias, taken)
+		}
 		if others != nil {
 			return at, fmt.Sprintf("%s can be %s: say which with --columns %s=NAME (trace.columns)", name, quoted(others, " or "), name)
 		}

@@ -31,14 +31,16 @@ const (
 	colMin
 	colMax
 	colStatus
-	written  // Write writes the columns before it
+	written  // Write always writes the columns before it
 	colStart = iota - 1
 	colEnd
+	colName // Write writes it and the next if jobs have them
+	colGroup
 	columns
 )
 
 var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "user", "vc", "gpu_type", "num_cpu", "mem_gb",
-	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time"}
+	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time", "name", "group"}
 
 // Columns returns the names of the columns that the format knows.
 func Columns() []string { return slices.Clone(names[:]) }
@@ -73,6 +75,7 @@ type Reader struct {
 	extras []int
 	types  map[string][]string
 	text   traces.Names
+	jobs   traces.Names // of jobs, apart from text because there can be a great many
 	n      int
 	ids    traces.IDs
 	called bool  // a row has no id and is called by its position
@@ -104,7 +107,7 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	}
 	d := &Reader{rows: t, o: o, at: at, types: map[string][]string{}, last: math.MinInt64}
 	for i, name := range t.Columns() {
-		if field := slices.Index(at[:written], i); field < 0 || field == colStatus {
+		if field := slices.Index(at[:], i); field < 0 || field == colStatus || field == colStart || field == colEnd {
 			d.extra, d.extras = append(d.extra, name), append(d.extras, i)
 		}
 	}
@@ -114,6 +117,9 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Labels returns the names of the columns that a job has no field for, in the order of the file. status is one of them,
 // because its words may say more than Job.Status. The caller must not change them.
 func (d *Reader) Labels() []string { return d.extra }
+
+// Named reports whether the file has a column of jobs' names, and one of groups.
+func (d *Reader) Named() (name, group bool) { return d.at[colName] >= 0, d.at[colGroup] >= 0 }
 
 // Label returns the value in column Labels()[i] for the job that Next returned last.
 func (d *Reader) Label(i int) string { return string(d.rows.Cell(d.extras[i])) }
@@ -188,6 +194,7 @@ func (d *Reader) rest(j *traces.Job) (err error) {
 		}
 	}
 	j.User, j.VC, j.Model = d.text.Get(d.cell(colUser)), d.text.Get(d.cell(colVC)), d.text.Get(d.cell(colModel))
+	j.Name, j.Group = d.jobs.Get(d.cell(colName)), d.text.Get(d.cell(colGroup))
 	if j.GPUTypes, err = d.gpuTypes(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"clustergym/traces"
 )
@@ -44,6 +45,58 @@ func TestReadsEveryColumn(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, wantJobs()) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, wantJobs())
 		}
+	}
+}
+
+// Names and groups are read from a column of that name, else from the first that people give them.
+func TestNamesAndGroupsOfJobs(t *testing.T) {
+	for _, c := range []struct {
+		header      string // of the columns a, b and c
+		columns     map[string]string
+		name, group string
+		labels      string
+	}{
+		{"name,group,x", nil, "A", "B", "[x]"},
+		{"x,y,z", nil, "", "", "[x y z]"},
+		{"Job Name,user-group,x", nil, "A", "B", "[x]"},
+		{"x,executable,Tag", nil, "B", "C", "[x]"},
+		{"app,jobname,Account", nil, "B", "C", "[app]"},
+		{"jobName,name,project", nil, "B", "C", "[jobName]"},
+		{"name,type,tag", map[string]string{"name": "type", "group": "name"}, "B", "A", "[tag]"},
+		{"job_name,cmd,account", map[string]string{"job_id": "job_name", "model": "account"}, "", "", "[cmd]"},
+	} {
+		d, err := NewReader(strings.NewReader("submit_time,duration,num_gpu,"+c.header+"\n0,1,1,A,B,C\n1,1,1,A,B,C\n2,1,1,,,\n"), "t.csv", Options{Columns: c.columns})
+		if c.columns["job_id"] != "" { // which must differ
+			d, err = NewReader(strings.NewReader("submit_time,duration,num_gpu,"+c.header+"\n0,1,1,A,B,C\n1,1,1,A2,B,C\n2,1,1,,,\n"), "t.csv", Options{Columns: c.columns})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.header, err)
+			continue
+		}
+		jobs, err := traces.ReadAll(d)
+		if err != nil || len(jobs) != 3 || fmt.Sprint(d.Labels()) != c.labels {
+			t.Errorf("%s: %v, %d jobs, labels %v, want %s", c.header, err, len(jobs), d.Labels(), c.labels)
+			continue
+		}
+		for i, j := range jobs {
+			name, group := c.name, c.group
+			if i == 2 {
+				name, group = "", ""
+			}
+			if j.Name != name || j.Group != group {
+				t.Errorf("%s, job %d: name %q, group %q; want %q and %q", c.header, i, j.Name, j.Group, name, group)
+			}
+		}
+		if unsafe.StringData(jobs[0].Name) != unsafe.StringData(jobs[1].Name) || unsafe.StringData(jobs[0].Group) != unsafe.StringData(jobs[1].Group) {
+			t.Errorf("%s: jobs do not share their names", c.header)
+		}
+		if name, group := d.Named(); name != (c.name != "") || group != (c.group != "") {
+			t.Errorf("%s: named %v, %v", c.header, name, group)
+		}
+	}
+	const want = `t.csv:1: name can be job_name or JobName: say which with --columns name=NAME (trace.columns)`
+	if _, err := read(t, "submit_time,duration,num_gpu,job_name,JobName\n", Options{}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

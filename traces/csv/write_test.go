@@ -2,6 +2,7 @@ package csv
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -36,7 +37,7 @@ func TestWritingAndReadingGivesEqualJobs(t *testing.T) {
 		} else if rapid.Bool().Draw(t, "elastic") {
 			j.MinGPUs, j.MaxGPUs = rapid.IntRange(0, j.GPUs).Draw(t, "min"), rapid.IntRange(j.GPUs, 1<<30).Draw(t, "max")
 		}
-		for _, s := range []*string{&j.User, &j.VC, &j.Model} {
+		for _, s := range []*string{&j.User, &j.VC, &j.Model, &j.Name, &j.Group} {
 			if rapid.Bool().Draw(t, "named") {
 				*s = word.Draw(t, "name")
 			}
@@ -85,6 +86,79 @@ func TestWrittenFileByHand(t *testing.T) {
 	}
 }
 
+// The columns of names and groups are there if jobs have them; what comes before them does not change.
+func TestNamesAndGroupsAreWrittenWhereJobsHaveThem(t *testing.T) {
+	const head, row = "submit_time,duration,num_gpu,job_id,user,vc,gpu_type,num_cpu,mem_gb,estimate,model,iterations,deadline,priority,min_gpu,max_gpu,status", "0,1,1,%d,ann,,,,,,,,,,,,"
+	plain := traces.Job{User: "ann", Work: time.Second, GPUs: 1, GPUMilli: 1000}
+	with := func(name, group string) traces.Job {
+		j := plain
+		j.Name, j.Group = name, group
+		return j
+	}
+	for _, c := range []struct {
+		what  string
+		jobs  []traces.Job
+		head  string
+		tails []string
+	}{
+		{"neither", []traces.Job{plain, plain}, "", []string{"", ""}},
+		{"a name late", []traces.Job{plain, with("a,b", ""), plain}, ",name", []string{",", `,"a,b"`, ","}},
+		{"a group", []traces.Job{with("", "lab"), plain}, ",group", []string{",lab", ","}},
+		{"one after the other", []traces.Job{plain, with("", "lab"), with("train.sh", ""), with("train.sh", "lab")}, ",name,group", []string{",,", ",,lab", ",train.sh,", ",train.sh,lab"}},
+	} {
+		want := head + c.head + "\n"
+		for i := range c.jobs {
+			c.jobs[i].ID = strconv.Itoa(i)
+			want += fmt.Sprintf(row, i) + c.tails[i] + "\n"
+		}
+		var out strings.Builder
+		if n, err := Write(&out, &traces.Slice{Jobs: c.jobs}); err != nil || n != len(c.jobs) || out.String() != want {
+			t.Errorf("%s: wrote %d, %v\n%s\nwant\n%s", c.what, n, err, out.String(), want)
+		}
+		got, err := read(t, out.String(), Options{})
+		if err != nil || !reflect.DeepEqual(got, c.jobs) {
+			t.Errorf("%s: %v\n%+v\nwant\n%+v", c.what, err, got, c.jobs)
+		}
+	}
+}
+
+// Of a long stream no more than its beginning is held.
+func TestNamesMayComeAfterManyJobs(t *testing.T) {
+	jobs := make([]traces.Job, ahead+3)
+	for i := range jobs {
+		jobs[i] = traces.Job{ID: strconv.Itoa(i), Work: time.Second, GPUs: 1, GPUMilli: 1000}
+	}
+	write := func(name, group bool) (string, int, error) {
+		var out strings.Builder
+		n, err := WriteNamed(&out, &traces.Slice{Jobs: jobs}, name, group)
+		return out.String(), n, err
+	}
+	header := func(text string) string {
+		head, _, _ := strings.Cut(text, "\n")
+		return strings.TrimPrefix(head, "submit_time,duration,num_gpu,job_id,user,vc,gpu_type,num_cpu,mem_gb,estimate,model,iterations,deadline,priority,min_gpu,max_gpu,status")
+	}
+	if text, n, err := write(false, false); err != nil || n != len(jobs) || header(text) != "" {
+		t.Errorf("without: %d jobs, header %q, %v", n, header(text), err)
+	}
+	jobs[ahead+1].Name = "late"
+	for _, group := range []bool{false, true} {
+		text, n, err := write(true, group)
+		if err != nil || n != len(jobs) || header(text) != map[bool]string{false: ",name", true: ",name,group"}[group] {
+			t.Errorf("%d jobs, header %q, %v", n, header(text), err)
+		}
+		if got, err := read(t, text, Options{}); err != nil || !reflect.DeepEqual(got, jobs) {
+			t.Errorf("reading gives other jobs: %v", err)
+		}
+	}
+	if _, n, err := write(false, true); n != ahead+1 || err == nil || err.Error() != fmt.Sprintf(`csv: job %d ("%d"): name "late": a file without names was wanted`, ahead+1, ahead+1) {
+		t.Errorf("%d, %v", n, err)
+	}
+	jobs[ahead+1].Name, jobs[2].Group = "", "lab"
+	if _, n, err := write(true, false); n != 2 || err == nil || err.Error() != `csv: job 2 ("2"): group "lab": a file without groups was wanted` {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
 func TestWhatTheFormatCannotHoldIsAnError(t *testing.T) {
 	ok := traces.Job{ID: "j", GPUs: 1, GPUMilli: 1000}
 	for name, change := range map[string]func(*traces.Job){
@@ -113,8 +187,11 @@ func TestWriteReportsTheErrorsOfBothSides(t *testing.T) {
 	for i := range jobs {
 		jobs[i].GPUMilli = 1000
 	}
-	if n, err := Write(broken{full}, &traces.Slice{Jobs: jobs}); err != full || n == len(jobs) {
+	if n, err := WriteNamed(broken{full}, &traces.Slice{Jobs: jobs}, false, false); err != full || n == len(jobs) {
 		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := Write(broken{full}, &traces.Slice{Jobs: jobs}); err != full {
+		t.Errorf("rows that waited: %v", err)
 	}
 	if _, err := Write(broken{full}, &traces.Slice{Jobs: jobs[:1]}); err != full {
 		t.Errorf("at the last flush: %v", err)
