@@ -12,7 +12,7 @@
 //	cpu_per_gpu_worker         cores for each GPU                                      CPUMilli, times all GPUs
 //	tensorsizes                main memory on each node in units of 100 GB; 5 = not    MemBytes, times all nodes
 //	                           known
-//	iteration_networking_time  0.75 for pretraining, 0.25 for the others               Model "Pretrain", or ""
+//	iteration_networking_time  0.75 for pretraining, 0.25 for the others               Model and Name "Pretrain", or ""
 //	iteration_computing_time, ps, cpu_per_ps_worker, profiled_network                  not used
 //
 // The last seven are optional. The columns are named after what that simulator used them for, but they hold what its

@@ -83,6 +83,9 @@ func (d *Reader) Next(j *traces.Job) error {
 	return d.err
 }
 
+// Named reports whether the file has the column that tells pretraining, which is a name. There are no groups.
+func (d *Reader) Named() (name, group bool) { return d.net >= 0, false }
+
 // Skipped returns how many rows were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
@@ -132,7 +135,7 @@ func (d *Reader) read(j *traces.Job) error {
 			return err
 		}
 		if milli == pretrainMilli {
-			j.Model = pretrain
+			j.Model, j.Name = pretrain, pretrain
 		}
 	}
 	return nil

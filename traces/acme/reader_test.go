@@ -24,27 +24,30 @@ const (
 func wanted() []traces.Job {
 	return []traces.Job{
 		{ID: "0", Work: 100500 * time.Millisecond, GPUs: 16, GPUMilli: 1000, CPUMilli: 240000, MemBytes: 2e12, Status: traces.Completed},
-		{ID: "2", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 10, GPUMilli: 1000, CPUMilli: 128000, Model: "Pretrain", Status: traces.Completed},
-		{ID: "3", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 24, GPUMilli: 1000, CPUMilli: 128000, MemBytes: 25e9, Model: "Pretrain", Status: traces.Completed},
+		{ID: "2", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 10, GPUMilli: 1000, CPUMilli: 128000, Model: "Pretrain", Name: "Pretrain", Status: traces.Completed},
+		{ID: "3", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 24, GPUMilli: 1000, CPUMilli: 128000, MemBytes: 25e9, Model: "Pretrain", Name: "Pretrain", Status: traces.Completed},
 	}
 }
 
 func TestReadsATable(t *testing.T) {
-	for name, in := range map[string]string{"as it is": made, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"), "byte order mark, blank lines": "\ufeff" + strings.ReplaceAll(made, "\n", "\n\n")} {
+	for what, in := range map[string]string{"as it is": made, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"), "byte order mark, blank lines": "\ufeff" + strings.ReplaceAll(made, "\n", "\n\n")} {
 		d, err := NewReader(strings.NewReader(in), "t.csv", Options{})
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: %v", what, err)
 		}
 		got, err := traces.ReadAll(d)
 		if err != nil || !reflect.DeepEqual(got, wanted()) {
-			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, wanted())
+			t.Errorf("%s: %v\n%+v\nwant\n%+v", what, err, got, wanted())
+		}
+		if name, group := d.Named(); !name || group {
+			t.Errorf("%s: names %v, groups %v", what, name, group)
 		}
 		if k := d.Skipped(); !reflect.DeepEqual(k, []traces.Skip{{Reason: NoRunTime, Count: 1}}) || !Sniff([]byte(in)) {
-			t.Errorf("%s: skipped %v", name, k)
+			t.Errorf("%s: skipped %v", what, k)
 		}
 		var j traces.Job
 		if err := d.Next(&j); err != io.EOF {
-			t.Errorf("%s: after the end: %v", name, err)
+			t.Errorf("%s: after the end: %v", what, err)
 		}
 	}
 	d, err := NewReader(strings.NewReader("gpu_per_worker,gpu_workers,\"num_iteration\",arrival_time,job_id\n1,2,\"3\",4,x\n"), "t.csv", Options{})
@@ -55,6 +58,9 @@ func TestReadsATable(t *testing.T) {
 	want := traces.Job{ID: "x", Submit: 4 * s, Work: 1500 * time.Millisecond, GPUs: 2, GPUMilli: 1000, Status: traces.Completed}
 	if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, want) {
 		t.Errorf("required columns only: %v\n%+v", err, j)
+	}
+	if name, group := d.Named(); name || group {
+		t.Errorf("required columns only: names %v, groups %v", name, group)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"clustergym/traces"
 )
@@ -30,14 +31,37 @@ func TestWorkIsIterationsTimesTheirTimeOverTheGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []traces.Job{
-		{ID: "5", Model: "BERT", Submit: 10 * time.Second, GPUs: 1, GPUMilli: 1000, Iterations: 50, Work: 100 * time.Second, Profile: Profile("BERT")},
-		{ID: "7", Model: "VGG", Submit: 60500 * time.Millisecond, GPUs: 4, GPUMilli: 1000, Iterations: 1000, Work: 5 * time.Second, Profile: Profile("VGG")},
+		{ID: "5", Model: "BERT", Group: "1", Submit: 10 * time.Second, GPUs: 1, GPUMilli: 1000, Iterations: 50, Work: 100 * time.Second, Profile: Profile("BERT")},
+		{ID: "7", Model: "VGG", Group: "3", Submit: 60500 * time.Millisecond, GPUs: 4, GPUMilli: 1000, Iterations: 1000, Work: 5 * time.Second, Profile: Profile("VGG")},
 	}
 	if !reflect.DeepEqual(jobs, want) {
 		t.Errorf("got %+v", jobs)
 	}
 	if !Sniff([]byte(text)) || Sniff([]byte("job,arrival,gpus\n")) {
 		t.Error("a workload is not told by its header")
+	}
+}
+
+func TestJobsHaveGroupsWhereTheFileHasThem(t *testing.T) {
+	const text = "job,arrival,gpus,model,iterations,time_per_iteration,job_group\n1,0,1,VGG,5,1,hunt\n2,0,1,VGG,5,1,\n3,0,1,VGG,5,1,hunt\n"
+	for _, c := range []struct {
+		text   string
+		groups string
+	}{{text, "hunt,,hunt"}, {strings.NewReplacer(",job_group", "", ",hunt", "", ",\n", "\n").Replace(text), ",,"}} {
+		r, err := NewReader(strings.NewReader(c.text), "w.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := traces.ReadAll(r)
+		if err != nil || len(jobs) != 3 {
+			t.Fatalf("%v, %d jobs", err, len(jobs))
+		}
+		if got := jobs[0].Group + "," + jobs[1].Group + "," + jobs[2].Group; got != c.groups || unsafe.StringData(jobs[0].Group) != unsafe.StringData(jobs[2].Group) {
+			t.Errorf("groups %s, want %s, of one string each", got, c.groups)
+		}
+		if name, group := r.Named(); name || group != (c.groups != ",,") {
+			t.Errorf("names %v, groups %v", name, group)
+		}
 	}
 }
 

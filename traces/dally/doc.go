@@ -8,5 +8,5 @@
 //
 // arrival and time_per_iteration are in seconds. iterations counts those of all GPUs together, so iterations ×
 // time_per_iteration is the job's GPU-seconds. Job.Work is that divided by gpus: the run time if communication cost
-// nothing. Other columns are ignored; rows may come in any order.
+// nothing. A column job_group gives Job.Group. Other columns are ignored; rows may come in any order.
 package dally

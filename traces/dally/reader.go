@@ -28,6 +28,7 @@ var (
 type Reader struct {
 	stream traces.Slice
 	moved  int
+	group  bool
 }
 
 var _ traces.Stream = (*Reader)(nil)
@@ -42,16 +43,16 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := t.At(required...)
+	at, group := t.At(required...), t.Column("job_group")
 	var names traces.Names
-	d := &Reader{}
+	d := &Reader{group: group >= 0}
 	for {
 		if err := t.Next(); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		j := traces.Job{ID: string(t.Text(at[colJob])), Model: names.Get(t.Text(at[colModel])), GPUMilli: 1000}
+		j := traces.Job{ID: string(t.Text(at[colJob])), Model: names.Get(t.Text(at[colModel])), Group: names.Get(t.Text(group)), GPUMilli: 1000}
 		gpus, err := t.Number(at[colGPUs], 0, 1, traces.MaxGPUs, "a whole number of GPUs, 1 or more")
 		if err != nil {
 			return nil, err
@@ -81,6 +82,9 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
+
+// Named reports that jobs have no name, and whether the file has a column of groups.
+func (d *Reader) Named() (name, group bool) { return false, d.group }
 
 // Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }

@@ -6,7 +6,7 @@
 //
 //	instance_sn            instance                                         ID
 //	role                   HN (GPU node) or CN (CPU node)                   VC
-//	app_name               service                                          Model
+//	app_name               service                                          Model and Name
 //	cpu_request            vCPU                                             CPUMilli
 //	gpu_request            GPUs: 1 for an HN, 0 for a CN                    GPUs
 //	memory_request         GiB                                              MemBytes

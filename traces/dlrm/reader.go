@@ -94,6 +94,9 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
+// Named reports that jobs can have a name and have no group.
+func (*Reader) Named() (name, group bool) { return true, false }
+
 // Skipped returns how many rows were left out, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
@@ -109,6 +112,7 @@ type parser struct {
 
 func (p *parser) demand(j *traces.Job) error {
 	j.ID, j.VC, j.Model = string(p.Text(p.at[colID])), p.text.Get(p.Text(p.at[colRole])), p.text.Get(p.Text(p.at[colApp]))
+	j.Name = j.Model
 	var err error
 	if j.CPUMilli, err = p.Number(p.at[colCPU], 3, 0, 1<<42, "vCPU, 0 or more"); err != nil {
 		return err

@@ -22,8 +22,8 @@ i_4,HN,app_1,48,48,1,1,100,100,480.0,480.0,680.0,680.0,2,200,210,210
 )
 
 var (
-	i2 = traces.Job{ID: "i_2", VC: "CN", Model: "app_1", Submit: 475 * s, Work: 20 * s, GPUMilli: 1000, CPUMilli: 500, MemBytes: 16 << 30}
-	i3 = traces.Job{ID: "i_3", VC: "HN", Model: "app_1", Submit: 300 * s, Work: 690 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 48000, MemBytes: 480 << 30}
+	i2 = traces.Job{ID: "i_2", VC: "CN", Model: "app_1", Name: "app_1", Submit: 475 * s, Work: 20 * s, GPUMilli: 1000, CPUMilli: 500, MemBytes: 16 << 30}
+	i3 = traces.Job{ID: "i_3", VC: "HN", Model: "app_1", Name: "app_1", Submit: 300 * s, Work: 690 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 48000, MemBytes: 480 << 30}
 )
 
 func TestReadsTheInstancesWhoseWholeLifeWasSeen(t *testing.T) {
@@ -42,6 +42,9 @@ func TestReadsTheInstancesWhoseWholeLifeWasSeen(t *testing.T) {
 		if !Sniff([]byte(in)) {
 			t.Errorf("%s: not recognised", name)
 		}
+		if name, group := d.Named(); !name || group {
+			t.Errorf("names %v, groups %v", name, group)
+		}
 	}
 }
 
@@ -52,8 +55,8 @@ func TestAWindowKeepsTheInstancesThatReachOverItsEdges(t *testing.T) {
 	}
 	got, err := traces.ReadAll(d)
 	want := []traces.Job{
-		{ID: "i_0", VC: "HN", Model: "app_0", Work: 1000 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 12000, MemBytes: 120<<30 + 1<<29},
-		{ID: "i_1", VC: "CN", Model: "app_0", Work: 900 * s, GPUMilli: 1000, CPUMilli: 64000, MemBytes: 320 << 30},
+		{ID: "i_0", VC: "HN", Model: "app_0", Name: "app_0", Work: 1000 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 12000, MemBytes: 120<<30 + 1<<29},
+		{ID: "i_1", VC: "CN", Model: "app_0", Name: "app_0", Work: 900 * s, GPUMilli: 1000, CPUMilli: 64000, MemBytes: 320 << 30},
 		i3, i2,
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {

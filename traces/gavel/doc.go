@@ -4,7 +4,7 @@
 //
 //	7 fields  10 fields
 //	1         1          job type, as in "ResNet-18 (batch size 64)"               Model, as written
-//	2         2          shell command, with "%s" for folders                      not used
+//	2         2          shell command, with "%s" for folders                      Name
 //	-         3          working directory                                         not used
 //	3         4          name of the command's argument for steps                  not used
 //	4         5          1 = the command needs a data folder, 0 = it does not      not used
@@ -19,6 +19,6 @@
 //
 // A trace gives the number of steps of a job, not its run time: Work is 0, and NeedsProfile returns true. The run time
 // is the number of steps divided by the throughput in a table for the job type, GPUs and GPU type. The SLO is a
-// multiple of that time, counted from the arrival, so the deadline also needs the table. Jobs have no names: the ID is
+// multiple of that time, counted from the arrival, so the deadline also needs the table. Jobs have no ids: the ID is
 // the number of the row, from 0.
 package gavel

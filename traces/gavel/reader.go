@@ -12,11 +12,11 @@ import (
 )
 
 // layout holds the position of each value in a row, from 0; -1 = absent.
-type layout struct{ model, dataDir, steps, arrival, gpus, weight, slo int }
+type layout struct{ model, command, dataDir, steps, arrival, gpus, weight, slo int }
 
 var (
-	sevenFields = layout{model: 0, dataDir: 3, steps: 4, arrival: 5, gpus: 6, weight: -1, slo: -1}
-	tenFields   = layout{model: 0, dataDir: 4, steps: 5, arrival: 9, gpus: 6, weight: 7, slo: 8}
+	sevenFields = layout{model: 0, command: 1, dataDir: 3, steps: 4, arrival: 5, gpus: 6, weight: -1, slo: -1}
+	tenFields   = layout{model: 0, command: 1, dataDir: 4, steps: 5, arrival: 9, gpus: 6, weight: 7, slo: 8}
 )
 
 // Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so the reader holds all of it
@@ -52,6 +52,9 @@ func (*Reader) NeedsProfile() bool { return true }
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
+// Named reports that jobs can have a name and have no group.
+func (*Reader) Named() (name, group bool) { return true, false }
+
 // Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
 
@@ -82,7 +85,7 @@ func (p *parser) row(j *traces.Job) error {
 	if len(model) == 0 {
 		return p.lines.Fault("job type", "", `a name, as in "ResNet-18 (batch size 64)": run times follow from it`)
 	}
-	j.Model = p.text.Get(model)
+	j.Model, j.Name = p.text.Get(model), p.text.Get(p.f[p.at.command])
 	if _, err := p.whole("needs data folder", p.at.dataDir, 0, 1); err != nil {
 		return err
 	}

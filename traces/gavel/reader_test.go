@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"clustergym/traces"
 )
@@ -24,9 +25,9 @@ func made(tb testing.TB, name string) string {
 
 func TestReadsSevenFieldsInOrderOfSubmit(t *testing.T) {
 	want := []traces.Job{
-		{ID: "0", Model: "ResNet-18 (batch size 64)", GPUs: 1, GPUMilli: 1000, Iterations: 5000},
-		{ID: "2", Model: "A3C", Submit: 30 * s, GPUs: 2, GPUMilli: 1000, Iterations: 700},
-		{ID: "1", Model: "LM (batch size 20)", Submit: 90500 * time.Millisecond, GPUs: 4, GPUMilli: 1000, Iterations: 12000},
+		{ID: "0", Model: "ResNet-18 (batch size 64)", Name: "cd %s/a && python3 main.py --data_dir=%s/b --batch_size 64", GPUs: 1, GPUMilli: 1000, Iterations: 5000},
+		{ID: "2", Model: "A3C", Name: "cd %s/rl && python3 main.py --env P", Submit: 30 * s, GPUs: 2, GPUMilli: 1000, Iterations: 700},
+		{ID: "1", Model: "LM (batch size 20)", Name: "cd %s/lm && python main.py --cuda", Submit: 90500 * time.Millisecond, GPUs: 4, GPUMilli: 1000, Iterations: 12000},
 	}
 	text := made(t, "seven.trace")
 	for name, in := range map[string]string{"as it is": text, "CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\n", "no end": strings.TrimSpace(text)} {
@@ -52,12 +53,29 @@ func TestReadsTenFieldsWhoseOrderDiffers(t *testing.T) {
 	}
 	got, err := traces.ReadAll(d)
 	want := []traces.Job{
-		{ID: "2", Model: "A3C", GPUs: 2, GPUMilli: 1000, Iterations: 700, Priority: 1, SLO: 10},
-		{ID: "0", Model: "LM (batch size 20)", Submit: 10 * s, GPUs: 4, GPUMilli: 1000, Iterations: 12000, Priority: 2, SLO: 1.5},
-		{ID: "1", Model: "ResNet-18 (batch size 64)", Submit: 10 * s, GPUs: 1, GPUMilli: 1000, Iterations: 5000, Priority: 1},
+		{ID: "2", Model: "A3C", Name: "python3 main.py --env P", GPUs: 2, GPUMilli: 1000, Iterations: 700, Priority: 1, SLO: 10},
+		{ID: "0", Model: "LM (batch size 20)", Name: "python main.py --cuda", Submit: 10 * s, GPUs: 4, GPUMilli: 1000, Iterations: 12000, Priority: 2, SLO: 1.5},
+		{ID: "1", Model: "ResNet-18 (batch size 64)", Name: "python3 main.py --data_dir=%s/b", Submit: 10 * s, GPUs: 1, GPUMilli: 1000, Iterations: 5000, Priority: 1},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) || d.Moved() != 1 {
 		t.Errorf("%v\n%+v\nwant\n%+v\n%d moved", err, got, want, d.Moved())
+	}
+}
+
+func TestTheCommandIsTheName(t *testing.T) {
+	d, err := NewReader(strings.NewReader("A\trun a\t-n\t1\t5\t0.0\t1\nA\t\t-n\t1\t5\t0.0\t1\nB\trun a\t-n\t1\t5\t0.0\t1\nA\trun b\t-n\t1\t5\t0.0\t1\n"), "t.trace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, group := d.Named(); !name || group {
+		t.Errorf("names %v, groups %v", name, group)
+	}
+	jobs, err := traces.ReadAll(d)
+	if err != nil || len(jobs) != 4 || jobs[0].Name != "run a" || jobs[1].Name != "" || jobs[2].Name != "run a" || jobs[3].Name != "run b" {
+		t.Fatalf("%v, %+v", err, jobs)
+	}
+	if unsafe.StringData(jobs[0].Name) != unsafe.StringData(jobs[2].Name) {
+		t.Error("jobs do not share their names")
 	}
 }
 

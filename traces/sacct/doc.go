@@ -15,6 +15,7 @@
 //	Timelimit             [D-]HH:MM:SS, UNLIMITED, Partition_Limit                                  Estimate
 //	State                 COMPLETED, CANCELLED by 1000, …                                           Status
 //	User, Partition                                                                                 User, VC
+//	JobName, Account                                                                                Name, Group
 //	Cluster               must be the same on all rows
 //
 // JobID, Submit, a run time and one of AllocTRES, ReqTRES and ReqGRES are required. All other columns are ignored.
@@ -28,6 +29,6 @@
 //   - Elapsed goes before End less Start, since it leaves out the time for which a job was suspended.
 //   - Jobs that did not start, have not ended or have no run time are left out and counted.
 //
-// The VC of a job is its partition, which is a set of nodes with a queue as VCs are. QOS and account say who may use how much;
-// jobs have no field for them.
+// The VC of a job is its partition, which is a set of nodes with a queue as VCs are. Its account is the group of users that pays
+// for it. QOS says who may use how much; jobs have no field for it.
 package sacct

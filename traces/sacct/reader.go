@@ -34,11 +34,13 @@ const (
 	colUser
 	colPartition
 	colCluster
+	colName
+	colAccount
 	columns
 )
 
 var names = [columns]string{"JobID", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "AllocTRES", "ReqTRES", "ReqGRES", "NNodes", "AllocNodes",
-	"NCPUS", "AllocCPUS", "ReqMem", "Timelimit", "TimelimitRaw", "State", "User", "Partition", "Cluster"}
+	"NCPUS", "AllocCPUS", "ReqMem", "Timelimit", "TimelimitRaw", "State", "User", "Partition", "Cluster", "JobName", "Account"}
 
 // The reasons for which jobs are left out.
 const (
@@ -55,9 +57,10 @@ type Options struct {
 // Reader is a traces.Stream over the jobs, in order of submit. sacct prints them in order of id, and the records of a job are
 // apart, so the reader holds all of them in memory. Not safe for concurrent use.
 type Reader struct {
-	stream traces.Slice
-	moved  int
-	skips  traces.Skips
+	stream      traces.Slice
+	moved       int
+	skips       traces.Skips
+	name, group bool
 }
 
 var _ traces.Stream = (*Reader)(nil)
@@ -120,7 +123,7 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 		}
 		all[k] = append(all[k], rec)
 	}
-	d := &Reader{}
+	d := &Reader{name: p.at[colName] >= 0, group: p.at[colAccount] >= 0}
 	jobs := make([]traces.Job, 0, len(all))
 	for _, records := range all {
 		j, why := whole(records)
@@ -196,7 +199,7 @@ func (r *record) join(o *record) {
 		}
 	}
 	if o.component < r.component { // the first component stands for the job
-		r.component, r.job.Status = o.component, o.job.Status
+		r.component, r.job.Status, r.job.Name, r.job.Group = o.component, o.job.Status, o.job.Name, o.job.Group
 	}
 }
 
@@ -205,6 +208,9 @@ func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
 // Moved returns how many jobs came after a job with a later submit in the file.
 func (d *Reader) Moved() int { return d.moved }
+
+// Named reports whether the file has a column of jobs' names, and one of accounts.
+func (d *Reader) Named() (name, group bool) { return d.name, d.group }
 
 // Skipped returns how many jobs were left out, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
@@ -224,11 +230,11 @@ func (o *Options) delimiter(header []byte) (delimiter byte, raw bool) {
 	return o.Delimiter, o.Delimiter != ','
 }
 
-// known counts the columns in a header that are read.
+// known counts the columns in a header by which sacct is recognised: those that are read, without two that other programs have.
 func known(header []byte, delimiter byte) (n int) {
 	for f := range bytes.SplitSeq(header, []byte{delimiter}) {
 		f = bytes.Trim(f, " \r\"")
-		if slices.ContainsFunc(names[:], func(name string) bool { return strings.EqualFold(name, string(f)) }) {
+		if slices.ContainsFunc(names[:colName], func(name string) bool { return strings.EqualFold(name, string(f)) }) {
 			n++
 		}
 	}
@@ -280,6 +286,7 @@ type parser struct {
 	clock   clock
 	cluster string
 	text    traces.Names
+	jobs    traces.Names // of jobs, apart from text because there can be a great many
 	tres    [2]tres
 }
 

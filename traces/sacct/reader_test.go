@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -56,17 +57,17 @@ const made = long +
 `
 
 func wanted() []traces.Job {
-	job := func(id, user, vc string, submit, work, estimate time.Duration, gpus int, cores, mem int64, status traces.Status, types ...string) traces.Job {
-		return traces.Job{ID: id, User: user, VC: vc, Submit: submit, Work: work, Estimate: estimate, GPUs: gpus, GPUMilli: 1000, CPUMilli: cores * 1000, MemBytes: mem, Status: status, GPUTypes: types}
+	job := func(id, user, vc, name string, submit, work, estimate time.Duration, gpus int, cores, mem int64, status traces.Status, types ...string) traces.Job {
+		return traces.Job{ID: id, User: user, VC: vc, Name: name, Group: "lab", Submit: submit, Work: work, Estimate: estimate, GPUs: gpus, GPUMilli: 1000, CPUMilli: cores * 1000, MemBytes: mem, Status: status, GPUTypes: types}
 	}
 	return []traces.Job{
-		job("102", "ann", "cpu", 0, 48*hour+sec, 0, 0, 4, 8000<<20, traces.Failed),
-		job("100", "ann", "gpu", 60*sec, 90*60*sec, 24*hour, 2, 8, 64<<30, traces.Completed),
-		job("101_4", "bob", "gpu", 120*sec, 7*sec, 0, 1, 1, 512<<20, traces.Failed, "v100"),
-		job("104", "ann", "gpu", 210*sec, 30*sec, hour, 4, 8, 0, traces.Cancelled),
-		job("106", "cy", "gpu", 230*sec, 9*sec, hour, 8, 16, 16*1000<<20, traces.Failed, "v100"),
-		job("107", "cy", "gpu", 240*sec, 60*sec, 180*sec, 4, 6, 3584<<20, traces.Completed, "a100", "v100"),
-		job("108", "cy", "gpu", 270*sec, 1260*sec, 600*sec, 1, 2, 0, traces.Completed),
+		job("102", "ann", "cpu", "cpu", 0, 48*hour+sec, 0, 0, 4, 8000<<20, traces.Failed),
+		job("100", "ann", "gpu", `train "x"`, 60*sec, 90*60*sec, 24*hour, 2, 8, 64<<30, traces.Completed),
+		job("101_4", "bob", "gpu", "array", 120*sec, 7*sec, 0, 1, 1, 512<<20, traces.Failed, "v100"),
+		job("104", "ann", "gpu", "stop", 210*sec, 30*sec, hour, 4, 8, 0, traces.Cancelled),
+		job("106", "cy", "gpu", "old", 230*sec, 9*sec, hour, 8, 16, 16*1000<<20, traces.Failed, "v100"),
+		job("107", "cy", "gpu", "het", 240*sec, 60*sec, 180*sec, 4, 6, 3584<<20, traces.Completed, "a100", "v100"),
+		job("108", "cy", "gpu", "again", 270*sec, 1260*sec, 600*sec, 1, 2, 0, traces.Completed),
 	}
 }
 
@@ -80,7 +81,8 @@ func TestReadsWhatSacctPrints(t *testing.T) {
 		"a zone":                   stamp.ReplaceAllString(made, "${0}+01:00"),
 		"elapsed alone":            without(made, "ElapsedRaw", "TimelimitRaw"),
 		"numbers alone":            without(made, "Elapsed", "Start", "NCPUS", "ReqMem") + "",
-		"without the unused":       without(made, "JobName", "Account", "QOS", "Eligible"),
+		"without the unused":       without(made, "QOS", "Eligible"),
+		"without names":            without(made, "JobName", "Account", "QOS", "Eligible"),
 		"the states' short names":  strings.NewReplacer("|COMPLETED|", "|CD|", "|PENDING|", "|PD|", "|RUNNING|", "|R|", "|TIMEOUT|", "|TO|", "|CANCELLED by 1000|", "|CANCELLED+|").Replace(made),
 		"cores of resources alone": without(made, "NCPUS", "AllocCPUS"),
 	} {
@@ -92,6 +94,15 @@ func TestReadsWhatSacctPrints(t *testing.T) {
 			skips = []traces.Skip{{Reason: NeverStarted, Count: 1}, {Reason: NoRunTime, Count: 2}, {Reason: NotEnded, Count: 2}}
 		case "cores of resources alone":
 			want[4].CPUMilli, want[4].MemBytes = 0, 0 // likewise
+		case "without names":
+			for i := range want {
+				want[i].Name, want[i].Group = "", ""
+			}
+		}
+		if d != nil {
+			if n, g := d.Named(); n != (want[0].Name != "") || g != (want[0].Group != "") {
+				t.Errorf("%s: names %v, groups %v", name, n, g)
+			}
 		}
 		if err != nil || !reflect.DeepEqual(jobs, want) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, jobs, want)
@@ -103,6 +114,33 @@ func TestReadsWhatSacctPrints(t *testing.T) {
 		if !Sniff([]byte(text)) {
 			t.Errorf("%s: not recognised", name)
 		}
+	}
+}
+
+// A heterogeneous job has the name of its first component, a requeued one that of its last run. Jobs share the strings.
+func TestNamesAndAccountsOfJobs(t *testing.T) {
+	jobs, _, err := read(t, `JobID|JobName|Account|Submit|ElapsedRaw|AllocTRES
+1+1|second|b|2024-03-01T12:00:00|60|gres/gpu=1
+1+0|first|a|2024-03-01T12:00:00|60|gres/gpu=1
+2|old|a|2024-03-01T12:00:00|60|gres/gpu=1
+2|new|b|2024-03-01T12:10:00|60|gres/gpu=1
+3|first||2024-03-01T12:10:00|60|gres/gpu=1
+4|||2024-03-01T12:10:00|60|gres/gpu=1
+5|new|b|2024-03-01T12:10:00|60|gres/gpu=1
+`)
+	if err != nil || len(jobs) != 5 {
+		t.Fatalf("%v, %d jobs", err, len(jobs))
+	}
+	for i, want := range [][2]string{{"first", "a"}, {"new", "b"}, {"first", ""}, {"", ""}, {"new", "b"}} {
+		if jobs[i].Name != want[0] || jobs[i].Group != want[1] {
+			t.Errorf("job %s: name %q, account %q, want %q", jobs[i].ID, jobs[i].Name, jobs[i].Group, want)
+		}
+	}
+	if unsafe.StringData(jobs[1].Name) != unsafe.StringData(jobs[4].Name) || unsafe.StringData(jobs[1].Group) != unsafe.StringData(jobs[4].Group) {
+		t.Error("jobs do not share their names")
+	}
+	if Sniff([]byte("JobID|JobName|Account|Size\n")) {
+		t.Error("names alone are taken for sacct's")
 	}
 }
 

@@ -24,7 +24,8 @@ const (
 // record reads the row as a run of job id.
 func (p *parser) record(r *record, id string) (err error) {
 	j := &r.job
-	*j = traces.Job{ID: id, GPUMilli: 1000, User: p.text.Get(p.cell(colUser)), VC: p.text.Get(p.cell(colPartition))}
+	*j = traces.Job{ID: id, GPUMilli: 1000, User: p.text.Get(p.cell(colUser)), VC: p.text.Get(p.cell(colPartition)),
+		Name: p.jobs.Get(p.cell(colName)), Group: p.text.Get(p.cell(colAccount))}
 	if c := string(p.cell(colCluster)); p.cluster == "" {
 		p.cluster = c
 	} else if c != p.cluster {

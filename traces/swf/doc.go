@@ -13,8 +13,9 @@
 //	7, 10 memory, KB    MemBytes, times the processors: what was requested for each, else what each used
 //	9 requested time, s Estimate; 0 where unknown
 //	11 status           1 and 3 Completed, 0 and 4 Failed, 5 Cancelled, others StatusUnknown
-//	12 user, 13 group   User and VC (with Options.Queue VC is 15, the queue), as written, "" where unknown
-//	14 executable       Model, as written, if the number is positive
+//	12 user             User, as written, "" where unknown
+//	13 group            Group and VC (with Options.Queue VC is 15, the queue), likewise
+//	14 executable       Name and Model, as written, if the number is positive
 //
 // A job runs on whole processors, which Job.GPUs counts. Waits, partitions, preceding jobs and think times do not
 // become part of a job: they describe the recorded schedule, or feedback that a replay does not model.

@@ -43,7 +43,7 @@ type Options struct {
 	Queue     bool // Job.VC is the queue instead of the group
 	Zero      bool // keep jobs whose run time is 0; those whose run time is unknown (-1) are still left out
 	Requested bool // GPUs are the processors requested, or those allocated if the request is not given
-	NoText    bool // leave ID, User, VC and Model empty, so that reading allocates nothing
+	NoText    bool // leave ID and all names empty, so that reading allocates nothing
 }
 
 // Reader is a traces.Stream over a log. It holds one line at a time. Not safe for concurrent use.
@@ -96,6 +96,9 @@ func (d *Reader) Header() Header { return d.header }
 
 // Dropped returns how many lines were left out so far, because their job did not run or has no size.
 func (d *Reader) Dropped() int { return d.idle + d.empty }
+
+// Named reports that jobs can have a name and a group.
+func (*Reader) Named() (name, group bool) { return true, true }
 
 // Skipped returns the lines of Dropped by reason.
 func (d *Reader) Skipped() []traces.Skip {
@@ -195,8 +198,12 @@ func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 		group = fieldQueue
 	}
 	j.ID, j.User, j.VC = string(d.f[fieldID]), d.name(fieldUser), d.name(group)
+	if j.Group = j.VC; d.o.Queue {
+		j.Group = d.name(fieldGroup)
+	}
 	if model > 0 {
 		j.Model = d.name(fieldExecutable)
+		j.Name = j.Model
 	}
 	return true, nil
 }

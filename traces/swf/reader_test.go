@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"clustergym/traces"
 )
@@ -35,10 +36,10 @@ func small(tb testing.TB) string {
 
 func TestReadsASmallLog(t *testing.T) {
 	want := []traces.Job{
-		{ID: "1", Submit: 10 * s, Work: 100 * s, Estimate: 200 * s, GPUs: 8, GPUMilli: 1000, User: "7", VC: "3", Model: "2", Status: traces.Completed},
-		{ID: "2", Submit: 10 * s, Work: 50 * s, GPUs: 4, GPUMilli: 1000, User: "7", VC: "3", MemBytes: 4 * 512 << 10, Status: traces.Failed},
+		{ID: "1", Submit: 10 * s, Work: 100 * s, Estimate: 200 * s, GPUs: 8, GPUMilli: 1000, User: "7", VC: "3", Model: "2", Name: "2", Group: "3", Status: traces.Completed},
+		{ID: "2", Submit: 10 * s, Work: 50 * s, GPUs: 4, GPUMilli: 1000, User: "7", VC: "3", Group: "3", MemBytes: 4 * 512 << 10, Status: traces.Failed},
 		{ID: "5", Submit: 15 * s, Work: 3500 * time.Millisecond, Estimate: 60 * s, GPUs: 2, GPUMilli: 1000, MemBytes: 2 * 2048 << 10, Status: traces.Cancelled},
-		{ID: "6", Submit: 15 * s, Work: s, GPUs: 1, GPUMilli: 1000, User: "9", VC: "4", Model: "11", Status: traces.Completed},
+		{ID: "6", Submit: 15 * s, Work: s, GPUs: 1, GPUMilli: 1000, User: "9", VC: "4", Model: "11", Name: "11", Group: "4", Status: traces.Completed},
 	}
 	text := small(t)
 	for name, in := range map[string]string{"as it is": text, "CR LF": strings.ReplaceAll(text, "\n", "\r\n"), "tabs": strings.ReplaceAll(text, "   ", "\t")} {
@@ -51,6 +52,27 @@ func TestReadsASmallLog(t *testing.T) {
 	got, err := traces.ReadAll(open(t, text, Options{Queue: true}))
 	if err != nil || got[0].VC != "1" || got[1].VC != "0" || got[2].VC != "" || got[3].VC != "2" {
 		t.Errorf("queues: %v, %+v", err, got)
+	}
+	for i, j := range got {
+		if j.Group != want[i].Group || j.Name != want[i].Name {
+			t.Errorf("queues, job %d: group %q and name %q, want %q and %q", i, j.Group, j.Name, want[i].Group, want[i].Name)
+		}
+	}
+	if name, group := open(t, text, Options{}).Named(); !name || !group {
+		t.Error("a log can have names and groups")
+	}
+}
+
+// Jobs share the strings of their names, so that a long log holds each once.
+func TestNamesAndGroupsAreShared(t *testing.T) {
+	got, err := traces.ReadAll(open(t, "1 0 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n2 5 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n", Options{Queue: true}))
+	if err != nil || len(got) != 2 || got[0].Name != "345" || got[0].Group != "12" || got[0].VC != "1" {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	for _, s := range [][2]string{{got[0].Name, got[1].Name}, {got[0].Group, got[1].Group}, {got[0].Name, got[0].Model}} {
+		if unsafe.StringData(s[0]) != unsafe.StringData(s[1]) {
+			t.Errorf("two copies of %q", s[0])
+		}
 	}
 }
 

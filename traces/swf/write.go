@@ -2,6 +2,7 @@ package swf
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -26,6 +27,7 @@ import (
 //	Status            1, 0 or 5; -1 where unknown
 //	User, VC, Model   user, group and executable: a number as it is, another name as the smallest number that its
 //	                  field has not used so far, -1 for ""
+//	Group, Name       group and executable of a job without VC and Model, likewise
 //
 // All other fields are -1. What a log has no field for (elastic ranges, GPU types, cores, iterations, priorities,
 // deadlines, profiles and task graphs) is not written. Jobs that were read from a log are equal after writing and
@@ -71,7 +73,7 @@ func Write(w io.Writer, s traces.Stream, h Header) (n int, err error) {
 			return whole(b, 1+(j.MemBytes-1)/per)
 		})
 		line = whole(line, [...]int64{traces.StatusUnknown: -1, traces.Completed: 1, traces.Failed: 0, traces.Cancelled: 5}[j.Status])
-		for i, name := range [...]string{j.User, j.VC, j.Model} {
+		for i, name := range [...]string{j.User, cmp.Or(j.VC, j.Group), cmp.Or(j.Model, j.Name)} {
 			least := int64(0)
 			if i == 2 {
 				least = 1 // an executable's number is positive

@@ -30,12 +30,16 @@ func TestWritesALogByHand(t *testing.T) {
 		{ID: "4", Submit: 1500 * time.Millisecond, Work: s, GPUs: 1, GPUMilli: 1000, User: "1", VC: "x", Status: traces.Failed},
 		{ID: "job", Submit: 2 * s, Work: 0, GPUs: 2, GPUMilli: 1000, User: "bob", VC: "1", Model: "0", Status: traces.Cancelled},
 		{ID: "9", Submit: 2 * s, Work: s, GPUs: 2, GPUMilli: 1000, User: "2"},
+		{ID: "10", Submit: 2 * s, Work: s, GPUs: 2, GPUMilli: 1000, Name: "train.sh", Group: "x"},
+		{ID: "11", Submit: 2 * s, Work: s, GPUs: 2, GPUMilli: 1000, Name: "train.sh", Group: "lab", VC: "7", Model: "bert"},
 	}, Header{"MaxProcs": "64", "Note": "one\ntwo", "Zebra": "z"})
 	want := "; Version: 2.2\n; MaxProcs: 64\n; Note: one\n; Note: two\n; Zebra: z\n" +
 		"4 0 -1 100 4 -1 -1 4 900 4 1 1 7 1 -1 -1 -1 -1\n" +
 		"5 1.5 -1 1 1 -1 -1 1 -1 -1 0 2 1 -1 -1 -1 -1 -1\n" + // 1 is bob already
 		"6 2 -1 0 2 -1 -1 2 -1 -1 5 1 2 2 -1 -1 -1 -1\n" + // 1 is x already
-		"9 2 -1 1 2 -1 -1 2 -1 -1 -1 3 -1 -1 -1 -1 -1 -1\n"
+		"9 2 -1 1 2 -1 -1 2 -1 -1 -1 3 -1 -1 -1 -1 -1 -1\n" +
+		"10 2 -1 1 2 -1 -1 2 -1 -1 -1 -1 1 3 -1 -1 -1 -1\n" +
+		"11 2 -1 1 2 -1 -1 2 -1 -1 -1 -1 7 1 -1 -1 -1 -1\n" // its VC and model go first
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
@@ -60,6 +64,8 @@ func TestAWrittenLogIsReadBack(t *testing.T) {
 				Estimate: time.Duration(rapid.Int64Range(0, 1<<50).Draw(rt, "estimate")), MemBytes: int64(rapid.IntRange(0, 1<<20).Draw(rt, "kb")*n) << 10,
 				User: name("user", 0), VC: name("vc", 0), Model: name("model", 1), Status: traces.Status(rapid.IntRange(0, 3).Draw(rt, "status")),
 			})
+			j := &jobs[len(jobs)-1]
+			j.Name, j.Group = j.Model, j.VC // as a log gives them
 		}
 		h := Header{"Version": "2.2", "MaxProcs": "300", "Note": "a: b\nc", "Odd": ""}
 		d := open(t, written(rt, jobs, h), Options{Zero: true})
@@ -160,8 +166,8 @@ func TestOptionsDecideWhatIsKept(t *testing.T) {
 		var b strings.Builder
 		for _, j := range jobs {
 			fmt.Fprintf(&b, "%s:%d ", j.ID, j.GPUs)
-			if c.o.NoText != (j.User == "" && j.VC == "" && j.Model == "") {
-				t.Errorf("%+v: names %q %q %q", c.o, j.User, j.VC, j.Model)
+			if c.o.NoText != (j.User == "" && j.VC == "" && j.Model == "") || c.o.NoText != (j.Name == "" && j.Group == "") {
+				t.Errorf("%+v: names %q %q %q %q %q", c.o, j.User, j.VC, j.Model, j.Name, j.Group)
 			}
 		}
 		if b.String() != c.sizes || fmt.Sprint(d.Skipped()) != c.skips || d.Dropped() != 5-len(jobs) {
