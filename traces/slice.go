@@ -56,9 +56,43 @@ func SortStable(jobs []Job) (moved int) {
 		}
 	}
 	if moved > 0 {
-		slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
+		reorder(jobs)
 	}
 	return moved
+}
+
+// reorder sorts jobs. It finds the order first and then moves each job once, because jobs are large.
+func reorder(jobs []Job) {
+	type place struct {
+		submit time.Duration
+		from   int
+	}
+	order := make([]place, len(jobs))
+	for i := range jobs {
+		order[i] = place{jobs[i].Submit, i}
+	}
+	slices.SortFunc(order, func(a, b place) int {
+		if c := cmp.Compare(a.submit, b.submit); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.from, b.from)
+	})
+	for i := range order {
+		if order[i].from == i {
+			continue
+		}
+		first, to := jobs[i], i // a cycle: each of its places gets the job of the next
+		for {
+			from := order[to].from
+			order[to].from = to
+			if from == i {
+				jobs[to] = first
+				break
+			}
+			jobs[to] = jobs[from]
+			to = from
+		}
+	}
 }
 
 // ScaleSubmit appends jobs to dst with the gaps between their submits multiplied by f: a job submitted at s moves to s0

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -56,6 +57,18 @@ func TestClipTakesTheMiddle(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Next(*Job) error { return f.err }
+
+// Sorting moves each job once; the order is that of a stable sort.
+func TestSortStableIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs := sent(rapid.SliceOfN(rapid.IntRange(0, 12), 0, 60).Draw(t, "submits")...)
+		want := slices.Clone(jobs)
+		slices.SortStableFunc(want, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
+		if SortStable(jobs); !reflect.DeepEqual(jobs, want) {
+			t.Fatalf("%s, want %s", ids(jobs), ids(want))
+		}
+	})
+}
 
 func TestSortStableCountsTheRowsBehindALaterOne(t *testing.T) {
 	jobs := sent(5, 1, 5, 3, 6, 6)

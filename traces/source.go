@@ -65,14 +65,16 @@ func (s *Slice) Origin() time.Duration { return s.from }
 
 // ReadAll reads s to its end.
 func ReadAll(s Stream) ([]Job, error) {
-	var jobs []Job
+	var (
+		all Gather[Job]
+		j   Job
+	)
 	for {
-		var j Job
 		if err := s.Next(&j); err == io.EOF {
-			return jobs, nil
+			return all.Take(), nil
 		} else if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, j)
+		all.Add(&j)
 	}
 }

@@ -45,6 +45,7 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	}
 	at, group := t.At(required...), t.Column("job_group")
 	var names traces.Names
+	var jobs traces.Gather[traces.Job]
 	d := &Reader{group: group >= 0}
 	for {
 		if err := t.Next(); err == io.EOF {
@@ -74,8 +75,9 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 		}
 		j.Work = time.Duration(math.Round(work))
 		j.Profile = Profile(j.Model)
-		d.stream.Jobs = append(d.stream.Jobs, j)
+		jobs.Add(&j)
 	}
+	d.stream.Jobs = jobs.Take()
 	d.moved = traces.SortStable(d.stream.Jobs)
 	return d, nil
 }

@@ -66,6 +66,7 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	}
 	p := &parser{Table: t, at: t.At(required...), window: o.Window}
 	d := &Reader{}
+	var jobs traces.Gather[traces.Job]
 	for {
 		if err := t.Next(); err == io.EOF {
 			break
@@ -84,8 +85,9 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 			d.skips.Add(skip)
 			continue
 		}
-		d.jobs = append(d.jobs, j)
+		jobs.Add(&j)
 	}
+	d.jobs = jobs.Take()
 	d.moved = traces.SortStable(d.jobs)
 	d.stream.Jobs = d.jobs
 	return d, nil

@@ -42,7 +42,7 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 		return nil, err
 	}
 	p := &parser{Table: t, at: t.At(names...)}
-	var jobs []traces.Job
+	var all traces.Gather[traces.Job]
 	for {
 		var j traces.Job
 		if err := p.row(&j); err == io.EOF {
@@ -50,8 +50,9 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, j)
+		all.Add(&j)
 	}
+	jobs := all.Take()
 	return &Reader{moved: traces.SortStable(jobs), stream: traces.Slice{Jobs: jobs}}, nil
 }
 

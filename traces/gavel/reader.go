@@ -32,7 +32,7 @@ var _ traces.Stream = (*Reader)(nil)
 // is the name used in messages. A fault in a row is a *traces.RowError. A file without rows is an empty trace.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	p := &parser{lines: traces.NewLines(r, file)}
-	var jobs []traces.Job
+	var all traces.Gather[traces.Job]
 	for {
 		var j traces.Job
 		if err := p.row(&j); err == io.EOF {
@@ -40,9 +40,10 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		j.ID = strconv.Itoa(len(jobs))
-		jobs = append(jobs, j)
+		j.ID = strconv.Itoa(all.Len())
+		all.Add(&j)
 	}
+	jobs := all.Take()
 	return &Reader{moved: traces.SortStable(jobs), stream: traces.Slice{Jobs: jobs}}, nil
 }
 

@@ -56,6 +56,7 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	}
 	d, p := &Reader{}, &parser{Table: t, at: t.At(names...)}
 	latest := time.Duration(math.MinInt64)
+	var rows traces.Gather[row]
 	for {
 		var w row
 		if err := p.row(&w); err == io.EOF {
@@ -67,8 +68,9 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 			d.moved++
 		}
 		latest = max(latest, w.job.Submit)
-		d.rows = append(d.rows, w)
+		rows.Add(&w)
 	}
+	d.rows = rows.Take()
 	setProfiles(d.rows)
 	slices.SortStableFunc(d.rows, func(a, b row) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
 	return d, nil

@@ -64,6 +64,7 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	if work <= 0 {
 		work = time.Hour
 	}
+	var jobs traces.Gather[traces.Job]
 	for {
 		if err := t.Next(); err == io.EOF {
 			break
@@ -87,8 +88,9 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 			d.skips.Add(skip)
 			continue
 		}
-		d.jobs = append(d.jobs, j)
+		jobs.Add(&j)
 	}
+	d.jobs = jobs.Take()
 	d.moved = traces.SortStable(d.jobs)
 	d.stream.Jobs = d.jobs
 	return d, nil

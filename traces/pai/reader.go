@@ -71,6 +71,7 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	}
 	d.ref = d.types[ref]
 	id, submit, deadline := t.Column(required[0]), t.Column(required[1]), t.Column(required[2])
+	var jobs traces.Gather[traces.Job]
 	for {
 		if err := t.Next(); err == io.EOF {
 			break
@@ -98,8 +99,9 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 			speeds[name] = float64(j.Work) / float64(run[i])
 		}
 		j.Profile = &traces.Profile{Speeds: speeds}
-		d.jobs = append(d.jobs, j)
+		jobs.Add(&j)
 	}
+	d.jobs = jobs.Take()
 	d.moved = traces.SortStable(d.jobs)
 	d.stream.Jobs = d.jobs
 	return d, nil

@@ -39,6 +39,7 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 		return nil, err
 	}
 	d, p := &Reader{}, &parser{Table: t, at: t.At(names[:required]...)}
+	var jobs traces.Gather[traces.Job]
 	for {
 		var j traces.Job
 		if err := p.row(&j); err == io.EOF {
@@ -46,9 +47,10 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		j.ID = strconv.Itoa(len(d.jobs))
-		d.jobs = append(d.jobs, j)
+		j.ID = strconv.Itoa(jobs.Len())
+		jobs.Add(&j)
 	}
+	d.jobs = jobs.Take()
 	d.moved = traces.SortStable(d.jobs)
 	d.repeated = repeated(d.jobs)
 	if len(d.jobs) > 0 {

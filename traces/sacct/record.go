@@ -191,16 +191,17 @@ func (t *tres) read(b []byte) bool {
 		if !ok {
 			return false
 		}
-		kind, gpu := bytes.CutPrefix(bytes.ToLower(name), []byte("gres/gpu"))
+		const all = "gres/gpu"
+		gpu := len(name) >= len(all) && strings.EqualFold(string(name[:len(all)]), all)
 		switch {
-		case gpu && len(kind) == 0:
+		case gpu && len(name) == len(all):
 			t.gpus, ok = count(value)
-		case gpu && kind[0] == ':':
+		case gpu && name[len(all)] == ':':
 			var n int64
 			n, ok = count(value)
 			t.typed += n
 			if n > 0 {
-				t.types = append(t.types, string(name[len("gres/gpu:"):]))
+				t.types = append(t.types, string(name[len(all)+1:]))
 			}
 		case string(name) == "cpu":
 			t.cores, ok = count(value)

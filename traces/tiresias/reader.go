@@ -47,6 +47,7 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	at := t.At(required...)
 	var models traces.Names
 	d := &Reader{}
+	var jobs traces.Gather[traces.Job]
 	for {
 		if err := t.Next(); err == io.EOF {
 			break
@@ -72,8 +73,9 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 			d.skips.Add(NoRunTime)
 			continue
 		}
-		d.jobs = append(d.jobs, j)
+		jobs.Add(&j)
 	}
+	d.jobs = jobs.Take()
 	d.moved = traces.SortStable(d.jobs)
 	d.stream.Jobs = d.jobs
 	return d, nil
