@@ -17,13 +17,16 @@ type Stats struct {
 	Work        Spread        // run times, including those of 0
 	GPUHours    float64       // sum of n·work; shared GPUs count by their share
 	Sizes       []Size        // smallest first
-	Users       []Count       // most jobs first, ties by name; jobs without a user are not counted. Likewise the next two
+	Users       []Count       // most jobs first, ties by name; jobs without a user are not counted. Likewise the next four
 	VCs         []Count
 	Models      []Count
-	Statuses    [4]int // by Status
-	NoEstimate  int    // jobs without an estimate
-	ZeroWork    int    // jobs whose run time is 0
-	Shared      int    // jobs that want less than a whole GPU
+	Groups      []Count
+	Names       []Count // of jobs
+	Repeats     int     // jobs that come after one of the same user and name; jobs without either are not counted
+	Statuses    [4]int  // by Status
+	NoEstimate  int     // jobs without an estimate
+	ZeroWork    int     // jobs whose run time is 0
+	Shared      int     // jobs that want less than a whole GPU
 }
 
 // Spread is a distribution of times. Quantiles are by nearest rank: the value at index floor(p·n), from 0, of the
@@ -56,7 +59,7 @@ func (s *Stats) Between(from, to int) int {
 }
 
 // Summarize reads s to its end and describes it. It keeps the run times (eight bytes a job) and the distinct names and
-// sizes in memory, nothing else. The jobs may be in any order.
+// sizes in memory, nothing else. The jobs may be in any order; Repeats follows the order in which they come.
 func Summarize(s Stream) (Stats, error) {
 	type size struct {
 		jobs int
@@ -69,6 +72,8 @@ func Summarize(s Stream) (Stats, error) {
 		area               sum128
 		sizes              = map[int]*size{}
 		users, vcs, models = map[string]int{}, map[string]int{}, map[string]int{}
+		groups, names      = map[string]int{}, map[string]int{}
+		known              = map[[2]string]struct{}{} // users with names of their jobs
 		countName          = func(m map[string]int, name string) {
 			if name != "" {
 				m[name]++
@@ -98,6 +103,16 @@ func Summarize(s Stream) (Stats, error) {
 		countName(users, j.User)
 		countName(vcs, j.VC)
 		countName(models, j.Model)
+		countName(groups, j.Group)
+		countName(names, j.Name)
+		if j.User != "" && j.Name != "" {
+			k := [2]string{j.User, j.Name}
+			if _, again := known[k]; again {
+				st.Repeats++
+			} else {
+				known[k] = struct{}{}
+			}
+		}
 		if int(j.Status) < len(st.Statuses) {
 			st.Statuses[j.Status]++
 		}
@@ -122,6 +137,7 @@ func Summarize(s Stream) (Stats, error) {
 	}
 	slices.SortFunc(st.Sizes, func(a, b Size) int { return cmp.Compare(a.Milli, b.Milli) })
 	st.Users, st.VCs, st.Models = counts(users), counts(vcs), counts(models)
+	st.Groups, st.Names = counts(groups), counts(names)
 	slices.Sort(work)
 	st.Work = SpreadOf(work)
 	return st, nil

@@ -9,10 +9,10 @@ import (
 
 func TestSummarizeByHand(t *testing.T) {
 	jobs := []Job{
-		{Submit: 7200 * s, Work: 3600 * s, GPUs: 2, GPUMilli: 1000, User: "b", VC: "x", Estimate: s, Status: Failed},
-		{Submit: 0, Work: 1800 * s, GPUs: 1, GPUMilli: 500, User: "a", Model: "m", Status: Completed},
-		{Submit: 3600 * s, Work: 0, GPUs: 2, GPUMilli: 1000, User: "b", VC: "y", Status: Completed},
-		{Submit: 3600 * s, Work: 100 * s, GPUs: 0, GPUMilli: 1000, VC: "x"},
+		{Submit: 7200 * s, Work: 3600 * s, GPUs: 2, GPUMilli: 1000, User: "b", VC: "x", Name: "train", Group: "g", Estimate: s, Status: Failed},
+		{Submit: 0, Work: 1800 * s, GPUs: 1, GPUMilli: 500, User: "a", Model: "m", Name: "train", Group: "g", Status: Completed},
+		{Submit: 3600 * s, Work: 0, GPUs: 2, GPUMilli: 1000, User: "b", VC: "y", Name: "train", Group: "h", Status: Completed},
+		{Submit: 3600 * s, Work: 100 * s, GPUs: 0, GPUMilli: 1000, VC: "x", Name: "train"},
 	}
 	got, err := Summarize(&Slice{Jobs: jobs})
 	if err != nil {
@@ -24,6 +24,7 @@ func TestSummarizeByHand(t *testing.T) {
 		GPUHours: 2.25,
 		Sizes:    []Size{{0, 1, 0}, {500, 1, .25}, {2000, 2, 2}},
 		Users:    []Count{{"b", 2}, {"a", 1}}, VCs: []Count{{"x", 2}, {"y", 1}}, Models: []Count{{"m", 1}},
+		Groups: []Count{{"g", 2}, {"h", 1}}, Names: []Count{{"train", 4}}, Repeats: 1, // of b; who sent the last is not known
 		Statuses: [4]int{1, 2, 1, 0}, NoEstimate: 3, ZeroWork: 1, Shared: 1,
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -91,7 +91,7 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 			}
 			n := 0
 			err = a.writeTo(out, []string{file}, func(w io.Writer) error {
-				n, err = writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed))
+				n, err = writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed), false, false)
 				return err
 			})
 			if err != nil || !asJSON {
@@ -165,8 +165,8 @@ func traceConvert(a *app) *cobra.Command {
 		Use:   "convert FILE --to FORMAT -o FILE",
 		Short: "Write a trace in the native format or as an SWF log",
 		Long: `convert reads a trace in any known format and writes its jobs to standard output, or to the file that -o names
-(packed if it ends in .gz or .zst). It writes the native CSV format, with every field that has a column, or a log in
-Standard Workload Format. It reports on standard error what the written format cannot hold.`,
+(packed if it ends in .gz or .zst). It writes the native CSV format, with every field that has a column (name and group of
+jobs if some have them), or a log in Standard Workload Format. It reports on standard error what the written format cannot hold.`,
 		Example: `  gymctl trace synth --jobs 300 -o jobs.csv
   gymctl trace convert jobs.csv --to csv --skip 100 --jobs 50 -o part.csv.gz
   gymctl trace convert jobs.csv --to swf -o jobs.swf --json`,
@@ -191,7 +191,8 @@ Standard Workload Format. It reports on standard error what the written format c
 				if h == nil {
 					h = swf.Header{"Conversion": "from format " + t.Info().Format + " by gymctl trace convert"}
 				}
-				n, err = writeTrace(w, jobs, to, h)
+				name, group := t.Named()
+				n, err = writeTrace(w, jobs, to, h, name, group)
 				return err
 			})
 			if err != nil {
@@ -247,14 +248,14 @@ func checkTarget(to string) error {
 	return nil
 }
 
-// writeTrace writes jobs in format to, one by one. h is the header of a log. If the format cannot express a job, that
-// is the user's mistake.
-func writeTrace(w io.Writer, jobs traces.Stream, to string, h swf.Header) (n int, err error) {
+// writeTrace writes jobs in format to, one by one. h is the header of a log; name and group say whether jobs can have a
+// name and a group. If the format cannot express a job, that is the user's mistake.
+func writeTrace(w io.Writer, jobs traces.Stream, to string, h swf.Header, name, group bool) (n int, err error) {
 	checked := &failing{Stream: jobs}
 	if to == workload.FormatSWF {
 		n, err = swf.Write(w, checked, h)
 	} else {
-		n, err = csv.Write(w, checked)
+		n, err = csv.WriteNamed(w, checked, name, group)
 	}
 	if err != nil && checked.err == nil && strings.HasPrefix(err.Error(), to+": job ") {
 		return n, mistake("%w", err)

@@ -22,6 +22,8 @@ type contents struct {
 	Graphs     int `json:"graphs"`
 	Tasks      int `json:"tasks"` // in all graphs
 	Edges      int `json:"edges"`
+
+	names, groups int // jobs whose name or group is not what a log has in place of it
 }
 
 // Next implements traces.Stream.
@@ -37,6 +39,12 @@ func (c *contents) Next(j *traces.Job) error {
 		if f.has {
 			*f.n++
 		}
+	}
+	if j.Name != "" && j.Model != "" && j.Name != j.Model {
+		c.names++
+	}
+	if j.Group != "" && j.VC != "" && j.Group != j.VC {
+		c.groups++
 	}
 	if j.Graph != nil {
 		c.Tasks += len(j.Graph.Tasks)
@@ -73,7 +81,7 @@ type lostField struct {
 
 func (c *contents) lostFields(to string) []lostField {
 	list := []lostField{}
-	for _, f := range c.fields() {
+	for _, f := range append(c.fields(), field{"names", c.names, true}, field{"groups", c.groups, true}) {
 		if f.n > 0 && (!f.csv || to != workload.FormatCSV) {
 			list = append(list, lostField{f.what, f.n})
 		}

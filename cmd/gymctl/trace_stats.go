@@ -18,7 +18,8 @@ func traceStats(a *app) *cobra.Command {
 		Use:   "stats FILE",
 		Short: "Describe a trace: sizes, run times, load",
 		Long: `stats reads a trace once and describes it: jobs, sizes, run times (quantiles by nearest rank), GPU-hours, users,
-virtual clusters and models. The mean load is the number of GPUs that the jobs would keep busy all the time.`,
+virtual clusters and models, and, where the trace has them, groups, names of jobs and how many jobs come after one of the
+same user and name. The mean load is the number of GPUs that the jobs would keep busy all the time.`,
 		Example: `  gymctl trace synth --jobs 2000 -o jobs.csv.gz
   gymctl trace stats jobs.csv.gz
   gymctl trace stats jobs.csv.gz --json`,
@@ -70,6 +71,9 @@ type stats struct {
 	MeanGPUs    float64       `json:"mean_gpus"` // GPU-hours divided by the span
 	Sizes       []size        `json:"sizes"`
 	Users       int           `json:"users"`
+	Groups      int           `json:"groups,omitempty"`
+	Names       int           `json:"names,omitempty"`   // of jobs
+	Repeats     int           `json:"repeats,omitempty"` // jobs that come after one of the same user and name
 	VCs         []count       `json:"vcs"`
 	Models      []count       `json:"models"`
 	Statuses    statuses      `json:"statuses"`
@@ -110,7 +114,7 @@ func describe(s *traces.Stats, info workload.Info) stats {
 	d := stats{
 		Trace: info, FirstS: s.First.Seconds(), LastS: s.Last.Seconds(), SpanS: s.Span.Seconds(), JobsPerHour: s.JobsPerHour,
 		Duration: spread{s.Work.P50.Seconds(), s.Work.P90.Seconds(), s.Work.P99.Seconds(), s.Work.Mean.Seconds(), s.Work.Max.Seconds()},
-		GPUHours: s.GPUHours, Users: len(s.Users), VCs: counted(s.VCs), Models: counted(s.Models), Sizes: []size{},
+		GPUHours: s.GPUHours, Users: len(s.Users), Groups: len(s.Groups), Names: len(s.Names), Repeats: s.Repeats, VCs: counted(s.VCs), Models: counted(s.Models), Sizes: []size{},
 		Statuses: statuses{s.Statuses[traces.Completed], s.Statuses[traces.Failed], s.Statuses[traces.Cancelled],
 			s.Statuses[traces.StatusUnknown]},
 		NoEstimate: s.NoEstimate, ZeroWork: s.ZeroWork, Shared: s.Shared,
@@ -144,6 +148,16 @@ func (a *app) showStats(d stats) error {
 		a.printf("GPU time    %.0f GPU-hours, %.1f GPUs busy on average\n", d.GPUHours, d.MeanGPUs)
 	}
 	a.printf("users       %d\n", d.Users)
+	if d.Groups > 0 {
+		a.printf("groups      %d\n", d.Groups)
+	}
+	if d.Names > 0 {
+		a.printf("names       %d", d.Names)
+		if d.Users > 0 {
+			a.printf("; %s of jobs come after one of the same user and name", percent(float64(d.Repeats), float64(d.Trace.Jobs)))
+		}
+		a.printf("\n")
+	}
 	if s := d.Statuses; s.Unknown < d.Trace.Jobs {
 		a.printf("ended       %d completed, %d failed, %d cancelled, %d unknown\n", s.Completed, s.Failed, s.Cancelled, s.Unknown)
 	}

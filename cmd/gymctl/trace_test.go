@@ -71,7 +71,7 @@ func TestConvertWritesWhatTheLogSays(t *testing.T) {
 	if code != exitDone || out != "" || said != "gymctl: log.swf → log.csv (csv): 2 jobs, 1 left out, 0 moved\n" {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
-	want := "0,100,4,1,3,1,,,0.0078125,200,,,,,,,completed\n6,50,8,3,4,1,,,,,,,,,,,failed\n"
+	want := ",status,group\n0,100,4,1,3,1,,,0.0078125,200,,,,,,,completed,1\n6,50,8,3,4,1,,,,,,,,,,,failed,1\n"
 	if got := read(t, "log.csv"); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want a header and %q", got, want)
 	}
@@ -93,7 +93,7 @@ func TestStatsOfALog(t *testing.T) {
 	want := strings.Fields(`trace trace.file trace.format trace.read trace.jobs trace.dropped trace.skipped trace.skipped.reason trace.skipped.count
 trace.moved trace.repeated trace.assumed trace.procs trace.sha256
 first_s last_s span_s jobs_per_hour duration_s duration_s.p50 duration_s.p90 duration_s.p99 duration_s.mean duration_s.max gpu_hours mean_gpus
-sizes sizes.gpus sizes.jobs sizes.share sizes.gpu_hours users vcs vcs.name vcs.jobs models
+sizes sizes.gpus sizes.jobs sizes.share sizes.gpu_hours users groups vcs vcs.name vcs.jobs models
 statuses statuses.completed statuses.failed statuses.cancelled statuses.unknown no_estimate zero_duration shared_gpu
 carry carry.deadlines carry.elastic carry.typed carry.cores carry.iterations carry.priorities carry.profiles carry.graphs carry.tasks carry.edges`)
 	if got := keys(t, out); strings.Join(got, " ") != strings.Join(want, " ") {
@@ -113,6 +113,41 @@ carry carry.deadlines carry.elastic carry.typed carry.cores carry.iterations car
 	}
 	if code, _, said := gymctl(t, "trace", "stats", "log.swf", "--skip", "2"); code != exitMistake || !strings.Contains(said, "there are no jobs") {
 		t.Errorf("no jobs: exit code %d, said %q", code, said)
+	}
+}
+
+// What is known of which jobs are alike is kept and counted; nothing is said of it for traces without.
+func TestNamesAndGroupsAreKeptAndCounted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "jobs.csv", "submit_time,duration,num_gpu,user,vc,model,Job Name,account\n0,5,1,ann,a,,train.sh,lab\n1,5,1,bob,a,,train.sh,\n2,5,1,ann,a,m,train.sh,lab\n3,5,1,ann,a,,,\n")
+	converted := must(t, "trace", "convert", "jobs.csv")
+	want := "submit_time,duration,num_gpu,job_id,user,vc,gpu_type,num_cpu,mem_gb,estimate,model,iterations,deadline,priority,min_gpu,max_gpu,status,name,group\n" +
+		"0,5,1,0,ann,a,,,,,,,,,,,,train.sh,lab\n1,5,1,1,bob,a,,,,,,,,,,,,train.sh,\n2,5,1,2,ann,a,,,,,m,,,,,,,train.sh,lab\n3,5,1,3,ann,a,,,,,,,,,,,,,\n"
+	if converted != want {
+		t.Errorf("got %q, want %q", converted, want)
+	}
+	write(t, "again.csv", converted)
+	if again := must(t, "trace", "convert", "again.csv"); again != want {
+		t.Errorf("a second time %q", again)
+	}
+	var d stats
+	strict(t, must(t, "trace", "stats", "jobs.csv", "--json"), &d)
+	if d.Users != 2 || d.Groups != 1 || d.Names != 1 || d.Repeats != 1 {
+		t.Errorf("%d users, %d groups, %d names, %d repeats", d.Users, d.Groups, d.Names, d.Repeats)
+	}
+	if text := must(t, "trace", "stats", "jobs.csv"); !strings.Contains(text, "\nusers       2\ngroups      1\nnames       1; 25.0 % of jobs come after one of the same user and name\n") {
+		t.Errorf("no counts in\n%s", text)
+	}
+	code, out, said := gymctl(t, "trace", "convert", "jobs.csv", "--to", "swf")
+	if code != exitDone || !strings.HasSuffix(out, " 1 1 2 -1 -1 -1 -1\n4 3 -1 5 1 -1 -1 1 -1 -1 -1 1 1 -1 -1 -1 -1 -1\n") || said != "gymctl: note: swf has no place for names (1 job), groups (2 jobs)\n" {
+		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
+	}
+	write(t, "plain.csv", "submit_time,duration,num_gpu,user,name\n0,5,1,ann,\n")
+	if out := must(t, "trace", "convert", "plain.csv"); !strings.Contains(out, ",status\n") {
+		t.Errorf("a column without names: %q", out)
+	}
+	if out := must(t, "trace", "stats", "plain.csv") + must(t, "trace", "stats", "plain.csv", "--json"); strings.Contains(out, "names  ") || strings.Contains(out, `"names"`) || strings.Contains(out, `"groups"`) {
+		t.Errorf("no names, and yet\n%s", out)
 	}
 }
 
@@ -171,7 +206,7 @@ func TestTracesWithoutRunTimesShowWhatTheyHave(t *testing.T) {
 		}
 	}
 	code, out, said := gymctl(t, "trace", "convert", "steps.trace")
-	if code != exitDone || !strings.HasSuffix(out, "\n5,0,2,0,,,,,,,ResNet-18 (batch size 64),1000,,,,,\n") || !strings.Contains(said, "note: run times are 0") {
+	if code != exitDone || !strings.HasSuffix(out, "\n5,0,2,0,,,,,,,ResNet-18 (batch size 64),1000,,,,,,main.py --data %s\n") || !strings.Contains(said, "note: run times are 0") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 	write(t, "table.json", `{"v100": {"('ResNet-18 (batch size 64)', 2)": {"null": 16.0}}}`)

@@ -469,7 +469,7 @@ func (r *Registry) refusal(key, name string, err error) error {
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }
 
-// JobsHash returns a hash of every field of w's jobs.
+// JobsHash returns a hash of every field of w's jobs but Name and Group.
 func JobsHash(w *traces.Windows) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for part := range SplitNames {
@@ -479,7 +479,8 @@ func JobsHash(w *traces.Windows) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// hashJobs adds every field of jobs to h.
+// hashJobs adds every field of jobs to h but Name and Group, on which no episode depends. Scenarios so keep the hashes that
+// they had before jobs had these fields.
 func hashJobs(h hash.Hash, jobs []traces.Job) {
 	var b []byte
 	text := func(s string) {

@@ -59,7 +59,7 @@ var formats = []Format{
 	{
 		Name: FormatSWF, What: "Standard Workload Format 2.2 of the Parallel Workloads Archive; processors are counted where GPUs are",
 		KnownBy: "; comments, or lines of 18 numbers between blanks", Sorted: true, Writes: true,
-		Columns: "18 fields in fixed order, -1 where unknown; rows without run time or size are dropped and counted",
+		Columns: "18 fields in fixed order, -1 where unknown; executable and group are name and group of a job; rows without run time or size are dropped and counted",
 		sniff:   sniffSWF,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
 			return swf.NewReader(r, c.File, swf.Options{Unsorted: c.Sort})
@@ -69,7 +69,7 @@ var formats = []Format{
 		Name: formatSacct, What: "the accounting of a Slurm cluster as sacct -P prints it",
 		KnownBy: "a header with JobID and other fields of sacct between vertical bars",
 		Columns: "JobID, Submit, ElapsedRaw or Elapsed (or Start and End), AllocTRES, ReqTRES or ReqGRES; optional NNodes, NCPUS, ReqMem, Timelimit, State, User, " +
-			"Partition, Cluster; any order of rows; job steps are skipped; jobs that did not start or end are left out and counted",
+			"Partition, JobName, Account, Cluster; any order of rows; job steps are skipped; jobs that did not start or end are left out and counted",
 		sniff: sacct.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
 			return sacct.NewReader(r, c.File, sacct.Options{Delimiter: c.delimiter()})
@@ -93,7 +93,7 @@ var formats = []Format{
 	{
 		Name: "dlrm", What: "Alibaba's trace of GPU-disaggregated recommendation serving (cluster-trace-gpu-v2025, NSDI 2025)",
 		KnownBy: "a header with instance_sn, role, app_name and requests of cores, GPUs and memory",
-		Columns: "as in the header; instances that existed before the trace or outlived it have no run time, and are left out and counted", sniff: dlrm.Sniff,
+		Columns: "as in the header; app_name is the name of a job; instances that existed before the trace or outlived it have no run time, and are left out and counted", sniff: dlrm.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
 			return dlrm.NewReader(r, c.File, dlrm.Options{})
 		},
@@ -109,7 +109,7 @@ var formats = []Format{
 	{
 		Name: "acme", What: "the converted trace of Acme's LLM cluster Kalos (NSDI 2024)", Sorted: true,
 		KnownBy: "a header with job_id, arrival_time, num_iteration, gpu_workers and gpu_per_worker",
-		Columns: "as in the header; run time is num_iteration half seconds", sniff: acme.Sniff,
+		Columns: "as in the header; run time is num_iteration half seconds; iteration_networking_time names pretraining", sniff: acme.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
 			return acme.NewReader(r, c.File, acme.Options{Unsorted: c.Sort})
 		},
@@ -117,7 +117,7 @@ var formats = []Format{
 	{
 		Name: "dally", What: "the workloads of Dally's simulator (arXiv 2401.16492): run time is iterations times time_per_iteration over gpus",
 		KnownBy: "a header of job, arrival, gpus, model, iterations, time_per_iteration and perhaps total_iterations_in_file and job_group, and no others",
-		Columns: "as in the header; seconds; any order of rows; the six models bring their profiles", sniff: dally.Sniff,
+		Columns: "as in the header; seconds; any order of rows; the six models bring their profiles; job_group is the group of a job", sniff: dally.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) { return dally.NewReader(r, c.File) },
 	},
 	{
@@ -173,15 +173,15 @@ var formats = []Format{
 	{
 		Name: "gavel", What: "the traces of Gavel (OSDI 2020): jobs in training steps", Profiles: true,
 		KnownBy: "lines of 7 or 10 fields between tabs, without a header",
-		Columns: "job type, command, steps, arrival, GPUs …; run times follow from a throughput table", sniff: gavel.Sniff,
+		Columns: "job type, command (the name of a job), steps, arrival, GPUs …; run times follow from a throughput table", sniff: gavel.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) { return gavel.NewReader(r, c.File) },
 	},
 	{
 		Name: FormatCSV, What: "the native format: a CSV file with a header; other columns are kept as labels", Sorted: true, Writes: true,
 		KnownBy: "a header with submit_time, duration (or start_time and end_time) and num_gpu, in any capitals",
 		Columns: "submit_time (seconds, a unix time or a date), duration (seconds, 1h30m or 1-12:00:00), num_gpu (below 1: a share of one GPU); optional job_id, user, vc, gpu_type " +
-			"(alternatives joined by |), num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status; " +
-			"--columns maps other names; fields between commas, semicolons, tabs or vertical bars",
+			"(alternatives joined by |), num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status, " +
+			"name (or job_name, script, executable, app …), group (or account, project, tag …); --columns maps other names; fields between commas, semicolons, tabs or vertical bars",
 		sniff: func(head []byte) bool {
 			native, table := headerCounts(head)
 			return native >= 2 && native >= table

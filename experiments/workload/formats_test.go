@@ -104,6 +104,56 @@ func TestEveryFormatIsFoundAndRead(t *testing.T) {
 	}
 }
 
+// A trace says which of names and groups its jobs can have, where some of them do.
+func TestTracesSayWhetherJobsHaveNamesAndGroups(t *testing.T) {
+	none := rows[0]
+	none.text = "submit_time,duration,num_gpu,job_name,account\n0,1,1,train.sh,lab\n1,1,1,,\n"
+	log := rows[1]
+	log.text = "1 0 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n"
+	accounts := rows[3]
+	accounts.text = "JobID|JobName|Account|Submit|ElapsedRaw|AllocTRES\n1|train.sh|lab|2024-03-01T12:00:00|60|gres/gpu=1\n"
+	found := map[string]string{}
+	for _, c := range append(slices.Clone(rows), none, log, accounts) {
+		cfg := DefaultTraceConfig()
+		cfg.File = file(t, "trace", c.text)
+		tr, err := OpenUntimed(t.Context(), cfg)
+		if err != nil {
+			t.Errorf("%s: %v", c.format, err)
+			continue
+		}
+		jobs, err := traces.ReadAll(tr)
+		if err != nil {
+			t.Errorf("%s: %v", c.format, err)
+		}
+		name, group := tr.Named()
+		for _, j := range jobs {
+			if j.Name != "" {
+				found[c.format] += "n"
+			}
+			if j.Group != "" {
+				found[c.format] += "g"
+			}
+			if j.Name != "" && !name || j.Group != "" && !group {
+				t.Errorf("%s: name %q and group %q, but Named returns %v, %v", c.format, j.Name, j.Group, name, group)
+			}
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	want := map[string]string{FormatCSV: "ng", FormatSWF: "ng", formatSacct: "ng", "dlrm": "n", "acme": "n", "gavel": "n", "dally": "g"}
+	for f, k := range want {
+		if !strings.Contains(found[f], k) && found[f] != k {
+			t.Errorf("%s: found %q, want %q", f, found[f], k)
+		}
+	}
+	for f := range found {
+		if want[f] == "" {
+			t.Errorf("%s: jobs have names or groups", f)
+		}
+	}
+}
+
 func TestFormatsAreListedInOrder(t *testing.T) {
 	names := FormatNames()
 	if names[0] != FormatAuto || names[1] != FormatCSV || !slices.IsSorted(names[2:]) || len(names) != len(formats)+1 {

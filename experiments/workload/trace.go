@@ -375,6 +375,14 @@ func (t *Trace) Header() swf.Header {
 	return nil
 }
 
+// Named reports whether jobs can have a name, and a group.
+func (t *Trace) Named() (name, group bool) {
+	if d, ok := t.source.(interface{ Named() (name, group bool) }); ok {
+		return d.Named()
+	}
+	return false, false
+}
+
 // Close closes the file. Closing twice is harmless.
 func (t *Trace) Close() error {
 	if t.file == nil {
