@@ -17,7 +17,7 @@ const loadsAtOnce = 2
 
 // What loading takes, in bytes, beyond which a workload is not read on without more being reserved.
 const (
-	jobLoading  = 900     // a job, while slices grow and jobs are filtered into others
+	jobLoading  = 1000    // a job, while slices grow and jobs are filtered into others
 	leastRoom   = 1 << 20 // whatever is read
 	fileLoading = 3       // each byte of a file, for readers that hold all of it
 )

@@ -151,7 +151,7 @@ var scheduling = []*Descriptor{
 			return info[gpupick.InfoCost]
 		}},
 		memory: func(s Settings, x Extent) float64 {
-			return 24<<10 + 850*float64(s.(*gpupick.Config).Window) + 0.3*clusterBytes(x)
+			return 24<<10 + 1000*float64(s.(*gpupick.Config).Window) + 0.3*clusterBytes(x)
 		},
 	},
 	{
