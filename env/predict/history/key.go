@@ -42,7 +42,7 @@ func (k *keys) of(j *traces.Job) {
 	gpus := uint64(j.GPUs)<<20 + uint64(j.GPUMilli)
 	if j.User != "" {
 		user := rng.Hash(j.User)
-		if name := ""; name != "" {
+		if name := j.Name; name != "" {
 			k.add(byName, rng.Mix(user^gpus<<1)^rng.Hash(name), unit)
 		}
 		k.add(byUserGPUs, user^gpus<<1, unit)
