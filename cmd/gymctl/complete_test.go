@@ -127,7 +127,7 @@ func TestOfferedPoliciesExist(t *testing.T) {
 func TestCompletionInBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		t.Skip("bash is not installed: the test runs the completion script in it")
 	}
 	self, err := os.Executable()
 	if err != nil {

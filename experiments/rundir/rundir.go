@@ -413,7 +413,7 @@ func (r *Dir) Prune(keep int) error {
 	return err
 }
 
-// ReadBest reads best.json of a run directory; ok is false if there is none.
+// ReadBest reads best.json of a run directory. ok is false if the directory does not have one.
 func ReadBest(dir string) (b BestCheckpoint, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, BestFile))
 	if errors.Is(err, fs.ErrNotExist) {

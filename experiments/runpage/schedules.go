@@ -56,7 +56,7 @@ func (d *drawing) schedules() error {
 func (d *drawing) watcher(name string) sim.Observer { return d.html.Run(name) }
 
 // pair returns the agent, or without one the first policy, and what its schedule is drawn beside: SJF, or else the best of the
-// others. External policies cannot be played again. rival is nil if there is none.
+// others. External policies cannot be played again. rival is nil if no other policy can be played.
 func pair(r *report.Report) (agent, rival *report.PolicyReport) {
 	var can []*report.PolicyReport
 	for i := range r.Policies {
