@@ -85,6 +85,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{"trace convert jobs.csv --to |", "csv swf", "", noFiles},
 		{"trace get |philly", "philly-jobs", "", noFiles},
 		{"ckpt verify |", "", "", folders},
+		{"ckpt act |", "", "", folders},
 		{"experiment run |top", "topdrl", "", noFiles},
 	} {
 		before, last, _ := strings.Cut(c.args, "|")

@@ -87,7 +87,7 @@ func newStatus(a *app, patience time.Duration) *status {
 	return &status{w: a.stderr, now: a.now, patience: patience, begun: a.now()}
 }
 
-// show draws the parts that make returns, if it is time to. If there is no room for all, the last ones are left out.
+// show draws what parts returns, if it is time to. If there is no room for all of it, the last parts are left out.
 func (s *status) show(parts func(width int) []string) {
 	if s == nil {
 		return
