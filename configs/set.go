@@ -74,7 +74,8 @@ func split(path string) ([]string, error) {
 	return steps, nil
 }
 
-// assign sets the value at the path steps inside v, which is settable, and adds the keys that got a value to given. It copies every list and map on the way.
+// assign sets the value at the path steps inside v, which is settable, and adds the keys that got a value to
+// given. It copies every list and map on the way.
 func assign(v reflect.Value, key string, steps []string, text string, given map[string]int) error {
 	if v.Kind() == reflect.Pointer {
 		p := reflect.New(v.Type().Elem())

@@ -223,3 +223,12 @@ func NotGiven(b []byte) bool {
 	}
 	return false
 }
+
+// Between returns the time from start to end; ok is false if end comes first. Where times have no zone, an end up to an hour
+// before its start is taken to be in the hour that occurs twice when clocks are set back for winter.
+func Between(start, end time.Duration, zoneless bool) (d time.Duration, ok bool) {
+	if end < start && zoneless && start-end <= time.Hour {
+		end += time.Hour
+	}
+	return end - start, end >= start
+}

@@ -18,15 +18,16 @@ or a checkpoint.
 
 The first line of the output is JSON: the environment, the fields of an observation with their shapes, the sizes of an
 action's discrete factors and the bounds of its numbers. Then each request gets one reply. Numbers are little-endian,
-and rows are complete one after the other:
+and arrays are stored row by row:
 
   request  uint32 n, float32 observations [n], uint8 masks [n], 1 = legal
   reply    uint32 n, int32 indices [n], float32 numbers [n]
   refusal  uint32 0, uint32 length, text
 
 act ends when its input ends.`,
-		Example: `  gymctl ckpt act runs/mine`,
-		Args:    args(1, 1, "one DIR"),
+		Example:           `  gymctl ckpt act runs/mine`,
+		Args:              args(1, 1, "one DIR"),
+		ValidArgsFunction: onlyFolders,
 		RunE: func(c *cobra.Command, dirs []string) error {
 			actor, err := arena.NewActor(dirs[0])
 			if err != nil {

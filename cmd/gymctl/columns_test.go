@@ -36,6 +36,12 @@ func TestColumnsOfAnExport(t *testing.T) {
 			t.Errorf("%v printed %s", args, out)
 		}
 	}
+	write(t, "whole.csv", "Start;Elapsed;GPUs\n0;3600;1\n600;1800;2\n")
+	out := must(t, "sim", "--peer", "dally-waiting-only", "--trace", "whole.csv", "--columns", "submit_time=Start,duration=Elapsed,num_gpu=GPUs",
+		"--delimiter", "semicolon", "--mix", "dally", "--cluster", "dally:4x4", "--policy", "dally")
+	if !strings.Contains(out, "whole.csv (csv): 2 jobs") {
+		t.Errorf("sim --peer printed %s", out)
+	}
 	for _, c := range []struct{ args, want string }{
 		{"trace stats export.csv", `gymctl: trace export.csv: its first line, "Job;Submitted;Elapsed;GPUs", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them; the nearest are "Submitted" and "Elapsed" and "GPUs": use --columns submit_time=Submitted,duration=Elapsed,num_gpu=GPUs (trace.columns)`},
 		{"trace stats export.csv --columns submit=Submitted", `gymctl: --columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, `},

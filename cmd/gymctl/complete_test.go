@@ -85,6 +85,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{"trace convert jobs.csv --to |", "csv swf", "", noFiles},
 		{"trace get |philly", "philly-jobs", "", noFiles},
 		{"ckpt verify |", "", "", folders},
+		{"ckpt act |", "", "", folders},
 		{"experiment run |top", "topdrl", "", noFiles},
 	} {
 		before, last, _ := strings.Cut(c.args, "|")
@@ -127,7 +128,7 @@ func TestOfferedPoliciesExist(t *testing.T) {
 func TestCompletionInBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		t.Skip("bash is not installed: the test runs the completion script in it")
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"clustergym/env/cluster"
+	"clustergym/experiments/workload"
 )
 
 // showCluster prints a cluster as a tree, with equal racks and nodes grouped, and its types and virtual clusters
@@ -21,9 +22,9 @@ func (a *app) showCluster(spec cluster.Spec, asJSON bool) error {
 		return a.json(d)
 	}
 	if d.Pool {
-		a.printf("%s: a plain counter of %s\n", d.Name, several(d.GPUs, "GPU or processor", "GPUs or processors"))
+		a.printf("%s: a plain counter of %s\n", d.Name, workload.Plural(d.GPUs, "GPU or processor", "GPUs or processors"))
 	} else {
-		parts := []string{several(d.Racks, "rack", "racks"), several(d.Nodes, "node", "nodes"), several(d.GPUs, "GPU", "GPUs")}
+		parts := []string{workload.Plural(d.Racks, "rack", "racks"), workload.Plural(d.Nodes, "node", "nodes"), workload.Plural(d.GPUs, "GPU", "GPUs")}
 		if d.CPUs > 0 {
 			parts = append(parts, fmt.Sprintf("%g cores", d.CPUs))
 		}
@@ -202,7 +203,7 @@ func (s *sameRacks) text() string {
 			types = append(types, n.GPUType)
 		}
 	}
-	what := several(gpus, "GPU", "GPUs")
+	what := workload.Plural(gpus, "GPU", "GPUs")
 	switch {
 	case gpus == 0:
 		what = "no GPUs"
@@ -216,7 +217,7 @@ func (s *sameRacks) text() string {
 		name, each = "racks ", " each"
 		which[len(which)-1] += fmt.Sprintf(" (%d equal)", s.total)
 	}
-	line := fmt.Sprintf("%s%s: %s, %s%s", name, strings.Join(which, ", "), several(nodes, "node", "nodes"), what, each)
+	line := fmt.Sprintf("%s%s: %s, %s%s", name, strings.Join(which, ", "), workload.Plural(nodes, "node", "nodes"), what, each)
 	if l := linkText(s.spec.Uplink); l != "" {
 		line += ", uplink " + l
 	}
@@ -259,12 +260,12 @@ func (w columnWidths) row(cells [4]string) string {
 
 // nodeCells describes equal nodes: their number, the GPUs of each, cores, memory.
 func nodeCells(n cluster.NodeSpec) (cells [4]string) {
-	cells[0] = several(n.Count.N(), "node ", "nodes")
+	cells[0] = workload.Plural(n.Count.N(), "node ", "nodes")
 	switch {
 	case n.GPUs == 0:
 		cells[1] = "no GPUs"
 	case n.GPUType == "":
-		cells[1] = several(n.GPUs, "GPU", "GPUs")
+		cells[1] = workload.Plural(n.GPUs, "GPU", "GPUs")
 	default:
 		cells[1] = fmt.Sprintf("%d × %s", n.GPUs, n.GPUType)
 	}
@@ -305,11 +306,4 @@ func linkText(l cluster.Link) string {
 		parts = append(parts, l.Latency.String())
 	}
 	return strings.Join(parts, " ")
-}
-
-func several(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

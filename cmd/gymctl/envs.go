@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/report"
 	"clustergym/experiments/workload"
 )
 
@@ -163,22 +163,14 @@ func envDocumentOf(e *envs.Info) envDocument {
 	return envDocument{
 		ID: s.ID, Actions: append([]int{}, s.Action.Sizes...), Low: append([]float32{}, s.Action.Low...),
 		High: append([]float32{}, s.Action.High...), Obs: fields(s.Obs), Info: fields(s.Info), MaxSteps: s.MaxSteps,
-		NoOp: s.NoOp, TauS: s.Tau.Seconds(), Solved: finite(s.Solved), Kwargs: e.Kwargs,
+		NoOp: s.NoOp, TauS: s.Tau.Seconds(), Solved: report.Number(s.Solved), Kwargs: e.Kwargs,
 	}
 }
 
 func fields(fs []env.Field) []fieldDocument {
 	out := []fieldDocument{}
 	for _, f := range fs {
-		out = append(out, fieldDocument{f.Name, append([]int{}, f.Shape...), finite(float64(f.Low)), finite(float64(f.High)), f.Unit, f.Doc})
+		out = append(out, fieldDocument{f.Name, append([]int{}, f.Shape...), report.Number(float64(f.Low)), report.Number(float64(f.High)), f.Unit, f.Doc})
 	}
 	return out
-}
-
-// finite returns v, or nil if JSON has no number for it.
-func finite(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -136,10 +135,7 @@ func columnsFlag(c *cobra.Command, columns *map[string]string) {
 	for i := range names {
 		names[i] += "="
 	}
-	err := c.RegisterFlagCompletionFunc("columns", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
-	if err != nil {
-		panic(fmt.Sprintf("gymctl: completion of --columns: %v", err))
-	}
+	completeBy(c, "columns", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
 // columnMap is the value of --columns: NAME=COLUMN, joined by commas. A piece without = belongs to the column before it, whose

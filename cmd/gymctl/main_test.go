@@ -125,8 +125,8 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 	}
 }
 
-// Examples must work as printed. Those of train, sweep and eval take minutes, those of get need the network, and those
-// of serve do not end, and that of act plays a trained agent; they have their own tests.
+// Examples must work as printed. Those of train, sweep, eval and experiment run take minutes, those of get need the
+// network, those of serve do not end, and that of act needs a trained agent; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	for _, c := range commands() {
 		if c.Example == "" || c.Name() == "train" || c.Name() == "sweep" || c.Name() == "eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" || c.Name() == "act" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever is named, a name that is nearly right is answered with the right one.
+// A misspelt name of any kind is refused with the right one as a suggestion.
 func TestEveryKindOfNameHasASuggestion(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs)

@@ -95,7 +95,7 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 			if left := regexp.MustCompile(`left out: [0-9,]+ of [0-9,]+ jobs \([0-9.]+ %\), [0-9.]+ % of the GPU time, ask for more than 16 GPUs \(env\.max_gpus\)`); left.MatchString(said) != (cluster == "mixed") {
 				t.Errorf("train %s on %s says of what is left out: %s", trace, cluster, said)
 			}
-			// The effective values are the run's: whoever continues or judges it sees the same.
+			// The run's config.yaml has the chosen values, so --resume and eval use them too.
 			config := read(t, run+"/config.yaml")
 			chosen := regexp.MustCompile(`env\.window (\d+) and env\.warm (\d+)`).FindStringSubmatch(said)
 			for _, line := range []string{fmt.Sprintf("  max_gpus: %d\n", largest[cluster]), "  window: " + chosen[1] + "\n", "  warm: " + chosen[2] + "\n"} {

@@ -45,8 +45,9 @@ traces that gymctl trace get has fetched can always be named, as get:NAME. A lin
 stays below the folder; pipes and devices are refused. Clients are told where a file has a fault, but not what is there.
 A client without files of its own on the server can describe its cluster instead, with the keys of a cluster file.
 
---own-files is for a program that starts a server for itself alone, as the Python package does: whoever shows a token of
---token-file may name any ordinary file that this process can read, by its absolute path, and is told what is wrong in it.
+--own-files is for a program that starts a server for itself alone, as the Python package does. A client with a token of
+--token-file may then name any ordinary file that this process can read, by its absolute path, and errors say what is
+wrong in the file.
 
 --memory is the budget of everything that clients make the server hold: environments, workloads, replies, requests. An
 open that does not fit is refused, so those who are in are not harmed. By default it is 60 % of the memory that the

@@ -117,7 +117,7 @@ func returns(ctx context.Context, e *client.Env, seed uint64) (string, error) {
 // bound and refuses what does not fit as capacity, and a client that was in before goes on undisturbed.
 func TestAServerStaysUnderItsMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("left out with -short: it keeps a server busy for several seconds")
 	}
 	const budget = 256 << 20
 	clients, rounds, gpus := 200, 3, 10000

@@ -14,7 +14,7 @@ import (
 var (
 	ofPeers   = []string{"net", "factors", "timers", "lease", "granularity", "history"}
 	withPeers = []string{
-		"peer", "trace", "format", "sort", "skip", "jobs", "profiles", "reference", "mix", "cluster", "policy", "seed", "fail-refused", "set",
+		"peer", "trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "profiles", "reference", "mix", "cluster", "policy", "seed", "fail-refused", "set",
 		"events", "jobs-out", "json", "kernels", "help",
 	}
 )

@@ -92,7 +92,7 @@ const (
 //	go test ./cmd/gymctl -run TestSoak -soak 10m -soak-clients 200 -v
 func TestSoak(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("left out with -short: it keeps a server busy for several seconds")
 	}
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")

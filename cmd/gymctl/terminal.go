@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/logging"
 )
 
-// screen returns the terminal that w writes to, nil if it is none.
+// screen returns the terminal that w writes to, nil if w does not write to a terminal.
 func screen(w io.Writer) *os.File {
 	switch o := w.(type) {
 	case *output:
@@ -87,7 +87,7 @@ func newStatus(a *app, patience time.Duration) *status {
 	return &status{w: a.stderr, now: a.now, patience: patience, begun: a.now()}
 }
 
-// show draws the parts that make returns, if it is time to. If there is no room for all, the last ones are left out.
+// show draws what parts returns, if it is time to. If there is no room for all of it, the last parts are left out.
 func (s *status) show(parts func(width int) []string) {
 	if s == nil {
 		return
@@ -161,7 +161,7 @@ func newMeter(a *app, what string, all, done int64) *meter {
 	return &meter{what: what, now: a.now, all: all, begun: a.now(), first: done}
 }
 
-// Widths of the drawn bar: below the first there is none.
+// The least and the greatest width of a bar. A line without room for the least shows no bar.
 const (
 	leastBar = 8
 	mostBar  = 24

@@ -36,7 +36,7 @@ func (p *terminal) contains(s string) bool {
 func ioctl(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
 	t.Helper()
 	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(arg)); errno != 0 {
-		t.Skipf("no pseudo-terminals here: %v", errno)
+		t.Skipf("the test needs a pseudo-terminal, and this system gives none: %v", errno)
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *contents) list() string {
 func (c *contents) lost(to string) string {
 	var parts []string
 	for _, f := range c.lostFields(to) {
-		parts = append(parts, fmt.Sprintf("%s (%s)", f.What, several(f.Jobs, "job", "jobs")))
+		parts = append(parts, fmt.Sprintf("%s (%s)", f.What, workload.Plural(f.Jobs, "job", "jobs")))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -222,7 +222,10 @@ func (c *Canvas) heat(r image.Rectangle, f *env.Field, v []float32) int {
 		}
 		at, fill := image.Pt(r.Min.X+cell%columns*w, r.Min.Y+cell/columns*h), heatOf(f, x, most)
 		c.Box(at.X, at.Y, w-gapX, h-gapY, fill)
-		if text := fmt.Sprintf("%.2g", x); w >= writtenCell && h >= LineHeight && len(text)*CharWidth < w {
+		if w < writtenCell || h < LineHeight {
+			continue
+		}
+		if text := fmt.Sprintf("%.2g", x); len(text)*CharWidth < w {
 			c.Text(at.X+(w-gapX-len(text)*CharWidth)/2, at.Y+(h-LineHeight)/2, text, Over(fill))
 		}
 	}

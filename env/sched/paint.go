@@ -49,12 +49,12 @@ type Scene struct {
 // Draw draws a scene: the head, which job holds which GPUs, and the queue with the jobs that can be chosen first.
 func (s *Shell) Draw(c *paint.Canvas, x *Scene) {
 	v := x.View
-	k := v.Cluster()
+	k, running := v.Cluster(), pictureOf(v).running
 	b := paint.Board{
-		Title: s.id, More: s.Moment(v.Now() - x.Begin), Second: x.Second, Cluster: clusterOf(v, x.Marked),
-		Held: float64(1000*(k.GPUs()-k.DownGPUs())-k.FreeMilli()) / 1000, Down: k.DownGPUs(), Runs: len(v.Running()),
+		Title: s.id, More: s.Moment(v.Now() - x.Begin), Second: x.Second, Cluster: clusterOf(v, running, x.Marked),
+		Held: heldGPUs(k), Down: k.DownGPUs(), Runs: len(v.Running()),
 	}
-	for i, j := range pictureOf(v).running {
+	for i, j := range running {
 		if i == paint.MostKeys {
 			break
 		}
@@ -100,8 +100,8 @@ func (s *Shell) Moment(t time.Duration) string {
 	return m
 }
 
-// clusterOf returns who holds which GPUs of v.
-func clusterOf(v *sim.View, marked []cluster.GPU) paint.Cluster {
+// clusterOf returns who holds which GPUs of v; running are its running jobs in order of submit.
+func clusterOf(v *sim.View, running []sim.Job, marked []cluster.GPU) paint.Cluster {
 	c := v.Cluster()
 	k := paint.Cluster{Held: make([]color.RGBA, c.GPUs())}
 	for _, g := range marked {
@@ -109,7 +109,7 @@ func clusterOf(v *sim.View, marked []cluster.GPU) paint.Cluster {
 	}
 	if c.Pool() {
 		k.First, k.Rack = []int{0, c.GPUs()}, []int{0}
-		fill(k.Held, v)
+		fill(k.Held, v, running)
 		return k
 	}
 	k.First, k.Rack, k.Down = make([]int, c.Nodes()+1), make([]int, c.Nodes()), make([]bool, c.Nodes())
@@ -134,9 +134,9 @@ func clusterOf(v *sim.View, marked []cluster.GPU) paint.Cluster {
 }
 
 // fill draws the jobs of a pool side by side in order of submit, because its GPUs have no identity.
-func fill(held []color.RGBA, v *sim.View) {
+func fill(held []color.RGBA, v *sim.View, running []sim.Job) {
 	at := 0.0
-	for _, j := range pictureOf(v).running {
+	for _, j := range running {
 		from := at
 		at += gpus(v, j)
 		for g := int(from + 0.5); g < min(int(at+0.5), len(held)); g++ {

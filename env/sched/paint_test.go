@@ -23,7 +23,12 @@ func drawn(t *testing.T, spec cluster.Spec, jobs []traces.Job, change func(c *jo
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
 	cfg.Window, cfg.Warm = 30, 20
-	change(&cfg)
+	if spec.Pool > 0 {
+		cfg.Comm = "none"
+	}
+	if change != nil {
+		change(&cfg)
+	}
 	w, err := jobselect.NewWorkload(cfg, spec, jobs)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +73,7 @@ func has(dst *image.RGBA, r image.Rectangle, job int) bool {
 // The GPUs of the jobs that run have their colours, from the moment at which they start to that at which they finish, and
 // those of the others do not.
 func TestPicturesShowWhoHoldsTheGPUs(t *testing.T) {
-	e, ts := drawn(t, tree(2, 2, 4), workload(300), func(*jobselect.Config) {})
+	e, ts := drawn(t, tree(2, 2, 4), workload(300), nil)
 	gpus := image.Rect(0, 70, env.FrameWidth, 234)
 	ran := map[int]bool{}
 	for step := range 40 {
@@ -119,7 +124,7 @@ func TestPicturesOfAllClusters(t *testing.T) {
 	for name, spec := range map[string]cluster.Spec{
 		"counter": {Pool: 12}, "large counter": {Pool: 512}, "machines": tree(3, 30, 8), "ten thousand": tree(25, 50, 8), "two hundred thousand": tree(50, 500, 8),
 	} {
-		e, ts := drawn(t, spec, workload(300), func(c *jobselect.Config) { c.Comm = "none" })
+		e, ts := drawn(t, spec, workload(300), nil)
 		before := painted(t, e).Pix
 		if err := e.Step(ctx, env.Action{Disc: []int32{int32(slices.Index(ts.Mask, true))}}, ts); err != nil {
 			t.Fatal(err)
@@ -170,6 +175,6 @@ func TestPicturesOfStrangeNames(t *testing.T) {
 	for i := range jobs {
 		jobs[i].ID = strings.Repeat("\x1b[2Jü\x00", i%9+1) + jobs[i].ID
 	}
-	e, _ := drawn(t, tree(2, 2, 4), jobs, func(*jobselect.Config) {})
+	e, _ := drawn(t, tree(2, 2, 4), jobs, nil)
 	painted(t, e)
 }

@@ -51,7 +51,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 func Picture(v *sim.View) string {
 	p := pictureOf(v)
 	p.printf("time %s; %d jobs finished, %d running, %d waiting; GPUs %.4g of %d held\n", paint.Span(v.Now()), v.Ended(), len(p.running), len(v.Waiting()),
-		float64(1000*(p.c.GPUs()-p.c.DownGPUs())-p.c.FreeMilli())/1000, p.c.GPUs())
+		heldGPUs(p.c), p.c.GPUs())
 	p.cluster()
 	return p.b.String()
 }
@@ -70,6 +70,11 @@ func JobLine(v *sim.View, j sim.Job, estimate time.Duration, more string) string
 func gpus(v *sim.View, j sim.Job) float64 {
 	r := v.Request(j)
 	return float64(r.GPUs*r.Milli) / 1000
+}
+
+// heldGPUs returns how many GPUs of c are held; a shared one counts by the part that is.
+func heldGPUs(c *cluster.Cluster) float64 {
+	return float64(1000*(c.GPUs()-c.DownGPUs())-c.FreeMilli()) / 1000
 }
 
 // picture is the text of one rendering.
@@ -116,8 +121,7 @@ func (p *picture) head(e *Env) {
 		p.printf(" (%d from before the window)", before)
 	}
 	p.printf(", %d waiting for %.4g GPUs, %d to come\n", p.s.Waiting, p.s.WaitingGPUs, e.win.Jobs-arrived)
-	total := p.c.GPUs()
-	p.printf("GPUs  %.4g of %d held", float64(1000*(total-p.c.DownGPUs())-p.c.FreeMilli())/1000, total)
+	p.printf("GPUs  %.4g of %d held", heldGPUs(p.c), p.c.GPUs())
 	if d := p.c.DownGPUs(); d > 0 {
 		p.printf(", %d down", d)
 	}

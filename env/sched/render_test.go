@@ -23,26 +23,7 @@ var update = flag.Bool("update", false, "rewrite the files in testdata")
 // shown plays the first n decisions, always the first legal one, and renders.
 func shown(t *testing.T, spec cluster.Spec, jobs []traces.Job, n int, change func(c *jobselect.Config)) string {
 	t.Helper()
-	cfg := jobselect.DefaultConfig()
-	cfg.Window, cfg.Warm = 30, 20
-	if spec.Pool > 0 {
-		cfg.Comm = "none"
-	}
-	if change != nil {
-		change(&cfg)
-	}
-	w, err := jobselect.NewWorkload(cfg, spec, jobs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := jobselect.New(cfg, spec, w.Windows, traces.Training)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ts := env.NewTimeStep(e.Spec())
-	if err := e.Reset(ctx, env.Episode{Seed: 7, Window: -1}, ts); err != nil {
-		t.Fatal(err)
-	}
+	e, ts := drawn(t, spec, jobs, change)
 	for range n {
 		if ts.Kind.Last() {
 			break

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"clustergym/configs"
-	"clustergym/env/sched"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/traces"
@@ -152,5 +151,3 @@ func text(t *testing.T, cfg config.Config) string {
 	}
 	return string(b)
 }
-
-var _ sched.Arena = (*choiceCounter)(nil)

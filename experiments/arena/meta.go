@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 
 	"clustergym/agents/maml"
 	"clustergym/env"
@@ -107,8 +106,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	all = append(all, entrant{"before training", all[0].cfg, nil})
 	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 	on := testTasks(&cfg)
-	var mu sync.Mutex
-	done := 0
+	tick := counted(len(all)*on.n, opt.Game)
 	for _, e := range all {
 		c := &e.cfg.MAML
 		l, err := NewLearner(&e.cfg, f.Open, opt.Workers)
@@ -121,14 +119,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 				return nil, errors.Join(&workload.InputError{Err: fmt.Errorf("%s: %w", e.name, err)}, l.Close())
 			}
 		}
-		out, err := l.Judge(ctx, theta.Data, on.seed, on.n, c.Judge, c.JudgeEpisodes, func() {
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			if opt.Game != nil {
-				opt.Game(done, len(all)*on.n)
-			}
-		})
+		out, err := l.Judge(ctx, theta.Data, on.seed, on.n, c.Judge, c.JudgeEpisodes, tick)
 		if err := errors.Join(err, l.Close()); err != nil {
 			return nil, err
 		}

@@ -8,8 +8,7 @@ import (
 	"clustergym/internal/fault"
 )
 
-// Given are the keys of a configuration that its user has written himself, in a file of his own, by --set or by a flag, as
-// "env.window". What a preset says is not given, nor are defaults: such sizes may follow from the workload.
+// Given holds the keys that the user set: in a file of their own, by --set or by a flag, as "env.window". What a preset says is not given, nor are defaults: such sizes may follow from the workload.
 type Given map[string]bool
 
 // Set is Config.Set that also notes the keys.

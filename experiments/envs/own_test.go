@@ -20,7 +20,7 @@ func racks(count, gpus any) wire.Map {
 	return wire.Map{{Key: "name", Value: "mine"}, {Key: "racks", Value: []any{wire.Map{{Key: "nodes", Value: []any{node}}}}}}
 }
 
-// jobsFile writes a trace of n jobs and returns its path.
+// jobsFile writes a trace of 400 jobs, which run for work to work+99 seconds, and returns its path.
 func jobsFile(t *testing.T, dir string, work int) string {
 	t.Helper()
 	var b strings.Builder
@@ -35,21 +35,6 @@ func jobsFile(t *testing.T, dir string, work int) string {
 	return at
 }
 
-func mustMake(t *testing.T, r *Registry, id string, kwargs wire.Map) *Made {
-	t.Helper()
-	m, err := r.Make(t.Context(), id, kwargs, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, e := range m.Envs {
-			_ = e.Close() // it holds nothing
-		}
-		m.Release()
-	})
-	return m
-}
-
 // Any client may describe a cluster; it is the one of the same file.
 func TestAClusterIsDescribedAsInItsFile(t *testing.T) {
 	r := registry(t, nil)
@@ -61,7 +46,7 @@ func TestAClusterIsDescribedAsInItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := registry(t, func(c *RegistryConfig) { c.OwnFiles = true })
-	named, described := mustMake(t, own, jobselect.ID, small(file)), mustMake(t, r, jobselect.ID, small(racks(int64(2), int64(4))))
+	named, described := makeEnvs(t, own, jobselect.ID, small(file), 1), makeEnvs(t, r, jobselect.ID, small(racks(int64(2), int64(4))), 1)
 	if named.SHA != described.SHA {
 		t.Errorf("the file has scenario %s, its description %s", named.SHA, described.SHA)
 	}
@@ -94,7 +79,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 	own := registry(t, func(c *RegistryConfig) { c.OwnFiles = true })
 	file := jobsFile(t, dir, 100)
 	kwargs := func(more ...wire.Pair) wire.Map { return append(wire.Map{{Key: "window", Value: int64(12)}}, more...) }
-	first := mustMake(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file}))
+	first := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1)
 	if text := fmt.Sprint(first.Meta["workload"]); !strings.Contains(text, file) {
 		t.Errorf("the workload is called %s", text)
 	}
@@ -108,7 +93,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if time.Since(st.ModTime()) < fresh {
-		if again := mustMake(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file})); again.SHA == first.SHA {
+		if again := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1); again.SHA == first.SHA {
 			t.Error("a changed file is not read anew")
 		}
 	}
@@ -120,7 +105,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 		return at
 	}
 	write(yaml, "racks:\n  - nodes:\n      - {count: 2, gpus: 4}\n")
-	if m := mustMake(t, own, jobselect.ID, kwargs(wire.Pair{Key: "cluster", Value: yaml})); m.Meta["gpus"] != 8 {
+	if m := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "cluster", Value: yaml}), 1); m.Meta["gpus"] != 8 {
 		t.Errorf("described as %v", m.Meta)
 	}
 	bad := write(filepath.Join(dir, "bad.yaml"), "racks:\n  - nodes:\n      - {count: 2, gpu: 4}\n")

@@ -1,15 +1,16 @@
 package run
 
 import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
 	"clustergym/agents"
 	"clustergym/agents/maml"
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
 	"clustergym/nets/kernel"
-	"context"
-	"fmt"
-	"math"
-	"slices"
 )
 
 // runner runs the training.

@@ -40,7 +40,7 @@ type TrainOptions struct {
 	Resume  bool         // continue the run in RunDir
 	Workers int          // goroutines
 	World   *arena.World // of a scheduling environment; nil = made from the configuration
-	Chosen  []string     // sentences on sizes that follow from the workload (Fit), to be said
+	Chosen  []string     // sentences on sizes that follow from the workload (arena.Fit), to be said
 	Tags    string       // names in TensorBoard: sb3 or cleanrl
 	NoEval  bool         // leave out the evaluation at the end
 	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved there

@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"clustergym/configs"
@@ -24,12 +25,7 @@ func paramsOf(cfg *config.Config) ([]tfevents.Param, error) {
 }
 
 func appendParams(all []tfevents.Param, prefix string, tree map[string]any) []tfevents.Param {
-	keys := make([]string, 0, len(tree))
-	for k := range tree {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
 		switch v := tree[k].(type) {
 		case map[string]any:
 			all = appendParams(all, prefix+k+".", v)

@@ -173,7 +173,7 @@ func Open(path string, step int64, resumed bool, tags string, now Clock) (dir *D
 		}
 	}()
 	for _, f := range []string{ConfigFile, ProgressFile, BestFile, EvalFile} {
-		if err := os.Remove(aside(filepath.Join(path, filepath.FromSlash(f)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(safefile.Aside(filepath.Join(path, filepath.FromSlash(f)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -413,7 +413,7 @@ func (r *Dir) Prune(keep int) error {
 	return err
 }
 
-// ReadBest reads best.json of a run directory; ok is false if there is none.
+// ReadBest reads best.json of a run directory. ok is false if the directory does not have one.
 func ReadBest(dir string) (b BestCheckpoint, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, BestFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -436,9 +436,6 @@ func WriteBest(dir string, b BestCheckpoint) error {
 	}
 	return safefile.Write(filepath.Join(dir, BestFile), append(data, '\n'))
 }
-
-// aside returns the name of the temporary file that replaces name.
-func aside(name string) string { return safefile.Aside(name) }
 
 // Lock keeps other processes from training in the run directory at path until unlock is called or the process
 // ends, even by a crash. On systems without file locks it does nothing.

@@ -161,7 +161,7 @@ func name(c *htmlpage.Chart, v *rundir.Validation) {
 // upper returns s with a capital at its beginning.
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// solved returns the return that counts as solved, nil if there is none.
+// solved returns the return from which on the problem counts as solved, nil if its comparison does not define one.
 func (d *drawing) solved() *float64 {
 	for _, r := range d.page.Results {
 		switch c := r.Comparison.(type) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/report"
 )
@@ -36,7 +35,7 @@ func (d *drawing) schedules() error {
 		seen = append(seen, rival)
 	}
 	for _, p := range seen {
-		first, err := world.Watch(d.ctx, *d.cfg, opt, p.Name, window, d.watcher(r.Shown(p.Name)))
+		first, err := world.Watch(d.ctx, *d.cfg, opt, p.Name, window, d.html.Run(r.Shown(p.Name)))
 		if err != nil {
 			return err
 		}
@@ -52,11 +51,8 @@ func (d *drawing) schedules() error {
 	return nil
 }
 
-// watcher adds a run to the page.
-func (d *drawing) watcher(name string) sim.Observer { return d.html.Run(name) }
-
 // pair returns the agent, or without one the first policy, and what its schedule is drawn beside: SJF, or else the best of the
-// others. External policies cannot be played again. rival is nil if there is none.
+// others. External policies cannot be played again. rival is nil if no other policy can be played.
 func pair(r *report.Report) (agent, rival *report.PolicyReport) {
 	var can []*report.PolicyReport
 	for i := range r.Policies {

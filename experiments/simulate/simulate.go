@@ -22,7 +22,7 @@ import (
 type Hooks struct {
 	Now    func() time.Time // the clock that measures wall_s; nil = wall_s stays 0
 	Events io.Writer        // every event as a JSON line, for one policy only; nil = none
-	// Progress is called again and again during a run; nil = never.
+	// Progress is called many times during a run; nil = never.
 	Progress func(Progress)
 	Jobs     io.Writer // a CSV row for each job of each policy, with all digits; nil = none
 	// Observe returns an observer of the run of policy; nil = no observers.

@@ -11,7 +11,7 @@ import (
 )
 
 // Fit applies c.Set to base and, if it names a trace or a cluster, sets the sizes that neither given nor c names to those
-// that follow from them (run.Fit); it says which. Where trials differ in workload, cluster or environment, sizes stay as they
+// that follow from them (arena.Fit); it says which. Where trials differ in workload, cluster or environment, sizes stay as they
 // are.
 func (c *Config) Fit(ctx context.Context, base *config.Config, given config.Given, say func(format string, args ...any)) error {
 	set := config.Given{}

@@ -9,8 +9,8 @@ type Sheet struct {
 	Rows   [][]string
 	Left   int      // columns that are aligned left
 	Least  []string // columns that go first where there is little room, the least important one first
-	Above  string   // lines
-	Below  string   // lines
+	Above  string   // text before the table
+	Below  string   // text after the table, with its last newline
 }
 
 // WriteSheets writes sheets one below the other.

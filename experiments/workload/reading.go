@@ -2,13 +2,13 @@ package workload
 
 import "context"
 
-// readings is how many jobs are read from one call of the function of WithReading to the next.
+// readings is the number of jobs between two calls of WithReading's function.
 const readings = 1 << 10
 
 type readingKey struct{}
 
-// WithReading returns a context with which traces tell again and again how many jobs have been read of them. tell is called
-// by the goroutine that reads.
+// WithReading returns a context whose traces call tell with the number of jobs read so far, once for every 1,024 jobs. The
+// goroutine that reads calls it.
 func WithReading(ctx context.Context, tell func(jobs int)) context.Context {
 	return context.WithValue(ctx, readingKey{}, tell)
 }

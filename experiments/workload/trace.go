@@ -83,10 +83,7 @@ func (c *TraceConfig) csvOptions() csv.Options {
 func (c *TraceConfig) checkColumns(l *fault.List) {
 	known := csv.Columns()
 	for _, name := range slices.Sorted(maps.Keys(c.Columns)) {
-		want := "NAME=COLUMN with one of the format's names: " + strings.Join(known, ", ")
-		if near := nearest.Name(name, known); near != "" {
-			want += "; did you mean " + near + "?"
-		}
+		want := "NAME=COLUMN with one of the format's names: " + strings.Join(known, ", ") + nearest.Meant(name, known)
 		l.Add(slices.Contains(known, name), "columns", name+"="+c.Columns[name], want)
 		l.Add(c.Columns[name] != "", "columns", name+"=", "NAME=COLUMN with the name of a column of the file")
 	}

@@ -33,7 +33,7 @@ func Percent(share float64) string {
 }
 
 // Part says in words how many of a workload's jobs something concerns and what share of its GPU time is theirs: "454 of
-// 4,000 jobs (11 %), 39 % of the GPU time,".
+// 4,000 jobs (11.4 %), 39 % of the GPU time,".
 func Part(n, of int, share float64) string {
 	return fmt.Sprintf("%s of %s (%s), %s of the GPU time,", Thousands(n), jobsWord(of), Percent(float64(n)/float64(max(1, of))), Percent(share))
 }

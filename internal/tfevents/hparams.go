@@ -63,6 +63,7 @@ func (t *Writer) session(now time.Time, tag string, data []byte) error {
 	return t.frame()
 }
 
+// appendSeconds appends a time as a double of seconds since 1970.
 func appendSeconds(dst []byte, field byte, now time.Time) []byte {
 	dst = append(dst, field<<3|1)
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(now.UnixNano())/1e9))

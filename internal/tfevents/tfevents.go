@@ -74,8 +74,7 @@ func (t *Writer) Text(now time.Time, step int64, tag, text string) error {
 
 // event begins a message: wall_time = 1 (double), step = 2 (varint).
 func (t *Writer) event(now time.Time, step int64) {
-	t.msg = append(t.msg[:0], 1<<3|1)
-	t.msg = binary.LittleEndian.AppendUint64(t.msg, math.Float64bits(float64(now.UnixNano())/1e9))
+	t.msg = appendSeconds(t.msg[:0], 1, now)
 	if step != 0 {
 		t.msg = append(t.msg, 2<<3)
 		t.msg = binary.AppendUvarint(t.msg, uint64(step))

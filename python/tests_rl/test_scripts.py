@@ -134,9 +134,8 @@ def test_the_log_of_sb3_shows_the_metrics_of_the_last_episodes(make: Any, tmp_pa
 
 
 def test_the_log_of_an_off_policy_algorithm_shows_them_too(tmp_path: Path) -> None:
-    env = RemoteSB3VecEnv(
-        "JobSelect-v1", **JOBS
-    )  # of two that end in one step SB3 logs the second without any callback's values
+    # One environment: if two end in the same step, SB3 logs the second without the values of callbacks.
+    env = RemoteSB3VecEnv("JobSelect-v1", **JOBS)
     model = DQN("MlpPolicy", env, learning_starts=100, buffer_size=1000, train_freq=16, seed=1, device="cpu")
     model.set_logger(configure(str(tmp_path), ["csv"]))
     watch, metrics = Watch(), MetricsCallback()

@@ -123,13 +123,11 @@ func (d *Reader) work() (work time.Duration, why string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	if end < start && d.clock == dated && start-end <= time.Hour {
-		end += time.Hour // when clocks are set back for winter, one hour occurs twice
-	}
-	if end < start {
+	work, ok := traces.Between(start, end, d.clock == dated)
+	if !ok {
 		return 0, "", d.fault(colEnd, d.written(start)+" or later, as in "+d.rows.Columns()[d.at[colStart]])
 	}
-	return end - start, "", nil
+	return work, "", nil
 }
 
 // unfinished reports whether a status is of a job that may not have run.

@@ -128,13 +128,11 @@ func (p *parser) work() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if end < start && p.clock == local && start-end <= time.Hour {
-		end += time.Hour // when clocks are set back for winter, one hour occurs twice
-	}
-	if end < start {
+	work, ok := traces.Between(start, end, p.clock == local)
+	if !ok {
 		return 0, p.fault(colEnd, "Start or later, "+string(p.cell(colStart)))
 	}
-	return end - start, nil
+	return work, nil
 }
 
 // length reads [D-]HH:MM:SS, and MM:SS, which the manual allows.

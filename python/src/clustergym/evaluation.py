@@ -42,8 +42,7 @@ def evaluate(
         decide, and without those that were left when ``gymctl eval`` ended. The metrics of the comparison are those that
         ``gymctl eval`` prints.
     """
-    view: dict[str, Any] = {} if obs is None else {"obs": obs}
-    env = RemoteEnv("eval", url, token, timeout=timeout, mask=mask, kwargs={"policy": name}, **view)
+    env = RemoteEnv("eval", url, token, timeout=timeout, obs=obs, mask=mask, kwargs={"policy": name})
     try:
         windows = env.handle.meta.get("windows")
         if isinstance(windows, (list, tuple)):
