@@ -38,6 +38,7 @@ func TestOrdersFollowTheirFormulas(t *testing.T) {
 		"smallest":     func(j row, _ float64) float64 { return j.n },
 		"largest":      func(j row, _ float64) float64 { return -j.n },
 		"area":         func(j row, _ float64) float64 { return j.r * j.n },
+		"qssf":         func(j row, _ float64) float64 { return j.r * j.n },
 		"largest-area": func(j row, _ float64) float64 { return -j.r * j.n },
 		"wfp3":         func(j row, now float64) float64 { return -math.Pow((now-j.s)/j.r, 3) * j.n },
 		"unicep":       func(j row, now float64) float64 { return -(now - j.s) / (math.Log2(j.n) * j.r) },

@@ -14,7 +14,7 @@ import (
 // Of orders with a memory, preemption or an eye on what is free no key of a single job exists.
 func TestRankersAreOfOrdersThatRankSingleJobs(t *testing.T) {
 	want := []string{
-		"fifo", "sjf", "ljf", "lcfs", "smallest", "largest", "area", "largest-area",
+		"fifo", "sjf", "ljf", "lcfs", "smallest", "largest", "area", "qssf", "largest-area",
 		"wfp3", "unicep", "f1", "f2", "f3", "f4", "multifactor", "wfp3-rlscheduler", "unicep-rlscheduler",
 	}
 	if got := heuristic.Ranking(); !slices.Equal(got, want) {

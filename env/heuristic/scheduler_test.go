@@ -138,7 +138,7 @@ func TestDefaultAdmissionIsTheOrders(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
-	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Estimates: "none", Limits: []time.Duration{2, 2}, Quantum: 1}
+	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Estimates: "rumours", Limits: []time.Duration{2, 2}, Quantum: 1}
 	var keys []string
 	for _, f := range fault.All(bad.Validate()) {
 		keys = append(keys, f.Key)

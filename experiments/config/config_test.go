@@ -13,7 +13,7 @@ import (
 func TestOneWrongKeyIsOneFault(t *testing.T) {
 	for _, c := range []struct{ set, want string }{
 		{"env.placement=foo", `env.placement: got "foo", want one of first-fit, `},
-		{"env.estimates=noisy:x", `env.estimates: got "noisy:x", want exact, `},
+		{"env.estimates=noisy:x", `env.estimates: got "noisy:x", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with`},
 		{"env.models=x", `env.models: got "x", want one of dally`},
 		{"eval.windows=100000", "eval.windows: got 100000, want 1 to 65536"},
 		{"eval.validation=0", "eval.validation: got 0, want 1 to 65536"},

@@ -183,7 +183,7 @@ func TestKeysThatAnEnvironmentDoesNotTakeAreFaults(t *testing.T) {
 		{"GPUPick-v1", "eval.episodes=3", "eval.episodes: got 3, want nothing: GPUPick-v1 is judged on windows, see eval.windows"},
 		{"GPUPick-v1", "cluster=", `cluster: got "", want `},
 		{"GPUPick-v1", "eval.seeds=0", "eval.seeds: got 0, want 1 to 1000"},
-		{"QueueRank-v1", "env.estimates=none", `env.estimates: got "none", want exact, trace or noisy:SIGMA`},
+		{"QueueRank-v1", "env.estimates=none", `env.estimates: got "none", want estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA`},
 		{"QueueRank-v1", "eval.choose=jct", `eval.choose: got "jct", want "" or return`},
 		{"DelayOffer-v1", "env.estimates=none", ""},
 	} {

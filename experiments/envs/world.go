@@ -110,9 +110,11 @@ func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) 
 		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
 	}
 	w.Source.Windows = &foreseen{Windows: w.Workload.Windows}
-	w.Jobs = JobsHash(w.Workload.Windows)
+	est, err := sim.ParseEstimates(cut.Estimates)
+	causal := err == nil && est.Causal()
+	w.Jobs = JobsHash(w.Workload.Windows, causal)
 	w.weigh(w.Workload.Windows)
-	if est, err := sim.ParseEstimates(cut.Estimates); err == nil && est.Causal() {
+	if causal {
 		w.bytes += int64(len(w.Workload.Windows.All())) * forecast.ArchiveBytes
 	}
 	return nil
@@ -469,19 +471,19 @@ func (r *Registry) refusal(key, name string, err error) error {
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }
 
-// JobsHash returns a hash of every field of w's jobs but Name and Group.
-func JobsHash(w *traces.Windows) (sum [sha256.Size]byte) {
+// JobsHash returns a hash of every field of w's jobs. Name and Group, on which an episode depends only with causal
+// estimates, are left out unless named is set.
+func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for part := range SplitNames {
-		hashJobs(h, w.Jobs(traces.Part(part)))
+		hashJobs(h, w.Jobs(traces.Part(part)), named)
 	}
 	h.Sum(sum[:0])
 	return sum
 }
 
-// hashJobs adds every field of jobs to h but Name and Group, on which no episode depends. Scenarios so keep the hashes that
-// they had before jobs had these fields.
-func hashJobs(h hash.Hash, jobs []traces.Job) {
+// hashJobs adds every field of jobs to h, Name and Group only if named is set.
+func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
 	var b []byte
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -493,6 +495,10 @@ func hashJobs(h hash.Hash, jobs []traces.Job) {
 		b = b[:0]
 		for _, s := range []string{j.ID, j.User, j.VC, j.Model} {
 			text(s)
+		}
+		if named {
+			text(j.Name)
+			text(j.Group)
 		}
 		for _, n := range []int64{
 			int64(j.Submit), int64(j.Work), int64(j.Estimate), int64(j.GPUs), int64(j.MinGPUs), int64(j.MaxGPUs), int64(j.GPUMilli),

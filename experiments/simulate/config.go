@@ -70,6 +70,7 @@ func (c *Config) Validate() error {
 	l.Add(admission, "admission", c.Admission, nearest.OneOf(c.Admission, heuristic.Admissions()))
 	backfill := c.Backfill == "" || slices.Contains(heuristic.Backfills(), c.Backfill)
 	l.Add(backfill, "backfill", c.Backfill, nearest.OneOf(c.Backfill, heuristic.Backfills()))
+	blind := false
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
 		order, own, filled, ok := heuristic.SplitName(p)
@@ -78,20 +79,29 @@ func (c *Config) Validate() error {
 			l.Add(false, key, p, want+heuristic.Meant(p, heuristic.Orders()))
 			continue
 		}
-		if !admission || !backfill {
-			continue
-		}
 		// Faults of this policy's admission and back-filling are reported at the key that set them.
 		h := heuristic.DefaultConfig()
-		h.Order, h.Admission, h.Backfill = order, c.Admission, c.Backfill
+		h.Order = order
+		if admission {
+			h.Admission = c.Admission
+		}
+		if backfill {
+			h.Backfill = c.Backfill
+		}
 		if own != "" {
 			h.Admission = own
 		}
 		if filled != "" {
 			h.Backfill = filled
 		}
+		if c.Policy.Estimates == "none" && !blind {
+			h.Estimates = "none" // a fault with those policies that ask for run times; one of them is enough
+		}
 		for _, f := range fault.All(h.Validate()) {
 			g := *f
+			if f.Key == "estimates" {
+				g.Key, blind = "policy.estimates", true
+			}
 			if own != "" && f.Key == "admission" || filled != "" && f.Key == "backfill" {
 				g.Key, g.Value = key, p
 			}
