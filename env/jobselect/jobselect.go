@@ -95,6 +95,10 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	}
 	place := encode.NewPlacements(rule)
 	parts.Actions = &actions{k: cfg.Visible, place: place}
+	est, err := sim.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
 	axis := encode.LogAxis()
 	if cfg.TimeAxis == "linear" {
 		axis = encode.LinearAxis(cfg.Row)
@@ -103,7 +107,11 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if err != nil {
 		return nil, err
 	}
-	if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place); err != nil {
+	var seen *encode.Forecasts
+	if cfg.Forecast.Shown(est) {
+		seen = encode.NewForecasts(est, c.GPUs())
+	}
+	if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place, seen); err != nil {
 		return nil, err
 	}
 	return sched.New(cfg.Config, parts)
