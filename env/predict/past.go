@@ -28,7 +28,10 @@ func (f *Forecast) Left(ran time.Duration, dst *[Quantiles]time.Duration) {
 	alive := f.Outlive(ran)
 	least := time.Duration(1)
 	for i, p := range Levels {
-		q := f.Quantile(1 - alive*(1-p))
+		q := ran
+		if longer := alive * (1 - p); longer > 1e-9 { // a level that is told from 1
+			q = f.Quantile(1 - longer)
+		}
 		if q <= ran {
 			q = f.Outliving(ran)
 		}

@@ -111,7 +111,7 @@ var scheduling = []*Descriptor{
 			if c.Relative {
 				bytes *= 2 // the timers play the same jobs
 			}
-			return bytes
+			return bytes + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
 	},
 	{
@@ -151,7 +151,8 @@ var scheduling = []*Descriptor{
 			return info[gpupick.InfoCost]
 		}},
 		memory: func(s Settings, x Extent) float64 {
-			return 24<<10 + 1000*float64(s.(*gpupick.Config).Window) + 0.3*clusterBytes(x)
+			c := s.(*gpupick.Config)
+			return 24<<10 + 1000*float64(c.Window) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
 	},
 	{
@@ -163,7 +164,7 @@ var scheduling = []*Descriptor{
 		Settings: func() Settings { c := policymix.DefaultConfig(); return &c },
 		Keys: map[string][2]string{
 			"hold":      {"a time above 0s", "how long a choice holds at least"},
-			"estimates": {"trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA", "what is known of run times"},
+			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
 		},
 		Cut: func(s Settings) sched.Taken {
@@ -208,7 +209,7 @@ var scheduling = []*Descriptor{
 			"visible":   {"1 to 4096", "jobs that the agent sees and can choose"},
 			"placement": {"first-fit, best-fit, …", "which GPUs a job gets"},
 			"backfill":  {"none; easy, on counters", "what may start while the chosen job waits"},
-			"estimates": {"trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA", "what is known of run times"},
+			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"metric":    {strings.Join(queuerank.Metrics(), ", "), "what the return is made of"},
 			"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
 			"base":      {"fifo, sjf, f1, smallest, area", "the order to which relative refers"},
@@ -234,7 +235,7 @@ var scheduling = []*Descriptor{
 		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
 		memory: func(s Settings, x Extent) float64 {
 			c := s.(*queuerank.Config)
-			return 64<<10 + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x)
+			return 64<<10 + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, simulators(c.Reward == "relative" || c.Filter))
 		},
 	},
 }
