@@ -75,7 +75,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, err
 	}
 	simulated := cfg.Simulator()
-	if simulated.Predictor, err = sched.Predictor(w, est); err != nil {
+	if simulated.Predictor, err = sched.Predictor(w, est, cfg.Forecast); err != nil {
 		return nil, err
 	}
 	s, err := sched.NewSimulator(simulated, spec)

@@ -30,8 +30,8 @@ const (
 
 // The largest numbers of the logarithmic scales.
 const (
-	mostSeen    = 1024 // jobs from which quantiles come
-	mostEnded   = 32   // jobs of a user
+	mostSeen    = 32 // jobs from which quantiles come: history has up to 30
+	mostEnded   = 32 // jobs of a user
 	mostWaiting = 1024
 	widestRatio = 1000 // of medians
 )
@@ -114,15 +114,15 @@ func (f *Forecasts) Learn(v *sim.View, j sim.Job, estimate time.Duration) {
 			k.known[fcQuantiles+i] = L(float64(q))
 		}
 		k.known[fcCertainty] = C(float64(g.Seen), mostSeen)
-		user, vc := v.Past(j)
-		k.known[fcUserEnded], k.known[fcUserRatio] = pastOf(user)
-		k.known[fcVCEnded], k.known[fcVCRatio] = pastOf(vc)
 	} else if estimate > 0 {
 		for i := range predict.Quantiles {
 			k.known[fcQuantiles+i] = L(float64(estimate))
 		}
 		k.known[fcCertainty] = 1
 	}
+	user, vc := v.Past(j)
+	k.known[fcUserEnded], k.known[fcUserRatio] = pastOf(user)
+	k.known[fcVCEnded], k.known[fcVCRatio] = pastOf(vc)
 	f.jobs[j] = k
 }
 
@@ -296,7 +296,7 @@ func ForecastSection(where string, held bool) string {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", at, unit, text)
 	}
 	row(fcQuantiles, fcCertainty-1, "L(time)", "quantiles 0.1, 0.25, 0.5, 0.75 and 0.9 of the time left, given for how long the job has run: of its run time if it has not; 0 = 0 s, 1 = 14 days and more")
-	row(fcCertainty, fcCertainty, "C(jobs, 1024)", "certainty: jobs from which the quantiles come; 0 = there are none like it, and the quantiles are a guess")
+	row(fcCertainty, fcCertainty, "C(jobs, 32)", "certainty: jobs from which the quantiles come; 0 = there are none like it, and the quantiles are a guess")
 	row(fcUserEnded, fcUserEnded, "C(jobs, 32)", "ended jobs of its user that the predictor looks at, at its submit (history: up to 20)")
 	row(fcUserRatio, fcUserRatio, "log ratio", "their median run time over that of all jobs: 1/2 + ln(ratio)/(2 ln 1000), so 0.5 = equal, 1 = 1,000 times and more")
 	row(fcVCEnded, fcVCRatio, "as for the user", "the same of the jobs of its virtual cluster that have as many GPUs")
@@ -306,8 +306,8 @@ func ForecastSection(where string, held bool) string {
 	if held {
 		fmt.Fprintf(&b, "\nA field held of %d numbers from 0 to 1 is added: %s. A job's run time is\ntaken to be one of its quantiles above the time run, with weights 0.175, 0.2, 0.25, 0.2, 0.175.\n", HeldLen, HeldDoc)
 	}
-	b.WriteString("\nForecasts are those of a job's submit. Where estimates are exact, noisy or trace the quantiles are equal, the certainty is 1,\n")
-	b.WriteString("and of what has ended nothing is known; with estimates: none quantiles and certainty are 0. So an agent that was trained\n")
-	b.WriteString("with forecasts can be judged on every rung with forecast: on.\n\n")
+	b.WriteString("\nForecasts are those of a job's submit. Where estimates are exact, noisy or trace the quantiles are equal and the certainty\n")
+	b.WriteString("is 1; with estimates: none both are 0. Of what has ended, exact and noisy know what history does, trace and none nothing. So an\n")
+	b.WriteString("agent that was trained with forecasts can be judged on every rung with forecast: on.\n\n")
 	return b.String()
 }

@@ -117,7 +117,7 @@ func TestForecastsByHand(t *testing.T) {
 	}
 	ann := []float64{log1p(7, 32), ratio(10), 1, 0} // the ratio of the virtual cluster is cut off
 	one, other := rows()
-	want(t, "a alone", one, append(append(q(10), log1p(10, 1024)), append(ann, 0, log1p(1, 1024), 0, log1p(1, 1024))...)...)
+	want(t, "a alone", one, append(append(q(10), log1p(10, 32)), append(ann, 0, log1p(1, 1024), 0, log1p(1, 1024))...)...)
 	want(t, "an empty slot", other, make([]float64, encode.ForecastLen)...)
 	want(t, "nothing runs", wide(field(t, e, ts, "held")), make([]float64, encode.HeldLen)...)
 
@@ -126,8 +126,8 @@ func TestForecastsByHand(t *testing.T) {
 		t.Fatalf("the decision is at %v", now)
 	}
 	one, other = rows() // b and c or d wait, a has run for 25 s
-	want(t, "b", one, append(append(q(600), log1p(600, 1024)), append(ann, log1p(1, 4), log1p(1, 1024), 0, 0)...)...)
-	want(t, "c", other, append(append(q(5), log1p(5, 1024)), 0, 0, 1, 0, 0, 0, log1p(1, 4), log1p(2, 1024))...)
+	want(t, "b", one, append(append(q(600), 1), append(ann, log1p(1, 4), log1p(1, 1024), 0, 0)...)...)
+	want(t, "c", other, append(append(q(5), log1p(5, 32)), 0, 0, 1, 0, 0, 0, log1p(1, 4), log1p(2, 1024))...)
 	// Of 10, 20, 30, 40, 60 s the last three are left: 5, 15 and 35 s more, with half of the GPUs.
 	w := 0.5 / (0.25 + 0.2 + 0.175)
 	held := make([]float64, encode.HeldLen)
@@ -152,6 +152,9 @@ func TestForecastsOnOtherRungs(t *testing.T) {
 		row := make([]float64, encode.ForecastLen)
 		for i := range predict.Quantiles {
 			row[i] = l(c.quantile)
+		}
+		if c.estimates == "exact" || c.estimates == "noisy:0" { // they may know more than a predictor
+			row[6], row[7], row[8] = log1p(7, 32), ratio(10), 1
 		}
 		row[5], row[10], row[11], row[12], row[13] = c.sure, log1p(1, 4), log1p(1, 1024), log1p(1, 4), log1p(1, 1024)
 		want(t, c.estimates, got[len(got)/2-encode.ForecastLen:len(got)/2], row...)

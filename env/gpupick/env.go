@@ -62,7 +62,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err != nil {
 		return nil, err
 	}
-	maker, err := sched.Predictor(w, est)
+	maker, err := sched.Predictor(w, est, cfg.Forecast)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*sched.Workl
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates}, spec, jobs)
+	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates, Forecast: cfg.Forecast}, spec, jobs)
 }
 
 // New returns an environment over the windows w. Episodes without a Split are of part.

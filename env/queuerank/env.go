@@ -74,7 +74,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if err != nil {
 		return nil, err
 	}
-	maker, err := sched.Predictor(w, est)
+	maker, err := sched.Predictor(w, est, cfg.Forecast)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +91,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		return nil, err
 	}
 	if cfg.Reward == "relative" || cfg.Filter {
+		if !est.Causal() {
+			maker = nil // it is for observations
+		}
 		if e.base, err = newBaseline(&e.cfg, spec, maker); err != nil {
 			return nil, err
 		}

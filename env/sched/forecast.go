@@ -36,6 +36,12 @@ func (f *Forecast) UnmarshalText(text []byte) error {
 	return errors.New("want " + ForecastWanted)
 }
 
+// Remembers reports whether an environment with estimates est has a predictor: for its estimates, or for observations of
+// what is known of users. Estimates that know less than a predictor have none.
+func (f Forecast) Remembers(est sim.Estimates) bool {
+	return est.Causal() || f.Shown(est) && est.Rung() > sim.RungCausal
+}
+
 // Shown reports whether observations show forecasts where estimates are those of est.
 func (f Forecast) Shown(est sim.Estimates) bool {
 	return f == ForecastOn || f == ForecastAuto && est.Causal()

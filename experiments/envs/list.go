@@ -35,7 +35,7 @@ var scheduling = []*Descriptor{
 		Settings: func() Settings { c := jobselect.DefaultConfig(); return &c },
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*jobselect.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
 		MostGPUs: func(s Settings) int { return max(8, 2560/s.(*jobselect.Config).Visible) },
@@ -89,7 +89,7 @@ var scheduling = []*Descriptor{
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*delayoffer.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		MostGPUs: unlimited,
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
@@ -127,7 +127,7 @@ var scheduling = []*Descriptor{
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*gpupick.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		// Every GPU of a gang is a step of its own.
 		MostGPUs: func(s Settings) int {
@@ -169,7 +169,7 @@ var scheduling = []*Descriptor{
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*policymix.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return policymix.New(*s.(*policymix.Config), src.Cluster, src.Windows, part)
@@ -217,7 +217,7 @@ var scheduling = []*Descriptor{
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*queuerank.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		MostGPUs: unlimited,
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {

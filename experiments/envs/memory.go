@@ -79,7 +79,10 @@ func forecastBytes(estimates string, f sched.Forecast, jobs, simulators int) flo
 		return 0 // Validate says so
 	}
 	bytes := 0.0
-	if est.Causal() {
+	if !est.Causal() {
+		simulators = 1 // the other has no predictor
+	}
+	if f.Remembers(est) {
 		bytes += float64(simulators) * (32<<10 + 1300*float64(jobs)) // most of them of other users, VCs and sizes
 	}
 	if f.Shown(est) {
