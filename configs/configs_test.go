@@ -401,7 +401,7 @@ func (u usual) IsZero() bool { return u == "usual" }
 // Whole writes defaults that have a text, and leaves out what is empty.
 func TestWholeWritesDefaults(t *testing.T) {
 	type inner struct {
-		Mode usual     `yaml:"mode,omitempty"`
+		Mode usual    `yaml:"mode,omitempty"`
 		List []string `yaml:"list,omitempty"`
 		None string   `yaml:"none,omitempty"`
 	}
