@@ -392,3 +392,38 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// usual is a text whose default is left out.
+type usual string
+
+func (u usual) IsZero() bool { return u == "usual" }
+
+// Whole writes defaults that have a text, and leaves out what is empty.
+func TestWholeWritesDefaults(t *testing.T) {
+	type inner struct {
+		Mode usual    `yaml:"mode,omitempty"`
+		List []string `yaml:"list,omitempty"`
+		None string   `yaml:"none,omitempty"`
+	}
+	cfg := struct {
+		Name  string `yaml:"name"`
+		Inner inner  `yaml:"inner"`
+	}{"x", inner{Mode: "usual"}}
+	for _, c := range []struct {
+		what       any
+		yaml, json string
+	}{
+		{cfg, "name: x\ninner: {}\n", `{"name":"x","inner":{}}`},
+		{Whole{Config: cfg}, "name: x\ninner:\n  mode: usual\n", `{"name":"x","inner":{"mode":"usual"}}`},
+		{Whole{Config: &cfg}, "name: x\ninner:\n  mode: usual\n", `{"name":"x","inner":{"mode":"usual"}}`},
+	} {
+		text, err := Encode(c.what)
+		if err != nil || string(text) != c.yaml {
+			t.Errorf("%T: got %q, %v, want %q", c.what, text, err, c.yaml)
+		}
+		doc, err := JSON(c.what)
+		if err != nil || string(doc) != c.json {
+			t.Errorf("%T: got %s, %v, want %s", c.what, doc, err, c.json)
+		}
+	}
+}

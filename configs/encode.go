@@ -15,10 +15,10 @@ import (
 )
 
 // Encode writes cfg as YAML: keys in the order of the struct's fields, map keys sorted. Fields tagged omitempty are
-// left out when zero, so they must have zero as their default. DecodeBytes into the same defaults gives cfg again.
+// left out when zero or, if they say so themselves (IsZero), when they have their default. DecodeBytes into the same defaults gives cfg again.
 func Encode(cfg any) ([]byte, error) {
 	// The nodes are built here, because the library writes some texts of several lines in a form that it cannot read.
-	n, err := nodeOf(reflect.ValueOf(cfg))
+	n, err := documentOf(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("configs: %w", err)
 	}
@@ -34,32 +34,46 @@ func Encode(cfg any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func nodeOf(v reflect.Value) (*yaml.Node, error) {
+// Whole is a configuration that Encode and JSON write for people: with the values that they otherwise leave out because
+// they are defaults (IsZero), unless such a value is empty.
+type Whole struct{ Config any }
+
+// form is how values become nodes.
+type form struct{ whole bool }
+
+func documentOf(cfg any) (*yaml.Node, error) {
+	if w, ok := cfg.(Whole); ok {
+		return form{whole: true}.node(reflect.ValueOf(w.Config))
+	}
+	return form{}.node(reflect.ValueOf(cfg))
+}
+
+func (m form) node(v reflect.Value) (*yaml.Node, error) {
 	switch v.Kind() {
 	case reflect.Invalid:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag, Value: "null"}, nil
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
-			return nodeOf(reflect.Value{})
+			return m.node(reflect.Value{})
 		}
 	default:
 	}
-	if n, ok, err := customNode(v); ok {
+	if n, ok, err := m.custom(v); ok {
 		return n, err
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
-		return nodeOf(v.Elem())
+		return m.node(v.Elem())
 	case reflect.String:
 		return textNode(v.String()), nil
 	case reflect.Struct:
-		return structNode(v)
+		return m.structure(v)
 	case reflect.Map:
-		return mapNode(v)
+		return m.mapping(v)
 	case reflect.Slice, reflect.Array:
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for i := range v.Len() {
-			n, err := nodeOf(v.Index(i))
+			n, err := m.node(v.Index(i))
 			if err != nil {
 				return nil, err
 			}
@@ -77,23 +91,23 @@ func nodeOf(v reflect.Value) (*yaml.Node, error) {
 }
 
 // customNode encodes types that encode themselves.
-func customNode(v reflect.Value) (n *yaml.Node, ok bool, err error) {
+func (m form) custom(v reflect.Value) (n *yaml.Node, ok bool, err error) {
 	if v.CanAddr() {
 		v = v.Addr()
 	}
 	if !v.CanInterface() {
 		return nil, false, nil
 	}
-	switch m := v.Interface().(type) {
+	switch x := v.Interface().(type) {
 	case yaml.Marshaler:
-		x, err := m.MarshalYAML()
+		y, err := x.MarshalYAML()
 		if err != nil {
 			return nil, true, err
 		}
-		n, err := nodeOf(reflect.ValueOf(x))
+		n, err := m.node(reflect.ValueOf(y))
 		return n, true, err
 	case encoding.TextMarshaler:
-		text, err := m.MarshalText()
+		text, err := x.MarshalText()
 		return textNode(string(text)), true, err
 	}
 	return nil, false, nil
@@ -111,30 +125,30 @@ func textNode(s string) *yaml.Node {
 	return n
 }
 
-func structNode(v reflect.Value) (*yaml.Node, error) {
-	m := &yaml.Node{Kind: yaml.MappingNode}
+func (m form) structure(v reflect.Value) (*yaml.Node, error) {
+	out := &yaml.Node{Kind: yaml.MappingNode}
 	names, byName := fields(v, false)
 	for _, name := range names {
 		f, opts := byName[name].value, byName[name].opts
-		if strings.Contains(","+opts+",", ",omitempty,") && empty(f) {
+		if strings.Contains(","+opts+",", ",omitempty,") && m.empty(f) {
 			continue
 		}
-		n, err := nodeOf(f)
+		n, err := m.node(f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if strings.Contains(","+opts+",", ",flow,") {
 			n.Style |= yaml.FlowStyle
 		}
-		m.Content = append(m.Content, textNode(name), n)
+		out.Content = append(out.Content, textNode(name), n)
 	}
-	return m, nil
+	return out, nil
 }
 
 // empty reports whether omitempty leaves v out.
-func empty(v reflect.Value) bool {
+func (m form) empty(v reflect.Value) bool {
 	if z, ok := v.Interface().(yaml.IsZeroer); ok {
-		return z.IsZero()
+		return z.IsZero() && (!m.whole || v.IsZero())
 	}
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -144,19 +158,19 @@ func empty(v reflect.Value) bool {
 	}
 }
 
-func mapNode(v reflect.Value) (*yaml.Node, error) {
+func (m form) mapping(v reflect.Value) (*yaml.Node, error) {
 	if v.Type().Key().Kind() != reflect.String {
 		return nil, fmt.Errorf("YAML cannot hold a %v here, want texts as keys", v.Type())
 	}
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	m := &yaml.Node{Kind: yaml.MappingNode}
+	out := &yaml.Node{Kind: yaml.MappingNode}
 	for _, k := range keys {
-		n, err := nodeOf(v.MapIndex(k))
+		n, err := m.node(v.MapIndex(k))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
-		m.Content = append(m.Content, textNode(k.String()), n)
+		out.Content = append(out.Content, textNode(k.String()), n)
 	}
-	return m, nil
+	return out, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -14,7 +13,7 @@ import (
 // JSON is Encode as JSON: the same keys in the same order. Times are texts as in YAML, and so are numbers that JSON does
 // not have.
 func JSON(cfg any) (json.RawMessage, error) {
-	n, err := nodeOf(reflect.ValueOf(cfg))
+	n, err := documentOf(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("configs: %w", err)
 	}

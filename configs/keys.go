@@ -19,7 +19,7 @@ func keysOf(keys []string, v reflect.Value, path string, depth int) []string {
 		for inner.Kind() == reflect.Pointer && !inner.IsNil() {
 			inner = inner.Elem()
 		}
-		if _, custom, _ := customNode(inner); inner.Kind() == reflect.Struct && !custom && depth < maxDepth {
+		if _, custom, _ := (form{}).custom(inner); inner.Kind() == reflect.Struct && !custom && depth < maxDepth {
 			keys = keysOf(keys, inner, at, depth+1)
 		} else {
 			keys = append(keys, at)

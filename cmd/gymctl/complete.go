@@ -181,6 +181,8 @@ func valuesOf(key string) []string {
 		return heuristic.PlacementNames()
 	case "estimates":
 		return []string{"exact", "trace", "noisy:"}
+	case "forecast":
+		return []string{"auto", "on", "off"}
 	case "admission":
 		return heuristic.Admissions()
 	case "backfill":

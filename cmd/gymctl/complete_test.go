@@ -64,6 +64,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{"train --env |Queue", "QueueRank-v1", "JobSelect-v1", noFiles},
 		{"train --set |ppo.ga", "ppo.gamma=", "", noSpace},
 		{"train --set |env.re", "env.reward=", "", noSpace},
+		{"train --set |env.forecast=o", "env.forecast=on env.forecast=off", "env.forecast=auto", noFiles},
 		{"train --env DAGPlace-v1 --set |env.gr", "env.graph=", "", noSpace},
 		{"train -c cartpole-ddqn --set |ddqn.", "ddqn.gamma=", "", noSpace},
 		{"train --agent |", "ppo ddqn", "", noFiles},

@@ -213,7 +213,7 @@ file leaves out, follow from the workload and the cluster.`,
 				return &workload.InputError{Err: err}
 			}
 			if asJSON {
-				text, err := configs.JSON(cfg)
+				text, err := configs.JSON(configs.Whole{Config: cfg})
 				if err != nil {
 					return err
 				}
@@ -223,7 +223,7 @@ file leaves out, follow from the workload and the cluster.`,
 					Config json.RawMessage `json:"config"`
 				}{files[0], k.name, text})
 			}
-			text, err := configs.Encode(cfg)
+			text, err := configs.Encode(configs.Whole{Config: cfg})
 			if err != nil {
 				return err
 			}

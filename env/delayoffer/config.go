@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"clustergym/env/heuristic"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 )
@@ -21,7 +22,7 @@ type Config struct {
 	Comm      string        `yaml:"comm"`      // how a placement slows a gang down: one of sim.CommNames
 	Ideal     bool          `yaml:"ideal"`     // run times are compute times (sim.Ring)
 	PerGPU    bool          `yaml:"per_gpu"`   // every GPU has its own links (sim.Ring)
-	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
+	Estimates string        `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
 	Relative  bool          `yaml:"relative"`  // subtract what the timers earn on the same jobs at the same time
 	MaxSteps  int           `yaml:"max_steps"` // truncate after this many steps; 0 = never
 	// Settings of the policy dally: leases, and the timers, which the agent sees and which decide when it is asked.
@@ -30,6 +31,8 @@ type Config struct {
 	Auto        bool          `yaml:"auto"`
 	RackWait    float64       `yaml:"rack_wait"`
 	NetworkWait float64       `yaml:"nw_wait"`
+
+	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
 }
 
 // DefaultConfig returns the settings that published results use.
@@ -38,6 +41,7 @@ func DefaultConfig() Config {
 	return Config{
 		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true, Estimates: "exact", MaxSteps: 20000,
 		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait,
+		Forecast: sched.ForecastAuto,
 	}
 }
 
@@ -66,6 +70,7 @@ func (c *Config) Validate() error {
 	_, err := sim.ParseEstimates(c.Estimates)
 	l.Add(err == nil, "estimates", c.Estimates, sim.EstimatesWanted)
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
+	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, sched.ForecastWanted)
 	s := c.Simulator()
 	l.Join("", s.Validate())
 	h := c.Heuristic()

@@ -18,15 +18,22 @@ const (
 	jobLen     = 14
 	queueLen   = 6
 	timersLen  = 5
+
+	jobLeft = 3 // the place of L(remaining) in field job
 )
 
-func fields() []env.Field {
-	return []env.Field{
+func (x *encoder) fields() []env.Field {
+	fields := []env.Field{
 		{Name: "cluster", Shape: []int{clusterLen}, High: 1, Unit: "fraction", Doc: "free share; idle machines; largest number of free GPUs in a machine, over its size; in a rack; share of running gangs across machines; across racks"},
 		{Name: "job", Shape: []int{jobLen}, High: 1, Unit: "fraction", Doc: "the offer is a rack, the network; log2 n/log2 G; L(remaining); share done; min(Nw_sens, 2)/2; leases waited/24; C(iteration ms, 1000); C(gradient MB, 1e6); its rate in a machine, a rack, across racks (0 = impossible); place in the pass/jobs asked; L(since submit)"},
 		{Name: "queue", Shape: []int{queueLen}, High: 1, Unit: "fraction", Doc: "C(waiting, 1024); min(1, their GPUs/4G); C(asked after it, 1024); of the other jobs that wait: L(least remaining) (1 = there are none), share of those with less remaining than it, min(1, GPUs of those/G)"},
 		{Name: "timers", Shape: []int{timersLen}, High: 1, Unit: "fraction", Doc: "in leases/24: the policy's rack_wait and nw_wait for n; mean and deviation of the delays after which gangs of n took a machine; 1 = the policy accepts, 0 = it declines"},
 	}
+	if x.seen != nil {
+		fields[1].Shape[0] += encode.ForecastLen
+		fields[1].Doc += "; " + encode.ForecastDoc
+	}
+	return fields
 }
 
 // day is the number of leases by which times in leases are scaled.
@@ -44,6 +51,7 @@ type encoder struct {
 	typical [3][][]cluster.GPU                 // by tier and gang size: a place on the empty cluster, nil = none
 	rates   map[*traces.Profile][3][]rateKnown // by tier and gang size
 	moving  bool                               // rates depend on the other running jobs, so they are not kept
+	seen    *encode.Forecasts                  // nil = they are not shown
 }
 
 type rateKnown struct {
@@ -75,8 +83,16 @@ func (x *encoder) encode(dst []float32, e *Env) {
 	v, o := e.view, e.offer
 	part := dst[:clusterLen]
 	x.cluster(part, v)
-	x.job(dst[clusterLen:clusterLen+jobLen], e, v, o)
-	part = dst[clusterLen+jobLen:]
+	part = dst[clusterLen:]
+	x.job(part[:jobLen], e, v, o)
+	if part = part[jobLen:]; x.seen != nil {
+		x.seen.Count(v)
+		x.seen.Encode(part, v, o.Job)
+		if e.est.Mode == sim.EstimateExact { // the work left, however fast it went so far
+			x.seen.Sure(part, dst[clusterLen+jobLeft])
+		}
+		part = part[encode.ForecastLen:]
+	}
 	x.queue(part[:queueLen], e, v, o)
 	part = part[queueLen:]
 	n := v.Request(o.Job).GPUs
@@ -161,7 +177,7 @@ func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
 		dst[2] = cut(math.Log2(float64(n)) / math.Log2(x.gpus))
 	}
 	left, done := e.remaining(j)
-	dst[3] = encode.L(left)
+	dst[jobLeft] = encode.L(left)
 	dst[4] = cut(done)
 	dst[5] = cut(min(heuristic.Sensitivity(v, j), 2) / 2)
 	dst[6] = cut(float64(o.Waited) / float64(e.cfg.Lease) / day)

@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/cluster"
+	"clustergym/env/encode"
 	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
@@ -74,7 +75,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, err
 	}
 	simulated := cfg.Simulator()
-	if simulated.Predictor, err = sched.Predictor(w, est); err != nil {
+	if simulated.Predictor, err = sched.Predictor(w, est, cfg.Forecast); err != nil {
 		return nil, err
 	}
 	s, err := sched.NewSimulator(simulated, spec)
@@ -94,6 +95,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		session: sched.NewSession(ID, s, w, part, cfg.Load),
 	}
 	e.shown = newEncoder(c, cfg.Comm)
+	if cfg.Forecast.Shown(est) {
+		e.shown.seen = encode.NewForecasts(est, c.GPUs())
+	}
 	if cfg.Relative {
 		if e.base, err = newBaseline(&cfg, spec); err != nil {
 			return nil, err
@@ -101,7 +105,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	}
 	inf := float32(math.Inf(1))
 	e.spec = env.Spec{
-		ID: ID, Obs: fields(), Action: env.ActionSpec{Sizes: []int{2}}, MaxSteps: cfg.MaxSteps, Solved: math.NaN(), NoOp: -1, Tau: cfg.Tau,
+		ID: ID, Obs: e.shown.fields(), Action: env.ActionSpec{Sizes: []int{2}}, MaxSteps: cfg.MaxSteps, Solved: math.NaN(), NoOp: -1, Tau: cfg.Tau,
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma^(elapsed/tau): what the value after this step counts for"},
 			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
@@ -213,6 +217,9 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) (bool, error) {
 		}
 	}
 	e.rule.Reset(e.view)
+	if e.shown.seen != nil {
+		e.shown.seen.Reset()
+	}
 	e.done, e.jct, e.wait, e.comm, e.end = 0, 0, 0, 0, 0
 	e.from, e.cursor, e.earned, e.offer = 0, 0, 0, nil
 	if err := e.advance(ctx); err != nil {
@@ -271,6 +278,9 @@ func (e *Env) advance(ctx context.Context) error {
 	}
 	for i := range p.Events {
 		ev := &p.Events[i]
+		if ev.Kind == sim.Submit && e.shown.seen != nil {
+			e.shown.seen.Learn(e.view, ev.Job, e.est.Of(e.view, ev.Job))
+		}
 		if ev.Kind != sim.Finish {
 			continue
 		}

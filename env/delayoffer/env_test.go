@@ -320,7 +320,7 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	want := "gamma tau window load max_gpus estimates max_steps comm rack_wait nw_wait lease history"
+	want := "gamma tau window load max_gpus estimates max_steps forecast comm rack_wait nw_wait lease history"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/encode"
 	"clustergym/env/sched"
 )
 
@@ -39,6 +40,7 @@ func Page(cfg Config, s env.Spec) string {
 	}
 	p("\nn = GPUs of the job, G of the cluster, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s), C(k, m) = ln(1+k)/ln(1+m), cut to [0, 1]. With")
 	p("estimates: none the time run replaces what remains, and the share done is 0.\n")
+	b.WriteString(encode.ForecastSection("field job has 14 numbers more", false))
 	p("## Reward\n")
 	p("The rate is −N/(W·tau), N being the jobs submitted and not finished: an episode's return is −(mean JCT)/tau with gamma 1. Slow")
 	p("places stay longer, so communication counts. With relative: true what the policy dally, with the timers below, would earn on the")

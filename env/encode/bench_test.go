@@ -52,7 +52,7 @@ func busy(t testing.TB, axis *encode.Axis) (*encode.Image, *sched.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := encode.NewImage(axis, c, 10, 8, encode.NewPlacements(rule))
+	im, err := encode.NewImage(axis, c, 10, 8, encode.NewPlacements(rule), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestColumnsFormGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		im, err := NewImage(LogAxis(), c2, 10, 7, nil)
+		im, err := NewImage(LogAxis(), c2, 10, 7, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

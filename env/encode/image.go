@@ -24,6 +24,8 @@ type Image struct {
 	perCol bool
 	gpus   float64
 	place  *Placements
+	seen   *Forecasts // nil = they are not shown
+	job    int        // numbers of a slot in field jobs
 
 	height []float32 // for columns that are nodes: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
@@ -31,11 +33,15 @@ type Image struct {
 
 var _ sched.Encoder = (*Image)(nil)
 
-// NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would be placed.
+// NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would be placed. seen are the
+// forecasts to show, nil = none.
 //
 // c gives the cluster's shape; its use comes with each state.
-func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements) (*Image, error) {
-	im := &Image{axis: axis, c: c, slots: k, width: m, gpus: float64(c.GPUs()), place: place, cols: c.GPUs()}
+func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen *Forecasts) (*Image, error) {
+	im := &Image{axis: axis, c: c, slots: k, width: m, gpus: float64(c.GPUs()), place: place, seen: seen, cols: c.GPUs(), job: jobLen}
+	if seen != nil {
+		im.job += ForecastLen
+	}
 	if c.GPUs() > wideCluster {
 		if c.Pool() {
 			return nil, fmt.Errorf("encode: a counter of %d GPUs has no machines to draw; want at most %d GPUs, or a cluster of nodes", c.GPUs(), wideCluster)
@@ -81,10 +87,14 @@ func (im *Image) Fields() []env.Field {
 	fields := []env.Field{
 		f("cluster", "bar", "remaining time of the job on each "+per, rowCount, im.cols),
 		f("global", "fraction", "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs", 8),
-		f("jobs", "fraction", "by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost now/worst (1: does not fit); fits", im.slots, jobLen),
+		f("jobs", "fraction", "by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost now/worst (1: does not fit); fits", im.slots, im.job),
 		f("queue", "bar", "estimated run time of each slot's job, in as many of the slot's columns as it wants GPUs", rowCount, im.slots*im.width),
 	}
 	fields[0].Group, fields[3].Group = im.machine(), im.width
+	if im.seen != nil {
+		fields[2].Doc += "; " + ForecastDoc
+		fields = slices.Insert(fields, 2, f("held", "fraction", HeldDoc, HeldLen))
+	}
 	return fields
 }
 
@@ -109,7 +119,12 @@ func (im *Image) machine() int {
 }
 
 // Reset implements sched.Encoder.
-func (im *Image) Reset(*sched.State) { im.place.Forget() }
+func (im *Image) Reset(*sched.State) {
+	im.place.Forget()
+	if im.seen != nil {
+		im.seen.Reset()
+	}
+}
 
 // Learn implements sched.Encoder.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
@@ -118,6 +133,9 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 	k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
 	k.Feature[featModel] = C(k.ModelMB, 1e6)
 	k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
+	if im.seen != nil {
+		im.seen.Learn(s.View, j, k.Estimate)
+	}
 }
 
 // Encode implements sched.Encoder.
@@ -127,8 +145,13 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 	im.clusterImage(dst[:n], s)
 	Global(dst[n:n+8], s)
 	n += 8
-	im.jobs(dst[n:n+im.slots*jobLen], s)
-	im.queue(dst[n+im.slots*jobLen:], s)
+	if im.seen != nil {
+		im.seen.Count(s.View)
+		im.seen.Held(dst[n:n+HeldLen], s.View, im.axis)
+		n += HeldLen
+	}
+	im.jobs(dst[n:n+im.slots*im.job], s)
+	im.queue(dst[n+im.slots*im.job:], s)
 }
 
 // known returns the expected remaining time of j: estimate − time run, or the time run if there are no estimates.
@@ -270,7 +293,7 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 	for i, j := range s.Slots {
 		k := &s.Known[j]
 		r := s.View.Request(j)
-		d := dst[i*jobLen : (i+1)*jobLen]
+		d := dst[i*im.job : (i+1)*im.job]
 		waited := now - s.View.Trace(j).Submit
 		d[jobFilled] = 1
 		d[jobWait] = L(float64(waited))
@@ -289,6 +312,9 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 			d[jobFits] = 1
 			_, cost := im.place.Of(s.View, j)
 			d[jobNow] = float32(min(1, cost/worst))
+		}
+		if im.seen != nil {
+			im.seen.Encode(d[jobLen:], s.View, j)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 )
@@ -19,18 +20,20 @@ type Config struct {
 	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
 	MaxGPUs   int           `yaml:"max_gpus"`  // M, the largest gang; larger jobs are left out of the workload
 	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
-	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
+	Estimates string        `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
 	Idle      bool          `yaml:"idle"`      // the agent may make a job wait, up to MaxSteps
 	MaxSteps  int           `yaml:"max_steps"` // with idle: truncate after this many steps; 0 = never
 	TimeAxis  string        `yaml:"time_axis"` // log or linear: of busy
 	Row       time.Duration `yaml:"row"`       // of a linear axis, on which 50 rows are the value 1
+
+	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
 }
 
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
 		Gamma: 0.99, Window: 30, Load: 1.1, MaxGPUs: 8, Comm: "tree", Estimates: "exact", MaxSteps: 800, TimeAxis: "log",
-		Row: 241500 * time.Millisecond,
+		Row: 241500 * time.Millisecond, Forecast: sched.ForecastAuto,
 	}
 }
 
@@ -47,6 +50,7 @@ func (c *Config) Validate() error {
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
+	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, sched.ForecastWanted)
 	return l.Err()
 }
 

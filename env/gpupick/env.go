@@ -41,7 +41,8 @@ type Env struct {
 	onNode []int32 // GPUs picked by node
 	placed int
 	dec    sim.Decision
-	last   []cluster.GPU // scratch of Pick
+	last   []cluster.GPU     // scratch of Pick
+	seen   *encode.Forecasts // nil = they are not shown
 
 	closeness, cost, jct, wait float64 // sums over placed jobs
 	end                        time.Duration
@@ -61,7 +62,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err != nil {
 		return nil, err
 	}
-	maker, err := sched.Predictor(w, est)
+	maker, err := sched.Predictor(w, est, cfg.Forecast)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +77,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	e := &Env{
 		cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load),
 		taken: make([]bool, c.GPUs()), onNode: make([]int32, c.Nodes()),
+	}
+	if cfg.Forecast.Shown(est) {
+		e.seen = encode.NewForecasts(est, c.GPUs())
 	}
 	e.spec = e.describe(c.GPUs())
 	e.shell = sched.NewShell(e.spec)
@@ -101,6 +105,10 @@ func (e *Env) describe(gpus int) env.Spec {
 			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
 		},
 		Solved: math.NaN(), NoOp: -1,
+	}
+	if e.seen != nil {
+		s.Obs[1].Shape[0] += encode.ForecastLen
+		s.Obs[1].Doc += "; " + encode.ForecastDoc
 	}
 	if e.cfg.TimeAxis == "linear" {
 		s.Obs[0].Doc = "remaining time of the job on each GPU, by rack, machine and index: clip(rows/50, 0, 1)"
@@ -152,6 +160,9 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	e.queue, e.head, e.picked, e.placed = e.queue[:0], 0, e.picked[:0], 0
+	if e.seen != nil {
+		e.seen.Reset()
+	}
 	clear(e.taken)
 	clear(e.onNode)
 	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
@@ -197,6 +208,9 @@ func (e *Env) arrive(p *sim.Point) {
 				e.head = 0
 			}
 			e.queue = append(e.queue, ev.Job)
+			if e.seen != nil {
+				e.seen.Learn(e.view, ev.Job, e.est.Of(e.view, ev.Job))
+			}
 		}
 	}
 }
@@ -325,7 +339,8 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 func (e *Env) encode(dst []float32) {
 	clear(dst)
 	gpus := len(e.taken)
-	busy, job, picked := dst[:gpus], dst[gpus:gpus+2], dst[gpus+2:]
+	size := e.spec.Obs[1].Shape[0]
+	busy, job, picked := dst[:gpus], dst[gpus:gpus+size], dst[gpus+size:]
 	blind := e.est.Mode == sim.EstimateNone
 	for _, j := range e.view.Running() {
 		ran := e.view.Ran(j)
@@ -350,6 +365,10 @@ func (e *Env) encode(dst []float32) {
 		}
 		job[0] = encode.L(known)
 		job[1] = float32(min(1, float64(e.view.Request(j).GPUs)/float64(e.cfg.MaxGPUs)))
+		if e.seen != nil {
+			e.seen.Count(e.view)
+			e.seen.Encode(job[2:], e.view, j)
+		}
 	}
 	for _, g := range e.picked {
 		picked[g] = 1

@@ -214,7 +214,7 @@ func TestFaultsAreAllTold(t *testing.T) {
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	if got, want := strings.Join(keys, " "), "gamma window load max_gpus comm estimates max_steps time_axis row"; got != want {
+	if got, want := strings.Join(keys, " "), "gamma window load max_gpus comm estimates max_steps time_axis row forecast"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if _, err := gpupick.New(gpupick.DefaultConfig(), cluster.Spec{Pool: 8}, windows(nil), traces.Training); err == nil || !strings.Contains(err.Error(), "a counter of 8 GPUs has no machines") {

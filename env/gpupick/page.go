@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/encode"
 	"clustergym/env/sched"
 )
 
@@ -35,9 +36,11 @@ func Page(cfg Config, s env.Spec) string {
 	for _, f := range s.Obs {
 		p("| %s | %v | %s | %s |", f.Name, f.Shape, f.Unit, f.Doc)
 	}
-	p("\nn = GPUs of a job, M = max_gpus, e = its estimated run time, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s), cut to [0, 1]. An")
+	p("\nn = GPUs of a job, M = max_gpus, e = its estimated run time, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s),")
+	p("C(k, m) = ln(1+k)/ln(1+m), cut to [0, 1]. An")
 	p("estimate that a job outlives doubles until it exceeds the time run. With estimates: none the time run replaces what remains")
 	p("and the time waited replaces e.\n")
+	b.WriteString(encode.ForecastSection("field job has 14 numbers more", false))
 	p("## Reward\n")
 	p("With the last pick of a job 1 − (cost − best)/(worst − best): cost is that of its GPUs on the tree, R/2 + M/4 + n/40 for n GPUs")
 	p("on M machines in R racks; best and worst are those of n GPUs on the empty cluster. 0 for the other picks, for idling, and")

@@ -66,7 +66,7 @@ func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*sched.Workl
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates}, spec, jobs)
+	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates, Forecast: cfg.Forecast}, spec, jobs)
 }
 
 // New returns an environment over the windows w. Episodes without a Split are of part.
@@ -95,6 +95,10 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	}
 	place := encode.NewPlacements(rule)
 	parts.Actions = &actions{k: cfg.Visible, place: place}
+	est, err := sim.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
 	axis := encode.LogAxis()
 	if cfg.TimeAxis == "linear" {
 		axis = encode.LinearAxis(cfg.Row)
@@ -103,7 +107,11 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if err != nil {
 		return nil, err
 	}
-	if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place); err != nil {
+	var seen *encode.Forecasts
+	if cfg.Forecast.Shown(est) {
+		seen = encode.NewForecasts(est, c.GPUs())
+	}
+	if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place, seen); err != nil {
 		return nil, err
 	}
 	return sched.New(cfg.Config, parts)

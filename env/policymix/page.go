@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/encode"
 	"clustergym/env/sched"
 )
 
@@ -35,6 +36,7 @@ func Page(cfg Config, s env.Spec) string {
 	}
 	p("\nn = GPUs of a job, G of the cluster, e = its estimated run time, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s) and")
 	p("C(k, m) = ln(1+k)/ln(1+m), both cut to [0, 1]. The backlog is all that waits.\n")
+	b.WriteString(encode.ForecastSection("a field forecast is added, whose 14 numbers are means over the jobs that wait", true))
 	p("## Reward\n")
 	p("As JobSelect-v1: %s here. Always the same choice earns what gymctl sim makes of that policy, exactly.\n", cfg.Reward)
 	p("## Discount\n")

@@ -66,7 +66,19 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if err != nil {
 		return nil, err
 	}
+	est, err := sim.ParseEstimates(cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.New(spec) // the encoder reads only what never changes
+	if err != nil {
+		return nil, err
+	}
 	m := &mixer{hold: cfg.Hold, last: -1}
+	shown := &encoder{m: m, axis: encode.LogAxis()}
+	if cfg.Forecast.Shown(est) {
+		shown.seen = encode.NewForecasts(est, c.GPUs())
+	}
 	for _, order := range Policies() {
 		h := heuristic.DefaultConfig()
 		h.Order, h.Admission, h.Placement, h.Estimates = order, "skip", cfg.Placement, cfg.Estimates
@@ -78,7 +90,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	}
 	parts := sched.Parts{
 		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part, Models: &mix,
-		Slots: new(anything), Actions: m, Encoder: &encoder{m},
+		Slots: new(anything), Actions: m, Encoder: shown,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
 		return nil, err
@@ -151,7 +163,11 @@ func (m *mixer) Tell() string {
 func (m *mixer) Pilot() (sim.Scheduler, time.Duration) { return m.policies[m.last], m.until }
 
 // encoder writes a summary of the queue, and which policy acted last.
-type encoder struct{ m *mixer }
+type encoder struct {
+	m    *mixer
+	axis *encode.Axis
+	seen *encode.Forecasts // nil = they are not shown
+}
 
 var _ sched.Encoder = (*encoder)(nil)
 
@@ -167,11 +183,20 @@ const (
 )
 
 func (e *encoder) Fields() []env.Field {
-	return []env.Field{
+	fields := []env.Field{
 		{Name: "global", Shape: []int{encode.GlobalLen}, High: 1, Unit: "fraction", Doc: "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs"},
 		{Name: "last", Shape: []int{len(e.m.policies)}, High: 1, Unit: "one-hot", Doc: "the policy that acted last; nothing before the first choice"},
 		{Name: "queue", Shape: []int{timeClasses, sizeClasses}, High: 1, Unit: "fraction", Doc: "C(jobs that wait, 256) by estimate (up to 1 min, 10 min, 1 h, 6 h, 1 d, more) and GPUs (1, 2–4, 5–8, more)"},
 	}
+	if e.seen != nil {
+		fields = []env.Field{
+			{Name: "forecast", Shape: []int{encode.ForecastLen}, High: 1, Unit: "fraction", Doc: "means over the jobs that wait; " + encode.ForecastDoc},
+			fields[0],
+			{Name: "held", Shape: []int{encode.HeldLen}, High: 1, Unit: "fraction", Doc: encode.HeldDoc},
+			fields[1], fields[2],
+		}
+	}
+	return fields
 }
 
 func (e *encoder) Reset(s *sched.State) {
@@ -179,14 +204,30 @@ func (e *encoder) Reset(s *sched.State) {
 	for _, p := range e.m.policies {
 		p.Reseed(s.Seed) // all policies see the episode's estimates
 	}
+	if e.seen != nil {
+		e.seen.Reset()
+	}
 }
 
-func (e *encoder) Learn(*sched.State, sim.Job) {}
+func (e *encoder) Learn(s *sched.State, j sim.Job) {
+	if e.seen != nil {
+		e.seen.Learn(s.View, j, s.Known[j].Estimate)
+	}
+}
 
 func (e *encoder) Encode(dst []float32, s *sched.State) {
 	clear(dst)
+	if e.seen != nil {
+		e.seen.Count(s.View)
+		e.seen.Mean(dst, s.View)
+		dst = dst[encode.ForecastLen:]
+	}
 	encode.Global(dst[:encode.GlobalLen], s)
 	dst = dst[encode.GlobalLen:]
+	if e.seen != nil {
+		e.seen.Held(dst, s.View, e.axis)
+		dst = dst[encode.HeldLen:]
+	}
 	if e.m.last >= 0 {
 		dst[e.m.last] = 1
 	}

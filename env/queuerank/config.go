@@ -25,7 +25,7 @@ type Config struct {
 	Visible   int     `yaml:"visible"`   // jobs that the agent sees and can choose
 	Placement string  `yaml:"placement"` // which GPUs a job gets
 	Backfill  string  `yaml:"backfill"`  // none or easy: what may start while the chosen job waits
-	Estimates string  `yaml:"estimates"` // what is known of run times: exact, trace or noisy:SIGMA
+	Estimates string  `yaml:"estimates"` // what is known of run times: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
 	Metric    string  `yaml:"metric"`    // S: bsld, wait, jct, slowdown or utilisation
 	// Reward is relative: (S_base − S)/max(S_base, S, 1) at the end; minus: −S at the end; or dense: each job's share of
 	// −S when it starts.
@@ -33,6 +33,8 @@ type Config struct {
 	Base   string `yaml:"base"` // the order that relative compares with
 	// Filter redraws training windows whose S under SJF is not between 10 and 150, as RLScheduler filters trajectories.
 	Filter bool `yaml:"filter"`
+
+	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show forecasts of single jobs
 }
 
 // DefaultConfig returns the settings that published results use.
@@ -40,6 +42,7 @@ func DefaultConfig() Config {
 	return Config{
 		Gamma: 1, Window: 256, MaxGPUs: 1 << 20, Visible: 128, Placement: "first-fit", Backfill: "none", Estimates: "trace",
 		Metric: "bsld", Reward: "relative", Base: "sjf",
+		Forecast: sched.ForecastAuto,
 	}
 }
 
@@ -62,5 +65,6 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
 	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward, "relative or minus with metric utilisation, which is no mean over jobs")
 	l.Add(slices.Contains(bases(), c.Base), "base", c.Base, nearest.OneOf(c.Base, bases()))
+	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, sched.ForecastWanted)
 	return l.Err()
 }

@@ -9,6 +9,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/cluster"
+	"clustergym/env/encode"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/rng"
@@ -39,6 +40,8 @@ type Env struct {
 	session *sched.Session
 	base    *baseline
 	most    maxima
+	seen    *encode.Forecasts // nil = they are not shown
+	slot    int               // numbers of a slot in the observation
 
 	queue   queue
 	known   []known // by job
@@ -71,7 +74,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if err != nil {
 		return nil, err
 	}
-	maker, err := sched.Predictor(w, est)
+	maker, err := sched.Predictor(w, est, cfg.Forecast)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +91,19 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		return nil, err
 	}
 	if cfg.Reward == "relative" || cfg.Filter {
+		if !est.Causal() {
+			maker = nil // it is for observations
+		}
 		if e.base, err = newBaseline(&e.cfg, spec, maker); err != nil {
 			return nil, err
 		}
 	}
 	e.most = maximaOf(training, e.est)
+	e.slot = features
+	if cfg.Forecast.Shown(est) {
+		e.seen = encode.NewForecasts(est, c.GPUs())
+		e.slot += encode.ForecastLen
+	}
 	e.spec = e.describe()
 	e.shell = sched.NewShell(e.spec)
 	return e, nil
@@ -100,10 +111,13 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 
 func (e *Env) describe() env.Spec {
 	inf := float32(math.Inf(1))
+	doc := "by slot: wait/12 h; e/max; n/G; memory, user, group and executable by their maxima (absent: 1); can start 1 − 1e-5, else 1e-5; all cut at 1 − 1e-5; an empty slot is 0, 1, 1, 1, 1, 1, 1, 0"
+	if e.seen != nil {
+		doc += "; " + encode.ForecastDoc + "; zeros for an empty slot"
+	}
 	return env.Spec{
-		ID: ID,
-		Obs: []env.Field{{Name: "jobs", Shape: []int{e.cfg.Visible, features}, High: 1, Unit: "fraction",
-			Doc: "by slot: wait/12 h; e/max; n/G; memory, user, group and executable by their maxima (absent: 1); can start 1 − 1e-5, else 1e-5; all cut at 1 − 1e-5; an empty slot is 0, 1, 1, 1, 1, 1, 1, 0"}},
+		ID:     ID,
+		Obs:    []env.Field{{Name: "jobs", Shape: []int{e.cfg.Visible, e.slot}, High: 1, Unit: "fraction", Doc: doc}},
 		Action: env.ActionSpec{Sizes: []int{e.cfg.Visible}},
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
@@ -173,6 +187,9 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	e.queue.reset()
+	if e.seen != nil {
+		e.seen.Reset()
+	}
 	e.started, e.sum = 0, sums{}
 	p, err := e.session.Advance(ctx)
 	if err != nil {
@@ -247,6 +264,9 @@ func (e *Env) arrive(j sim.Job) {
 		}
 	}
 	e.known[j] = k
+	if e.seen != nil {
+		e.seen.Learn(e.view, j, time.Duration(k.e))
+	}
 	e.queue.add(j, e.view.Pos(j), k.e, k.milli)
 }
 
@@ -395,9 +415,13 @@ const cut = 1 - 1e-5
 
 func (e *Env) encode(dst []float32) {
 	now := e.view.Now()
+	if e.seen != nil {
+		e.seen.Count(e.view)
+	}
 	for i := range e.cfg.Visible {
-		d := dst[i*features : (i+1)*features]
+		d := dst[i*e.slot : (i+1)*e.slot]
 		if i >= len(e.queue.slots) {
+			clear(d)
 			d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = 0, 1, 1, 1, 1, 1, 1, 0
 			continue
 		}
@@ -411,6 +435,9 @@ func (e *Env) encode(dst []float32) {
 		d[7] = 1e-5
 		if e.view.Cluster().Fits(r) {
 			d[7] = cut
+		}
+		if e.seen != nil {
+			e.seen.Encode(d[features:], e.view, j)
 		}
 	}
 }

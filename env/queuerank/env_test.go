@@ -362,7 +362,7 @@ func TestFaultsAreAllTold(t *testing.T) {
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	if got, want := strings.Join(keys, " "), "gamma window load max_gpus visible placement backfill estimates metric reward base"; got != want {
+	if got, want := strings.Join(keys, " "), "gamma window load max_gpus visible placement backfill estimates metric reward base forecast"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	cfg = queuerank.DefaultConfig()

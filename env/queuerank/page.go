@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env"
+	"clustergym/env/encode"
 	"clustergym/env/sched"
 )
 
@@ -36,7 +37,9 @@ func Page(cfg Config, s env.Spec) string {
 	for _, f := range s.Obs {
 		p("| %s | %v | %s | %s |", f.Name, f.Shape, f.Unit, f.Doc)
 	}
-	p("\nn = processors of a job, G of the machine, e = its estimated run time. Maxima are those of the training part.\n")
+	p("\nn = processors of a job, G of the machine, e = its estimated run time, L(x) = ln(1+x/60 s)/ln(1+14 d/60 s) and")
+	p("C(k, m) = ln(1+k)/ln(1+m), both cut to [0, 1]. Maxima are those of the training part.\n")
+	b.WriteString(encode.ForecastSection("every row of field jobs has 14 numbers more", false))
 	p("## Reward\n")
 	p("S is the mean over the window's jobs of the metric: bsld (max(1, JCT/max(work, 10 s))), wait, jct, slowdown; or minus the")
 	p("utilisation. Lower is better.\n")

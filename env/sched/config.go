@@ -11,21 +11,22 @@ import (
 
 // Config holds the settings that JobSelect-v1 and PolicyMix-v1 share.
 type Config struct {
-	Gamma     float64       `yaml:"gamma"`     // discount per tau
-	Tau       time.Duration `yaml:"tau"`       // of simulated time
-	Window    int           `yaml:"window"`    // W, counted jobs of an episode
-	Warm      int           `yaml:"warm"`      // jobs before the window that fill the cluster; 0 = empty cluster
-	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
-	Relative  string        `yaml:"relative"`  // one of relatives: subtract what that baseline (skip) earns at the same time
-	Contested bool          `yaml:"contested"` // training: draw windows again where FIFO skip and SJF skip differ by < 1 %
-	Horizon   time.Duration `yaml:"horizon"`   // truncate this long after the window's first submit; 0 = never
-	MaxSteps  int           `yaml:"max_steps"` // truncate after this many steps; 0 = never
-	Estimates string        `yaml:"estimates"` // what is known of run times: exact, trace, noisy:SIGMA or none
+	Gamma     float64       `yaml:"gamma"`              // discount per tau
+	Tau       time.Duration `yaml:"tau"`                // of simulated time
+	Window    int           `yaml:"window"`             // W, counted jobs of an episode
+	Warm      int           `yaml:"warm"`               // jobs before the window that fill the cluster; 0 = empty cluster
+	Load      float64       `yaml:"load"`               // offered load to which submit times are stretched; 0 = as recorded
+	Relative  string        `yaml:"relative"`           // one of relatives: subtract what that baseline (skip) earns at the same time
+	Contested bool          `yaml:"contested"`          // training: draw windows again where FIFO skip and SJF skip differ by < 1 %
+	Horizon   time.Duration `yaml:"horizon"`            // truncate this long after the window's first submit; 0 = never
+	MaxSteps  int           `yaml:"max_steps"`          // truncate after this many steps; 0 = never
+	Estimates string        `yaml:"estimates"`          // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Forecast  Forecast      `yaml:"forecast,omitempty"` // whether observations show forecasts of single jobs: auto, on or off
 }
 
 // DefaultConfig returns the settings under which results are compared.
 func DefaultConfig() Config {
-	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1, Estimates: "exact"}
+	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1, Estimates: "exact", Forecast: ForecastAuto}
 }
 
 // Validate reports every fault except in Estimates, which sim.ParseEstimates checks.
@@ -39,6 +40,7 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(relatives(), c.Relative), "relative", c.Relative, `"", fifo, sjf, smallest or auto`)
 	l.Add(c.Horizon >= 0 && c.Horizon <= traces.MaxTime, "horizon", c.Horizon, "a time of at most 146 years, or 0s for none")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
+	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, ForecastWanted)
 	if c.Contested && c.Estimates == "none" {
 		l.Add(false, "contested", fmt.Sprint(c.Contested), "false where there are no estimates")
 	}

@@ -110,7 +110,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Sim.Predictor, err = Predictor(p.Windows, est); err != nil {
+	if p.Sim.Predictor, err = Predictor(p.Windows, est, cfg.Forecast); err != nil {
 		return nil, err
 	}
 	s, err := NewSimulator(p.Sim, p.Cluster)

@@ -16,12 +16,19 @@ type Foresight interface {
 }
 
 // Predictor makes the predictors of est for simulators that play the windows w (sim.Config.Predictor); nil if est asks none.
-func Predictor(w Windows, est sim.Estimates) (predict.Maker, error) {
-	if !est.Causal() {
+// Where observations that show forecasts, which forecast says, may know what has ended, though est asks no predictor, it makes those
+// of estimates: history, if w has any.
+func Predictor(w Windows, est sim.Estimates, forecast Forecast) (predict.Maker, error) {
+	if !forecast.Remembers(est) {
 		return nil, nil
 	}
 	f, ok := w.(Foresight)
-	if !ok {
+	switch {
+	case !est.Causal() && !ok:
+		return nil, nil
+	case !est.Causal():
+		return f.Predictor(sim.Estimates{Mode: sim.EstimateHistory})
+	case !ok:
 		return nil, fmt.Errorf("estimates %v: there is no predictor for these windows (%T)", est, w)
 	}
 	return f.Predictor(est)

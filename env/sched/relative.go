@@ -31,7 +31,11 @@ func newRelative(e *Env) (*relative, error) {
 		return nil, errors.New("sched: a relative reward needs a second instance of the reward")
 	}
 	var err error
-	if b.plays.sim, err = NewSimulator(e.parts.Sim, e.parts.Cluster); err != nil {
+	simulated := e.parts.Sim
+	if !e.est.Causal() {
+		simulated.Predictor = nil // it is for observations
+	}
+	if b.plays.sim, err = NewSimulator(simulated, e.parts.Cluster); err != nil {
 		return nil, err
 	}
 	if b.plays.warm, err = fifoSkip(e.parts.Placement); err != nil {

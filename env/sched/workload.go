@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"clustergym/env/cluster"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -36,6 +37,13 @@ func (l *LeftOut) Jobs() int { return l.Large + l.Never + l.Workless }
 type Taken struct {
 	MaxGPUs, Window, Warm int
 	Estimates             string
+	Forecast              Forecast
+}
+
+// Remembers reports whether environments over the workload have predictors, which know what ended before an episode.
+func (t *Taken) Remembers() bool {
+	est, err := sim.ParseEstimates(t.Estimates)
+	return err == nil && t.Forecast.Remembers(est)
 }
 
 // Take leaves out the jobs that the environment does not take, or that can never run on the cluster, and cuts the rest into

@@ -14,8 +14,14 @@ type dated interface{ Origin() time.Duration }
 
 // forecasts are what the run's predictor says of the jobs in the system.
 type forecasts struct {
-	by predict.Predictor  // nil = nothing
-	of []predict.Forecast // by job, as of its submit
+	by   predict.Predictor  // nil = nothing
+	past predict.Historian  // by, nil = it is none
+	of   []predict.Forecast // by job, as of its submit
+}
+
+func (f *forecasts) use(p predict.Predictor) {
+	f.by = p
+	f.past, _ = p.(predict.Historian)
 }
 
 func (f *forecasts) reset(jobs any) {

@@ -157,7 +157,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	}
 	s := &Simulator{cfg: cfg, cluster: c, stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
 	if cfg.Predictor != nil {
-		s.forecasts.by = cfg.Predictor.New()
+		s.forecasts.use(cfg.Predictor.New())
 	}
 	s.look()
 	if c.Pool() {

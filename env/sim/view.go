@@ -135,5 +135,14 @@ func (v *View) Forecast(j Job) *predict.Forecast {
 	return &v.s.forecasts.of[j]
 }
 
+// Past returns what the run's predictor knows of the jobs of j's user, and of those of its virtual cluster and size. j has
+// just been submitted. Nothing is known without a predictor, or of one that is no predict.Historian.
+func (v *View) Past(j Job) (user, vc predict.Past) {
+	if p := v.s.forecasts.past; p != nil {
+		return p.Past(int(j))
+	}
+	return user, vc
+}
+
 // Fits reports whether j could start now, wherever its GPUs are.
 func (v *View) Fits(j Job) bool { return v.s.cluster.Fits(&v.s.jobs[j].req) }

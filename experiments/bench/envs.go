@@ -75,7 +75,7 @@ func (b *bench) encoders(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		image, err := encode.NewImage(axis.axis, c, own.Visible, own.MaxGPUs, encode.NewPlacements(rule))
+		image, err := encode.NewImage(axis.axis, c, own.Visible, own.MaxGPUs, encode.NewPlacements(rule), nil)
 		if err != nil {
 			return err
 		}

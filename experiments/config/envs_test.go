@@ -267,3 +267,81 @@ func TestHiddenRunTimesLeaveRivalsThatAskForNone(t *testing.T) {
 		}
 	}
 }
+
+// env.forecast is younger than configurations that do not name it: they have auto, and auto is not written.
+func TestTheDefaultOfForecastIsNotWritten(t *testing.T) {
+	for _, id := range envs.IDs() {
+		d := envs.Find(id)
+		if !d.Simulated() {
+			continue
+		}
+		c := For(id)
+		for _, value := range []string{"auto", "on", "off"} {
+			if err := c.Set("env.forecast=" + value); err != nil {
+				t.Fatal(err)
+			}
+			text, err := configs.Encode(&c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if written := strings.Contains(string(text), "forecast:"); written != (value != "auto") {
+				t.Errorf("%s: forecast %s is written: %v", id, value, written)
+			}
+			read, err := Decode("config.yaml", text)
+			if err != nil || !reflect.DeepEqual(read, c) {
+				t.Errorf("%s: forecast %s is read as %+v (%v)", id, value, read.Env.Settings, err)
+			}
+			if text, err = configs.Encode(configs.Whole{Config: &c}); err != nil || !strings.Contains(string(text), "forecast: "+value) {
+				t.Errorf("%s: forecast %s is not shown: %v\n%s", id, value, err, text)
+			}
+		}
+		if err := c.Set("env.forecast=true"); err == nil || !strings.Contains(err.Error(), "want auto, on or off") {
+			t.Errorf("%s: forecast true: %v", id, err)
+		}
+	}
+}
+
+// The networks of the presets take observations with forecasts as they are, and larger ones than without.
+func TestNetworksOfPresetsTakeForecasts(t *testing.T) {
+	for _, id := range envs.IDs() {
+		d := envs.Find(id)
+		if !d.Simulated() {
+			continue
+		}
+		for _, agent := range []string{"ppo", "ddqn"} {
+			weights := map[string]float64{}
+			for _, forecast := range []string{"off", "on"} {
+				c, err := Preset(d.Preset)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Agent = agent
+				for _, set := range []string{"trace.synth.jobs=4000", "env.window=32", "env.forecast=" + forecast} {
+					if err := c.Set(set); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w, err := envs.LoadWorld(t.Context(), d, c.Env.Settings, c.Cluster, c.Trace)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := d.Open(c.Env.Settings, w.Source, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				needs := Needs(&c, e.Spec())
+				if len(needs) == 0 {
+					t.Fatalf("%s: the network of agent %s in preset %s does not fit its environment with forecast %s", id, agent, d.Preset, forecast)
+				}
+				i := slices.IndexFunc(needs, func(n Need) bool { return n.What == "parameters" })
+				weights[forecast] = needs[i].Bytes
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if weights["on"] <= weights["off"] {
+				t.Errorf("%s: the network of agent %s has %v bytes with forecasts and %v without", id, agent, weights["on"], weights["off"])
+			}
+		}
+	}
+}

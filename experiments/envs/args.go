@@ -17,6 +17,7 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
+	"clustergym/env/sched"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -411,6 +412,8 @@ func kwargOf(path string, v reflect.Value, words [2]string) Kwarg {
 		k.Type, k.Default = "bool", x
 	case string:
 		k.Type, k.Default = "string", x
+	case sched.Forecast:
+		k.Type, k.Default = "string", string(x)
 	case map[string]string:
 		k.Type = "map" // empty by default
 	default:

@@ -35,7 +35,7 @@ var scheduling = []*Descriptor{
 		Settings: func() Settings { c := jobselect.DefaultConfig(); return &c },
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*jobselect.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
 		MostGPUs: func(s Settings) int { return max(8, 2560/s.(*jobselect.Config).Visible) },
@@ -89,7 +89,7 @@ var scheduling = []*Descriptor{
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*delayoffer.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		MostGPUs: unlimited,
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
@@ -111,7 +111,7 @@ var scheduling = []*Descriptor{
 			if c.Relative {
 				bytes *= 2 // the timers play the same jobs
 			}
-			return bytes
+			return bytes + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
 	},
 	{
@@ -127,7 +127,7 @@ var scheduling = []*Descriptor{
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*gpupick.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		// Every GPU of a gang is a step of its own.
 		MostGPUs: func(s Settings) int {
@@ -151,7 +151,8 @@ var scheduling = []*Descriptor{
 			return info[gpupick.InfoCost]
 		}},
 		memory: func(s Settings, x Extent) float64 {
-			return 24<<10 + 1000*float64(s.(*gpupick.Config).Window) + 0.3*clusterBytes(x)
+			c := s.(*gpupick.Config)
+			return 24<<10 + 1000*float64(c.Window) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
 	},
 	{
@@ -163,12 +164,12 @@ var scheduling = []*Descriptor{
 		Settings: func() Settings { c := policymix.DefaultConfig(); return &c },
 		Keys: map[string][2]string{
 			"hold":      {"a time above 0s", "how long a choice holds at least"},
-			"estimates": {"exact, trace or noisy:SIGMA", "what is known of run times"},
+			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*policymix.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return policymix.New(*s.(*policymix.Config), src.Cluster, src.Windows, part)
@@ -208,7 +209,7 @@ var scheduling = []*Descriptor{
 			"visible":   {"1 to 4096", "jobs that the agent sees and can choose"},
 			"placement": {"first-fit, best-fit, …", "which GPUs a job gets"},
 			"backfill":  {"none; easy, on counters", "what may start while the chosen job waits"},
-			"estimates": {"exact, trace or noisy:SIGMA", "what is known of run times"},
+			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"metric":    {strings.Join(queuerank.Metrics(), ", "), "what the return is made of"},
 			"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
 			"base":      {"fifo, sjf, f1, smallest, area", "the order to which relative refers"},
@@ -216,7 +217,7 @@ var scheduling = []*Descriptor{
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*queuerank.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		MostGPUs: unlimited,
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
@@ -234,7 +235,7 @@ var scheduling = []*Descriptor{
 		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
 		memory: func(s Settings, x Extent) float64 {
 			c := s.(*queuerank.Config)
-			return 64<<10 + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x)
+			return 64<<10 + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, simulators(c.Reward == "relative" || c.Filter))
 		},
 	},
 }

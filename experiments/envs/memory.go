@@ -5,6 +5,8 @@ import (
 	"clustergym/env/dagplace"
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/env/workerplace"
 )
 
@@ -69,14 +71,44 @@ func queueBytes(jobs int, base bool, x Extent) float64 {
 	return bytes
 }
 
+// forecastBytes returns the bytes of what is forecast of the given number of jobs: of the predictors, one for each simulator,
+// and of the forecasts in observations.
+func forecastBytes(estimates string, f sched.Forecast, jobs, simulators int) float64 {
+	est, err := sim.ParseEstimates(estimates)
+	if err != nil {
+		return 0 // Validate says so
+	}
+	bytes := 0.0
+	if !est.Causal() {
+		simulators = 1 // the other has no predictor
+	}
+	if f.Remembers(est) {
+		bytes += float64(simulators) * (32<<10 + 1300*float64(jobs)) // most of them of other users, VCs and sizes
+	}
+	if f.Shown(est) {
+		bytes += 16<<10 + 120*float64(jobs)
+	}
+	return bytes
+}
+
+// simulators returns how many an environment has: its own, and that of a base policy.
+func simulators(base bool) int {
+	if base {
+		return 2
+	}
+	return 1
+}
+
 func jobSelectBytes(s Settings, x Extent) float64 {
 	c := s.(*jobselect.Config)
-	return queueBytes(c.Window+c.Warm, c.Relative != "" || c.Contested, x)
+	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
+	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
 func policyMixBytes(s Settings, x Extent) float64 {
 	c := s.(*policymix.Config)
-	return queueBytes(c.Window+c.Warm, c.Relative != "" || c.Contested, x)
+	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
+	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
 // dagPlaceBytes counts a run time for each task on each processor, the plans, the edges, and the bandwidths of links that

@@ -112,17 +112,21 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 			{kw("cluster", "pool:512"), 2}, {kw("relative", "sjf", "window", 800), 1}, {kw("relative", "auto", "cluster", large), 1},
 			{kw("contested", true), 2}, {kw("comm", "tree", "placement", "closest-c"), 2}, {kw("visible", 1024), 1}, {kw("max_gpus", 1024, "visible", 256, "cluster", large), 1},
 			{kw("estimates", "noisy:0.5"), 2}, {kw("preset", "quickstart"), 2},
+			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800, "relative", "sjf"), 1}, {kw("forecast", "on", "window", 800), 1},
 		},
-		delayoffer.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 1000), 1}, {kw("cluster", "dally:10x40"), 1}, {kw("relative", true), 2}, {kw("auto", true, "history", 50), 2}},
+		delayoffer.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 1000), 1}, {kw("cluster", "dally:10x40"), 1}, {kw("relative", true), 2}, {kw("auto", true, "history", 50), 2}, {kw("forecast", "on"), 2}, {kw("estimates", "history"), 2}},
 		gpupick.ID: {
 			{nil, 8}, {kw("window", 800), 1}, {kw("cluster", large), 2}, {kw("cluster", "2000x1"), 1}, {kw("cluster", "20x80"), 2}, {kw("idle", true), 8},
+			{kw("estimates", "history"), 8}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window", 800), 1},
 		},
 		policymix.ID: {
 			{nil, 4}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("cluster", "1000x1"), 1}, {kw("relative", "sjf"), 2}, {kw("contested", true), 2}, {kw("hold", "10m"), 2},
+			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window", 800), 1},
 		},
 		queuerank.ID: {
 			{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", "pool:100000"), 4}, {kw("cluster", large), 1}, {kw("visible", 4096), 2}, {kw("filter", true), 2},
 			{kw("reward", "dense"), 2}, {kw("estimates", "noisy:0.5"), 2},
+			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window", 800), 1},
 		},
 		dagplace.ID: {
 			{nil, 8}, {kw("gpus", 2), 32}, {kw("gpus", 2000), 1}, {kw("gpus", 1000, "links", "random"), 1}, {kw("gpus", 1000, "links", "equal"), 1}, {kw("gpus", 10000), 1},

@@ -114,7 +114,7 @@ func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) 
 	causal := err == nil && est.Causal()
 	w.Jobs = JobsHash(w.Workload.Windows, causal)
 	w.weigh(w.Workload.Windows)
-	if causal {
+	if cut.Remembers() {
 		w.bytes += int64(len(w.Workload.Windows.All())) * forecast.ArchiveBytes
 	}
 	return nil
@@ -283,8 +283,14 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	}{Trace: t, Cluster: spec, Files: files}
 	if d.Simulated() {
 		of.Cut = d.Cut(args.Settings)
-		if est, err := sim.ParseEstimates(of.Cut.Estimates); err == nil && est.Mode != sim.EstimateTrace && !est.Causal() {
-			of.Cut.Estimates = "" // it changes nothing
+		est, err := sim.ParseEstimates(of.Cut.Estimates)
+		if err == nil && est.Mode != sim.EstimateTrace && !est.Causal() {
+			of.Cut.Estimates = "" // it changes nothing but what the jobs weigh
+			if !d.Cut(args.Settings).Forecast.Remembers(est) {
+				of.Cut.Forecast = ""
+			}
+		} else {
+			of.Cut.Forecast = ""
 		}
 	} else {
 		of.ID, of.Of = d.ID, args.Settings

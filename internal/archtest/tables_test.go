@@ -67,7 +67,7 @@ var arrows = map[string][]string{
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
 	"env/sched":       {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
-	"env/encode":      {"env", "env/sim", "env/cluster", "env/sched", "traces"},
+	"env/encode":      {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
 	"env/reward":      {"env/sim", "env/sched"},
 	"env/jobselect":   wiring,
 	"env/gpupick":     wiring,

@@ -128,6 +128,28 @@ def test_observations_are_one_vector_unless_something_needs_fields(url: str) -> 
         RemoteEnv("JobSelect-v1", url, mask=["obs"], obs="flat")
 
 
+@pytest.mark.parametrize("forecast", ["auto", "on", "off"])
+@pytest.mark.parametrize("estimates", ["exact", "history"])
+def test_forecasts_are_in_the_observation_space_where_the_key_says_so(url: str, estimates: str, forecast: str) -> None:
+    shown = forecast == "on" or (forecast == "auto" and estimates == "history")
+    small: dict[str, Any] = {**SMALL, "estimates": estimates, "forecast": forecast}
+    envs = gym.make_vec("clustergym/JobSelect-v1", num_envs=2, url=url, obs="dict", **small)
+    space = envs.single_observation_space
+    assert isinstance(space, gym.spaces.Dict)
+    assert list(space) == ["cluster", "global", *(["held"] if shown else []), "jobs", "queue"]
+    assert space["jobs"].shape == (10, 24 if shown else 10)
+    obs, _ = envs.reset(seed=7)
+    assert envs.observation_space.contains(obs)
+    empty = obs["jobs"][..., 0] == 0
+    assert empty.any()
+    assert not obs["jobs"][empty].any()
+    if shown:
+        assert (obs["jobs"][~empty][:, 10:15] > 0).all(), "every job has quantiles"
+    envs.close()
+    with pytest.raises(clustergym.ClusterGymError, match="auto, on or off"):
+        RemoteEnv("JobSelect-v1", url, **{**small, "forecast": True})
+
+
 # Metrics.
 
 

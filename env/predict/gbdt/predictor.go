@@ -78,6 +78,8 @@ type predictor struct {
 	widen   predict.Calibration
 }
 
+var _ predict.Historian = (*predictor)(nil)
+
 // job is a job in the system.
 type job struct {
 	known bool
@@ -132,6 +134,9 @@ func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 	b.q = f.Q
 	return f
 }
+
+// Past implements predict.Historian.
+func (p *predictor) Past(number int) (user, vc predict.Past) { return p.history.Past(number) }
 
 func (p *predictor) row(b *job) []float32 { return p.pending[int(b.row)*columns:][:columns] }
 

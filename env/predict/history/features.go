@@ -3,6 +3,7 @@ package history
 import (
 	"math"
 
+	"clustergym/env/predict"
 	"clustergym/traces"
 )
 
@@ -44,6 +45,31 @@ func (p *Predictor) Features(number int, dst []float32) {
 		}
 		d[2], d[3], d[4] = logOf(s.quantile(0.25), b.unit), logOf(s.quantile(0.5), b.unit), logOf(s.quantile(0.75), b.unit)
 	}
+}
+
+// Past implements predict.Historian. Of a user and of a virtual cluster it looks at the last Keep jobs.
+func (p *Predictor) Past(number int) (user, vc predict.Past) {
+	b := p.known(number)
+	if b == nil {
+		return user, vc
+	}
+	all := &p.samples[b.keys[b.n-1]] // the coarsest key
+	for i, key := range b.keys[:b.n] {
+		s := &p.samples[key]
+		past := predict.Past{Ended: int32(s.n)}
+		if s.n > 0 {
+			if m := all.quantile(0.5); m > 0 {
+				past.Ratio = s.quantile(0.5) / m
+			}
+		}
+		switch b.kind[i] {
+		case byUser:
+			user = past
+		case byVC:
+			vc = past
+		}
+	}
+	return user, vc
 }
 
 // logOf returns the logarithm of a run time that is counted in units, at least that of a millisecond.

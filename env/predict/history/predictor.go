@@ -10,7 +10,7 @@ import (
 	"clustergym/traces"
 )
 
-// Predictor implements predict.Predictor.
+// Predictor implements predict.Predictor and predict.Historian.
 type Predictor struct {
 	archive *Archive
 	origin  time.Duration
@@ -23,6 +23,8 @@ type Predictor struct {
 	longer  []float64
 	widen   predict.Calibration
 }
+
+var _ predict.Historian = (*Predictor)(nil)
 
 // job is a job in the system.
 type job struct {
