@@ -33,10 +33,11 @@ func (p *Predictor) Features(number int, dst []float32) {
 	for i, key := range b.keys[:b.n] {
 		s := &p.samples[key]
 		d := dst[int(b.kind[i])*len(statistics):][:len(statistics)]
-		d[5], d[6] = float32(s.n), float32(s.live)
+		d[5], d[6] = float32(s.n), float32(p.live(s))
 		if s.n == 0 {
 			continue
 		}
+		s.sort()
 		newest := (int(s.at) + int(s.n) - 1) % Keep
 		d[0] = logOf(s.last[newest], b.unit)
 		if s.n > 1 {

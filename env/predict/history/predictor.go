@@ -16,7 +16,7 @@ type Predictor struct {
 	origin  time.Duration
 	index   map[uint64]int32 // samples by key, also of earlier runs
 	samples []sample
-	fresh   []uint32 // by sample: the run in which it was last used; others have nothing to say
+	recent  []recent // of this run
 	run     uint32
 	used    []int32 // the samples of this run, in order of first use
 	jobs    []job   // by number
@@ -59,34 +59,51 @@ func New(a *Archive) *Predictor {
 // Reset implements predict.Predictor.
 func (p *Predictor) Reset(origin time.Duration) {
 	p.origin = origin
-	p.jobs, p.used = p.jobs[:0], p.used[:0]
+	p.jobs, p.used, p.recent = p.jobs[:0], p.used[:0], p.recent[:0]
 	if len(p.samples) > mostIdle || p.run == 1<<32-1 {
 		clear(p.index)
-		p.samples, p.fresh, p.run = p.samples[:0], p.fresh[:0], 0
+		p.samples, p.run = p.samples[:0], 0
 	}
 	p.run++
 	p.widen.Reset()
 }
 
-// sample returns the number of the sample of a key.
-func (p *Predictor) sample(key uint64) int32 {
-	i, ok := p.index[key]
-	if !ok {
-		i = int32(len(p.samples))
-		p.index[key] = i
-		p.samples = append(p.samples, sample{})
-		p.fresh = append(p.fresh, 0)
+// sample returns the number of the sample of a key. guess is the number that it probably has.
+func (p *Predictor) sample(key uint64, guess int32) int32 {
+	i := guess
+	if int(i) >= len(p.samples) || p.samples[i].hash != key {
+		var ok bool
+		if i, ok = p.index[key]; !ok {
+			i = int32(len(p.samples))
+			p.index[key] = i
+			p.samples = append(p.samples, sample{})
+		}
 	}
-	if p.fresh[i] != p.run {
-		p.fresh[i] = p.run
+	if s := &p.samples[i]; s.run != p.run {
 		p.used = append(p.used, i)
-		s := &p.samples[i]
-		*s = sample{hash: key}
+		*s = sample{hash: key, run: p.run}
 		for _, x := range p.archive.last(key, p.origin) {
 			s.add(x)
 		}
 	}
 	return i
+}
+
+// started returns the last starts of s.
+func (p *Predictor) started(s *sample) *recent {
+	if s.recent == 0 {
+		p.recent = append(p.recent, recent{})
+		s.recent = int32(len(p.recent))
+	}
+	return &p.recent[s.recent-1]
+}
+
+// live returns the number of the last started jobs of s that still run.
+func (p *Predictor) live(s *sample) int8 {
+	if s.recent == 0 {
+		return 0
+	}
+	return p.recent[s.recent-1].live
 }
 
 // Predict implements predict.Predictor.
@@ -98,8 +115,11 @@ func (p *Predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 	k.of(j)
 	b := &p.jobs[number]
 	*b = job{n: int8(k.n), kind: k.kind, unit: unit(j)}
-	for i, h := range k.hash[:k.n] {
-		b.keys[i] = p.sample(h)
+	b.keys[0] = p.sample(k.hash[0], 0)
+	for i := 1; i < k.n; i++ {
+		finer := b.keys[i-1]
+		b.keys[i] = p.sample(k.hash[i], p.samples[finer].next)
+		p.samples[finer].next = b.keys[i]
 	}
 	return p.forecast(now, b, j)
 }
@@ -122,10 +142,10 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 	} else {
 		s := &p.samples[b.keys[first]]
 		seen = int(s.n)
-		if first == 0 && s.live > 0 {
-			p.longer = s.over(now, s.quantile(0.5), p.longer[:0])
-		} else {
-			p.longer = p.longer[:0]
+		s.sort()
+		p.longer = p.longer[:0]
+		if first == 0 && p.live(s) > 0 {
+			p.longer = p.recent[s.recent-1].over(now, s.quantile(0.5), p.longer)
 		}
 		if len(p.longer) > 0 {
 			s.survive(p.longer, &q)
@@ -160,7 +180,11 @@ func (p *Predictor) spread(q *[predict.Quantiles]float64, b *job, first int, req
 		from = asked
 	}
 	for i := first; i < int(b.n); i++ {
-		if s := &p.samples[b.keys[i]]; s.n >= Enough && s.quantile(0.5) > 0 {
+		s := &p.samples[b.keys[i]]
+		if s.n < Enough {
+			continue
+		}
+		if s.sort(); s.quantile(0.5) > 0 {
 			for k, level := range predict.Levels {
 				from[k] = s.quantile(level)
 			}
@@ -189,7 +213,7 @@ func (p *Predictor) Started(now time.Duration, number int) {
 		return
 	}
 	b.start += now
-	b.place = p.samples[b.keys[0]].start(number, b.start, b.unit)
+	b.place = p.started(&p.samples[b.keys[0]]).start(number, b.start, b.unit)
 	b.runs = true
 }
 
@@ -197,7 +221,7 @@ func (p *Predictor) Started(now time.Duration, number int) {
 func (p *Predictor) stop(number int) *job {
 	b := p.known(number)
 	if b != nil && b.runs {
-		p.samples[b.keys[0]].stop(number, b.place)
+		p.started(&p.samples[b.keys[0]]).stop(number, b.place)
 		b.runs = false
 	}
 	return b
@@ -248,12 +272,8 @@ func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 		for _, x := range s.last[:s.n] {
 			b = snap.F64(b, x)
 		}
-		b = snap.Int(b, int(s.starts))
-		for _, g := range &s.begun {
-			b = snap.Int(b, int(g.number))
-			b = snap.Bool(b, g.runs)
-			b = snap.Int(b, int(g.at))
-			b = snap.F64(b, g.unit)
+		if b = snap.Bool(b, s.recent > 0); s.recent > 0 {
+			b = p.recent[s.recent-1].append(b)
 		}
 	}
 	b = p.widen.Append(b)
@@ -276,9 +296,44 @@ func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 	return snap.Seal(b, start)
 }
 
+func (r *recent) append(b []byte) []byte {
+	b = snap.Int(b, int(r.next))
+	for i := range r.begun {
+		g := &r.begun[i]
+		b = snap.Int(b, int(g.number))
+		b = snap.Bool(b, g.runs)
+		b = snap.Int(b, int(g.at))
+		b = snap.F64(b, g.unit)
+	}
+	return b
+}
+
+// read reads what append wrote. It reports whether the starts can be such.
+func (r *recent) read(s *snap.Reader) bool {
+	next := s.Int()
+	if next < 0 || next >= Recent {
+		return false
+	}
+	r.next = int8(next)
+	for i := range r.begun {
+		g := begun{number: int32(s.Int()), runs: s.Bool(), at: time.Duration(s.Int()), unit: s.F64()}
+		if g.runs {
+			if !isUnit(g.unit) {
+				return false
+			}
+			r.live++
+		}
+		r.begun[i] = g
+	}
+	return true
+}
+
+// isUnit reports whether run times can be counted in x.
+func isUnit(x float64) bool { return x >= 1 && x <= traces.MaxTime }
+
 // The least numbers of bytes of a sample and of a job in a snapshot.
 const (
-	snapSample = 8 + 8 + 8 + 8 + Recent*(8+1+8+8)
+	snapSample = 8 + 8 + 8 + 1
 	snapJob    = 8 + predict.Quantiles*8 + 8 + 1 + 8 + 8
 )
 
@@ -291,7 +346,7 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 	n := New(p.archive)
 	n.origin = time.Duration(r.Int())
 	for range r.Count(snapSample) {
-		s := sample{hash: r.U64()}
+		s := sample{hash: r.U64(), run: n.run}
 		count, at := r.Int(), r.Int()
 		if count < 0 || count > Keep || at < 0 || at >= Keep {
 			return errSnapshot
@@ -300,26 +355,15 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 			s.add(r.F64())
 		}
 		s.at = int8(at)
-		starts := r.Int()
-		if starts < 0 || starts >= Recent {
+		if r.Bool() && !n.started(&s).read(&r) {
 			return errSnapshot
-		}
-		s.starts = int8(starts)
-		for i := range s.begun {
-			g := begun{number: int32(r.Int()), runs: r.Bool(), at: time.Duration(r.Int()), unit: r.F64()}
-			if !(g.unit > 0) && g.runs {
-				return errSnapshot
-			}
-			if s.begun[i] = g; g.runs {
-				s.live++
-			}
 		}
 		if _, ok := n.index[s.hash]; ok || !s.valid() {
 			return errSnapshot
 		}
 		n.index[s.hash] = int32(len(n.samples))
 		n.used = append(n.used, int32(len(n.samples)))
-		n.samples, n.fresh = append(n.samples, s), append(n.fresh, n.run)
+		n.samples = append(n.samples, s)
 	}
 	if !n.widen.Read(&r) {
 		return errSnapshot
@@ -347,7 +391,7 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 		}
 		place := r.Int()
 		j.runs, j.unit, j.start = r.Bool(), r.F64(), time.Duration(r.Int())
-		if place < 0 || place >= Recent || j.n > 0 && !(j.unit > 0) || j.n == 0 && j.runs {
+		if place < 0 || place >= Recent || j.n > 0 && !isUnit(j.unit) || j.n == 0 && j.runs {
 			return errSnapshot
 		}
 		j.place = int8(place)
