@@ -14,7 +14,7 @@ import (
 type Predictor struct {
 	archive *Archive
 	origin  time.Duration
-	index   map[uint64]int32 // samples by key, also of earlier runs
+	index   table // of samples, also of earlier runs
 	samples []sample
 	recent  []recent // of this run
 	run     uint32
@@ -51,7 +51,7 @@ const mostIdle = 1 << 17
 
 // New returns a predictor with the archive a.
 func New(a *Archive) *Predictor {
-	p := &Predictor{archive: a, index: map[uint64]int32{}, run: 1, longer: make([]float64, 0, Recent)}
+	p := &Predictor{archive: a, run: 1, longer: make([]float64, 0, Recent)}
 	p.widen.Reset()
 	return p
 }
@@ -61,7 +61,7 @@ func (p *Predictor) Reset(origin time.Duration) {
 	p.origin = origin
 	p.jobs, p.used, p.recent = p.jobs[:0], p.used[:0], p.recent[:0]
 	if len(p.samples) > mostIdle || p.run == 1<<32-1 {
-		clear(p.index)
+		p.index.clear()
 		p.samples, p.run = p.samples[:0], 0
 	}
 	p.run++
@@ -73,15 +73,15 @@ func (p *Predictor) sample(key uint64, guess int32) int32 {
 	i := guess
 	if int(i) >= len(p.samples) || p.samples[i].hash != key {
 		var ok bool
-		if i, ok = p.index[key]; !ok {
+		if i, ok = p.index.find(key); !ok {
 			i = int32(len(p.samples))
-			p.index[key] = i
+			p.index.add(key, i)
 			p.samples = append(p.samples, sample{})
 		}
 	}
 	if s := &p.samples[i]; s.run != p.run {
 		p.used = append(p.used, i)
-		*s = sample{hash: key, run: p.run}
+		*s = sample{hash: key, run: p.run, next: s.next}
 		for _, x := range p.archive.last(key, p.origin) {
 			s.add(x)
 		}
@@ -358,10 +358,10 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 		if r.Bool() && !n.started(&s).read(&r) {
 			return errSnapshot
 		}
-		if _, ok := n.index[s.hash]; ok || !s.valid() {
+		if _, ok := n.index.find(s.hash); ok || !s.valid() {
 			return errSnapshot
 		}
-		n.index[s.hash] = int32(len(n.samples))
+		n.index.add(s.hash, int32(len(n.samples)))
 		n.used = append(n.used, int32(len(n.samples)))
 		n.samples = append(n.samples, s)
 	}
