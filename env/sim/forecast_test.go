@@ -345,9 +345,13 @@ func BenchmarkHistory(b *testing.B) {
 			b.Run(fmt.Sprintf("users=%d/jobs=%d", n, jobsOf), func(b *testing.B) {
 				jobs := plain(jobsOf, 256)
 				r := rand.New(rand.NewPCG(1, 1))
+				users, rest := make([]string, n), [10]string{} // strings are shared, as readers of traces share them
+				for u := range users {
+					users[u], rest[u%10] = fmt.Sprint("user", u), fmt.Sprint("group", u%10)
+				}
 				for i := range jobs {
 					u := r.IntN(n)
-					jobs[i].User, jobs[i].VC, jobs[i].Name = fmt.Sprint("user", u), fmt.Sprint("vc", u%10), fmt.Sprint("train", r.IntN(5))
+					jobs[i].User, jobs[i].VC, jobs[i].Name = users[u], rest[u%10], rest[r.IntN(5)]
 				}
 				var src traces.Slice
 				sch := newGreedy(b, "first-fit")

@@ -33,7 +33,7 @@ func (p *Predictor) Features(number int, dst []float32) {
 	for i, key := range b.keys[:b.n] {
 		s := &p.samples[key]
 		d := dst[int(b.kind[i])*len(statistics):][:len(statistics)]
-		d[5], d[6] = float32(s.n), float32(p.live(s))
+		d[5], d[6] = float32(s.n), float32(s.live)
 		if s.n == 0 {
 			continue
 		}

@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/env/predict"
@@ -16,7 +17,6 @@ type Predictor struct {
 	origin  time.Duration
 	index   table // of samples, also of earlier runs
 	samples []sample
-	recent  []recent // of this run
 	run     uint32
 	used    []int32 // the samples of this run, in order of first use
 	jobs    []job   // by number
@@ -59,7 +59,7 @@ func New(a *Archive) *Predictor {
 // Reset implements predict.Predictor.
 func (p *Predictor) Reset(origin time.Duration) {
 	p.origin = origin
-	p.jobs, p.used, p.recent = p.jobs[:0], p.used[:0], p.recent[:0]
+	p.jobs, p.used = p.jobs[:0], p.used[:0]
 	if len(p.samples) > mostIdle || p.run == 1<<32-1 {
 		p.index.clear()
 		p.samples, p.run = p.samples[:0], 0
@@ -81,7 +81,7 @@ func (p *Predictor) sample(key uint64, guess int32) int32 {
 	}
 	if s := &p.samples[i]; s.run != p.run {
 		p.used = append(p.used, i)
-		*s = sample{hash: key, run: p.run, next: s.next}
+		s.head = head{hash: key, run: p.run, next: s.next}
 		for _, x := range p.archive.last(key, p.origin) {
 			s.add(x)
 		}
@@ -89,21 +89,21 @@ func (p *Predictor) sample(key uint64, guess int32) int32 {
 	return i
 }
 
-// started returns the last starts of s.
-func (p *Predictor) started(s *sample) *recent {
-	if s.recent == 0 {
-		p.recent = append(p.recent, recent{})
-		s.recent = int32(len(p.recent))
+// over appends to dst for how long those of the last started jobs of s have run that still run and have run for more than x,
+// in ascending order.
+func (p *Predictor) over(s *sample, now time.Duration, x float64, dst []float64) []float64 {
+	for _, number := range s.begun {
+		if number == 0 {
+			continue
+		}
+		if b := p.known(int(number) - 1); b != nil && b.runs {
+			if ran := float64(now-b.start) / b.unit; ran > x {
+				dst = append(dst, ran)
+			}
+		}
 	}
-	return &p.recent[s.recent-1]
-}
-
-// live returns the number of the last started jobs of s that still run.
-func (p *Predictor) live(s *sample) int8 {
-	if s.recent == 0 {
-		return 0
-	}
-	return p.recent[s.recent-1].live
+	slices.Sort(dst)
+	return dst
 }
 
 // Predict implements predict.Predictor.
@@ -144,8 +144,8 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 		seen = int(s.n)
 		s.sort()
 		p.longer = p.longer[:0]
-		if first == 0 && p.live(s) > 0 {
-			p.longer = p.recent[s.recent-1].over(now, s.quantile(0.5), p.longer)
+		if first == 0 && s.live > 0 {
+			p.longer = p.over(s, now, s.quantile(0.5), p.longer)
 		}
 		if len(p.longer) > 0 {
 			s.survive(p.longer, &q)
@@ -213,7 +213,7 @@ func (p *Predictor) Started(now time.Duration, number int) {
 		return
 	}
 	b.start += now
-	b.place = p.started(&p.samples[b.keys[0]]).start(number, b.start, b.unit)
+	b.place = p.samples[b.keys[0]].start(number)
 	b.runs = true
 }
 
@@ -221,7 +221,7 @@ func (p *Predictor) Started(now time.Duration, number int) {
 func (p *Predictor) stop(number int) *job {
 	b := p.known(number)
 	if b != nil && b.runs {
-		p.started(&p.samples[b.keys[0]]).stop(number, b.place)
+		p.samples[b.keys[0]].stop(number, b.place)
 		b.runs = false
 	}
 	return b
@@ -272,8 +272,9 @@ func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 		for _, x := range s.last[:s.n] {
 			b = snap.F64(b, x)
 		}
-		if b = snap.Bool(b, s.recent > 0); s.recent > 0 {
-			b = p.recent[s.recent-1].append(b)
+		b = snap.Int(b, int(s.turn))
+		for _, number := range s.begun {
+			b = snap.Int(b, int(number))
 		}
 	}
 	b = p.widen.Append(b)
@@ -296,44 +297,12 @@ func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 	return snap.Seal(b, start)
 }
 
-func (r *recent) append(b []byte) []byte {
-	b = snap.Int(b, int(r.next))
-	for i := range r.begun {
-		g := &r.begun[i]
-		b = snap.Int(b, int(g.number))
-		b = snap.Bool(b, g.runs)
-		b = snap.Int(b, int(g.at))
-		b = snap.F64(b, g.unit)
-	}
-	return b
-}
-
-// read reads what append wrote. It reports whether the starts can be such.
-func (r *recent) read(s *snap.Reader) bool {
-	next := s.Int()
-	if next < 0 || next >= Recent {
-		return false
-	}
-	r.next = int8(next)
-	for i := range r.begun {
-		g := begun{number: int32(s.Int()), runs: s.Bool(), at: time.Duration(s.Int()), unit: s.F64()}
-		if g.runs {
-			if !isUnit(g.unit) {
-				return false
-			}
-			r.live++
-		}
-		r.begun[i] = g
-	}
-	return true
-}
-
 // isUnit reports whether run times can be counted in x.
 func isUnit(x float64) bool { return x >= 1 && x <= traces.MaxTime }
 
 // The least numbers of bytes of a sample and of a job in a snapshot.
 const (
-	snapSample = 8 + 8 + 8 + 1
+	snapSample = 8 + 8 + 8 + 8 + Recent*8
 	snapJob    = 8 + predict.Quantiles*8 + 8 + 1 + 8 + 8
 )
 
@@ -346,7 +315,7 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 	n := New(p.archive)
 	n.origin = time.Duration(r.Int())
 	for range r.Count(snapSample) {
-		s := sample{hash: r.U64(), run: n.run}
+		s := sample{head: head{hash: r.U64(), run: n.run}}
 		count, at := r.Int(), r.Int()
 		if count < 0 || count > Keep || at < 0 || at >= Keep {
 			return errSnapshot
@@ -355,8 +324,18 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 			s.add(r.F64())
 		}
 		s.at = int8(at)
-		if r.Bool() && !n.started(&s).read(&r) {
+		turn := r.Int()
+		if s.turn = int8(turn); int(s.turn) != turn {
 			return errSnapshot
+		}
+		for i := range s.begun {
+			number := r.Int()
+			if s.begun[i] = int32(number); int(s.begun[i]) != number {
+				return errSnapshot
+			}
+			if number > 0 {
+				s.live++
+			}
 		}
 		if _, ok := n.index.find(s.hash); ok || !s.valid() {
 			return errSnapshot

@@ -2,8 +2,6 @@ package history
 
 import (
 	"math"
-	"slices"
-	"time"
 
 	"clustergym/env/predict"
 )
@@ -17,33 +15,24 @@ const (
 	Enough = 8
 )
 
-// sample is what is known of the jobs of one key.
+// sample is what is known of the jobs of one key. All but the run times fits a line of a processor's cache.
 type sample struct {
-	hash   uint64
-	run    uint32 // in which it was last used; in others it has nothing to say
-	next   int32  // the sample of the next coarser key of the last job, if that has the right hash
-	recent int32  // place of its starts + 1, 0 = none
-	n, at  int8   // how many run times, and the place of the oldest if there are Keep
-	stale  bool   // sorted lacks a run time
-	asked  bool   // sorted was looked at since the last run time
-
+	head
 	last   [Keep]float64 // a ring of the last run times
 	sorted [Keep]float64 // the same in ascending order
 }
 
-// recent are the last starts of jobs of a key that is the finest of some.
-type recent struct {
-	begun [Recent]begun // a ring
-	next  int8          // place of the next
-	live  int8          // those that still run
-}
+type head struct {
+	hash  uint64
+	run   uint32 // in which it was last used; in others it has nothing to say
+	next  int32  // the sample of the next coarser key of the last job, if that has the right hash
+	n, at int8   // how many run times, and the place of the oldest if there are Keep
+	stale bool   // sorted lacks a run time
+	asked bool   // sorted was looked at since the last run time
 
-// begun is a job that has started.
-type begun struct {
-	number int32
-	runs   bool
-	at     time.Duration // the start, moved back by what it had run before
-	unit   float64
+	turn  int8          // place of the next start
+	live  int8          // starts of jobs that still run
+	begun [Recent]int32 // a ring of the last starts, of a finest key: the number of the job + 1, 0 if it runs no more
 }
 
 // add takes in a run time, in place of the oldest if there are Keep. Of keys that nobody looks at it leaves the sorting for
@@ -111,36 +100,22 @@ func (s *sample) quantile(p float64) float64 {
 }
 
 // start notes that a job has started, and returns its place among the last.
-func (r *recent) start(number int, at time.Duration, unit float64) (place int8) {
-	place = r.next
-	if r.begun[place].runs {
-		r.live--
+func (s *sample) start(number int) (place int8) {
+	place = s.turn
+	if s.begun[place] == 0 {
+		s.live++
 	}
-	r.begun[place] = begun{int32(number), true, at, unit}
-	r.live++
-	r.next = (place + 1) % Recent
+	s.begun[place] = int32(number) + 1
+	s.turn = (place + 1) % Recent
 	return place
 }
 
 // stop notes that the job that started at place no longer runs. By then another may have taken its place.
-func (r *recent) stop(number int, place int8) {
-	if b := &r.begun[place]; b.runs && b.number == int32(number) {
-		b.runs = false
-		r.live--
+func (s *sample) stop(number int, place int8) {
+	if b := &s.begun[place]; *b == int32(number)+1 {
+		*b = 0
+		s.live--
 	}
-}
-
-// over appends to dst for how long those jobs have run that still run and have run for more than x, in ascending order.
-func (r *recent) over(now time.Duration, x float64, dst []float64) []float64 {
-	for i := range r.begun {
-		if b := &r.begun[i]; b.runs {
-			if ran := float64(now-b.at) / b.unit; ran > x {
-				dst = append(dst, ran)
-			}
-		}
-	}
-	slices.Sort(dst)
-	return dst
 }
 
 // survive sets q to the quantiles of the Kaplan–Meier estimate for s's run times and the times in longer, which ascend
@@ -179,5 +154,14 @@ func (s *sample) valid() bool {
 			return false
 		}
 	}
-	return true
+	live := int8(0)
+	for _, b := range s.begun {
+		if b < 0 {
+			return false
+		}
+		if b > 0 {
+			live++
+		}
+	}
+	return s.live == live && s.turn >= 0 && s.turn < Recent
 }
