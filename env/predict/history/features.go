@@ -38,6 +38,7 @@ func (p *Predictor) Features(number int, dst []float32) {
 		if s.n == 0 {
 			continue
 		}
+		s.sort()
 		newest := (int(s.at) + int(s.n) - 1) % Keep
 		d[0] = logOf(s.last[newest], b.unit)
 		if s.n > 1 {
