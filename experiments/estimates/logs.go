@@ -65,7 +65,9 @@ const generatorSeed = 2
 // load reads or generates a log.
 func (o *logSettings) load(ctx context.Context) (*log, error) {
 	c := workload.DefaultTraceConfig()
-	c.File, c.Jobs, c.Synth, c.Seed = o.File, o.Jobs, o.Synth, generatorSeed
+	if c.File, c.Jobs, c.Seed = o.File, o.Jobs, generatorSeed; o.File == "" {
+		c.Synth = o.Synth
+	}
 	t, err := workload.OpenTrace(ctx, c)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// All returns the studies that reproduce a paper, in the order of gymctl experiment list.
+// All returns the studies: those that reproduce a paper and our own, in the order of gymctl experiment list.
 func All() []study.Study {
 	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study(), estimates.Study()}
 }
