@@ -33,7 +33,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Title: "What schedulers lose by not knowing run times: predictors, schedulers and workloads",
 		Cite: "measurements of this project; last two: Tsafrir, Etsion and Feitelson, Backfilling using system-generated predictions " +
 			"rather than user runtime estimates, IEEE TPDS 18(6), 2007",
-		Takes: "quick 10 seconds, full a minute, with --data 6 minutes on two cores",
+		Takes: "quick 10 seconds, full 2 minutes, with --data 6 minutes on two cores",
 		Cells: func(p study.Plan) ([]study.Cell, error) {
 			s, err := planned(p)
 			if err != nil {
