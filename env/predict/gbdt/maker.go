@@ -79,6 +79,16 @@ func NewArchive(jobs []traces.Job, workers int) *Maker {
 	return m
 }
 
+// NewFixed returns a maker like NewArchive's whose predictors use one model, fitted to what had ended when the job at
+// position first was submitted, and fit none of their own. Runs that begin earlier have history's forecasts.
+func NewFixed(jobs []traces.Job, first, workers int) *Maker {
+	m := NewArchive(jobs, workers)
+	m.name = fmt.Sprintf("gbdt fitted once, before job %d, %s", first, m.past)
+	m.fixed = true
+	m.slices = []*slice{{at: jobs[first].Submit}}
+	return m
+}
+
 // New implements predict.Maker.
 func (m *Maker) New() predict.Predictor {
 	p := &predictor{maker: m, history: history.New(m.past), model: m.given}
