@@ -134,23 +134,39 @@ func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*arena.World, 
 	return arena.Fit(c.Context(), cfg, s.given)
 }
 
-// evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given.
+// evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given. In any case
+// observations show what they did in that run.
 func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (config.Config, error) {
-	if len(ckpts) == 0 || s.name != "" {
+	if len(ckpts) == 0 {
 		return s.config(c)
 	}
-	if s.changed(c, "env") != "" {
+	if s.name == "" && s.changed(c, "env") != "" {
 		return config.Config{}, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
 	}
 	_, dir, err := rundir.CheckpointDir(ckpts[0])
 	if err != nil {
 		return config.Config{}, err
 	}
-	cfg, err := rundir.ReadConfig(dir)
+	trained, err := rundir.ReadConfig(dir)
+	if err == nil {
+		trained, err = trained.Fold()
+	}
 	if err != nil {
+		return trained, err
+	}
+	cfg := trained
+	if cfg.Env.Settings != nil {
+		cfg.Edit()
+	}
+	if s.name != "" {
+		cfg, err = s.config(c)
+	} else {
+		err = s.apply(c, &cfg)
+	}
+	if err != nil || cfg.Env.ID != trained.Env.ID {
 		return cfg, err
 	}
-	return cfg, s.apply(c, &cfg)
+	return cfg, cfg.ShowAs(&trained)
 }
 
 // kernelsTo applies --kernels to cfg.
