@@ -110,7 +110,7 @@ the exit code is 1.`,
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
-				flags := map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole"}
+				flags := map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole", "env.estimates": "estimates"}
 				if rungs != nil {
 					flags["env.estimates"] = "rungs"
 				}
@@ -197,6 +197,9 @@ func rungsOf(c *cobra.Command, list []string, cfg *config.Config) (arena.Rungs, 
 	}
 	if c.Flags().Changed("serve") {
 		return nil, mistake("--rungs does not go with --serve: other programs play on one rung")
+	}
+	if c.Flags().Changed("estimates") {
+		return nil, mistake("--rungs does not go with --estimates: it names them")
 	}
 	rungs, err := arena.ParseRungs(list)
 	if err != nil {

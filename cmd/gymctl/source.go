@@ -26,6 +26,7 @@ type configSource struct {
 	columns map[string]string
 	sort    bool
 	cluster string
+	known   string // env.estimates
 	agent   string
 	seed    uint64
 	kernels string
@@ -45,6 +46,8 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	columnsFlag(c, &s.columns)
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
+	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	complete(c, "estimates", estimateNames...)
 	if c.Name() == "train" {
 		f.StringVar(&s.agent, "agent", "", strings.Join(config.AgentNames(), ", "))
 		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
@@ -213,6 +216,14 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	}
 	if s.changed(c, "cluster") != "" {
 		cfg.Cluster, s.sized = s.cluster, true
+	}
+	if s.changed(c, "estimates") != "" {
+		if d := cfg.Descriptor(); d != nil && !d.Simulated() {
+			return mistake("--estimates: %s has no run times to know", d.ID)
+		}
+		if err := cfg.Set("env.estimates=" + s.known); err != nil {
+			return mistake("--estimates: %w", err)
+		}
 	}
 	if s.changed(c, "agent") != "" {
 		if !slices.Contains(config.AgentNames(), s.agent) {
