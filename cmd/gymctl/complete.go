@@ -174,13 +174,16 @@ func completeSet(c *cobra.Command, of func(c *cobra.Command, args []string) conf
 	})
 }
 
+// estimateNames are the estimates of run times, or what they begin with.
+var estimateNames = []string{"none", "trace", "history", "gbdt", "exact", "noisy:"}
+
 // valuesOf returns the names that a key takes, by its last part, nil if they are not known.
 func valuesOf(key string) []string {
 	switch key[strings.LastIndexByte(key, '.')+1:] {
 	case "placement":
 		return heuristic.PlacementNames()
 	case "estimates":
-		return []string{"exact", "trace", "noisy:"}
+		return estimateNames
 	case "forecast":
 		return []string{"auto", "on", "off"}
 	case "admission":

@@ -11,6 +11,7 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
@@ -118,10 +119,10 @@ func (w *World) Describe(cfg *config.Config, say func(format string, args ...any
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
 	say("cluster   %s", w.Cluster().Name)
 	if e := cfg.Env.JobSelect(); e != nil {
-		say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, e.Estimates, e.Placement, e.Comm)
+		say("env       %s: reward %s, load %g, %s %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, ladder.Key, ladder.Label(e.Estimates), e.Placement, e.Comm)
 		return
 	}
-	say("env       %s: %s; estimates %s", cfg.Env.ID, w.About.About, w.About.Cut(w.Settings).Estimates)
+	say("env       %s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, ladder.Label(w.About.Cut(w.Settings).Estimates))
 }
 
 // LeftOut says in one sentence for each reason which jobs the environment does not take.

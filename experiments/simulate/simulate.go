@@ -14,6 +14,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -213,8 +214,17 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	run := Result{
 		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
+		Rung: ladder.Rung(h.Estimates), knows: h.Order == "gittins-2d" && cfg.Service == "workload",
 		Cluster: clusterOf(r.cluster),
 		Events:  counted.Events(),
+	}
+	if rung, own := h.Knows(); own && rung == sim.RungNone {
+		run.Nothing = !run.knows
+	} else if own {
+		run.knows = true
+	}
+	if run.knows {
+		run.Rung = sim.RungExact.String()
 	}
 	if r.hooks.Now != nil {
 		run.WallS = r.hooks.Now().Sub(begin).Seconds()
