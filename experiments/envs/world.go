@@ -471,7 +471,7 @@ func (r *Registry) refusal(key, name string, err error) error {
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }
 
-// JobsHash returns a hash of every field of w's jobs. Name and Group, on which an episode depends only with causal
+// JobsHash returns a hash of every field of w's jobs. Name, Group and Assumed, on which an episode depends only with causal
 // estimates, are left out unless named is set.
 func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
 	h := sha256.New()
@@ -482,7 +482,7 @@ func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// hashJobs adds every field of jobs to h, Name and Group only if named is set.
+// hashJobs adds every field of jobs to h, Name, Group and Assumed only if named is set.
 func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
 	var b []byte
 	text := func(s string) {
@@ -499,6 +499,9 @@ func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
 		if named {
 			text(j.Name)
 			text(j.Group)
+			if j.Assumed {
+				text("assumed")
+			}
 		}
 		for _, n := range []int64{
 			int64(j.Submit), int64(j.Work), int64(j.Estimate), int64(j.GPUs), int64(j.MinGPUs), int64(j.MaxGPUs), int64(j.GPUMilli),

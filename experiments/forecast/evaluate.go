@@ -24,10 +24,17 @@ type Forecast struct {
 }
 
 // Collect simulates jobs, which are in order of submit, on the cluster under FIFO that skips, and returns the forecasts
-// for those submitted at from or later whose run time is not 0. On the zero Spec every job starts when it is submitted. by
-// makes the predictors of est; it is that of Maker without an archive. progress is told how many jobs have been submitted;
-// nil = nobody is.
-func Collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predict.Maker, on cluster.Spec, from time.Duration, progress func(jobs int)) ([]Forecast, error) {
+// for those submitted at from or later whose run time is not 0. On the zero Spec every job starts when it is submitted.
+func Collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, on cluster.Spec, from time.Duration) ([]Forecast, error) {
+	by, err := Maker(est, nil)
+	if err != nil {
+		return nil, err
+	}
+	return collect(ctx, jobs, est, by, on, from, nil)
+}
+
+// collect is Collect with what makes the predictors. progress is told how many jobs have been submitted; nil = nobody is.
+func collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predict.Maker, on cluster.Spec, from time.Duration, progress func(jobs int)) ([]Forecast, error) {
 	cfg := sim.DefaultConfig()
 	cfg.Predictor = by
 	if on.Pool == 0 && len(on.Racks) == 0 {
@@ -96,7 +103,7 @@ type Quality struct {
 	Spearman float64 `json:"spearman"`       // rank correlation of forecast medians and run times
 	Pairs    float64 `json:"pairs"`          // share of the pairs of jobs of different run times in the right order; half for equal forecasts
 	LogError float64 `json:"mean_log_error"` // mean |ln(forecast median / run time)|
-	// The 95 % intervals of these, nil for less than Blocks·2 jobs.
+	// The 95 % intervals of these (Intervals); nil = unknown.
 	SpearmanCI *[2]float64 `json:"spearman_ci,omitempty"`
 	PairsCI    *[2]float64 `json:"pairs_ci,omitempty"`
 	LogErrorCI *[2]float64 `json:"mean_log_error_ci,omitempty"`
@@ -132,7 +139,6 @@ func Measure(all []Forecast) Quality {
 	}
 	q.Spearman = correlation(ranks(x), ranks(y))
 	q.Pairs = concordance(x, y)
-	intervals(&q, all)
 	return q
 }
 

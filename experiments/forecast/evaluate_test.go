@@ -116,6 +116,7 @@ func TestQualityByHand(t *testing.T) {
 		t.Errorf("width %v, want %v", q.Width, want)
 	}
 	// Of six pairs, those of the two medians of 10 s and of 30 s count half.
+	q.Intervals(all)
 	if q.Jobs != 4 || q.Pairs != 5.0/6 || q.SpearmanCI != nil {
 		t.Errorf("%d jobs, %v of pairs, interval %v", q.Jobs, q.Pairs, q.SpearmanCI)
 	}
@@ -156,6 +157,7 @@ func TestResamplesOfBlocksAreMeasuredExactly(t *testing.T) {
 		}
 	}
 	q := Measure(all)
+	q.Intervals(all)
 	for _, c := range []struct {
 		name  string
 		value float64
@@ -200,7 +202,7 @@ func TestCollectMeasuresTheJobsFromATimeOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := 0
-		all, err := Collect(context.Background(), jobs, est, by, cluster.Spec{}, from, func(n int) { last = n })
+		all, err := collect(context.Background(), jobs, est, by, cluster.Spec{}, from, func(n int) { last = n })
 		if err != nil {
 			t.Fatal(err)
 		}

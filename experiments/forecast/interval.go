@@ -13,9 +13,10 @@ import (
 // so single jobs are no independent observations.
 const Blocks = 20
 
-// intervals adds the intervals to q, the quality of all, which are in order of submit. Each resample of blocks has ranks and
-// pairs of its own. They are sums over two or three blocks, so that a resample costs the same for any number of jobs.
-func intervals(q *Quality, all []Forecast) {
+// Intervals adds the intervals to q, the quality of all, which are in order of submit; there are none for less than 2·Blocks
+// jobs. Each resample of blocks has ranks and pairs of its own. They are sums over two or three blocks, so that a resample
+// costs the same for any number of jobs.
+func (q *Quality) Intervals(all []Forecast) {
 	n := len(all)
 	if n < 2*Blocks {
 		return

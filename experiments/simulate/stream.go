@@ -61,7 +61,7 @@ func (s *streamed) Next(j *traces.Job) error {
 	}
 	s.hours += j.GPUHours()
 	if j.Estimate == 0 && s.Info().Format == workload.FormatSWF {
-		j.Estimate = j.Work
+		j.Estimate, j.Assumed = j.Work, true
 		s.assumed++
 	}
 	return nil

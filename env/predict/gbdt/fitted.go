@@ -90,7 +90,7 @@ func Fit(ctx context.Context, trace string, jobs []traces.Job, until time.Durati
 // mark returns a number that identifies a job of a trace, wherever the trace begins.
 func mark(j *traces.Job) uint64 {
 	h := rng.Hash(j.ID)
-	for _, x := range []uint64{uint64(j.Work), uint64(j.Estimate), uint64(j.GPUs), uint64(j.GPUMilli), rng.Hash(j.User), rng.Hash(j.VC)} {
+	for _, x := range []uint64{uint64(j.Work), uint64(predict.Requested(j)), uint64(j.GPUs), uint64(j.GPUMilli), rng.Hash(j.User), rng.Hash(j.VC)} {
 		h = rng.Mix(h ^ x)
 	}
 	return h
@@ -115,8 +115,8 @@ func (f *Fitted) Predict(r *Row) predict.Forecast {
 	var q [predict.Quantiles]float64
 	f.model.Predict(r.Features, q[:])
 	most := float64(traces.MaxTime)
-	if r.Job.Estimate > 0 {
-		most = float64(r.Job.Estimate)
+	if asked := predict.Requested(r.Job); asked > 0 {
+		most = float64(asked)
 	}
 	for i, x := range q {
 		q[i] = min(math.Exp(x)*float64(r.Unit), most)

@@ -125,8 +125,8 @@ func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 		}
 		p.widen.Apply(&p.q)
 		most := float64(traces.MaxTime)
-		if j.Estimate > 0 {
-			most = float64(j.Estimate)
+		if asked := predict.Requested(j); asked > 0 {
+			most = float64(asked)
 		}
 		for i := range p.q {
 			p.q[i] = min(p.q[i], most)
