@@ -144,7 +144,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	complete(c, "admission", heuristic.Admissions()...)
 	complete(c, "backfill", heuristic.Backfills()...)
 	complete(c, "placement", heuristic.PlacementNames()...)
-	complete(c, "estimates", "exact", "trace", "noisy:0.5")
+	completeBy(c, "estimates", estimateValues)
 	completeOrFile(c, "interference", "seeded:1")
 	complete(c, "comm", sim.CommNames()...)
 	complete(c, "stream", "auto", "on", "off")

@@ -16,14 +16,14 @@ import (
 	"clustergym/traces"
 )
 
-// MostModelBytes bounds a model file, unpacked. That of a million jobs has 9 MB.
+// MostModelBytes bounds a model file. That of a million jobs has 9 MB.
 const MostModelBytes = 256 << 20
 
 // Model is a file of gymctl predict fit.
 type Model struct {
 	*gbdt.Fitted
 	File   string // as the user named it
-	SHA256 string // of its bytes, unpacked
+	SHA256 string
 	Bytes  int64
 }
 
@@ -38,13 +38,15 @@ func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Mo
 		return nil, workload.Mistake("model %s: it cannot be read: %w", shown, reason(err))
 	case st.IsDir():
 		return nil, workload.Mistake("model %s: this is a folder; want a file of gymctl predict fit", shown)
+	case st.Size() > MostModelBytes:
+		return nil, workload.Mistake("model %s: it has more than %d MiB, which no model has; want a file of gymctl predict fit", shown, MostModelBytes>>20)
 	}
-	f, err := from.Open(ctx, path)
+	f, err := from.Raw(path)
 	if err != nil {
 		return nil, workload.Mistake("model %s: it cannot be read: %w", shown, reason(err))
 	}
-	defer f.Close() //nolint:errcheck // only read
-	b, err := io.ReadAll(io.LimitReader(f, MostModelBytes+1))
+	defer f.Close()                                                                     //nolint:errcheck // only read
+	b, err := io.ReadAll(io.LimitReader(workload.NewCtxReader(ctx, f), MostModelBytes)) // it may be a pipe
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -52,8 +54,6 @@ func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Mo
 		return nil, workload.Mistake("model %s: it cannot be read: %w", shown, reason(err))
 	case len(b) == 0:
 		return nil, workload.Mistake("model %s: the file is empty; want one of gymctl predict fit", shown)
-	case len(b) > MostModelBytes:
-		return nil, workload.Mistake("model %s: it has more than %d MiB, which no model has; want a file of gymctl predict fit", shown, MostModelBytes>>20)
 	}
 	fitted, err := gbdt.Parse(b)
 	if err != nil {
