@@ -166,7 +166,11 @@ func traceOf(c *cobra.Command, files []string, file *string) error {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return mistake("%sthere is no file %q; want the FILE of a trace (policies follow --policy, clusters --cluster)", verbName(c), name)
+		hint := ""
+		if c.Flags().Lookup("policy") != nil {
+			hint = " (policies follow --policy, clusters --cluster)"
+		}
+		return mistake("%sthere is no file %q; want the FILE of a trace%s", verbName(c), name, hint)
 	}
 	*file = name
 	return nil

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
 
@@ -111,7 +112,7 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 	for i, est := range ests {
 		if est.Mode == sim.EstimateTrace && lacking > 0 {
 			return nil, workload.Mistake("--estimates: got trace, and %s of %s in %s have no requested time; want history, gbdt, exact or noisy:SIGMA",
-				workload.Thousands(lacking), workload.Plural(len(jobs), "job", "jobs"), info.File)
+				workload.Thousands(lacking), workload.Thousands(len(jobs))+" jobs", info.File)
 		}
 		if m := models[i]; m != nil {
 			if err := m.Unseen(jobs, from); err != nil {
@@ -159,11 +160,10 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 func (c *EvalConfig) predictors(ctx context.Context) (ests []sim.Estimates, models []*Model, err error) {
 	for _, text := range c.Estimates {
 		est, err := sim.ParseEstimates(text)
-		if err == nil && est.Mode == sim.EstimateNone {
-			err = fmt.Errorf("estimates %q: there is nothing to measure; want %s", text, strings.TrimPrefix(sim.EstimatesWanted, "none, "))
-		}
-		if err != nil {
-			return nil, nil, workload.Mistake("--%w", err)
+		if want := strings.TrimPrefix(sim.EstimatesWanted, "none, "); err != nil {
+			return nil, nil, workload.Mistake("--estimates: got %q, want %s%s", text, want, nearest.Meant(text, []string{"trace", "history", "gbdt", "exact", "noisy"}))
+		} else if est.Mode == sim.EstimateNone {
+			return nil, nil, workload.Mistake("--estimates: got %q, of which there is nothing to measure; want %s", text, want)
 		}
 		var m *Model
 		if est.File != "" {
