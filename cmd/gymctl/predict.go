@@ -41,7 +41,7 @@ func predictTrace(c *cobra.Command, t *workload.TraceConfig, seed *uint64) {
 	f := c.Flags()
 	f.StringVar(&t.File, "trace", t.File, "trace `FILE`; without it, jobs are generated")
 	traceFlags(c, t)
-	f.Uint64Var(seed, "seed", 1, "seed of generated jobs and of a mix of models")
+	f.Uint64Var(seed, "seed", 1, "seed of generated jobs, of a mix of models and of noisy estimates")
 	c.Args, c.ValidArgsFunction = args(0, 1, "one FILE, or none"), oneFile
 }
 
