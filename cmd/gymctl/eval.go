@@ -184,7 +184,7 @@ the exit code is 1.`,
 	door.flags(c)
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
 	completeList(c, "policies", rivalNames)
-	completeList(c, "rungs", func(*cobra.Command, string) []string { return estimateNames })
+	completeList(c, "rungs", func(*cobra.Command, string) []string { return estimateNames() })
 	completeDir(c, "checkpoint")
 	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
 	return c

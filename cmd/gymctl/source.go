@@ -47,7 +47,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
 	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
-	complete(c, "estimates", estimateNames...)
+	completeBy(c, "estimates", estimateValues)
 	if c.Name() == "train" {
 		f.StringVar(&s.agent, "agent", "", strings.Join(config.AgentNames(), ", "))
 		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")

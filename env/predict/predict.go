@@ -64,6 +64,14 @@ type Maker interface {
 	String() string
 }
 
+// Requested returns the requested time of j, 0 if its trace gives none.
+func Requested(j *traces.Job) time.Duration {
+	if j.Assumed {
+		return 0
+	}
+	return max(0, j.Estimate)
+}
+
 // Of returns a forecast with ascending quantiles q, in nanoseconds, each brought within the bounds of a run time.
 func Of(q *[Quantiles]float64, seen int) Forecast {
 	f := Forecast{Seen: int32(min(seen, math.MaxInt32))}

@@ -19,7 +19,7 @@ var commonKeys = map[string][2]string{
 	"contested": {"true or false", "draw training windows again where FIFO skip and SJF skip differ by less than 1 %"},
 	"horizon":   {"0s up to 1281023h, 146 years; 0s = none", "truncate so long after the window's first submit"},
 	"max_steps": {"0 or more; 0 = none", "truncate after so many steps"},
-	"estimates": {"exact, trace, history, gbdt, noisy:SIGMA or none", "what is known of run times"},
+	"estimates": {"none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA", "what is known of run times; history and gbdt learn from jobs that have ended; FILE is a path as for trace.file"},
 	"forecast":  {"auto, on or off", "whether observations show forecasts of single jobs, and what is known of their users; auto = where estimates are history or gbdt"},
 	"visible":   {"even, 2 to 1024", "K, jobs that the agent sees and can start"},
 	"slots":     {"mixed or oldest", "which jobs are visible"},

@@ -138,7 +138,7 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 		for i := range q {
 			q[i] *= float64(time.Second)
 		}
-		if j.Estimate > 0 {
+		if predict.Requested(j) > 0 {
 			q = asked
 		}
 	} else {
@@ -158,12 +158,12 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 			}
 		}
 		if s.n < Enough {
-			p.spread(&q, b, first+1, j.Estimate > 0)
+			p.spread(&q, b, first+1, predict.Requested(j) > 0)
 		}
 	}
 	most := float64(traces.MaxTime)
-	if j.Estimate > 0 {
-		most = float64(j.Estimate)
+	if asked := predict.Requested(j); asked > 0 {
+		most = float64(asked)
 	}
 	p.widen.Apply(&q)
 	for i := range q {
