@@ -213,6 +213,7 @@ func Runs() []string {
 			names = append(names, name)
 		}
 	}
+	slices.Sort(names) // files are sorted by their whole names
 	return names
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -327,7 +329,7 @@ func configList(a *app) *cobra.Command {
 	return c
 }
 
-// presetFiles returns the embedded files, sorted by path.
+// presetFiles returns the embedded files: clusters, then runs, each sorted by name.
 func presetFiles() []string {
 	var files []string
 	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error { // reading embedded files cannot fail
@@ -335,6 +337,9 @@ func presetFiles() []string {
 			files = append(files, p)
 		}
 		return nil
+	})
+	slices.SortStableFunc(files, func(a, b string) int {
+		return cmp.Or(cmp.Compare(path.Dir(b), path.Dir(a)), cmp.Compare(presetName(a), presetName(b)))
 	})
 	return files
 }

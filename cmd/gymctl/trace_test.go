@@ -36,13 +36,29 @@ func TestSynthRepeatsAndPacks(t *testing.T) {
 	}
 }
 
+// Generated users, virtual clusters and names survive the file.
+func TestSynthWritesUsersAndNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "400", "-o", "jobs.csv")
+	got := must(t, "trace", "stats", "jobs.csv")
+	for _, want := range []string{"\nusers ", "\nnames ", " % of jobs come after one of the same user and name\n", "\nvirtual cluster "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("trace stats does not have %q:\n%s", want, got)
+		}
+	}
+	must(t, "trace", "synth", "--jobs", "400", "-o", "plain.csv")
+	if got := must(t, "trace", "stats", "plain.csv"); strings.Contains(got, "\nnames ") {
+		t.Errorf("profile philly has names:\n%s", got)
+	}
+}
+
 func TestSynthMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "bad.yaml", "profile: mars\njobs: 0\nrats: 2\n")
 	write(t, "jobs.csv", "old\n")
 	for _, c := range []struct{ args, want string }{
 		{"-c none.yaml", "gymctl: none.yaml: there is no such file\n"},
-		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of dally, dally-batch, dally-multi, helios, hpc, lublin, philly, proximity\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
+		{"-c bad.yaml", "gymctl: bad.yaml:1: profile: got \"mars\", want one of dally, dally-batch, dally-multi, helios, hpc, lublin, philly, philly-users, proximity\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
 			"gymctl: bad.yaml:3: rats: unknown key; did you mean rate?\n"},
 		{"--set rats=2", "gymctl: --set \"rats=2\": rats: unknown key; did you mean rate?\n"},
 		{"--set rate", "gymctl: --set \"rate\": got \"rate\", want KEY.PATH=VALUE\n"},
