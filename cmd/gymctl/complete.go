@@ -181,8 +181,6 @@ func valuesOf(key string) []string {
 		return heuristic.PlacementNames()
 	case "estimates":
 		return []string{"exact", "trace", "noisy:"}
-	case "forecast":
-		return []string{"auto", "on", "off"}
 	case "admission":
 		return heuristic.Admissions()
 	case "backfill":
@@ -201,6 +199,8 @@ func valuesOf(key string) []string {
 		return config.AgentNames()
 	case "kernels":
 		return config.KernelSets()
+	case "forecast":
+		return []string{"auto", "on", "off"}
 	}
 	return nil
 }
